@@ -1,0 +1,250 @@
+"""Edges of a graph with the orders that forward and backward passes need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import torch
+from torch import Tensor
+
+from equigeo.ops import gather_sum, segment_attention
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeIndex:
+    """Directed edges, their order by target and its transpose, computed once and kept together.
+
+    Messages flow from source to target, as in PyTorch Geometric. Build one with
+    :meth:`from_edges`; the constructor trusts its arguments.
+
+    Parameters
+    ----------
+    edge_index : Tensor, (2, edges), int64
+        Row 0 sources, row 1 targets, in the order in which they were given.
+    num_sources, num_targets : int
+        Number of nodes on either side.
+    order : Tensor, (edges,), int64
+        Stable sort by target: sorted edge ``k`` is the given edge ``order[k]``.
+    is_sorted : bool
+        Whether ``order`` is the identity.
+    source, target : Tensor, (edges,), int64
+        End points in sorted order.
+    ptr : Tensor, (num_targets + 1,), int64
+        Sorted edges ``ptr[t] .. ptr[t + 1]`` point to ``t``.
+    back_order : Tensor, (edges,), int64
+        Positions in sorted order, grouped by source.
+    back_target : Tensor, (edges,), int64
+        ``target[back_order]``.
+    back_ptr : Tensor, (num_sources + 1,), int64
+        Offsets of the groups of ``back_order``.
+
+    Examples
+    --------
+    >>> edges = EdgeIndex.from_edges(torch.tensor([[0, 1, 2], [1, 0, 1]]))
+    >>> edges.ptr.tolist(), edges.source.tolist()
+    ([0, 1, 3, 3], [1, 0, 2])
+    """
+
+    edge_index: Tensor
+    num_sources: int
+    num_targets: int
+    order: Tensor
+    is_sorted: bool
+    source: Tensor
+    target: Tensor
+    ptr: Tensor
+    back_order: Tensor
+    back_target: Tensor
+    back_ptr: Tensor
+
+    @classmethod
+    def from_edges(
+        cls, edge_index: Tensor, num_sources: int | None = None, num_targets: int | None = None
+    ) -> EdgeIndex:
+        """Check an edge list and sort it.
+
+        Parameters
+        ----------
+        edge_index : Tensor, (2, edges), int64
+            Row 0 sources, row 1 targets.
+        num_sources, num_targets : int, optional
+            Number of nodes; by default one more than the largest index of both rows.
+
+        Returns
+        -------
+        EdgeIndex
+            The sorted edges.
+
+        Raises
+        ------
+        TypeError
+            If the indices are not int64.
+        ValueError
+            If the shape is wrong or an index out of range.
+        """
+        if edge_index.dtype != torch.int64:
+            raise TypeError(f"edge_index must be int64, got {edge_index.dtype}")
+        if edge_index.ndim != 2 or edge_index.shape[0] != 2:
+            raise ValueError(f"edge_index must be (2, edges), got {tuple(edge_index.shape)}")
+        largest = int(edge_index.max()) + 1 if edge_index.shape[1] else 0
+        sources = largest if num_sources is None else num_sources
+        targets = largest if num_targets is None else num_targets
+        _check_range(edge_index[0], sources, "sources")
+        _check_range(edge_index[1], targets, "targets")
+        return cls.from_valid_edges(edge_index, sources, targets)
+
+    @classmethod
+    def from_valid_edges(cls, edge_index: Tensor, num_sources: int, num_targets: int) -> EdgeIndex:
+        """Sort an edge list that is known to be in range; see :meth:`from_edges`."""
+        source, target = edge_index[0], edge_index[1]
+        is_sorted = bool((target[1:] >= target[:-1]).all())
+        if is_sorted:
+            order = torch.arange(len(target), device=target.device)
+        else:
+            target, order = torch.sort(target, stable=True)
+            source = source[order]
+        back_order = torch.argsort(source, stable=True)
+        return cls(
+            edge_index=edge_index,
+            num_sources=num_sources,
+            num_targets=num_targets,
+            order=order,
+            is_sorted=is_sorted,
+            source=source.contiguous(),
+            target=target.contiguous(),
+            ptr=_offsets(target, num_targets),
+            back_order=back_order,
+            back_target=target[back_order],
+            back_ptr=_offsets(source, num_sources),
+        )
+
+    @classmethod
+    def disjoint_union(cls, parts: Sequence[EdgeIndex]) -> EdgeIndex:
+        """Block-diagonal union: node and edge numbers of each part are shifted past the last.
+
+        No sorting: the union of sorted edges is sorted.
+
+        Parameters
+        ----------
+        parts : sequence of EdgeIndex
+            At least one graph.
+
+        Returns
+        -------
+        EdgeIndex
+            Equal to sorting the shifted edge lists.
+
+        Raises
+        ------
+        ValueError
+            If there are no parts.
+
+        Examples
+        --------
+        >>> one = EdgeIndex.from_edges(torch.tensor([[0, 1], [1, 0]]))
+        >>> EdgeIndex.disjoint_union([one, one]).edge_index.tolist()
+        [[0, 1, 2, 3], [1, 0, 3, 2]]
+        """
+        if not parts:
+            raise ValueError("a union needs at least one graph, got none")
+        device = parts[0].order.device
+        sources = _Shift([part.num_sources for part in parts])
+        targets = _Shift([part.num_targets for part in parts])
+        edges = _Shift([part.num_edges for part in parts])
+        shifts = torch.tensor([sources.starts, targets.starts], device=device)
+        edge_index = [part.edge_index + shifts[:, i, None] for i, part in enumerate(parts)]
+        return cls(
+            edge_index=torch.cat(edge_index, dim=1),
+            num_sources=sources.total,
+            num_targets=targets.total,
+            order=edges.join([part.order for part in parts]),
+            is_sorted=all(part.is_sorted for part in parts),
+            source=sources.join([part.source for part in parts]),
+            target=targets.join([part.target for part in parts]),
+            ptr=edges.join_offsets([part.ptr for part in parts]),
+            back_order=edges.join([part.back_order for part in parts]),
+            back_target=targets.join([part.back_target for part in parts]),
+            back_ptr=edges.join_offsets([part.back_ptr for part in parts]),
+        )
+
+    @property
+    def num_edges(self) -> int:
+        """Number of directed edges."""
+        return self.edge_index.shape[1]
+
+    def to(self, device: torch.device | str) -> EdgeIndex:
+        """Move every index to a device."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        moved = {k: v.to(device) if isinstance(v, Tensor) else v for k, v in values.items()}
+        return EdgeIndex(**moved)
+
+    def attend(self, values: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """Average source rows into targets, weighted by a softmax over each target's edges.
+
+        Parameters
+        ----------
+        values : Tensor, (num_sources, heads, channels), floating
+            What the sources send.
+        logits : Tensor, (edges, heads), floating
+            One score per given edge and head.
+
+        Returns
+        -------
+        out : Tensor, (num_targets, heads, channels)
+            Zero where no edge arrives.
+        attention : Tensor, (edges, heads)
+            The weights in the given order; they sum to one per target and head.
+        """
+        if not self.is_sorted:
+            logits = logits[self.order]
+        out, attention = segment_attention(
+            values, logits, self.source, self.ptr, self.target, self.back_order, self.back_ptr
+        )
+        if not self.is_sorted:
+            attention = torch.empty_like(attention).index_copy(0, self.order, attention)
+        return out, attention
+
+    def sum(self, x: Tensor) -> Tensor:
+        """Sum source rows into targets.
+
+        Parameters
+        ----------
+        x : Tensor, (num_sources, channels), floating
+            Source features.
+
+        Returns
+        -------
+        Tensor, (num_targets, channels)
+            Zero where no edge arrives.
+        """
+        return gather_sum(x, self.source, self.ptr, self.back_target, self.back_ptr)
+
+
+class _Shift:
+    """Running offsets of the parts of a union."""
+
+    def __init__(self, sizes: list[int]) -> None:
+        self.starts = [sum(sizes[:i]) for i in range(len(sizes))]
+        self.total = sum(sizes)
+
+    def join(self, parts: list[Tensor]) -> Tensor:
+        return torch.cat([part + start for part, start in zip(parts, self.starts, strict=True)])
+
+    def join_offsets(self, parts: list[Tensor]) -> Tensor:
+        shifted = [part[1:] + start for part, start in zip(parts, self.starts, strict=True)]
+        return torch.cat([parts[0][:1], *shifted])
+
+
+def _check_range(index: Tensor, size: int, side: str) -> None:
+    if len(index) and (int(index.min()) < 0 or int(index.max()) >= size):
+        raise ValueError(
+            f"{side} of edge_index must lie in [0, {size}), "
+            f"got values from {int(index.min())} to {int(index.max())}"
+        )
+
+
+def _offsets(index: Tensor, size: int) -> Tensor:
+    ptr = index.new_zeros(size + 1)
+    torch.cumsum(torch.bincount(index, minlength=size), dim=0, out=ptr[1:])
+    return ptr

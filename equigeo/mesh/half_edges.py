@@ -1,0 +1,91 @@
+"""Half-edges of a triangle mesh and which of them are twins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from equigeo.mesh.errors import MeshError
+
+
+@dataclass(frozen=True, eq=False)
+class HalfEdges:
+    """The three directed edges of every face, paired across shared edges.
+
+    Half-edge ``3 f + k`` runs from corner ``k`` of face ``f`` to corner ``k + 1``.
+
+    Parameters
+    ----------
+    twin : Tensor, (3 * faces,), int64
+        The half-edge of the neighbouring face with the same end points in opposite direction, or
+        -1 on a boundary.
+
+    Examples
+    --------
+    >>> HalfEdges.from_faces(torch.tensor([[0, 1, 2], [0, 3, 1]])).twin.tolist()
+    [5, -1, -1, -1, -1, 0]
+    """
+
+    twin: Tensor
+
+    @classmethod
+    def from_faces(cls, faces: Tensor) -> HalfEdges:
+        """Pair the half-edges by one sort and one binary search.
+
+        Parameters
+        ----------
+        faces : Tensor, (faces, 3), int64
+            Vertex indices, consistently wound.
+
+        Returns
+        -------
+        HalfEdges
+            The pairing.
+
+        Raises
+        ------
+        MeshError
+            If two faces use the same directed edge: non-manifold or inconsistently wound.
+        """
+        start = faces.reshape(-1)
+        end = faces.roll(-1, dims=1).reshape(-1)
+        vertices = int(start.max()) + 1 if len(start) else 0
+        if vertices > _MAX_VERTICES:
+            raise MeshError(f"at most {_MAX_VERTICES} vertices are supported, got {vertices}")
+        keys, order = torch.sort(start * vertices + end)
+        if len(keys) > 1 and bool((keys[1:] == keys[:-1]).any()):
+            twice = order[1:][keys[1:] == keys[:-1]][0]
+            raise MeshError(
+                f"face {int(twice) // 3} repeats a directed edge of another face: the mesh is "
+                "non-manifold or inconsistently wound; load it with load_mesh, which repairs it"
+            )
+        reverse = end * vertices + start
+        position = torch.searchsorted(keys, reverse).clamp_(max=max(len(keys) - 1, 0))
+        found = keys[position] == reverse if len(keys) else reverse.bool()
+        return cls(torch.where(found, order[position] if len(keys) else reverse, -1))
+
+    def pairs(self) -> Tensor:
+        """Twin half-edges, once per shared edge, the side of the lower face first.
+
+        Returns
+        -------
+        Tensor, (pairs, 2), int64
+            Sorted by the lower and then by the higher face.
+
+        Examples
+        --------
+        >>> HalfEdges.from_faces(torch.tensor([[0, 1, 2], [0, 3, 1]])).pairs().tolist()
+        [[0, 5]]
+        """
+        half_edge = torch.arange(len(self.twin), device=self.twin.device)
+        other = self.twin // 3
+        lower = half_edge[(self.twin >= 0) & (half_edge // 3 < other)]
+        faces = len(self.twin) // 3
+        order = torch.argsort((lower // 3) * faces + other[lower], stable=True)
+        lower = lower[order]
+        return torch.stack((lower, self.twin[lower]), dim=1)
+
+
+_MAX_VERTICES = 3_000_000_000  # the product of two indices has to fit into 64 bits
