@@ -1,0 +1,82 @@
+"""Labelled meshes in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from equigeo.mesh.triangle_mesh import TriangleMesh
+
+
+@dataclass(frozen=True, eq=False)
+class MeshDataset:
+    """Labelled meshes with the division into training and test that their source ships.
+
+    Parameters
+    ----------
+    meshes : tuple of TriangleMesh
+        At least one.
+    labels : Tensor, (meshes,), int64
+        Class index of every mesh.
+    classes : tuple of str
+        Class names; a label is a position here. Names come from folders and are data: whatever
+        shows them must escape them.
+    names : tuple of str
+        What to call every mesh in a message or report, such as its path below the data folder.
+    in_train : Tensor, (meshes,), bool
+        Whether the source counts the mesh as a training mesh.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ, a dtype is wrong, a class name occurs twice or a label has no class.
+
+    Examples
+    --------
+    >>> mesh = TriangleMesh(torch.eye(3), torch.tensor([[0, 1, 2]]))
+    >>> labels, in_train = torch.tensor([0, 1]), torch.tensor([True, False])
+    >>> dataset = MeshDataset((mesh, mesh), labels, ("cat", "dog"), ("a", "b"), in_train)
+    >>> len(dataset), dataset.num_classes
+    (2, 2)
+    """
+
+    meshes: tuple[TriangleMesh, ...]
+    labels: Tensor
+    classes: tuple[str, ...]
+    names: tuple[str, ...]
+    in_train: Tensor
+
+    def __post_init__(self) -> None:
+        """Check that the five fields fit together."""
+        number = len(self.meshes)
+        if number == 0:
+            raise ValueError("a data set needs at least one mesh, got none")
+        if len(self.names) != number:
+            raise ValueError(f"names must name {number} meshes, got {len(self.names)}")
+        _require_vector("labels", self.labels, number, torch.int64)
+        _require_vector("in_train", self.in_train, number, torch.bool)
+        if len(set(self.classes)) != len(self.classes):
+            raise ValueError(f"classes must have different names, got {self.classes}")
+        low, high = int(self.labels.min()), int(self.labels.max())
+        if low < 0 or high >= len(self.classes):
+            raise ValueError(
+                f"labels must be positions in {len(self.classes)} classes, got {low} to {high}"
+            )
+
+    def __len__(self) -> int:
+        """Count the meshes."""
+        return len(self.meshes)
+
+    @property
+    def num_classes(self) -> int:
+        """Number of classes, with or without meshes."""
+        return len(self.classes)
+
+
+def _require_vector(name: str, vector: Tensor, length: int, dtype: torch.dtype) -> None:
+    if vector.shape != (length,) or vector.dtype != dtype:
+        raise ValueError(
+            f"{name} must be {dtype} ({length},), got {vector.dtype} {tuple(vector.shape)}"
+        )

@@ -1,0 +1,106 @@
+"""Division of a data set into training and test meshes."""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from equigeo.datasets.mesh_dataset import MeshDataset
+
+_SEED = 2011  # the year of SHREC'11; any constant does, changing it changes every draw
+_PER_CLASS = {"16": 16, "10": 10}
+_CHOICES = ("folder", *_PER_CLASS)
+
+
+def split_indices(dataset: MeshDataset, split: str, index: int = 0) -> tuple[Tensor, Tensor]:
+    """Positions of the training and of the test meshes under a named protocol.
+
+    ``"folder"`` is the division that the source ships. ``"16"`` and ``"10"`` train on that many
+    meshes of every class and test on all others; ``index`` numbers the seeded draws, and draw 0 of
+    ``"16"`` is the shipped division where that has exactly 16 training meshes in every class
+    (SHREC'11 as published). A draw depends on nothing but its number and the order of the meshes.
+
+    Parameters
+    ----------
+    dataset : MeshDataset
+        The meshes to divide.
+    split : {"folder", "16", "10"}
+        The protocol.
+    index : int
+        Number of the draw, from 0.
+
+    Returns
+    -------
+    train, test : Tensor, (meshes of the part,), int64
+        Increasing and disjoint; together they hold every mesh once.
+
+    Raises
+    ------
+    ValueError
+        If the protocol is unknown, the draw does not exist, or a class has too few meshes.
+
+    References
+    ----------
+    Hanocka et al., "MeshCNN: a network with an edge", 2019 (the splits 16 and 10).
+
+    Examples
+    --------
+    >>> from equigeo.mesh.triangle_mesh import TriangleMesh
+    >>> mesh = TriangleMesh(torch.eye(3), torch.tensor([[0, 1, 2]]))
+    >>> labels = torch.arange(2).repeat(20)
+    >>> names, shipped = tuple("ab" * 20), torch.arange(40) < 32
+    >>> dataset = MeshDataset((mesh,) * 40, labels, ("cat", "dog"), names, shipped)
+    >>> train, test = split_indices(dataset, "10", index=3)
+    >>> torch.bincount(labels[train]).tolist(), torch.bincount(labels[test]).tolist()
+    ([10, 10], [10, 10])
+    """
+    if split not in _CHOICES:
+        raise ValueError(f"split must be one of {', '.join(_CHOICES)}, got {split!r}")
+    if index < 0 or (split == "folder" and index != 0):
+        raise ValueError(f"split {split!r} has no draw number {index}")
+    if split == "folder":
+        _require_trainable(dataset)
+        chosen = dataset.in_train
+    elif split == "16" and index == 0 and _ships_sixteen(dataset):
+        chosen = dataset.in_train
+    else:
+        chosen = _draw(dataset, _PER_CLASS[split], index)
+    return torch.nonzero(chosen).flatten(), torch.nonzero(~chosen).flatten()
+
+
+def _require_trainable(dataset: MeshDataset) -> None:
+    counts = _train_counts(dataset)
+    for name, count in zip(dataset.classes, counts.tolist(), strict=True):
+        if count == 0:
+            raise ValueError(f"class {name!r} has no training mesh; use split 16 or 10")
+    if bool(dataset.in_train.all()):
+        raise ValueError("the data set ships no test mesh; use split 16 or 10")
+
+
+def _ships_sixteen(dataset: MeshDataset) -> bool:
+    return bool((_train_counts(dataset) == 16).all()) and not bool(dataset.in_train.all())
+
+
+def _train_counts(dataset: MeshDataset) -> Tensor:
+    return torch.bincount(dataset.labels[dataset.in_train], minlength=dataset.num_classes)
+
+
+def _draw(dataset: MeshDataset, per_class: int, index: int) -> Tensor:
+    """Mark the ``per_class`` meshes of every class that have the smallest random keys."""
+    # generate_state is stable across NumPy versions, which Generator.permutation does not promise
+    sequence = np.random.SeedSequence([_SEED, zlib.crc32(b"split"), per_class, index])
+    keys = sequence.generate_state(len(dataset), np.uint64)
+    labels = dataset.labels.numpy()
+    chosen = np.zeros(len(dataset), dtype=bool)
+    for label, name in enumerate(dataset.classes):
+        members = np.flatnonzero(labels == label)
+        if len(members) <= per_class:
+            raise ValueError(
+                f"split {str(per_class)!r} needs more than {per_class} meshes a class, "
+                f"class {name!r} has {len(members)}"
+            )
+        chosen[members[np.argsort(keys[members], kind="stable")[:per_class]]] = True
+    return torch.from_numpy(chosen)

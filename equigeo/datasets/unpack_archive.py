@@ -1,0 +1,152 @@
+"""Unpacking of data archives that nobody vouches for."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import lzma
+import os
+import shutil
+import stat
+import tarfile
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import IO, cast
+
+from equigeo.datasets.bounded_stream import BoundedStream
+from equigeo.datasets.cache_folder import cache_folder
+
+ARCHIVE_SUFFIXES = (".tar.gz", ".tgz", ".tar.xz", ".zip")
+MAX_MEMBERS = 200_000
+MAX_BYTES = 4 << 30
+
+_DAMAGE = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    gzip.BadGzipFile,
+    lzma.LZMAError,
+    zlib.error,
+    EOFError,
+    NotImplementedError,  # a compression method that zipfile does not know
+    RuntimeError,  # an encrypted zip member
+    UnicodeError,
+    ValueError,
+)
+
+
+def unpack_archive(path: Path) -> Path:
+    """Unpack an archive into the cache, once for each content, and give its folder.
+
+    Only regular files and folders are accepted: no links, no devices, no path that leaves the
+    archive, at most 200 000 members and 4 GiB. Unpacking goes to a temporary folder that is
+    renamed when complete, so a reader never sees half an archive and two processes may unpack the
+    same one at once.
+
+    Parameters
+    ----------
+    path : Path
+        A ``.tar.gz``, ``.tgz``, ``.tar.xz`` or ``.zip`` file.
+
+    Returns
+    -------
+    Path
+        The folder with the members.
+
+    Raises
+    ------
+    ValueError
+        If the archive is damaged, refused as above, or the cache cannot be written.
+    """
+    store = cache_folder() / "archives"
+    target = store / _digest(path)
+    if target.is_dir():
+        return target
+    try:
+        store.mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(dir=store, prefix=".partial-"))
+    except OSError as error:
+        raise ValueError(
+            f"{path}: cannot unpack into the cache {store} ({error.strerror}); "
+            "set EQUIGEO_CACHE to a writable folder, or unpack it yourself and give the folder"
+        ) from error
+    try:
+        _unpack(path, partial)
+        _publish(partial, target)
+    except _DAMAGE as error:
+        raise ValueError(f"{path}: cannot unpack this archive: {error}") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return target
+
+
+def _digest(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _publish(partial: Path, target: Path) -> None:
+    """Rename the finished folder; whoever comes second finds the same content and leaves it."""
+    try:
+        os.rename(partial, target)
+    except OSError:
+        if not target.is_dir():
+            raise
+
+
+def _unpack(path: Path, folder: Path) -> None:
+    members = _zip_members if path.name.lower().endswith(".zip") else _tar_members
+    files = total = 0
+    for name, size, source in members(path, folder):
+        files, total = files + 1, total + size
+        if files > MAX_MEMBERS:
+            raise ValueError(f"it has more than {MAX_MEMBERS} members")
+        if total > MAX_BYTES:
+            raise ValueError(f"it unpacks to more than {MAX_BYTES} bytes")
+        target = folder.joinpath(*_safe_parts(name))
+        if source is None:
+            target.mkdir(parents=True, exist_ok=True)
+            continue
+        if target.exists():
+            raise ValueError(f"member {name!r} occurs twice")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with source, target.open("xb") as file:
+            shutil.copyfileobj(source, file)
+
+
+def _safe_parts(name: str) -> tuple[str, ...]:
+    """Split a member's name into path components that stay below the folder."""
+    parts = PurePosixPath(name).parts
+    if name.startswith("/") or ".." in parts or any(c in name for c in "\\\0"):
+        raise ValueError(f"member {name!r} does not stay inside the archive's folder")
+    return parts
+
+
+def _tar_members(path: Path, folder: Path) -> Iterator[tuple[str, int, IO[bytes] | None]]:
+    opener = lzma.open if path.name.lower().endswith(".xz") else gzip.open
+    # headers and padding count as well; they are small beside the members
+    with opener(path, "rb") as stream:
+        bounded = BoundedStream(cast("IO[bytes]", stream), MAX_BYTES + (MAX_BYTES >> 2))
+        with tarfile.open(fileobj=cast("IO[bytes]", bounded), mode="r:") as archive:
+            for member in archive:
+                if not (member.isreg() or member.isdir()):
+                    raise ValueError(f"member {member.name!r} is neither a file nor a folder")
+                _safe_parts(member.name)
+                if hasattr(tarfile, "data_filter"):  # not in every patch release of 3.10 and 3.11
+                    member = tarfile.data_filter(member, str(folder))
+                yield member.name, member.size, archive.extractfile(member)
+
+
+def _zip_members(path: Path, folder: Path) -> Iterator[tuple[str, int, IO[bytes] | None]]:
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            kind = stat.S_IFMT(member.external_attr >> 16)
+            if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
+                raise ValueError(f"member {member.filename!r} is neither a file nor a folder")
+            source = None if member.is_dir() else archive.open(member)
+            yield member.filename, member.file_size, source
