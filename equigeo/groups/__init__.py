@@ -1,1 +1,29 @@
-"""..."""
+"""Matrix groups that act on space, as values: compared by value, hashable, without state.
+
+Elements are plain batched tensors ``(..., size, size)``: ``(n, n)`` matrices for linear groups,
+homogeneous ``(n + 1, n + 1)`` matrices for affine ones, acting on column vectors from the left.
+"""
+
+from equigeo.groups.affine import Affine
+from equigeo.groups.gl import GL
+from equigeo.groups.gl_plus import GLPlus
+from equigeo.groups.group import Group
+from equigeo.groups.linear_group import LinearGroup
+from equigeo.groups.o import O
+from equigeo.groups.scaling import Scaling
+from equigeo.groups.similarity import Similarity
+from equigeo.groups.sl import SL
+from equigeo.groups.so import SO
+
+__all__ = [
+    "GL",
+    "SL",
+    "SO",
+    "Affine",
+    "GLPlus",
+    "Group",
+    "LinearGroup",
+    "O",
+    "Scaling",
+    "Similarity",
+]
