@@ -1,1 +1,13 @@
-"""..."""
+"""Compiled operations on sorted segments, each with a readable body where no kernel is loaded.
+
+Functions here check shapes and call an op of PyTorch's dispatcher, which prefers the body that a
+loaded library adds for the device. ``kernels_info`` tells which libraries were loaded.
+"""
+
+from equigeo.ops._library import kernels_info, load_kernels
+from equigeo.ops.gather_sum import gather_sum
+from equigeo.ops.segment_attention import segment_attention
+
+load_kernels(__path__)
+
+__all__ = ["gather_sum", "kernels_info", "segment_attention"]

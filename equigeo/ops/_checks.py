@@ -1,0 +1,87 @@
+"""Checks that the public ops share; none of them reads a value, so none waits for a device."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def check_features(name: str, x: Tensor, axes: tuple[str, ...]) -> None:
+    """Refuse a tensor that is not float32 or float64 or lacks one of the named axes.
+
+    Parameters
+    ----------
+    name : str
+        Argument to name in the message.
+    x : Tensor
+        The argument.
+    axes : tuple of str
+        Names of the axes that it must have.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is another.
+    ValueError
+        If the number of axes is another.
+    """
+    if x.dtype not in (torch.float32, torch.float64):
+        raise TypeError(f"{name} must be float32 or float64, got {x.dtype}")
+    if x.ndim != len(axes):
+        raise ValueError(f"{name} must be ({', '.join(axes)}), got shape {tuple(x.shape)}")
+
+
+def check_index(
+    name: str, index: Tensor, *, length: tuple[int, str] | None = None, at_least: int = 0
+) -> None:
+    """Refuse an index that is not an int64 vector of the right length.
+
+    Parameters
+    ----------
+    name : str
+        Argument to name in the message.
+    index : Tensor
+        The argument.
+    length : (int, str), optional
+        The length it must have, and what says so.
+    at_least : int
+        Smallest length.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is another.
+    ValueError
+        If it is not a vector or its length is wrong.
+    """
+    if index.dtype != torch.int64:
+        raise TypeError(f"{name} must be int64, got {index.dtype}")
+    if index.ndim != 1:
+        raise ValueError(f"{name} must have one axis, got shape {tuple(index.shape)}")
+    if length is not None and index.shape[0] != length[0]:
+        raise ValueError(
+            f"{name} must have {length[0]} entries to fit {length[1]}, got {index.shape[0]}"
+        )
+    if index.shape[0] < at_least:
+        raise ValueError(f"{name} must have at least {at_least} entry, got {index.shape[0]}")
+
+
+def check_device(**tensors: Tensor) -> None:
+    """Refuse tensors that are not all on the device of the first.
+
+    Parameters
+    ----------
+    **tensors : Tensor
+        The arguments by name.
+
+    Raises
+    ------
+    ValueError
+        If one is elsewhere.
+    """
+    (first, reference), *rest = tensors.items()
+    for name, tensor in rest:
+        if tensor.device != reference.device:
+            raise ValueError(
+                f"{name} must be on the device of {first}, {reference.device}, got {tensor.device}"
+            )
