@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -175,7 +176,7 @@ class EdgeIndex:
 
     def to(self, device: torch.device | str) -> EdgeIndex:
         """Move every index to a device."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
         moved = {k: v.to(device) if isinstance(v, Tensor) else v for k, v in values.items()}
         return EdgeIndex(**moved)
 

@@ -1,1 +1,6 @@
-"""..."""
+"""Networks over triangle meshes."""
+
+from equigeo.mesh.models.classifier import PrimalDualClassifier
+from equigeo.mesh.models.classifier_config import ClassifierConfig
+
+__all__ = ["ClassifierConfig", "PrimalDualClassifier"]

@@ -1,0 +1,128 @@
+"""What a mesh classifier is made of."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from equigeo.mesh.dual_kind import DualKind
+from equigeo.mesh.features import FeatureSet
+from equigeo.mesh.node_norm import NormName
+from equigeo.mesh.readout import Statistic, Streams
+
+
+@dataclass(frozen=True)
+class ClassifierConfig:
+    """Choices of a :class:`equigeo.mesh.PrimalDualClassifier`, all of JSON types.
+
+    The defaults are the default preset; :meth:`paper` is PD-MeshNet as published.
+
+    Parameters
+    ----------
+    num_classes : int
+        Number of logits.
+    dual : str
+        Value of a :class:`equigeo.mesh.DualKind`.
+    features : {"invariant", "reference", "sorted"}
+        Node features, see :func:`equigeo.mesh.features.compute_features`.
+    channels : tuple of int
+        Width of each block, per head.
+    keep : tuple of float or None
+        Share of adjacencies that pooling after each block keeps; None for no pooling.
+    heads, skips : int
+        Attention heads and convolutions in each residual branch.
+    norm, groups
+        Norm at the end of a block.
+    activation, self_term, coupling : bool
+        Passed to every convolution.
+    streams, statistics, every_block
+        What the read-out pools, and whether it reads all blocks or the last.
+    hidden : int or None
+        Width of a hidden layer of the head; None for a linear head behind a BatchNorm.
+    dropout : float
+        On the read-out vector.
+
+    Examples
+    --------
+    >>> ClassifierConfig.from_dict(ClassifierConfig(3).to_dict()) == ClassifierConfig(3)
+    True
+    """
+
+    num_classes: int
+    dual: str = DualKind.SINGLE.value
+    features: FeatureSet = "invariant"
+    channels: tuple[int, ...] = (32, 32, 32, 32)
+    keep: tuple[float | None, ...] = (None, None, None, None)
+    heads: int = 1
+    skips: int = 1
+    norm: NormName = "batch"
+    groups: int | None = None
+    activation: bool = False
+    self_term: bool = True
+    coupling: bool = True
+    streams: Streams = "both"
+    statistics: tuple[Statistic, ...] = ("mean", "max")
+    every_block: bool = True
+    hidden: int | None = None
+    dropout: float = 0.3
+
+    def __post_init__(self) -> None:
+        if self.num_classes < 1:
+            raise ValueError(f"num_classes must be positive, got {self.num_classes}")
+        if not self.channels or len(self.channels) != len(self.keep):
+            raise ValueError(
+                f"channels and keep must have one entry per block, got {len(self.channels)} and "
+                f"{len(self.keep)}"
+            )
+
+    @classmethod
+    def paper(cls, num_classes: int) -> ClassifierConfig:
+        """PD-MeshNet's classifier for SHREC'11, its recorded defects included.
+
+        The features are those of SE(3), and ties between the two sides of an edge are broken by
+        face numbers; no self term; the read-out takes the dual stream alone, which leaves the
+        primal stream and the ranking of contractions at their initial values; the first group
+        norm has groups of twelve channels.
+        """
+        return cls(
+            num_classes,
+            features="reference",
+            channels=(64, 128),
+            keep=(0.8, 0.8),
+            heads=3,
+            norm="group",
+            groups=16,
+            activation=True,
+            self_term=False,
+            coupling=False,
+            streams="dual",
+            statistics=("mean",),
+            every_block=False,
+            hidden=100,
+            dropout=0.0,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Values of JSON types."""
+        values = asdict(self)
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> ClassifierConfig:
+        """Inverse of :meth:`to_dict`.
+
+        Raises
+        ------
+        ValueError
+            If a key is unknown or missing.
+        """
+        names = {field.name for field in fields(cls)}
+        if unknown := sorted(set(values) - names):
+            raise ValueError(f"unknown classifier settings {unknown}; known are {sorted(names)}")
+        if "num_classes" not in values:
+            raise ValueError("classifier settings lack num_classes")
+        frozen: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in values.items()
+        }
+        return cls(**frozen)

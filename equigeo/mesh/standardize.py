@@ -1,0 +1,78 @@
+"""Feature channels of zero mean and unit deviation over the training meshes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+
+class Standardize(nn.Module):
+    """Subtract a mean and divide by a deviation, both measured once and kept as buffers.
+
+    Parameters
+    ----------
+    channels : int
+        Number of channels.
+
+    Equivariance
+    ------------
+    Acts on invariant channels, each by itself.
+
+    Examples
+    --------
+    >>> standardize = Standardize(1)
+    >>> standardize.fit([torch.tensor([[1.0], [3.0]])])
+    >>> standardize(torch.tensor([[2.0]])).tolist()
+    [[0.0]]
+    """
+
+    mean: Tensor
+    deviation: Tensor
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(channels))
+        self.register_buffer("deviation", torch.ones(channels))
+
+    def fit(self, features: Sequence[Tensor]) -> None:
+        """Measure mean and sample deviation over all rows of all tensors.
+
+        Parameters
+        ----------
+        features : sequence of Tensor, (nodes, channels)
+            Of the training meshes. A channel that is constant keeps deviation one, with a warning.
+
+        Raises
+        ------
+        ValueError
+            If there are no rows or the channels differ.
+        """
+        rows = torch.cat([x.detach() for x in features]).double() if features else None
+        if rows is None or not len(rows) or rows.shape[1] != len(self.mean):
+            shape = None if rows is None else tuple(rows.shape)
+            raise ValueError(f"features must be (nodes, {len(self.mean)}), got {shape}")
+        deviation = rows.std(dim=0) if len(rows) > 1 else torch.ones_like(self.mean).double()
+        constant = deviation < 10 * torch.finfo(self.mean.dtype).eps
+        if bool(constant.any()):
+            channels = torch.nonzero(constant).flatten().tolist()
+            warnings.warn(f"feature channels {channels} are constant", stacklevel=2)
+        self.mean.copy_(rows.mean(dim=0))
+        self.deviation.copy_(torch.where(constant, 1.0, deviation))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Standardize.
+
+        Parameters
+        ----------
+        x : Tensor, (nodes, channels)
+            Features.
+
+        Returns
+        -------
+        Tensor, (nodes, channels)
+            In the dtype of the buffers.
+        """
+        return (x.to(self.mean.dtype) - self.mean) / self.deviation
