@@ -1,1 +1,32 @@
-"""..."""
+"""Representations: how a group acts on the last axis of a tensor, as values.
+
+A representation is frozen, hashable and equal by value; features stay plain tensors. ``+`` is the
+direct sum, ``@`` the tensor product (first factor slowest, unsorted), and ``dual`` and ``restrict``
+do what their names say. Irreps of O(3) follow the conventions of e3nn.
+"""
+
+from equigeo.reps.direct_sum import DirectSum
+from equigeo.reps.dual import Dual
+from equigeo.reps.irreps import Irreps
+from equigeo.reps.kronecker import Kronecker
+from equigeo.reps.points import Points
+from equigeo.reps.representation import Representation
+from equigeo.reps.restricted import Restricted
+from equigeo.reps.so3_generators import so3_generators
+from equigeo.reps.tensor_rep import TensorRep
+from equigeo.reps.trivial import Trivial
+from equigeo.reps.wigner_d import wigner_d
+
+__all__ = [
+    "DirectSum",
+    "Dual",
+    "Irreps",
+    "Kronecker",
+    "Points",
+    "Representation",
+    "Restricted",
+    "TensorRep",
+    "Trivial",
+    "so3_generators",
+    "wigner_d",
+]

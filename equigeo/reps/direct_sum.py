@@ -1,0 +1,161 @@
+"""Direct sums of representations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from equigeo.groups import Group
+from equigeo.reps.representation import Representation, require_linear_parts
+
+
+@dataclass(frozen=True)
+class DirectSum(Representation):
+    """Features side by side on one axis; matrices are block diagonal, left to right.
+
+    Parameters
+    ----------
+    parts : tuple of Representation
+        At least one, linear, all of one group; nested sums are flattened.
+
+    Raises
+    ------
+    ValueError
+        If there are no parts or their groups differ.
+    TypeError
+        If a part is not a linear representation.
+
+    Examples
+    --------
+    >>> from equigeo.groups import GLPlus
+    >>> from equigeo.reps import TensorRep
+    >>> (TensorRep(GLPlus(3), up=1) + TensorRep(GLPlus(3), up=0, down=1)).dim
+    6
+    """
+
+    parts: tuple[Representation, ...]
+    group: Group = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Flatten nested sums and check the parts."""
+        require_linear_parts("direct sum", self.parts)
+        flat: list[Representation] = []
+        for part in self.parts:
+            flat.extend(part.parts if isinstance(part, DirectSum) else (part,))
+        object.__setattr__(self, "parts", tuple(flat))
+        object.__setattr__(self, "group", flat[0].group)
+
+    @property
+    def dim(self) -> int:
+        """Sum of the dimensions of the parts."""
+        return sum(part.dim for part in self.parts)
+
+    def act(self, g: Tensor, x: Tensor) -> Tensor:
+        """Apply elements to features, part by part.
+
+        Parameters
+        ----------
+        g : Tensor, (..., size, size), floating
+            Elements of the group.
+        x : Tensor, (..., dim), floating
+            Features; batch axes broadcast with those of ``g``.
+
+        Returns
+        -------
+        Tensor, (..., dim), dtype of ``x``
+            The moved features.
+
+        Raises
+        ------
+        ValueError
+            If ``g`` or ``x`` has the wrong shape.
+        """
+        self.check_features(x)
+        pieces = x.split([part.dim for part in self.parts], dim=-1)
+        moved = [part.act(g, piece) for part, piece in zip(self.parts, pieces, strict=True)]
+        return torch.cat(moved, dim=-1)
+
+    def matrix(self, g: Tensor) -> Tensor:
+        """Block-diagonal matrices of the action.
+
+        Parameters
+        ----------
+        g : Tensor, (..., size, size), floating
+            Elements of the group.
+
+        Returns
+        -------
+        Tensor, (..., dim, dim), dtype of ``g``
+            The matrices of the parts along the diagonal.
+        """
+        return block_diagonal([part.matrix(g) for part in self.parts])
+
+    def algebra(self, x: Tensor) -> Tensor:
+        """Block-diagonal derivative of :meth:`matrix` at the identity.
+
+        Parameters
+        ----------
+        x : Tensor, (..., size, size), floating
+            Elements of the Lie algebra.
+
+        Returns
+        -------
+        Tensor, (..., dim, dim), dtype of ``x``
+            The derivatives of the parts along the diagonal.
+        """
+        return block_diagonal([part.algebra(x) for part in self.parts])
+
+    def dual(self) -> Representation:
+        """Return the direct sum of the duals.
+
+        Returns
+        -------
+        Representation
+            Parts in the same order.
+        """
+        return DirectSum(tuple(part.dual() for part in self.parts))
+
+    def restrict(self, subgroup: Group) -> Representation:
+        """Restrict every part.
+
+        Parameters
+        ----------
+        subgroup : Group
+            A group with a canonical map to this one.
+
+        Returns
+        -------
+        Representation
+            Parts in the same order.
+
+        Raises
+        ------
+        ValueError
+            If there is no canonical map.
+        """
+        return DirectSum(tuple(part.restrict(subgroup) for part in self.parts))
+
+
+def block_diagonal(blocks: list[Tensor]) -> Tensor:
+    """Batched block-diagonal matrices.
+
+    Parameters
+    ----------
+    blocks : list of Tensor, (..., d_i, d_i)
+        At least one, with equal batch axes.
+
+    Returns
+    -------
+    Tensor, (..., sum d_i, sum d_i)
+        Zero outside the blocks.
+    """
+    dim = sum(block.shape[-1] for block in blocks)
+    out = blocks[0].new_zeros(*blocks[0].shape[:-2], dim, dim)
+    start = 0
+    for block in blocks:
+        stop = start + block.shape[-1]
+        out[..., start:stop, start:stop] = block
+        start = stop
+    return out

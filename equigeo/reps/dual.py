@@ -1,0 +1,110 @@
+"""Dual representations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from equigeo.groups import Group
+from equigeo.reps.representation import Representation, require_linear_parts
+
+
+@dataclass(frozen=True)
+class Dual(Representation):
+    """The action ``matrix(g^-1)^T`` on linear functions of the features of ``rep``.
+
+    Prefer ``rep.dual()``, which returns a simpler equal where there is one.
+
+    Parameters
+    ----------
+    rep : Representation
+        A linear representation.
+
+    Raises
+    ------
+    TypeError
+        If the action of ``rep`` is affine.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from equigeo.groups import SL
+    >>> from equigeo.reps import TensorRep
+    >>> mixed = TensorRep(SL(2), up=1, down=1)
+    >>> mixed.dual().dual() == mixed
+    True
+    """
+
+    rep: Representation
+    group: Group = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Check that the action is linear."""
+        require_linear_parts("dual", (self.rep,))
+        object.__setattr__(self, "group", self.rep.group)
+
+    @property
+    def dim(self) -> int:
+        """Dimension of ``rep``."""
+        return self.rep.dim
+
+    def matrix(self, g: Tensor) -> Tensor:
+        """Transposed inverses of the matrices of ``rep``.
+
+        Parameters
+        ----------
+        g : Tensor, (..., size, size), floating
+            Elements of the group.
+
+        Returns
+        -------
+        Tensor, (..., dim, dim), dtype of ``g``
+            ``rep.matrix(g^-1)^T``.
+        """
+        return self.rep.matrix(self.group.inverse(g)).mT
+
+    def algebra(self, x: Tensor) -> Tensor:
+        """Derivative of :meth:`matrix` at the identity.
+
+        Parameters
+        ----------
+        x : Tensor, (..., size, size), floating
+            Elements of the Lie algebra.
+
+        Returns
+        -------
+        Tensor, (..., dim, dim), dtype of ``x``
+            ``-rep.algebra(x)^T``.
+        """
+        return -self.rep.algebra(x).mT
+
+    def dual(self) -> Representation:
+        """Return the representation itself: finite dimensions are reflexive.
+
+        Returns
+        -------
+        Representation
+            ``rep``.
+        """
+        return self.rep
+
+    def restrict(self, subgroup: Group) -> Representation:
+        """Return the dual of the restriction.
+
+        Parameters
+        ----------
+        subgroup : Group
+            A group with a canonical map to this one.
+
+        Returns
+        -------
+        Representation
+            The same matrices for the elements of ``subgroup``.
+
+        Raises
+        ------
+        ValueError
+            If there is no canonical map.
+        """
+        return self.rep.restrict(subgroup).dual()

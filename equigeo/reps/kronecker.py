@@ -1,0 +1,172 @@
+"""Tensor products of representations."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from equigeo.groups import Group
+from equigeo.reps.representation import Representation, require_linear_parts
+
+
+@dataclass(frozen=True)
+class Kronecker(Representation):
+    """All products of one feature of each factor, the first factor slowest.
+
+    The features of ``a @ b`` are ``(x[:, None] * y).flatten()``; nothing is decomposed or sorted.
+
+    Parameters
+    ----------
+    factors : tuple of Representation
+        At least one, linear, all of one group; nested products are flattened.
+
+    Raises
+    ------
+    ValueError
+        If there are no factors or their groups differ.
+    TypeError
+        If a factor is not a linear representation.
+
+    Examples
+    --------
+    >>> from equigeo.reps import Irreps
+    >>> (Irreps("1o") @ Irreps("0e + 2e")).dim
+    18
+    """
+
+    factors: tuple[Representation, ...]
+    group: Group = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Flatten nested products and check the factors."""
+        require_linear_parts("tensor product", self.factors)
+        flat: list[Representation] = []
+        for factor in self.factors:
+            flat.extend(factor.factors if isinstance(factor, Kronecker) else (factor,))
+        object.__setattr__(self, "factors", tuple(flat))
+        object.__setattr__(self, "group", flat[0].group)
+
+    @property
+    def dim(self) -> int:
+        """Product of the dimensions of the factors."""
+        return math.prod(factor.dim for factor in self.factors)
+
+    def act(self, g: Tensor, x: Tensor) -> Tensor:
+        """Apply elements to features, one factor after the other.
+
+        Parameters
+        ----------
+        g : Tensor, (..., size, size), floating
+            Elements of the group.
+        x : Tensor, (..., dim), floating
+            Features; batch axes broadcast with those of ``g``.
+
+        Returns
+        -------
+        Tensor, (..., dim), dtype of ``x``
+            The moved features.
+
+        Raises
+        ------
+        ValueError
+            If ``g`` or ``x`` has the wrong shape.
+        """
+        self.check_features(x)
+        g = g[..., None, None, :, :]
+        before, after = 1, self.dim
+        for factor in self.factors:
+            after //= factor.dim
+            x = x.unflatten(-1, (before, factor.dim, after))
+            x = factor.act(g, x.mT).mT.flatten(-3)
+            before *= factor.dim
+        return x
+
+    def matrix(self, g: Tensor) -> Tensor:
+        """Kronecker products of the matrices of the factors.
+
+        Parameters
+        ----------
+        g : Tensor, (..., size, size), floating
+            Elements of the group.
+
+        Returns
+        -------
+        Tensor, (..., dim, dim), dtype of ``g``
+            The first factor varies slowest.
+        """
+        out = self.factors[0].matrix(g)
+        for factor in self.factors[1:]:
+            out = batched_kronecker(out, factor.matrix(g))
+        return out
+
+    def algebra(self, x: Tensor) -> Tensor:
+        """Derivative of :meth:`matrix` at the identity, by the product rule.
+
+        Parameters
+        ----------
+        x : Tensor, (..., size, size), floating
+            Elements of the Lie algebra.
+
+        Returns
+        -------
+        Tensor, (..., dim, dim), dtype of ``x``
+            ``A (x) 1 + 1 (x) B`` for two factors.
+        """
+        out = self.factors[0].algebra(x)
+        for factor in self.factors[1:]:
+            left = torch.eye(out.shape[-1], dtype=out.dtype, device=out.device)
+            right = torch.eye(factor.dim, dtype=out.dtype, device=out.device)
+            out = batched_kronecker(out, right) + batched_kronecker(left, factor.algebra(x))
+        return out
+
+    def dual(self) -> Representation:
+        """Return the tensor product of the duals.
+
+        Returns
+        -------
+        Representation
+            Factors in the same order.
+        """
+        return Kronecker(tuple(factor.dual() for factor in self.factors))
+
+    def restrict(self, subgroup: Group) -> Representation:
+        """Restrict every factor.
+
+        Parameters
+        ----------
+        subgroup : Group
+            A group with a canonical map to this one.
+
+        Returns
+        -------
+        Representation
+            Factors in the same order.
+
+        Raises
+        ------
+        ValueError
+            If there is no canonical map.
+        """
+        return Kronecker(tuple(factor.restrict(subgroup) for factor in self.factors))
+
+
+def batched_kronecker(a: Tensor, b: Tensor) -> Tensor:
+    """Kronecker product over the last two axes.
+
+    Parameters
+    ----------
+    a : Tensor, (..., m, m)
+        The slow factor.
+    b : Tensor, (..., n, n)
+        The fast factor; batch axes broadcast.
+
+    Returns
+    -------
+    Tensor, (..., m n, m n)
+        Blocks ``a_ij b``.
+    """
+    product = a[..., :, None, :, None] * b[..., None, :, None, :]
+    return product.flatten(-2).flatten(-3, -2)

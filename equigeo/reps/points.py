@@ -1,0 +1,122 @@
+"""The action on coordinates of points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from equigeo.groups import Affine, Group
+from equigeo.reps.representation import Representation
+
+
+@dataclass(frozen=True)
+class Points(Representation):
+    """Coordinates of points, moved by ``p -> h p + t``.
+
+    Differences of points are vectors, ``TensorRep(group, up=1)``: translations leave those alone.
+    Not linear, hence neither summed, multiplied nor dualised.
+
+    Parameters
+    ----------
+    group : Group
+        An affine group, or a linear one that acts about the origin.
+
+    Examples
+    --------
+    >>> from equigeo.groups import O
+    >>> import torch
+    >>> group = Affine(O(3))
+    >>> shift = group.element(torch.eye(3), torch.tensor([1.0, 2.0, 3.0]))
+    >>> Points(group).act(shift, torch.ones(3))
+    tensor([2., 3., 4.])
+    """
+
+    group: Group
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates, ``n``."""
+        return self.group.n
+
+    @property
+    def is_linear(self) -> bool:
+        """False, so that both kinds of group are treated alike."""
+        return False
+
+    def act(self, g: Tensor, x: Tensor) -> Tensor:
+        """Move points.
+
+        Parameters
+        ----------
+        g : Tensor, (..., size, size), floating
+            Elements of the group.
+        x : Tensor, (..., n), floating
+            Points; batch axes broadcast with those of ``g``.
+
+        Returns
+        -------
+        Tensor, (..., n), dtype of ``x``
+            The moved points.
+
+        Raises
+        ------
+        ValueError
+            If ``g`` or ``x`` has the wrong shape.
+        """
+        self.check_features(x)
+        matrix = self.matrix(g.double()).to(x.dtype)
+        return (matrix[..., :-1, :-1] @ x[..., None])[..., 0] + matrix[..., :-1, -1]
+
+    def matrix(self, g: Tensor) -> Tensor:
+        """Homogeneous matrices of the action.
+
+        Parameters
+        ----------
+        g : Tensor, (..., size, size), floating
+            Elements of the group.
+
+        Returns
+        -------
+        Tensor, (..., n + 1, n + 1), dtype of ``g``
+            The elements themselves, padded where the group is linear.
+        """
+        return self.group.convert(g, Affine(self.group.linear_group))
+
+    def algebra(self, x: Tensor) -> Tensor:
+        """Derivative of :meth:`matrix` at the identity.
+
+        Parameters
+        ----------
+        x : Tensor, (..., size, size), floating
+            Elements of the Lie algebra.
+
+        Returns
+        -------
+        Tensor, (..., n + 1, n + 1), dtype of ``x``
+            The elements themselves, padded where the group is linear.
+        """
+        return self.group.convert_algebra(x, Affine(self.group.linear_group))
+
+    def restrict(self, subgroup: Group) -> Points:
+        """Return the points of a smaller group.
+
+        Parameters
+        ----------
+        subgroup : Group
+            A subgroup; an affine group is none of a linear one, for it moves the origin.
+
+        Returns
+        -------
+        Points
+            The same coordinates.
+
+        Raises
+        ------
+        ValueError
+            If ``subgroup`` is not a subgroup.
+        """
+        moves_origin = subgroup.size > self.group.size
+        if moves_origin or not subgroup.maps_to(self.group):
+            raise ValueError(f"{self} cannot be restricted: {subgroup} is not a subgroup")
+        return Points(subgroup)

@@ -1,0 +1,223 @@
+"""The interface of all representations."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor
+
+from equigeo.groups import Group
+
+
+class Representation(ABC):
+    """An action of a group on the last axis of a tensor, as a frozen value.
+
+    Subclasses are frozen dataclasses: equal by value, layout included, and hashable. Elements are
+    tensors ``(..., size, size)`` as described by the group, features are tensors ``(..., dim)``;
+    the batch axes of both broadcast.
+    """
+
+    group: Group
+
+    @property
+    @abstractmethod
+    def dim(self) -> int:
+        """Length of the axis that is acted on."""
+
+    @abstractmethod
+    def matrix(self, g: Tensor) -> Tensor:
+        """Matrices of the action.
+
+        Parameters
+        ----------
+        g : Tensor, (..., size, size), floating
+            Elements of the group.
+
+        Returns
+        -------
+        Tensor, (..., dim, dim), dtype of ``g``
+            ``matrix(g @ h) == matrix(g) @ matrix(h)``; homogeneous, with one more row and column,
+            for an action that is affine.
+
+        Raises
+        ------
+        ValueError
+            If ``g`` has the wrong shape.
+        """
+
+    @abstractmethod
+    def algebra(self, x: Tensor) -> Tensor:
+        """Derivative of :meth:`matrix` at the identity.
+
+        Parameters
+        ----------
+        x : Tensor, (..., size, size), floating
+            Elements of the Lie algebra of the group.
+
+        Returns
+        -------
+        Tensor, (..., dim, dim), dtype of ``x``
+            ``matrix(exp(x))`` is the exponential of it.
+
+        Raises
+        ------
+        ValueError
+            If ``x`` has the wrong shape.
+        """
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the action fixes zero; only the action on points need not."""
+        return True
+
+    def act(self, g: Tensor, x: Tensor) -> Tensor:
+        """Apply elements to features.
+
+        Matrices are computed in float64 and cast to the dtype of ``x``.
+
+        Parameters
+        ----------
+        g : Tensor, (..., size, size), floating
+            Elements of the group.
+        x : Tensor, (..., dim), floating
+            Features. Batch axes broadcast with those of ``g``: one element per row of ``x``
+            ``(batch, dim)`` is ``g`` ``(batch, size, size)``.
+
+        Returns
+        -------
+        Tensor, (..., dim), dtype of ``x``
+            The moved features.
+
+        Raises
+        ------
+        ValueError
+            If ``g`` or ``x`` has the wrong shape.
+        """
+        self.check_features(x)
+        matrix = self.matrix(g.double()).to(x.dtype)
+        return (matrix @ x[..., None])[..., 0]
+
+    def generators(self) -> Tensor:
+        """Matrices of the generators of the group.
+
+        Returns
+        -------
+        Tensor, (dimension of the group, dim, dim), float64
+            In the order of ``group.generators()``; homogeneous for an affine action.
+        """
+        return self.algebra(self.group.generators())
+
+    def is_trivial(self) -> bool:
+        """Tell whether every element acts as the identity.
+
+        Returns
+        -------
+        bool
+            Found by moving one generic vector with generic elements of every component.
+        """
+        x = torch.cos(1.0 + torch.arange(self.dim, dtype=torch.float64))
+        g = self.group.testing_elements(torch.Generator().manual_seed(0))
+        return bool(((self.act(g, x) - x).abs() < 1e-9).all())
+
+    def dual(self) -> Representation:
+        """Return the action on linear functions of the features: ``matrix(g^-1)^T``.
+
+        Returns
+        -------
+        Representation
+            Such that the pairing of a vector and a dual vector is invariant.
+
+        Raises
+        ------
+        TypeError
+            If the action is affine.
+        """
+        from equigeo.reps.dual import Dual
+
+        return Dual(self)
+
+    def restrict(self, subgroup: Group) -> Representation:
+        """Let a smaller group act through this representation.
+
+        Parameters
+        ----------
+        subgroup : Group
+            A subgroup, or more generally a group with a canonical map to this one: an affine
+            group may act through its linear part.
+
+        Returns
+        -------
+        Representation
+            The same matrices for the elements of ``subgroup``.
+
+        Raises
+        ------
+        ValueError
+            If there is no canonical map from ``subgroup`` to the group.
+        """
+        from equigeo.reps.restricted import Restricted
+
+        return self if subgroup == self.group else Restricted(self, subgroup)
+
+    def __add__(self, other: Representation) -> Representation:
+        """Return the direct sum: features side by side, those of ``self`` first."""
+        from equigeo.reps.direct_sum import DirectSum
+
+        return DirectSum((self, other))
+
+    def __matmul__(self, other: Representation) -> Representation:
+        """Return the tensor product: all products of two features, ``self`` slowest, unsorted."""
+        from equigeo.reps.kronecker import Kronecker
+
+        return Kronecker((self, other))
+
+    def check_features(self, x: Tensor) -> None:
+        """Refuse tensors that cannot be features of this representation.
+
+        Parameters
+        ----------
+        x : Tensor, (..., dim)
+            Candidates.
+
+        Raises
+        ------
+        ValueError
+            If the last axis is not ``dim`` long.
+        """
+        if x.shape[-1:] != (self.dim,):
+            raise ValueError(f"features of {self} are (..., {self.dim}), got {tuple(x.shape)}")
+
+
+def require_linear_parts(kind: str, parts: tuple[Representation, ...]) -> None:
+    """Refuse parts that cannot be combined linearly.
+
+    Parameters
+    ----------
+    kind : str
+        What is being built, for the message.
+    parts : tuple of Representation
+        At least one.
+
+    Raises
+    ------
+    ValueError
+        If the parts belong to different groups, or there are none.
+    TypeError
+        If one is not a representation or is an affine action.
+    """
+    if not parts:
+        raise ValueError(f"a {kind} needs at least one part")
+    for part in parts:
+        if not isinstance(part, Representation):
+            raise TypeError(f"a {kind} is made of representations, got {part!r}")
+        if not part.is_linear:
+            raise TypeError(
+                f"a {kind} needs linear parts, got {part}; "
+                "translations act on TensorRep(group, up=1) as the identity"
+            )
+        if part.group != parts[0].group:
+            raise ValueError(
+                f"a {kind} needs parts of one group, got {parts[0].group} and {part.group}; "
+                "use restrict"
+            )

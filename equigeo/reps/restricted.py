@@ -1,0 +1,141 @@
+"""Representations of a group seen from a smaller one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from equigeo.groups import Group
+from equigeo.reps.representation import Representation, require_linear_parts
+
+
+@dataclass(frozen=True)
+class Restricted(Representation):
+    """``rep`` acted on by a group that maps canonically to the group of ``rep``.
+
+    Prefer ``rep.restrict(group)``, which returns a simpler equal where there is one.
+
+    Parameters
+    ----------
+    rep : Representation
+        A linear representation.
+    group : Group
+        A subgroup of ``rep.group``, or an affine group whose linear parts lie in one.
+
+    Raises
+    ------
+    TypeError
+        If the action of ``rep`` is affine.
+    ValueError
+        If there is no canonical map from ``group``.
+
+    Examples
+    --------
+    >>> from equigeo.groups import SO
+    >>> from equigeo.reps import Irreps
+    >>> pseudoscalar = Irreps("0o")
+    >>> pseudoscalar.is_trivial(), pseudoscalar.restrict(SO(3)).is_trivial()
+    (False, True)
+    """
+
+    rep: Representation
+    group: Group
+
+    def __post_init__(self) -> None:
+        """Check that the smaller group maps to the larger one."""
+        require_linear_parts("restriction", (self.rep,))
+        if not self.group.maps_to(self.rep.group):
+            raise ValueError(
+                f"{self.rep} cannot be restricted: {self.group} has no canonical map "
+                f"to {self.rep.group}"
+            )
+
+    @property
+    def dim(self) -> int:
+        """Dimension of ``rep``."""
+        return self.rep.dim
+
+    def act(self, g: Tensor, x: Tensor) -> Tensor:
+        """Apply elements to features through the larger group.
+
+        Parameters
+        ----------
+        g : Tensor, (..., size, size), floating
+            Elements of the smaller group.
+        x : Tensor, (..., dim), floating
+            Features; batch axes broadcast with those of ``g``.
+
+        Returns
+        -------
+        Tensor, (..., dim), dtype of ``x``
+            The moved features.
+
+        Raises
+        ------
+        ValueError
+            If ``g`` or ``x`` has the wrong shape.
+        """
+        return self.rep.act(self.group.convert(g, self.rep.group), x)
+
+    def matrix(self, g: Tensor) -> Tensor:
+        """Matrices of ``rep`` at the images of ``g``.
+
+        Parameters
+        ----------
+        g : Tensor, (..., size, size), floating
+            Elements of the smaller group.
+
+        Returns
+        -------
+        Tensor, (..., dim, dim), dtype of ``g``
+            The same matrices as those of ``rep``.
+        """
+        return self.rep.matrix(self.group.convert(g, self.rep.group))
+
+    def algebra(self, x: Tensor) -> Tensor:
+        """Derivative of :meth:`matrix` at the identity.
+
+        Parameters
+        ----------
+        x : Tensor, (..., size, size), floating
+            Elements of the Lie algebra of the smaller group.
+
+        Returns
+        -------
+        Tensor, (..., dim, dim), dtype of ``x``
+            Those of ``rep`` at the images of ``x``.
+        """
+        return self.rep.algebra(self.group.convert_algebra(x, self.rep.group))
+
+    def dual(self) -> Representation:
+        """Return the restriction of the dual.
+
+        Returns
+        -------
+        Representation
+            Of the same group.
+        """
+        return self.rep.dual().restrict(self.group)
+
+    def restrict(self, subgroup: Group) -> Representation:
+        """Restrict in one step.
+
+        Parameters
+        ----------
+        subgroup : Group
+            A group with a canonical map to this one.
+
+        Returns
+        -------
+        Representation
+            ``rep`` restricted to ``subgroup``.
+
+        Raises
+        ------
+        ValueError
+            If there is no canonical map.
+        """
+        if not subgroup.maps_to(self.group):
+            raise ValueError(f"{subgroup} has no canonical map to {self.group}")
+        return self.rep.restrict(subgroup)

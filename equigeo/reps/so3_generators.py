@@ -1,0 +1,79 @@
+"""Generators of rotations in the real basis of spherical harmonics."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def so3_generators(l: int) -> Tensor:
+    """Rotations about x, y and z in the irrep of degree ``l``, in the basis of e3nn.
+
+    Parameters
+    ----------
+    l : int
+        Degree, not negative.
+
+    Returns
+    -------
+    Tensor, (3, 2 l + 1, 2 l + 1), float64
+        Exactly antisymmetric matrices with ``[G_x, G_y] = G_z``, and ``hat(e_i)`` for ``l = 1``
+        on components (x, y, z). A fresh copy.
+
+    Raises
+    ------
+    ValueError
+        If ``l`` is negative.
+
+    Examples
+    --------
+    >>> so3_generators(1)[1] @ torch.tensor([0.0, 0.0, 1.0], dtype=torch.float64)  # z to x
+    tensor([1., 0., 0.], dtype=torch.float64)
+    """
+    return so3_generators_table(l).clone()
+
+
+@cache
+def so3_generators_table(l: int) -> Tensor:
+    """Return the cached table behind :func:`so3_generators`; callers must not write to it.
+
+    Parameters
+    ----------
+    l : int
+        Degree, not negative.
+
+    Returns
+    -------
+    Tensor, (3, 2 l + 1, 2 l + 1), float64
+        As :func:`so3_generators`.
+
+    Raises
+    ------
+    ValueError
+        If ``l`` is negative.
+    """
+    if l < 0:
+        raise ValueError(f"l must not be negative, got {l}")
+    m = np.arange(-l, l + 1)
+    step = np.sqrt(l * (l + 1) - m[:-1] * m[1:])
+    raising, lowering = np.diag(-step, -1), np.diag(step, 1)
+    spin = np.stack([0.5 * (raising + lowering), np.diag(1j * m), -0.5j * (raising - lowering)])
+    change = _complex_from_real(l)
+    real = (change.conj().T @ spin @ change).real
+    return torch.from_numpy(0.5 * (real - real.swapaxes(1, 2)))
+
+
+def _complex_from_real(l: int) -> np.ndarray:
+    """Unitary matrix (complex index, real index), with the phase that makes generators real."""
+    q = np.zeros((2 * l + 1, 2 * l + 1), dtype=np.complex128)
+    q[l, l] = 1.0
+    for m in range(1, l + 1):
+        q[l - m, l + m] = math.sqrt(0.5)
+        q[l - m, l - m] = -1j * math.sqrt(0.5)
+        q[l + m, l + m] = (-1) ** m * math.sqrt(0.5)
+        q[l + m, l - m] = 1j * (-1) ** m * math.sqrt(0.5)
+    return (-1j) ** l * q

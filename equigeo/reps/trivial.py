@@ -1,0 +1,142 @@
+"""The trivial representation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from equigeo.groups import Group
+from equigeo.reps.representation import Representation
+
+
+@dataclass(frozen=True)
+class Trivial(Representation):
+    """Features that no element changes: the type of an invariant output.
+
+    Parameters
+    ----------
+    group : Group
+        The group that does nothing.
+    dim : int
+        Number of features, not negative.
+
+    Raises
+    ------
+    ValueError
+        If ``dim`` is negative.
+
+    Examples
+    --------
+    >>> from equigeo.groups import O
+    >>> Trivial(O(3), 5).is_trivial()
+    True
+    """
+
+    group: Group
+    dim: int
+
+    def __post_init__(self) -> None:
+        """Check the dimension."""
+        if self.dim < 0:
+            raise ValueError(f"dim must not be negative, got {self.dim}")
+
+    def act(self, g: Tensor, x: Tensor) -> Tensor:
+        """Repeat the features for every element.
+
+        Parameters
+        ----------
+        g : Tensor, (..., size, size)
+            Elements of the group.
+        x : Tensor, (..., dim)
+            Features of any dtype; batch axes broadcast with those of ``g``.
+
+        Returns
+        -------
+        Tensor, (..., dim), dtype of ``x``
+            The same values, possibly a view.
+
+        Raises
+        ------
+        ValueError
+            If ``g`` or ``x`` has the wrong shape.
+        """
+        self.group.check_shape(g)
+        self.check_features(x)
+        return x.expand(*torch.broadcast_shapes(g.shape[:-2], x.shape[:-1]), self.dim)
+
+    def matrix(self, g: Tensor) -> Tensor:
+        """Identity matrices.
+
+        Parameters
+        ----------
+        g : Tensor, (..., size, size), floating
+            Elements of the group.
+
+        Returns
+        -------
+        Tensor, (..., dim, dim), dtype of ``g``
+            A view of one identity.
+        """
+        self.group.check_shape(g)
+        identity = torch.eye(self.dim, dtype=g.dtype, device=g.device)
+        return identity.expand(*g.shape[:-2], self.dim, self.dim)
+
+    def algebra(self, x: Tensor) -> Tensor:
+        """Zero matrices.
+
+        Parameters
+        ----------
+        x : Tensor, (..., size, size), floating
+            Elements of the Lie algebra.
+
+        Returns
+        -------
+        Tensor, (..., dim, dim), dtype of ``x``
+            Zeros.
+        """
+        self.group.check_shape(x)
+        return x.new_zeros(*x.shape[:-2], self.dim, self.dim)
+
+    def is_trivial(self) -> bool:
+        """Tell whether every element acts as the identity.
+
+        Returns
+        -------
+        bool
+            True.
+        """
+        return True
+
+    def dual(self) -> Trivial:
+        """Return the representation itself.
+
+        Returns
+        -------
+        Trivial
+            Equal to this one.
+        """
+        return self
+
+    def restrict(self, subgroup: Group) -> Trivial:
+        """Return the trivial representation of another group.
+
+        Parameters
+        ----------
+        subgroup : Group
+            A group with a canonical map to this one.
+
+        Returns
+        -------
+        Trivial
+            Of the same dimension.
+
+        Raises
+        ------
+        ValueError
+            If there is no canonical map.
+        """
+        if not subgroup.maps_to(self.group):
+            raise ValueError(f"{subgroup} has no canonical map to {self.group}")
+        return Trivial(subgroup, self.dim)
