@@ -1,0 +1,78 @@
+"""The polygons of one file, as written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equigeo.mesh.errors import MeshError
+
+
+@dataclass(frozen=True, eq=False)
+class FileMesh:
+    """Vertices and polygons of a file, in file order, before any repair.
+
+    Parameters
+    ----------
+    vertices : ndarray, (vertices, 3), float64
+        Positions; not finite where the file says so or holds no number.
+    corners : ndarray, (sum of sizes,), int64
+        Vertex indices of all faces in a row, counted from 0.
+    sizes : ndarray, (faces,), int64
+        Number of corners of each face; any number, also below 3.
+    vertex_lines, face_lines : ndarray, (vertices,) and (faces,), int64, optional
+        Line of each in the file, counted from 1; absent where the format has no lines.
+    first_index : int
+        What the format calls its first vertex, for messages: 1 in OBJ.
+    warnings : tuple of str
+        What was unusual in the text.
+
+    Raises
+    ------
+    MeshError
+        If a face refers to a vertex that the file does not hold.
+
+    Examples
+    --------
+    >>> quad = FileMesh(np.eye(4, 3), np.array([0, 1, 2, 3]), np.array([4]))
+    >>> quad.num_faces, quad.locate_face(0)
+    (1, 'face 0')
+    """
+
+    vertices: NDArray[np.float64]
+    corners: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    vertex_lines: NDArray[np.int64] | None = None
+    face_lines: NDArray[np.int64] | None = None
+    first_index: int = 0
+    warnings: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        outside = (self.corners < 0) | (self.corners >= len(self.vertices))
+        if outside.any():
+            corner = int(outside.argmax())
+            face = int(np.searchsorted(np.cumsum(self.sizes), corner, side="right"))
+            raise MeshError(
+                f"{self.locate_face(face)} refers to vertex "
+                f"{self.corners[corner] + self.first_index}, but the file holds "
+                f"{len(self.vertices)} (counted from {self.first_index}); export the mesh again"
+            )
+
+    @property
+    def num_faces(self) -> int:
+        """Number of faces, whatever their number of corners."""
+        return len(self.sizes)
+
+    def locate_face(self, face: int) -> str:
+        """Say where a face is, for messages."""
+        return _locate("face", face, self.face_lines)
+
+    def locate_vertex(self, vertex: int) -> str:
+        """Say where a vertex is, for messages."""
+        return _locate("vertex", vertex, self.vertex_lines)
+
+
+def _locate(kind: str, index: int, lines: NDArray[np.int64] | None) -> str:
+    return f"{kind} {index}" if lines is None else f"line {lines[index]} ({kind} {index})"

@@ -1,0 +1,181 @@
+"""Where the words of a text are, found without a loop over lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_NEWLINE, _RETURN, _HASH, _BACKSLASH, _SPACE = (ord(c) for c in "\n\r#\\ ")
+_IS_SPACE = np.isin(np.arange(256), np.frombuffer(b" \t\n\v\f\r", np.uint8))
+_LONGEST = 64  # bytes; a longer word is no number, and would widen the whole string array
+
+
+class TokenTable:
+    r"""The words of a text, grouped by line, as arrays of byte offsets.
+
+    Comments (from ``#`` to the end of the line) are blanked, and a line that ends with a backslash
+    goes on in the next one. Lines without a word are left out.
+
+    Parameters
+    ----------
+    text : bytes
+        Lines separated by ``\n``.
+
+    Attributes
+    ----------
+    data : ndarray, (bytes,), uint8
+        The text, comments and continuations blanked.
+    start, stop : ndarray, (words,), int64
+        Offsets of the first byte of each word, and of the byte after it.
+    line_ptr : ndarray, (lines + 1,), int64
+        Words of line ``i`` are ``line_ptr[i]`` to ``line_ptr[i + 1]``.
+
+    Examples
+    --------
+    >>> table = TokenTable(b"v 1 2 3 # corner\n\nf 1 2 \\\n 3")
+    >>> table.num_lines, table.line_words(1)
+    (2, [b'f', b'1', b'2', b'3'])
+    >>> table.numbers(np.array([1, 2, 3]), float)
+    array([1., 2., 3.])
+    >>> table.line_number(table.line_ptr[:-1])
+    array([1, 3])
+    """
+
+    def __init__(self, text: bytes) -> None:
+        data = np.frombuffer(text, np.uint8)
+        self._newlines = np.flatnonzero(data == _NEWLINE)
+        if b"#" in text or b"\\" in text:
+            data = data.copy()
+            hashes = np.flatnonzero(data == _HASH)
+            _join_continued_lines(data, self._newlines, hashes)
+            _blank_comments(data, hashes)
+        word = np.zeros(len(data) + 2, bool)
+        word[1:-1] = ~_IS_SPACE[data]
+        changes = np.flatnonzero(word[1:] != word[:-1])
+        self.data = data
+        self.start, self.stop = changes[::2], changes[1::2]
+        breaks = np.searchsorted(self.start, np.flatnonzero(data == _NEWLINE))
+        ends = np.append(breaks, len(self.start))
+        self.line_ptr = np.append(0, ends[np.diff(ends, prepend=0) > 0])
+
+    @property
+    def num_lines(self) -> int:
+        """Number of lines with at least one word."""
+        return len(self.line_ptr) - 1
+
+    def line_number(self, word: Any) -> Any:
+        """Line in the file, counted from 1, of a word or of an array of words."""
+        return np.searchsorted(self._newlines, self.start[word]) + 1
+
+    def line_words(self, line: int) -> list[bytes]:
+        """Words of one line."""
+        return self.data[_span(self, line)].tobytes().split() if line < self.num_lines else []
+
+    def first_words_equal(self, letter: str) -> NDArray[np.int64]:
+        """Lines whose first word is one given letter."""
+        first = self.line_ptr[:-1]
+        begin = self.start[first]
+        return np.flatnonzero((self.data[begin] == ord(letter)) & (self.stop[first] == begin + 1))
+
+    def cut_at_slash(self, words: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Ends of the given words up to their first slash."""
+        slashes = np.append(np.flatnonzero(self.data == ord("/")), len(self.data))
+        return np.minimum(self.stop[words], slashes[np.searchsorted(slashes, self.start[words])])
+
+    def numbers(
+        self,
+        words: NDArray[np.int64],
+        kind: type[float] | type[int],
+        stop: NDArray[np.int64] | None = None,
+    ) -> NDArray[Any]:
+        """Convert words to numbers.
+
+        Parameters
+        ----------
+        words : ndarray, (n,), int64
+            Increasing indices of words.
+        kind : float or int
+            Makes float64 or int64.
+        stop : ndarray, (n,), int64, optional
+            Earlier ends of the words.
+
+        Returns
+        -------
+        ndarray, (n,)
+            NaN, or the smallest int64, where a word is no number.
+        """
+        stop = self.stop[words] if stop is None else stop
+        texts = self._texts(words, stop)
+        if texts is not None:
+            try:
+                return texts.astype(np.float64 if kind is float else np.int64)
+            except (ValueError, OverflowError):
+                pass
+        spans = zip(self.start[words].tolist(), stop.tolist(), strict=True)
+        slices = [self.data[a:b].tobytes() for a, b in spans]
+        if kind is float:
+            return np.array([_to_float(text) for text in slices], np.float64)
+        return np.array([_to_int(text) for text in slices], np.int64)
+
+    def _texts(
+        self, words: NDArray[np.int64], stop: NDArray[np.int64]
+    ) -> NDArray[np.bytes_] | None:
+        """Words as one string array, or None if NumPy would not read all of them as we do."""
+        start = self.start[words]
+        if not len(words) or (stop == start).any() or (stop - start).max() > _LONGEST:
+            return None
+        # Blanking all other bytes and splitting once is ten times faster than slicing.
+        edge = np.zeros(len(self.data) + 1, np.int8)
+        edge[start] = 1
+        edge[stop] = -1
+        inside = np.cumsum(edge[:-1], dtype=np.int8).view(bool)
+        kept = inside.copy()
+        kept[1:] |= inside[:-1]  # one byte more, to separate words
+        chosen = np.where(inside[kept], self.data[kept], np.uint8(_SPACE)).tobytes()
+        return None if b"_" in chosen else np.array(chosen.split(), np.bytes_)
+
+
+def _span(table: TokenTable, line: int) -> slice:
+    first, last = table.line_ptr[line], table.line_ptr[line + 1] - 1
+    return slice(int(table.start[first]), int(table.stop[last]))
+
+
+def _join_continued_lines(
+    data: NDArray[np.uint8], newlines: NDArray[np.int64], hashes: NDArray[np.int64]
+) -> None:
+    """Blank each backslash before a line end, and that line end; not in comments."""
+    before = newlines - 1
+    before = before - ((before >= 0) & (data[before] == _RETURN))
+    continued = (before >= 0) & (data[before] == _BACKSLASH)
+    line_start = np.append(0, newlines[:-1] + 1)
+    continued &= np.searchsorted(hashes, line_start) == np.searchsorted(hashes, newlines)
+    data[before[continued]] = _SPACE
+    data[newlines[continued]] = _SPACE
+
+
+def _blank_comments(data: NDArray[np.uint8], hashes: NDArray[np.int64]) -> None:
+    newlines = np.append(np.flatnonzero(data == _NEWLINE), len(data))
+    ends = newlines[np.searchsorted(newlines, hashes)]
+    first = np.append(True, ends[1:] != ends[:-1])[: len(hashes)]
+    edge = np.zeros(len(data) + 1, np.int8)
+    edge[hashes[first]] = 1
+    edge[ends[first]] = -1
+    data[np.cumsum(edge[:-1], dtype=np.int8).view(bool)] = _SPACE
+
+
+def _to_float(text: bytes) -> float:
+    try:
+        return float(text) if b"_" not in text and len(text) <= _LONGEST else float("nan")
+    except ValueError:
+        return float("nan")
+
+
+def _to_int(text: bytes) -> int:
+    lowest = int(np.iinfo(np.int64).min)
+    try:
+        value = int(text) if b"_" not in text and len(text) <= _LONGEST else lowest
+    except ValueError:
+        return lowest
+    return value if abs(value) <= np.iinfo(np.int64).max else lowest

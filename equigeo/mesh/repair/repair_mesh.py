@@ -1,0 +1,239 @@
+"""All repairs of a mesh file, in their fixed order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equigeo.mesh.errors import MeshError
+from equigeo.mesh.files.fan_triangles import fan_triangles
+from equigeo.mesh.files.file_mesh import FileMesh
+from equigeo.mesh.files.merge_points import merge_points
+from equigeo.mesh.repair.duplicate_faces import duplicate_faces
+from equigeo.mesh.repair.edge_table import EdgeTable
+from equigeo.mesh.repair.mesh_topology import MeshTopology, num_components
+from equigeo.mesh.repair.nonmanifold_faces import nonmanifold_faces
+from equigeo.mesh.repair.repair_counts import RepairCounts
+from equigeo.mesh.repair.unit_points import unit_points
+from equigeo.mesh.repair.wrongly_wound_faces import wrongly_wound_faces
+
+_MERGE_DISTANCE = 1e-9  # of the diagonal of the bounding box
+_LEAST_AREA = 1e-12  # of its square
+
+
+@dataclass(frozen=True, eq=False)
+class RepairedMesh:
+    """Triangles after repair, and where they come from.
+
+    Parameters
+    ----------
+    vertices : ndarray, (vertices, 3), float64
+        Positions as in the file.
+    faces : ndarray, (faces, 3), int64
+        Triangles in file order.
+    triangle : ndarray, (faces,), int64
+        Index of each among the triangles of the file, polygons cut, before any was dropped.
+    polygon : ndarray, (faces,), int64
+        Index of the face of the file that each comes from.
+    vertex_map : ndarray, (vertices of the file,), int64
+        What each vertex of the file became, -1 if dropped.
+    counts : RepairCounts
+        How often each repair was made.
+    topology : MeshTopology
+        What the result is.
+    warnings : tuple of str
+        What a user should look at.
+    """
+
+    vertices: NDArray[np.float64]
+    faces: NDArray[np.int64]
+    triangle: NDArray[np.int64]
+    polygon: NDArray[np.int64]
+    vertex_map: NDArray[np.int64]
+    counts: RepairCounts
+    topology: MeshTopology
+    warnings: tuple[str, ...]
+
+
+def repair_mesh(file: FileMesh, strict: bool = False) -> RepairedMesh:
+    """Cut, merge, drop and turn until the triangles bound a surface.
+
+    In this order: polygons are cut; faces on vertices that are not finite are dropped; vertices at
+    the same place are merged; triangles with a repeated vertex, without area, or on the vertices of
+    an earlier one are dropped; each part is wound consistently, outward if closed; triangles that
+    run along a directed half-edge for the second time are dropped; unused vertices are dropped.
+
+    Parameters
+    ----------
+    file : FileMesh
+        What a reader returned.
+    strict : bool
+        Whether to raise at the first defect instead of repairing it.
+
+    Returns
+    -------
+    RepairedMesh
+        At least one triangle.
+
+    Raises
+    ------
+    MeshError
+        If no triangle is left, or at the first defect in strict mode.
+
+    Equivariance
+    ------------
+    Commutes with translation, scaling and rotation, and with renumbering vertices, up to the
+    rounding of tolerances. A reflection is undone in the winding of closed parts.
+
+    References
+    ----------
+    Milano et al., "Primal-Dual Mesh Convolutional Neural Networks", 2020 (cleaning of its loader).
+
+    Examples
+    --------
+    >>> square = FileMesh(np.array([[0.0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]]),
+    ...                   np.arange(4), np.array([4]))
+    >>> repaired = repair_mesh(square)
+    >>> repaired.faces.tolist(), repaired.polygon.tolist(), repaired.counts.polygons
+    ([[0, 1, 2], [0, 2, 3]], [0, 0], 1)
+    """
+    draft = _Draft(file, strict)
+    draft.drop_nonfinite()
+    points = unit_points(file.vertices, draft.faces)
+    draft.merge(points)
+    draft.drop_degenerate(points)
+    draft.orient(points)
+    return draft.finish()
+
+
+class _Draft:
+    """The mesh under repair. Vertices keep the numbers of the file until the end."""
+
+    def __init__(self, file: FileMesh, strict: bool) -> None:
+        self.file, self.strict = file, strict
+        self.counts: dict[str, int] = {}
+        self.warnings = list(file.warnings)
+        self.vertex_map = np.arange(len(file.vertices))
+        if not file.num_faces:
+            raise MeshError(
+                f"has no faces, only {len(file.vertices)} vertices; export a surface, not points"
+            )
+        self.count("short_faces", file.sizes < 3, "has fewer than three corners", "drop it")
+        self.count("polygons", file.sizes > 3, "has more than three corners", "cut polygons")
+        self.faces, self.polygon = fan_triangles(file.corners, file.sizes)
+        self.triangle = np.arange(len(self.faces))
+        self.require_faces()
+
+    def count(self, action: str, bad: NDArray[np.bool_], what: str, remedy: str) -> bool:
+        """Count defects of faces of the file; raise in strict mode."""
+        number = int(bad.sum())
+        self.counts[action] = number
+        if number and self.strict:
+            place = self.file.locate_face(int(bad.argmax()))
+            raise MeshError(f"{place} {what}; load it with strict=False to {remedy}")
+        return number > 0
+
+    def count_triangles(self, action: str, bad: NDArray[np.bool_], what: str, remedy: str) -> bool:
+        """Count defects of triangles; raise in strict mode, where no face was cut or dropped."""
+        return self.count(action, bad, what, remedy)
+
+    def drop(self, action: str, bad: NDArray[np.bool_], what: str) -> None:
+        """Drop triangles."""
+        if self.count_triangles(action, bad, what, "drop it"):
+            self.faces, self.triangle = self.faces[~bad], self.triangle[~bad]
+            self.require_faces()
+
+    def used(self) -> NDArray[np.bool_]:
+        """Vertices in use, under the numbers of the file."""
+        used = np.zeros(len(self.vertex_map), bool)
+        used[self.faces] = True
+        return used
+
+    def require_faces(self) -> None:
+        """Refuse to go on with nothing."""
+        if not len(self.faces):
+            done = ", ".join(f"{n} {k.replace('_', ' ')}" for k, n in self.counts.items() if n)
+            details = " ".join([f"({done})", *self.warnings])
+            raise MeshError(f"has no sound face {details}; check how it was exported")
+
+    def drop_nonfinite(self) -> None:
+        """Drop the faces at vertices that are no points."""
+        finite = np.isfinite(self.file.vertices).all(axis=1)
+        what = "has a vertex that is not three finite numbers"
+        self.drop("nonfinite_faces", ~finite[self.faces].all(axis=1), what)
+
+    def merge(self, points: NDArray[np.float64]) -> None:
+        """Merge vertices that lie at the same place."""
+        used = np.flatnonzero(self.used())
+        first = used[merge_points(points[used], _MERGE_DISTANCE)]
+        moved = used != first
+        self.counts["merged_vertices"] = int(moved.sum())
+        if not moved.any():
+            return
+        if self.strict:
+            later, earlier = int(used[moved][0]), int(first[moved][0])
+            raise MeshError(
+                f"{self.file.locate_vertex(later)} lies at the place of "
+                f"{self.file.locate_vertex(earlier)}; load it with strict=False to merge them"
+            )
+        before = num_components(self.faces)
+        self.vertex_map[used] = first
+        self.faces = self.vertex_map[self.faces]
+        after = num_components(self.faces)
+        if after < before:
+            self.warnings.append(f"merging vertices joined {before} components into {after}")
+
+    def drop_degenerate(self, points: NDArray[np.float64]) -> None:
+        """Drop triangles that are none, or are there twice."""
+        repeats: NDArray[np.bool_] = (self.faces == self.faces[:, [1, 2, 0]]).any(axis=1)
+        self.drop("repeated_index_faces", repeats, "repeats a vertex")
+        a, b, c = self.faces.T
+        area = np.linalg.norm(np.cross(points[b] - points[a], points[c] - points[a]), axis=1) / 2
+        self.drop("zero_area_faces", area < _LEAST_AREA, "has no area")
+        what = "has the vertices of an earlier face"
+        self.drop("duplicate_faces", duplicate_faces(self.faces), what)
+
+    def orient(self, points: NDArray[np.float64]) -> None:
+        """Wind each part consistently, then drop what no winding makes manifold."""
+        self.edges = EdgeTable.from_faces(self.faces)
+        turn, nonorientable = wrongly_wound_faces(points, self.faces, self.edges)
+        what = "is wound against its neighbors, or inward on a closed surface"
+        if self.count_triangles("reoriented_faces", turn, what, "turn it over"):
+            self.faces = np.where(turn[:, None], self.faces[:, [0, 2, 1]], self.faces)
+            self.edges = EdgeTable.from_faces(self.faces)
+        if nonorientable:
+            self.warnings.append(f"{nonorientable} components cannot be oriented; cut at a seam")
+        what = "runs along an edge in the direction of an earlier face"
+        before = len(self.faces)
+        self.drop("nonmanifold_faces", nonmanifold_faces(self.edges, self.edges.forward), what)
+        if len(self.faces) < before:
+            self.edges = EdgeTable.from_faces(self.faces)
+
+    def finish(self) -> RepairedMesh:
+        """Drop unused vertices and describe the result."""
+        kept = self.used()
+        number = np.where(kept, np.cumsum(kept) - 1, -1)
+        unused = ~kept & (self.vertex_map == np.arange(len(kept)))
+        self.counts["unreferenced_vertices"] = int(unused.sum())
+        if self.strict and unused.any():
+            place = self.file.locate_vertex(int(unused.argmax()))
+            raise MeshError(f"{place} is in no face; load it with strict=False to drop it")
+        faces = number[self.faces]
+        topology = MeshTopology.from_faces(faces, self.edges)
+        if topology.nonmanifold_vertices:
+            fans = f"at {topology.nonmanifold_vertices} vertices several fans of faces meet"
+            self.warnings.append(f"{fans}; they are kept")
+        if topology.components > 1:
+            self.warnings.append(f"the mesh has {topology.components} components")
+        return RepairedMesh(
+            self.file.vertices[kept],
+            faces,
+            self.triangle,
+            self.polygon[self.triangle],
+            number[self.vertex_map],
+            RepairCounts(**self.counts),
+            topology,
+            tuple(self.warnings),
+        )
