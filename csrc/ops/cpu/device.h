@@ -1,0 +1,55 @@
+// Running kernels on the threads of PyTorch.
+#pragma once
+
+#include <torch/csrc/stable/ops.h>
+
+#include <algorithm>
+#include <atomic>
+#include <type_traits>
+
+#include "ops/cpu/isa.h"
+
+#define EQUIGEO_DEVICE CPU
+
+namespace equigeo {
+
+// Offsets must start at 0, never fall and end at the number of edges: kernels then stay inside
+// their arrays whatever the offsets are.
+inline void check_offsets(const char* name, const int64_t* ptr, int64_t rows, int64_t edges) {
+  bool rising = true;
+  for (int64_t row = 0; row < rows; ++row) {
+    rising &= ptr[row] <= ptr[row + 1];
+  }
+  STD_TORCH_CHECK(
+      rising && ptr[0] == 0 && ptr[rows] == edges,
+      name,
+      " must start at 0, never fall and end at ",
+      edges);
+}
+
+// Run a kernel over all rows. The rows of a chunk depend on the problem alone, never on the number
+// of threads, so results have the same bits for any number. `work` is multiply-adds in all.
+template <template <class> class Op, class T>
+void run_rows(const Kernels<Op>& kernels, const Op<T>& op, int64_t rows, int64_t work) {
+  constexpr int64_t kChunkWork = 1 << 15;
+  const int64_t per_row = std::max<int64_t>(1, work / std::max<int64_t>(1, rows));
+  const int64_t chunk = std::max<int64_t>(1, kChunkWork / per_row);
+  std::atomic<int> stray{0};
+  torch::stable::parallel_for(0, (rows + chunk - 1) / chunk, 2, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) {
+      const int64_t begin = i * chunk, end = std::min(rows, begin + chunk);
+      int status;
+      if constexpr (std::is_same_v<T, float>) {
+        status = kernels.f32(op, begin, end);
+      } else {
+        status = kernels.f64(op, begin, end);
+      }
+      if (status != 0) {
+        stray = 1;
+      }
+    }
+  });
+  STD_TORCH_CHECK(stray == 0, "an index is out of range");
+}
+
+}  // namespace equigeo

@@ -1,0 +1,52 @@
+// Compiled once per instruction set: no torch, no C++ standard headers.
+#include "ops/cpu/segment_attention.h"
+
+#include "math/segment_attention.h"
+#include "ops/cpu/gather_channels.h"
+
+namespace equigeo {
+namespace {
+
+// Rows are short, so exponentials are taken over all edges of the chunk at once, where they
+// vectorise.
+template <class T>
+void softmax_rows(const SegmentAttention<T>& op, int64_t begin, int64_t end) {
+  for (int64_t t = begin; t < end; ++t) {
+    for (int64_t h = 0; h < op.heads; ++h) {
+      shift_row(segment_of(op.ptr, t), op.heads, op.logits + h, op.attention + h);
+    }
+  }
+  const int64_t last = op.ptr[end] * op.heads;
+  for (int64_t i = op.ptr[begin] * op.heads; i < last; ++i) {
+    op.attention[i] = exp_of_nonpositive(op.attention[i]);
+  }
+  for (int64_t t = begin; t < end; ++t) {
+    for (int64_t h = 0; h < op.heads; ++h) {
+      normalize_row(segment_of(op.ptr, t), op.heads, op.attention + h);
+    }
+  }
+}
+
+template <class T>
+int attend_rows(const SegmentAttention<T>& op, int64_t begin, int64_t end) {
+  softmax_rows(op, begin, end);
+  int stray = 0;
+  const int64_t stride = op.heads * op.channels;
+  for (int64_t t = begin; t < end; ++t) {
+    for (int64_t h = 0; h < op.heads; ++h) {
+      const WeightedEdges<T> edges{{op.source, op.sources, &stray}, op.attention + h, op.heads};
+      const int64_t first = h * op.channels;
+      T* out = op.out + t * stride + first;
+      gather_channels(
+          edges, segment_of(op.ptr, t), op.values + first, stride, out, op.channels);
+    }
+  }
+  return stray;
+}
+
+}  // namespace
+
+const Kernels<SegmentAttention> EQUIGEO_FOR_ISA(segment_attention_rows) = {
+    attend_rows<float>, attend_rows<double>};
+
+}  // namespace equigeo
