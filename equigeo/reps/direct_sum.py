@@ -37,6 +37,7 @@ class DirectSum(Representation):
 
     parts: tuple[Representation, ...]
     group: Group = field(init=False, repr=False, compare=False)
+    dim: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Flatten nested sums and check the parts."""
@@ -46,11 +47,7 @@ class DirectSum(Representation):
             flat.extend(part.parts if isinstance(part, DirectSum) else (part,))
         object.__setattr__(self, "parts", tuple(flat))
         object.__setattr__(self, "group", flat[0].group)
-
-    @property
-    def dim(self) -> int:
-        """Sum of the dimensions of the parts."""
-        return sum(part.dim for part in self.parts)
+        object.__setattr__(self, "dim", sum(part.dim for part in self.parts))
 
     def act(self, g: Tensor, x: Tensor) -> Tensor:
         """Apply elements to features, part by part.

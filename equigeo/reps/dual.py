@@ -38,16 +38,13 @@ class Dual(Representation):
 
     rep: Representation
     group: Group = field(init=False, repr=False, compare=False)
+    dim: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Check that the action is linear."""
         require_linear_parts("dual", (self.rep,))
         object.__setattr__(self, "group", self.rep.group)
-
-    @property
-    def dim(self) -> int:
-        """Dimension of ``rep``."""
-        return self.rep.dim
+        object.__setattr__(self, "dim", self.rep.dim)
 
     def matrix(self, g: Tensor) -> Tensor:
         """Transposed inverses of the matrices of ``rep``.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import index
 from typing import ClassVar, Literal
 
@@ -62,7 +62,7 @@ class Irreps(Representation):
 
     terms: tuple[Term, ...]
     layout: Layout
-
+    dim: int = field(repr=False, compare=False)
     group: ClassVar[Group] = O(3)  # type: ignore[misc]
 
     def __init__(self, irreps: str | Irreps | Iterable[Term], layout: Layout = "mul_ir") -> None:
@@ -71,6 +71,7 @@ class Irreps(Representation):
         terms = _parse(irreps) if isinstance(irreps, str) else _collect(irreps)
         object.__setattr__(self, "terms", terms)
         object.__setattr__(self, "layout", layout)
+        object.__setattr__(self, "dim", sum(mul * (2 * l + 1) for mul, (l, _) in terms))
 
     def __iter__(self) -> Iterator[Term]:
         """Iterate over (multiplicity, (l, p)), which ``e3nn.o3.Irreps`` accepts."""
@@ -84,11 +85,6 @@ class Irreps(Representation):
         """Return the expression that makes this value."""
         layout = "" if self.layout == "mul_ir" else f", layout={self.layout!r}"
         return f"Irreps({str(self)!r}{layout})"
-
-    @property
-    def dim(self) -> int:
-        """Sum of ``mul * (2 l + 1)``."""
-        return sum(mul * (2 * l + 1) for mul, (l, _) in self.terms)
 
     def act(self, g: Tensor, x: Tensor) -> Tensor:
         """Apply elements of O(3) to features, irrep by irrep.

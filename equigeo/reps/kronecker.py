@@ -39,6 +39,7 @@ class Kronecker(Representation):
 
     factors: tuple[Representation, ...]
     group: Group = field(init=False, repr=False, compare=False)
+    dim: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Flatten nested products and check the factors."""
@@ -48,11 +49,7 @@ class Kronecker(Representation):
             flat.extend(factor.factors if isinstance(factor, Kronecker) else (factor,))
         object.__setattr__(self, "factors", tuple(flat))
         object.__setattr__(self, "group", flat[0].group)
-
-    @property
-    def dim(self) -> int:
-        """Product of the dimensions of the factors."""
-        return math.prod(factor.dim for factor in self.factors)
+        object.__setattr__(self, "dim", math.prod(factor.dim for factor in self.factors))
 
     def act(self, g: Tensor, x: Tensor) -> Tensor:
         """Apply elements to features, one factor after the other.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from torch import Tensor
 
@@ -33,11 +33,11 @@ class Points(Representation):
     """
 
     group: Group
+    dim: int = field(init=False, repr=False, compare=False)
 
-    @property
-    def dim(self) -> int:
-        """Number of coordinates, ``n``."""
-        return self.group.n
+    def __post_init__(self) -> None:
+        """Copy the dimension of space."""
+        object.__setattr__(self, "dim", self.group.n)
 
     @property
     def is_linear(self) -> bool:

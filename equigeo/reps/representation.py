@@ -16,14 +16,17 @@ class Representation(ABC):
     Subclasses are frozen dataclasses: equal by value, layout included, and hashable. Elements are
     tensors ``(..., size, size)`` as described by the group, features are tensors ``(..., dim)``;
     the batch axes of both broadcast.
+
+    Attributes
+    ----------
+    group : Group
+        The group that acts.
+    dim : int
+        Length of the axis that is acted on.
     """
 
     group: Group
-
-    @property
-    @abstractmethod
-    def dim(self) -> int:
-        """Length of the axis that is acted on."""
+    dim: int
 
     @abstractmethod
     def matrix(self, g: Tensor) -> Tensor:
@@ -186,7 +189,7 @@ class Representation(ABC):
             If the last axis is not ``dim`` long.
         """
         if x.shape[-1:] != (self.dim,):
-            raise ValueError(f"features of {self} are (..., {self.dim}), got {tuple(x.shape)}")
+            raise ValueError(f"features of {self!r} are (..., {self.dim}), got {tuple(x.shape)}")
 
 
 def require_linear_parts(kind: str, parts: tuple[Representation, ...]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from torch import Tensor
 
@@ -41,6 +41,7 @@ class Restricted(Representation):
 
     rep: Representation
     group: Group
+    dim: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Check that the smaller group maps to the larger one."""
@@ -50,11 +51,7 @@ class Restricted(Representation):
                 f"{self.rep} cannot be restricted: {self.group} has no canonical map "
                 f"to {self.rep.group}"
             )
-
-    @property
-    def dim(self) -> int:
-        """Dimension of ``rep``."""
-        return self.rep.dim
+        object.__setattr__(self, "dim", self.rep.dim)
 
     def act(self, g: Tensor, x: Tensor) -> Tensor:
         """Apply elements to features through the larger group.

@@ -31,8 +31,10 @@ def so3_generators(l: int) -> Tensor:
 
     Examples
     --------
-    >>> so3_generators(1)[1] @ torch.tensor([0.0, 0.0, 1.0], dtype=torch.float64)  # z to x
-    tensor([1., 0., 0.], dtype=torch.float64)
+    >>> so3_generators(1)[1].round(decimals=6) + 0.0  # turns z towards x
+    tensor([[ 0.,  0.,  1.],
+            [ 0.,  0.,  0.],
+            [-1.,  0.,  0.]], dtype=torch.float64)
     """
     return so3_generators_table(l).clone()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -50,17 +50,14 @@ class TensorRep(Representation):
     up: int = 1
     down: int = 0
     density: float = 0.0
+    dim: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Check the numbers of indices."""
         if self.up < 0 or self.down < 0:
             raise ValueError(f"up and down must not be negative, got {self.up} and {self.down}")
         object.__setattr__(self, "density", float(self.density))
-
-    @property
-    def dim(self) -> int:
-        """Number of components, ``n ** (up + down)``."""
-        return int(self.group.n ** (self.up + self.down))
+        object.__setattr__(self, "dim", int(self.group.n ** (self.up + self.down)))
 
     def act(self, g: Tensor, x: Tensor) -> Tensor:
         """Apply elements to tensors, one index after the other.

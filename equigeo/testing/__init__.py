@@ -1,5 +1,7 @@
-"""Public test helpers: every tolerance comes from here."""
+"""Public test helpers: one law for every layer, and the only source of tolerances."""
 
+from equigeo.testing.assert_equivariant import assert_equivariant
+from equigeo.testing.equivariance_error import equivariance_error
 from equigeo.testing.tolerance import tolerance
 
-__all__ = ["tolerance"]
+__all__ = ["assert_equivariant", "equivariance_error", "tolerance"]

@@ -1,0 +1,266 @@
+"""The law f(g x) = g f(x), resolved and checked before it is evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from equigeo.groups import Group
+from equigeo.reps import Points, Representation
+
+RepsIn = Representation | Sequence[Representation | None] | None
+RepsOut = Representation | Sequence[Representation] | None
+
+
+@dataclass(frozen=True)
+class Violation:
+    """How far one output is from the law at one element.
+
+    Parameters
+    ----------
+    error : float
+        Largest deviation of a component, relative to the largest expected component.
+    g : Tensor, (size, size), float64
+        The element.
+    output : int
+        Position of the output.
+    dtype : torch.dtype
+        Coarsest floating type among all inputs and outputs; float64 where there is none.
+    """
+
+    error: float
+    g: Tensor
+    output: int
+    dtype: torch.dtype
+
+
+@dataclass(frozen=True, eq=False)
+class Law:
+    """A function with the representations of its arguments and outputs, all of one group.
+
+    Parameters
+    ----------
+    fn : callable
+        The map.
+    reps_in : tuple of Representation or None
+        One entry per input; None for objects with their own action and for fixed arguments.
+    reps_out : tuple of Representation
+        One entry per output.
+    inputs : tuple
+        Arguments of ``fn``.
+    group : Group
+        Where elements come from.
+    elements : Tensor, (elements, size, size), float64
+        At which the law is evaluated.
+    """
+
+    fn: Callable[..., Any]
+    reps_in: tuple[Representation | None, ...]
+    reps_out: tuple[Representation, ...]
+    inputs: tuple[Any, ...]
+    group: Group
+    elements: Tensor
+
+    @classmethod
+    def resolve(
+        cls,
+        fn: Callable[..., Any],
+        rep_in: RepsIn,
+        rep_out: RepsOut,
+        *,
+        inputs: Sequence[Any],
+        elements: Tensor | None,
+    ) -> Law:
+        """Complete a declaration and refuse one that states nothing.
+
+        Parameters
+        ----------
+        fn : callable
+            The map; its attributes ``rep_in`` and ``rep_out`` stand in for missing arguments.
+        rep_in, rep_out : Representation, sequence of them, or None
+            As in :func:`equigeo.testing.assert_equivariant`.
+        inputs : sequence
+            Arguments of ``fn``.
+        elements : Tensor or None
+            As in :func:`equigeo.testing.assert_equivariant`.
+
+        Returns
+        -------
+        Law
+            With every representation restricted to one group.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the declaration is incomplete, inconsistent or trivial.
+        """
+        if isinstance(inputs, Tensor) or not isinstance(inputs, Sequence):
+            raise TypeError(f"inputs must be a sequence of arguments, got {type(inputs).__name__}")
+        reps_in = _inputs_declared(rep_in or getattr(fn, "rep_in", None), inputs)
+        reps_out = _outputs_declared(rep_out or getattr(fn, "rep_out", None))
+        for rep, x in zip(reps_in, inputs, strict=True):
+            _check_input(rep, x)
+        group = _common_group([rep for rep in (*reps_in, *reps_out) if rep is not None])
+        reps_in = tuple(rep and _restrict(rep, group) for rep in reps_in)
+        reps_out = tuple(_restrict(rep, group) for rep in reps_out)
+        moves = any(_has_action(x) for x in inputs)
+        declared = [rep for rep in (*reps_in, *reps_out) if rep is not None]
+        if not moves and all(rep.is_trivial() for rep in declared):
+            raise ValueError(
+                f"the law is trivial: {group} moves neither an input nor an output, "
+                "so that every function obeys it"
+            )
+        return cls(fn, reps_in, reps_out, tuple(inputs), group, _elements(elements, group))
+
+    def violations(self) -> Iterator[Violation]:
+        """Evaluate the law at every element.
+
+        Yields
+        ------
+        Violation
+            One for each element and output, the exact ones included.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the outputs do not fit their representations, or are all zero.
+        """
+        outputs = self._call([_copy(x) for x in self.inputs])
+        dtype = _coarsest((*self.inputs, *outputs))
+        if not any(bool(torch.count_nonzero(y)) for y in outputs):
+            raise ValueError("every output is zero or empty, so that any law holds; give others")
+        for g in self.elements:
+            pairs = zip(self.reps_in, self.inputs, strict=True)
+            moved = self._call([_move(g, rep, x) for rep, x in pairs])
+            triples = zip(self.reps_out, outputs, moved, strict=True)
+            for k, (rep, y, got) in enumerate(triples):
+                yield Violation(_deviation(rep, g, y, got), g, k, dtype)
+
+    def worst(self) -> Violation:
+        """Evaluate the law at every element and keep the largest violation.
+
+        Returns
+        -------
+        Violation
+            NaN counts as infinite.
+        """
+        return max(self.violations(), key=lambda violation: violation.error)
+
+    def _call(self, inputs: Sequence[Any]) -> tuple[Tensor, ...]:
+        result = self.fn(*inputs)
+        outputs = tuple(result) if isinstance(result, (tuple, list)) else (result,)
+        if len(outputs) != len(self.reps_out):
+            raise ValueError(f"{len(self.reps_out)} outputs are declared, got {len(outputs)}")
+        for rep, y in zip(self.reps_out, outputs, strict=True):
+            if not isinstance(y, Tensor):
+                raise TypeError(f"outputs must be tensors, got {type(y).__name__}")
+            if not y.is_floating_point() and not rep.is_trivial():
+                raise TypeError(f"an output of type {y.dtype} can only be invariant, not {rep}")
+        return tuple(y.detach().reshape(1) if y.ndim == 0 else y.detach() for y in outputs)
+
+
+def _inputs_declared(rep_in: RepsIn, inputs: Sequence[Any]) -> tuple[Representation | None, ...]:
+    if rep_in is None:
+        return (None,) * len(inputs)
+    reps = (rep_in,) if isinstance(rep_in, Representation) else tuple(rep_in)
+    if len(reps) != len(inputs):
+        raise ValueError(
+            f"rep_in must name one representation per input, None where it is fixed: "
+            f"got {len(reps)} for {len(inputs)} inputs"
+        )
+    return reps
+
+
+def _outputs_declared(rep_out: RepsOut) -> tuple[Representation, ...]:
+    reps = (rep_out,) if isinstance(rep_out, Representation) else tuple(rep_out or ())
+    if not reps or not all(isinstance(rep, Representation) for rep in reps):
+        raise ValueError(
+            "rep_out must name one representation per output; "
+            f"declare an invariant output by Trivial(group, dim), got {rep_out!r}"
+        )
+    return reps
+
+
+def _check_input(rep: Representation | None, x: Any) -> None:
+    if rep is None:
+        return
+    if not isinstance(rep, Representation):
+        raise TypeError(f"rep_in must hold representations and None, got {rep!r}")
+    if _has_action(x):
+        raise ValueError(f"{type(x).__name__} has its own action: its rep_in must be None")
+    if not isinstance(x, Tensor) or not x.is_floating_point():
+        what = x.dtype if isinstance(x, Tensor) else type(x).__name__
+        raise TypeError(f"an input of {rep} must be a floating tensor, got {what}")
+    rep.check_features(x)
+
+
+def _has_action(x: Any) -> bool:
+    return not isinstance(x, Tensor) and callable(getattr(x, "act", None))
+
+
+def _common_group(reps: Sequence[Representation]) -> Group:
+    """Return the largest declared group that acts through every representation."""
+    groups = [rep.group for rep in reps]
+    able = [group for group in groups if all(group.maps_to(other) for other in groups)]
+    if not able:
+        names = ", ".join(sorted({str(group) for group in groups}))
+        raise ValueError(f"no declared group acts everywhere: {names}; use restrict")
+    return max(able, key=lambda group: len(group.generators()))
+
+
+def _restrict(rep: Representation, group: Group) -> Representation:
+    """Restrict to the common group; points of a linear group are vectors to an affine one."""
+    if isinstance(rep, Points) and group.size > rep.group.size:
+        raise ValueError(f"{rep} does not say how translations of {group} act; use Points({group})")
+    return rep.restrict(group)
+
+
+def _elements(elements: Tensor | None, group: Group) -> Tensor:
+    if elements is None:
+        return group.testing_elements(torch.Generator().manual_seed(0))
+    if elements.ndim != 3 or len(elements) == 0:
+        raise ValueError(
+            f"elements must be (elements, {group.size}, {group.size}), got {tuple(elements.shape)}"
+        )
+    if not bool(group.contains(elements).all()):
+        raise ValueError(f"elements must belong to {group}")
+    if bool((elements == group.identity().to(elements)).all()):
+        raise ValueError("elements must hold more than the identity, at which every law holds")
+    return elements.double()
+
+
+def _coarsest(values: Sequence[Any]) -> torch.dtype:
+    dtypes = [x.dtype for x in values if isinstance(x, Tensor) and x.is_floating_point()]
+    return max(dtypes, key=lambda dtype: torch.finfo(dtype).eps, default=torch.float64)
+
+
+def _copy(x: Any) -> Any:
+    """Copy features, so that a function that writes to its arguments does not move the data."""
+    if isinstance(x, Tensor) and x.is_floating_point():
+        return x.detach().clone().requires_grad_(x.requires_grad)
+    return x
+
+
+def _move(g: Tensor, rep: Representation | None, x: Any) -> Any:
+    if rep is not None:
+        moved = rep.act(g.to(x.device), x.detach().double()).to(x.dtype)
+        return moved.requires_grad_(x.requires_grad)
+    return x.act(g) if _has_action(x) else _copy(x)
+
+
+def _deviation(rep: Representation, g: Tensor, y: Tensor, got: Tensor) -> float:
+    """Relative distance of ``got`` from ``g`` acting on ``y``."""
+    if got.shape != y.shape:
+        return float("inf")
+    if not y.is_floating_point():
+        return float((got != y).any())
+    want = rep.act(g.to(y.device), y.double())
+    if want.numel() == 0:
+        return 0.0
+    error, scale = float((got.double() - want).abs().max()), float(want.abs().max())
+    relative = error / scale if scale > 0 else error
+    return relative if relative == relative else float("inf")
