@@ -11,6 +11,7 @@ import torch
 from equigeo.datasets.mesh_dataset import MeshDataset
 from equigeo.datasets.unpack_archive import ARCHIVE_SUFFIXES, unpack_archive
 from equigeo.mesh.errors import MeshError
+from equigeo.mesh.load_mesh import load_mesh
 from equigeo.mesh.triangle_mesh import TriangleMesh
 
 _MESH_SUFFIXES = (".obj", ".off", ".ply", ".stl")
@@ -146,8 +147,6 @@ def _load_all(
     members: list[_Member], root: Path, given: Path, strict: bool
 ) -> tuple[TriangleMesh, ...]:
     """Load every member, or raise one error for all that fail."""
-    from equigeo.mesh.load_mesh import load_mesh
-
     meshes, failures = [], []
     for member in members:
         try:

@@ -1,0 +1,60 @@
+"""The check that every generated surface passes."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+
+def surface_defect(
+    vertices: NDArray[np.float64], faces: NDArray[np.int64], genus: int
+) -> str | None:
+    """Name what keeps a surface from being closed, connected, oriented outwards and of a genus.
+
+    Parameters
+    ----------
+    vertices : array, (vertices, 3), float64
+        Positions.
+    faces : array, (faces, 3), int64
+        Rows of vertex indices in range.
+    genus : int
+        Number of handles expected.
+
+    Returns
+    -------
+    str or None
+        The first defect found, or None for a sound surface.
+
+    Examples
+    --------
+    >>> vertices = np.concatenate([np.zeros((1, 3)), np.eye(3)])
+    >>> tetrahedron = np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+    >>> surface_defect(vertices, tetrahedron, genus=0)
+    >>> surface_defect(vertices, tetrahedron[:3], genus=0)
+    'an edge does not have one face on each side'
+    """
+    if not np.isfinite(vertices).all():
+        return "a position is not finite"
+    number = len(vertices)
+    start = faces.reshape(-1)
+    end = np.roll(faces, -1, axis=1).reshape(-1)
+    keys = np.sort(start * number + end)
+    if (start == end).any() or (np.diff(keys) == 0).any():
+        return "a face is degenerate or an edge has two faces on one side"
+    if not np.array_equal(keys, np.sort(end * number + start)):
+        return "an edge does not have one face on each side"
+    graph = sparse.coo_matrix((np.ones(len(start)), (start, end)), (number, number))
+    if connected_components(graph, directed=False)[0] != 1:
+        return "it has several components or unused vertices"
+    characteristic = number - len(keys) // 2 + len(faces)
+    if characteristic != 2 - 2 * genus:
+        return f"its Euler characteristic is {characteristic}, not {2 - 2 * genus}"
+    corners = vertices[faces]
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    if not (np.linalg.norm(normals, axis=1) > 0).all():
+        return "a face has no area"
+    if np.sum(normals * corners[:, 0]) <= 0:
+        return "its enclosed volume is not positive"
+    return None
