@@ -73,12 +73,10 @@ class Kronecker(Representation):
         """
         self.check_features(x)
         g = g[..., None, None, :, :]
-        before, after = 1, self.dim
-        for factor in self.factors:
-            after //= factor.dim
-            x = x.unflatten(-1, (before, factor.dim, after))
+        dims = [factor.dim for factor in self.factors]
+        for k, factor in enumerate(self.factors):
+            x = x.unflatten(-1, (math.prod(dims[:k]), dims[k], math.prod(dims[k + 1 :])))
             x = factor.act(g, x.mT).mT.flatten(-3)
-            before *= factor.dim
         return x
 
     def matrix(self, g: Tensor) -> Tensor:

@@ -1,0 +1,142 @@
+"""Irreps read, print and order features as e3nn does."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from e3nn import o3
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from equigeo.groups import SO, O
+from equigeo.reps import DirectSum, Irreps, Restricted, wigner_d
+
+TERMS = st.lists(
+    st.tuples(st.integers(0, 4), st.tuples(st.integers(0, 4), st.sampled_from([1, -1]))),
+    max_size=4,
+)
+LAYOUTS = st.sampled_from(["mul_ir", "ir_mul"])
+
+
+@given(TERMS)
+def test_text_and_e3nn_round_trip(terms):
+    irreps = Irreps(terms)
+    theirs = o3.Irreps([(mul, o3.Irrep(l, p)) for mul, (l, p) in terms])
+    assert Irreps(str(irreps)) == irreps == Irreps(theirs) == Irreps(str(theirs))
+    assert o3.Irreps(str(irreps)) == o3.Irreps(irreps) == theirs
+    assert irreps.dim == theirs.dim
+    assert eval(repr(irreps)) == irreps
+    assert hash(Irreps(theirs)) == hash(irreps)
+
+
+@given(st.tuples(st.integers(0, 99), st.integers(0, 12)), st.sampled_from(["", " ", "  "]))
+def test_spaces_and_short_forms_are_read_as_by_e3nn(numbers, space):
+    mul, l = numbers
+    text = f"{space}{mul}x{l}y{space}+{space}{l}o{space}"
+    assert Irreps(text) == Irreps(o3.Irreps(text))
+
+
+@settings(max_examples=30, deadline=None)
+@given(TERMS, LAYOUTS)
+def test_acting_is_multiplying_by_the_matrix(terms, layout):
+    irreps = Irreps(terms, layout)
+    generator = torch.Generator().manual_seed(0)
+    g = O(3).testing_elements(generator)
+    x = torch.randn(5, 1, irreps.dim, dtype=torch.float64, generator=generator)
+    want = (irreps.matrix(g) @ x[..., None])[..., 0]
+    torch.testing.assert_close(irreps.act(g, x), want, rtol=1e-12, atol=1e-12)
+    assert irreps.act(g, x).shape == (5, len(g), irreps.dim)
+
+
+@settings(max_examples=20, deadline=None)
+@given(TERMS)
+def test_layouts_differ_by_a_permutation_of_every_term(terms):
+    mul_ir, ir_mul = Irreps(terms), Irreps(terms, "ir_mul")
+    g = O(3).testing_elements(torch.Generator().manual_seed(0))
+    blocks = torch.arange(mul_ir.dim).split([mul * (2 * l + 1) for mul, (l, _) in terms])
+    pairs = zip(blocks, terms, strict=True)
+    shuffled = [b.reshape(mul, 2 * l + 1).T.flatten() for b, (mul, (l, _)) in pairs]
+    order = torch.cat([torch.zeros(0, dtype=torch.int64), *shuffled])
+    assert (mul_ir == ir_mul) is False
+    torch.testing.assert_close(ir_mul.matrix(g), mul_ir.matrix(g)[:, order][:, :, order])
+
+
+def test_known_order_of_the_transposed_layout():
+    x = torch.arange(11.0)
+    irreps = Irreps("2x0e+3x1o", "ir_mul")
+    mirror = torch.diag(torch.tensor([-1.0, 1.0, 1.0]))
+    moved = irreps.act(mirror, x)  # the three x components stand side by side
+    torch.testing.assert_close(moved, torch.cat([x[:2], -x[2:5], x[5:]]))
+
+
+def test_improper_elements_act_through_the_parity():
+    g = -torch.eye(3)
+    for l in range(4):
+        torch.testing.assert_close(Irreps([(1, (l, 1))]).matrix(g), torch.eye(2 * l + 1))
+        torch.testing.assert_close(Irreps([(1, (l, -1))]).matrix(g), -torch.eye(2 * l + 1))
+
+
+def test_large_multiplicities_need_no_dense_matrix():
+    irreps = Irreps("1000000x0e + 200000x1o")
+    x = torch.ones(irreps.dim)
+    g = SO(3).haar(1, generator=torch.Generator().manual_seed(0))[0]
+    moved = irreps.act(g, x)
+    torch.testing.assert_close(moved[-3:], g.float() @ torch.ones(3))
+
+
+def test_restriction_keeps_matrices_and_forgets_parity():
+    g = SO(3).haar(4, generator=torch.Generator().manual_seed(0))
+    restricted = Irreps("0o+1e+2e").restrict(SO(3))
+    assert restricted == Restricted(Irreps("0o+1e+2e"), SO(3))
+    want = torch.block_diag(torch.eye(1).double(), wigner_d(1, g[0]), wigner_d(2, g[0]))
+    torch.testing.assert_close(restricted.matrix(g[0]), want)
+    assert restricted.group == SO(3)
+    assert Irreps("1o").restrict(O(3)) == Irreps("1o")
+
+
+def test_sum_of_irreps_is_irreps_where_layouts_agree():
+    assert Irreps("2x0e") + Irreps("1o") == Irreps("2x0e+1x1o")
+    assert isinstance(Irreps("0e") + Irreps("1o", "ir_mul"), DirectSum)
+
+
+def test_only_scalars_are_trivial():
+    assert Irreps("5x0e").is_trivial()
+    assert Irreps("0x1o").is_trivial()
+    assert not Irreps("0o").is_trivial()
+    assert not Irreps("2x0e+1e").is_trivial()
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("1v", "1v"),
+        ("2x", "2x"),
+        ("1e+", ""),
+        ("-1x0e", "-1x0e"),
+        ("2*0e", "2*0e"),
+        ("0e 1o", "0e 1o"),
+        ("1.5x0e", "1.5x0e"),
+        ("scalar", "scalar"),
+    ],
+)
+def test_unreadable_text_is_named(text, part):
+    with pytest.raises(ValueError, match="cannot be read") as caught:
+        Irreps(text)
+    assert repr(text) in str(caught.value)
+    assert repr(part) in str(caught.value)
+
+
+def test_bad_values_are_refused():
+    with pytest.raises(ValueError, match="mul >= 0, l >= 0 and p of 1 or -1"):
+        Irreps([(-1, (0, 1))])
+    with pytest.raises(ValueError, match="mul >= 0, l >= 0 and p of 1 or -1"):
+        Irreps([(1, (0, 2))])
+    for bad in (3, [1], [(1.5, (0, 1))], None, [(1, "0e")]):
+        with pytest.raises(TypeError, match="irreps must be text, Irreps or pairs"):
+            Irreps(bad)
+    with pytest.raises(ValueError, match="layout must be"):
+        Irreps("0e", layout="transposed")
+    with pytest.raises(ValueError, match=r"are \(\.\.\., 3\), got \(2, 4\)"):
+        Irreps("1o").act(torch.eye(3), torch.zeros(2, 4))
+    with pytest.raises(ValueError, match=r"elements of O\(3\)"):
+        Irreps("1o").act(torch.eye(4), torch.zeros(3))

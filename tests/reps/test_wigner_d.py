@@ -1,0 +1,174 @@
+"""Wigner D: defining identities everywhere, e3nn away from the poles of its Euler angles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import pytest
+import torch
+from e3nn import o3
+from torch import Tensor
+
+from equigeo.groups import SO, O
+from equigeo.reps import Irreps, so3_generators, wigner_d
+
+DEGREES = pytest.mark.parametrize("l", [0, 1, 2, 3, 4, 6, 8, 11])
+EXACT = {"rtol": 0.0, "atol": 1e-13}
+
+
+@pytest.fixture
+def double_by_default() -> Iterator[None]:
+    """e3nn builds its generators in the default dtype."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(before)
+
+
+def rotate(axis: Tensor, angle: Tensor | float) -> Tensor:
+    """Rodrigues' formula, written with half angles."""
+    axis = axis / axis.norm(dim=-1, keepdim=True)
+    k = torch.einsum("...i,ijk->...jk", axis, SO(3).generators())
+    half = torch.as_tensor(angle, dtype=torch.float64)[..., None, None] / 2
+    return torch.eye(3).double() + 2 * half.sin() * half.cos() * k + 2 * half.sin() ** 2 * k @ k
+
+
+def hard_rotations() -> Tensor:
+    """Random ones, half turns, poles of Euler angles, neighbours of these, the identity."""
+    generator = torch.Generator().manual_seed(0)
+    axes = torch.randn(12, 3, dtype=torch.float64, generator=generator)
+    units = torch.eye(3, dtype=torch.float64)
+    half_turns = 2 * axes[:, :, None] * axes[:, None, :] / axes.square().sum(1)[:, None, None]
+    angles = [math.pi - 1e-5, math.pi - 1e-9, 1e-3, 1e-7, 1e-9, 1e-12, 2.0]
+    near_pole = [rotate(units[1], 0.7) @ rotate(units[0], t) for t in (1e-8, 1e-4, math.pi - 1e-8)]
+    return torch.cat(
+        [
+            SO(3).haar(30, generator=generator),
+            half_turns - torch.eye(3),
+            2 * units[:, :, None] * units[:, None, :] - torch.eye(3),
+            *[rotate(torch.cat([axes[:4], units]), t) for t in angles],
+            rotate(units[1], torch.linspace(-3, 3, 7).double()),
+            torch.stack(near_pole),
+            SO(3).special_elements(),
+            torch.eye(3, dtype=torch.float64)[None],
+        ]
+    )
+
+
+@DEGREES
+def test_generators_are_skew_and_close_like_rotations(l):
+    g = so3_generators(l)
+    assert torch.equal(g, -g.mT)
+    for i in range(3):
+        j, k = (i + 1) % 3, (i + 2) % 3
+        torch.testing.assert_close(g[i] @ g[j] - g[j] @ g[i], g[k], rtol=0, atol=1e-13 * (l + 1))
+    casimir = -l * (l + 1) * torch.eye(2 * l + 1, dtype=torch.float64)
+    torch.testing.assert_close((g @ g).sum(0), casimir, rtol=1e-13, atol=1e-13)
+
+
+@DEGREES
+def test_d_is_orthogonal(l):
+    d = wigner_d(l, hard_rotations())
+    identity = torch.eye(2 * l + 1, dtype=torch.float64).expand_as(d)
+    torch.testing.assert_close(d @ d.mT, identity, **EXACT)
+
+
+@DEGREES
+def test_d_is_a_homomorphism(l):
+    r = hard_rotations()
+    left, right = r[:, None], r[None]
+    torch.testing.assert_close(
+        wigner_d(l, left @ right), wigner_d(l, left) @ wigner_d(l, right), **EXACT
+    )
+
+
+def test_degree_one_is_the_rotation():
+    r = hard_rotations()
+    torch.testing.assert_close(wigner_d(1, r), r, **EXACT)
+
+
+@DEGREES
+def test_d_of_the_identity_is_the_identity(l):
+    identity = torch.eye(2 * l + 1, dtype=torch.float64)
+    assert torch.equal(wigner_d(l, torch.eye(3).double()), identity)
+
+
+@DEGREES
+def test_d_follows_yxy_euler_angles_poles_included(l):
+    x, y = torch.eye(3, dtype=torch.float64)[:2]
+    gx, gy, _ = so3_generators(l)
+    alpha = torch.linspace(-3, 3, 5, dtype=torch.float64)
+    for beta in (0.0, 1e-9, 0.4, math.pi / 2, math.pi - 1e-9, math.pi):
+        r = rotate(y, alpha) @ rotate(x, beta) @ rotate(y, alpha.flip(0) * 0.6)
+        exponents = [alpha[:, None, None] * gy, beta * gx, alpha.flip(0)[:, None, None] * 0.6 * gy]
+        first, second, third = (torch.linalg.matrix_exp(e) for e in exponents)
+        torch.testing.assert_close(wigner_d(l, r), first @ second @ third, **EXACT)
+
+
+@DEGREES
+@pytest.mark.usefixtures("double_by_default")
+def test_d_agrees_with_e3nn_away_from_its_poles(l):
+    r = SO(3).haar(200, generator=torch.Generator().manual_seed(1))
+    r = r[r[:, 1, 1].abs() < 0.99]
+    want = o3.wigner_D(l, *o3.matrix_to_angles(r))
+    torch.testing.assert_close(wigner_d(l, r), want, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("l", [1, 2, 3, 5, 8])
+def test_spherical_harmonics_turn_with_d(l):
+    r = hard_rotations()
+    v = torch.randn(20, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    turned = o3.spherical_harmonics(l, v @ r.mT, normalize=True, normalization="norm")
+    still = o3.spherical_harmonics(l, v, normalize=True, normalization="norm")
+    torch.testing.assert_close(turned, still @ wigner_d(l, r).mT, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("degrees", [(1, 1, 2), (2, 1, 2), (2, 3, 4)])
+def test_three_j_tensors_of_e3nn_are_invariant(degrees):
+    c = o3.wigner_3j(*degrees, dtype=torch.float64)
+    a, b, d = (wigner_d(l, hard_rotations()) for l in degrees)
+    moved = torch.einsum("nil,njm,nkp,ijk->nlmp", a, b, d, c)
+    torch.testing.assert_close(moved, c.expand_as(moved), rtol=0, atol=1e-12)
+
+
+@pytest.mark.usefixtures("double_by_default")
+def test_irreps_agree_with_e3nn_on_improper_elements():
+    text = "2x0e+0o+3x1o+1e+2x2o+2e+3o"
+    g = O(3).haar(50, generator=torch.Generator().manual_seed(3))
+    g = g[g[:, 1, 1].abs() < 0.99]
+    assert (torch.linalg.det(g) < 0).any()
+    want = o3.Irreps(text).D_from_matrix(g)
+    torch.testing.assert_close(Irreps(text).matrix(g), want, rtol=0, atol=1e-12)
+
+
+def test_float32_costs_no_more_than_its_own_rounding():
+    r = hard_rotations()
+    got = wigner_d(8, r.float())
+    assert got.dtype == torch.float32
+    torch.testing.assert_close(got, wigner_d(8, r).float(), rtol=0, atol=1e-5)
+
+
+def test_d_is_differentiable_everywhere():
+    r = torch.cat([hard_rotations()[:3], torch.eye(3, dtype=torch.float64)[None]])
+    x = torch.einsum("d,dij->ij", torch.tensor([0.3, -0.2, 0.5]).double(), SO(3).generators())
+
+    def curve(t: Tensor) -> Tensor:
+        return wigner_d(3, r @ torch.linalg.matrix_exp(t * x))
+
+    gx = torch.einsum("d,dij->ij", torch.tensor([0.3, -0.2, 0.5]).double(), so3_generators(3))
+    zero = torch.zeros((), dtype=torch.float64)
+    got = torch.autograd.functional.jacobian(curve, zero)
+    torch.testing.assert_close(got, wigner_d(3, r) @ gx, rtol=1e-10, atol=1e-10)
+
+
+def test_tables_belong_to_the_caller():
+    so3_generators(2).zero_()
+    assert so3_generators(2).abs().sum() > 0
+
+
+def test_bad_arguments_are_refused():
+    with pytest.raises(ValueError, match="l must not be negative, got -1"):
+        wigner_d(-1, torch.eye(3))
+    with pytest.raises(ValueError, match=r"rotation must be \(\.\.\., 3, 3\), got \(2, 2\)"):
+        wigner_d(1, torch.eye(2))
