@@ -36,7 +36,7 @@ ARROWS[""] = ROOMS - {"interop", "examples", "cli"}  # equigeo/__init__.py, the 
 def declared(key: str) -> set[str]:
     """Import names of the packages that a list in pyproject.toml declares."""
     metadata = (PACKAGE.parent / "pyproject.toml").read_text()
-    names = re.search(rf"^{key} = \[(.*?)^?\]$", metadata, re.MULTILINE | re.DOTALL)
+    names = re.search(rf"^{key} = \[(.*?)\]$", metadata, re.MULTILINE | re.DOTALL)
     assert names, f"pyproject.toml declares no {key}"
     return {name.replace("-", "_") for name in re.findall(r'"([\w-]+)', names[1])}
 
