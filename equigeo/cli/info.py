@@ -1,0 +1,34 @@
+"""``equigeo info``."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+from typing import Any
+
+import torch
+
+import equigeo
+from equigeo.datasets.cache_folder import cache_folder
+from equigeo.ops import kernels_info
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser("info", help="show versions, kernels and folders")
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    for name, value in {
+        "equigeo": equigeo.__version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "threads": torch.get_num_threads(),
+        "cuda": torch.version.cuda if torch.cuda.is_available() else "not available",
+        "cache": cache_folder(),
+        **{f"kernels: {name}": value for name, value in kernels_info().items()},
+    }.items():
+        print(f"{name:<20} {value}")
+    return 0

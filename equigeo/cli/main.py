@@ -1,0 +1,61 @@
+"""Entry point of the command line."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+
+import equigeo
+from equigeo.cli import evaluate, info, predict, train
+from equigeo.cli.parser import PROGRAM, Parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments after the program's name, by default those of the process.
+
+    Returns
+    -------
+    int
+        Exit status: 0, 2 after a user's error (one message on standard error), or 130 after an
+        interruption.
+    """
+    parser = _build_parser()
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        options = parser.parse_args(arguments)
+    except SystemExit as exit_:  # argparse has printed its message, or the help
+        return int(exit_.code or 0)
+    options.command_line = " ".join([PROGRAM, *map(shlex.quote, arguments)])
+    try:
+        return int(options.run(options))
+    except KeyboardInterrupt:
+        print(f"\n{PROGRAM}: interrupted{getattr(options, 'hint', '')}", file=sys.stderr)
+        return 130
+    except (ValueError, OSError, ImportError) as error:
+        if options.debug:
+            raise
+        print(f"{PROGRAM}: error: {_one_message(error)}", file=sys.stderr)
+        return 2
+
+
+def _build_parser() -> Parser:
+    parser = Parser(prog=PROGRAM, description="Networks on 3D geometry with declared symmetry.")
+    parser.add_argument("--version", action="version", version=f"equigeo {equigeo.__version__}")
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    for command in (train, evaluate, predict, info):
+        command.add_parser(commands)
+    return parser
+
+
+def _one_message(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror}"
+    return str(error) or type(error).__name__

@@ -1,0 +1,94 @@
+"""The frame of a report: style, scripts, and the policy that keeps it offline."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from equigeo.report.escape import escape_json, escape_text
+from equigeo.report.plotting import get_plotlyjs, go
+
+# Nothing may be fetched; plotly compiles its array loops and decodes images from memory.
+_POLICY: Final = (
+    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; "
+    "img-src data: blob:; worker-src blob:"
+)
+
+_STYLE: Final = """
+:root { color: #222; background: #fff; }
+body { font: 15px/1.5 system-ui, -apple-system, 'Segoe UI', sans-serif; max-width: 1040px;
+  margin: 2rem auto; padding: 0 1.25rem; }
+h1 { font-size: 1.7rem; margin: 0 0 .25rem; }
+h2 { font-size: 1.2rem; margin: 2.2rem 0 .5rem; border-bottom: 1px solid #ddd;
+  padding-bottom: .2rem; }
+p.lead { margin: 0 0 1rem; color: #555; }
+code { font: 13px/1.5 ui-monospace, Menlo, Consolas, monospace; background: #f4f4f4;
+  padding: .1rem .3rem; overflow-wrap: anywhere; }
+table { border-collapse: collapse; margin: .5rem 0; font-size: 14px; }
+th, td { text-align: left; padding: .2rem .9rem .2rem 0; border-bottom: 1px solid #eee;
+  vertical-align: top; overflow-wrap: anywhere; }
+th { color: #555; font-weight: 600; border-bottom-color: #bbb; }
+td.number { text-align: right; font-variant-numeric: tabular-nums; }
+.columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(400px, 1fr));
+  gap: 0 2.5rem; align-items: start; }
+.columns table { width: 100%; }
+figure { margin: .5rem 0 1rem; }
+figcaption { color: #555; font-size: 13.5px; overflow-wrap: anywhere; }
+.shapes { display: grid; grid-template-columns: repeat(auto-fill, minmax(300px, 1fr)); gap: 1rem; }
+.shapes figure { border: 1px solid #e3e3e3; border-radius: 6px; padding: .6rem; margin: 0;
+  min-width: 0; }
+.wrong { color: #b3261e; font-weight: 600; }
+.plot { min-height: 300px; }
+@media print { body { max-width: none; margin: 0; } figure, table { break-inside: avoid; }
+  h2 { break-after: avoid; } select { display: none; } }
+"""
+
+_DRAW: Final = """
+for (const source of document.querySelectorAll('script.figure')) {
+  const figure = JSON.parse(source.textContent);
+  Plotly.newPlot(source.dataset.target, figure.data, figure.layout,
+    {responsive: true, displaylogo: false, displayModeBar: false});
+}
+const levels = document.getElementById('level');
+if (levels) {
+  const colors = JSON.parse(document.getElementById('level-colors').textContent);
+  const show = () => {
+    for (const [target, choices] of Object.entries(colors)) {
+      const color = choices[Math.min(Number(levels.value), choices.length - 1)];
+      Plotly.restyle(target, {facecolor: [color]}, [0]);
+    }
+  };
+  levels.addEventListener('change', show);
+  show();
+}
+"""
+
+
+def render_page(title: str, body: str) -> str:
+    """Wrap the body of a report; the drawing library is embedded once."""
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{escape_text(_POLICY)}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape_text(title)}</title><style>{_STYLE}</style></head>\n<body>\n{body}\n"
+        f"<script>{get_plotlyjs()}</script>\n<script>{_DRAW}</script>\n</body></html>\n"
+    )
+
+
+def render_figure(name: str, figure: go.Figure, caption: str) -> str:
+    """Place a figure; ``caption`` is HTML."""
+    drawing = figure.to_plotly_json()
+    content = escape_json({"data": _plain(drawing["data"]), "layout": _plain(drawing["layout"])})
+    return (
+        f'<figure><div class="plot" id="{name}"></div>'
+        f'<script type="application/json" class="figure" data-target="{name}">{content}</script>'
+        f"<figcaption>{caption}</figcaption></figure>"
+    )
+
+
+def _plain(value: object) -> object:
+    """Turn the tuples and arrays of a figure into JSON types."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value

@@ -1,0 +1,72 @@
+"""The tables of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from equigeo.report.escape import escape_text
+
+_TALLEST = 12  # rows, before a table of classes is set in two columns
+
+
+def render_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Render a table; every cell is escaped, and numbers stand on the right.
+
+    Examples
+    --------
+    >>> render_table(["class"], [["<i>"]])
+    '<table><thead><tr><th>class</th></tr></thead><tbody><tr><td>&lt;i&gt;</td></tr></tbody></table>'
+    """
+    head = "".join(f"<th>{escape_text(name)}</th>" for name in header)
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return f'<td class="number">{value:.1%}</td>'
+    if isinstance(value, int):
+        return f'<td class="number">{value}</td>'
+    return f"<td>{escape_text(value)}</td>"
+
+
+def class_table(results: Mapping[str, Any]) -> str:
+    """Render accuracy by class."""
+    classes, rows = results["classes"], []
+    for i, counts in enumerate(results["confusion"]):
+        wrong = [f"{classes[j]} ({n})" for j, n in enumerate(counts) if n and j != i]
+        if sum(counts):
+            rows.append(
+                [classes[i], sum(counts), counts[i], counts[i] / sum(counts), ", ".join(wrong)]
+            )
+    header = ["class", "meshes", "correct", "accuracy", "taken for"]
+    if len(rows) <= _TALLEST:
+        return render_table(header, rows)
+    half = (len(rows) + 1) // 2
+    return (
+        f'<div class="columns">{render_table(header, rows[:half])}'
+        f"{render_table(header, rows[half:])}</div>"
+    )
+
+
+def copies_table(results: Mapping[str, Any]) -> str:
+    """Render predictions on transformed copies."""
+    rows = [
+        [row["kind"], row["accuracy"], len(row["changed"]), f"{row['largest_difference']:.1e}"]
+        for row in results["copies"]
+    ]
+    header = ["copies", "accuracy", "changed predictions", "largest change of a probability"]
+    return render_table(header, rows)
+
+
+def errors_table(results: Mapping[str, Any]) -> str:
+    """Render the meshes that were misclassified, surest mistakes first."""
+    classes = results["classes"]
+    columns = ("names", "labels", "predictions", "confidences")
+    lines = zip(*(results[name] for name in columns), strict=True)
+    wrong = sorted((line for line in lines if line[1] != line[2]), key=lambda line: -line[3])
+    if not wrong:
+        return "<p>Every mesh was classified correctly.</p>"
+    rows = [[name, classes[true], classes[seen], sure] for name, true, seen, sure in wrong]
+    return render_table(["mesh", "true class", "predicted class", "probability"], rows)

@@ -1,0 +1,63 @@
+"""The figure of loss and accuracy over epochs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from equigeo.report.plotting import FONT, go, make_subplots
+
+_TRAIN, _TEST = "#2f6db3", "#d9662c"
+
+
+def training_curves(history: Sequence[Mapping[str, Any]]) -> go.Figure:
+    """Draw loss on the left, training and test accuracy on the right.
+
+    Parameters
+    ----------
+    history : sequence of mappings
+        With ``epoch``, ``loss``, ``train_accuracy`` and ``test_accuracy``, the last of which is
+        None where it was not measured.
+
+    Examples
+    --------
+    >>> line = {"epoch": 1, "loss": 0.5, "train_accuracy": 0.9, "test_accuracy": None}
+    >>> len(training_curves([line]).data)
+    2
+    """
+    epochs = [line["epoch"] for line in history]
+    figure = make_subplots(rows=1, cols=2, horizontal_spacing=0.1)
+    loss = [line["loss"] for line in history]
+    trained = [line["train_accuracy"] for line in history]
+    figure.add_scatter(
+        x=epochs, y=loss, mode="lines", line_color=_TRAIN, showlegend=False, row=1, col=1
+    )
+    figure.add_scatter(
+        x=epochs, y=trained, mode="lines", name="training", line_color=_TRAIN, row=1, col=2
+    )
+    tested = [line for line in history if line["test_accuracy"] is not None]
+    if tested:
+        figure.add_scatter(
+            x=[line["epoch"] for line in tested],
+            y=[line["test_accuracy"] for line in tested],
+            mode="lines+markers",
+            name="test",
+            line_color=_TEST,
+            marker_size=8,
+            row=1,
+            col=2,
+        )
+    axis = {"showline": True, "linecolor": "#999", "gridcolor": "#eee", "zeroline": False}
+    figure.update_xaxes(title_text="epoch", **axis)
+    figure.update_yaxes(title_text="loss", rangemode="tozero", row=1, col=1, **axis)
+    figure.update_yaxes(
+        title_text="accuracy", range=[0, 1.03], tickformat=".0%", row=1, col=2, **axis
+    )
+    figure.update_layout(
+        template="none",
+        font=FONT,
+        height=320,
+        margin={"l": 60, "r": 20, "t": 10, "b": 45},
+        legend={"x": 0.98, "y": 0.05, "xanchor": "right", "yanchor": "bottom"},
+    )
+    return figure

@@ -1,0 +1,84 @@
+"""The Lightning run of a plan."""
+
+from __future__ import annotations
+
+import signal
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+
+from equigeo.training.epoch_recorder import EpochRecorder
+from equigeo.training.fit_plan import FitPlan
+from equigeo.training.lightning import L
+from equigeo.training.mesh_classification import MeshClassification
+from equigeo.training.mesh_data_module import MeshDataModule
+from equigeo.training.quiet_lightning import quiet_lightning, silence_lightning
+from equigeo.training.training_progress import TrainingProgress
+
+
+def fit(plan: FitPlan, *, progress: bool = False, callbacks: Sequence[L.Callback] = ()) -> None:
+    """Run the epochs that remain.
+
+    With several devices every process is a fresh interpreter that receives a copy of the graphs.
+    Each takes its share of every batch and gradients are averaged, so the weights stay equal;
+    statistics of normalisation layers are those of the process's own share.
+
+    Parameters
+    ----------
+    plan : FitPlan
+        What to run.
+    progress : bool
+        Show progress on standard error.
+    callbacks : sequence of Lightning callbacks
+        Added to those of the run.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If the user interrupts.
+    """
+    module = MeshClassification(plan.model, plan.config, plan.steps_per_epoch, plan.resumed)
+    data = MeshDataModule(plan.train, plan.config, plan.first_epoch)
+    history = [] if plan.resumed is None else plan.resumed["history"]
+    recorder = EpochRecorder(plan.folder, plan.config, plan.description, plan.test, history)
+    bar = [TrainingProgress(plan.config, plan.steps_per_epoch)] if progress else []
+    with quiet_lightning(), tempfile.TemporaryDirectory() as scratch, _interruptible():
+        trainer = L.Trainer(
+            accelerator="auto" if torch.cuda.is_available() else "cpu",
+            devices=plan.config.devices,
+            strategy=_QuietProcesses(start_method="spawn") if plan.config.devices > 1 else "auto",
+            max_epochs=plan.config.recipe.epochs - plan.first_epoch,
+            callbacks=[*bar, *callbacks, recorder],
+            logger=False,
+            enable_checkpointing=False,  # the recorder writes this library's own format
+            enable_progress_bar=False,
+            enable_model_summary=False,
+            use_distributed_sampler=False,  # batches are divided by EpochBatches
+            reload_dataloaders_every_n_epochs=1,
+            num_sanity_val_steps=0,
+            default_root_dir=scratch,
+        )
+        trainer.fit(module, datamodule=data)
+
+
+class _QuietProcesses(L.pytorch.strategies.DDPStrategy):
+    """Processes in which Lightning is as quiet as in the one that started them."""
+
+    def setup_environment(self) -> None:
+        silence_lightning()
+        super().setup_environment()
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Turn Lightning's exit after Ctrl-C, which also disables Ctrl-C, into KeyboardInterrupt."""
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    except SystemExit as exit_:
+        if isinstance(exit_.__context__, KeyboardInterrupt):
+            signal.signal(signal.SIGINT, handler)
+            raise KeyboardInterrupt from None
+        raise

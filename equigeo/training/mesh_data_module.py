@@ -1,0 +1,62 @@
+"""Training graphs for Lightning."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader
+
+from equigeo.training.epoch_batches import EpochBatches
+from equigeo.training.labelled_batch import LabelledBatch
+from equigeo.training.labelled_graphs import LabelledGraphs
+from equigeo.training.lightning import L
+from equigeo.training.train_config import TrainConfig
+
+
+class MeshDataModule(L.LightningDataModule):
+    """The training batches of every epoch.
+
+    Graphs stay in memory and a batch is assembled in about a millisecond, so no worker processes
+    are used. The trainer has to ask for a new loader every epoch
+    (``reload_dataloaders_every_n_epochs=1``): an epoch's batches are an immutable object.
+
+    Parameters
+    ----------
+    source : LabelledGraphs
+        Training graphs.
+    config : TrainConfig
+        Seed and recipe.
+    first_epoch : int
+        Epochs that an earlier run has done; this trainer counts from there.
+    """
+
+    def __init__(self, source: LabelledGraphs, config: TrainConfig, first_epoch: int = 0) -> None:
+        super().__init__()
+        self._source, self._config, self._first_epoch = source, config, first_epoch
+
+    def train_dataloader(self) -> DataLoader[LabelledBatch]:
+        """Give the batches of the trainer's current epoch."""
+        trainer, recipe = self.trainer, self._config.recipe
+        if trainer is None:
+            raise RuntimeError("a MeshDataModule gives its batches to a trainer")
+        batches = EpochBatches(
+            self._source,
+            recipe.batch_size,
+            seed=self._config.seed,
+            epoch=self._first_epoch + trainer.current_epoch,
+            jitter=recipe.jitter,
+            process=trainer.global_rank,
+            num_processes=trainer.world_size,
+        )
+        return DataLoader(batches, batch_size=None, collate_fn=_as_is)
+
+    def transfer_batch_to_device(
+        self, batch: LabelledBatch, device: torch.device, dataloader_idx: int
+    ) -> LabelledBatch:
+        """Move a batch."""
+        return batch.to(device)
+
+
+def _as_is(batch: Any) -> Any:
+    return batch

@@ -1,0 +1,73 @@
+"""How a model is optimised."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that decides how the weights move; part of the training configuration.
+
+    Parameters
+    ----------
+    epochs : int
+        Passes over the training meshes.
+    batch_size : int
+        Meshes per step, over all processes together; batches of an epoch differ by at most one.
+    learning_rate : float
+        Rate of a constant schedule, peak of ``one_cycle``.
+    optimizer : {"adamw", "adam"}
+        Betas are 0.9 and 0.999; ``one_cycle`` moves the first one against the rate.
+    schedule : {"one_cycle", "constant"}
+        Rate over the steps of the whole run.
+    weight_decay : float
+        Decoupled decay of ``adamw``; must be 0 for ``adam``.
+    label_smoothing : float
+        Share of the target spread over all classes, in [0, 1).
+    jitter : float
+        Deviation of the noise on vertices, in mean edge lengths of their mesh.
+    ema_decay : float
+        Decay of the running average of the weights that is evaluated and saved; 0 for none.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range or a name unknown.
+
+    Examples
+    --------
+    >>> Recipe(epochs=3, batch_size=16, learning_rate=1e-3).schedule
+    'one_cycle'
+    """
+
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    optimizer: Literal["adamw", "adam"] = "adamw"
+    schedule: Literal["one_cycle", "constant"] = "one_cycle"
+    weight_decay: float = 0.0
+    label_smoothing: float = 0.0
+    jitter: float = 0.0
+    ema_decay: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Check ranges and names."""
+        for name in ("epochs", "batch_size"):
+            _require(name, getattr(self, name), getattr(self, name) >= 1, "at least 1")
+        _require("learning_rate", self.learning_rate, 0 < self.learning_rate < 1e3, "positive")
+        for name in ("weight_decay", "jitter"):
+            _require(name, getattr(self, name), 0 <= getattr(self, name) < 1e3, "not negative")
+        for name in ("label_smoothing", "ema_decay"):
+            _require(name, getattr(self, name), 0 <= getattr(self, name) < 1, "in [0, 1)")
+        _require("optimizer", self.optimizer, self.optimizer in ("adamw", "adam"), "adamw or adam")
+        known = self.schedule in ("one_cycle", "constant")
+        _require("schedule", self.schedule, known, "one_cycle or constant")
+        if self.optimizer == "adam":
+            _require("weight_decay", self.weight_decay, self.weight_decay == 0, "0 for adam")
+
+
+def _require(name: str, value: object, holds: bool, expected: str) -> None:
+    if not holds:
+        raise ValueError(f"{name} must be {expected}, got {value}")

@@ -1,0 +1,89 @@
+"""The progress of a run on the terminal."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from tqdm import tqdm  # type: ignore[import-untyped]
+
+from equigeo.training.lightning import L
+from equigeo.training.mesh_classification import MeshClassification
+from equigeo.training.train_config import TrainConfig
+
+
+class TrainingProgress(L.Callback):
+    """One bar over all steps with live loss and accuracy; lines where there is no terminal.
+
+    Parameters
+    ----------
+    config : TrainConfig
+        For the number of epochs.
+    steps_per_epoch : int
+        Length of an epoch.
+    """
+
+    def __init__(self, config: TrainConfig, steps_per_epoch: int) -> None:
+        self._epochs, self._steps = config.recipe.epochs, steps_per_epoch
+        self._bar: tqdm[Any] | None = None
+
+    def on_train_start(self, trainer: L.Trainer, module: L.LightningModule) -> None:
+        """Open the bar where earlier epochs ended."""
+        if not trainer.is_global_zero or not sys.stderr.isatty():
+            return
+        self._bar = tqdm(
+            total=self._epochs * self._steps,
+            initial=_epoch(module) * self._steps,
+            mininterval=0.2,
+            dynamic_ncols=True,
+            bar_format="{desc} {bar} {percentage:3.0f}% [{elapsed}<{remaining}{postfix}]",
+        )
+
+    def on_train_batch_end(
+        self,
+        trainer: L.Trainer,
+        module: L.LightningModule,
+        outputs: Any,
+        batch: Any,
+        batch_idx: int,
+    ) -> None:
+        """Advance the bar; the numbers are read only when it is redrawn."""
+        if self._bar is None:
+            return
+        if self._bar.update() or batch_idx == 0:
+            self._bar.set_description_str(f"epoch {_epoch(module) + 1}/{self._epochs}", False)
+            self._bar.set_postfix_str(_numbers(module), refresh=False)
+
+    def on_train_epoch_end(self, trainer: L.Trainer, module: L.LightningModule) -> None:
+        """Write a line where there is no bar."""
+        if self._bar is not None:
+            self._bar.set_postfix_str(_numbers(module))
+        elif trainer.is_global_zero:
+            epoch = _epoch(module) + 1
+            sys.stderr.write(f"epoch {epoch}/{self._epochs}, {_numbers(module)}\n")
+
+    def on_train_end(self, trainer: L.Trainer, module: L.LightningModule) -> None:
+        """Close the bar."""
+        self._close()
+
+    def on_exception(
+        self, trainer: L.Trainer, module: L.LightningModule, exception: BaseException
+    ) -> None:
+        """Close the bar, so that the message starts on a line of its own."""
+        self._close()
+
+    def _close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+
+def _epoch(module: L.LightningModule) -> int:
+    return module.epoch if isinstance(module, MeshClassification) else module.current_epoch
+
+
+def _numbers(module: L.LightningModule) -> str:
+    if not isinstance(module, MeshClassification):
+        return ""
+    loss, accuracy = module.tally()
+    return f"loss {loss:.3f}, accuracy {accuracy:.1%}"
