@@ -69,8 +69,11 @@ def read_off(data: bytes) -> FileMesh:
     header = _header(table)
     words = len(table.start) - int(table.line_ptr[min(header.row, table.num_lines)])
     check_counts(header.vertices, header.faces, words, "numbers after its header")
+    warnings = header.warnings
     try:
         vertex_first, face_first = _lines(table, header)
+        if table.num_lines > header.row + header.vertices + header.faces:
+            warnings += (f"data after the {header.faces} faces that the header announces",)
     except MeshError:
         stream = _stream(table, header)
         if stream is None:
@@ -84,7 +87,7 @@ def read_off(data: bytes) -> FileMesh:
         sizes,
         vertex_lines=table.line_number(vertex_first),
         face_lines=table.line_number(face_first),
-        warnings=header.warnings + unreadable_numbers(table, vertices, vertex_first),
+        warnings=warnings + unreadable_numbers(table, vertices, vertex_first),
     )
 
 

@@ -127,7 +127,7 @@ class _Draft:
         self.require_faces()
 
     def count(self, action: str, bad: NDArray[np.bool_], what: str, remedy: str) -> bool:
-        """Count defects of faces of the file; raise in strict mode."""
+        """Count defects; raise in strict mode, where triangles are still the faces of the file."""
         number = int(bad.sum())
         self.counts[action] = number
         if number and self.strict:
@@ -135,13 +135,9 @@ class _Draft:
             raise MeshError(f"{place} {what}; load it with strict=False to {remedy}")
         return number > 0
 
-    def count_triangles(self, action: str, bad: NDArray[np.bool_], what: str, remedy: str) -> bool:
-        """Count defects of triangles; raise in strict mode, where no face was cut or dropped."""
-        return self.count(action, bad, what, remedy)
-
     def drop(self, action: str, bad: NDArray[np.bool_], what: str) -> None:
         """Drop triangles."""
-        if self.count_triangles(action, bad, what, "drop it"):
+        if self.count(action, bad, what, "drop it"):
             self.faces, self.triangle = self.faces[~bad], self.triangle[~bad]
             self.require_faces()
 
@@ -160,9 +156,11 @@ class _Draft:
 
     def drop_nonfinite(self) -> None:
         """Drop the faces at vertices that are no points."""
-        finite = np.isfinite(self.file.vertices).all(axis=1)
+        bad = np.zeros(len(self.file.vertices), bool)
+        bad[np.nonzero(~np.isfinite(self.file.vertices))[0]] = True
+        a, b, c = self.faces.T
         what = "has a vertex that is not three finite numbers"
-        self.drop("nonfinite_faces", ~finite[self.faces].all(axis=1), what)
+        self.drop("nonfinite_faces", bad[a] | bad[b] | bad[c], what)
 
     def merge(self, points: NDArray[np.float64]) -> None:
         """Merge vertices that lie at the same place."""
@@ -200,7 +198,7 @@ class _Draft:
         self.edges = EdgeTable.from_faces(self.faces)
         turn, nonorientable = wrongly_wound_faces(points, self.faces, self.edges)
         what = "is wound against its neighbors, or inward on a closed surface"
-        if self.count_triangles("reoriented_faces", turn, what, "turn it over"):
+        if self.count("reoriented_faces", turn, what, "turn it over"):
             self.faces = np.where(turn[:, None], self.faces[:, [0, 2, 1]], self.faces)
             self.edges = EdgeTable.from_faces(self.faces)
         if nonorientable:
