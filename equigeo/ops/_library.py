@@ -16,7 +16,7 @@ from equigeo.ops._registry import SCHEMAS
 from equigeo.ops._schemas import MARKER, fingerprint
 
 _log = logging.getLogger("equigeo")
-_loaded: dict[str, Path] = {}
+_loaded: dict[str, str] = {}
 
 REMEDY = (
     "rebuild with `pip install --no-build-isolation --no-deps .` (`-e .` in a checkout), "
@@ -55,7 +55,7 @@ def load_kernels(folders: Iterable[str]) -> None:
         path = next(filter(Path.exists, found), None)
         if path is not None:
             load_library(path)
-            _loaded[name] = path
+            _loaded[name] = str(path)
         elif required and name == "cpu":
             raise ImportError(f"EQUIGEO_REQUIRE_KERNELS=1, but {found[0]} is missing; {REMEDY}")
         elif name == "cpu":
@@ -110,7 +110,7 @@ def kernels_info() -> dict[str, Any]:
     info: dict[str, Any] = {name: _loaded.get(name) for name in ("cpu", "cuda")}
     info["isa"], info["available_isas"] = None, []
     if info["cpu"] is not None:
-        library = ctypes.CDLL(str(info["cpu"]))
+        library = ctypes.CDLL(info["cpu"])
         info["isa"], info["available_isas"] = _isa(library), _available(library)
     return info
 

@@ -51,7 +51,7 @@ def fingerprint(schemas: Iterable[str]) -> str:
 
     Examples
     --------
-    >>> fingerprint(["a(int x) -> int", "b() -> ()"]) == fingerprint(["b() -> ()", "a(int x) -> int"])
+    >>> fingerprint(["a() -> ()", "b() -> ()"]) == fingerprint(["b() -> ()", "a() -> ()"])
     True
     """
     return hashlib.sha256("\n".join(sorted(schemas)).encode()).hexdigest()[:16]

@@ -22,11 +22,7 @@ def segment_attention_backward(
     grad_attention: Tensor | None,
     values: Tensor,
     attention: Tensor,
-    source: Tensor,
-    ptr: Tensor,
-    target: Tensor,
-    back_order: Tensor,
-    back_ptr: Tensor,
+    *graph: Tensor,
 ) -> tuple[Tensor, Tensor]:
     r"""Gradients of :func:`segment_attention` with respect to values and logits.
 
@@ -48,8 +44,8 @@ def segment_attention_backward(
         As given to the forward op.
     attention : Tensor, (edges, heads)
         As returned by it.
-    source, ptr, target, back_order, back_ptr : Tensor, int64
-        As given to the forward op.
+    *graph : Tensor, int64
+        ``source, ptr, target, back_order, back_ptr``, as given to the forward op.
 
     Returns
     -------
@@ -58,9 +54,7 @@ def segment_attention_backward(
     grad_logits : Tensor, (edges, heads)
         Gradient of the logits.
     """
-    return _op(
-        grad_out, grad_attention, values, attention, source, ptr, target, back_order, back_ptr
-    )
+    return _op(grad_out, grad_attention, values, attention, *graph)
 
 
 def segment_attention_backward_reference(
@@ -68,13 +62,10 @@ def segment_attention_backward_reference(
     grad_attention: Tensor | None,
     values: Tensor,
     attention: Tensor,
-    source: Tensor,
-    ptr: Tensor,
-    target: Tensor,
-    back_order: Tensor,
-    back_ptr: Tensor,
+    *graph: Tensor,
 ) -> tuple[Tensor, Tensor]:
     """Readable body of :func:`segment_attention_backward`."""
+    source, ptr, target, _, _ = graph
     arriving = grad_out[target]
     slope = (arriving * values[source]).sum(-1)
     if grad_attention is not None:

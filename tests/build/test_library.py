@@ -1,0 +1,175 @@
+"""Loading of the compiled libraries; each case in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import equigeo.ops
+from equigeo.ops._registry import SCHEMAS
+from equigeo.ops._schemas import MARKER, fingerprint, read_schemas
+
+INFO = equigeo.ops.kernels_info()
+needs_kernels = pytest.mark.skipif(INFO["cpu"] is None, reason="no compiled kernels")
+needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="no g++")
+
+# Creates a file when it is opened, as the real library registers its ops when it is opened.
+SOURCE = """
+#include <cstdio>
+extern const char marker[];
+const char marker[] = "{marker}";
+static const int opened = [] {{ std::fclose(std::fopen("{trace}", "w")); return 0; }}();
+extern "C" int equigeo_set_isa(const char*) {{ return 1; }}
+"""
+
+
+def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("EQUIGEO_")}
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env={**clean, **environment},
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def load(path: Path) -> subprocess.CompletedProcess[str]:
+    code = (
+        "from pathlib import Path; from equigeo.ops._library import load_library; "
+        f"load_library(Path({str(path)!r}))"
+    )
+    return python(code, EQUIGEO_KERNELS="0")
+
+
+def build(folder: Path, digest: str) -> tuple[Path, Path]:
+    library, trace = folder / "_kernels_cpu.so", folder / "opened"
+    source = folder / "library.cpp"
+    source.write_text(SOURCE.format(marker=MARKER.decode() + digest, trace=trace))
+    subprocess.run(["g++", "-shared", "-fPIC", source, "-o", library], check=True)
+    return library, trace
+
+
+def test_kernels_are_loaded_where_they_are_required():
+    if os.environ.get("EQUIGEO_REQUIRE_KERNELS") != "1":
+        pytest.skip("kernels are optional here")
+    assert INFO["cpu"] is not None
+
+
+def test_the_build_reads_the_schemas_that_are_registered():
+    sources = read_schemas(Path(equigeo.ops.gather_sum.__code__.co_filename).parent)
+    assert sorted(sources) == sorted(SCHEMAS.values())
+
+
+@needs_compiler
+def test_a_library_of_other_schemas_is_refused_before_it_is_opened(tmp_path):
+    library, trace = build(tmp_path, "0123456789abcdef")
+    result = load(library)
+    assert result.returncode == 1
+    assert f"ImportError: {library} is stale: it has schemas 0123456789abcdef" in result.stderr
+    assert "rebuild with `pip install --no-build-isolation" in result.stderr
+    assert not trace.exists()
+
+
+@needs_compiler
+def test_a_library_of_these_schemas_is_opened(tmp_path):
+    library, trace = build(tmp_path, fingerprint(SCHEMAS.values()))
+    result = load(library)
+    assert result.returncode == 0, result.stderr
+    assert trace.exists()
+
+
+def test_a_library_without_schemas_is_refused(tmp_path):
+    library = tmp_path / "_kernels_cpu.so"
+    library.write_bytes(b"\x7fELF")
+    result = load(library)
+    assert "is stale: it has no schemas" in result.stderr
+
+
+def test_a_library_that_cannot_be_opened_is_broken_and_says_how_to_repair_it(tmp_path):
+    library = tmp_path / "_kernels_cpu.so"
+    library.write_bytes(MARKER + fingerprint(SCHEMAS.values()).encode())
+    result = load(library)
+    assert f"ImportError: {library} is broken" in result.stderr
+    assert "rebuild with" in result.stderr
+
+
+def load_from(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Load from a folder in a process that has loaded nothing yet."""
+    code = (
+        "import os; os.environ['EQUIGEO_KERNELS'] = '0'; import equigeo.ops._library as l; "
+        "del os.environ['EQUIGEO_KERNELS']; "
+        f"os.environ.update({environment!r}); l.load_kernels([{str(folder)!r}]); "
+        "print(l.kernels_info()['cpu'])"
+    )
+    return python(code)
+
+
+def test_a_missing_library_is_one_line_in_the_log(tmp_path):
+    result = load_from(tmp_path)
+    assert result.returncode == 0
+    assert result.stdout == "None\n"
+    assert result.stderr == "no compiled kernels: the readable bodies run, which are slower\n"
+
+
+def test_a_missing_library_is_an_error_where_it_is_required(tmp_path):
+    result = load_from(tmp_path, EQUIGEO_REQUIRE_KERNELS="1")
+    assert result.returncode == 1
+    assert "ImportError: EQUIGEO_REQUIRE_KERNELS=1, but" in result.stderr
+
+
+def test_kernels_can_be_left_out():
+    code = "import equigeo.ops as o; print(o.kernels_info())"
+    result = python(code, EQUIGEO_KERNELS="0")
+    assert result.stdout == "{'cpu': None, 'cuda': None, 'isa': None, 'available_isas': []}\n"
+    assert result.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("environment", "message"),
+    [
+        ({"EQUIGEO_KERNELS": "no"}, "EQUIGEO_KERNELS must be 0 or 1, got 'no'"),
+        ({"EQUIGEO_KERNELS": "0", "EQUIGEO_REQUIRE_KERNELS": "1"}, "contradicts"),
+    ],
+)
+def test_a_variable_that_makes_no_sense_is_an_error(environment, message):
+    result = python("import equigeo.ops", **environment)
+    assert result.returncode == 1
+    assert message in result.stderr
+
+
+@needs_kernels
+def test_every_instruction_set_of_the_machine_can_be_forced():
+    assert "baseline" in INFO["available_isas"]
+    for isa in INFO["available_isas"]:
+        code = "import equigeo.ops as o; print(o.kernels_info()['isa'])"
+        assert python(code, EQUIGEO_ISA=isa).stdout == f"{isa}\n"
+
+
+@needs_kernels
+def test_an_unknown_instruction_set_is_an_error():
+    result = python("import equigeo.ops", EQUIGEO_ISA="mmx")
+    assert result.returncode == 1
+    assert "EQUIGEO_ISA must be one of baseline" in result.stderr
+    assert "got 'mmx'" in result.stderr
+
+
+def test_import_asks_nothing_of_a_gpu():
+    code = """
+import torch
+
+def refuse(*args):
+    raise RuntimeError("the driver was asked")
+
+torch.cuda.is_available = torch.cuda.device_count = torch.cuda._lazy_init = refuse
+import equigeo, equigeo.ops, equigeo.graphs
+assert not torch.cuda.is_initialized()
+"""
+    assert python(code).returncode == 0, python(code).stderr

@@ -1,0 +1,107 @@
+"""One row per compiled op; every test of ``test_ops.py`` runs on every row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from equigeo.graphs import EdgeIndex
+from equigeo.ops import gather_sum, segment_attention
+from equigeo.ops.gather_sum import gather_sum_reference
+from equigeo.ops.segment_attention import segment_attention_reference
+from equigeo.ops.segment_attention_backward import (
+    segment_attention_backward,
+    segment_attention_backward_reference,
+)
+from tests.ops.problems import Problem
+
+
+@dataclass(frozen=True)
+class Op:
+    """An op, its judge, and how to make arguments: features first, then the fixed rest."""
+
+    name: str
+    call: Callable[..., Any]
+    reference: Callable[..., Any]
+    features: Callable[[Problem, torch.dtype], list[Tensor]]
+    rest: Callable[[EdgeIndex], list[Tensor]]
+    label: str = ""
+
+    @property
+    def overload(self) -> Any:
+        return getattr(torch.ops.equigeo, self.name).default
+
+    def __str__(self) -> str:
+        return self.label or self.name
+
+
+def _graph(edges: EdgeIndex) -> list[Tensor]:
+    return [edges.source, edges.ptr, edges.target, edges.back_order, edges.back_ptr]
+
+
+def _rows(problem: Problem, dtype: torch.dtype) -> list[Tensor]:
+    return [problem.randn("x", problem.sources, problem.channels, dtype=dtype)]
+
+
+def _values_and_logits(problem: Problem, dtype: torch.dtype) -> list[Tensor]:
+    p = problem
+    return [
+        p.randn("values", p.sources, p.heads, p.channels, dtype=dtype),
+        p.randn("logits", p.edges, p.heads, dtype=dtype),
+    ]
+
+
+def _gradients(problem: Problem, dtype: torch.dtype) -> list[Tensor]:
+    p = problem
+    return [
+        p.randn("grad_out", p.targets, p.heads, p.channels, dtype=dtype),
+        p.randn("grad_attention", p.edges, p.heads, dtype=dtype),
+        p.randn("values", p.sources, p.heads, p.channels, dtype=dtype),
+        p.randn("attention", p.edges, p.heads, dtype=dtype).sigmoid(),
+    ]
+
+
+def _without_second(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda first, *others: function(first, None, *others)
+
+
+def _gradients_without_second(problem: Problem, dtype: torch.dtype) -> list[Tensor]:
+    first, _, *others = _gradients(problem, dtype)
+    return [first, *others]
+
+
+OPS = [
+    Op(
+        "gather_sum",
+        gather_sum,
+        gather_sum_reference,
+        _rows,
+        lambda g: [g.source, g.ptr, g.back_target, g.back_ptr],
+    ),
+    Op(
+        "segment_attention",
+        segment_attention,
+        segment_attention_reference,
+        _values_and_logits,
+        _graph,
+    ),
+    Op(
+        "segment_attention_backward",
+        segment_attention_backward,
+        segment_attention_backward_reference,
+        _gradients,
+        _graph,
+    ),
+    Op(
+        "segment_attention_backward",
+        _without_second(segment_attention_backward),
+        _without_second(segment_attention_backward_reference),
+        _gradients_without_second,
+        _graph,
+        label="segment_attention_backward of the averages alone",
+    ),
+]
