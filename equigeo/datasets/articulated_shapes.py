@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-import zipfile
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -20,6 +20,8 @@ from equigeo.mesh.triangle_mesh import TriangleMesh
 _VERSION = 1  # raise with every change that alters a generated mesh
 _TRAIN_SHARE = 0.8
 _FACES = (200, 2000)
+
+_DAMAGE = (OSError, ValueError, TypeError, AttributeError, LookupError, EOFError, BadZipFile)
 
 _Arrays = dict[str, NDArray[np.generic]]
 _log = logging.getLogger(__name__)
@@ -66,9 +68,9 @@ def articulated_shapes(
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     shapes = articulated_shapes(per_class=2, faces=200, cache=Path(folder))
+    ...     shapes = articulated_shapes(per_class=2, cache=Path(folder))
     >>> len(shapes), shapes.num_classes, shapes.meshes[0].num_faces
-    (32, 16, 200)
+    (32, 16, 500)
     """
     if seed < 0:
         raise ValueError(f"seed must not be negative, got {seed}")
@@ -106,14 +108,15 @@ def _generate(seed: int, per_class: int, faces: int) -> _Arrays:
 def _read(path: Path, per_class: int, faces: int) -> list[TriangleMesh] | None:
     """Read the meshes, or None where the file is absent or not what was written."""
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        # opened here: numpy leaves a damaged file open
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in ("vertices", "num_vertices", "faces")}
         if arrays["faces"].shape != (len(SHAPE_TEMPLATES) * per_class, faces, 3):
             raise ValueError(f"faces of shape {arrays['faces'].shape}")
         return _meshes(arrays)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    except _DAMAGE as error:
         _log.warning("generating shapes again, %s is damaged: %s", path, error)
         return None
 

@@ -28,6 +28,7 @@ _GLASSES = ShapeTemplate(
             (0,) * 10,
             "bridge",
             bone=0,
+            axis=(1.0, 0.0, 0.0),
             mirror=True,
         ),
         Limb(

@@ -83,6 +83,12 @@ class Skeleton:
         Skeleton
             Bones in the order of the template, copies one after the other.
 
+        Raises
+        ------
+        ValueError
+            If a limb has a number of radii or bends that does not fit its points, or an axis that
+            lies along one of its bones.
+
         Examples
         --------
         >>> limb = Limb("arm", ((0, 0, 0), (1, 0, 0), (2, 0, 0)), (0.2, 0.1, 0.1), (0, 60))
@@ -115,13 +121,22 @@ def _copies(limb: Limb) -> list[Array]:
 
 
 def _bones(limb: Limb, copy: Array) -> tuple[Array, Array, Array, Array, Array]:
+    number = len(limb.points)
+    if len(limb.radii) != number or len(limb.bends) != number - 1:
+        raise ValueError(
+            f"limb {limb.name!r}: {number} points need {number} radii and {number - 1} bends, "
+            f"got {len(limb.radii)} and {len(limb.bends)}"
+        )
     points = np.array(limb.points, dtype=float) @ copy.T
     starts, ends = points[:-1], points[1:]
     radii = np.stack([limb.radii[:-1], limb.radii[1:]], axis=1).astype(float)
     along = (ends - starts) / np.linalg.norm(ends - starts, axis=1, keepdims=True)
     bend = copy @ np.array(limb.axis, dtype=float)
     bend = bend - (along @ bend)[:, None] * along
-    bend /= np.linalg.norm(bend, axis=1, keepdims=True)
+    across = np.linalg.norm(bend, axis=1, keepdims=True)
+    if not (across > 1e-6).all():
+        raise ValueError(f"limb {limb.name!r}: axis lies along a bone")
+    bend /= across
     axes = np.stack([bend, np.cross(along, bend)], axis=1)
     limits = np.radians(limb.bends)[:, None] * np.array([1.0, limb.sway])
     return starts, ends, radii, axes, limits

@@ -12,7 +12,9 @@ import tarfile
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Generator
+from contextlib import closing
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
@@ -23,13 +25,16 @@ ARCHIVE_SUFFIXES = (".tar.gz", ".tgz", ".tar.xz", ".zip")
 MAX_MEMBERS = 200_000
 MAX_BYTES = 4 << 30
 
+_Opener = Callable[[], IO[bytes]]
+_Members = Generator[tuple[str, int, "_Opener | None"], None, None]
+
 _DAMAGE = (
     tarfile.TarError,
     zipfile.BadZipFile,
-    gzip.BadGzipFile,
     lzma.LZMAError,
     zlib.error,
     EOFError,
+    OSError,  # no space, a name that the file system refuses
     NotImplementedError,  # a compression method that zipfile does not know
     RuntimeError,  # an encrypted zip member
     UnicodeError,
@@ -66,19 +71,19 @@ def unpack_archive(path: Path) -> Path:
         return target
     try:
         store.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(dir=store, prefix=".partial-"))
+        unfinished = Path(tempfile.mkdtemp(dir=store, prefix=".partial-"))
     except OSError as error:
         raise ValueError(
             f"{path}: cannot unpack into the cache {store} ({error.strerror}); "
             "set EQUIGEO_CACHE to a writable folder, or unpack it yourself and give the folder"
         ) from error
     try:
-        _unpack(path, partial)
-        _publish(partial, target)
+        _unpack(path, unfinished)
+        _publish(unfinished, target)
     except _DAMAGE as error:
         raise ValueError(f"{path}: cannot unpack this archive: {error}") from error
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        shutil.rmtree(unfinished, ignore_errors=True)
     return target
 
 
@@ -90,10 +95,10 @@ def _digest(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _publish(partial: Path, target: Path) -> None:
+def _publish(unfinished: Path, target: Path) -> None:
     """Rename the finished folder; whoever comes second finds the same content and leaves it."""
     try:
-        os.rename(partial, target)
+        os.rename(unfinished, target)
     except OSError:
         if not target.is_dir():
             raise
@@ -101,22 +106,28 @@ def _publish(partial: Path, target: Path) -> None:
 
 def _unpack(path: Path, folder: Path) -> None:
     members = _zip_members if path.name.lower().endswith(".zip") else _tar_members
-    files = total = 0
-    for name, size, source in members(path, folder):
-        files, total = files + 1, total + size
-        if files > MAX_MEMBERS:
-            raise ValueError(f"it has more than {MAX_MEMBERS} members")
-        if total > MAX_BYTES:
-            raise ValueError(f"it unpacks to more than {MAX_BYTES} bytes")
-        target = folder.joinpath(*_safe_parts(name))
-        if source is None:
-            target.mkdir(parents=True, exist_ok=True)
-            continue
-        if target.exists():
-            raise ValueError(f"member {name!r} occurs twice")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with source, target.open("xb") as file:
-            shutil.copyfileobj(source, file)
+    number = total = 0
+    with closing(members(path, folder)) as found:
+        for name, size, opener in found:
+            number, total = number + 1, total + size
+            if number > MAX_MEMBERS:
+                raise ValueError(f"it has more than {MAX_MEMBERS} members")
+            if total > MAX_BYTES:
+                raise ValueError(f"it unpacks to more than {MAX_BYTES} bytes")
+            _write(folder, name, opener)
+
+
+def _write(folder: Path, name: str, opener: _Opener | None) -> None:
+    """Write one member: a folder where there is nothing to open."""
+    target = folder.joinpath(*_safe_parts(name))
+    if opener is None:
+        target.mkdir(parents=True, exist_ok=True)
+        return
+    if target.exists():
+        raise ValueError(f"member {name!r} occurs twice")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with opener() as source, target.open("xb") as file:
+        shutil.copyfileobj(source, file)
 
 
 def _safe_parts(name: str) -> tuple[str, ...]:
@@ -127,10 +138,10 @@ def _safe_parts(name: str) -> tuple[str, ...]:
     return parts
 
 
-def _tar_members(path: Path, folder: Path) -> Iterator[tuple[str, int, IO[bytes] | None]]:
-    opener = lzma.open if path.name.lower().endswith(".xz") else gzip.open
+def _tar_members(path: Path, folder: Path) -> _Members:
+    open_stream = lzma.open if path.name.lower().endswith(".xz") else gzip.open
     # headers and padding count as well; they are small beside the members
-    with opener(path, "rb") as stream:
+    with open_stream(path, "rb") as stream:
         bounded = BoundedStream(cast("IO[bytes]", stream), MAX_BYTES + (MAX_BYTES >> 2))
         with tarfile.open(fileobj=cast("IO[bytes]", bounded), mode="r:") as archive:
             for member in archive:
@@ -139,14 +150,15 @@ def _tar_members(path: Path, folder: Path) -> Iterator[tuple[str, int, IO[bytes]
                 _safe_parts(member.name)
                 if hasattr(tarfile, "data_filter"):  # not in every patch release of 3.10 and 3.11
                     member = tarfile.data_filter(member, str(folder))
-                yield member.name, member.size, archive.extractfile(member)
+                opener = None if member.isdir() else partial(archive.extractfile, member)
+                yield member.name, member.size, cast("_Opener | None", opener)
 
 
-def _zip_members(path: Path, folder: Path) -> Iterator[tuple[str, int, IO[bytes] | None]]:
+def _zip_members(path: Path, folder: Path) -> _Members:
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
             kind = stat.S_IFMT(member.external_attr >> 16)
             if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
                 raise ValueError(f"member {member.filename!r} is neither a file nor a folder")
-            source = None if member.is_dir() else archive.open(member)
-            yield member.filename, member.file_size, source
+            opener = None if member.is_dir() else partial(archive.open, member)
+            yield member.filename, member.file_size, opener

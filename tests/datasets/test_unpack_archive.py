@@ -1,0 +1,190 @@
+import gzip
+import io
+import os
+import stat
+import struct
+import tarfile
+import zipfile
+import zlib
+
+import pytest
+
+from equigeo.datasets import load_mesh_folder
+from equigeo.datasets import unpack_archive as module
+from equigeo.datasets.unpack_archive import unpack_archive
+
+_FILES = {
+    "set/cat/train/a.obj": b"v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n",
+    "set/dog/test/b.obj": b"v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n",
+}
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("EQUIGEO_CACHE", str(folder))
+    return folder / "archives"
+
+
+def _tar(path, files, mode="w:gz", **header):
+    with tarfile.open(path, mode) as archive:
+        for name, data in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            for key, value in header.items():
+                setattr(member, key, value)
+            archive.addfile(member, io.BytesIO(data))
+    return path
+
+
+def _zip(path, files):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return path
+
+
+def _left_behind(cache):
+    return sorted(p.name for p in cache.iterdir()) if cache.exists() else []
+
+
+@pytest.mark.parametrize("suffix", [".tar.gz", ".tgz", ".tar.xz", ".zip", ".TAR.GZ"])
+def test_every_format_unpacks_to_the_same_data_set(tmp_path, suffix):
+    path = tmp_path / f"data{suffix}"
+    if suffix == ".zip":
+        _zip(path, _FILES)
+    else:
+        _tar(path, _FILES, "w:xz" if "xz" in suffix else "w:gz")
+    dataset = load_mesh_folder(path)
+    assert dataset.names == ("cat/train/a.obj", "dog/test/b.obj")
+
+
+def test_an_archive_is_unpacked_once_for_each_content(tmp_path, cache):
+    first = unpack_archive(_tar(tmp_path / "one.tar.gz", _FILES))
+    marker = first / "marker"
+    marker.touch()
+    copy = tmp_path / "two.tar.gz"
+    copy.write_bytes((tmp_path / "one.tar.gz").read_bytes())
+    assert unpack_archive(copy) == first
+    assert marker.exists()
+    assert unpack_archive(_tar(tmp_path / "one.tar.gz", {"x": b"other"})) != first
+    assert len(_left_behind(cache)) == 2
+
+
+@pytest.mark.parametrize("name", ["../evil", "/evil", "a/../../evil", "a\\..\\evil"])
+@pytest.mark.parametrize("write", [_tar, _zip])
+def test_a_path_that_leaves_the_folder_is_refused(tmp_path, cache, write, name):
+    suffix = ".zip" if write is _zip else ".tar.gz"
+    path = write(tmp_path / f"data{suffix}", {**_FILES, name: b"evil"})
+    with pytest.raises(ValueError, match="does not stay inside") as caught:
+        unpack_archive(path)
+    assert str(path) in str(caught.value)
+    assert _left_behind(cache) == []
+    assert not list(tmp_path.rglob("evil"))
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE])
+def test_links_and_devices_in_a_tar_are_refused(tmp_path, cache, kind):
+    path = _tar(tmp_path / "data.tar.gz", {"link": b""}, type=kind, linkname="/etc/passwd")
+    with pytest.raises(ValueError, match="'link' is neither a file nor a folder"):
+        unpack_archive(path)
+    assert _left_behind(cache) == []
+
+
+def test_a_link_in_a_zip_is_refused(tmp_path):
+    member = zipfile.ZipInfo("link")
+    member.external_attr = (stat.S_IFLNK | 0o777) << 16
+    with zipfile.ZipFile(tmp_path / "data.zip", "w") as archive:
+        archive.writestr(member, "/etc/passwd")
+    with pytest.raises(ValueError, match="'link' is neither a file nor a folder"):
+        unpack_archive(tmp_path / "data.zip")
+
+
+@pytest.mark.parametrize("write", [_tar, _zip])
+def test_too_many_members_are_refused(tmp_path, cache, monkeypatch, write):
+    monkeypatch.setattr(module, "MAX_MEMBERS", 3)
+    suffix = ".zip" if write is _zip else ".tar.gz"
+    path = write(tmp_path / f"data{suffix}", {f"{k}.obj": b"" for k in range(4)})
+    with pytest.raises(ValueError, match="more than 3 members"):
+        unpack_archive(path)
+    assert _left_behind(cache) == []
+
+
+@pytest.mark.parametrize("write", [_tar, _zip])
+def test_a_decompression_bomb_is_refused(tmp_path, cache, monkeypatch, write):
+    monkeypatch.setattr(module, "MAX_BYTES", 100_000)
+    suffix = ".zip" if write is _zip else ".tar.gz"
+    path = write(tmp_path / f"data{suffix}", {f"{k}.obj": bytes(60_000) for k in range(2)})
+    with pytest.raises(ValueError, match="unpacks to more than 1"):
+        unpack_archive(path)
+    assert _left_behind(cache) == []
+
+
+def test_a_bomb_in_the_header_of_a_tar_is_refused(tmp_path):
+    # an extended header is read into memory whole
+    member = tarfile.TarInfo("pax")
+    member.type, member.size = tarfile.XHDTYPE, 1 << 30
+    with gzip.open(tmp_path / "data.tar.gz", "wb") as file:
+        file.write(member.tobuf() + bytes(1 << 20))
+    with pytest.raises(ValueError, match="in one piece"):
+        unpack_archive(tmp_path / "data.tar.gz")
+
+
+def test_a_zip_that_lies_about_its_size_writes_no_more_than_it_says(tmp_path, monkeypatch):
+    path = _zip(tmp_path / "data.zip", {"a.obj": bytes(50_000)})
+    raw = path.read_bytes().replace(struct.pack("<I", 50_000), struct.pack("<I", 10))
+    path.write_bytes(raw)
+    monkeypatch.setattr(module, "MAX_BYTES", 100)
+    with pytest.raises(ValueError, match="cannot unpack this archive"):
+        unpack_archive(path)
+
+
+@pytest.mark.parametrize("suffix", [".tar.gz", ".tar.xz", ".zip"])
+@pytest.mark.parametrize("damage", ["empty", "noise", "truncated"])
+def test_a_damaged_archive_is_one_error(tmp_path, cache, suffix, damage):
+    path = tmp_path / f"data{suffix}"
+    files = {"a.obj": os.urandom(5000), "b.obj": os.urandom(5000)}
+    if suffix == ".zip":
+        _zip(path, files)
+    else:
+        _tar(path, files, "w:xz" if "xz" in suffix else "w:gz")
+    raw = path.read_bytes()
+    path.write_bytes({"empty": b"", "noise": b"\1\2" * 500, "truncated": raw[:6000]}[damage])
+    with pytest.raises(ValueError, match="cannot unpack this archive") as caught:
+        unpack_archive(path)
+    assert str(path) in str(caught.value)
+    assert _left_behind(cache) == []
+
+
+def test_a_corrupted_member_is_found_by_its_checksum(tmp_path, cache):
+    path = tmp_path / "data.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr("a.obj", b"x" * 1000)
+    path.write_bytes(path.read_bytes().replace(b"x" * 1000, b"x" * 999 + b"y"))
+    assert zlib.crc32(b"x" * 1000) != zlib.crc32(b"x" * 999 + b"y")
+    with pytest.raises(ValueError, match="cannot unpack this archive"):
+        unpack_archive(path)
+    assert _left_behind(cache) == []
+
+
+def test_a_member_that_occurs_twice_is_refused(tmp_path):
+    path = tmp_path / "data.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        for _ in range(2):
+            archive.addfile(tarfile.TarInfo("a.obj"), io.BytesIO())
+    with pytest.raises(ValueError, match=r"'a.obj' occurs twice"):
+        unpack_archive(path)
+
+
+@pytest.mark.parametrize("files", [{"a": b"", "a/b": b""}, {"x" * 300: b""}])
+def test_names_that_the_file_system_refuses_are_one_error(tmp_path, cache, files):
+    with pytest.raises(ValueError, match="cannot unpack this archive"):
+        unpack_archive(_tar(tmp_path / "data.tar.gz", files))
+    assert _left_behind(cache) == []
+
+
+def test_a_cache_that_cannot_be_written_names_the_remedy(tmp_path, monkeypatch):
+    (tmp_path / "occupied").touch()
+    monkeypatch.setenv("EQUIGEO_CACHE", str(tmp_path / "occupied"))
+    with pytest.raises(ValueError, match="set EQUIGEO_CACHE"):
+        unpack_archive(_tar(tmp_path / "data.tar.gz", _FILES))
