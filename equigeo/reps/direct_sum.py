@@ -18,7 +18,8 @@ class DirectSum(Representation):
     Parameters
     ----------
     parts : tuple of Representation
-        At least one, linear, all of one group; nested sums are flattened.
+        At least one, linear, all of one group; nested sums are flattened, and neighbours
+        of one kind are joined where they can be.
 
     Raises
     ------
@@ -40,11 +41,16 @@ class DirectSum(Representation):
     dim: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Flatten nested sums and check the parts."""
+        """Flatten nested sums, so that addition is associative, and check the parts."""
         require_linear_parts("direct sum", self.parts)
         flat: list[Representation] = []
         for part in self.parts:
-            flat.extend(part.parts if isinstance(part, DirectSum) else (part,))
+            for atom in part.parts if isinstance(part, DirectSum) else (part,):
+                merged = flat[-1].merged(atom) if flat else None
+                if merged is None:
+                    flat.append(atom)
+                else:
+                    flat[-1] = merged
         object.__setattr__(self, "parts", tuple(flat))
         object.__setattr__(self, "group", flat[0].group)
         object.__setattr__(self, "dim", sum(part.dim for part in self.parts))

@@ -189,11 +189,22 @@ class Irreps(Representation):
         """
         return self
 
-    def __add__(self, other: Representation) -> Representation:
-        """Return the direct sum, as Irreps where the layouts agree."""
+    def merged(self, other: Representation) -> Irreps | None:
+        """Return the direct sum as Irreps where the layouts agree.
+
+        Parameters
+        ----------
+        other : Representation
+            The right neighbour in a sum.
+
+        Returns
+        -------
+        Irreps or None
+            The terms of both.
+        """
         if isinstance(other, Irreps) and other.layout == self.layout:
             return Irreps(self.terms + other.terms, self.layout)
-        return super().__add__(other)
+        return None
 
     def _split(self, x: Tensor) -> tuple[Tensor, ...]:
         return x.split([mul * (2 * l + 1) for mul, (l, _) in self.terms], dim=-1)

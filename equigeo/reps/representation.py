@@ -167,13 +167,28 @@ class Representation(ABC):
         """Return the direct sum: features side by side, those of ``self`` first."""
         from equigeo.reps.direct_sum import DirectSum
 
-        return DirectSum((self, other))
+        return self.merged(other) or DirectSum((self, other))
 
     def __matmul__(self, other: Representation) -> Representation:
         """Return the tensor product: all products of two features, ``self`` slowest, unsorted."""
         from equigeo.reps.kronecker import Kronecker
 
         return Kronecker((self, other))
+
+    def merged(self, other: Representation) -> Representation | None:
+        """Return the direct sum as one value of the same kind, where there is one.
+
+        Parameters
+        ----------
+        other : Representation
+            The right neighbour in a sum.
+
+        Returns
+        -------
+        Representation or None
+            None where the two stay side by side.
+        """
+        return None
 
     def check_features(self, x: Tensor) -> None:
         """Refuse tensors that cannot be features of this representation.

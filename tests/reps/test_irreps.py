@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from equigeo.groups import SO, O
-from equigeo.reps import DirectSum, Irreps, Restricted, wigner_d
+from equigeo.reps import DirectSum, Irreps, Restricted, Trivial, wigner_d
 
 TERMS = st.lists(
     st.tuples(st.integers(0, 4), st.tuples(st.integers(0, 4), st.sampled_from([1, -1]))),
@@ -18,6 +18,7 @@ TERMS = st.lists(
 LAYOUTS = st.sampled_from(["mul_ir", "ir_mul"])
 
 
+@settings(deadline=None)
 @given(TERMS)
 def test_text_and_e3nn_round_trip(terms):
     irreps = Irreps(terms)
@@ -29,6 +30,7 @@ def test_text_and_e3nn_round_trip(terms):
     assert hash(Irreps(theirs)) == hash(irreps)
 
 
+@settings(deadline=None)
 @given(st.tuples(st.integers(0, 99), st.integers(0, 12)), st.sampled_from(["", " ", "  "]))
 def test_spaces_and_short_forms_are_read_as_by_e3nn(numbers, space):
     mul, l = numbers
@@ -84,6 +86,15 @@ def test_large_multiplicities_need_no_dense_matrix():
     torch.testing.assert_close(moved[-3:], g.float() @ torch.ones(3))
 
 
+@pytest.mark.filterwarnings("ignore:Dynamo detected a call to a `functools.lru_cache`")
+def test_acting_compiles_in_one_graph():
+    irreps = Irreps("4x0e+2x1o+2e")
+    generator = torch.Generator().manual_seed(0)
+    g, x = O(3).haar(5, generator=generator), torch.randn(5, irreps.dim, generator=generator)
+    compiled = torch.compile(irreps.act, fullgraph=True, backend="eager")
+    torch.testing.assert_close(compiled(g, x), irreps.act(g, x))
+
+
 def test_restriction_keeps_matrices_and_forgets_parity():
     g = SO(3).haar(4, generator=torch.Generator().manual_seed(0))
     restricted = Irreps("0o+1e+2e").restrict(SO(3))
@@ -97,6 +108,8 @@ def test_restriction_keeps_matrices_and_forgets_parity():
 def test_sum_of_irreps_is_irreps_where_layouts_agree():
     assert Irreps("2x0e") + Irreps("1o") == Irreps("2x0e+1x1o")
     assert isinstance(Irreps("0e") + Irreps("1o", "ir_mul"), DirectSum)
+    mixed = Trivial(O(3), 1) + Irreps("0e") + Irreps("1o")
+    assert mixed == Trivial(O(3), 1) + (Irreps("0e") + Irreps("1o"))
 
 
 def test_only_scalars_are_trivial():

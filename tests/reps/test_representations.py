@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 
 import pytest
 import torch
@@ -54,7 +56,7 @@ def representations(group: Group) -> st.SearchStrategy[Representation]:
 
 
 ANY = st.sampled_from(GROUPS).flatmap(representations)
-EXAMPLES = settings(max_examples=40, deadline=None)
+EXAMPLES = settings(max_examples=60, deadline=None)
 
 
 def elements(group: Group, seed: int = 0) -> torch.Tensor:
@@ -108,7 +110,7 @@ def test_pairing_with_the_dual_is_invariant(rep):
 @EXAMPLES
 @given(ANY)
 def test_representations_are_values(rep):
-    copies = {rep, eval(repr(rep))}
+    copies = {rep, eval(repr(rep)), copy.deepcopy(rep), pickle.loads(pickle.dumps(rep))}
     assert len(copies) == 1
     with pytest.raises(AttributeError):
         rep.dim = 3
