@@ -1,0 +1,226 @@
+"""Graphs of meshes and of batches: nothing leaks between meshes, numbering permutes nodes."""
+
+import sys
+import time
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from equigeo.graphs import EdgeIndex
+from equigeo.mesh import DualKind, PrimalDualGraph
+from tests.mesh import shapes
+from tests.mesh.definitions import F64, assert_close, directed_names, edge_names, graph_of
+
+KINDS = list(DualKind)
+INDICES = ("undirected", "to_undirected", "edge_to_dual", "primal_batch", "dual_batch")
+EDGES = ("primal", "dual_edges")
+
+
+def _assert_same(left, right):
+    """Equal in every bit."""
+    for name in ("x_primal", "x_dual", *INDICES):
+        assert torch.equal(getattr(left, name), getattr(right, name)), name
+    for name in EDGES:
+        for index in ("edge_index", "source", "target", "ptr", "back_order", "back_ptr"):
+            ours, theirs = (getattr(getattr(g, name), index) for g in (left, right))
+            assert torch.equal(ours, theirs), (name, index)
+    assert (left.num_graphs, left.dual, left.features) == (
+        right.num_graphs,
+        right.dual,
+        right.features,
+    )
+
+
+def _parts(dual=DualKind.SINGLE, features="reference"):
+    several = (shapes.bowl(), shapes.triangle(), shapes.cube(), shapes.two_isolated())
+    return [graph_of(shape, dual, features) for shape in several]
+
+
+def test_primal_edges_are_both_directions_sorted_by_target_then_source():
+    graph = graph_of(shapes.closed_strip())
+    assert edge_names(graph) == shapes.CLOSED_STRIP_EDGES
+    both = [(a, b) for i, j in shapes.CLOSED_STRIP_EDGES for a, b in ((i, j), (j, i))]
+    assert directed_names(graph) == sorted(both, key=lambda edge: edge[::-1])
+
+
+@pytest.mark.parametrize("dual", KINDS)
+def test_a_batch_is_the_block_diagonal_union(dual):
+    parts = _parts(dual)
+    batch = PrimalDualGraph.batch(parts)
+    assert batch.num_graphs == 4
+    assert batch.num_primal == sum(part.num_primal for part in parts)
+    primal = dual_start = edge = 0
+    for number, part in enumerate(parts):
+        nodes = slice(primal, primal + part.num_primal)
+        duals = slice(dual_start, dual_start + part.num_dual)
+        edges = slice(edge, edge + part.primal.num_edges)
+        assert torch.equal(batch.x_primal[nodes], part.x_primal)
+        assert torch.equal(batch.x_dual[duals], part.x_dual)
+        assert bool((batch.primal_batch[nodes] == number).all())
+        assert bool((batch.dual_batch[duals] == number).all())
+        assert torch.equal(batch.primal.edge_index[:, edges], part.primal.edge_index + primal)
+        assert torch.equal(batch.edge_to_dual[edges], part.edge_to_dual + dual_start)
+        primal, dual_start, edge = nodes.stop, duals.stop, edges.stop
+
+
+@pytest.mark.parametrize("dual", KINDS)
+def test_the_edges_of_a_batch_are_those_of_its_adjacencies(dual):
+    batch = PrimalDualGraph.batch(_parts(dual))
+    rebuilt = PrimalDualGraph.from_adjacency(
+        batch.undirected, dual, batch.primal_batch, 4, features="reference"
+    ).with_features(batch.x_primal, batch.x_dual)
+    _assert_same(batch, rebuilt)
+
+
+def test_batching_is_associative_and_one_graph_is_its_own_batch():
+    first, *rest = _parts()
+    nested = PrimalDualGraph.batch([PrimalDualGraph.batch(rest[:2]), *rest[2:]])
+    _assert_same(PrimalDualGraph.batch([first, nested]), PrimalDualGraph.batch([first, *rest]))
+    _assert_same(PrimalDualGraph.batch([first]), first)
+
+
+def test_graphs_of_different_kinds_do_not_mix():
+    single, double = graph_of(shapes.cube()), graph_of(shapes.cube(), DualKind.DOUBLE_DIRECTED)
+    with pytest.raises(ValueError, match="same dual kind and features"):
+        PrimalDualGraph.batch([single, double])
+    with pytest.raises(ValueError, match="same dual kind and features"):
+        PrimalDualGraph.batch([single, graph_of(shapes.cube(), features="invariant")])
+    with pytest.raises(ValueError, match="at least one graph"):
+        PrimalDualGraph.batch([])
+
+
+@pytest.mark.parametrize("dual", KINDS)
+@pytest.mark.parametrize("features", ["reference", "sorted", "invariant"])
+def test_jitter_of_scale_zero_changes_nothing(dual, features):
+    batch = PrimalDualGraph.batch(_parts(dual, features))
+    _assert_same(batch.jitter(0.0, torch.Generator().manual_seed(0)), batch)
+
+
+def test_jitter_repeats_with_its_generator_and_moves_features():
+    graph = graph_of(shapes.bowl())
+    first, again, other = (
+        graph.jitter(0.05, torch.Generator().manual_seed(seed)) for seed in (1, 1, 2)
+    )
+    _assert_same(first, again)
+    assert not torch.equal(first.x_dual, graph.x_dual)
+    assert not torch.equal(first.x_dual, other.x_dual)
+    assert torch.equal(first.undirected, graph.undirected)
+    assert first.x_dual.dtype == graph.x_dual.dtype
+
+
+def test_jitter_is_measured_in_edge_lengths_of_each_mesh():
+    small, large = shapes.bowl(), shapes.scaled(shapes.bowl(), 1000.0)
+    jittered = [
+        graph_of(shape).jitter(0.05, torch.Generator().manual_seed(0)) for shape in (small, large)
+    ]
+    assert_close(jittered[1].x_dual, jittered[0].x_dual, terms=64, condition=10)
+    batch = PrimalDualGraph.batch([graph_of(small), graph_of(large)])
+    moved = batch.jitter(0.05, torch.Generator().manual_seed(0))
+    step = torch.linalg.vector_norm(moved.surface.vertices - batch.surface.vertices, dim=1)
+    sizes = [float(part.square().mean().sqrt()) for part in step.split(small.num_vertices)]
+    corner = small.vertices[small.faces]
+    edge = float(torch.linalg.vector_norm(corner - corner.roll(-1, dims=1), dim=-1).mean())
+    for size, unit in zip(sizes, (edge, 1000 * edge), strict=True):
+        # root mean square of 486 normal deviates: four standard errors are 13 %
+        assert abs(size / (unit * 0.05 * 3**0.5) - 1) < 0.13
+
+
+def test_features_are_measured_in_float64_and_cast():
+    shape = shapes.scaled(shapes.moved(shapes.bowl(), (1e3, 0, 0)), 1e-8)
+    narrow = PrimalDualGraph.from_mesh(shape, features="reference", dtype=torch.float32)
+    assert narrow.x_primal.dtype == narrow.x_dual.dtype == torch.float32
+    assert torch.equal(narrow.x_dual, graph_of(shape).x_dual.float())
+    assert PrimalDualGraph.from_mesh(shape).x_dual.dtype == torch.get_default_dtype()
+
+
+def test_default_features_are_the_invariant_ones():
+    assert PrimalDualGraph.from_mesh(shapes.cube()).features == "invariant"
+    assert PrimalDualGraph.from_mesh(shapes.cube()).dual is DualKind.SINGLE
+
+
+def test_to_moves_devices_and_casts_features_alone():
+    graph = graph_of(shapes.bowl())
+    _assert_same(graph.to("cpu"), graph)
+    narrow = graph.to(torch.float32)
+    assert narrow.x_primal.dtype == narrow.x_dual.dtype == torch.float32
+    for name in INDICES:
+        assert torch.equal(getattr(narrow, name), getattr(graph, name))
+        assert getattr(narrow, name).dtype == torch.int64
+    assert narrow.primal.ptr.dtype == torch.int64
+
+
+def test_features_must_have_one_row_per_node():
+    graph = graph_of(shapes.cube())
+    with pytest.raises(ValueError, match="12 and 18 rows, got 12 and 17"):
+        graph.with_features(graph.x_primal, graph.x_dual[1:])
+    replaced = graph.with_features(graph.x_primal + 1, graph.x_dual)
+    assert torch.equal(replaced.x_primal, graph.x_primal + 1)
+    assert replaced is not graph
+
+
+@settings(max_examples=20, deadline=None)
+@given(shapes.meshes(), shapes.seeds, st.sampled_from(KINDS))
+def test_renumbering_faces_permutes_the_adjacencies(shape, seed, dual):
+    order = shapes.permutation(shape.num_faces, seed)
+    old = {tuple(sorted(edge)) for edge in edge_names(graph_of(shape, dual))}
+    new = edge_names(graph_of(shapes.renumbered_faces(shape, order), dual))
+    assert {tuple(sorted(order[list(edge)].tolist())) for edge in new} == old
+
+
+def test_a_mesh_without_faces_gives_a_graph_without_nodes():
+    empty = shapes.mesh(torch.zeros(3, 3), [])
+    for dual in KINDS:
+        graph = graph_of(empty, dual, "invariant")
+        assert (graph.num_primal, graph.num_dual, graph.num_graphs) == (0, 0, 1)
+        batch = PrimalDualGraph.batch([graph, graph_of(shapes.cube(), dual, "invariant"), graph])
+        assert batch.num_graphs == 3
+        assert bool((batch.primal_batch == 1).all())
+
+
+def test_unused_vertices_change_nothing():
+    cube = shapes.cube()
+    vertices = torch.cat((cube.vertices, torch.full((3, 3), 9.0, dtype=F64)))
+    _assert_same(graph_of(shapes.mesh(vertices, cube.faces)), graph_of(cube))
+
+
+def test_the_union_of_edges_equals_sorting_the_shifted_lists():
+    batch = PrimalDualGraph.batch(_parts())
+    for edges in (batch.primal, batch.dual_edges):
+        expected = EdgeIndex.from_edges(edges.edge_index, edges.num_sources, edges.num_targets)
+        for name in ("order", "source", "target", "ptr", "back_order", "back_target", "back_ptr"):
+            assert torch.equal(getattr(edges, name), getattr(expected, name))
+
+
+def _calls(function):
+    """Python and builtin calls that a function makes."""
+    count = 0
+
+    def tick(frame, event, argument):
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(tick)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_the_number_of_calls_does_not_grow_with_the_mesh():
+    small, large = shapes.icosphere(1), shapes.icosphere(4)
+    for dual in KINDS:
+        graph_of(small, dual, "invariant")
+        calls = [_calls(lambda s=s: graph_of(s, dual, "invariant")) for s in (small, large)]  # noqa: B023
+        assert calls[1] < 1.5 * calls[0]  # 64 times as many faces; rounds of labels grow slowly
+
+
+def test_eighty_thousand_faces_build_in_two_seconds():
+    shape = shapes.icosphere(6)
+    assert shape.num_faces == 81_920
+    start = time.process_time()
+    graph = PrimalDualGraph.from_mesh(shape)
+    assert time.process_time() - start < 2
+    assert graph.dual_edges.num_edges == 6 * shape.num_faces
