@@ -58,6 +58,8 @@ def articulated_shapes(
     ------
     ValueError
         If an argument is out of range.
+    RuntimeError
+        If the generator gives no sound mesh for some instance, which no seed tried so far did.
 
     References
     ----------
@@ -72,12 +74,7 @@ def articulated_shapes(
     >>> len(shapes), shapes.num_classes, shapes.meshes[0].num_faces
     (32, 16, 500)
     """
-    if seed < 0:
-        raise ValueError(f"seed must not be negative, got {seed}")
-    if per_class < 2:
-        raise ValueError(f"per_class must be at least 2, got {per_class}")
-    if faces % 2 or not _FACES[0] <= faces <= _FACES[1]:
-        raise ValueError(f"faces must be even, from {_FACES[0]} to {_FACES[1]}, got {faces}")
+    _check_arguments(seed, per_class, faces)
     folder = cache_folder() if cache is None else cache
     path = folder / f"articulated_shapes-v{_VERSION}-seed{seed}-{per_class}x{faces}.npz"
     meshes = _read(path, per_class, faces)
@@ -89,6 +86,15 @@ def articulated_shapes(
         except OSError as error:
             _log.warning("cannot cache generated shapes in %s: %s", path, error)
     return _label(meshes, per_class)
+
+
+def _check_arguments(seed: int, per_class: int, faces: int) -> None:
+    if seed < 0:
+        raise ValueError(f"seed must not be negative, got {seed}")
+    if per_class < 2:
+        raise ValueError(f"per_class must be at least 2, got {per_class}")
+    if faces % 2 or not _FACES[0] <= faces <= _FACES[1]:
+        raise ValueError(f"faces must be even, from {_FACES[0]} to {_FACES[1]}, got {faces}")
 
 
 def _generate(seed: int, per_class: int, faces: int) -> _Arrays:

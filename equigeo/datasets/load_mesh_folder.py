@@ -68,17 +68,7 @@ def load_mesh_folder(path: str | os.PathLike[str], *, strict: bool = False) -> M
     ValueError: no/such/folder: no such file or folder
     """
     given = Path(path)
-    if not given.exists():
-        raise ValueError(f"{given}: no such file or folder")
-    if given.is_dir():
-        source = given
-    elif given.name.lower().endswith(ARCHIVE_SUFFIXES):
-        source = unpack_archive(given)
-    else:
-        raise ValueError(
-            f"{given}: expected a folder or an archive ({', '.join(ARCHIVE_SUFFIXES)}), got a file"
-        )
-    root = _enter(source)
+    root = _enter(_folder_of(given))
     classes = _class_folders(root, given)
     members = [m for label, folder in enumerate(classes) for m in _members(folder, label, given)]
     return MeshDataset(
@@ -87,6 +77,19 @@ def load_mesh_folder(path: str | os.PathLike[str], *, strict: bool = False) -> M
         classes=tuple(folder.name for folder in classes),
         names=tuple(m.path.relative_to(root).as_posix() for m in members),
         in_train=torch.tensor([m.in_train for m in members]),
+    )
+
+
+def _folder_of(given: Path) -> Path:
+    """Give the folder itself, or the one that the archive is unpacked to."""
+    if not given.exists():
+        raise ValueError(f"{given}: no such file or folder")
+    if given.is_dir():
+        return given
+    if given.name.lower().endswith(ARCHIVE_SUFFIXES):
+        return unpack_archive(given)
+    raise ValueError(
+        f"{given}: expected a folder or an archive ({', '.join(ARCHIVE_SUFFIXES)}), got a file"
     )
 
 
