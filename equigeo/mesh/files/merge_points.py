@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 
-_ROUNDS = 64  # ordinary data settles in 3; each costs a sort of the points still in doubt
+from equigeo.mesh.files.component_labels import component_labels
 
 
 def merge_points(points: NDArray[np.float64], tolerance: float) -> NDArray[np.int64]:
     """Find for each point the first one that lies at the same place.
 
-    Points are sorted along an axis and parted wherever the next one is farther than the tolerance;
-    each part is parted again along the other axes, until nothing parts. There is no grid, so two
-    close points are never separated by a cell wall, and the groups depend on no order. Chains of
-    close points merge as a whole.
+    Points are sorted along each axis in turn and parted wherever the next one is farther than the
+    tolerance, which leaves almost nothing but the coincident ones, in linear memory however many
+    coincide. Groups that are still wider than the tolerance are decided by a search for neighbors.
+    Chains of close points merge as a whole.
 
     Parameters
     ----------
     points : ndarray, (n, 3), float64
         Positions; a coordinate that is NaN merges with nothing.
     tolerance : float
-        Largest distance along each axis, in the unit of the points; 0 merges equal points only.
+        Largest distance, in the unit of the points; 0 merges equal points only.
 
     Returns
     -------
@@ -30,38 +31,55 @@ def merge_points(points: NDArray[np.float64], tolerance: float) -> NDArray[np.in
 
     Equivariance
     ------------
-    Invariant to translations and to permutations of the axes.
+    Invariant to translations and to permutations of the axes, up to rounding.
 
     Examples
     --------
     >>> merge_points(np.array([[0, 0, 0], [1, 0, 0], [0, 0, 1e-12]]), 1e-9)
     array([0, 1, 0])
     """
-    count = len(points)
-    first = np.arange(count)
-    group = np.zeros(count, np.int64)
-    active = np.arange(count)
-    settled = 0
-    for turn in range(_ROUNDS * 3):
-        if settled == 3 or not len(active):
-            break
-        axis = points[active, turn % 3]
-        order = np.lexsort((axis, group[active])) if turn else np.argsort(axis, kind="stable")
-        active, axis = active[order], axis[order]
-        # Not "gap > tolerance": a gap to NaN is NaN, and parts.
-        parted = ~(np.diff(axis) <= tolerance) | (np.diff(group[active]) != 0)
-        label = np.cumsum(np.append(0, parted))
-        sizes = np.bincount(label)
-        settled = settled + 1 if label[-1] == _num_groups(group[active]) - 1 else 0
-        group[active] = label
-        alone = sizes[label] == 1
-        if alone.any():
-            active = active[~alone]
-    order = active[np.lexsort((active, group[active]))]
-    starts = np.append(True, np.diff(group[order]) != 0)[: len(order)]
-    first[order] = order[starts][np.cumsum(starts) - 1]
+    first = np.arange(len(points))
+    active, group = _split_at_gaps(points, tolerance)
+    if not len(active):
+        return first
+    starts = np.flatnonzero(np.diff(group, prepend=-1))
+    place = points[active]
+    extent = np.maximum.reduceat(place, starts) - np.minimum.reduceat(place, starts)
+    wide = np.repeat((extent > tolerance).any(axis=1), np.diff(starts, append=len(active)))
+    if wide.any():
+        group[wide] = group.max() + 1 + _linked(place[wide], tolerance)
+    order = np.lexsort((active, group))
+    active, group = active[order], group[order]
+    starts_group = np.diff(group, prepend=-1) != 0
+    first[active] = active[starts_group][np.cumsum(starts_group) - 1]
     return first
 
 
-def _num_groups(sorted_group: NDArray[np.int64]) -> int:
-    return 1 + int(np.count_nonzero(np.diff(sorted_group)))
+def _split_at_gaps(
+    points: NDArray[np.float64], tolerance: float
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Points that are not alone, sorted by group, and their groups."""
+    active, group = np.arange(len(points)), np.zeros(len(points), np.int64)
+    for turn in range(6):  # every axis again after the others have parted what they could
+        axis = points[active, turn % 3]
+        order = np.lexsort((axis, group)) if turn else np.argsort(axis, kind="stable")
+        active, axis, group = active[order], axis[order], group[order]
+        # Not "gap > tolerance": a gap to NaN is NaN, and parts.
+        parted = ~(np.diff(axis) <= tolerance) | (np.diff(group) != 0)
+        group = np.cumsum(np.append(0, parted))[: len(active)]
+        company = np.bincount(group)[group] > 1
+        active, group = active[company], group[company]
+    return active, group
+
+
+def _linked(place: NDArray[np.float64], tolerance: float) -> NDArray[np.int64]:
+    """Label points by chains of neighbors within the tolerance."""
+    # One point stands for each small cell, so that a crowd has few pairs.
+    cell = np.floor((place - place.min(axis=0)) / (tolerance / 2))
+    order = np.lexsort(cell.T)
+    new = np.append(True, (np.diff(cell[order], axis=0) != 0).any(axis=1))
+    cell_of = np.empty(len(place), np.int64)
+    cell_of[order] = np.cumsum(new) - 1
+    leaders = place[order[new]]
+    pairs = cKDTree(leaders).query_pairs(tolerance, output_type="ndarray")
+    return component_labels(pairs[:, 0], pairs[:, 1], len(leaders))[cell_of]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import re
-import warnings
 from typing import Any
 
 import numpy as np
@@ -14,8 +12,13 @@ from trimesh.exchange.ply import load_ply
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.files.check_counts import check_counts
 from equigeo.mesh.files.file_mesh import FileMesh
+from equigeo.mesh.files.parse_with_trimesh import parse_with_trimesh
 
 _INDEX_NAMES = ("vertex_index", "vertex_indices")
+_PROBLEM = (
+    "cannot be read as PLY: it is truncated, damaged, or mixes face sizes in binary form; "
+    "export it again as text or as triangles"
+)
 
 
 def read_ply(data: bytes) -> FileMesh:
@@ -47,7 +50,8 @@ def read_ply(data: bytes) -> FileMesh:
     array([0, 1, 2])
     """
     counts = _check_header(data)
-    elements, notes = _parse(data)
+    parsed, notes = parse_with_trimesh(load_ply, data, _PROBLEM)
+    elements = parsed["metadata"]["_ply_raw"]
     vertices = np.zeros((0, 3))
     if counts["vertex"]:
         vertex = _complete(elements, "vertex", counts)
@@ -74,21 +78,6 @@ def _check_header(data: bytes) -> dict[str, int]:
     return counts
 
 
-def _parse(data: bytes) -> tuple[dict[str, Any], tuple[str, ...]]:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        # NumPy tells of text that is no number by this warning alone.
-        warnings.simplefilter("error", DeprecationWarning)
-        try:
-            elements = load_ply(io.BytesIO(data))["metadata"]["_ply_raw"]
-        except Exception as error:
-            raise MeshError(
-                f"cannot be read as PLY ({type(error).__name__}: {error}): it is truncated, "
-                "damaged, or mixes face sizes in binary form; export it again as text or triangles"
-            ) from error
-    return elements, tuple(dict.fromkeys(str(item.message) for item in caught))
-
-
 def _complete(elements: dict[str, Any], name: str, counts: dict[str, int]) -> dict[str, Any]:
     """Columns of an element, once known to have all its rows."""
     table = elements.get(name, {}).get("data")
@@ -106,7 +95,8 @@ def _complete(elements: dict[str, Any], name: str, counts: dict[str, int]) -> di
 
 def _column(values: Any, count: int) -> NDArray[np.float64]:
     try:
-        return np.asarray(values, np.float64).reshape(count)
+        with np.errstate(all="ignore"):  # a signaling NaN of float32 complains when it is widened
+            return np.asarray(values, np.float64).reshape(count)
     except (TypeError, ValueError):
         raise MeshError("has vertex lines of unequal length; export the mesh again") from None
 
@@ -127,4 +117,6 @@ def _polygons(columns: dict[str, Any], count: int) -> tuple[NDArray[np.int64], N
         table = values.reshape(count, -1)
     except ValueError:
         raise MeshError("has face lines of unequal length; export the mesh again") from None
+    if table.dtype.kind not in "iu":
+        raise MeshError("numbers the corners of its faces by fractions; export the mesh again")
     return table.astype(np.int64).ravel(), np.full(count, table.shape[1], np.int64)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import io
-import warnings
-from typing import Any
-
 import numpy as np
 from trimesh.exchange.stl import load_stl
 
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.files.file_mesh import FileMesh
 from equigeo.mesh.files.merge_points import merge_points
+from equigeo.mesh.files.parse_with_trimesh import parse_with_trimesh
 
+_PROBLEM = "cannot be read as STL: it is truncated or damaged; export the mesh again"
 _HEADER, _ROW = 84, 50  # bytes of a binary file: before the triangles, and of each
 
 
@@ -46,8 +44,10 @@ def read_stl(data: bytes) -> FileMesh:
     """
     data, notes = _exact_binary(data)
     text = None if notes is not None else data.decode(errors="replace").lower()
-    solids, caught = _parse(data if text is None else text.encode())
-    corners = [np.asarray(solid["vertices"], np.float64).reshape(-1, 3) for solid in solids]
+    parsed, caught = parse_with_trimesh(load_stl, text.encode() if text else data, _PROBLEM)
+    solids = [parsed] if "vertices" in parsed else list(parsed["geometry"].values())
+    with np.errstate(all="ignore"):  # a signaling NaN of float32 complains when it is widened
+        corners = [np.asarray(solid["vertices"], np.float64).reshape(-1, 3) for solid in solids]
     points = np.concatenate([np.zeros((0, 3)), *corners])
     if text is not None and text.count("endfacet") * 3 != len(points):
         raise MeshError(
@@ -79,19 +79,3 @@ def _exact_binary(data: bytes) -> tuple[bytes, tuple[str, ...] | None]:
     if not is_text:
         raise MeshError("is not an STL file: neither 'solid' nor a binary header; check it")
     return data, None
-
-
-def _parse(data: bytes) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        # NumPy tells of text that is no number by this warning alone.
-        warnings.simplefilter("error", DeprecationWarning)
-        try:
-            parsed = load_stl(io.BytesIO(data))
-        except Exception as error:
-            raise MeshError(
-                f"cannot be read as STL ({type(error).__name__}: {error}): it is truncated or "
-                "damaged; export the mesh again"
-            ) from error
-    solids = [parsed] if "vertices" in parsed else list(parsed["geometry"].values())
-    return solids, tuple(dict.fromkeys(str(item.message) for item in caught))

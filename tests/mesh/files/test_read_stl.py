@@ -51,3 +51,18 @@ def test_no_triangle_is_no_error_of_the_reader() -> None:
 def test_damage_gives_one_clear_error(data: bytes, message: str) -> None:
     with pytest.raises(MeshError, match=message):
         read_stl(data)
+
+
+def test_a_signaling_nan_is_a_corner_like_any_other() -> None:
+    data = bytearray(stl_binary())
+    data[96:100] = b"\x01\x00\x80\x7f"  # first coordinate of the first corner
+    assert np.isnan(read_stl(bytes(data)).vertices).sum() == 1
+
+
+def test_unreadable_normals_are_a_note_and_print_nothing(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    mesh = read_stl(stl_text().replace(b"normal 0", b"normal x", 1))
+    assert mesh.num_faces == len(FACES)
+    assert mesh.warnings == ("failed to extract face_normals",)
+    assert capfd.readouterr() == ("", "")

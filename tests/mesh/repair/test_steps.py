@@ -207,3 +207,21 @@ def test_topology_of_known_surfaces(faces, closed, manifold, components, euler) 
     assert topology.manifold == manifold
     assert topology.components == components
     assert topology.euler == euler
+
+
+def test_a_dense_cloud_merges_only_true_neighbors() -> None:
+    # Along every axis the next point is closer than the tolerance, in space none is.
+    side = 47
+    lattice = np.stack(np.meshgrid(*[np.arange(side)] * 3), axis=-1).reshape(-1, 3) * 2e-9
+    tilted = lattice + lattice[:, [1, 2, 0]] * [0.31, 0.17, 0.23]
+    for axis in tilted.T:
+        assert np.diff(np.sort(axis)).max() < 1e-9
+    cloud = np.concatenate([tilted, tilted[::-1] + 1e-12])
+    merged = merge_points(cloud, 1e-9)
+    count = len(lattice)
+    assert merged.tolist() == [*range(count), *range(count - 1, -1, -1)]
+
+
+def test_a_crowd_within_the_tolerance_is_one_point() -> None:
+    crowd = np.random.default_rng(0).random((50_000, 3)) * 5e-9
+    assert not merge_points(crowd, 1e-9).any()
