@@ -59,7 +59,7 @@ def articulated_shapes(
     ValueError
         If an argument is out of range.
     RuntimeError
-        If the generator gives no sound mesh for some instance, which no seed tried so far did.
+        If several attempts at an instance give no sound mesh.
 
     References
     ----------
