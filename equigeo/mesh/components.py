@@ -40,8 +40,8 @@ def connected_components(pairs: Tensor, num_nodes: int) -> Tensor:
         if not bool(joined.any()):
             break
         pairs, ends = pairs[joined], ends[joined]
-        smallest = ends.amin(dim=1, keepdim=True).expand(-1, 2)
-        label = label.scatter_reduce(0, ends.reshape(-1), smallest.reshape(-1), "amin")
+        smallest = torch.minimum(ends[:, 0], ends[:, 1]).repeat_interleave(2)
+        label = label.scatter_reduce(0, ends.reshape(-1), smallest, "amin")
         label = _jump(label)
     return torch.unique(label, return_inverse=True)[1]
 

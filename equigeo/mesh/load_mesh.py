@@ -65,16 +65,4 @@ def load_mesh(
     except MeshError as error:
         raise MeshError(f"{path}: {error}") from error.__cause__
     mesh = TriangleMesh(torch.from_numpy(repaired.vertices), torch.from_numpy(repaired.faces))
-    report = LoadReport(
-        path=path,
-        file_vertices=len(file.vertices),
-        file_faces=file.num_faces,
-        file_triangles=int((file.sizes - 2).clip(0).sum()),
-        counts=repaired.counts,
-        topology=repaired.topology,
-        kept_faces=torch.from_numpy(repaired.polygon),
-        kept_triangles=torch.from_numpy(repaired.triangle),
-        vertex_map=torch.from_numpy(repaired.vertex_map),
-        warnings=repaired.warnings,
-    )
-    return mesh, report
+    return mesh, LoadReport.from_repair(path, file, repaired)

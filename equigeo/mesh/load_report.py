@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import torch
 from torch import Tensor
 
+from equigeo.mesh.files.file_mesh import FileMesh
 from equigeo.mesh.repair.mesh_topology import MeshTopology
 from equigeo.mesh.repair.repair_counts import RepairCounts
+from equigeo.mesh.repair.repair_mesh import RepairedMesh
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +63,22 @@ class LoadReport:
     kept_triangles: Tensor
     vertex_map: Tensor
     warnings: tuple[str, ...] = ()
+
+    @classmethod
+    def from_repair(cls, path: Path, file: FileMesh, repaired: RepairedMesh) -> LoadReport:
+        """Describe the way from a file to its repaired mesh."""
+        return cls(
+            path=path,
+            file_vertices=len(file.vertices),
+            file_faces=file.num_faces,
+            file_triangles=int((file.sizes - 2).clip(0).sum()),
+            counts=repaired.counts,
+            topology=repaired.topology,
+            kept_faces=torch.from_numpy(repaired.polygon),
+            kept_triangles=torch.from_numpy(repaired.triangle),
+            vertex_map=torch.from_numpy(repaired.vertex_map),
+            warnings=repaired.warnings,
+        )
 
     @property
     def is_clean(self) -> bool:

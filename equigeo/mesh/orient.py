@@ -11,7 +11,7 @@ from equigeo.mesh.half_edges import HalfEdges
 from equigeo.mesh.triangle_mesh import TriangleMesh
 
 
-def orient(mesh: TriangleMesh) -> TriangleMesh:
+def orient(mesh: TriangleMesh, half_edges: HalfEdges | None = None) -> TriangleMesh:
     r"""Wind every connected part so that its normals point outwards.
 
     A closed part is turned until its signed volume is positive. A part with boundary has no
@@ -23,11 +23,14 @@ def orient(mesh: TriangleMesh) -> TriangleMesh:
     ----------
     mesh : TriangleMesh
         Consistently wound.
+    half_edges : HalfEdges, optional
+        Of ``mesh``, if they are known already.
 
     Returns
     -------
     TriangleMesh
         The same faces in the same order; those of turned parts with two corners exchanged.
+        ``mesh`` itself if no part is turned.
 
     Raises
     ------
@@ -48,7 +51,7 @@ def orient(mesh: TriangleMesh) -> TriangleMesh:
     >>> orient(inside_out).faces[0].tolist()
     [0, 2, 1]
     """
-    half_edges = HalfEdges.from_faces(mesh.faces)
+    half_edges = half_edges or HalfEdges.from_faces(mesh.faces)
     pairs = half_edges.pairs()
     part = connected_components(pairs // 3, mesh.num_faces)
     volume, curvature = _signed_volume(mesh), _mean_curvature(mesh, pairs)
@@ -60,6 +63,8 @@ def orient(mesh: TriangleMesh) -> TriangleMesh:
     total = measure.new_zeros(parts).index_add(0, part, measure)
     scale = measure.new_zeros(parts).index_add(0, part, measure.abs())
     turned = total < -_ROUNDING * scale
+    if not bool(turned.any()):
+        return mesh
     faces = torch.where(turned[part, None], mesh.faces[:, [0, 2, 1]], mesh.faces)
     return TriangleMesh(mesh.vertices, faces)
 

@@ -30,7 +30,9 @@ class PrimalDualConv(nn.Module):
     .. math:: D_t = \sum_s \mathrm{softmax}_s(e_{st}) Z_s .
 
     Primal messages :math:`Y = X_p W_p` are weighed by the dual node :math:`\delta(ji)` of their
-    edge: :math:`X'_i = \sum_j \mathrm{softmax}_j(\mathrm{LeakyReLU}(a_p \cdot D_{\delta(ji)})) Y_j`.
+    edge:
+
+    .. math:: X'_i = \sum_j \mathrm{softmax}_j(\mathrm{LeakyReLU}(a_p \cdot D_{\delta(ji)})) Y_j .
 
     Parameters
     ----------
@@ -157,10 +159,11 @@ class PrimalDualConv(nn.Module):
 
     def _dual(self, graph: PrimalDualGraph, x_primal: Tensor, x_dual: Tensor) -> Tensor:
         values = self.dual_linear(x_dual).unflatten(1, (self.heads, -1))
-        at_target, at_source = self.dual_attention.view(self.heads, 2, -1).unbind(1)
+        halves = self.dual_attention.view(self.heads, 2, -1)  # for the target, for the source
+        at_target, at_source = torch.einsum("nhc,hkc->khn", values, halves).unbind(0)
         edges = graph.dual_edges
-        scores = (values * at_target).sum(-1).index_select(0, edges.edge_index[1])
-        scores = scores + (values * at_source).sum(-1).index_select(0, edges.edge_index[0])
+        scores = at_target.mT.index_select(0, edges.edge_index[1])
+        scores = scores + at_source.mT.index_select(0, edges.edge_index[0])
         out, _ = edges.attend(values, leaky_relu(scores, self.negative_slope))
         out = _plus(out.flatten(1), self.dual_bias)
         if self.dual_self is not None:
@@ -173,7 +176,8 @@ class PrimalDualConv(nn.Module):
         self, graph: PrimalDualGraph, x_primal: Tensor, x_dual: Tensor
     ) -> tuple[Tensor, Tensor]:
         values = self.primal_linear(x_primal).unflatten(1, (self.heads, -1))
-        scores = (x_dual.unflatten(1, (self.heads, -1)) * self.primal_attention).sum(-1)
+        per_head = x_dual.unflatten(1, (self.heads, -1))
+        scores = torch.einsum("nhc,hc->nh", per_head, self.primal_attention)
         logits = leaky_relu(scores, self.negative_slope).index_select(0, graph.edge_to_dual)
         out, attention = graph.primal.attend(values, logits)
         out = _plus(out.flatten(1), self.primal_bias)

@@ -13,6 +13,7 @@ from equigeo.graphs import EdgeIndex
 from equigeo.mesh.dual_graph import dual_edges, edge_to_dual, primal_edges
 from equigeo.mesh.dual_kind import DualKind
 from equigeo.mesh.features import FeatureSet, compute_features
+from equigeo.mesh.half_edges import HalfEdges
 from equigeo.mesh.orient import orient
 from equigeo.mesh.surface import Surface
 from equigeo.mesh.triangle_mesh import TriangleMesh
@@ -114,7 +115,9 @@ class PrimalDualGraph:
         Invariant to rotation, translation and scale; with ``"invariant"`` to reflection as well.
         Renumbering faces permutes nodes.
         """
-        surface = Surface.from_mesh(orient(mesh) if features == "invariant" else mesh)
+        half_edges = HalfEdges.from_faces(mesh.faces)
+        oriented = orient(mesh, half_edges) if features == "invariant" else mesh
+        surface = Surface.from_mesh(oriented, half_edges if oriented is mesh else None)
         undirected = surface.edges()
         graph = cls.from_adjacency(
             undirected, dual, surface.face_batch, surface.num_meshes, features=features

@@ -51,15 +51,15 @@ class Surface:
     num_meshes: int = 1
 
     @classmethod
-    def from_mesh(cls, mesh: TriangleMesh) -> Surface:
-        """Find the shared edges of a mesh.
+    def from_mesh(cls, mesh: TriangleMesh, half_edges: HalfEdges | None = None) -> Surface:
+        """Find the shared edges of a mesh, whose half-edges may be known already.
 
         Raises
         ------
         MeshError
             If the mesh is non-manifold or inconsistently wound.
         """
-        pairs = HalfEdges.from_faces(mesh.faces).pairs()
+        pairs = (half_edges or HalfEdges.from_faces(mesh.faces)).pairs()
         adjacent = pairs // 3
         differs = (adjacent[1:] != adjacent[:-1]).any(dim=1)
         pair_to_edge = torch.zeros(len(pairs), dtype=torch.int64, device=pairs.device)

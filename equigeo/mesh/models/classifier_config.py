@@ -59,7 +59,7 @@ class ClassifierConfig:
     groups: int | None = None
     activation: bool = False
     self_term: bool = True
-    coupling: bool = True
+    coupling: bool = False
     streams: Streams = "both"
     statistics: tuple[Statistic, ...] = ("mean", "max")
     every_block: bool = True
