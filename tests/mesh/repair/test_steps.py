@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -225,3 +227,15 @@ def test_a_dense_cloud_merges_only_true_neighbors() -> None:
 def test_a_crowd_within_the_tolerance_is_one_point() -> None:
     crowd = np.random.default_rng(0).random((50_000, 3)) * 5e-9
     assert not merge_points(crowd, 1e-9).any()
+
+
+def test_a_long_chain_of_conflicts_takes_linear_time() -> None:
+    # Each face conflicts with the next one only; the third face at each edge keeps the winding.
+    step = np.arange(20_000)
+    strip = np.stack([step, step + 1, step + 2], axis=1)
+    flaps = np.stack([step + 1, step, step + 30_000], axis=1)
+    edges = EdgeTable.from_faces(np.concatenate([strip, flaps]))
+    begin = time.perf_counter()
+    dropped = nonmanifold_faces(edges, edges.forward)
+    assert time.perf_counter() - begin < 5.0
+    assert dropped.tolist() == [False, True] * 10_000 + [False] * 20_000
