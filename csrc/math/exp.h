@@ -34,11 +34,22 @@ struct ExpConstants<double> {
 template <class T>
 EQUIGEO_HOST_DEVICE T taylor_exp(T r) {
   constexpr double kInverseFactorial[] = {
-      1.0,           1.0,           1.0 / 2,        1.0 / 6,        1.0 / 24,
-      1.0 / 120,     1.0 / 720,     1.0 / 5040,     1.0 / 40320,    1.0 / 362880,
-      1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800};
+      1.0,
+      1.0,
+      1.0 / 2,
+      1.0 / 6,
+      1.0 / 24,
+      1.0 / 120,
+      1.0 / 720,
+      1.0 / 5040,
+      1.0 / 40320,
+      1.0 / 362880,
+      1.0 / 3628800,
+      1.0 / 39916800,
+      1.0 / 479001600,
+      1.0 / 6227020800};
   T sum = static_cast<T>(kInverseFactorial[ExpConstants<T>::kDegree]);
-#pragma GCC unroll 16
+  EQUIGEO_UNROLL
   for (int k = ExpConstants<T>::kDegree - 1; k >= 0; --k) {
     sum = sum * r + static_cast<T>(kInverseFactorial[k]);
   }

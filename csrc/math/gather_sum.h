@@ -16,12 +16,12 @@ EQUIGEO_HOST_DEVICE void gather_sum(
   for (int64_t k = segment.begin; k < segment.end; ++k) {
     const Edge<T> edge = edges[k];
     const T* row = rows + edge.row * stride;
-#pragma GCC unroll 8
+    EQUIGEO_UNROLL
     for (int n = 0; n < N; ++n) {
       sum[n] += edge.weight * Memory<Pack, T>::load(row + n * kStep);
     }
   }
-#pragma GCC unroll 8
+  EQUIGEO_UNROLL
   for (int n = 0; n < N; ++n) {
     Memory<Pack, T>::store(out + n * kStep, sum[n]);
   }

@@ -9,8 +9,10 @@
 
 #ifdef __CUDACC__
 #define EQUIGEO_HOST_DEVICE __host__ __device__ __forceinline__
+#define EQUIGEO_UNROLL _Pragma("unroll")
 #else
 #define EQUIGEO_HOST_DEVICE inline __attribute__((always_inline))
+#define EQUIGEO_UNROLL _Pragma("GCC unroll 16")
 #endif
 
 namespace equigeo {

@@ -11,8 +11,7 @@ namespace {
 
 // Logits less the largest of the row, so that their exponentials cannot overflow.
 template <class T>
-EQUIGEO_HOST_DEVICE void shift_row(
-    Segment row, int64_t heads, const T* logits, T* shifted) {
+EQUIGEO_HOST_DEVICE void shift_row(Segment row, int64_t heads, const T* logits, T* shifted) {
   if (row.begin == row.end) {
     return;
   }
@@ -41,8 +40,8 @@ EQUIGEO_HOST_DEVICE void normalize_row(Segment row, int64_t heads, T* weights) {
 
 // Dot product of two rows over the channels begin, begin + step, ...
 template <class Pack, class T>
-EQUIGEO_HOST_DEVICE Pack partial_dot(
-    const T* a, const T* b, int64_t begin, int64_t end, int64_t step) {
+EQUIGEO_HOST_DEVICE Pack
+partial_dot(const T* a, const T* b, int64_t begin, int64_t end, int64_t step) {
   Pack sum = {};
   for (int64_t c = begin; c < end; c += step) {
     sum += Memory<Pack, T>::load(a + c) * Memory<Pack, T>::load(b + c);

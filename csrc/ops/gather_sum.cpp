@@ -38,9 +38,8 @@ Tensor gather_sum_op(
   Tensor out = torch::stable::new_empty(x, {segments, channels});
   for_dtype(x, [&](auto zero) {
     using T = decltype(zero);
-    const GatherSum<T> op{
-        read<T>(x), read<int64_t>(index), read<int64_t>(ptr), rows, segments, channels,
-        write<T>(out)};
+    const GatherSum<T> op{read<T>(x), read<int64_t>(index), read<int64_t>(ptr), rows, segments,
+                          channels,   write<T>(out)};
     run(op, edges, x);
   });
   return out;

@@ -50,10 +50,16 @@ std::tuple<Tensor, Tensor> segment_attention_op(
   Tensor attention = torch::stable::new_empty(values, {edges, heads});
   for_dtype(values, [&](auto zero) {
     using T = decltype(zero);
-    const SegmentAttention<T> op{
-        read<T>(values), read<T>(logits), read<int64_t>(source), read<int64_t>(ptr),
-        sources, targets, heads, channels,
-        write<T>(out), write<T>(attention)};
+    const SegmentAttention<T> op{read<T>(values),
+                                 read<T>(logits),
+                                 read<int64_t>(source),
+                                 read<int64_t>(ptr),
+                                 sources,
+                                 targets,
+                                 heads,
+                                 channels,
+                                 write<T>(out),
+                                 write<T>(attention)};
     run(op, edges, values);
   });
   return {out, attention};

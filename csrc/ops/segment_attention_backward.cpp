@@ -24,14 +24,10 @@ void run(const SegmentAttentionBackward<T>& op, const Tensor& values) {
   check_offsets("back_ptr", op.back_ptr, op.sources, op.edges);
   const int64_t work = op.heads * (op.channels + 8);
   run_rows(
-      EQUIGEO_KERNELS(segment_attention_backward_targets),
-      op,
-      op.targets,
+      EQUIGEO_KERNELS(segment_attention_backward_targets), op, op.targets,
       (op.edges + op.targets) * work);
   run_rows(
-      EQUIGEO_KERNELS(segment_attention_backward_sources),
-      op,
-      op.sources,
+      EQUIGEO_KERNELS(segment_attention_backward_sources), op, op.sources,
       (op.edges + op.sources) * work);
 #endif
 }
@@ -72,11 +68,20 @@ std::tuple<Tensor, Tensor> segment_attention_backward_op(
     const SegmentAttentionBackward<T> op{
         read<T>(grad_out),
         grad_attention.has_value() ? read<T>(*grad_attention) : nullptr,
-        read<T>(values), read<T>(attention),
-        read<int64_t>(source), read<int64_t>(ptr), read<int64_t>(target),
-        read<int64_t>(back_order), read<int64_t>(back_ptr),
-        sources, targets, edges, heads, channels,
-        write<T>(grad_values), write<T>(grad_logits)};
+        read<T>(values),
+        read<T>(attention),
+        read<int64_t>(source),
+        read<int64_t>(ptr),
+        read<int64_t>(target),
+        read<int64_t>(back_order),
+        read<int64_t>(back_ptr),
+        sources,
+        targets,
+        edges,
+        heads,
+        channels,
+        write<T>(grad_values),
+        write<T>(grad_logits)};
     run(op, values);
   });
   return {grad_values, grad_logits};
@@ -86,6 +91,5 @@ std::tuple<Tensor, Tensor> segment_attention_backward_op(
 }  // namespace equigeo
 
 STABLE_TORCH_LIBRARY_IMPL(equigeo, EQUIGEO_DEVICE, library) {
-  library.impl(
-      "segment_attention_backward", TORCH_BOX(&equigeo::segment_attention_backward_op));
+  library.impl("segment_attention_backward", TORCH_BOX(&equigeo::segment_attention_backward_op));
 }

@@ -23,27 +23,15 @@ inline Tensor checked(
     std::initializer_list<int64_t> sizes) {
   STD_TORCH_CHECK(tensor.scalar_type() == dtype, name, " has the wrong dtype");
   STD_TORCH_CHECK(
-      tensor.is_cuda() == like.is_cuda() &&
-          tensor.get_device_index() == like.get_device_index(),
-      name,
-      " is on the wrong device");
+      tensor.is_cuda() == like.is_cuda() && tensor.get_device_index() == like.get_device_index(),
+      name, " is on the wrong device");
   STD_TORCH_CHECK(
-      tensor.dim() == static_cast<int64_t>(sizes.size()),
-      name,
-      " must have ",
-      sizes.size(),
-      " axes, got ",
-      tensor.dim());
+      tensor.dim() == static_cast<int64_t>(sizes.size()), name, " must have ", sizes.size(),
+      " axes, got ", tensor.dim());
   int64_t axis = 0;
   for (const int64_t size : sizes) {
     STD_TORCH_CHECK(
-        tensor.size(axis) == size,
-        name,
-        " must have size ",
-        size,
-        " along axis ",
-        axis,
-        ", got ",
+        tensor.size(axis) == size, name, " must have size ", size, " along axis ", axis, ", got ",
         tensor.size(axis));
     ++axis;
   }

@@ -27,8 +27,9 @@ REMEDY = (
 def load_kernels(folders: Iterable[str]) -> None:
     """Load the libraries found beside the ops, as the environment says.
 
-    ``EQUIGEO_KERNELS=0`` skips loading, ``EQUIGEO_REQUIRE_KERNELS=1`` makes a missing library an
-    error and ``EQUIGEO_ISA`` forces an instruction set on the CPU.
+    ``EQUIGEO_KERNELS=0`` skips loading, or names another folder to load from;
+    ``EQUIGEO_REQUIRE_KERNELS=1`` makes a missing library an error; ``EQUIGEO_ISA`` forces an
+    instruction set on the CPU.
 
     Parameters
     ----------
@@ -42,11 +43,15 @@ def load_kernels(folders: Iterable[str]) -> None:
     ValueError
         If an environment variable has a value that is not understood.
     """
-    wanted, required = _switch("EQUIGEO_KERNELS", True), _switch("EQUIGEO_REQUIRE_KERNELS", False)
-    if required and not wanted:
-        raise ValueError("EQUIGEO_REQUIRE_KERNELS=1 contradicts EQUIGEO_KERNELS=0")
-    if not wanted:
+    choice, required = os.environ.get("EQUIGEO_KERNELS", "1"), _required()
+    if choice == "0":
+        if required:
+            raise ValueError("EQUIGEO_REQUIRE_KERNELS=1 contradicts EQUIGEO_KERNELS=0")
         return
+    if choice not in ("", "1"):
+        if not Path(choice).is_dir():
+            raise ValueError(f"EQUIGEO_KERNELS must be 0, 1 or a folder, got {choice!r}")
+        folders = [choice]
     # A CUDA build of PyTorch has the symbols that the library needs, whether or not a device is
     # present; asking for the device would initialise the driver and break a later fork.
     names = ["cpu"] if torch.version.cuda is None else ["cpu", "cuda"]
@@ -133,8 +138,8 @@ def _available(library: ctypes.CDLL) -> list[str]:
     return library.equigeo_available_isas().decode().split(",")
 
 
-def _switch(name: str, default: bool) -> bool:
-    value = os.environ.get(name)
-    if value not in (None, "", "0", "1"):
-        raise ValueError(f"{name} must be 0 or 1, got {value!r}")
-    return default if not value else value == "1"
+def _required() -> bool:
+    value = os.environ.get("EQUIGEO_REQUIRE_KERNELS", "0")
+    if value not in ("", "0", "1"):
+        raise ValueError(f"EQUIGEO_REQUIRE_KERNELS must be 0 or 1, got {value!r}")
+    return value == "1"

@@ -24,7 +24,6 @@ SOURCE = """
 extern const char marker[];
 const char marker[] = "{marker}";
 static const int opened = [] {{ std::fclose(std::fopen("{trace}", "w")); return 0; }}();
-extern "C" int equigeo_set_isa(const char*) {{ return 1; }}
 """
 
 
@@ -41,12 +40,8 @@ def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def load(path: Path) -> subprocess.CompletedProcess[str]:
-    code = (
-        "from pathlib import Path; from equigeo.ops._library import load_library; "
-        f"load_library(Path({str(path)!r}))"
-    )
-    return python(code, EQUIGEO_KERNELS="0")
+def load(library: Path) -> subprocess.CompletedProcess[str]:
+    return python("import equigeo.ops", EQUIGEO_KERNELS=str(library.parent))
 
 
 def build(folder: Path, digest: str) -> tuple[Path, Path]:
@@ -101,28 +96,19 @@ def test_a_library_that_cannot_be_opened_is_broken_and_says_how_to_repair_it(tmp
     assert "rebuild with" in result.stderr
 
 
-def load_from(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Load from a folder in a process that has loaded nothing yet."""
-    code = (
-        "import os; os.environ['EQUIGEO_KERNELS'] = '0'; import equigeo.ops._library as l; "
-        "del os.environ['EQUIGEO_KERNELS']; "
-        f"os.environ.update({environment!r}); l.load_kernels([{str(folder)!r}]); "
-        "print(l.kernels_info()['cpu'])"
-    )
-    return python(code)
-
-
 def test_a_missing_library_is_one_line_in_the_log(tmp_path):
-    result = load_from(tmp_path)
+    result = python("import equigeo.ops", EQUIGEO_KERNELS=str(tmp_path))
     assert result.returncode == 0
-    assert result.stdout == "None\n"
     assert result.stderr == "no compiled kernels: the readable bodies run, which are slower\n"
 
 
 def test_a_missing_library_is_an_error_where_it_is_required(tmp_path):
-    result = load_from(tmp_path, EQUIGEO_REQUIRE_KERNELS="1")
+    result = python(
+        "import equigeo.ops", EQUIGEO_KERNELS=str(tmp_path), EQUIGEO_REQUIRE_KERNELS="1"
+    )
     assert result.returncode == 1
-    assert "ImportError: EQUIGEO_REQUIRE_KERNELS=1, but" in result.stderr
+    missing = tmp_path / "_kernels_cpu.so"
+    assert f"ImportError: EQUIGEO_REQUIRE_KERNELS=1, but {missing} is missing" in result.stderr
 
 
 def test_kernels_can_be_left_out():
@@ -135,7 +121,8 @@ def test_kernels_can_be_left_out():
 @pytest.mark.parametrize(
     ("environment", "message"),
     [
-        ({"EQUIGEO_KERNELS": "no"}, "EQUIGEO_KERNELS must be 0 or 1, got 'no'"),
+        ({"EQUIGEO_KERNELS": "no"}, "EQUIGEO_KERNELS must be 0, 1 or a folder, got 'no'"),
+        ({"EQUIGEO_REQUIRE_KERNELS": "2"}, "EQUIGEO_REQUIRE_KERNELS must be 0 or 1, got '2'"),
         ({"EQUIGEO_KERNELS": "0", "EQUIGEO_REQUIRE_KERNELS": "1"}, "contradicts"),
     ],
 )

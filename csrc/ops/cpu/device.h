@@ -21,9 +21,7 @@ inline void check_offsets(const char* name, const int64_t* ptr, int64_t rows, in
     rising &= ptr[row] <= ptr[row + 1];
   }
   STD_TORCH_CHECK(
-      rising && ptr[0] == 0 && ptr[rows] == edges,
-      name,
-      " must start at 0, never fall and end at ",
+      rising && ptr[0] == 0 && ptr[rows] == edges, name, " must start at 0, never fall and end at ",
       edges);
 }
 

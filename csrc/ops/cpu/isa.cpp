@@ -2,8 +2,6 @@
 
 #include <cstring>
 
-#include "schema_marker.h"
-
 namespace equigeo {
 namespace {
 
@@ -18,9 +16,9 @@ const Entry* entries() {
 #ifdef EQUIGEO_X86
   __builtin_cpu_init();
   static const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  static const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
-      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl");
+  static const bool avx512 =
+      avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 #else
   static const bool avx2 = false, avx512 = false;
 #endif
@@ -54,10 +52,6 @@ Isa current_isa() { return current()->isa; }
 }  // namespace equigeo
 
 extern "C" {
-
-// What the loader looks for in the file, before it opens it.
-extern __attribute__((visibility("default"))) const char equigeo_schemas[];
-const char equigeo_schemas[] = EQUIGEO_SCHEMA_MARKER;
 
 __attribute__((visibility("default"))) const char* equigeo_isa() {
   return equigeo::current()->name;

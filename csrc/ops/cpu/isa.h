@@ -30,7 +30,7 @@ Isa current_isa();
 #ifdef EQUIGEO_X86
 #define EQUIGEO_DECLARE_KERNELS(Op, name) \
   extern const Kernels<Op> name##_baseline, name##_avx2, name##_avx512
-#define EQUIGEO_KERNELS(name)                                       \
+#define EQUIGEO_KERNELS(name)                                          \
   (::equigeo::current_isa() == ::equigeo::Isa::kAvx512 ? name##_avx512 \
    : ::equigeo::current_isa() == ::equigeo::Isa::kAvx2 ? name##_avx2   \
                                                        : name##_baseline)

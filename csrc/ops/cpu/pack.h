@@ -18,22 +18,22 @@ template <class T, int Bytes>
 struct PackOf;
 
 // `InMemory` is the same register read from an address with the alignment of one element.
-#define EQUIGEO_PACK(T, bytes)                                                            \
-  template <>                                                                             \
-  struct PackOf<T, bytes> {                                                               \
-    typedef T Type __attribute__((vector_size(bytes)));                                   \
+#define EQUIGEO_PACK(T, bytes)                                                             \
+  template <>                                                                              \
+  struct PackOf<T, bytes> {                                                                \
+    typedef T Type __attribute__((vector_size(bytes)));                                    \
     typedef T InMemory __attribute__((vector_size(bytes), aligned(sizeof(T)), may_alias)); \
-  };                                                                                      \
-  template <>                                                                             \
-  struct Memory<PackOf<T, bytes>::Type, T> {                                              \
-    using Pack = PackOf<T, bytes>::Type;                                                  \
-    using InMemory = PackOf<T, bytes>::InMemory;                                          \
-    static EQUIGEO_HOST_DEVICE Pack load(const T* address) {                              \
-      return *reinterpret_cast<const InMemory*>(address);                                 \
-    }                                                                                     \
-    static EQUIGEO_HOST_DEVICE void store(T* address, Pack value) {                       \
-      *reinterpret_cast<InMemory*>(address) = value;                                      \
-    }                                                                                     \
+  };                                                                                       \
+  template <>                                                                              \
+  struct Memory<PackOf<T, bytes>::Type, T> {                                               \
+    using Pack = PackOf<T, bytes>::Type;                                                   \
+    using InMemory = PackOf<T, bytes>::InMemory;                                           \
+    static EQUIGEO_HOST_DEVICE Pack load(const T* address) {                               \
+      return *reinterpret_cast<const InMemory*>(address);                                  \
+    }                                                                                      \
+    static EQUIGEO_HOST_DEVICE void store(T* address, Pack value) {                        \
+      *reinterpret_cast<InMemory*>(address) = value;                                       \
+    }                                                                                      \
   }
 
 EQUIGEO_PACK(float, 16);

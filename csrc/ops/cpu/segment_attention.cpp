@@ -37,8 +37,7 @@ int attend_rows(const SegmentAttention<T>& op, int64_t begin, int64_t end) {
       const WeightedEdges<T> edges{{op.source, op.sources, &stray}, op.attention + h, op.heads};
       const int64_t first = h * op.channels;
       T* out = op.out + t * stride + first;
-      gather_channels(
-          edges, segment_of(op.ptr, t), op.values + first, stride, out, op.channels);
+      gather_channels(edges, segment_of(op.ptr, t), op.values + first, stride, out, op.channels);
     }
   }
   return stray;

@@ -1,0 +1,117 @@
+# Two commands do all of their own set-up in $(VENV): `make example` and `make test`.
+# `make help` lists the rest; CONTRIBUTING.md says which to run for which change.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV ?= .venv
+# What pip installs as PyTorch, options included; ignored where $(VENV) has torch >= 2.10 already.
+TORCH ?= torch==2.13.0
+EXAMPLE_OUTPUT ?= runs/example
+EXAMPLE_ARGS ?= --data builtin
+EVALUATE_ARGS ?= --data builtin
+PYTEST_ARGS ?=
+CUDA_ARCHITECTURES ?= 80;90
+
+BIN := $(abspath $(VENV))/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+# The tools of the virtual environment come first: cmake and ninja live there.
+export PATH := $(BIN):$(PATH)
+
+CXX_FILES := $(shell find csrc -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh')
+# What an installation depends on. It is editable: other Python files need none.
+SOURCES := pyproject.toml CMakeLists.txt $(CXX_FILES) $(wildcard equigeo/ops/*.py)
+CONFIGURE := cmake -S . -G Ninja -DPython_EXECUTABLE=$(BIN)/python
+
+.PHONY: help
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
+
+.PHONY: example
+example: $(VENV)/.with-train ## train the mesh classifier on built-in shapes, evaluate it, report
+	$(BIN)/equigeo train mesh-classification $(EXAMPLE_ARGS) --output $(EXAMPLE_OUTPUT)
+	$(BIN)/equigeo evaluate $(EXAMPLE_OUTPUT)/model.ckpt $(EVALUATE_ARGS)
+
+.PHONY: test
+test: $(VENV)/.with-test ## run the whole test-suite
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+.PHONY: install
+install: $(VENV)/.with-train ## install for use, kernels compiled
+
+# --- Set-up, each step once -----------------------------------------------------------------------
+
+$(VENV)/.python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
+	  || { echo "error: Python >= 3.10 is needed, $(PYTHON) is older; set PYTHON=..." >&2; exit 1; }
+	@command -v g++ >/dev/null || { echo "error: g++ is needed (apt install g++)" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+	  echo "error: cannot create $(VENV) (apt install python3-venv)" >&2; exit 1; }
+	@touch $@
+
+# PyTorch comes first and everything after builds against it, so that none is downloaded twice.
+$(VENV)/.torch: $(VENV)/.python
+	$(BIN)/python -c 'import torch; v = torch.__version__.split("."); \
+	  raise SystemExit((int(v[0]), int(v[1])) < (2, 10))' 2>/dev/null || $(PIP) install $(TORCH)
+	$(PIP) install 'scikit-build-core>=0.11' 'ninja>=1.10' 'cmake>=3.24'
+	@touch $@
+
+$(VENV)/.with-%: $(VENV)/.torch $(SOURCES)
+	$(PIP) install --no-build-isolation -e '.[$*]'
+	@touch $@
+
+# --- Checks ---------------------------------------------------------------------------------------
+
+.PHONY: lint
+lint: $(VENV)/.with-test ## style and types of Python, format of C++
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run --Werror $(CXX_FILES)
+	$(BIN)/mypy
+
+LIST_ISAS = EQUIGEO_REQUIRE_KERNELS=1 $(BIN)/python -c \
+  'from equigeo.ops import kernels_info; print(*kernels_info()["available_isas"])'
+.PHONY: isa
+isa: $(VENV)/.with-test ## run the op tests on every instruction set of this machine
+	isas=$$($(LIST_ISAS)); for isa in $$isas; do \
+	  echo "== EQUIGEO_ISA=$$isa"; \
+	  EQUIGEO_REQUIRE_KERNELS=1 EQUIGEO_ISA=$$isa $(BIN)/python -m pytest -q tests/ops; \
+	done
+
+# Compiling is left out: it only calls the compiler, slowly. Python itself leaks.
+SANITIZE_ENV = LD_PRELOAD=$$(g++ -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 \
+  UBSAN_OPTIONS=print_stacktrace=1 EQUIGEO_REQUIRE_KERNELS=1 \
+  EQUIGEO_KERNELS=$(CURDIR)/build/sanitize
+.PHONY: sanitize
+sanitize: $(VENV)/.with-test ## run the op tests with kernels that check every access
+	$(CONFIGURE) -B build/sanitize -DEQUIGEO_CUDA=OFF -DEQUIGEO_SANITIZE=address,undefined
+	cmake --build build/sanitize
+	isas=$$($(LIST_ISAS)); for isa in $$isas; do \
+	  echo "== EQUIGEO_ISA=$$isa"; \
+	  $(SANITIZE_ENV) EQUIGEO_ISA=$$isa $(BIN)/python -m pytest -q tests/ops \
+	    -k 'not compiles and not exports and not registered'; \
+	done
+
+.PHONY: cuda
+cuda: $(VENV)/.torch ## compile the CUDA kernels and print their registers and spills
+	@command -v nvcc >/dev/null || { echo "error: nvcc is not on the PATH" >&2; exit 1; }
+	$(CONFIGURE) -B build/cuda -DEQUIGEO_CUDA=ON '-DCMAKE_CUDA_ARCHITECTURES=$(CUDA_ARCHITECTURES)'
+	cmake --build build/cuda --clean-first --target _kernels_cuda > build/cuda/build.log \
+	  || { cat build/cuda/build.log >&2; exit 1; }
+	c++filt < build/cuda/build.log | grep -E 'Compiling entry function|Used|spill' \
+	  | sed -E 's/^ptxas info *: //; s/^ +//'
+	! grep -E ' [1-9][0-9]* bytes spill' build/cuda/build.log \
+	  || { echo "error: a kernel spills registers" >&2; exit 1; }
+
+.PHONY: bench
+bench: $(VENV)/.with-bench ## time the ops beside their peers
+	$(BIN)/python -m pytest bench -q -o python_files='bench_*.py' -o python_functions='bench_*' \
+	  $(PYTEST_ARGS)
+
+.PHONY: clean
+clean: ## remove what was built, but neither $(VENV) nor results
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	find equigeo tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
