@@ -10,7 +10,6 @@ from typing import Any
 
 from equigeo.cli.parser import natural
 from equigeo.cli.printable import printable
-from equigeo.report import render_report
 from equigeo.training import (
     BUILTIN,
     Evaluation,
@@ -42,6 +41,8 @@ def add_parser(commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from equigeo.report import render_report  # plotly, which the other commands do without
+
     trained = TrainedClassifier.load(options.checkpoint)
     report = options.checkpoint.with_name("report.html")
     for target in filter(None, (report, options.json)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 
@@ -99,11 +100,15 @@ def _read(path: Path) -> Any:
         what = "is a folder" if path.is_dir() else "no such file"
         raise CheckpointError(f"{path}: {what}; pass the model.ckpt of a training run")
     try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise CheckpointError(
+            f"{path}: cannot be read ({error.strerror}); pass the model.ckpt of a training run"
+        ) from error
+    try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about formats that are refused below anyway
-            return torch.load(path, map_location="cpu", weights_only=True)
-    except OSError as error:
-        raise CheckpointError(f"{path}: cannot be read ({error.strerror})") from error
+            return torch.load(BytesIO(content), map_location="cpu", weights_only=True)
     except Exception as error:  # damaged bytes raise anything from EOFError to UnicodeDecodeError
         raise CheckpointError(
             f"{path}: truncated, damaged, or holds objects other than tensors and plain data, "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from equigeo.datasets import MeshDataset, load_mesh_folder
+from equigeo.datasets import MeshDataset, articulated_shapes, load_mesh_folder
 
 BUILTIN: Final = "builtin"
 
@@ -23,7 +23,5 @@ def load_data(data: str) -> MeshDataset:
         If the path holds no usable data set; the message names the file and the remedy.
     """
     if data == BUILTIN:
-        from equigeo.datasets import articulated_shapes
-
         return articulated_shapes()
     return load_mesh_folder(data)

@@ -58,16 +58,18 @@ class MeshClassification(L.LightningModule):
         return self.first_epoch + int(self.current_epoch)
 
     def on_train_epoch_start(self) -> None:
-        """Enter the random stream of the epoch, which is what makes resuming exact."""
-        enter_stream(self._config.seed, "epoch", self.epoch, self.global_rank)
+        """Start counting anew."""
         self._tally = torch.zeros(3)
 
-    def training_step(self, batch: LabelledBatch, _: int) -> Tensor:
+    def training_step(self, batch: LabelledBatch, step: int) -> Tensor:
         """Give the loss of a batch.
 
         Processes may hold shares of different size, and gradients are averaged over processes:
         the sum over the share, times processes over meshes, averages to the mean over the batch.
+        Every step has a random stream of its own, which makes dropout independent of whatever
+        drew numbers before it, and resuming exact.
         """
+        enter_stream(self._config.seed, "step", self.epoch, step, self.global_rank)
         logits = self.model(batch.graph)
         smoothing = self._config.recipe.label_smoothing
         loss = F.cross_entropy(logits, batch.labels, label_smoothing=smoothing, reduction="sum")

@@ -44,7 +44,7 @@ def enter_stream(seed: int, name: str, *position: int) -> None:
     """Put the global generators of torch, numpy and Python at the start of a stream.
 
     Dropout draws from torch's global generator, and user code from any of them; entering a stream
-    at the start of every epoch makes both repeatable across an interruption. Use it inside
+    at the start of every step makes both repeatable across an interruption. Use it inside
     ``isolated_streams``.
     """
     torch.set_rng_state(derived_generator(seed, name, *position).get_state())

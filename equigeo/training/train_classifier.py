@@ -78,6 +78,10 @@ def train_classifier(
     KeyboardInterrupt
         If the user interrupts; the checkpoint of the last complete epoch is in place.
     """
+    # Lightning takes seconds to import, and checkpoints are used without it; where it is missing,
+    # this says so before anything is written.
+    from equigeo.training.fit import fit
+
     folder = RunFolder(output)
     folder.check(config, resume=resume, overwrite=overwrite)
     with isolated_streams():
@@ -95,7 +99,7 @@ def train_classifier(
         plan.check()
         folder.begin(config, resume=resume, overwrite=overwrite)
         if resumed is None or resumed["epochs"] < config.recipe.epochs:
-            _fit(plan, progress, callbacks)
+            fit(plan, progress=progress, callbacks=callbacks)
     return TrainedClassifier.load(folder.checkpoint)
 
 
@@ -130,10 +134,3 @@ def _resumable(folder: RunFolder, description: dict[str, Any]) -> dict[str, Any]
             f"{folder.checkpoint}: holds no training state to resume; start over with --overwrite"
         )
     return checkpoint.training
-
-
-def _fit(plan: FitPlan, progress: bool, callbacks: Sequence[L.Callback]) -> None:
-    # Lightning takes seconds to import; checkpoints are evaluated and used without it.
-    from equigeo.training.fit import fit
-
-    fit(plan, progress=progress, callbacks=callbacks)

@@ -13,6 +13,7 @@ from equigeo.mesh import PrimalDualClassifier, TriangleMesh
 from equigeo.training.checkpoint import Checkpoint
 from equigeo.training.classify_graphs import classify_graphs
 from equigeo.training.errors import CheckpointError
+from equigeo.training.random_state import isolated_streams
 from equigeo.training.train_config import TrainConfig
 
 TASK: Final = "mesh-classification"
@@ -57,7 +58,8 @@ class TrainedClassifier:
             classes = tuple(described["classes"])
             if not all(isinstance(name, str) for name in classes):
                 raise TypeError("class names must be strings")
-            model = PrimalDualClassifier.from_config(described["model"])
+            with isolated_streams():  # initial weights are drawn, then overwritten
+                model = PrimalDualClassifier.from_config(described["model"])
             model.load_state_dict(checkpoint.state)
             if model.settings.num_classes != len(classes):
                 raise ValueError(f"{len(classes)} names for {model.settings.num_classes} classes")

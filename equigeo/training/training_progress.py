@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from tqdm import tqdm  # type: ignore[import-untyped]
-
 from equigeo.training.lightning import L
 from equigeo.training.mesh_classification import MeshClassification
 from equigeo.training.train_config import TrainConfig
+
+
+Tqdm = L.pytorch.callbacks.progress.tqdm_progress.Tqdm
 
 
 class TrainingProgress(L.Callback):
@@ -25,13 +26,13 @@ class TrainingProgress(L.Callback):
 
     def __init__(self, config: TrainConfig, steps_per_epoch: int) -> None:
         self._epochs, self._steps = config.recipe.epochs, steps_per_epoch
-        self._bar: tqdm[Any] | None = None
+        self._bar: Tqdm | None = None
 
     def on_train_start(self, trainer: L.Trainer, module: L.LightningModule) -> None:
         """Open the bar where earlier epochs ended."""
         if not trainer.is_global_zero or not sys.stderr.isatty():
             return
-        self._bar = tqdm(
+        self._bar = Tqdm(
             total=self._epochs * self._steps,
             initial=_epoch(module) * self._steps,
             mininterval=0.2,

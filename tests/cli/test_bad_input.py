@@ -1,0 +1,243 @@
+"""Every user's error gives one message that names the file and the remedy, and status 2."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from pathlib import Path
+
+import pytest
+import torch
+
+from equigeo.cli import main
+from tests.training.tiny_data import write_tiny_folder
+
+
+@pytest.fixture
+def refused(capsys):
+    """Run a command that must fail, and give its message."""
+
+    def run(*arguments):
+        assert main([str(a) for a in arguments]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        messages = [line for line in err.splitlines() if line.startswith("equigeo: error: ")]
+        assert len(messages) == 1
+        assert "Traceback" not in err
+        return err
+
+    return run
+
+
+TRAIN = ("train", "mesh-classification")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        ((), "COMMAND"),
+        (("fly",), "fly"),
+        ((*TRAIN, "--split", "17"), "17"),
+        ((*TRAIN, "--preset", "best"), "best"),
+        ((*TRAIN, "--epochs", "0"), "0"),
+        ((*TRAIN, "--devices", "-1"), "-1"),
+        ((*TRAIN, "--seed", "x"), "'x'"),
+        ((*TRAIN, "--data", "builtin", "--lr", "nan"), "learning_rate must be positive"),
+        ((*TRAIN, "--data", "builtin", "--resume", "--overwrite"), "exclude each other"),
+        (TRAIN, "--data is missing"),
+        (("predict",), "CHECKPOINT"),
+    ],
+)
+def test_wrong_options_are_named(refused, arguments, part, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert part in refused(*arguments)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_help_is_no_error(capsys):
+    assert main(["train", "mesh-classification", "--help"]) == 0
+    assert "--resume" in capsys.readouterr().out
+
+
+def _missing(folder):
+    return folder / "none"
+
+
+def _empty_folder(folder):
+    (folder / "none").mkdir()
+    return folder / "none"
+
+
+def _one_class(folder):
+    return write_tiny_folder(folder / "one", classes=("ball",))
+
+
+def _unreadable_member(folder):
+    data = write_tiny_folder(folder / "bad", train=2, test=1)
+    (data / "ball" / "train" / "T0.obj").write_text("v nan 0 0\nf 1 1 1\n")
+    return data
+
+
+def _damaged_archive(folder):
+    (folder / "data.tar.gz").write_bytes(b"\x1f\x8b\x08nothing")
+    return folder / "data.tar.gz"
+
+
+@pytest.mark.parametrize(
+    "make", [_missing, _empty_folder, _one_class, _unreadable_member, _damaged_archive]
+)
+def test_unusable_data_are_named(refused, make, tmp_path, monkeypatch):
+    monkeypatch.setenv("EQUIGEO_CACHE", str(tmp_path / "cache"))
+    data = make(tmp_path)
+    message = refused(*TRAIN, "--data", data, "--output", tmp_path / "run")
+    assert data.name in message
+    assert not (tmp_path / "run").exists()
+
+
+def test_too_few_meshes_for_a_split_are_refused(refused, data, tmp_path):
+    message = refused(*TRAIN, "--data", data, "--split", "16", "--output", tmp_path / "run")
+    assert "16" in message
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_unwritable_output_is_named(refused, data, tmp_path):
+    (tmp_path / "file").write_text("")
+    for output in (tmp_path / "file", tmp_path / "file" / "run"):
+        message = refused(*TRAIN, "--data", data, "--output", output)
+        assert str(output) in message
+        assert "--output" in message
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_without_permission_is_named(refused, data, tmp_path):
+    tmp_path.chmod(0o500)
+    message = refused(*TRAIN, "--data", data, "--output", tmp_path / "run")
+    assert "permission" in message
+
+
+def test_another_run_in_the_output_is_kept(refused, run_folder, data):
+    before = {p.name: p.read_bytes() for p in run_folder.iterdir()}
+    again = (*TRAIN, "--data", data, "--output", run_folder)
+    assert "--overwrite" in refused(*again)
+    assert "seed is 0, asked 1" in refused(*again, "--resume", "--seed", "1")
+    assert {p.name: p.read_bytes() for p in run_folder.iterdir()} == before
+
+
+def test_a_damaged_configuration_cannot_be_resumed(refused, tmp_path):
+    (tmp_path / "config.json").write_text('{"data": ')
+    message = refused(*TRAIN, "--output", tmp_path, "--resume")
+    assert "config.json" in message
+    assert "--overwrite" in message
+
+
+def _bomb(path, target):
+    class Bomb:
+        def __reduce__(self):
+            return os.mkdir, (str(target),)
+
+    torch.save({"format": "equigeo/1", "state": Bomb()}, path)
+
+
+def _bare_bomb(path, target):
+    path.write_bytes(pickle.dumps(print))
+
+
+def _truncated(path, target):
+    path.write_bytes(path.read_bytes()[:1000])
+
+
+def _newer(path, target):
+    torch.save(torch.load(path, weights_only=True) | {"format": "equigeo/2"}, path)
+
+
+def _other_task(path, target):
+    torch.save(torch.load(path, weights_only=True) | {"task": "other"}, path)
+
+
+def _other_model(path, target):
+    content = torch.load(path, weights_only=True)
+    content["config"]["model"]["channels"] = [4, 4, 4, 4]
+    torch.save(content, path)
+
+
+def _gone(path, target):
+    path.unlink()
+
+
+@pytest.mark.parametrize(
+    "damage", [_bomb, _bare_bomb, _truncated, _newer, _other_task, _other_model, _gone]
+)
+@pytest.mark.parametrize("command", ["evaluate", "predict"])
+def test_an_unusable_checkpoint_is_named(refused, checkpoint, data, damage, command, tmp_path):
+    damage(checkpoint, tmp_path / "exploded")
+    file = data / "ball" / "test" / "T4.obj"
+    message = refused(command, checkpoint, *([file] if command == "predict" else []))
+    assert str(checkpoint) in message
+    assert not (tmp_path / "exploded").exists()
+    assert {p.name for p in checkpoint.parent.iterdir()} <= {"model.ckpt"}
+
+
+_FILES = {
+    "empty.obj": "",
+    "text.obj": "once upon a time\n",
+    "cut.off": "OFF\n100 200 0\n0 0 0\n",
+    "nan.obj": "v nan 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n",
+    "flat.obj": "v 0 0 0\nv 1 0 0\nv 2 0 0\nf 1 2 3\n",
+    "mesh.xyz": "0 0 0\n",
+}
+
+
+@pytest.mark.parametrize("name", [*_FILES, "missing.obj"])
+def test_an_unusable_mesh_file_is_named(refused, checkpoint, tmp_path, name):
+    if name in _FILES:
+        (tmp_path / name).write_text(_FILES[name])
+    message = refused("predict", checkpoint, tmp_path / name)
+    assert str(tmp_path / name) in message
+
+
+def test_one_bad_file_does_not_hide_the_others(checkpoint, data, tmp_path, capsys):
+    good = data / "ball" / "test" / "T4.obj"
+    assert main(["predict", str(checkpoint), str(tmp_path / "no.obj"), str(good)]) == 2
+    out, err = capsys.readouterr()
+    assert str(good) in out
+    assert "no.obj" in err
+
+
+def test_a_mesh_of_one_face_is_classified(checkpoint, tmp_path, capsys):
+    (tmp_path / "one.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
+    assert main(["predict", str(checkpoint), str(tmp_path / "one.obj")]) == 0
+    assert "nan" not in capsys.readouterr().out.rpartition(":")[2]
+
+
+def test_unknown_classes_are_named(refused, checkpoint, tmp_path):
+    data = write_tiny_folder(tmp_path / "other", classes=("ball", "spoon"))
+    assert "spoon" in refused("evaluate", checkpoint, "--data", data)
+    assert not checkpoint.with_name("report.html").exists()
+
+
+def test_results_cannot_go_to_a_missing_folder(refused, checkpoint, tmp_path):
+    message = refused("evaluate", checkpoint, "--json", tmp_path / "none" / "r.json")
+    assert "r.json" in message
+    assert not checkpoint.with_name("report.html").exists()
+
+
+HOSTILE = ("<script>alert(1)<", "a'\"& \x1b[31m", "<img src=x onerror=alert(1)>")
+
+
+def test_hostile_class_names_are_data(tmp_path, capsys):
+    data = write_tiny_folder(tmp_path / "data", train=2, test=1, classes=HOSTILE)
+    run = tmp_path / "run"
+    assert main([*TRAIN, "--data", str(data), "--output", str(run), "--epochs", "1"]) == 0
+    assert main(["evaluate", str(run / "model.ckpt")]) == 0
+    assert "\x1b" not in capsys.readouterr().out
+    classes = json.loads(json.dumps(HOSTILE))
+    page = (run / "report.html").read_text()
+    for name in classes:
+        assert name not in page
+    assert "&lt;img src=x onerror=alert(1)&gt;" in page
+
+
+def test_debug_shows_the_traceback(checkpoint):
+    with pytest.raises(ValueError, match="no such file"):
+        main(["--debug", "evaluate", str(Path(checkpoint).with_name("none"))])

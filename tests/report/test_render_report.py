@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import pytest
+
+from equigeo.report import render_report
+from equigeo.report.escape import escape_json
+from tests.report.results import HOSTILE, hostile_results
+
+ALLOWED = {
+    "html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "table", "thead", "tbody",
+    "tr", "th", "td", "code", "figure", "figcaption", "div", "script", "b", "br", "span", "label",
+    "select", "option",
+}  # fmt: skip
+
+
+class _Page(HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.attributes, self.text, self.scripts = [], [], [], []
+        self._in_script = False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [(tag, *pair) for pair in attrs]
+        self._in_script = tag == "script"
+        if self._in_script:
+            self.scripts.append("")
+
+    def handle_endtag(self, tag):
+        self._in_script = False
+
+    def handle_data(self, data):
+        if self._in_script:
+            self.scripts[-1] += data
+        else:
+            self.text.append(data)
+
+
+@pytest.fixture(scope="module")
+def html():
+    return render_report(hostile_results())
+
+
+@pytest.fixture(scope="module")
+def page(html):
+    return _Page(html)
+
+
+def test_hostile_names_make_no_tag_and_no_handler(page):
+    assert set(page.tags) <= ALLOWED
+    assert page.tags.count("script") == 2 + 4 + 1  # library, drawing; figures; cluster colours
+    assert not [a for a in page.attributes if a[1].startswith("on") or a[1] == "src"]
+
+
+def test_hostile_names_are_shown_as_they_are(page):
+    shown = "".join(page.text)
+    for name in HOSTILE:
+        assert name in shown
+
+
+def test_no_raw_name_appears_outside_the_escapes(html):
+    for name in HOSTILE:
+        assert name not in html
+
+
+def test_data_scripts_hold_json_without_a_tag(page):
+    data = [s for s in page.scripts if s.startswith("{")]
+    assert len(data) == 5
+    for script in data:
+        assert "<" not in script
+        json.loads(script)
+
+
+def test_json_escape_is_lossless():
+    value = {"a": [1, 2.5, None, "</script><!--", "\u2028"]}
+    assert json.loads(escape_json(value)) == value
+
+
+def test_nothing_is_fetched(html, page):
+    contents = [a[2] for a in page.attributes if a[:2] == ("meta", "content")]
+    assert "default-src 'none'" in contents[0]
+    assert not re.search(r"<(link|iframe|object|embed|base)\b", html.split("<script>")[0])
+
+
+def test_numbers_reach_the_tables(page):
+    shown = " ".join(page.text)
+    for expected in ("50.0%", "100.0%", "1.0e-06", "87.5%", "4 → 3 → 2"):
+        assert expected in shown
+
+
+def test_wrong_shapes_are_marked(html):
+    assert html.count("wrong, true class") == 1
+
+
+def test_the_selector_has_every_level(page):
+    options = [a[2] for a in page.attributes if a[:2] == ("option", "value")]
+    assert options == ["0", "1", "2"]
+
+
+def test_sections_without_results_are_left_out():
+    results = hostile_results()
+    for name in ("history", "confusion", "copies", "shapes"):
+        del results[name]
+    shown = _Page(render_report(results))
+    assert "h2" not in shown.tags
+    assert "figure" not in shown.tags
+
+
+def test_a_model_without_pooling_has_no_selector():
+    results = hostile_results()
+    for shape in results["shapes"]:
+        shape["levels"] = []
+    shown = _Page(render_report(results))
+    assert "select" not in shown.tags
+    assert "no pooling" in " ".join(shown.text)
+
+
+def test_missing_fields_and_infinite_numbers_are_refused():
+    results = hostile_results()
+    results["history"][0]["loss"] = float("inf")
+    with pytest.raises(ValueError, match="JSON"):
+        render_report(results)
+    del results["facts"]
+    with pytest.raises(KeyError, match="facts"):
+        render_report(results)
+
+
+def test_reports_need_nothing_else_of_the_library():
+    source = (
+        "import sys, equigeo.report as r; "
+        "loaded = {m.split('.')[1] for m in sys.modules if m.startswith('equigeo.')}; "
+        "assert loaded == {'report'}, loaded; assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", source], check=True)

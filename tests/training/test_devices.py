@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+
+import pytest
+import torch
+
+from equigeo.training import train_classifier
+from equigeo.training.lightning import L
+
+
+class SaveWeights(L.Callback):
+    """Write the parameters of every process."""
+
+    def __init__(self, folder):
+        self.folder = str(folder)
+
+    def on_train_end(self, trainer, module):
+        path = os.path.join(self.folder, f"{trainer.global_rank}.pt")
+        torch.save(dict(module.model.named_parameters()), path)
+
+
+@pytest.mark.slow
+def test_two_processes_end_with_equal_weights(config, dataset, small_model, tmp_path, capfd):
+    recipe = replace(config.recipe, epochs=2, batch_size=6)
+    config = replace(config, devices=2, recipe=recipe)
+    trained = train_classifier(
+        config, dataset, tmp_path / "run", model=small_model(), callbacks=[SaveWeights(tmp_path)]
+    )
+    first, second = (torch.load(tmp_path / f"{rank}.pt", weights_only=True) for rank in (0, 1))
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    state = trained.model.state_dict()
+    assert all(torch.equal(first[name], state[name]) for name in first)
+    initial = dict(small_model().named_parameters())
+    assert any(not torch.equal(first[name], initial[name]) for name in first)
+    history = json.loads((tmp_path / "run" / "history.json").read_text())
+    counted = [12 * line["train_accuracy"] for line in history]
+    assert counted == pytest.approx([round(c) for c in counted])  # over the 12 meshes of both
+    assert capfd.readouterr() == ("", "")
+
+
+def test_more_processes_than_meshes_are_refused(config, dataset, small_model, tmp_path):
+    with pytest.raises(ValueError, match="two meshes per step, got 4 meshes for 3 processes"):
+        train_classifier(replace(config, devices=3), dataset, tmp_path / "run", model=small_model())
+    assert not (tmp_path / "run").exists()
