@@ -3,6 +3,8 @@
 from equigeo.mesh.dual_kind import DualKind
 from equigeo.mesh.edge_pool import EdgePool
 from equigeo.mesh.errors import MeshError
+from equigeo.mesh.load_mesh import load_mesh
+from equigeo.mesh.load_report import LoadReport
 from equigeo.mesh.models import ClassifierConfig, PrimalDualClassifier
 from equigeo.mesh.orient import orient
 from equigeo.mesh.pool_log import PoolLog
@@ -16,6 +18,7 @@ __all__ = [
     "ClassifierConfig",
     "DualKind",
     "EdgePool",
+    "LoadReport",
     "MeshError",
     "PoolLog",
     "PrimalDualClassifier",
@@ -23,6 +26,7 @@ __all__ = [
     "PrimalDualGraph",
     "ResidualBlock",
     "TriangleMesh",
+    "load_mesh",
     "orient",
     "unpool",
 ]

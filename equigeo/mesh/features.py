@@ -14,6 +14,19 @@ from equigeo.mesh.surface import Surface
 FeatureSet = Literal["invariant", "reference", "sorted"]
 
 
+def feature_channels(dual: DualKind, features: FeatureSet) -> tuple[int, int]:
+    """Channels of the two tensors that :func:`compute_features` returns.
+
+    Examples
+    --------
+    >>> feature_channels(DualKind.SINGLE, "reference")
+    (1, 7)
+    """
+    angle = 2 if features == "invariant" else 1
+    ratios = 6 if dual is DualKind.SINGLE else 3
+    return 1, angle + ratios
+
+
 def compute_features(
     surface: Surface, dual: DualKind, features: FeatureSet
 ) -> tuple[Tensor, Tensor]:
@@ -23,15 +36,16 @@ def compute_features(
     dihedral angle, the edge/height ratios and the edge/edge ratios of both sides, the side with
     the smaller edge/height ratio first. Where these are equal the order depends on face numbers.
     ``"sorted"`` breaks such ties by the ratios themselves. ``"invariant"`` replaces ordered values
-    by symmetric functions, so that no mirror image or change of numbering alters a feature, and
-    ratios by their logarithms.
+    by symmetric functions, so that no mirror image or change of numbering alters a feature, ratios
+    by their logarithms, and the angle, which jumps where two faces are folded onto each other, by
+    its cosine and sine.
 
     Parameters
     ----------
     surface : Surface
         One mesh or a batch.
     dual : DualKind
-        One dual node per pair of faces (7 channels) or two (4 channels).
+        One dual node per pair of faces, or two; see :func:`feature_channels`.
     features : {"invariant", "reference", "sorted"}
         Which set.
 
@@ -39,7 +53,7 @@ def compute_features(
     -------
     x_primal : Tensor, (faces, 1), float64
         Face features.
-    x_dual : Tensor, (dual nodes, 7 or 4), float64
+    x_dual : Tensor, (dual nodes, channels), float64
         Features of pairs of faces.
 
     Raises
@@ -56,17 +70,19 @@ def compute_features(
     if features not in get_args(FeatureSet):
         raise ValueError(f"features must be one of {get_args(FeatureSet)}, got {features!r}")
     geometry = HalfEdgeGeometry.measure(surface.vertices, surface.faces)
-    angle = geometry.dihedral_angle(surface.pairs)
-    sides = _symmetric_sides(geometry) if features == "invariant" else _ordered_sides(geometry)
+    angle = geometry.dihedral_angle(surface.pairs)[:, None]
+    if features == "invariant":
+        angle, sides = torch.cat((angle.cos(), angle.sin()), dim=1), _symmetric_sides(geometry)
+    else:
+        sides = _ordered_sides(geometry)
     two_sides = sides.reshape(-1, 3)[surface.pairs]
     if dual is not DualKind.SINGLE:
         x_dual = _one_node_per_side(angle, two_sides)
-        directed = surface.mean_over_edges(x_dual.reshape(len(angle), 8))
-        x_dual = directed.reshape(-1, 4)
-    elif features == "invariant":
-        x_dual = surface.mean_over_edges(_symmetric_pair(angle, two_sides))
     else:
-        x_dual = surface.mean_over_edges(_ordered_pair(angle, two_sides, features))
+        symmetric = features == "invariant"
+        pair = _symmetric_pair(two_sides) if symmetric else _ordered_pair(two_sides, features)
+        x_dual = torch.cat((angle, pair), dim=1)
+    x_dual = surface.mean_over_edges(x_dual.flatten(1)).reshape(-1, x_dual.shape[-1])
     share = _area_share(surface, geometry.area)
     return (share.log() if features == "invariant" else share), x_dual
 
@@ -92,19 +108,18 @@ def _symmetric_sides(geometry: HalfEdgeGeometry) -> Tensor:
 
 
 def _one_node_per_side(angle: Tensor, two_sides: Tensor) -> Tensor:
-    """Angle and the ratios inside the source face, (pairs, 2, 4); node 2u starts below."""
-    return torch.cat((angle[:, None, None].expand(-1, 2, 1), two_sides), dim=-1)
+    """Angle and the ratios inside the source face, (pairs, 2, channels); node 2u starts below."""
+    return torch.cat((angle[:, None].expand(-1, 2, -1), two_sides), dim=-1)
 
 
-def _symmetric_pair(angle: Tensor, two_sides: Tensor) -> Tensor:
-    """Angle, then mean and absolute difference of the ratios, (pairs, 7)."""
-    mean = two_sides.mean(dim=1)
+def _symmetric_pair(two_sides: Tensor) -> Tensor:
+    """Mean and absolute difference of the ratios, (pairs, 6)."""
     difference = (two_sides[:, 0] - two_sides[:, 1]).abs()
-    return torch.cat((angle[:, None], mean, difference), dim=1)
+    return torch.cat((two_sides.mean(dim=1), difference), dim=1)
 
 
-def _ordered_pair(angle: Tensor, two_sides: Tensor, features: FeatureSet) -> Tensor:
-    """Angle, then each ratio on the side of the smaller edge/height and on the other."""
+def _ordered_pair(two_sides: Tensor, features: FeatureSet) -> Tensor:
+    """Each ratio on the side of the smaller edge/height and on the other, (pairs, 6)."""
     lower, higher = two_sides[:, 0], two_sides[:, 1]
     if features == "reference":
         lower_first = lower[:, 0] < higher[:, 0]
@@ -112,8 +127,7 @@ def _ordered_pair(angle: Tensor, two_sides: Tensor, features: FeatureSet) -> Ten
         lower_first = _lexicographic_less(lower, higher)
     first = torch.where(lower_first[:, None], lower, higher)
     second = torch.where(lower_first[:, None], higher, lower)
-    ratios = torch.stack((first, second), dim=-1).reshape(-1, 6)
-    return torch.cat((angle[:, None], ratios), dim=1)
+    return torch.stack((first, second), dim=-1).reshape(-1, 6)
 
 
 def _lexicographic_less(a: Tensor, b: Tensor) -> Tensor:

@@ -70,7 +70,7 @@ class PrimalDualConv(nn.Module):
     >>> from equigeo.mesh.triangle_mesh import TriangleMesh
     >>> pillow = TriangleMesh(torch.eye(3), torch.tensor([[0, 1, 2]]))
     >>> graph = PrimalDualGraph.from_mesh(pillow)
-    >>> conv = PrimalDualConv((1, 7), (4, 5), heads=2)
+    >>> conv = PrimalDualConv((1, 8), (4, 5), heads=2)
     >>> primal, dual, attention = conv(graph, graph.x_primal, graph.x_dual)
     >>> primal.shape, dual.shape, attention.shape
     (torch.Size([1, 8]), torch.Size([0, 10]), torch.Size([0, 2]))

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from equigeo.groups import O
 from equigeo.mesh.dual_kind import DualKind
 from equigeo.mesh.edge_pool import EdgePool
+from equigeo.mesh.features import feature_channels
 from equigeo.mesh.models.classifier_config import ClassifierConfig
 from equigeo.mesh.pool_log import PoolLog
 from equigeo.mesh.primal_dual_graph import PrimalDualGraph
@@ -53,7 +54,7 @@ class PrimalDualClassifier(nn.Module):
         super().__init__()
         self.settings = config
         self.dual_kind = DualKind(config.dual)
-        channels = (1, 7 if self.dual_kind is DualKind.SINGLE else 4)
+        channels = feature_channels(self.dual_kind, config.features)
         self.standardize_primal = Standardize(channels[0])
         self.standardize_dual = Standardize(channels[1])
         self.readout = Readout(config.streams, config.statistics)
