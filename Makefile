@@ -81,9 +81,10 @@ isa: $(VENV)/.with-test ## run the op tests on every instruction set of this mac
 	  EQUIGEO_REQUIRE_KERNELS=1 EQUIGEO_ISA=$$isa $(BIN)/python -m pytest -q tests/ops; \
 	done
 
-# Compiling is left out: it only calls the compiler, slowly. Python itself leaks.
-SANITIZE_ENV = LD_PRELOAD=$$(g++ -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 \
-  UBSAN_OPTIONS=print_stacktrace=1 EQUIGEO_REQUIRE_KERNELS=1 \
+# Compiling is left out: it only calls the compiler, slowly. Python itself leaks. The sanitizer can
+# follow exceptions only where the C++ library is loaded before it starts.
+SANITIZE_ENV = LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" \
+  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 EQUIGEO_REQUIRE_KERNELS=1 \
   EQUIGEO_KERNELS=$(CURDIR)/build/sanitize
 .PHONY: sanitize
 sanitize: $(VENV)/.with-test ## run the op tests with kernels that check every access

@@ -91,6 +91,9 @@ class EdgeIndex:
         largest = int(edge_index.max()) + 1 if edge_index.shape[1] else 0
         sources = largest if num_sources is None else num_sources
         targets = largest if num_targets is None else num_targets
+        for name, size in (("num_sources", sources), ("num_targets", targets)):
+            if size < 0:
+                raise ValueError(f"{name} must not be negative, got {size}")
         _check_range(edge_index[0], sources, "sources")
         _check_range(edge_index[1], targets, "targets")
         return cls.from_valid_edges(edge_index, sources, targets)
@@ -177,7 +180,10 @@ class EdgeIndex:
     def to(self, device: torch.device | str) -> EdgeIndex:
         """Move every index to a device."""
         values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
-        moved = {k: v.to(device) if isinstance(v, Tensor) else v for k, v in values.items()}
+        moved: dict[str, Any] = {
+            name: value.to(device) if isinstance(value, Tensor) else value
+            for name, value in values.items()
+        }
         return EdgeIndex(**moved)
 
     def attend(self, values: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:

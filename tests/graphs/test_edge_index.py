@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.testing import assert_close
+
+from equigeo.graphs import EdgeIndex
+from equigeo.testing import tolerance
+
+FLOAT64 = tolerance(torch.float64, 40)
+
+
+@st.composite
+def edge_lists(draw: st.DrawFn) -> tuple[Tensor, int, int]:
+    sources, targets = draw(st.integers(1, 6)), draw(st.integers(1, 6))
+    pair = st.tuples(st.integers(0, sources - 1), st.integers(0, targets - 1))
+    pairs = draw(st.lists(pair, max_size=20))
+    return torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2).T, sources, targets
+
+
+def randn(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def assert_same(a: EdgeIndex, b: EdgeIndex) -> None:
+    for field in fields(EdgeIndex):
+        mine, theirs = getattr(a, field.name), getattr(b, field.name)
+        if isinstance(mine, Tensor):
+            assert_close(mine, theirs, rtol=0, atol=0, msg=field.name)
+        else:
+            assert mine == theirs, field.name
+
+
+@given(edge_lists())
+def test_orders_and_offsets_are_those_of_plain_loops(case):
+    edge_index, sources, targets = case
+    edges = EdgeIndex.from_edges(edge_index, sources, targets)
+    given_order = range(edge_index.shape[1])
+    order = sorted(given_order, key=lambda e: int(edge_index[1, e]))
+    source, target = edge_index[0, order].tolist(), edge_index[1, order].tolist()
+    back = sorted(given_order, key=lambda k: source[k])
+    assert edges.order.tolist() == order
+    assert edges.is_sorted == (order == list(given_order))
+    assert edges.source.tolist() == source
+    assert edges.target.tolist() == target
+    assert edges.back_order.tolist() == back
+    assert edges.back_target.tolist() == [target[k] for k in back]
+    assert edges.ptr.tolist() == [sum(t < i for t in target) for i in range(targets + 1)]
+    assert edges.back_ptr.tolist() == [sum(s < i for s in source) for i in range(sources + 1)]
+
+
+@given(edge_lists())
+def test_sum_is_the_product_with_the_adjacency_matrix(case):
+    edge_index, sources, targets = case
+    edges = EdgeIndex.from_edges(edge_index, sources, targets)
+    adjacency = torch.zeros(targets, sources, dtype=torch.float64)
+    ones = torch.ones(edges.num_edges, dtype=torch.float64)
+    adjacency.index_put_((edge_index[1], edge_index[0]), ones, accumulate=True)
+    x = randn(sources, 3)
+    assert_close(edges.sum(x), adjacency @ x, **FLOAT64)
+
+
+@given(edge_lists())
+def test_attend_is_a_softmax_over_the_edges_of_each_target(case):
+    edge_index, sources, targets = case
+    edges = EdgeIndex.from_edges(edge_index, sources, targets)
+    values, logits = randn(sources, 2, 3), randn(edges.num_edges, 2, seed=1)
+    out, attention = edges.attend(values, logits)
+    for t in range(targets):
+        row = edge_index[1] == t
+        want = logits[row].softmax(0)
+        assert_close(attention[row], want, **FLOAT64)
+        average = (want[:, :, None] * values[edge_index[0, row]]).sum(0)
+        assert_close(out[t], average, **FLOAT64)
+
+
+@given(edge_lists(), st.randoms())
+def test_reordering_the_edges_reorders_the_attention_and_nothing_else(case, random):
+    edge_index, sources, targets = case
+    shuffle = list(range(edge_index.shape[1]))
+    random.shuffle(shuffle)
+    values, logits = randn(sources, 1, 2), randn(len(shuffle), 1, seed=1)
+    edges = EdgeIndex.from_edges(edge_index, sources, targets)
+    moved = EdgeIndex.from_edges(edge_index[:, shuffle], sources, targets)
+    out, attention = edges.attend(values, logits)
+    moved_out, moved_attention = moved.attend(values, logits[shuffle])
+    assert_close(moved_out, out, **FLOAT64)
+    assert_close(moved_attention, attention[shuffle], **FLOAT64)
+
+
+@given(st.lists(edge_lists(), min_size=1, max_size=3))
+def test_union_is_what_sorting_the_shifted_edges_gives(cases):
+    parts = [EdgeIndex.from_edges(*case) for case in cases]
+    shifted, sources, targets = [], 0, 0
+    for edge_index, more_sources, more_targets in cases:
+        shifted.append(edge_index + torch.tensor([[sources], [targets]]))
+        sources, targets = sources + more_sources, targets + more_targets
+    want = EdgeIndex.from_edges(torch.cat(shifted, dim=1), sources, targets)
+    assert_same(EdgeIndex.disjoint_union(parts), want)
+
+
+def test_gradients_pass_through_unsorted_edges():
+    edges = EdgeIndex.from_edges(torch.tensor([[0, 1, 2, 1], [2, 0, 2, 1]]))
+    assert not edges.is_sorted
+    inputs = randn(3, 2, 2).requires_grad_(), randn(4, 2, seed=1).requires_grad_()
+    assert torch.autograd.gradcheck(edges.attend, inputs)
+    assert torch.autograd.gradgradcheck(edges.attend, inputs)
+
+
+def test_layers_compile_with_an_edge_index_inside():
+    edges = EdgeIndex.from_edges(torch.tensor([[0, 1, 2, 1], [2, 0, 2, 1]]))
+    values, logits = randn(3, 2, 2), randn(4, 2, seed=1)
+
+    class Layer(torch.nn.Module):
+        def forward(self, values: Tensor, logits: Tensor) -> Tensor:
+            return edges.attend(values, logits)[0]
+
+    want = edges.attend(values, logits)[0]
+    torch._dynamo.reset()
+    compiled = torch.compile(Layer(), fullgraph=True, backend="aot_eager")
+    assert_close(compiled(values, logits), want, rtol=0, atol=0)
+
+
+def test_no_edges_and_no_nodes():
+    empty = torch.zeros(2, 0, dtype=torch.int64)
+    assert EdgeIndex.from_edges(empty).ptr.tolist() == [0]
+    edges = EdgeIndex.from_edges(empty, 2, 3)
+    assert (edges.sum(randn(2, 4)) == torch.zeros(3, 4)).all()
+
+
+def test_to_moves_every_index():
+    edges = EdgeIndex.from_edges(torch.tensor([[0], [1]])).to("meta")
+    tensors = [getattr(edges, field.name) for field in fields(edges)]
+    assert all(t.device.type == "meta" for t in tensors if isinstance(t, Tensor))
+    assert edges.num_edges == 1
+
+
+@pytest.mark.parametrize(
+    ("edge_index", "sizes", "error", "message"),
+    [
+        (torch.zeros(2, 3), (), TypeError, r"edge_index must be int64, got torch\.float32"),
+        (torch.zeros(3, 2).long(), (), ValueError, r"edge_index must be \(2, edges\), got \(3, 2"),
+        (torch.zeros(2).long(), (), ValueError, r"edge_index must be \(2, edges\), got \(2,\)"),
+        (torch.tensor([[-1], [0]]), (), ValueError, r"sources of edge_index must lie in \[0, 1\)"),
+        (torch.tensor([[0], [5]]), (3, 5), ValueError, r"targets .* in \[0, 5\), got values .* 5"),
+        (torch.zeros(2, 0).long(), (-1, 2), ValueError, "num_sources must not be negative, got -1"),
+    ],
+)
+def test_an_edge_list_that_is_none_says_what_is_wrong(edge_index, sizes, error, message):
+    with pytest.raises(error, match=message):
+        EdgeIndex.from_edges(edge_index, *sizes)
+
+
+def test_a_union_of_nothing_is_an_error():
+    with pytest.raises(ValueError, match="at least one graph"):
+        EdgeIndex.disjoint_union([])
