@@ -13,6 +13,7 @@ from equigeo.mesh import DualKind, PrimalDualGraph, TriangleMesh
 from equigeo.testing import tolerance
 
 F64 = torch.float64
+FULL_TURN = 2 * math.pi
 
 
 def assert_close(actual: Tensor, expected: object, terms: int = 1, condition: float = 1.0) -> None:
@@ -146,6 +147,3 @@ def random_graph(
     return graph.with_features(
         primal, torch.as_tensor(random.normal(size=(graph.num_dual, channels[1])))
     )
-
-
-FULL_TURN = 2 * math.pi
