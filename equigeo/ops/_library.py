@@ -64,7 +64,7 @@ def load_kernels(folders: Iterable[str]) -> None:
         elif required and name == "cpu":
             raise ImportError(f"EQUIGEO_REQUIRE_KERNELS=1, but {found[0]} is missing; {REMEDY}")
         elif name == "cpu":
-            _log.warning("no compiled kernels: the readable bodies run, which are slower")
+            _log.warning("no compiled kernels, so that slower readable bodies run; %s", REMEDY)
 
 
 def load_library(path: Path) -> None:
