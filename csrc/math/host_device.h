@@ -26,6 +26,22 @@ struct Memory {
   static EQUIGEO_HOST_DEVICE void store(T* address, Pack value) { *address = value; }
 };
 
+// The element type of a pack, and unsigned integers of its shape.
+template <class Pack>
+struct Lanes;
+
+template <>
+struct Lanes<float> {
+  using Scalar = float;
+  using Bits = uint32_t;
+};
+
+template <>
+struct Lanes<double> {
+  using Scalar = double;
+  using Bits = uint64_t;
+};
+
 template <class Pack, class T>
 constexpr int kWidth = sizeof(Pack) / sizeof(T);
 

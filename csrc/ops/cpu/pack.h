@@ -25,6 +25,11 @@ struct PackOf;
     typedef T InMemory __attribute__((vector_size(bytes), aligned(sizeof(T)), may_alias)); \
   };                                                                                       \
   template <>                                                                              \
+  struct Lanes<PackOf<T, bytes>::Type> {                                                   \
+    using Scalar = T;                                                                      \
+    typedef Lanes<T>::Bits Bits __attribute__((vector_size(bytes)));                       \
+  };                                                                                       \
+  template <>                                                                              \
   struct Memory<PackOf<T, bytes>::Type, T> {                                               \
     using Pack = PackOf<T, bytes>::Type;                                                   \
     using InMemory = PackOf<T, bytes>::InMemory;                                           \

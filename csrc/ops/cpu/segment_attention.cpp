@@ -7,8 +7,12 @@
 namespace equigeo {
 namespace {
 
-// Rows are short, so exponentials are taken over all edges of the chunk at once, where they
-// vectorise.
+template <class Pack, class T>
+EQUIGEO_HOST_DEVICE void exponentiate(T* x) {
+  Memory<Pack, T>::store(x, exp_of_nonpositive(Memory<Pack, T>::load(x)));
+}
+
+// Rows are short, so exponentials are taken over all edges of the chunk at once, a pack at a time.
 template <class T>
 void softmax_rows(const SegmentAttention<T>& op, int64_t begin, int64_t end) {
   for (int64_t t = begin; t < end; ++t) {
@@ -16,9 +20,14 @@ void softmax_rows(const SegmentAttention<T>& op, int64_t begin, int64_t end) {
       shift_row(segment_of(op.ptr, t), op.heads, op.logits + h, op.attention + h);
     }
   }
-  const int64_t last = op.ptr[end] * op.heads;
-  for (int64_t i = op.ptr[begin] * op.heads; i < last; ++i) {
-    op.attention[i] = exp_of_nonpositive(op.attention[i]);
+  constexpr int64_t kStep = kWidth<WidePack<T>, T>;
+  T* x = op.attention + op.ptr[begin] * op.heads;
+  T* last = op.attention + op.ptr[end] * op.heads;
+  for (; last - x >= kStep; x += kStep) {
+    exponentiate<WidePack<T>>(x);
+  }
+  for (; x < last; ++x) {
+    exponentiate<T>(x);
   }
   for (int64_t t = begin; t < end; ++t) {
     for (int64_t h = 0; h < op.heads; ++h) {
