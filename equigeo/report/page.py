@@ -23,14 +23,16 @@ h2 { font-size: 1.2rem; margin: 2.2rem 0 .5rem; border-bottom: 1px solid #ddd;
 p.lead { margin: 0 0 1rem; color: #555; }
 code { font: 13px/1.5 ui-monospace, Menlo, Consolas, monospace; background: #f4f4f4;
   padding: .1rem .3rem; overflow-wrap: anywhere; }
-table { border-collapse: collapse; margin: .5rem 0; font-size: 14px; }
+table { border-collapse: collapse; margin: .5rem 0; font-size: 14px; max-width: 100%; }
 th, td { text-align: left; padding: .2rem .9rem .2rem 0; border-bottom: 1px solid #eee;
-  vertical-align: top; overflow-wrap: anywhere; }
-th { color: #555; font-weight: 600; border-bottom-color: #bbb; }
+  vertical-align: top; overflow-wrap: break-word; }
+td { max-width: 50rem; }
+th { white-space: nowrap; color: #555; font-weight: 600; border-bottom-color: #bbb; }
 td.number { text-align: right; font-variant-numeric: tabular-nums; }
 .columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(400px, 1fr));
   gap: 0 2.5rem; align-items: start; }
 .columns table { width: 100%; }
+.columns td { max-width: 11rem; }
 figure { margin: .5rem 0 1rem; }
 figcaption { color: #555; font-size: 13.5px; overflow-wrap: anywhere; }
 .shapes { display: grid; grid-template-columns: repeat(auto-fill, minmax(300px, 1fr)); gap: 1rem; }

@@ -48,7 +48,7 @@ def shape_view(shape: Mapping[str, Any]) -> go.Figure:
             "yaxis": hidden,
             "zaxis": hidden,
             "aspectmode": "data",
-            "camera": {"eye": {"x": 1.25, "y": 1.25, "z": 0.9}, "projection.type": "orthographic"},
+            "camera": {"eye": {"x": 0.95, "y": 0.95, "z": 0.7}, "projection.type": "orthographic"},
         },
         showlegend=False,
     )

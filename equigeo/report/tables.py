@@ -8,6 +8,7 @@ from typing import Any
 from equigeo.report.escape import escape_text
 
 _TALLEST = 12  # rows, before a table of classes is set in two columns
+_LISTED = 20  # misclassified meshes
 
 
 def render_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -69,4 +70,6 @@ def errors_table(results: Mapping[str, Any]) -> str:
     if not wrong:
         return "<p>Every mesh was classified correctly.</p>"
     rows = [[name, classes[true], classes[seen], sure] for name, true, seen, sure in wrong]
-    return render_table(["mesh", "true class", "predicted class", "probability"], rows)
+    table = render_table(["mesh", "true class", "predicted class", "probability"], rows[:_LISTED])
+    more = len(rows) - _LISTED
+    return table if more <= 0 else f"{table}<p>and {more} more</p>"

@@ -8,6 +8,7 @@ from typing import Any
 from equigeo.report.plotting import FONT, go, make_subplots
 
 _TRAIN, _TEST = "#2f6db3", "#d9662c"
+_FEW = 12  # epochs, with a tick for each
 
 
 def training_curves(history: Sequence[Mapping[str, Any]]) -> go.Figure:
@@ -48,7 +49,8 @@ def training_curves(history: Sequence[Mapping[str, Any]]) -> go.Figure:
             col=2,
         )
     axis = {"showline": True, "linecolor": "#999", "gridcolor": "#eee", "zeroline": False}
-    figure.update_xaxes(title_text="epoch", **axis)
+    ticks = {"tickmode": "linear", "tick0": 0, "dtick": 1} if len(epochs) <= _FEW else {}
+    figure.update_xaxes(title_text="epoch", **ticks, **axis)
     figure.update_yaxes(title_text="loss", rangemode="tozero", row=1, col=1, **axis)
     figure.update_yaxes(
         title_text="accuracy", range=[0, 1.03], tickformat=".0%", row=1, col=2, **axis

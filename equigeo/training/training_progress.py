@@ -9,7 +9,6 @@ from equigeo.training.lightning import L
 from equigeo.training.mesh_classification import MeshClassification
 from equigeo.training.train_config import TrainConfig
 
-
 Tqdm = L.pytorch.callbacks.progress.tqdm_progress.Tqdm
 
 

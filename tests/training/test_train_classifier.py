@@ -145,7 +145,7 @@ def test_resuming_before_the_first_checkpoint_starts_over(config, dataset, small
 def test_a_used_folder_asks_what_to_do(config, dataset, small_model, tmp_path):
     train_classifier(config, dataset, tmp_path, model=small_model())
     before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
-    with pytest.raises(OutputFolderError, match="--resume.*--overwrite.*--output"):
+    with pytest.raises(OutputFolderError, match=r"--resume.*--overwrite.*--output"):
         train_classifier(config, dataset, tmp_path, model=small_model())
     other = replace(config, seed=1)
     with pytest.raises(OutputFolderError, match="seed is 0, asked 1"):
