@@ -139,6 +139,25 @@ def bowl() -> TriangleMesh:
     return mesh(sphere.vertices, sphere.faces[centre[:, 2] > 0.1])
 
 
+def sponge() -> TriangleMesh:
+    """Block with deep pits: closed, and so hollow that its total mean curvature is negative."""
+    solid = np.ones((9, 9, 3), dtype=bool)
+    solid[1::2, 1::2, 1:] = False
+    padded = np.pad(solid, 1)
+    corners, faces = [], []
+    for axis, side in itertools.product(range(3), (0, 1)):
+        outside = np.roll(padded, 1 - 2 * side, axis) < padded
+        along = np.eye(3, dtype=int)[[(axis + 1) % 3, (axis + 2) % 3]]
+        u, v = along if side else along[::-1]
+        for cell in np.argwhere(outside):
+            first = cell + side * np.eye(3, dtype=int)[axis]
+            a, b, c, d = range(len(corners), len(corners) + 4)
+            corners += [first, first + u, first + u + v, first + v]
+            faces += [(a, b, c), (a, c, d)]
+    points, number = np.unique(np.array(corners), axis=0, return_inverse=True)
+    return mesh(points, number.reshape(-1)[np.array(faces)])
+
+
 def lumpy(shape: TriangleMesh, seed: int = 0, amount: float = 0.08) -> TriangleMesh:
     """Distort a mesh so that no symmetry, mirror symmetry included, is left."""
     noise = np.random.default_rng(seed).normal(size=tuple(shape.vertices.shape))

@@ -13,6 +13,7 @@ from tests.mesh.definitions import (
     F64,
     assert_close,
     attention_from,
+    count_calls,
     directed_names,
     edge_names,
     graph_of,
@@ -204,6 +205,29 @@ def test_renumbering_faces_permutes_clusters_even_with_ties(pool, shape, seed, l
     _assert_same_partition_after_renumbering(pool, shape, scores, seed)
 
 
+@pytest.mark.parametrize(
+    "pool",
+    [
+        EdgePool(keep=0.7),
+        EdgePool(keep=0.5, allow_consecutive=False),
+        EdgePool(keep=0.3, max_cluster_size=4),
+        EdgePool(keep=0.3, max_degree=6),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("levels", [1, 4])
+def test_rounding_does_not_break_ties(pool, levels):
+    """Symmetric meshes have equal scores up to rounding, which follows the numbering of faces."""
+    graph = random_graph(0, shape=shapes.torus())
+    attention = _random_attention(graph, 0, levels)
+    pooled, log = pool(graph, attention)
+    for seed in range(5):
+        noise = 1e-14 * (_random_attention(graph, seed) - 0.5)
+        again, noisy_log = pool(graph, attention + noise)
+        assert torch.equal(noisy_log.cluster, log.cluster)
+        assert torch.equal(again.undirected, pooled.undirected)
+
+
 def test_constant_scores_contract_nothing_or_all():
     graph = random_graph(0, shape=shapes.icosphere(2))
     constant = torch.full((graph.primal.num_edges, 1), 1 / 3, dtype=F64)
@@ -228,6 +252,25 @@ def test_hubs_are_capped_where_scores_are_smooth():
     assert int(EdgePool(keep=0.6)(graph, attention)[0].primal.ptr.diff().max()) <= 64
     sizes = torch.bincount(EdgePool(keep=0.6, max_cluster_size=5)(graph, attention)[1].cluster)
     assert int(sizes.max()) <= 5
+
+
+@pytest.mark.parametrize(
+    "pool",
+    [
+        EdgePool(keep=0.8),
+        EdgePool(keep=0.8, allow_consecutive=False),
+        EdgePool(keep=0.7, max_cluster_size=4),
+    ],
+    ids=str,
+)
+def test_the_number_of_calls_does_not_grow_with_the_mesh(pool):
+    calls = []
+    for subdivisions in (2, 5):
+        graph = random_graph(0, shape=shapes.icosphere(subdivisions))
+        attention = _random_attention(graph, 0, levels=2**40)
+        pool(graph, attention)
+        calls.append(count_calls(lambda g=graph, a=attention: pool(g, a)))
+    assert calls[1] < 1.5 * calls[0]  # 64 times as many faces; rounds grow like their logarithm
 
 
 def test_sums_add_up_and_means_stay_within_their_members():

@@ -6,6 +6,8 @@ from hypothesis import given, settings
 
 from equigeo.groups import O
 from equigeo.mesh import MeshError, orient
+from equigeo.mesh.half_edge_geometry import HalfEdgeGeometry
+from equigeo.mesh.half_edges import HalfEdges
 from tests.mesh import shapes
 
 CLOSED = [shapes.cube(), shapes.icosphere(1), shapes.torus(), shapes.closed_strip()]
@@ -85,6 +87,23 @@ def test_an_open_part_has_positive_mean_curvature():
     assert torch.equal(orient(shapes.reversed_winding(bowl)).faces, bowl.faces)
     mirrored = orient(shapes.mirrored(bowl))
     assert torch.equal(mirrored.faces, shapes.reversed_winding(bowl).faces)
+
+
+def test_volume_decides_for_a_closed_part_of_negative_mean_curvature():
+    sponge = shapes.sponge()
+    geometry = HalfEdgeGeometry.measure(sponge.vertices, sponge.faces)
+    pairs = HalfEdges.from_faces(sponge.faces).pairs()
+    bend = geometry.dihedral_angle(pairs) - torch.pi
+    assert float((geometry.length.reshape(-1)[pairs[:, 0]] * bend).sum()) < 0
+    assert torch.equal(orient(sponge).faces, sponge.faces)
+    assert torch.equal(orient(shapes.reversed_winding(sponge)).faces, sponge.faces)
+
+
+@pytest.mark.parametrize("height", [-100.0, 0.0, 100.0])
+def test_the_winding_of_an_open_part_does_not_depend_on_other_parts(height):
+    bowl, cube = shapes.bowl(), shapes.moved(shapes.cube(), (5, 5, height))
+    oriented = orient(shapes.union(shapes.reversed_winding(bowl), cube))
+    assert torch.equal(oriented.faces, shapes.union(bowl, cube).faces)
 
 
 @pytest.mark.parametrize(
