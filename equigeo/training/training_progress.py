@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from typing import Any
 
@@ -31,11 +32,13 @@ class TrainingProgress(L.Callback):
         """Open the bar where earlier epochs ended."""
         if not trainer.is_global_zero or not sys.stderr.isatty():
             return
+        size = shutil.get_terminal_size()
         self._bar = Tqdm(
             total=self._epochs * self._steps,
             initial=_epoch(module) * self._steps,
             mininterval=0.2,
-            dynamic_ncols=True,
+            ncols=size.columns or 80,  # the terminal of a container may say that it has no size
+            nrows=size.lines or 24,
             bar_format="{desc} {bar} {percentage:3.0f}% [{elapsed}<{remaining}{postfix}]",
         )
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -166,3 +167,16 @@ def test_without_lightning_and_plotly_a_file_is_classified(checkpoint, data):
     for package in ("lightning", "plotly"):
         done = _without(package, "predict", checkpoint, data / "ball" / "test" / "T4.obj")
         assert done.returncode == 0, done.stderr
+
+
+def test_a_terminal_of_no_size_shows_a_bar_with_live_accuracy(data, tmp_path):
+    pty = pytest.importorskip("pty")
+    master, terminal = pty.openpty()
+    arguments = ["--data", data, "--output", tmp_path / "run", "--epochs", "2"]
+    command = [sys.executable, "-m", "equigeo.cli", "train", "mesh-classification", *arguments]
+    subprocess.run(command, stderr=terminal, stdout=subprocess.DEVNULL, check=True)
+    os.close(terminal)
+    shown = os.read(master, 1 << 16).decode()
+    os.close(master)
+    assert "epoch 2/2" in shown
+    assert "accuracy" in shown
