@@ -143,7 +143,7 @@ def test_the_package_is_really_read():
 
 def test_declared_dependencies_are_read():
     assert CORE_DEPENDENCIES == {"torch", "numpy", "scipy", "e3nn", "trimesh"}
-    assert TRAIN_DEPENDENCIES >= {"lightning", "plotly", "platformdirs", "fast_simplification"}
+    assert TRAIN_DEPENDENCIES >= {"lightning", "plotly", "platformdirs"}
 
 
 def test_arrows_lead_nowhere_in_a_circle():

@@ -11,7 +11,6 @@ OPTIONAL = [
     "lightning",
     "plotly",
     "platformdirs",
-    "fast_simplification",
     "torch_geometric",
     "torch_cluster",
     "cuequivariance",
