@@ -17,7 +17,7 @@ def respect_caps(
     max_cluster_size: int | None = None,
     max_degree: int | None = None,
 ) -> Tensor:
-    """Unmark the weaker half of the contractions of every cluster beyond a cap, until none is.
+    """Unmark the weakest quarter of the contractions of clusters beyond a cap, until none is.
 
     The dual graph has ``d (d - 1)`` links around a cluster with ``d`` neighbours, so that a few
     hubs can outweigh the rest of a mesh.
@@ -51,7 +51,7 @@ def respect_caps(
             return marked
         owner = cluster[undirected[inside, 0]]
         marked = marked.clone()
-        marked[inside] = scores[inside] > _lower_median(scores[inside], owner, len(oversized))
+        marked[inside] = scores[inside] > _lower_quartile(scores[inside], owner, len(oversized))
     return marked
 
 
@@ -73,10 +73,10 @@ def _oversized(
     return bad
 
 
-def _lower_median(scores: Tensor, owner: Tensor, owners: int) -> Tensor:
-    """For each entry the lower median of the entries with the same owner."""
+def _lower_quartile(scores: Tensor, owner: Tensor, owners: int) -> Tensor:
+    """For each entry the lower quartile of the entries with the same owner."""
     order = torch.argsort(scores)
     order = order[torch.argsort(owner[order], stable=True)]
     counts = torch.bincount(owner, minlength=owners)
-    middle = torch.cumsum(counts, 0) - counts + (counts - 1).clamp_min(0) // 2
-    return scores[order[middle.clamp_max(len(order) - 1)]][owner]
+    quartile = torch.cumsum(counts, 0) - counts + (counts - 1).clamp_min(0) // 4
+    return scores[order[quartile.clamp_max(len(order) - 1)]][owner]

@@ -108,11 +108,12 @@ class EdgePool(nn.Module):
                 f"attention must be ({graph.primal.num_edges}, heads), got {tuple(attention.shape)}"
             )
         scores = edge_scores(graph, attention)
-        marked, quota = self._select(graph, scores)
+        ranking = (scores * _GRID).round() / _GRID
+        marked, quota = self._select(graph, scores, ranking)
         marked = respect_caps(
             graph.undirected,
             marked,
-            scores,
+            ranking,
             graph.num_primal,
             max_cluster_size=self.max_cluster_size,
             max_degree=self.max_degree,
@@ -121,11 +122,13 @@ class EdgePool(nn.Module):
         contracted = int(marked.sum())
         return pooled, PoolLog(graph, cluster, dual_to_new, contracted, quota - contracted)
 
-    def _select(self, graph: PrimalDualGraph, scores: Tensor) -> tuple[Tensor, int]:
+    def _select(
+        self, graph: PrimalDualGraph, scores: Tensor, ranking: Tensor
+    ) -> tuple[Tensor, int]:
         """Marks before the caps, and how many the criterion asked for."""
         free = torch.ones_like(scores, dtype=torch.bool)
         if not self.allow_consecutive:
-            free = dominant_matching(graph.undirected, scores, graph.num_primal)
+            free = dominant_matching(graph.undirected, ranking, graph.num_primal)
         if self.threshold is not None:
             above = scores > self.threshold
             return above & free, int(above.sum())
@@ -136,7 +139,7 @@ class EdgePool(nn.Module):
         else:
             quota = (count - (self.num_to_keep or 0)).clamp_min(0)
         marked = torch.zeros_like(free)
-        marked[free] = select_top(scores[free], batch[free], quota)
+        marked[free] = select_top(ranking[free], batch[free], quota)
         return marked, int(quota.sum())
 
     def extra_repr(self) -> str:
@@ -168,3 +171,6 @@ def edge_scores(graph: PrimalDualGraph, attention: Tensor) -> Tensor:
     each = attention.detach().double().mean(dim=1)
     total = each.new_zeros(len(graph.undirected)).index_add(0, graph.to_undirected, each)
     return total / 2
+
+
+_GRID = 2**20  # scores that differ by less are equal: rounding depends on the order of faces

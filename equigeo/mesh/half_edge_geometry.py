@@ -122,4 +122,5 @@ class HalfEdgeGeometry:
         rise = (inward * self.normal[other]).sum(-1)
         run = (inward * other_inward).sum(-1)
         angle = torch.atan2(rise, run)
-        return torch.where(angle < 0, angle + 2 * math.pi, angle)
+        angle = torch.where(angle < 0, angle + 2 * math.pi, angle)
+        return torch.where(angle < 2 * math.pi, angle, 0.0)  # a tiny negative angle rounds up

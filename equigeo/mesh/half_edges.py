@@ -47,8 +47,13 @@ class HalfEdges:
         Raises
         ------
         MeshError
-            If two faces use the same directed edge: non-manifold or inconsistently wound.
+            If two faces use the same directed edge: non-manifold or inconsistently wound; or if a
+            face repeats a vertex.
         """
+        repeats = (faces == faces.roll(1, dims=1)).any(dim=1)
+        if bool(repeats.any()):
+            face = int(torch.nonzero(repeats)[0])
+            raise MeshError(f"face {face} repeats a vertex; load_mesh drops such faces")
         start = faces.reshape(-1)
         end = faces.roll(-1, dims=1).reshape(-1)
         vertices = int(start.max()) + 1 if len(start) else 0

@@ -54,14 +54,17 @@ def orient(mesh: TriangleMesh, half_edges: HalfEdges | None = None) -> TriangleM
     half_edges = half_edges or HalfEdges.from_faces(mesh.faces)
     pairs = half_edges.pairs()
     part = connected_components(pairs // 3, mesh.num_faces)
-    volume, curvature = _signed_volume(mesh), _mean_curvature(mesh, pairs)
+    geometry = HalfEdgeGeometry.measure(mesh.vertices, mesh.faces)
+    volume, curvature = _signed_volume(mesh), _mean_curvature(geometry, pairs)
+    extent = geometry.length.max() if mesh.num_faces else geometry.length.sum()
     open_faces = (half_edges.twin < 0).reshape(-1, 3).any(dim=1)
     parts = int(part.max()) + 1 if len(part) else 0
     is_open = torch.zeros(parts, dtype=torch.bool, device=part.device)
     is_open[part[open_faces]] = True
     measure = torch.where(is_open[part], curvature, volume)
     total = measure.new_zeros(parts).index_add(0, part, measure)
-    scale = measure.new_zeros(parts).index_add(0, part, measure.abs())
+    bound = torch.where(is_open[part], geometry.length.sum(dim=1), geometry.area * extent)
+    scale = measure.new_zeros(parts).index_add(0, part, bound)
     turned = total < -_ROUNDING * scale
     if not bool(turned.any()):
         return mesh
@@ -75,12 +78,11 @@ def _signed_volume(mesh: TriangleMesh) -> Tensor:
     return (torch.linalg.cross(corner[:, 0], corner[:, 1]) * corner[:, 2]).sum(-1)
 
 
-def _mean_curvature(mesh: TriangleMesh, pairs: Tensor) -> Tensor:
+def _mean_curvature(geometry: HalfEdgeGeometry, pairs: Tensor) -> Tensor:
     """Twice the integrated mean curvature, each edge booked on its lower face."""
-    geometry = HalfEdgeGeometry.measure(mesh.vertices, mesh.faces)
     bend = geometry.dihedral_angle(pairs) - torch.pi
     weighted = geometry.length.reshape(-1)[pairs[:, 0]] * bend
-    return geometry.area.new_zeros(mesh.num_faces).index_add(0, pairs[:, 0] // 3, weighted)
+    return torch.zeros_like(geometry.area).index_add(0, pairs[:, 0] // 3, weighted)
 
 
-_ROUNDING = 1e-10  # below this share of its terms a sum has no trustworthy sign
+_ROUNDING = 1e-10  # below this share of area times extent, or of length, a sign is rounding

@@ -267,13 +267,15 @@ class PrimalDualGraph:
         moved = replace(self, surface=self.surface.jitter(scale, generator))
         return moved._measured(self.x_primal.dtype)
 
-    def to(self, device: torch.device | str) -> PrimalDualGraph:
-        """Move features and indices to a device."""
+    def to(self, target: torch.device | str | torch.dtype) -> PrimalDualGraph:
+        """Move features and indices to a device, or cast the features to a dtype."""
+        if isinstance(target, torch.dtype):
+            return self.with_features(self.x_primal.to(target), self.x_dual.to(target))
         names: tuple[str, ...]
         names = ("x_primal", "x_dual", "undirected", "to_undirected", "edge_to_dual")
         names += ("primal_batch", "dual_batch", "primal", "dual_edges")
-        moved: dict[str, Any] = {name: getattr(self, name).to(device) for name in names}
-        surface = None if self.surface is None else self.surface.to(device)
+        moved: dict[str, Any] = {name: getattr(self, name).to(target) for name in names}
+        surface = None if self.surface is None else self.surface.to(target)
         return replace(self, **moved, surface=surface)
 
     def _measured(self, dtype: torch.dtype) -> PrimalDualGraph:

@@ -6,12 +6,13 @@ import torch
 from torch import Tensor
 
 
-def select_top(scores: Tensor, batch: Tensor, quota: Tensor, *, gap: float = 1e-6) -> Tensor:
-    """Mark the highest scores of each mesh, without ever splitting a group of equals.
+def select_top(scores: Tensor, batch: Tensor, quota: Tensor, *, window: float = 1e-5) -> Tensor:
+    """Mark the highest scores of each mesh, without splitting a group of equals.
 
-    Scores that follow each other at less than ``gap`` are tied. If the quota would cut through a
-    tied group, the whole group stays uncontracted, so that neither the numbering of faces nor
-    rounding decides.
+    The cut retreats from the quota to the widest gap between neighbouring scores, over all scores
+    within ``window`` of the first one beyond the quota. So a tied group at the quota stays
+    uncontracted as a whole, and neither the numbering of faces nor rounding decides; where scores
+    are dense everywhere, only those within the window are given up.
 
     Parameters
     ----------
@@ -21,8 +22,8 @@ def select_top(scores: Tensor, batch: Tensor, quota: Tensor, *, gap: float = 1e-
         Mesh of each edge, ascending.
     quota : Tensor, (meshes,), int64
         How many edges of each mesh may be marked.
-    gap : float
-        Smallest difference between distinct scores.
+    window : float
+        How far above the first score beyond the quota the cut may retreat.
 
     Returns
     -------
@@ -46,11 +47,17 @@ def select_top(scores: Tensor, batch: Tensor, quota: Tensor, *, gap: float = 1e-
     order = order[torch.argsort(batch[order], stable=True)]
     ordered, mesh = scores[order], batch[order]
     rank = _rank(mesh, len(quota))
-    closes_group = torch.ones(len(order), dtype=torch.bool, device=scores.device)
-    closes_group[:-1] = (mesh[1:] != mesh[:-1]) | (ordered[:-1] - ordered[1:] > gap)
-    taken = torch.where(closes_group & (rank < quota[mesh]), rank + 1, 0)
-    cut = torch.zeros_like(quota).scatter_reduce(0, mesh, taken, "amax")
-    marked = torch.empty_like(closes_group)
+    gap = torch.full_like(ordered, torch.inf)  # above each score; nothing is above the first
+    gap[1:] = torch.where(mesh[1:] == mesh[:-1], ordered[:-1] - ordered[1:], torch.inf)
+    beyond = rank == quota[mesh]
+    anchor = torch.full_like(quota, torch.inf, dtype=ordered.dtype)
+    anchor[mesh[beyond]] = ordered[beyond]
+    near = (rank <= quota[mesh]) & (ordered - anchor[mesh] <= window)
+    widest = torch.zeros_like(anchor).scatter_reduce(0, mesh[near], gap[near], "amax")
+    here = near & (gap == widest[mesh])
+    cut = torch.zeros_like(quota).scatter_reduce(0, mesh[here], rank[here], "amax")
+    cut = torch.where(anchor.isinf(), quota, cut)  # a quota that takes all scores cuts nowhere
+    marked = torch.empty(len(order), dtype=torch.bool, device=scores.device)
     marked[order] = rank < cut[mesh]
     return marked
 

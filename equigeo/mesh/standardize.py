@@ -55,7 +55,8 @@ class Standardize(nn.Module):
             shape = None if rows is None else tuple(rows.shape)
             raise ValueError(f"features must be (nodes, {len(self.mean)}), got {shape}")
         deviation = rows.std(dim=0) if len(rows) > 1 else torch.ones_like(self.mean).double()
-        constant = deviation < 10 * torch.finfo(self.mean.dtype).eps
+        largest = rows.abs().amax(dim=0)
+        constant = deviation <= 10 * torch.finfo(self.mean.dtype).eps * largest
         if bool(constant.any()):
             channels = torch.nonzero(constant).flatten().tolist()
             warnings.warn(f"feature channels {channels} are constant", stacklevel=2)

@@ -169,8 +169,11 @@ class PrimalDualClassifier(nn.Module):
         list of Tensor, (primal nodes,), int64
             One entry per pooling step, each in terms of the original faces.
         """
+        training = self.training
+        logs = self.eval()._encode(graph)[1]
+        self.train(training)
         levels: list[Tensor] = []
-        for log in self._encode(graph)[1]:
+        for log in logs:
             levels.append(log.cluster[levels[-1]] if levels else log.cluster)
         return levels
 

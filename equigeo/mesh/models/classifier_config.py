@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, get_args
 
 from equigeo.mesh.dual_kind import DualKind
 from equigeo.mesh.features import FeatureSet
@@ -69,6 +69,13 @@ class ClassifierConfig:
     def __post_init__(self) -> None:
         if self.num_classes < 1:
             raise ValueError(f"num_classes must be positive, got {self.num_classes}")
+        DualKind(self.dual)
+        if self.features not in get_args(FeatureSet):
+            raise ValueError(
+                f"features must be one of {get_args(FeatureSet)}, got {self.features!r}"
+            )
+        if self.skips < 0:
+            raise ValueError(f"skips must not be negative, got {self.skips}")
         if not self.channels or len(self.channels) != len(self.keep):
             raise ValueError(
                 f"channels and keep must have one entry per block, got {len(self.channels)} and "
