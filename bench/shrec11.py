@@ -33,8 +33,17 @@ from equigeo.training import TrainConfig, evaluate_classifier, train_classifier
 from equigeo.training.divide import divide
 from equigeo.training.recipes import RECIPES
 
-VARIANTS: dict[str, dict[str, Any]] = {
+NO_POOLING: tuple[None, ...] = (None, None, None, None)
+VARIANTS: dict[str, dict[str, Any]] = {  # what differs from the preset in model and recipe
     "as preset": {},
+    "without pooling": {"model": {"keep": NO_POOLING}},
+    "pooling twice": {"model": {"keep": (None, 0.8, 0.8, None)}},
+    "mean instead of attention": {"uniform attention": True},
+    "primal to dual coupling": {"model": {"coupling": True}},
+    "dual read-out": {"model": {"streams": "dual"}},
+    "primal read-out": {"model": {"streams": "primal"}},
+    "reference features": {"model": {"features": "reference"}},
+    "without jitter": {"recipe": {"jitter": 0.0}},
 }
 
 
@@ -85,7 +94,7 @@ def read_results(path: Path) -> dict[str, Any]:
     return {
         "command": " ".join(["python", *sys.argv]),
         "versions": versions,
-        "kernels": {name: str(value) for name, value in kernels_info().items()},
+        "instruction set": kernels_info()["isa"],
         "runs": [],
     }
 
@@ -96,9 +105,11 @@ def one_run(arguments: argparse.Namespace, dataset: MeshDataset, number: int) ->
     settings = ClassifierConfig(dataset.num_classes)
     if arguments.preset == "paper":
         settings = ClassifierConfig.paper(dataset.num_classes)
-    settings = replace(settings, **VARIANTS[arguments.variant])
+    settings = replace(settings, **VARIANTS[arguments.variant].get("model", {}))
     torch.manual_seed(number)
     model = PrimalDualClassifier(settings)
+    if VARIANTS[arguments.variant].get("uniform attention"):
+        freeze_attention(model)
     folder = arguments.work / arguments.output.stem / f"run-{number}"
     start = time.perf_counter()
     classifier = train_classifier(config, dataset, folder, model=model, resume=True)
@@ -129,9 +140,16 @@ def one_run(arguments: argparse.Namespace, dataset: MeshDataset, number: int) ->
     }
 
 
+def freeze_attention(model: PrimalDualClassifier) -> None:
+    """Let every neighbour weigh the same, for good: the layer without its attention."""
+    for name, parameter in model.named_parameters():
+        if name.endswith("_attention"):
+            torch.nn.init.zeros_(parameter).requires_grad_(False)
+
+
 def run_config(arguments: argparse.Namespace, number: int) -> TrainConfig:
     """Configuration of one run of the series."""
-    recipe = RECIPES[arguments.preset]
+    recipe = replace(RECIPES[arguments.preset], **VARIANTS[arguments.variant].get("recipe", {}))
     if arguments.epochs is not None:
         recipe = replace(recipe, epochs=arguments.epochs)
     return TrainConfig(

@@ -116,6 +116,7 @@ def interrupt(self, outputs, batch, step):
         os.kill(os.getpid(), signal.SIGINT)
 
 MeshClassification.on_train_batch_end = interrupt
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job may ignore it
 sys.exit(main(sys.argv[1:]))
 """
 
