@@ -8,7 +8,7 @@ from equigeo.training.recipe import Recipe
 
 RECIPES: Final[dict[str, Recipe]] = {
     "default": Recipe(
-        epochs=30,
+        epochs=50,
         batch_size=16,
         learning_rate=4e-3,
         optimizer="adamw",

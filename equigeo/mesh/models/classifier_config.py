@@ -52,7 +52,7 @@ class ClassifierConfig:
     dual: str = DualKind.SINGLE.value
     features: FeatureSet = "invariant"
     channels: tuple[int, ...] = (32, 32, 32, 32)
-    keep: tuple[float | None, ...] = (None, None, None, None)
+    keep: tuple[float | None, ...] = (None, None, 0.8, None)
     heads: int = 1
     skips: int = 1
     norm: NormName = "batch"
@@ -64,7 +64,7 @@ class ClassifierConfig:
     statistics: tuple[Statistic, ...] = ("mean", "max")
     every_block: bool = True
     hidden: int | None = None
-    dropout: float = 0.3
+    dropout: float = 0.5
 
     def __post_init__(self) -> None:
         if self.num_classes < 1:
