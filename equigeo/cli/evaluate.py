@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -69,9 +70,10 @@ def _check_target(path: Path) -> None:
     Raises
     ------
     ValueError
-        If its folder does not exist.
+        If its folder does not exist or is not writable.
     """
-    if not path.parent.is_dir() or path.is_dir():
+    writable = path.parent.is_dir() and os.access(path.parent, os.W_OK)
+    if not writable or path.is_dir():
         raise ValueError(f"{path}: cannot be written; choose a file in an existing folder")
 
 

@@ -26,14 +26,15 @@ def _run(options: argparse.Namespace) -> int:
         "platform": platform.platform(),
         "threads": torch.get_num_threads(),
         "cuda": torch.version.cuda if torch.cuda.is_available() else "not available",
-        "cache": cache_folder(),
-        **{f"kernels: {name}": value for name, value in _kernels().items()},
+        "cache": _cache(),
+        **{f"kernels: {name}": value for name, value in equigeo.kernels_info().items()},
     }.items():
         print(f"{name:<20} {value}")
     return 0
 
 
-def _kernels() -> dict[str, Any]:
-    """Ask the package's curated names: the command line does not know the room of the kernels."""
-    ask = getattr(equigeo, "kernels_info", dict)
-    return dict(ask())
+def _cache() -> str:
+    try:
+        return str(cache_folder())
+    except ImportError as error:  # the layers alone need no cache
+        return str(error)

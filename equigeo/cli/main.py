@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import equigeo
 from equigeo.cli import evaluate, info, predict, train
 from equigeo.cli.parser import PROGRAM, Parser
+from equigeo.cli.printable import printable
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ValueError, OSError, ImportError) as error:
         if options.debug:
             raise
-        print(f"{PROGRAM}: error: {_one_message(error)}", file=sys.stderr)
+        print(f"{PROGRAM}: error: {printable(_one_message(error))}", file=sys.stderr)
         return 2
 
 

@@ -34,7 +34,7 @@ def _run(options: argparse.Namespace) -> int:
             failed = True
             continue
         if prediction.notes:
-            print(prediction.notes, file=sys.stderr)
+            print(*map(printable, prediction.notes.splitlines()), sep="\n", file=sys.stderr)
         ranking = "  ".join(f"{printable(name)} {share:.1%}" for name, share in prediction.ranking)
         print(f"{printable(path)}: {ranking}")
     return 2 if failed else 0

@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from equigeo.datasets.apply_umask import apply_umask
+
 
 def atomic_save(path: Path, arrays: Mapping[str, NDArray[np.generic]]) -> None:
     """Write an ``.npz`` file beside its place and rename it when it is complete.
@@ -33,6 +35,7 @@ def atomic_save(path: Path, arrays: Mapping[str, NDArray[np.generic]]) -> None:
             np.savez(file, **arrays)  # type: ignore[arg-type]
             file.flush()
             os.fsync(file.fileno())
+        apply_umask(Path(partial))
         os.replace(partial, path)
     except BaseException:
         os.unlink(partial)

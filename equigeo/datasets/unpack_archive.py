@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
+from equigeo.datasets.apply_umask import apply_umask
 from equigeo.datasets.bounded_stream import BoundedStream
 from equigeo.datasets.cache_folder import cache_folder
 
@@ -79,6 +80,7 @@ def unpack_archive(path: Path) -> Path:
         ) from error
     try:
         _unpack(path, unfinished)
+        apply_umask(unfinished)
         _publish(unfinished, target)
     except _DAMAGE as error:
         raise ValueError(f"{path}: cannot unpack this archive: {error}") from error

@@ -74,6 +74,12 @@ class EdgePool(nn.Module):
             raise ValueError(f"keep must lie in [0, 1], got {keep}")
         if num_to_keep is not None and num_to_keep < 0:
             raise ValueError(f"num_to_keep must not be negative, got {num_to_keep}")
+        if threshold is not None and not threshold == threshold:
+            raise ValueError("threshold must be a number, got NaN")
+        if min(max_cluster_size or 1, max_degree if max_degree is not None else 1) < 1:
+            raise ValueError(
+                f"caps must be positive, got {max_cluster_size} faces and {max_degree} neighbours"
+            )
         if aggregation not in ("mean", "sum"):
             raise ValueError(f"aggregation must be 'mean' or 'sum', got {aggregation!r}")
         self.keep, self.num_to_keep, self.threshold = keep, num_to_keep, threshold

@@ -16,8 +16,10 @@ def orient(mesh: TriangleMesh, half_edges: HalfEdges | None = None) -> TriangleM
 
     A closed part is turned until its signed volume is positive. A part with boundary has no
     outside: it is turned until its total mean curvature
-    :math:`\tfrac12 \sum_e l_e (\alpha_e - \pi)` is positive, which a mirror image agrees with.
-    A part where that vanishes, a flat one for instance, is left alone.
+    :math:`\tfrac12 \sum_e l_e (\alpha_e - \pi)` is positive, which a mirror image agrees with;
+    where that vanishes, until the bends are positive when weighed by the areas beside them, and
+    then by their own squares. A part where all of these vanish is left alone: it is flat, or its
+    two sides look the same.
 
     Parameters
     ----------
@@ -55,17 +57,21 @@ def orient(mesh: TriangleMesh, half_edges: HalfEdges | None = None) -> TriangleM
     pairs = half_edges.pairs()
     part = connected_components(pairs // 3, mesh.num_faces)
     geometry = HalfEdgeGeometry.measure(mesh.vertices, mesh.faces)
-    volume, curvature = _signed_volume(mesh), _mean_curvature(geometry, pairs)
-    extent = geometry.length.max() if mesh.num_faces else geometry.length.sum()
+    extent = geometry.length.amax() if mesh.num_faces else 0.0
     open_faces = (half_edges.twin < 0).reshape(-1, 3).any(dim=1)
     parts = int(part.max()) + 1 if len(part) else 0
     is_open = torch.zeros(parts, dtype=torch.bool, device=part.device)
     is_open[part[open_faces]] = True
-    measure = torch.where(is_open[part], curvature, volume)
-    total = measure.new_zeros(parts).index_add(0, part, measure)
-    bound = torch.where(is_open[part], geometry.length.sum(dim=1), geometry.area * extent)
-    scale = measure.new_zeros(parts).index_add(0, part, bound)
-    turned = total < -_ROUNDING * scale
+    undecided = torch.ones_like(is_open)
+    turned = torch.zeros_like(is_open)
+    measures = [(_signed_volume(mesh), geometry.area * extent, ~is_open)]
+    measures += [(*bends, is_open) for bends in _bends(geometry, pairs)]
+    for measure, bound, applies in measures:
+        total = measure.new_zeros(parts).index_add(0, part, measure)
+        scale = measure.new_zeros(parts).index_add(0, part, bound)
+        decided = undecided & applies & (total.abs() > _ROUNDING * scale)
+        turned |= decided & (total < 0)
+        undecided &= ~decided
     if not bool(turned.any()):
         return mesh
     faces = torch.where(turned[part, None], mesh.faces[:, [0, 2, 1]], mesh.faces)
@@ -78,11 +84,20 @@ def _signed_volume(mesh: TriangleMesh) -> Tensor:
     return (torch.linalg.cross(corner[:, 0], corner[:, 1]) * corner[:, 2]).sum(-1)
 
 
-def _mean_curvature(geometry: HalfEdgeGeometry, pairs: Tensor) -> Tensor:
-    """Twice the integrated mean curvature, each edge booked on its lower face."""
+def _bends(geometry: HalfEdgeGeometry, pairs: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """Sums of bends that change sign with the winding, each booked on the lower face.
+
+    Beside each its magnitude, below a small share of which the sign is rounding.
+    """
+    face, other = pairs[:, 0] // 3, pairs[:, 1] // 3
     bend = geometry.dihedral_angle(pairs) - torch.pi
-    weighted = geometry.length.reshape(-1)[pairs[:, 0]] * bend
-    return torch.zeros_like(geometry.area).index_add(0, pairs[:, 0] // 3, weighted)
+    length = geometry.length.reshape(-1)[pairs[:, 0]]
+    area = geometry.area[face] + geometry.area[other]
+
+    def on_face(x: Tensor) -> Tensor:
+        return torch.zeros_like(geometry.area).index_add(0, face, x)
+
+    return [(on_face(w * bend), on_face(w)) for w in (length, area, length * bend.square())]
 
 
-_ROUNDING = 1e-10  # below this share of area times extent, or of length, a sign is rounding
+_ROUNDING = 1e-10  # below this share of area times extent, or of the weights, a sign is rounding

@@ -9,6 +9,7 @@ from equigeo.mesh.node_norm import NormName, node_norm
 from equigeo.mesh.pool_log import PoolLog
 from equigeo.mesh.primal_dual_conv import Channels, PrimalDualConv
 from equigeo.mesh.primal_dual_graph import PrimalDualGraph
+from equigeo.reps import Representation
 
 
 class ResidualBlock(nn.Module):
@@ -60,6 +61,16 @@ class ResidualBlock(nn.Module):
         self.branch_norm = nn.ModuleList(_Both("batch", width) for _ in range(skips))
         self.norm = _Both(norm, width, groups)
         self.pool = pool
+
+    @property
+    def rep_in(self) -> tuple[Representation, Representation]:
+        """Scalars of both streams."""
+        return self.first.rep_in
+
+    @property
+    def rep_out(self) -> tuple[Representation, Representation]:
+        """Scalars of both streams."""
+        return self.first.rep_out
 
     def forward(
         self, graph: PrimalDualGraph, x_primal: Tensor, x_dual: Tensor

@@ -60,8 +60,9 @@ class TriangleMesh:
                 f"faces must index {len(vertices)} vertices, "
                 f"got indices from {int(faces.min())} to {int(faces.max())}"
             )
-        object.__setattr__(self, "vertices", vertices.double())
-        object.__setattr__(self, "faces", faces.long())
+        # Copies: what was checked here must not change when the caller writes to their tensors.
+        object.__setattr__(self, "vertices", vertices.to(torch.float64, copy=True))
+        object.__setattr__(self, "faces", faces.to(torch.int64, copy=True))
 
     @property
     def num_vertices(self) -> int:

@@ -95,7 +95,7 @@ def load_library(path: Path) -> None:
     except OSError as error:
         raise ImportError(f"{path} is broken: {error}; {REMEDY}") from error
     if path.stem == "_kernels_cpu":
-        _choose_isa(ctypes.CDLL(str(path)), os.environ.get("EQUIGEO_ISA"))
+        _choose_isa(ctypes.CDLL(str(path)), os.environ.get("EQUIGEO_ISA") or None)
 
 
 def kernels_info() -> dict[str, Any]:

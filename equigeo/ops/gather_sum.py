@@ -51,7 +51,8 @@ def gather_sum(
     ValueError
         If shapes do not fit together or devices differ.
     RuntimeError
-        If an offset or index is out of range.
+        If an offset or index is out of range, on the CPU with compiled kernels. Elsewhere this is
+        not checked, because it would wait for the device: give what ``EdgeIndex`` has checked.
 
     Examples
     --------

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from equigeo.mesh import PrimalDualClassifier, PrimalDualGraph
+from equigeo.mesh.evaluating import evaluating
 
 
 @torch.no_grad()
@@ -31,13 +32,9 @@ def classify_graphs(
         Logits, on the CPU.
     """
     device = next(model.parameters()).device
-    was_training = model.training
-    model.eval()
-    try:
+    with evaluating(model):
         parts = [
             model(PrimalDualGraph.batch(list(graphs[i : i + batch_size])).to(device)).cpu()
             for i in range(0, len(graphs), batch_size)
         ]
-    finally:
-        model.train(was_training)
     return torch.cat(parts) if parts else torch.zeros(0, model.settings.num_classes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from typing import Any
 
@@ -58,6 +59,11 @@ class EpochRecorder(L.Callback):
             raise TypeError(f"expected a MeshClassification, got {type(module).__name__}")
         seconds = time.perf_counter() - self._started
         loss, accuracy = module.tally(over_processes=True)
+        if not math.isfinite(loss):
+            raise ValueError(
+                f"the loss of epoch {module.epoch + 1} is {loss}: training diverged; the last "
+                f"checkpoint is kept, lower the learning rate ({self._config.recipe.learning_rate})"
+            )
         if not trainer.is_global_zero:
             return
         line = {
@@ -71,7 +77,7 @@ class EpochRecorder(L.Callback):
         training = module.training_state() | {"history": self._history}
         state = module.evaluated_model().state_dict()
         Checkpoint(TASK, self._description, state, training).save(self._folder.checkpoint)
-        text = json.dumps(self._history, indent=1) + "\n"
+        text = json.dumps(self._history, indent=1, allow_nan=False) + "\n"
         atomic_write(self._folder.history, lambda file: file.write(text.encode()))
 
     def _evaluate(self, module: MeshClassification) -> float | None:

@@ -48,7 +48,7 @@ def fit(plan: FitPlan, *, progress: bool = False, callbacks: Sequence[L.Callback
         trainer = L.Trainer(
             accelerator="auto" if torch.cuda.is_available() else "cpu",
             devices=plan.config.devices,
-            strategy=_QuietProcesses(start_method="spawn") if plan.config.devices > 1 else "auto",
+            strategy=_strategy(plan) if plan.config.devices > 1 else "auto",
             max_epochs=plan.config.recipe.epochs - plan.first_epoch,
             callbacks=[*bar, *callbacks, recorder],
             logger=False,
@@ -61,6 +61,12 @@ def fit(plan: FitPlan, *, progress: bool = False, callbacks: Sequence[L.Callback
             default_root_dir=scratch,
         )
         trainer.fit(module, datamodule=data)
+
+
+def _strategy(plan: FitPlan) -> L.pytorch.strategies.DDPStrategy:
+    """Several processes; a read-out of one stream leaves the last layers of the other unused."""
+    unused = plan.model.settings.streams != "both"
+    return _QuietProcesses(start_method="spawn", find_unused_parameters=unused)
 
 
 class _QuietProcesses(L.pytorch.strategies.DDPStrategy):

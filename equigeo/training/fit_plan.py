@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from equigeo.mesh import PrimalDualClassifier
 from equigeo.training.epoch_batches import EpochBatches
 from equigeo.training.labelled_graphs import LabelledGraphs
@@ -51,13 +53,16 @@ class FitPlan:
         return 0 if self.resumed is None else int(self.resumed["epochs"])
 
     def check(self) -> None:
-        """See whether every process has enough meshes in every step.
+        """See whether there are devices, and enough meshes for every process in every step.
 
         Raises
         ------
         ValueError
             If not.
         """
+        gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        if gpus and self.config.devices > gpus:
+            raise ValueError(f"devices must be at most {gpus} here, got {self.config.devices}")
         EpochBatches(
             self.train,
             self.config.recipe.batch_size,

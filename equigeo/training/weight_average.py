@@ -42,6 +42,7 @@ class WeightAverage:
         self._updates += 1
         decay = min(self._decay, (1 + self._updates) / (10 + self._updates))
         for name, value in current.items():
+            self.state[name] = self.state[name].to(value.device)  # a resumed one is on the CPU
             if value.is_floating_point():
                 self.state[name].lerp_(value, 1 - decay)
             else:

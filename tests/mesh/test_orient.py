@@ -5,9 +5,10 @@ import torch
 from hypothesis import given, settings
 
 from equigeo.groups import O
-from equigeo.mesh import MeshError, orient
+from equigeo.mesh import MeshError, PrimalDualGraph, TriangleMesh, orient
 from equigeo.mesh.half_edge_geometry import HalfEdgeGeometry
 from equigeo.mesh.half_edges import HalfEdges
+from equigeo.testing import tolerance
 from tests.mesh import shapes
 
 CLOSED = [shapes.cube(), shapes.icosphere(1), shapes.torus(), shapes.closed_strip()]
@@ -120,3 +121,28 @@ def test_inconsistent_winding_is_refused():
     faces[3] = faces[3, [0, 2, 1]]
     with pytest.raises(MeshError, match="inconsistently wound"):
         orient(shapes.mesh(cube.vertices, faces))
+
+
+def folded_sheet() -> TriangleMesh:
+    """A floor, a step up and a shorter top: its two bends cancel in the total mean curvature."""
+    profile = [(-3.0, 0.0), (0.0, 0.0), (0.0, 1.0), (1.0, 1.0)]
+    vertices = [(x, y, z) for x, z in profile for y in (0.0, 1.0)]
+    quads = [(2 * i, 2 * i + 1, 2 * i + 3, 2 * i + 2) for i in range(3)]
+    faces = [f for a, b, c, d in quads for f in ((a, b, c), (a, c, d))]
+    return shapes.mesh(vertices, faces)
+
+
+def test_an_open_part_without_mean_curvature_is_wound_by_its_larger_bends():
+    sheet = folded_sheet()
+    geometry = HalfEdgeGeometry.measure(sheet.vertices, sheet.faces)
+    pairs = HalfEdges.from_faces(sheet.faces).pairs()
+    bend = geometry.dihedral_angle(pairs) - torch.pi
+    total = (geometry.length.reshape(-1)[pairs[:, 0]] * bend).sum()
+    torch.testing.assert_close(total, torch.zeros_like(total), **tolerance(torch.float64, 8))
+    other = shapes.reversed_winding(sheet)
+    turned = [not torch.equal(orient(each).faces, each.faces) for each in (sheet, other)]
+    assert sorted(turned) == [False, True]
+    mirror = torch.diag(torch.tensor([1.0, 1.0, -1.0]))
+    graphs = [PrimalDualGraph.from_mesh(m) for m in (sheet, other, sheet.act(mirror))]
+    for graph in graphs[1:]:
+        torch.testing.assert_close(graph.x_dual, graphs[0].x_dual)

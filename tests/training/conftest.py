@@ -26,6 +26,8 @@ def small_model():
     def build(seed: int = 0) -> PrimalDualClassifier:
         with torch.random.fork_rng():
             torch.set_rng_state(torch.Generator().manual_seed(seed).get_state())
-            return PrimalDualClassifier(ClassifierConfig(3, channels=(8, 8), keep=(0.7, None)))
+            return PrimalDualClassifier(
+                ClassifierConfig(3, channels=(8, 8), keep=(0.7, None), dropout=0.3)
+            )
 
     return build

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from equigeo.mesh import PrimalDualClassifier
 from equigeo.training import train_classifier
 from equigeo.training.lightning import L
 
@@ -45,3 +46,15 @@ def test_more_processes_than_meshes_are_refused(config, dataset, small_model, tm
     with pytest.raises(ValueError, match="two meshes per step, got 4 meshes for 3 processes"):
         train_classifier(replace(config, devices=3), dataset, tmp_path / "run", model=small_model())
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_a_model_with_parameters_that_no_gradient_reaches_trains_in_two_processes(
+    config, dataset, small_model, tmp_path
+):
+    settings = replace(small_model().settings, streams="dual")
+    config = replace(config, devices=2, recipe=replace(config.recipe, epochs=2, batch_size=4))
+    trained = train_classifier(
+        config, dataset, tmp_path / "run", model=PrimalDualClassifier(settings)
+    )
+    assert len(trained.history) == 2

@@ -173,3 +173,15 @@ def test_data_that_do_not_fit_leave_no_folder(config, dataset, small_model, tmp_
             replace(config, split="16"), dataset, tmp_path / "run", model=small_model()
         )
     assert not (tmp_path / "run").exists()
+
+
+def test_a_diverging_run_stops_with_one_message_and_no_broken_file(
+    config, dataset, small_model, tmp_path
+):
+    wild = replace(config, recipe=replace(config.recipe, learning_rate=999.0, epochs=40))
+    model = small_model()
+    with torch.no_grad():
+        next(iter(model.parameters())).fill_(torch.nan)
+    with pytest.raises(ValueError, match=r"diverged.*lower the learning rate"):
+        train_classifier(wild, dataset, tmp_path / "run", model=model)
+    assert not (tmp_path / "run" / "model.ckpt").exists()

@@ -48,7 +48,7 @@ def parse_with_trimesh(
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             # NumPy tells of text that is no number by this warning alone.
-            warnings.simplefilter("error", DeprecationWarning)
+            warnings.filterwarnings("error", message="string or file could not be read")
             parsed = parse(io.BytesIO(data))
     except Exception as error:
         raise MeshError(f"{problem} ({type(error).__name__}: {_one_line(error)})") from error

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from equigeo.groups import O
 from equigeo.mesh.dual_kind import DualKind
 from equigeo.mesh.edge_pool import EdgePool
+from equigeo.mesh.evaluating import evaluating
 from equigeo.mesh.features import feature_channels
 from equigeo.mesh.models.classifier_config import ClassifierConfig
 from equigeo.mesh.pool_log import PoolLog
@@ -67,7 +68,7 @@ class PrimalDualClassifier(nn.Module):
                 skips=config.skips,
                 norm=config.norm,
                 groups=config.groups,
-                pool=None if keep is None else EdgePool(keep),
+                pool=None if keep is None else EdgePool(keep, max_degree=config.max_degree),
                 heads=config.heads,
                 activation=config.activation,
                 self_term=config.self_term,
@@ -80,7 +81,14 @@ class PrimalDualClassifier(nn.Module):
 
     @classmethod
     def preset(cls, name: str, num_classes: int) -> PrimalDualClassifier:
-        """Build the ``"default"`` or the ``"paper"`` preset.
+        """Build a preset.
+
+        Parameters
+        ----------
+        name : {"default", "paper"}
+            Which one, see :class:`ClassifierConfig`.
+        num_classes : int
+            Number of logits.
 
         Raises
         ------
@@ -95,6 +103,11 @@ class PrimalDualClassifier(nn.Module):
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> PrimalDualClassifier:
         """Build from what :attr:`config` returned.
+
+        Parameters
+        ----------
+        config : dict of JSON types
+            Settings; those that are missing take the default preset's value.
 
         Raises
         ------
@@ -116,6 +129,16 @@ class PrimalDualClassifier(nn.Module):
     def graph(self, mesh: TriangleMesh) -> PrimalDualGraph:
         """Build the graph of a mesh with the features of this model.
 
+        Parameters
+        ----------
+        mesh : TriangleMesh
+            Manifold and consistently wound, as :func:`equigeo.mesh.load_mesh` leaves it.
+
+        Returns
+        -------
+        PrimalDualGraph
+            With features in the dtype of the model.
+
         Raises
         ------
         MeshError
@@ -126,6 +149,11 @@ class PrimalDualClassifier(nn.Module):
 
     def fit_standardization(self, graphs: Sequence[PrimalDualGraph]) -> None:
         """Measure mean and deviation of the features over training graphs.
+
+        Parameters
+        ----------
+        graphs : sequence of PrimalDualGraph
+            From :meth:`graph`; all of their nodes count alike.
 
         Raises
         ------
@@ -169,9 +197,8 @@ class PrimalDualClassifier(nn.Module):
         list of Tensor, (primal nodes,), int64
             One entry per pooling step, each in terms of the original faces.
         """
-        training = self.training
-        logs = self.eval()._encode(graph)[1]
-        self.train(training)
+        with evaluating(self):
+            logs = self._encode(graph)[1]
         levels: list[Tensor] = []
         for log in logs:
             levels.append(log.cluster[levels[-1]] if levels else log.cluster)

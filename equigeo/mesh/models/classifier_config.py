@@ -33,6 +33,8 @@ class ClassifierConfig:
         Attention heads and convolutions in each residual branch.
     norm, groups
         Norm at the end of a block.
+    max_degree : int or None
+        Cap on the neighbours of a cluster, see :class:`equigeo.mesh.EdgePool`.
     activation, self_term, coupling : bool
         Passed to every convolution.
     streams, statistics, every_block
@@ -57,6 +59,7 @@ class ClassifierConfig:
     skips: int = 1
     norm: NormName = "batch"
     groups: int | None = None
+    max_degree: int | None = 64
     activation: bool = False
     self_term: bool = True
     coupling: bool = False
@@ -74,8 +77,11 @@ class ClassifierConfig:
             raise ValueError(
                 f"features must be one of {get_args(FeatureSet)}, got {self.features!r}"
             )
-        if self.skips < 0:
-            raise ValueError(f"skips must not be negative, got {self.skips}")
+        if self.skips < 0 or (self.hidden is not None and self.hidden < 1):
+            raise ValueError(
+                "skips must not be negative and hidden must be positive, "
+                f"got {self.skips} and {self.hidden}"
+            )
         if not self.channels or len(self.channels) != len(self.keep):
             raise ValueError(
                 f"channels and keep must have one entry per block, got {len(self.channels)} and "
@@ -99,6 +105,7 @@ class ClassifierConfig:
             heads=3,
             norm="group",
             groups=16,
+            max_degree=None,
             activation=True,
             self_term=False,
             coupling=False,

@@ -349,3 +349,14 @@ def test_dropout_acts_in_training_alone():
     batch = PrimalDualGraph.batch([model.graph(shape) for shape in _training_meshes()])
     assert not torch.equal(model.train()(batch), model(batch))
     assert torch.equal(model.eval()(batch), model(batch))
+
+
+def test_clusters_put_every_part_of_the_model_back_in_its_mode():
+    model = PrimalDualClassifier(ClassifierConfig(3, keep=(None, None, 0.7, None))).train()
+    frozen = model.blocks[0].norm.primal.eval()
+    graph = model.graph(shapes.icosahedron())
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    model.clusters(graph)
+    assert not frozen.training
+    assert model.head.training
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
