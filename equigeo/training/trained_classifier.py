@@ -65,13 +65,13 @@ class TrainedClassifier:
                 raise ValueError(f"{len(classes)} names for {model.settings.num_classes} classes")
             config = TrainConfig.from_dict(described["train"])
             version = str(described["version"])
+            history = _history(checkpoint.training)
         except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
             cause = " ".join(str(error).split())[:200]
             raise CheckpointError(
                 f"{path}: does not fit this version's mesh classifier ({cause}); "
                 "use the version that wrote it, or train again"
             ) from error
-        history = checkpoint.training.get("history", [])
         return cls(model.eval(), classes, config, version, history)
 
     def logits(self, meshes: Sequence[TriangleMesh]) -> Tensor:
@@ -88,3 +88,13 @@ class TrainedClassifier:
         with the default preset.
         """
         return classify_graphs(self.model, [self.model.graph(mesh) for mesh in meshes])
+
+
+def _history(training: dict[str, Any]) -> list[dict[str, Any]]:
+    """Lines of the history, all with the keys that the report shows."""
+    history = training.get("history", [])
+    if not isinstance(history, list) or not all(
+        isinstance(line, dict) and {"epoch", "loss", "seconds"} <= line.keys() for line in history
+    ):
+        raise ValueError("its history is not a list of epochs")
+    return history
