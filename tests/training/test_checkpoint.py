@@ -115,6 +115,7 @@ def test_missing_file_and_folder_are_named(tmp_path):
         ({"state": [1]}, "'state' is missing or no dict"),
         ({"state": {}}, "does not fit"),
         ({"config": {}}, "does not fit"),
+        ({"training": {"history": "long"}}, "does not fit"),
         ({"config": {"model": {"name": "other"}, "classes": ["a"]}}, "does not fit"),
     ],
 )
