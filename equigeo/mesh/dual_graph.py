@@ -86,18 +86,24 @@ def dual_edges(kind: DualKind, edges: EdgeIndex, to_dual: Tensor, undirected: Te
     """
     nodes = len(undirected) * kind.nodes_per_edge
     anchors = _anchors(kind, undirected)
-    anchor = anchors.reshape(-1)
-    start, degree = edges.ptr[anchor], edges.ptr.diff()[anchor]
-    slot = torch.repeat_interleave(degree)
-    first = torch.cumsum(degree, 0) - degree
-    step = torch.arange(len(slot), device=slot.device) - first[slot]
-    source = to_dual[start[slot] + step]
-    target = slot // anchors.shape[1] if anchors.shape[1] > 1 else slot
+    source, slot = _around(anchors.reshape(-1), edges.ptr, to_dual)
     if kind is DualKind.DOUBLE_UNDIRECTED:
-        source = source ^ (slot & 1)  # beyond the head, walk away from it: reverse the node
-    twin = target if kind is DualKind.SINGLE else target ^ 1
-    kept = source != twin
-    return EdgeIndex.from_valid_edges(torch.stack((source[kept], target[kept])), nodes, nodes)
+        source ^= slot & 1  # beyond the head, walk away from it: reverse the node
+    target = slot.div_(anchors.shape[1], rounding_mode="floor")
+    kept = source != (target if kind is DualKind.SINGLE else target ^ 1)
+    edge_index = torch.stack((source[kept], target[kept]))
+    del source, slot, target, kept  # a million faces have six million links: free before sorting
+    return EdgeIndex.from_valid_edges(edge_index, nodes, nodes)
+
+
+def _around(anchor: Tensor, ptr: Tensor, to_dual: Tensor) -> tuple[Tensor, Tensor]:
+    """Dual nodes of all edges that arrive at each anchor, and the position of that anchor."""
+    degree = ptr.diff()[anchor]
+    slot = torch.repeat_interleave(degree)
+    shift = ptr[anchor] - (torch.cumsum(degree, 0) - degree)
+    position = torch.arange(len(slot), device=slot.device)
+    position += shift[slot]
+    return to_dual[position], slot
 
 
 def _anchors(kind: DualKind, undirected: Tensor) -> Tensor:
