@@ -37,8 +37,9 @@ def compute_features(
     the smaller edge/height ratio first. Where these are equal the order depends on face numbers.
     ``"sorted"`` breaks such ties by the ratios themselves. ``"invariant"`` replaces ordered values
     by symmetric functions, so that no mirror image or change of numbering alters a feature, ratios
-    by their logarithms, and the angle, which jumps where two faces are folded onto each other, by
-    its cosine and sine.
+    by their logarithms, the angle, which jumps where two faces are folded onto each other, by its
+    cosine and sine, and the share of the total area by the area over the mean area of the mesh,
+    which does not depend on the number of faces.
 
     Parameters
     ----------
@@ -84,7 +85,10 @@ def compute_features(
         x_dual = torch.cat((angle, pair), dim=1)
     x_dual = surface.mean_over_edges(x_dual.flatten(1)).reshape(-1, x_dual.shape[-1])
     share = _area_share(surface, geometry.area)
-    return (share.log() if features == "invariant" else share), x_dual
+    if features == "invariant":
+        count = torch.bincount(surface.face_batch, minlength=surface.num_meshes)
+        share = (share * count[surface.face_batch, None]).log()
+    return share, x_dual
 
 
 def _area_share(surface: Surface, area: Tensor) -> Tensor:

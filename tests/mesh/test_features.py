@@ -4,11 +4,12 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 
 from equigeo.groups import O
 from equigeo.mesh import DualKind, PrimalDualGraph, orient
 from equigeo.mesh.features import compute_features, feature_channels
+from equigeo.mesh.half_edge_geometry import HalfEdgeGeometry
 from equigeo.mesh.surface import Surface
 from equigeo.reps import Trivial
 from equigeo.testing import assert_equivariant, tolerance
@@ -145,12 +146,13 @@ def test_invariant_rows_are_symmetric_functions_of_logarithms(shape):
 
 
 @pytest.mark.parametrize("features", SETS)
-def test_area_shares_sum_to_one_in_every_mesh_of_a_batch(features):
+def test_areas_sum_to_one_or_to_the_number_of_faces_in_every_mesh_of_a_batch(features):
     parts = [shapes.lumpy(shapes.icosphere(1)), shapes.scaled(shapes.bowl(), 7.0)]
     batch = PrimalDualGraph.batch([graph_of(part, features=features) for part in parts])
     share = batch.x_primal[:, 0].exp() if features == "invariant" else batch.x_primal[:, 0]
     total = torch.zeros(2, dtype=F64).index_add(0, batch.primal_batch, share)
-    assert_close(total, [1, 1], terms=143)
+    expected = [part.num_faces for part in parts] if features == "invariant" else [1, 1]
+    assert_close(total / torch.tensor(expected), [1, 1], terms=143)
 
 
 @pytest.mark.parametrize("dual", KINDS)
@@ -201,7 +203,8 @@ def test_reflection_and_winding_act_on_published_features_as_listed():
 )
 def test_invariant_features_see_neither_reflection_nor_winding(shape, dual):
     def features(moved):
-        return _features(moved, dual, "invariant")
+        x_primal, x_dual = _features(moved, dual, "invariant")
+        return x_primal.exp(), x_dual  # equal areas have a logarithm of zero, up to rounding
 
     channels = feature_channels(dual, "invariant")
     rep_out = [Trivial(O(3), width) for width in channels]
@@ -222,6 +225,8 @@ def test_published_features_see_reflections():
 @settings(max_examples=10, deadline=None)
 @given(shape=shapes.meshes(), seed=shapes.seeds)
 def test_renumbering_permutes_features_of_meshes_in_general_position(features, dual, shape, seed):
+    ratio = HalfEdgeGeometry.measure(shape.vertices, shape.faces).edge_height_ratio()
+    assume(features != "reference" or float(ratio.max()) < 50)  # two clamped sides are tied
     rows = _named_rows(graph_of(shape, dual, features))
     order = shapes.permutation(shape.num_vertices, seed)
     _same_rows(
