@@ -65,7 +65,11 @@ def _oversized(
     if max_degree is not None:
         ends = cluster[undirected]
         ends = ends[ends[:, 0] != ends[:, 1]]
-        keys = torch.unique(ends.amin(dim=1) * len(size) + ends.amax(dim=1))
+        most = torch.bincount(ends.reshape(-1), minlength=len(size))  # parallel edges count twice
+        if not bool(((most > max_degree) & (size > 1)).any()):
+            return bad
+        lower, higher = torch.minimum(*ends.unbind(1)), torch.maximum(*ends.unbind(1))
+        keys = torch.unique(lower * len(size) + higher)
         degree = torch.bincount(
             torch.cat((keys // len(size), keys % len(size))), minlength=len(size)
         )

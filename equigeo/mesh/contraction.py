@@ -64,7 +64,7 @@ def contract(
 
 def _merge_adjacencies(ends: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
     """Distinct pairs of clusters, the new adjacency of each old one, and whether it turned."""
-    lower, higher = ends.amin(dim=1), ends.amax(dim=1)
+    lower, higher = torch.minimum(*ends.unbind(1)), torch.maximum(*ends.unbind(1))
     survives = lower != higher
     keys, inverse = torch.unique(lower[survives] * count + higher[survives], return_inverse=True)
     to_new = torch.full_like(lower, -1)
