@@ -4,7 +4,10 @@
         --split 16 --runs 5 --output bench/results/shrec11_split16_default.json
 
 On split 16 run ``i`` has seed ``i`` on the shipped division; on split 10 it is draw ``i``, seed
-``i``. Nothing is selected on test meshes: the weights are those of the last epoch. ``--holdout 4``
+``i``. Initial weights are drawn after ``torch.manual_seed(i)``, because a variant is no preset;
+``equigeo train --seed i`` draws others.
+
+Nothing is selected on test meshes: the weights are those of the last epoch. ``--holdout 4``
 evaluates on training meshes that were put aside instead (12 train, 4 test a class), which is what
 settings may be chosen on. ``--variant`` takes one of the settings of the ablation. Finished runs
 found in the output file are kept, and an unfinished one resumes from its checkpoint in ``--work``.

@@ -95,7 +95,8 @@ class ClassifierConfig:
         The features are those of SE(3), and ties between the two sides of an edge are broken by
         face numbers; no self term; the read-out takes the dual stream alone, which leaves the
         primal stream and the ranking of contractions at their initial values; the first group
-        norm has groups of twelve channels.
+        norm has groups of twelve channels. One thing differs: equal scores at the quota of a
+        pooling step are not told apart by their numbers, see :class:`equigeo.mesh.EdgePool`.
         """
         return cls(
             num_classes,
