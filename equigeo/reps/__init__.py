@@ -15,6 +15,7 @@ from equigeo.reps.restricted import Restricted
 from equigeo.reps.so3_generators import so3_generators
 from equigeo.reps.tensor_rep import TensorRep
 from equigeo.reps.trivial import Trivial
+from equigeo.reps.wigner_3j import wigner_3j
 from equigeo.reps.wigner_d import wigner_d
 
 __all__ = [
@@ -28,5 +29,6 @@ __all__ = [
     "TensorRep",
     "Trivial",
     "so3_generators",
+    "wigner_3j",
     "wigner_d",
 ]

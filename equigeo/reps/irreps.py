@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 from operator import index
 from typing import ClassVar, Literal
 
@@ -205,6 +206,141 @@ class Irreps(Representation):
         if isinstance(other, Irreps) and other.layout == self.layout:
             return Irreps(self.terms + other.terms, self.layout)
         return None
+
+    @classmethod
+    def signal(cls, lmax: int, parity: int = 1) -> Irreps:
+        """Coefficients of a function on the sphere, one irrep for each degree.
+
+        Parameters
+        ----------
+        lmax : int
+            Largest degree, included; not negative.
+        parity : {1, -1}
+            Of the values: 1 gives ``0e+1o+2e+...``, -1 the pseudo ``0o+1e+2o+...``.
+
+        Returns
+        -------
+        Irreps
+            ``(lmax + 1)^2`` components; that of degree l and order m has index ``l^2 + l + m``.
+
+        Raises
+        ------
+        ValueError
+            If ``lmax`` is negative or ``parity`` is not a sign.
+
+        Examples
+        --------
+        >>> str(Irreps.signal(2)), str(Irreps.signal(1, parity=-1))
+        ('1x0e+1x1o+1x2e', '1x0o+1x1e')
+        """
+        if lmax < 0 or parity not in (1, -1):
+            raise ValueError(f"lmax must be >= 0 and parity 1 or -1, got {lmax} and {parity}")
+        return cls([(1, (l, parity * (-1) ** l)) for l in range(lmax + 1)])
+
+    def slices(self) -> tuple[slice, ...]:
+        """Places of the terms on the feature axis.
+
+        Returns
+        -------
+        tuple of slice
+            One per term.
+
+        Examples
+        --------
+        >>> Irreps("2x0e + 1o").slices()
+        (slice(0, 2, None), slice(2, 5, None))
+        """
+        ends = [0, *accumulate(mul * (2 * l + 1) for mul, (l, _) in self.terms)]
+        return tuple(slice(start, end) for start, end in pairwise(ends))
+
+    def simplify(self) -> Irreps:
+        """Merge neighbours of one irrep and drop terms of multiplicity zero, as e3nn does.
+
+        Returns
+        -------
+        Irreps
+            The same components in the same order where the layout is ``mul_ir``.
+
+        Examples
+        --------
+        >>> str(Irreps("0e + 2x0e + 0x1o + 1o").simplify())
+        '3x0e+1x1o'
+        """
+        out: list[Term] = []
+        for mul, ir in self.terms:
+            if out and out[-1][1] == ir:
+                out[-1] = (out[-1][0] + mul, ir)
+            elif mul > 0:
+                out.append((mul, ir))
+        return Irreps(out, self.layout)
+
+    def sort(self) -> tuple[Irreps, tuple[int, ...]]:
+        """Sort terms by degree, odd before even, keeping the order among equals.
+
+        Returns
+        -------
+        irreps : Irreps
+            The sorted terms, not merged.
+        order : tuple of int
+            Position of each sorted term among the old ones (the ``inv`` of e3nn).
+
+        Examples
+        --------
+        >>> irreps, order = Irreps("1o + 0e + 0o").sort()
+        >>> str(irreps), order
+        ('1x0o+1x0e+1x1o', (2, 1, 0))
+        """
+        order = tuple(sorted(range(len(self.terms)), key=lambda k: self.terms[k][1]))
+        return Irreps([self.terms[k] for k in order], self.layout), order
+
+    def with_layout(self, layout: Layout) -> Irreps:
+        """Return the same terms in another layout.
+
+        Parameters
+        ----------
+        layout : {"mul_ir", "ir_mul"}
+            The wanted order of axes inside a term.
+
+        Returns
+        -------
+        Irreps
+            Equal to this one where the layout is the same.
+        """
+        return Irreps(self.terms, layout)
+
+    def to_layout(self, x: Tensor, layout: Layout) -> Tensor:
+        """Rearrange features, each term by itself.
+
+        Parameters
+        ----------
+        x : Tensor, (..., dim)
+            Features in the layout of this representation.
+        layout : {"mul_ir", "ir_mul"}
+            The wanted order of axes inside a term.
+
+        Returns
+        -------
+        Tensor, (..., dim), dtype of ``x``
+            ``x`` itself where nothing changes.
+
+        Raises
+        ------
+        ValueError
+            If ``x`` has the wrong shape or the layout is unknown.
+
+        Examples
+        --------
+        >>> Irreps("2x0e + 3x1o").to_layout(torch.arange(11), "ir_mul").tolist()
+        [0, 1, 2, 5, 8, 3, 6, 9, 4, 7, 10]
+        """
+        self.check_features(x)
+        if self.with_layout(layout) == self:
+            return x
+        out = [x[..., :0]]
+        for (mul, (l, _)), piece in zip(self.terms, self._split(x), strict=True):
+            shape = (mul, 2 * l + 1) if self.layout == "mul_ir" else (2 * l + 1, mul)
+            out.append(piece.unflatten(-1, shape).mT.flatten(-2))
+        return torch.cat(out, dim=-1)
 
     def _split(self, x: Tensor) -> tuple[Tensor, ...]:
         return x.split([mul * (2 * l + 1) for mul, (l, _) in self.terms], dim=-1)

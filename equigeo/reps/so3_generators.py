@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from functools import cache
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from equigeo.reps._real_basis import complex_from_real
 
 
 def so3_generators(l: int) -> Tensor:
@@ -64,18 +65,6 @@ def so3_generators_table(l: int) -> Tensor:
     step = np.sqrt(l * (l + 1) - m[:-1] * m[1:])
     raising, lowering = np.diag(-step, -1), np.diag(step, 1)
     spin = np.stack([0.5 * (raising + lowering), np.diag(1j * m), -0.5j * (raising - lowering)])
-    change = _complex_from_real(l)
+    change = complex_from_real(l)
     real = (change.conj().T @ spin @ change).real
     return torch.from_numpy(0.5 * (real - real.swapaxes(1, 2)))
-
-
-def _complex_from_real(l: int) -> np.ndarray:
-    """Unitary matrix (complex index, real index), with the phase that makes generators real."""
-    q = np.zeros((2 * l + 1, 2 * l + 1), dtype=np.complex128)
-    q[l, l] = 1.0
-    for m in range(1, l + 1):
-        q[l - m, l + m] = math.sqrt(0.5)
-        q[l - m, l - m] = -1j * math.sqrt(0.5)
-        q[l + m, l + m] = (-1) ** m * math.sqrt(0.5)
-        q[l + m, l - m] = 1j * (-1) ** m * math.sqrt(0.5)
-    return (-1j) ** l * q

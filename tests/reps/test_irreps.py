@@ -153,3 +153,32 @@ def test_bad_values_are_refused():
         Irreps("1o").act(torch.eye(3), torch.zeros(2, 4))
     with pytest.raises(ValueError, match=r"elements of O\(3\)"):
         Irreps("1o").act(torch.eye(4), torch.zeros(3))
+
+
+@pytest.mark.parametrize("text", ["2x1o+0e+3x1o+0o+1e", "0x2e+1o+1o", "4x0e", ""])
+def test_sorting_and_merging_agree_with_e3nn(text):
+    ours, theirs = Irreps(text), o3.Irreps(text)
+    sorted_irreps, order = ours.sort()
+    assert sorted_irreps == Irreps(theirs.sort().irreps)
+    assert order == tuple(theirs.sort().inv)
+    assert ours.simplify() == Irreps(theirs.simplify())
+    assert ours.slices() == tuple(theirs.slices())
+    assert sorted_irreps.simplify() == Irreps(theirs.regroup())
+
+
+def test_a_change_of_layout_is_undone_by_the_other():
+    irreps = Irreps("3x0e + 2x1o + 0x2e + 4x2o")
+    x = torch.randn(5, irreps.dim, generator=torch.Generator().manual_seed(0))
+    there = irreps.to_layout(x, "ir_mul")
+    assert not torch.equal(there, x)
+    assert torch.equal(irreps.with_layout("ir_mul").to_layout(there, "mul_ir"), x)
+    with pytest.raises(ValueError, match="layout must be"):
+        irreps.to_layout(x, "mul")
+
+
+def test_a_signal_has_the_parity_of_its_values():
+    assert Irreps.signal(3) == Irreps("0e+1o+2e+3o")
+    assert Irreps.signal(3, parity=-1) == Irreps("0o+1e+2o+3e")
+    for arguments in [(-1,), (2, 0)]:
+        with pytest.raises(ValueError, match="lmax must be >= 0 and parity 1 or -1"):
+            Irreps.signal(*arguments)
