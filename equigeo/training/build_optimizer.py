@@ -25,9 +25,11 @@ def build_optimizer(
     rate = recipe.learning_rate
     optimizer: optim.Optimizer
     if recipe.optimizer == "adamw":
-        optimizer = optim.AdamW(parameters, lr=rate, weight_decay=recipe.weight_decay)
+        optimizer = optim.AdamW(
+            parameters, lr=rate, weight_decay=recipe.weight_decay, fused=True
+        )
     else:
-        optimizer = optim.Adam(parameters, lr=rate)
+        optimizer = optim.Adam(parameters, lr=rate, fused=True)
     if recipe.schedule == "constant":
         return optimizer, None
     return optimizer, OneCycleLR(optimizer, rate, recipe.epochs * steps_per_epoch)
