@@ -167,7 +167,7 @@ class PrimalDualConv(nn.Module):
         out, _ = edges.attend(values, leaky_relu(scores, self.negative_slope))
         out = _plus(out.flatten(1), self.dual_bias)
         if self.dual_self is not None:
-            out = out + self.dual_self(x_dual)
+            out = torch.addmm(out, x_dual, self.dual_self.weight.mT)
         if self.dual_coupling is not None:
             out = out + self.dual_coupling(endpoint_features(graph, x_primal))
         return out.relu() if self.activation else out
@@ -182,7 +182,7 @@ class PrimalDualConv(nn.Module):
         out, attention = graph.primal.attend(values, logits)
         out = _plus(out.flatten(1), self.primal_bias)
         if self.primal_self is not None:
-            out = out + self.primal_self(x_primal)
+            out = torch.addmm(out, x_primal, self.primal_self.weight.mT)
         return (out.relu() if self.activation else out), attention
 
 
