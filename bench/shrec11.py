@@ -86,8 +86,9 @@ def parse_arguments() -> argparse.Namespace:
 
 def read_results(path: Path) -> dict[str, Any]:
     """Continue a series, or begin one with the facts that identify it."""
-    if path.exists():
-        return json.loads(path.read_text())
+    command = " ".join(["python", *sys.argv])
+    if path.exists():  # the last command covers the runs before it
+        return json.loads(path.read_text()) | {"command": command}
     versions = {
         "equigeo": equigeo.__version__,
         "torch": torch.__version__,
@@ -95,7 +96,7 @@ def read_results(path: Path) -> dict[str, Any]:
         "python": platform.python_version(),
     }
     return {
-        "command": " ".join(["python", *sys.argv]),
+        "command": command,
         "versions": versions,
         "instruction set": kernels_info()["isa"],
         "runs": [],
