@@ -1,0 +1,144 @@
+"""Functions applied to scalar features."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.nn._irreps_argument import IrrepsLike, irreps_argument
+from equigeo.nn.normalized_activation import NormalizedActivation, name_of
+from equigeo.reps import Irreps
+from equigeo.reps.irreps import Layout
+
+Function = Callable[[Tensor], Tensor]
+
+
+class Activation(nn.Module):
+    r"""Apply a function to each scalar term and leave the other terms as they are.
+
+    Functions are scaled by :class:`NormalizedActivation`; pass one of those to choose the scale. An
+    even function makes a scalar ``0e`` of a pseudoscalar ``0o``, an odd one keeps it ``0o``, and
+    any other function of a pseudoscalar has no parity and is refused.
+
+    Parameters
+    ----------
+    irreps_in : Irreps, e3nn.o3.Irreps or str
+        Of the input.
+    acts : sequence of (callable or None)
+        One entry per term; None for the identity.
+    layout : {"mul_ir", "ir_mul"}
+        Order of axes inside a term.
+
+    Attributes
+    ----------
+    irreps_out : Irreps
+        ``irreps_in`` with the parities after the functions.
+
+    Raises
+    ------
+    ValueError
+        If the numbers of terms and functions differ, a function is asked to act on something that
+        is no scalar, or on a pseudoscalar without being even or odd.
+
+    Equivariance
+    ------------
+    O(3), improper elements included.
+
+    Examples
+    --------
+    >>> str(Activation("4x0o + 2x1o", [torch.abs, None]).irreps_out)
+    '4x0e+2x1o'
+    >>> Activation("4x0o", [torch.relu])
+    Traceback (most recent call last):
+    ...
+    ValueError: 4x0o needs an even or odd function, relu is neither: its output would have no parity
+    """
+
+    def __init__(
+        self, irreps_in: IrrepsLike, acts: Sequence[Function | None], *, layout: Layout = "mul_ir"
+    ) -> None:
+        super().__init__()
+        self.irreps_in = irreps_argument("irreps_in", irreps_in, layout)
+        if len(acts) != len(self.irreps_in.terms):
+            raise ValueError(
+                f"acts must have one entry per term of {self.irreps_in}, "
+                f"{len(self.irreps_in.terms)}, got {len(acts)}"
+            )
+        terms, modules = [], []
+        for (mul, (l, p)), act in zip(self.irreps_in, acts, strict=True):
+            if act is not None:
+                p = _output_parity(mul, l, p, act)
+            terms.append((mul, (l, p)))
+            modules.append(nn.Identity() if act is None else _normalized(act))
+        self.irreps_out = Irreps(terms, layout)
+        self.acts = nn.ModuleList(modules)
+
+    @property
+    def rep_in(self) -> Irreps:
+        """Representation of the input."""
+        return self.irreps_in
+
+    @property
+    def rep_out(self) -> Irreps:
+        """Representation of the output."""
+        return self.irreps_out
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Apply each function to its term.
+
+        Parameters
+        ----------
+        features : Tensor, (..., irreps_in.dim), floating
+            Input.
+
+        Returns
+        -------
+        Tensor, shape and dtype of ``features``
+            Output.
+
+        Raises
+        ------
+        ValueError
+            If the last axis is wrong.
+        """
+        self.irreps_in.check_features(features)
+        sizes = [mul * (2 * l + 1) for mul, (l, _) in self.irreps_in]
+        pieces = zip(self.acts, features.split(sizes, -1), strict=True)
+        return torch.cat([features[..., :0], *(act(piece) for act, piece in pieces)], dim=-1)
+
+    def extra_repr(self) -> str:
+        """Return what ``print(module)`` shows."""
+        return f"{self.irreps_in} -> {self.irreps_out}"
+
+
+def _normalized(act: Function) -> NormalizedActivation:
+    return act if isinstance(act, NormalizedActivation) else NormalizedActivation(act)
+
+
+def _output_parity(mul: int, l: int, p: int, act: Function) -> int:
+    """Parity of a scalar after a function."""
+    term = Irreps([(mul, (l, p))])
+    if l != 0:
+        raise ValueError(f"a function can act on scalars only, got {name_of(act)} for {term}")
+    parity = _parity(act) if p == -1 else 1
+    if parity == 0:
+        function = act.function if isinstance(act, NormalizedActivation) else act
+        raise ValueError(
+            f"{term} needs an even or odd function, {name_of(function)} is neither: "
+            "its output would have no parity"
+        )
+    return parity
+
+
+def _parity(act: Function) -> int:
+    """1 for an even function, -1 for an odd one, 0 for any other."""
+    like = next(act.parameters(), None) if isinstance(act, nn.Module) else None
+    x = torch.linspace(0, 10, 256, dtype=torch.float64)
+    with torch.no_grad():
+        x = x if like is None else x.to(like)
+        right, left = act(x), act(-x)
+    if torch.allclose(right, left, rtol=0, atol=1e-5):
+        return 1
+    return -1 if torch.allclose(right, -left, rtol=0, atol=1e-5) else 0

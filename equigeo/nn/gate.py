@@ -1,0 +1,209 @@
+"""Nonlinearity for features of any degree: scalars switch the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.nn._irreps_argument import IrrepsLike, irreps_argument
+from equigeo.nn.activation import Activation, Function
+from equigeo.reps import Irreps
+from equigeo.reps.irreps import Layout, Term
+
+
+class _Place(NamedTuple):
+    """Channels of one term of the input."""
+
+    term: int
+    start: int
+    mul: int
+
+
+class Gate(nn.Module):
+    r"""Functions of scalars, and other features multiplied by functions of scalars.
+
+    .. math::
+        \Bigl(\bigoplus_i \phi_i(x_i)\Bigr) \oplus \Bigl(\bigoplus_j \phi_j(g_j)\, y_j\Bigr)
+
+    Irreps of the two sides, their order and the order of the gates are those of ``e3nn.nn.Gate``:
+    the input is all three kinds of features sorted and merged, the output the scalars followed by
+    the gated features. Functions are scaled exactly where e3nn estimates, see
+    :class:`NormalizedActivation`.
+
+    Parameters
+    ----------
+    irreps_scalars : Irreps, e3nn.o3.Irreps or str
+        Scalars that go through ``act_scalars``.
+    act_scalars : sequence of (callable or None)
+        One function per term of ``irreps_scalars``; odd scalars need even or odd functions.
+    irreps_gates : Irreps, e3nn.o3.Irreps or str
+        Scalars that multiply, one for each irrep of ``irreps_gated``.
+    act_gates : sequence of (callable or None)
+        One function per term of ``irreps_gates``.
+    irreps_gated : Irreps, e3nn.o3.Irreps or str
+        Features that are multiplied.
+    layout : {"mul_ir", "ir_mul"}
+        Order of axes inside a term, the same on both sides.
+
+    Attributes
+    ----------
+    irreps_in : Irreps
+        Sorted and merged sum of all three.
+    irreps_out : Irreps
+        Scalars and gated features with their new parities: an odd gate flips one.
+
+    Raises
+    ------
+    ValueError
+        If scalars or gates have a degree above 0, gates and gated features differ in number, or a
+        function does not fit, see :class:`Activation`.
+
+    Equivariance
+    ------------
+    O(3), improper elements included.
+
+    References
+    ----------
+    Weiler et al., "3D steerable CNNs", 2018.
+
+    Examples
+    --------
+    >>> gate = Gate("16x0o", [torch.tanh], "32x0o", [torch.tanh], "16x1e + 16x1o")
+    >>> str(gate.irreps_in), str(gate.irreps_out)
+    ('48x0o+16x1o+16x1e', '16x0o+16x1o+16x1e')
+    """
+
+    def __init__(
+        self,
+        irreps_scalars: IrrepsLike,
+        act_scalars: Sequence[Function | None],
+        irreps_gates: IrrepsLike,
+        act_gates: Sequence[Function | None],
+        irreps_gated: IrrepsLike,
+        *,
+        layout: Layout = "mul_ir",
+    ) -> None:
+        super().__init__()
+        scalars = irreps_argument("irreps_scalars", irreps_scalars, layout)
+        gates = irreps_argument("irreps_gates", irreps_gates, layout)
+        gated = irreps_argument("irreps_gated", irreps_gated, layout)
+        _check_numbers(scalars, gates, gated)
+        self.act_scalars = Activation(scalars, act_scalars, layout=layout)
+        self.act_gates = Activation(gates, act_gates, layout=layout)
+        self.irreps_scalars = scalars.simplify()
+        self.irreps_gates = gates.simplify()
+        self.irreps_gated = gated.simplify()
+        parts = [self.irreps_scalars, self.irreps_gates, self.irreps_gated]
+        self.irreps_in, places = _merge(Irreps([t for part in parts for t in part], layout))
+        ends = [0, *accumulate(len(part.terms) for part in parts)]
+        self._scalars, self._gates, gated_places = (
+            places[start:end] for start, end in pairwise(ends)
+        )
+        opened = _align(self.irreps_gated, self.act_gates.irreps_out.simplify(), gated_places)
+        self._gated = [place for place, _ in opened]
+        self.irreps_out = Irreps(
+            [*self.act_scalars.irreps_out, *(term for _, term in opened)], layout
+        )
+
+    @property
+    def rep_in(self) -> Irreps:
+        """Representation of the input."""
+        return self.irreps_in
+
+    @property
+    def rep_out(self) -> Irreps:
+        """Representation of the output."""
+        return self.irreps_out
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Apply the functions and multiply by the gates.
+
+        Parameters
+        ----------
+        features : Tensor, (..., irreps_in.dim), floating
+            Input.
+
+        Returns
+        -------
+        Tensor, (..., irreps_out.dim), dtype of ``features``
+            Output.
+
+        Raises
+        ------
+        ValueError
+            If the last axis is wrong.
+        """
+        self.irreps_in.check_features(features)
+        by_irrep = self.irreps_in.layout == "mul_ir"
+        channels, component = (-2, -1) if by_irrep else (-1, -2)
+        shapes = [(mul, 2 * l + 1) for mul, (l, _) in self.irreps_in]
+        pieces = [
+            piece.unflatten(-1, shape if by_irrep else shape[::-1])
+            for piece, shape in zip(
+                features.split([mul * dim for mul, dim in shapes], -1), shapes, strict=True
+            )
+        ]
+
+        def take(places: Sequence[_Place]) -> list[Tensor]:
+            return [pieces[p.term].narrow(channels, p.start, p.mul) for p in places]
+
+        def join(parts: list[Tensor]) -> Tensor:
+            return torch.cat([features[..., :0], *(part.flatten(-2) for part in parts)], dim=-1)
+
+        scalars = self.act_scalars(join(take(self._scalars)))
+        gates = self.act_gates(join(take(self._gates))).split([p.mul for p in self._gated], -1)
+        gated = [
+            y * gate.unsqueeze(component) for y, gate in zip(take(self._gated), gates, strict=True)
+        ]
+        return torch.cat([scalars, join(gated)], dim=-1)
+
+    def extra_repr(self) -> str:
+        """Return what ``print(module)`` shows."""
+        return f"{self.irreps_in} -> {self.irreps_out}"
+
+
+def _check_numbers(scalars: Irreps, gates: Irreps, gated: Irreps) -> None:
+    for name, irreps in (("irreps_scalars", scalars), ("irreps_gates", gates)):
+        if any(l > 0 for _, (l, _) in irreps):
+            raise ValueError(f"{name} must be scalars, got {irreps}")
+    have, want = (sum(mul for mul, _ in irreps) for irreps in (gates, gated))
+    if have != want:
+        raise ValueError(
+            f"irreps_gates must have one scalar for each of the {want} irreps of irreps_gated "
+            f"{gated}, got {have} in {gates}"
+        )
+
+
+def _merge(parts: Irreps) -> tuple[Irreps, list[_Place]]:
+    """Sort and merge terms; where each one went."""
+    order = parts.sort()[1]
+    merged: list[Term] = []
+    places: dict[int, _Place] = {}
+    for old in order:
+        mul, ir = parts.terms[old]
+        if not merged or merged[-1][1] != ir:
+            merged.append((0, ir))
+        places[old] = _Place(len(merged) - 1, merged[-1][0], mul)
+        merged[-1] = (merged[-1][0] + mul, ir)
+    return Irreps(merged, parts.layout), [places[i] for i in range(len(order))]
+
+
+def _align(gated: Irreps, gates: Irreps, places: Sequence[_Place]) -> list[tuple[_Place, Term]]:
+    """Cut gated terms where a term of gates ends; the channels and the output term of each cut."""
+    left = [[mul, p] for mul, (_, p) in gates]
+    out: list[tuple[_Place, Term]] = []
+    for (mul, (l, p)), place in zip(gated, places, strict=True):
+        done = 0
+        while done < mul:
+            cut = min(mul - done, left[0][0])
+            term = (cut, (l, p * left[0][1]))
+            out.append((_Place(place.term, place.start + done, cut), term))
+            done += cut
+            left[0][0] -= cut
+            if left[0][0] == 0:
+                left.pop(0)
+    return out

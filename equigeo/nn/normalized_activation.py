@@ -1,0 +1,129 @@
+"""Activation functions that keep the second moment of standard normal numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+
+class NormalizedActivation(nn.Module):
+    r"""A function of one number, scaled so that standard normal inputs have second moment 1.
+
+    .. math:: \phi(x) = f(x) \Big/ \sqrt{\textstyle\int f(z)^2 e^{-z^2/2} dz / \sqrt{2\pi}}
+
+    e3nn estimates the integral from a million random numbers, to about three digits, and leaves
+    functions within 1e-4 of the right scale alone; here it is exact. Pass ``scale`` to reproduce
+    the outputs of a model that was trained elsewhere.
+
+    Parameters
+    ----------
+    function : callable, Tensor -> Tensor
+        Acts on each element. A module is registered, and its parameters train; the scale does not
+        follow them.
+    scale : float, optional
+        Factor on the output; by default from :func:`second_moment`.
+
+    Raises
+    ------
+    ValueError
+        If the second moment is zero or not finite.
+
+    Examples
+    --------
+    >>> activation = NormalizedActivation(torch.relu)
+    >>> round(activation.scale, 12), activation(torch.tensor([-1.0, 1.0])).tolist()
+    (1.414213562373, [0.0, 1.4142135381698608])
+    """
+
+    def __init__(self, function: Callable[[Tensor], Tensor], scale: float | None = None) -> None:
+        super().__init__()
+        self.function = function
+        if scale is None:
+            moment = second_moment(function)
+            if not 0 < moment < math.inf:
+                raise ValueError(f"{name_of(function)} has second moment {moment}: cannot scale it")
+            scale = moment**-0.5
+        self.scale = scale
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply the scaled function to each element.
+
+        Parameters
+        ----------
+        x : Tensor, floating
+            Any shape.
+
+        Returns
+        -------
+        Tensor, shape and dtype of ``x``
+            ``scale * function(x)``.
+        """
+        return self.function(x) * self.scale
+
+    def extra_repr(self) -> str:
+        """Return what ``print(module)`` shows."""
+        return f"{name_of(self.function)}, scale={self.scale:.6g}"
+
+
+def second_moment(function: Callable[[Tensor], Tensor]) -> float:
+    r"""Mean of :math:`f(z)^2` over standard normal :math:`z`.
+
+    Gauss-Legendre quadrature on panels of length one: a kink at an integer, which is where common
+    activation functions have theirs, costs no accuracy.
+
+    Parameters
+    ----------
+    function : callable, Tensor -> Tensor
+        Acts on each element; called in float64, a module on its own device.
+
+    Returns
+    -------
+    float
+        To about 15 digits where ``function`` is smooth between integers.
+
+    Examples
+    --------
+    >>> round(second_moment(torch.abs), 14)
+    1.0
+    """
+    like = next(function.parameters(), None) if isinstance(function, nn.Module) else None
+    nodes, weights = (torch.tensor(values) for values in _normal_quadrature())
+    with torch.no_grad():
+        if like is not None:
+            return _mean_square(function(nodes.to(like)), weights)
+        return _mean_square(function(nodes), weights)
+
+
+def name_of(function: Callable[[Tensor], Tensor]) -> str:
+    """Name a function for a message.
+
+    Parameters
+    ----------
+    function : callable
+        Function, module or anything else.
+
+    Returns
+    -------
+    str
+        Short where there is a name.
+    """
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def _mean_square(values: Tensor, weights: Tensor) -> float:
+    return float(values.cpu().double().square() @ weights)
+
+
+@cache
+def _normal_quadrature() -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights against the standard normal density."""
+    nodes, weights = np.polynomial.legendre.leggauss(24)
+    panels = np.arange(-14, 14)[:, None]
+    z = (panels + (nodes + 1) / 2).ravel()
+    density = np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
+    return z, np.tile(weights / 2, len(panels)) * density
