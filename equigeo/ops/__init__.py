@@ -5,9 +5,20 @@ loaded library adds for the device. ``kernels_info`` tells which libraries were 
 """
 
 from equigeo.ops._library import kernels_info, load_kernels
+from equigeo.ops.channelwise_conv import channelwise_conv
+from equigeo.ops.channelwise_product import channelwise_product
 from equigeo.ops.gather_sum import gather_sum
+from equigeo.ops.path_table import Coupling, PathTable
 from equigeo.ops.segment_attention import segment_attention
 
 load_kernels(__path__)
 
-__all__ = ["gather_sum", "kernels_info", "segment_attention"]
+__all__ = [
+    "Coupling",
+    "PathTable",
+    "channelwise_conv",
+    "channelwise_product",
+    "gather_sum",
+    "kernels_info",
+    "segment_attention",
+]

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <type_traits>
 
+#include "ops/cpu/huge_pages.h"
 #include "ops/cpu/isa.h"
 
 #define EQUIGEO_DEVICE CPU
@@ -26,13 +27,15 @@ inline void check_offsets(const char* name, const int64_t* ptr, int64_t rows, in
 }
 
 // Run a kernel over all rows. The rows of a chunk depend on the problem alone, never on the number
-// of threads, so results have the same bits for any number. `work` is multiply-adds in all.
+// of threads, so results have the same bits for any number. `work` is multiply-adds in all; a chunk
+// has at least `least` rows.
 template <template <class> class Op, class T>
-void run_rows(const Kernels<Op>& kernels, const Op<T>& op, int64_t rows, int64_t work) {
+void run_rows(
+    const Kernels<Op>& kernels, const Op<T>& op, int64_t rows, int64_t work, int64_t least = 1) {
   constexpr int64_t kChunkWork = 1 << 15;
   const int64_t per_row = std::max<int64_t>(1, work / std::max<int64_t>(1, rows));
-  const int64_t chunk = std::max<int64_t>(1, kChunkWork / per_row);
-  std::atomic<int> stray{0};
+  const int64_t chunk = std::max<int64_t>(least, kChunkWork / per_row);
+  std::atomic<int> failure{0};
   torch::stable::parallel_for(0, (rows + chunk - 1) / chunk, 2, [&](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) {
       const int64_t begin = i * chunk, end = std::min(rows, begin + chunk);
@@ -43,11 +46,12 @@ void run_rows(const Kernels<Op>& kernels, const Op<T>& op, int64_t rows, int64_t
         status = kernels.f64(op, begin, end);
       }
       if (status != 0) {
-        stray = 1;
+        failure = status;
       }
     }
   });
-  STD_TORCH_CHECK(stray == 0, "an index is out of range");
+  STD_TORCH_CHECK(failure != kStrayIndex, "an index is out of range");
+  STD_TORCH_CHECK(failure == 0, "out of memory");
 }
 
 }  // namespace equigeo

@@ -5,7 +5,9 @@
 
 namespace equigeo {
 
-// Computes rows [begin, end); returns 0, or 1 if an index was out of range.
+// Computes rows [begin, end); returns 0, or why it could not.
+constexpr int kStrayIndex = 1, kOutOfMemory = 2;
+
 template <class Op>
 using Rows = int (*)(const Op& op, int64_t begin, int64_t end);
 

@@ -1,0 +1,59 @@
+#include "ops/channelwise_product.h"
+
+#include "ops/channelwise_arguments.h"
+
+
+#ifdef EQUIGEO_CUDA
+#include "ops/cuda/channelwise_product.h"
+#else
+#include "ops/cpu/channelwise_product.h"
+#endif
+
+namespace equigeo {
+namespace {
+
+template <class T>
+void run(ChannelwiseProduct<T> op, Operands& operands) {
+#ifdef EQUIGEO_CUDA
+  op.paths = view<T>(operands.table, operands.dims, operands.ir_mul);
+  check_launch(launch(op, Stream(operands.x).handle()));
+#else
+  op.paths = plan<T>(operands.table, operands.dims, operands.ir_mul);
+  run_rows(
+      EQUIGEO_KERNELS(channelwise_product_rows), op, op.rows, op.rows * work_per_row(op.paths), kBlock);
+#endif
+}
+
+Tensor channelwise_product_op(
+    Tensor x,
+    Tensor y,
+    std::optional<Tensor> weight,
+    Tensor paths,
+    Tensor entries,
+    Tensor values,
+    int64_t dim_out,
+    bool ir_mul) {
+  STD_TORCH_CHECK(x.dim() == 2, "x must be (rows, components)");
+  STD_TORCH_CHECK(dim_out >= 0, "dim_out must not be negative");
+  Operands operands(x, y, weight, paths, entries, values, ir_mul, x.size(0));
+  operands.dims.out = dim_out;
+  Tensor out = new_result(operands.x, {x.size(0), dim_out});
+  for_dtype(operands.x, [&](auto zero) {
+    using T = decltype(zero);
+    ChannelwiseProduct<T> op{};
+    op.x = read<T>(operands.x);
+    op.y = read<T>(operands.y);
+    op.weight = operands.weights<T>();
+    op.rows = x.size(0);
+    op.out = write<T>(out);
+    run(op, operands);
+  });
+  return out;
+}
+
+}  // namespace
+}  // namespace equigeo
+
+STABLE_TORCH_LIBRARY_IMPL(equigeo, EQUIGEO_DEVICE, library) {
+  library.impl("channelwise_product", TORCH_BOX(&equigeo::channelwise_product_op));
+}

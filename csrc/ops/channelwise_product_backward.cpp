@@ -1,0 +1,68 @@
+#include <tuple>
+
+#include "ops/channelwise_arguments.h"
+#include "ops/channelwise_product.h"
+#ifdef EQUIGEO_CUDA
+#include "ops/cuda/channelwise_product.h"
+#else
+#include "ops/cpu/channelwise_product.h"
+#endif
+
+namespace equigeo {
+namespace {
+
+template <class T>
+void run(ChannelwiseProductBackward<T> op, Operands& operands) {
+#ifdef EQUIGEO_CUDA
+  op.paths = view<T>(operands.table, operands.dims, operands.ir_mul);
+  check_launch(launch(op, Stream(operands.x).handle()));
+#else
+  op.paths = plan<T>(operands.table, operands.dims, operands.ir_mul);
+  run_rows(
+      EQUIGEO_KERNELS(channelwise_product_backward_rows), op, op.rows,
+      2 * op.rows * work_per_row(op.paths), kBlock);
+#endif
+}
+
+std::tuple<Tensor, Tensor, Tensor> channelwise_product_backward_op(
+    Tensor grad,
+    Tensor x,
+    Tensor y,
+    std::optional<Tensor> weight,
+    Tensor paths,
+    Tensor entries,
+    Tensor values,
+    bool ir_mul) {
+  STD_TORCH_CHECK(grad.dim() == 2, "grad must be (rows, components)");
+  STD_TORCH_CHECK(x.dim() == 2, "x must be (rows, components)");
+  const int64_t rows = x.size(0);
+  Operands operands(x, y, weight, paths, entries, values, ir_mul, rows);
+  const Tensor& like = operands.x;
+  operands.dims.out = grad.size(1);
+  grad = checked("grad", grad, like, like.scalar_type(), {rows, grad.size(1)});
+  Tensor grad_x = new_result(like, {rows, operands.dims.x});
+  Tensor grad_y = new_result(like, {rows, operands.dims.y});
+  Tensor grad_weight = operands.new_grad_weight();
+  for_dtype(like, [&](auto zero) {
+    using T = decltype(zero);
+    ChannelwiseProductBackward<T> op{};
+    op.grad = read<T>(grad);
+    op.x = read<T>(operands.x);
+    op.y = read<T>(operands.y);
+    op.weight = operands.weights<T>();
+    op.rows = rows;
+    op.grad_x = write<T>(grad_x);
+    op.grad_y = write<T>(grad_y);
+    op.grad_weight = op.weight == nullptr ? nullptr : write<T>(grad_weight);
+    run(op, operands);
+  });
+  return {grad_x, grad_y, grad_weight};
+}
+
+}  // namespace
+}  // namespace equigeo
+
+STABLE_TORCH_LIBRARY_IMPL(equigeo, EQUIGEO_DEVICE, library) {
+  library.impl(
+      "channelwise_product_backward", TORCH_BOX(&equigeo::channelwise_product_backward_op));
+}

@@ -1,0 +1,211 @@
+// Compiled once per instruction set: no torch, no C++ standard headers.
+#include "ops/cpu/channelwise_product.h"
+
+#include "ops/cpu/edge_product.h"
+
+namespace equigeo {
+namespace {
+
+// The first input of a row in the layout of kernels, copied only where it has another.
+template <class T>
+class FirstInput {
+ public:
+  FirstInput(const Paths<T>& paths, T* scratch) : paths_(paths), scratch_(scratch) {}
+
+  void load(const T* row) {
+    row_ = row;
+    for (int64_t s = 0; s < paths_.segments; ++s) {
+      const Segment1 segment = paths_.segment[s];
+      if (!in_place(paths_.ir_mul, segment.mul, segment.d)) {
+        fetch(
+            row + segment.offset, paths_.ir_mul, segment.mul, segment.d, scratch_ + segment.place,
+            padded(segment.mul));
+      }
+    }
+  }
+
+  Components<const T> of(int64_t p) const {
+    const Path& path = paths_.path[p];
+    if (in_place(paths_.ir_mul, path.mul, path.d1)) {
+      return {row_ + path.x, path.mul};
+    }
+    return {scratch_ + paths_.place[p].x, padded(path.mul)};
+  }
+
+ private:
+  const Paths<T>& paths_;
+  T* scratch_;
+  const T* row_ = nullptr;
+};
+
+template <class T>
+class Forward {
+ public:
+  explicit Forward(const ChannelwiseProduct<T>& op)
+      : op_(op),
+        paths_(op.paths),
+        memory_(
+            PathScratch<T>::size(paths_) + EdgeMatrices<T>::size(paths_) +
+            Scratch<T>::round_up(paths_.padded_x) + Scratch<T>::round_up(paths_.largest_slot)),
+        scratch_(paths_, memory_),
+        matrices_(paths_, memory_),
+        x_(paths_, memory_.take(paths_.padded_x)),
+        slot_(memory_.take(paths_.largest_slot)) {}
+
+  bool failed() const { return memory_.failed(); }
+
+  // Rows [begin, end), no more than the lanes of a register.
+  void block(int64_t begin, int64_t end) {
+    for (int64_t e = begin; e < end; ++e) {
+      matrices_.load(e - begin, op_.y + e * paths_.dim_y);
+    }
+    matrices_.compute();
+    for (int64_t e = begin; e < end; ++e) {
+      row(e, e - begin);
+    }
+  }
+
+ private:
+  void row(int64_t e, int64_t lane) {
+    T* out = op_.out + e * paths_.dim_out;
+    const T* weight = op_.weight ? op_.weight + e * paths_.dim_weight : nullptr;
+    x_.load(op_.x + e * paths_.dim_x);
+    if (!paths_.covers) {
+      fill_zero(out, paths_.dim_out);
+    }
+    for (int64_t p = 0; p < paths_.count; ++p) {
+      const Path& path = paths_.path[p];
+      const Place place = paths_.place[p];
+      const bool direct = in_place(paths_.ir_mul, path.mul, path.d3);
+      const Components<T> into = direct ? Components<T>{out + path.out, path.mul}
+                                        : Components<T>{slot_, padded(path.mul)};
+      path_forward(paths_, p, {matrices_, lane, x_.of(p), weight}, into, !place.opens, scratch_);
+      if (place.closes && !direct) {
+        put_back(slot_, into.stride, paths_.ir_mul, path.mul, path.d3, out + path.out);
+      }
+    }
+  }
+
+  const ChannelwiseProduct<T>& op_;
+  const Paths<T>& paths_;
+  Scratch<T> memory_;
+  PathScratch<T> scratch_;
+  EdgeMatrices<T> matrices_;
+  FirstInput<T> x_;
+  T* slot_;
+};
+
+template <class T>
+class Backward {
+ public:
+  explicit Backward(const ChannelwiseProductBackward<T>& op)
+      : op_(op),
+        paths_(op.paths),
+        memory_(
+            PathScratch<T>::size(paths_) + EdgeMatrices<T>::size(paths_) +
+            2 * Scratch<T>::round_up(paths_.padded_x) +
+            Scratch<T>::round_up(paths_.largest_slot) +
+            Scratch<T>::round_up(paths_.dim_y * kEdges)),
+        scratch_(paths_, memory_),
+        matrices_(paths_, memory_),
+        x_(paths_, memory_.take(paths_.padded_x)),
+        slope_(memory_.take(paths_.padded_x)),
+        slot_(memory_.take(paths_.largest_slot)),
+        grad_y_(memory_.take(paths_.dim_y * kEdges)) {}
+
+  bool failed() const { return memory_.failed(); }
+
+  void block(int64_t begin, int64_t end) {
+    for (int64_t e = begin; e < end; ++e) {
+      matrices_.load(e - begin, op_.y + e * paths_.dim_y);
+    }
+    matrices_.compute();
+    for (int64_t e = begin; e < end; ++e) {
+      row(e, e - begin);
+    }
+  }
+
+ private:
+  static constexpr int64_t kEdges = EdgeMatrices<T>::kEdges;
+
+  void row(int64_t e, int64_t lane) {
+    const T* grad = op_.grad + e * paths_.dim_out;
+    const T* weight = op_.weight ? op_.weight + e * paths_.dim_weight : nullptr;
+    T* grad_weight = op_.grad_weight ? op_.grad_weight + e * paths_.dim_weight : nullptr;
+    x_.load(op_.x + e * paths_.dim_x);
+    if (grad_weight != nullptr && !paths_.covers_weight) {
+      fill_zero(grad_weight, paths_.dim_weight);
+    }
+    fill_zero(slope_, paths_.padded_x);
+    fill_zero(grad_y_, paths_.dim_y * kEdges);
+    for (int64_t p = 0; p < paths_.count; ++p) {
+      const RowGradients<T> into{slope_ + paths_.place[p].x, grad_weight, grad_y_};
+      path_backward(
+          paths_, p, {matrices_, lane, x_.of(p), weight}, arriving(grad, p), into, scratch_);
+    }
+    T* grad_x = op_.grad_x + e * paths_.dim_x;
+    if (!paths_.covers_x) {
+      fill_zero(grad_x, paths_.dim_x);
+    }
+    for (int64_t s = 0; s < paths_.segments; ++s) {
+      const Segment1 segment = paths_.segment[s];
+      put_back(
+          slope_ + segment.place, padded(segment.mul), paths_.ir_mul, segment.mul, segment.d,
+          grad_x + segment.offset);
+    }
+    sum_registers(grad_y_, paths_.dim_y, op_.grad_y + e * paths_.dim_y);
+  }
+
+  Components<const T> arriving(const T* grad, int64_t p) {
+    const Path& path = paths_.path[p];
+    if (in_place(paths_.ir_mul, path.mul, path.d3)) {
+      return {grad + path.out, path.mul};
+    }
+    if (paths_.place[p].opens) {
+      fetch(
+          grad + path.out, paths_.ir_mul, path.mul, path.d3, slot_, padded(path.mul));
+    }
+    return {slot_, padded(path.mul)};
+  }
+
+  const ChannelwiseProductBackward<T>& op_;
+  const Paths<T>& paths_;
+  Scratch<T> memory_;
+  PathScratch<T> scratch_;
+  EdgeMatrices<T> matrices_;
+  FirstInput<T> x_;
+  T* slope_;
+  T* slot_;
+  T* grad_y_;
+};
+
+template <class Pass, class Op>
+int run_blocks(const Op& op, int64_t begin, int64_t end, int64_t block) {
+  Pass pass(op);
+  if (pass.failed()) {
+    return kOutOfMemory;
+  }
+  for (; begin < end; begin += block) {
+    pass.block(begin, begin + block < end ? begin + block : end);
+  }
+  return 0;
+}
+
+template <class T>
+int product_rows(const ChannelwiseProduct<T>& op, int64_t begin, int64_t end) {
+  return run_blocks<Forward<T>>(op, begin, end, EdgeMatrices<T>::kEdges);
+}
+
+template <class T>
+int product_backward_rows(const ChannelwiseProductBackward<T>& op, int64_t begin, int64_t end) {
+  return run_blocks<Backward<T>>(op, begin, end, EdgeMatrices<T>::kEdges);
+}
+
+}  // namespace
+
+const Kernels<ChannelwiseProduct> EQUIGEO_FOR_ISA(channelwise_product_rows) = {
+    product_rows<float>, product_rows<double>};
+const Kernels<ChannelwiseProductBackward> EQUIGEO_FOR_ISA(channelwise_product_backward_rows) = {
+    product_backward_rows<float>, product_backward_rows<double>};
+
+}  // namespace equigeo

@@ -1,0 +1,81 @@
+"""The three gradients of a channelwise convolution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from equigeo.ops._registry import declare
+from equigeo.ops.channelwise_product_backward import channelwise_product_backward_reference
+
+SCHEMA = (
+    "channelwise_conv_backward(Tensor grad, Tensor x, Tensor y, Tensor? weight, Tensor source, "
+    "Tensor ptr, Tensor order, Tensor target, Tensor back_order, Tensor back_ptr, Tensor paths, "
+    "Tensor entries, Tensor values, bool ir_mul) -> (Tensor, Tensor, Tensor)"
+)
+
+
+def channelwise_conv_backward_reference(
+    grad: Tensor,
+    x: Tensor,
+    y: Tensor,
+    weight: Tensor | None,
+    source: Tensor,
+    ptr: Tensor,
+    order: Tensor,
+    target: Tensor,
+    *rest: Any,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Readable body of the op; the gradient of the weights is empty where there are none."""
+    _, _, *table = rest
+    weights = None if weight is None else weight[order]
+    to_x, to_y, to_weight = channelwise_product_backward_reference(
+        grad[target], x[source], y[order], weights, *table
+    )
+    to_x = torch.zeros_like(x).index_add(0, source, to_x)
+    to_y = torch.zeros_like(y).index_copy(0, order, to_y)
+    if weight is not None:
+        to_weight = torch.zeros_like(weight).index_copy(0, order, to_weight)
+    return to_x, to_y, to_weight
+
+
+def _fake(
+    grad: Tensor, x: Tensor, y: Tensor, weight: Tensor | None, *rest: Any
+) -> tuple[Tensor, Tensor, Tensor]:
+    shape = (0, 0) if weight is None else weight.shape
+    return x.new_empty(x.shape), y.new_empty(y.shape), x.new_empty(shape)
+
+
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    ctx.save_for_backward(*inputs[:13])
+    ctx.ir_mul = inputs[13]
+
+
+def _backward(ctx: Any, a: Tensor, b: Tensor, c: Tensor) -> tuple[Tensor | None, ...]:
+    """Second order as in the product: the convolution is linear in each of its arguments too."""
+    grad, x, y, weight, *rest = ctx.saved_tensors
+
+    def forward(*operands: Tensor | None) -> Tensor:
+        op = torch.ops.equigeo.channelwise_conv.default
+        out: Tensor = op(*operands, *rest, grad.shape[1], ctx.ir_mul)
+        return out
+
+    _, y_a, w_a = channelwise_conv_backward(grad, a, y, weight, *rest, ctx.ir_mul)
+    x_b, _, w_b = channelwise_conv_backward(grad, x, b, weight, *rest, ctx.ir_mul)
+    to_grad = forward(a, y, weight) + forward(x, b, weight)
+    if weight is None:
+        return to_grad, x_b, y_a, *(None,) * 11
+    x_c, y_c, _ = channelwise_conv_backward(grad, x, y, c, *rest, ctx.ir_mul)
+    to_grad = to_grad + forward(x, y, c)
+    return to_grad, x_b + x_c, y_a + y_c, w_a + w_b, *(None,) * 10
+
+
+channelwise_conv_backward = declare(
+    SCHEMA,
+    reference=channelwise_conv_backward_reference,
+    fake=_fake,
+    setup_context=_setup_context,
+    backward=_backward,
+)
