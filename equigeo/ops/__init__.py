@@ -1,4 +1,4 @@
-"""Compiled operations on sorted segments, each with a readable body where no kernel is loaded.
+"""Compiled operations on segments and on the sphere, each readable where no kernel is loaded.
 
 Functions here check shapes and call an op of PyTorch's dispatcher, which prefers the body that a
 loaded library adds for the device. ``kernels_info`` tells which libraries were loaded.
@@ -6,8 +6,9 @@ loaded library adds for the device. ``kernels_info`` tells which libraries were 
 
 from equigeo.ops._library import kernels_info, load_kernels
 from equigeo.ops.gather_sum import gather_sum
+from equigeo.ops.grid_product import grid_product
 from equigeo.ops.segment_attention import segment_attention
 
 load_kernels(__path__)
 
-__all__ = ["gather_sum", "kernels_info", "segment_attention"]
+__all__ = ["gather_sum", "grid_product", "kernels_info", "segment_attention"]
