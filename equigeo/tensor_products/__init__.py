@@ -6,19 +6,37 @@ vector-signal products add all paths of a degree up, and are cheaper for it.
 """
 
 from equigeo.tensor_products.channelwise_tensor_product import ChannelwiseTensorProduct
+from equigeo.tensor_products.curl_coupling import curl_coupling
+from equigeo.tensor_products.curl_tensor_product import CurlTensorProduct
+from equigeo.tensor_products.degree_weights import DegreeWeights
 from equigeo.tensor_products.elementwise_tensor_product import ElementwiseTensorProduct
 from equigeo.tensor_products.full_tensor_product import FullTensorProduct
 from equigeo.tensor_products.fully_connected_tensor_product import FullyConnectedTensorProduct
+from equigeo.tensor_products.gaunt_coupling import gaunt_coupling
+from equigeo.tensor_products.gaunt_tensor_product import GauntTensorProduct
 from equigeo.tensor_products.instruction import Instruction
 from equigeo.tensor_products.product import Product
+from equigeo.tensor_products.signal_product import SignalProduct
+from equigeo.tensor_products.sphere_grid import SphereGrid
+from equigeo.tensor_products.spherical_harmonics import spherical_harmonics
+from equigeo.tensor_products.spherical_harmonics_module import SphericalHarmonics
 from equigeo.tensor_products.tensor_product import TensorProduct
 
 __all__ = [
     "ChannelwiseTensorProduct",
+    "CurlTensorProduct",
+    "DegreeWeights",
     "ElementwiseTensorProduct",
     "FullTensorProduct",
     "FullyConnectedTensorProduct",
+    "GauntTensorProduct",
     "Instruction",
     "Product",
+    "SignalProduct",
+    "SphereGrid",
+    "SphericalHarmonics",
     "TensorProduct",
+    "curl_coupling",
+    "gaunt_coupling",
+    "spherical_harmonics",
 ]
