@@ -33,7 +33,8 @@ def couple_matched(x: Tensor, y: Tensor, table: Tensor, layout: Layout) -> Tenso
     """Couple each channel of x with the same channel of y: (u, i), (u, j) to (u, k)."""
     x_axes, y_axes, both = axes(layout, "u", "i"), axes(layout, "u", "j"), axes(layout, "u", "ij")
     xy = torch.einsum(f"{x_axes},{y_axes}->{both}", x, y)
-    return torch.einsum(f"{both},ijk->{axes(layout, 'u', 'k')}", xy, table)
+    matrix = table.flatten(0, 1)
+    return xy.flatten(-2) @ matrix if layout == "mul_ir" else matrix.mT @ xy.flatten(-3, -2)
 
 
 def couple_pairs(x: Tensor, y: Tensor, table: Tensor, layout: Layout) -> Tensor:
@@ -52,7 +53,10 @@ def couple_pairs(x: Tensor, y: Tensor, table: Tensor, layout: Layout) -> Tensor:
     elif first == "y":
         half = axes(layout, "v", "ik")
         z = torch.einsum(f"{y_axes},ijk->{half}", y, table)
-        z = torch.einsum(f"{x_axes},{half}->{z_axes}", x, z)
+        # What comes last in the product should be what comes last in the layout.
+        operands = [(x_axes, x), (half, z)] if layout == "mul_ir" else [(half, z), (x_axes, x)]
+        names, values = zip(*operands, strict=True)
+        z = torch.einsum(f"{','.join(names)}->{z_axes}", *values)
     else:
         both = axes(layout, "uv", "ij")
         z = torch.einsum(f"{x_axes},{y_axes}->{both}", x, y)
