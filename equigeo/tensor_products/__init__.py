@@ -6,15 +6,18 @@ vector-signal products add all paths of a degree up, and are cheaper for it.
 """
 
 from equigeo.tensor_products.channelwise_tensor_product import ChannelwiseTensorProduct
+from equigeo.tensor_products.comparison import Comparison, ComparisonRow
 from equigeo.tensor_products.curl_coupling import curl_coupling
 from equigeo.tensor_products.curl_tensor_product import CurlTensorProduct
 from equigeo.tensor_products.degree_weights import DegreeWeights
 from equigeo.tensor_products.elementwise_tensor_product import ElementwiseTensorProduct
+from equigeo.tensor_products.expressivity import expressivity
 from equigeo.tensor_products.full_tensor_product import FullTensorProduct
 from equigeo.tensor_products.fully_connected_tensor_product import FullyConnectedTensorProduct
 from equigeo.tensor_products.gaunt_coupling import gaunt_coupling
 from equigeo.tensor_products.gaunt_tensor_product import GauntTensorProduct
 from equigeo.tensor_products.instruction import Instruction
+from equigeo.tensor_products.interactability import interactability
 from equigeo.tensor_products.product import Product
 from equigeo.tensor_products.signal_product import SignalProduct
 from equigeo.tensor_products.sphere_grid import SphereGrid
@@ -24,6 +27,8 @@ from equigeo.tensor_products.tensor_product import TensorProduct
 
 __all__ = [
     "ChannelwiseTensorProduct",
+    "Comparison",
+    "ComparisonRow",
     "CurlTensorProduct",
     "DegreeWeights",
     "ElementwiseTensorProduct",
@@ -37,6 +42,8 @@ __all__ = [
     "SphericalHarmonics",
     "TensorProduct",
     "curl_coupling",
+    "expressivity",
     "gaunt_coupling",
+    "interactability",
     "spherical_harmonics",
 ]
