@@ -18,12 +18,15 @@ from equigeo.tensor_products.gaunt_coupling import gaunt_coupling
 from equigeo.tensor_products.gaunt_tensor_product import GauntTensorProduct
 from equigeo.tensor_products.instruction import Instruction
 from equigeo.tensor_products.interactability import interactability
+from equigeo.tensor_products.matrix_tensor_product import MatrixTensorProduct
 from equigeo.tensor_products.product import Product
 from equigeo.tensor_products.signal_product import SignalProduct
 from equigeo.tensor_products.sphere_grid import SphereGrid
 from equigeo.tensor_products.spherical_harmonics import spherical_harmonics
 from equigeo.tensor_products.spherical_harmonics_module import SphericalHarmonics
+from equigeo.tensor_products.symmetric_contraction import SymmetricContraction
 from equigeo.tensor_products.tensor_product import TensorProduct
+from equigeo.tensor_products.vector_signal_tensor_product import VectorSignalTensorProduct
 
 __all__ = [
     "ChannelwiseTensorProduct",
@@ -36,11 +39,14 @@ __all__ = [
     "FullyConnectedTensorProduct",
     "GauntTensorProduct",
     "Instruction",
+    "MatrixTensorProduct",
     "Product",
     "SignalProduct",
     "SphereGrid",
     "SphericalHarmonics",
+    "SymmetricContraction",
     "TensorProduct",
+    "VectorSignalTensorProduct",
     "curl_coupling",
     "expressivity",
     "gaunt_coupling",
