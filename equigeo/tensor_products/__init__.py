@@ -26,6 +26,7 @@ from equigeo.tensor_products.spherical_harmonics import spherical_harmonics
 from equigeo.tensor_products.spherical_harmonics_module import SphericalHarmonics
 from equigeo.tensor_products.symmetric_contraction import SymmetricContraction
 from equigeo.tensor_products.tensor_product import TensorProduct
+from equigeo.tensor_products.tensor_square import TensorSquare
 from equigeo.tensor_products.vector_signal_tensor_product import VectorSignalTensorProduct
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "SphericalHarmonics",
     "SymmetricContraction",
     "TensorProduct",
+    "TensorSquare",
     "VectorSignalTensorProduct",
     "curl_coupling",
     "expressivity",

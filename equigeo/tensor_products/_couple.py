@@ -8,15 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
 from equigeo.reps.irreps import Layout
-
-
-def axes(layout: Layout, channels: str, components: str) -> str:
-    """Name the last axes of features for ``einsum``."""
-    return f"...{channels}{components}" if layout == "mul_ir" else f"...{components}{channels}"
 
 
 def channel_axis(layout: Layout) -> int:
@@ -29,12 +23,23 @@ def component_axis(layout: Layout) -> int:
     return -1 if layout == "mul_ir" else -2
 
 
+def contract(x: Tensor, matrix: Tensor, layout: Layout) -> Tensor:
+    """Multiply the components of x, which has one channel axis, by a matrix (i, k)."""
+    return x @ matrix if layout == "mul_ir" else matrix.mT @ x
+
+
+def mix_channels(x: Tensor, matrix: Tensor, layout: Layout) -> Tensor:
+    """Multiply the channels of x by a matrix (u, w)."""
+    return matrix.mT @ x if layout == "mul_ir" else x @ matrix
+
+
 def couple_matched(x: Tensor, y: Tensor, table: Tensor, layout: Layout) -> Tensor:
     """Couple each channel of x with the same channel of y: (u, i), (u, j) to (u, k)."""
-    x_axes, y_axes, both = axes(layout, "u", "i"), axes(layout, "u", "j"), axes(layout, "u", "ij")
-    xy = torch.einsum(f"{x_axes},{y_axes}->{both}", x, y)
-    matrix = table.flatten(0, 1)
-    return xy.flatten(-2) @ matrix if layout == "mul_ir" else matrix.mT @ xy.flatten(-3, -2)
+    if layout == "mul_ir":
+        xy = (x.unsqueeze(-1) * y.unsqueeze(-2)).flatten(-2)
+    else:
+        xy = (x.unsqueeze(-2) * y.unsqueeze(-3)).flatten(-3, -2)
+    return contract(xy, table.flatten(0, 1), layout)
 
 
 def couple_pairs(x: Tensor, y: Tensor, table: Tensor, layout: Layout) -> Tensor:
@@ -43,25 +48,32 @@ def couple_pairs(x: Tensor, y: Tensor, table: Tensor, layout: Layout) -> Tensor:
     The table meets one input first, so that nothing of size (u, v, i, j) arises; except where an
     input has one channel or one component, and that is the cheapest.
     """
-    x_axes, y_axes, z_axes = axes(layout, "u", "i"), axes(layout, "v", "j"), axes(layout, "uv", "k")
     u, v = (value.shape[channel_axis(layout)] for value in (x, y))
     first = pairs_order(u, v, table.shape)[0]
-    if first == "x":
-        half = axes(layout, "u", "jk")
-        z = torch.einsum(f"{x_axes},ijk->{half}", x, table)
-        z = torch.einsum(f"{half},{y_axes}->{z_axes}", z, y)
-    elif first == "y":
-        half = axes(layout, "v", "ik")
-        z = torch.einsum(f"{y_axes},ijk->{half}", y, table)
-        # What comes last in the product should be what comes last in the layout.
-        operands = [(x_axes, x), (half, z)] if layout == "mul_ir" else [(half, z), (x_axes, x)]
-        names, values = zip(*operands, strict=True)
-        z = torch.einsum(f"{','.join(names)}->{z_axes}", *values)
+    if first == "y":
+        z = _couple_second_first(x, y, table, layout)
+    elif first == "x":
+        z = _couple_second_first(y, x, table.transpose(0, 1), layout)
+        z = z.transpose(-3, -2) if layout == "mul_ir" else z.mT
     else:
-        both = axes(layout, "uv", "ij")
-        z = torch.einsum(f"{x_axes},{y_axes}->{both}", x, y)
-        z = torch.einsum(f"{both},ijk->{z_axes}", z, table)
+        return contract(outer(x, y), table.flatten(0, 1), layout)
     return z.flatten(-3, -2) if layout == "mul_ir" else z.flatten(-2)
+
+
+def outer(x: Tensor, y: Tensor) -> Tensor:
+    """Multiply all channels and all components: (u, i), (v, j) to (uv, ij), in any layout."""
+    return (x[..., :, None, :, None] * y[..., None, :, None, :]).flatten(-4, -3).flatten(-2)
+
+
+def _couple_second_first(x: Tensor, y: Tensor, table: Tensor, layout: Layout) -> Tensor:
+    """Couple to (u, v, k), or (k, u, v), by matrices (i, vk) or (i, kv) made of y."""
+    i, _, k = table.shape
+    half = contract(y, table.transpose(0, 1).flatten(1), layout)
+    if layout == "mul_ir":
+        half = half.unflatten(-1, (i, k)).transpose(-3, -2).flatten(-2)
+        return contract(x, half, layout).unflatten(-1, (-1, k))
+    half = half.unflatten(-2, (i, k)).flatten(-2)
+    return contract(x, half, layout).unflatten(-2, (k, -1)).mT
 
 
 def pairs_order(u: int, v: int, shape: Sequence[int]) -> tuple[str, int]:
@@ -85,9 +97,7 @@ def couple_pairs_sparse(
     that an entry adds a whole row of samples and channels to another.
     """
     pair, component, value = entries
-    x_axes, y_axes = axes(layout, "u", "i"), axes(layout, "v", "j")
-    xy = torch.einsum(f"{x_axes},{y_axes}->ij...uv", x, y).flatten(0, 1)
+    xy = outer(x, y).movedim(component_axis(layout), 0)
     terms = xy.index_select(0, pair) * value.view(-1, *[1] * (xy.ndim - 1))
     z = terms.new_zeros(dim_out, *terms.shape[1:]).index_add(0, component, terms)
-    z = z.flatten(-2)
     return z.movedim(0, component_axis(layout))

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout
-from equigeo.tensor_products._couple import axes, channel_axis, component_axis
+from equigeo.tensor_products._couple import channel_axis, component_axis, mix_channels
 from equigeo.tensor_products._path_groups import Path, PathGroup
 
 
@@ -34,10 +34,9 @@ def prepare_inputs(
     if weight is None or not group.before:
         return x, y
     w = _block(weight, group.paths[0].weight).unflatten(-1, group.muls)
-    u, v = axes(layout, "u", "i"), axes(layout, "v", "i")
     if group.before == "mix x":
-        return torch.einsum(f"...uv,{u}->{v}", w, x), y
-    return x, torch.einsum(f"...uv,{v}->{u}", w, y)
+        return mix_channels(x, w, layout), y
+    return x, mix_channels(y, w.mT, layout)
 
 
 def finish_path(
@@ -54,8 +53,7 @@ def finish_path(
     w = _block(weight, path.weight)
     if path.after == "scale":
         return z * w.unsqueeze(component_axis(layout))
-    w = w.unflatten(-1, (-1, path.mul_out))
-    return torch.einsum(f"{axes(layout, 'p', 'k')},...pw->{axes(layout, 'w', 'k')}", z, w)
+    return mix_channels(z, w.unflatten(-1, (-1, path.mul_out)), layout)
 
 
 def join_terms(

@@ -30,12 +30,8 @@ class Normalization:
     ) -> Normalization:
         """Read the arguments of a product; None stands for the defaults of e3nn."""
         irrep, path = irrep or "component", path or "element"
-        for name, value, known in (
-            ("irrep_normalization", irrep, IRREP_NORMALIZATIONS),
-            ("path_normalization", path, PATH_NORMALIZATIONS),
-        ):
-            if value not in known:
-                raise ValueError(f"{name} must be one of {known}, got {value!r}")
+        check_choice("irrep_normalization", irrep, IRREP_NORMALIZATIONS)
+        check_choice("path_normalization", path, PATH_NORMALIZATIONS)
         names = ("in1_var", "in2_var", "out_var")
         read = [_read_variances(*each) for each in zip(names, variances, operands, strict=True)]
         return cls(tuple(read), irrep, path)
@@ -65,6 +61,12 @@ class Normalization:
         """Inverse variance of a coupling of inputs of unit variance, or of unit norm."""
         dim1, dim2, dim3 = (2 * l + 1 for _, (l, _) in terms_of(path, operands))
         return {"component": dim3, "norm": dim1 * dim2, "none": 1}[self.irrep]
+
+
+def check_choice(name: str, value: str, known: tuple[str, ...]) -> None:
+    """Refuse a value that an argument cannot have."""
+    if value not in known:
+        raise ValueError(f"{name} must be one of {known}, got {value!r}")
 
 
 def _read_variances(name: str, given: Any, irreps: Irreps) -> tuple[float, ...]:
