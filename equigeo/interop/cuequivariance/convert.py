@@ -50,6 +50,14 @@ def convert(module: nn.Module) -> Any:
         If the module is of another class; the message says which are supported.
     ValueError
         If inputs and output have several layouts, or there is more than one class of weights.
+
+    Examples
+    --------
+    >>> import cuequivariance as cue
+    >>> import cuequivariance_torch as cuet
+    >>> irreps = cue.Irreps(cue.O3, "2x0e+3x1o")
+    >>> convert(cuet.Linear(irreps, irreps, layout=cue.mul_ir)).weight_numel
+    13
     """
     cuet = require("cuequivariance_torch", "cuequivariance-torch")
     for name, converter in _CONVERTERS.items():

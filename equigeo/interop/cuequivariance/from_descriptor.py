@@ -44,6 +44,14 @@ def from_descriptor(
         If ``descriptor`` is something else, or its irreps are of another group.
     ValueError
         If the polynomial is of another form; says which part.
+
+    Examples
+    --------
+    >>> import cuequivariance as cue
+    >>> irreps = cue.Irreps(cue.O3, "2x0e+3x1o")
+    >>> linear = from_descriptor(cue.descriptors.linear(irreps, irreps))
+    >>> linear.rep_out
+    Irreps('2x0e+3x1o', layout='ir_mul')
     """
     cue = require_cue()
     if not isinstance(descriptor, cue.EquivariantPolynomial):

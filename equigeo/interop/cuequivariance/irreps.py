@@ -38,6 +38,11 @@ def to_cue_irreps(irreps: Irreps | str, group: Group = "O3") -> Any:
         If cuequivariance is missing.
     ValueError
         If the irreps cannot be read or the group is unknown.
+
+    Examples
+    --------
+    >>> to_cue_irreps("16x0e + 8x1o")
+    16x0e+8x1o
     """
     cue = require_cue()
     if group == "O3":
@@ -73,6 +78,12 @@ def from_cue_irreps(irreps: Any, layout: Layout | None = None) -> Irreps:
         If cuequivariance is missing.
     TypeError
         If they are of another group.
+
+    Examples
+    --------
+    >>> import cuequivariance as cue
+    >>> from_cue_irreps(cue.IrrepsAndLayout(cue.Irreps("SO3", "2x0+3x1"), cue.ir_mul))
+    Irreps('2x0e+3x1e', layout='ir_mul')
     """
     cue = require_cue()
     if isinstance(irreps, cue.IrrepsAndLayout):

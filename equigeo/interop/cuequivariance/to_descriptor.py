@@ -51,6 +51,14 @@ def to_descriptor(module: nn.Module, *, group: Group = "O3") -> Any:
     ValueError
         If it is no such polynomial: a ``Linear`` with biases, ``SphericalHarmonics`` that normalise
         their input, or the connections ``uvu<v`` and ``u<vw``.
+
+    Examples
+    --------
+    >>> from equigeo.tensor_products import FullyConnectedTensorProduct
+    >>> product = FullyConnectedTensorProduct("2x0e+3x1o", "4x0e+5x1o", "6x0e")
+    >>> ((_, paths),) = to_descriptor(product).polynomial.operations
+    >>> print(paths.subscripts, paths.num_paths)
+    uvw,ui,vj,wk+ijk 2
     """
     cue = require_cue()
     _, description = describe(module, OURS)
