@@ -6,6 +6,7 @@ vector-signal products add all paths of a degree up, and are cheaper for it.
 """
 
 from equigeo.tensor_products.channelwise_tensor_product import ChannelwiseTensorProduct
+from equigeo.tensor_products.compare import compare
 from equigeo.tensor_products.comparison import Comparison, ComparisonRow
 from equigeo.tensor_products.curl_coupling import curl_coupling
 from equigeo.tensor_products.curl_tensor_product import CurlTensorProduct
@@ -18,9 +19,11 @@ from equigeo.tensor_products.gaunt_coupling import gaunt_coupling
 from equigeo.tensor_products.gaunt_tensor_product import GauntTensorProduct
 from equigeo.tensor_products.instruction import Instruction
 from equigeo.tensor_products.interactability import interactability
+from equigeo.tensor_products.make import make, product_names
 from equigeo.tensor_products.matrix_tensor_product import MatrixTensorProduct
 from equigeo.tensor_products.product import Product
 from equigeo.tensor_products.signal_product import SignalProduct
+from equigeo.tensor_products.signal_tensor_product import SignalTensorProduct
 from equigeo.tensor_products.sphere_grid import SphereGrid
 from equigeo.tensor_products.spherical_harmonics import spherical_harmonics
 from equigeo.tensor_products.spherical_harmonics_module import SphericalHarmonics
@@ -43,15 +46,19 @@ __all__ = [
     "MatrixTensorProduct",
     "Product",
     "SignalProduct",
+    "SignalTensorProduct",
     "SphereGrid",
     "SphericalHarmonics",
     "SymmetricContraction",
     "TensorProduct",
     "TensorSquare",
     "VectorSignalTensorProduct",
+    "compare",
     "curl_coupling",
     "expressivity",
     "gaunt_coupling",
     "interactability",
+    "make",
+    "product_names",
     "spherical_harmonics",
 ]
