@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from equigeo.ops._checks import check_device, check_features
@@ -86,8 +85,8 @@ def grid_product(
     check_features("x", x, ("samples", "coefficients"))
     check_features("y", y, ("samples", "coefficients"))
     _check_tables(tables)
-    if len(x) != len(y):
-        raise ValueError(f"y must have the {len(x)} samples of x, got {len(y)}")
+    if x.shape[0] != y.shape[0]:  # len() would fix the number in an exported program
+        raise ValueError(f"y must have the {x.shape[0]} samples of x, got {y.shape[0]}")
     for name, features, wanted in (("x", x, legendre_x.shape[1]), ("y", y, legendre_y.shape[1])):
         if features.shape[1] != wanted:
             raise ValueError(
@@ -144,8 +143,12 @@ def grid_product_reference(*operands: Tensor) -> Tensor:
     first, second, third = (transform(legendre, trig) for legendre, trig in pairs)
     values = points * max(len(legendre) for legendre, _ in pairs)
     rows = max(1, _BLOCK_VALUES // max(1, values))
-    blocks = zip(x.split(rows), y.split(rows), strict=True)
-    return torch.cat([third.analyze(first.evaluate(a) * second.evaluate(b)) for a, b in blocks])
+    # Written in place: results kept block by block would break up the memory that blocks reuse.
+    z = x.new_empty(x.shape[0], tables[4].shape[1])
+    for start in range(0, x.shape[0], rows):
+        block = slice(start, start + rows)
+        z[block] = third.analyze(first.evaluate(x[block]) * second.evaluate(y[block]))
+    return z
 
 
 def _fake(x: Tensor, y: Tensor, *tables: Tensor) -> Tensor:
