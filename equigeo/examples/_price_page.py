@@ -12,9 +12,15 @@ from equigeo.report.plotting import FONT, go
 from equigeo.tensor_products import Comparison
 
 _MEASURES = {
-    "milliseconds": "time (ms)",
-    "microseconds_per_published_freedom": "time per degree of freedom, all paths counted (µs)",
-    "microseconds_per_freedom": "time per degree of freedom, computed paths counted (µs)",
+    "milliseconds": ("time (ms)", "time of a call"),
+    "microseconds_per_published_freedom": (
+        "time per freedom (µs)",
+        "all paths counted, as published",
+    ),
+    "microseconds_per_freedom": (
+        "time per freedom (µs)",
+        "only those paths counted that are computed",
+    ),
 }
 _COLORS = (
     *("#2f6db3", "#17406d", "#7fb0e6", "#d9662c", "#8c3a0f"),
@@ -44,11 +50,15 @@ def render_price_page(comparisons: Sequence[Comparison], text: str, command: str
     for setting in dict.fromkeys(one.setting for one in comparisons):
         inside = [one for one in comparisons if one.setting == setting]
         sections.append(f"<h2>{setting.upper()}</h2>")
-        for measure, label in _MEASURES.items():
-            caption = f"{setting.upper()}: {label}; dotted lines: published, on another CPU"
+        for measure, (label, meaning) in _MEASURES.items():
+            caption = (
+                f"{setting.upper()}, batch {inside[0].batch}: {meaning}. "
+                "Dotted: published, on another CPU, batch 10000."
+            )
             figure = _draw(inside, measure, label)
             sections.append(render_figure(f"{setting}-{measure}", figure, escape_text(caption)))
-    sections.append(f"<h2>Tables</h2><pre>{escape_text(text)}</pre>")
+    tables = f'<pre style="overflow-x: auto">{escape_text(text)}</pre>'
+    sections.append(f"<h2>Tables</h2>{tables}")
     return render_page("The price of freedom", "\n".join(sections))
 
 
@@ -65,7 +75,7 @@ def _draw(comparisons: Sequence[Comparison], measure: str, label: str) -> go.Fig
             )
     axis = {"showline": True, "linecolor": "#999", "gridcolor": "#eee", "zeroline": False}
     figure.update_xaxes(title_text="L", dtick=1, **axis)
-    figure.update_yaxes(title_text=label, type="log", **axis)
+    figure.update_yaxes(title_text=label, type="log", dtick=1, exponentformat="power", **axis)
     figure.update_layout(
         template="none", font=FONT, height=420, margin={"l": 70, "r": 20, "t": 10, "b": 45}
     )

@@ -106,6 +106,7 @@ class SignalTensorProduct(Product):
         made = [_Part.of(product, self) for product in _candidates(self, kind, method, t)]
         made = [part for part in made if len(part.place)]
         self.products = nn.ModuleList(part.product for part in made)
+        self._product_work = channels * sum(part.product.multiply_adds() for part in made)
         self.tables = Tables(**{f"scale{k}": part.scale for k, part in enumerate(made)})
         for k, part in enumerate(made):
             self.register_buffer(f"place{k}", part.place, persistent=False)
@@ -136,12 +137,8 @@ class SignalTensorProduct(Product):
         int
             Of the products in all channels, and of the linear layers.
         """
-        linears = sum(
-            linear_multiply_adds(linear) for linear in (self.linear1, self.linear2, self.linear_out)
-        )
-        return linears + self.channels * sum(
-            product.multiply_adds() for product in self._inner_products()
-        )
+        linears = self.linear1, self.linear2, self.linear_out
+        return self._product_work + sum(linear_multiply_adds(linear) for linear in linears)
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """Multiply two features.
@@ -182,11 +179,6 @@ class SignalTensorProduct(Product):
             for piece, size in zip(pieces, sizes, strict=True)
         ]
 
-    def _inner_products(self) -> Iterator[Product]:
-        for product in self.products:
-            if isinstance(product, Product):
-                yield product
-
     def extra_repr(self) -> str:
         """Return what ``print(module)`` shows."""
         return f"{super().extra_repr()}, {self.kind}, channels={self.channels}"
@@ -204,20 +196,21 @@ class _Part(NamedTuple):
     def of(cls, product: Product, layer: Product) -> _Part:
         """Measure which outputs are not zero, given which irreps the layer's inputs have."""
         sides = (product.irreps_in1, layer.irreps_in1), (product.irreps_in2, layer.irreps_in2)
-        held = [
-            torch.tensor([ir in _kinds(there) for ir, _ in single_irreps(here)]).double()
-            for here, there in sides
-        ]
+        held = []
+        for here, there in sides:
+            present = [ir in _kinds(there) for ir, _ in single_irreps(here)]
+            held.append(torch.tensor(present, dtype=torch.float64))
         squares = path_coefficients(in_double(product)).square()
         variance = torch.einsum("abc,a,b->c", squares, *held).tolist()
         wanted = _kinds(layer.irreps_out)
-        terms, places, scales = [], [torch.zeros(0).long()], [torch.zeros(0).double()]
+        terms, places, scales = [], [torch.zeros(0, dtype=torch.int64)], []
         for value, (ir, place) in zip(variance, single_irreps(product.irreps_out), strict=True):
             if value > 0 and ir in wanted:
                 terms.append((1, ir))
                 places.append(place)
-                scales.append(torch.full((len(place),), math.sqrt(len(place) / value)).double())
-        return cls(product, Irreps(terms), torch.cat(places), torch.cat(scales))
+                scales += [math.sqrt(len(place) / value)] * len(place)
+        scale = torch.tensor(scales, dtype=torch.float64)
+        return cls(product, Irreps(terms), torch.cat(places), scale)
 
 
 def _kinds(irreps: Irreps) -> set[tuple[int, int]]:
