@@ -37,9 +37,10 @@ def compare(
 ) -> Comparison:
     """Measure every product, forward, without channels and without gradients.
 
-    Inputs have natural parity, and but for "full all" and "curl" so have outputs. A product of
-    signals in a setting of single degrees is that of whole signals, completed by zeros. Each is
-    compared with a sum of couplings before it is timed.
+    Inputs have natural parity, and but for "full all", "curl" and "vector_signal" so have outputs.
+    A product of signals in a setting of single degrees is that of whole signals, completed by
+    zeros; vector signals have several copies of an irrep. Each product is compared with a sum of
+    couplings before it is timed.
 
     Parameters
     ----------

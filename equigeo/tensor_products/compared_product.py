@@ -111,13 +111,16 @@ def _matrix(lmax: int, setting: Setting) -> Product:
 
 
 def _vector_signal(lmax: int, setting: Setting) -> Product:
-    sizes = _sizes(lmax, setting)
-    product = VectorSignalTensorProduct(*sizes, scalars=False, parity1=-1, parity2=-1)
-    if setting == "mimo":
-        return product
-    natural = compared_inputs(lmax, setting)
-    wanted = natural if setting == "siso" else product.irreps_out
-    return RestrictedProduct(product, natural, natural, wanted)
+    """All copies of the irreps of the setting, of which vector signals have several."""
+    product = VectorSignalTensorProduct(*_sizes(lmax, setting))
+    inputs = {ir for _, ir in compared_inputs(lmax, setting)}
+    outputs = {l for _, (l, _) in _outputs(lmax, setting)}
+    return RestrictedProduct(
+        product,
+        Irreps([term for term in product.irreps_in1 if term[1] in inputs]),
+        Irreps([term for term in product.irreps_in2 if term[1] in inputs]),
+        Irreps([term for term in product.irreps_out if term[1][0] in outputs]),
+    )
 
 
 _BUILDERS: dict[str, Callable[[int, Setting], Product]] = {

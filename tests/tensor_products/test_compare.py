@@ -90,7 +90,6 @@ def test_products_that_make_nothing_are_not_timed(lmax):
         "gaunt grid",
         "gaunt fourier",
         "gaunt paths",
-        "vector_signal",
     }
     assert all((row.paths == 0) == (row.milliseconds is None) for row in table.rows)
 

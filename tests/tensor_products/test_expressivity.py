@@ -68,6 +68,14 @@ def test_curl_products():
     assert found == [min(4 * l - 3, n) for l, n in enumerate(paths, start=1)]
 
 
+def test_vector_signals_reach_everything_up_to_degree_two():
+    names = ("vector_signal", "full all")
+    found = {l: [freedom(name, l, "mimo") for name in names] for l in (1, 2, 3)}
+    assert found == {1: [6, 6], 2: [19, 19], 3: [33, 44]}
+    assert [freedom("vector_signal", lmax, "simo") for lmax in (1, 2, 3, 4)] == [3, 5, 7, 9]
+    assert [freedom("vector_signal", lmax, "siso") for lmax in (1, 2, 3, 4)] == [1, 1, 1, 1]
+
+
 def test_multiplicities_multiply():
     product = tp.FullTensorProduct("2x0e+3x1o", "0e+2x1o")
     whole = "2x0e+3x1o", "0e+2x1o", "4x0e+2x1o+1e+5x2e"
