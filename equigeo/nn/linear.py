@@ -140,7 +140,7 @@ class Linear(nn.Module):
             Input.
         weight : Tensor, (..., weight_numel), optional
             In place of the internal weights; needed where there are none. Leading axes broadcast
-            with those of ``features``.
+            with those of ``features``; there are none where ``shared_weights``.
         bias : Tensor, (..., bias_numel), optional
             Likewise.
 
@@ -203,6 +203,11 @@ class Linear(nn.Module):
 
     def _choose(self, name: str, given: Tensor | None, numel: int) -> Tensor:
         if given is not None:
+            if self.shared_weights and given.ndim != 1:
+                raise ValueError(
+                    f"{name} must be ({numel},), for shared_weights is True, "
+                    f"got {tuple(given.shape)}"
+                )
             return given
         if numel and not self.internal_weights:
             raise ValueError(f"{name} (..., {numel}) must be given: there is no internal one")

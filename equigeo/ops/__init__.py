@@ -1,4 +1,4 @@
-"""Compiled operations on sorted segments, each with a readable body where no kernel is loaded.
+"""Compiled operations on segments and on the sphere, each readable where no kernel is loaded.
 
 Functions here check shapes and call an op of PyTorch's dispatcher, which prefers the body that a
 loaded library adds for the device. ``kernels_info`` tells which libraries were loaded.
@@ -8,6 +8,7 @@ from equigeo.ops._library import kernels_info, load_kernels
 from equigeo.ops.channelwise_conv import channelwise_conv
 from equigeo.ops.channelwise_product import channelwise_product
 from equigeo.ops.gather_sum import gather_sum
+from equigeo.ops.grid_product import grid_product
 from equigeo.ops.path_table import Coupling, PathTable
 from equigeo.ops.segment_attention import segment_attention
 
@@ -19,6 +20,7 @@ __all__ = [
     "channelwise_conv",
     "channelwise_product",
     "gather_sum",
+    "grid_product",
     "kernels_info",
     "segment_attention",
 ]

@@ -92,7 +92,7 @@ def test_unit_normal_inputs_and_weights_give_unit_variance():
 
 @layouts
 def test_gradients_of_features_weights_and_biases(layout):
-    linear = Linear("2x0e+3x1o", "2x1o+2x0e", biases=True, layout=layout).double()
+    linear = Linear("2x0e+3x1o", "2x1o+2x0e", biases=True, shared_weights=False, layout=layout)
     x = random(2, linear.irreps_in.dim).requires_grad_()
     weight = random(2, linear.weight_numel, seed=1).requires_grad_()
     bias = random(linear.bias_numel, seed=2).requires_grad_()
@@ -205,7 +205,9 @@ def test_bad_inputs_are_named():
         linear(x, torch.zeros(9))
     with pytest.raises(ValueError, match="weight must be on the device of features, cpu, got meta"):
         linear(x, torch.zeros(10, device="meta"))
+    with pytest.raises(ValueError, match=r"weight must be \(10,\), for shared_weights is True"):
+        linear(x, torch.zeros(4, 10))
     with pytest.raises(ValueError, match=r"leading axes must broadcast, got features \(4, 11\)"):
-        linear(x, torch.zeros(3, 10))
+        Linear("2x0e+3x1o", "2x0e+2x1o", shared_weights=False)(x, torch.zeros(3, 10))
     with pytest.raises(ValueError, match=r"weight \(\.\.\., 10\) must be given"):
         Linear("2x0e+3x1o", "2x0e+2x1o", internal_weights=False)(x)

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from equigeo.graphs import EdgeIndex
-from equigeo.ops import gather_sum, segment_attention
+from equigeo.ops import gather_sum, grid_product, segment_attention
 from equigeo.ops.gather_sum import gather_sum_reference
+from equigeo.ops.grid_product import grid_product_reference
 from equigeo.ops.segment_attention import segment_attention_reference
 from equigeo.ops.segment_attention_backward import (
     segment_attention_backward,
@@ -22,7 +23,12 @@ from tests.ops.problems import Problem
 
 @dataclass(frozen=True)
 class Op:
-    """An op, its judge, and how to make arguments: features first, then the fixed rest."""
+    """An op, its judge, and how to make arguments: features first, then the fixed rest.
+
+    Features and tables of the rest are given the dtype of the test; ``missing`` is the position of
+    a feature that ``call`` leaves out. A body made of matrix products of a BLAS, which rounds as it
+    likes by number of threads and alignment, is ``blas``.
+    """
 
     name: str
     call: Callable[..., Any]
@@ -30,6 +36,8 @@ class Op:
     features: Callable[[Problem, torch.dtype], list[Tensor]]
     rest: Callable[[EdgeIndex], list[Tensor]]
     label: str = ""
+    missing: int | None = None
+    blas: bool = False
 
     @property
     def overload(self) -> Any:
@@ -63,6 +71,26 @@ def _gradients(problem: Problem, dtype: torch.dtype) -> list[Tensor]:
         p.randn("values", p.sources, p.heads, p.channels, dtype=dtype),
         p.randn("attention", p.edges, p.heads, dtype=dtype).sigmoid(),
     ]
+
+
+def _coefficients(lmax_x: int, lmax_y: int) -> Callable[..., list[Tensor]]:
+    def features(problem: Problem, dtype: torch.dtype) -> list[Tensor]:
+        shapes = {"x": (lmax_x + 1) ** 2, "y": (lmax_y + 1) ** 2}
+        return [problem.randn(name, problem.sources, d, dtype=dtype) for name, d in shapes.items()]
+
+    return features
+
+
+def _tables(
+    *degrees: int, grid: tuple[int, int], summands: tuple[int, int, int] = (1, 1, 1)
+) -> Callable[[EdgeIndex], list[Tensor]]:
+    """Any numbers will do: the op does not know what the tables stand for."""
+    tables = []
+    for lmax, count in zip(degrees, summands, strict=True):
+        for size, points in (((lmax + 1) ** 2, grid[0]), (2 * lmax + 1, grid[1])):
+            numbers = torch.arange(count * size * points, dtype=torch.float64)
+            tables.append((numbers + size).sin().view(count, size, points))
+    return lambda graph: tables
 
 
 def _without_second(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -103,5 +131,32 @@ OPS = [
         _gradients_without_second,
         _graph,
         label="segment_attention_backward of the averages alone",
+        missing=1,
+    ),
+    Op(
+        "grid_product",
+        grid_product,
+        grid_product_reference,
+        _coefficients(2, 1),
+        _tables(2, 1, 3, grid=(4, 7)),
+        blas=True,
+    ),
+    Op(
+        "grid_product",
+        grid_product,
+        grid_product_reference,
+        _coefficients(1, 2),
+        _tables(1, 2, 0, grid=(3, 5), summands=(2, 2, 1)),
+        label="grid_product of gradients",
+        blas=True,
+    ),
+    Op(
+        "grid_product",
+        grid_product,
+        grid_product_reference,
+        _coefficients(0, 1),
+        _tables(0, 1, 8, grid=(29, 57), summands=(1, 2, 2)),
+        label="grid_product in two stages",
+        blas=True,
     ),
 ]

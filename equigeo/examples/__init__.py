@@ -1,0 +1,1 @@
+"""Short programs to copy from: ``python -m equigeo.examples.<name> --help``."""

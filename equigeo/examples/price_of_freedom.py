@@ -1,0 +1,162 @@
+"""What equivariant products cost, and what they reach, beside the published figures.
+
+    python -m equigeo.examples.price_of_freedom --lmax 10 --batch 10000 --output runs/price
+
+Every product is measured in three settings for L = 1, 2, ...; the tables are printed, and a page
+with the plots (``index.html``) and the numbers (``results.json``) are saved. The page needs
+``pip install "equigeo[train]"``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import get_args
+
+import torch
+
+from equigeo import tensor_products as tp
+from equigeo.examples._published_prices import published_milliseconds, published_prices
+from equigeo.tensor_products.cost import Setting
+
+GAUNT = ("gaunt grid", "gaunt fourier", "gaunt paths")
+EVEN = ("full even", "full_sparse even", *GAUNT)
+
+
+def crossovers(comparisons: Sequence[tp.Comparison], names: Sequence[str]) -> list[str]:
+    """Say from which degree on which product is the fastest.
+
+    Parameters
+    ----------
+    comparisons : sequence of Comparison
+        One setting, degrees ascending.
+    names : sequence of str
+        Products to choose from.
+
+    Returns
+    -------
+    list of str
+        One entry per change.
+
+    Examples
+    --------
+    >>> def at(lmax, paths, grid):
+    ...     times = {"gaunt paths": paths, "gaunt grid": grid}
+    ...     rows = (tp.ComparisonRow(name, 5, 5, 5, 1, 1, time) for name, time in times.items())
+    ...     return tp.Comparison(lmax, "mimo", 1, "float32", "cpu", 1, tuple(rows))
+    >>> crossovers([at(1, 1.0, 2.0), at(2, 3.0, 2.5), at(3, 9.0, 3.0)], GAUNT)
+    ['from L = 1 gaunt paths', 'from L = 2 gaunt grid']
+    """
+    found: list[tuple[int, str]] = []
+    for comparison in comparisons:
+        times = {
+            row.product: row.milliseconds
+            for row in comparison.rows
+            if row.product in names and row.milliseconds is not None
+        }
+        if times:
+            fastest = min(times, key=times.__getitem__)
+            if not found or found[-1][1] != fastest:
+                found.append((comparison.lmax, fastest))
+    return [f"from L = {lmax} {name}" for lmax, name in found]
+
+
+def write_report(comparisons: Sequence[tp.Comparison]) -> str:
+    """Write all tables, published times beside ours, and the crossovers.
+
+    Parameters
+    ----------
+    comparisons : sequence of Comparison
+        Of any settings, degrees ascending in each.
+
+    Returns
+    -------
+    str
+        Text.
+    """
+    parts = []
+    for comparison in comparisons:
+        title, *lines = str(comparison).splitlines()
+        times = [
+            published_milliseconds(row.product, comparison.lmax, comparison.setting)
+            for row in comparison.rows
+        ]
+        beside = ["published ms", *("-" if time is None else f"{time:.4g}" for time in times)]
+        table = [f"{line}  {cell:>12}" for line, cell in zip(lines, beside, strict=True)]
+        parts.append("\n".join([title, *table]))
+    parts.append(f"published: on a CPU, batch 10000, float32; {published_prices()['source']}")
+    for setting in dict.fromkeys(one.setting for one in comparisons):
+        inside = [one for one in comparisons if one.setting == setting]
+        parts.append(
+            f"{setting}: fastest Gaunt product {', '.join(crossovers(inside, GAUNT)) or 'none'}\n"
+            f"{setting}: fastest on even paths {', '.join(crossovers(inside, EVEN)) or 'none'}"
+        )
+    return "\n\n".join(parts) + "\n"
+
+
+def save(comparisons: Sequence[tp.Comparison], text: str, folder: Path, command: str) -> None:
+    """Write ``results.json`` and ``index.html``.
+
+    Parameters
+    ----------
+    comparisons : sequence of Comparison
+        Everything that was measured.
+    text : str
+        The report.
+    folder : Path
+        Made where it does not exist.
+    command : str
+        What to run for the same again.
+
+    Raises
+    ------
+    ImportError
+        If plotly is not installed; the numbers are saved all the same.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    results = {
+        "command": command,
+        "versions": {"torch": torch.__version__, "python": platform.python_version()},
+        "comparisons": [asdict(comparison) for comparison in comparisons],
+        "report": text.splitlines(),
+    }
+    (folder / "results.json").write_text(json.dumps(results, indent=1) + "\n", "utf-8")
+    from equigeo.examples._price_page import render_price_page
+
+    (folder / "index.html").write_text(render_price_page(comparisons, text, command), "utf-8")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, print and save."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--lmax", type=int, default=10, help="largest degree of the inputs")
+    parser.add_argument("--batch", type=int, default=10000, help="samples per call")
+    parser.add_argument("--repetitions", type=int, default=20, help="timed calls")
+    settings = get_args(Setting)
+    parser.add_argument("--settings", nargs="+", choices=settings, default=settings)
+    parser.add_argument("--threads", type=int, help="of PyTorch; by default all it takes")
+    parser.add_argument("--output", type=Path, default=Path("runs/price_of_freedom"))
+    given = parser.parse_args(arguments)
+    if given.threads is not None:
+        torch.set_num_threads(given.threads)
+    comparisons = []
+    for setting in given.settings:
+        for lmax in range(1, given.lmax + 1):
+            sys.stderr.write(f"{setting}, L = {lmax}\n")
+            comparisons.append(
+                tp.compare(lmax, setting, batch=given.batch, repetitions=given.repetitions)
+            )
+    text = write_report(comparisons)
+    sys.stdout.write(text)
+    words = sys.argv[1:] if arguments is None else arguments
+    command = " ".join(["python -m equigeo.examples.price_of_freedom", *words])
+    save(comparisons, text, given.output, command)
+
+
+if __name__ == "__main__":
+    main()

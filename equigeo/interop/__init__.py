@@ -1,0 +1,19 @@
+"""Exchange of modules, descriptors and graphs with e3nn, cuEquivariance and PyTorch Geometric.
+
+Nothing here is needed to use a layer. Optional libraries are imported by the function that meets
+them; one that is missing says how to install it.
+"""
+
+from equigeo.interop.from_e3nn import from_e3nn
+from equigeo.interop.reorder import reorder, reorder_weights
+from equigeo.interop.sort_irreps import sort_features, sort_irreps
+from equigeo.interop.to_e3nn import to_e3nn
+
+__all__ = [
+    "from_e3nn",
+    "reorder",
+    "reorder_weights",
+    "sort_features",
+    "sort_irreps",
+    "to_e3nn",
+]

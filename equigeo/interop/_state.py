@@ -1,0 +1,73 @@
+"""What a converted module keeps besides its map: weights, dtype, device, training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.reps.irreps import Layout
+
+
+@contextmanager
+def building() -> Iterator[None]:
+    """Build a module in float64 without drawing from the global generators.
+
+    Libraries round their tables to the default dtype when a module is built; what is built here is
+    cast afterwards, from exact tables.
+
+    Yields
+    ------
+    None
+        While the module is built.
+    """
+    dtype = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        with torch.random.fork_rng(devices=[]):
+            yield
+    finally:
+        torch.set_default_dtype(dtype)
+
+
+def copy_state(target: nn.Module, like: Tensor, training: bool, values: dict[str, Tensor]) -> None:
+    """Give a new module the tensors, dtype, device and training flags of another.
+
+    Parameters
+    ----------
+    target : Module
+        Changed in place.
+    like : Tensor
+        Of the wanted dtype and device.
+    training : bool
+        Flag of the other module.
+    values : dict of str to Tensor
+        Values of parameters, by name. Empty ones are buffers and stay.
+    """
+    target.to(device=like.device, dtype=like.dtype)
+    for name, value in values.items():
+        if value.numel():
+            parameter = nn.Parameter(value.detach().clone(), requires_grad=value.requires_grad)
+            setattr(target, name, parameter)
+    target.train(training)
+
+
+def layout_option(library: Any, layout: Layout) -> dict[str, Layout]:
+    """Say the layout to a constructor that knows more than one.
+
+    Parameters
+    ----------
+    library : module
+        e3nn, which has its own ``Irreps`` and one layout, or this library.
+    layout : {"mul_ir", "ir_mul"}
+        Of the module to build.
+
+    Returns
+    -------
+    dict
+        Keyword arguments.
+    """
+    return {} if hasattr(library, "Irreps") else {"layout": layout}

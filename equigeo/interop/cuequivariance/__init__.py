@@ -1,0 +1,14 @@
+"""Exchange with cuEquivariance: irreps, descriptors both ways, and modules converted."""
+
+from equigeo.interop.cuequivariance.convert import convert
+from equigeo.interop.cuequivariance.from_descriptor import from_descriptor
+from equigeo.interop.cuequivariance.irreps import from_cue_irreps, to_cue_irreps
+from equigeo.interop.cuequivariance.to_descriptor import to_descriptor
+
+__all__ = [
+    "convert",
+    "from_cue_irreps",
+    "from_descriptor",
+    "to_cue_irreps",
+    "to_descriptor",
+]

@@ -1,0 +1,155 @@
+"""Modules of cuEquivariance made into modules of this library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+
+from equigeo.interop._describe import OURS
+from equigeo.interop._require import require
+from equigeo.interop._state import building, copy_state
+from equigeo.interop.cuequivariance.from_descriptor import from_descriptor
+from equigeo.interop.cuequivariance.irreps import (
+    from_cue_irreps,
+    from_cue_layout,
+    require_cue,
+)
+from equigeo.interop.reorder import reorder
+from equigeo.reps import Irreps
+from equigeo.reps.irreps import Layout
+
+
+def convert(module: nn.Module) -> Any:
+    """Make the module of this library that computes what one of ``cuequivariance_torch`` computes.
+
+    Weights are copied in the same flat order, without the leading axis of length one that
+    cuEquivariance gives to shared weights. The dtype and device, ``training`` and ``requires_grad``
+    stay, and so does the layout. Indices into nodes are no argument of a product here: gather
+    before it.
+
+    Parameters
+    ----------
+    module : Linear, FullyConnectedTensorProduct, ChannelWiseTensorProduct or SphericalHarmonics
+        Of ``cuequivariance_torch``, with any ``method``; read only.
+
+    Returns
+    -------
+    Module
+        ``Linear``, ``FullyConnectedTensorProduct``, ``TensorProduct`` or ``SphericalHarmonics``.
+        Terms and weights of a channelwise product keep the order in which cuEquivariance sorts
+        them.
+
+    Raises
+    ------
+    ImportError
+        If cuequivariance-torch is missing.
+    TypeError
+        If the module is of another class; the message says which are supported.
+    ValueError
+        If inputs and output have several layouts, or there is more than one class of weights.
+
+    Examples
+    --------
+    >>> import cuequivariance as cue
+    >>> import cuequivariance_torch as cuet
+    >>> irreps = cue.Irreps(cue.O3, "2x0e+3x1o")
+    >>> convert(cuet.Linear(irreps, irreps, layout=cue.mul_ir)).weight_numel
+    13
+    """
+    cuet = require("cuequivariance_torch", "cuequivariance-torch")
+    for name, converter in _CONVERTERS.items():
+        if isinstance(module, getattr(cuet, name)):
+            return converter(module)
+    cls = type(module)
+    raise TypeError(
+        f"cannot convert {cls.__module__}.{cls.__qualname__}: expected one of "
+        f"{', '.join(_CONVERTERS)} of cuequivariance_torch"
+    )
+
+
+def _convert_linear(module: Any) -> Any:
+    if module.weight_classes != 1:
+        raise ValueError(
+            f"a Linear has one class of weights, got weight_classes={module.weight_classes}"
+        )
+    sides = _read_irreps(
+        (module.irreps_in, module.transpose_in.source),
+        (module.irreps_out, module.transpose_out.target),
+    )
+    with building():
+        converted = OURS.Linear(*sides, layout=sides[0].layout, **_flags(module))
+    return _with_state(converted, module)
+
+
+def _convert_fully_connected(module: Any) -> Any:
+    operands = _read_irreps(*_operands(module))
+    with building():
+        converted = OURS.FullyConnectedTensorProduct(
+            *operands, layout=operands[0].layout, **_flags(module)
+        )
+    return _with_state(converted, module)
+
+
+def _convert_channelwise(module: Any) -> Any:
+    cue = require_cue()
+    operands = _read_irreps(*_operands(module))
+    descriptor = cue.descriptors.channelwise_tensor_product(
+        module.irreps_in1, module.irreps_in2, [ir for _, ir in module.irreps_out]
+    )
+    with building():
+        converted = from_descriptor(descriptor, **_flags(module))
+    converted = reorder(converted, layout=operands[0].layout)
+    return _with_state(converted, module)
+
+
+def _convert_harmonics(module: Any) -> Any:
+    converted = OURS.SphericalHarmonics(module.ls, module.normalize, "component")
+    return converted.train(module.training)
+
+
+_CONVERTERS: dict[str, Callable[[Any], Any]] = {
+    "Linear": _convert_linear,
+    "FullyConnectedTensorProduct": _convert_fully_connected,
+    "ChannelWiseTensorProduct": _convert_channelwise,
+    "SphericalHarmonics": _convert_harmonics,
+}
+
+
+def _operands(module: Any) -> tuple[tuple[Any, Any], ...]:
+    return (
+        (module.irreps_in1, module.transpose_in1.source),
+        (module.irreps_in2, module.transpose_in2.source),
+        (module.irreps_out, module.transpose_out.target),
+    )
+
+
+def _read_irreps(*operands: tuple[Any, Any]) -> list[Irreps]:
+    """Read irreps that share a layout, or have data that are the same in both."""
+    layouts: set[Layout] = {
+        from_cue_layout(layout)
+        for irreps, layout in operands
+        if any(mul > 1 and ir.dim > 1 for mul, ir in irreps)
+    }
+    if len(layouts) > 1:
+        raise ValueError("inputs and output must have one layout, got mul_ir and ir_mul")
+    layout = layouts.pop() if layouts else "mul_ir"
+    return [from_cue_irreps(irreps, layout) for irreps, _ in operands]
+
+
+def _flags(module: Any) -> dict[str, bool]:
+    return {
+        "internal_weights": module.internal_weights,
+        "shared_weights": module.shared_weights,
+    }
+
+
+def _with_state(converted: nn.Module, module: Any) -> nn.Module:
+    weight = module.weight
+    # Where weights are external, no tensor of the module tells its dtype and device.
+    like = torch.empty(0) if weight is None else weight
+    values = {} if weight is None else {"weight": weight[0]}
+    copy_state(converted, like, module.training, values)
+    return converted

@@ -1,0 +1,135 @@
+"""Polynomials of cuEquivariance made into modules."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from equigeo.interop._describe import OURS
+from equigeo.interop._path_product import SharedPath
+from equigeo.interop.cuequivariance._connections import without_component
+from equigeo.interop.cuequivariance._read_paths import read_paths
+from equigeo.interop.cuequivariance.irreps import from_cue_irreps, require_cue
+from equigeo.interop.cuequivariance.to_descriptor import to_descriptor
+from equigeo.reps import Irreps
+
+
+def from_descriptor(
+    descriptor: Any, *, internal_weights: bool | None = None, shared_weights: bool | None = None
+) -> Any:
+    """Make the module that computes a ``cuequivariance.EquivariantPolynomial``.
+
+    Linear maps, products of two features with the weights of any connection of a ``TensorProduct``,
+    and spherical harmonics are understood, as their descriptors are before modes are flattened.
+    Flat weights and features keep their order and layout.
+
+    Parameters
+    ----------
+    descriptor : cuequivariance.EquivariantPolynomial
+        Such as ``cuequivariance.descriptors.fully_connected_tensor_product`` makes.
+    internal_weights, shared_weights : bool, optional
+        As in the modules.
+
+    Returns
+    -------
+    Linear, TensorProduct or SphericalHarmonics
+        Weighted pairs of channels are the connection ``uvu`` where the second input has one
+        channel, else ``uvuv``.
+
+    Raises
+    ------
+    ImportError
+        If cuequivariance is missing.
+    TypeError
+        If ``descriptor`` is something else, or its irreps are of another group.
+    ValueError
+        If the polynomial is of another form; says which part.
+
+    Examples
+    --------
+    >>> import cuequivariance as cue
+    >>> irreps = cue.Irreps(cue.O3, "2x0e+3x1o")
+    >>> linear = from_descriptor(cue.descriptors.linear(irreps, irreps))
+    >>> linear.rep_out
+    Irreps('2x0e+3x1o', layout='ir_mul')
+    """
+    cue = require_cue()
+    if not isinstance(descriptor, cue.EquivariantPolynomial):
+        raise TypeError(f"expected an EquivariantPolynomial, got {type(descriptor).__qualname__}")
+    irreps = [from_cue_irreps(rep) for rep in descriptor.operands]
+    inputs, outputs = descriptor.num_inputs, descriptor.num_outputs
+    layouts = [each.layout for each in irreps]
+    if inputs > 3 or outputs != 1 or len(set(layouts)) > 1:
+        raise ValueError(
+            f"expected up to 3 inputs, 1 output and one layout, got {inputs}, {outputs}, {layouts}"
+        )
+    if inputs == 1:
+        return _harmonics(descriptor, irreps)
+    operations = descriptor.polynomial.operations
+    for operation, _ in operations:
+        if len(set(operation.buffers)) < len(operation.buffers):
+            raise ValueError(f"an input occurs twice in a product: {operation.buffers}")
+    options: dict[str, Any] = dict(
+        internal_weights=internal_weights, shared_weights=shared_weights, layout=layouts[0]
+    )
+    stps = [stp for _, stp in operations]
+    make = _linear if inputs == 2 and all(map(_is_linear, stps)) else _product
+    module = make(stps, irreps, options)
+    numel = irreps[0].dim if make is _linear or inputs == 3 else 0
+    if module.weight_numel != numel:
+        raise ValueError(f"{numel} weights are declared, but paths use {module.weight_numel}")
+    return module
+
+
+def _is_linear(stp: Any) -> bool:
+    return len(stp.operands) == 3 and not stp.coefficient_subscripts
+
+
+def _linear(stps: list[Any], irreps: list[Irreps], options: dict[str, Any]) -> Any:
+    """Blocks of weights between equal irreps, normalised in one of two ways."""
+    _, irreps_in, irreps_out = irreps
+    blocks = sorted((path.indices, float(path.coefficients)) for stp in stps for path in stp.paths)
+    for stp in stps:
+        weight, *sides = (letters for _, letters in stp.operands_and_subscripts)
+        (i, u), (k, w) = (without_component(text, irreps_in.layout) for text in sides)
+        if (u + w, i) != (weight, k):
+            raise ValueError(f"{stp.subscripts} is no linear map that mixes channels")
+    pairs = [indices[1:] for indices, _ in blocks]
+    for normalization in ("element", "path"):
+        module = OURS.Linear(
+            irreps_in, irreps_out, instructions=pairs, path_normalization=normalization, **options
+        )
+        factors = [block.path_weight for block in module.instructions]
+        if all(map(math.isclose, factors, (factor for _, factor in blocks))):
+            return module
+    raise ValueError("the coefficients are neither element nor path normalised")
+
+
+def _product(stps: list[Any], irreps: list[Irreps], options: dict[str, Any]) -> Any:
+    """Paths in the order of their weights, those without last."""
+    weighted: dict[int, SharedPath] = {}
+    unweighted: list[SharedPath] = []
+    for stp in stps:
+        for place, path in read_paths(stp, irreps[-3:]):
+            if place is None:
+                unweighted.append(path)
+            elif weighted.setdefault(place, path) is not path:
+                raise ValueError(f"segment {place} of the weights has more than one path")
+    paths = [weighted[place] for place in sorted(weighted)] + unweighted
+    return OURS.TensorProduct(
+        *irreps[-3:],
+        [(*path[:5], path.factor**2) for path in paths],
+        irrep_normalization="none",
+        path_normalization="none",
+        **options,
+    )
+
+
+def _harmonics(descriptor: Any, irreps: list[Irreps]) -> Any:
+    """Recognise spherical harmonics by building those of the same degrees."""
+    irreps_in, irreps_out = (Irreps(each.terms) for each in irreps)
+    for normalization in ("component", "integral", "norm"):
+        module = OURS.SphericalHarmonics(irreps_out, False, normalization, irreps_in)
+        if to_descriptor(module).polynomial == descriptor.polynomial:
+            return module
+    raise ValueError(f"{irreps_in} -> {irreps_out} of one input are no spherical harmonics")

@@ -1,0 +1,104 @@
+"""Irreps and layouts as cuEquivariance writes them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from equigeo.interop._require import require
+from equigeo.reps import Irreps
+from equigeo.reps.irreps import Layout
+
+Group = Literal["O3", "O3_e3nn"]
+
+
+def require_cue() -> Any:
+    """Import ``cuequivariance``, or say how to install it."""
+    return require("cuequivariance", "cuequivariance")
+
+
+def to_cue_irreps(irreps: Irreps | str, group: Group = "O3") -> Any:
+    """Make irreps of cuEquivariance.
+
+    Parameters
+    ----------
+    irreps : Irreps or str
+        Of O(3), in any order.
+    group : {"O3", "O3_e3nn"}
+        The class of irreps, which fixes the order of whatever is sorted later: the parity of
+        spherical harmonics first, or as in e3nn.
+
+    Returns
+    -------
+    cuequivariance.Irreps
+        The same terms, without a layout.
+
+    Raises
+    ------
+    ImportError
+        If cuequivariance is missing.
+    ValueError
+        If the irreps cannot be read or the group is unknown.
+
+    Examples
+    --------
+    >>> to_cue_irreps("16x0e + 8x1o")
+    16x0e+8x1o
+    """
+    cue = require_cue()
+    if group == "O3":
+        irrep = cue.O3
+    elif group == "O3_e3nn":
+        experimental = require("cuequivariance.group_theory.experimental.e3nn", "cuequivariance")
+        irrep = experimental.O3_e3nn
+    else:
+        raise ValueError(f'group must be "O3" or "O3_e3nn", got {group!r}')
+    terms = Irreps(irreps).terms if isinstance(irreps, str) else irreps.terms
+    return cue.Irreps(irrep, [(mul, irrep(l=l, p=p)) for mul, (l, p) in terms])
+
+
+def from_cue_irreps(irreps: Any, layout: Layout | None = None) -> Irreps:
+    """Read irreps of cuEquivariance.
+
+    Parameters
+    ----------
+    irreps : cuequivariance.Irreps or cuequivariance.IrrepsAndLayout
+        Of O(3), or of SO(3), which have no parity: they become even, so that every product that
+        exists for rotations still does.
+    layout : {"mul_ir", "ir_mul"}, optional
+        Order of axes inside a term; by default what the argument says, else ``"mul_ir"``.
+
+    Returns
+    -------
+    Irreps
+        The same terms.
+
+    Raises
+    ------
+    ImportError
+        If cuequivariance is missing.
+    TypeError
+        If they are of another group.
+
+    Examples
+    --------
+    >>> import cuequivariance as cue
+    >>> from_cue_irreps(cue.IrrepsAndLayout(cue.Irreps("SO3", "2x0+3x1"), cue.ir_mul))
+    Irreps('2x0e+3x1e', layout='ir_mul')
+    """
+    cue = require_cue()
+    if isinstance(irreps, cue.IrrepsAndLayout):
+        layout = layout or from_cue_layout(irreps.layout)
+        irreps = irreps.irreps
+    if not isinstance(irreps, cue.Irreps) or not issubclass(irreps.irrep_class, (cue.O3, cue.SO3)):
+        raise TypeError(f"expected irreps of O3 or SO3 of cuequivariance, got {irreps!r}")
+    return Irreps([(mul, (ir.l, getattr(ir, "p", 1))) for mul, ir in irreps], layout or "mul_ir")
+
+
+def to_cue_layout(layout: Layout) -> Any:
+    """Make a layout of cuEquivariance from its name."""
+    return getattr(require_cue(), layout)
+
+
+def from_cue_layout(layout: Any) -> Layout:
+    """Name a layout of cuEquivariance."""
+    return "mul_ir" if layout == require_cue().mul_ir else "ir_mul"

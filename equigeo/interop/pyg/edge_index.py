@@ -1,0 +1,85 @@
+"""Edges of PyTorch Geometric, sorted once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from equigeo.graphs import EdgeIndex
+from equigeo.interop.pyg._require_pyg import require_pyg
+
+
+def edge_index(source: Any, *, size: tuple[int, int] | None = None) -> EdgeIndex:
+    """Sort the edges of a graph of PyTorch Geometric.
+
+    Both libraries have sources in row 0 and targets in row 1.
+
+    Parameters
+    ----------
+    source : Tensor, torch_geometric.EdgeIndex, Data, Batch, or one edge type of HeteroData
+        Edges (2, edges), int64, or what has them as ``edge_index``. PyTorch Geometric is not
+        needed for a tensor.
+    size : (int, int), optional
+        Number of sources and targets; by default what ``source`` knows of its nodes, else one more
+        than the largest index.
+
+    Returns
+    -------
+    EdgeIndex
+        Edges in the given order, and sorted.
+
+    Raises
+    ------
+    TypeError
+        If there are no edges in ``source``, or they are not int64.
+    ValueError
+        If the shape is wrong or an index out of range.
+
+    Examples
+    --------
+    >>> import torch
+    >>> edge_index(torch.tensor([[0, 1, 2], [1, 0, 1]]), size=(3, 3)).ptr.tolist()
+    [0, 1, 3, 3]
+    """
+    edges = source if isinstance(source, Tensor) else getattr(source, "edge_index", None)
+    if not isinstance(edges, Tensor):
+        raise TypeError(
+            f"expected edges (2, edges), or an object with edge_index, got {type(source).__name__}"
+        )
+    known: tuple[int | None, int | None] = (None, None)
+    if size is not None:
+        known = size
+    elif source is not edges:
+        known = source.size()
+    elif hasattr(edges, "sparse_size"):
+        known = edges.sparse_size()
+    # torch_geometric.EdgeIndex is a tensor that checks itself at every step.
+    plain = edges.as_tensor() if hasattr(edges, "as_tensor") else edges
+    return EdgeIndex.from_edges(plain, *known)
+
+
+def to_edge_index(edges: EdgeIndex) -> Any:
+    """Make a ``torch_geometric.EdgeIndex``.
+
+    Parameters
+    ----------
+    edges : EdgeIndex
+        Of this library.
+
+    Returns
+    -------
+    torch_geometric.EdgeIndex, (2, edges), int64
+        Edges in the order in which they were given, knowing their sizes and whether they are
+        sorted by target.
+
+    Raises
+    ------
+    ImportError
+        If torch_geometric is missing.
+    """
+    return require_pyg().EdgeIndex(
+        edges.edge_index.contiguous(),
+        sparse_size=(edges.num_sources, edges.num_targets),
+        sort_order="col" if edges.is_sorted else None,
+    )

@@ -1,0 +1,70 @@
+"""Meshes of PyTorch Geometric."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from equigeo.mesh import TriangleMesh
+
+
+def triangle_mesh(data: Any) -> TriangleMesh:
+    """Read a mesh.
+
+    Parameters
+    ----------
+    data : torch_geometric.data.Data
+        With ``pos`` (vertices, 3) and ``face`` (3, faces). A ``Batch`` is read as one mesh of
+        several parts; :func:`triangle_meshes` separates them.
+
+    Returns
+    -------
+    TriangleMesh
+        Vertices and faces in the same order.
+
+    Raises
+    ------
+    TypeError
+        If there is no ``pos`` or ``face``.
+    ValueError
+        If a shape is wrong, a position not finite or an index out of range.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> import torch
+    >>> data = SimpleNamespace(pos=torch.eye(3), face=torch.tensor([[0], [1], [2]]))
+    >>> triangle_mesh(data).num_faces
+    1
+    """
+    pos, face = (getattr(data, name, None) for name in ("pos", "face"))
+    if not isinstance(pos, Tensor) or not isinstance(face, Tensor):
+        raise TypeError(f"expected Data with pos and face, got {type(data).__name__}: {data}")
+    if face.ndim != 2 or face.shape[0] != 3:
+        raise ValueError(f"face must be (3, faces), got {tuple(face.shape)}")
+    return TriangleMesh(pos, face.T)
+
+
+def triangle_meshes(batch: Any) -> list[TriangleMesh]:
+    """Read each mesh of a batch.
+
+    Parameters
+    ----------
+    batch : torch_geometric.data.Batch, or any iterable of Data
+        Of meshes.
+
+    Returns
+    -------
+    list of TriangleMesh
+        In their order.
+
+    Raises
+    ------
+    TypeError
+        If there is no ``pos`` or ``face``.
+    ValueError
+        If a mesh is malformed.
+    """
+    items = batch.to_data_list() if hasattr(batch, "to_data_list") else batch
+    return [triangle_mesh(data) for data in items]

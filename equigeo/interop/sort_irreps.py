@@ -1,0 +1,92 @@
+"""The two orders in which libraries sort irreps."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from equigeo.reps import Irreps
+
+IrrepsOrder = Literal["e3nn", "natural"]
+
+
+def sort_irreps(
+    irreps: Irreps | str, order: IrrepsOrder = "e3nn"
+) -> tuple[Irreps, tuple[int, ...]]:
+    """Sort terms by degree, keeping the order among equals.
+
+    Parameters
+    ----------
+    irreps : Irreps or str
+        Terms in any order.
+    order : {"e3nn", "natural"}
+        Odd before even, ``0o 0e 1o 1e 2o 2e``, as in e3nn and cuEquivariance's ``O3_e3nn``; or the
+        parity of spherical harmonics first, ``0e 0o 1o 1e 2e 2o``, as in e3nn-jax and
+        cuEquivariance's ``O3``.
+
+    Returns
+    -------
+    irreps : Irreps
+        The sorted terms, not merged.
+    positions : tuple of int
+        Where each sorted term was before.
+
+    Raises
+    ------
+    ValueError
+        If the irreps cannot be read or the order is unknown.
+
+    Examples
+    --------
+    >>> irreps, positions = sort_irreps("2e + 2o + 0e + 0o", "natural")
+    >>> str(irreps), positions
+    ('1x0e+1x0o+1x2e+1x2o', (2, 3, 0, 1))
+    """
+    if order not in ("e3nn", "natural"):
+        raise ValueError(f'order must be "e3nn" or "natural", got {order!r}')
+    irreps = Irreps(irreps) if isinstance(irreps, str) else irreps
+    if order == "e3nn":
+        return irreps.sort()
+
+    def key(position: int) -> tuple[int, bool]:
+        l, p = irreps.terms[position][1]
+        return l, p != (-1) ** l
+
+    positions = tuple(sorted(range(len(irreps.terms)), key=key))
+    return Irreps([irreps.terms[k] for k in positions], irreps.layout), positions
+
+
+def sort_features(x: Tensor, irreps: Irreps | str, order: IrrepsOrder = "e3nn") -> Tensor:
+    """Move the terms of features to where :func:`sort_irreps` puts them.
+
+    Parameters
+    ----------
+    x : Tensor, (..., dim)
+        Features.
+    irreps : Irreps or str
+        Their terms, in either layout.
+    order : {"e3nn", "natural"}
+        The wanted order.
+
+    Returns
+    -------
+    Tensor, (..., dim), dtype of ``x``
+        Features of the sorted irreps.
+
+    Raises
+    ------
+    ValueError
+        If the irreps cannot be read, the order is unknown or the last axis is wrong.
+
+    Examples
+    --------
+    >>> sort_features(torch.arange(4), "1o + 0e").tolist()
+    [3, 0, 1, 2]
+    """
+    irreps = Irreps(irreps) if isinstance(irreps, str) else irreps
+    irreps.check_features(x)
+    positions = sort_irreps(irreps, order)[1]
+    slices = irreps.slices()
+    return torch.cat([x[..., :0], *(x[..., slices[k]] for k in positions)], dim=-1)

@@ -1,0 +1,120 @@
+"""Values of expansions on a product grid of the sphere, and back, in two ways."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+
+class DenseTransform:
+    """Transforms by one matrix of all points; the faster way for low degrees.
+
+    Parameters
+    ----------
+    legendre : Tensor, (summands, (L + 1)^2, latitudes)
+        Factor of each coefficient along a meridian.
+    trig : Tensor, (summands or 1, 2 L + 1, longitudes)
+        Factor of each order along a parallel.
+    """
+
+    def __init__(self, legendre: Tensor, trig: Tensor) -> None:
+        lmax = math.isqrt(legendre.shape[1]) - 1
+        row = [lmax + m for l in range(lmax + 1) for m in range(-l, l + 1)]
+        parallels = trig[:, torch.tensor(row, device=trig.device)]
+        self._matrix = (legendre[..., None] * parallels[..., None, :]).flatten(2)
+
+    def evaluate(self, x: Tensor) -> Tensor:
+        """Return values.
+
+        Parameters
+        ----------
+        x : Tensor, (samples, (L + 1)^2)
+            Coefficients.
+
+        Returns
+        -------
+        Tensor, (summands, samples, points)
+            The sum of the expansion at every point.
+        """
+        return x @ self._matrix
+
+    def analyze(self, values: Tensor) -> Tensor:
+        """Return the transpose of :meth:`evaluate`, added up over the summands.
+
+        Parameters
+        ----------
+        values : Tensor, (summands, samples, points)
+            Values, which the tables weigh.
+
+        Returns
+        -------
+        Tensor, (samples, (L + 1)^2)
+            Coefficients.
+        """
+        if len(self._matrix) == 1:
+            return values.sum(0) @ self._matrix[0].mT
+        return (values @ self._matrix.mT).sum(0)
+
+
+class SeparableTransform:
+    """Transforms along meridians, order by order, and then along parallels.
+
+    Parameters
+    ----------
+    legendre : Tensor, (summands, (L + 1)^2, latitudes)
+        Factor of each coefficient along a meridian.
+    trig : Tensor, (summands or 1, 2 L + 1, longitudes)
+        Factor of each order along a parallel.
+    """
+
+    def __init__(self, legendre: Tensor, trig: Tensor) -> None:
+        size = legendre.shape[1]
+        lmax = math.isqrt(size) - 1
+        orders, degrees = range(-lmax, lmax + 1), range(lmax + 1)
+        # A rectangle of orders and degrees; the corners it has too many are read from a zero that
+        # is put behind the coefficients.
+        place = [[l * l + l + m if l >= abs(m) else size for l in degrees] for m in orders]
+        back = [(lmax + m) * (lmax + 1) + l for l in degrees for m in range(-l, l + 1)]
+        self._place = torch.tensor(place, device=trig.device)
+        self._back = torch.tensor(back, device=trig.device)
+        zero = legendre.new_zeros(len(legendre), 1, legendre.shape[2])
+        self._legendre = torch.cat([legendre, zero], 1)[:, self._place]
+        self._trig = trig
+
+    def evaluate(self, x: Tensor) -> Tensor:
+        """Return values.
+
+        Parameters
+        ----------
+        x : Tensor, (samples, (L + 1)^2)
+            Coefficients.
+
+        Returns
+        -------
+        Tensor, (summands, samples, latitudes, longitudes)
+            The sum of the expansion at every point.
+        """
+        by_order = torch.cat([x, x.new_zeros(len(x), 1)], 1).mT[self._place].mT
+        parallels = by_order @ self._legendre  # (summands, orders, samples, latitudes)
+        return (parallels.flatten(2).mT @ self._trig).unflatten(1, parallels.shape[2:])
+
+    def analyze(self, values: Tensor) -> Tensor:
+        """Return the transpose of :meth:`evaluate`, added up over the summands.
+
+        Parameters
+        ----------
+        values : Tensor, (summands, samples, latitudes, longitudes)
+            Values, which the tables weigh.
+
+        Returns
+        -------
+        Tensor, (samples, (L + 1)^2)
+            Coefficients.
+        """
+        if len(self._legendre) == len(self._trig) == 1:
+            values = values.sum(0, keepdim=True)
+        parallels = (self._trig @ values.flatten(1, 2).mT).unflatten(2, values.shape[1:3])
+        by_order = (parallels @ self._legendre.mT).sum(0)  # (orders, samples, degrees)
+        return by_order.permute(1, 0, 2).flatten(1)[:, self._back]

@@ -1,0 +1,99 @@
+"""Associated Legendre functions by recursion, without poles and to any degree."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def legendre_coefficients(lmax: int) -> Tensor:
+    r"""Coefficients of the recursion over degrees.
+
+    .. math:: Q_l^m = \mathrm{up}_l^m\, y\, Q_{l-1}^m - \mathrm{down}_l^m\, r^2 Q_{l-2}^m
+
+    starting at a constant :math:`Q_m^m`. Then :math:`Q_l^m` times the real or imaginary part of
+    :math:`(z + i x)^m` has mean square one on the sphere.
+
+    Parameters
+    ----------
+    lmax : int
+        Largest degree.
+
+    Returns
+    -------
+    Tensor, (3, lmax + 1, lmax + 1), float64
+        ``up``, ``down`` and the constants, on the diagonal, by degree and order.
+    """
+    order = torch.arange(lmax + 1, dtype=torch.float64)
+    l, m = order[:, None], order
+    below = (l * l - m * m).clamp(min=1)
+    up = ((4 * l * l - 1) / below).clamp(min=0).sqrt() * (m < l)
+    down = (2 * l + 1) / (2 * l - 3) * ((l - 1) ** 2 - m * m) / below
+    down = down.clamp(min=0).sqrt() * (m < l - 1)
+    growth = torch.cat([order.new_ones(1), 1 + 1 / (2 * order[1:])])
+    start = (growth.cumprod(0) * torch.where(order > 0, 2, 1)).sqrt().diag()
+    return torch.stack([up, down, start])
+
+
+def legendre_recursion(coefficients: Tensor, height: Tensor, square: Tensor) -> list[Tensor]:
+    """Run the recursion of :func:`legendre_coefficients`.
+
+    Parameters
+    ----------
+    coefficients : Tensor, (3, lmax + 1, lmax + 1)
+        From :func:`legendre_coefficients`.
+    height, square : Tensor, (points,)
+        The coordinate ``y`` and the squared length of each point.
+
+    Returns
+    -------
+    list of Tensor, (l + 1, points)
+        By degree; rows are the orders ``0 ... l``.
+    """
+    up, down, start = coefficients[..., None].unbind(0)
+    rows = [start[0] + torch.zeros_like(height)]
+    for l in range(1, len(start)):
+        row = up[l] * (height * rows[-1]) + start[l]
+        rows.append(row - down[l] * (square * rows[-2]) if l > 1 else row)
+    return [row[: l + 1] for l, row in enumerate(rows)]
+
+
+def meridian_factors(lmax: int, angle: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Factors of the harmonics along a meridian, continued to all angles.
+
+    Parameters
+    ----------
+    lmax : int
+        Largest degree.
+    angle : Tensor, (points,), float64
+        From the pole, in radians; any.
+
+    Returns
+    -------
+    value : Tensor, ((lmax + 1)^2, points)
+        :math:`\Theta_{l|m|}`, which :math:`\cos ma` or :math:`\sin |m|a` completes to a harmonic
+        of mean square one.
+    slope : Tensor, ((lmax + 1)^2, points)
+        Its derivative.
+    over_sine : Tensor, ((lmax + 1)^2, points)
+        :math:`|m|\,\Theta_{l|m|} / \sin b`, which has no pole.
+    """
+    cos, sin = angle.cos(), angle.sin()
+    up, down, _ = legendre_coefficients(lmax)[..., None].unbind(0)
+    polynomials = legendre_recursion(legendre_coefficients(lmax), cos, torch.ones_like(cos))
+    padded = [torch.nn.functional.pad(row, (0, 0, 0, lmax + 1 - len(row))) for row in polynomials]
+    slopes = [torch.zeros_like(padded[0])]
+    for l in range(1, lmax + 1):
+        slope = up[l] * (padded[l - 1] + cos * slopes[-1])
+        slopes.append(slope - down[l] * slopes[-2] if l > 1 else slope)
+    order = torch.arange(lmax + 1)[:, None]
+    power = sin**order
+    lower = order * sin ** (order - 1).clamp(min=0)  # the derivative of sin^m by sin
+    factors: tuple[list[Tensor], ...] = ([], [], [])
+    for l, (row, slope) in enumerate(zip(padded, slopes, strict=True)):
+        m = torch.arange(-l, l + 1).abs()
+        factors[0].append((power * row)[m])
+        factors[1].append((lower * cos * row - power * sin * slope)[m])
+        factors[2].append((lower * row)[m])
+    value, slope, over_sine = (torch.cat(rows) for rows in factors)
+    return value, slope, over_sine

@@ -1,0 +1,69 @@
+"""A product of signals as the sum of its paths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.nn import Tables
+from equigeo.reps.wigner_3j import wigner_3j_table
+
+
+class PathMethod(nn.Module):
+    """All paths in one matrix, from pairs of components to outputs.
+
+    The matrix is mostly zeros, but a dense product with it is many times faster in PyTorch than
+    gathering and adding what its non-zeros select.
+
+    Parameters
+    ----------
+    lmax1, lmax2, lmax_out : int
+        Largest degrees.
+    coupling : callable
+        From a triple of degrees to the coefficient of ``wigner_3j``.
+    """
+
+    def __init__(
+        self, lmax1: int, lmax2: int, lmax_out: int, coupling: Callable[[int, int, int], float]
+    ) -> None:
+        super().__init__()
+        dims = [(lmax + 1) ** 2 for lmax in (lmax1, lmax2, lmax_out)]
+        table = torch.zeros(dims, dtype=torch.float64)
+        for degrees in product(range(lmax1 + 1), range(lmax2 + 1), range(lmax_out + 1)):
+            kappa = coupling(*degrees)
+            if kappa != 0:
+                rows, columns, layers = (slice(l * l, (l + 1) ** 2) for l in degrees)
+                table[rows, columns, layers] = kappa * wigner_3j_table(*degrees)
+        self._nonzeros = int(table.count_nonzero())
+        self.tables = Tables(paths=table.flatten(0, 1))
+
+    def multiply_adds(self) -> int:
+        """Count non-zeros, what a product that skips zeros would visit.
+
+        Returns
+        -------
+        int
+            For one sample.
+        """
+        return self._nonzeros
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        """Couple.
+
+        Parameters
+        ----------
+        x : Tensor, (samples, (lmax1 + 1)^2)
+            First signal.
+        y : Tensor, (samples, (lmax2 + 1)^2)
+            Second signal.
+
+        Returns
+        -------
+        Tensor, (samples, (lmax_out + 1)^2)
+            The product.
+        """
+        pairs = (x[:, :, None] * y[:, None, :]).flatten(1)
+        return pairs @ self.tables["paths", x.dtype]

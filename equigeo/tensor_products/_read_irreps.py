@@ -1,0 +1,77 @@
+"""Arguments that name irreps, read with errors that name the argument."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from equigeo.reps import Irreps
+from equigeo.reps.irreps import Layout
+
+Irrep = tuple[int, int]  # degree and parity
+
+
+def read_irreps(name: str, value: Any, layout: Layout) -> Irreps:
+    """Read what a user gives as irreps; refuse a layout other than the product's."""
+    if layout not in ("mul_ir", "ir_mul"):
+        raise ValueError(f'layout must be "mul_ir" or "ir_mul", got {layout!r}')
+    if isinstance(value, Irreps) and value.layout != layout:
+        raise ValueError(f"{name} has the layout {value.layout!r}, the product {layout!r}")
+    try:
+        return Irreps(value, layout)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name}: {error}") from error
+
+
+def read_filter(value: Any, name: str = "filter_ir_out") -> frozenset[Irrep] | None:
+    """Read irreps to keep: text, Irreps, or an iterable of text or (l, p); None keeps all."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        value = [value]
+    try:
+        return frozenset(ir for item in value for ir in _irreps_of(item))
+    except (TypeError, ValueError, IndexError) as error:
+        expected = 'irreps such as ["0e", "1o"]'
+        raise ValueError(f"{name} must hold {expected}, got {value!r}") from error
+
+
+def _irreps_of(item: Any) -> list[Irrep]:
+    if isinstance(item, str):
+        return [ir for _, ir in Irreps(item).terms]
+    term = item if isinstance(item[1], tuple) else (1, item)
+    return [ir for _, ir in Irreps([term]).terms]
+
+
+def irrep_name(ir: Irrep) -> str:
+    """Write an irrep as e3nn does."""
+    return f"{ir[0]}{'e' if ir[1] > 0 else 'o'}"
+
+
+def product_of_irreps(ir1: Irrep, ir2: Irrep) -> list[Irrep]:
+    """List the irreps in a product, degrees ascending."""
+    (l1, p1), (l2, p2) = ir1, ir2
+    return [(l, p1 * p2) for l in range(abs(l1 - l2), l1 + l2 + 1)]
+
+
+def simplify(name: str, irreps: Irreps) -> Irreps:
+    """Merge neighbours as e3nn does, where the data stay the same."""
+    merged = irreps.simplify()
+    check_blocks(name, irreps, merged)
+    return merged
+
+
+def check_blocks(name: str, given: Irreps, wanted: Irreps) -> None:
+    """Refuse to merge or split terms where the data would then mean something else.
+
+    In the layout ``ir_mul`` two blocks (2 l + 1, mul) side by side are not one larger block.
+    """
+    if given.layout == "ir_mul" and _blocks(given) != _blocks(wanted):
+        raise ValueError(
+            f'{name} must be "{wanted}" in the layout "ir_mul", where the data of "{given}" are '
+            "arranged otherwise"
+        )
+
+
+def _blocks(irreps: Irreps) -> list[tuple[int, Irrep]]:
+    """Terms whose bounds matter: of scalars both layouts are the same."""
+    return [(mul, ir) for mul, ir in irreps.terms if mul > 0 and ir[0] > 0]

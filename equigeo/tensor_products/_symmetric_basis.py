@@ -1,0 +1,240 @@
+"""Equivariant polynomials of one feature, as tables over its monomials.
+
+A product of a feature with itself sees the symmetric part of a coupling only, so that a polynomial
+is kept by its coefficients on monomials ``x_i x_j x_k``, ``i <= j <= k``: 816 numbers instead of
+4,096 for a cubic one of 16 variables.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations_with_replacement
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from equigeo.reps.wigner_3j import wigner_3j_table
+
+Irrep = tuple[int, int]
+Paths = Literal["all", "mace", "ascending"]
+
+_DEPENDENT = 1e-6  # norm of what remains of a unit vector, either rounding or of order 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class CoupledPolynomial:
+    """An equivariant polynomial, made by coupling one factor after another.
+
+    Parameters
+    ----------
+    ir : tuple of (int, int)
+        Degree and parity of the value.
+    inputs : tuple of int
+        Places of the coupled irreps in the feature, in the order of coupling.
+    values : Tensor, (2 l + 1, monomials), float64
+        Coefficients, component by component.
+    """
+
+    ir: Irrep
+    inputs: tuple[int, ...]
+    values: Tensor
+
+
+@cache
+def monomials(dim: int, degree: int) -> tuple[tuple[int, ...], ...]:
+    """List all monomials as ascending tuples of variables, in lexicographic order.
+
+    Parameters
+    ----------
+    dim, degree : int
+        Number of variables and of factors.
+
+    Returns
+    -------
+    tuple of tuple of int
+        ``binomial(dim + degree - 1, degree)`` of them.
+
+    Examples
+    --------
+    >>> monomials(2, 2)
+    ((0, 0), (0, 1), (1, 1))
+    """
+    return tuple(combinations_with_replacement(range(dim), degree))
+
+
+@cache
+def coupled_polynomials(
+    irreps: tuple[Irrep, ...], degree: int, ir_out: Irrep, paths: Paths
+) -> tuple[CoupledPolynomial, ...]:
+    r"""Couple ``degree`` copies of a feature in every order, ending in one irrep.
+
+    Each step uses :math:`\sqrt{2 l + 1}\, C` for the new degree ``l``.
+
+    Parameters
+    ----------
+    irreps : tuple of (int, int)
+        One copy of each irrep of the feature.
+    degree : int
+        Number of factors, at least one.
+    ir_out : tuple of (int, int)
+        Irrep of the values.
+    paths : {"all", "mace", "ascending"}
+        "all": every sequence of inputs and of intermediate irreps. "mace": these too but for four
+        factors, where MACE keeps products of natural parity and degree at most 11 only.
+        "ascending": inputs never decrease, which span the same polynomials.
+
+    Returns
+    -------
+    tuple of CoupledPolynomial
+        In the order of MACE: the left factor slowest, sorted at each step by its degree, odd
+        before even; then the right factor.
+    """
+    if degree == 1:
+        return tuple(path for path in _single(irreps) if path.ir == ir_out)
+    return tuple(
+        _couple(left, right, ir_out, irreps)
+        for left in _level(irreps, degree - 1, _rule(paths, degree))
+        for right, new in _products(left, irreps, _rule(paths, degree))
+        if new == ir_out
+    )
+
+
+@cache
+def symmetric_basis(irreps: tuple[Irrep, ...], degree: int, ir_out: Irrep) -> Tensor:
+    """Linearly independent polynomials that span all equivariant ones of a degree.
+
+    Those of ascending paths, orthogonalized one after another as symmetric tensors. Each involves
+    the input irreps of one path only.
+
+    Parameters
+    ----------
+    irreps : tuple of (int, int)
+        One copy of each irrep of the feature.
+    degree : int
+        Number of factors, at least one.
+    ir_out : tuple of (int, int)
+        Irrep of the values.
+
+    Returns
+    -------
+    Tensor, (basis, 2 l + 1, monomials), float64
+        Coefficients; as full tensors of squared norm ``2 l + 1``, like a coupled path before it is
+        made symmetric.
+    """
+    size, dim = 2 * ir_out[0] + 1, _dim(irreps)
+    weight = _inverse_multiplicities(dim, degree).repeat(size).sqrt()
+    basis = torch.zeros(0, len(weight), dtype=torch.float64)
+    for path in coupled_polynomials(irreps, degree, ir_out, "ascending"):
+        rest = path.values.flatten() * weight
+        if rest.norm() < _DEPENDENT:
+            continue
+        rest = rest / rest.norm()
+        for _ in range(2):  # the second pass removes what rounding left in the first
+            rest = rest - basis.T @ (basis @ rest)
+        if rest.norm() > _DEPENDENT:
+            basis = torch.cat([basis, rest[None] / rest.norm()])
+    return (math.sqrt(size) * basis / weight).unflatten(1, (size, len(weight) // size))
+
+
+def projection(irreps: tuple[Irrep, ...], degree: int, ir_out: Irrep) -> Tensor:
+    """Expand the over-complete basis of MACE in :func:`symmetric_basis`.
+
+    Parameters
+    ----------
+    irreps : tuple of (int, int)
+        One copy of each irrep of the feature.
+    degree : int
+        Number of factors, at least one.
+    ir_out : tuple of (int, int)
+        Irrep of the values.
+
+    Returns
+    -------
+    Tensor, (paths of MACE, basis), float64
+        Each row gives one symmetrized path.
+    """
+    size, weight = 2 * ir_out[0] + 1, _inverse_multiplicities(_dim(irreps), degree)
+    basis = symmetric_basis(irreps, degree, ir_out)
+    empty = torch.zeros(0, *basis.shape[1:], dtype=torch.float64)
+    paths = [path.values[None] for path in coupled_polynomials(irreps, degree, ir_out, "mace")]
+    return torch.cat([empty, *paths]).flatten(1) @ (basis * weight).flatten(1).T / size
+
+
+def _rule(paths: Paths, degree: int) -> Paths:
+    return "all" if paths == "mace" and degree != 4 else paths
+
+
+@cache
+def _level(irreps: tuple[Irrep, ...], degree: int, paths: Paths) -> tuple[CoupledPolynomial, ...]:
+    """All polynomials of a degree, whatever their irrep, sorted for the next coupling."""
+    if degree == 1:
+        return _single(irreps)
+    level = [
+        _couple(left, right, new, irreps)
+        for left in _level(irreps, degree - 1, paths)
+        for right, new in _products(left, irreps, paths)
+    ]
+    return tuple(sorted(level, key=lambda path: path.ir))
+
+
+def _single(irreps: tuple[Irrep, ...]) -> tuple[CoupledPolynomial, ...]:
+    rows = torch.eye(_dim(irreps), dtype=torch.float64).split([2 * l + 1 for l, _ in irreps])
+    single = [CoupledPolynomial(irreps[k], (k,), rows[k]) for k in range(len(irreps))]
+    return tuple(sorted(single, key=lambda path: path.ir))
+
+
+def _products(
+    left: CoupledPolynomial, irreps: tuple[Irrep, ...], paths: Paths
+) -> Iterator[tuple[int, Irrep]]:
+    """Input irreps that may be coupled next, and what they give."""
+    (l1, p1), first = left.ir, left.inputs[-1] if paths == "ascending" else 0
+    for right in range(first, len(irreps)):
+        l2, p2 = irreps[right]
+        for l3 in range(abs(l1 - l2), l1 + l2 + 1):
+            p3 = p1 * p2
+            if paths != "mace" or (p3 == (-1) ** l3 and l3 <= 11):
+                yield right, (l3, p3)
+
+
+def _couple(
+    left: CoupledPolynomial, right: int, ir: Irrep, irreps: tuple[Irrep, ...]
+) -> CoupledPolynomial:
+    l1, l2, l3 = left.ir[0], irreps[right][0], ir[0]
+    table = math.sqrt(2 * l3 + 1) * wigner_3j_table(l1, l2, l3)
+    start, degree = sum(2 * l + 1 for l, _ in irreps[:right]), len(left.inputs)
+    terms = torch.einsum("ijk,is->ksj", table, left.values)
+    places = _product_places(_dim(irreps), degree)[:, start : start + 2 * l2 + 1]
+    values = torch.zeros(2 * l3 + 1, len(monomials(_dim(irreps), degree + 1)), dtype=torch.float64)
+    values.index_add_(1, places.flatten(), terms.flatten(1))
+    return CoupledPolynomial(ir, (*left.inputs, right), values)
+
+
+@cache
+def _product_places(dim: int, degree: int) -> Tensor:
+    """Place (monomials, dim) of each monomial times each variable."""
+    place = _places(dim, degree + 1)
+    rows = [[place[tuple(sorted((*s, i)))] for i in range(dim)] for s in monomials(dim, degree)]
+    return torch.tensor(rows, dtype=torch.int64).reshape(len(rows), dim)
+
+
+@cache
+def _places(dim: int, degree: int) -> dict[tuple[int, ...], int]:
+    return {s: place for place, s in enumerate(monomials(dim, degree))}
+
+
+@cache
+def _inverse_multiplicities(dim: int, degree: int) -> Tensor:
+    """One over the number of orders of the factors: the metric of symmetric tensors."""
+    counts = [
+        math.prod(math.factorial(s.count(i)) for i in set(s)) / math.factorial(degree)
+        for s in monomials(dim, degree)
+    ]
+    return torch.tensor(counts, dtype=torch.float64)
+
+
+def _dim(irreps: tuple[Irrep, ...]) -> int:
+    return sum(2 * l + 1 for l, _ in irreps)

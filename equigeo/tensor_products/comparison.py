@@ -1,0 +1,137 @@
+"""The table that says what each product costs and reaches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ComparisonRow:
+    """One product in one setting.
+
+    Parameters
+    ----------
+    product : str
+        Name.
+    paths : int
+        Triples of irreps that are coupled.
+    degrees_of_freedom : int
+        Rank, see :func:`expressivity`.
+    published_degrees_of_freedom : int or None
+        By which the published comparison divides, see :func:`published_freedom`.
+    multiply_adds : int
+        Per sample, as implemented.
+    bytes : int
+        Of both inputs and the output of a sample, each moved once.
+    milliseconds : float or None
+        Median over calls on the whole batch; None for a product that makes nothing here.
+    """
+
+    product: str
+    paths: int
+    degrees_of_freedom: int
+    published_degrees_of_freedom: int | None
+    multiply_adds: int
+    bytes: int
+    milliseconds: float | None
+
+    @property
+    def microseconds_per_freedom(self) -> float | None:
+        """Time over what was computed."""
+        return _ratio(self.milliseconds, self.degrees_of_freedom)
+
+    @property
+    def microseconds_per_published_freedom(self) -> float | None:
+        """Time over the published count, which for Clebsch-Gordan products takes in odd paths."""
+        return _ratio(self.milliseconds, self.published_degrees_of_freedom)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Products side by side; ``print`` shows a table.
+
+    Parameters
+    ----------
+    lmax : int
+        Largest degree of the inputs.
+    setting : str
+        ``siso``, ``simo`` or ``mimo``.
+    batch : int
+        Samples per call.
+    dtype, device : str
+        What was timed.
+    threads : int
+        Threads PyTorch had on the CPU.
+    rows : tuple of ComparisonRow
+        One per product.
+
+    Examples
+    --------
+    >>> row = ComparisonRow("gaunt grid", 14, 9, 9, 1115, 172, 0.5)
+    >>> print(Comparison(2, "mimo", 100, "float32", "cpu", 1, (row,)))
+    L = 2, mimo, batch 100, float32 on cpu, 1 thread
+    product     paths  freedom  published  multiply-adds  bytes   ms  us/freedom  us/published
+    gaunt grid     14        9          9           1115    172  0.5       55.56         55.56
+    """
+
+    lmax: int
+    setting: str
+    batch: int
+    dtype: str
+    device: str
+    threads: int
+    rows: tuple[ComparisonRow, ...]
+
+    def __getitem__(self, product: str) -> ComparisonRow:
+        """Return the row of a product.
+
+        Raises
+        ------
+        KeyError
+            If it was not compared.
+        """
+        for row in self.rows:
+            if row.product == product:
+                return row
+        raise KeyError(product)
+
+    def __str__(self) -> str:
+        """Return the table as text."""
+        header = ["product", "paths", "freedom", "published", "multiply-adds", "bytes", "ms"]
+        lines = [[*header, "us/freedom", "us/published"], *map(_cells, self.rows)]
+        widths = [max(len(line[k]) for line in lines) for k in range(len(lines[0]))]
+        threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
+        title = (
+            f"L = {self.lmax}, {self.setting}, batch {self.batch}, {self.dtype} on {self.device}, "
+            f"{threads}"
+        )
+        table = [
+            "  ".join(
+                cell.ljust(width) if k == 0 else cell.rjust(width)
+                for k, (cell, width) in enumerate(zip(line, widths, strict=True))
+            )
+            for line in lines
+        ]
+        return "\n".join([title, *table])
+
+
+def _cells(row: ComparisonRow) -> list[str]:
+    times = (
+        row.milliseconds,
+        row.microseconds_per_freedom,
+        row.microseconds_per_published_freedom,
+    )
+    published = row.published_degrees_of_freedom
+    return [
+        row.product,
+        str(row.paths),
+        str(row.degrees_of_freedom),
+        "-" if published is None else str(published),
+        str(row.multiply_adds),
+        str(row.bytes),
+        *("-" if time is None else f"{time:.4g}" for time in times),
+    ]
+
+
+def _ratio(milliseconds: float | None, freedom: int | None) -> float | None:
+    return None if milliseconds is None or not freedom else 1e3 * milliseconds / freedom

@@ -1,0 +1,105 @@
+"""Learnable scales of the degrees of a signal."""
+
+from __future__ import annotations
+
+from operator import index
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.reps import Irreps, Representation
+
+
+class DegreeWeights(nn.Module):
+    """Multiply each degree of a signal by a weight, per channel where wanted.
+
+    Around a product whose paths have no weights of their own, one for each input and one for the
+    output, it gives the path of degrees l1, l2, l3 the weight ``w1[l1] w2[l2] w3[l3]``.
+
+    Parameters
+    ----------
+    lmax : int
+        Largest degree of the signal, not negative.
+    channels : int, optional
+        Length of the axis before the coefficients; without, all of a degree is scaled alike.
+    parity : {1, -1}
+        Of the values of the signal.
+
+    Attributes
+    ----------
+    weight : Parameter, (lmax + 1,) or (channels, lmax + 1)
+        Ones at first.
+
+    Raises
+    ------
+    TypeError
+        If ``lmax`` or ``channels`` is not an integer.
+    ValueError
+        If ``lmax`` or ``channels`` is negative, or ``parity`` is not a sign.
+
+    Equivariance
+    ------------
+    Under O(3).
+
+    Examples
+    --------
+    >>> weights = DegreeWeights(1)
+    >>> _ = weights.weight.data.copy_(torch.tensor([2.0, 3.0]))
+    >>> weights(torch.ones(4)).tolist()
+    [2.0, 3.0, 3.0, 3.0]
+    """
+
+    degree: Tensor
+
+    def __init__(self, lmax: int, channels: int | None = None, *, parity: int = 1) -> None:
+        super().__init__()
+        self.irreps = Irreps.signal(index(lmax), parity)
+        if channels is not None and index(channels) < 0:
+            raise ValueError(f"channels must not be negative, got {channels}")
+        self.channels = channels
+        shape = (lmax + 1,) if channels is None else (channels, lmax + 1)
+        self.weight = nn.Parameter(torch.ones(shape))
+        degree = torch.cat([torch.full((2 * l + 1,), l) for l in range(lmax + 1)])
+        self.register_buffer("degree", degree, persistent=False)
+
+    @property
+    def rep_in(self) -> Representation:
+        """Representation of the input."""
+        return self.irreps
+
+    @property
+    def rep_out(self) -> Representation:
+        """Representation of the output."""
+        return self.irreps
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Scale.
+
+        Parameters
+        ----------
+        x : Tensor, (..., (lmax + 1)^2) or (..., channels, (lmax + 1)^2), floating
+            Signals.
+
+        Returns
+        -------
+        Tensor, shape of ``x``
+            Scaled signals.
+
+        Raises
+        ------
+        TypeError
+            If ``x`` does not have the dtype of the weights.
+        ValueError
+            If its shape does not fit.
+        """
+        axes = (self.irreps.dim,) if self.channels is None else (self.channels, self.irreps.dim)
+        if x.dtype != self.weight.dtype:
+            raise TypeError(f"x must have the dtype of weight, {self.weight.dtype}, got {x.dtype}")
+        if x.shape[-len(axes) :] != axes:
+            expected = ", ".join(map(str, ("...", *axes)))
+            raise ValueError(f"x must be ({expected}), got {tuple(x.shape)}")
+        return x * self.weight[..., self.degree]
+
+    def extra_repr(self) -> str:
+        """Return what ``print(module)`` shows."""
+        return f"{self.irreps}, channels={self.channels}"

@@ -1,0 +1,70 @@
+"""Spherical harmonics as a function of vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from torch import Tensor
+
+from equigeo.tensor_products._basis import Basis, basis_scale
+from equigeo.tensor_products._harmonics import (
+    check_points,
+    evaluate_harmonics,
+    read_degrees,
+    unit,
+)
+from equigeo.tensor_products._legendre import legendre_coefficients
+
+
+def spherical_harmonics(
+    l: int | Iterable[Any] | str, x: Tensor, normalize: bool, normalization: Basis = "integral"
+) -> Tensor:
+    """Evaluate real spherical harmonics of any degree, as :class:`SphericalHarmonics` does.
+
+    Parameters
+    ----------
+    l : int, sequence of int, Irreps, e3nn.o3.Irreps or str
+        Degrees, in the order wanted; as irreps, with the parities of powers of a vector or
+        pseudovector.
+    x : Tensor, (..., 3), floating
+        Vectors.
+    normalize : bool
+        Whether to divide them by their length. The zero vector stays zero.
+    normalization : {"integral", "component", "norm"}
+        Of the output, on the sphere: the square of each function integrates to 1; squares of one
+        degree add up to ``2 l + 1``; they add up to 1.
+
+    Returns
+    -------
+    Tensor, (..., sum of 2 l + 1), dtype of ``x``
+        Degrees one after the other, orders ascending.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is not floating or a degree not an integer.
+    ValueError
+        If ``x`` is not (..., 3), parities are not those of powers of one vector, a degree is
+        negative or none is given, or ``normalization`` is unknown.
+
+    Equivariance
+    ------------
+    Under O(3): from vectors to the degrees with parity ``(-1)^l``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> x = torch.tensor([0.0, 3.0, 4.0])
+    >>> spherical_harmonics([0, 1], x, normalize=True, normalization="norm")
+    tensor([1.0000, 0.0000, 0.6000, 0.8000])
+    >>> spherical_harmonics(50, x, normalize=True).square().sum()  # (2 l + 1) / 4 pi
+    tensor(8.0373)
+    """
+    check_points(x)
+    _, degrees = read_degrees(l)
+    scales = [basis_scale("normalization", normalization, degree) for degree in degrees]
+    coefficients = legendre_coefficients(max(degrees)).to(x.device, x.dtype)
+    points = (unit(x) if normalize else x).reshape(-1, 3)
+    values = evaluate_harmonics(points, coefficients, degrees, scales)
+    return values.view(*x.shape[:-1], values.shape[-1])

@@ -1,0 +1,394 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from equigeo import nn, tensor_products
+from equigeo.interop import reorder
+from equigeo.interop.cuequivariance import (
+    convert,
+    from_cue_irreps,
+    from_descriptor,
+    to_cue_irreps,
+    to_descriptor,
+)
+from equigeo.reps import Irreps, wigner_3j
+
+cue = pytest.importorskip("cuequivariance", reason="needs pip install equigeo[cuequivariance]")
+cuet = pytest.importorskip("cuequivariance_torch", reason="needs pip install cuequivariance-torch")
+
+CLOSE = dict(rtol=1e-14, atol=1e-14)  # what is promised; outputs are of order one
+layouts = pytest.mark.parametrize("layout", ["mul_ir", "ir_mul"])
+groups = pytest.mark.parametrize("group", ["O3", "O3_e3nn"])
+
+
+def random(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def close(a: torch.Tensor, b: torch.Tensor, scale: float = 1.0) -> None:
+    torch.testing.assert_close(a / scale, b / scale, **CLOSE)
+
+
+def features(module, batch: int = 5) -> list[torch.Tensor]:
+    reps = module.rep_in if isinstance(module.rep_in, tuple) else [module.rep_in]
+    return [random(batch, rep.dim, seed=n) for n, rep in enumerate(reps)]
+
+
+def evaluate(descriptor, module, inputs: list[torch.Tensor]) -> torch.Tensor:
+    """Let cuEquivariance compute what a module computes."""
+    weights = []
+    if getattr(module, "weight_numel", 0):
+        weights = [module.weight.detach()[None]]
+    polynomial = cuet.SegmentedPolynomial(descriptor.polynomial, method="naive")
+    return polynomial([*weights, *inputs])[0]
+
+
+# --- Conventions ---------------------------------------------------------------------------------
+
+
+def test_couplings_differ_by_the_root_of_the_dimension():
+    for l1 in range(4):
+        for l2 in range(4):
+            for l3 in range(abs(l1 - l2), l1 + l2 + 1):
+                (theirs,) = cue.SO3.clebsch_gordan(l1, l2, l3)
+                ours = wigner_3j(l1, l2, l3).numpy()
+                np.testing.assert_allclose(theirs, (2 * l3 + 1) ** 0.5 * ours, atol=1e-12)
+
+
+def test_irreps_at_the_inversion():
+    inversion = -torch.eye(3, dtype=torch.float64)
+    for text, sign in (("1x2o", -1.0), ("1x2e", 1.0)):
+        assert Irreps(text).matrix(inversion).equal(sign * torch.eye(5, dtype=torch.float64))
+        ((_, ir),) = to_cue_irreps(text)
+        np.testing.assert_array_equal(ir.H[0], sign * np.eye(5))
+
+
+def test_a_quarter_turn_about_the_polar_axis():
+    turn = torch.tensor([[0.0, 0, 1], [0, 1, 0], [-1, 0, 0]], dtype=torch.float64)
+    expected = torch.zeros(5, 5, dtype=torch.float64)
+    for row, (column, sign) in enumerate([(0, -1), (3, 1), (2, 1), (1, -1), (4, -1)]):
+        expected[row, column] = sign
+    close(Irreps("2e").matrix(turn), expected)
+    close(torch.from_numpy(cue.SO3(2).rotation(np.array([0.0, 1, 0]), np.pi / 2)), expected)
+    close(Irreps("1o").matrix(turn), turn)
+
+
+def test_layouts_are_those_of_cuequivariance():
+    irreps, x = Irreps("2x0e+3x1o"), torch.arange(11)[None]
+    move = cuet.TransposeIrrepsLayout(to_cue_irreps(irreps), source=cue.mul_ir, target=cue.ir_mul)
+    assert irreps.to_layout(x, "ir_mul").equal(move(x))
+    assert move(x).tolist() == [[0, 1, 2, 5, 8, 3, 6, 9, 4, 7, 10]]
+
+
+irreps = st.lists(
+    st.tuples(st.integers(0, 3), st.tuples(st.integers(0, 3), st.sampled_from([1, -1]))),
+    max_size=5,
+).map(Irreps)
+
+
+@given(irreps, st.sampled_from(["O3", "O3_e3nn"]), st.sampled_from(["mul_ir", "ir_mul"]))
+def test_irreps_go_there_and_back(given_irreps, group, layout):
+    there = to_cue_irreps(given_irreps, group)
+    assert from_cue_irreps(there) == given_irreps
+    rep = cue.IrrepsAndLayout(there, getattr(cue, layout))
+    assert from_cue_irreps(rep) == given_irreps.with_layout(layout)
+
+
+def test_irreps_of_rotations_become_even():
+    assert str(from_cue_irreps(cue.Irreps("SO3", "2x0+3x1"))) == "2x0e+3x1e"
+    with pytest.raises(TypeError, match="expected irreps of O3 or SO3"):
+        from_cue_irreps(cue.Irreps("SU2", "1/2"))
+    with pytest.raises(ValueError, match='group must be "O3" or "O3_e3nn"'):
+        to_cue_irreps("0e", "SO3")
+
+
+# --- Descriptors ---------------------------------------------------------------------------------
+
+CONNECTIONS = [
+    (0, 0, 0, "uvw", True, 2.0),
+    (0, 0, 0, "uuw", True),
+    (1, 0, 1, "uvu", True, 0.5),
+    (1, 1, 1, "uuu", False, 3.0),
+    (1, 2, 2, "uvuv", True),
+    (0, 1, 3, "uvv", True),
+    (0, 0, 4, "uuu", True),
+    (0, 0, 4, "uvu", False),
+    (0, 0, 4, "uvv", False),
+    (0, 0, 5, "uuw", False),
+    (1, 1, 6, "uvuv", False),
+]
+OUT = "4x0e+3x1o+6x1o+3x1e+3x0e+1x0e+9x0o+2x2o"
+
+
+def product(paths, layout, out=OUT):
+    first, second = "3x0e+3x1o", "3x0e+3x1e+2x2e"
+    return tensor_products.TensorProduct(first, second, out, paths, layout=layout).double()
+
+
+DESCRIBED = {
+    **{
+        f"{path[3]} {'with' if path[4] else 'without'} weights {n}": (
+            lambda layout, path=path: product([path], layout)
+        )
+        for n, path in enumerate(CONNECTIONS)
+    },
+    "all connections": lambda layout: product(CONNECTIONS, layout),
+    "fully connected": lambda layout: tensor_products.FullyConnectedTensorProduct(
+        "2x0e+3x1o", "4x0e+5x1o", "6x0e+7x1o+2x1e", layout=layout
+    ),
+    "full": lambda layout: tensor_products.FullTensorProduct("2x0e+1o", "0o+2x1o", layout=layout),
+    "elementwise": lambda layout: tensor_products.ElementwiseTensorProduct(
+        "3x0e+2x1o", "3x1o+2x1e", layout=layout
+    ),
+    "channelwise": lambda layout: tensor_products.ChannelwiseTensorProduct(
+        "4x0e+4x1o", "0e+1o+2e", "0e+1o+2e", shared_weights=True, layout=layout
+    ),
+    "linear": lambda layout: nn.Linear("4x0e+3x1o+2x0e", "5x0e+2x1o+1x2e+3x0e", layout=layout),
+    "linear, path": lambda layout: nn.Linear(
+        "4x0e+3x1o+2x0e", "5x0e+2x1o", path_normalization="path", layout=layout
+    ),
+    "harmonics": lambda layout: tensor_products.SphericalHarmonics("0e+1o+2e", False),
+    "harmonics, norm": lambda layout: tensor_products.SphericalHarmonics([2, 0], False, "norm"),
+    "harmonics, pseudovector": lambda layout: tensor_products.SphericalHarmonics(
+        "0e+1e+2e", False, "component"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DESCRIBED)
+@layouts
+def test_descriptors_compute_what_the_module_computes(name, layout):
+    module = DESCRIBED[name](layout).double()
+    inputs = features(module)
+    out = module(*inputs)
+    descriptor = to_descriptor(module)
+    assert [from_cue_irreps(rep).dim for rep in descriptor.inputs[-len(inputs) :]] == [
+        x.shape[-1] for x in inputs
+    ]
+    close(evaluate(descriptor, module, inputs), out, scale=max(1.0, out.abs().max().item()))
+
+
+@pytest.mark.parametrize("name", DESCRIBED)
+@layouts
+def test_descriptors_go_there_and_back(name, layout):
+    module = DESCRIBED[name](layout).double()
+    back = from_descriptor(to_descriptor(module)).double()
+    if module.state_dict().get("weight") is not None and module.weight.numel():
+        back.weight = module.weight
+    inputs = features(module)
+    out = module(*inputs)
+    close(back(*inputs), out, scale=max(1.0, out.abs().max().item()))
+    assert back.rep_out == module.rep_out
+
+
+@groups
+def test_descriptors_of_cuequivariance_are_read(group):
+    first, second = to_cue_irreps("4x0e+4x1o", group), to_cue_irreps("0e+1o", group)
+    tolerance = 1e-14 if group == "O3" else 1e-6  # that library's couplings are float32 there
+    for descriptor in (
+        cue.descriptors.fully_connected_tensor_product(first, second, first),
+        cue.descriptors.channelwise_tensor_product(first, second, first),
+        cue.descriptors.full_tensor_product(first, second),
+        cue.descriptors.elementwise_tensor_product(first, to_cue_irreps("4x1o+4x1e", group)),
+        cue.descriptors.linear(first, to_cue_irreps("2x0e+3x1o", group)),
+    ):
+        module = from_descriptor(descriptor).double()
+        inputs = features(module)
+        torch.testing.assert_close(
+            evaluate(descriptor, module, inputs), module(*inputs), rtol=tolerance, atol=tolerance
+        )
+        if group == "O3":
+            terms = [(path.indices, path.coefficients) for path in _paths(descriptor)]
+            again = [(path.indices, path.coefficients) for path in _paths(to_descriptor(module))]
+            assert len(terms) == len(again)
+
+
+def _paths(descriptor):
+    return [path for _, stp in descriptor.polynomial.operations for path in stp.paths]
+
+
+@pytest.mark.parametrize("name", ["fully connected", "full", "linear", "harmonics, pseudovector"])
+def test_descriptors_are_those_of_cuequivariance(name):
+    module = DESCRIBED[name]("ir_mul")
+    group = "O3_e3nn" if name == "full" else "O3"  # full products are sorted
+    first, *rest, out = (
+        to_cue_irreps(rep, group)
+        for rep in (*(module.rep_in if name[0] == "f" else [module.rep_in]), module.rep_out)
+    )
+    theirs = {
+        "fully connected": lambda: cue.descriptors.fully_connected_tensor_product(
+            first, *rest, out
+        ),
+        "full": lambda: cue.descriptors.full_tensor_product(first, *rest),
+        "linear": lambda: cue.descriptors.linear(first, out),
+        "harmonics, pseudovector": lambda: cue.descriptors.spherical_harmonics(
+            cue.O3(1, 1), [0, 1, 2]
+        ),
+    }[name]()
+    ours = to_descriptor(module, group=group)
+    assert ours.inputs == theirs.inputs
+    assert ours.outputs == theirs.outputs
+    for (_, a), (_, b) in zip(
+        ours.polynomial.operations, theirs.polynomial.operations, strict=True
+    ):
+        assert a.subscripts == b.subscripts
+        assert [path.indices for path in a.paths] == [path.indices for path in b.paths]
+        for path, other in zip(a.paths, b.paths, strict=True):
+            np.testing.assert_allclose(path.coefficients, other.coefficients, atol=1e-6)
+
+
+# --- Modules -------------------------------------------------------------------------------------
+
+
+def theirs(name: str, *irreps: str, **options):
+    """Build a module of cuEquivariance in float64 that runs on a CPU."""
+    made = [to_cue_irreps(text) for text in irreps]
+    if name != "Linear":
+        options["dtype"] = torch.float64
+    layout = getattr(cue, options.pop("layout", "mul_ir"))
+    module = getattr(cuet, name)(*made, method="naive", layout=layout, **options)
+    return module.double()
+
+
+MODULES = {
+    "linear": ("Linear", "4x0e+3x1o+2x0e", "5x0e+2x1o+1x2e+3x0e"),
+    "fully connected": ("FullyConnectedTensorProduct", "2x0e+3x1o", "4x0e+5x1o", "6x0e+7x1o+2x1e"),
+    "channelwise": ("ChannelWiseTensorProduct", "4x1o+4x1e", "0e+1o+2e", "0e+0o+1o+2e"),
+    "channelwise, unsorted": ("ChannelWiseTensorProduct", "2x1e+3x0o", "1o+0e+2x1o"),
+}
+
+
+@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("shared", [True, False])
+@layouts
+def test_converted_modules_compute_the_same_with_the_same_weights(name, shared, layout):
+    module = theirs(*MODULES[name], shared_weights=shared, layout=layout)
+    ours = convert(module)
+    inputs = features(ours)
+    if shared:
+        assert ours.weight.equal(module.weight[0])
+        close(ours(*inputs), module(*inputs))
+    else:
+        weight = random(5, ours.weight_numel, seed=3)
+        close(ours(*inputs, weight), module(*inputs, weight))
+    assert ours.rep_out == from_cue_irreps(module.irreps_out, layout)
+
+
+@layouts
+def test_our_own_products_equal_those_of_cuequivariance_with_the_same_weights(layout):
+    fully = theirs(*MODULES["fully connected"], layout=layout)
+    ours = tensor_products.FullyConnectedTensorProduct(
+        *MODULES["fully connected"][1:], layout=layout
+    ).double()
+    ours.weight = torch.nn.Parameter(fully.weight[0].detach())
+    close(ours(*features(ours)), fully(*features(ours)))
+    # Natural parities only: there both libraries sort alike.
+    arguments = ("4x0e+4x1o", "0e+1o+2e", "0e+1o+2e")
+    channelwise = theirs(
+        "ChannelWiseTensorProduct", *arguments, shared_weights=False, layout=layout
+    )
+    product = tensor_products.ChannelwiseTensorProduct(*arguments, layout=layout)
+    weight = random(5, product.weight_numel, seed=3)
+    inputs = features(product)
+    close(product(*inputs, weight), channelwise(*inputs, weight))
+
+
+def test_a_channelwise_product_in_the_order_of_e3nn():
+    module = theirs(*MODULES["channelwise"], shared_weights=False)
+    product = tensor_products.ChannelwiseTensorProduct(*MODULES["channelwise"][1:])
+    converted = convert(module)
+    assert product.irreps_out != converted.irreps_out
+    sorted_ = reorder(converted, irreps_order="e3nn", weight_order="output")
+    assert sorted_.irreps_out == product.irreps_out
+    for path, other in zip(sorted_.instructions, product.instructions, strict=True):
+        assert tuple(path)[:5] == tuple(other)[:5]
+        assert path.path_weight == pytest.approx(other.path_weight, rel=1e-14)
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+def test_harmonics_are_converted(normalize):
+    module = cuet.SphericalHarmonics([0, 1, 2, 3], normalize=normalize, method="naive")
+    x = random(6, 3)
+    close(convert(module)(x), module(x), scale=10.0)
+
+
+def test_flags_and_dtype_are_kept():
+    module = theirs(*MODULES["fully connected"]).float().eval()
+    module.weight.requires_grad_(False)
+    ours = convert(module)
+    assert not ours.training
+    assert ours.weight.dtype == torch.float32
+    assert not ours.weight.requires_grad
+
+
+# --- Bad input -----------------------------------------------------------------------------------
+
+
+def test_layouts_that_differ_are_refused_only_where_it_matters():
+    options = dict(layout_in1=cue.ir_mul, layout_in2=cue.mul_ir, layout_out=cue.ir_mul)
+    made = [to_cue_irreps(text) for text in ("2x1o", "2x1o", "2x0e")]
+    module = cuet.FullyConnectedTensorProduct(*made, method="naive", **options)
+    with pytest.raises(ValueError, match="must have one layout"):
+        convert(module)
+    made[1] = to_cue_irreps("1x1o+2x0e")
+    module = cuet.FullyConnectedTensorProduct(*made, method="naive", **options)
+    assert convert(module).irreps_in1.layout == "ir_mul"
+
+
+def test_other_modules_are_refused():
+    irreps = to_cue_irreps("2x1o")
+    transpose = cuet.TransposeIrrepsLayout(irreps, source=cue.ir_mul, target=cue.mul_ir)
+    with pytest.raises(TypeError, match=r"cannot convert .*Layout: expected one of Linear, Fully"):
+        convert(transpose)
+    with pytest.raises(ValueError, match="weight_classes=3"):
+        convert(cuet.Linear(irreps, irreps, weight_classes=3, layout=cue.ir_mul))
+    with pytest.raises(TypeError, match="cannot convert torch"):
+        to_descriptor(torch.nn.Linear(1, 1))
+
+
+@pytest.mark.parametrize(
+    ("module", "message"),
+    [
+        (nn.Linear("0e", "0e", biases=True), "with biases has no descriptor"),
+        (tensor_products.SphericalHarmonics(2, True), "normalize=True are no polynomial"),
+        (
+            tensor_products.TensorProduct("3x0e", "3x0e", "2x0e", [(0, 0, 0, "u<vw", True)]),
+            r"connections \['u<vw'\] have no subscripts",
+        ),
+        (
+            tensor_products.TensorProduct(
+                "3x0e", "2x0e", "6x0e", [(0, 0, 0, "uvuv", True), (0, 0, 0, "uvw", True)]
+            ),
+            "output term 0 cannot be one segment",
+        ),
+    ],
+)
+def test_what_has_no_descriptor_is_refused(module, message):
+    with pytest.raises(ValueError, match=message):
+        to_descriptor(module)
+
+
+def test_polynomials_that_are_no_module_are_refused():
+    vectors = to_cue_irreps("4x1o")
+    product = cue.descriptors.channelwise_tensor_product(vectors, to_cue_irreps("0e+1o"))
+    with pytest.raises(TypeError, match="expected an EquivariantPolynomial, got Segmented"):
+        from_descriptor(product.polynomial)
+    with pytest.raises(ValueError, match="couples no components"):
+        from_descriptor(product.flatten_coefficient_modes())
+    with pytest.raises(ValueError, match="no positive multiple of a coupling"):
+        from_descriptor(product * -1.0)
+    with pytest.raises(ValueError, match="neither element nor path normalised"):
+        from_descriptor(cue.descriptors.linear(vectors, vectors) * 2.0)
+    with pytest.raises(ValueError, match="are no spherical harmonics"):
+        from_descriptor(cue.descriptors.spherical_harmonics(cue.O3(1, -1), [1]) * 2.0)
+
+
+@pytest.mark.parametrize("name", ["cuequivariance", "cuequivariance_torch"])
+def test_a_missing_library_says_how_to_install_it(monkeypatch, name):
+    monkeypatch.setitem(__import__("sys").modules, name, None)
+    with pytest.raises(ImportError, match=f"{name} cannot be imported: pip install cueq"):
+        convert(torch.nn.Linear(1, 1)) if "torch" in name else to_cue_irreps("0e")

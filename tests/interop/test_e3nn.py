@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from equigeo import nn, tensor_products
+from equigeo.interop import from_e3nn, to_e3nn
+from equigeo.reps import Irreps
+from tests.interop.e3nn_modules import BUILDERS, build, float64, inputs, o3, random
+
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit")
+
+EXACT = dict(rtol=1e-12, atol=1e-12)  # what is promised of modules built in float64
+MERGED = "fully connected, variances"  # no class but the general one can have these paths
+names = pytest.mark.parametrize("name", BUILDERS)
+
+
+@names
+def test_converted_modules_compute_the_same_with_the_same_weights(name):
+    theirs = build(name)
+    ours = from_e3nn(theirs)
+    torch.testing.assert_close(ours(*inputs(theirs)), theirs(*inputs(theirs)), **EXACT)
+    for parameter, value in theirs.named_parameters():
+        assert ours.get_parameter(parameter).equal(value)
+        assert ours.get_parameter(parameter) is not value
+    assert str(ours.irreps_out) == str(theirs.irreps_out)
+    expected = "TensorProduct" if name == MERGED else type(theirs).__name__
+    assert type(ours).__name__ == expected
+
+
+@names
+def test_there_and_back_is_the_module_one_started_from(name):
+    theirs = build(name)
+    back = to_e3nn(from_e3nn(theirs))
+    torch.testing.assert_close(back(*inputs(theirs)), theirs(*inputs(theirs)), **EXACT)
+    assert type(back) is (o3.TensorProduct if name == MERGED else type(theirs))
+    states = [
+        {key: value.shape for key, value in module.state_dict().items()}
+        for module in (back, theirs)
+    ]
+    assert states[0] == states[1]
+
+
+@names
+def test_the_other_layout_is_the_same_map(name):
+    theirs = build(name)
+    ours = from_e3nn(theirs, layout="ir_mul")
+    reps = [ours.rep_in] if isinstance(ours.rep_in, Irreps) else [*ours.rep_in]
+    features, weights = inputs(theirs)[: len(reps)], inputs(theirs)[len(reps) :]
+    moved = [
+        Irreps(rep.terms).to_layout(x, "ir_mul") for rep, x in zip(reps, features, strict=True)
+    ]
+    out = ours.rep_out.to_layout(ours(*moved, *weights), "mul_ir")
+    torch.testing.assert_close(out, theirs(*features, *weights), **EXACT)
+
+
+@names
+def test_flags_dtype_and_device_are_kept(name):
+    theirs = build(name).float().eval()
+    for parameter in theirs.parameters():
+        parameter.requires_grad_(False)
+    for converted in (from_e3nn(theirs), to_e3nn(from_e3nn(theirs))):
+        assert not any(module.training for module in converted.modules())
+        assert not any(p.requires_grad for p in converted.parameters())
+        assert {p.dtype for p in converted.parameters()} <= {torch.float32}
+    meta = from_e3nn(theirs.to("meta"))
+    assert {p.device.type for p in meta.parameters()} <= {"meta"}
+    trained = from_e3nn(build(name))
+    assert trained.training
+    assert all(p.requires_grad for p in trained.parameters())
+
+
+def test_tables_are_exact_even_where_those_of_e3nn_are_rounded():
+    single = o3.FullTensorProduct("1o", "2e").double()
+    exact = tensor_products.FullTensorProduct("1o", "2e").double()
+    x, y = random(5, 3), random(5, 5, seed=1)
+    torch.testing.assert_close(from_e3nn(single)(x, y), exact(x, y), **EXACT)
+    torch.testing.assert_close(to_e3nn(exact)(x, y), exact(x, y), **EXACT)
+
+
+def test_conversion_draws_no_random_numbers_and_keeps_the_default_dtype():
+    theirs = build("fully connected, norm, path")
+    state, dtype = torch.get_rng_state(), torch.get_default_dtype()
+    to_e3nn(from_e3nn(theirs))
+    assert torch.get_rng_state().equal(state)
+    assert torch.get_default_dtype() == dtype
+
+
+irreps = st.lists(
+    st.tuples(st.integers(0, 3), st.tuples(st.integers(0, 2), st.sampled_from([1, -1]))),
+    min_size=1,
+    max_size=3,
+).map(Irreps)
+
+
+@given(irreps, irreps, irreps, st.sampled_from(["component", "norm"]))
+@settings(max_examples=10)
+def test_any_fully_connected_product_is_converted(in1, in2, out, normalization):
+    with float64():
+        theirs = o3.FullyConnectedTensorProduct(str(in1), str(in2), str(out), normalization)
+    ours = from_e3nn(theirs)
+    torch.testing.assert_close(ours(*inputs(ours)), theirs(*inputs(ours)), **EXACT)
+
+
+@given(irreps, irreps, st.sampled_from(["element", "path"]))
+@settings(max_examples=15)
+def test_any_linear_is_converted(irreps_in, irreps_out, normalization):
+    ours = nn.Linear(str(irreps_in), str(irreps_out), path_normalization=normalization).double()
+    theirs = to_e3nn(ours)
+    torch.testing.assert_close(ours(*inputs(ours)), theirs(*inputs(ours)), **EXACT)
+    assert theirs.output_mask.equal(ours.output_mask)
+    back = from_e3nn(theirs)
+    torch.testing.assert_close(back(*inputs(ours)), ours(*inputs(ours)), **EXACT)
+
+
+def test_a_channelwise_product_becomes_a_general_one():
+    ours = tensor_products.ChannelwiseTensorProduct("4x0e+4x1o", "0e+1o", "0e+1o+2e").double()
+    theirs = to_e3nn(ours)
+    assert type(theirs) is o3.TensorProduct
+    torch.testing.assert_close(theirs(*inputs(ours)), ours(*inputs(ours)), **EXACT)
+
+
+SUPPORTED = "expected one of FullyConnectedTensorProduct, .*, SphericalHarmonics"
+
+
+class Doubled(o3.Linear):
+    def forward(self, x):
+        return 2 * super().forward(x)
+
+
+@pytest.mark.parametrize(
+    "module",
+    [torch.nn.Linear(2, 2), o3.TensorSquare("1o"), Doubled("1o", "1o"), nn.Linear("1o", "1o")],
+)
+def test_other_modules_of_any_library_are_refused(module):
+    name = type(module).__qualname__
+    with pytest.raises(TypeError, match=rf"cannot convert \S*{name}: {SUPPORTED}"):
+        from_e3nn(module)
+
+
+@pytest.mark.parametrize("module", [torch.nn.Linear(2, 2), o3.Linear("1o", "1o"), nn.Tables()])
+def test_other_modules_are_not_made_into_those_of_e3nn(module):
+    with pytest.raises(TypeError, match=rf"cannot convert .*: {SUPPORTED}"):
+        to_e3nn(module)
+
+
+@pytest.mark.parametrize("external", [False, True])
+def test_linear_with_channels_of_its_own_is_refused(external):
+    theirs = o3.Linear("2x1o", "3x1o", f_in=5, f_out=2, internal_weights=not external)
+    with pytest.raises(ValueError, match="f_in and f_out"):
+        from_e3nn(theirs)
+
+
+def test_a_layout_that_e3nn_lacks_is_refused():
+    with pytest.raises(ValueError, match=r'has the layout "mul_ir", the module "ir_mul"'):
+        to_e3nn(nn.Linear("2x1o", "3x1o", layout="ir_mul"))
+
+
+def test_unknown_orders_are_refused():
+    with pytest.raises(
+        ValueError, match='order must be "e3nn" or "natural", got "l"'.replace('"l"', "'l'")
+    ):
+        from_e3nn(o3.Linear("1o", "1o"), irreps_order="l")
+    with pytest.raises(ValueError, match="weight_order must be"):
+        from_e3nn(o3.Linear("1o", "1o"), weight_order="input")

@@ -1,0 +1,108 @@
+"""Layers around a product against those of e3nn."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from equigeo.interop._require import require_e3nn
+from equigeo.nn import Activation, Gate, Linear, NormalizedActivation, RadialMLP
+from equigeo.reps import Irreps
+from tests.interop.e3nn_modules import float64, o3, random
+
+require_e3nn()  # before the import below: e3nn 0.4.4 imports in no other way
+from e3nn import nn as e3nn_nn  # noqa: E402
+from e3nn.math import normalize2mom  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit")
+
+EXACT = dict(rtol=1e-12, atol=1e-12)
+TANH, SILU, ABS = torch.tanh, torch.nn.functional.silu, torch.abs
+
+
+def as_e3nn(function):
+    """With the scale that e3nn estimates from random numbers."""
+    if function is None:
+        return None
+    estimate = normalize2mom(function)
+    return NormalizedActivation(function, 1.0 if estimate._is_id else estimate.cst)
+
+
+@pytest.mark.parametrize("function", [TANH, SILU, torch.sigmoid, torch.relu, torch.exp])
+def test_scales_agree_with_the_estimate_of_e3nn(function):
+    # A million samples: the relative error of a mean square is its kurtosis over a thousand.
+    estimate = normalize2mom(function).cst
+    assert NormalizedActivation(function).scale == pytest.approx(estimate, rel=0.02)
+    if function is not torch.exp:
+        assert NormalizedActivation(function).scale == pytest.approx(estimate, rel=2e-3)
+
+
+GATES = {
+    "odd gates": ("16x0o", [TANH], "32x0o", [TANH], "16x1e+16x1o"),
+    "mixed": (
+        "4x0e+3x0o+2x0e",
+        [SILU, ABS, None],
+        "2x0e+3x0o+1x0o",
+        [SILU, TANH, ABS],
+        "3x1o+1x2e+2x1o",
+    ),
+    "scalars only": ("2x0e", [SILU], "", [], ""),
+    "gated only": ("", [], "3x0e", [SILU], "3x1o"),
+    "nothing at 0": ("0x0e+2x0o", [SILU, TANH], "3x0e", [SILU], "0x0e+1x1o+2x2e"),
+}
+
+
+@pytest.mark.parametrize("problem", GATES.values(), ids=GATES.keys())
+def test_gates_agree(problem):
+    scalars, act_scalars, gates, act_gates, gated = problem
+    theirs = e3nn_nn.Gate(*problem)
+    ours = Gate(
+        scalars, [as_e3nn(f) for f in act_scalars], gates, [as_e3nn(f) for f in act_gates], gated
+    )
+    assert ours.irreps_in == Irreps(theirs.irreps_in)
+    assert ours.irreps_out == Irreps(theirs.irreps_out)
+    x = random(5, ours.irreps_in.dim)
+    with float64():
+        theirs = e3nn_nn.Gate(*problem)
+    torch.testing.assert_close(ours(x), theirs(x), **EXACT)
+
+
+def test_activations_agree():
+    problem = ("2x0e+2x1o+2x0o+1x0o", [torch.exp, None, TANH, ABS])
+    theirs = e3nn_nn.Activation(*problem)
+    ours = Activation(problem[0], [as_e3nn(f) for f in problem[1]])
+    assert ours.irreps_out == Irreps(theirs.irreps_out)
+    x = random(5, 11)
+    torch.testing.assert_close(ours(x), theirs(x), **EXACT)
+
+
+@pytest.mark.parametrize("out_act", [False, True])
+def test_radial_networks_agree_and_exchange_states(out_act):
+    options = dict(variance_in=2, variance_out=3, out_act=out_act)
+    theirs = e3nn_nn.FullyConnectedNet([4, 8, 8, 5], SILU, **options).double()
+    ours = RadialMLP([4, 8, 8, 5], as_e3nn(SILU), **options).double()
+    ours.load_state_dict(theirs.state_dict())
+    theirs.load_state_dict(ours.state_dict())
+    x = random(6, 4)
+    torch.testing.assert_close(ours(x), theirs(x), **EXACT)
+
+
+terms = st.tuples(st.integers(0, 3), st.tuples(st.integers(0, 2), st.sampled_from([1, -1])))
+irreps = st.lists(terms, max_size=4).map(Irreps)
+
+
+@given(irreps, irreps, st.booleans(), st.sampled_from(["element", "path"]))
+@settings(max_examples=25)
+def test_linear_agrees_and_exchanges_states(irreps_in, irreps_out, shared, normalization):
+    options = dict(shared_weights=shared, path_normalization=normalization)
+    with float64():
+        theirs = o3.Linear(str(irreps_in), str(irreps_out), **options)
+    ours = Linear(str(irreps_in), str(irreps_out), **options).double()
+    ours.load_state_dict(theirs.state_dict())
+    theirs.load_state_dict(ours.state_dict())
+    assert [tuple(ins) for ins in ours.instructions] == [tuple(ins) for ins in theirs.instructions]
+    weight = None if shared else random(6, ours.weight_numel, seed=1)
+    x = random(6, irreps_in.dim)
+    torch.testing.assert_close(ours(x, weight), theirs(x, weight), **EXACT)

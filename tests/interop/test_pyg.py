@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+import sys
+import warnings
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from equigeo.graphs import EdgeIndex
+from equigeo.interop import pyg
+from equigeo.mesh import DualKind, PrimalDualGraph, TriangleMesh
+
+with warnings.catch_warnings():  # torch_geometric scripts functions while it is imported
+    warnings.filterwarnings("ignore", "`torch.jit", DeprecationWarning)
+    torch_geometric = pytest.importorskip(
+        "torch_geometric", reason="needs pip install torch-geometric"
+    )
+    from torch_geometric.data import Batch, Data, HeteroData
+
+TETRAHEDRON = TriangleMesh(
+    torch.tensor([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]),
+    torch.tensor([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]]),
+)
+SQUARE = TriangleMesh(
+    torch.tensor([[0.0, 0, 0], [1, 0, 0], [1, 1, 0.5], [0, 1, 0]]),
+    torch.tensor([[0, 1, 2], [0, 2, 3]]),
+)
+EDGES = torch.tensor([[0, 3, 2, 2], [1, 0, 1, 3]])
+
+
+def same(a: EdgeIndex, b: EdgeIndex) -> None:
+    assert (a.num_sources, a.num_targets) == (b.num_sources, b.num_targets)
+    assert a.edge_index.equal(b.edge_index)
+    assert a.ptr.equal(b.ptr)
+
+
+# --- Edges ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        EDGES,
+        Data(edge_index=EDGES, num_nodes=4),
+        Data(edge_index=EDGES, pos=torch.zeros(4, 3)),
+        torch_geometric.EdgeIndex(EDGES),
+        torch_geometric.EdgeIndex(EDGES, sparse_size=(4, 4)),
+    ],
+    ids=["tensor", "Data", "Data with positions", "EdgeIndex", "sized EdgeIndex"],
+)
+def test_edges_are_read_from(source):
+    edges = pyg.edge_index(source)
+    same(edges, EdgeIndex.from_edges(EDGES))
+    assert type(edges.edge_index) is torch.Tensor
+
+
+def test_nodes_without_edges_are_counted():
+    assert pyg.edge_index(Data(edge_index=EDGES, num_nodes=7)).num_targets == 7
+    assert pyg.edge_index(EDGES, size=(5, 6)).num_sources == 5
+    assert pyg.edge_index(torch_geometric.EdgeIndex(EDGES, sparse_size=(8, 9))).num_targets == 9
+
+
+def test_edges_between_two_kinds_of_nodes_are_read():
+    data = HeteroData()
+    data["a"].x, data["b"].x = torch.zeros(5, 1), torch.zeros(4, 1)
+    data["a", "to", "b"].edge_index = EDGES
+    edges = pyg.edge_index(data["a", "to", "b"])
+    assert (edges.num_sources, edges.num_targets) == (5, 4)
+
+
+def test_batches_are_unions():
+    one = Data(edge_index=EDGES, num_nodes=5)
+    union = EdgeIndex.disjoint_union([pyg.edge_index(one)] * 3)
+    same(pyg.edge_index(Batch.from_data_list([one] * 3)), union)
+
+
+edge_lists = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=12)
+
+
+@given(edge_lists)
+def test_edges_go_there_and_back(pairs):
+    edges = EdgeIndex.from_edges(torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2).T, 6, 6)
+    same(pyg.edge_index(pyg.to_data(edges)), edges)
+    theirs = pyg.to_edge_index(edges).validate()
+    assert theirs.is_sorted_by_col == edges.is_sorted
+    same(pyg.edge_index(theirs), edges)
+
+
+def test_sums_over_edges_agree_with_message_passing():
+    x = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
+    conv = torch_geometric.nn.SimpleConv(aggr="sum")
+    torch.testing.assert_close(pyg.edge_index(EDGES).sum(x), conv(x, EDGES))
+
+
+# --- Meshes --------------------------------------------------------------------------------------
+
+
+def test_meshes_go_there_and_back():
+    data = pyg.to_data(TETRAHEDRON)
+    data.validate()
+    assert data.pos.dtype == torch.get_default_dtype()
+    back = pyg.triangle_mesh(data)
+    assert back.faces.equal(TETRAHEDRON.faces)
+    assert back.vertices.equal(TETRAHEDRON.vertices)
+
+
+def test_a_batch_of_meshes_is_separated_or_one_mesh():
+    batch = Batch.from_data_list([pyg.to_data(TETRAHEDRON), pyg.to_data(SQUARE)])
+    first, second = pyg.triangle_meshes(batch)
+    assert first.faces.equal(TETRAHEDRON.faces)
+    assert second.faces.equal(SQUARE.faces)
+    both = pyg.triangle_mesh(batch)
+    assert both.faces[4:].equal(SQUARE.faces + 4)
+
+
+@pytest.mark.parametrize("dual", DualKind)
+def test_the_two_graphs_of_meshes_are_built_from_data(dual):
+    batch = Batch.from_data_list([pyg.to_data(TETRAHEDRON), pyg.to_data(SQUARE)])
+    graph = pyg.primal_dual_graph(batch, dual)
+    meshes = (TETRAHEDRON, SQUARE)
+    equal(graph, PrimalDualGraph.batch([PrimalDualGraph.from_mesh(m, dual) for m in meshes]))
+    equal(pyg.primal_dual_graph(pyg.to_data(SQUARE), dual), PrimalDualGraph.from_mesh(SQUARE, dual))
+
+
+def equal(a: PrimalDualGraph, b: PrimalDualGraph) -> None:
+    same(a.primal, b.primal)
+    same(a.dual_edges, b.dual_edges)
+    assert (a.dual, a.features, a.num_graphs) == (b.dual, b.features, b.num_graphs)
+    names = ("x_primal", "x_dual", "undirected", "to_undirected", "edge_to_dual")
+    for name in (*names, "primal_batch", "dual_batch"):
+        assert getattr(a, name).equal(getattr(b, name)), name
+
+
+@pytest.mark.parametrize("dual", DualKind)
+def test_the_two_graphs_go_there_and_back_alone_and_batched(dual):
+    graphs = [PrimalDualGraph.from_mesh(mesh, dual) for mesh in (TETRAHEDRON, SQUARE, TETRAHEDRON)]
+    data = [pyg.to_data(graph) for graph in graphs]
+    for graph, each in zip(graphs, data, strict=True):
+        each.validate()
+        equal(pyg.primal_dual_graph(each), graph)
+    union = PrimalDualGraph.batch(graphs)
+    equal(pyg.primal_dual_graph(Batch.from_data_list(data)), union)
+    equal(pyg.primal_dual_graph(pyg.to_data(union)), union)
+
+
+def test_graphs_that_were_changed_are_refused():
+    data = pyg.to_data(PrimalDualGraph.from_mesh(TETRAHEDRON))
+    with pytest.raises(
+        ValueError, match="edges are not those of a PrimalDualGraph with DualKind.D"
+    ):
+        pyg.primal_dual_graph(data, DualKind.DOUBLE_DIRECTED)
+    data["primal", "adjacent", "primal"].edge_index = torch.tensor([[0, 1], [1, 0]])
+    with pytest.raises(ValueError, match="edges are not those"):
+        pyg.primal_dual_graph(data)
+    union = PrimalDualGraph.batch([PrimalDualGraph.from_mesh(SQUARE)] * 2)
+    with pytest.raises(ValueError, match=r"must be of single graphs, got numbers \[2, 2\]"):
+        pyg.primal_dual_graph(Batch.from_data_list([pyg.to_data(union)] * 2))
+
+
+# --- Batches -------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.integers(0, 3), max_size=6))
+def test_batches_and_offsets_are_one_another(sizes):
+    ptr = torch.tensor([0, *sizes]).cumsum(0)
+    batch = pyg.ptr_to_batch(ptr)
+    assert batch.tolist() == [g for g, size in enumerate(sizes) for _ in range(size)]
+    assert pyg.batch_to_ptr(batch, len(sizes)).equal(ptr)
+
+
+def test_offsets_are_those_of_a_batch():
+    items = [Data(x=torch.zeros(n, 1)) for n in (2, 0, 3)]
+    batch = Batch.from_data_list(items)
+    assert pyg.batch_to_ptr(batch.batch, batch.num_graphs).equal(batch.ptr)
+    assert pyg.ptr_to_batch(batch.ptr).equal(batch.batch)
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (lambda: pyg.batch_to_ptr(torch.tensor([1, 0])), ValueError, "batch must ascend"),
+        (lambda: pyg.batch_to_ptr(torch.tensor([-1, 0])), ValueError, "batch must ascend"),
+        (lambda: pyg.batch_to_ptr(torch.tensor([0, 3]), 3), ValueError, r"in \[0, 3\), got 3"),
+        (lambda: pyg.batch_to_ptr(torch.tensor([0.0])), TypeError, "batch must be int64"),
+        (lambda: pyg.ptr_to_batch(torch.tensor([[0]])), ValueError, "ptr must be one-dimensional"),
+        (lambda: pyg.ptr_to_batch(torch.tensor([0, 3, 2])), ValueError, "ptr must be offsets"),
+        (lambda: pyg.edge_index(Data()), TypeError, "object with edge_index, got Data"),
+        (lambda: pyg.edge_index(EDGES, size=(4, 2)), ValueError, "targets of edge_index must lie"),
+        (lambda: pyg.triangle_mesh(Data()), TypeError, "expected Data with pos and face"),
+        (
+            lambda: pyg.triangle_mesh(Data(pos=torch.zeros(3, 3), face=torch.zeros(1, 3))),
+            ValueError,
+            r"face must be \(3, faces\), got \(1, 3\)",
+        ),
+        (lambda: pyg.to_data(EDGES), TypeError, "expected an EdgeIndex, .* got Tensor"),
+        (
+            lambda: pyg.to_data(EdgeIndex.from_edges(EDGES, 4, 5)),
+            ValueError,
+            "the edges join 4 sources and 5 targets",
+        ),
+    ],
+)
+def test_bad_arguments_are_named(call, kind, message):
+    with pytest.raises(kind, match=message):
+        call()
+
+
+def test_a_missing_library_says_how_to_install_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch_geometric.data", None)
+    with pytest.raises(ImportError, match=r"cannot be imported: pip install torch-geometric$"):
+        pyg.to_data(TETRAHEDRON)
+    assert pyg.edge_index(EDGES).num_edges == 4

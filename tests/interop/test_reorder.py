@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from equigeo.interop import reorder, reorder_weights, sort_features, sort_irreps
+from equigeo.nn import Linear
+from equigeo.reps import Irreps
+from equigeo.tensor_products import (
+    ChannelwiseTensorProduct,
+    FullTensorProduct,
+    FullyConnectedTensorProduct,
+)
+from equigeo.testing import tolerance
+
+irreps = st.lists(
+    st.tuples(st.integers(0, 3), st.tuples(st.integers(0, 3), st.sampled_from([1, -1]))), max_size=6
+).map(Irreps)
+orders = pytest.mark.parametrize("irreps_order", ["e3nn", "natural", None])
+weight_orders = pytest.mark.parametrize("weight_order", ["output", "instruction", None])
+
+
+def random(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def close(a: torch.Tensor, b: torch.Tensor) -> None:
+    torch.testing.assert_close(a, b, **tolerance(a.dtype, 256))
+
+
+def test_the_two_orders():
+    both = "2e+2o+1e+1o+0e+0o"
+    assert str(sort_irreps(both, "e3nn")[0]) == "1x0o+1x0e+1x1o+1x1e+1x2o+1x2e"
+    assert str(sort_irreps(both, "natural")[0]) == "1x0e+1x0o+1x1o+1x1e+1x2e+1x2o"
+
+
+@given(irreps, st.sampled_from(["e3nn", "natural"]))
+def test_sorting_moves_features_with_their_terms_and_keeps_ties(given_irreps, order):
+    sorted_irreps, positions = sort_irreps(given_irreps, order)
+    assert sorted(positions) == list(range(len(given_irreps.terms)))
+    assert [given_irreps.terms[k] for k in positions] == list(sorted_irreps.terms)
+    ties = [(given_irreps.terms[k][1], k) for k in positions]
+    assert all(a[1] < b[1] for a, b in pairwise(ties) if a[0] == b[0])
+    x = torch.arange(given_irreps.dim)
+    y = sort_features(x, given_irreps, order)
+    for new, old in enumerate(positions):
+        assert y[sorted_irreps.slices()[new]].equal(x[given_irreps.slices()[old]])
+
+
+def moved(x, irreps, order):
+    return x if order is None else sort_features(x, irreps, order)
+
+
+@orders
+@weight_orders
+@pytest.mark.parametrize("layout", ["mul_ir", "ir_mul"])
+def test_a_reordered_product_is_the_same_map_of_moved_features(irreps_order, weight_order, layout):
+    product = FullyConnectedTensorProduct(
+        "2x1e+3x1o+1x0e", "2x0o+1x1o+2x0e", "2x1e+2x0o+1x1o+2x0e", layout=layout
+    ).double()
+    changed = reorder(product, irreps_order=irreps_order, weight_order=weight_order)
+    x, y = random(5, product.irreps_in1.dim), random(5, product.irreps_in2.dim, seed=1)
+    out = changed(
+        moved(x, product.irreps_in1, irreps_order), moved(y, product.irreps_in2, irreps_order)
+    )
+    close(out, moved(product(x, y), product.irreps_out, irreps_order))
+    weight = reorder_weights(
+        product.weight, product, irreps_order=irreps_order, weight_order=weight_order
+    )
+    assert changed.weight.equal(weight)
+    if weight_order is None:
+        assert changed.weight.equal(product.weight)
+
+
+@orders
+@weight_orders
+@pytest.mark.parametrize("layout", ["mul_ir", "ir_mul"])
+def test_a_reordered_linear_is_the_same_map_of_moved_features(irreps_order, weight_order, layout):
+    linear = Linear("2x1e+3x0e+1x0o", "2x0e+3x1e+1x0e+2x0o", biases=True, layout=layout).double()
+    torch.nn.init.normal_(linear.bias)
+    changed = reorder(linear, irreps_order=irreps_order, weight_order=weight_order)
+    x = random(5, linear.irreps_in.dim)
+    out = changed(moved(x, linear.irreps_in, irreps_order))
+    close(out, moved(linear(x), linear.irreps_out, irreps_order))
+
+
+def test_weights_by_output_are_those_of_mace_and_by_instruction_those_of_nequip():
+    arguments = ("4x0e+4x1o", "0e+1o+2e", "0e+1o+2e")
+    mace = ChannelwiseTensorProduct(*arguments, weight_order="output").double()
+    nequip = ChannelwiseTensorProduct(*arguments, weight_order="instruction").double()
+    x, y = random(6, mace.irreps_in1.dim), random(6, mace.irreps_in2.dim, seed=1)
+    w = random(6, nequip.weight_numel, seed=2)
+    as_mace = reorder(nequip, weight_order="output")
+    assert as_mace.instructions == mace.instructions
+    close(as_mace(x, y, reorder_weights(w, nequip, weight_order="output")), nequip(x, y, w))
+    assert reorder(as_mace, weight_order="instruction").instructions == nequip.instructions
+    assert not reorder_weights(w, nequip, weight_order="output").equal(w)
+
+
+def test_outputs_that_a_class_sorts_can_be_sorted_otherwise():
+    product = FullTensorProduct("0e+1o", "0e+0o").double()
+    natural = reorder(product, irreps_order="natural")
+    x, y = random(5, 4), random(5, 2, seed=1)
+    close(
+        natural(x, sort_features(y, "0e+0o", "natural")),
+        sort_features(product(x, y), product.irreps_out, "natural"),
+    )
+    assert str(natural.irreps_out) == "1x0e+1x0o+1x1o+1x1e"
+
+
+def test_the_layout_changes_features_and_not_weights():
+    linear = Linear("2x1e+3x0e", "2x0e+3x1e").double()
+    columns = reorder(linear, layout="ir_mul")
+    x = random(4, 9)
+    out = columns(linear.irreps_in.to_layout(x, "ir_mul"))
+    close(columns.irreps_out.to_layout(out, "mul_ir"), linear(x))
+    assert columns.weight.equal(linear.weight)
+
+
+def test_bad_arguments_are_named():
+    linear = Linear("1x0e", "1x0e")
+    with pytest.raises(ValueError, match='order must be "e3nn" or "natural"'):
+        sort_irreps("0e", "parity")
+    with pytest.raises(ValueError, match=r"features of .* are \(\.\.\., 1\), got \(2,\)"):
+        sort_features(torch.zeros(2), "0e")
+    with pytest.raises(ValueError, match="weight_order must be"):
+        reorder(linear, weight_order="sorted")
+    with pytest.raises(ValueError, match=r"weight must be \(\.\.\., 1\), got \(3,\)"):
+        reorder_weights(torch.zeros(3), linear)
+    with pytest.raises(TypeError, match=r"cannot convert torch\.nn"):
+        reorder(torch.nn.Linear(1, 1))

@@ -1,0 +1,243 @@
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.testing import assert_close
+
+import equigeo.tensor_products as tp
+from equigeo.reps import Irreps
+from equigeo.tensor_products import CurlTensorProduct, SphereGrid
+from equigeo.testing import assert_equivariant, tolerance
+from tests.tensor_products.paths import compile_whole
+from tests.tensor_products.signals import COSINES, SINES, block, close, couple, signal, signals
+
+METHODS = ["grid", "paths"]
+BASES = ["component", "integral", "norm"]
+PARITIES = list(itertools.product((1, -1), repeat=2))
+every_method = pytest.mark.parametrize("method", METHODS)
+every_basis = pytest.mark.parametrize("basis", BASES)
+
+DEGREE_2 = """0 0.7200329941 0.8643693915 0.5643805777 -0.4344041401 0.3704083735 -0.3852084650
+    0.0964850591 -1.2254331635 0.0043669839 0.5399600478 -2.3303954595 0.5419678975 -1.4890384643
+    0.6009998730 2.3069717779"""
+
+
+@pytest.mark.parametrize(
+    ("degrees", "value"),
+    [
+        ((1, 1, 1), 1.1968268412),
+        ((1, 2, 2), 2.6761861742),
+        ((2, 2, 1), 2.6761861742),
+        ((2, 2, 3), 5.3523723485),
+        ((3, 3, 3), 9.6738361852),
+        ((2, 3, 4), 8.4628437532),
+        ((1, 1, 2), 0.0),
+        ((0, 1, 1), 0.0),
+        ((1, 0, 0), 0.0),
+    ],
+)
+def test_published_couplings(degrees, value):
+    assert tp.curl_coupling(*degrees, "integral") == pytest.approx(value, abs=5e-11)
+    component = tp.curl_coupling(*degrees)
+    assert component == pytest.approx(value * math.sqrt(4 * math.pi), abs=2e-10)
+
+
+def test_odd_triples_within_the_triangle_rule_and_no_others_couple():
+    for l1, l2, l3 in itertools.product(range(11), repeat=3):
+        allowed = abs(l1 - l2) <= l3 <= l1 + l2 and (l1 + l2 + l3) % 2 == 1
+        assert (tp.curl_coupling(l1, l2, l3) > 0) == allowed
+
+
+def test_with_the_gaunt_product_every_path_exists():
+    for l1, l2 in itertools.product(range(6), repeat=2):
+        for l3 in range(abs(l1 - l2), l1 + l2 + 1):
+            couplings = tp.gaunt_coupling(l1, l2, l3), tp.curl_coupling(l1, l2, l3)
+            assert sum(kappa > 0 for kappa in couplings) == 1
+
+
+@every_method
+def test_published_products(method):
+    z = CurlTensorProduct(1, 1, 2, method, "integral")(SINES[:4], COSINES[:4])
+    want = torch.tensor([0.3450150853, 0.3063449457, 0.4716590296], dtype=torch.float64)
+    assert_close(z[1:4], want, rtol=0, atol=1e-10)
+    cross = math.sqrt(3 / (4 * math.pi)) * torch.linalg.cross(SINES[1:4], COSINES[1:4])
+    assert_close(z[1:4], cross, rtol=0, atol=1e-14)
+    assert z[:1].abs().max() < 1e-15
+    assert z[4:].abs().max() < 1e-15
+    z = CurlTensorProduct(2, 2, 3, method, "integral")(SINES, COSINES)
+    want = torch.tensor([float(number) for number in DEGREE_2.split()], dtype=torch.float64)
+    assert_close(z, want, rtol=0, atol=1e-10)
+
+
+@every_method
+def test_coordinates_satisfy_x_y_is_z(method):
+    product = CurlTensorProduct(1, 1, 1, method, "component")
+    x, y, z = torch.eye(4, dtype=torch.float64)[1:] / math.sqrt(3)  # harmonics are sqrt(3) x, ...
+    for a, b, c in ((x, y, z), (y, z, x), (z, x, y)):
+        assert_close(product(a, b), c, rtol=0, atol=1e-15)
+        assert_close(product(b, a), -c, rtol=0, atol=1e-15)
+
+
+@every_method
+@pytest.mark.parametrize("lmax", [0, 1, 3, 5])
+def test_is_antisymmetric(method, lmax):
+    product = CurlTensorProduct(lmax, lmax, 2 * lmax, method)
+    x, y = signals(product, 4)
+    scale = product(x, y).abs().max().item() + 1e-300
+    assert (product(x, y) + product(y, x)).abs().max() / scale < 1e-14
+    assert product(x, x).abs().max() / scale < 1e-14
+
+
+@given(
+    degrees=st.tuples(st.integers(0, 5), st.integers(0, 5)),
+    method=st.sampled_from(METHODS),
+    basis=st.sampled_from(BASES),
+)
+def test_is_the_triple_product_of_the_point_and_both_gradients(degrees, method, basis):
+    lmax1, lmax2 = degrees
+    product = CurlTensorProduct(lmax1, lmax2, lmax1 + lmax2, method, basis)
+    x, y = signals(product, 1)
+    points = torch.randn(6, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    points = torch.nn.functional.normalize(points, dim=-1).requires_grad_()
+
+    def values(coefficients: Tensor) -> Tensor:
+        lmax = math.isqrt(coefficients.shape[-1]) - 1
+        harmonics = tp.spherical_harmonics(range(lmax + 1), points, True, basis)
+        return (coefficients * harmonics).sum(-1)
+
+    # With normalize, derivatives across the sphere vanish: these are surface gradients.
+    gradients = [torch.autograd.grad(values(s).sum() + 0 * points.sum(), points)[0] for s in (x, y)]
+    want = (points * torch.linalg.cross(*gradients)).sum(-1)
+    error = (values(product(x, y)) - want).abs().max()
+    assert error <= 1e-12 * (1 + want.abs().max())
+
+
+@pytest.mark.parametrize("degrees", [(1, 2), (3, 1), (2, 2)], ids=str)
+@every_basis
+@every_method
+def test_is_the_sum_of_its_paths_cut_off_above(method, basis, degrees):
+    x, y = signal(degrees[0], 3, name="x"), signal(degrees[1], 3, name="y")
+    for lmax_out in range(sum(degrees) + 1):
+        product = CurlTensorProduct(*degrees, lmax_out, method, basis)
+        want = torch.zeros(3, (lmax_out + 1) ** 2, dtype=torch.float64)
+        ranges = (range(lmax + 1) for lmax in (*degrees, lmax_out))
+        for l1, l2, l3 in itertools.product(*ranges):
+            want[:, block(l3)] += product.coefficient(l1, l2, l3) * couple(l1, l2, l3, x, y)
+        error = (product(x, y) - want).abs().max()
+        assert error <= 1e-13 * product.coefficient(2, 2, 3)
+
+
+@every_basis
+@pytest.mark.parametrize("lmax", range(1, 9))
+def test_two_back_ends_of_one_map(lmax, basis):
+    for lmax_out in {2 * lmax, lmax}:
+        products = [CurlTensorProduct(lmax, lmax, lmax_out, method, basis) for method in METHODS]
+        x, y = signals(products[0], 5)
+        grid, paths = (product(x, y) for product in products)
+        assert close(grid, paths, 1e-13)
+
+
+def test_the_grid_of_the_gaunt_product_is_enough_and_one_less_too():
+    want = CurlTensorProduct(2, 2, 4, "paths")(SINES, COSINES)
+    for grid in (None, (4, 8), SphereGrid.fejer(8, 8), (9, 12)):
+        assert close(CurlTensorProduct(2, 2, 4, grid=grid)(SINES, COSINES), want, 1e-13)
+    for grid in ((3, 8), (4, 7)):
+        with pytest.raises(ValueError, match="grid must be exact for polynomials of degree 7"):
+            CurlTensorProduct(2, 2, 4, grid=grid)
+
+
+@pytest.mark.parametrize("parities", PARITIES, ids=str)
+@pytest.mark.parametrize("degrees", [(2, 2, 4), (3, 1, 2)], ids=str)
+@every_method
+def test_is_equivariant_with_the_opposite_parity_of_the_gaunt_product(method, degrees, parities):
+    options = dict(zip(("parity1", "parity2"), parities, strict=True))
+    product = CurlTensorProduct(*degrees, method, **options)
+    assert product.irreps_out == Irreps.signal(degrees[2], -parities[0] * parities[1])
+    assert_equivariant(product, inputs=signals(product, 3))
+    wrong = Irreps.signal(degrees[2], parities[0] * parities[1])
+    with pytest.raises(AssertionError, match="not equivariant"):
+        assert_equivariant(product, product.rep_in, wrong, inputs=signals(product, 3))
+
+
+def test_an_inversion_turns_the_pseudoscalars_of_scalars_round():
+    product = CurlTensorProduct(2, 2, 3)
+    inversion = -torch.eye(3, dtype=torch.float64)
+    x, y = (Irreps.signal(2).act(inversion, s) for s in (SINES, COSINES))
+    want = Irreps.signal(3, -1).act(inversion, product(SINES, COSINES))
+    assert close(product(x, y), want, 1e-14)
+
+
+def test_counts():
+    # 3 x 5 points for degree 1: two gradients each way in, two products, one way out
+    to_grid, back = 3 * (4 + 3 * 5), 3 * (9 + 5 * 5)
+    assert CurlTensorProduct(1, 1, 2).multiply_adds() == 4 * to_grid + 2 * 15 + back
+    assert [CurlTensorProduct(l, l, 2 * l, "paths").multiply_adds() for l in (1, 2, 3)] == [
+        6,
+        82,
+        424,
+    ]
+
+
+@every_method
+def test_first_and_second_derivatives(method):
+    product = CurlTensorProduct(2, 1, 2, method)
+    inputs = [x.requires_grad_() for x in signals(product, 2)]
+    assert torch.autograd.gradcheck(product, inputs)
+    assert torch.autograd.gradgradcheck(product, inputs)
+
+
+@every_method
+def test_float32_and_casts(method):
+    product = CurlTensorProduct(3, 3, 4, method)
+    x, y = signals(product, 4)
+    want = product(x, y)
+    bound = tolerance(torch.float32, terms=product.irreps_in1.dim)["rtol"]
+    assert close(product(x.float(), y.float()).double(), want, bound)
+    assert_close(product.half().double()(x, y), want, rtol=0, atol=0)
+    assert not product.state_dict()
+
+
+@every_method
+def test_leading_axes_broadcast(method):
+    product = CurlTensorProduct(1, 2, 2, method)
+    x, y = signal(1, 5, 1, 3), signal(2, 4, 1)
+    z = product(x, y)
+    assert z.shape == (5, 4, 3, 9)
+    assert_close(z[1, 2, 0], product(x[1, 0, 0], y[2, 0]), rtol=0, atol=1e-13)
+    assert product(x[:0], y).shape == (0, 4, 3, 9)
+    strided = product(x.mT.contiguous().mT, y.expand(4, 3, 9))
+    assert_close(strided, z, rtol=0, atol=1e-13)
+
+
+@every_method
+def test_compiles_and_exports(method):
+    product = CurlTensorProduct(2, 2, 3, method)
+    inputs = signals(product, 3)
+    assert_close(compile_whole(product, "aot_eager")(*inputs), product(*inputs))
+    samples = torch.export.Dim("samples")
+    program = torch.export.export(
+        product, tuple(inputs), dynamic_shapes=({0: samples}, {0: samples})
+    )
+    inputs = signals(product, 5)
+    assert_close(program.module()(*inputs), product(*inputs))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ((1, 1, 3), {}, r"nor lmax_out above lmax1 \+ lmax2, got .* lmax_out=3"),
+        ((1, 1, 1, "fourier"), {}, 'method must be "grid" or "paths", got .fourier.'),
+        ((1, 1, 1, "grid", "unit"), {}, 'basis must be "component", "integral" or'),
+        ((1, 1, 1), {"parity1": 2}, "parity1 must be 1 or -1, got 2"),
+        ((1, 1, 1, "paths"), {"grid": (3, 3)}, 'grid is for the method "grid"'),
+    ],
+)
+def test_what_cannot_be_is_named(arguments, options, message):
+    with pytest.raises(ValueError, match=message):
+        CurlTensorProduct(*arguments, **options)

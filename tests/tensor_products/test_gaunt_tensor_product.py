@@ -1,0 +1,438 @@
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+from e3nn import o3
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.testing import assert_close
+
+import equigeo.tensor_products as tp
+from equigeo.reps import Irreps, wigner_3j
+from equigeo.tensor_products import GauntTensorProduct, SphereGrid
+from equigeo.tensor_products._fourier_method import half_turn_integral, meridian_series
+from equigeo.tensor_products._grid_method import GridMethod, analysis, synthesis
+from equigeo.testing import assert_equivariant, tolerance
+from tests.tensor_products.paths import compile_whole, in_double
+from tests.tensor_products.signals import COSINES, SINES, close, couple, signal, signals
+
+METHODS = ["grid", "fourier", "paths"]
+BASES = ["component", "integral", "norm"]
+PARITIES = list(itertools.product((1, -1), repeat=2))
+every_method = pytest.mark.parametrize("method", METHODS)
+every_basis = pytest.mark.parametrize("basis", BASES)
+
+DEGREE_1 = """-0.1971611061 -0.2619034026 0.2113535400 0.0543051960 0.0791827353 0.1706207052
+    0.0952785494 -0.1632687407 0.1539337920"""
+DEGREE_2 = """-0.2018678238 -0.1591083101 0.7098721100 0.1054102068 0.2876302567 0.4385277350
+    -0.2338771639 -0.6005812405 0.0628777257 0.2500591305 -0.5825740555 -0.1224744381 -0.0578954515
+    0.1907012379 0.0221134394 -0.0957917289 -0.2334046885 0.0423896889 0.0921846091 0.1187228713
+    0.2558502484 -0.0888719449 -0.0517569724 0.1404915808 -0.1269498457"""
+
+
+def numbers(text: str) -> Tensor:
+    return torch.tensor([float(number) for number in text.split()], dtype=torch.float64)
+
+
+@pytest.mark.parametrize("l1", range(7))
+def test_coupling_gives_the_integrals_of_three_harmonics(l1):
+    grid = SphereGrid.exact(l1 + 12)
+    points, area = grid.points().flatten(0, 1), grid.weights * 2 * math.pi / grid.longitudes
+    area = area[:, None].expand(-1, grid.longitudes).flatten()
+    values = [tp.spherical_harmonics(l, points, True) for l in range(7)]
+    for l2, l3 in itertools.product(range(7), repeat=2):
+        integral = torch.einsum("p,pi,pj,pk->ijk", area, values[l1], values[l2], values[l3])
+        want = tp.gaunt_coupling(l1, l2, l3, "integral") * wigner_3j(l1, l2, l3)
+        assert_close(integral, want, rtol=0, atol=2e-14)
+
+
+@pytest.mark.parametrize(
+    ("degrees", "value"),
+    [
+        ((0, 0, 0), 0.2820947918),
+        ((0, 1, 1), 0.4886025119),
+        ((1, 1, 0), 0.4886025119),
+        ((1, 1, 2), 0.6909882989),
+        ((2, 2, 0), 0.6307831305),
+        ((2, 2, 2), 0.7539300439),
+        ((2, 2, 4), 1.0115032970),
+        ((1, 2, 3), 0.8462843753),
+        ((3, 3, 4), 0.9547375372),
+        ((1, 1, 1), 0.0),
+        ((1, 2, 2), 0.0),
+        ((1, 1, 4), 0.0),
+    ],
+)
+def test_published_couplings(degrees, value):
+    assert tp.gaunt_coupling(*degrees, "integral") == pytest.approx(value, abs=5e-11)
+    component = tp.gaunt_coupling(*degrees, "component")
+    assert component == pytest.approx(value * math.sqrt(4 * math.pi), abs=5e-10)
+
+
+@pytest.mark.parametrize(
+    ("degrees", "value"),
+    [
+        ((1, 1, 2), 0.3651483717),
+        ((2, 2, 2), 0.2390457219),
+        ((2, 2, 4), 0.2390457219),
+        ((3, 3, 4), 0.1611645928),
+    ],
+)
+def test_published_couplings_of_the_basis_of_norm_one(degrees, value):
+    assert tp.gaunt_coupling(*degrees, "norm") / (2 * degrees[2] + 1) == pytest.approx(
+        value, abs=5e-11
+    )
+
+
+def test_even_triples_within_the_triangle_rule_and_no_others_couple():
+    for l1, l2, l3 in itertools.product(range(9), repeat=3):
+        allowed = abs(l1 - l2) <= l3 <= l1 + l2 and (l1 + l2 + l3) % 2 == 0
+        assert (tp.gaunt_coupling(l1, l2, l3) > 0) == allowed
+
+
+@every_method
+def test_published_products(method):
+    product = GauntTensorProduct(1, 1, 2, method, "integral")
+    assert_close(product(SINES[:4], COSINES[:4]), numbers(DEGREE_1), rtol=0, atol=1e-10)
+    product = GauntTensorProduct(2, 2, 4, method, "integral")
+    assert_close(product(SINES, COSINES), numbers(DEGREE_2), rtol=0, atol=1e-10)
+    product = GauntTensorProduct(2, 2, 4, method)
+    want = math.sqrt(4 * math.pi) * numbers(DEGREE_2)
+    assert_close(product(SINES, COSINES), want, rtol=0, atol=4e-10)
+
+
+@every_method
+def test_published_values_at_a_point_and_over_the_sphere(method):
+    product = GauntTensorProduct(2, 2, 4, method, "integral")
+    harmonics = tp.spherical_harmonics(range(5), numbers("0.36 0.48 0.8"), True)
+    values = SINES @ harmonics[:9], COSINES @ harmonics[:9], product(SINES, COSINES) @ harmonics
+    assert values[2].item() == pytest.approx((values[0] * values[1]).item(), abs=1e-15)
+    assert values[2].item() == pytest.approx(-0.09837880930, abs=1e-11)
+    energy = product(SINES, SINES)[0].item() * math.sqrt(4 * math.pi)
+    assert energy == pytest.approx(SINES.square().sum().item(), rel=1e-14)
+    assert energy == pytest.approx(4.705471664392, abs=1e-12)
+
+
+@given(
+    degrees=st.tuples(st.integers(0, 6), st.integers(0, 6)),
+    method=st.sampled_from(METHODS),
+    basis=st.sampled_from(BASES),
+)
+def test_is_the_pointwise_product_of_functions(degrees, method, basis):
+    lmax1, lmax2 = degrees
+    product = GauntTensorProduct(lmax1, lmax2, lmax1 + lmax2, method, basis)
+    points = torch.randn(7, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    harmonics = tp.spherical_harmonics(range(lmax1 + lmax2 + 1), points, True, basis)
+    x, y = signals(product, 7)
+    f, g, h = ((s * harmonics[:, : s.shape[-1]]).sum(-1) for s in (x, y, product(x, y)))
+    assert close(h, f * g, 1e-12)
+
+
+@pytest.mark.parametrize("degrees", [(1, 2), (3, 0), (2, 2)], ids=str)
+@every_basis
+@every_method
+def test_is_the_sum_of_its_paths_cut_off_above(method, basis, degrees):
+    x, y = signal(degrees[0], 3, name="x"), signal(degrees[1], 3, name="y")
+    for lmax_out in range(sum(degrees) + 1):
+        product = GauntTensorProduct(*degrees, lmax_out, method, basis)
+        want = torch.zeros(3, (lmax_out + 1) ** 2, dtype=torch.float64)
+        ranges = (range(lmax + 1) for lmax in (*degrees, lmax_out))
+        for l1, l2, l3 in itertools.product(*ranges):
+            kappa = product.coefficient(l1, l2, l3)
+            want[:, l3 * l3 : (l3 + 1) ** 2] += kappa * couple(l1, l2, l3, x, y)
+        assert close(product(x, y), want, 1e-13)
+
+
+@every_basis
+@pytest.mark.parametrize("lmax", range(9))
+def test_three_back_ends_of_one_map(lmax, basis):
+    for lmax_out in {2 * lmax, lmax}:
+        products = [GauntTensorProduct(lmax, lmax, lmax_out, method, basis) for method in METHODS]
+        x, y = signals(products[0], 5)
+        grid, fourier, paths = (product(x, y) for product in products)
+        assert close(grid, paths, 1e-13)
+        assert close(fourier, paths, 1e-13)
+
+
+def on_grid(lmax: int, lmax_out: int, grid: SphereGrid) -> float:
+    """Largest error of a product on a grid that need not be large enough, in the basis Yint."""
+    basis = "integral"
+    body = GridMethod(
+        synthesis(grid.harmonics(lmax), basis),
+        synthesis(grid.harmonics(lmax), basis),
+        analysis(grid, lmax_out, basis),
+    )
+    product = GauntTensorProduct(lmax, lmax, lmax_out, "paths", basis)
+    x, y = SINES[None, : (lmax + 1) ** 2], COSINES[None, : (lmax + 1) ** 2]
+    return (body(x, y) - product(x, y)).abs().max().item()
+
+
+def test_the_default_grid_is_the_smallest_that_is_exact():
+    gauss = SphereGrid.gauss_legendre
+    assert on_grid(2, 4, gauss(5, 9)) < 1e-14
+    assert on_grid(2, 4, gauss(4, 9)) > 0.1
+    assert on_grid(2, 4, gauss(5, 8)) > 0.1
+    assert on_grid(2, 2, gauss(4, 7)) < 1e-14
+    assert on_grid(2, 2, gauss(3, 7)) > 1e-3
+    assert on_grid(2, 2, gauss(4, 6)) > 1e-3
+    assert on_grid(2, 4, SphereGrid.fejer(9, 9)) < 1e-14
+    assert 2e-3 < on_grid(2, 4, SphereGrid.fejer(8, 9)) < 2e-2
+
+
+@pytest.mark.parametrize("grid", [(5, 9), (7, 12), (100, 99), SphereGrid.fejer(9, 9)], ids=str)
+def test_every_exact_grid_gives_the_same(grid):
+    got = GauntTensorProduct(2, 2, 4, grid=grid)(SINES, COSINES)
+    assert close(got, GauntTensorProduct(2, 2, 4, "paths")(SINES, COSINES), 1e-13)
+
+
+@pytest.mark.parametrize("grid", [(4, 9), (5, 8), SphereGrid.fejer(8, 9)], ids=str)
+def test_a_grid_too_small_is_refused(grid):
+    message = "grid must be exact for polynomials of degree 8, as 5 .* latitudes x 9 longitudes"
+    with pytest.raises(ValueError, match=message):
+        GauntTensorProduct(2, 2, 4, grid=grid)
+
+
+@every_method
+def test_is_symmetric_and_has_no_cross_product(method):
+    product = GauntTensorProduct(2, 2, 4, method)
+    assert close(product(SINES, COSINES), product(COSINES, SINES), 1e-14)
+    vectors = torch.zeros(2, 4, dtype=torch.float64)
+    vectors[:, 1:] = torch.stack([SINES[:3], COSINES[:3]])
+    z = GauntTensorProduct(1, 1, 2, method)(*vectors)
+    assert z[1:4].abs().max() < 1e-14
+    assert z[4:].abs().max() > 0.1
+
+
+@pytest.mark.parametrize("parities", PARITIES, ids=str)
+@pytest.mark.parametrize("degrees", [(2, 2, 4), (3, 1, 2), (0, 2, 2)], ids=str)
+@every_method
+def test_is_equivariant_under_reflections_too(method, degrees, parities):
+    options = dict(zip(("parity1", "parity2"), parities, strict=True))
+    product = GauntTensorProduct(*degrees, method, **options)
+    assert_equivariant(product, inputs=signals(product, 3))
+    wrong = Irreps.signal(degrees[2], -parities[0] * parities[1])
+    with pytest.raises(AssertionError, match="not equivariant"):
+        assert_equivariant(product, product.rep_in, wrong, inputs=signals(product, 3))
+
+
+def test_on_a_grid_too_small_the_law_fails():
+    grid = SphereGrid.gauss_legendre(4, 9)
+    factors = synthesis(grid.harmonics(2), "component")
+    body = GridMethod(factors, factors, analysis(grid, 4, "component"))
+    reps = [Irreps.signal(2), Irreps.signal(2)], Irreps.signal(4)
+    with pytest.raises(AssertionError, match="not equivariant"):
+        assert_equivariant(body, *reps, inputs=[signal(2, 3), signal(2, 3, name="y")])
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+@pytest.mark.parametrize("lmax", [1, 2, 3])
+def test_relation_to_the_grid_of_e3nn(lmax):
+    resolution = 4 * lmax + 2, 4 * lmax + 1
+    to_grid = in_double(o3.ToS2Grid, lmax, resolution)
+    from_grid = in_double(o3.FromS2Grid, resolution, 2 * lmax)
+    product = GauntTensorProduct(lmax, lmax, 2 * lmax, basis="norm")
+    x, y = signals(product, 2)
+    want = math.sqrt(2 * lmax + 1) / (lmax + 1) * product(x, y)
+    assert close(from_grid(to_grid(x) * to_grid(y)), want, 1e-12)
+
+
+@pytest.mark.parametrize(("lmax", "count"), [(1, 11), (2, 34), (3, 86)])
+def test_harmonics_have_few_frequencies(lmax, count):
+    series = meridian_series(lmax, "integral")
+    order_zero = series[0].count_nonzero().item()
+    # In complex form an order m > 0 stands for harmonics m and -m at the frequencies m and -m.
+    assert order_zero + 4 * (series.count_nonzero().item() - order_zero) == count
+    angle = torch.linspace(0, 6, 9, dtype=torch.float64)
+    waves = torch.arange(-lmax, lmax + 1)[:, None] * angle
+    for l, v in itertools.product(range(lmax + 1), repeat=2):
+        even = v % 2 == 0
+        wave = series[v, l] @ (waves.cos() if even else -waves.sin())
+        points = torch.stack([angle.sin() * 0, angle.cos(), angle.sin()], -1)
+        want = tp.spherical_harmonics(l, points, False)[:, l + v] if v <= l else 0 * angle
+        assert_close(wave, want, rtol=0, atol=1e-14)
+
+
+def test_integrals_over_half_a_turn():
+    k = torch.arange(-6, 7)
+    nodes, weights = (
+        SphereGrid.gauss_legendre(30, 1).polar,
+        SphereGrid.gauss_legendre(30, 1).weights,
+    )
+    want = (weights * (k[:, None] * nodes).cos()).sum(-1)
+    assert_close(half_turn_integral(k), want, rtol=0, atol=1e-13)
+    assert half_turn_integral(torch.tensor([0, 1, 2, 3])).tolist() == [2.0, 0.0, -2 / 3, 0.0]
+
+
+def test_counts_of_the_grid():
+    want = [231, 1115, 3115, 6687, 12287, 20371, 31395, 45815, 64087, 86667]
+    assert [GauntTensorProduct(l, l, 2 * l).multiply_adds() for l in range(1, 11)] == want
+    # (2, 1) -> 1 on 3 x 5: to the grid, product, back
+    want = 3 * (9 + 5 * 5) + 3 * (4 + 3 * 5) + 15 + 3 * (4 + 3 * 5)
+    assert GauntTensorProduct(2, 1, 1).multiply_adds() == want
+
+
+def test_counts_of_the_other_methods():
+    want = [21, 162, 708, 2229]  # non-zeros of even paths
+    assert [GauntTensorProduct(l, l, 2 * l, "paths").multiply_adds() for l in range(1, 5)] == want
+    # constants: one number each way, and transforms of one point, which cost nothing
+    assert GauntTensorProduct(0, 0, 0, "fourier").multiply_adds() == 1 + 1 + 1 + 1
+    counts = [GauntTensorProduct(l, l, 2 * l, "fourier").multiply_adds() for l in (4, 8, 16)]
+    assert counts[2] / counts[1] < 2**3.2  # the cube of the degree: conversions dominate
+
+
+@every_method
+def test_first_and_second_derivatives(method):
+    product = GauntTensorProduct(2, 1, 2, method)
+    inputs = [x.requires_grad_() for x in signals(product, 2)]
+    assert torch.autograd.gradcheck(product, inputs)
+    assert torch.autograd.gradgradcheck(product, inputs)
+
+
+def saved_numbers(product: torch.nn.Module, inputs: list[Tensor]) -> int:
+    """Numbers kept for the gradient, tables aside."""
+    saved = {}
+    tables = {table.data_ptr() for table in product.buffers()}
+
+    def pack(tensor: Tensor) -> Tensor:
+        if tensor.data_ptr() not in tables:
+            saved[tensor.data_ptr()] = tensor.numel()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        product(*inputs).sum()
+    return sum(saved.values())
+
+
+def test_nothing_of_the_size_of_the_grid_is_kept_for_the_gradient():
+    product = GauntTensorProduct(2, 2, 2, grid=(20, 20)).double()
+    inputs = [x.requires_grad_() for x in signals(product, 50)]
+    assert saved_numbers(product, inputs) == 2 * 50 * 9
+    fourier = GauntTensorProduct(2, 2, 4, "fourier").double()
+    assert saved_numbers(fourier, inputs) > 2 * 50 * 81  # so that the count can see such things
+
+
+PEAK = """
+import resource
+import torch
+import equigeo.tensor_products as tp
+
+torch.set_num_threads(1)
+product = tp.GauntTensorProduct(3, 3, 3, grid=(60, 60))
+
+def step(samples):
+    x, y = torch.randn(2, samples, 16).requires_grad_().unbind(0)
+    torch.autograd.grad(product(x, y).square().sum(), (x, y))
+
+step(100)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+step(20000)
+print(1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts memory in the units of Linux")
+def test_peak_memory_of_a_step_is_far_below_the_values_on_the_grid():
+    environment = {**os.environ, "MALLOC_ARENA_MAX": "1"}
+    run = subprocess.run(
+        [sys.executable, "-c", PEAK], env=environment, capture_output=True, text=True, check=True
+    )
+    values = 20000 * 60 * 60 * 4
+    assert int(run.stdout) < values / 8
+
+
+@pytest.mark.parametrize("degrees", [(2, 2, 4), (8, 8, 8)], ids=str)
+@every_method
+def test_float32(method, degrees):
+    product = GauntTensorProduct(*degrees, method)
+    x, y = signals(product, 4, dtype=torch.float32)
+    want = product.double()(x.double(), y.double())
+    product = GauntTensorProduct(*degrees, method)
+    assert product(x, y).dtype == torch.float32
+    bound = tolerance(torch.float32, terms=product.irreps_in1.dim)["rtol"]
+    assert close(product(x, y).double(), want, bound)
+
+
+@every_method
+def test_tables_stay_exact_through_casts(method):
+    product = GauntTensorProduct(2, 2, 4, method)
+    want = product(SINES, COSINES)
+    assert_close(product.half().double()(SINES, COSINES), want, rtol=0, atol=0)
+    assert not product.state_dict()
+
+
+@every_method
+def test_leading_axes_broadcast(method):
+    product = GauntTensorProduct(1, 2, 2, method)
+    x, y = signal(1, 5, 1, 3), signal(2, 4, 1)
+    z = product(x, y)
+    assert z.shape == (5, 4, 3, 9)
+    assert_close(z[1, 2, 0], product(x[1, 0, 0], y[2, 0]), rtol=0, atol=1e-13)
+    assert product(x[:0], y).shape == (0, 4, 3, 9)
+    assert product(x[0, 0, 0], y[0, 0]).shape == (9,)
+
+
+@every_method
+def test_strides_do_not_matter(method):
+    product = GauntTensorProduct(2, 2, 4, method)
+    x, y = signals(product, 6)
+    strided = [s.mT.contiguous().mT for s in (x, y)]
+    assert_close(product(*strided), product(x, y), rtol=0, atol=1e-14)
+
+
+@every_method
+def test_compiles_without_a_graph_break(method):
+    product = GauntTensorProduct(2, 2, 4, method)
+    inputs = [x.requires_grad_() for x in signals(product, 3)]
+    compiled = compile_whole(product, "aot_eager")
+    assert_close(compiled(*inputs), product(*inputs))
+    got, want = (
+        torch.autograd.grad(call(*inputs).square().sum(), inputs) for call in (compiled, product)
+    )
+    assert_close(got, want)
+
+
+@every_method
+def test_exports_for_any_number_of_samples(method):
+    product = GauntTensorProduct(2, 1, 2, method)
+    samples = torch.export.Dim("samples")
+    shapes = ({0: samples}, {0: samples})
+    program = torch.export.export(product, tuple(signals(product, 3)), dynamic_shapes=shapes)
+    inputs = signals(product, 5)
+    assert_close(program.module()(*inputs), product(*inputs))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "error", "message"),
+    [
+        ((-1, 1, 0), {}, ValueError, "degrees must not be negative, .* lmax1=-1"),
+        ((1, 1, 3), {}, ValueError, "nor lmax_out above lmax1 \\+ lmax2, got .* lmax_out=3"),
+        ((1.0, 1, 1), {}, TypeError, "integer"),
+        ((1, 1, 1, "fft"), {}, ValueError, 'method must be "grid", "fourier" or "paths"'),
+        ((1, 1, 1, "grid", "unit"), {}, ValueError, 'basis must be "component", "integral" or'),
+        ((1, 1, 1, "paths", "unit"), {}, ValueError, 'basis must be "component", "integral" or'),
+        ((1, 1, 1), {"parity2": 0}, ValueError, "parity2 must be 1 or -1, got 0"),
+        ((1, 1, 1, "paths"), {"grid": (3, 3)}, ValueError, 'grid is for the method "grid"'),
+    ],
+)
+def test_what_cannot_be_is_named(arguments, options, error, message):
+    with pytest.raises(error, match=message):
+        GauntTensorProduct(*arguments, **options)
+
+
+@every_method
+def test_inputs_that_do_not_fit_are_named(method):
+    product = GauntTensorProduct(1, 2, 3, method)
+    x, y = signals(product, 2)
+    with pytest.raises(ValueError, match=r"y must be \(\.\.\., 9\), got \(2, 4\)"):
+        product(x, x)
+    with pytest.raises(TypeError, match="y must have the dtype of x"):
+        product(x, y.float())
+    with pytest.raises(ValueError, match="leading axes must broadcast"):
+        product(x, signal(2, 3))

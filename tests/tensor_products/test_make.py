@@ -1,0 +1,187 @@
+"""Every product by its name: one contract for all."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.autograd import gradcheck, gradgradcheck
+
+import equigeo.tensor_products as tp
+from equigeo.nn import Linear
+from equigeo.reps import Irreps
+from equigeo.testing import assert_equivariant
+
+SIDES = "2x0e+1x1o+1x2e", "2x0e+1x0o+2x1o+1x1e", "2x0e+1x0o+2x1o+1x1e+1x2e"
+SMALL = "0e+1o", "2x1o", "2x0e+1e"
+NAMES = pytest.mark.parametrize("name", tp.product_names())
+
+
+def sample(product, *batch, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(0)
+    dims = product.irreps_in1.dim, product.irreps_in2.dim
+    return [torch.randn(*batch, dim, generator=generator, dtype=dtype) for dim in dims]
+
+
+@NAMES
+def test_products_are_equivariant_under_reflections_too(name):
+    product = tp.make(name, *SIDES)
+    assert_equivariant(product.double(), inputs=sample(product, 5))
+    assert_equivariant(product.float(), inputs=sample(product, 5, dtype=torch.float32))
+
+
+@NAMES
+def test_gradients_and_second_gradients(name):
+    product = tp.make(name, "0e+1o", "0e+1o+1e", "0e+1o+1e", **one_channel(name)).double()
+    inputs = [x.requires_grad_() for x in sample(product, 2)]
+    parameters = {key: value.detach() for key, value in product.named_parameters()}
+    weights = [value.clone().requires_grad_() for value in parameters.values()]
+
+    def call(x, y, *weights):
+        given = dict(zip(parameters, weights, strict=True))
+        return torch.func.functional_call(product, given, (x, y))
+
+    assert gradcheck(call, (*inputs, *weights), fast_mode=True)
+    assert gradgradcheck(call, (*inputs, *weights), fast_mode=True)
+
+
+def one_channel(name):
+    slim = "elementwise", "gaunt", "curl", "gaunt+curl", "matrix", "vector_signal"
+    return {"channels": 1} if name in slim else {}
+
+
+@NAMES
+def test_leading_axes_broadcast_and_may_be_empty(name):
+    product = tp.make(name, *SIDES).double()
+    x, y = sample(product, 3)
+    whole = product(x[:, None], y)
+    assert whole.shape == (3, 3, product.irreps_out.dim)
+    torch.testing.assert_close(whole[2, 1], product(x[2], y[1]))
+    assert product(x[:0], y[:0]).shape == (0, product.irreps_out.dim)
+
+
+@NAMES
+def test_products_compile_in_one_graph(name):
+    product = tp.make(name, *SMALL)
+    x, y = sample(product, 4, dtype=torch.float32)
+    compiled = torch.compile(product, fullgraph=True, backend="eager")
+    torch.testing.assert_close(compiled(x, y), product(x, y))
+
+
+@NAMES
+def test_products_are_exported(name):
+    product = tp.make(name, *SMALL)
+    x, y = sample(product, 4, dtype=torch.float32)
+    rows = torch.export.Dim("rows", min=2)
+    exported = torch.export.export(product, (x, y), dynamic_shapes=({0: rows}, {0: rows}))
+    longer = sample(product, 7, dtype=torch.float32)
+    torch.testing.assert_close(exported.module()(*longer), product(*longer))
+
+
+@NAMES
+def test_state_and_dtype_survive_a_round_trip(name):
+    product = tp.make(name, *SIDES).double()
+    other = tp.make(name, *SIDES)
+    other.load_state_dict(product.state_dict())
+    inputs = sample(product, 3)
+    rounded = {key: value.float().double() for key, value in product.state_dict().items()}
+    product.load_state_dict(rounded)
+    torch.testing.assert_close(
+        other.half().double().float().double()(*inputs).isfinite().all(), torch.tensor(True)
+    )
+    other.load_state_dict(rounded)
+    torch.testing.assert_close(other(*inputs), product(*inputs), rtol=1e-13, atol=1e-13)
+
+
+@NAMES
+def test_products_are_bilinear(name):
+    product = tp.make(name, *SIDES).double()
+    x, y = sample(product, 4)
+    left = product(x[0] + 2 * x[1], y[2] - 3 * y[3])
+    right = product(x[0], y[2]) - 3 * product(x[0], y[3])
+    right = right + 2 * product(x[1], y[2]) - 6 * product(x[1], y[3])
+    torch.testing.assert_close(left, right)
+
+
+UNREACHABLE = {  # of 0e+1o+2e with itself
+    "gaunt": "0o+1e+2o",
+    "curl": "0e+0o+1o+2e",
+}
+
+
+@pytest.mark.parametrize("name", UNREACHABLE)
+def test_what_a_product_cannot_reach_is_zero(name):
+    product = tp.make(name, "0e+1o+2e", "0e+1o+2e", UNREACHABLE[name])
+    assert not product(*sample(product, 5, dtype=torch.float32)).any()
+
+
+@pytest.mark.parametrize("name", set(tp.product_names()) - {"gaunt", "curl"})
+def test_other_products_reach_even_and_odd_paths(name):
+    product = tp.make(name, "0e+1o+2e", "0e+1o+2e", "0e+1o+1e+2e+2o").double()
+    z = product(*sample(product, 5))
+    assert all(z[:, place].abs().amax() > 1e-3 for place in product.irreps_out.slices())
+
+
+@NAMES
+def test_nothing_makes_zeros(name):
+    product = tp.make(name, "2x0e", "", "3x0e+1o")
+    assert torch.equal(product(torch.ones(5, 2), torch.ones(5, 0)), torch.zeros(5, 6))
+    assert tp.make(name, "0e", "0e", "")(torch.ones(5, 1), torch.ones(5, 1)).shape == (5, 0)
+
+
+@NAMES
+def test_the_work_is_counted(name):
+    assert tp.make(name, *SIDES).multiply_adds() > 0
+
+
+@NAMES
+def test_inputs_of_the_wrong_size_are_refused(name):
+    product = tp.make(name, *SIDES)
+    with pytest.raises(ValueError, match=r"y must be \(..., 12\), got \(2, 11\)"):
+        product(torch.ones(2, 10), torch.ones(2, 11))
+    with pytest.raises(TypeError, match="y must have the dtype of x"):
+        product(torch.ones(2, 10), torch.ones(2, 12, dtype=torch.float64))
+
+
+def test_an_unknown_name_lists_those_known():
+    with pytest.raises(
+        ValueError, match=r"name must be one of full, full_sparse, .*got 'gauntlet'"
+    ):
+        tp.make("gauntlet", *SIDES)
+    with pytest.raises(ValueError, match="name must be one of"):
+        tp.make("gaunt+full", *SIDES)
+    with pytest.raises(ValueError, match="name must be one of"):
+        tp.make("gaunt+gaunt+", *SIDES)
+
+
+def test_bad_options_are_refused():
+    with pytest.raises(TypeError, match="channel"):
+        tp.make("gaunt", *SIDES, channel=3)
+    with pytest.raises(ValueError, match="irreps '1y!' cannot be read"):
+        tp.make("full", "1y!", "0e", "0e")
+    for name in ("gaunt", "elementwise"):
+        with pytest.raises(ValueError, match="channels must be at least 1, got 0"):
+            tp.make(name, *SIDES, channels=0)
+
+
+def test_merged_inputs_need_no_layer_of_their_own():
+    product = tp.make("full", "0e+0e+1o", "1o", "0e+1o+1e+2e")
+    assert product.linear1 is None
+    assert product.linear2 is None
+    assert isinstance(product.linear_out, Linear)
+
+
+def test_options_reach_the_product():
+    product = tp.make("gaunt", *SIDES, channels=5, method="paths")
+    assert product.channels == 5
+    assert {inner.method for inner in product.products} == {"paths"}
+    assert tp.make("full", *SIDES, irrep_normalization="norm").product.irreps_in1 == Irreps(
+        SIDES[0]
+    )
+
+
+def test_full_products_by_name_agree_whatever_the_method():
+    dense = tp.make("full", *SIDES).double()
+    sparse = tp.make("full_sparse", *SIDES).double()
+    sparse.load_state_dict(dense.state_dict())
+    inputs = sample(dense, 5)
+    torch.testing.assert_close(sparse(*inputs), dense(*inputs), rtol=1e-13, atol=1e-13)

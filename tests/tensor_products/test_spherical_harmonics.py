@@ -1,0 +1,246 @@
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import pytest
+import torch
+from e3nn import o3
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.testing import assert_close
+
+import equigeo.tensor_products as tp
+from equigeo.reps import Irreps, wigner_3j
+from equigeo.testing import assert_equivariant, tolerance
+
+NORMALIZATIONS = ["component", "integral", "norm"]
+SMALL_CASE = torch.tensor([0.36, 0.48, 0.80], dtype=torch.float64)
+POLES_AND_AXES = torch.cat([torch.eye(3), -torch.eye(3)]).double()
+
+
+def vectors(n: int, dtype: torch.dtype = torch.float64) -> Tensor:
+    return torch.randn(n, 3, dtype=dtype, generator=torch.Generator().manual_seed(n))
+
+
+def exact_harmonics(l: int, point: tuple[Fraction, Fraction, Fraction]) -> list[float]:
+    """By the explicit sum in rational numbers; only the last root is rounded."""
+    x, y, z = point
+    square = x * x + y * y + z * z
+    values = []
+    for order in range(-l, l + 1):
+        m = abs(order)
+        legendre = Fraction(0)
+        for k in range((l - m) // 2 + 1):
+            term = (-1) ** k * math.comb(l, k) * math.comb(2 * l - 2 * k, l)
+            term *= math.perm(l - 2 * k, m)
+            legendre += Fraction(term, 2**l) * y ** (l - m - 2 * k) * square**k
+        re, im = Fraction(1), Fraction(0)
+        for _ in range(m):
+            re, im = re * z - im * x, re * x + im * z
+        norm = Fraction((2 * l + 1) * math.factorial(l - m), math.factorial(l + m))
+        value = legendre * (im if order < 0 else re)
+        root = math.sqrt(norm * value * value * (1 if m == 0 else 2))
+        values.append(math.copysign(root, value))
+    return values
+
+
+def test_published_values_of_one_point():
+    numbers = """1 0.62353829 0.83138439 1.38564065 1.11541920 0.66925152 -0.34524890 1.48722560
+        0.98838535 1.34816050 1.41653847 0.08865653 -1.17344362 0.19701452 1.25521048 0.42033800"""
+    want = torch.tensor([float(number) for number in numbers.split()], dtype=torch.float64)
+    got = tp.spherical_harmonics(range(4), SMALL_CASE, True, "component")
+    assert_close(got, want, rtol=0, atol=1e-8)
+    got = tp.spherical_harmonics(range(4), SMALL_CASE, True)
+    assert_close(got, want / 3.544907702, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("l", [0, 1, 2, 7, 12, 20, 35])
+@pytest.mark.parametrize("point", [(6, 2, 3), (-1, 4, 8), (2, -14, 5), (0, 0, 1), (0, -1, 0)])
+def test_equals_the_explicit_sum_in_rational_numbers(l, point):
+    length = math.isqrt(sum(c * c for c in point))
+    rational = tuple(Fraction(c, length) for c in point)
+    want = torch.tensor(exact_harmonics(l, rational), dtype=torch.float64)
+    x = torch.tensor([float(c) for c in rational], dtype=torch.float64)
+    for normalize in (True, False):
+        got = tp.spherical_harmonics(l, x, normalize, "component")
+        assert_close(got, want, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("normalization", NORMALIZATIONS)
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("l", range(12))
+def test_equals_e3nn_as_far_as_it_goes(l, normalize, normalization):
+    x = torch.cat([vectors(20), POLES_AND_AXES])
+    want = o3.spherical_harmonics(l, x, normalize, normalization)
+    got = tp.spherical_harmonics(l, x, normalize, normalization)
+    scale = want.abs().max()
+    assert_close(got / scale, want / scale, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("l", range(20))
+def test_each_degree_follows_from_the_one_below_by_coupling_with_the_vector(l):
+    x = vectors(10)
+    below = tp.spherical_harmonics(l, x, False, "component")
+    coupled = torch.einsum("ijk,nj,nk->ni", wigner_3j(l + 1, l, 1), below, x)
+    want = (2 * l + 3) / math.sqrt(l + 1) * coupled
+    got = tp.spherical_harmonics(l + 1, x, False, "component")
+    scale = want.abs().max()
+    assert_close(got / scale, want / scale, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("l", [0, 1, 4, 9])
+def test_the_gradient_is_the_degree_below(l):
+    x = torch.cat([vectors(5), POLES_AND_AXES])
+    jacobian = torch.func.vmap(
+        torch.func.jacrev(lambda v: tp.spherical_harmonics(l + 1, v, False, "component"))
+    )(x)
+    below = tp.spherical_harmonics(l, x, False, "component")
+    want = (
+        (2 * l + 3) * math.sqrt(l + 1) * torch.einsum("ijk,nj->nik", wigner_3j(l + 1, l, 1), below)
+    )
+    scale = want.abs().max()
+    assert_close(jacobian / scale, want / scale, rtol=0, atol=1e-13)
+
+
+@given(
+    l=st.integers(0, 15),
+    length=st.floats(1e-3, 1e3),
+    direction=st.tuples(*[st.floats(-1, 1)] * 3).filter(lambda v: sum(map(abs, v)) > 0.1),
+)
+def test_norms_and_degrees_of_homogeneity(l, length, direction):
+    x = torch.tensor(direction, dtype=torch.float64)
+    unit = tp.spherical_harmonics(l, length * x, True, "component")
+    assert unit.square().sum().item() == pytest.approx(2 * l + 1, rel=1e-12)
+    assert_close(unit, tp.spherical_harmonics(l, x, True, "component"), rtol=0, atol=1e-12)
+    norm = tp.spherical_harmonics(l, x, True, "norm")
+    integral = tp.spherical_harmonics(l, x, True, "integral")
+    assert_close(norm * math.sqrt(2 * l + 1), unit, rtol=0, atol=1e-13)
+    assert_close(integral * math.sqrt(4 * math.pi), unit, rtol=0, atol=1e-13)
+    raw = tp.spherical_harmonics(l, length * x, False, "component")
+    want = unit * (length * x.norm()) ** l
+    scale = (length * x.norm()) ** l
+    assert_close(raw / scale, want / scale, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_zero_vector_has_a_value_and_finite_derivatives(dtype):
+    x = torch.zeros(2, 3, dtype=dtype, requires_grad=True)
+    values = tp.spherical_harmonics(range(5), x, True, "component")
+    assert_close(values.detach(), torch.eye(25, dtype=dtype)[:1].expand(2, 25), rtol=0, atol=0)
+    (first,) = torch.autograd.grad(values.sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad(first.sum(), x)
+    assert first.isfinite().all()
+    assert second.isfinite().all()
+
+
+@pytest.mark.parametrize("length", [1e-30, 1e-10, 1.0, 1e10, 1e30])
+def test_float32_is_as_accurate_as_it_can_be_at_every_length(length):
+    x = vectors(30, torch.float32) * length
+    want = tp.spherical_harmonics(range(11), x.double(), True, "component")
+    got = tp.spherical_harmonics(range(11), x, True, "component")
+    assert got.dtype == torch.float32
+    assert_close(got.double(), want, **tolerance(torch.float32, terms=11))
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+def test_first_and_second_derivatives(normalize):
+    x = torch.cat([vectors(2), POLES_AND_AXES[1::3]]).requires_grad_()
+
+    def function(v: Tensor) -> Tensor:
+        return tp.spherical_harmonics([0, 1, 3, 4], v, normalize)
+
+    assert torch.autograd.gradcheck(function, x)
+    assert torch.autograd.gradgradcheck(function, x)
+
+
+@pytest.mark.parametrize("irreps", ["0e+1o+2e+3o+8e", "0e+1e+2e+3e", "2x1o+0e", [(1, (13, -1))]])
+@pytest.mark.parametrize("normalize", [True, False])
+def test_is_equivariant(irreps, normalize):
+    assert_equivariant(tp.SphericalHarmonics(irreps, normalize), inputs=[vectors(4)], condition=4)
+
+
+def test_a_wrong_parity_is_noticed():
+    module = tp.SphericalHarmonics([1, 2], True)
+    with pytest.raises(AssertionError, match="not equivariant"):
+        assert_equivariant(module, Irreps("1o"), Irreps("1e+2e"), inputs=[vectors(4)])
+
+
+@pytest.mark.parametrize(
+    "irreps", ["0e+1o+2e", "2x1o+0e", "1e", "0e+2e", "0x2e+1o", o3.Irreps("3o+3o+1o"), 4, [2, 0, 2]]
+)
+def test_takes_what_e3nn_takes(irreps):
+    x = vectors(6)
+    with torch.no_grad():
+        theirs = o3.SphericalHarmonics(irreps, True, "component")
+    mine = tp.SphericalHarmonics(irreps, True, "component")
+    assert str(mine.irreps_out) == str(theirs.irreps_out)
+    assert str(mine.irreps_in) == str(theirs.irreps_in)
+    assert_close(mine(x), theirs(x), rtol=0, atol=1e-13)
+    assert_close(
+        tp.spherical_harmonics(irreps, x, True, "component"), theirs(x), rtol=0, atol=1e-13
+    )
+
+
+def test_a_pseudovector_may_be_named():
+    assert (
+        str(tp.SphericalHarmonics([0, 1, 2], True, irreps_in="1e").irreps_out) == "1x0e+1x1e+1x2e"
+    )
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (2, 0, 3), (3,), (2, 1, 4, 3)])
+def test_batches_of_any_shape(shape):
+    x = torch.linspace(-1, 1, math.prod(shape), dtype=torch.float64).view(shape)
+    values = tp.spherical_harmonics([1, 3], x, True)
+    assert values.shape == (*shape[:-1], 10)
+    want = [tp.spherical_harmonics([1, 3], row, True) for row in x.reshape(-1, 3)]
+    assert_close(values.reshape(-1, 10), torch.stack(want) if want else values.reshape(-1, 10))
+
+
+def test_strides_do_not_matter():
+    x = vectors(8)
+    assert_close(
+        tp.spherical_harmonics(3, x.T.contiguous().T, True), tp.spherical_harmonics(3, x, True)
+    )
+
+
+def test_a_module_keeps_its_accuracy_through_casts():
+    module = tp.SphericalHarmonics(range(9), True).half().double()
+    x = vectors(5)
+    assert_close(module(x), tp.spherical_harmonics(range(9), x, True), rtol=0, atol=0)
+    assert not module.state_dict()
+
+
+def test_compiles_and_exports():
+    module, x = tp.SphericalHarmonics(range(4), True), vectors(5)
+    compiled = torch.compile(module, fullgraph=True, backend="aot_eager")
+    assert_close(compiled(x), module(x))
+    function = torch.compile(tp.spherical_harmonics, fullgraph=True, backend="aot_eager")
+    assert_close(function([0, 1, 2, 3], x, True), module(x))
+    program = torch.export.export(module, (x,), dynamic_shapes=({0: torch.export.Dim("points")},))
+    assert_close(program.module()(vectors(7)), module(vectors(7)))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (("1o+2o", True), ValueError, "irreps_out must have the parity 1 at degree 2"),
+        (("1o+1e", True), ValueError, "irreps_out must have the parity 1 at degree 1"),
+        (("1o", True, "integral", "2e"), ValueError, "irreps_in must be a vector, 1o, or"),
+        (([], True), ValueError, "at least one degree"),
+        ((-1, True), ValueError, "at least one degree and none negative, got -1"),
+        (([1.5], True), TypeError, "irreps must be text"),
+        ((1, True, "unit"), ValueError, 'normalization must be "component", "integral" or "norm"'),
+    ],
+)
+def test_what_cannot_be_is_named(arguments, error, message):
+    with pytest.raises(error, match=message):
+        tp.SphericalHarmonics(*arguments)
+
+
+def test_points_must_be_vectors_of_numbers():
+    with pytest.raises(ValueError, match=r"x must be \(\.\.\., 3\), got \(2, 4\)"):
+        tp.spherical_harmonics(1, torch.zeros(2, 4), True)
+    with pytest.raises(TypeError, match=r"x must be floating, got torch\.int64"):
+        tp.spherical_harmonics(1, torch.zeros(2, 3).long(), True)
