@@ -137,7 +137,9 @@ def symmetric_basis(irreps: tuple[Irrep, ...], degree: int, ir_out: Irrep) -> Te
             rest = rest - basis.T @ (basis @ rest)
         if rest.norm() > _DEPENDENT:
             basis = torch.cat([basis, rest[None] / rest.norm()])
-    return (math.sqrt(size) * basis / weight).unflatten(1, (size, len(weight) // size))
+    basis = math.sqrt(size) * basis / weight
+    basis[basis.abs() < 1e-12] = 0.0  # exact zeros leave rounding behind
+    return basis.unflatten(1, (size, len(weight) // size))
 
 
 def projection(irreps: tuple[Irrep, ...], degree: int, ir_out: Irrep) -> Tensor:

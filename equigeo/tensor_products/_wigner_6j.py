@@ -31,7 +31,7 @@ def wigner_6j(l1: int, l2: int, l3: int, l4: int, l5: int, l6: int) -> float:
     (0.16666666666666666, 0.0)
     """
     triads = ((l1, l2, l3), (l1, l5, l6), (l4, l2, l6), (l4, l5, l3))
-    square = math.prod(triangle_coefficient(*triad) for triad in triads)
+    square = math.prod((triangle_coefficient(*triad) for triad in triads), start=Fraction(1))
     return times_root(racah_sum(l1, l2, l3, l4, l5, l6), square) if square else 0.0
 
 

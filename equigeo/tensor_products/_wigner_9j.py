@@ -35,7 +35,8 @@ def wigner_9j(first: Row, second: Row, third: Row) -> float:
     True
     """
     columns = zip(first, second, third, strict=True)
-    fixed = math.prod(triangle_coefficient(*t) for t in (first, second, third, *columns))
+    triads = (first, second, third, *columns)
+    fixed = math.prod((triangle_coefficient(*triad) for triad in triads), start=Fraction(1))
     if not fixed:
         return 0.0
     (a, b, c), (d, e, f), (g, h, i) = first, second, third

@@ -48,7 +48,8 @@ class MatrixTensorProduct(Product):
         operand is ``0e+1e+2e+...`` followed by ``0o+1o+2o+...``, and the group is O(3).
     normalization : {"none", "component"}
         Of the coupling tensors: unit norm, or each times the root of ``2 l + 1``, the same as
-        multiplying the coefficient above by the root of ``(2 l1 + 1)(2 l2 + 1)(2 l3 + 1)``.
+        multiplying the coefficient above by the root of ``(2 l1 + 1)(2 l2 + 1)(2 l3 + 1)``; then
+        signals and matrices have equal norms.
 
     Raises
     ------

@@ -30,7 +30,7 @@ class SymmetricContraction(nn.Module):
     The coupling tensors :math:`U` act on powers of one feature, so that only their symmetric parts
     count. These are kept by monomials :math:`A_i A_j A_k`, :math:`i \le j \le k`, and only by those
     that occur: a table of 44 x 355 numbers where the full tensors of ``0e+1o+2e+3o`` to ``0e+1o``
-    at third order have 197 x 4,096. Each monomial is made once, from one of a degree less.
+    at third order have 176 x 4,096. Each monomial is made once, from one of a degree less.
 
     Parameters
     ----------
@@ -320,14 +320,15 @@ def _symmetric_polynomials(
 
     ``x`` is (variables, ..., channels) and ``weight`` (weights, ..., channels), in the order of the
     reduced basis; ``shapes`` holds, for each order and output, the number of polynomials and of
-    their components.
+    their components. All outputs share the monomials and meet the weights last: Horner's scheme
+    would need the weighted tables of every sample.
     """
     outputs = [x.new_zeros(size, *x.shape[1:]) for _, size in shapes[0]]
     weights = iter(weight.split([count for row in shapes for count, _ in row]))
     monomials = x.new_ones(1, *x.shape[1:])
     for rung, row in zip(rungs, shapes, strict=True):
         monomials = monomials.index_select(0, rung.rest) * x.index_select(0, rung.last)
-        values = (rung.table @ monomials.flatten(1)).reshape(-1, *x.shape[1:])
+        values = (rung.table @ monomials.flatten(1)).reshape(len(rung.table), *x.shape[1:])
         parts = values.split([count * size for count, size in row])
         for i, shape in enumerate(row):
             outputs[i] = outputs[i] + (parts[i].unflatten(0, shape) * next(weights)[:, None]).sum(0)
