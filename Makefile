@@ -28,7 +28,7 @@ CONFIGURE := cmake -S . -G Ninja -DPython_EXECUTABLE=$(BIN)/python
 
 .PHONY: help
 help: ## this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 12
 
 .PHONY: example
 example: $(VENV)/.with-train ## train the mesh classifier on built-in shapes, evaluate it, report
@@ -71,6 +71,22 @@ lint: $(VENV)/.with-test ## style and types of Python, format of C++
 	$(BIN)/ruff format --check .
 	$(BIN)/clang-format --dry-run --Werror $(CXX_FILES)
 	$(BIN)/mypy
+
+# e3nn 0.4.4 is what MACE pins. Nothing else is installed twice: the packages of $(VENV) come after
+# those of the second environment.
+E3NN04 := $(VENV)-e3nn04
+PURELIB = python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'
+$(E3NN04)/.done: | $(VENV)/.with-test
+	rm -rf $(E3NN04)
+	$(BIN)/python -m venv --without-pip $(E3NN04)
+	$(PIP) --python $(E3NN04)/bin/python install --no-deps e3nn==0.4.4
+	@own=$$($(E3NN04)/bin/$(PURELIB)); shared=$$($(BIN)/$(PURELIB)); \
+	  echo "import site; site.addsitedir('$$shared')" > "$$own/shared.pth"
+	@touch $@
+
+.PHONY: test-e3nn04
+test-e3nn04: $(VENV)/.with-test $(E3NN04)/.done ## run what is compared with e3nn against its version 0.4.4
+	$(E3NN04)/bin/python -m pytest -q -p tests.e3nn04 -k 'e3nn or reorder' tests/interop tests/reps
 
 LIST_ISAS = EQUIGEO_REQUIRE_KERNELS=1 $(BIN)/python -c \
   'from equigeo.ops import kernels_info; print(*kernels_info()["available_isas"])'

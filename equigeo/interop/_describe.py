@@ -61,7 +61,7 @@ def describe(
         shared: Any = getattr(library, name)
         if isinstance(module, shared) and type(module).forward is shared.forward:
             own: Layout = getattr(module.irreps_out, "layout", "mul_ir")
-            return name, kind.read(module, layout or own)
+            return name, kind.read(module, layout or own, library)
     cls = type(module)
     raise TypeError(
         f"cannot convert {cls.__module__}.{cls.__qualname__}: expected one of {', '.join(SHARED)}, "

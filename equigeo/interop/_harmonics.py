@@ -35,7 +35,7 @@ class Harmonics:
     normalization: str
 
     @classmethod
-    def read(cls, module: Any, layout: Layout = "mul_ir") -> Harmonics:
+    def read(cls, module: Any, layout: Layout, library: Any) -> Harmonics:
         """Read the module of e3nn or of this library: both have the same attributes."""
         return cls(
             irreps_in=Irreps(tuple(module.irreps_in), layout),

@@ -46,7 +46,7 @@ class LinearMap:
     bias: Tensor
 
     @classmethod
-    def read(cls, module: Any, layout: Layout = "mul_ir") -> LinearMap:
+    def read(cls, module: Any, layout: Layout, library: Any) -> LinearMap:
         """Read a ``Linear`` of e3nn or of this library: both have the same attributes."""
         blocks = [ins for ins in module.instructions if ins.i_in >= 0]
         biased = {ins.i_out for ins in module.instructions if ins.i_in < 0}
@@ -106,7 +106,7 @@ class LinearMap:
                     path_normalization=normalization,
                     **layout_option(library, self.layout),
                 )
-            factors = LinearMap.read(module, self.layout).factors
+            factors = LinearMap.read(module, self.layout, library).factors
             if all(map(math.isclose, factors, self.factors)):
                 return module
         raise ValueError(

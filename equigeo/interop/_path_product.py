@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
+from equigeo.interop._couplings import read_signs, turn_paths, write_signs
 from equigeo.interop._order import WeightOrder, block_positions, sort_paths, sort_terms, take
-from equigeo.interop._state import building, copy_state, layout_option
+from equigeo.interop._state import building, copy_state, is_e3nn, layout_option
 from equigeo.interop.sort_irreps import IrrepsOrder
 from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout
@@ -22,7 +23,11 @@ NAMED = ("FullyConnectedTensorProduct", "FullTensorProduct", "ElementwiseTensorP
 
 
 class SharedPath(NamedTuple):
-    """One path with its final factor, in the order of the fields of both libraries."""
+    """One path with its final factor, in the order of the fields of both libraries.
+
+    The factor multiplies the coupling of this library; it is negative where a library uses the
+    other sign of a coupling.
+    """
 
     i_in1: int
     i_in2: int
@@ -56,8 +61,10 @@ class PathProduct:
     weight: Tensor
 
     @classmethod
-    def read(cls, module: Any, layout: Layout = "mul_ir") -> PathProduct:
+    def read(cls, module: Any, layout: Layout, library: Any) -> PathProduct:
         """Read a ``TensorProduct`` of e3nn or of this library: both have the same attributes."""
+        paths = module.instructions
+        signs = read_signs(module, library) if is_e3nn(library) else [1.0] * len(paths)
         operands = tuple(Irreps(tuple(getattr(module, name)), layout) for name in OPERANDS)
         return cls(
             operands=operands,  # type: ignore[arg-type]
@@ -68,10 +75,10 @@ class PathProduct:
                     path.i_out,
                     path.connection_mode,
                     bool(path.has_weight),
-                    float(path.path_weight),
+                    sign * float(path.path_weight),
                     tuple(path.path_shape),
                 )
-                for path in module.instructions
+                for path, sign in zip(paths, signs, strict=True)
             ),
             shared_weights=module.shared_weights,
             internal_weights=module.internal_weights,
@@ -98,24 +105,36 @@ class PathProduct:
         Module
             In float64, with weights that mean nothing yet.
         """
-        options = layout_option(library, self.layout)
+        signs = [math.copysign(1.0, path.factor) for path in self.paths]
         with building():
-            for attempt in self._attempts(library, name, dict(options)):
-                try:
-                    module = attempt()
-                except ValueError:  # terms in "ir_mul" that this class would merge or cut
-                    continue
-                if self._is(module):
-                    return module
-            return library.TensorProduct(
-                *self.operands_for(library),
-                [(*path[:5], path.factor**2) for path in self.paths],
-                irrep_normalization="none",
-                path_normalization="none",
-                internal_weights=self.internal_weights,
-                shared_weights=self.shared_weights,
-                **options,
-            )
+            module = self._build_named(library, name) or self._build_general(library)
+            if is_e3nn(library):
+                write_signs(module, library, signs)
+            else:
+                turn_paths(module, signs)
+        return module
+
+    def _build_named(self, library: Any, name: str) -> Any:
+        """Build a class other than ``TensorProduct``; None where it has other paths."""
+        for attempt in self._attempts(library, name):
+            try:
+                module = attempt()
+            except ValueError:  # terms in "ir_mul" that this class would merge or cut
+                continue
+            if self._has_paths_of(module):
+                return module
+        return None
+
+    def _build_general(self, library: Any) -> Any:
+        return library.TensorProduct(
+            *self.operands_for(library),
+            [(*path[:5], path.factor**2) for path in self.paths],
+            irrep_normalization="none",
+            path_normalization="none",
+            internal_weights=self.internal_weights,
+            shared_weights=self.shared_weights,
+            **layout_option(library, self.layout),
+        )
 
     def operands_for(self, library: Any) -> list[Any]:
         """Convert operands to what a library takes."""
@@ -157,15 +176,14 @@ class PathProduct:
         )
         return sorted_product, weights
 
-    def _attempts(
-        self, library: Any, name: str, options: dict[str, Any]
-    ) -> Iterator[Callable[[], Any]]:
+    def _attempts(self, library: Any, name: str) -> Iterator[Callable[[], Any]]:
         """Ways to call the constructor of a named class, the usual normalisations first."""
         if name not in NAMED:
             return
         first, second, third = self.operands_for(library)
         make = getattr(library, name)
         kinds = ("component", "norm", "none")
+        options: dict[str, Any] = {**layout_option(library, self.layout)}
         if name == "FullyConnectedTensorProduct":
             options["internal_weights"] = self.internal_weights
             options["shared_weights"] = self.shared_weights
@@ -176,9 +194,9 @@ class PathProduct:
             for irrep in kinds:
                 yield partial(make, first, second, keep, irrep, **options)
 
-    def _is(self, module: Any) -> bool:
-        """Whether a module computes this product."""
-        other = PathProduct.read(module, self.layout)
+    def _has_paths_of(self, module: Any) -> bool:
+        """Whether a module computes this product, up to signs of couplings."""
+        other = PathProduct.read(module, self.layout, None)
         return (
             other.operands == self.operands
             and len(other.paths) == len(self.paths)
@@ -190,4 +208,4 @@ class PathProduct:
 
 def _agree(path: SharedPath, other: SharedPath) -> bool:
     same = path._replace(factor=0.0) == other._replace(factor=0.0)
-    return same and math.isclose(path.factor, other.factor, rel_tol=1e-14)
+    return same and math.isclose(abs(path.factor), other.factor, rel_tol=1e-14)

@@ -55,13 +55,18 @@ def copy_state(target: nn.Module, like: Tensor, training: bool, values: dict[str
     target.train(training)
 
 
+def is_e3nn(library: Any) -> bool:
+    """Tell ``e3nn.o3``, which has its own irreps, from this library."""
+    return hasattr(library, "Irreps")
+
+
 def layout_option(library: Any, layout: Layout) -> dict[str, Layout]:
     """Say the layout to a constructor that knows more than one.
 
     Parameters
     ----------
     library : module
-        e3nn, which has its own ``Irreps`` and one layout, or this library.
+        ``e3nn.o3``, which has one layout, or this library.
     layout : {"mul_ir", "ir_mul"}
         Of the module to build.
 
@@ -70,4 +75,4 @@ def layout_option(library: Any, layout: Layout) -> dict[str, Layout]:
     dict
         Keyword arguments.
     """
-    return {} if hasattr(library, "Irreps") else {"layout": layout}
+    return {} if is_e3nn(library) else {"layout": layout}

@@ -207,6 +207,21 @@ def test_descriptors_of_cuequivariance_are_read(group):
             assert len(terms) == len(again)
 
 
+@layouts
+def test_signs_of_paths_are_kept(layout):
+    module = DESCRIBED["fully connected"](layout).double()
+    turned = from_descriptor(to_descriptor(module) * -2.0).double()
+    turned.weight = module.weight
+    inputs = features(module)
+    close(turned(*inputs), -2.0 * module(*inputs), scale=10.0)
+    again = reorder(turned, layout="mul_ir")
+    assert [path.path_weight for path in again.instructions] == pytest.approx(
+        [-2.0 * path.path_weight for path in module.instructions], rel=1e-14
+    )
+    back = evaluate(to_descriptor(turned), turned, inputs)
+    close(back, turned(*inputs), scale=10.0)
+
+
 def _paths(descriptor):
     return [path for _, stp in descriptor.polynomial.operations for path in stp.paths]
 
@@ -379,8 +394,10 @@ def test_polynomials_that_are_no_module_are_refused():
         from_descriptor(product.polynomial)
     with pytest.raises(ValueError, match="couples no components"):
         from_descriptor(product.flatten_coefficient_modes())
-    with pytest.raises(ValueError, match="no positive multiple of a coupling"):
-        from_descriptor(product * -1.0)
+    ((_, paths),) = product.polynomial.operations
+    bent = cue.SegmentedPolynomial.eval_last_operand(paths.modify_coefficients(lambda c: c + 1.0))
+    with pytest.raises(ValueError, match="no multiple of a coupling"):
+        from_descriptor(cue.EquivariantPolynomial(product.inputs, product.outputs, bent))
     with pytest.raises(ValueError, match="neither element nor path normalised"):
         from_descriptor(cue.descriptors.linear(vectors, vectors) * 2.0)
     with pytest.raises(ValueError, match="are no spherical harmonics"):

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from equigeo import nn, tensor_products
-from equigeo.interop import from_e3nn, to_e3nn
-from equigeo.reps import Irreps
+from equigeo.interop import from_e3nn, reorder, to_e3nn
+from equigeo.interop._couplings import degrees_of, turn_paths
+from equigeo.reps import Irreps, wigner_3j
 from tests.interop.e3nn_modules import BUILDERS, build, float64, inputs, o3, random
 
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit")
@@ -56,7 +57,7 @@ def test_the_other_layout_is_the_same_map(name):
     torch.testing.assert_close(out, theirs(*features, *weights), **EXACT)
 
 
-@names
+@pytest.mark.parametrize("name", ["external", "fully connected", "full", "linear, biases"])
 def test_flags_dtype_and_device_are_kept(name):
     theirs = build(name).float().eval()
     for parameter in theirs.parameters():
@@ -73,11 +74,43 @@ def test_flags_dtype_and_device_are_kept(name):
 
 
 def test_tables_are_exact_even_where_those_of_e3nn_are_rounded():
-    single = o3.FullTensorProduct("1o", "2e").double()
-    exact = tensor_products.FullTensorProduct("1o", "2e").double()
+    arguments = ("1o", "2e", ["1o", "3o"])  # the signs of 2o depend on the version
+    single = o3.FullTensorProduct(*arguments).double()
+    exact = tensor_products.FullTensorProduct(*arguments).double()
     x, y = random(5, 3), random(5, 5, seed=1)
     torch.testing.assert_close(from_e3nn(single)(x, y), exact(x, y), **EXACT)
     torch.testing.assert_close(to_e3nn(exact)(x, y), exact(x, y), **EXACT)
+
+
+def test_a_module_keeps_the_signs_of_its_own_couplings():
+    # Those of e3nn 0.4, whichever version is installed.
+    turned = {(1, 2, 2), (2, 1, 2), (2, 2, 1)}
+    with float64():
+        theirs = o3.FullyConnectedTensorProduct("2x1o+2e", "1o+2x2e", "1x0e+2x1e+1x2o+1x3e")
+    for degrees in turned:
+        name = "_compiled_main_left_right._w3j_{}_{}_{}".format(*degrees)
+        theirs.state_dict()[name].copy_(-wigner_3j(*degrees))
+    ours = from_e3nn(theirs)
+    expected = theirs(*inputs(theirs))
+    torch.testing.assert_close(ours(*inputs(theirs)), expected, **EXACT)
+    for module in (ours, reorder(ours, layout="ir_mul", irreps_order="natural")):
+        negative = {degrees_of(module, p) for p in module.instructions if p.path_weight < 0}
+        assert negative == turned
+    torch.testing.assert_close(to_e3nn(ours)(*inputs(theirs)), expected, **EXACT)
+
+
+def test_signs_that_e3nn_cannot_have_are_refused():
+    ours = tensor_products.TensorProduct(
+        "1o+1x1o", "1o", "1x1e+1x1e+2e", [(0, 0, 0, "uvw", True), (1, 0, 1, "uvw", True)]
+    )
+    turn_paths(ours, [1.0, -1.0])
+    with pytest.raises(ValueError, match=r"one coupling for all paths of degrees \(1, 1, 1\)"):
+        to_e3nn(ours)
+    turn_paths(ours, [-1.0, -1.0])
+    with pytest.raises(
+        ValueError, match=r"no coupling of degrees \(1, 1, 1\) that could be turned"
+    ):
+        to_e3nn(ours)
 
 
 def test_conversion_draws_no_random_numbers_and_keeps_the_default_dtype():

@@ -109,8 +109,6 @@ def _factor(coefficients: np.ndarray, degrees: Sequence[int]) -> float:
     given = coefficients.reshape(*expected.shape, -1)
     factor = float((given[..., :1] * expected[..., None]).sum())
     # cuEquivariance computes couplings of "O3_e3nn" in float32.
-    if factor < 0 or np.abs(given - factor * expected[..., None]).max() > 1e-6 * max(factor, 1):
-        raise ValueError(
-            f"coefficients of degrees {degrees} are no positive multiple of a coupling"
-        )
+    if np.abs(given - factor * expected[..., None]).max() > 1e-6 * max(abs(factor), 1):
+        raise ValueError(f"coefficients of degrees {degrees} are no multiple of a coupling")
     return factor

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from equigeo.interop._couplings import turn_paths
 from equigeo.interop._describe import OURS
 from equigeo.interop._path_product import SharedPath
 from equigeo.interop.cuequivariance._connections import without_component
@@ -116,13 +117,15 @@ def _product(stps: list[Any], irreps: list[Irreps], options: dict[str, Any]) -> 
             elif weighted.setdefault(place, path) is not path:
                 raise ValueError(f"segment {place} of the weights has more than one path")
     paths = [weighted[place] for place in sorted(weighted)] + unweighted
-    return OURS.TensorProduct(
+    module = OURS.TensorProduct(
         *irreps[-3:],
         [(*path[:5], path.factor**2) for path in paths],
         irrep_normalization="none",
         path_normalization="none",
         **options,
     )
+    turn_paths(module, [math.copysign(1.0, path.factor) for path in paths])
+    return module
 
 
 def _harmonics(descriptor: Any, irreps: list[Irreps]) -> Any:
