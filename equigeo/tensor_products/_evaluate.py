@@ -10,7 +10,15 @@ from torch import Tensor
 from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout
 from equigeo.tensor_products._couple import channel_axis, component_axis, mix_channels
+from equigeo.tensor_products._index_tables import IndexTables
 from equigeo.tensor_products._path_groups import Path, PathGroup
+
+
+def upper_triangles(groups: Sequence[PathGroup]) -> IndexTables:
+    """Tell which of all pairs of channels have u < v, for each multiplicity that needs it."""
+    muls = {group.muls[0] for group in groups for path in group.paths if path.upper}
+    rows = {mul: torch.triu_indices(mul, mul, offset=1) for mul in muls}
+    return IndexTables(**{f"mul{mul}": u * mul + v for mul, (u, v) in rows.items()})
 
 
 def split_terms(x: Tensor, irreps: Irreps) -> list[Tensor]:

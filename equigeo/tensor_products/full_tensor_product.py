@@ -11,6 +11,7 @@ from equigeo.nn import Tables
 from equigeo.reps.irreps import Layout
 from equigeo.tensor_products._all_paths import all_paths
 from equigeo.tensor_products._couple import couple_pairs_sparse
+from equigeo.tensor_products._index_tables import IndexTables
 from equigeo.tensor_products._read_irreps import (
     read_filter,
     read_irreps,
@@ -99,24 +100,25 @@ class FullTensorProduct(TensorProduct):
         """
         if self.method == "dense":
             return super().multiply_adds()
-        entries = (len(getattr(self, f"pair{n}")) for n in range(len(self._groups)))
+        entries = (len(self.positions[f"pair{n}"]) for n in range(len(self._groups)))
         muls = (group.muls for group in self._groups)
         return sum(u * v * count for (u, v), count in zip(muls, entries, strict=True))
 
     def _keep_entries(self) -> None:
         """Replace the tables by their entries that are not zero."""
-        values = {}
+        values, positions = {}, {}
         for n, group in enumerate(self._groups):
             table = self.tables[f"group{n}", torch.float64]
             i, j, k = table.nonzero(as_tuple=True)
             values[f"group{n}"] = table[i, j, k]
-            self.register_buffer(f"pair{n}", i * group.shape[1] + j, persistent=False)
-            self.register_buffer(f"component{n}", k, persistent=False)
+            positions[f"pair{n}"] = i * group.shape[1] + j
+            positions[f"component{n}"] = k
         self.tables = Tables(**values)
+        self.positions = IndexTables(**positions)
 
     def _couple(self, n: int, x: Tensor, y: Tensor) -> Tensor:
         if self.method == "dense":
             return super()._couple(n, x, y)
         value = self.tables[f"group{n}", x.dtype]
-        entries = getattr(self, f"pair{n}"), getattr(self, f"component{n}"), value
+        entries = self.positions[f"pair{n}"], self.positions[f"component{n}"], value
         return couple_pairs_sparse(x, y, entries, self._groups[n].shape[2], self.layout)

@@ -12,7 +12,14 @@ from torch import Tensor, nn
 from equigeo.nn import Tables
 from equigeo.reps.irreps import Layout
 from equigeo.tensor_products._couple import component_axis, couple_matched, couple_pairs
-from equigeo.tensor_products._evaluate import finish_path, join_terms, prepare_inputs, split_terms
+from equigeo.tensor_products._evaluate import (
+    finish_path,
+    join_terms,
+    prepare_inputs,
+    split_terms,
+    upper_triangles,
+)
+from equigeo.tensor_products._foreign_state import differing_couplings, without_tables
 from equigeo.tensor_products._normalization import Normalization
 from equigeo.tensor_products._path_groups import group_paths, group_tables
 from equigeo.tensor_products._read_irreps import read_irreps
@@ -130,7 +137,7 @@ class TensorProduct(Product):
         self.tables = Tables(**{f"group{n}": table for n, table in enumerate(tables)})
         self._set_weights(internal_weights, shared_weights)
         self.register_buffer("output_mask", self._reached())
-        self._register_upper_triangles()
+        self.upper = upper_triangles(self._groups)
 
     def forward(self, x: Tensor, y: Tensor, weight: Tensor | None = None) -> Tensor:
         """Multiply two features.
@@ -169,7 +176,7 @@ class TensorProduct(Product):
             joint = self._couple(n, x_term, y_term)
             shares = joint.split(group.dims, component_axis(self.layout))
             for path, z in zip(group.paths, shares, strict=True):
-                upper = getattr(self, f"upper{group.muls[0]}") if path.upper else None
+                upper = self.upper[f"mul{group.muls[0]}"] if path.upper else None
                 slots[path.i_out].append(finish_path(path, z, weight, upper, self.layout))
         return join_terms(slots, self.irreps_out, batch, x)
 
@@ -276,14 +283,10 @@ class TensorProduct(Product):
         ]
         return torch.cat([torch.empty(0), *parts])
 
-    def _register_upper_triangles(self) -> None:
-        """Keep which pairs of channels have u < v, once for each multiplicity."""
-        for mul in {group.muls[0] for group in self._groups for path in group.paths if path.upper}:
-            u, v = torch.triu_indices(mul, mul, offset=1)
-            self.register_buffer(f"upper{mul}", u * mul + v, persistent=False)
-
     def _load_from_state_dict(self, state_dict: Mapping[str, Any], prefix: str, *args: Any) -> None:
-        """Load the state of e3nn too, leaving out the couplings that it saves."""
-        skipped = f"{prefix}_compiled_main_"
-        own = {key: value for key, value in state_dict.items() if not key.startswith(skipped)}
+        """Load the state of e3nn too, whose tables must have the signs of those here."""
+        own, tables = without_tables(state_dict, prefix)
+        operands = (self.irreps_in1, self.irreps_in2, self.irreps_out)
+        *_, error_messages = args
+        error_messages.extend(differing_couplings(tables, self.instructions, operands))
         super()._load_from_state_dict(own, prefix, *args)

@@ -179,6 +179,7 @@ def test_sparse_tables_hold_no_zeros_and_survive_casts():
     x, y = random(2, 16), random(2, 16, seed=1)
     want = product.double()(x, y)
     assert product.half().double()(x, y).equal(want)
+    assert product.to("meta").to_empty(device="cpu")(x, y).equal(want)
     assert [*product.state_dict()] == ["weight", "output_mask"]
 
 

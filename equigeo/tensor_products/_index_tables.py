@@ -1,0 +1,35 @@
+"""Constant lists of positions, which follow a module to its device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor, nn
+
+
+class IndexTables(nn.Module):
+    """Integer constants that come back from the meta device, and are never saved.
+
+    The counterpart of :class:`equigeo.nn.Tables` for positions.
+    """
+
+    def __init__(self, **tables: Tensor) -> None:
+        super().__init__()
+        for name, table in tables.items():
+            self.register_buffer(name, table, persistent=False)
+        self._exact = {name: table.cpu() for name, table in tables.items()}
+
+    def __getitem__(self, name: str) -> Tensor:
+        """Return a table, on the module's device; not to be written to."""
+        table: Tensor = getattr(self, name)
+        return table
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
+        before = dict(self._buffers)
+        super()._apply(fn, recurse)
+        for name, old in before.items():
+            new = self._buffers[name]
+            if old is not None and new is not None and old.is_meta and not new.is_meta:
+                self._buffers[name] = self._exact[name].to(new.device)
+        return self
