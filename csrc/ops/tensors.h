@@ -12,10 +12,9 @@ namespace equigeo {
 using torch::stable::Tensor;
 using ScalarType = torch::headeronly::ScalarType;
 
-// Contiguous, with the given dtype, on the given device and of the given sizes. Gradients arrive
-// expanded or strided. The Python wrapper says what is wrong more kindly; this keeps a direct call
-// of the op inside its arrays.
-inline Tensor checked(
+// Refuse another dtype, device or size. The Python wrapper says what is wrong more kindly; this keeps
+// a direct call of the op inside its arrays.
+inline void check_tensor(
     const char* name,
     const Tensor& tensor,
     const Tensor& like,
@@ -35,6 +34,16 @@ inline Tensor checked(
         tensor.size(axis));
     ++axis;
   }
+}
+
+// The tensor after these checks, contiguous: gradients arrive expanded or strided.
+inline Tensor checked(
+    const char* name,
+    const Tensor& tensor,
+    const Tensor& like,
+    ScalarType dtype,
+    std::initializer_list<int64_t> sizes) {
+  check_tensor(name, tensor, like, dtype, sizes);
   return torch::stable::contiguous(tensor);
 }
 

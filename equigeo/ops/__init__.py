@@ -7,6 +7,8 @@ loaded library adds for the device. ``kernels_info`` tells which libraries were 
 from equigeo.ops._library import kernels_info, load_kernels
 from equigeo.ops.channelwise_conv import channelwise_conv
 from equigeo.ops.channelwise_product import channelwise_product
+from equigeo.ops.connection_table import Connection, ConnectionTable
+from equigeo.ops.copywise_product import copywise_product
 from equigeo.ops.gather_sum import gather_sum
 from equigeo.ops.grid_product import grid_product
 from equigeo.ops.path_table import Coupling, PathTable
@@ -15,10 +17,13 @@ from equigeo.ops.segment_attention import segment_attention
 load_kernels(__path__)
 
 __all__ = [
+    "Connection",
+    "ConnectionTable",
     "Coupling",
     "PathTable",
     "channelwise_conv",
     "channelwise_product",
+    "copywise_product",
     "gather_sum",
     "grid_product",
     "kernels_info",

@@ -1,0 +1,144 @@
+// The coupling of one copy of each input: products of components, sparse sums of them, gradients.
+//
+// Component i of an operand is at `i * step`, and every number is N packs of lanes.
+#pragma once
+
+#include "math/host_device.h"
+#include "ops/copywise_product.h"
+
+namespace equigeo {
+namespace {
+
+// Neighbouring packs that are computed together.
+template <class Pack, int N, class T>
+struct PackGroup {
+  static constexpr int64_t kLanes = N * kWidth<Pack, T>;
+  Pack pack[N];
+
+  static EQUIGEO_HOST_DEVICE PackGroup load(const T* address) {
+    PackGroup group;
+    EQUIGEO_UNROLL
+    for (int n = 0; n < N; ++n) {
+      group.pack[n] = Memory<Pack, T>::load(address + n * kWidth<Pack, T>);
+    }
+    return group;
+  }
+  EQUIGEO_HOST_DEVICE void store(T* address) const {
+    EQUIGEO_UNROLL
+    for (int n = 0; n < N; ++n) {
+      Memory<Pack, T>::store(address + n * kWidth<Pack, T>, pack[n]);
+    }
+  }
+  EQUIGEO_HOST_DEVICE PackGroup operator*(const PackGroup& other) const {
+    PackGroup product;
+    EQUIGEO_UNROLL
+    for (int n = 0; n < N; ++n) {
+      product.pack[n] = pack[n] * other.pack[n];
+    }
+    return product;
+  }
+  EQUIGEO_HOST_DEVICE void add(const PackGroup& a, const PackGroup& b) {
+    EQUIGEO_UNROLL
+    for (int n = 0; n < N; ++n) {
+      pack[n] += a.pack[n] * b.pack[n];
+    }
+  }
+  EQUIGEO_HOST_DEVICE void add(T value, const PackGroup& a) {
+    EQUIGEO_UNROLL
+    for (int n = 0; n < N; ++n) {
+      pack[n] += value * a.pack[n];
+    }
+  }
+};
+
+// products[i * d2 + j] = x_i y_j
+template <class Group, class T>
+EQUIGEO_HOST_DEVICE void component_products(
+    const T* x, int64_t d1, int64_t x_step, const T* y, int64_t d2, int64_t y_step, T* products) {
+  for (int64_t i = 0; i < d1; ++i) {
+    const Group xi = Group::load(x + i * x_step);
+    for (int64_t j = 0; j < d2; ++j) {
+      (xi * Group::load(y + j * y_step)).store(products);
+      products += Group::kLanes;
+    }
+  }
+}
+
+template <class Group, int Length, class T, class Put>
+EQUIGEO_HOST_DEVICE void sparse_rows(
+    const SparseTerm<T>* term,
+    int64_t length,
+    const SparseRow* row,
+    int64_t rows,
+    const T* source,
+    const Put& put) {
+  const int64_t terms = Length > 0 ? Length : length;
+  for (int64_t r = 0; r < rows; ++r) {
+    Group sum{};
+    EQUIGEO_UNROLL
+    for (int64_t n = 0; n < terms; ++n) {
+      sum.add(term[n].value, Group::load(source + term[n].place * Group::kLanes));
+    }
+    put(row[r], sum);
+    term += terms;
+  }
+}
+
+// put(row, sum) for every row of matrix * source, where a number is a group of packs
+template <class Group, class T, class Put>
+EQUIGEO_HOST_DEVICE void sparse_product(
+    const Sparse<T>& matrix, const SparseBlock& block, const T* source, const Put& put) {
+  const SparseTerm<T>* term = matrix.term + block.term;
+  const SparseRow* row = matrix.row + block.row;
+  for (int64_t i = 0; i < block.runs; ++i) {
+    const SparseRun run = matrix.run[block.run + i];
+    switch (run.length) {
+      case 1:
+        sparse_rows<Group, 1>(term, 1, row, run.rows, source, put);
+        break;
+      case 2:
+        sparse_rows<Group, 2>(term, 2, row, run.rows, source, put);
+        break;
+      case 3:
+        sparse_rows<Group, 3>(term, 3, row, run.rows, source, put);
+        break;
+      case 4:
+        sparse_rows<Group, 4>(term, 4, row, run.rows, source, put);
+        break;
+      default:
+        sparse_rows<Group, 0>(term, run.length, row, run.rows, source, put);
+    }
+    term += run.length * run.rows;
+    row += run.rows;
+  }
+}
+
+// With slopes Q_ij of the products: grad_x_i += sum_j Q_ij y_j and grad_y_j += sum_i Q_ij x_i.
+template <class Group, class T>
+EQUIGEO_HOST_DEVICE void product_gradients(
+    const T* slopes,
+    const T* x,
+    int64_t d1,
+    int64_t x_step,
+    const T* y,
+    int64_t d2,
+    int64_t y_step,
+    T* grad_x,
+    T* grad_y) {
+  for (int64_t i = 0; i < d1; ++i) {
+    const Group xi = Group::load(x + i * x_step);
+    Group to_x = Group::load(grad_x + i * x_step);
+    for (int64_t j = 0; j < d2; ++j) {
+      const Group slope = Group::load(slopes);
+      to_x.add(slope, Group::load(y + j * y_step));
+      Group to_y = Group::load(grad_y + j * y_step);
+      to_y.add(slope, xi);
+      to_y.store(grad_y + j * y_step);
+      slopes += Group::kLanes;
+    }
+    to_x.store(grad_x + i * x_step);
+  }
+}
+
+}  // namespace
+}  // namespace equigeo

@@ -1,0 +1,66 @@
+// What copywise products are given, checked.
+#pragma once
+
+#include <optional>
+#include <utility>
+
+#include "ops/connection_table.h"
+#include "ops/device.h"
+#ifndef EQUIGEO_CUDA
+#include "ops/copywise_plan.h"
+#endif
+
+namespace equigeo {
+
+struct CopywiseOperands {
+  Tensor x, y;
+  std::optional<Tensor> weight;
+  ConnectionTable table;
+  PathDims dims;
+  int64_t rows, weight_stride;
+
+  CopywiseOperands(
+      const Tensor& x_given,
+      const Tensor& y_given,
+      const std::optional<Tensor>& weight_given,
+      ConnectionTable table_given,
+      int64_t dim_out)
+      : x(x_given),
+        y(y_given),
+        weight(weight_given),
+        table(std::move(table_given)),
+        dims{},
+        rows(0),
+        weight_stride(0) {
+    STD_TORCH_CHECK(x.dim() == 2, "x must be (rows, components)");
+    STD_TORCH_CHECK(y.dim() == 2, "y must be (rows, components)");
+    const ScalarType dtype = x.scalar_type();
+    rows = x.size(0);
+    dims.x = x.size(1);
+    dims.y = y.size(1);
+    dims.out = dim_out;
+    x = checked("x", x, x, dtype, {rows, dims.x});
+    y = checked("y", y, x, dtype, {rows, dims.y});
+    if (weight.has_value()) {
+      STD_TORCH_CHECK(weight->dim() == 2, "weight must be (rows, weights)");
+      dims.weight = weight->size(1);
+      // One row that stands for all is not copied.
+      const bool same = rows > 1 && weight->stride(0) == 0 && weight->stride(1) == 1;
+      check_tensor("weight", *weight, x, dtype, {rows, dims.weight});
+      weight = same ? *weight : torch::stable::contiguous(*weight);
+      weight_stride = same ? 0 : dims.weight;
+    }
+  }
+
+  template <template <class> class Op, class T>
+  void fill(Op<T>& op, bool ir_mul) const {
+    op.table = table.view<T>(dims, ir_mul);
+    op.x = read<T>(x);
+    op.y = read<T>(y);
+    op.weight = weight.has_value() ? read<T>(*weight) : nullptr;
+    op.weight_stride = weight_stride;
+    op.rows = rows;
+  }
+};
+
+}  // namespace equigeo

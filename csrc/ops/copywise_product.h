@@ -1,0 +1,107 @@
+// Arguments of the op, for any device: contiguous arrays whose sizes have been checked.
+#pragma once
+
+#include "ops/channelwise_product.h"
+#include "ops/connection.h"
+
+namespace equigeo {
+
+// A sparse matrix whose rows of equal length stand side by side: loops over their terms then take
+// the same number of turns many times in a row, which processors predict.
+template <class T>
+struct SparseTerm {
+  int32_t place;  // of the number that it multiplies
+  T value;
+};
+
+struct SparseRow {
+  int64_t place, shift;  // the sum of copy n goes to `place + n * shift`
+  int64_t weight;        // and its weight is at `weight + n`, or there is none if this is -1
+};
+
+struct SparseRun {
+  int32_t length, rows;
+};
+
+struct SparseBlock {
+  int64_t run, runs, row, term;  // first run and their number, first row, first term
+};
+
+template <class T>
+struct Sparse {
+  const SparseRun* run;
+  const SparseRow* row;
+  const SparseTerm<T>* term;
+};
+
+// Copies of a feature: copy u has its component i at `first + u * copy + i * step`.
+struct Copies {
+  int64_t first, mul, d, copy, step;
+};
+
+struct CopyPath {
+  Copies out;
+  int64_t weight;  // offset, or -1
+  int64_t place;   // of its first component among those of its group
+};
+
+// All paths from one pair of segments, which share the products of components (i, j).
+struct CopyGroup {
+  Copies x, y;
+  bool matched, weighted;  // whether copies meet one by one, whether any path has weights
+  int64_t path, paths;     // first path and their number
+  int64_t outputs;         // components of all paths
+  SparseBlock couple;      // from products of components to the output
+  SparseBlock back;        // from components of the group to products
+};
+
+template <class T>
+struct CopyPlan {
+  const CopyGroup* group;
+  int64_t groups;
+  const CopyPath* path;
+  Sparse<T> couple, back;
+  int64_t dim_x, dim_y, dim_weight, dim_out;
+  int64_t largest_products, largest_outputs;  // of a group
+  bool covers, disjoint;  // whether paths reach all of the output, and no number of it twice
+};
+
+// The table as it is given, for devices that make no plan.
+template <class T>
+struct ConnectionView {
+  const Connection* path;
+  int64_t count;
+  const Entry* entry;
+  const T* value;
+  int64_t dim_x, dim_y, dim_weight, dim_out;
+  bool ir_mul;
+};
+
+template <class T>
+struct CopywiseProduct {
+  ConnectionView<T> table;
+  CopyPlan<T> plan;
+  const T* x;             // (rows, dim_x)
+  const T* y;             // (rows, dim_y)
+  const T* weight;        // rows of dim_weight, or null where no path has weights
+  int64_t weight_stride;  // from row to row; 0 where all have the same
+  int64_t rows;
+  T* out;  // (rows, dim_out)
+};
+
+template <class T>
+struct CopywiseProductBackward {
+  ConnectionView<T> table;
+  CopyPlan<T> plan;
+  const T* grad;  // (rows, dim_out)
+  const T* x;
+  const T* y;
+  const T* weight;
+  int64_t weight_stride;
+  int64_t rows;
+  T* grad_x;
+  T* grad_y;
+  T* grad_weight;  // (rows, dim_weight)
+};
+
+}  // namespace equigeo

@@ -1,0 +1,267 @@
+// Compiled once per instruction set: no torch, no C++ standard headers.
+//
+// A block of rows is transposed into scratch memory, one row to a lane, and all copies are coupled
+// one after the other.
+#include "ops/cpu/copywise_product.h"
+
+#include "math/copy_coupling.h"
+#include "ops/cpu/scratch.h"
+#include "ops/cpu/transpose.h"
+
+namespace equigeo {
+namespace {
+
+// Two packs a number, so that reading a term is shared; four of the smallest.
+template <class T>
+using Lanes16 = PackGroup<WidePack<T>, EQUIGEO_PACK_BYTES == 16 ? 4 : 2, T>;
+
+template <class T>
+class Rows {
+ public:
+  static constexpr int64_t kLanes = Lanes16<T>::kLanes;
+
+  Rows(Scratch<T>& memory, int64_t dim) : data_(memory.take(size(dim))), dim_(dim) {}
+
+  static int64_t size(int64_t dim) { return Scratch<T>::round_up(padded(dim) * kLanes); }
+
+  // Rows [begin, begin + rows) of a tensor with `all`.
+  void load(const T* from, int64_t stride, int64_t begin, int64_t rows, int64_t all) {
+    const int64_t readable = (all - 1 - begin) * stride + dim_;
+    transpose_rows(from + begin * stride, rows, dim_, stride, readable, data_, kLanes);
+  }
+  void store(T* to, int64_t rows, T* stage) const {
+    transpose_block(data_, dim_, rows, kLanes, stage, dim_);
+    copy_row(stage, rows * dim_, to);
+  }
+  void clear() { fill_zero(data_, dim_ * kLanes); }
+
+  T* at(int64_t place) const { return data_ + place * kLanes; }
+
+ private:
+  T* data_;
+  int64_t dim_;
+};
+
+// What both passes do: fetch a block of rows and go through the pairs of copies that meet.
+template <class T>
+class CopyPass {
+ protected:
+  using Group = Lanes16<T>;
+  static constexpr int64_t kLanes = Group::kLanes;
+
+  CopyPass(const CopyPlan<T>& plan, int64_t more)
+      : plan_(plan),
+        longest_(plan.dim_x > plan.dim_y ? plan.dim_x : plan.dim_y),
+        memory_(
+            Rows<T>::size(plan.dim_x) + Rows<T>::size(plan.dim_y) + Rows<T>::size(plan.dim_weight) +
+            Rows<T>::size(plan.dim_out) + Rows<T>::size(plan.largest_products) +
+            Rows<T>::size(longest()) + more),
+        x_(memory_, plan.dim_x),
+        y_(memory_, plan.dim_y),
+        weight_(memory_, plan.dim_weight),
+        out_(memory_, plan.dim_out),
+        products_(memory_.take(plan.largest_products * kLanes)),
+        stage_(memory_.take(longest() * kLanes)) {}
+
+  template <class Op>
+  void load(const Op& op, int64_t begin, int64_t rows) {
+    x_.load(op.x, plan_.dim_x, begin, rows, op.rows);
+    y_.load(op.y, plan_.dim_y, begin, rows, op.rows);
+    if (op.weight != nullptr) {
+      weight_.load(op.weight, op.weight_stride, begin, rows, op.rows);
+    }
+  }
+
+  // Call run(group, u, v, copy of the output) for all pairs of copies that meet.
+  template <class Run>
+  void for_pairs(const Run& run) const {
+    for (int64_t g = 0; g < plan_.groups; ++g) {
+      const CopyGroup& group = plan_.group[g];
+      for (int64_t u = 0; u < group.x.mul; ++u) {
+        if (group.matched) {
+          run(group, u, u, u);
+          continue;
+        }
+        for (int64_t v = 0; v < group.y.mul; ++v) {
+          run(group, u, v, u * group.y.mul + v);
+        }
+      }
+    }
+  }
+
+  static T* at(const Rows<T>& rows, const Copies& copies, int64_t copy) {
+    return rows.at(copies.first + copy * copies.copy);
+  }
+
+  // put(row, sum) for every component that two copies make.
+  template <class Put>
+  void couple(const CopyGroup& group, int64_t u, int64_t v, const Put& put) const {
+    component_products<Group>(
+        at(x_, group.x, u), group.x.d, group.x.step * kLanes, at(y_, group.y, v), group.y.d,
+        group.y.step * kLanes, products_);
+    sparse_product<Group>(plan_.couple, group.couple, products_, put);
+  }
+
+  int64_t longest() const {
+    const int64_t more = plan_.dim_out > plan_.dim_weight ? plan_.dim_out : plan_.dim_weight;
+    return more > longest_ ? more : longest_;
+  }
+
+  const CopyPlan<T>& plan_;
+  int64_t longest_;
+  Scratch<T> memory_;
+  Rows<T> x_, y_, weight_, out_;
+  T* products_;
+  T* stage_;
+};
+
+template <class T>
+class Forward : CopyPass<T> {
+  using Base = CopyPass<T>;
+  using Base::plan_, Base::weight_, Base::out_, Base::kLanes;
+  using typename Base::Group;
+
+ public:
+  explicit Forward(const CopywiseProduct<T>& op) : Base(op.plan, 0), op_(op) {}
+
+  bool failed() const { return this->memory_.failed(); }
+
+  void block(int64_t begin, int64_t rows) {
+    this->load(op_, begin, rows);
+    if (!plan_.covers) {
+      out_.clear();
+    }
+    this->for_pairs([&](const CopyGroup& group, int64_t u, int64_t v, int64_t copy) {
+      this->couple(group, u, v, [&](const SparseRow& row, Group sum) {
+        T* to = out_.at(row.place + copy * row.shift);
+        if (group.weighted && row.weight >= 0) {
+          sum = sum * Group::load(weight_.at(row.weight + copy));
+        }
+        if (!plan_.disjoint) {
+          sum.add(T(1), Group::load(to));
+        }
+        sum.store(to);
+      });
+    });
+    out_.store(op_.out + begin * plan_.dim_out, rows, this->stage_);
+  }
+
+ private:
+  const CopywiseProduct<T>& op_;
+};
+
+template <class T>
+class Backward : CopyPass<T> {
+  using Base = CopyPass<T>;
+  using Base::at, Base::plan_, Base::weight_, Base::out_, Base::kLanes;
+  using typename Base::Group;
+
+ public:
+  explicit Backward(const CopywiseProductBackward<T>& op)
+      : Base(
+            op.plan,
+            Rows<T>::size(op.plan.dim_x) + Rows<T>::size(op.plan.dim_y) +
+                Rows<T>::size(op.plan.dim_weight) + Rows<T>::size(op.plan.largest_outputs)),
+        op_(op),
+        grad_x_(this->memory_, op.plan.dim_x),
+        grad_y_(this->memory_, op.plan.dim_y),
+        grad_weight_(this->memory_, op.plan.dim_weight),
+        slopes_(this->memory_.take(op.plan.largest_outputs * kLanes)) {}
+
+  bool failed() const { return this->memory_.failed(); }
+
+  void block(int64_t begin, int64_t rows) {
+    this->load(op_, begin, rows);
+    out_.load(op_.grad, plan_.dim_out, begin, rows, op_.rows);
+    grad_x_.clear();
+    grad_y_.clear();
+    grad_weight_.clear();
+    this->for_pairs([&](const CopyGroup& group, int64_t u, int64_t v, int64_t copy) {
+      if (group.weighted) {
+        grade_weights(group, u, v, copy);
+      }
+      for (int64_t p = group.path; p < group.path + group.paths; ++p) {
+        arrive(plan_.path[p], copy);
+      }
+      grade_inputs(group, u, v);
+    });
+    grad_x_.store(op_.grad_x + begin * plan_.dim_x, rows, this->stage_);
+    grad_y_.store(op_.grad_y + begin * plan_.dim_y, rows, this->stage_);
+    if (op_.weight != nullptr) {
+      grad_weight_.store(op_.grad_weight + begin * plan_.dim_weight, rows, this->stage_);
+    }
+  }
+
+ private:
+  void grade_weights(const CopyGroup& group, int64_t u, int64_t v, int64_t copy) {
+    this->couple(group, u, v, [&](const SparseRow& row, const Group& sum) {
+      if (row.weight >= 0) {
+        T* into = grad_weight_.at(row.weight + copy);
+        Group slope = Group::load(into);
+        slope.add(sum, Group::load(out_.at(row.place + copy * row.shift)));
+        slope.store(into);
+      }
+    });
+  }
+
+  // Gradients of the sums of a path.
+  void arrive(const CopyPath& path, int64_t copy) {
+    const T* from = at(out_, path.out, copy);
+    const T* weight = path.weight < 0 ? nullptr : weight_.at(path.weight + copy);
+    T* to = slopes_ + path.place * kLanes;
+    for (int64_t k = 0; k < path.out.d; ++k) {
+      Group grad = Group::load(from + k * path.out.step * kLanes);
+      if (weight != nullptr) {
+        grad = grad * Group::load(weight);
+      }
+      grad.store(to + k * kLanes);
+    }
+  }
+
+  void grade_inputs(const CopyGroup& group, int64_t u, int64_t v) {
+    T* products = this->products_;
+    sparse_product<Group>(
+        plan_.back, group.back, slopes_, [&](const SparseRow& row, const Group& sum) {
+          sum.store(products + row.place * kLanes);
+        });
+    product_gradients<Group>(
+        products, at(this->x_, group.x, u), group.x.d, group.x.step * kLanes,
+        at(this->y_, group.y, v), group.y.d, group.y.step * kLanes, at(grad_x_, group.x, u),
+        at(grad_y_, group.y, v));
+  }
+
+  const CopywiseProductBackward<T>& op_;
+  Rows<T> grad_x_, grad_y_, grad_weight_;
+  T* slopes_;
+};
+
+template <class Pass, class Op>
+int run_blocks(const Op& op, int64_t begin, int64_t end, int64_t block) {
+  Pass pass(op);
+  if (pass.failed()) {
+    return kOutOfMemory;
+  }
+  for (; begin < end; begin += block) {
+    pass.block(begin, begin + block < end ? block : end - begin);
+  }
+  return 0;
+}
+
+template <class T>
+int product_rows(const CopywiseProduct<T>& op, int64_t begin, int64_t end) {
+  return run_blocks<Forward<T>>(op, begin, end, Lanes16<T>::kLanes);
+}
+
+template <class T>
+int product_backward_rows(const CopywiseProductBackward<T>& op, int64_t begin, int64_t end) {
+  return run_blocks<Backward<T>>(op, begin, end, Lanes16<T>::kLanes);
+}
+
+}  // namespace
+
+const Kernels<CopywiseProduct> EQUIGEO_FOR_ISA(copywise_product_rows) = {
+    product_rows<float>, product_rows<double>};
+const Kernels<CopywiseProductBackward> EQUIGEO_FOR_ISA(copywise_product_backward_rows) = {
+    product_backward_rows<float>, product_backward_rows<double>};
+
+}  // namespace equigeo
