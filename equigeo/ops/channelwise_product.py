@@ -66,7 +66,7 @@ def channelwise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: Path
     >>> channelwise_product(x, y, torch.tensor([[1.0, 10.0]]), table)
     tensor([[ 3., 90.]])
     """
-    tensors = check_operands(x, y, weight, table, rows=len(x))
+    tensors = check_operands(x, y, weight, table, rows=x.shape[0])
     check_device(**tensors, paths=table.paths, entries=table.entries, values=table.values)
     values = table.values.to(x.dtype)
     return _op(x, y, weight, table.paths, table.entries, values, table.dim_out, table.ir_mul)
