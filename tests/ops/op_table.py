@@ -18,6 +18,7 @@ from equigeo.ops.segment_attention_backward import (
     segment_attention_backward,
     segment_attention_backward_reference,
 )
+from tests.ops.channelwise_rows import channelwise_rows
 from tests.ops.problems import Problem
 
 
@@ -26,7 +27,7 @@ class Op:
     """An op, its judge, and how to make arguments: features first, then the fixed rest.
 
     Features and tables of the rest are given the dtype of the test; ``missing`` is the position of
-    a feature that ``call`` leaves out. A body made of matrix products of a BLAS, which rounds as it
+    a feature that ``call`` leaves out, ``constants`` end the arguments of the overload. A body made of matrix products of a BLAS, which rounds as it
     likes by number of threads and alignment, is ``blas``.
     """
 
@@ -38,6 +39,7 @@ class Op:
     label: str = ""
     missing: int | None = None
     blas: bool = False
+    constants: tuple[Any, ...] = ()
 
     @property
     def overload(self) -> Any:
@@ -158,5 +160,9 @@ OPS = [
         _tables(0, 1, 8, grid=(29, 57), summands=(1, 2, 2)),
         label="grid_product in two stages",
         blas=True,
+    ),
+    *(
+        Op(row.name, row.call, row.reference, row.features, row.rest, row.label, **row.options)
+        for row in channelwise_rows()
     ),
 ]
