@@ -25,7 +25,7 @@ irrep_lists = st.lists(
 )
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(irrep_lists, st.sampled_from([None, "component", "norm", "none"]))
 def test_any_irreps_give_what_e3nn_gives(pairs, normalization):
     in1, in2 = ([(1, pair[side]) for pair in pairs] for side in (0, 1))

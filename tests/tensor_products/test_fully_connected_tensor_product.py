@@ -27,7 +27,7 @@ both_layouts = pytest.mark.parametrize("layout", LAYOUTS)
 PUBLISHED = ("2x0e+3x1o", "4x0e+5x1o", "6x0e+7x1o+2x1e")
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(
     irreps,
     irreps,
