@@ -71,8 +71,10 @@ def channelwise_conv(
 
     Examples
     --------
+    >>> import torch
     >>> from equigeo.ops import Coupling
-    >>> scale = Coupling(x=0, y=0, out=0, weight=None, mul=1, mul2=1, coefficients=torch.ones(1, 1, 1))
+    >>> one = torch.ones(1, 1, 1)
+    >>> scale = Coupling(x=0, y=0, out=0, weight=None, mul=1, mul2=1, coefficients=one)
     >>> table = PathTable.from_couplings([scale], dims=(1, 1, 0, 1))
     >>> two_edges = torch.tensor([0, 1]), torch.tensor([0, 2]), torch.arange(2)
     >>> back = torch.tensor([0, 0]), torch.arange(2), torch.arange(3)

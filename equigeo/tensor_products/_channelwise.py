@@ -75,17 +75,15 @@ class ChannelwisePaths(nn.Module):
         self, x: Tensor, y: Tensor, weight: Tensor | None, batch: tuple[int, ...]
     ) -> Tensor:
         """Multiply rows; leading axes are broadcast to ``batch``."""
-        rows = [None if value is None else _rows(value, batch) for value in (x, y, weight)]
-        out = channelwise_product(*rows, self.table(x.dtype))  # type: ignore[arg-type]
+        weights = None if weight is None else _rows(weight, batch)
+        out = channelwise_product(_rows(x, batch), _rows(y, batch), weights, self.table(x.dtype))
         return out.unflatten(0, batch) if batch else out.squeeze(0)
 
 
 def _coupling(path: Instruction, operands: Operands, weight: int) -> Coupling:
     (mul, (l1, _)), (mul2, (l2, _)), (_, (l3, _)) = terms_of(path, operands)
     places = (path.i_in1, path.i_in2, path.i_out)
-    x, y, out = (
-        irreps.slices()[n].start for irreps, n in zip(operands, places, strict=True)
-    )
+    x, y, out = (irreps.slices()[n].start for irreps, n in zip(operands, places, strict=True))
     coefficients = path.path_weight * wigner_3j_table(l1, l2, l3)
     return Coupling(x, y, out, weight if path.has_weight else None, mul, mul2, coefficients)
 

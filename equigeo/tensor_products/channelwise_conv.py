@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from equigeo.graphs import EdgeIndex
@@ -31,6 +30,7 @@ class ChannelwiseConv(ChannelwiseTensorProduct):
 
     Examples
     --------
+    >>> import torch
     >>> conv = ChannelwiseConv("8x0e + 8x1o", "0e + 1o", "0e + 1o")
     >>> edge_index = torch.tensor([[0, 1, 2], [1, 2, 2]])
     >>> x, edge_attr = torch.randn(3, 32), torch.randn(3, 4)
@@ -82,20 +82,22 @@ class ChannelwiseConv(ChannelwiseTensorProduct):
             )
         edges = self._edges(x, edge_index, num_nodes)
         if edge_attr.shape[0] != edges.num_edges:
-            raise ValueError(f"edge_attr must have {edges.num_edges} rows, got {edge_attr.shape[0]}")
+            raise ValueError(
+                f"edge_attr must have {edges.num_edges} rows, got {edge_attr.shape[0]}"
+            )
         weight = self._choose_weight(weights)
-        self.check_inputs(x[:1], edge_attr[:1], None if weight is None else weight[..., :1, :])
         if weight is not None and weight.ndim == 1:
             weight = weight.expand(edges.num_edges, -1)
+        self.check_inputs(x[:1], edge_attr[:1], None if weight is None else weight[:1])
         if self.channelwise is None or not ChannelwisePaths.accepts(x):
             return self._by_messages(x, edges, edge_attr, weight)
-        graph = (edges.source, edges.ptr, edges.order)
-        graph += (edges.target, edges.back_order, edges.back_ptr)
-        return channelwise_conv(x, edge_attr, weight, graph, self.channelwise.table(x.dtype))
+        by_target = (edges.source, edges.ptr, edges.order)
+        by_source = (edges.target, edges.back_order, edges.back_ptr)
+        return channelwise_conv(
+            x, edge_attr, weight, (*by_target, *by_source), self.channelwise.table(x.dtype)
+        )
 
-    def _edges(
-        self, x: Tensor, edge_index: EdgeIndex | Tensor, num_nodes: int | None
-    ) -> EdgeIndex:
+    def _edges(self, x: Tensor, edge_index: EdgeIndex | Tensor, num_nodes: int | None) -> EdgeIndex:
         if isinstance(edge_index, Tensor):
             targets = x.shape[0] if num_nodes is None else num_nodes
             return EdgeIndex.from_edges(edge_index, x.shape[0], targets)

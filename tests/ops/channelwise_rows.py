@@ -1,9 +1,8 @@
-"""Rows of the op table for products and convolutions that keep channels."""
+"""Ops of the op table for products and convolutions that keep channels."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -21,18 +20,8 @@ from equigeo.ops.channelwise_product_backward import (
     channelwise_product_backward,
     channelwise_product_backward_reference,
 )
+from tests.ops.op import Op
 from tests.ops.problems import Problem
-
-
-@dataclass(frozen=True)
-class Row:
-    name: str
-    call: Callable[..., Any]
-    reference: Callable[..., Any]
-    features: Callable[[Problem, torch.dtype], list[Tensor]]
-    rest: Callable[[EdgeIndex], list[Tensor]]
-    label: str
-    options: dict[str, Any] = field(default_factory=dict)
 
 
 def coefficients(d1: int, d2: int, d3: int) -> Tensor:
@@ -74,7 +63,7 @@ TABLES = {
 }
 
 
-def channelwise_rows() -> Iterator[Row]:
+def channelwise_rows() -> Iterator[Op]:
     for name, table in TABLES.items():
         yield product_row(name, table)
         yield product_backward_row(name, table)
@@ -130,33 +119,33 @@ def options(table: PathTable, count: int, constants: tuple[Any, ...]) -> dict[st
     return {"constants": constants, "missing": None if table.dim_weight else count}
 
 
-def product_row(name: str, table: PathTable) -> Row:
+def product_row(name: str, table: PathTable) -> Op:
     def call(x: Tensor, y: Tensor, *rest: Tensor) -> Tensor:
         weight, rest = (rest[0], rest[1:]) if table.dim_weight else (None, rest)
         return channelwise_product(x, y, weight, rebuilt(table, rest))
 
     constants = (table.dim_out, table.ir_mul)
-    return Row(
+    return Op(
         "channelwise_product",
         call,
         with_weight(channelwise_product_reference, 2, table, constants),
         operands(table, lambda p: p.edges, grad=None),
         lambda graph: arrays(table),
         f"channelwise_product, {name}",
-        options(table, 2, constants),
+        **options(table, 2, constants),
     )
 
 
-def product_backward_row(name: str, table: PathTable) -> Row:
+def product_backward_row(name: str, table: PathTable) -> Op:
     constants = (table.ir_mul,)
-    return Row(
+    return Op(
         "channelwise_product_backward",
         with_weight(channelwise_product_backward, 3, table, constants),
         with_weight(channelwise_product_backward_reference, 3, table, constants),
         operands(table, lambda p: p.edges, grad=lambda p: p.edges),
         lambda graph: arrays(table),
         f"channelwise_product_backward, {name}",
-        options(table, 3, constants),
+        **options(table, 3, constants),
     )
 
 
@@ -165,30 +154,30 @@ def graph_tensors(graph: EdgeIndex) -> list[Tensor]:
     return [*forward, graph.target, graph.back_order, graph.back_ptr]
 
 
-def conv_row(name: str, table: PathTable) -> Row:
+def conv_row(name: str, table: PathTable) -> Op:
     def call(x: Tensor, y: Tensor, weight: Tensor, *rest: Tensor) -> Tensor:
         return channelwise_conv(x, y, weight, rest[:6], rebuilt(table, rest[6:]))
 
     constants = (table.dim_out, table.ir_mul)
-    return Row(
+    return Op(
         "channelwise_conv",
         call,
         with_weight(channelwise_conv_reference, 2, table, constants),
         operands(table, lambda p: p.sources, grad=None),
         lambda graph: [*graph_tensors(graph), *arrays(table)],
         f"channelwise_conv, {name}",
-        options(table, 2, constants),
+        **options(table, 2, constants),
     )
 
 
-def conv_backward_row(name: str, table: PathTable) -> Row:
+def conv_backward_row(name: str, table: PathTable) -> Op:
     constants = (table.ir_mul,)
-    return Row(
+    return Op(
         "channelwise_conv_backward",
         with_weight(channelwise_conv_backward, 3, table, constants),
         with_weight(channelwise_conv_backward_reference, 3, table, constants),
         operands(table, lambda p: p.sources, grad=lambda p: p.targets),
         lambda graph: [*graph_tensors(graph), *arrays(table)],
         f"channelwise_conv_backward, {name}",
-        options(table, 3, constants),
+        **options(table, 3, constants),
     )
