@@ -100,7 +100,8 @@ isa: $(VENV)/.with-test ## run the op tests on every instruction set of this mac
 	    $(KERNELS_ONLY); \
 	done
 
-# Python itself leaks. The sanitizer can follow exceptions only where the C++ library is loaded before it starts.
+# Python itself leaks. The sanitizer can follow exceptions only where the C++ library is loaded
+# before it starts.
 SANITIZE_ENV = LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" \
   ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 EQUIGEO_REQUIRE_KERNELS=1 \
   EQUIGEO_KERNELS=$(CURDIR)/build/sanitize
