@@ -71,8 +71,10 @@ def channelwise_conv(
 
     Examples
     --------
+    >>> import torch
     >>> from equigeo.ops import Coupling
-    >>> scale = Coupling(x=0, y=0, out=0, weight=None, mul=1, mul2=1, coefficients=torch.ones(1, 1, 1))
+    >>> one = torch.ones(1, 1, 1)
+    >>> scale = Coupling(x=0, y=0, out=0, weight=None, mul=1, mul2=1, coefficients=one)
     >>> table = PathTable.from_couplings([scale], dims=(1, 1, 0, 1))
     >>> two_edges = torch.tensor([0, 1]), torch.tensor([0, 2]), torch.arange(2)
     >>> back = torch.tensor([0, 0]), torch.arange(2), torch.arange(3)
@@ -83,11 +85,11 @@ def channelwise_conv(
     if len(graph) != len(GRAPH):
         raise ValueError(f"graph must hold {', '.join(GRAPH)}, got {len(graph)} tensors")
     named = dict(zip(GRAPH, graph, strict=True))
-    edges = len(named["source"]) if named["source"].ndim == 1 else 0
+    edges = named["source"].shape[0] if named["source"].ndim == 1 else 0
     for name, index in named.items():
         length = None if name == "ptr" else (edges, "source")
         if name == "back_ptr":
-            length = (len(x) + 1, "the rows of x, plus one")
+            length = (x.shape[0] + 1, "the rows of x, plus one")
         check_index(name, index, length=length, at_least=int(name == "ptr"))
     tensors = check_operands(x, y, weight, table, rows=edges)
     check_device(**tensors, **named, paths=table.paths)

@@ -60,13 +60,14 @@ def channelwise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: Path
     Examples
     --------
     >>> from equigeo.ops.path_table import Coupling
-    >>> dot = Coupling(x=0, y=0, out=0, weight=0, mul=2, mul2=1, coefficients=torch.eye(3)[..., None])
+    >>> eye = torch.eye(3)[..., None]
+    >>> dot = Coupling(x=0, y=0, out=0, weight=0, mul=2, mul2=1, coefficients=eye)
     >>> table = PathTable.from_couplings([dot], dims=(6, 3, 2, 2))
     >>> x, y = torch.tensor([[1.0, 2, 3, 4, 5, 6]]), torch.tensor([[1.0, 1, 0]])
     >>> channelwise_product(x, y, torch.tensor([[1.0, 10.0]]), table)
     tensor([[ 3., 90.]])
     """
-    tensors = check_operands(x, y, weight, table, rows=len(x))
+    tensors = check_operands(x, y, weight, table, rows=x.shape[0])
     check_device(**tensors, paths=table.paths, entries=table.entries, values=table.values)
     values = table.values.to(x.dtype)
     return _op(x, y, weight, table.paths, table.entries, values, table.dim_out, table.ir_mul)
@@ -135,9 +136,7 @@ def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     x, y, weight, *table = ctx.saved_tensors
-    to_x, to_y, to_weight = channelwise_product_backward(
-        grad, x, y, weight, *table, ctx.ir_mul
-    )
+    to_x, to_y, to_weight = channelwise_product_backward(grad, x, y, weight, *table, ctx.ir_mul)
     return to_x, to_y, None if weight is None else to_weight, *(None,) * 5
 
 

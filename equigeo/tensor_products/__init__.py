@@ -5,6 +5,7 @@ same coupling tensor. Clebsch-Gordan products keep every path apart; Gaunt, curl
 vector-signal products add all paths of a degree up, and are cheaper for it.
 """
 
+from equigeo.tensor_products.channelwise_conv import ChannelwiseConv
 from equigeo.tensor_products.channelwise_tensor_product import ChannelwiseTensorProduct
 from equigeo.tensor_products.compare import compare
 from equigeo.tensor_products.comparison import Comparison, ComparisonRow
@@ -33,6 +34,7 @@ from equigeo.tensor_products.tensor_square import TensorSquare
 from equigeo.tensor_products.vector_signal_tensor_product import VectorSignalTensorProduct
 
 __all__ = [
+    "ChannelwiseConv",
     "ChannelwiseTensorProduct",
     "Comparison",
     "ComparisonRow",

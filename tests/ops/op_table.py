@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -18,33 +17,9 @@ from equigeo.ops.segment_attention_backward import (
     segment_attention_backward,
     segment_attention_backward_reference,
 )
+from tests.ops.channelwise_rows import channelwise_rows
+from tests.ops.op import Op
 from tests.ops.problems import Problem
-
-
-@dataclass(frozen=True)
-class Op:
-    """An op, its judge, and how to make arguments: features first, then the fixed rest.
-
-    Features and tables of the rest are given the dtype of the test; ``missing`` is the position of
-    a feature that ``call`` leaves out. A body made of matrix products of a BLAS, which rounds as it
-    likes by number of threads and alignment, is ``blas``.
-    """
-
-    name: str
-    call: Callable[..., Any]
-    reference: Callable[..., Any]
-    features: Callable[[Problem, torch.dtype], list[Tensor]]
-    rest: Callable[[EdgeIndex], list[Tensor]]
-    label: str = ""
-    missing: int | None = None
-    blas: bool = False
-
-    @property
-    def overload(self) -> Any:
-        return getattr(torch.ops.equigeo, self.name).default
-
-    def __str__(self) -> str:
-        return self.label or self.name
 
 
 def _graph(edges: EdgeIndex) -> list[Tensor]:
@@ -159,4 +134,5 @@ OPS = [
         label="grid_product in two stages",
         blas=True,
     ),
+    *channelwise_rows(),
 ]
