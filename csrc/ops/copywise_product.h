@@ -1,8 +1,7 @@
 // Arguments of the op, for any device: contiguous arrays whose sizes have been checked.
 #pragma once
 
-#include "ops/channelwise_product.h"
-#include "ops/connection.h"
+#include "ops/connection_view.h"
 
 namespace equigeo {
 
@@ -64,17 +63,6 @@ struct CopyPlan {
   int64_t dim_x, dim_y, dim_weight, dim_out;
   int64_t largest_products, largest_outputs;  // of a group
   bool covers, disjoint;  // whether paths reach all of the output, and no number of it twice
-};
-
-// The table as it is given, for devices that make no plan.
-template <class T>
-struct ConnectionView {
-  const Connection* path;
-  int64_t count;
-  const Entry* entry;
-  const T* value;
-  int64_t dim_x, dim_y, dim_weight, dim_out;
-  bool ir_mul;
 };
 
 template <class T>

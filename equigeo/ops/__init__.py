@@ -9,6 +9,7 @@ from equigeo.ops.channelwise_conv import channelwise_conv
 from equigeo.ops.channelwise_product import channelwise_product
 from equigeo.ops.connection_table import Connection, ConnectionTable
 from equigeo.ops.copywise_product import copywise_product
+from equigeo.ops.fully_connected_product import fully_connected_product
 from equigeo.ops.gather_sum import gather_sum
 from equigeo.ops.grid_product import grid_product
 from equigeo.ops.path_table import Coupling, PathTable
@@ -24,6 +25,7 @@ __all__ = [
     "channelwise_conv",
     "channelwise_product",
     "copywise_product",
+    "fully_connected_product",
     "gather_sum",
     "grid_product",
     "kernels_info",

@@ -6,10 +6,9 @@ from typing import Any
 
 from torch import Tensor
 
-from equigeo.ops._checks import check_device
+from equigeo.ops._check_rows import check_rows
 from equigeo.ops._connected import connected_product, copywise
 from equigeo.ops._registry import declare
-from equigeo.ops.channelwise_product import check_operands
 from equigeo.ops.connection_table import ConnectionTable
 from equigeo.ops.copywise_product_backward import copywise_product_backward
 
@@ -74,8 +73,7 @@ def copywise_product(
     >>> copywise_product(torch.tensor([[1.0, 2, 3, 4]]), torch.tensor([[1.0, 10]]), None, table)
     tensor([[21., 43.]])
     """
-    tensors = check_operands(x, y, weight, table, rows=len(x))
-    check_device(**tensors, paths=table.paths, entries=table.entries, values=table.values)
+    check_rows(x, y, weight, table)
     values = table.values.to(x.dtype)
     return _op(x, y, weight, table.paths, table.entries, values, table.dim_out, table.ir_mul)
 

@@ -29,6 +29,20 @@ EQUIGEO_HOST_DEVICE void transpose(Pack* rows) {
   }
 }
 
+template <class Pack, int W, int H = W / 2>
+EQUIGEO_HOST_DEVICE Pack fold(Pack* rows) {
+  EQUIGEO_UNROLL
+  for (int r = 0; r < H; ++r) {
+    exchange<Pack, H>(rows[r], rows[r + H], typename Count<W>::Type());
+    rows[r] += rows[r + H];
+  }
+  if constexpr (H > 1) {
+    return fold<Pack, W, H / 2>(rows);
+  } else {
+    return rows[0];
+  }
+}
+
 // to[i * to_stride + l] = from[l * from_stride + i] for a square of registers.
 template <class T>
 EQUIGEO_HOST_DEVICE void transpose_square(
@@ -47,6 +61,21 @@ EQUIGEO_HOST_DEVICE void transpose_square(
   }
 }
 #endif
+
+// Lane n is the sum of the lanes of register n, of as many registers as lanes; these are lost.
+template <class T>
+EQUIGEO_HOST_DEVICE WidePack<T> sum_each(WidePack<T>* registers) {
+  constexpr int kW = kWidth<WidePack<T>, T>;
+#ifdef EQUIGEO_HAS_SHUFFLE
+  return fold<WidePack<T>, kW>(registers);
+#else
+  WidePack<T> sums;
+  for (int n = 0; n < kW; ++n) {
+    sums[n] = sum_lanes<T, EQUIGEO_PACK_BYTES>(registers[n]);
+  }
+  return sums;
+#endif
+}
 
 // to[i * to_stride + l] = from[l * from_stride + i] for `rows` l and `columns` i. Squares at the
 // ends overlap the ones before them.

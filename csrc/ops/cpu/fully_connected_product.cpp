@@ -1,0 +1,421 @@
+// Compiled once per instruction set: no torch, no C++ standard headers.
+//
+// The channels of the first input meet the matrices of the second as in a channelwise product, and
+// the weights of the row mix what comes out while they stream past.
+#include "ops/cpu/fully_connected_product.h"
+
+#include "math/channel_mixing.h"
+#include "ops/cpu/edge_product.h"
+#include "ops/cpu/transpose.h"
+
+namespace equigeo {
+namespace {
+
+template <class T>
+constexpr int64_t kLane = kWidth<WidePack<T>, T>;
+
+// Call run.template with<N>(channel) for blocks of N registers that hold `channels`, last one first.
+template <int Most, class T, class Run>
+EQUIGEO_HOST_DEVICE void for_registers(int64_t channels, const Run& run) {
+  int64_t left = (channels + kLane<T> - 1) / kLane<T>;
+  while (left > 0) {
+    const int64_t count = left % Most > 0 ? left % Most : Most;
+    left -= count;
+    switch (count) {
+      case 1:
+        run.template with<1>(left * kLane<T>);
+        break;
+      case 2:
+        run.template with<2>(left * kLane<T>);
+        break;
+      case 3:
+        run.template with<3>(left * kLane<T>);
+        break;
+      default:
+        run.template with<4>(left * kLane<T>);
+    }
+  }
+}
+
+// Registers of channels that fit beside D components of them.
+template <int D>
+constexpr int kMostRegisters = EQUIGEO_PACK_BYTES == 64 ? (D <= 5 ? 4 : D <= 7 ? 3 : D <= 11 ? 2 : 1)
+                                                        : (D <= 3 ? 4 : D <= 5 ? 2 : 1);
+
+// A path of one row: its couplings, its weights and the channels of its output.
+template <class T>
+struct MixedPath {
+  Couplings size;
+  const T* couplings;
+  const T* weight;
+  int64_t mul3, out_step;
+  T* out;
+
+  template <int D>
+  void with() const {
+    for_registers<kMostRegisters<D>, T>(mul3, Blocks<D>{*this});
+  }
+
+  template <int D>
+  struct Blocks {
+    const MixedPath& path;
+
+    template <int N>
+    EQUIGEO_HOST_DEVICE void with(int64_t w) const {
+      mix_channels<WidePack<T>, D, N>(
+          path.couplings, path.size, path.weight + w, path.mul3, path.out + w, path.out_step);
+    }
+  };
+};
+
+// Gradients of the couplings and of the weights.
+template <class T>
+struct MixedGradients {
+  Couplings size;
+  const T* couplings;
+  const T* weight;
+  int64_t mul3, grad_step;
+  const T* grad;
+  T* grad_couplings;  // added to
+  T* grad_weight;
+  T* slopes;  // for one register of channels u, each a register
+
+  template <int D>
+  void with() const {
+    for_registers<kMostRegisters<D>, T>(mul3, Blocks<D>{*this});
+  }
+
+  template <int D>
+  struct Blocks {
+    const MixedGradients& path;
+
+    template <int N>
+    EQUIGEO_HOST_DEVICE void with(int64_t w) const {
+      path.template block<D, N>(w);
+    }
+  };
+
+  template <int D, int N>
+  void block(int64_t w) const {
+    const ArrivingGradient<WidePack<T>, D, N, T> arriving(grad + w, grad_step);
+    for (int64_t u = 0; u < size.mul; u += kLane<T>) {
+      channels<D>(arriving, u, w);
+    }
+    // Registers may reach over the end of a row of weights: rows are written in order, the last
+    // columns before the first, so that what is written too much is written again.
+    const int64_t end = size.mul * size.mul2 * mul3;
+    int64_t place = w;
+    for (int64_t u = 0; u < size.mul; ++u) {
+      for (int64_t v = 0; v < size.mul2; ++v, place += mul3) {
+        const T* coupling = couplings + v * size.v_step + u;
+        if (place + N * kLane<T> <= end) {
+          arriving.weights(coupling, size.k_step, grad_weight + place);
+          continue;
+        }
+        T last[N * kLane<T>];
+        arriving.weights(coupling, size.k_step, last);
+        copy_row(last, mul3 - w < N * kLane<T> ? mul3 - w : N * kLane<T>, grad_weight + place);
+      }
+    }
+  }
+
+  // Gradients of the couplings of a register of channels.
+  template <int D, class Arriving>
+  EQUIGEO_HOST_DEVICE void channels(const Arriving& arriving, int64_t first, int64_t w) const {
+    constexpr int64_t kW = kLane<T>;
+    const int64_t left = size.mul - first, count = left < kW ? left : kW;
+    const T* row = weight + first * size.mul2 * mul3 + w;
+    for (int64_t u = 0; u < count; ++u) {
+      for (int64_t v = 0; v < size.mul2; ++v, row += mul3) {
+        arriving.couplings(row, slopes + (v * D * kW + u) * kW, kW * kW);
+      }
+    }
+    for (int64_t v = 0; v < size.mul2; ++v) {
+      for (int64_t k = 0; k < D; ++k) {
+        T* into = grad_couplings + v * size.v_step + k * size.k_step + first;
+        add_sums(slopes + (v * D + k) * kW * kW, count, into);
+      }
+    }
+  }
+
+  // Add the lanes of each register to a number; up to as many registers as lanes.
+  static EQUIGEO_HOST_DEVICE void add_sums(T* registers, int64_t count, T* into) {
+    using Pack = WidePack<T>;
+    constexpr int64_t kW = kLane<T>, kFew = 4;
+    if (count <= kFew) {
+      for (int64_t n = 0; n < count; ++n) {
+        into[n] += sum_lanes<T, EQUIGEO_PACK_BYTES>(Memory<Pack, T>::load(registers + n * kW));
+      }
+      return;
+    }
+    fill_zero(registers + count * kW, (kW - count) * kW);
+    Pack packs[kW];
+    EQUIGEO_UNROLL
+    for (int n = 0; n < kW; ++n) {
+      packs[n] = Memory<Pack, T>::load(registers + n * kW);
+    }
+    Memory<Pack, T>::store(into, Memory<Pack, T>::load(into) + sum_each<T>(packs));
+  }
+};
+
+// What both passes do: fetch a row and couple its channels.
+template <class T>
+class MixingPass {
+ protected:
+  static constexpr int64_t kEdges = EdgeMatrices<T>::kEdges;
+
+  MixingPass(const FullyConnectedPlan<T>& plan, int64_t more)
+      : plan_(plan),
+        paths_(plan.paths),
+        memory_(
+            EdgeMatrices<T>::size(paths_) + Scratch<T>::round_up(paths_.padded_x) +
+            Scratch<T>::round_up(plan.padded_slots) + Scratch<T>::round_up(plan.largest_coupling) +
+            Scratch<T>::round_up(weights_size()) + more),
+        matrices_(paths_, memory_),
+        x_(memory_.take(paths_.padded_x)),
+        slots_(memory_.take(plan.padded_slots)),
+        couplings_(memory_.take(plan.largest_coupling)),
+        weights_(memory_.take(weights_size())) {}
+
+  void load_block(const T* y, int64_t begin, int64_t rows) {
+    for (int64_t e = 0; e < rows; ++e) {
+      matrices_.load(e, y + (begin + e) * paths_.dim_y);
+    }
+    matrices_.compute();
+  }
+
+  void load_row(const T* x) {
+    for (int64_t s = 0; s < paths_.segments; ++s) {
+      const Segment1 segment = paths_.segment[s];
+      fetch(
+          x + segment.offset, paths_.ir_mul, segment.mul, segment.d, x_ + segment.place,
+          padded(segment.mul));
+    }
+  }
+
+  // The weights of row e, behind which registers may read.
+  const T* weights_of_row(const T* weight, int64_t e, int64_t rows) {
+    const T* row = weight + e * paths_.dim_weight;
+    if (e < rows - 1) {
+      return row;
+    }
+    copy_row(row, paths_.dim_weight, weights_);
+    fill_zero(weights_ + paths_.dim_weight, weights_size() - paths_.dim_weight);
+    return weights_;
+  }
+
+  Couplings sizes(int64_t p) const {
+    const Path& path = paths_.path[p];
+    return {path.mul, path.mul2, padded(path.mul), path.d3 * padded(path.mul)};
+  }
+
+  Components<const T> x_of(int64_t p) const {
+    return {x_ + paths_.place[p].x, padded(paths_.path[p].mul)};
+  }
+
+  void couple(int64_t p, int64_t lane) {
+    const Path& path = paths_.path[p];
+    const Couplings size = sizes(p);
+    for (int64_t v = 0; v < path.mul2; ++v) {
+      const Components<T> into{couplings_ + v * size.v_step, size.k_step};
+      for_components(
+          path.d1,
+          Apply<T>{matrices_.matrix(p, v) + lane, path.d3, x_of(p), nullptr, into, false});
+    }
+  }
+
+  int64_t weights_size() const { return paths_.dim_weight + 4 * kLane<T>; }
+
+  const FullyConnectedPlan<T>& plan_;
+  const Paths<T>& paths_;
+  Scratch<T> memory_;
+  EdgeMatrices<T> matrices_;
+  T* x_;
+  T* slots_;
+  T* couplings_;
+  T* weights_;
+};
+
+template <class T>
+class Forward : MixingPass<T> {
+  using Base = MixingPass<T>;
+  using Base::plan_, Base::paths_, Base::slots_;
+
+ public:
+  explicit Forward(const FullyConnectedProduct<T>& op) : Base(op.plan, 0), op_(op) {}
+
+  bool failed() const { return this->memory_.failed(); }
+
+  void block(int64_t begin, int64_t rows) {
+    this->load_block(op_.y, begin, rows);
+    for (int64_t e = 0; e < rows; ++e) {
+      row(begin + e, e);
+    }
+  }
+
+ private:
+  void row(int64_t e, int64_t lane) {
+    this->load_row(op_.x + e * paths_.dim_x);
+    const T* weight = this->weights_of_row(op_.weight, e, op_.rows);
+    fill_zero(slots_, plan_.padded_slots);
+    for (int64_t p = 0; p < paths_.count; ++p) {
+      const Slot slot = plan_.slot[plan_.slot_of[p]];
+      this->couple(p, lane);
+      for_components(
+          slot.d, MixedPath<T>{
+                      this->sizes(p), this->couplings_, weight + paths_.path[p].weight, slot.mul,
+                      padded(slot.mul), slots_ + slot.place});
+    }
+    T* out = op_.out + e * paths_.dim_out;
+    if (!plan_.covers) {
+      fill_zero(out, paths_.dim_out);
+    }
+    for (int64_t s = 0; s < plan_.slots; ++s) {
+      const Slot slot = plan_.slot[s];
+      put_back(
+          slots_ + slot.place, padded(slot.mul), paths_.ir_mul, slot.mul, slot.d,
+          out + slot.offset);
+    }
+  }
+
+  const FullyConnectedProduct<T>& op_;
+};
+
+template <class T>
+class Backward : MixingPass<T> {
+  using Base = MixingPass<T>;
+  using Base::plan_, Base::paths_, Base::slots_, Base::memory_, Base::kEdges;
+
+ public:
+  explicit Backward(const FullyConnectedProductBackward<T>& op)
+      : Base(op.plan, size(op.plan)),
+        op_(op),
+        slope_(memory_.take(paths_.padded_x)),
+        grad_y_(memory_.take(paths_.dim_y * kEdges)),
+        grad_couplings_(memory_.take(plan_.largest_coupling)),
+        sums_(memory_.take(sums_size(plan_))),
+        weighted_(memory_.take(paths_.largest_x)),
+        gradient_(memory_.take(paths_.largest_matrix * kEdges)) {}
+
+  bool failed() const { return memory_.failed(); }
+
+  void block(int64_t begin, int64_t rows) {
+    this->load_block(op_.y, begin, rows);
+    for (int64_t e = 0; e < rows; ++e) {
+      row(begin + e, e);
+    }
+  }
+
+ private:
+  static int64_t sums_size(const FullyConnectedPlan<T>& plan) {
+    return plan.largest_mul2 * 13 * kLane<T> * kLane<T>;
+  }
+
+  static int64_t size(const FullyConnectedPlan<T>& plan) {
+    return 2 * Scratch<T>::round_up(plan.paths.padded_x) +
+           Scratch<T>::round_up(plan.paths.dim_y * kEdges) +
+           Scratch<T>::round_up(plan.largest_coupling) + Scratch<T>::round_up(sums_size(plan)) +
+           Scratch<T>::round_up(plan.paths.largest_matrix * kEdges);
+  }
+
+  void row(int64_t e, int64_t lane) {
+    this->load_row(op_.x + e * paths_.dim_x);
+    const T* weight = this->weights_of_row(op_.weight, e, op_.rows);
+    T* grad_weight = op_.grad_weight + e * paths_.dim_weight;
+    arrive(op_.grad + e * paths_.dim_out);
+    fill_zero(slope_, paths_.padded_x);
+    fill_zero(grad_y_, paths_.dim_y * kEdges);
+    if (!plan_.covers_weight) {
+      fill_zero(grad_weight, paths_.dim_weight);
+    }
+    for (int64_t p = 0; p < paths_.count; ++p) {
+      const Slot slot = plan_.slot[plan_.slot_of[p]];
+      const int64_t first = paths_.path[p].weight;
+      this->couple(p, lane);
+      fill_zero(grad_couplings_, this->sizes(p).v_step * paths_.path[p].mul2);
+      for_components(
+          slot.d, MixedGradients<T>{
+                      this->sizes(p), this->couplings_, weight + first, slot.mul, padded(slot.mul),
+                      slots_ + slot.place, grad_couplings_, grad_weight + first, sums_});
+      transpose_couplings(p, lane);
+    }
+    leave(op_.grad_x + e * paths_.dim_x);
+    sum_registers(grad_y_, paths_.dim_y, op_.grad_y + e * paths_.dim_y);
+  }
+
+  void arrive(const T* grad) {
+    for (int64_t s = 0; s < plan_.slots; ++s) {
+      const Slot slot = plan_.slot[s];
+      fetch(
+          grad + slot.offset, paths_.ir_mul, slot.mul, slot.d, slots_ + slot.place,
+          padded(slot.mul));
+    }
+  }
+
+  void transpose_couplings(int64_t p, int64_t lane) {
+    const Path& path = paths_.path[p];
+    const Couplings size = this->sizes(p);
+    for (int64_t v = 0; v < path.mul2; ++v) {
+      const Components<const T> grad{grad_couplings_ + v * size.v_step, size.k_step};
+      for_components(
+          path.d1, Transpose<T>{
+                       this->matrices_.matrix(p, v) + lane, path.d3, grad, this->x_of(p), nullptr,
+                       slope_ + paths_.place[p].x, nullptr, weighted_, gradient_});
+      const Second second = second_input(path, paths_.ir_mul, v);
+      contract_gradient<WidePack<T>>(
+          paths_, path, gradient_, grad_y_ + second.first * kEdges, second.step);
+    }
+  }
+
+  void leave(T* grad_x) {
+    if (!paths_.covers_x) {
+      fill_zero(grad_x, paths_.dim_x);
+    }
+    for (int64_t s = 0; s < paths_.segments; ++s) {
+      const Segment1 segment = paths_.segment[s];
+      put_back(
+          slope_ + segment.place, padded(segment.mul), paths_.ir_mul, segment.mul, segment.d,
+          grad_x + segment.offset);
+    }
+  }
+
+  const FullyConnectedProductBackward<T>& op_;
+  T* slope_;
+  T* grad_y_;
+  T* grad_couplings_;
+  T* sums_;
+  T* weighted_;
+  T* gradient_;
+};
+
+template <class Pass, class Op>
+int run_blocks(const Op& op, int64_t begin, int64_t end, int64_t block) {
+  Pass pass(op);
+  if (pass.failed()) {
+    return kOutOfMemory;
+  }
+  for (; begin < end; begin += block) {
+    pass.block(begin, begin + block < end ? block : end - begin);
+  }
+  return 0;
+}
+
+template <class T>
+int product_rows(const FullyConnectedProduct<T>& op, int64_t begin, int64_t end) {
+  return run_blocks<Forward<T>>(op, begin, end, EdgeMatrices<T>::kEdges);
+}
+
+template <class T>
+int product_backward_rows(const FullyConnectedProductBackward<T>& op, int64_t begin, int64_t end) {
+  return run_blocks<Backward<T>>(op, begin, end, EdgeMatrices<T>::kEdges);
+}
+
+}  // namespace
+
+const Kernels<FullyConnectedProduct> EQUIGEO_FOR_ISA(fully_connected_product_rows) = {
+    product_rows<float>, product_rows<double>};
+const Kernels<FullyConnectedProductBackward> EQUIGEO_FOR_ISA(
+    fully_connected_product_backward_rows) = {
+    product_backward_rows<float>, product_backward_rows<double>};
+
+}  // namespace equigeo

@@ -1,0 +1,120 @@
+"""Product that couples all channels of two features and mixes them, with weights of every row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from equigeo.ops._check_rows import check_rows
+from equigeo.ops._connected import connected_product, fully_connected
+from equigeo.ops._registry import declare
+from equigeo.ops.connection_table import ConnectionTable
+from equigeo.ops.fully_connected_product_backward import fully_connected_product_backward
+
+SCHEMA = (
+    "fully_connected_product(Tensor x, Tensor y, Tensor weight, Tensor paths, Tensor entries, "
+    "Tensor values, int dim_out, bool ir_mul) -> Tensor"
+)
+
+
+def fully_connected_product(x: Tensor, y: Tensor, weight: Tensor, table: ConnectionTable) -> Tensor:
+    r"""Couple all channels of ``x`` with all of ``y``, and mix them by weights of every row.
+
+    .. math:: z_{wk} \mathrel{+}= \sum_{uv} w_{uvw} \sum_{ij} C_{ijk}\, x_{ui}\, y_{vj}
+
+    The connection ``uvw`` of e3nn. There are so many weights that reading them is the work: a row's
+    couplings are computed first, and each weight is then read once. Where all rows have the same
+    weights, a matrix product over all rows is faster.
+
+    Parameters
+    ----------
+    x : Tensor, (rows, table.dim_x), float32 or float64
+        First input, whose segments have 1, 3, ... or 13 components.
+    y : Tensor, (rows, table.dim_y)
+        Second input.
+    weight : Tensor, (rows, table.dim_weight)
+        Weights of every row: (mul, mul2, mul_out) for each path, none of them shared.
+    table : ConnectionTable
+        The paths, all weighted; segments of the output, too, have 1, 3, ... or 13 components.
+
+    Returns
+    -------
+    Tensor, (rows, table.dim_out)
+        Zero where no path leads.
+
+    Raises
+    ------
+    TypeError
+        If dtypes differ or are neither float32 nor float64.
+    ValueError
+        If shapes or devices do not fit together.
+    RuntimeError
+        If a path leaves its row, or segments overlap, on the CPU with compiled kernels.
+
+    Equivariance
+    ------------
+    Equivariant where the coefficients of every path couple representations and weights are
+    invariant.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from equigeo.ops.connection_table import Connection
+    >>> dot = torch.eye(2)[..., None]
+    >>> path = Connection(x=0, y=0, out=0, weight=0, muls=(2, 1, 1), coefficients=dot)
+    >>> table = ConnectionTable.from_connections([path], dims=(4, 2, 2, 1))
+    >>> x, y = torch.tensor([[1.0, 2, 3, 4]]), torch.tensor([[1.0, 10]])
+    >>> fully_connected_product(x, y, torch.tensor([[1.0, 100]]), table)
+    tensor([[4321.]])
+    """
+    check_rows(x, y, weight, table)
+    values = table.values.to(x.dtype)
+    return _op(x, y, weight, table.paths, table.entries, values, table.dim_out, table.ir_mul)
+
+
+def fully_connected_product_reference(
+    x: Tensor,
+    y: Tensor,
+    weight: Tensor,
+    paths: Tensor,
+    entries: Tensor,
+    values: Tensor,
+    dim_out: int,
+    ir_mul: bool,
+) -> Tensor:
+    """Readable body of :func:`fully_connected_product`, differentiable by PyTorch alone."""
+    table = paths, entries, values
+    return connected_product(x, y, weight, table, (dim_out, ir_mul), fully_connected)
+
+
+def _fake(
+    x: Tensor,
+    y: Tensor,
+    weight: Tensor,
+    paths: Tensor,
+    entries: Tensor,
+    values: Tensor,
+    dim_out: int,
+    ir_mul: bool,
+) -> Tensor:
+    return x.new_empty(x.shape[0], dim_out)
+
+
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs[:6])
+    ctx.ir_mul = inputs[7]
+
+
+def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    gradients = fully_connected_product_backward(grad, *ctx.saved_tensors, ctx.ir_mul)
+    return *gradients, *(None,) * 5
+
+
+_op = declare(
+    SCHEMA,
+    reference=fully_connected_product_reference,
+    fake=_fake,
+    setup_context=_setup_context,
+    backward=_backward,
+)
