@@ -6,25 +6,28 @@
 
 namespace equigeo {
 
-// A path, which is a row of the op's argument `paths`. Offsets count elements of a row.
+// A segment of a row: copy u has its component i at `first + u * copy + i * step`.
+struct Copies {
+  int64_t first, mul, d, copy, step;
+};
+
+// A path, which is a row of the op's argument `paths`.
 struct Connection {
-  int64_t x, mul, d1;     // first input: offset, multiplicity, components
-  int64_t y, mul2, d2;    // second input
-  int64_t out, mul3, d3;  // output
-  int64_t weight;         // offset of the weights, or -1
-  int64_t first, last;    // its coefficients
+  Copies x, y, out;
+  int64_t weight;       // offset of the weights, or -1
+  int64_t first, last;  // its coefficients
 };
 
 namespace {
 
 // Whether copies meet one by one; else each meets all of the other input.
 EQUIGEO_HOST_DEVICE bool is_matched(const Connection& path) {
-  return path.mul3 != path.mul * path.mul2;
+  return path.out.mul != path.x.mul * path.y.mul;
 }
 
 }  // namespace
 
-// The table as it is given, for devices that make no plan.
+// The table as it is given.
 template <class T>
 struct ConnectionView {
   const Connection* path;
@@ -32,7 +35,7 @@ struct ConnectionView {
   const Entry* entry;
   const T* value;
   int64_t dim_x, dim_y, dim_weight, dim_out;
-  bool ir_mul;
+  bool weighted;  // all paths have weights, or none
 };
 
 }  // namespace equigeo

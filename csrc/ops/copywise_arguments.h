@@ -53,8 +53,8 @@ struct CopywiseOperands {
   }
 
   template <template <class> class Op, class T>
-  void fill(Op<T>& op, bool ir_mul) const {
-    op.table = table.view<T>(dims, ir_mul);
+  void fill(Op<T>& op) const {
+    op.table = table.view<T>(dims, weight.has_value());
     op.x = read<T>(x);
     op.y = read<T>(y);
     op.weight = weight.has_value() ? read<T>(*weight) : nullptr;

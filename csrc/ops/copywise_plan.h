@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ops/connection_table.h"
+#include "ops/copywise_product.h"
 
 namespace equigeo {
 
@@ -78,25 +79,21 @@ template <class T>
 class CopyPlanner {
  public:
   CopyPlanner(const ConnectionView<T>& table, int64_t coefficients) : table_(table) {
-    std::vector<std::pair<int64_t, int64_t>> segments;
-    std::map<std::array<int64_t, 7>, std::vector<int64_t>> members;
+    std::map<std::array<int64_t, 11>, std::vector<int64_t>> members;
+    std::vector<bool> reached(table.dim_out);
+    int64_t elements = 0;
     for (int64_t p = 0; p < table.count; ++p) {
       check_connection(table, p, coefficients);
       const Connection& path = table.path[p];
       check_copies(path, p);
-      segments.emplace_back(path.out, path.mul3 * path.d3);
-      members[{path.x, path.mul, path.d1, path.y, path.mul2, path.d2, is_matched(path)}].push_back(
-          p);
+      members[key(path)].push_back(p);
+      mark(path.out, reached);
+      elements += path.out.mul * path.out.d;
     }
-    std::sort(segments.begin(), segments.end());
-    int64_t end = 0, covered = 0;
-    for (const auto& [out, size] : segments) {
-      disjoint_ = disjoint_ && out >= end;
-      end = out + size;
-      covered += size;
-    }
-    covers_ = disjoint_ && covered == table.dim_out;
-    for (const auto& [key, paths] : members) {
+    const int64_t different = std::count(reached.begin(), reached.end(), true);
+    disjoint_ = different == elements;
+    covers_ = disjoint_ && different == table.dim_out;
+    for (const auto& [where, paths] : members) {
       add_group(paths);
     }
   }
@@ -134,21 +131,35 @@ class CopyPlanner {
  private:
   using Number = typename SparseMatrices<T>::Number;
 
+  static std::array<int64_t, 11> key(const Connection& path) {
+    const Copies &x = path.x, &y = path.y;
+    return {x.first, x.mul,  x.d,    x.copy, x.step,          y.first,
+            y.mul,   y.d,    y.copy, y.step, is_matched(path)};
+  }
+
+  static void mark(const Copies& copies, std::vector<bool>& reached) {
+    for (int64_t u = 0; u < copies.mul; ++u) {
+      for (int64_t k = 0; k < copies.d; ++k) {
+        reached[copies.first + u * copies.copy + k * copies.step] = true;
+      }
+    }
+  }
+
   void check_copies(const Connection& path, int64_t p) const {
-    const bool pairs = path.mul3 == path.mul * path.mul2;
+    const int64_t mul = path.x.mul, mul2 = path.y.mul, mul3 = path.out.mul;
     STD_TORCH_CHECK(
-        pairs || (path.mul == path.mul2 && path.mul == path.mul3), "path ", p,
+        !is_matched(path) || (mul == mul2 && mul == mul3), "path ", p,
         " must have as many copies as pairs of copies, or as each input");
     STD_TORCH_CHECK(
-        path.weight < 0 || inside(path.weight, path.mul3, 1, table_.dim_weight), "path ", p,
+        path.weight < 0 || inside(path.weight, mul3, 1, table_.dim_weight), "path ", p,
         " leaves its rows");
   }
 
   void add_group(const std::vector<int64_t>& members) {
     const Connection& head = table_.path[members.front()];
     CopyGroup group{};
-    group.x = copies(head.x, head.mul, head.d1, table_.ir_mul);
-    group.y = copies(head.y, head.mul2, head.d2, table_.ir_mul);
+    group.x = head.x;
+    group.y = head.y;
     group.matched = is_matched(head);
     group.path = static_cast<int64_t>(paths_.size());
     group.paths = static_cast<int64_t>(members.size());
@@ -156,22 +167,21 @@ class CopyPlanner {
     std::vector<SparseRow> outputs, products;
     for (const int64_t p : members) {
       const Connection& path = table_.path[p];
-      const Copies out = copies(path.out, path.mul3, path.d3, table_.ir_mul);
+      const Copies& out = path.out;
       paths_.push_back({out, path.weight, group.outputs});
-      group.weighted = group.weighted || path.weight >= 0;
       for (int64_t n = path.first; n < path.last; ++n) {
         const Entry e = table_.entry[n];
-        const int32_t product = static_cast<int32_t>(e.i * path.d2 + e.j);
+        const int32_t product = static_cast<int32_t>(e.i * path.y.d + e.j);
         const int32_t output = static_cast<int32_t>(group.outputs + e.k);
         numbers.push_back({output, product, table_.value[n]});
         transposed.push_back({product, output, table_.value[n]});
       }
-      for (int64_t k = 0; k < path.d3; ++k) {
+      for (int64_t k = 0; k < out.d; ++k) {
         outputs.push_back({out.first + k * out.step, out.copy, path.weight});
       }
-      group.outputs += path.d3;
+      group.outputs += out.d;
     }
-    for (int64_t n = 0; n < head.d1 * head.d2; ++n) {
+    for (int64_t n = 0; n < head.x.d * head.y.d; ++n) {
       products.push_back({n, 0, -1});
     }
     group.couple = couple_.append(numbers, outputs);

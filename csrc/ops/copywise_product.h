@@ -15,7 +15,7 @@ struct SparseTerm {
 
 struct SparseRow {
   int64_t place, shift;  // the sum of copy n goes to `place + n * shift`
-  int64_t weight;        // and its weight is at `weight + n`, or there is none if this is -1
+  int64_t weight;        // and its weight, where paths have any, is at `weight + n`
 };
 
 struct SparseRun {
@@ -33,25 +33,20 @@ struct Sparse {
   const SparseTerm<T>* term;
 };
 
-// Copies of a feature: copy u has its component i at `first + u * copy + i * step`.
-struct Copies {
-  int64_t first, mul, d, copy, step;
-};
-
 struct CopyPath {
   Copies out;
-  int64_t weight;  // offset, or -1
+  int64_t weight;  // offset, where paths have any
   int64_t place;   // of its first component among those of its group
 };
 
 // All paths from one pair of segments, which share the products of components (i, j).
 struct CopyGroup {
   Copies x, y;
-  bool matched, weighted;  // whether copies meet one by one, whether any path has weights
-  int64_t path, paths;     // first path and their number
-  int64_t outputs;         // components of all paths
-  SparseBlock couple;      // from products of components to the output
-  SparseBlock back;        // from components of the group to products
+  bool matched;         // whether copies meet one by one
+  int64_t path, paths;  // first path and their number
+  int64_t outputs;      // components of all paths
+  SparseBlock couple;   // from products of components to the output
+  SparseBlock back;     // from components of the group to products
 };
 
 template <class T>

@@ -36,8 +36,8 @@ struct FullyConnectedOperands {
   }
 
   template <template <class> class Op, class T>
-  void fill(Op<T>& op, bool ir_mul) const {
-    op.table = table.view<T>(dims, ir_mul);
+  void fill(Op<T>& op) const {
+    op.table = table.view<T>(dims, true);
     op.x = read<T>(x);
     op.y = read<T>(y);
     op.weight = read<T>(weight);

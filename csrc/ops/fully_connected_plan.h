@@ -22,6 +22,9 @@ class FullyConnectedPlanner {
     for (int64_t p = 0; p < table.count; ++p) {
       check_connection(table, p, tensors.values.size(0));
       check_mixing(table.path[p], p);
+      for (const Copies& copies : {table.path[p].x, table.path[p].y, table.path[p].out}) {
+        settle_layout(copies, p);
+      }
       add_path(table.path[p]);
     }
     Paths<T>& paths = plan_.paths;
@@ -37,7 +40,7 @@ class FullyConnectedPlanner {
     paths.dim_y = table.dim_y;
     paths.dim_weight = table.dim_weight;
     paths.dim_out = table.dim_out;
-    paths.ir_mul = table.ir_mul;
+    paths.ir_mul = layout_ == kIrMul;
     plan_.slot = slots_.data();
     plan_.slots = static_cast<int64_t>(slots_.size());
     plan_.slot_of = slot_of_.data();
@@ -53,45 +56,62 @@ class FullyConnectedPlanner {
 
  private:
   using Interval = std::pair<int64_t, int64_t>;  // offset and size
+  enum Layout { kAny, kMulIr, kIrMul };
 
   void check_mixing(const Connection& path, int64_t p) const {
     STD_TORCH_CHECK(
-        path.d1 % 2 == 1 && path.d1 <= 13 && path.d3 % 2 == 1 && path.d3 <= 13, "path ", p,
+        path.x.d % 2 == 1 && path.x.d <= 13 && path.out.d % 2 == 1 && path.out.d <= 13, "path ", p,
         ": first inputs and outputs have 1 to 13 components, an odd number");
     STD_TORCH_CHECK(
-        path.mul2 <= table_.dim_weight / path.mul &&
-            inside(path.weight, path.mul * path.mul2, path.mul3, table_.dim_weight),
+        path.y.mul <= table_.dim_weight / path.x.mul &&
+            inside(path.weight, path.x.mul * path.y.mul, path.out.mul, table_.dim_weight),
         "path ", p, " leaves its rows");
   }
 
-  void add_path(const Connection& c) {
+  // Copies must be side by side, components inside or outside, in all segments alike.
+  void settle_layout(const Copies& copies, int64_t p) {
+    const bool is_mul_ir = copies.step == 1 && copies.copy == copies.d;
+    const bool is_ir_mul = copies.copy == 1 && copies.step == copies.mul;
+    const Layout layout = is_mul_ir ? kMulIr : kIrMul;
+    STD_TORCH_CHECK(is_mul_ir || is_ir_mul, "path ", p, " has a segment with gaps");
+    if (copies.mul > 1 && copies.d > 1) {
+      STD_TORCH_CHECK(
+          layout_ == kAny || layout_ == layout, "path ", p, " has segments of two layouts");
+      layout_ = layout;
+    }
+  }
+
+  void add_path(const Connection& path) {
+    const Copies &x = path.x, &y = path.y, &out = path.out;
     Paths<T>& paths = plan_.paths;
-    const int64_t wide = padded_size(c.mul, 1);
+    const int64_t wide = padded_size(x.mul, 1);
     const auto [segment, is_new] =
-        segment_at_.try_emplace({c.x, c.mul, c.d1}, shared_.segments.size());
+        segment_at_.try_emplace({x.first, x.mul, x.d}, shared_.segments.size());
     if (is_new) {
-      shared_.segments.push_back({c.x, c.mul, c.d1, paths.padded_x});
-      paths.padded_x += wide * c.d1;
-      inputs_.push_back({c.x, c.mul * c.d1});
+      shared_.segments.push_back({x.first, x.mul, x.d, paths.padded_x});
+      paths.padded_x += wide * x.d;
+      inputs_.push_back({x.first, x.mul * x.d});
     }
-    const auto [slot, opens] = slot_at_.try_emplace({c.out, c.mul3, c.d3}, slots_.size());
+    const auto [slot, opens] =
+        slot_at_.try_emplace({out.first, out.mul, out.d}, slots_.size());
     if (opens) {
-      slots_.push_back({c.out, c.mul3, c.d3, plan_.padded_slots});
-      plan_.padded_slots += padded_size(c.mul3, c.d3);
-      outputs_.push_back({c.out, c.mul3 * c.d3});
+      slots_.push_back({out.first, out.mul, out.d, plan_.padded_slots});
+      plan_.padded_slots += padded_size(out.mul, out.d);
+      outputs_.push_back({out.first, out.mul * out.d});
     }
-    weights_.push_back({c.weight, c.mul * c.mul2 * c.mul3});
+    weights_.push_back({path.weight, x.mul * y.mul * out.mul});
     slot_of_.push_back(slot->second);
     paths_.push_back(
-        {c.x, c.mul, c.d1, c.y, c.mul2, c.d2, c.out, c.d3, c.weight, c.first, c.last});
+        {x.first, x.mul, x.d, y.first, y.mul, y.d, out.first, out.d, path.weight, path.first,
+         path.last});
     shared_.places.push_back(
         {shared_.segments[segment->second].place, 0, paths.matrices, opens, true});
-    paths.matrices += c.mul2 * c.d1 * c.d3;
-    paths.largest_matrix = std::max(paths.largest_matrix, c.d1 * c.d3);
-    paths.largest_x = std::max(paths.largest_x, wide * c.d1);
-    plan_.largest_coupling = std::max(plan_.largest_coupling, wide * c.mul2 * c.d3);
-    plan_.largest_mul2 = std::max(plan_.largest_mul2, c.mul2);
-    work_ += c.mul * c.mul2 * c.d3 * (c.d1 + c.mul3);
+    paths.matrices += y.mul * x.d * out.d;
+    paths.largest_matrix = std::max(paths.largest_matrix, x.d * out.d);
+    paths.largest_x = std::max(paths.largest_x, wide * x.d);
+    plan_.largest_coupling = std::max(plan_.largest_coupling, wide * y.mul * out.d);
+    plan_.largest_mul2 = std::max(plan_.largest_mul2, y.mul);
+    work_ += x.mul * y.mul * out.d * (x.d + out.mul);
   }
 
   static bool covers(const char* name, std::vector<Interval>& intervals, int64_t size) {
@@ -113,6 +133,7 @@ class FullyConnectedPlanner {
   std::vector<Slot> slots_;
   std::vector<int64_t> slot_of_;
   std::vector<Interval> inputs_, outputs_, weights_;
+  Layout layout_ = kAny;
   int64_t work_ = 1;
 };
 

@@ -30,15 +30,14 @@ Tensor fully_connected_product_op(
     Tensor paths,
     Tensor entries,
     Tensor values,
-    int64_t dim_out,
-    bool ir_mul) {
+    int64_t dim_out) {
   STD_TORCH_CHECK(dim_out >= 0, "dim_out must not be negative");
   const FullyConnectedOperands operands(x, y, weight, {x, paths, entries, values}, dim_out);
   Tensor out = new_result(operands.x, {operands.rows, dim_out});
   for_dtype(operands.x, [&](auto zero) {
     using T = decltype(zero);
     FullyConnectedProduct<T> op{};
-    operands.fill(op, ir_mul);
+    operands.fill(op);
     op.out = write<T>(out);
     run(op, operands);
   });

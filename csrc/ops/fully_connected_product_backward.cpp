@@ -31,8 +31,7 @@ std::tuple<Tensor, Tensor, Tensor> fully_connected_product_backward_op(
     Tensor weight,
     Tensor paths,
     Tensor entries,
-    Tensor values,
-    bool ir_mul) {
+    Tensor values) {
   STD_TORCH_CHECK(grad.dim() == 2, "grad must be (rows, components)");
   const FullyConnectedOperands operands(x, y, weight, {x, paths, entries, values}, grad.size(1));
   const Tensor& like = operands.x;
@@ -44,7 +43,7 @@ std::tuple<Tensor, Tensor, Tensor> fully_connected_product_backward_op(
   for_dtype(like, [&](auto zero) {
     using T = decltype(zero);
     FullyConnectedProductBackward<T> op{};
-    operands.fill(op, ir_mul);
+    operands.fill(op);
     op.grad = read<T>(grad);
     op.grad_x = write<T>(grad_x);
     op.grad_y = write<T>(grad_y);

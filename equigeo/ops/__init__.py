@@ -7,7 +7,7 @@ loaded library adds for the device. ``kernels_info`` tells which libraries were 
 from equigeo.ops._library import kernels_info, load_kernels
 from equigeo.ops.channelwise_conv import channelwise_conv
 from equigeo.ops.channelwise_product import channelwise_product
-from equigeo.ops.connection_table import Connection, ConnectionTable
+from equigeo.ops.connection_table import Connection, ConnectionTable, Segment
 from equigeo.ops.copywise_product import copywise_product
 from equigeo.ops.fully_connected_product import fully_connected_product
 from equigeo.ops.gather_sum import gather_sum
@@ -22,6 +22,7 @@ __all__ = [
     "ConnectionTable",
     "Coupling",
     "PathTable",
+    "Segment",
     "channelwise_conv",
     "channelwise_product",
     "copywise_product",

@@ -12,16 +12,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from equigeo.ops.connection_table import (
-    DenseConnection,
-    add_segment,
-    dense_connections,
-)
+from equigeo.ops.connection_table import Connection, Segment, read_connections
 
 
 @dataclass(frozen=True)
 class Letters:
-    """Channels of the operands of a path: e is the row, components i, j and k follow."""
+    """Axes of the operands of a path: rows e, channels u, v and w, components i, j and k."""
 
     x: str
     y: str
@@ -33,16 +29,15 @@ MATCHED = Letters("eui", "euj", "euk", "eu")
 PAIRS = Letters("eui", "evj", "euvk", "euv")
 MIXED = Letters("eui", "evj", "ewk", "euvw")
 
-Meeting = Callable[[DenseConnection], Letters]
+Meeting = Callable[[Connection], Letters]
 
 
-def copywise(path: DenseConnection) -> Letters:
+def copywise(path: Connection) -> Letters:
     """Copies meet one by one, or each meets all of the other input."""
-    mul, mul2, mul3 = path.muls
-    return PAIRS if mul3 == mul * mul2 else MATCHED
+    return PAIRS if path.out.mul == path.x.mul * path.y.mul else MATCHED
 
 
-def fully_connected(path: DenseConnection) -> Letters:
+def fully_connected(path: Connection) -> Letters:
     """All channels meet, and are mixed."""
     return MIXED
 
@@ -52,7 +47,7 @@ def connected_product(
     y: Tensor,
     weight: Tensor | None,
     table: tuple[Tensor, Tensor, Tensor],
-    dims: tuple[int, bool],
+    dim_out: int,
     meet: Meeting,
 ) -> Tensor:
     """Add up all paths.
@@ -63,8 +58,8 @@ def connected_product(
         As the op takes them.
     table : tuple of Tensor
         ``paths, entries, values``.
-    dims : tuple of int and bool
-        Length of the output's rows, and the layout.
+    dim_out : int
+        Length of the output's rows.
     meet : callable
         How channels of a path meet.
 
@@ -73,13 +68,13 @@ def connected_product(
     Tensor, (rows, dim_out)
         Zero where no path leads.
     """
-    out = x.new_zeros(len(x), dims[0])
-    for path in dense_connections(*table, dims[1]):
+    out = x.new_zeros(len(x), dim_out)
+    for path in read_connections(*table):
         form = meet(path)
-        places = Places.of(path, form)
-        operands = [path.x(x), path.y(y), path.coefficients, places.weights(weight, x)]
+        w = _weights(weight, path, form, x)
+        operands = [_read(x, path.x), _read(y, path.y), path.coefficients, w]
         z = torch.einsum(f"{form.x},{form.y},ijk,{form.weight}->{form.out}", *operands)
-        out = add_segment(out, path.out_index, z)
+        out = _add(out, path.out, z)
     return out
 
 
@@ -89,51 +84,48 @@ def connected_product_backward(
     y: Tensor,
     weight: Tensor | None,
     table: tuple[Tensor, Tensor, Tensor],
-    ir_mul: bool,
     meet: Meeting,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of :func:`connected_product`; that of the weights is empty where there are none."""
     to_x, to_y = torch.zeros_like(x), torch.zeros_like(y)
     to_weight = x.new_zeros(0, 0) if weight is None else torch.zeros_like(weight)
-    for path in dense_connections(*table, ir_mul):
+    for path in read_connections(*table):
         form = meet(path)
-        places = Places.of(path, form)
-        w, c = places.weights(weight, x), path.coefficients
-        g, xs, ys = path.out(grad).unflatten(1, places.out), path.x(x), path.y(y)
-        shared = f"{form.out},{{}},ijk,{{}}->{{}}"
-        to_xs = torch.einsum(shared.format(form.y, form.weight, form.x), g, ys, c, w)
-        to_ys = torch.einsum(shared.format(form.x, form.weight, form.y), g, xs, c, w)
-        to_x = add_segment(to_x, path.x_index, to_xs)
-        to_y = add_segment(to_y, path.y_index, to_ys)
+        w, c = _weights(weight, path, form, x), path.coefficients
+        g = _read(grad, path.out).unflatten(1, _sizes(path, form.out[1:-1]))
+        xs, ys = _read(x, path.x), _read(y, path.y)
+        to_xs = torch.einsum(f"{form.out},{form.y},ijk,{form.weight}->{form.x}", g, ys, c, w)
+        to_ys = torch.einsum(f"{form.out},{form.x},ijk,{form.weight}->{form.y}", g, xs, c, w)
+        to_x, to_y = _add(to_x, path.x, to_xs), _add(to_y, path.y, to_ys)
         if weight is not None and path.weight is not None:
-            to_w = torch.einsum(shared.format(form.x, form.y, form.weight), g, xs, c, ys)
-            to_weight = add_segment(to_weight, places.weight_index(x), to_w)
+            to_w = torch.einsum(f"{form.out},{form.x},ijk,{form.y}->{form.weight}", g, xs, c, ys)
+            to_weight = _add(to_weight, _weight_segment(path, form), to_w)
     return to_x, to_y, to_weight
 
 
-@dataclass(frozen=True)
-class Places:
-    """Shapes of the channels of a path's output and weights, and where those begin."""
+def _read(row: Tensor, segment: Segment) -> Tensor:
+    """Segment of every row, (rows, mul, d)."""
+    return row[:, segment.index().to(row.device)]
 
-    out: tuple[int, ...]
-    weight: tuple[int, ...]
-    first: int | None
 
-    @classmethod
-    def of(cls, path: DenseConnection, form: Letters) -> Places:
-        """Read the letters of a path."""
-        sizes = dict(zip("uvw", path.muls, strict=True))
-        out = tuple(sizes[letter] for letter in form.out[1:-1])
-        return cls(out, tuple(sizes[letter] for letter in form.weight[1:]), path.weight)
+def _add(row: Tensor, segment: Segment, values: Tensor) -> Tensor:
+    """Add values to a segment of every row."""
+    return row.index_add(1, segment.index().flatten().to(row.device), values.flatten(1))
 
-    def weight_index(self, like: Tensor) -> Tensor:
-        """Positions in a row of weights."""
-        first = self.first or 0
-        stop = first + torch.Size(self.weight).numel()
-        return torch.arange(first, stop, device=like.device).view(self.weight)
 
-    def weights(self, row: Tensor | None, like: Tensor) -> Tensor:
-        """Weights of all rows; ones where there are none."""
-        if row is None or self.first is None:
-            return like.new_ones(len(like), *self.weight)
-        return row[:, self.weight_index(like)]
+def _sizes(path: Connection, letters: str) -> tuple[int, ...]:
+    sizes = {"u": path.x.mul, "v": path.y.mul, "w": path.out.mul}
+    return tuple(sizes[letter] for letter in letters)
+
+
+def _weight_segment(path: Connection, form: Letters) -> Segment:
+    shape = torch.Size(_sizes(path, form.weight[1:]))
+    return Segment.block(path.weight or 0, shape.numel(), 1)
+
+
+def _weights(row: Tensor | None, path: Connection, form: Letters, like: Tensor) -> Tensor:
+    """Weights of every row, or ones where there are none."""
+    shape = _sizes(path, form.weight[1:])
+    if row is None or path.weight is None:
+        return like.new_ones(len(like), *shape)
+    return _read(row, _weight_segment(path, form)).view(-1, *shape)

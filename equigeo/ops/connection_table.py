@@ -3,35 +3,76 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import torch
 from torch import Tensor
 
-COLUMNS = 12
+COLUMNS = 18
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Copies of an irrep in a row: component i of copy u is element ``offset + u copy + i step``.
+
+    Parameters
+    ----------
+    offset : int
+        Where the segment begins.
+    mul, d : int
+        Copies and components.
+    copy, step : int
+        From copy to copy and from component to component, at least 1.
+    """
+
+    offset: int
+    mul: int
+    d: int
+    copy: int
+    step: int
+
+    @classmethod
+    def block(cls, offset: int, mul: int, d: int, *, ir_mul: bool = False) -> Segment:
+        """Lay copies side by side.
+
+        Parameters
+        ----------
+        offset, mul, d : int
+            As above.
+        ir_mul : bool
+            Whether components are outside.
+
+        Returns
+        -------
+        Segment
+            Without gaps.
+        """
+        return cls(offset, mul, d, 1, mul) if ir_mul else cls(offset, mul, d, d, 1)
+
+    def index(self) -> Tensor:
+        """Positions of the elements, (mul, d), int64, on the CPU."""
+        copies, components = torch.arange(self.mul), torch.arange(self.d)
+        return self.offset + self.copy * copies[:, None] + self.step * components
 
 
 @dataclass(frozen=True, eq=False)
 class Connection:
-    """One path: a segment of each input and where it leads. Offsets count elements of a row.
+    """One path: a segment of each input and where it leads.
 
     Parameters
     ----------
-    x, y, out : int
-        Offsets of the segments.
+    x, y, out : Segment
+        Of the inputs and the output.
     weight : int or None
         Offset of the weights.
-    muls : tuple of int
-        Multiplicities of the inputs and of the output.
     coefficients : Tensor, (d1, d2, d3), floating
         What couples their components.
     """
 
-    x: int
-    y: int
-    out: int
+    x: Segment
+    y: Segment
+    out: Segment
     weight: int | None
-    muls: tuple[int, int, int]
     coefficients: Tensor
 
 
@@ -39,22 +80,20 @@ class Connection:
 class ConnectionTable:
     """Which segments of two rows couple into which segments of a third, for any multiplicities.
 
-    A segment is a block of ``mul`` copies of ``d`` components, components inside
-    (``ir_mul = False``) or outside. How copies meet is a matter of the op.
+    How copies meet is a matter of the op. Either all paths have weights or none: a product is then
+    linear in them.
 
     Parameters
     ----------
-    paths : Tensor, (paths, 12), int64
-        Offset, multiplicity and components in the first input; the same in the second and in the
-        output; offset of the weights, or -1; first and last coefficient.
+    paths : Tensor, (paths, 18), int64
+        Offset, copies, components and both steps of a segment of the first input, the second and
+        the output; offset of the weights, or -1; first and last coefficient.
     entries : Tensor, (coefficients, 3), int64
         Components (i, j, k) that a coefficient couples.
     values : Tensor, (coefficients,), float64
         Coefficients.
     dim_x, dim_y, dim_weight, dim_out : int
         Lengths of the rows.
-    ir_mul : bool
-        The layout of all segments.
     """
 
     paths: Tensor
@@ -64,39 +103,44 @@ class ConnectionTable:
     dim_y: int
     dim_weight: int
     dim_out: int
-    ir_mul: bool = False
 
     @classmethod
     def from_connections(
-        cls,
-        connections: Sequence[Connection],
-        dims: tuple[int, int, int, int],
-        *,
-        ir_mul: bool = False,
+        cls, connections: Sequence[Connection], dims: tuple[int, int, int, int]
     ) -> ConnectionTable:
         """List the coefficients of paths that are not zero.
 
         Parameters
         ----------
         connections : sequence of Connection
-            The paths; what they make of one segment of the output adds up.
+            The paths; what they make of one element of the output adds up.
         dims : tuple of int
             ``dim_x, dim_y, dim_weight, dim_out``.
-        ir_mul : bool
-            The layout.
 
         Returns
         -------
         ConnectionTable
             On the CPU.
+
+        Raises
+        ------
+        ValueError
+            If only some paths have weights, or coefficients have other components than the segments
+            that they join.
         """
+        if len({c.weight is None for c in connections}) > 1:
+            raise ValueError("either all paths have weights or none")
         rows, entries, values, first = [], [], [], 0
         for c in connections:
-            (mul, mul2, mul3), (d1, d2, d3) = c.muls, c.coefficients.shape
+            shape = (c.x.d, c.y.d, c.out.d)
+            if c.coefficients.shape != shape:
+                raise ValueError(
+                    f"coefficients must have shape {shape}, got {tuple(c.coefficients.shape)}"
+                )
             where = c.coefficients.nonzero()
             last = first + len(where)
-            weight = -1 if c.weight is None else c.weight
-            rows.append([c.x, mul, d1, c.y, mul2, d2, c.out, mul3, d3, weight, first, last])
+            segments = [number for part in (c.x, c.y, c.out) for number in astuple(part)]
+            rows.append([*segments, -1 if c.weight is None else c.weight, first, last])
             entries.append(where)
             values.append(c.coefficients[tuple(where.T)].double())
             first = last
@@ -105,95 +149,24 @@ class ConnectionTable:
             torch.cat([torch.zeros(0, 3, dtype=torch.int64), *entries]),
             torch.cat([torch.zeros(0, dtype=torch.float64), *values]),
             *dims,
-            ir_mul,
         )
 
 
-@dataclass(frozen=True)
-class DenseConnection:
-    """A path of a table in the form of the readable bodies."""
-
-    coefficients: Tensor
-    muls: tuple[int, int, int]
-    x_index: Tensor
-    y_index: Tensor
-    out_index: Tensor
-    weight: int | None
-
-    def x(self, row: Tensor) -> Tensor:
-        """Segment of the first input, (rows, mul, d1)."""
-        return row[:, self.x_index]
-
-    def y(self, row: Tensor) -> Tensor:
-        """Segment of the second input, (rows, mul2, d2)."""
-        return row[:, self.y_index]
-
-    def out(self, row: Tensor) -> Tensor:
-        """Segment of the output, (rows, mul3, d3)."""
-        return row[:, self.out_index]
-
-
-def dense_connections(
-    paths: Tensor, entries: Tensor, values: Tensor, ir_mul: bool
-) -> Iterator[DenseConnection]:
+def read_connections(paths: Tensor, entries: Tensor, values: Tensor) -> Iterator[Connection]:
     """Read a table path by path.
 
     Parameters
     ----------
     paths, entries, values : Tensor
         As in :class:`ConnectionTable`.
-    ir_mul : bool
-        The layout.
 
     Yields
     ------
-    DenseConnection
-        On the device of ``values``.
+    Connection
+        With coefficients on the device of ``values``.
     """
-    for row in paths.tolist():
-        x, mul, d1, y, mul2, d2, out, mul3, d3, weight, first, last = row
+    for *numbers, weight, first, last in paths.tolist():
+        x, y, out = (Segment(*numbers[n : n + 5]) for n in (0, 5, 10))
         place = tuple(entries[first:last].T)
-        coefficients = values.new_zeros(d1, d2, d3).index_put(place, values[first:last])
-        blocks = ((x, mul, d1), (y, mul2, d2), (out, mul3, d3))
-        positions = (segment(*block, ir_mul).to(values.device) for block in blocks)
-        own = None if weight < 0 else weight
-        yield DenseConnection(coefficients, (mul, mul2, mul3), *positions, own)
-
-
-def segment(offset: int, mul: int, d: int, ir_mul: bool) -> Tensor:
-    """Positions of a segment in its row.
-
-    Parameters
-    ----------
-    offset, mul, d : int
-        Where it begins, copies and components.
-    ir_mul : bool
-        Its layout.
-
-    Returns
-    -------
-    Tensor, (mul, d), int64
-        On the CPU.
-    """
-    flat = torch.arange(offset, offset + mul * d)
-    return flat.view(d, mul).T if ir_mul else flat.view(mul, d)
-
-
-def add_segment(row: Tensor, index: Tensor, block: Tensor) -> Tensor:
-    """Add a block to the positions of a segment.
-
-    Parameters
-    ----------
-    row : Tensor, (rows, dim)
-        Not changed.
-    index : Tensor, (mul, d), int64
-        Positions.
-    block : Tensor, (rows, mul, d)
-        What is added.
-
-    Returns
-    -------
-    Tensor, (rows, dim)
-        The sum.
-    """
-    return row.index_add(1, index.flatten(), block.flatten(1))
+        coefficients = values.new_zeros(x.d, y.d, out.d).index_put(place, values[first:last])
+        yield Connection(x, y, out, None if weight < 0 else weight, coefficients)

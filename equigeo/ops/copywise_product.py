@@ -14,7 +14,7 @@ from equigeo.ops.copywise_product_backward import copywise_product_backward
 
 SCHEMA = (
     "copywise_product(Tensor x, Tensor y, Tensor? weight, Tensor paths, Tensor entries, "
-    "Tensor values, int dim_out, bool ir_mul) -> Tensor"
+    "Tensor values, int dim_out) -> Tensor"
 )
 
 
@@ -66,16 +66,17 @@ def copywise_product(
     Examples
     --------
     >>> import torch
-    >>> from equigeo.ops.connection_table import Connection
+    >>> from equigeo.ops.connection_table import Connection, Segment
     >>> dot = torch.eye(2)[..., None]
-    >>> pairs = Connection(x=0, y=0, out=0, weight=None, muls=(2, 1, 2), coefficients=dot)
+    >>> x, y, z = Segment.block(0, 2, 2), Segment.block(0, 1, 2), Segment.block(0, 2, 1)
+    >>> pairs = Connection(x, y, z, weight=None, coefficients=dot)
     >>> table = ConnectionTable.from_connections([pairs], dims=(4, 2, 0, 2))
     >>> copywise_product(torch.tensor([[1.0, 2, 3, 4]]), torch.tensor([[1.0, 10]]), None, table)
     tensor([[21., 43.]])
     """
     check_rows(x, y, weight, table)
     values = table.values.to(x.dtype)
-    return _op(x, y, weight, table.paths, table.entries, values, table.dim_out, table.ir_mul)
+    return _op(x, y, weight, table.paths, table.entries, values, table.dim_out)
 
 
 def copywise_product_reference(
@@ -86,11 +87,10 @@ def copywise_product_reference(
     entries: Tensor,
     values: Tensor,
     dim_out: int,
-    ir_mul: bool,
 ) -> Tensor:
     """Readable body of :func:`copywise_product`, differentiable by PyTorch alone."""
     table = paths, entries, values
-    return connected_product(x, y, weight, table, (dim_out, ir_mul), copywise)
+    return connected_product(x, y, weight, table, dim_out, copywise)
 
 
 def _fake(
@@ -101,20 +101,18 @@ def _fake(
     entries: Tensor,
     values: Tensor,
     dim_out: int,
-    ir_mul: bool,
 ) -> Tensor:
     return x.new_empty(x.shape[0], dim_out)
 
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     ctx.save_for_backward(*inputs[:6])
-    ctx.ir_mul = inputs[7]
 
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     weight = ctx.saved_tensors[2]
-    to_x, to_y, to_weight = copywise_product_backward(grad, *ctx.saved_tensors, ctx.ir_mul)
-    return to_x, to_y, None if weight is None else to_weight, *(None,) * 5
+    to_x, to_y, to_weight = copywise_product_backward(grad, *ctx.saved_tensors)
+    return to_x, to_y, None if weight is None else to_weight, *(None,) * 4
 
 
 _op = declare(

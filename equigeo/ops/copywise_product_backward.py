@@ -13,7 +13,7 @@ from equigeo.ops._registry import declare
 
 SCHEMA = (
     "copywise_product_backward(Tensor grad, Tensor x, Tensor y, Tensor? weight, Tensor paths, "
-    "Tensor entries, Tensor values, bool ir_mul) -> (Tensor, Tensor, Tensor)"
+    "Tensor entries, Tensor values) -> (Tensor, Tensor, Tensor)"
 )
 
 
@@ -25,11 +25,10 @@ def copywise_product_backward_reference(
     paths: Tensor,
     entries: Tensor,
     values: Tensor,
-    ir_mul: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Readable body of the op; the gradient of the weights is empty where there are none."""
     table = paths, entries, values
-    return connected_product_backward(grad, x, y, weight, table, ir_mul, copywise)
+    return connected_product_backward(grad, x, y, weight, table, copywise)
 
 
 def _fake(
@@ -40,7 +39,6 @@ def _fake(
     paths: Tensor,
     entries: Tensor,
     values: Tensor,
-    ir_mul: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     shape = (0, 0) if weight is None else weight.shape
     return x.new_empty(x.shape), y.new_empty(y.shape), x.new_empty(shape)
@@ -48,7 +46,6 @@ def _fake(
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     ctx.save_for_backward(*inputs[:7])
-    ctx.ir_mul = inputs[7]
 
 
 def _backward(ctx: Any, *arriving: Tensor) -> tuple[Tensor | None, ...]:
@@ -57,17 +54,15 @@ def _backward(ctx: Any, *arriving: Tensor) -> tuple[Tensor | None, ...]:
 
     def product(x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
         op = torch.ops.equigeo.copywise_product.default
-        out: Tensor = op(x, y, weight, *table, point[0].shape[1], ctx.ir_mul)
+        out: Tensor = op(x, y, weight, *table, point[0].shape[1])
         return out
 
     def gradients(*operands: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        results: tuple[Tensor, Tensor, Tensor] = copywise_product_backward(
-            *operands, *table, ctx.ir_mul
-        )
+        results: tuple[Tensor, Tensor, Tensor] = copywise_product_backward(*operands, *table)
         return results
 
     second = multilinear_second_order(product, gradients, tuple(point), arriving)
-    return *second, *(None,) * 4
+    return *second, *(None,) * 3
 
 
 copywise_product_backward = declare(

@@ -14,7 +14,7 @@ from equigeo.ops.fully_connected_product_backward import fully_connected_product
 
 SCHEMA = (
     "fully_connected_product(Tensor x, Tensor y, Tensor weight, Tensor paths, Tensor entries, "
-    "Tensor values, int dim_out, bool ir_mul) -> Tensor"
+    "Tensor values, int dim_out) -> Tensor"
 )
 
 
@@ -60,9 +60,10 @@ def fully_connected_product(x: Tensor, y: Tensor, weight: Tensor, table: Connect
     Examples
     --------
     >>> import torch
-    >>> from equigeo.ops.connection_table import Connection
+    >>> from equigeo.ops.connection_table import Connection, Segment
     >>> dot = torch.eye(2)[..., None]
-    >>> path = Connection(x=0, y=0, out=0, weight=0, muls=(2, 1, 1), coefficients=dot)
+    >>> x, y, z = Segment.block(0, 2, 2), Segment.block(0, 1, 2), Segment.block(0, 1, 1)
+    >>> path = Connection(x, y, z, weight=0, coefficients=dot)
     >>> table = ConnectionTable.from_connections([path], dims=(4, 2, 2, 1))
     >>> x, y = torch.tensor([[1.0, 2, 3, 4]]), torch.tensor([[1.0, 10]])
     >>> fully_connected_product(x, y, torch.tensor([[1.0, 100]]), table)
@@ -70,7 +71,7 @@ def fully_connected_product(x: Tensor, y: Tensor, weight: Tensor, table: Connect
     """
     check_rows(x, y, weight, table)
     values = table.values.to(x.dtype)
-    return _op(x, y, weight, table.paths, table.entries, values, table.dim_out, table.ir_mul)
+    return _op(x, y, weight, table.paths, table.entries, values, table.dim_out)
 
 
 def fully_connected_product_reference(
@@ -81,11 +82,10 @@ def fully_connected_product_reference(
     entries: Tensor,
     values: Tensor,
     dim_out: int,
-    ir_mul: bool,
 ) -> Tensor:
     """Readable body of :func:`fully_connected_product`, differentiable by PyTorch alone."""
     table = paths, entries, values
-    return connected_product(x, y, weight, table, (dim_out, ir_mul), fully_connected)
+    return connected_product(x, y, weight, table, dim_out, fully_connected)
 
 
 def _fake(
@@ -96,19 +96,17 @@ def _fake(
     entries: Tensor,
     values: Tensor,
     dim_out: int,
-    ir_mul: bool,
 ) -> Tensor:
     return x.new_empty(x.shape[0], dim_out)
 
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     ctx.save_for_backward(*inputs[:6])
-    ctx.ir_mul = inputs[7]
 
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    gradients = fully_connected_product_backward(grad, *ctx.saved_tensors, ctx.ir_mul)
-    return *gradients, *(None,) * 5
+    gradients = fully_connected_product_backward(grad, *ctx.saved_tensors)
+    return *gradients, *(None,) * 4
 
 
 _op = declare(

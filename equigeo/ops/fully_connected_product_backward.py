@@ -13,7 +13,7 @@ from equigeo.ops._registry import declare
 
 SCHEMA = (
     "fully_connected_product_backward(Tensor grad, Tensor x, Tensor y, Tensor weight, "
-    "Tensor paths, Tensor entries, Tensor values, bool ir_mul) -> (Tensor, Tensor, Tensor)"
+    "Tensor paths, Tensor entries, Tensor values) -> (Tensor, Tensor, Tensor)"
 )
 
 
@@ -25,11 +25,10 @@ def fully_connected_product_backward_reference(
     paths: Tensor,
     entries: Tensor,
     values: Tensor,
-    ir_mul: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Readable body of the op."""
     table = paths, entries, values
-    return connected_product_backward(grad, x, y, weight, table, ir_mul, fully_connected)
+    return connected_product_backward(grad, x, y, weight, table, fully_connected)
 
 
 def _fake(
@@ -40,14 +39,12 @@ def _fake(
     paths: Tensor,
     entries: Tensor,
     values: Tensor,
-    ir_mul: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     return x.new_empty(x.shape), y.new_empty(y.shape), weight.new_empty(weight.shape)
 
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     ctx.save_for_backward(*inputs[:7])
-    ctx.ir_mul = inputs[7]
 
 
 def _backward(ctx: Any, *arriving: Tensor) -> tuple[Tensor | None, ...]:
@@ -56,17 +53,15 @@ def _backward(ctx: Any, *arriving: Tensor) -> tuple[Tensor | None, ...]:
 
     def product(x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
         op = torch.ops.equigeo.fully_connected_product.default
-        out: Tensor = op(x, y, weight, *table, point[0].shape[1], ctx.ir_mul)
+        out: Tensor = op(x, y, weight, *table, point[0].shape[1])
         return out
 
     def gradients(*operands: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        results: tuple[Tensor, Tensor, Tensor] = fully_connected_product_backward(
-            *operands, *table, ctx.ir_mul
-        )
+        results: tuple[Tensor, Tensor, Tensor] = fully_connected_product_backward(*operands, *table)
         return results
 
     second = multilinear_second_order(product, gradients, tuple(point), arriving)
-    return *second, *(None,) * 4
+    return *second, *(None,) * 3
 
 
 fully_connected_product_backward = declare(

@@ -134,7 +134,7 @@ class Forward : CopyPass<T> {
     this->for_pairs([&](const CopyGroup& group, int64_t u, int64_t v, int64_t copy) {
       this->couple(group, u, v, [&](const SparseRow& row, Group sum) {
         T* to = out_.at(row.place + copy * row.shift);
-        if (group.weighted && row.weight >= 0) {
+        if (op_.weight != nullptr) {
           sum = sum * Group::load(weight_.at(row.weight + copy));
         }
         if (!plan_.disjoint) {
@@ -177,7 +177,7 @@ class Backward : CopyPass<T> {
     grad_y_.clear();
     grad_weight_.clear();
     this->for_pairs([&](const CopyGroup& group, int64_t u, int64_t v, int64_t copy) {
-      if (group.weighted) {
+      if (op_.weight != nullptr) {
         grade_weights(group, u, v, copy);
       }
       for (int64_t p = group.path; p < group.path + group.paths; ++p) {
@@ -195,19 +195,17 @@ class Backward : CopyPass<T> {
  private:
   void grade_weights(const CopyGroup& group, int64_t u, int64_t v, int64_t copy) {
     this->couple(group, u, v, [&](const SparseRow& row, const Group& sum) {
-      if (row.weight >= 0) {
-        T* into = grad_weight_.at(row.weight + copy);
-        Group slope = Group::load(into);
-        slope.add(sum, Group::load(out_.at(row.place + copy * row.shift)));
-        slope.store(into);
-      }
+      T* into = grad_weight_.at(row.weight + copy);
+      Group slope = Group::load(into);
+      slope.add(sum, Group::load(out_.at(row.place + copy * row.shift)));
+      slope.store(into);
     });
   }
 
   // Gradients of the sums of a path.
   void arrive(const CopyPath& path, int64_t copy) {
     const T* from = at(out_, path.out, copy);
-    const T* weight = path.weight < 0 ? nullptr : weight_.at(path.weight + copy);
+    const T* weight = op_.weight ? weight_.at(path.weight + copy) : nullptr;
     T* to = slopes_ + path.place * kLanes;
     for (int64_t k = 0; k < path.out.d; ++k) {
       Group grad = Group::load(from + k * path.out.step * kLanes);

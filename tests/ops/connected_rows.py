@@ -1,0 +1,165 @@
+"""Ops of the op table for products whose channels meet in pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from equigeo.ops import (
+    Connection,
+    ConnectionTable,
+    Segment,
+    copywise_product,
+    fully_connected_product,
+)
+from equigeo.ops.copywise_product import copywise_product_reference
+from equigeo.ops.copywise_product_backward import (
+    copywise_product_backward,
+    copywise_product_backward_reference,
+)
+from equigeo.ops.fully_connected_product import fully_connected_product_reference
+from equigeo.ops.fully_connected_product_backward import (
+    fully_connected_product_backward,
+    fully_connected_product_backward_reference,
+)
+from tests.ops.channelwise_rows import arrays, coefficients, options, with_weight
+from tests.ops.op import Op
+from tests.ops.problems import Problem
+
+
+def connection(x: Segment, y: Segment, out: Segment, weight: int | None) -> Connection:
+    return Connection(x, y, out, weight, coefficients(x.d, y.d, out.d))
+
+
+def pairs_table() -> ConnectionTable:
+    """All pairs of copies and matched ones, some into one segment, a gap in every row."""
+    x, y = Segment.block(1, 3, 3), Segment.block(0, 2, 5)
+    small = Segment.block(10, 3, 1)
+    out = Segment.block(2, 6, 5)
+    matched = Segment.block(32, 3, 7)
+    connections = [
+        connection(x, y, out, 0),
+        connection(x, small, matched, 6),
+        connection(small, y, out, 9),
+        connection(x, y, Segment.block(53, 6, 1), 15),
+        connection(Segment.block(0, 1, 1), y, Segment.block(60, 2, 5), 22),
+    ]
+    return ConnectionTable.from_connections(connections, (13, 13, 25, 71))
+
+
+def natural_table(lmax: int) -> ConnectionTable:
+    """One copy of each degree, every number of the output reached once."""
+    connections, place = [], 0
+    for l1 in range(lmax + 1):
+        for l2 in range(lmax + 1):
+            for l3 in range(abs(l1 - l2), l1 + l2 + 1):
+                inputs = (Segment.block(l * l, 1, 2 * l + 1) for l in (l1, l2))
+                connections.append(
+                    connection(*inputs, Segment.block(place, 1, 2 * l3 + 1), None)
+                )
+                place += 2 * l3 + 1
+    return ConnectionTable.from_connections(
+        connections, ((lmax + 1) ** 2, (lmax + 1) ** 2, 0, place)
+    )
+
+
+def strided_table() -> ConnectionTable:
+    """Components outside, and outputs of two paths that interleave."""
+    x, y = Segment.block(0, 3, 3, ir_mul=True), Segment.block(1, 2, 3, ir_mul=True)
+    first, second = Segment(0, 6, 5, 1, 9), Segment(6, 3, 5, 1, 9)
+    connections = [
+        connection(x, y, first, 0),
+        connection(x, Segment.block(0, 1, 1), second, 6),
+        connection(x, x, Segment.block(45, 3, 1), 9),
+    ]
+    return ConnectionTable.from_connections(connections, (9, 9, 12, 48))
+
+
+def mixed_table(*, ir_mul: bool) -> ConnectionTable:
+    """Copies of the second input, a shared output, a gap in every row."""
+
+    def block(offset: int, mul: int, d: int) -> Segment:
+        return Segment.block(offset, mul, d, ir_mul=ir_mul)
+
+    scalars, vectors, y = block(1, 3, 1), block(4, 2, 3), block(0, 2, 3)
+    out, tensors = block(0, 3, 1), block(4, 1, 5)
+    connections = [
+        connection(scalars, y, block(9, 2, 3), 0),
+        connection(vectors, y, out, 12),
+        connection(scalars, block(6, 1, 1), out, 24),
+        connection(vectors, block(7, 1, 5), tensors, 33),
+        connection(vectors, y, tensors, 36),
+    ]
+    return ConnectionTable.from_connections(connections, (10, 12, 41, 15))
+
+
+COPYWISE = {"pairs": pairs_table(), "natural": natural_table(2), "strided": strided_table()}
+MIXED = {"mul_ir": mixed_table(ir_mul=False), "ir_mul": mixed_table(ir_mul=True)}
+
+
+def connected_rows() -> Iterator[Op]:
+    for name, table in COPYWISE.items():
+        functions = (copywise_product, copywise_product_reference)
+        yield product_row("copywise_product", name, table, functions)
+        backward = (copywise_product_backward, copywise_product_backward_reference)
+        yield backward_row("copywise_product_backward", name, table, backward)
+    for name, table in MIXED.items():
+        functions = (fully_connected_product, fully_connected_product_reference)
+        yield product_row("fully_connected_product", name, table, functions)
+        backward = (fully_connected_product_backward, fully_connected_product_backward_reference)
+        yield backward_row("fully_connected_product_backward", name, table, backward)
+
+
+def operands(
+    table: ConnectionTable, *, grad: bool
+) -> Callable[[Problem, torch.dtype], list[Tensor]]:
+    def features(problem: Problem, dtype: torch.dtype) -> list[Tensor]:
+        dims = {"x": table.dim_x, "y": table.dim_y}
+        if grad:
+            dims = {"grad": table.dim_out, **dims}
+        if table.dim_weight:
+            dims["weight"] = table.dim_weight
+        rows = problem.edges
+        return [problem.randn(name, rows, dim, dtype=dtype) for name, dim in dims.items()]
+
+    return features
+
+
+def product_row(
+    op: str, name: str, table: ConnectionTable, functions: tuple[Callable[..., Any], ...]
+) -> Op:
+    public, reference = functions
+    dims = (table.dim_x, table.dim_y, table.dim_weight, table.dim_out)
+
+    def call(x: Tensor, y: Tensor, *rest: Tensor) -> Tensor:
+        weight, rest = (rest[0], rest[1:]) if table.dim_weight else (None, rest)
+        return public(x, y, weight, ConnectionTable(*rest, *dims))
+
+    constants = (table.dim_out,)
+    return Op(
+        op,
+        call,
+        with_weight(reference, 2, table, constants),
+        operands(table, grad=False),
+        lambda graph: arrays(table),
+        f"{op}, {name}",
+        **options(table, 2, constants),
+    )
+
+
+def backward_row(
+    op: str, name: str, table: ConnectionTable, functions: tuple[Callable[..., Any], ...]
+) -> Op:
+    public, reference = functions
+    return Op(
+        op,
+        with_weight(public, 3, table, ()),
+        with_weight(reference, 3, table, ()),
+        operands(table, grad=True),
+        lambda graph: arrays(table),
+        f"{op}, {name}",
+        **options(table, 3, ()),
+    )
