@@ -38,8 +38,8 @@ class FullTensorProduct(TensorProduct):
     irrep_normalization : {"component", "norm", "none"}, optional
         As in :class:`TensorProduct`.
     method : {"dense", "sparse"}
-        Whether all entries of a coupling are multiplied, or those that are not zero. The first is
-        faster where matrix products are.
+        Whether all entries of a coupling are multiplied, by matrix products, or those that are not
+        zero, by :func:`equigeo.ops.copywise_product`.
     layout : {"mul_ir", "ir_mul"}
         Of inputs and output.
 
@@ -58,7 +58,7 @@ class FullTensorProduct(TensorProduct):
 
     Examples
     --------
-    >>> product = FullTensorProduct("0e + 1o", "0e + 1o", method="sparse")
+    >>> product = FullTensorProduct("0e + 1o", "0e + 1o")
     >>> str(product.irreps_out), product.multiply_adds()
     ('1x0e+1x0e+1x1o+1x1o+1x1e+1x2e', 27)
     """
@@ -70,7 +70,7 @@ class FullTensorProduct(TensorProduct):
         filter_ir_out: Any = None,
         irrep_normalization: str | None = None,
         *,
-        method: Literal["dense", "sparse"] = "dense",
+        method: Literal["dense", "sparse"] = "sparse",
         layout: Layout = "mul_ir",
     ) -> None:
         if method not in ("dense", "sparse"):
@@ -89,6 +89,8 @@ class FullTensorProduct(TensorProduct):
         self.method = method
         if method == "sparse":
             self._keep_entries()
+        else:
+            self.connected = None
 
     def multiply_adds(self) -> int:
         """Count multiplications that are added up, for one sample.

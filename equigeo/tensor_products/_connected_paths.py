@@ -1,0 +1,75 @@
+"""Instructions whose channels meet in pairs, each set as one op."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.ops import copywise_product, fully_connected_product
+from equigeo.tensor_products._connection_table import StoredTable, connection_table
+from equigeo.tensor_products._resolve import Operands
+from equigeo.tensor_products.instruction import Instruction
+
+
+class ConnectedPaths(nn.Module):
+    """Some instructions, evaluated on rows.
+
+    Subclasses implement ``multiply`` for features and weights with one leading axis.
+    """
+
+    def accepts(self, x: Tensor, weight: Tensor | None) -> bool:
+        """Whether ops take these features and weights."""
+        return x.dtype in (torch.float32, torch.float64)
+
+    def forward(
+        self, x: Tensor, y: Tensor, weight: Tensor | None, batch: tuple[int, ...]
+    ) -> Tensor:
+        """Multiply; leading axes are broadcast to ``batch``."""
+        weights = None if weight is None else self.weight_rows(weight, batch)
+        out = self.multiply(rows(x, batch), rows(y, batch), weights)
+        return out.unflatten(0, batch) if batch else out.squeeze(0)
+
+    def weight_rows(self, weight: Tensor, batch: tuple[int, ...]) -> Tensor:
+        """Give weights one leading axis."""
+        return rows(weight, batch)
+
+    def multiply(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
+        """Multiply row by row."""
+        raise NotImplementedError
+
+
+class CopywisePaths(ConnectedPaths):
+    """Paths ``uvuv`` or ``uuu``, all with weights or all without."""
+
+    def __init__(self, instructions: Sequence[Instruction], operands: Operands) -> None:
+        super().__init__()
+        self.table = StoredTable(connection_table(instructions, operands))
+
+    def multiply(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
+        """Multiply row by row."""
+        return copywise_product(x, y, weight, self.table(x.dtype))
+
+
+class FullyConnectedPaths(ConnectedPaths):
+    """Paths ``uvw`` with weights of every row."""
+
+    def __init__(self, instructions: Sequence[Instruction], operands: Operands) -> None:
+        super().__init__()
+        self.table = StoredTable(connection_table(instructions, operands))
+
+    def accepts(self, x: Tensor, weight: Tensor | None) -> bool:
+        """Whether the op takes these features and weights."""
+        return super().accepts(x, weight) and weight is not None and weight.ndim > 1
+
+    def multiply(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
+        """Multiply row by row."""
+        if weight is None:
+            raise ValueError("weight is missing")
+        return fully_connected_product(x, y, weight, self.table(x.dtype))
+
+
+def rows(value: Tensor, batch: tuple[int, ...]) -> Tensor:
+    """Expand leading axes and make them one."""
+    return value.expand(*batch, value.shape[-1]).reshape(-1, value.shape[-1])
