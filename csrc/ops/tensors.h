@@ -35,7 +35,7 @@ inline Tensor checked(
         tensor.size(axis));
     ++axis;
   }
-  return torch::stable::contiguous(tensor);
+  return tensor.is_contiguous() ? tensor : torch::stable::contiguous(tensor);
 }
 
 inline Tensor checked_index(

@@ -11,6 +11,7 @@ from equigeo.ops.gather_sum import gather_sum
 from equigeo.ops.grid_product import grid_product
 from equigeo.ops.path_table import Coupling, PathTable
 from equigeo.ops.segment_attention import segment_attention
+from equigeo.ops.spherical_harmonics import spherical_harmonics
 
 load_kernels(__path__)
 
@@ -23,4 +24,5 @@ __all__ = [
     "grid_product",
     "kernels_info",
     "segment_attention",
+    "spherical_harmonics",
 ]

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from equigeo.graphs import EdgeIndex
-from equigeo.ops import gather_sum, grid_product, segment_attention
+from equigeo.ops import gather_sum, grid_product, segment_attention, spherical_harmonics
 from equigeo.ops.gather_sum import gather_sum_reference
 from equigeo.ops.grid_product import grid_product_reference
 from equigeo.ops.segment_attention import segment_attention_reference
@@ -18,6 +18,16 @@ from equigeo.ops.segment_attention_backward import (
     segment_attention_backward,
     segment_attention_backward_reference,
 )
+from equigeo.ops.spherical_harmonics import spherical_harmonics_reference
+from equigeo.ops.spherical_harmonics_backward import (
+    spherical_harmonics_backward,
+    spherical_harmonics_backward_reference,
+)
+from equigeo.ops.spherical_harmonics_double_backward import (
+    spherical_harmonics_double_backward,
+    spherical_harmonics_double_backward_reference,
+)
+from equigeo.tensor_products._harmonics import harmonics_table
 from tests.ops.problems import Problem
 
 
@@ -26,7 +36,8 @@ class Op:
     """An op, its judge, and how to make arguments: features first, then the fixed rest.
 
     Features and tables of the rest are given the dtype of the test; ``missing`` is the position of
-    a feature that ``call`` leaves out. A body made of matrix products of a BLAS, which rounds as it
+    a feature that ``call`` leaves out, ``constants`` are arguments behind the rest that it fills in.
+    A body made of matrix products of a BLAS, which rounds as it
     likes by number of threads and alignment, is ``blas``.
     """
 
@@ -37,6 +48,7 @@ class Op:
     rest: Callable[[EdgeIndex], list[Tensor]]
     label: str = ""
     missing: int | None = None
+    constants: tuple[Any, ...] = ()
     blas: bool = False
 
     @property
@@ -93,6 +105,44 @@ def _tables(
     return lambda graph: tables
 
 
+HARMONICS = {
+    "spherical_harmonics": (spherical_harmonics, spherical_harmonics_reference),
+    "spherical_harmonics_backward": (
+        spherical_harmonics_backward,
+        spherical_harmonics_backward_reference,
+    ),
+    "spherical_harmonics_double_backward": (
+        spherical_harmonics_double_backward,
+        spherical_harmonics_double_backward_reference,
+    ),
+}
+
+
+def _harmonics(order: int, degrees: list[int], normalize: bool) -> Op:
+    """Row for the op itself or its first or second derivative."""
+    name, (function, reference) = list(HARMONICS.items())[order]
+    shapes = [("along", 3), ("grad", sum(2 * l + 1 for l in degrees)), ("x", 3)]
+
+    def features(problem: Problem, dtype: torch.dtype) -> list[Tensor]:
+        return [
+            problem.randn(name, problem.sources, size, dtype=dtype)
+            for name, size in shapes[2 - order :]
+        ]
+
+    def with_constants(function: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *tensors: function(*tensors, degrees, normalize)
+
+    return Op(
+        name,
+        with_constants(function),
+        with_constants(reference),
+        features,
+        lambda graph: [harmonics_table(max(degrees), "component")],
+        label=f"{name} of degrees {degrees}, {'unit' if normalize else 'any'} length",
+        constants=(degrees, normalize),
+    )
+
+
 def _without_second(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda first, *others: function(first, None, *others)
 
@@ -139,7 +189,6 @@ OPS = [
         grid_product_reference,
         _coefficients(2, 1),
         _tables(2, 1, 3, grid=(4, 7)),
-        blas=True,
     ),
     Op(
         "grid_product",
@@ -148,7 +197,6 @@ OPS = [
         _coefficients(1, 2),
         _tables(1, 2, 0, grid=(3, 5), summands=(2, 2, 1)),
         label="grid_product of gradients",
-        blas=True,
     ),
     Op(
         "grid_product",
@@ -157,6 +205,10 @@ OPS = [
         _coefficients(0, 1),
         _tables(0, 1, 8, grid=(29, 57), summands=(1, 2, 2)),
         label="grid_product in two stages",
-        blas=True,
+    ),
+    *(
+        _harmonics(order, degrees, normalize)
+        for order in range(3)
+        for degrees, normalize in (([0, 1, 2, 3], True), ([1, 4], False), ([6], True))
     ),
 ]

@@ -96,7 +96,7 @@ def test_op_is_registered_as_pytorch_demands(op, problem, dtype):
     if op.missing is not None:
         features.insert(op.missing, None)
     inputs = tuple(x if x is None else x.requires_grad_() for x in features)
-    torch.library.opcheck(op.overload, (*inputs, *rest))
+    torch.library.opcheck(op.overload, (*inputs, *rest, *op.constants))
 
 
 @every_op
