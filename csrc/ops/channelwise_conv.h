@@ -25,6 +25,13 @@ struct ChannelwiseConv {
   const T* y;       // (edges, dim_y)
   const T* weight;  // (edges, dim_weight) or null
   T* out;           // (targets, dim_out)
+
+  // Where weights are linear in a few hidden numbers of each edge, `weight` is null and they are
+  // hidden @ radial.
+  const T* hidden;        // (edges, num_hidden) or null
+  const T* radial;        // (num_hidden, radial_stride)
+  int64_t num_hidden;
+  int64_t radial_stride;  // dim_weight; in kernels on the CPU padded to whole registers
 };
 
 template <class T>

@@ -3,6 +3,7 @@
 
 #include "math/edges.h"
 #include "ops/cpu/edge_product.h"
+#include "ops/cpu/panel_product.h"
 
 namespace equigeo {
 namespace {
@@ -36,31 +37,49 @@ int pad(const PadRows<T>& op, int64_t begin, int64_t end) {
   return 0;
 }
 
-// Matrices of a run of edges, a register of them at a time.
+// Matrices of a run of edges, a register of them at a time, and their weights where those are
+// linear in hidden numbers.
 template <class T, class Row>
 class MatrixRun {
  public:
   MatrixRun(EdgeMatrices<T>& matrices, const T* y, int64_t dim_y, Row row)
       : matrices_(matrices), y_(y), dim_y_(dim_y), row_(row) {}
 
+  void add_radial(const ChannelwiseConv<T>& op, T* weights) {
+    op_ = &op;
+    weights_ = weights;
+  }
+
   // Lane of edge k of a run that goes on to `last`.
   int64_t lane(int64_t k, int64_t last) {
     if (k >= end_) {
       begin_ = k;
       end_ = k + EdgeMatrices<T>::kEdges < last ? k + EdgeMatrices<T>::kEdges : last;
+      const T* hidden[kLanes];
       for (int64_t at = begin_; at < end_; ++at) {
         matrices_.load(at - begin_, y_ + row_(at) * dim_y_);
+        if (op_ != nullptr) {
+          hidden[at - begin_] = op_->hidden + row_(at) * op_->num_hidden;
+        }
       }
       matrices_.compute();
+      if (op_ != nullptr) {
+        multiply_panel(
+            hidden, end_ - begin_, op_->num_hidden, op_->radial, op_->radial_stride, weights_);
+      }
     }
     return k - begin_;
   }
+
+  const T* weights(int64_t lane) const { return weights_ + lane * op_->radial_stride; }
 
  private:
   EdgeMatrices<T>& matrices_;
   const T* y_;
   int64_t dim_y_;
   Row row_;
+  const ChannelwiseConv<T>* op_ = nullptr;
+  T* weights_ = nullptr;
   int64_t begin_ = 0, end_ = 0;
 };
 
@@ -84,24 +103,30 @@ int conv_targets(const ChannelwiseConv<T>& op, int64_t begin, int64_t end) {
   const Paths<T>& paths = op.paths;
   Scratch<T> memory(
       PathScratch<T>::size(paths) + EdgeMatrices<T>::size(paths) +
-      Scratch<T>::round_up(paths.padded_out));
+      Scratch<T>::round_up(paths.padded_out) + EdgeMatrices<T>::kEdges * op.radial_stride);
   if (memory.failed()) {
     return kOutOfMemory;
   }
   const PathScratch<T> scratch(paths, memory);
   EdgeMatrices<T> matrices(paths, memory);
   T* sum = memory.take(paths.padded_out);
+  T* radial = memory.take(EdgeMatrices<T>::kEdges * op.radial_stride);
   int stray = 0;
   const Index source{op.graph.source, op.graph.sources, &stray};
   const Index order{op.graph.order, op.graph.edges, &stray};
   const auto row_of = [&](int64_t k) { return order[k]; };
   MatrixRun<T, decltype(row_of)> run(matrices, op.y, paths.dim_y, row_of);
+  if (op.hidden != nullptr) {
+    run.add_radial(op, radial);
+  }
   for (int64_t t = begin; t < end; ++t) {
     fill_zero(sum, paths.padded_out);
     for (int64_t k = op.graph.ptr[t]; k < op.graph.ptr[t + 1]; ++k) {
       const int64_t lane = run.lane(k, op.graph.ptr[end]);
       const T* x = op.x + source[k] * paths.padded_x;
-      const T* weight = row_or_null(op.weight, order[k], paths.dim_weight);
+      const T* weight = op.hidden != nullptr
+                            ? run.weights(lane)
+                            : row_or_null(op.weight, order[k], paths.dim_weight);
       for (int64_t p = 0; p < paths.count; ++p) {
         path_forward(
             paths, p, {matrices, lane, first_input(paths, p, x), weight}, output(paths, p, sum),
