@@ -19,7 +19,7 @@ void run(ChannelwiseConv<T> op, Operands& operands, const Tensor& x) {
   op.paths = plan<T>(operands.table, operands.dims, operands.ir_mul);
   check_offsets("ptr", op.graph.ptr, op.graph.targets, op.graph.edges);
   const Tensor padded = pad_rows_of(op.paths, x, op.x, false);
-  op.x = read<T>(padded);
+  op.padded_x = read<T>(padded);
   // The matrix with columns up to whole registers.
   op.radial_stride = (operands.dims.weight + 15) / 16 * 16;
   Tensor radial = torch::stable::new_zeros(x, {op.num_hidden, op.radial_stride});

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from equigeo.graphs import EdgeIndex
 from equigeo.ops import radial_conv
-from equigeo.tensor_products._channelwise import ChannelwisePaths
 from equigeo.tensor_products.channelwise_conv import ChannelwiseConv
 
 
@@ -106,7 +105,7 @@ class RadialChannelwiseConv(ChannelwiseConv):
                 f"hidden must be (edges, {self.num_hidden}), got {tuple(hidden.shape)}"
             )
         radial = self.radial * self.num_hidden**-0.5
-        if self.channelwise is None or not ChannelwisePaths.accepts(x):
+        if self.channelwise is None or x.dtype not in (torch.float32, torch.float64):
             return super().forward(x, edge_index, edge_attr, hidden @ radial, num_nodes=num_nodes)
         edges = self.check_graph(x, edge_index, edge_attr, num_nodes)
         table = self.channelwise.table(x.dtype)

@@ -212,5 +212,6 @@ def radial_row(name: str, table: PathTable) -> Op:
         features,
         lambda graph: [*graph_tensors(graph), *arrays(table)],
         f"radial_conv, {name}",
+        blas=True,  # its gradients
         constants=constants,
     )
