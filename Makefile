@@ -106,10 +106,11 @@ SANITIZE_ENV = LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-fil
   ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 EQUIGEO_REQUIRE_KERNELS=1 \
   EQUIGEO_KERNELS=$(CURDIR)/build/sanitize
 .PHONY: sanitize
-sanitize: $(VENV)/.with-test ## run the op tests with kernels that check every access
-	$(CONFIGURE) -B build/sanitize -DEQUIGEO_CUDA=OFF -DEQUIGEO_SANITIZE=address,undefined
+sanitize: $(VENV)/.with-test ## op tests with kernels that check every access, plainest and widest
+	$(CONFIGURE) -B build/sanitize -DEQUIGEO_CUDA=OFF -DEQUIGEO_SANITIZE=address,undefined \
+	  -DCMAKE_CXX_FLAGS_RELEASE=-O1
 	cmake --build build/sanitize
-	isas=$$($(LIST_ISAS)); for isa in $$isas; do \
+	isas=$$($(LIST_ISAS)); for isa in $$(tr ' ' '\n' <<< "$$isas" | sed -n '1p;$$p' | uniq); do \
 	  echo "== EQUIGEO_ISA=$$isa"; \
 	  $(SANITIZE_ENV) EQUIGEO_ISA=$$isa $(BIN)/python -m pytest -q tests/ops \
 	    $(KERNELS_ONLY); \
