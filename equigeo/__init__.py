@@ -1,7 +1,8 @@
 """Layers for 3D geometry in PyTorch, with symmetry declared and checked.
 
-The rooms ``groups``, ``reps``, ``ops``, ``graphs``, ``mesh``, ``datasets`` and ``testing`` are
-imported when they are first used; :func:`kernels_info` tells which compiled kernels were found.
+The rooms ``groups``, ``reps``, ``ops``, ``graphs``, ``nn``, ``tensor_products``, ``mesh``,
+``datasets`` and ``testing`` are imported when they are first used; ``interop``, which meets other
+libraries, by name. :func:`kernels_info` tells which compiled kernels were found.
 
 Examples
 --------
@@ -17,7 +18,17 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-_ROOMS = ("datasets", "graphs", "groups", "mesh", "ops", "reps", "testing")
+_ROOMS = (
+    "datasets",
+    "graphs",
+    "groups",
+    "mesh",
+    "nn",
+    "ops",
+    "reps",
+    "tensor_products",
+    "testing",
+)
 
 __all__ = ["__version__", "kernels_info", *_ROOMS]
 

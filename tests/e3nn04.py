@@ -13,11 +13,11 @@ with warnings.catch_warnings():
     require_e3nn()
     import e3nn  # after its tables could be read
 
-if not e3nn.__version__.startswith("0.4."):
-    raise pytest.UsageError(f"these tests are of e3nn 0.4, got {e3nn.__version__}: {e3nn.__file__}")
-
 
 def pytest_configure(config: pytest.Config) -> None:
+    if not e3nn.__version__.startswith("0.4."):
+        got = f"{e3nn.__version__}: {e3nn.__file__}"
+        raise pytest.UsageError(f"these tests are of e3nn 0.4, got {got}")
     # It scripts its modules; what PyTorch has to say about that is no news about this library.
     for category in ("`torch.jit:DeprecationWarning", "The TorchScript type system:UserWarning"):
         config.addinivalue_line("filterwarnings", f"ignore:{category}")

@@ -4,13 +4,16 @@ Nothing here is needed to use a layer. Optional libraries are imported by the fu
 them; one that is missing says how to install it.
 """
 
+from equigeo.interop import cuequivariance, pyg
 from equigeo.interop.from_e3nn import from_e3nn
 from equigeo.interop.reorder import reorder, reorder_weights
 from equigeo.interop.sort_irreps import sort_features, sort_irreps
 from equigeo.interop.to_e3nn import to_e3nn
 
 __all__ = [
+    "cuequivariance",
     "from_e3nn",
+    "pyg",
     "reorder",
     "reorder_weights",
     "sort_features",

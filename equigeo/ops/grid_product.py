@@ -70,6 +70,7 @@ def grid_product(
 
     Examples
     --------
+    >>> import torch
     >>> one = torch.ones(1, 1, 1)  # constants, on a grid of one point
     >>> grid_product(torch.full((2, 1), 3.0), torch.full((2, 1), 5.0), *[one] * 6).tolist()
     [[15.0], [15.0]]

@@ -82,7 +82,7 @@ def spherical_harmonics(
             f"degrees must ascend from 0 or more to {table.shape[2] - 1} or less, got {degrees}"
         )
     check_device(x=x, table=table)
-    return _op(x, table, degrees, normalize)
+    return spherical_harmonics_op(x, table, degrees, normalize)
 
 
 def spherical_harmonics_reference(
@@ -108,7 +108,7 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     return grad_x, None, None, None
 
 
-_op = declare(
+spherical_harmonics_op = declare(
     SCHEMA,
     reference=spherical_harmonics_reference,
     fake=_fake,

@@ -5,6 +5,7 @@ same coupling tensor. Clebsch-Gordan products keep every path apart; Gaunt, curl
 vector-signal products add all paths of a degree up, and are cheaper for it.
 """
 
+from equigeo.tensor_products.channelwise_conv import ChannelwiseConv
 from equigeo.tensor_products.channelwise_tensor_product import ChannelwiseTensorProduct
 from equigeo.tensor_products.compare import compare
 from equigeo.tensor_products.comparison import Comparison, ComparisonRow
@@ -22,6 +23,7 @@ from equigeo.tensor_products.interactability import interactability
 from equigeo.tensor_products.make import make, product_names
 from equigeo.tensor_products.matrix_tensor_product import MatrixTensorProduct
 from equigeo.tensor_products.product import Product
+from equigeo.tensor_products.radial_channelwise_conv import RadialChannelwiseConv
 from equigeo.tensor_products.signal_product import SignalProduct
 from equigeo.tensor_products.signal_tensor_product import SignalTensorProduct
 from equigeo.tensor_products.sphere_grid import SphereGrid
@@ -33,6 +35,7 @@ from equigeo.tensor_products.tensor_square import TensorSquare
 from equigeo.tensor_products.vector_signal_tensor_product import VectorSignalTensorProduct
 
 __all__ = [
+    "ChannelwiseConv",
     "ChannelwiseTensorProduct",
     "Comparison",
     "ComparisonRow",
@@ -45,6 +48,7 @@ __all__ = [
     "Instruction",
     "MatrixTensorProduct",
     "Product",
+    "RadialChannelwiseConv",
     "SignalProduct",
     "SignalTensorProduct",
     "SphereGrid",

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from equigeo import ops
+from equigeo.ops.spherical_harmonics import spherical_harmonics_op
 from equigeo.reps import Irreps
 from equigeo.tensor_products._basis import Basis, basis_scale
 from equigeo.tensor_products._legendre import legendre_coefficients
@@ -124,7 +124,7 @@ def evaluate_harmonics(x: Tensor, table: Tensor, degrees: Sequence[int], normali
     """
     points = (x if x.ndim == 2 else x.reshape(-1, 3)).to(table.dtype)
     ascending = sorted(set(degrees))
-    values = ops.spherical_harmonics(points, table, ascending, normalize)
+    values = spherical_harmonics_op(points, table, ascending, normalize)
     if ascending != list(degrees):
         parts = dict(zip(ascending, values.split([2 * l + 1 for l in ascending], 1), strict=True))
         values = torch.cat([parts[l] for l in degrees], 1)

@@ -93,26 +93,27 @@ class VectorHarmonics(nn.Module):
 
         Returns
         -------
-        Tensor, (..., 3 or 4, (lmax + 1)^2)
+        Tensor, (3 or 4, ..., (lmax + 1)^2)
             Coefficients of the scalar function, if any, and of the components x, y and z.
         """
         parts = dict(zip(self.harmonics, x.split(self._sizes, dim=-1), strict=True))
         vector = []
         for l in range(self.lmax + 1):
             part = torch.cat([parts[Harmonic(j, l, 1)] for j in _degrees(l)], dim=-1)
-            vector.append((part @ self.tables[f"degree{l}", x.dtype]).unflatten(-1, (3, 2 * l + 1)))
+            whole = part @ self.tables[f"degree{l}", x.dtype]
+            vector.append(whole.unflatten(-1, (3, 2 * l + 1)).movedim(-2, 0))
         components = torch.cat(vector, dim=-1)
         if not self.scalars:
             return components
         scalar = x[..., : (self.lmax + 1) ** 2] * self.tables["scalar", x.dtype]
-        return torch.cat([scalar[..., None, :], components], dim=-2)
+        return torch.cat([scalar[None], components])
 
     def irreps(self, components: Tensor) -> Tensor:
         """Apply the transpose of :meth:`components`.
 
         Parameters
         ----------
-        components : Tensor, (..., 3 or 4, (lmax + 1)^2), floating
+        components : Tensor, (3 or 4, ..., (lmax + 1)^2), floating
             Coefficients of the scalar function, if any, and of the components x, y and z.
 
         Returns
@@ -121,14 +122,14 @@ class VectorHarmonics(nn.Module):
             Coefficients, irrep by irrep.
         """
         dtype, parts = components.dtype, {}
-        degrees = components[..., -3:, :].split([2 * l + 1 for l in range(self.lmax + 1)], dim=-1)
+        degrees = components[-3:].split([2 * l + 1 for l in range(self.lmax + 1)], dim=-1)
         for l, degree in enumerate(degrees):
-            whole = degree.flatten(-2) @ self.tables[f"degree{l}", dtype].mT
+            whole = degree.movedim(0, -2).flatten(-2) @ self.tables[f"degree{l}", dtype].mT
             sizes = [2 * j + 1 for j in _degrees(l)]
             for j, part in zip(_degrees(l), whole.split(sizes, dim=-1), strict=True):
                 parts[Harmonic(j, l, 1)] = part
         vector = [parts[harmonic] for harmonic in self.harmonics if harmonic.spin == 1]
-        scalar = [components[..., 0, :] * self.tables["scalar", dtype]] if self.scalars else []
+        scalar = [components[0] * self.tables["scalar", dtype]] if self.scalars else []
         return torch.cat([*scalar, *vector], dim=-1)
 
 

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from equigeo.reps import Irreps, Representation
 from equigeo.reps.irreps import Term
+from equigeo.tensor_products._index_tables import IndexTables
 from equigeo.tensor_products.product import Product
 
 
@@ -40,10 +41,6 @@ class RestrictedProduct(Product):
     0.7539300439
     """
 
-    place1: Tensor
-    place2: Tensor
-    place_out: Tensor
-
     def __init__(
         self,
         product: Product,
@@ -55,9 +52,11 @@ class RestrictedProduct(Product):
         self.product = product
         sides = ("irreps_in1", "irreps_in2", "irreps_out")
         places = [_places(name, getattr(self, name), getattr(product, name)) for name in sides]
-        self.register_buffer("place1", _sources(places[0], product.irreps_in1), persistent=False)
-        self.register_buffer("place2", _sources(places[1], product.irreps_in2), persistent=False)
-        self.register_buffer("place_out", torch.tensor(places[2]).long(), persistent=False)
+        self.positions = IndexTables(
+            in1=_sources(places[0], product.irreps_in1),
+            in2=_sources(places[1], product.irreps_in2),
+            out=torch.tensor(places[2], dtype=torch.int64),
+        )
 
     @property
     def rep_in(self) -> tuple[Representation, Representation]:
@@ -101,9 +100,9 @@ class RestrictedProduct(Product):
         """
         self.check_inputs(x, y)
         zero = x.new_zeros(1)
-        x = torch.cat([x, zero.expand(*x.shape[:-1], 1)], -1)[..., self.place1]
-        y = torch.cat([y, zero.expand(*y.shape[:-1], 1)], -1)[..., self.place2]
-        z: Tensor = self.product(x, y)[..., self.place_out]
+        x = torch.cat([x, zero.expand(*x.shape[:-1], 1)], -1)[..., self.positions["in1"]]
+        y = torch.cat([y, zero.expand(*y.shape[:-1], 1)], -1)[..., self.positions["in2"]]
+        z: Tensor = self.product(x, y)[..., self.positions["out"]]
         return z
 
     def _restrict(self, irreps: Irreps) -> Representation:

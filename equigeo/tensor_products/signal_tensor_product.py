@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from equigeo.nn import Linear, Tables
 from equigeo.reps import Irreps
+from equigeo.tensor_products._index_tables import IndexTables
 from equigeo.tensor_products._linear_multiply_adds import linear_multiply_adds
 from equigeo.tensor_products._path_coefficients import in_double, path_coefficients, single_irreps
 from equigeo.tensor_products.curl_tensor_product import CurlTensorProduct
@@ -81,10 +82,6 @@ class SignalTensorProduct(Product):
     torch.Size([10, 32])
     """
 
-    order1: Tensor
-    order2: Tensor
-    order_out: Tensor
-
     def __init__(
         self,
         irreps_in1: Irreps | str,
@@ -108,8 +105,6 @@ class SignalTensorProduct(Product):
         self.products = nn.ModuleList(part.product for part in made)
         self._product_work = channels * sum(part.product.multiply_adds() for part in made)
         self.tables = Tables(**{f"scale{k}": part.scale for k, part in enumerate(made)})
-        for k, part in enumerate(made):
-            self.register_buffer(f"place{k}", part.place, persistent=False)
         signals = (
             list(dict.fromkeys(part.product.irreps_in1 for part in made)),
             list(dict.fromkeys(part.product.irreps_in2 for part in made)),
@@ -125,9 +120,10 @@ class SignalTensorProduct(Product):
         self.linear2 = Linear(self.irreps_in2, mixed[1])
         self.linear_out = Linear(mixed[2], self.irreps_out)
         orders = [_channels_first(side, channels) for side in signals]
-        self.register_buffer("order1", orders[0], persistent=False)
-        self.register_buffer("order2", orders[1], persistent=False)
-        self.register_buffer("order_out", orders[2].argsort(), persistent=False)
+        self.positions = IndexTables(
+            **{f"part{k}": part.place for k, part in enumerate(made)},
+            **{"in1": orders[0], "in2": orders[1], "out": orders[2].argsort()},
+        )
 
     def multiply_adds(self) -> int:
         """Count multiplications that are added up, for one sample.
@@ -162,13 +158,13 @@ class SignalTensorProduct(Product):
         """
         self.check_inputs(x, y)
         batch = torch.broadcast_shapes(x.shape[:-1], y.shape[:-1])
-        signals1 = self._signals(self.linear1(x)[..., self.order1], self._sizes[0])
-        signals2 = self._signals(self.linear2(y)[..., self.order2], self._sizes[1])
+        signals1 = self._signals(self.linear1(x)[..., self.positions["in1"]], self._sizes[0])
+        signals2 = self._signals(self.linear2(y)[..., self.positions["in2"]], self._sizes[1])
         parts = [x.new_zeros(*batch, 0)]
         for k, ((i, j), product) in enumerate(zip(self._pairs, self.products, strict=True)):
-            z = product(signals1[i], signals2[j])[..., getattr(self, f"place{k}")]
+            z = product(signals1[i], signals2[j])[..., self.positions[f"part{k}"]]
             parts.append((z * self.tables[f"scale{k}", x.dtype]).flatten(-2))
-        out: Tensor = self.linear_out(torch.cat(parts, dim=-1)[..., self.order_out])
+        out: Tensor = self.linear_out(torch.cat(parts, dim=-1)[..., self.positions["out"]])
         return out
 
     def _signals(self, x: Tensor, sizes: list[int]) -> list[Tensor]:

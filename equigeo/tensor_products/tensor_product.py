@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from equigeo.nn import Tables
 from equigeo.reps.irreps import Layout
+from equigeo.tensor_products._channelwise import ChannelwisePaths, channelwise_paths
 from equigeo.tensor_products._couple import component_axis, couple_matched, couple_pairs
 from equigeo.tensor_products._evaluate import (
     finish_path,
@@ -135,6 +136,7 @@ class TensorProduct(Product):
         self._groups = group_paths(self.instructions, operands)
         tables = group_tables(self.instructions, operands)
         self.tables = Tables(**{f"group{n}": table for n, table in enumerate(tables)})
+        self.channelwise = channelwise_paths(self.instructions, operands)
         self._set_weights(internal_weights, shared_weights)
         self.register_buffer("output_mask", self._reached())
         self.upper = upper_triangles(self._groups)
@@ -168,6 +170,9 @@ class TensorProduct(Product):
         self.check_inputs(x, y, weight)
         weights = [] if weight is None else [weight]
         batch = torch.broadcast_shapes(*(value.shape[:-1] for value in (x, y, *weights)))
+        if self.channelwise is not None and ChannelwisePaths.accepts(x):
+            out: Tensor = self.channelwise(x, y, weight, batch)
+            return out
         slots: list[list[Tensor]] = [[] for _ in self.irreps_out.terms]
         xs, ys = split_terms(x, self.irreps_in1), split_terms(y, self.irreps_in2)
         for n, group in enumerate(self._groups):

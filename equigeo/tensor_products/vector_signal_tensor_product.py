@@ -158,13 +158,20 @@ class VectorSignalTensorProduct(Product):
             If shapes or devices do not fit.
         """
         self.check_inputs(x, y)
-        first = self.tables["first", x.dtype] @ self.harmonics1.components(x)
-        second = self.tables["second", x.dtype] @ self.harmonics2.components(y)
-        batch = torch.broadcast_shapes(first.shape[:-1], second.shape[:-1])
-        rows = [form.expand(*batch, -1).reshape(-1, form.shape[-1]) for form in (first, second)]
-        products: Tensor = self.body(*rows)
-        components = self.tables["out", x.dtype] @ products.view(*batch, products.shape[-1])
-        return self.harmonics_out.irreps(components)
+        batch = torch.broadcast_shapes(x.shape[:-1], y.shape[:-1])
+        first = self._forms("first", self.harmonics1.components(x), batch)
+        second = self._forms("second", self.harmonics2.components(y), batch)
+        products: Tensor = self.body(first, second)
+        out = self.tables["out", x.dtype]
+        products = products.view(out.shape[1], *batch, products.shape[-1])
+        return self.harmonics_out.irreps(torch.tensordot(out, products, dims=1))
+
+    def _forms(self, name: str, components: Tensor, batch: torch.Size) -> Tensor:
+        """Factors of all scalar products (products * samples, (lmax + 1)^2)."""
+        forms = torch.tensordot(self.tables[name, components.dtype], components, dims=1)
+        missing = (1,) * (len(batch) + 2 - forms.ndim)
+        forms = forms.reshape(len(forms), *missing, *forms.shape[1:])
+        return forms.expand(-1, *batch, -1).reshape(-1, forms.shape[-1])
 
     def coefficient(self, term1: int, term2: int, term_out: int) -> float:
         r"""What multiplies ``wigner_3j`` in one path, by the closed form.

@@ -25,9 +25,7 @@ def build_optimizer(
     rate = recipe.learning_rate
     optimizer: optim.Optimizer
     if recipe.optimizer == "adamw":
-        optimizer = optim.AdamW(
-            parameters, lr=rate, weight_decay=recipe.weight_decay, fused=True
-        )
+        optimizer = optim.AdamW(parameters, lr=rate, weight_decay=recipe.weight_decay, fused=True)
     else:
         optimizer = optim.Adam(parameters, lr=rate, fused=True)
     if recipe.schedule == "constant":

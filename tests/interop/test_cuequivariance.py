@@ -331,6 +331,39 @@ def test_harmonics_are_converted(normalize):
     close(convert(module)(x), module(x), scale=10.0)
 
 
+def contraction(group: str, degree: int = 3, *, original_mace: bool = True, layout: str = "mul_ir"):
+    return cuet.SymmetricContraction(
+        to_cue_irreps("3x0e+3x1o", group),
+        to_cue_irreps("3x1o+3x0e", group),
+        degree,
+        2,
+        layout=getattr(cue, layout),
+        original_mace=original_mace,
+        method="naive",
+        dtype=torch.float64,
+    )
+
+
+# The other library computes the couplings of O3_e3nn in the default dtype, float32.
+@pytest.mark.parametrize(("group", "degree", "error"), [("O3", 2, 1e-14), ("O3_e3nn", 3, 1e-6)])
+@layouts
+def test_contractions_are_converted(layout, group, degree, error):
+    module = contraction(group, degree, layout=layout)
+    ours = convert(module)
+    assert ours.weight.equal(module.weight)
+    x, element = random(5, 12), torch.tensor([0, 1, 1, 0, 1])
+    expected = module(x, element.int())
+    atol = error * expected.abs().max().item()
+    torch.testing.assert_close(ours(x, element), expected, rtol=0, atol=atol)
+
+
+def test_contractions_in_another_basis_are_refused():
+    with pytest.raises(ValueError, match="original_mace=True only"):
+        convert(contraction("O3_e3nn", 2, original_mace=False))
+    with pytest.raises(ValueError, match="sorted as in MACE with irreps O3_e3nn only, got O3"):
+        convert(contraction("O3"))
+
+
 def test_flags_and_dtype_are_kept():
     module = theirs(*MODULES["fully connected"]).float().eval()
     module.weight.requires_grad_(False)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from equigeo.graphs import EdgeIndex
-from equigeo.ops import gather_sum, grid_product, segment_attention, spherical_harmonics
+from equigeo.ops import gather_sum, grid_product, segment_attention
 from equigeo.ops.gather_sum import gather_sum_reference
 from equigeo.ops.grid_product import grid_product_reference
 from equigeo.ops.segment_attention import segment_attention_reference
@@ -18,45 +17,10 @@ from equigeo.ops.segment_attention_backward import (
     segment_attention_backward,
     segment_attention_backward_reference,
 )
-from equigeo.ops.spherical_harmonics import spherical_harmonics_reference
-from equigeo.ops.spherical_harmonics_backward import (
-    spherical_harmonics_backward,
-    spherical_harmonics_backward_reference,
-)
-from equigeo.ops.spherical_harmonics_double_backward import (
-    spherical_harmonics_double_backward,
-    spherical_harmonics_double_backward_reference,
-)
-from equigeo.tensor_products._harmonics import harmonics_table
+from tests.ops.channelwise_rows import channelwise_rows
+from tests.ops.harmonics_rows import harmonics_rows
+from tests.ops.op import Op
 from tests.ops.problems import Problem
-
-
-@dataclass(frozen=True)
-class Op:
-    """An op, its judge, and how to make arguments: features first, then the fixed rest.
-
-    Features and tables of the rest are given the dtype of the test; ``missing`` is the position of
-    a feature that ``call`` leaves out, ``constants`` are arguments behind the rest that it fills in.
-    A body made of matrix products of a BLAS, which rounds as it
-    likes by number of threads and alignment, is ``blas``.
-    """
-
-    name: str
-    call: Callable[..., Any]
-    reference: Callable[..., Any]
-    features: Callable[[Problem, torch.dtype], list[Tensor]]
-    rest: Callable[[EdgeIndex], list[Tensor]]
-    label: str = ""
-    missing: int | None = None
-    constants: tuple[Any, ...] = ()
-    blas: bool = False
-
-    @property
-    def overload(self) -> Any:
-        return getattr(torch.ops.equigeo, self.name).default
-
-    def __str__(self) -> str:
-        return self.label or self.name
 
 
 def _graph(edges: EdgeIndex) -> list[Tensor]:
@@ -103,44 +67,6 @@ def _tables(
             numbers = torch.arange(count * size * points, dtype=torch.float64)
             tables.append((numbers + size).sin().view(count, size, points))
     return lambda graph: tables
-
-
-HARMONICS = {
-    "spherical_harmonics": (spherical_harmonics, spherical_harmonics_reference),
-    "spherical_harmonics_backward": (
-        spherical_harmonics_backward,
-        spherical_harmonics_backward_reference,
-    ),
-    "spherical_harmonics_double_backward": (
-        spherical_harmonics_double_backward,
-        spherical_harmonics_double_backward_reference,
-    ),
-}
-
-
-def _harmonics(order: int, degrees: list[int], normalize: bool) -> Op:
-    """Row for the op itself or its first or second derivative."""
-    name, (function, reference) = list(HARMONICS.items())[order]
-    shapes = [("along", 3), ("grad", sum(2 * l + 1 for l in degrees)), ("x", 3)]
-
-    def features(problem: Problem, dtype: torch.dtype) -> list[Tensor]:
-        return [
-            problem.randn(name, problem.sources, size, dtype=dtype)
-            for name, size in shapes[2 - order :]
-        ]
-
-    def with_constants(function: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda *tensors: function(*tensors, degrees, normalize)
-
-    return Op(
-        name,
-        with_constants(function),
-        with_constants(reference),
-        features,
-        lambda graph: [harmonics_table(max(degrees), "component")],
-        label=f"{name} of degrees {degrees}, {'unit' if normalize else 'any'} length",
-        constants=(degrees, normalize),
-    )
 
 
 def _without_second(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -206,9 +132,6 @@ OPS = [
         _tables(0, 1, 8, grid=(29, 57), summands=(1, 2, 2)),
         label="grid_product in two stages",
     ),
-    *(
-        _harmonics(order, degrees, normalize)
-        for order in range(3)
-        for degrees, normalize in (([0, 1, 2, 3], True), ([1, 4], False), ([6], True))
-    ),
+    *channelwise_rows(),
+    *harmonics_rows(),
 ]

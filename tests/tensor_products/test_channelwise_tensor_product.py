@@ -48,7 +48,7 @@ def as_message_passing_builds_it(
 
 @both_layouts
 @pytest.mark.parametrize("order", ["output", "instruction"])
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(irreps, irreps, irreps)
 def test_any_irreps_give_what_mace_and_nequip_give(layout, order, in1, in2, targets):
     reference = in_double(

@@ -25,7 +25,7 @@ irrep_lists = st.lists(
 )
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(irrep_lists, st.sampled_from([None, "component", "norm", "none"]))
 def test_any_irreps_give_what_e3nn_gives(pairs, normalization):
     in1, in2 = ([(1, pair[side]) for pair in pairs] for side in (0, 1))
@@ -72,9 +72,8 @@ def test_both_derivatives_are_right(layout):
     assert torch.autograd.gradgradcheck(product, inputs)
 
 
-@both_layouts
-def test_compiles_whole(layout):
-    product = ElementwiseTensorProduct("3x0o+2x1o", "3x1o+2x2o", layout=layout)
+def test_compiles_whole():
+    product = ElementwiseTensorProduct("3x0o+2x1o", "3x1o+2x2o", layout="ir_mul")
     x, y = inputs_of(product, 4)
     assert_same(compile_whole(product)(x, y), product(x, y))
 

@@ -52,7 +52,7 @@ def signal_product(
 
 @both_layouts
 @both_methods
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(irreps, irreps, st.sampled_from([None, "component", "norm", "none"]))
 def test_any_irreps_give_what_e3nn_gives(method, layout, in1, in2, normalization):
     in1, in2 = Irreps(in1).simplify(), Irreps(in2).simplify()

@@ -27,7 +27,7 @@ both_layouts = pytest.mark.parametrize("layout", LAYOUTS)
 PUBLISHED = ("2x0e+3x1o", "4x0e+5x1o", "6x0e+7x1o+2x1e")
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(
     irreps,
     irreps,
@@ -109,9 +109,8 @@ def test_both_derivatives_are_right(layout, shared):
     assert torch.autograd.gradgradcheck(product, inputs)
 
 
-@both_layouts
-def test_compiles_whole(layout):
-    product = in_double(FullyConnectedTensorProduct, *PUBLISHED, layout=layout)
+def test_compiles_whole():
+    product = in_double(FullyConnectedTensorProduct, *PUBLISHED, layout="ir_mul")
     x, y = inputs_of(product, 4)
     assert_same(compile_whole(product)(x, y), product(x, y))
 

@@ -93,6 +93,15 @@ def test_state_and_dtype_survive_a_round_trip(name):
 
 
 @NAMES
+def test_products_come_back_from_the_meta_device(name):
+    product = tp.make(name, *SIDES).double()
+    other = tp.make(name, *SIDES).to("meta").to_empty(device="cpu")
+    other.load_state_dict(product.state_dict())
+    inputs = sample(product, 3)
+    torch.testing.assert_close(other.double()(*inputs), product.float().double()(*inputs))
+
+
+@NAMES
 def test_products_are_bilinear(name):
     product = tp.make(name, *SIDES).double()
     x, y = sample(product, 4)

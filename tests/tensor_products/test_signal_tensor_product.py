@@ -51,7 +51,7 @@ def test_products_of_unit_normal_signals_have_unit_variance(kind, sides):
         for signal, irreps, side in zip(signals, product.rep_in, sides, strict=True):
             for (_, ir), place in zip(irreps.terms, irreps.slices(), strict=True):
                 signal[:, place] *= ir in {held for _, held in Irreps(side)}
-        z = product(*signals)[:, getattr(layer, f"place{k}")]
+        z = product(*signals)[:, layer.positions[f"part{k}"]]
         z = z * layer.tables[f"scale{k}", torch.float64]
         for column in z.unbind(-1):
             assert 0.7 < column.square().mean() < 1.3

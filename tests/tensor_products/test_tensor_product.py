@@ -54,7 +54,7 @@ def all_modes(**options: Any) -> TensorProduct:
     return in_double(TensorProduct, *ALL_MODES, **options)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(path_arguments())
 def test_any_instructions_give_what_e3nn_gives(arguments):
     args, options = arguments

@@ -33,7 +33,7 @@ def assert_equals_e3nn(square: TensorSquare, reference: o3.TensorSquare) -> None
     assert_same(square.irreps_out.to_layout(got, "mul_ir"), reference(x))
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(irreps, normalizations)
 def test_any_irreps_give_what_e3nn_gives(irreps_in, normalization):
     text = str(Irreps(irreps_in).simplify())
@@ -43,7 +43,7 @@ def test_any_irreps_give_what_e3nn_gives(irreps_in, normalization):
         assert_equals_e3nn(square, reference)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(irreps, irreps, normalizations)
 def test_any_weighted_irreps_give_what_e3nn_gives(irreps_in, irreps_out, normalization):
     first, made = (str(Irreps(given).simplify()) for given in (irreps_in, irreps_out))

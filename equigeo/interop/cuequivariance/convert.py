@@ -20,6 +20,7 @@ from equigeo.interop.cuequivariance.irreps import (
 from equigeo.interop.reorder import reorder
 from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout
+from equigeo.tensor_products import SymmetricContraction
 
 
 def convert(module: nn.Module) -> Any:
@@ -32,15 +33,16 @@ def convert(module: nn.Module) -> Any:
 
     Parameters
     ----------
-    module : Linear, FullyConnectedTensorProduct, ChannelWiseTensorProduct or SphericalHarmonics
+    module : Linear, FullyConnectedTensorProduct, ChannelWiseTensorProduct, SphericalHarmonics \
+or SymmetricContraction
         Of ``cuequivariance_torch``, with any ``method``; read only.
 
     Returns
     -------
     Module
-        ``Linear``, ``FullyConnectedTensorProduct``, ``TensorProduct`` or ``SphericalHarmonics``.
-        Terms and weights of a channelwise product keep the order in which cuEquivariance sorts
-        them.
+        ``Linear``, ``FullyConnectedTensorProduct``, ``TensorProduct``, ``SphericalHarmonics`` or
+        ``SymmetricContraction``. Terms and weights of a channelwise product keep the order in which
+        cuEquivariance sorts them.
 
     Raises
     ------
@@ -49,7 +51,8 @@ def convert(module: nn.Module) -> Any:
     TypeError
         If the module is of another class; the message says which are supported.
     ValueError
-        If inputs and output have several layouts, or there is more than one class of weights.
+        If inputs and output have several layouts, a ``Linear`` has more than one class of weights,
+        or a ``SymmetricContraction`` has a basis or an order of paths that is not that of MACE.
 
     Examples
     --------
@@ -110,11 +113,40 @@ def _convert_harmonics(module: Any) -> Any:
     return converted.train(module.training)
 
 
+def _convert_contraction(module: Any) -> Any:
+    if module.projection is None:
+        raise ValueError(
+            "the reduced basis of SymmetricContraction is not unique: weights can be taken from "
+            "original_mace=True only"
+        )
+    group, degree = module.irreps_in.irrep_class.__name__, module.contraction_degree
+    if group == "O3" and degree > 2:
+        raise ValueError(
+            f"paths of degree {degree} are sorted as in MACE with irreps O3_e3nn only, got O3"
+        )
+    irreps_in, irreps_out = _read_irreps(
+        (module.irreps_in, module.transpose_in.source),
+        (module.irreps_out, module.transpose_out.target),
+    )
+    with building():
+        converted = SymmetricContraction(
+            irreps_in,
+            irreps_out,
+            degree,
+            module.num_elements,
+            basis="original",
+            layout=irreps_in.layout,
+        )
+    copy_state(converted, module.weight, module.training, {"weight": module.weight})
+    return converted
+
+
 _CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "Linear": _convert_linear,
     "FullyConnectedTensorProduct": _convert_fully_connected,
     "ChannelWiseTensorProduct": _convert_channelwise,
     "SphericalHarmonics": _convert_harmonics,
+    "SymmetricContraction": _convert_contraction,
 }
 
 

@@ -1,0 +1,217 @@
+"""Ops of the op table for products and convolutions that keep channels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from equigeo.graphs import EdgeIndex
+from equigeo.ops import (
+    Coupling,
+    PathTable,
+    channelwise_conv,
+    channelwise_product,
+    radial_conv,
+)
+from equigeo.ops.channelwise_conv import channelwise_conv_reference
+from equigeo.ops.channelwise_conv_backward import (
+    channelwise_conv_backward,
+    channelwise_conv_backward_reference,
+)
+from equigeo.ops.channelwise_product import channelwise_product_reference
+from equigeo.ops.channelwise_product_backward import (
+    channelwise_product_backward,
+    channelwise_product_backward_reference,
+)
+from equigeo.ops.radial_conv import radial_conv_reference
+from tests.ops.op import Op
+from tests.ops.problems import Problem
+
+
+def coefficients(d1: int, d2: int, d3: int) -> Tensor:
+    """Any numbers will do, some of them zero: the op does not know what they stand for."""
+    numbers = (torch.arange(d1 * d2 * d3, dtype=torch.float64) + d1).sin().view(d1, d2, d3)
+    return torch.where(numbers.abs() < 0.4, 0.0, numbers)
+
+
+def odd_table() -> PathTable:
+    """Odd multiplicities, copies of the second input, shared outputs, a gap in every row."""
+    dims = (7 * 3 + 2 + 3 * 7 + 1, 2 * 3 + 1 + 5, 14 + 14 + 7 + 3, 7 * 5 + 3 * 9 + 2)
+    couplings = [
+        Coupling(0, 0, 0, 0, 7, 2, coefficients(3, 3, 5)),
+        Coupling(0, 7, 0, 28, 7, 1, coefficients(3, 5, 5)),
+        Coupling(23, 6, 36, 35, 3, 1, coefficients(7, 1, 9)),
+        Coupling(0, 0, 0, 14, 7, 2, coefficients(3, 3, 5)),
+    ]
+    return PathTable.from_couplings(couplings, dims)
+
+
+def wide_table(*, weighted: bool) -> PathTable:
+    """Whole registers, components outside, and a row that is covered."""
+    dims = (16 * 4 + 37 * 5, 4, 16 * 2 + 37 if weighted else 0, 16 * 3 + 16 + 37 * 11)
+    paths = [(0, 0, 16, 1, 1), (16, 48, 16, 3, 3), (64, 64, 37, 5, 11)]
+    starts = (0, 16, 32)
+    couplings = [
+        Coupling(x, 3 - i, out, start if weighted else None, mul, 1, coefficients(d1, 1, d3))
+        for i, ((x, out, mul, d1, d3), start) in enumerate(
+            zip([(0, 48, 16, 1, 1), (16, 0, 16, 3, 3), paths[2]], starts, strict=True)
+        )
+    ]
+    return PathTable.from_couplings(couplings, dims, ir_mul=True)
+
+
+TABLES = {
+    "odd": odd_table(),
+    "wide": wide_table(weighted=True),
+    "unweighted": wide_table(weighted=False),
+}
+
+
+def channelwise_rows() -> Iterator[Op]:
+    for name, table in TABLES.items():
+        yield product_row(name, table)
+        yield product_backward_row(name, table)
+        if name != "unweighted":
+            yield conv_row(name, table)
+            yield conv_backward_row(name, table)
+            yield radial_row(name, table)
+
+
+def arrays(table: PathTable) -> list[Tensor]:
+    return [table.paths, table.entries, table.values]
+
+
+def rebuilt(table: PathTable, tensors: tuple[Tensor, ...]) -> PathTable:
+    dims = (table.dim_x, table.dim_y, table.dim_weight, table.dim_out)
+    return PathTable(*tensors, *dims, table.ir_mul)
+
+
+def operands(
+    table: PathTable, sources: Callable[[Problem], int], *, grad: Callable[[Problem], int] | None
+) -> Callable[[Problem, torch.dtype], list[Tensor]]:
+    def features(problem: Problem, dtype: torch.dtype) -> list[Tensor]:
+        shapes = [("x", sources(problem), table.dim_x), ("y", problem.edges, table.dim_y)]
+        if grad is not None:
+            shapes.insert(0, ("grad", grad(problem), table.dim_out))
+        if table.dim_weight:
+            shapes.append(("weight", problem.edges, table.dim_weight))
+        return [problem.randn(name, rows, dim, dtype=dtype) for name, rows, dim in shapes]
+
+    return features
+
+
+def with_weight(
+    function: Callable[..., Any], count: int, table: PathTable, constants: tuple[Any, ...]
+) -> Callable[..., Any]:
+    """Insert the missing weight behind ``count`` features, and the constants at the end."""
+
+    def call(*arguments: Any) -> Any:
+        features = list(arguments[:count])
+        rest = arguments[count:]
+        if not table.dim_weight:
+            features.append(None)
+            return without_empty(function(*features, *rest, *constants))
+        return function(*features, rest[0], *rest[1:], *constants)
+
+    return call
+
+
+def without_empty(result: Any) -> Any:
+    return result[:2] if isinstance(result, tuple) else result
+
+
+def options(table: PathTable, count: int, constants: tuple[Any, ...]) -> dict[str, Any]:
+    return {"constants": constants, "missing": None if table.dim_weight else count}
+
+
+def product_row(name: str, table: PathTable) -> Op:
+    def call(x: Tensor, y: Tensor, *rest: Tensor) -> Tensor:
+        weight, rest = (rest[0], rest[1:]) if table.dim_weight else (None, rest)
+        return channelwise_product(x, y, weight, rebuilt(table, rest))
+
+    constants = (table.dim_out, table.ir_mul)
+    return Op(
+        "channelwise_product",
+        call,
+        with_weight(channelwise_product_reference, 2, table, constants),
+        operands(table, lambda p: p.edges, grad=None),
+        lambda graph: arrays(table),
+        f"channelwise_product, {name}",
+        **options(table, 2, constants),
+    )
+
+
+def product_backward_row(name: str, table: PathTable) -> Op:
+    constants = (table.ir_mul,)
+    return Op(
+        "channelwise_product_backward",
+        with_weight(channelwise_product_backward, 3, table, constants),
+        with_weight(channelwise_product_backward_reference, 3, table, constants),
+        operands(table, lambda p: p.edges, grad=lambda p: p.edges),
+        lambda graph: arrays(table),
+        f"channelwise_product_backward, {name}",
+        **options(table, 3, constants),
+    )
+
+
+def graph_tensors(graph: EdgeIndex) -> list[Tensor]:
+    forward = [graph.source, graph.ptr, graph.order]
+    return [*forward, graph.target, graph.back_order, graph.back_ptr]
+
+
+def conv_row(name: str, table: PathTable) -> Op:
+    def call(x: Tensor, y: Tensor, weight: Tensor, *rest: Tensor) -> Tensor:
+        return channelwise_conv(x, y, weight, rest[:6], rebuilt(table, rest[6:]))
+
+    constants = (table.dim_out, table.ir_mul)
+    return Op(
+        "channelwise_conv",
+        call,
+        with_weight(channelwise_conv_reference, 2, table, constants),
+        operands(table, lambda p: p.sources, grad=None),
+        lambda graph: [*graph_tensors(graph), *arrays(table)],
+        f"channelwise_conv, {name}",
+        **options(table, 2, constants),
+    )
+
+
+def conv_backward_row(name: str, table: PathTable) -> Op:
+    constants = (table.ir_mul,)
+    return Op(
+        "channelwise_conv_backward",
+        with_weight(channelwise_conv_backward, 3, table, constants),
+        with_weight(channelwise_conv_backward_reference, 3, table, constants),
+        operands(table, lambda p: p.sources, grad=lambda p: p.targets),
+        lambda graph: [*graph_tensors(graph), *arrays(table)],
+        f"channelwise_conv_backward, {name}",
+        **options(table, 3, constants),
+    )
+
+
+def radial_row(name: str, table: PathTable) -> Op:
+    def call(x: Tensor, y: Tensor, hidden: Tensor, radial: Tensor, *rest: Tensor) -> Tensor:
+        return radial_conv(x, y, hidden, radial, rest[:6], rebuilt(table, rest[6:]))
+
+    def features(problem: Problem, dtype: torch.dtype) -> list[Tensor]:
+        shapes = {
+            "x": (problem.sources, table.dim_x),
+            "y": (problem.edges, table.dim_y),
+            "hidden": (problem.edges, 3),
+            "radial": (3, table.dim_weight),
+        }
+        return [problem.randn(name, *shape, dtype=dtype) for name, shape in shapes.items()]
+
+    constants = (table.dim_out, table.ir_mul)
+    return Op(
+        "radial_conv",
+        call,
+        lambda *arguments: radial_conv_reference(*arguments, *constants),
+        features,
+        lambda graph: [*graph_tensors(graph), *arrays(table)],
+        f"radial_conv, {name}",
+        blas=True,  # its gradients
+        constants=constants,
+    )

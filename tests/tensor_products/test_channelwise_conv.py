@@ -1,0 +1,273 @@
+"""The fused convolution equals gather, e3nn's product and scatter, path by path."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from e3nn import o3
+
+from equigeo.graphs import EdgeIndex
+from equigeo.reps import Irreps
+from equigeo.tensor_products import ChannelwiseConv, RadialChannelwiseConv
+from equigeo.testing import assert_equivariant, tolerance
+
+F64 = torch.float64
+LAYOUTS = ["mul_ir", "ir_mul"]
+# As many paths as the model in which a library once had one wrong gradient out of 23.
+NEQUIP = ("8x0o+8x0e+8x1o+8x1e+8x2e", "0e+1o+2e", "0o+0e+1o+1e+2o+2e")
+
+
+@pytest.fixture
+def float64():
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(F64)
+    yield
+    torch.set_default_dtype(before)
+
+
+def graph(nodes=9, edges=40, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(nodes - 2, (2, edges), generator=generator)  # two nodes stay alone
+
+
+def features(conv, nodes, edges, dtype=F64, seed=1):
+    generator = torch.Generator().manual_seed(seed)
+    shapes = [(nodes, conv.irreps_in1.dim), (edges, conv.irreps_in2.dim)]
+    shapes.append((edges, conv.weight_numel))
+    return [torch.randn(*shape, dtype=dtype, generator=generator) for shape in shapes]
+
+
+def by_messages(conv, x, edge_index, edge_attr, weights):
+    """Gather, the product of e3nn and scatter, in mul_ir."""
+    instructions = [tuple(i)[:5] for i in conv.instructions]
+    irreps = [o3.Irreps(i) for i in (conv.irreps_in1, conv.irreps_in2, conv.irreps_out)]
+    product = o3.TensorProduct(*irreps, instructions, shared_weights=False, internal_weights=False)
+    messages = product(x[edge_index[0]], edge_attr, weights)
+    return x.new_zeros(len(x), messages.shape[1]).index_add(0, edge_index[1], messages)
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize(
+    "irreps", [NEQUIP, ("3x0e+5x1o+2x3e", "2x0e+1o+2e", "0e+1o+2e+1e")], ids=str
+)
+def test_equals_gather_product_and_scatter_with_all_gradients(irreps):
+    conv = ChannelwiseConv(*irreps)
+    edge_index = graph()
+    inputs = [x.requires_grad_() for x in features(conv, 9, 40)]
+    x, edge_attr, weights = inputs
+    got = conv(x, edge_index, edge_attr, weights)
+    want = by_messages(conv, x, edge_index, edge_attr, weights)
+    torch.testing.assert_close(got, want, rtol=0, atol=1e-12)
+    direction = torch.linspace(-1, 1, got.numel()).view_as(got)
+    first = [
+        torch.autograd.grad((out * direction).sum(), inputs, create_graph=True)
+        for out in (got, want)
+    ]
+    for a, b in zip(*first, strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-11)
+    second = [torch.autograd.grad(sum(g.square().sum() for g in gs), inputs) for gs in first]
+    for a, b in zip(*second, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-9)
+
+
+@pytest.mark.usefixtures("float64")
+def test_every_one_of_23_paths_has_the_right_gradient_of_its_weights():
+    conv = ChannelwiseConv(*NEQUIP)
+    assert len(conv.instructions) >= 23
+    edge_index = graph()
+    x, edge_attr, weights = features(conv, 9, 40)
+    weights.requires_grad_()
+    slices = conv.irreps_out.slices()
+    got, want = (
+        conv(x, edge_index, edge_attr, weights),
+        by_messages(conv, x, edge_index, edge_attr, weights),
+    )
+    for path in conv.instructions:
+        place = slices[path.i_out]
+        a, b = (
+            torch.autograd.grad(out[:, place].sum(), weights, retain_graph=True)[0]
+            for out in (got, want)
+        )
+        assert b.abs().max() > 0.1
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, F64], ids=str)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_is_equivariant_reflections_included(layout, dtype):
+    conv = ChannelwiseConv("4x0e+3x1o+2x2e", "0e+1o+2e", "0e+1o+1e+2e", layout=layout)
+    edge_index = graph()
+    x, edge_attr, weights = features(conv, 9, 40, dtype)
+    assert_equivariant(
+        lambda x, y: conv(x, edge_index, y, weights),
+        [conv.irreps_in1, conv.irreps_in2],
+        conv.irreps_out,
+        inputs=[x, edge_attr],
+    )
+
+
+def test_a_product_with_a_wrong_parity_would_be_noticed():
+    conv = ChannelwiseConv("4x1o", "1o", "1e")
+    edge_index = graph()
+    x, edge_attr, weights = features(conv, 9, 40)
+    with pytest.raises(AssertionError):
+        assert_equivariant(
+            lambda x, y: conv(x, edge_index, y, weights),
+            [conv.irreps_in1, conv.irreps_in2],
+            Irreps("4x1o"),
+            inputs=[x, edge_attr],
+        )
+
+
+def test_layouts_differ_by_a_permutation_alone():
+    mul_ir, ir_mul = (
+        ChannelwiseConv("5x0e+4x1o", "0e+2x1o", "0e+1o+1e", layout=l) for l in LAYOUTS
+    )
+    edge_index = graph()
+    x, edge_attr, weights = features(mul_ir, 9, 40)
+    want = mul_ir(x, edge_index, edge_attr, weights)
+    moved = [
+        mul_ir.irreps_in1.to_layout(x, "ir_mul"),
+        mul_ir.irreps_in2.to_layout(edge_attr, "ir_mul"),
+    ]
+    got = ir_mul(moved[0], edge_index, moved[1], weights)
+    torch.testing.assert_close(got, mul_ir.irreps_out.to_layout(want, "ir_mul"))
+
+
+def test_edges_may_come_in_any_order_or_sorted_once():
+    conv = ChannelwiseConv("4x0e+4x1o", "0e+1o", "0e+1o")
+    edge_index = graph()
+    x, edge_attr, weights = features(conv, 9, 40)
+    want = conv(x, edge_index, edge_attr, weights)
+    assert torch.equal(conv(x, EdgeIndex.from_edges(edge_index, 9, 9), edge_attr, weights), want)
+    order = torch.randperm(40, generator=torch.Generator().manual_seed(2))
+    got = conv(x, edge_index[:, order], edge_attr[order], weights[order])
+    torch.testing.assert_close(got, want)
+    assert not want[7:].any()  # nobody sends to the last two
+
+
+def test_targets_may_differ_from_sources_and_edges_be_missing():
+    conv = ChannelwiseConv("4x0e", "0e", "0e")
+    x, edge_attr, weights = features(conv, 3, 2)
+    edge_index = torch.tensor([[0, 2], [4, 0]])
+    out = conv(x, edge_index, edge_attr, weights, num_nodes=5)
+    assert out.shape == (5, 4)
+    assert out[[0, 4]].all()
+    empty = conv(x, edge_index[:, :0], edge_attr[:0], weights[:0], num_nodes=5)
+    assert torch.equal(empty, torch.zeros(5, 4, dtype=F64))
+
+
+@pytest.mark.usefixtures("float64")
+def test_degrees_and_dtypes_that_the_op_does_not_take_go_by_messages():
+    high = ChannelwiseConv("2x7o", "0e+1o", "7o+8e")
+    assert high.channelwise is None
+    edge_index = graph()
+    x, edge_attr, weights = features(high, 9, 40)
+    torch.testing.assert_close(
+        high(x, edge_index, edge_attr, weights),
+        by_messages(high, x, edge_index, edge_attr, weights),
+        **tolerance(torch.float32, terms=40),
+    )
+    low = ChannelwiseConv("4x0e+4x1o", "0e+1o", "0e+1o")
+    x, edge_attr, weights = features(low, 9, 40)
+    want = low(x, edge_index, edge_attr, weights)
+    got = low.bfloat16()(x.bfloat16(), edge_index, edge_attr.bfloat16(), weights.bfloat16())
+    torch.testing.assert_close(got.double(), want, **tolerance(torch.bfloat16, terms=40))
+
+
+def test_shared_weights_belong_to_the_module_and_are_trained():
+    conv = ChannelwiseConv("4x0e+4x1o", "0e+1o", "0e+1o", shared_weights=True)
+    edge_index = graph()
+    x, edge_attr, _ = features(conv, 9, 40, torch.float32)
+    conv(x, edge_index, edge_attr).square().sum().backward()
+    assert conv.weight.grad.abs().min() > 0
+
+
+@pytest.mark.parametrize("isolated", [0, 3])
+def test_compiles_with_an_edge_index_made_beforehand(isolated):
+    conv = ChannelwiseConv("4x0e+4x1o", "0e+1o", "0e+1o").double()
+    edges = EdgeIndex.from_edges(graph(), 9 + isolated, 9 + isolated)
+    x, edge_attr, weights = features(conv, 9 + isolated, 40)
+    compiled = torch.compile(
+        lambda x, y, w: conv(x, edges, y, w), fullgraph=True, backend="aot_eager"
+    )
+    torch.testing.assert_close(compiled(x, edge_attr, weights), conv(x, edges, edge_attr, weights))
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"edge_index": torch.zeros(2, 4)}, TypeError, "edge_index must be int64"),
+        (
+            {"edge_index": torch.zeros(4, 2, dtype=torch.int64)},
+            ValueError,
+            r"edge_index must be \(2, edges\)",
+        ),
+        (
+            {"edge_index": torch.full((2, 4), 9)},
+            ValueError,
+            r"sources of edge_index must lie in \[0, 5\)",
+        ),
+        ({"edge_index": torch.full((2, 4), -1)}, ValueError, r"must lie in \[0, 5\)"),
+        ({"num_nodes": 1}, ValueError, r"targets of edge_index must lie in \[0, 1\)"),
+        ({"num_nodes": -1}, ValueError, "num_targets must not be negative"),
+        ({"x": torch.zeros(5, 7)}, ValueError, r"x must be \(\.\.\., 16\)"),
+        ({"x": torch.zeros(5, 16, dtype=F64)}, TypeError, "must have the dtype of x"),
+        ({"x": torch.zeros(16)}, ValueError, r"x must be \(sources, components\)"),
+        ({"edge_attr": torch.zeros(3, 4)}, ValueError, "edge_attr must have 4 rows, got 3"),
+        ({"edge_attr": torch.zeros(4, 3)}, ValueError, r"y must be \(\.\.\., 4\)"),
+        ({"weights": torch.zeros(4, 15)}, ValueError, r"weight must be \(\.\.\., 16\)"),
+        ({"weights": torch.zeros(3, 16)}, ValueError, "weight must have 4 rows, got 3"),
+        ({"weights": None}, ValueError, "is missing"),
+    ],
+    ids=str,
+)
+def test_bad_input_is_refused_with_one_clear_error(change, error, message):
+    conv = ChannelwiseConv("4x0e+4x1o", "0e+1o", "0e+1o")
+    edge_index = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 4]])
+    x, edge_attr, weights = features(conv, 5, 4, torch.float32)
+    good = {"x": x, "edge_index": edge_index, "edge_attr": edge_attr, "weights": weights}
+    conv(**good)
+    with pytest.raises(error, match=message):
+        conv(**(good | change))
+
+
+def test_an_edge_index_of_another_graph_is_refused():
+    conv = ChannelwiseConv("4x0e", "0e", "0e")
+    edges = EdgeIndex.from_edges(torch.zeros(2, 1, dtype=torch.int64), 2, 2)
+    with pytest.raises(ValueError, match="edge_index joins 2 sources"):
+        conv(torch.zeros(3, 4), edges, torch.zeros(1, 1), torch.zeros(1, conv.weight_numel))
+
+
+@pytest.mark.parametrize("irreps", [NEQUIP, ("2x7o", "0e+1o", "7o+8e")], ids=["op", "messages"])
+def test_a_radial_layer_inside_equals_one_outside(irreps):
+    inside = RadialChannelwiseConv(*irreps, num_hidden=5).double()
+    outside = ChannelwiseConv(*irreps).double()
+    edge_index = graph()
+    x, edge_attr, _ = features(inside, 9, 40)
+    hidden = torch.randn(40, 5, dtype=F64, generator=torch.Generator().manual_seed(3))
+    inputs = [value.requires_grad_() for value in (x, edge_attr, hidden)]
+    got = inside(x, edge_index, edge_attr, hidden)
+    want = outside(x, edge_index, edge_attr, hidden @ inside.radial / 5**0.5)
+    torch.testing.assert_close(got, want)
+    first = [
+        torch.autograd.grad(out.square().sum(), [*inputs, inside.radial], create_graph=True)
+        for out in (got, want)
+    ]
+    for a, b in zip(*first, strict=True):
+        torch.testing.assert_close(a, b)
+    second = [torch.autograd.grad(sum(g.sum() for g in gs), inputs) for gs in first]
+    for a, b in zip(*second, strict=True):
+        torch.testing.assert_close(a, b)
+
+
+def test_a_radial_layer_needs_its_hidden_numbers():
+    conv = RadialChannelwiseConv("4x0e", "0e", "0e", num_hidden=5)
+    edge_index = torch.zeros(2, 3, dtype=torch.int64)
+    x, edge_attr, hidden = torch.zeros(2, 4), torch.zeros(3, 1), torch.zeros(3, 5)
+    conv(x, edge_index, edge_attr, hidden)
+    for wrong in (hidden[:, :4], hidden[:2], hidden[0]):
+        with pytest.raises(ValueError, match="hidden must be"):
+            conv(x, edge_index, edge_attr, wrong)
+    with pytest.raises(ValueError, match="num_hidden must be positive, got 0"):
+        RadialChannelwiseConv("4x0e", "0e", "0e", num_hidden=0)
