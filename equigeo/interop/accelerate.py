@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
+import torch
 from torch import nn
 
 from equigeo.interop.accelerated.candidate import Candidate
@@ -24,8 +27,8 @@ def accelerate(model: nn.Module) -> AccelerationReport:
     (mixed dtypes, autocast, tracing by ``torch.fx``) run as before. Each module is compared with
     what it was before on random features, and is left alone where it would change.
 
-    Accelerate before ``torch.compile`` or ``torch.export``, and after the model is on its device;
-    what is accelerated can no longer be scripted by ``torch.jit.script``.
+    Accelerate before ``torch.compile`` or ``torch.export``; what is accelerated can no longer be
+    scripted by ``torch.jit.script``.
 
     Parameters
     ----------
@@ -57,12 +60,13 @@ def accelerate(model: nn.Module) -> AccelerationReport:
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must be a torch.nn.Module, got {type(model).__name__}")
     search = CandidateSearch(model)
+    tensor = next(chain(model.parameters(), model.buffers()), torch.empty(0))
     replaced, kept = [], list(search.kept)
     installed: list[Candidate] = []
     try:
         for candidate in search.found:
             kind = type(candidate.module).__name__
-            candidate.install()
+            candidate.install(tensor.device)
             installed.append(candidate)
             problem = candidate.problem()
             if problem is None:

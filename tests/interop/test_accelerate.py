@@ -214,6 +214,40 @@ def test_casts_reach_the_tables():
     assert single.dtype == torch.float32
 
 
+def test_a_model_on_the_meta_device_is_accelerated_and_filled_later(monkeypatch):
+    stand_in(monkeypatch)
+    theirs = model()
+    ours = nn.ModuleDict(
+        {"model": copy.deepcopy(theirs), "tables": contraction("2x0e", "2x0e", 2, 1)}
+    )
+    report = accelerate(ours.to("meta"))
+    assert [tuple(note) for note in report.kept] == [
+        ("tables", "SymmetricContraction", "its tensors are on the meta device")
+    ]
+    assert {value.device.type for value in ours.buffers()} == {"meta"}
+    filled = ours["model"].to_empty(device="cpu")
+    filled.load_state_dict(theirs.state_dict(), strict=True)
+    torch.testing.assert_close(filled.harmonics(data()[1]), theirs.harmonics(data()[1]), **EXACT)
+
+
+def test_harmonics_have_no_device_as_before():
+    harmonics = build("harmonics")
+    accelerate(harmonics)
+    assert harmonics(torch.empty(4, 3, device="meta")).shape == (4, 25)
+
+
+@pytest.mark.filterwarnings("ignore")  # what PyTorch says of its own tracing
+def test_an_accelerated_model_is_compiled_and_exported_in_one_graph():
+    ours = model()
+    accelerate(ours)
+    x, vectors = (value.detach() for value in data())
+    expected = ours(x, vectors)
+    compiled = torch.compile(ours, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(x, vectors), expected, **EXACT)
+    exported = torch.export.export(ours, (x, vectors)).module()
+    torch.testing.assert_close(exported(x, vectors), expected, **EXACT)
+
+
 def test_accelerating_twice_changes_nothing():
     ours = model()
     first = accelerate(ours)

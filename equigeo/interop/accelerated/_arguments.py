@@ -15,9 +15,10 @@ def fit(*values: Any) -> bool:
     """
     if not all(isinstance(value, Tensor) for value in values):
         return False
-    first = values[0]
-    same = first.is_floating_point() and all(value.dtype == first.dtype for value in values)
-    return same and not torch.is_autocast_enabled(first.device.type)
+    first, device = values[0], values[0].device.type
+    if device != "meta" and torch.is_autocast_enabled(device):
+        return False
+    return first.is_floating_point() and all(value.dtype == first.dtype for value in values)
 
 
 def random(*shape: int, like: Tensor, seed: int = 0) -> Tensor:

@@ -18,6 +18,7 @@ class Accelerated(nn.Module):
     """
 
     runs_on: ClassVar[str]
+    made_of: ClassVar[tuple[type[Accelerated], type[nn.Module]]]
     accelerated: nn.Module
 
     @classmethod
@@ -47,7 +48,7 @@ class Accelerated(nn.Module):
 
     def original(self, *args: Any) -> Tensor:
         """Compute what ``forward`` does in the way of before."""
-        value: Tensor = self._base.forward(self, *args)
+        value: Tensor = self.made_of[1].forward(self, *args)
         return value
 
     def renew(self) -> None:
@@ -73,18 +74,13 @@ class Accelerated(nn.Module):
         hooks = self._load_state_dict_post_hooks
         for key in [key for key, hook in hooks.items() if hook is _renew]:
             del hooks[key]
-        self.__class__ = self._base  # type: ignore[assignment]
+        self.__class__ = self.made_of[1]  # type: ignore[assignment]
         delattr(self, BODY)
-
-    @property
-    def _base(self) -> type[nn.Module]:
-        base: type[nn.Module] = type(self).__bases__[1]
-        return base
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         # The class exists at run time only: a pickle names what it is made of.
         reduced: Any = super().__reduce_ex__(max(int(protocol), 2))
-        return (_blank, type(self).__bases__, *reduced[2:])
+        return (_blank, self.made_of, *reduced[2:])
 
 
 _CLASSES: dict[tuple[type, type], type[nn.Module]] = {}
@@ -106,7 +102,7 @@ def accelerated_class(kind: type[Accelerated], base: type[nn.Module]) -> type[nn
         Subclass of both, the same in every call.
     """
     if (kind, base) not in _CLASSES:
-        inside = {"__module__": kind.__module__, "__doc__": kind.__doc__}
+        inside = {"__module__": kind.__module__, "__doc__": kind.__doc__, "made_of": (kind, base)}
         _CLASSES[kind, base] = type(f"Accelerated{base.__name__}", (kind, base), inside)
     return _CLASSES[kind, base]
 

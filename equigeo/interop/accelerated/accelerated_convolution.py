@@ -49,7 +49,7 @@ class AcceleratedConvolution(Accelerated):
     def original(self, *args: Any) -> Tensor:
         """Gather, multiply and scatter one after the other."""
         node_feats, edge_attrs, tp_weights, (sender, receiver) = args
-        messages: Tensor = self._base.forward(self, node_feats[sender], edge_attrs, tp_weights)
+        messages = super().original(node_feats[sender], edge_attrs, tp_weights)
         out = messages.new_zeros(len(node_feats), messages.shape[-1])
         return out.index_add(0, receiver, messages)
 

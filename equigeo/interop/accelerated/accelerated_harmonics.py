@@ -30,7 +30,9 @@ class AcceleratedHarmonics(Accelerated):
 
     def forward(self, x: Tensor) -> Tensor:
         """Evaluate as ``e3nn.o3.SphericalHarmonics`` does."""
-        if not fit(x):
+        # That of e3nn has no tensors, and works on any device.
+        here = all(table.device == x.device for table in self.accelerated.buffers())
+        if not fit(x) or not here:
             return self.original(x)
         values: Tensor = self.accelerated(x)
         return values

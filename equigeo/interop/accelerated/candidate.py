@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import torch
@@ -38,9 +39,10 @@ class Candidate:
     body: nn.Module
     block: nn.Module | None = None
 
-    def install(self) -> None:
-        """Accelerate the module."""
-        self.kind.install(self.module, self.body)
+    def install(self, device: torch.device) -> None:
+        """Accelerate the module, on a device if it has no tensor that tells its own."""
+        own = next(chain(self.module.parameters(), self.module.buffers()), None)
+        self.kind.install(self.module, self.body.to(device if own is None else own.device))
         if self.block is not None:
             setattr(self.block, FUSION, "equigeo")
 
@@ -63,7 +65,8 @@ class Candidate:
             try:
                 before = self.module.original(*arguments)
             except Exception as error:  # of the other library, whatever it raises
-                return f"fails on an example: {str(error).strip().splitlines()[-1]}"
+                lines = str(error).strip().splitlines() or [type(error).__name__]
+                return f"fails on an example: {lines[-1]}"
             after = self.module.forward(*arguments)
         return _difference(before, after)
 

@@ -93,6 +93,8 @@ def _change_of_basis(contractions: Any, reduced: SymmetricContraction) -> Tensor
 
 def _expand(tensor: Tensor, ins: tuple[tuple[int, int], ...], order: int, ir: Any) -> Tensor:
     """Expand coupling tensors, (2 l + 1, dim, ..., dim, paths), in the reduced basis."""
+    if tensor.is_meta:
+        raise ValueError("its tensors are on the meta device")
     basis = symmetric_basis(ins, order, ir)
     size, dim = 2 * ir[0] + 1, sum(2 * l + 1 for l, _ in ins)
     tensor = tensor.detach().cpu().double()
