@@ -72,21 +72,33 @@ lint: $(VENV)/.with-test ## style and types of Python, format of C++
 	$(BIN)/clang-format --dry-run --Werror $(CXX_FILES)
 	$(BIN)/mypy
 
-# e3nn 0.4.4 is what MACE pins. Nothing else is installed twice: the packages of $(VENV) come after
-# those of the second environment.
-E3NN04 := $(VENV)-e3nn04
+# Libraries that pin what others need otherwise get an environment of their own. Nothing is installed
+# twice: the packages of $(VENV) come after those of the other environment, without dependencies that
+# are never imported here.
+SIDE_e3nn04 := e3nn==0.4.4
+SIDE_nequip := 'nequip==0.19.*' ase matscipy hydra-core omegaconf 'antlr4-python3-runtime==4.9.*'
+SIDE_mace := 'mace-torch==0.3.*' e3nn==0.4.4 torch-ema ase pandas python-dateutil matplotlib \
+  contourpy cycler fonttools kiwisolver pillow
 PURELIB = python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'
-$(E3NN04)/.done: | $(VENV)/.with-test
-	rm -rf $(E3NN04)
-	$(BIN)/python -m venv --without-pip $(E3NN04)
-	$(PIP) --python $(E3NN04)/bin/python install --no-deps e3nn==0.4.4
-	@own=$$($(E3NN04)/bin/$(PURELIB)); shared=$$($(BIN)/$(PURELIB)); \
+$(VENV)-%/.done: | $(VENV)/.with-test
+	rm -rf $(@D)
+	$(BIN)/python -m venv --without-pip $(@D)
+	$(PIP) --python $(@D)/bin/python install --no-deps $(SIDE_$*)
+	@own=$$($(@D)/bin/$(PURELIB)); shared=$$($(BIN)/$(PURELIB)); \
 	  echo "import site; site.addsitedir('$$shared')" > "$$own/shared.pth"
 	@touch $@
 
 .PHONY: test-e3nn04
-test-e3nn04: $(VENV)/.with-test $(E3NN04)/.done ## run what is compared with e3nn against its version 0.4.4
-	$(E3NN04)/bin/python -m pytest -q -p tests.e3nn04 -k 'e3nn or reorder' tests/interop tests/reps
+test-e3nn04: $(VENV)/.with-test $(VENV)-e3nn04/.done ## run what is compared with e3nn against its version 0.4.4
+	$(VENV)-e3nn04/bin/python -m pytest -q -p tests.e3nn04 -k 'e3nn or reorder or accelerate' \
+	  tests/interop tests/reps
+
+.PHONY: test-interop
+test-interop: $(VENV)/.with-test $(VENV)-nequip/.done $(VENV)-mace/.done ## accelerate NequIP and MACE, compare and time them
+	$(VENV)-nequip/bin/python -m pytest -q tests/interop/test_nequip.py
+	$(VENV)-mace/bin/python -m pytest -q -p tests.e3nn04 tests/interop/test_mace.py
+	$(VENV)-nequip/bin/python -m bench.interop_models nequip
+	$(VENV)-mace/bin/python -m bench.interop_models mace
 
 LIST_ISAS = EQUIGEO_REQUIRE_KERNELS=1 $(BIN)/python -c \
   'from equigeo.ops import kernels_info; print(*kernels_info()["available_isas"])'
