@@ -77,7 +77,11 @@ def spherical_harmonics(
     if table.dtype != x.dtype:
         raise TypeError(f"table must have the dtype of x, {x.dtype}, got {table.dtype}")
     degrees = list(degrees)
-    if not degrees or degrees != sorted(set(degrees)) or not 0 <= degrees[0] <= degrees[-1] < table.shape[2]:
+    if (
+        not degrees
+        or degrees != sorted(set(degrees))
+        or not 0 <= degrees[0] <= degrees[-1] < table.shape[2]
+    ):
         raise ValueError(
             f"degrees must ascend from 0 or more to {table.shape[2] - 1} or less, got {degrees}"
         )
