@@ -68,8 +68,9 @@ def _backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
     again = torch.is_grad_enabled()
     with torch.enable_grad():
         inputs = [x if x.requires_grad else x.detach().requires_grad_() for x in features]
+        along, grad, x = inputs
         results = spherical_harmonics_double_backward_reference(
-            *inputs, table, ctx.degrees, ctx.normalize
+            along, grad, x, table, ctx.degrees, ctx.normalize
         )
         slopes = torch.autograd.grad(results, inputs, grads, create_graph=again, allow_unused=True)
     return *slopes, None, None, None
