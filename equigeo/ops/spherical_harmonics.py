@@ -76,21 +76,9 @@ def spherical_harmonics(
         raise ValueError(f"table must be (6, lmax + 1, lmax + 1), got shape {tuple(table.shape)}")
     if table.dtype != x.dtype:
         raise TypeError(f"table must have the dtype of x, {x.dtype}, got {table.dtype}")
-<<<<<<< HEAD
-    degrees = list(degrees)
-    if (
-        not degrees
-        or degrees != sorted(set(degrees))
-        or not 0 <= degrees[0] <= degrees[-1] < table.shape[2]
-    ):
-        raise ValueError(
-            f"degrees must ascend from 0 or more to {table.shape[2] - 1} or less, got {degrees}"
-        )
-=======
     degrees, lmax = list(degrees), table.shape[2] - 1
     if not degrees or degrees != [l for l in sorted(set(degrees)) if 0 <= l <= lmax]:
         raise ValueError(f"degrees must ascend from 0 or more to {lmax} or less, got {degrees}")
->>>>>>> harmonics
     check_device(x=x, table=table)
     return spherical_harmonics_op(x, table, degrees, normalize)
 
