@@ -72,6 +72,21 @@ def nequip(dtype: torch.dtype, **options: Any) -> nn.Module:
     ).eval()
 
 
+def nequip_frames(crystal: Crystal, order: Tensor) -> dict[str, Tensor]:
+    """Give two copies of a crystal, one stretched, as NequIP batches frames."""
+    atoms = len(crystal.positions)
+    edges = torch.cat([crystal.edges, crystal.edges + atoms], dim=1)
+    return {
+        "pos": torch.cat([crystal.positions, 1.01 * crystal.positions]).double(),
+        "cell": torch.eye(3).double() * crystal.length * torch.tensor([1.0, 1.01])[:, None, None],
+        "edge_index": edges[:, order],
+        "edge_cell_shift": torch.cat([crystal.shifts] * 2)[order].double(),
+        "atom_types": torch.zeros(2 * atoms, dtype=torch.int64),
+        "batch": torch.arange(2).repeat_interleave(atoms),
+        "num_atoms": torch.tensor([atoms, atoms]),
+    }
+
+
 def evaluate_nequip(model: nn.Module, crystal: Crystal) -> tuple[Tensor, Tensor]:
     """Give energy and forces; in training mode differentiable by the parameters."""
     out = model(

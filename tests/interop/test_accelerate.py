@@ -7,6 +7,7 @@ from dataclasses import FrozenInstanceError
 import pytest
 import torch
 from torch import nn
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.utils import parametrize
 
 from equigeo.interop import AccelerationReport, accelerate
@@ -572,6 +573,20 @@ def test_what_is_compiled_for_one_graph_holds_for_another(name, monkeypatch):
     for order in (torch.arange(EDGES), torch.argsort(edges()[1], stable=True)):
         moved = [a[..., order] if a.dtype == torch.int64 else a for a in arguments]
         torch.testing.assert_close(compiled(*moved), ours(*moved), **EXACT)
+
+
+@pytest.mark.parametrize("name", ["nequip", "mace"])
+def test_what_is_traced_for_one_graph_holds_for_graphs_of_other_sizes(name, monkeypatch):
+    stand_in(monkeypatch)
+    ours, _ = convolutions()[name]
+    arguments = list(arguments_of(ours))
+    accelerate(ours)
+    traced = make_fx(ours, tracing_mode="symbolic", _allow_non_fake_inputs=True)(*arguments)
+    more_nodes = torch.cat([arguments[0], arguments[0][:3]])
+    fewer_edges = [a[..., :-4] if a.dtype == torch.int64 else a[:-4] for a in arguments[1:]]
+    other = (more_nodes, *fewer_edges)
+    torch.testing.assert_close(traced(*other), ours(*other), **EXACT)
+    assert len(traced(*other)) == NODES + 3
 
 
 def hooked():

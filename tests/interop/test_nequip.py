@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
+from functools import partial
 
 import pytest
 import torch
 
 from equigeo.interop import accelerate
-from tests.interop.interatomic import Crystal, evaluate_nequip, nequip
+from tests.interop.interatomic import Crystal, evaluate_nequip, nequip, nequip_frames
 from tests.interop.law import assert_same_training, difference
 
 pytest.importorskip("nequip", reason="needs NequIP: make test-interop")
@@ -44,6 +45,24 @@ def test_training_is_the_same(crystal):
     ours = copy.deepcopy(theirs)
     accelerate(ours)
     assert_same_training(ours, theirs, crystal, evaluate_nequip)
+
+
+def test_a_model_that_nequip_traces_and_compiles_holds_for_other_graphs(crystal, monkeypatch):
+    quick = partial(torch.compile, backend="aot_eager")
+    monkeypatch.setattr(torch, "compile", quick)
+    smaller = {**SMALL, "l_max": 1, "num_features": 4}
+    eager = nequip(torch.float64, **smaller).train()
+    ours = nequip(torch.float64, **smaller, compile_mode="compile").train()
+    ours.load_state_dict(eager.state_dict(), strict=True)
+    assert not accelerate(ours).kept
+    edges = 2 * crystal.edges.shape[1]
+    by_target = torch.argsort(nequip_frames(crystal, torch.arange(edges))["edge_index"][0])
+    for order in (torch.arange(edges), by_target, torch.arange(edges).flip(0)):
+        frames = nequip_frames(crystal, order)
+        got, want = ours(frames), eager(frames)
+        for key in ("total_energy", "forces"):
+            torch.testing.assert_close(got[key], want[key], rtol=1e-11, atol=1e-12)
+    assert len(ours._compiled_cache[0]) == 1
 
 
 def test_states_load_strictly_both_ways(crystal):

@@ -50,7 +50,7 @@ class AcceleratedConvolution(Accelerated):
         """Gather, multiply and scatter one after the other."""
         node_feats, edge_attrs, tp_weights, (sender, receiver) = args
         messages = super().original(node_feats[sender], edge_attrs, tp_weights)
-        out = messages.new_zeros(len(node_feats), messages.shape[-1])
+        out = messages.new_zeros(node_feats.shape[0], messages.shape[-1])
         return out.index_add(0, receiver, messages)
 
     def renew(self) -> None:

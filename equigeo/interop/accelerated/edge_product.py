@@ -67,6 +67,8 @@ class EdgeProduct(nn.Module):
         if not self.product.weight_numel:
             weight = None
         elif weight is not None and weight.ndim == 1:
-            weight = weight.expand(len(source), -1)
+            weight = weight.expand(source.shape[0], -1)
         table = self.product.channelwise.table(x.dtype)  # type: ignore[union-attr]
-        return channelwise_conv(x, y, weight, edge_orders(source, target, len(x)), table)
+        # Not len(x), which would be the same number in all graphs that are traced from here.
+        graph = edge_orders(source, target, x.shape[0])
+        return channelwise_conv(x, y, weight, graph, table)
