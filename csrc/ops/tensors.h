@@ -7,13 +7,15 @@
 
 #include <initializer_list>
 
+#include "ops/storage.h"
+
 namespace equigeo {
 
 using torch::stable::Tensor;
 using ScalarType = torch::headeronly::ScalarType;
 
-// Refuse another dtype, device or size. The Python wrapper says what is wrong more kindly; this keeps
-// a direct call of the op inside its arrays.
+// Refuse another dtype, device or size. The Python wrapper says what is wrong more kindly; this
+// keeps a direct call of the op inside its arrays.
 inline void check_tensor(
     const char* name,
     const Tensor& tensor,
@@ -44,7 +46,7 @@ inline Tensor checked(
     ScalarType dtype,
     std::initializer_list<int64_t> sizes) {
   check_tensor(name, tensor, like, dtype, sizes);
-  return torch::stable::contiguous(tensor);
+  return tensor.is_contiguous() ? tensor : torch::stable::contiguous(tensor);
 }
 
 inline Tensor checked_index(
@@ -70,6 +72,12 @@ void for_dtype(const Tensor& tensor, const Run& run) {
       dtype == ScalarType::Float || dtype == ScalarType::Double,
       "features must be float32 or float64");
   dtype == ScalarType::Float ? run(0.0f) : run(0.0);
+}
+
+// As for_dtype, for ops that take bfloat16 too.
+template <class Run>
+void for_storage(const Tensor& tensor, const Run& run) {
+  tensor.scalar_type() == ScalarType::BFloat16 ? run(Bf16{}) : for_dtype(tensor, run);
 }
 
 }  // namespace equigeo

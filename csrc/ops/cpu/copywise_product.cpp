@@ -24,22 +24,50 @@ class Rows {
 
   static int64_t size(int64_t dim) { return Scratch<T>::round_up(padded(dim) * kLanes); }
 
-  // Rows [begin, begin + rows) of a tensor with `all`.
-  void load(const T* from, int64_t stride, int64_t begin, int64_t rows, int64_t all) {
-    const int64_t readable = (all - 1 - begin) * stride + dim_;
-    transpose_rows(from + begin * stride, rows, dim_, stride, readable, data_, kLanes);
+  // The first `count` rows of a tensor, behind which `beyond` rows of the chunk come later.
+  void load(const T* rows, int64_t count, int64_t beyond) {
+    for_packs(count, [&](int64_t first, int64_t packed) {
+      load_columns(
+          rows + first * dim_, dim_, packed, (beyond + count - first - packed) * dim_,
+          data_ + first, kLanes);
+    });
   }
-  void store(T* to, int64_t rows, T* stage) const {
-    transpose_block(data_, dim_, rows, kLanes, stage, dim_);
-    copy_row(stage, rows * dim_, to);
+  // The same row for all lanes.
+  void spread(const T* row) {
+    for (int64_t j = 0; j < dim_; ++j) {
+      for (int64_t l = 0; l < kLanes; ++l) {
+        data_[j * kLanes + l] = row[j];
+      }
+    }
+  }
+  void store(T* rows, int64_t count, int64_t beyond) const {
+    for_packs(count, [&](int64_t first, int64_t packed) {
+      store_rows(
+          data_ + first, dim_, packed, (beyond + count - first - packed) * dim_,
+          rows + first * dim_, kLanes);
+    });
   }
   void clear() { fill_zero(data_, dim_ * kLanes); }
 
   T* at(int64_t place) const { return data_ + place * kLanes; }
 
  private:
+  // Call run(first, count) for the packs that have rows.
+  template <class Run>
+  static void for_packs(int64_t count, const Run& run) {
+    constexpr int64_t kW = kWidth<WidePack<T>, T>;
+    for (int64_t first = 0; first < count; first += kW) {
+      run(first, count - first < kW ? count - first : kW);
+    }
+  }
+
   T* data_;
   int64_t dim_;
+};
+
+// Rows that are computed together, and how many of the chunk come later.
+struct Block {
+  int64_t begin, rows, beyond;
 };
 
 // What both passes do: fetch a block of rows and go through the pairs of copies that meet.
@@ -49,26 +77,27 @@ class CopyPass {
   using Group = Lanes16<T>;
   static constexpr int64_t kLanes = Group::kLanes;
 
-  CopyPass(const CopyPlan<T>& plan, int64_t more)
+  CopyPass(const CopyPlan<T>& plan, const T* weight, int64_t weight_stride, int64_t more)
       : plan_(plan),
-        longest_(plan.dim_x > plan.dim_y ? plan.dim_x : plan.dim_y),
         memory_(
             Rows<T>::size(plan.dim_x) + Rows<T>::size(plan.dim_y) + Rows<T>::size(plan.dim_weight) +
-            Rows<T>::size(plan.dim_out) + Rows<T>::size(plan.largest_products) +
-            Rows<T>::size(longest()) + more),
+            Rows<T>::size(plan.dim_out) + Rows<T>::size(plan.largest_products) + more),
         x_(memory_, plan.dim_x),
         y_(memory_, plan.dim_y),
         weight_(memory_, plan.dim_weight),
         out_(memory_, plan.dim_out),
-        products_(memory_.take(plan.largest_products * kLanes)),
-        stage_(memory_.take(longest() * kLanes)) {}
+        products_(memory_.take(plan.largest_products * kLanes)) {
+    if (!memory_.failed() && weight != nullptr && weight_stride == 0) {
+      weight_.spread(weight);
+    }
+  }
 
   template <class Op>
-  void load(const Op& op, int64_t begin, int64_t rows) {
-    x_.load(op.x, plan_.dim_x, begin, rows, op.rows);
-    y_.load(op.y, plan_.dim_y, begin, rows, op.rows);
-    if (op.weight != nullptr) {
-      weight_.load(op.weight, op.weight_stride, begin, rows, op.rows);
+  void load(const Op& op, const Block& block) {
+    x_.load(op.x + block.begin * plan_.dim_x, block.rows, block.beyond);
+    y_.load(op.y + block.begin * plan_.dim_y, block.rows, block.beyond);
+    if (op.weight != nullptr && op.weight_stride > 0) {
+      weight_.load(op.weight + block.begin * plan_.dim_weight, block.rows, block.beyond);
     }
   }
 
@@ -102,17 +131,10 @@ class CopyPass {
     sparse_product<Group>(plan_.couple, group.couple, products_, put);
   }
 
-  int64_t longest() const {
-    const int64_t more = plan_.dim_out > plan_.dim_weight ? plan_.dim_out : plan_.dim_weight;
-    return more > longest_ ? more : longest_;
-  }
-
   const CopyPlan<T>& plan_;
-  int64_t longest_;
   Scratch<T> memory_;
   Rows<T> x_, y_, weight_, out_;
   T* products_;
-  T* stage_;
 };
 
 template <class T>
@@ -122,12 +144,13 @@ class Forward : CopyPass<T> {
   using typename Base::Group;
 
  public:
-  explicit Forward(const CopywiseProduct<T>& op) : Base(op.plan, 0), op_(op) {}
+  explicit Forward(const CopywiseProduct<T>& op)
+      : Base(op.plan, op.weight, op.weight_stride, 0), op_(op) {}
 
   bool failed() const { return this->memory_.failed(); }
 
-  void block(int64_t begin, int64_t rows) {
-    this->load(op_, begin, rows);
+  void run(const Block& block) {
+    this->load(op_, block);
     if (!plan_.covers) {
       out_.clear();
     }
@@ -143,7 +166,7 @@ class Forward : CopyPass<T> {
         sum.store(to);
       });
     });
-    out_.store(op_.out + begin * plan_.dim_out, rows, this->stage_);
+    out_.store(op_.out + block.begin * plan_.dim_out, block.rows, block.beyond);
   }
 
  private:
@@ -160,6 +183,8 @@ class Backward : CopyPass<T> {
   explicit Backward(const CopywiseProductBackward<T>& op)
       : Base(
             op.plan,
+            op.weight,
+            op.weight_stride,
             Rows<T>::size(op.plan.dim_x) + Rows<T>::size(op.plan.dim_y) +
                 Rows<T>::size(op.plan.dim_weight) + Rows<T>::size(op.plan.largest_outputs)),
         op_(op),
@@ -170,9 +195,9 @@ class Backward : CopyPass<T> {
 
   bool failed() const { return this->memory_.failed(); }
 
-  void block(int64_t begin, int64_t rows) {
-    this->load(op_, begin, rows);
-    out_.load(op_.grad, plan_.dim_out, begin, rows, op_.rows);
+  void run(const Block& block) {
+    this->load(op_, block);
+    out_.load(op_.grad + block.begin * plan_.dim_out, block.rows, block.beyond);
     grad_x_.clear();
     grad_y_.clear();
     grad_weight_.clear();
@@ -185,10 +210,11 @@ class Backward : CopyPass<T> {
       }
       grade_inputs(group, u, v);
     });
-    grad_x_.store(op_.grad_x + begin * plan_.dim_x, rows, this->stage_);
-    grad_y_.store(op_.grad_y + begin * plan_.dim_y, rows, this->stage_);
+    grad_x_.store(op_.grad_x + block.begin * plan_.dim_x, block.rows, block.beyond);
+    grad_y_.store(op_.grad_y + block.begin * plan_.dim_y, block.rows, block.beyond);
     if (op_.weight != nullptr) {
-      grad_weight_.store(op_.grad_weight + begin * plan_.dim_weight, rows, this->stage_);
+      grad_weight_.store(
+          op_.grad_weight + block.begin * plan_.dim_weight, block.rows, block.beyond);
     }
   }
 
@@ -219,9 +245,8 @@ class Backward : CopyPass<T> {
   void grade_inputs(const CopyGroup& group, int64_t u, int64_t v) {
     T* products = this->products_;
     sparse_product<Group>(
-        plan_.back, group.back, slopes_, [&](const SparseRow& row, const Group& sum) {
-          sum.store(products + row.place * kLanes);
-        });
+        plan_.back, group.back, slopes_,
+        [&](const SparseRow& row, const Group& sum) { sum.store(products + row.place * kLanes); });
     product_gradients<Group>(
         products, at(this->x_, group.x, u), group.x.d, group.x.step * kLanes,
         at(this->y_, group.y, v), group.y.d, group.y.step * kLanes, at(grad_x_, group.x, u),
@@ -240,7 +265,8 @@ int run_blocks(const Op& op, int64_t begin, int64_t end, int64_t block) {
     return kOutOfMemory;
   }
   for (; begin < end; begin += block) {
-    pass.block(begin, begin + block < end ? block : end - begin);
+    const int64_t rows = begin + block < end ? block : end - begin;
+    pass.run({begin, rows, end - begin - rows});
   }
   return 0;
 }

@@ -1,4 +1,8 @@
-// Rows of a tensor side by side: number c of row l at `c * Lanes + l`.
+// Rows of numbers, one row per lane of a pack, and their columns, one pack each.
+//
+// Kernels that compute one row of a tensor in each lane find number j of all rows in the pack at
+// `columns + j * stride`, with a stride of W, or more where rows are in several packs. There is
+// room for `padded_columns` packs, so that blocks of W are whole.
 #pragma once
 
 #include "ops/cpu/components.h"
@@ -7,121 +11,185 @@ namespace equigeo {
 namespace {
 
 #ifdef EQUIGEO_HAS_SHUFFLE
-// Exchange the off-diagonal halves of size H in a square of which these are two rows.
-template <class Pack, int H, int... L>
-EQUIGEO_HOST_DEVICE void exchange(Pack& upper, Pack& lower, Sequence<L...>) {
-  constexpr int kW = sizeof...(L);
-  const Pack a = upper, b = lower;
-  upper = __builtin_shufflevector(a, b, (L & H ? kW + L - H : L)...);
-  lower = __builtin_shufflevector(a, b, (L & H ? kW + L : L + H)...);
+// Lane `lane` of rows a and b, of W lanes each, after they exchanged blocks of H lanes: row a has
+// the even blocks of both, row b the odd ones.
+constexpr int exchanged(int lane, int h, int w, bool second) {
+  const int from = second ? lane | h : lane & ~h;
+  return (lane & h) != 0 ? w + from : from;
 }
 
-template <class Pack, int W, int H = W / 2>
-EQUIGEO_HOST_DEVICE void transpose(Pack* rows) {
-  EQUIGEO_UNROLL
-  for (int r = 0; r < W; ++r) {
-    if ((r & H) == 0) {
-      exchange<Pack, H>(rows[r], rows[r + H], typename Count<W>::Type());
-    }
-  }
-  if constexpr (H > 1) {
-    transpose<Pack, W, H / 2>(rows);
-  }
+template <int H, class Pack, int... Lane>
+EQUIGEO_HOST_DEVICE void exchange(Pack& a, Pack& b, Sequence<Lane...>) {
+  constexpr int kW = sizeof...(Lane);
+  const Pack even = __builtin_shufflevector(a, b, exchanged(Lane, H, kW, false)...);
+  b = __builtin_shufflevector(a, b, exchanged(Lane, H, kW, true)...);
+  a = even;
 }
 
-template <class Pack, int W, int H = W / 2>
-EQUIGEO_HOST_DEVICE Pack fold(Pack* rows) {
-  EQUIGEO_UNROLL
-  for (int r = 0; r < H; ++r) {
-    exchange<Pack, H>(rows[r], rows[r + H], typename Count<W>::Type());
-    rows[r] += rows[r + H];
-  }
-  if constexpr (H > 1) {
-    return fold<Pack, W, H / 2>(rows);
-  } else {
-    return rows[0];
-  }
-}
-
-// to[i * to_stride + l] = from[l * from_stride + i] for a square of registers.
-template <class T>
-EQUIGEO_HOST_DEVICE void transpose_square(
-    const T* from, int64_t from_stride, T* to, int64_t to_stride) {
-  using Pack = WidePack<T>;
-  constexpr int kW = kWidth<Pack, T>;
-  Pack rows[kW];
-  EQUIGEO_UNROLL
-  for (int r = 0; r < kW; ++r) {
-    rows[r] = Memory<Pack, T>::load(from + r * from_stride);
-  }
-  transpose<Pack, kW>(rows);
-  EQUIGEO_UNROLL
-  for (int r = 0; r < kW; ++r) {
-    Memory<Pack, T>::store(to + r * to_stride, rows[r]);
-  }
-}
-#endif
-
-// Lane n is the sum of the lanes of register n, of as many registers as lanes; these are lost.
-template <class T>
-EQUIGEO_HOST_DEVICE WidePack<T> sum_each(WidePack<T>* registers) {
-  constexpr int kW = kWidth<WidePack<T>, T>;
-#ifdef EQUIGEO_HAS_SHUFFLE
-  return fold<WidePack<T>, kW>(registers);
-#else
-  WidePack<T> sums;
-  for (int n = 0; n < kW; ++n) {
-    sums[n] = sum_lanes<T, EQUIGEO_PACK_BYTES>(registers[n]);
-  }
-  return sums;
-#endif
-}
-
-// to[i * to_stride + l] = from[l * from_stride + i] for `rows` l and `columns` i. Squares at the
-// ends overlap the ones before them.
-template <class T>
-inline void transpose_block(
-    const T* from, int64_t rows, int64_t columns, int64_t from_stride, T* to, int64_t to_stride) {
-#ifdef EQUIGEO_HAS_SHUFFLE
-  constexpr int64_t kW = kWidth<WidePack<T>, T>;
-  if (rows >= kW && columns >= kW) {
-    for (int64_t i = 0; i < columns; i += kW) {
-      const int64_t column = i + kW <= columns ? i : columns - kW;
-      for (int64_t l = 0; l < rows; l += kW) {
-        const int64_t row = l + kW <= rows ? l : rows - kW;
-        transpose_square(
-            from + row * from_stride + column, from_stride, to + column * to_stride + row,
-            to_stride);
+// Transpose W x W numbers in registers, exchanging ever smaller blocks.
+template <int H, class Pack, int W>
+EQUIGEO_HOST_DEVICE void transpose_blocks(Pack (&rows)[W]) {
+  if constexpr (H > 0) {
+    EQUIGEO_UNROLL
+    for (int i = 0; i < W; ++i) {
+      if ((i & H) == 0) {
+        exchange<H>(rows[i], rows[i + H], typename Count<W>::Type());
       }
     }
-    return;
+    transpose_blocks<H / 2>(rows);
   }
-#endif
-  for (int64_t l = 0; l < rows; ++l) {
-    for (int64_t i = 0; i < columns; ++i) {
-      to[i * to_stride + l] = from[l * from_stride + i];
+}
+
+template <class Pack, int W>
+EQUIGEO_HOST_DEVICE void transpose(Pack (&rows)[W]) {
+  transpose_blocks<W / 2>(rows);
+}
+
+// Add what ever smaller blocks exchange, until one row of sums is left.
+template <int H, class Pack, int W>
+EQUIGEO_HOST_DEVICE void add_blocks(Pack (&rows)[W]) {
+  if constexpr (H > 0) {
+    EQUIGEO_UNROLL
+    for (int i = 0; i < H; ++i) {
+      exchange<H>(rows[i], rows[i + H], typename Count<W>::Type());
+      rows[i] += rows[i + H];
+    }
+    add_blocks<H / 2>(rows);
+  }
+}
+
+// Lane i is the sum of the lanes of row i; the rows are lost.
+template <class Pack, int W>
+EQUIGEO_HOST_DEVICE Pack sum_each(Pack (&rows)[W]) {
+  add_blocks<W / 2>(rows);
+  return rows[0];
+}
+#else
+template <class Pack, int W>
+inline void transpose(Pack (&rows)[W]) {
+  for (int i = 0; i < W; ++i) {
+    for (int j = 0; j < i; ++j) {
+      const auto swapped = rows[i][j];
+      rows[i][j] = rows[j][i];
+      rows[j][i] = swapped;
     }
   }
 }
 
-// The same for rows that may be shorter than a register: reads up to `readable` numbers and writes
-// `padded(columns)` rows.
-template <class T>
-inline void transpose_rows(
-    const T* from,
-    int64_t rows,
-    int64_t columns,
-    int64_t from_stride,
-    int64_t readable,
-    T* to,
-    int64_t to_stride) {
-#ifdef EQUIGEO_HAS_SHUFFLE
-  constexpr int64_t kW = kWidth<WidePack<T>, T>;
-  if (columns < kW && rows >= kW && (rows - 1) * from_stride + kW <= readable) {
-    columns = kW;
+template <class Pack, int W>
+inline Pack sum_each(Pack (&rows)[W]) {
+  transpose(rows);
+  for (int i = 1; i < W; ++i) {
+    rows[0] += rows[i];
   }
+  return rows[0];
+}
 #endif
-  transpose_block(from, rows, columns, from_stride, to, to_stride);
+
+template <class T>
+EQUIGEO_HOST_DEVICE int64_t padded_columns(int64_t dim) {
+  constexpr int64_t kW = kWidth<WidePack<T>, T>;
+  return (dim + kW - 1) / kW * kW;
+}
+
+// Few columns are cheaper to pick from the rows, D (D - 1) shuffles instead of W log2(W).
+template <class T, int D>
+EQUIGEO_HOST_DEVICE bool split_few(
+    const T* rows, int64_t dim, int64_t count, T* columns, int64_t stride) {
+  constexpr int64_t kW = kWidth<WidePack<T>, T>;
+  return dim == D && count == kW && split_blocks<T, D>(rows, kW, columns, stride) == kW;
+}
+
+template <class T, int D>
+EQUIGEO_HOST_DEVICE bool join_few(
+    const T* columns, int64_t stride, int64_t dim, int64_t count, T* rows) {
+  constexpr int64_t kW = kWidth<WidePack<T>, T>;
+  return dim == D && count == kW && join_blocks<T, D>(columns, stride, kW, rows) == kW;
+}
+
+// The first `count` of W rows of `dim` numbers, side by side in a tensor, as `dim` columns; other
+// lanes are zero. The tensor has `beyond` numbers behind the rows, which may be read.
+template <class T>
+inline void load_columns(
+    const T* rows,
+    int64_t dim,
+    int64_t count,
+    int64_t beyond,
+    T* columns,
+    int64_t stride = kWidth<WidePack<T>, T>) {
+  using Pack = WidePack<T>;
+  constexpr int kW = kWidth<Pack, T>;
+  if (split_few<T, 3>(rows, dim, count, columns, stride) ||
+      split_few<T, 4>(rows, dim, count, columns, stride)) {
+    return;
+  }
+  for (int64_t j = 0; j < dim; j += kW) {
+    const int64_t width = dim - j < kW ? dim - j : kW;
+    Pack block[kW];
+    if (count == kW && (width == kW || beyond >= kW)) {
+      EQUIGEO_UNROLL
+      for (int i = 0; i < kW; ++i) {
+        block[i] = Memory<Pack, T>::load(rows + i * dim + j);
+      }
+    } else {
+      T padded_rows[kW * kW] = {};
+      for (int64_t i = 0; i < count; ++i) {
+        copy_row(rows + i * dim + j, width, padded_rows + i * kW);
+      }
+      EQUIGEO_UNROLL
+      for (int i = 0; i < kW; ++i) {
+        block[i] = Memory<Pack, T>::load(padded_rows + i * kW);
+      }
+    }
+    transpose(block);
+    EQUIGEO_UNROLL
+    for (int i = 0; i < kW; ++i) {
+      Memory<Pack, T>::store(columns + (j + i) * stride, block[i]);
+    }
+  }
+}
+
+// The way back. Of the `beyond` numbers behind the rows some may be overwritten, so rows must be
+// stored in ascending order.
+template <class T>
+inline void store_rows(
+    const T* columns,
+    int64_t dim,
+    int64_t count,
+    int64_t beyond,
+    T* rows,
+    int64_t stride = kWidth<WidePack<T>, T>) {
+  using Pack = WidePack<T>;
+  constexpr int kW = kWidth<Pack, T>;
+  if (join_few<T, 3>(columns, stride, dim, count, rows) ||
+      join_few<T, 4>(columns, stride, dim, count, rows)) {
+    return;
+  }
+  // What the last block writes too much belongs to the next rows, whose turn comes later.
+  for (int64_t j = padded_columns<T>(dim) - kW; j >= 0; j -= kW) {
+    const int64_t width = dim - j < kW ? dim - j : kW;
+    Pack block[kW];
+    EQUIGEO_UNROLL
+    for (int i = 0; i < kW; ++i) {
+      block[i] = Memory<Pack, T>::load(columns + (j + i) * stride);
+    }
+    transpose(block);
+    if (count == kW && (width == kW || beyond >= kW)) {
+      EQUIGEO_UNROLL
+      for (int i = 0; i < kW; ++i) {
+        Memory<Pack, T>::store(rows + i * dim + j, block[i]);
+      }
+    } else {
+      T padded_rows[kW * kW];
+      EQUIGEO_UNROLL
+      for (int i = 0; i < kW; ++i) {
+        Memory<Pack, T>::store(padded_rows + i * kW, block[i]);
+      }
+      for (int64_t i = 0; i < count; ++i) {
+        copy_row(padded_rows + i * kW, width, rows + i * dim + j);
+      }
+    }
+  }
 }
 
 }  // namespace
