@@ -61,13 +61,13 @@ def fully_connected_product(x: Tensor, y: Tensor, weight: Tensor, table: Connect
     --------
     >>> import torch
     >>> from equigeo.ops.connection_table import Connection, Segment
-    >>> dot = torch.eye(2)[..., None]
-    >>> x, y, z = Segment.block(0, 2, 2), Segment.block(0, 1, 2), Segment.block(0, 1, 1)
+    >>> dot = torch.eye(3)[..., None]
+    >>> x, y, z = Segment.block(0, 2, 3), Segment.block(0, 1, 3), Segment.block(0, 1, 1)
     >>> path = Connection(x, y, z, weight=0, coefficients=dot)
-    >>> table = ConnectionTable.from_connections([path], dims=(4, 2, 2, 1))
-    >>> x, y = torch.tensor([[1.0, 2, 3, 4]]), torch.tensor([[1.0, 10]])
-    >>> fully_connected_product(x, y, torch.tensor([[1.0, 100]]), table)
-    tensor([[4321.]])
+    >>> table = ConnectionTable.from_connections([path], dims=(6, 3, 2, 1))
+    >>> x, y = torch.tensor([[1.0, 2, 3, 4, 5, 6]]), torch.tensor([[1.0, 10, 100]])
+    >>> fully_connected_product(x, y, torch.tensor([[1.0, 1000]]), table)
+    tensor([[654321.]])
     """
     check_rows(x, y, weight, table)
     values = table.values.to(x.dtype)

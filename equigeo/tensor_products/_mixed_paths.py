@@ -37,6 +37,10 @@ class MixedPaths(ConnectedPaths):
             if into:
                 self.mixers[str(n)] = TermMixer(into, operands)
 
+    def accepts(self, x: Tensor, weight: Tensor | None) -> bool:
+        """Whether these features have the same weights for all rows."""
+        return super().accepts(x, weight) and (weight is None or weight.ndim == 1)
+
     def weight_rows(self, weight: Tensor, batch: tuple[int, ...]) -> Tensor:
         """Leave the weights as they are."""
         return weight

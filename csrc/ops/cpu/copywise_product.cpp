@@ -26,12 +26,14 @@ class Rows {
 
   // The first `count` rows of a tensor, behind which `beyond` rows of the chunk come later.
   void load(const T* rows, int64_t count, int64_t beyond) {
-    for_packs(count, [&](int64_t first, int64_t packed) {
-      load_columns(
-          rows + first * dim_, dim_, packed, (beyond + count - first - packed) * dim_,
-          data_ + first, kLanes);
-    });
+    constexpr int64_t kW = kWidth<WidePack<T>, T>;
+    for (int64_t first = 0; first < count; first += kW) {
+      const int64_t packed = count - first < kW ? count - first : kW;
+      const int64_t behind = (beyond + count - first - packed) * dim_;
+      load_columns(rows + first * dim_, dim_, packed, behind, data_ + first, kLanes);
+    }
   }
+
   // The same row for all lanes.
   void spread(const T* row) {
     for (int64_t j = 0; j < dim_; ++j) {
@@ -40,27 +42,21 @@ class Rows {
       }
     }
   }
-  void store(T* rows, int64_t count, int64_t beyond) const {
-    for_packs(count, [&](int64_t first, int64_t packed) {
-      store_rows(
-          data_ + first, dim_, packed, (beyond + count - first - packed) * dim_,
-          rows + first * dim_, kLanes);
-    });
+
+  // Rows are put together in a stage, for the tensor is then written from front to end.
+  void store(T* rows, int64_t count, T* stage) const {
+    constexpr int64_t kW = kWidth<WidePack<T>, T>;
+    for (int64_t first = 0; first < count; first += kW) {
+      const int64_t beyond = (kLanes - first - kW) * dim_ + kW;
+      store_rows(data_ + first, dim_, kW, beyond, stage + first * dim_, kLanes);
+    }
+    copy_row(stage, count * dim_, rows);
   }
   void clear() { fill_zero(data_, dim_ * kLanes); }
 
   T* at(int64_t place) const { return data_ + place * kLanes; }
 
  private:
-  // Call run(first, count) for the packs that have rows.
-  template <class Run>
-  static void for_packs(int64_t count, const Run& run) {
-    constexpr int64_t kW = kWidth<WidePack<T>, T>;
-    for (int64_t first = 0; first < count; first += kW) {
-      run(first, count - first < kW ? count - first : kW);
-    }
-  }
-
   T* data_;
   int64_t dim_;
 };
@@ -81,12 +77,14 @@ class CopyPass {
       : plan_(plan),
         memory_(
             Rows<T>::size(plan.dim_x) + Rows<T>::size(plan.dim_y) + Rows<T>::size(plan.dim_weight) +
-            Rows<T>::size(plan.dim_out) + Rows<T>::size(plan.largest_products) + more),
+            Rows<T>::size(plan.dim_out) + Rows<T>::size(plan.largest_products) +
+            Scratch<T>::round_up(stage_size(plan)) + more),
         x_(memory_, plan.dim_x),
         y_(memory_, plan.dim_y),
         weight_(memory_, plan.dim_weight),
         out_(memory_, plan.dim_out),
-        products_(memory_.take(plan.largest_products * kLanes)) {
+        products_(memory_.take(plan.largest_products * kLanes)),
+        stage_(memory_.take(stage_size(plan))) {
     if (!memory_.failed() && weight != nullptr && weight_stride == 0) {
       weight_.spread(weight);
     }
@@ -131,10 +129,18 @@ class CopyPass {
     sparse_product<Group>(plan_.couple, group.couple, products_, put);
   }
 
+  // Of the longest rows, behind which a register may be written.
+  static int64_t stage_size(const CopyPlan<T>& plan) {
+    const int64_t inputs = plan.dim_x > plan.dim_y ? plan.dim_x : plan.dim_y;
+    const int64_t others = plan.dim_out > plan.dim_weight ? plan.dim_out : plan.dim_weight;
+    return (inputs > others ? inputs : others) * kLanes + kWidth<WidePack<T>, T>;
+  }
+
   const CopyPlan<T>& plan_;
   Scratch<T> memory_;
   Rows<T> x_, y_, weight_, out_;
   T* products_;
+  T* stage_;
 };
 
 template <class T>
@@ -166,7 +172,7 @@ class Forward : CopyPass<T> {
         sum.store(to);
       });
     });
-    out_.store(op_.out + block.begin * plan_.dim_out, block.rows, block.beyond);
+    out_.store(op_.out + block.begin * plan_.dim_out, block.rows, this->stage_);
   }
 
  private:
@@ -210,11 +216,11 @@ class Backward : CopyPass<T> {
       }
       grade_inputs(group, u, v);
     });
-    grad_x_.store(op_.grad_x + block.begin * plan_.dim_x, block.rows, block.beyond);
-    grad_y_.store(op_.grad_y + block.begin * plan_.dim_y, block.rows, block.beyond);
+    grad_x_.store(op_.grad_x + block.begin * plan_.dim_x, block.rows, this->stage_);
+    grad_y_.store(op_.grad_y + block.begin * plan_.dim_y, block.rows, this->stage_);
     if (op_.weight != nullptr) {
       grad_weight_.store(
-          op_.grad_weight + block.begin * plan_.dim_weight, block.rows, block.beyond);
+          op_.grad_weight + block.begin * plan_.dim_weight, block.rows, this->stage_);
     }
   }
 
