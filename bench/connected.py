@@ -42,9 +42,7 @@ WEIGHTED: dict[str, tuple[str, str, str]] = {
 CHANNELS = "64x0e+64x1o+64x2e"
 UNWEIGHTED: dict[str, Callable[[str], tp.TensorProduct]] = {
     "elementwise": lambda layout: tp.ElementwiseTensorProduct(CHANNELS, CHANNELS, layout=layout),
-    "all pairs": lambda layout: tp.FullTensorProduct(
-        "8x0e+8x1o+8x2e", "4x0e+4x1o", layout=layout
-    ),
+    "all pairs": lambda layout: tp.FullTensorProduct("8x0e+8x1o+8x2e", "4x0e+4x1o", layout=layout),
 }
 
 JAX_MILLISECONDS = {2: 1.7, 4: 12.0, 6: 115.0}
@@ -120,9 +118,7 @@ def measure_full(lmax: int, rows: int, rounds: int) -> dict[str, Any]:
     return row
 
 
-def timed(
-    name: str, rows: int, calls: dict[str, Callable[[], Any]], rounds: int
-) -> dict[str, Any]:
+def timed(name: str, rows: int, calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, Any]:
     seconds = interleaved(calls, rounds)
     row = {
         "problem": name,

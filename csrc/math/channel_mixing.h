@@ -14,7 +14,8 @@ struct Couplings {
   int64_t mul, mul2, k_step, v_step;
 };
 
-// out_k[w] += sum_uv c_k[v, u] weight[u, v, w], for N packs of w; rows of `out` are `out_step` apart.
+// out_k[w] += sum_uv c_k[v, u] weight[u, v, w], for N packs of w; rows of `out` are `out_step`
+// apart.
 template <class Pack, int D, int N, class T>
 EQUIGEO_HOST_DEVICE void mix_channels(
     const T* couplings,

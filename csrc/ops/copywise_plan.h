@@ -40,8 +40,7 @@ class SparseMatrices {
     }
     for (const int64_t row : sorted_rows(first, by_length)) {
       rows_.push_back(targets[row]);
-      terms_.insert(
-          terms_.end(), terms.begin() + first[row], terms.begin() + first[row + 1]);
+      terms_.insert(terms_.end(), terms.begin() + first[row], terms.begin() + first[row + 1]);
     }
     return {block.run, size(runs_) - block.run, block.row, block.term};
   }
@@ -133,8 +132,8 @@ class CopyPlanner {
 
   static std::array<int64_t, 11> key(const Connection& path) {
     const Copies &x = path.x, &y = path.y;
-    return {x.first, x.mul,  x.d,    x.copy, x.step,          y.first,
-            y.mul,   y.d,    y.copy, y.step, is_matched(path)};
+    return {x.first, x.mul, x.d,    x.copy, x.step,          y.first,
+            y.mul,   y.d,   y.copy, y.step, is_matched(path)};
   }
 
   static void mark(const Copies& copies, std::vector<bool>& reached) {

@@ -92,8 +92,7 @@ class FullyConnectedPlanner {
       paths.padded_x += wide * x.d;
       inputs_.push_back({x.first, x.mul * x.d});
     }
-    const auto [slot, opens] =
-        slot_at_.try_emplace({out.first, out.mul, out.d}, slots_.size());
+    const auto [slot, opens] = slot_at_.try_emplace({out.first, out.mul, out.d}, slots_.size());
     if (opens) {
       slots_.push_back({out.first, out.mul, out.d, plan_.padded_slots});
       plan_.padded_slots += padded_size(out.mul, out.d);

@@ -25,13 +25,7 @@ void run(FullyConnectedProductBackward<T>& op, const FullyConnectedOperands& ope
 }
 
 std::tuple<Tensor, Tensor, Tensor> fully_connected_product_backward_op(
-    Tensor grad,
-    Tensor x,
-    Tensor y,
-    Tensor weight,
-    Tensor paths,
-    Tensor entries,
-    Tensor values) {
+    Tensor grad, Tensor x, Tensor y, Tensor weight, Tensor paths, Tensor entries, Tensor values) {
   STD_TORCH_CHECK(grad.dim() == 2, "grad must be (rows, components)");
   const FullyConnectedOperands operands(x, y, weight, {x, paths, entries, values}, grad.size(1));
   const Tensor& like = operands.x;

@@ -18,9 +18,7 @@ SCHEMA = (
 )
 
 
-def copywise_product(
-    x: Tensor, y: Tensor, weight: Tensor | None, table: ConnectionTable
-) -> Tensor:
+def copywise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: ConnectionTable) -> Tensor:
     r"""Couple copies of ``x`` with copies of ``y``, and mix none.
 
     A path whose output has ``mul * mul2`` copies couples all pairs (``uvuv`` in e3nn), one whose

@@ -47,7 +47,7 @@ def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]
     ctx.save_for_backward(*inputs[:7])
 
 
-def _backward(ctx: Any, *arriving: Tensor) -> tuple[Tensor | None, ...]:
+def _backward(ctx: Any, *arriving: Any) -> tuple[Tensor | None, ...]:
     *point, paths, entries, values = ctx.saved_tensors
     table = paths, entries, values
 

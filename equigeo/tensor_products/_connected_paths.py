@@ -20,8 +20,8 @@ class ConnectedPaths(nn.Module):
     """
 
     def accepts(self, x: Tensor, weight: Tensor | None) -> bool:
-        """Whether ops take these features and weights."""
-        return x.dtype in (torch.float32, torch.float64)
+        """Whether ops take these features and weights, and have kernels for them."""
+        return x.is_cpu and x.dtype in (torch.float32, torch.float64) and not _is_transformed()
 
     def forward(
         self, x: Tensor, y: Tensor, weight: Tensor | None, batch: tuple[int, ...]
@@ -68,6 +68,11 @@ class FullyConnectedPaths(ConnectedPaths):
         if weight is None:
             raise ValueError("weight is missing")
         return fully_connected_product(x, y, weight, self.table(x.dtype))
+
+
+def _is_transformed() -> bool:
+    """Whether a transform of torch.func is at work, which ops without a rule for it refuse."""
+    return not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active()
 
 
 def rows(value: Tensor, batch: tuple[int, ...]) -> Tensor:

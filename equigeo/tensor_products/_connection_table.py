@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from equigeo.nn import Tables
 from equigeo.ops import Connection, ConnectionTable, Segment
+from equigeo.reps import Irreps
 from equigeo.reps.wigner_3j import wigner_3j_table
 from equigeo.tensor_products._index_tables import IndexTables
 from equigeo.tensor_products._resolve import Operands, terms_of
@@ -49,15 +50,16 @@ def connection_table(instructions: Sequence[Instruction], operands: Operands) ->
     return ConnectionTable.from_connections(connections, dims)
 
 
-def segments(path: Instruction, operands: Operands) -> list[Segment]:
+def segments(path: Instruction, operands: Operands) -> tuple[Segment, Segment, Segment]:
     """Find the terms that an instruction joins in the rows that hold them."""
-    made = []
-    places = (path.i_in1, path.i_in2, path.i_out)
-    terms = terms_of(path, operands)
-    for irreps, place, (mul, (l, _)) in zip(operands, places, terms, strict=True):
-        start, ir_mul = irreps.slices()[place].start, irreps.layout == "ir_mul"
-        made.append(Segment.block(start, mul, 2 * l + 1, ir_mul=ir_mul))
-    return made
+    first, second, out = operands
+    return _segment(first, path.i_in1), _segment(second, path.i_in2), _segment(out, path.i_out)
+
+
+def _segment(irreps: Irreps, term: int) -> Segment:
+    mul, (l, _) = irreps.terms[term]
+    start = irreps.slices()[term].start
+    return Segment.block(start, mul, 2 * l + 1, ir_mul=irreps.layout == "ir_mul")
 
 
 def coefficients(path: Instruction, operands: Operands) -> Tensor:

@@ -57,9 +57,7 @@ def natural_table(lmax: int) -> ConnectionTable:
         for l2 in range(lmax + 1):
             for l3 in range(abs(l1 - l2), l1 + l2 + 1):
                 inputs = (Segment.block(l * l, 1, 2 * l + 1) for l in (l1, l2))
-                connections.append(
-                    connection(*inputs, Segment.block(place, 1, 2 * l3 + 1), None)
-                )
+                connections.append(connection(*inputs, Segment.block(place, 1, 2 * l3 + 1), None))
                 place += 2 * l3 + 1
     return ConnectionTable.from_connections(
         connections, ((lmax + 1) ** 2, (lmax + 1) ** 2, 0, place)
