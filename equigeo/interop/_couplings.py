@@ -14,11 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from equigeo.nn import Tables
 from equigeo.reps import wigner_3j
 from equigeo.tensor_products import TensorProduct
-from equigeo.tensor_products._channelwise import channelwise_paths
-from equigeo.tensor_products._path_groups import group_tables
 
 Degrees = tuple[int, int, int]
 PROGRAMS = ("_compiled_main_left_right", "_compiled_main_right")
@@ -105,14 +102,10 @@ def turn_paths(product: TensorProduct, signs: list[float]) -> None:
     """
     if all(sign > 0 for sign in signs):
         return
-    product.instructions = tuple(
+    product.set_paths(
         replace(path, path_weight=math.copysign(path.path_weight, sign))
         for path, sign in zip(product.instructions, signs, strict=True)
     )
-    operands = (product.irreps_in1, product.irreps_in2, product.irreps_out)
-    tables = group_tables(product.instructions, operands)
-    product.tables = Tables(**{f"group{n}": table for n, table in enumerate(tables)})
-    product.channelwise = channelwise_paths(product.instructions, operands)
 
 
 def _carried(module: nn.Module, degrees: Degrees) -> list[Tensor]:

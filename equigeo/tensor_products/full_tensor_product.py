@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import torch
@@ -17,6 +18,7 @@ from equigeo.tensor_products._read_irreps import (
     read_irreps,
     simplify,
 )
+from equigeo.tensor_products.instruction import Instruction
 from equigeo.tensor_products.tensor_product import TensorProduct
 
 
@@ -78,6 +80,7 @@ class FullTensorProduct(TensorProduct):
         first = simplify("irreps_in1", read_irreps("irreps_in1", irreps_in1, layout))
         second = simplify("irreps_in2", read_irreps("irreps_in2", irreps_in2, layout))
         irreps_out, paths = all_paths(first, second, "uvuv", read_filter(filter_ir_out))
+        self.method = method  # which paths are made for
         super().__init__(
             first,
             second,
@@ -86,8 +89,17 @@ class FullTensorProduct(TensorProduct):
             irrep_normalization=irrep_normalization,
             layout=layout,
         )
-        self.method = method
-        if method == "sparse":
+
+    def set_paths(self, instructions: Iterable[Instruction]) -> None:
+        """Make what evaluates paths by the method that was chosen.
+
+        Parameters
+        ----------
+        instructions : iterable of Instruction
+            As in :class:`TensorProduct`.
+        """
+        super().set_paths(instructions)
+        if self.method == "sparse":
             self._keep_entries()
         else:
             self.connected = None

@@ -26,6 +26,7 @@ from equigeo.tensor_products._normalization import Normalization
 from equigeo.tensor_products._path_groups import group_paths, group_tables
 from equigeo.tensor_products._read_irreps import read_irreps
 from equigeo.tensor_products._resolve import resolve
+from equigeo.tensor_products.instruction import Instruction
 from equigeo.tensor_products.product import Product
 
 
@@ -133,17 +134,29 @@ class TensorProduct(Product):
         normalization = Normalization.read(
             operands, (in1_var, in2_var, out_var), irrep_normalization, path_normalization
         )
-        self.instructions = tuple(normalization.apply(resolve(instructions, operands), operands))
+        self.shared_weights = True if shared_weights is None else shared_weights
+        self.set_paths(normalization.apply(resolve(instructions, operands), operands))
+        self._set_weights(internal_weights)
+        self.register_buffer("output_mask", self._reached())
+        self.upper = upper_triangles(self._groups)
+
+    def set_paths(self, instructions: Iterable[Instruction]) -> None:
+        """Make what evaluates paths; weights and output stay as they are.
+
+        Parameters
+        ----------
+        instructions : iterable of Instruction
+            Resolved, with the factors of paths.
+        """
+        self.instructions = tuple(instructions)
+        operands = (self.irreps_in1, self.irreps_in2, self.irreps_out)
         self._groups = group_paths(self.instructions, operands)
         tables = group_tables(self.instructions, operands)
         self.tables = Tables(**{f"group{n}": table for n, table in enumerate(tables)})
         self.channelwise = channelwise_paths(self.instructions, operands)
-        self._set_weights(internal_weights, shared_weights)
         self.connected = connected_paths(
             self.instructions, operands, shared_weights=self.shared_weights
         )
-        self.register_buffer("output_mask", self._reached())
-        self.upper = upper_triangles(self._groups)
 
     def forward(self, x: Tensor, y: Tensor, weight: Tensor | None = None) -> Tensor:
         """Multiply two features.
@@ -272,11 +285,10 @@ class TensorProduct(Product):
             raise ValueError(f"weight must be {expected}, got {tuple(weight.shape)}")
         return weight
 
-    def _set_weights(self, internal: bool | None, shared: bool | None) -> None:
+    def _set_weights(self, internal: bool | None) -> None:
         """Decide as e3nn does who owns the weights, and draw them."""
         weighted = [path for path in self.instructions if path.has_weight]
         self.weight_numel = sum(math.prod(path.path_shape) for path in weighted)
-        self.shared_weights = True if shared is None else shared
         self.internal_weights = internal
         if internal is None:
             self.internal_weights = self.shared_weights and bool(weighted)
