@@ -39,9 +39,10 @@ class FullTensorProduct(TensorProduct):
         Irreps to keep, as ``["0e", "1o"]``; all by default.
     irrep_normalization : {"component", "norm", "none"}, optional
         As in :class:`TensorProduct`.
-    method : {"dense", "sparse"}
+    method : {"dense", "sparse"}, optional
         Whether all entries of a coupling are multiplied, by matrix products, or those that are not
-        zero, by :func:`equigeo.ops.copywise_product`.
+        zero. By default the latter where :func:`equigeo.ops.copywise_product` does it, on a CPU,
+        and the former elsewhere.
     layout : {"mul_ir", "ir_mul"}
         Of inputs and output.
 
@@ -72,10 +73,10 @@ class FullTensorProduct(TensorProduct):
         filter_ir_out: Any = None,
         irrep_normalization: str | None = None,
         *,
-        method: Literal["dense", "sparse"] = "sparse",
+        method: Literal["dense", "sparse"] | None = None,
         layout: Layout = "mul_ir",
     ) -> None:
-        if method not in ("dense", "sparse"):
+        if method not in ("dense", "sparse", None):
             raise ValueError(f'method must be "dense" or "sparse", got {method!r}')
         first = simplify("irreps_in1", read_irreps("irreps_in1", irreps_in1, layout))
         second = simplify("irreps_in2", read_irreps("irreps_in2", irreps_in2, layout))
@@ -101,7 +102,7 @@ class FullTensorProduct(TensorProduct):
         super().set_paths(instructions)
         if self.method == "sparse":
             self._keep_entries()
-        else:
+        elif self.method == "dense":
             self.connected = None
 
     def multiply_adds(self) -> int:
@@ -110,11 +111,13 @@ class FullTensorProduct(TensorProduct):
         Returns
         -------
         int
-            Of the entries that the method touches, for all channels.
+            Of the entries that the method touches, for all channels; by default those that are not
+            zero.
         """
         if self.method == "dense":
             return super().multiply_adds()
-        entries = (len(self.positions[f"pair{n}"]) for n in range(len(self._groups)))
+        names = (f"group{n}" for n in range(len(self._groups)))
+        entries = (int(self.tables[name, torch.float64].count_nonzero()) for name in names)
         muls = (group.muls for group in self._groups)
         return sum(u * v * count for (u, v), count in zip(muls, entries, strict=True))
 
@@ -131,7 +134,7 @@ class FullTensorProduct(TensorProduct):
         self.positions = IndexTables(**positions)
 
     def _couple(self, n: int, x: Tensor, y: Tensor) -> Tensor:
-        if self.method == "dense":
+        if self.method != "sparse":
             return super()._couple(n, x, y)
         value = self.tables[f"group{n}", x.dtype]
         entries = self.positions[f"pair{n}"], self.positions[f"component{n}"], value
