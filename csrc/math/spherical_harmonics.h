@@ -23,7 +23,8 @@ EQUIGEO_HOST_DEVICE N dot(const Vector<N>& a, const Vector<N>& b) {
   return a.x * b.x + a.y * b.y + a.z * b.z;
 }
 
-// --- Directions of vectors ------------------------------------------------------------------------
+// --- Directions of vectors
+// ------------------------------------------------------------------------
 
 template <class T>
 struct Exponent;
@@ -97,8 +98,7 @@ EQUIGEO_HOST_DEVICE Direction<Pack> direction(const Vector<Pack>& v) {
   const Vector<Pack> scaled = {power * v.x, power * v.y, power * v.z};
   const Pack square = dot(scaled, scaled);
   const Pack root = one / square_root(square == zero ? one : square);
-  return {
-      {root * scaled.x, root * scaled.y, root * scaled.z}, square == zero ? one : power * root};
+  return {{root * scaled.x, root * scaled.y, root * scaled.z}, square == zero ? one : power * root};
 }
 
 // The same with the derivative along a vector.
@@ -124,7 +124,8 @@ EQUIGEO_HOST_DEVICE Vector<N> project(const Direction<N>& at, const Vector<N>& s
       at.inverse * (slope.z - at.unit.z * radial)};
 }
 
-// --- Harmonics ------------------------------------------------------------------------------------
+// --- Harmonics
+// ------------------------------------------------------------------------------------
 
 // Real and imaginary part of (z + i x)^m and of the power before.
 template <class N>
@@ -150,7 +151,8 @@ EQUIGEO_HOST_DEVICE void visit_harmonics(
         break;
       }
       const int64_t k = l + 1;
-      const N q_above = (table.up[column + k] * u.y) * q - (table.down[column + k] * square) * before;
+      const N q_above =
+          (table.up[column + k] * u.y) * q - (table.down[column + k] * square) * before;
       before = q;
       q = q_above;
       const N raised_above = l == m ? number<N>(table.start[next + k])
@@ -268,7 +270,8 @@ EQUIGEO_HOST_DEVICE Vector<N> gradient(
   return visit.gradient();
 }
 
-// --- The ops at a point, or at one point per lane -------------------------------------------------
+// --- The ops at a point, or at one point per lane
+// -------------------------------------------------
 
 // Writes (dim) harmonics.
 template <class Op, class Pack, class T>

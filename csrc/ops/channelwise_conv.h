@@ -30,8 +30,8 @@ struct ChannelwiseConv {
 
   // Where weights are linear in a few hidden numbers of each edge, `weight` is null and they are
   // hidden @ radial.
-  const T* hidden;        // (edges, num_hidden) or null
-  const T* radial;        // (num_hidden, radial_stride)
+  const T* hidden;  // (edges, num_hidden) or null
+  const T* radial;  // (num_hidden, radial_stride)
   int64_t num_hidden;
   int64_t radial_stride;  // dim_weight; in kernels on the CPU padded to whole registers
 };

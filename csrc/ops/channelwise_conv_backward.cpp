@@ -26,8 +26,7 @@ void run(ChannelwiseConvBackward<S> op, Operands& operands, const Tensor& grad) 
   op.padded_x = read<Compute<S>>(padded_x);
   op.padded_grad = read<Compute<S>>(padded_grad);
   const int64_t work = op.graph.edges * work_per_row(op.paths);
-  run_rows(
-      EQUIGEO_KERNELS(channelwise_conv_backward_edges), op, op.graph.targets, 2 * work);
+  run_rows(EQUIGEO_KERNELS(channelwise_conv_backward_edges), op, op.graph.targets, 2 * work);
   run_rows(EQUIGEO_KERNELS(channelwise_conv_backward_sources), op, op.graph.sources, work);
 #endif
 }

@@ -2,7 +2,6 @@
 
 #include "ops/channelwise_arguments.h"
 
-
 #ifdef EQUIGEO_CUDA
 #include "ops/cuda/channelwise_product.h"
 #else
@@ -20,7 +19,8 @@ void run(ChannelwiseProduct<S> op, Operands& operands) {
 #else
   op.paths = plan<Compute<S>>(operands.table, operands.dims, operands.ir_mul);
   run_rows(
-      EQUIGEO_KERNELS(channelwise_product_rows), op, op.rows, op.rows * work_per_row(op.paths), kBlock);
+      EQUIGEO_KERNELS(channelwise_product_rows), op, op.rows, op.rows * work_per_row(op.paths),
+      kBlock);
 #endif
 }
 

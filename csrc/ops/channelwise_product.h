@@ -49,7 +49,7 @@ struct Paths {
   int64_t padded_x, padded_out;  // elements of padded rows
   int64_t matrices;              // numbers in the matrices of all paths
   int64_t largest_matrix, largest_slot, largest_x;
-  bool ir_mul;  // components outside, multiplicity inside
+  bool ir_mul;                           // components outside, multiplicity inside
   bool covers, covers_x, covers_weight;  // whether the paths reach all of a row
 };
 

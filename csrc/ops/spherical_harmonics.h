@@ -11,7 +11,7 @@ template <class T>
 struct HarmonicsTable {
   const T *up, *down, *start;  // of the recursion over degrees
   const T *along, *raise;      // of derivatives
-  int64_t size, lmax;          // rows are for `size` degrees, of which those up to `lmax` are needed
+  int64_t size, lmax;  // rows are for `size` degrees, of which those up to `lmax` are needed
 };
 
 template <class T>

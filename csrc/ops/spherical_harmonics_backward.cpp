@@ -29,5 +29,6 @@ Tensor spherical_harmonics_backward_op(
 }  // namespace equigeo
 
 STABLE_TORCH_LIBRARY_IMPL(equigeo, EQUIGEO_DEVICE, library) {
-  library.impl("spherical_harmonics_backward", TORCH_BOX(&equigeo::spherical_harmonics_backward_op));
+  library.impl(
+      "spherical_harmonics_backward", TORCH_BOX(&equigeo::spherical_harmonics_backward_op));
 }

@@ -98,7 +98,9 @@ def test_takes_part_in_the_transforms_of_functions():
     want = torch.autograd.functional.jacobian(at, x[2])
     assert_close(jacobian[2], want)
     hessian = torch.func.vmap(torch.func.jacrev(torch.func.jacrev(at)))(x)
-    want = torch.stack([torch.autograd.functional.hessian(lambda p: at(p)[k], x[2]) for k in (0, 9)])
+    want = torch.stack(
+        [torch.autograd.functional.hessian(lambda p, k=k: at(p)[k], x[2]) for k in (0, 9)]
+    )
     assert_close(hessian[2, [0, 9]], want)
     with pytest.raises(NotImplementedError, match="tables of spherical harmonics cannot be"):
         torch.func.vmap(lambda t: spherical_harmonics(x, t, [1], True))(TABLE[None])

@@ -88,11 +88,10 @@ class EdgeRun {
 
   // The weights of the edge, once for all of its paths.
   void read_weights() {
-    weights_ = radial_ != nullptr
-                   ? radial_weights_ + lane_ * radial_->radial_stride
-                   : read_row(
-                         row_or_null(weight_, edge_, paths_.dim_weight), paths_.dim_weight,
-                         wide_weight_);
+    weights_ = radial_ != nullptr ? radial_weights_ + lane_ * radial_->radial_stride
+                                  : read_row(
+                                        row_or_null(weight_, edge_, paths_.dim_weight),
+                                        paths_.dim_weight, wide_weight_);
   }
 
  private:

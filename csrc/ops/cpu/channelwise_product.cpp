@@ -99,8 +99,8 @@ class Forward {
   void row(int64_t e, int64_t lane) {
     S* given = op_.out + e * paths_.dim_out;
     T* out = begin_row(given, rows_.out);
-    const T* weight = read_row(
-        row_or_null(op_.weight, e, paths_.dim_weight), paths_.dim_weight, rows_.weight);
+    const T* weight =
+        read_row(row_or_null(op_.weight, e, paths_.dim_weight), paths_.dim_weight, rows_.weight);
     x_.load(read_row(op_.x + e * paths_.dim_x, paths_.dim_x, rows_.x));
     if (!paths_.covers) {
       fill_zero(out, paths_.dim_out);
@@ -109,8 +109,8 @@ class Forward {
       const Path& path = paths_.path[p];
       const Place place = paths_.place[p];
       const bool direct = in_place(paths_.ir_mul, path.mul, path.d3);
-      const Components<T> into = direct ? Components<T>{out + path.out, path.mul}
-                                        : Components<T>{slot_, padded(path.mul)};
+      const Components<T> into =
+          direct ? Components<T>{out + path.out, path.mul} : Components<T>{slot_, padded(path.mul)};
       path_forward(paths_, p, {matrices_, lane, x_.of(p), weight}, into, !place.opens, scratch_);
       if (place.closes && !direct) {
         put_back(slot_, into.stride, paths_.ir_mul, path.mul, path.d3, out + path.out);
@@ -167,8 +167,8 @@ class Backward {
  private:
   void row(int64_t e, int64_t lane) {
     const T* grad = read_row(op_.grad + e * paths_.dim_out, paths_.dim_out, rows_.out);
-    const T* weight = read_row(
-        row_or_null(op_.weight, e, paths_.dim_weight), paths_.dim_weight, rows_.weight);
+    const T* weight =
+        read_row(row_or_null(op_.weight, e, paths_.dim_weight), paths_.dim_weight, rows_.weight);
     S* given_weight = row_or_null(op_.grad_weight, e, paths_.dim_weight);
     T* grad_weight = begin_row(given_weight, grads_.weight);
     x_.load(read_row(op_.x + e * paths_.dim_x, paths_.dim_x, rows_.x));

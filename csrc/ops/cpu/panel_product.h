@@ -53,12 +53,7 @@ EQUIGEO_HOST_DEVICE void multiply_rows(
 // out[r] = rows[r] @ matrix, (inner, stride), with a stride of whole registers.
 template <class T>
 inline void multiply_panel(
-    const T* const* rows,
-    int64_t count,
-    int64_t inner,
-    const T* matrix,
-    int64_t stride,
-    T* out) {
+    const T* const* rows, int64_t count, int64_t inner, const T* matrix, int64_t stride, T* out) {
   constexpr int kRows = EQUIGEO_PACK_BYTES == 64 ? 8 : 4;
   int64_t r = 0;
   for (; r + kRows <= count; r += kRows) {

@@ -78,8 +78,7 @@ EQUIGEO_HOST_DEVICE bool join_few(const T* columns, int64_t dim, int64_t count, 
 // The first `count` of W rows of `dim` numbers, side by side in a tensor, as `dim` columns; other
 // lanes are zero. The tensor has `beyond` numbers behind the rows, which may be read.
 template <class T>
-inline void load_columns(
-    const T* rows, int64_t dim, int64_t count, int64_t beyond, T* columns) {
+inline void load_columns(const T* rows, int64_t dim, int64_t count, int64_t beyond, T* columns) {
   using Pack = WidePack<T>;
   constexpr int kW = kWidth<Pack, T>;
   if (split_few<T, 3>(rows, dim, count, columns) || split_few<T, 4>(rows, dim, count, columns)) {
