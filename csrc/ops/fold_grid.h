@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <forward_list>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -58,10 +60,16 @@ struct Orbits {
     return sum / static_cast<T>(images);
   }
 
+  // Whether a row has this part, apart from the rounding of its numbers.
   template <class T>
   bool has_part(const T* row, int64_t c) const {
+    T most = 0;
+    for (int64_t i = 0; i < points; ++i) {
+      most = std::max(most, std::abs(row[i]));
+    }
+    const T rounding = 4 * std::numeric_limits<T>::epsilon() * most;
     for (int64_t j = 0; j < size(); ++j) {
-      if (part(row, c, j) != 0) {
+      if (!(std::abs(part(row, c, j)) <= rounding)) {  // numbers that are not finite stay
         return true;
       }
     }
@@ -108,8 +116,7 @@ class GridPlan {
   const FoldedExpansion<T>* fold(const Expansion<T>& expansion, bool analysis) {
     auto& all = expansions_.emplace_front();
     for (int64_t s = 0; s < expansion.summands; ++s) {
-      const int64_t orders = 2 * expansion.lmax + 1;
-      const int64_t coefficients = (expansion.lmax + 1) * (expansion.lmax + 1);
+      const int64_t orders = expansion.orders(), coefficients = expansion.coefficients();
       const T* legendre = expansion.legendre + s * coefficients * latitudes_.points;
       const T* trig = expansion.trig + s * orders * longitudes_.points;
       FoldedExpansion<T> folded{};

@@ -18,11 +18,14 @@ struct Tables {
   Tensor legendre, trig;
   int64_t summands, lmax;
 
-  Tables(const Tensor& like, const Tensor& legendre_given, const Tensor& trig_given, const Tensor& grid_legendre, const Tensor& grid_trig) {
+  Tables(
+      const Tensor& like,
+      const Tensor& legendre_given,
+      const Tensor& trig_given,
+      int64_t latitudes,
+      int64_t longitudes) {
     STD_TORCH_CHECK(
-        legendre_given.dim() == 3 && trig_given.dim() == 3 && grid_legendre.dim() == 3 &&
-            grid_trig.dim() == 3,
-        "tables must have three axes");
+        legendre_given.dim() == 3 && trig_given.dim() == 3, "tables must have three axes");
     const ScalarType dtype = like.scalar_type();
     summands = legendre_given.size(0);
     lmax = (trig_given.size(1) - 1) / 2;
@@ -30,9 +33,8 @@ struct Tables {
         trig_given.size(1) == 2 * lmax + 1 && legendre_given.size(1) == (lmax + 1) * (lmax + 1),
         "tables must be for (L + 1)^2 coefficients and 2 L + 1 orders");
     legendre = checked(
-        "legendre", legendre_given, like, dtype,
-        {summands, legendre_given.size(1), grid_legendre.size(2)});
-    trig = checked("trig", trig_given, like, dtype, {summands, 2 * lmax + 1, grid_trig.size(2)});
+        "legendre", legendre_given, like, dtype, {summands, legendre_given.size(1), latitudes});
+    trig = checked("trig", trig_given, like, dtype, {summands, 2 * lmax + 1, longitudes});
   }
 
   template <class T>
@@ -64,9 +66,11 @@ Tensor grid_product_op(
     Tensor legendre_z,
     Tensor trig_z) {
   STD_TORCH_CHECK(x.dim() == 2, "x must be (samples, coefficients)");
-  const Tables first(x, legendre_x, trig_x, legendre_x, trig_x);
-  const Tables second(x, legendre_y, trig_y, legendre_x, trig_x);
-  const Tables third(x, legendre_z, trig_z, legendre_x, trig_x);
+  STD_TORCH_CHECK(legendre_x.dim() == 3 && trig_x.dim() == 3, "tables must have three axes");
+  const int64_t latitudes = legendre_x.size(2), longitudes = trig_x.size(2);
+  const Tables first(x, legendre_x, trig_x, latitudes, longitudes);
+  const Tables second(x, legendre_y, trig_y, latitudes, longitudes);
+  const Tables third(x, legendre_z, trig_z, latitudes, longitudes);
   const int64_t samples = x.size(0);
   const int64_t summands = std::max({first.summands, second.summands, third.summands});
   for (const Tables* tables : {&first, &second, &third}) {
@@ -81,8 +85,8 @@ Tensor grid_product_op(
     using T = decltype(zero);
     run(
         GridProduct<T>{
-            first.view<T>(), second.view<T>(), third.view<T>(), samples, summands,
-            legendre_x.size(2), trig_x.size(2), read<T>(x), read<T>(y), write<T>(out)},
+            first.view<T>(), second.view<T>(), third.view<T>(), samples, summands, latitudes,
+            longitudes, read<T>(x), read<T>(y), write<T>(out)},
         x);
   });
   return out;

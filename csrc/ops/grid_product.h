@@ -3,16 +3,9 @@
 
 #include <stdint.h>
 
-namespace equigeo {
+#include "math/expansion.h"
 
-// Factors of an expansion along meridians, (summands, (lmax + 1)^2, latitudes), and along
-// parallels, (summands, 2 lmax + 1, longitudes).
-template <class T>
-struct Expansion {
-  const T* legendre;
-  const T* trig;
-  int64_t summands, lmax;
-};
+namespace equigeo {
 
 template <class T>
 struct GridProduct {

@@ -53,10 +53,10 @@ class Samples {
   }
 
   static int64_t size(const FoldedProduct<T>& op) {
-    return kStep * (padded_columns<T>(op.first->coefficients) +
-                    padded_columns<T>(op.second->coefficients) +
-                    padded_columns<T>(op.third->coefficients) + kMost * most_orders(op) +
-                    3 * kMost * op.images * op.orbits);
+    return kStep *
+           (padded_columns<T>(op.first->coefficients) + padded_columns<T>(op.second->coefficients) +
+            padded_columns<T>(op.third->coefficients) + kMost * most_orders(op) +
+            3 * kMost * op.images * op.orbits);
   }
 
   T* take(int64_t packs) { return memory_.take(packs * kStep); }
