@@ -32,12 +32,14 @@ Tensor copywise_product_op(
     int64_t dim_out) {
   STD_TORCH_CHECK(dim_out >= 0, "dim_out must not be negative");
   const CopywiseOperands operands(x, y, weight, {x, paths, entries, values}, dim_out);
-  Tensor out = new_result(operands.x, {operands.rows, dim_out});
+  bool kept = false;
+  Tensor out = new_result(operands.x, {operands.rows, dim_out}, &kept);
   for_dtype(operands.x, [&](auto zero) {
     using T = decltype(zero);
     CopywiseProduct<T> op{};
     operands.fill(op);
     op.out = write<T>(out);
+    op.stream = kept && out.numel() * static_cast<int64_t>(sizeof(T)) >= kBeyondCaches;
     run(op, operands);
   });
   return out;

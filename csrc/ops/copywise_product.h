@@ -69,7 +69,8 @@ struct CopywiseProduct {
   const T* weight;        // rows of dim_weight, or null where no path has weights
   int64_t weight_stride;  // from row to row; 0 where all have the same
   int64_t rows;
-  T* out;  // (rows, dim_out)
+  T* out;       // (rows, dim_out)
+  bool stream;  // whether it is too large for the caches
 };
 
 template <class T>

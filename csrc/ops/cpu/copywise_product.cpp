@@ -6,6 +6,7 @@
 
 #include "math/copy_coupling.h"
 #include "ops/cpu/scratch.h"
+#include "ops/cpu/stream.h"
 #include "ops/cpu/transpose.h"
 
 namespace equigeo {
@@ -44,11 +45,15 @@ class Rows {
   }
 
   // Rows are put together in a stage, for the tensor is then written from front to end.
-  void store(T* rows, int64_t count, T* stage) const {
+  void store(T* rows, int64_t count, T* stage, bool stream = false) const {
     constexpr int64_t kW = kWidth<WidePack<T>, T>;
     for (int64_t first = 0; first < count; first += kW) {
       const int64_t beyond = (kLanes - first - kW) * dim_ + kW;
       store_rows(data_ + first, dim_, kW, beyond, stage + first * dim_, kLanes);
+    }
+    if (stream) {
+      stream_row(stage, count * dim_, rows);
+      return finish_streams();
     }
     copy_row(stage, count * dim_, rows);
   }
@@ -172,7 +177,7 @@ class Forward : CopyPass<T> {
         sum.store(to);
       });
     });
-    out_.store(op_.out + block.begin * plan_.dim_out, block.rows, this->stage_);
+    out_.store(op_.out + block.begin * plan_.dim_out, block.rows, this->stage_, op_.stream);
   }
 
  private:
