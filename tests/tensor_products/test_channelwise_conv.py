@@ -48,7 +48,9 @@ def by_messages(conv, x, edge_index, edge_attr, weights):
 
 @pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize(
-    "irreps", [NEQUIP, ("3x0e+5x1o+2x3e", "2x0e+1o+2e", "0e+1o+2e+1e")], ids=str
+    "irreps",
+    [NEQUIP, ("3x0e+5x1o+2x3e", "2x0e+1o+2e", "0e+1o+2e+1e"), ("16x0e+32x1o", "0e+1o", "0e+1o")],
+    ids=str,
 )
 def test_equals_gather_product_and_scatter_with_all_gradients(irreps):
     conv = ChannelwiseConv(*irreps)
