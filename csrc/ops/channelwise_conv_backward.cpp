@@ -16,7 +16,7 @@ template <class T>
 void run(ChannelwiseConvBackward<T> op, Operands& operands, const Tensor& grad) {
 #ifdef EQUIGEO_CUDA
   op.paths = view<T>(operands.table, operands.dims, operands.ir_mul);
-  check_launch(launch(op, Stream(grad).handle()));
+  launch_with_scratch(op, grad);
 #else
   op.paths = plan<T>(operands.table, operands.dims, operands.ir_mul);
   check_offsets("ptr", op.graph.ptr, op.graph.targets, op.graph.edges);

@@ -5,6 +5,8 @@
 #include <torch/csrc/stable/accelerator.h>
 #include <torch/csrc/stable/tensor.h>
 
+#include "ops/tensors.h"
+
 #define EQUIGEO_DEVICE CUDA
 
 namespace equigeo {
@@ -27,6 +29,18 @@ class Stream {
 // `error` is CUDA's name of what went wrong, or null.
 inline void check_launch(const char* error) {
   STD_TORCH_CHECK(error == nullptr, "CUDA kernel launch failed: ", error);
+}
+
+inline Tensor new_result(const Tensor& like, std::initializer_list<int64_t> sizes) {
+  return torch::stable::new_empty(like, sizes);
+}
+
+// Launch an op that needs scratch memory. PyTorch may hand the memory on as soon as this returns:
+// to what it queues on the same stream, which comes later.
+template <class Op>
+void launch_with_scratch(const Op& op, const Tensor& like) {
+  const Tensor scratch = torch::stable::new_empty(like, {scratch_size(op)}, ScalarType::Byte);
+  check_launch(launch(op, scratch.mutable_data_ptr(), Stream(like).handle()));
 }
 
 }  // namespace equigeo
