@@ -10,7 +10,9 @@ from equigeo.ops.channelwise_product import channelwise_product
 from equigeo.ops.gather_sum import gather_sum
 from equigeo.ops.grid_product import grid_product
 from equigeo.ops.path_table import Coupling, PathTable
+from equigeo.ops.radial_conv import radial_conv
 from equigeo.ops.segment_attention import segment_attention
+from equigeo.ops.spherical_harmonics import spherical_harmonics
 
 load_kernels(__path__)
 
@@ -22,5 +24,7 @@ __all__ = [
     "gather_sum",
     "grid_product",
     "kernels_info",
+    "radial_conv",
     "segment_attention",
+    "spherical_harmonics",
 ]

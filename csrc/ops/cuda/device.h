@@ -5,6 +5,8 @@
 #include <torch/csrc/stable/accelerator.h>
 #include <torch/csrc/stable/tensor.h>
 
+#include <initializer_list>
+
 #include "ops/tensors.h"
 
 #define EQUIGEO_DEVICE CUDA
@@ -31,6 +33,7 @@ inline void check_launch(const char* error) {
   STD_TORCH_CHECK(error == nullptr, "CUDA kernel launch failed: ", error);
 }
 
+// What an op gives back, not yet written.
 inline Tensor new_result(const Tensor& like, std::initializer_list<int64_t> sizes) {
   return torch::stable::new_empty(like, sizes);
 }
