@@ -4,7 +4,6 @@
 #include <stdint.h>
 
 namespace equigeo {
-namespace {
 
 // From a null pointer it cuts null pointers, which tells how much memory is needed.
 class Carver {
@@ -27,5 +26,4 @@ class Carver {
   int64_t used_ = 0;
 };
 
-}  // namespace
 }  // namespace equigeo

@@ -1,106 +1,125 @@
 #include "ops/cuda/channelwise_conv.h"
 
-#include "ops/cuda/backward_tiles.cuh"
-#include "ops/cuda/forward_tiles.cuh"
-#include "ops/cuda/make_plan.cuh"
-#include "ops/cuda/outside_components.cuh"
+#include <type_traits>
+
+#include "ops/cuda/differentiate_products.h"
+#include "ops/cuda/outside_components.h"
+#include "ops/cuda/sum_products.h"
 
 namespace equigeo {
 namespace {
 
-// Rows of features with components outside, in scratch memory where they come otherwise.
-template <class T>
-T* cut_rows(const Paths<T>& paths, int64_t rows, int64_t dim, Carver& memory) {
-  return paths.ir_mul ? nullptr : memory.take<T>(rows * dim);
+// Rows with components outside, where they come otherwise.
+template <class S>
+S* cut_rows(const Paths<Compute<S>>& paths, int64_t rows, int64_t dim, Carver& memory) {
+  return paths.ir_mul ? nullptr : memory.take<S>(rows * dim);
 }
 
-template <class T>
+template <class S>
 struct ForwardScratch {
-  Plan<T> plan;
-  T* x;
+  Plan<Compute<S>> plan;
+  S* x;
 
-  ForwardScratch(const ChannelwiseConv<T>& op, Carver& memory)
+  ForwardScratch(const ChannelwiseConv<S>& op, Carver& memory)
       : plan(cut_plan(op.paths, Side::kOut, memory)),
-        x(cut_rows(op.paths, op.graph.sources, op.paths.dim_x, memory)) {}
+        x(cut_rows<S>(op.paths, op.graph.sources, op.paths.dim_x, memory)) {}
 };
 
-template <class T>
+template <class S>
 struct BackwardScratch {
-  Plan<T> plan;
-  T* x;
-  T* grad;
+  static constexpr bool kSums = !std::is_same_v<S, Compute<S>>;
+  Plan<Compute<S>> plan;
+  S* x;
+  S* grad;
+  Compute<S>* sums;  // of grad_x, which are not stored as they are computed
 
-  BackwardScratch(const ChannelwiseConvBackward<T>& op, Carver& memory)
+  BackwardScratch(const ChannelwiseConvBackward<S>& op, Carver& memory)
       : plan(cut_plan(op.paths, Side::kFirst, memory)),
-        x(cut_rows(op.paths, op.graph.sources, op.paths.dim_x, memory)),
-        grad(cut_rows(op.paths, op.graph.targets, op.paths.dim_out, memory)) {}
+        x(cut_rows<S>(op.paths, op.graph.sources, op.paths.dim_x, memory)),
+        grad(cut_rows<S>(op.paths, op.graph.targets, op.paths.dim_out, memory)) {
+    if constexpr (kSums) {
+      sums = memory.take<Compute<S>>(op.graph.sources * op.paths.dim_x);
+    } else {
+      sums = op.grad_x;
+    }
+  }
 };
 
 }  // namespace
 
-template <class T>
-int64_t scratch_size(const ChannelwiseConv<T>& op) {
+template <class S>
+int64_t scratch_size(const ChannelwiseConv<S>& op) {
   Carver memory(nullptr);
-  ForwardScratch<T>(op, memory);
+  ForwardScratch<S>(op, memory);
   return memory.used();
 }
 
-template <class T>
-int64_t scratch_size(const ChannelwiseConvBackward<T>& op) {
+template <class S>
+int64_t scratch_size(const ChannelwiseConvBackward<S>& op) {
   Carver memory(nullptr);
-  BackwardScratch<T>(op, memory);
+  BackwardScratch<S>(op, memory);
   return memory.used();
 }
 
-template <class T>
-const char* launch(const ChannelwiseConv<T>& op, void* memory, void* stream) {
+template <class S>
+const char* launch(const ChannelwiseConv<S>& op, void* memory, void* stream) {
   Carver carver(memory);
-  const ForwardScratch<T> scratch(op, carver);
-  if (const char* error = launch_plan(op.paths, scratch.plan, stream)) {
-    return error;
+  const ForwardScratch<S> scratch(op, carver);
+  const char* error = make_plan(op.paths, scratch.plan, stream);
+  SumProducts<S> sums{};
+  sums.plan = scratch.plan;
+  sums.edges = arriving_edges(op.graph);
+  sums.x = op.x;
+  sums.y = op.y;
+  sums.weight = op.weight;
+  sums.out = op.out;
+  sums.x_ir_mul = true;
+  if (error == nullptr && !op.paths.ir_mul) {
+    error = move_components_outside(
+        scratch.plan, Side::kFirst, op.x, op.graph.sources, scratch.x, stream);
+    sums.x = scratch.x;
   }
-  const T* x = op.x;
-  if (!op.paths.ir_mul) {
-    launch_outside(scratch.plan, Side::kFirst, op.x, scratch.x, op.graph.sources, stream);
-    x = scratch.x;
-  }
-  const ForwardPass<T> pass{scratch.plan, x, op.y, op.weight, op.out, true};
-  return launch_forward(pass, ArrivingEdges{op.graph.targets, op.graph}, stream);
+  return error == nullptr ? sum_products(sums, stream) : error;
 }
 
-template <class T>
-const char* launch(const ChannelwiseConvBackward<T>& op, void* memory, void* stream) {
+template <class S>
+const char* launch(const ChannelwiseConvBackward<S>& op, void* memory, void* stream) {
   Carver carver(memory);
-  const BackwardScratch<T> scratch(op, carver);
-  if (const char* error = launch_plan(op.paths, scratch.plan, stream)) {
-    return error;
+  const BackwardScratch<S> scratch(op, carver);
+  const char* error = make_plan(op.paths, scratch.plan, stream);
+  DifferentiateProducts<S> gradients{};
+  gradients.plan = scratch.plan;
+  gradients.edges = leaving_edges(op.graph);
+  gradients.grad = op.grad;
+  gradients.x = op.x;
+  gradients.y = op.y;
+  gradients.weight = op.weight;
+  gradients.grad_x = op.grad_x;
+  gradients.grad_y = op.grad_y;
+  gradients.grad_weight = op.grad_weight;
+  gradients.sums = scratch.sums;
+  gradients.in_ir_mul = true;
+  if (error == nullptr && !op.paths.ir_mul) {
+    error = move_components_outside(
+        scratch.plan, Side::kFirst, op.x, op.graph.sources, scratch.x, stream);
+    gradients.x = scratch.x;
   }
-  BackwardPass<T> pass{};
-  pass.plan = scratch.plan;
-  pass.grad = op.grad;
-  pass.x = op.x;
-  pass.y = op.y;
-  pass.weight = op.weight;
-  pass.grad_x = op.grad_x;
-  pass.grad_y = op.grad_y;
-  pass.grad_weight = op.grad_weight;
-  pass.in_ir_mul = true;
-  if (!op.paths.ir_mul) {
-    launch_outside(scratch.plan, Side::kFirst, op.x, scratch.x, op.graph.sources, stream);
-    launch_outside(scratch.plan, Side::kOut, op.grad, scratch.grad, op.graph.targets, stream);
-    pass.x = scratch.x;
-    pass.grad = scratch.grad;
+  if (error == nullptr && !op.paths.ir_mul) {
+    error = move_components_outside(
+        scratch.plan, Side::kOut, op.grad, op.graph.targets, scratch.grad, stream);
+    gradients.grad = scratch.grad;
   }
-  return launch_backward(pass, LeavingEdges{op.graph.sources, op.graph}, stream);
+  return error == nullptr ? differentiate_products(gradients, stream) : error;
 }
 
-template int64_t scratch_size(const ChannelwiseConv<float>&);
-template int64_t scratch_size(const ChannelwiseConv<double>&);
-template int64_t scratch_size(const ChannelwiseConvBackward<float>&);
-template int64_t scratch_size(const ChannelwiseConvBackward<double>&);
-template const char* launch(const ChannelwiseConv<float>&, void*, void*);
-template const char* launch(const ChannelwiseConv<double>&, void*, void*);
-template const char* launch(const ChannelwiseConvBackward<float>&, void*, void*);
-template const char* launch(const ChannelwiseConvBackward<double>&, void*, void*);
+#define EQUIGEO_INSTANTIATE(S)                                                 \
+  template int64_t scratch_size(const ChannelwiseConv<S>&);                    \
+  template int64_t scratch_size(const ChannelwiseConvBackward<S>&);            \
+  template const char* launch(const ChannelwiseConv<S>&, void*, void*);        \
+  template const char* launch(const ChannelwiseConvBackward<S>&, void*, void*)
+
+EQUIGEO_INSTANTIATE(float);
+EQUIGEO_INSTANTIATE(double);
+EQUIGEO_INSTANTIATE(Bf16);
 
 }  // namespace equigeo

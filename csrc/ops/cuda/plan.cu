@@ -1,7 +1,9 @@
-// The kernel that makes a plan. Every number is counted out by a thread of its own: tables are short.
-#pragma once
+// The kernel that makes a plan. Every number is counted out by a thread of its own: tables are
+// short.
+#include "ops/cuda/plan.h"
 
-#include "ops/cuda/plan.cuh"
+#include "math/paths.h"
+#include "ops/cuda/launch.cuh"
 
 namespace equigeo {
 namespace {
@@ -87,6 +89,18 @@ __device__ void plan_coefficients(const Paths<T>& paths, int64_t p, const Plan<T
   find_runs(path, p, plan.by_second);
 }
 
+// A block of rows of a row of features.
+struct Block {
+  int64_t begin, mul, d;
+};
+
+// Whether blocks are the same; they must not overlap otherwise.
+__device__ inline bool same_block(const Block& a, const Block& b) {
+  const bool same = a.begin == b.begin && a.mul == b.mul && a.d == b.d;
+  require(same || a.begin + a.mul * a.d <= b.begin || b.begin + b.mul * b.d <= a.begin);
+  return same;
+}
+
 template <class T>
 __device__ PlannedPath planned(const Paths<T>& paths, int64_t p) {
   const Path& path = paths.path[p];
@@ -107,8 +121,13 @@ __device__ PlannedPath planned(const Paths<T>& paths, int64_t p) {
   to.terms = static_cast<int>(path.first);
   to.first_x = to.first_out = true;
   for (int64_t q = 0; q < p; ++q) {
-    to.first_x = to.first_x && paths.path[q].x != path.x;
-    to.first_out = to.first_out && paths.path[q].out != path.out;
+    const Path& other = paths.path[q];
+    const bool same_x = same_block(
+        {path.x, path.mul, path.d1}, {other.x, other.mul, other.d1});
+    const bool same_out = same_block(
+        {path.out, path.mul, path.d3}, {other.out, other.mul, other.d3});
+    to.first_x = to.first_x && !same_x;
+    to.first_out = to.first_out && !same_out;
   }
   return to;
 }
@@ -193,22 +212,10 @@ __device__ Span gap_before(const Plan<T>& plan, int64_t r) {
 }
 
 template <class T>
-__device__ void check_segment(const Plan<T>& plan, int64_t r) {
-  const Span here = span(plan, r);
-  if (opens(plan, r)) {
-    require(gap_before(plan, r).mul >= 0);
-  } else {
-    const Span before = span(plan, r - 1);
-    require(here.mul == before.mul && here.d == before.d);
-  }
-}
-
-template <class T>
 __device__ void plan_tiles(const Paths<T>& paths, const Plan<T>& plan) {
   sort_paths(paths, plan);
   __syncthreads();
   for (int64_t r = threadIdx.x; r <= plan.count; r += blockDim.x) {
-    check_segment(plan, r);
     plan.tiles_from[r] = 0;
     if (opens(plan, r)) {
       plan.tiles_from[r] =
@@ -241,7 +248,7 @@ __device__ void plan_tiles(const Paths<T>& paths, const Plan<T>& plan) {
 
 // One block per path for its coefficients, and one for all tiles.
 template <class T>
-__global__ void __launch_bounds__(kThreads) make_plan(Paths<T> paths, Plan<T> plan) {
+__global__ void __launch_bounds__(kThreads) plan_paths(Paths<T> paths, Plan<T> plan) {
   if (blockIdx.x < paths.count) {
     plan_coefficients(paths, blockIdx.x, plan);
   } else {
@@ -249,17 +256,21 @@ __global__ void __launch_bounds__(kThreads) make_plan(Paths<T> paths, Plan<T> pl
   }
 }
 
-// Null, or what went wrong.
+}  // namespace
+
 template <class T>
-const char* launch_plan(const Paths<T>& paths, const Plan<T>& plan, void* stream) {
+const char* make_plan(const Paths<T>& paths, const Plan<T>& plan, void* stream) {
   if (paths.dim_x >= kLongestRow || paths.dim_y >= kLongestRow ||
-      paths.dim_weight >= kLongestRow || paths.dim_out >= kLongestRow) {
-    return "a row has 2^27 elements or more";
+      paths.dim_weight >= kLongestRow || paths.dim_out >= kLongestRow ||
+      paths.coefficients >= kLongestRow) {
+    return "a row, or the table of coefficients, has 2^27 elements or more";
   }
   const unsigned blocks = static_cast<unsigned>(paths.count + 1);
-  make_plan<<<blocks, kThreads, 0, static_cast<cudaStream_t>(stream)>>>(paths, plan);
+  plan_paths<<<blocks, kThreads, 0, static_cast<cudaStream_t>(stream)>>>(paths, plan);
   return launch_error();
 }
 
-}  // namespace
+template const char* make_plan(const Paths<float>&, const Plan<float>&, void*);
+template const char* make_plan(const Paths<double>&, const Plan<double>&, void*);
+
 }  // namespace equigeo

@@ -1,22 +1,15 @@
 // A path table in the form in which kernels read it for every edge.
-//
-// One small kernel makes it before them: the table is on the device, where the host cannot read it
-// without waiting. A table that would lead out of a row stops it with a trap.
 #pragma once
 
-#include "math/paths.h"
+#include "math/host_device.h"
+#include "ops/channelwise_product.h"
 #include "ops/cuda/carver.h"
-#include "ops/cuda/launch.cuh"
 
 namespace equigeo {
-namespace {
 
-constexpr int kMostRows = 7;                        // of an output that a lane sums at once
-constexpr int kColumns = 16;                        // M_ki has place 16 k + i, whatever its width
-constexpr int64_t kLongestRow = int64_t{1} << 27;   // so that places are 32-bit numbers
-
-// Of which rows a plan makes tiles.
-enum class Side { kFirst, kOut };
+constexpr int kMostRows = 7;                       // of an output that a lane sums at once
+constexpr int kColumns = 16;                       // M_ki has place 16 k + i, whatever its width
+constexpr int64_t kLongestRow = int64_t{1} << 27;  // so that places are 32-bit numbers
 
 // The terms [first, last) make up one number. Its key is the place of a number of the matrix, or a
 // component of the second input.
@@ -43,7 +36,7 @@ struct Runs {
 
 // A path with 32-bit offsets. Component j of copy v of its second input is
 // `y + v * y_copy + j * y_component`.
-struct alignas(16) PlannedPath {
+struct PlannedPath {
   int x, mul, d1;
   int y, mul2, d2, y_copy, y_component;
   int out, d3;
@@ -54,7 +47,7 @@ struct alignas(16) PlannedPath {
 
 // The channels [channel, ...) of the components [row, row + rows) of a segment, which a warp makes
 // from the paths [first, last). A gap between segments makes tiles without paths.
-struct alignas(16) Tile {
+struct Tile {
   int first, last;
   int begin, mul, d;  // the segment
   int row, rows, channel;
@@ -64,6 +57,9 @@ struct Totals {
   int tiles;
   bool covers_weight;
 };
+
+// The side of the paths whose rows are made of tiles.
+enum class Side { kFirst, kOut };
 
 template <class T>
 struct Plan {
@@ -78,14 +74,11 @@ struct Plan {
   bool ir_mul;
 };
 
+// How many channels a lane takes at most: what it holds of them must fit into registers.
 template <class T>
 EQUIGEO_HOST_DEVICE constexpr int channels_per_lane(Side side, int d) {
   return side == Side::kOut || d * sizeof(T) <= 28 ? 2 : 1;
 }
-
-// A segment or a gap of n elements makes no more than n / 6 + 1 tiles: with kMostRows rows and two
-// channels per lane ceil(d / 7) ceil(mul / 64), with one channel per lane ceil(mul / 32).
-inline int64_t most_tiles(int64_t paths, int64_t dim) { return dim / 6 + 2 * paths + 1; }
 
 template <class T>
 Runs<T> cut_runs(const Paths<T>& paths, Carver& memory) {
@@ -97,13 +90,16 @@ Runs<T> cut_runs(const Paths<T>& paths, Carver& memory) {
   return runs;
 }
 
+// A plan in scratch memory, not made yet.
 template <class T>
 Plan<T> cut_plan(const Paths<T>& paths, Side side, Carver& memory) {
   const int64_t dim = side == Side::kOut ? paths.dim_out : paths.dim_x;
   Plan<T> plan;
   plan.side = side;
   plan.path = memory.take<PlannedPath>(paths.count);
-  plan.tile = memory.take<Tile>(most_tiles(paths.count, dim));
+  // A segment, or a gap, of n elements makes no more than n / 6 + 1 tiles: they are
+  // ceil(d / 7) ceil(mul / 64) with two channels for each lane, ceil(mul / 32) with one.
+  plan.tile = memory.take<Tile>(dim / 6 + 2 * paths.count + 1);
   plan.tiles_from = memory.take<int>(paths.count + 1);
   plan.totals = memory.take<Totals>(1);
   plan.by_place = cut_runs(paths, memory);
@@ -117,5 +113,10 @@ Plan<T> cut_plan(const Paths<T>& paths, Side side, Carver& memory) {
   return plan;
 }
 
-}  // namespace
+// Queue the making of a plan on a stream; null, or what went wrong. A table that would lead out of
+// a row stops the kernel with a trap: it is on the device, where the host cannot read it without
+// waiting.
+template <class T>
+const char* make_plan(const Paths<T>& paths, const Plan<T>& plan, void* stream);
+
 }  // namespace equigeo
