@@ -43,8 +43,7 @@ EQUIGEO_HOST_DEVICE void add_row(const T* row, const Pack (&values)[D1][N], Pack
 
 // The transpose: back_i += M_ki g.
 template <class Pack, int D1, int N, int S, class T>
-EQUIGEO_HOST_DEVICE void add_transposed_row(
-    const T* row, const Pack (&g)[N], Pack (&back)[D1][N]) {
+EQUIGEO_HOST_DEVICE void add_transposed_row(const T* row, const Pack (&g)[N], Pack (&back)[D1][N]) {
   EQUIGEO_UNROLL
   for (int i = 0; i < D1; ++i) {
     EQUIGEO_UNROLL
@@ -56,8 +55,7 @@ EQUIGEO_HOST_DEVICE void add_transposed_row(
 
 // What one pack of channels gives to column i of the gradient of K rows of M: sum_ki += g_k v.
 template <class Pack, int D1, int K>
-EQUIGEO_HOST_DEVICE void add_to_column(
-    const Pack (&g)[K], Pack value, int i, Pack (&sum)[K][D1]) {
+EQUIGEO_HOST_DEVICE void add_to_column(const Pack (&g)[K], Pack value, int i, Pack (&sum)[K][D1]) {
   EQUIGEO_UNROLL
   for (int k = 0; k < K; ++k) {
     sum[k][i] += g[k] * value;

@@ -14,7 +14,7 @@ template <class T>
 void run(ChannelwiseConv<T> op, Operands& operands, const Tensor& x) {
 #ifdef EQUIGEO_CUDA
   op.paths = view<T>(operands.table, operands.dims, operands.ir_mul);
-  check_launch(launch(op, Stream(x).handle()));
+  launch_with_scratch(op, x);
 #else
   op.paths = plan<T>(operands.table, operands.dims, operands.ir_mul);
   check_offsets("ptr", op.graph.ptr, op.graph.targets, op.graph.edges);

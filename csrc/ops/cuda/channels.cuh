@@ -41,49 +41,6 @@ __device__ __forceinline__ void load_channels(
   }
 }
 
-// The weights of a path for a copy of the second input, or null where it has none.
-template <class S>
-__device__ S* weights_of(S* weights, int64_t row, const PlannedPath& path, int copy) {
-  const bool any = weights != nullptr && path.weight >= 0;
-  return any ? weights + row + path.weight + copy : nullptr;
-}
-
-// Weights of the channels of a lane for a few edges, into shared memory, where each lane finds its
-// own again. They come from afar, and only once: ask for them early and wait late.
-template <int N, class S, class T>
-__device__ __forceinline__ void fetch_weights(
-    const S* weights,
-    int64_t dim,
-    const PlannedPath& path,
-    int copy,
-    const Channels& channels,
-    const EdgeRows* edges,
-    int count,
-    T* to) {
-  __syncwarp();  // those that are there have been read
-#pragma unroll 1
-  for (int b = 0; b < count; ++b) {
-    const S* from = weights_of(weights, edges[b].own * dim, path, copy);
-#pragma unroll
-    for (int n = 0; n < N; ++n) {
-      T* at = to + (b * N + n) * kWarp + threadIdx.x;
-      if (from != nullptr && channels.has(n)) {
-        copy_later(at, from + channels.at(n) * path.mul2);
-      } else {
-        *at = T(1);
-      }
-    }
-  }
-}
-
-template <int N, class T>
-__device__ __forceinline__ void load_weights(const T* from, int b, T (&weight)[N]) {
-#pragma unroll
-  for (int n = 0; n < N; ++n) {
-    weight[n] = from[(b * N + n) * kWarp + threadIdx.x];
-  }
-}
-
 // Rows of a result, whose sums may take several batches of edges; in between they are kept as they
 // are computed.
 template <class S>
@@ -110,11 +67,7 @@ constexpr int kPutNumbers = R * N * kWarp;
 // neighbours in memory: they pass through shared memory, so that lanes write neighbours too.
 template <int R, int N, class S, class T>
 __device__ __forceinline__ void put_rows(
-    const Tile& tile,
-    bool ir_mul,
-    const T (&values)[R][N],
-    const Target<S>& target,
-    T* shared) {
+    const Tile& tile, bool ir_mul, const T (&values)[R][N], const Target<S>& target, T* shared) {
   const Channels channels = channels_of(ir_mul, tile.mul, tile.d, tile.channel);
   if (ir_mul || tile.d == 1 || tile.rows < tile.d) {
 #pragma unroll

@@ -72,6 +72,7 @@ const char* launch(const ChannelwiseConv<S>& op, void* memory, void* stream) {
   sums.x = op.x;
   sums.y = op.y;
   sums.weight = op.weight;
+  sums.layer = {op.hidden, op.radial, op.num_hidden};
   sums.out = op.out;
   sums.x_ir_mul = true;
   if (error == nullptr && !op.paths.ir_mul) {
@@ -112,10 +113,10 @@ const char* launch(const ChannelwiseConvBackward<S>& op, void* memory, void* str
   return error == nullptr ? differentiate_products(gradients, stream) : error;
 }
 
-#define EQUIGEO_INSTANTIATE(S)                                                 \
-  template int64_t scratch_size(const ChannelwiseConv<S>&);                    \
-  template int64_t scratch_size(const ChannelwiseConvBackward<S>&);            \
-  template const char* launch(const ChannelwiseConv<S>&, void*, void*);        \
+#define EQUIGEO_INSTANTIATE(S)                                          \
+  template int64_t scratch_size(const ChannelwiseConv<S>&);             \
+  template int64_t scratch_size(const ChannelwiseConvBackward<S>&);     \
+  template const char* launch(const ChannelwiseConv<S>&, void*, void*); \
   template const char* launch(const ChannelwiseConvBackward<S>&, void*, void*)
 
 EQUIGEO_INSTANTIATE(float);

@@ -52,10 +52,10 @@ const char* launch(const ChannelwiseProductBackward<S>& op, void* scratch, void*
   return error == nullptr ? differentiate_products(gradients, stream) : error;
 }
 
-#define EQUIGEO_INSTANTIATE(S)                                                    \
-  template int64_t scratch_size(const ChannelwiseProduct<S>&);                    \
-  template int64_t scratch_size(const ChannelwiseProductBackward<S>&);            \
-  template const char* launch(const ChannelwiseProduct<S>&, void*, void*);        \
+#define EQUIGEO_INSTANTIATE(S)                                             \
+  template int64_t scratch_size(const ChannelwiseProduct<S>&);             \
+  template int64_t scratch_size(const ChannelwiseProductBackward<S>&);     \
+  template const char* launch(const ChannelwiseProduct<S>&, void*, void*); \
   template const char* launch(const ChannelwiseProductBackward<S>&, void*, void*)
 
 EQUIGEO_INSTANTIATE(float);

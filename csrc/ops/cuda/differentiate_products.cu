@@ -5,6 +5,7 @@
 #include "ops/cuda/differentiate_products.h"
 
 #include "ops/cuda/channels.cuh"
+#include "ops/cuda/edge_weights.cuh"
 #include "ops/cuda/staged_matrices.cuh"
 #include "ops/cuda/sum_lanes.cuh"
 
@@ -116,7 +117,11 @@ __device__ __forceinline__ void transpose_rows(
 // grad_x += w back, and the gradient of the weights, sum_i x_i back_i.
 template <int D1, int N, class S, class T>
 __device__ __forceinline__ void finish_edge(
-    const Channels& channels, const T (&weight)[N], int mul2, S* grad_weights, Lane<D1, N, T>& lane) {
+    const Channels& channels,
+    const T (&weight)[N],
+    int mul2,
+    S* grad_weights,
+    Lane<D1, N, T>& lane) {
 #pragma unroll
   for (int n = 0; n < N; ++n) {
     T slope = 0;
@@ -296,7 +301,7 @@ __device__ void put_second(
 
 // `most` is the number of edges of a batch.
 template <class S>
-__global__ void __launch_bounds__(kWarps* kWarp, sizeof(Compute<S>) == 4 ? 4 : 3)
+__global__ void __launch_bounds__(kWarps* kWarp, sizeof(Compute<S>) == 4 ? 3 : 2)
     differentiate_rows(DifferentiateProducts<S> op, int most) {
   using T = Compute<S>;
   __shared__ WarpMemory<T> memories[kWarps];
@@ -318,8 +323,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, sizeof(Compute<S>) == 4 ? 4 : 3
       }
       clear_weights(op, memory.edges, count);
       __syncthreads();
-      const Batch<T> batch{
-          count, k == segment.begin, k + count == segment.end, memory, grad_y};
+      const Batch<T> batch{count, k == segment.begin, k + count == segment.end, memory, grad_y};
       add_tiles(op, row, batch);
       __syncthreads();
       put_second(op, memory.edges, count, sums, stride);

@@ -122,10 +122,9 @@ __device__ PlannedPath planned(const Paths<T>& paths, int64_t p) {
   to.first_x = to.first_out = true;
   for (int64_t q = 0; q < p; ++q) {
     const Path& other = paths.path[q];
-    const bool same_x = same_block(
-        {path.x, path.mul, path.d1}, {other.x, other.mul, other.d1});
-    const bool same_out = same_block(
-        {path.out, path.mul, path.d3}, {other.out, other.mul, other.d3});
+    const bool same_x = same_block({path.x, path.mul, path.d1}, {other.x, other.mul, other.d1});
+    const bool same_out =
+        same_block({path.out, path.mul, path.d3}, {other.out, other.mul, other.d3});
     to.first_x = to.first_x && !same_x;
     to.first_out = to.first_out && !same_out;
   }
@@ -260,9 +259,8 @@ __global__ void __launch_bounds__(kThreads) plan_paths(Paths<T> paths, Plan<T> p
 
 template <class T>
 const char* make_plan(const Paths<T>& paths, const Plan<T>& plan, void* stream) {
-  if (paths.dim_x >= kLongestRow || paths.dim_y >= kLongestRow ||
-      paths.dim_weight >= kLongestRow || paths.dim_out >= kLongestRow ||
-      paths.coefficients >= kLongestRow) {
+  if (paths.dim_x >= kLongestRow || paths.dim_y >= kLongestRow || paths.dim_weight >= kLongestRow ||
+      paths.dim_out >= kLongestRow || paths.coefficients >= kLongestRow) {
     return "a row, or the table of coefficients, has 2^27 elements or more";
   }
   const unsigned blocks = static_cast<unsigned>(paths.count + 1);

@@ -3,6 +3,7 @@
 #include "ops/cuda/sum_products.h"
 
 #include "ops/cuda/channels.cuh"
+#include "ops/cuda/edge_weights.cuh"
 #include "ops/cuda/staged_matrices.cuh"
 
 namespace equigeo {
@@ -11,7 +12,8 @@ namespace {
 constexpr int kWarps = 4;     // of a block, at most
 constexpr int kChannels = 2;  // of a lane, at most
 
-// What a warp keeps in shared memory: matrices, then rows of a tile in the same place.
+// What a warp keeps in shared memory: hidden numbers of edges, then matrices, then rows of a tile
+// in the same place.
 template <class T>
 struct alignas(16) WarpMemory {
   static constexpr int kMatrices = kBatch * kMostRows * row_stride(13);
@@ -72,8 +74,14 @@ __device__ __forceinline__ void add_path(
     T (&sum)[R][N]) {
   const Plan<T>& plan = op.plan;
   const Channels channels = channels_of(op.x_ir_mul, path.mul, path.d1, tile.channel);
-  fetch_weights<N>(
-      op.weight, plan.dim_weight, path, copy, channels, memory.edges, count, memory.weights);
+  if (op.layer.hidden != nullptr && path.weight >= 0) {
+    compute_weights<N>(
+        op.layer, plan.dim_weight, path, copy, channels, memory.edges, count, memory.numbers,
+        WarpMemory<T>::kMatrices / kBatch, memory.weights);
+  } else {
+    fetch_weights<N>(
+        op.weight, plan.dim_weight, path, copy, channels, memory.edges, count, memory.weights);
+  }
   stage_matrices(plan, path, copy, {tile.row, R}, op.y, memory.edges, count, memory.numbers);
   wait_for_copies();
   for_components(path.d1, [&](auto d1) {
@@ -92,8 +100,7 @@ template <int R, int N, class S, class T>
 __device__ __forceinline__ void make_tile(
     const SumProducts<S>& op, int64_t row, const Tile& tile, WarpMemory<T>& memory) {
   T sum[R][N] = {};
-  const Segment segment =
-      tile.first < tile.last ? positions_of(op.edges, row) : Segment{0, 0};
+  const Segment segment = tile.first < tile.last ? positions_of(op.edges, row) : Segment{0, 0};
 #pragma unroll 1
   for (int64_t k = segment.begin; k < segment.end; k += kBatch) {
     const int count = load_batch(op.edges, k, segment.end, kBatch, memory.edges);

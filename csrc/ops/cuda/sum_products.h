@@ -3,6 +3,7 @@
 
 #include "ops/cuda/edge_list.h"
 #include "ops/cuda/plan.h"
+#include "ops/cuda/radial_layer.h"
 
 namespace equigeo {
 
@@ -14,7 +15,8 @@ struct SumProducts {
   const S* y;       // (edges, dim_y)
   const S* weight;  // (edges, dim_weight) or null
   S* out;           // (rows, dim_out)
-  bool x_ir_mul;    // the layout of x, which may be another than that of the plan
+  RadialLayer<Compute<S>> layer;
+  bool x_ir_mul;  // the layout of x, which may be another than that of the plan
 };
 
 // Queue the sums on a stream; null, or what went wrong.
