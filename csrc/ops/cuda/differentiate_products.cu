@@ -16,6 +16,10 @@ constexpr int kWarps = 4;       // of a block, at most
 constexpr int kChannels = 2;    // of a lane, at most
 constexpr int kMatrices = 512;  // numbers of staged matrices
 
+// Blocks that a multiprocessor must have registers for. With one more of them some would spill.
+template <class S>
+constexpr int kResident = sizeof(Compute<S>) == 4 ? 3 : 2;
+
 // What a warp keeps in shared memory: matrices, then their gradients, then rows of a tile in the
 // same place.
 template <class T>
@@ -301,7 +305,7 @@ __device__ void put_second(
 
 // `most` is the number of edges of a batch.
 template <class S>
-__global__ void __launch_bounds__(kWarps* kWarp, sizeof(Compute<S>) == 4 ? 3 : 2)
+__global__ void __launch_bounds__(kWarps* kWarp, kResident<S>)
     differentiate_rows(DifferentiateProducts<S> op, int most) {
   using T = Compute<S>;
   __shared__ WarpMemory<T> memories[kWarps];

@@ -12,6 +12,10 @@ namespace {
 constexpr int kWarps = 4;     // of a block, at most
 constexpr int kChannels = 2;  // of a lane, at most
 
+// Blocks that a multiprocessor must have registers for.
+template <class S>
+constexpr int kResident = sizeof(Compute<S>) == 4 ? 4 : 3;
+
 // What a warp keeps in shared memory: hidden numbers of edges, then matrices, then rows of a tile
 // in the same place.
 template <class T>
@@ -62,6 +66,27 @@ __device__ __forceinline__ void add_product(
   }
 }
 
+template <int N, class S, class T>
+__device__ __forceinline__ void bring_weights(
+    const SumProducts<S>& op,
+    const PlannedPath& path,
+    int copy,
+    const Channels& channels,
+    int count,
+    WarpMemory<T>& memory) {
+  const int64_t dim = op.plan.dim_weight;
+  if constexpr (std::is_same_v<S, T>) {  // there is no such layer in bfloat16
+    if (op.layer.hidden != nullptr && path.weight >= 0) {
+      constexpr int kRoom = WarpMemory<T>::kMatrices / kBatch;
+      compute_weights<N>(
+          op.layer, dim, path, copy, channels, memory.edges, count, memory.numbers, kRoom,
+          memory.weights);
+      return;
+    }
+  }
+  fetch_weights<N>(op.weight, dim, path, copy, channels, memory.edges, count, memory.weights);
+}
+
 // One path, for one copy of the second input, of a tile and a batch of edges.
 template <int R, int N, class S, class T>
 __device__ __forceinline__ void add_path(
@@ -74,14 +99,7 @@ __device__ __forceinline__ void add_path(
     T (&sum)[R][N]) {
   const Plan<T>& plan = op.plan;
   const Channels channels = channels_of(op.x_ir_mul, path.mul, path.d1, tile.channel);
-  if (op.layer.hidden != nullptr && path.weight >= 0) {
-    compute_weights<N>(
-        op.layer, plan.dim_weight, path, copy, channels, memory.edges, count, memory.numbers,
-        WarpMemory<T>::kMatrices / kBatch, memory.weights);
-  } else {
-    fetch_weights<N>(
-        op.weight, plan.dim_weight, path, copy, channels, memory.edges, count, memory.weights);
-  }
+  bring_weights<N>(op, path, copy, channels, count, memory);
   stage_matrices(plan, path, copy, {tile.row, R}, op.y, memory.edges, count, memory.numbers);
   wait_for_copies();
   for_components(path.d1, [&](auto d1) {
@@ -128,8 +146,7 @@ __device__ __forceinline__ void make_rows(
 }
 
 template <class S>
-__global__ void __launch_bounds__(kWarps* kWarp, sizeof(Compute<S>) == 4 ? 4 : 3)
-    sum_rows(SumProducts<S> op) {
+__global__ void __launch_bounds__(kWarps* kWarp, kResident<S>) sum_rows(SumProducts<S> op) {
   __shared__ WarpMemory<Compute<S>> memories[kWarps];
   WarpMemory<Compute<S>>& memory = memories[threadIdx.y];
   const int tiles = op.plan.totals->tiles;
