@@ -72,7 +72,7 @@ const char* launch(const ChannelwiseConv<S>& op, void* memory, void* stream) {
   sums.x = op.x;
   sums.y = op.y;
   sums.weight = op.weight;
-  sums.layer = {op.hidden, op.radial, op.num_hidden};
+  sums.layer = {op.hidden, op.radial, op.num_hidden, op.radial_stride};
   sums.out = op.out;
   sums.x_ir_mul = true;
   if (error == nullptr && !op.paths.ir_mul) {

@@ -44,24 +44,22 @@ __device__ __forceinline__ void fetch_weights(
 }
 
 // hidden @ radial for a path that has weights. Hidden numbers of all edges lie side by side in
-// `staged`, which has room for `room` of each edge, so that a number of `radial` is read once.
-template <int N, class T>
+// `staged`, which has room for Room of each edge, so that a number of `radial` is read once.
+template <int N, int Room, class T>
 __device__ __forceinline__ void compute_weights(
     const RadialLayer<T>& layer,
-    int64_t dim,
     const PlannedPath& path,
     int copy,
     const Channels& channels,
     const EdgeRows* edges,
     int count,
     T* staged,
-    int room,
     T* to) {
   T sum[kBatch][N] = {};
   const T* from = layer.radial + path.weight + copy + channels.first * path.mul2;
 #pragma unroll 1
-  for (int64_t begin = 0; begin < layer.size; begin += room) {
-    const int left = static_cast<int>(layer.size - begin < room ? layer.size - begin : room);
+  for (int64_t begin = 0; begin < layer.size; begin += Room) {
+    const int left = static_cast<int>(layer.size - begin < Room ? layer.size - begin : Room);
     __syncwarp();  // what was there has been read
 #pragma unroll 1
     for (int n = threadIdx.x; n < left * kBatch; n += kWarp) {
@@ -71,7 +69,7 @@ __device__ __forceinline__ void compute_weights(
     }
     __syncwarp();
 #pragma unroll 1
-    for (int h = 0; h < left; ++h, from += dim) {
+    for (int h = 0; h < left; ++h, from += layer.stride) {
       T hidden[kBatch];
       load_row<kBatch>(staged + h * kBatch, hidden);
 #pragma unroll

@@ -8,8 +8,8 @@ namespace equigeo {
 template <class T>
 struct RadialLayer {
   const T* hidden;  // (edges, size), or null where weights are given
-  const T* radial;  // (size, dim_weight)
-  int64_t size;
+  const T* radial;  // (size, stride)
+  int64_t size, stride;
 };
 
 }  // namespace equigeo

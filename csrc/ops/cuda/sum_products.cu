@@ -2,6 +2,8 @@
 // one after another. A lane keeps its channels of a tile in registers over all paths and edges.
 #include "ops/cuda/sum_products.h"
 
+#include <type_traits>
+
 #include "ops/cuda/channels.cuh"
 #include "ops/cuda/edge_weights.cuh"
 #include "ops/cuda/staged_matrices.cuh"
@@ -74,17 +76,16 @@ __device__ __forceinline__ void bring_weights(
     const Channels& channels,
     int count,
     WarpMemory<T>& memory) {
-  const int64_t dim = op.plan.dim_weight;
   if constexpr (std::is_same_v<S, T>) {  // there is no such layer in bfloat16
     if (op.layer.hidden != nullptr && path.weight >= 0) {
       constexpr int kRoom = WarpMemory<T>::kMatrices / kBatch;
-      compute_weights<N>(
-          op.layer, dim, path, copy, channels, memory.edges, count, memory.numbers, kRoom,
-          memory.weights);
+      compute_weights<N, kRoom>(
+          op.layer, path, copy, channels, memory.edges, count, memory.numbers, memory.weights);
       return;
     }
   }
-  fetch_weights<N>(op.weight, dim, path, copy, channels, memory.edges, count, memory.weights);
+  fetch_weights<N>(
+      op.weight, op.plan.dim_weight, path, copy, channels, memory.edges, count, memory.weights);
 }
 
 // One path, for one copy of the second input, of a tile and a batch of edges.
