@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.ops import copywise_product, fully_connected_product
+from equigeo.tensor_products._batch import as_rows
 from equigeo.tensor_products._connection_table import StoredTable, connection_table
 from equigeo.tensor_products._resolve import Operands
 from equigeo.tensor_products.instruction import Instruction
@@ -23,17 +24,15 @@ class ConnectedPaths(nn.Module):
         """Whether ops take these features and weights, and have kernels for them."""
         return x.is_cpu and x.dtype in (torch.float32, torch.float64) and not _is_transformed()
 
-    def forward(
-        self, x: Tensor, y: Tensor, weight: Tensor | None, batch: tuple[int, ...]
-    ) -> Tensor:
+    def forward(self, x: Tensor, y: Tensor, weight: Tensor | None, batch: torch.Size) -> Tensor:
         """Multiply; leading axes are broadcast to ``batch``."""
         weights = None if weight is None else self.weight_rows(weight, batch)
-        out = self.multiply(rows(x, batch), rows(y, batch), weights)
+        out = self.multiply(as_rows(x, batch), as_rows(y, batch), weights)
         return out.unflatten(0, batch) if batch else out.squeeze(0)
 
-    def weight_rows(self, weight: Tensor, batch: tuple[int, ...]) -> Tensor:
+    def weight_rows(self, weight: Tensor, batch: torch.Size) -> Tensor:
         """Give weights one leading axis."""
-        return rows(weight, batch)
+        return as_rows(weight, batch)
 
     def multiply(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
         """Multiply row by row."""
@@ -73,8 +72,3 @@ class FullyConnectedPaths(ConnectedPaths):
 def _is_transformed() -> bool:
     """Whether a transform of torch.func is at work, which ops without a rule for it refuse."""
     return not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active()
-
-
-def rows(value: Tensor, batch: tuple[int, ...]) -> Tensor:
-    """Expand leading axes and make them one."""
-    return value.expand(*batch, value.shape[-1]).reshape(-1, value.shape[-1])

@@ -41,7 +41,7 @@ class MixedPaths(ConnectedPaths):
         """Whether these features have the same weights for all rows."""
         return super().accepts(x, weight) and (weight is None or weight.ndim == 1)
 
-    def weight_rows(self, weight: Tensor, batch: tuple[int, ...]) -> Tensor:
+    def weight_rows(self, weight: Tensor, batch: torch.Size) -> Tensor:
         """Leave the weights as they are."""
         return weight
 
