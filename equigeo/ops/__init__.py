@@ -10,17 +10,22 @@ from equigeo.ops.channelwise_product import channelwise_product
 from equigeo.ops.gather_sum import gather_sum
 from equigeo.ops.grid_product import grid_product
 from equigeo.ops.path_table import Coupling, PathTable
+from equigeo.ops.polynomial_table import Polynomial, PolynomialTable
 from equigeo.ops.segment_attention import segment_attention
+from equigeo.ops.symmetric_contraction import symmetric_contraction
 
 load_kernels(__path__)
 
 __all__ = [
     "Coupling",
     "PathTable",
+    "Polynomial",
+    "PolynomialTable",
     "channelwise_conv",
     "channelwise_product",
     "gather_sum",
     "grid_product",
     "kernels_info",
     "segment_attention",
+    "symmetric_contraction",
 ]
