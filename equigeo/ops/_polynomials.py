@@ -121,7 +121,9 @@ def split_row(row: Tensor, channels: int, dims: Sequence[int]) -> Tensor:
     """Components (jet, components, rows, channels) of rows (jet, rows, channels * components)."""
     parts = row.split([channels * dim for dim in dims], -1)
     shaped = zip(parts, dims, strict=True)
-    return torch.cat([part.unflatten(-1, (channels, dim)).movedim(-1, 1) for part, dim in shaped], 1)
+    return torch.cat(
+        [part.unflatten(-1, (channels, dim)).movedim(-1, 1) for part, dim in shaped], 1
+    )
 
 
 def join_row(components: Tensor, dims: Sequence[int]) -> Tensor:
@@ -138,7 +140,9 @@ def sets_of_rows(order: Tensor, ptr: Tensor) -> Tensor:
 
 
 def _levels(table: PolynomialTable) -> list[tuple[Tensor, Tensor]]:
-    return [(left, right) for left, right in (p.T for p in table.products.split(list(table.levels)))]
+    return [
+        (left, right) for left, right in (p.T for p in table.products.split(list(table.levels)))
+    ]
 
 
 def _owners(table: PolynomialTable) -> tuple[Tensor, Tensor]:

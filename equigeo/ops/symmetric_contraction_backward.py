@@ -34,9 +34,7 @@ def symmetric_contraction_backward_reference(
     return (x.new_empty(0), to_x, x.new_empty(0)) if only_x else (to_grad, to_x, to_weight)
 
 
-def _fake(
-    grad: Tensor, x: Tensor, weight: Tensor, *rest: Any
-) -> tuple[Tensor, Tensor, Tensor]:
+def _fake(grad: Tensor, x: Tensor, weight: Tensor, *rest: Any) -> tuple[Tensor, Tensor, Tensor]:
     only_x = rest[-1]
     shapes = ((0,), x.shape, (0,)) if only_x else (grad.shape, x.shape, weight.shape)
     to_grad, to_x, to_weight = (x.new_empty(shape) for shape in shapes)

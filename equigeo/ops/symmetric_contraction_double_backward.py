@@ -37,9 +37,7 @@ def symmetric_contraction_double_backward_reference(
     return to_grad, to_x, to_weight
 
 
-def _fake(
-    grad: Tensor, x: Tensor, weight: Tensor, *rest: Any
-) -> tuple[Tensor, Tensor, Tensor]:
+def _fake(grad: Tensor, x: Tensor, weight: Tensor, *rest: Any) -> tuple[Tensor, Tensor, Tensor]:
     return x.new_empty(grad.shape), x.new_empty(x.shape), x.new_empty(weight.shape)
 
 

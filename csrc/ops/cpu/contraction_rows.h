@@ -4,58 +4,51 @@
 #include "math/symmetric_contraction.h"
 #include "ops/cpu/components.h"
 #include "ops/cpu/scratch.h"
+#include "ops/cpu/tiles.h"
 
 namespace equigeo {
 namespace {
 
-// The packs of one block of channels in rows of the layout of kernels.
-template <class Pack, class T>
-struct Packs {
-  T* data;
-  int64_t stride;
-
-  EQUIGEO_HOST_DEVICE Pack load(int64_t i, int n) const {
-    return Memory<Pack, T>::load(data + i * stride + n * kWidth<Pack, T>);
-  }
-  EQUIGEO_HOST_DEVICE void store(int64_t i, int n, Pack number) const {
-    Memory<Pack, T>::store(data + i * stride + n * kWidth<Pack, T>, number);
-  }
-};
-
-template <class Pack, class T>
-EQUIGEO_HOST_DEVICE Packs<Pack, T> packs_at(Components<const T> rows, int64_t u) {
-  return {const_cast<T*>(rows.data) + u, rows.stride};
-}
-
-// Where numbers come from and go to: one array without a derivative, two with one. Of results with
-// a derivative that is kept alone.
+// Where numbers come from: one array, or two for numbers with a derivative.
 template <class Number, class T>
 struct Source {
-  Packs<Number, T> value;
+  Components<const T> value;
 
-  EQUIGEO_HOST_DEVICE Number load(int64_t i, int n) const { return value.load(i, n); }
+  EQUIGEO_HOST_DEVICE Source at(int64_t u) const { return {{value.data + u, value.stride}}; }
+  EQUIGEO_HOST_DEVICE Number load(int64_t i, int n) const {
+    return Memory<Number, T>::load(value.data + i * value.stride + n * kWidth<Number, T>);
+  }
 };
 
 template <class Pack, class T>
 struct Source<Dual<Pack>, T> {
-  Packs<Pack, T> value, slope;
+  Source<Pack, T> value, slope;
 
+  EQUIGEO_HOST_DEVICE Source at(int64_t u) const { return {value.at(u), slope.at(u)}; }
   EQUIGEO_HOST_DEVICE Dual<Pack> load(int64_t i, int n) const {
     return {value.load(i, n), slope.load(i, n)};
   }
 };
 
-template <class Pack, class T>
+// Where results go to; of numbers with a derivative, that is the result.
+template <class T>
 struct Sink {
-  Packs<Pack, T> packs;
+  Components<T> rows;
 
+  EQUIGEO_HOST_DEVICE Sink at(int64_t u) const { return {{rows.data + u, rows.stride}}; }
   template <class Number>
   EQUIGEO_HOST_DEVICE void store(int64_t i, int n, Number number) const {
-    packs.store(i, n, last_part(number));
+    using Pack = WidePack<T>;
+    Memory<Pack, T>::store(address(i, n), last_part(number));
   }
   template <class Number>
   EQUIGEO_HOST_DEVICE void add(int64_t i, int n, Number number) const {
-    packs.store(i, n, packs.load(i, n) + last_part(number));
+    using Pack = WidePack<T>;
+    const Pack sum = Memory<Pack, T>::load(address(i, n)) + last_part(number);
+    Memory<Pack, T>::store(address(i, n), sum);
+  }
+  EQUIGEO_HOST_DEVICE T* address(int64_t i, int n) const {
+    return rows.data + i * rows.stride + n * kWidth<WidePack<T>, T>;
   }
 };
 
@@ -64,50 +57,61 @@ template <class T>
 class RowScratch {
  public:
   RowScratch(const RowLayout& layout, int64_t channels, Scratch<T>& memory)
-      : layout_(layout), channels_(channels), stride_(padded(channels)) {
-    direct_ = channels % kLanes == 0;
+      : layout_(layout),
+        channels_(channels),
+        stride_(padded(channels)),
+        direct_(channels % kLanes == 0),
+        scratch_(memory.take(size(layout, channels))) {
     for (int64_t s = 0; s < layout.blocks; ++s) {
       direct_ = direct_ && layout.dim[s] == 1;
     }
-    scratch_ = memory.take(size(layout, channels));
   }
 
   static int64_t size(const RowLayout& layout, int64_t channels) {
     return Scratch<T>::round_up(layout.components * padded(channels));
   }
 
-  Components<const T> load(const T* row) {
+  // Row r of a tensor.
+  Components<const T> load(const T* all, int64_t r) {
+    const T* row = all + r * channels_ * layout_.components;
     if (direct_) {
       return {row, channels_};
     }
-    for_blocks([&](int64_t first, int64_t d) {
-      fetch(row + first * channels_, false, channels_, d, scratch_ + first * stride_, stride_);
-    });
+    for (int64_t s = 0, first = 0; s < layout_.blocks; first += layout_.dim[s++]) {
+      const T* from = row + first * channels_;
+      T* to = scratch_ + first * stride_;
+      if (in_tiles(layout_.dim[s])) {
+        transpose(from, layout_.dim[s], layout_.dim[s], channels_, to, stride_);
+      } else {
+        split_components(from, channels_, layout_.dim[s], to, stride_);
+      }
+    }
+    for (int64_t i = 0; i < layout_.components; ++i) {  // padding must not poison sums
+      fill_zero(scratch_ + i * stride_ + channels_, stride_ - channels_);
+    }
     return {scratch_, stride_};
   }
 
-  // Where to write the row before it is stored.
-  Components<const T> open(T* row) const {
-    return direct_ ? Components<const T>{row, channels_} : Components<const T>{scratch_, stride_};
+  // Where to write a row before it is stored.
+  Components<T> open(T* row) const {
+    return direct_ ? Components<T>{row, channels_} : Components<T>{scratch_, stride_};
   }
 
   void store(T* row) const {
-    if (!direct_) {
-      for_blocks([&](int64_t first, int64_t d) {
-        put_back(scratch_ + first * stride_, stride_, false, channels_, d, row + first * channels_);
-      });
+    for (int64_t s = 0, first = 0; s < layout_.blocks && !direct_; first += layout_.dim[s++]) {
+      const T* from = scratch_ + first * stride_;
+      T* to = row + first * channels_;
+      if (in_tiles(layout_.dim[s])) {
+        transpose(from, stride_, channels_, layout_.dim[s], to, layout_.dim[s]);
+      } else {
+        join_components(from, stride_, channels_, layout_.dim[s], to);
+      }
     }
   }
 
  private:
-  template <class Body>
-  EQUIGEO_HOST_DEVICE void for_blocks(const Body& body) const {
-    int64_t first = 0;
-    for (int64_t s = 0; s < layout_.blocks; ++s) {
-      body(first, layout_.dim[s]);
-      first += layout_.dim[s];
-    }
-  }
+  // Few components have shuffles of their own.
+  static bool in_tiles(int64_t d) { return d == 4 || d == 6 || d > 7; }
 
   const RowLayout& layout_;
   int64_t channels_, stride_;
@@ -143,16 +147,10 @@ class WeightScratch {
   T* scratch_;
 };
 
-// How many packs to compute together: as many as leave their nodes in the first cache.
-constexpr int64_t kCache = 40 << 10;
-constexpr int kMostPacks = 4;
-
-inline int packs_together(int64_t bytes_of_one) {
-  int packs = kMostPacks;
-  while (packs > 1 && packs * bytes_of_one > kCache) {
-    packs /= 2;
-  }
-  return packs;
+// How many numbers to compute together: as many as leave their nodes in the first cache.
+inline int numbers_together(int64_t bytes_of_one) {
+  constexpr int64_t kCache = 40 << 10;
+  return 4 * bytes_of_one <= kCache ? 4 : 2 * bytes_of_one <= kCache ? 2 : 1;
 }
 
 // Call block.template at<N>(u) for all channels from u on, N packs at a time.
@@ -170,9 +168,6 @@ EQUIGEO_HOST_DEVICE void for_channels(int64_t channels, int most, const Block& b
     block.template at<1>(u);
   }
 }
-
-template <class Number, class T>
-constexpr int64_t kNumber = kWidth<Number, T>;
 
 }  // namespace
 }  // namespace equigeo

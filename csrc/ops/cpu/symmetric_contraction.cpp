@@ -8,26 +8,25 @@ namespace equigeo {
 namespace {
 
 template <class T>
-struct ForwardBlock {
+struct Block {
   using Pack = WidePack<T>;
   const Polynomials<T>& table;
   T* nodes;
-  Components<const T> x, weight, z;
+  Source<Pack, T> x, weight;
+  Sink<T> z;
 
   template <int N>
   void at(int64_t u) const {
-    const NodeArray<Pack, N, N * kNumber<Pack, T>, T> array{nodes};
-    make_nodes(table, Source<Pack, T>{packs_at<Pack>(x, u)}, array);
-    contract(
-        table, array, Source<Pack, T>{packs_at<Pack>(weight, u)},
-        Sink<Pack, T>{packs_at<Pack>(z, u)});
+    const NodeArray<Pack, N, N * kWidth<Pack, T>, T> array{nodes};
+    make_nodes(table, x.at(u), array);
+    contract(table, array, weight.at(u), z.at(u));
   }
 };
 
 template <class T>
 int rows(const SymmetricContraction<T>& op, int64_t begin, int64_t end) {
   constexpr int64_t kW = kWidth<WidePack<T>, T>;
-  const int most = packs_together(op.table.nodes * kW * sizeof(T));
+  const int most = numbers_together(op.table.nodes * kW * sizeof(T));
   const int64_t array = most * op.table.nodes * kW;
   Scratch<T> memory(
       Scratch<T>::round_up(array) + RowScratch<T>::size(op.in, op.channels) +
@@ -43,9 +42,8 @@ int rows(const SymmetricContraction<T>& op, int64_t begin, int64_t end) {
   const Index index{op.index, op.sets, &stray};
   for (int64_t r = begin; r < end; ++r) {
     T* row = op.z + r * op.channels * op.table.components;
-    const ForwardBlock<T> block{
-        op.table, nodes, x.load(op.x + r * op.channels * op.table.variables),
-        weight.load(op.weight, index[r]), z.open(row)};
+    const Block<T> block{
+        op.table, nodes, {x.load(op.x, r)}, {weight.load(op.weight, index[r])}, {z.open(row)}};
     for_channels<T>(padded(op.channels), most, block);
     z.store(row);
   }

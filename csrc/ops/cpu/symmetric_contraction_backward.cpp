@@ -1,47 +1,27 @@
 // Compiled once per instruction set: no torch, no C++ standard headers.
-#include "ops/cpu/symmetric_contraction.h"
-
 #include "math/edges.h"
 #include "ops/cpu/contraction_rows.h"
+#include "ops/cpu/symmetric_contraction.h"
 
 namespace equigeo {
 namespace {
 
-// The operands of one row of which gradients are taken, and maybe their tangents.
-template <class Number, class T>
-struct Operand {
-  Components<const T> value;
-
-  EQUIGEO_HOST_DEVICE Source<Number, T> at(int64_t u) const { return {packs_at<Number>(value, u)}; }
-};
-
-template <class Pack, class T>
-struct Operand<Dual<Pack>, T> {
-  Components<const T> value, slope;
-
-  EQUIGEO_HOST_DEVICE Source<Dual<Pack>, T> at(int64_t u) const {
-    return {packs_at<Pack>(value, u), packs_at<Pack>(slope, u)};
-  }
-};
-
 template <class Number, bool Full, class T>
-struct BackwardBlock {
-  using Pack = WidePack<T>;
+struct Block {
   const Polynomials<T>& table;
   T* nodes;
   T* slopes;
-  Operand<Number, T> grad, x, weight;
-  Components<const T> to_grad, to_x, to_weight;
+  Source<Number, T> grad, x, weight;
+  Sink<T> to_grad, to_x, to_weight;
 
   template <int N>
   void at(int64_t u) const {
-    using Array = NodeArray<Number, N, N * kNumber<Number, T>, T>;
+    using Array = NodeArray<Number, N, N * kWidth<Number, T>, T>;
     const Array array{nodes}, slope{slopes};
     make_nodes(table, x.at(u), array);
     contract_backward<Full>(
-        table, array, slope, grad.at(u), weight.at(u), Sink<Pack, T>{packs_at<Pack>(to_grad, u)},
-        Sink<Pack, T>{packs_at<Pack>(to_weight, u)});
-    const Sink<Pack, T> sink{packs_at<Pack>(to_x, u)};
+        table, array, slope, grad.at(u), weight.at(u), to_grad.at(u), to_weight.at(u));
+    const Sink<T> sink = to_x.at(u);
     for (int64_t i = 0; i < table.variables; ++i) {
       EQUIGEO_UNROLL
       for (int n = 0; n < N; ++n) {
@@ -58,8 +38,8 @@ class Backward {
 
   explicit Backward(const Op& op)
       : op_(op),
-        most_(packs_together(2 * op.table.nodes * kNumber<Number, T> * sizeof(T))),
-        array_(most_ * op.table.nodes * kNumber<Number, T>),
+        most_(numbers_together(2 * op.table.nodes * sizeof(Number))),
+        array_(most_ * op.table.nodes * kWidth<Number, T>),
         memory_(
             2 * Scratch<T>::round_up(array_) + 3 * RowScratch<T>::size(op.in, op.channels) +
             3 * RowScratch<T>::size(op.out, op.channels) +
@@ -71,25 +51,25 @@ class Backward {
         weight_{{op.table.weights, op.channels, memory_}, {op.table.weights, op.channels, memory_}},
         to_grad_(op.out, op.channels, memory_),
         to_x_(op.in, op.channels, memory_),
-        to_weight_(memory_.take(WeightScratch<T>::size(op.table.weights, op.channels))) {}
+        to_weight_{memory_.take(op.table.weights * padded(op.channels)), padded(op.channels)} {}
 
   bool failed() const { return memory_.failed(); }
 
   int run(int64_t number) {
     const Run run = find_run(op_.ptr, op_.sets, number);
-    const int64_t stride = padded(op_.channels), weights = op_.table.weights;
+    const int64_t weights = op_.table.weights;
     if (Full) {
-      fill_zero(to_weight_, weights * stride);
+      fill_zero(to_weight_.data, weights * to_weight_.stride);
     }
     int stray = 0;
     const Index order{op_.order, op_.rows, &stray};
     for (int64_t k = run.begin; k < run.end; ++k) {
       row(order[k], run.set);
     }
-    if (Full) {
+    if (Full && (run.alone || run.begin < run.end)) {
       T* into = run.alone ? op_.to_weight + run.set * weights * op_.channels
                           : op_.partial + number * weights * op_.channels;
-      put_back(to_weight_, stride, true, op_.channels, weights, into);
+      put_back(to_weight_.data, to_weight_.stride, true, op_.channels, weights, into);
     }
     return stray ? kStrayIndex : 0;
   }
@@ -97,36 +77,31 @@ class Backward {
  private:
   static constexpr bool kDual = sizeof(Number) > sizeof(WidePack<T>);
 
-  template <class Rows>
-  Operand<Number, T> load(Rows& rows, const T* value, const T* tangent, int64_t offset) {
+  // `where` is what one row or set of weights is found by.
+  template <class Rows, class... Where>
+  Source<Number, T> source(Rows& rows, const T* value, const T* tangent, Where... where) {
     if constexpr (kDual) {
-      return {rows[0].load(value + offset), rows[1].load(tangent + offset)};
+      return {{rows[0].load(value, where...)}, {rows[1].load(tangent, where...)}};
     } else {
-      return {rows[0].load(value + offset)};
+      return {rows[0].load(value, where...)};
     }
   }
 
   void row(int64_t r, int64_t set) {
-    const int64_t at_out = r * op_.channels * op_.table.components;
-    const int64_t at_in = r * op_.channels * op_.table.variables;
-    T* to_grad = Full ? op_.to_grad + at_out : nullptr;
-    Operand<Number, T> weight{weight_[0].load(op_.weight, set)};
-    if constexpr (kDual) {
-      weight.slope = weight_[1].load(op_.weight_tangent, set);
-    }
-    const Components<const T> unused{to_weight_, 0};
-    const BackwardBlock<Number, Full, T> block{
+    T* to_x = op_.to_x + r * op_.channels * op_.table.variables;
+    T* to_grad = Full ? op_.to_grad + r * op_.channels * op_.table.components : nullptr;
+    const Block<Number, Full, T> block{
         op_.table,
         nodes_,
         slopes_,
-        load(grad_, op_.grad, op_.grad_tangent, at_out),
-        load(x_, op_.x, op_.x_tangent, at_in),
-        weight,
-        Full ? to_grad_.open(to_grad) : unused,
-        to_x_.open(op_.to_x + at_in),
-        {to_weight_, padded(op_.channels)}};
+        source(grad_, op_.grad, op_.grad_tangent, r),
+        source(x_, op_.x, op_.x_tangent, r),
+        source(weight_, op_.weight, op_.weight_tangent, set),
+        {Full ? to_grad_.open(to_grad) : to_weight_},
+        {to_x_.open(to_x)},
+        {to_weight_}};
     for_channels<T>(padded(op_.channels), most_, block);
-    to_x_.store(op_.to_x + at_in);
+    to_x_.store(to_x);
     if (Full) {
       to_grad_.store(to_grad);
     }
@@ -141,7 +116,7 @@ class Backward {
   RowScratch<T> grad_[2], x_[2];
   WeightScratch<T> weight_[2];
   RowScratch<T> to_grad_, to_x_;
-  T* to_weight_;
+  Components<T> to_weight_;
 };
 
 template <class Number, bool Full, class T>
