@@ -195,7 +195,8 @@ EQUIGEO_HOST_DEVICE void contract_backward(
   }
 }
 
-// Runs are numbered with gaps, so that each is found from its number alone.
+// Runs are numbered with gaps, so that each is found from its number alone; what falls into a gap
+// is empty and not the first of its set.
 EQUIGEO_HOST_DEVICE int64_t first_run(const int64_t* ptr, int64_t set) {
   return ptr[set] / kRowsOfRun + set;
 }
@@ -203,7 +204,7 @@ EQUIGEO_HOST_DEVICE int64_t first_run(const int64_t* ptr, int64_t set) {
 struct Run {
   int64_t set;
   int64_t begin, end;  // places in the list of rows
-  bool alone;          // whether the set has no other
+  bool first, alone;   // whether it is the first, the only one of its set
 };
 
 EQUIGEO_HOST_DEVICE Run find_run(const int64_t* ptr, int64_t sets, int64_t number) {
@@ -216,11 +217,10 @@ EQUIGEO_HOST_DEVICE Run find_run(const int64_t* ptr, int64_t sets, int64_t numbe
       high = middle;
     }
   }
-  const int64_t last = ptr[low + 1], start = ptr[low] + (number - first_run(ptr, low)) * kRowsOfRun;
-  const int64_t begin = start < last ? start : last;
-  return {
-      low, begin, begin + kRowsOfRun < last ? begin + kRowsOfRun : last,
-      last - ptr[low] <= kRowsOfRun};
+  const int64_t start = ptr[low], last = ptr[low + 1], part = number - first_run(ptr, low);
+  const int64_t from = start + part * kRowsOfRun, begin = from < last ? from : last;
+  const int64_t end = begin + kRowsOfRun < last ? begin + kRowsOfRun : last;
+  return {low, begin, end, part == 0, last - start <= kRowsOfRun};
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ void run(const SymmetricContractionGradients<T>& op, const Contracted& given, in
   check_offsets("ptr", op.ptr, op.sets, op.rows);
   const int64_t work = 3 * op.rows * op.channels * given.table.work();
   run_rows(EQUIGEO_KERNELS(symmetric_contraction_runs), op, runs, work);
-  if (op.to_weight != nullptr) {
+  if (!op.only_x) {
     const int64_t sums = op.sets * op.table.weights;
     run_rows(
         EQUIGEO_KERNELS(symmetric_contraction_sums), op, sums,
@@ -58,14 +58,16 @@ inline std::tuple<Tensor, Tensor, Tensor> contraction_gradients(
     SymmetricContractionGradients<T> op{};
     given.view<T>(op);
     op.grad = read<T>(grad);
-    op.grad_tangent = moves ? read<T>(grad_tangent) : nullptr;
-    op.x_tangent = moves ? read<T>(x_tangent) : nullptr;
-    op.weight_tangent = moves ? read<T>(weight_tangent) : nullptr;
+    op.grad_tangent = read<T>(grad_tangent);
+    op.x_tangent = read<T>(x_tangent);
+    op.weight_tangent = read<T>(weight_tangent);
+    op.only_x = only_x;
+    op.tangents = moves;
     op.order = read<int64_t>(order);
     op.ptr = read<int64_t>(ptr);
-    op.to_grad = only_x ? nullptr : write<T>(to_grad);
+    op.to_grad = write<T>(to_grad);
     op.to_x = write<T>(to_x);
-    op.to_weight = only_x ? nullptr : write<T>(to_weight);
+    op.to_weight = write<T>(to_weight);
     op.partial = write<T>(partial);
     run(op, given, runs);
   });

@@ -20,6 +20,7 @@ inline RowLayout row_layout(const char* name, const std::vector<int64_t>& dims) 
   for (const int64_t dim : dims) {
     STD_TORCH_CHECK(
         0 < dim && dim < (1 << 15), name, " must hold positive 16-bit numbers, got ", dim);
+    layout.all = layout.blocks == 0 || layout.all == dim ? dim : 0;
     layout.dim[layout.blocks++] = static_cast<int16_t>(dim);
     layout.components += dim;
   }

@@ -36,6 +36,7 @@ struct Polynomials {
 struct RowLayout {
   static constexpr int kMost = 256;
   int64_t components, blocks;
+  int64_t all;  // the common dim, or 0
   int16_t dim[kMost];
 };
 
@@ -63,12 +64,14 @@ struct SymmetricContractionGradients {
   const T* grad;
   const T* x;
   const T* weight;
-  const T* grad_tangent;  // these three as the ones above, or null
+  const T* grad_tangent;  // these three as the ones above
   const T* x_tangent;
   const T* weight_tangent;
   const int64_t* order;  // (rows,), the rows of each set of weights
   const int64_t* ptr;    // (sets + 1,)
-  T* to_grad;            // null where only the gradient of x is wanted, like to_weight
+  bool only_x;           // no other gradient is wanted
+  bool tangents;         // whether there are any; an empty array may be null
+  T* to_grad;
   T* to_x;
   T* to_weight;
   T* partial;  // (runs, weights, channels), for sets that many rows take

@@ -57,7 +57,7 @@ def evaluate(x: Tensor, weight: Tensor, index: Tensor, table: PolynomialTable) -
     inner = _sum(terms, group, len(table.groups))
     factors = nodes[:, table.groups[:, 0]]
     polynomials = _sum(times(factors, inner), polynomial, len(table.polynomials))
-    weights = weight[:, index].movedim(2, 1)[:, table.polynomials[:, 0]]
+    weights = weight.index_select(1, index).movedim(2, 1)[:, table.polynomials[:, 0]]
     return Evaluation(nodes, factors, inner, polynomials, weights)
 
 
@@ -121,9 +121,8 @@ def split_row(row: Tensor, channels: int, dims: Sequence[int]) -> Tensor:
     """Components (jet, components, rows, channels) of rows (jet, rows, channels * components)."""
     parts = row.split([channels * dim for dim in dims], -1)
     shaped = zip(parts, dims, strict=True)
-    return torch.cat(
-        [part.unflatten(-1, (channels, dim)).movedim(-1, 1) for part, dim in shaped], 1
-    )
+    components = [part.unflatten(-1, (channels, dim)).movedim(-1, 1) for part, dim in shaped]
+    return torch.cat(components, 1)
 
 
 def join_row(components: Tensor, dims: Sequence[int]) -> Tensor:
@@ -140,9 +139,8 @@ def sets_of_rows(order: Tensor, ptr: Tensor) -> Tensor:
 
 
 def _levels(table: PolynomialTable) -> list[tuple[Tensor, Tensor]]:
-    return [
-        (left, right) for left, right in (p.T for p in table.products.split(list(table.levels)))
-    ]
+    pairs = table.products.split(list(table.levels))
+    return [(level[:, 0], level[:, 1]) for level in pairs]
 
 
 def _owners(table: PolynomialTable) -> tuple[Tensor, Tensor]:

@@ -22,7 +22,7 @@ SCHEMA = (
 def symmetric_contraction_backward_reference(
     grad: Tensor, x: Tensor, weight: Tensor, order: Tensor, ptr: Tensor, *rest: Any
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Readable body of the op: gradients of :math:`\\langle g, z(x, w) \\rangle`.
+    r"""Readable body of the op: gradients of :math:`\langle g, z(x, w) \rangle`.
 
     With respect to g (which is the output z), x and w; those of g and w are empty if ``only_x``.
     ``order`` lists the rows of each set of weights and ``ptr`` where each list begins.
@@ -47,7 +47,7 @@ def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]
 
 
 def _backward(ctx: Any, a: Tensor, b: Tensor, c: Tensor) -> tuple[Tensor | None, ...]:
-    """Second order: mixed derivatives commute, so that the form is differentiated along (a, b, c)."""
+    """Second order: derivatives commute, so that the form is differentiated along (a, b, c)."""
     grad, x, weight, *rest = ctx.saved_tensors
     if ctx.only_x:
         a, c = torch.zeros_like(grad), torch.zeros_like(weight)

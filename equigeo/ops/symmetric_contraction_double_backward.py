@@ -31,8 +31,8 @@ def symmetric_contraction_double_backward_reference(
     """Readable body of the op: derivatives of the three gradients along the tangents."""
     order, ptr, *table = rest
     pairs = ((grad, grad_tangent), (x, x_tangent), (weight, weight_tangent))
-    jets = (torch.stack(pair) for pair in pairs)
-    whole = gradients(*jets, sets_of_rows(order, ptr), PolynomialTable(*table))
+    g, v, w = (torch.stack(pair) for pair in pairs)
+    whole = gradients(g, v, w, sets_of_rows(order, ptr), PolynomialTable(*table))
     to_grad, to_x, to_weight = (jet[1] for jet in whole)
     return to_grad, to_x, to_weight
 
@@ -51,8 +51,8 @@ def _backward(ctx: Any, *arriving: Tensor) -> tuple[Tensor | None, ...]:
     *both, order, ptr, products, polynomials, groups, nodes, values = ctx.saved_tensors
     table = PolynomialTable(products, polynomials, groups, nodes, values, *ctx.lists)
     moved = zip(both[:3], both[3:], arriving, strict=True)
-    jets = (torch.stack([x, a, b, torch.zeros_like(x)]) for x, a, b in moved)
-    whole = gradients(*jets, sets_of_rows(order, ptr), table)
+    grad, x, weight = (torch.stack([x, a, b, torch.zeros_like(x)]) for x, a, b in moved)
+    whole = gradients(grad, x, weight, sets_of_rows(order, ptr), table)
     return *(jet[3] for jet in whole), *(jet[2] for jet in whole), *(None,) * 10
 
 

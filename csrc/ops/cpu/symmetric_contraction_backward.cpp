@@ -66,7 +66,7 @@ class Backward {
     for (int64_t k = run.begin; k < run.end; ++k) {
       row(order[k], run.set);
     }
-    if (Full && (run.alone || run.begin < run.end)) {
+    if (Full && (run.first || run.begin < run.end)) {
       T* into = run.alone ? op_.to_weight + run.set * weights * op_.channels
                           : op_.partial + number * weights * op_.channels;
       put_back(to_weight_.data, to_weight_.stride, true, op_.channels, weights, into);
@@ -135,11 +135,11 @@ int backward_runs(const SymmetricContractionGradients<T>& op, int64_t begin, int
 template <class T>
 int runs(const SymmetricContractionGradients<T>& op, int64_t begin, int64_t end) {
   using Pack = WidePack<T>;
-  if (op.x_tangent != nullptr) {
+  if (op.tangents) {
     return backward_runs<Dual<Pack>, true>(op, begin, end);
   }
-  return op.to_grad == nullptr ? backward_runs<Pack, false>(op, begin, end)
-                               : backward_runs<Pack, true>(op, begin, end);
+  return op.only_x ? backward_runs<Pack, false>(op, begin, end)
+                   : backward_runs<Pack, true>(op, begin, end);
 }
 
 // Add up the runs of sets that have several; one item for each weight of each set.
