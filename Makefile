@@ -72,32 +72,44 @@ lint: $(VENV)/.with-test ## style and types of Python, format of C++
 	$(BIN)/clang-format --dry-run --Werror $(CXX_FILES)
 	$(BIN)/mypy
 
-# e3nn 0.4.4 is what MACE pins. Nothing else is installed twice: the packages of $(VENV) come after
-# those of the second environment.
-E3NN04 := $(VENV)-e3nn04
+# Libraries that pin what others need otherwise get an environment of their own. Nothing is installed
+# twice: the packages of $(VENV) come after those of the other environment, without dependencies that
+# are never imported here.
+SIDE_e3nn04 := e3nn==0.4.4
+SIDE_nequip := 'nequip==0.19.*' ase matscipy hydra-core omegaconf 'antlr4-python3-runtime==4.9.*'
+SIDE_mace := 'mace-torch==0.3.*' e3nn==0.4.4 torch-ema ase pandas python-dateutil matplotlib \
+  contourpy cycler fonttools kiwisolver pillow
 PURELIB = python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'
-$(E3NN04)/.done: | $(VENV)/.with-test
-	rm -rf $(E3NN04)
-	$(BIN)/python -m venv --without-pip $(E3NN04)
-	$(PIP) --python $(E3NN04)/bin/python install --no-deps e3nn==0.4.4
-	@own=$$($(E3NN04)/bin/$(PURELIB)); shared=$$($(BIN)/$(PURELIB)); \
+$(VENV)-%/.done: | $(VENV)/.with-test
+	rm -rf $(@D)
+	$(BIN)/python -m venv --without-pip $(@D)
+	$(PIP) --python $(@D)/bin/python install --no-deps $(SIDE_$*)
+	@own=$$($(@D)/bin/$(PURELIB)); shared=$$($(BIN)/$(PURELIB)); \
 	  echo "import site; site.addsitedir('$$shared')" > "$$own/shared.pth"
 	@touch $@
 
 .PHONY: test-e3nn04
-test-e3nn04: $(VENV)/.with-test $(E3NN04)/.done ## run what is compared with e3nn against its version 0.4.4
-	$(E3NN04)/bin/python -m pytest -q -p tests.e3nn04 -k 'e3nn or reorder' tests/interop tests/reps
+test-e3nn04: $(VENV)/.with-test $(VENV)-e3nn04/.done ## run what is compared with e3nn against its version 0.4.4
+	$(VENV)-e3nn04/bin/python -m pytest -q -p tests.e3nn04 -k 'e3nn or reorder or accelerate' \
+	  tests/interop tests/reps
+
+.PHONY: test-interop
+test-interop: $(VENV)/.with-test $(VENV)-nequip/.done $(VENV)-mace/.done ## accelerate NequIP and MACE, compare and time them
+	$(VENV)-nequip/bin/python -m pytest -q tests/interop/test_nequip.py
+	$(VENV)-mace/bin/python -m pytest -q -p tests.e3nn04 tests/interop/test_mace.py
+	$(VENV)-nequip/bin/python -m bench.interop_models nequip
+	$(VENV)-mace/bin/python -m bench.interop_models mace
 
 LIST_ISAS = EQUIGEO_REQUIRE_KERNELS=1 $(BIN)/python -c \
   'from equigeo.ops import kernels_info; print(*kernels_info()["available_isas"])'
 # What PyTorch does with an op is the same for every body.
-KERNELS_ONLY = -k 'not compiles and not exports and not registered'
+KERNELS_ONLY = not compiles and not exports and not registered
 .PHONY: isa
 isa: $(VENV)/.with-test ## run the op tests on every instruction set of this machine
 	isas=$$($(LIST_ISAS)); for isa in $$isas; do \
 	  echo "== EQUIGEO_ISA=$$isa"; \
 	  EQUIGEO_REQUIRE_KERNELS=1 EQUIGEO_ISA=$$isa $(BIN)/python -m pytest -q tests/ops \
-	    $(KERNELS_ONLY); \
+	    -k '$(KERNELS_ONLY)'; \
 	done
 
 # Python itself leaks. The sanitizer can follow exceptions only where the C++ library is loaded
@@ -106,13 +118,14 @@ SANITIZE_ENV = LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-fil
   ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 EQUIGEO_REQUIRE_KERNELS=1 \
   EQUIGEO_KERNELS=$(CURDIR)/build/sanitize
 .PHONY: sanitize
-sanitize: $(VENV)/.with-test ## run the op tests with kernels that check every access
-	$(CONFIGURE) -B build/sanitize -DEQUIGEO_CUDA=OFF -DEQUIGEO_SANITIZE=address,undefined
+sanitize: $(VENV)/.with-test ## op tests with kernels that check every access, plainest and widest
+	$(CONFIGURE) -B build/sanitize -DEQUIGEO_CUDA=OFF -DEQUIGEO_SANITIZE=address,undefined \
+	  -DCMAKE_CXX_FLAGS_RELEASE=-O1
 	cmake --build build/sanitize
-	isas=$$($(LIST_ISAS)); for isa in $$isas; do \
+	isas=$$($(LIST_ISAS)); for isa in $$(tr ' ' '\n' <<< "$$isas" | sed -n '1p;$$p' | uniq); do \
 	  echo "== EQUIGEO_ISA=$$isa"; \
 	  $(SANITIZE_ENV) EQUIGEO_ISA=$$isa $(BIN)/python -m pytest -q tests/ops \
-	    $(KERNELS_ONLY); \
+	    -k '$(KERNELS_ONLY) and not finite'; \
 	done
 
 .PHONY: cuda

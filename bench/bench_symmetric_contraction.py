@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from copy import deepcopy
 from functools import cache
 from statistics import median
 from typing import Any
@@ -21,7 +22,6 @@ from torch.testing import assert_close
 
 from equigeo.ops import kernels_info
 from equigeo.ops.symmetric_contraction import symmetric_contraction_reference
-from equigeo.reps import Irreps
 from equigeo.tensor_products import SymmetricContraction
 from equigeo.testing import tolerance
 
@@ -33,7 +33,8 @@ PROBLEMS = {  # irreps in and out, correlation, channels, samples
     "mace-narrow": ("0e+1o+2e", "0e+1o", 3, 32, 500),
     "fourth order": ("0e+1o+2e", "0e+1o", 4, 64, 100),
 }
-Call = Callable[[Tensor, Tensor], Tensor]
+Call = Callable[[Tensor], Tensor]
+Peer = tuple[Call, Tensor]  # from features to result, and the weights
 
 
 def times(irreps: str, channels: int) -> str:
@@ -52,12 +53,17 @@ def module(problem: str, layout: str) -> SymmetricContraction:
     )
 
 
-def op(problem: str, layout: str, element: Tensor) -> Call:
+def op(problem: str, layout: str, element: Tensor) -> Peer:
     ours = module(problem, layout)
-    return lambda x, w: torch.func.functional_call(ours, {"weight": w}, (x, element))
+    return lambda x: ours(x, element), ours.weight
 
 
-def reference(problem: str, layout: str, element: Tensor) -> Call:
+def exact(problem: str, layout: str, element: Tensor) -> Peer:
+    ours = deepcopy(module(problem, layout)).double()
+    return lambda x: ours(x, element), ours.weight
+
+
+def reference(problem: str, layout: str, element: Tensor) -> Peer:
     """The body of the op where no kernel is loaded."""
     ours = module(problem, layout)
     dims = [2 * l + 1 for _, (l, _) in ours.irreps_in]
@@ -65,15 +71,16 @@ def reference(problem: str, layout: str, element: Tensor) -> Call:
     p = ours.polynomials
     dims_out = [1] * sum(p.sizes) if layout == "ir_mul" else p.sizes
 
-    def call(x: Tensor, w: Tensor) -> Tensor:
+    def call(x: Tensor) -> Tensor:
         values = p.tables["values", x.dtype]
         tables = (p.products, p.polynomials, p.groups, p.nodes, values, p.levels, dims_in, dims_out)
-        return symmetric_contraction_reference(x, ours.reduce_weight(w), element, *tables)
+        weight = ours.reduce_weight(ours.weight)
+        return symmetric_contraction_reference(x, weight, element, *tables)
 
-    return call
+    return call, ours.weight
 
 
-def cuequivariance(problem: str, layout: str, element: Tensor) -> Call:
+def cuequivariance(problem: str, layout: str, element: Tensor) -> Peer:
     cue = pytest.importorskip("cuequivariance")
     cuet = pytest.importorskip("cuequivariance_torch")
     group = pytest.importorskip("cuequivariance.group_theory.experimental.e3nn")
@@ -86,22 +93,23 @@ def cuequivariance(problem: str, layout: str, element: Tensor) -> Call:
         original_mace=True,
         method="naive",
     )
+    theirs.weight.data = module(problem, layout).weight.detach().clone()
     chosen = element.int()
-    return lambda x, w: torch.func.functional_call(theirs, {"weight": w}, (x, chosen))
+    return lambda x: theirs(x, chosen), theirs.weight
 
 
-def forward(call: Call, x: Tensor, w: Tensor) -> tuple[Tensor, ...]:
+def forward(x: Tensor, call: Call, w: Tensor) -> tuple[Tensor, ...]:
     with torch.no_grad():
-        return (call(x, w),)
+        return (call(x),)
 
 
-def backward(call: Call, x: Tensor, w: Tensor) -> tuple[Tensor, ...]:
-    z = call(x, w)
+def backward(x: Tensor, call: Call, w: Tensor) -> tuple[Tensor, ...]:
+    z = call(x)
     return z, *torch.autograd.grad(z, (x, w), torch.ones_like(z))
 
 
-def training(call: Call, x: Tensor, w: Tensor) -> tuple[Tensor, ...]:
-    z = call(x, w)
+def training(x: Tensor, call: Call, w: Tensor) -> tuple[Tensor, ...]:
+    z = call(x)
     (force,) = torch.autograd.grad(z, x, torch.ones_like(z), create_graph=True)
     return force, *torch.autograd.grad(force, (x, w), force.detach())
 
@@ -132,15 +140,11 @@ def bench_symmetric_contraction(
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(samples, ours.irreps_in.dim, generator=generator).requires_grad_()
     element = torch.randint(ELEMENTS, (samples,), generator=generator)
-    w = ours.weight.detach().clone().requires_grad_()
-    call = peer(problem, layout, element)
-
-    exact = run(op(problem, layout, element[:8]), *in_double(x[:8], w))
-    few = run(
-        peer(problem, layout, element[:8]), *(t.detach().requires_grad_() for t in (x[:8], w))
-    )
-    for got, want in zip(few, exact, strict=True):
-        scale = want.abs().max()
+    some = x[:8].detach().requires_grad_()
+    found = run(some, *peer(problem, layout, element[:8]))
+    some = some.detach().double().requires_grad_()
+    for got, want in zip(found, run(some, *exact(problem, layout, element[:8])), strict=True):
+        scale = want.detach().abs().max()
         assert_close(got.double() / scale, want / scale, **tolerance(torch.float32, 1000))
 
     moved = samples * (ours.irreps_in.dim + ours.irreps_out.dim) * x.element_size()
@@ -152,13 +156,9 @@ def bench_symmetric_contraction(
         isa=kernels_info()["isa"],
         torch=torch.__version__,
     )
-    benchmark(run, call, x, w)
+    benchmark(run, x, *peer(problem, layout, element))
     if benchmark.stats is not None:  # None where timing is switched off
         seconds = benchmark.stats["median"]
         benchmark.extra_info["microseconds per sample"] = 1e6 * seconds / samples
         benchmark.extra_info["GB/s"] = moved / seconds / 1e9
         benchmark.extra_info["of the bound"] = moved / seconds / copy_bandwidth()
-
-
-def in_double(*tensors: Tensor) -> list[Tensor]:
-    return [t.detach().double().requires_grad_() for t in tensors]

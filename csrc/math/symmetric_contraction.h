@@ -38,9 +38,7 @@ EQUIGEO_HOST_DEVICE void make_nodes(
   constexpr int N = Nodes::N;
   EQUIGEO_UNROLL
   for (int n = 0; n < N; ++n) {
-    typename Nodes::Pack unit = {};
-    add_value(unit, T(1));
-    nodes.store(0, n, unit);
+    nodes.store(0, n, number<typename Nodes::Pack>(T(1)));
   }
   for (int64_t i = 0; i < table.variables; ++i) {
     EQUIGEO_UNROLL

@@ -5,12 +5,16 @@ them; one that is missing says how to install it.
 """
 
 from equigeo.interop import cuequivariance, pyg
+from equigeo.interop.accelerate import accelerate
+from equigeo.interop.acceleration_report import AccelerationReport
 from equigeo.interop.from_e3nn import from_e3nn
 from equigeo.interop.reorder import reorder, reorder_weights
 from equigeo.interop.sort_irreps import sort_features, sort_irreps
 from equigeo.interop.to_e3nn import to_e3nn
 
 __all__ = [
+    "AccelerationReport",
+    "accelerate",
     "cuequivariance",
     "from_e3nn",
     "pyg",

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from equigeo.nn import Tables
 from equigeo.reps import wigner_3j
 from equigeo.tensor_products import TensorProduct
+from equigeo.tensor_products._channelwise import channelwise_paths
 from equigeo.tensor_products._path_groups import group_tables
 
 Degrees = tuple[int, int, int]
@@ -111,6 +112,7 @@ def turn_paths(product: TensorProduct, signs: list[float]) -> None:
     operands = (product.irreps_in1, product.irreps_in2, product.irreps_out)
     tables = group_tables(product.instructions, operands)
     product.tables = Tables(**{f"group{n}": table for n, table in enumerate(tables)})
+    product.channelwise = channelwise_paths(product.instructions, operands)
 
 
 def _carried(module: nn.Module, degrees: Degrees) -> list[Tensor]:

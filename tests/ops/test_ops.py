@@ -186,3 +186,31 @@ def test_op_exports(op):
     program = torch.export.export(Call(op), (features, rest))
     assert f"equigeo.{op.name}" in str(program.graph)
     assert_close(program.module()(features, rest), op.call(*features, *rest), **same_bits(op))
+
+
+CHANNELWISE = [op for op in OPS if op.name.startswith("channelwise")]
+
+
+@pytest.mark.parametrize("problem", [SMALL, *PROBLEMS[1:8]], ids=str)
+@pytest.mark.parametrize("op", CHANNELWISE, ids=str)
+def test_bfloat16_is_storage_alone(op, problem):
+    features, rest = arguments(op, problem, torch.float32)
+    stored = [x.bfloat16() for x in features]
+    got = as_tuple(op.call(*stored, *rest))
+    exact = as_tuple(op.reference(*(x.float() for x in stored), *rest))
+    for mine, theirs in zip(got, exact, strict=True):
+        assert mine.dtype == torch.bfloat16
+        # one rounding at the end, and rounding of float32 before it
+        scale = max(1.0, float(theirs.abs().max())) if theirs.numel() else 1.0
+        one = {"rtol": torch.finfo(torch.bfloat16).eps, "atol": 2e-5}
+        assert_close(mine.float() / scale, theirs / scale, **one)
+
+
+@pytest.mark.parametrize("op", CHANNELWISE, ids=str)
+def test_bfloat16_has_gradients_of_its_own_dtype(op):
+    features, rest = arguments(op, SMALL, torch.float32)
+    inputs = [x.bfloat16().requires_grad_() for x in features]
+    results = as_tuple(op.call(*inputs, *rest))
+    gradients = torch.autograd.grad(sum(r.float().square().sum() for r in results), inputs)
+    assert [g.dtype for g in gradients] == [torch.bfloat16] * len(inputs)
+    assert all(g.isfinite().all() and g.any() for g in gradients)

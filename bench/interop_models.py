@@ -1,0 +1,100 @@
+"""NequIP and MACE before and after ``accelerate``: energy and forces of 500 copper atoms.
+
+Each model runs in an environment of its own, ``make test-interop`` does all of it. By hand::
+
+    .venv-nequip/bin/python -m bench.interop_models nequip
+    .venv-mace/bin/python -m bench.interop_models mace
+
+Energy and forces are compared, in float32 and in float64, before a time is worth anything. Times
+are of whole evaluations, the model as it was and accelerated in turn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import os
+import statistics
+import time
+import warnings
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from equigeo.interop import accelerate
+from equigeo.ops import kernels_info
+from tests.interop.interatomic import MODELS, Crystal
+from tests.interop.law import difference
+
+RESULTS = Path(__file__).parent / "results"
+SAME = {torch.float32: 1e-5, torch.float64: 1e-10}
+CELLS = 5
+PACKAGES = {"nequip": ("nequip", "e3nn", "torch"), "mace": ("mace-torch", "e3nn", "torch")}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("name", choices=MODELS)
+    parser.add_argument("--rounds", type=int, default=3, help="timed evaluations of each")
+    parser.add_argument("--threads", type=int, default=min(2, os.cpu_count() or 1))
+    parser.add_argument("--output", type=Path, help="folder of the JSON")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # theirs
+        result = measure(options.name, options.rounds)
+    print(json.dumps(result, indent=1))
+    if options.output:
+        path = options.output / f"interop_{options.name}.json"
+        path.write_text(json.dumps(result, indent=1) + "\n")
+
+
+def measure(name: str, rounds: int) -> dict[str, Any]:
+    build, evaluate = MODELS[name]
+    errors = {}
+    for dtype, bound in SAME.items():
+        crystal = Crystal.copper(CELLS, dtype)
+        before = build(dtype)
+        after = copy.deepcopy(before)
+        report = accelerate(after)
+        errors[str(dtype)] = error = difference(after, before, crystal, evaluate)
+        if not error <= bound:
+            raise SystemExit(f"{name} in {dtype} must agree to {bound}, but differs by {error:.2g}")
+        if dtype is torch.float32:
+            models = {"before": before, "after": after}
+    times = timed(models, Crystal.copper(CELLS, torch.float32), evaluate, rounds)
+    medians = {key: statistics.median(values) for key, values in times.items()}
+    return {
+        "model": name,
+        "versions": {package: version(package) for package in PACKAGES[name]},
+        "isa": kernels_info()["isa"],
+        "threads": torch.get_num_threads(),
+        "load_average": os.getloadavg(),
+        "atoms": len(crystal.positions),
+        "edges": crystal.edges.shape[1],
+        "relative_difference": errors,
+        "seconds": times,
+        "ratio": medians["before"] / medians["after"],
+        "replaced": [tuple(note) for note in report.replaced],
+        "kept": [tuple(note) for note in report.kept],
+    }
+
+
+def timed(
+    models: dict[str, nn.Module], crystal: Crystal, evaluate: Any, rounds: int
+) -> dict[str, list[float]]:
+    times: dict[str, list[float]] = {key: [] for key in models}
+    for _ in range(rounds):
+        for key, model in models.items():
+            start = time.perf_counter()
+            evaluate(model, crystal)
+            times[key].append(time.perf_counter() - start)
+    return times
+
+
+if __name__ == "__main__":
+    main()

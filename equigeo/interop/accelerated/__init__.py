@@ -1,0 +1,24 @@
+"""Modules of other libraries that keep their state and run on the ops of this one.
+
+:func:`equigeo.interop.accelerate` gives a module a subclass of its own class, made of a class in
+this room and of the old one: parameters, buffers, attributes, methods and hooks stay, ``forward``
+is replaced. What the ops do not take, such as mixed dtypes, goes to the ``forward`` of before.
+"""
+
+from equigeo.interop.accelerated.accelerated import Accelerated
+from equigeo.interop.accelerated.accelerated_contraction import AcceleratedContraction
+from equigeo.interop.accelerated.accelerated_convolution import AcceleratedConvolution
+from equigeo.interop.accelerated.accelerated_harmonics import AcceleratedHarmonics
+from equigeo.interop.accelerated.accelerated_linear import AcceleratedLinear
+from equigeo.interop.accelerated.accelerated_product import AcceleratedProduct
+from equigeo.interop.accelerated.accelerated_scatter import AcceleratedScatter
+
+__all__ = [
+    "Accelerated",
+    "AcceleratedContraction",
+    "AcceleratedConvolution",
+    "AcceleratedHarmonics",
+    "AcceleratedLinear",
+    "AcceleratedProduct",
+    "AcceleratedScatter",
+]

@@ -1,0 +1,27 @@
+"""What the ops take, and small examples of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def fit(*values: Any) -> bool:
+    """Tell whether arguments are what the ops take: tensors of one floating dtype.
+
+    The rest, autocast and tracing by ``torch.fx`` included, is left to the module as it was.
+    """
+    if not all(isinstance(value, Tensor) for value in values):
+        return False
+    first, device = values[0], values[0].device.type
+    if device != "meta" and torch.is_autocast_enabled(device):
+        return False
+    return first.is_floating_point() and all(value.dtype == first.dtype for value in values)
+
+
+def random(*shape: int, like: Tensor, seed: int = 0) -> Tensor:
+    """Draw from N(0, 1), with the dtype and device of another tensor and a generator of its own."""
+    values = torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return values.to(like.device, like.dtype)

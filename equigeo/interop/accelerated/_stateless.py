@@ -1,0 +1,32 @@
+"""Modules that a ``state_dict`` does not see."""
+
+from __future__ import annotations
+
+from torch import nn
+
+
+def stateless(module: nn.Module) -> nn.Module:
+    """Keep the buffers of a module out of its ``state_dict``, where it has no parameters.
+
+    Parameters
+    ----------
+    module : Module
+        Changed in place.
+
+    Returns
+    -------
+    Module
+        The same.
+
+    Raises
+    ------
+    ValueError
+        If there are parameters.
+    """
+    names = [name for name, _ in module.named_parameters()]
+    if names:
+        raise ValueError(f"{type(module).__name__} must have no parameters, has {names}")
+    for part in module.modules():
+        for name, buffer in list(part.named_buffers(recurse=False)):
+            part.register_buffer(name, buffer, persistent=False)
+    return module

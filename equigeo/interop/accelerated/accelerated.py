@@ -1,0 +1,116 @@
+"""What all accelerated modules share."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from torch import Tensor, nn
+
+BODY = "accelerated"  # name of the child that computes
+
+
+class Accelerated(nn.Module):
+    """First base of the class of an accelerated module; the second is the class that it had.
+
+    Nothing of this class is constructed: :meth:`install` changes the class of a module, as
+    ``torch.nn.utils.parametrize`` does. The child ``accelerated`` holds constants only, so that
+    parameters and ``state_dict`` stay as they were.
+    """
+
+    runs_on: ClassVar[str]
+    made_of: ClassVar[tuple[type[Accelerated], type[nn.Module]]]
+    accelerated: nn.Module
+
+    @classmethod
+    def body_of(cls, module: Any) -> nn.Module:
+        """Make what computes a module of another library.
+
+        Parameters
+        ----------
+        module : Module
+            Of the other library, accelerated or not; read only.
+
+        Returns
+        -------
+        Module
+            Without parameters and without persistent buffers.
+
+        Raises
+        ------
+        ValueError
+            If there is no such thing; the message says why.
+        """
+        raise NotImplementedError
+
+    def example(self) -> tuple[Any, ...]:
+        """Make small arguments of ``forward``."""
+        raise NotImplementedError
+
+    def original(self, *args: Any) -> Tensor:
+        """Compute what ``forward`` does in the way of before."""
+        value: Tensor = self.made_of[1].forward(self, *args)
+        return value
+
+    def renew(self) -> None:
+        """Follow a state that was loaded, where it holds tables that the body is made from."""
+
+    @classmethod
+    def install(cls, module: nn.Module, body: nn.Module) -> None:
+        """Accelerate a module.
+
+        Parameters
+        ----------
+        module : Module
+            Changed in place.
+        body : Module
+            Made by :meth:`body_of`.
+        """
+        module.__class__ = accelerated_class(cls, type(module))
+        module.add_module(BODY, body.train(module.training))
+        module.register_load_state_dict_post_hook(_renew)
+
+    def uninstall(self) -> None:
+        """Undo :meth:`install`."""
+        hooks = self._load_state_dict_post_hooks
+        for key in [key for key, hook in hooks.items() if hook is _renew]:
+            del hooks[key]
+        self.__class__ = self.made_of[1]  # type: ignore[assignment]
+        delattr(self, BODY)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        # The class exists at run time only: a pickle names what it is made of.
+        reduced: Any = super().__reduce_ex__(max(int(protocol), 2))
+        return (_blank, self.made_of, *reduced[2:])
+
+
+_CLASSES: dict[tuple[type, type], type[nn.Module]] = {}
+
+
+def accelerated_class(kind: type[Accelerated], base: type[nn.Module]) -> type[nn.Module]:
+    """Make the class that accelerated modules of another class have.
+
+    Parameters
+    ----------
+    kind : type
+        Has the new ``forward``.
+    base : type
+        Has everything else.
+
+    Returns
+    -------
+    type
+        Subclass of both, the same in every call.
+    """
+    if (kind, base) not in _CLASSES:
+        inside = {"__module__": kind.__module__, "__doc__": kind.__doc__, "made_of": (kind, base)}
+        _CLASSES[kind, base] = type(f"Accelerated{base.__name__}", (kind, base), inside)
+    return _CLASSES[kind, base]
+
+
+def _blank(kind: type[Accelerated], base: type[nn.Module]) -> nn.Module:
+    cls = accelerated_class(kind, base)
+    return cls.__new__(cls)
+
+
+def _renew(module: Any, incompatible_keys: Any) -> None:
+    module.renew()

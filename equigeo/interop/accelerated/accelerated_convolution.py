@@ -1,0 +1,68 @@
+"""The convolution of MACE in one op."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.interop.accelerated._arguments import fit, random
+from equigeo.interop.accelerated._signs import same_signs
+from equigeo.interop.accelerated.accelerated import Accelerated
+from equigeo.interop.accelerated.edge_product import EdgeProduct
+
+
+class AcceleratedConvolution(Accelerated):
+    """``conv_tp`` of an interaction block of MACE, with gather and scatter inside.
+
+    Blocks that have an attribute ``conv_fusion`` leave both to ``conv_tp``; this is how MACE fits
+    in cuEquivariance and OpenEquivariance.
+    """
+
+    runs_on = "equigeo.ops.channelwise_conv"
+
+    shared_weights: bool
+    weight_numel: int
+    output_mask: Tensor
+    irreps_in1: Any
+    irreps_in2: Any
+    accelerated: EdgeProduct
+
+    @classmethod
+    def body_of(cls, module: Any) -> nn.Module:
+        """Make the convolution; see :meth:`Accelerated.body_of`."""
+        if module.internal_weights:
+            raise ValueError("has weights of its own, where MACE gives one row for each edge")
+        return EdgeProduct.of(module)
+
+    def forward(
+        self, node_feats: Tensor, edge_attrs: Tensor, tp_weights: Tensor, edge_index: Tensor
+    ) -> Tensor:
+        """Sum over the neighbours of each node, (nodes, irreps_out.dim)."""
+        arguments = (node_feats, edge_attrs, tp_weights, edge_index)
+        if not fit(*arguments[:3]) or not self.accelerated.takes(node_feats):
+            return self.original(*arguments)
+        out: Tensor = self.accelerated(*arguments[:3], edge_index[0], edge_index[1])
+        return out
+
+    def original(self, *args: Any) -> Tensor:
+        """Gather, multiply and scatter one after the other."""
+        node_feats, edge_attrs, tp_weights, (sender, receiver) = args
+        messages = super().original(node_feats[sender], edge_attrs, tp_weights)
+        out = messages.new_zeros(node_feats.shape[0], messages.shape[-1])
+        return out.index_add(0, receiver, messages)
+
+    def renew(self) -> None:
+        """Take over the signs of couplings, which e3nn saves."""
+        if not same_signs(self.accelerated.product, self):
+            self.accelerated = EdgeProduct.of(self).train(self.training)
+
+    def example(self) -> tuple[Any, ...]:
+        """Make three nodes and four edges, not sorted."""
+        like = self.output_mask
+        edges = torch.tensor([[0, 2, 1, 2], [2, 0, 2, 2]], device=like.device)
+        shape = (self.weight_numel,) if self.shared_weights else (4, self.weight_numel)
+        weights = random(*shape, like=like)
+        x, y = random(3, self.irreps_in1.dim, like=like), random(4, self.irreps_in2.dim, like=like)
+        return x, y, weights, edges

@@ -1,0 +1,42 @@
+"""``e3nn.o3.SphericalHarmonics`` on those of this library."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.interop._describe import OURS
+from equigeo.interop._harmonics import Harmonics
+from equigeo.interop._require import require_e3nn
+from equigeo.interop.accelerated._arguments import fit, random
+from equigeo.interop.accelerated._stateless import stateless
+from equigeo.interop.accelerated.accelerated import Accelerated
+
+
+class AcceleratedHarmonics(Accelerated):
+    """An ``e3nn.o3.SphericalHarmonics`` whose ``forward`` is that of this library."""
+
+    runs_on = "equigeo.tensor_products.SphericalHarmonics"
+
+    @classmethod
+    def body_of(cls, module: Any) -> nn.Module:
+        """Make the harmonics; see :meth:`Accelerated.body_of`."""
+        harmonics = Harmonics.read(module, "mul_ir", require_e3nn())
+        body = harmonics.build(OURS, "SphericalHarmonics")
+        harmonics.copy_into(body, module)
+        return stateless(body)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Evaluate as ``e3nn.o3.SphericalHarmonics`` does."""
+        # That of e3nn has no tensors, and works on any device.
+        here = all(table.device == x.device for table in self.accelerated.buffers())
+        if not fit(x) or not here:
+            return self.original(x)
+        values: Tensor = self.accelerated(x)
+        return values
+
+    def example(self) -> tuple[Any, ...]:
+        """Make three vectors."""
+        return (random(3, 3, like=torch.empty(0)),)

@@ -1,0 +1,67 @@
+"""``e3nn.o3.Linear`` on that of this library."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from torch import Tensor, nn
+
+from equigeo.interop._describe import OURS
+from equigeo.interop._linear_map import LinearMap
+from equigeo.interop._require import require_e3nn
+from equigeo.interop.accelerated._arguments import fit, random
+from equigeo.interop.accelerated._stateless import stateless
+from equigeo.interop.accelerated.accelerated import Accelerated
+
+
+class AcceleratedLinear(Accelerated):
+    """An ``e3nn.o3.Linear`` whose ``forward`` is that of ``nn.Linear`` of this library."""
+
+    runs_on = "equigeo.nn.Linear"
+
+    internal_weights: bool
+    shared_weights: bool
+    weight_numel: int
+    bias_numel: int
+    weight: Tensor
+    bias: Tensor
+    output_mask: Tensor
+    irreps_in: Any
+
+    @classmethod
+    def body_of(cls, module: Any) -> nn.Module:
+        """Make the map with external weights; see :meth:`Accelerated.body_of`."""
+        linear = LinearMap.read(module, "mul_ir", require_e3nn())
+        if linear.weight.ndim > 1:
+            raise ValueError("has f_in and f_out, which this library does not know")
+        empty = module.output_mask.new_empty(0)
+        linear = replace(linear, internal_weights=False, weight=empty, bias=empty)
+        body = linear.build(OURS, "Linear")
+        linear.copy_into(body, module)
+        return stateless(body)
+
+    def forward(
+        self, features: Tensor, weight: Tensor | None = None, bias: Tensor | None = None
+    ) -> Tensor:
+        """Map features as ``e3nn.o3.Linear`` does."""
+        own = self.internal_weights
+        used_weight = self.weight if weight is None and own else weight
+        used_bias = self.bias if bias is None and own else bias
+        needed = ((used_weight, self.weight_numel), (used_bias, self.bias_numel))
+        if not fit(features, *(value for value, numel in needed if numel)):
+            return self.original(features, weight, bias)
+        mapped: Tensor = self.accelerated(
+            features, *(value if numel else None for value, numel in needed)
+        )
+        return mapped
+
+    def example(self) -> tuple[Any, ...]:
+        """Make features of three samples, and weights where they are external."""
+        like = self.output_mask
+        features = random(3, self.irreps_in.dim, like=like)
+        if self.internal_weights:
+            return (features,)
+        batch = () if self.shared_weights else (3,)
+        numels = (self.weight_numel, self.bias_numel)
+        return features, *(random(*batch, n, like=like, seed=n) for n in numels)

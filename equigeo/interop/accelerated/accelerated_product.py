@@ -1,0 +1,66 @@
+"""``e3nn.o3.TensorProduct`` on the products of this library."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from torch import Tensor, nn
+
+from equigeo.interop._describe import OURS
+from equigeo.interop._path_product import PathProduct
+from equigeo.interop._require import require_e3nn
+from equigeo.interop.accelerated._arguments import fit, random
+from equigeo.interop.accelerated._signs import same_signs
+from equigeo.interop.accelerated._stateless import stateless
+from equigeo.interop.accelerated.accelerated import Accelerated
+
+
+class AcceleratedProduct(Accelerated):
+    """An ``e3nn.o3.TensorProduct`` whose ``forward`` is that of ``tensor_products.TensorProduct``.
+
+    The weights are read in each call, from the module or from the argument.
+    """
+
+    runs_on = "equigeo.tensor_products.TensorProduct"
+
+    internal_weights: bool
+    shared_weights: bool
+    weight_numel: int
+    weight: Tensor
+    output_mask: Tensor
+    irreps_in1: Any
+    irreps_in2: Any
+
+    @classmethod
+    def body_of(cls, module: Any) -> nn.Module:
+        """Make the product with external weights; see :meth:`Accelerated.body_of`."""
+        product = PathProduct.read(module, "mul_ir", require_e3nn())
+        product = replace(product, internal_weights=False, weight=module.weight.new_empty(0))
+        body = product.build(OURS, "TensorProduct")
+        product.copy_into(body, module)
+        return stateless(body)
+
+    def forward(self, x: Tensor, y: Tensor, weight: Tensor | None = None) -> Tensor:
+        """Multiply features as ``e3nn.o3.TensorProduct`` does."""
+        used = self.weight if weight is None and self.internal_weights else weight
+        if not fit(x, y, *([used] if self.weight_numel else [])):
+            return self.original(x, y, weight)
+        product: Tensor = self.accelerated(x, y, used if self.weight_numel else None)
+        return product
+
+    def renew(self) -> None:
+        """Take over the signs of couplings, which e3nn saves."""
+        if not same_signs(self.accelerated, self):
+            self.accelerated = self.body_of(self).train(self.training)
+
+    def example(self) -> tuple[Any, ...]:
+        """Make features of three samples, and weights where they are external."""
+        x, y = (random(3, irreps.dim, like=self.output_mask) for irreps in self._operands())
+        if self.internal_weights or not self.weight_numel:
+            return x, y
+        shape = (self.weight_numel,) if self.shared_weights else (3, self.weight_numel)
+        return x, y, random(*shape, like=self.output_mask)
+
+    def _operands(self) -> tuple[Any, Any]:
+        return self.irreps_in1, self.irreps_in2

@@ -1,0 +1,51 @@
+"""The convolution of NequIP in one op."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.interop.accelerated._arguments import fit, random
+from equigeo.interop.accelerated._signs import same_signs
+from equigeo.interop.accelerated.accelerated import Accelerated
+from equigeo.interop.accelerated.edge_product import EdgeProduct
+
+
+class AcceleratedScatter(Accelerated):
+    """NequIP's ``TensorProductScatter``; its child ``tp`` stays, but is not called."""
+
+    runs_on = "equigeo.ops.channelwise_conv"
+
+    tp: Any
+    accelerated: EdgeProduct
+
+    @classmethod
+    def body_of(cls, module: Any) -> nn.Module:
+        """Make the convolution; see :meth:`Accelerated.body_of`."""
+        if module.tp.internal_weights:
+            raise ValueError("has weights of its own, where NequIP gives one row for each edge")
+        return EdgeProduct.of(module.tp)
+
+    def forward(
+        self, x: Tensor, edge_attr: Tensor, edge_weight: Tensor, edge_dst: Tensor, edge_src: Tensor
+    ) -> Tensor:
+        """Sum over the neighbours of each node, (nodes, irreps_mid.dim)."""
+        values = (x, edge_attr, edge_weight)
+        if not fit(*values) or not self.accelerated.takes(x):
+            return self.original(*values, edge_dst, edge_src)
+        out: Tensor = self.accelerated(*values, edge_src, edge_dst)
+        return out
+
+    def renew(self) -> None:
+        """Take over the signs of couplings, which e3nn saves."""
+        if not same_signs(self.accelerated.product, self.tp):
+            self.accelerated = EdgeProduct.of(self.tp).train(self.training)
+
+    def example(self) -> tuple[Any, ...]:
+        """Make three nodes and four edges, not sorted."""
+        like, dims = self.tp.output_mask, (self.tp.irreps_in1.dim, self.tp.irreps_in2.dim)
+        x, y = (random(n, dim, like=like) for n, dim in zip((3, 4), dims, strict=True))
+        target, source = torch.tensor([[2, 0, 2, 2], [0, 2, 1, 2]], device=like.device)
+        return x, y, random(4, self.tp.weight_numel, like=like), target, source

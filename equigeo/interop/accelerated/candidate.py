@@ -1,0 +1,81 @@
+"""A module that can be accelerated, with what will compute it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.interop.accelerated.accelerated import Accelerated
+
+FUSION = "conv_fusion"  # attribute by which a block of MACE leaves gather and scatter to conv_tp
+TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-6}  # tables may be rounded to float32
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A replacement that is prepared, and can be made and undone.
+
+    Parameters
+    ----------
+    path : str
+        Name of the module in its model.
+    module : Module
+        What to accelerate.
+    kind : type
+        What to make of it.
+    body : Module
+        What will compute.
+    block : Module, optional
+        The block of MACE that has to know.
+    """
+
+    path: str
+    module: Any
+    kind: type[Accelerated]
+    body: nn.Module
+    block: nn.Module | None = None
+
+    def install(self, device: torch.device) -> None:
+        """Accelerate the module, on a device if it has no tensor that tells its own."""
+        own = next(chain(self.module.parameters(), self.module.buffers()), None)
+        self.kind.install(self.module, self.body.to(device if own is None else own.device))
+        if self.block is not None:
+            setattr(self.block, FUSION, "equigeo")
+
+    def uninstall(self) -> None:
+        """Undo :meth:`install`."""
+        if self.block is not None:
+            delattr(self.block, FUSION)
+        self.module.uninstall()
+
+    def problem(self) -> str | None:
+        """Compare the accelerated module with what it was, on random features.
+
+        Returns
+        -------
+        str or None
+            What is wrong, if anything is.
+        """
+        arguments = self.module.example()
+        with torch.no_grad():
+            try:
+                before = self.module.original(*arguments)
+            except Exception as error:  # of the other library, whatever it raises
+                lines = str(error).strip().splitlines() or [type(error).__name__]
+                return f"fails on an example: {lines[-1]}"
+            after = self.module.forward(*arguments)
+        return _difference(before, after)
+
+
+def _difference(before: Tensor, after: Tensor) -> str | None:
+    limit = TOLERANCE.get(before.dtype)
+    if limit is None or before.is_meta or not before.isfinite().all():
+        return None
+    if before.shape != after.shape:
+        return f"gives {tuple(before.shape)} and would give {tuple(after.shape)}"
+    error, scale = float((after - before).norm()), float(before.norm())
+    return None if error <= limit * scale else f"would change by {error / (scale or 1.0):.1e}"

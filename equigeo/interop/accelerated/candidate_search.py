@@ -1,0 +1,179 @@
+"""Which modules of a model can be accelerated, and why others cannot."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from typing import Any
+
+from torch import nn
+from torch.jit import ScriptModule
+from torch.nn.utils.parametrize import is_parametrized
+
+from equigeo.interop._require import require_e3nn
+from equigeo.interop.accelerated.accelerated import BODY, Accelerated
+from equigeo.interop.accelerated.accelerated_contraction import AcceleratedContraction
+from equigeo.interop.accelerated.accelerated_convolution import AcceleratedConvolution
+from equigeo.interop.accelerated.accelerated_harmonics import AcceleratedHarmonics
+from equigeo.interop.accelerated.accelerated_linear import AcceleratedLinear
+from equigeo.interop.accelerated.accelerated_product import AcceleratedProduct
+from equigeo.interop.accelerated.accelerated_scatter import AcceleratedScatter
+from equigeo.interop.accelerated.candidate import FUSION, Candidate
+from equigeo.interop.acceleration_report import ModuleNote
+
+KINDS: dict[tuple[str, str], type[Accelerated]] = {
+    ("nequip.nn._tp_scatter_base", "TensorProductScatter"): AcceleratedScatter,
+    ("mace.modules.symmetric_contraction", "SymmetricContraction"): AcceleratedContraction,
+    ("e3nn.o3", "TensorProduct"): AcceleratedProduct,
+    ("e3nn.o3", "Linear"): AcceleratedLinear,
+    ("e3nn.o3", "SphericalHarmonics"): AcceleratedHarmonics,
+}
+MACE_BLOCK = ("mace.modules.blocks", "InteractionBlock")
+
+
+class CandidateSearch:
+    """A walk over all modules of a model, which changes nothing.
+
+    Parameters
+    ----------
+    model : Module
+        Any.
+
+    Attributes
+    ----------
+    found : list of Candidate
+        What can be accelerated. A convolution comes in place of the product in it.
+    kept : list of ModuleNote
+        What is of a kind that could, but has a reason not to.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        require_e3nn()
+        self.found: list[Candidate] = []
+        self.kept: list[ModuleNote] = []
+        self._done: set[nn.Module] = set()
+        self._uses = Counter(child for module in model.modules() for child in module.children())
+        for path, module in model.named_modules():
+            if module not in self._done:
+                self._visit(path, module)
+
+    def _visit(self, path: str, module: nn.Module) -> None:
+        if isinstance(module, Accelerated):
+            self._keep(path, module, "is accelerated already")
+            self._done.update(module.modules())
+        elif isinstance(module, ScriptModule):
+            self._visit_script(path, module)
+        elif _is(module, MACE_BLOCK):
+            self._visit_block(path, module)
+        else:
+            for name, kind in KINDS.items():
+                if _is(module, name):
+                    self._consider(path, module, kind, _loaded(name))
+                    return
+
+    def _visit_script(self, path: str, module: Any) -> None:
+        # Of the class that was scripted: "__torch__.e3nn.o3._linear.___torch_mangle_0.Linear".
+        parts = module._c._type().qualified_name().split(".")
+        parts = [part for part in parts if not part.startswith("__")]
+        scripted = _loaded((".".join(parts[:-1]), parts[-1]))
+        kinds = tuple(filter(None, map(_loaded, KINDS)))
+        if isinstance(scripted, type) and issubclass(scripted, kinds):
+            self.kept.append(ModuleNote(path, module.original_name, "is TorchScript"))
+
+    def _visit_block(self, path: str, block: Any) -> None:
+        """Fuse the convolution of a block of MACE, whose product is visited by itself if not."""
+        product, base = getattr(block, "conv_tp", None), _loaded(("e3nn.o3", "TensorProduct"))
+        if not isinstance(product, base) or isinstance(product, Accelerated):
+            return
+        reason = _no_fusion(block)
+        if self._uses[product] > 1:
+            reason = "its conv_tp is used elsewhere, too"
+        inner = f"{path}.conv_tp" if path else "conv_tp"
+        if reason is None:
+            reason = self._attempt(inner, product, AcceleratedConvolution, base, block)
+        if reason is not None:
+            self._keep(path, block, f"gathers and scatters as before: {reason}")
+
+    def _consider(self, path: str, module: nn.Module, kind: type[Accelerated], base: Any) -> None:
+        reason = self._attempt(path, module, kind, base)
+        if reason is not None:
+            self._keep(path, module, reason)
+
+    def _attempt(
+        self,
+        path: str,
+        module: nn.Module,
+        kind: type[Accelerated],
+        base: type[nn.Module],
+        block: nn.Module | None = None,
+    ) -> str | None:
+        """Add a candidate, or say why there is none."""
+        reason = _refusal(module, base, kind)
+        if reason is not None:
+            return reason
+        try:
+            body = kind.body_of(module)
+        except ValueError as error:
+            return str(error)
+        self.found.append(Candidate(path, module, kind, body, block))
+        self._done.update(module.modules())
+        return None
+
+    def _keep(self, path: str, module: nn.Module, reason: str) -> None:
+        self.kept.append(ModuleNote(path, type(module).__name__, reason))
+
+
+def _loaded(name: tuple[str, str]) -> Any:
+    """Give a class of a library, which is loaded where a model has a module of it."""
+    return getattr(sys.modules.get(name[0]), name[1], None)
+
+
+def _is(module: nn.Module, name: tuple[str, str]) -> bool:
+    cls = _loaded(name)
+    return cls is not None and isinstance(module, cls)
+
+
+def _no_fusion(block: Any) -> str | None:
+    if hasattr(block, FUSION):
+        return f"{FUSION} is in use"
+    known = type(block).forward.__code__.co_consts
+    return None if FUSION in known else f"its forward knows no {FUSION}"
+
+
+def _refusal(module: nn.Module, base: type[nn.Module], kind: type[Accelerated]) -> str | None:
+    """Say why a module must not get another forward; None where it may."""
+    if is_parametrized(module):
+        return "is parametrized"
+    if "forward" in vars(module):
+        return "has a forward of its own, set on the instance"
+    if hasattr(module, BODY):
+        return f"has an attribute {BODY!r}"
+    overridden = _overridden(type(module), base)
+    if overridden:
+        return f"overrides {', '.join(overridden)} of {base.__name__}"
+    return _inner_refusal(module, kind)
+
+
+def _inner_refusal(module: Any, kind: type[Accelerated]) -> str | None:
+    """Say why the product inside a convolution cannot be passed by."""
+    if not issubclass(kind, AcceleratedConvolution | AcceleratedScatter):
+        return None
+    base = _loaded(("e3nn.o3", "TensorProduct"))
+    inner = module.tp if issubclass(kind, AcceleratedScatter) else module
+    if not isinstance(inner, base) or isinstance(inner, Accelerated):
+        return f"its product is a {type(inner).__name__}"
+    if inner is not module and (reason := _refusal(inner, base, AcceleratedProduct)):
+        return f"its product {reason}"
+    return "its product has hooks, which would not be called" if _has_hooks(inner) else None
+
+
+def _overridden(cls: type, base: type) -> list[str]:
+    """Names that a subclass changes, besides how it is constructed."""
+    between = cls.__mro__[: cls.__mro__.index(base)]
+    names = {name for step in between for name in vars(step) if hasattr(base, name)}
+    return sorted(name for name in names if not name.startswith("__") or name == "__call__")
+
+
+def _has_hooks(module: nn.Module) -> bool:
+    kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+    return any(getattr(module, kind) for kind in kinds)

@@ -1,0 +1,117 @@
+"""The polynomials of MACE's symmetric contraction in the reduced basis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from equigeo.interop._state import building
+from equigeo.interop.accelerated._stateless import stateless
+from equigeo.nn import Tables
+from equigeo.reps import Irreps
+from equigeo.tensor_products import SymmetricContraction
+from equigeo.tensor_products._symmetric_basis import monomials, symmetric_basis
+
+ROUNDED = 1e-4  # what rounding to float32 may have done to a table of MACE
+
+
+class ContractionBody(nn.Module):
+    """``SymmetricContraction`` with weights for the basis that a module of MACE carries.
+
+    MACE keeps the coupling tensors of its basis as buffers, and there is more than one basis. Each
+    tensor is expanded in the reduced basis of this library, so that any is understood.
+
+    Parameters
+    ----------
+    module : mace.modules.symmetric_contraction.SymmetricContraction
+        Read only.
+
+    Raises
+    ------
+    ValueError
+        If irreps do not have one multiplicity, or a tensor is not an equivariant one.
+    """
+
+    def __init__(self, module: Any) -> None:
+        super().__init__()
+        first = module.contractions[0].weights_max
+        correlation = max(part.correlation for part in module.contractions)
+        with building():
+            self.contract = SymmetricContraction(
+                Irreps(tuple(module.irreps_in)),
+                Irreps(tuple(module.irreps_out)),
+                correlation,
+                first.shape[0],
+            )
+            self.tables = Tables(change=_change_of_basis(module.contractions, self.contract))
+        del self.contract.weight
+        self.contract.register_buffer("weight", torch.empty(0), persistent=False)
+        stateless(self.to(first.device, first.dtype))
+
+    def forward(self, x: Tensor, element: Tensor, weights: list[Tensor]) -> Tensor:
+        """Evaluate the polynomials.
+
+        Parameters
+        ----------
+        x : Tensor, (samples, channels, dim), floating
+            Features.
+        element : Tensor, (samples, elements), floating
+            How each sample mixes the weights.
+        weights : list of Tensor, (elements, paths, channels)
+            As :func:`contraction_weights` lists them.
+
+        Returns
+        -------
+        Tensor, (samples, irreps_out.dim)
+            The result, in the layout ``mul_ir``.
+        """
+        reduced = self.tables["change", x.dtype] @ torch.cat(weights, dim=1)
+        out: Tensor = functional_call(self.contract, {"weight": reduced}, (x, element))
+        return out
+
+
+def contraction_weights(module: Any) -> list[Tensor]:
+    """List the weights of MACE: output after output, and the highest order first."""
+    return [weight for part in module.contractions for weight in (part.weights_max, *part.weights)]
+
+
+def _change_of_basis(contractions: Any, reduced: SymmetricContraction) -> Tensor:
+    """Matrix from the weights of MACE to those of the reduced basis."""
+    ins = tuple(ir for _, ir in reduced.irreps_in)
+    columns = []
+    for i, (part, (_, ir)) in enumerate(zip(contractions, reduced.irreps_out, strict=True)):
+        for order in range(part.correlation, 0, -1):
+            block = _expand(part.U_tensors(order), ins, order, ir)
+            rows = block.new_zeros(reduced.weight.shape[1], block.shape[1])
+            rows[reduced.blocks[i, order]] = block
+            columns.append(rows)
+    return torch.cat(columns, dim=1)
+
+
+def _expand(tensor: Tensor, ins: tuple[tuple[int, int], ...], order: int, ir: Any) -> Tensor:
+    """Expand coupling tensors, (2 l + 1, dim, ..., dim, paths), in the reduced basis."""
+    if tensor.is_meta:
+        raise ValueError("its tensors are on the meta device")
+    basis = symmetric_basis(ins, order, ir)
+    size, dim = 2 * ir[0] + 1, sum(2 * l + 1 for l, _ in ins)
+    tensor = tensor.detach().cpu().double()
+    values = tensor.reshape(size, dim**order, tensor.shape[-1])
+    coefficients = values.new_zeros(size, len(monomials(dim, order)), tensor.shape[-1])
+    coefficients.index_add_(1, _monomial_of_index(dim, order), values)
+    wanted, known = coefficients.flatten(0, 1), basis.flatten(1).T
+    change = torch.linalg.lstsq(known, wanted).solution if len(basis) else known.T @ wanted
+    if float((known @ change - wanted).norm()) > ROUNDED * float(wanted.norm()):
+        raise ValueError(f"its tensors of order {order} are no equivariant couplings")
+    change[change.abs() < 1e-12] = 0.0
+    return change
+
+
+def _monomial_of_index(dim: int, order: int) -> Tensor:
+    """Place of the monomial that each entry of a tensor multiplies, (dim ** order,)."""
+    digits = dim ** torch.arange(order - 1, -1, -1)
+    grid = torch.cartesian_prod(*[torch.arange(dim)] * order).reshape(-1, order)
+    codes = (torch.tensor(monomials(dim, order)) * digits).sum(1)
+    return torch.searchsorted(codes, (grid.sort(dim=1).values * digits).sum(1))

@@ -1,0 +1,74 @@
+"""Gather, product and scatter in one op, along any paths that keep channels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.interop.accelerated.accelerated_product import AcceleratedProduct
+from equigeo.interop.accelerated.edge_orders import edge_orders
+from equigeo.ops import channelwise_conv
+from equigeo.tensor_products import TensorProduct
+
+
+class EdgeProduct(nn.Module):
+    """Convolution by a product of e3nn, as :class:`equigeo.tensor_products.ChannelwiseConv`.
+
+    Parameters
+    ----------
+    product : TensorProduct
+        With external weights.
+
+    Raises
+    ------
+    ValueError
+        If its paths are not all ``uvu`` with weights, or all without, of degrees that the op knows.
+    """
+
+    def __init__(self, product: TensorProduct) -> None:
+        super().__init__()
+        if product.channelwise is None:
+            raise ValueError("its paths do not all keep the channels of the first input")
+        self.product = product
+
+    @classmethod
+    def of(cls, module: Any) -> EdgeProduct:
+        """Make it of an ``e3nn.o3.TensorProduct``."""
+        product: Any = AcceleratedProduct.body_of(module)
+        return cls(product)
+
+    def takes(self, x: Tensor) -> bool:
+        """Tell whether the op knows the dtype."""
+        return x.dtype in (torch.float32, torch.float64)
+
+    def forward(
+        self, x: Tensor, y: Tensor, weight: Tensor | None, source: Tensor, target: Tensor
+    ) -> Tensor:
+        """Convolve.
+
+        Parameters
+        ----------
+        x : Tensor, (nodes, irreps_in1.dim), float32 or float64
+            Features of nodes.
+        y : Tensor, (edges, irreps_in2.dim)
+            Features of edges.
+        weight : Tensor, (edges, weight_numel) or (weight_numel,), or None
+            Weights of paths, where there are any.
+        source, target : Tensor, (edges,), int64
+            Where each edge comes from and goes to.
+
+        Returns
+        -------
+        Tensor, (nodes, irreps_out.dim)
+            Zero where no edge arrives.
+        """
+        if not self.product.weight_numel:
+            weight = None
+        elif weight is not None and weight.ndim == 1:
+            weight = weight.expand(source.shape[0], -1)
+        table = self.product.channelwise.table(x.dtype)  # type: ignore[union-attr]
+        # Not len(x), which would be the same number in all graphs that are traced from here.
+        graph = edge_orders(source, target, x.shape[0])
+        return channelwise_conv(x, y, weight, graph, table)

@@ -1,0 +1,58 @@
+"""What was replaced in a model, what was not, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class ModuleNote(NamedTuple):
+    """One module of a model.
+
+    Parameters
+    ----------
+    path : str
+        Its name in the model, "" for the model itself.
+    kind : str
+        Name of its class.
+    note : str
+        By what it was replaced, or why not.
+    """
+
+    path: str
+    kind: str
+    note: str
+
+
+@dataclass(frozen=True)
+class AccelerationReport:
+    """Result of :func:`equigeo.interop.accelerate`.
+
+    Parameters
+    ----------
+    replaced : tuple of ModuleNote
+        Modules that run on the ops of this library now.
+    kept : tuple of ModuleNote
+        Modules of a kind that could be replaced, and are as they were.
+
+    Examples
+    --------
+    >>> print(AccelerationReport((), (ModuleNote("a.b", "Linear", "is TorchScript"),)))
+    0 modules replaced, 1 kept
+    kept
+      a.b  Linear  is TorchScript
+    """
+
+    replaced: tuple[ModuleNote, ...]
+    kept: tuple[ModuleNote, ...]
+
+    def __str__(self) -> str:
+        """Return a table, one line for each module."""
+        lines = [f"{len(self.replaced)} modules replaced, {len(self.kept)} kept"]
+        for title, notes in (("replaced", self.replaced), ("kept", self.kept)):
+            if notes:
+                lines.append(title)
+                rows = [(note.path or "(the model)", note.kind, note.note) for note in notes]
+                widths = [max(len(row[k]) for row in rows) for k in range(2)]
+                lines += [f"  {a:{widths[0]}}  {b:{widths[1]}}  {c}" for a, b, c in rows]
+        return "\n".join(lines)

@@ -1,0 +1,36 @@
+"""What acceleration must not change."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from tests.interop.interatomic import Crystal, Evaluate
+
+
+def difference(ours: nn.Module, theirs: nn.Module, crystal: Crystal, evaluate: Evaluate) -> float:
+    """Largest relative difference of the energy and, by norm, of the forces."""
+    got, want = evaluate(ours, crystal), evaluate(theirs, crystal)
+    return max(float((a - b).norm() / b.norm()) for a, b in zip(got, want, strict=True))
+
+
+def assert_same_training(
+    ours: nn.Module, theirs: nn.Module, crystal: Crystal, evaluate: Evaluate
+) -> None:
+    """Gradients of a loss on forces, through second derivatives, are the same."""
+    gradients = []
+    for model in (ours, theirs):
+        energy, forces = evaluate(model, crystal)
+        loss = energy / len(forces) + 1e3 * forces.square().sum()
+        model.zero_grad()
+        loss.backward()
+        gradients.append({name: p.grad for name, p in model.named_parameters()})
+    assert gradients[0].keys() == gradients[1].keys()
+    assert any(grad is not None and grad.any() for grad in gradients[1].values())
+    for name, want in gradients[1].items():
+        got = gradients[0][name]
+        if want is None:
+            assert got is None or not got.any()
+            continue
+        scale = float(want.abs().max()) or 1.0
+        torch.testing.assert_close(got, want, rtol=1e-10, atol=1e-11 * scale, msg=name)

@@ -1,0 +1,707 @@
+from __future__ import annotations
+
+import copy
+import io
+from dataclasses import FrozenInstanceError
+
+import pytest
+import torch
+from torch import nn
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.nn.utils import parametrize
+
+from equigeo.interop import AccelerationReport, accelerate
+from equigeo.interop.accelerated import (
+    Accelerated,
+    AcceleratedContraction,
+    AcceleratedConvolution,
+    AcceleratedLinear,
+    AcceleratedProduct,
+    AcceleratedScatter,
+)
+from equigeo.reps import wigner_3j
+from tests.interop.e3nn_modules import BUILDERS, build, float64, inputs, mixed, o3, random
+from tests.interop.library_stand_ins import (
+    EDGES,
+    NODES,
+    InteractionBlock,
+    OlderBlock,
+    SymmetricContraction,
+    TensorProductScatter,
+    edges,
+    stand_in,
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit")
+
+EXACT = dict(rtol=1e-12, atol=1e-12)
+names = pytest.mark.parametrize("name", BUILDERS)
+
+
+class Model(nn.Module):
+    """A few modules of e3nn, some deep inside, and some that are none of e3nn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.harmonics = o3.SphericalHarmonics("0e+1o+2e", True, "component")
+        self.blocks = nn.ModuleList(
+            nn.ModuleDict(
+                {
+                    "product": o3.FullyConnectedTensorProduct(
+                        "4x0e+3x1o", "0e+1o+2e", "4x0e+3x1o+2x1e"
+                    ),
+                    "linear": o3.Linear("4x0e+3x1o+2x1e", "4x0e+3x1o", biases=True),
+                }
+            )
+            for _ in range(2)
+        )
+        self.readout = nn.Linear(13, 1)
+
+    def forward(self, x, vectors):
+        attributes = self.harmonics(vectors)
+        for block in self.blocks:
+            x = x + block["linear"](block["product"](x, attributes))
+        return self.readout(x).squeeze(-1)
+
+
+def model():
+    with float64(), torch.random.fork_rng():
+        torch.manual_seed(3)
+        return Model()
+
+
+def data():
+    return random(6, 13).requires_grad_(), random(6, 3, seed=1).requires_grad_()
+
+
+def derivatives(module, arguments):
+    """Values, and first and second gradients to all floating arguments and parameters."""
+    leaves = [a for a in arguments if a.is_floating_point()] + list(module.parameters())
+    for leaf in leaves:
+        leaf.requires_grad_(True)
+    out = module(*arguments)
+    first = torch.autograd.grad(out.square().sum(), leaves, create_graph=True)
+    energy = sum((g * random(*g.shape, seed=7)).sum() for g in first)
+    second = torch.autograd.grad(energy, leaves, allow_unused=True, materialize_grads=True)
+    return [out, *first, *second]
+
+
+@names
+def test_every_module_computes_the_same_to_second_gradients(name):
+    theirs = build(name)
+    ours = copy.deepcopy(theirs)
+    report = accelerate(ours)
+    assert [note.path for note in report.replaced] == [""]
+    assert not report.kept
+    arguments = [x.requires_grad_() for x in inputs(theirs)]
+    if not any(x.numel() for x in [theirs(*arguments)]) or name == "no paths":
+        torch.testing.assert_close(ours(*arguments), theirs(*arguments), **EXACT)
+        return
+    for got, want in zip(derivatives(ours, arguments), derivatives(theirs, arguments), strict=True):
+        torch.testing.assert_close(got, want, **EXACT)
+
+
+@names
+def test_a_module_stays_the_object_it_was_with_all_its_attributes(name):
+    module = build(name)
+    attributes = dict(vars(module))
+    parameters = dict(module.named_parameters())
+    before, state = type(module), list(module.state_dict())
+    accelerate(module)
+    assert isinstance(module, before)
+    assert isinstance(module, Accelerated)
+    assert list(module.state_dict()) == state
+    assert dict(module.named_parameters()) == parameters
+    for attribute in (
+        "irreps_in1 irreps_in2 irreps_in irreps_out weight_numel instructions "
+        "output_mask internal_weights shared_weights"
+    ).split():
+        if hasattr(before, attribute) or attribute in attributes:
+            assert getattr(module, attribute) is attributes[attribute]
+    assert type(module.irreps_out) is o3.Irreps
+
+
+def test_a_model_is_accelerated_wherever_its_modules_are():
+    theirs = model()
+    ours = copy.deepcopy(theirs)
+    report = accelerate(ours)
+    paths = ["harmonics"]
+    paths += [f"blocks.{k}.{name}" for k in range(2) for name in ("product", "linear")]
+    assert [note.path for note in report.replaced] == paths
+    assert type(ours.readout) is nn.Linear
+    for got, want in zip(derivatives(ours, data()), derivatives(theirs, data()), strict=True):
+        torch.testing.assert_close(got, want, **EXACT)
+
+
+def test_an_optimiser_of_before_goes_on():
+    theirs = model()
+    ours = copy.deepcopy(theirs)
+    optimisers = [torch.optim.Adam(module.parameters(), lr=0.1) for module in (ours, theirs)]
+    accelerate(ours)
+    for _ in range(3):
+        for module, optimiser in zip((ours, theirs), optimisers, strict=True):
+            optimiser.zero_grad()
+            module(*data()).square().sum().backward()
+            optimiser.step()
+    torch.testing.assert_close(ours(*data()), theirs(*data()), rtol=1e-9, atol=1e-9)
+
+
+def test_states_load_strictly_both_ways():
+    theirs, ours = model(), model()
+    accelerate(ours)
+    with torch.no_grad():
+        for parameter in theirs.parameters():
+            parameter.normal_(generator=torch.Generator().manual_seed(5))
+    other = model()
+    ours.load_state_dict(theirs.state_dict(), strict=True)
+    other.load_state_dict(ours.state_dict(), strict=True)
+    for module in (ours, other):
+        torch.testing.assert_close(module(*data()), theirs(*data()), **EXACT)
+    assert list(ours.state_dict()) == list(theirs.state_dict())
+
+
+TURNED = {
+    "channelwise": lambda: o3.TensorProduct(
+        "4x1o+4x2e", "2e", "4x2o", [(0, 0, 0, "uvu", True)], shared_weights=False
+    ),
+    "fully connected": lambda: o3.FullyConnectedTensorProduct("2x1o", "3x2e", "2x2o+2x1o"),
+    "elementwise": lambda: o3.ElementwiseTensorProduct("4x1o", "4x2e", ["2o"]),
+    "full": lambda: o3.FullTensorProduct("2x1o", "3x2e", ["2o"]),
+}
+
+
+@pytest.mark.parametrize("make", [*TURNED.values(), None], ids=[*TURNED.keys(), "convolution"])
+def test_a_state_with_couplings_of_other_signs_is_followed(make, monkeypatch):
+    stand_in(monkeypatch)
+    with float64():
+        product = (make or TURNED["channelwise"])()
+    theirs = product if make else TensorProductScatter(product)
+    arguments = inputs(product) if make else convolution_inputs(product)
+    ours = copy.deepcopy(theirs)
+    accelerate(ours)
+    state = {key: value.clone() for key, value in theirs.state_dict().items()}
+    (coupling,) = (key for key in state if "_w3j_1_2_2" in key)
+    state[coupling] = -state[coupling]
+    before = ours(*arguments)
+    for module in (theirs, ours):
+        module.load_state_dict(state, strict=True)
+    torch.testing.assert_close(ours(*arguments), theirs(*arguments), **EXACT)
+    assert not torch.allclose(ours(*arguments), before)
+
+
+def test_copies_and_pickles_stay_accelerated():
+    ours = model()
+    accelerate(ours)
+    file = io.BytesIO()
+    torch.save(ours, file)
+    file.seek(0)
+    for other in (copy.deepcopy(ours), torch.load(file, weights_only=False)):
+        product = other.blocks[0]["product"]
+        assert isinstance(product, AcceleratedProduct)
+        assert type(product) is type(ours.blocks[0]["product"])
+        assert product.weight is not ours.blocks[0]["product"].weight
+        torch.testing.assert_close(other(*data()), ours(*data()), **EXACT)
+        other.load_state_dict(ours.state_dict(), strict=True)
+
+
+def test_casts_reach_the_tables():
+    ours, theirs = model(), model()
+    accelerate(ours)
+    ours.float().double()
+    x, vectors = data()
+    expected = theirs.float().double()(x, vectors)  # tables of e3nn are rounded, those here are not
+    torch.testing.assert_close(ours(x, vectors), expected, rtol=1e-6, atol=1e-6)
+    single = ours.float()(x.float(), vectors.float())
+    assert single.dtype == torch.float32
+
+
+def test_a_model_on_the_meta_device_is_accelerated_and_filled_later(monkeypatch):
+    stand_in(monkeypatch)
+    theirs = model()
+    ours = nn.ModuleDict(
+        {"model": copy.deepcopy(theirs), "tables": contraction("2x0e", "2x0e", 2, 1)}
+    )
+    report = accelerate(ours.to("meta"))
+    assert [tuple(note) for note in report.kept] == [
+        ("tables", "SymmetricContraction", "its tensors are on the meta device")
+    ]
+    assert {value.device.type for value in ours.buffers()} == {"meta"}
+    filled = ours["model"].to_empty(device="cpu")
+    filled.load_state_dict(theirs.state_dict(), strict=True)
+    torch.testing.assert_close(filled.harmonics(data()[1]), theirs.harmonics(data()[1]), **EXACT)
+
+
+def test_harmonics_have_no_device_as_before():
+    harmonics = build("harmonics")
+    accelerate(harmonics)
+    assert harmonics(torch.empty(4, 3, device="meta")).shape == (4, 25)
+
+
+@pytest.mark.filterwarnings("ignore")  # what PyTorch says of its own tracing
+def test_an_accelerated_model_is_compiled_and_exported_in_one_graph():
+    ours = model()
+    accelerate(ours)
+    x, vectors = (value.detach() for value in data())
+    expected = ours(x, vectors)
+    compiled = torch.compile(ours, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(x, vectors), expected, **EXACT)
+    exported = torch.export.export(ours, (x, vectors)).module()
+    torch.testing.assert_close(exported(x, vectors), expected, **EXACT)
+
+
+def test_accelerating_twice_changes_nothing():
+    ours = model()
+    first = accelerate(ours)
+    second = accelerate(ours)
+    assert not second.replaced
+    assert [note.path for note in second.kept] == [note.path for note in first.replaced]
+    assert {note.note for note in second.kept} == {"is accelerated already"}
+
+
+def test_a_shared_module_is_accelerated_once_and_in_all_places():
+    linear = build("linear")
+    both = nn.ModuleList([linear, linear])
+    report = accelerate(both)
+    assert [note.path for note in report.replaced] == ["0"]
+    assert both[1] is both[0]
+
+
+def test_hooks_are_called_as_before():
+    calls = []
+    linear = build("linear")
+    linear.register_forward_pre_hook(lambda module, args: calls.append("before"))
+    linear.register_forward_hook(lambda module, args, out: out * 2)
+    expected = linear(*inputs(linear))
+    report = accelerate(linear)
+    assert len(report.replaced) == 1
+    torch.testing.assert_close(linear(*inputs(linear)), expected, **EXACT)
+    assert calls == ["before"] * 2
+
+
+def test_other_methods_still_see_the_weights():
+    product = build("fully connected")
+    views = [view.clone() for view in product.weight_views()]
+    accelerate(product)
+    for got, want in zip(product.weight_views(), views, strict=True):
+        assert got.equal(want)
+    with torch.no_grad():
+        product.weight.zero_()
+    assert not product(*inputs(product)).any()
+
+
+# --- What is left to the original -----------------------------------------------------------------
+
+
+def test_weights_as_a_list_are_taken_as_before():
+    product = build("external")
+    *features, weight = inputs(product)
+    accelerate(product)
+    parts = list(product.weight_views(weight))
+    torch.testing.assert_close(product(*features, parts), product(*features, weight), **EXACT)
+
+
+def test_autocast_runs_as_before():
+    theirs = build("linear").float()
+    ours = copy.deepcopy(theirs)
+    accelerate(ours)
+    (features,) = inputs(theirs)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert ours(features.float()).equal(theirs(features.float()))
+
+
+def test_symbolic_tracing_runs_as_before():
+    module = nn.Sequential(build("linear"))
+    (features,) = inputs(module[0])
+    accelerate(module)
+    traced = torch.fx.symbolic_trace(module)
+    torch.testing.assert_close(traced(features), module(features), **EXACT)
+
+
+@pytest.mark.parametrize("name", ["channelwise", "linear, external"])
+def test_missing_weights_are_an_error_as_before(name):
+    module = build(name)
+    accelerate(module)
+    features = inputs(module)[:-1]
+    with pytest.raises(RuntimeError, match="must be provided"):
+        module(*features)
+
+
+# --- What is not replaced -------------------------------------------------------------------------
+
+
+class OtherForward(o3.Linear):
+    def forward(self, features, weight=None, bias=None):
+        return 2 * super().forward(features, weight, bias)
+
+
+class OtherWeights(o3.TensorProduct):
+    def _get_weights(self, weight):
+        return 2 * super()._get_weights(weight)
+
+
+class OtherConstructor(o3.Linear):
+    def __init__(self, mul):
+        super().__init__(f"{mul}x0e", f"{mul}x0e")
+        self.mul = mul
+
+
+class Doubled(nn.Module):
+    def forward(self, x):
+        return 2 * x
+
+
+def patched():
+    module = build("linear")
+    module.forward = lambda features: features
+    return module
+
+
+def parametrized():
+    module = build("linear")
+    parametrize.register_parametrization(module, "weight", Doubled())
+    return module
+
+
+def occupied():
+    module = build("linear")
+    module.accelerated = True
+    return module
+
+
+def other_couplings():
+    module = build("fully connected")
+    table = next(value for key, value in module.state_dict().items() if "_w3j_" in key)
+    table.mul_(2)
+    return module
+
+
+KEPT = {
+    "another forward": (
+        lambda: OtherForward("2x0e", "3x0e"),
+        "overrides forward of Linear",
+    ),
+    "another method": (
+        lambda: OtherWeights("2x0e", "1x0e", "2x0e", [(0, 0, 0, "uvu", True)]),
+        "overrides _get_weights of TensorProduct",
+    ),
+    "patched": (patched, "has a forward of its own, set on the instance"),
+    "parametrized": (parametrized, "is parametrized"),
+    "occupied": (occupied, "has an attribute 'accelerated'"),
+    "factors": (
+        lambda: o3.Linear("2x0e", "2x0e", f_in=3, f_out=4),
+        "has f_in and f_out, which this library does not know",
+    ),
+    "other tables": (other_couplings, "would change by "),
+    "not compiled": (
+        lambda: o3.FullyConnectedTensorProduct("0e", "0e", "0e", compile_left_right=False),
+        "fails on an example: ",
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "reason"), KEPT.values(), ids=KEPT.keys())
+def test_what_cannot_be_replaced_is_kept_with_the_reason(make, reason):
+    module = nn.ModuleDict({"odd": make(), "plain": build("linear")})
+    before, state = type(module["odd"]), copy.deepcopy(module["odd"].state_dict())
+    report = accelerate(module)
+    assert [note.path for note in report.replaced] == ["plain"]
+    ((path, kind, note),) = report.kept
+    assert (path, kind) == ("odd", before.__name__)
+    assert note.startswith(reason)
+    assert type(module["odd"]) is before
+    assert list(module["odd"].state_dict()) == list(state)
+    assert "accelerated" not in dict(module["odd"].named_children())
+
+
+def test_a_subclass_that_is_only_constructed_differently_is_replaced():
+    module = OtherConstructor(3)
+    assert len(accelerate(module).replaced) == 1
+    assert isinstance(module, OtherConstructor)
+    assert isinstance(module, AcceleratedLinear)
+    assert module.mul == 3
+
+
+def test_torchscript_is_kept():
+    with float64():
+        product = o3.FullyConnectedTensorProduct("2x0e", "1o", "3x1o")
+    from e3nn.util import jit
+
+    module = nn.ModuleDict({"script": jit.script(product), "plain": build("linear")})
+    report = accelerate(module)
+    assert [note.path for note in report.replaced] == ["plain"]
+    assert [tuple(note) for note in report.kept] == [
+        ("script", "FullyConnectedTensorProduct", "is TorchScript")
+    ]
+
+
+def test_a_model_without_such_modules_is_left_alone():
+    module = nn.Sequential(nn.Linear(2, 2), torch.jit.script(nn.Linear(2, 2)))
+    assert accelerate(module) == AccelerationReport((), ())
+
+
+@pytest.mark.parametrize("where", ["body_of", "install", "forward"])
+def test_a_failure_leaves_the_model_as_it_was(where, monkeypatch):
+    module = model()
+    types = {path: type(part) for path, part in module.named_modules()}
+    expected = module(*data())
+
+    def fail(*args, **options):
+        raise MemoryError("no memory")
+
+    monkeypatch.setattr(AcceleratedLinear, where, fail)  # the second kind that is met
+    with pytest.raises(MemoryError, match="no memory"):
+        accelerate(module)
+    assert {path: type(part) for path, part in module.named_modules()} == types
+    assert not any(part._load_state_dict_post_hooks for part in module.modules())
+    torch.testing.assert_close(module(*data()), expected, **EXACT)
+
+
+@pytest.mark.parametrize("wrong", [None, "model.pt", o3.Linear])
+def test_what_is_no_module_is_refused(wrong):
+    with pytest.raises(TypeError, match=r"model must be a torch\.nn\.Module, got"):
+        accelerate(wrong)
+
+
+def test_acceleration_draws_no_random_numbers():
+    module = model()
+    state = torch.get_rng_state()
+    accelerate(module)
+    assert torch.get_rng_state().equal(state)
+
+
+# --- The report -----------------------------------------------------------------------------------
+
+
+def test_the_report_reads_as_a_table():
+    module = nn.ModuleDict(
+        {"first": build("linear"), "second": OtherForward("0e", "0e"), "third": build("harmonics")}
+    )
+    assert str(accelerate(module)).splitlines() == [
+        "2 modules replaced, 1 kept",
+        "replaced",
+        "  first  Linear              equigeo.nn.Linear",
+        "  third  SphericalHarmonics  equigeo.tensor_products.SphericalHarmonics",
+        "kept",
+        "  second  OtherForward  overrides forward of Linear",
+    ]
+    assert "(the model)" in str(accelerate(build("linear")))
+    assert str(AccelerationReport((), ())) == "0 modules replaced, 0 kept"
+
+
+def test_the_report_is_frozen():
+    with pytest.raises(FrozenInstanceError):
+        accelerate(build("linear")).kept = ()
+
+
+# --- Convolutions and contractions ----------------------------------------------------------------
+
+
+def convolution_inputs(product, dtype=torch.float64):
+    source, target = edges()
+    features = random(NODES, product.irreps_in1.dim, dtype=dtype)
+    attributes = random(EDGES, product.irreps_in2.dim, seed=1, dtype=dtype)
+    return (
+        features,
+        attributes,
+        random(EDGES, product.weight_numel, seed=2, dtype=dtype),
+        target,
+        source,
+    )
+
+
+def block_inputs(product):
+    *features, target, source = convolution_inputs(product)
+    return *features, torch.stack([source, target])
+
+
+def convolutions():
+    return {
+        "nequip": (TensorProductScatter(build("channelwise")), AcceleratedScatter),
+        "mace": (InteractionBlock(build("channelwise")), InteractionBlock),
+    }
+
+
+def arguments_of(module):
+    if isinstance(module, TensorProductScatter):
+        return convolution_inputs(module.tp)
+    return block_inputs(module.conv_tp)
+
+
+@pytest.mark.parametrize("name", ["nequip", "mace"])
+def test_convolutions_are_fused_and_compute_the_same(name, monkeypatch):
+    stand_in(monkeypatch)
+    theirs, _ = convolutions()[name]
+    ours = copy.deepcopy(theirs)
+    report = accelerate(ours)
+    (note,) = report.replaced
+    assert note.note == "equigeo.ops.channelwise_conv"
+    assert not report.kept
+    assert list(ours.state_dict()) == list(theirs.state_dict())
+    arguments = arguments_of(theirs)
+    for got, want in zip(derivatives(ours, arguments), derivatives(theirs, arguments), strict=True):
+        torch.testing.assert_close(got, want, **EXACT)
+
+
+@pytest.mark.parametrize("name", ["nequip", "mace"])
+def test_fused_convolutions_are_copied_saved_and_loaded(name, monkeypatch):
+    stand_in(monkeypatch)
+    ours, _ = convolutions()[name]
+    arguments = arguments_of(ours)
+    accelerate(ours)
+    other = copy.deepcopy(ours)
+    other.load_state_dict(ours.state_dict(), strict=True)
+    assert other(*arguments).equal(ours(*arguments))
+
+
+@pytest.mark.parametrize("name", ["nequip", "mace"])
+def test_fused_convolutions_leave_other_dtypes_to_the_original(name, monkeypatch):
+    stand_in(monkeypatch)
+    theirs = convolutions()[name][0].bfloat16()
+    ours = copy.deepcopy(theirs)
+    accelerate(ours)
+    arguments = [a.bfloat16() if a.is_floating_point() else a for a in arguments_of(theirs)]
+    torch.testing.assert_close(ours(*arguments), theirs(*arguments))
+
+
+@pytest.mark.parametrize("name", ["nequip", "mace"])
+def test_what_is_compiled_for_one_graph_holds_for_another(name, monkeypatch):
+    stand_in(monkeypatch)
+    ours, _ = convolutions()[name]
+    arguments = list(arguments_of(ours))
+    accelerate(ours)
+    compiled = torch.compile(ours, fullgraph=True, backend="aot_eager")
+    for order in (torch.arange(EDGES), torch.argsort(edges()[1], stable=True)):
+        moved = [a[..., order] if a.dtype == torch.int64 else a for a in arguments]
+        torch.testing.assert_close(compiled(*moved), ours(*moved), **EXACT)
+
+
+@pytest.mark.parametrize("name", ["nequip", "mace"])
+def test_what_is_traced_for_one_graph_holds_for_graphs_of_other_sizes(name, monkeypatch):
+    stand_in(monkeypatch)
+    ours, _ = convolutions()[name]
+    arguments = list(arguments_of(ours))
+    accelerate(ours)
+    traced = make_fx(ours, tracing_mode="symbolic", _allow_non_fake_inputs=True)(*arguments)
+    more_nodes = torch.cat([arguments[0], arguments[0][:3]])
+    fewer_edges = [a[..., :-4] if a.dtype == torch.int64 else a[:-4] for a in arguments[1:]]
+    other = (more_nodes, *fewer_edges)
+    torch.testing.assert_close(traced(*other), ours(*other), **EXACT)
+    assert len(traced(*other)) == NODES + 3
+
+
+def hooked():
+    product = build("channelwise")
+    product.register_forward_hook(lambda *args: None)
+    return product
+
+
+NOT_FUSED = {
+    "hooks": (hooked, "its product has hooks, which would not be called"),
+    "connection": (
+        lambda: mixed(shared_weights=False),
+        "its paths do not all keep the channels of the first input",
+    ),
+    "own weights": (lambda: build("fully connected"), "has weights of its own"),
+    "no product": (lambda: build("linear"), "its product is a Linear"),
+}
+
+
+@pytest.mark.parametrize(("make", "reason"), NOT_FUSED.values(), ids=NOT_FUSED.keys())
+def test_a_convolution_that_cannot_be_fused_has_its_product_replaced(make, reason, monkeypatch):
+    stand_in(monkeypatch)
+    module = TensorProductScatter(make())
+    report = accelerate(module)
+    assert [note.path for note in report.replaced] == ["tp"]
+    assert reason in report.kept[0].note
+    assert type(module) is TensorProductScatter
+
+
+def in_use():
+    block = InteractionBlock(build("channelwise"))
+    block.conv_fusion = "atomic"
+    return block
+
+
+def shared():
+    block = InteractionBlock(build("channelwise"))
+    block.also = nn.ModuleList([block.conv_tp])
+    return block
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (in_use, "conv_fusion is in use"),
+        (shared, "its conv_tp is used elsewhere, too"),
+        (lambda: OlderBlock(build("channelwise")), "its forward knows no conv_fusion"),
+        (lambda: InteractionBlock(hooked()), "its product has hooks"),
+    ],
+)
+def test_a_block_of_mace_that_cannot_be_fused_has_its_product_replaced(make, reason, monkeypatch):
+    stand_in(monkeypatch)
+    block = make()
+    report = accelerate(block)
+    assert [note.path for note in report.replaced] == ["conv_tp"]
+    assert not isinstance(block.conv_tp, AcceleratedConvolution)
+    (note,) = report.kept
+    assert note.note.startswith("gathers and scatters as before: " + reason)
+
+
+def contraction(*arguments):
+    with float64(), torch.random.fork_rng():
+        torch.manual_seed(2)
+        return SymmetricContraction(*arguments)
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [("4x0e+4x1o", "4x0e+4x1o", 3, 2), ("3x0e+3x1o+3x2e", "3x1o", 2, 1), ("2x1o", "2x0e", 1, 3)],
+)
+def test_contractions_compute_the_same_to_second_gradients(problem, monkeypatch):
+    stand_in(monkeypatch)
+    theirs = contraction(*problem)
+    ours = copy.deepcopy(theirs)
+    report = accelerate(ours)
+    assert [note.note for note in report.replaced] == [
+        "equigeo.tensor_products.SymmetricContraction"
+    ]
+    assert isinstance(ours, AcceleratedContraction)
+    channels, elements = theirs.contractions[0].weights_max.shape[2], problem[3]
+    x = random(5, channels, theirs.irreps_in.dim // channels)
+    arguments = x, torch.softmax(random(5, elements, seed=1), dim=1)
+    for got, want in zip(derivatives(ours, arguments), derivatives(theirs, arguments), strict=True):
+        torch.testing.assert_close(got, want, **EXACT)
+
+
+def test_a_contraction_follows_the_basis_of_a_state(monkeypatch):
+    stand_in(monkeypatch)
+    theirs = contraction("4x0e+4x1o", "4x0e", 2, 2)
+    ours = copy.deepcopy(theirs)
+    accelerate(ours)
+    state = theirs.state_dict()
+    state["contractions.0.U_matrix_2"] = state["contractions.0.U_matrix_2"].flip(-1) * 3
+    arguments = random(5, 4, 4), torch.eye(2, dtype=torch.float64)[[0, 1, 1, 0, 1]]
+    before = ours(*arguments)
+    for module in (ours, theirs):
+        module.load_state_dict(state, strict=True)
+    torch.testing.assert_close(ours(*arguments), theirs(*arguments), **EXACT)
+    assert not torch.allclose(ours(*arguments), before)
+
+
+def test_couplings_that_are_not_equivariant_are_kept(monkeypatch):
+    stand_in(monkeypatch)
+    module = contraction("4x0e+4x1o", "4x0e", 2, 2)
+    module.contractions[0].U_matrix_2[0, 1] += 1.0
+    report = accelerate(module)
+    assert [note.note for note in report.kept] == [
+        "its tensors of order 2 are no equivariant couplings"
+    ]
+    assert not report.replaced
+
+
+def test_couplings_by_wigner_symbols_are_what_the_stand_in_means():
+    with float64():
+        tensor = SymmetricContraction("1x1o", "1x0e", 2, 1).contractions[0].U_tensors(2)
+    symmetric = (tensor + tensor.transpose(0, 1)).squeeze(-1) / 2
+    direct = wigner_3j(1, 1, 0).squeeze(-1)
+    torch.testing.assert_close(symmetric.abs(), direct.abs(), **EXACT)

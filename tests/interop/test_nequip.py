@@ -1,0 +1,79 @@
+"""``accelerate`` on NequIP's own models, in an environment that has it: ``make test-interop``."""
+
+from __future__ import annotations
+
+import copy
+from functools import partial
+
+import pytest
+import torch
+
+from equigeo.interop import accelerate
+from tests.interop.interatomic import Crystal, evaluate_nequip, nequip, nequip_frames
+from tests.interop.law import assert_same_training, difference
+
+pytest.importorskip("nequip", reason="needs NequIP: make test-interop")
+pytestmark = pytest.mark.filterwarnings("ignore")  # what NequIP and its dependencies warn of
+
+SMALL = {"num_features": 8, "num_layers": 2, "radial_mlp_width": 16}
+MODELS = {
+    "as in the figure": {},
+    "one parity": {"parity": False},
+    "degree 3": {"l_max": 3},
+    "degree 1, mixed widths": {"l_max": 1, "num_features": [6, 3]},
+}
+
+
+@pytest.fixture(scope="module")
+def crystal():
+    return Crystal.copper(3, torch.float64)
+
+
+@pytest.mark.parametrize("options", MODELS.values(), ids=MODELS.keys())
+def test_energies_and_forces_are_the_same(options, crystal):
+    theirs = nequip(torch.float64, **{**SMALL, **options})
+    ours = copy.deepcopy(theirs)
+    report = accelerate(ours)
+    assert not report.kept
+    convolutions = [note for note in report.replaced if note.kind == "TensorProductScatter"]
+    assert len(convolutions) == 2
+    assert difference(ours, theirs, crystal, evaluate_nequip) < 1e-12
+
+
+def test_training_is_the_same(crystal):
+    theirs = nequip(torch.float64, **SMALL).train()
+    ours = copy.deepcopy(theirs)
+    accelerate(ours)
+    assert_same_training(ours, theirs, crystal, evaluate_nequip)
+
+
+def test_a_model_that_nequip_traces_and_compiles_holds_for_other_graphs(crystal, monkeypatch):
+    quick = partial(torch.compile, backend="aot_eager")
+    monkeypatch.setattr(torch, "compile", quick)
+    smaller = {**SMALL, "l_max": 1, "num_features": 4}
+    eager = nequip(torch.float64, **smaller).train()
+    ours = nequip(torch.float64, **smaller, compile_mode="compile").train()
+    ours.load_state_dict(eager.state_dict(), strict=True)
+    assert not accelerate(ours).kept
+    edges = 2 * crystal.edges.shape[1]
+    by_target = torch.argsort(nequip_frames(crystal, torch.arange(edges))["edge_index"][0])
+    for order in (torch.arange(edges), by_target, torch.arange(edges).flip(0)):
+        frames = nequip_frames(crystal, order)
+        got, want = ours(frames), eager(frames)
+        for key in ("total_energy", "forces"):
+            torch.testing.assert_close(got[key], want[key], rtol=1e-11, atol=1e-12)
+    assert len(ours._compiled_cache[0]) == 1
+
+
+def test_states_load_strictly_both_ways(crystal):
+    theirs, ours = nequip(torch.float64, **SMALL), nequip(torch.float64, **SMALL)
+    accelerate(ours)
+    with torch.no_grad():
+        for parameter in theirs.parameters():
+            parameter.mul_(1.5)
+    other = copy.deepcopy(theirs)
+    ours.load_state_dict(theirs.state_dict(), strict=True)
+    other.load_state_dict(ours.state_dict(), strict=True)
+    assert list(ours.state_dict()) == list(theirs.state_dict())
+    for module in (ours, other):
+        assert difference(module, theirs, crystal, evaluate_nequip) < 1e-12
