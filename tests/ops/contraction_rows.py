@@ -76,6 +76,8 @@ def by_set(graph: EdgeIndex) -> list[Tensor]:
 def operands(t: PolynomialTable, *kinds: str) -> Callable[[Problem, torch.dtype], list[Tensor]]:
     def features(problem: Problem, dtype: torch.dtype) -> list[Tensor]:
         rows, sets, channels = problem.edges, problem.targets, problem.channels
+        # Readable bodies hold every term of every row and channel: many rows are kept narrow.
+        channels = channels if rows < 1000 else 2
         shapes = {
             "grad": (rows, channels * sum(t.dims_out)),
             "x": (rows, channels * sum(t.dims_in)),
