@@ -8,15 +8,14 @@ is what moving features and result once takes at the bandwidth of a copy.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from copy import deepcopy
 from functools import cache
-from statistics import median
 from typing import Any
 
 import pytest
 import torch
+from interleaved import copy_bandwidth
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -112,18 +111,6 @@ def training(x: Tensor, call: Call, w: Tensor) -> tuple[Tensor, ...]:
     z = call(x)
     (force,) = torch.autograd.grad(z, x, torch.ones_like(z), create_graph=True)
     return force, *torch.autograd.grad(force, (x, w), force.detach())
-
-
-def copy_bandwidth() -> float:
-    """Bytes read and written per second by a copy between arrays beyond the caches."""
-    source = torch.ones(2**25)
-    target = torch.empty_like(source)
-    seconds = []
-    for _ in range(7):
-        start = time.perf_counter()
-        target.copy_(source)
-        seconds.append(time.perf_counter() - start)
-    return 2 * source.numel() * source.element_size() / median(seconds)
 
 
 @pytest.mark.filterwarnings("ignore")  # of cuEquivariance
