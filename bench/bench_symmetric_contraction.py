@@ -79,7 +79,9 @@ def reference(problem: str, layout: str, element: Tensor) -> Peer:
     return call, ours.weight
 
 
-def cuequivariance(problem: str, layout: str, element: Tensor) -> Peer:
+@cache
+def cuequivariance_module(problem: str, layout: str) -> Any:
+    """Same weights; made once, since finding its basis takes a minute."""
     cue = pytest.importorskip("cuequivariance")
     cuet = pytest.importorskip("cuequivariance_torch")
     group = pytest.importorskip("cuequivariance.group_theory.experimental.e3nn")
@@ -91,9 +93,15 @@ def cuequivariance(problem: str, layout: str, element: Tensor) -> Peer:
         layout=getattr(cue, layout),
         original_mace=True,
         method="naive",
+        dtype=torch.float32,
+        math_dtype=torch.float32,
     )
     theirs.weight.data = module(problem, layout).weight.detach().clone()
-    chosen = element.int()
+    return theirs
+
+
+def cuequivariance(problem: str, layout: str, element: Tensor) -> Peer:
+    theirs, chosen = cuequivariance_module(problem, layout), element.int()
     return lambda x: theirs(x, chosen), theirs.weight
 
 
