@@ -45,9 +45,9 @@ struct Operands {
     table = path_table(x, paths, entries, values);
   }
 
-  template <class T>
-  const T* weights() const {
-    return weight.has_value() ? read<T>(*weight) : nullptr;
+  template <class S>
+  const S* weights() const {
+    return weight.has_value() ? read<S>(*weight) : nullptr;
   }
 
   Tensor new_grad_weight() const {
@@ -97,11 +97,14 @@ struct GraphTensors {
 };
 
 #ifndef EQUIGEO_CUDA
-template <class T>
-Tensor pad_rows_of(const Paths<T>& paths, const Tensor& tensor, const T* from, bool output) {
+template <class S>
+Tensor pad_rows_of(
+    const Paths<Compute<S>>& paths, const Tensor& tensor, const S* from, bool output) {
   const int64_t rows = tensor.size(0), size = output ? paths.padded_out : paths.padded_x;
-  Tensor to = new_result(tensor, {rows, size});
-  const PadRows<T> op{paths, from, write<T>(to), output};
+  // A bfloat16 row takes two of its elements for each float.
+  constexpr int64_t kElements = sizeof(Compute<S>) / sizeof(S);
+  Tensor to = new_result(tensor, {rows, size * kElements});
+  const PadRows<S> op{paths, from, write<Compute<S>>(to), output};
   run_rows(EQUIGEO_KERNELS(pad_rows), op, rows, rows * size);
   return to;
 }

@@ -11,16 +11,16 @@
 namespace equigeo {
 namespace {
 
-template <class T>
-void run(ChannelwiseConv<T> op, Operands& operands, const Tensor& x) {
+template <class S>
+void run(ChannelwiseConv<S> op, Operands& operands, const Tensor& x) {
 #ifdef EQUIGEO_CUDA
-  op.paths = view<T>(operands.table, operands.dims, operands.ir_mul);
+  op.paths = view<Compute<S>>(operands.table, operands.dims, operands.ir_mul);
   check_launch(launch(op, Stream(x).handle()));
 #else
-  op.paths = plan<T>(operands.table, operands.dims, operands.ir_mul);
+  op.paths = plan<Compute<S>>(operands.table, operands.dims, operands.ir_mul);
   check_offsets("ptr", op.graph.ptr, op.graph.targets, op.graph.edges);
   const Tensor padded = pad_rows_of(op.paths, x, op.x, false);
-  op.x = read<T>(padded);
+  op.padded_x = read<Compute<S>>(padded);
   const int64_t work = op.graph.edges * work_per_row(op.paths);
   run_rows(EQUIGEO_KERNELS(channelwise_conv_targets), op, op.graph.targets, work);
 #endif
@@ -47,14 +47,14 @@ Tensor channelwise_conv_op(
   operands.dims.out = dim_out;
   const GraphTensors graph(operands.x, source, ptr, order, target, back_order, back_ptr);
   Tensor out = new_result(operands.x, {graph.sizes.targets, dim_out});
-  for_dtype(operands.x, [&](auto zero) {
-    using T = decltype(zero);
-    ChannelwiseConv<T> op{};
+  for_storage(operands.x, [&](auto zero) {
+    using S = decltype(zero);
+    ChannelwiseConv<S> op{};
     op.graph = graph.view();
-    op.x = read<T>(operands.x);
-    op.y = read<T>(operands.y);
-    op.weight = operands.weights<T>();
-    op.out = write<T>(out);
+    op.x = read<S>(operands.x);
+    op.y = read<S>(operands.y);
+    op.weight = operands.weights<S>();
+    op.out = write<S>(out);
     run(op, operands, operands.x);
   });
   return out;

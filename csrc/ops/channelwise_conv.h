@@ -17,35 +17,47 @@ struct Graph {
   int64_t sources, targets, edges;
 };
 
-template <class T>
+template <class S>
 struct ChannelwiseConv {
+  using T = Compute<S>;
   Paths<T> paths;
   Graph graph;
-  const T* x;       // (sources, dim_x); in kernels on the CPU (sources, padded_x)
-  const T* y;       // (edges, dim_y)
-  const T* weight;  // (edges, dim_weight) or null
-  T* out;           // (targets, dim_out)
+  const S* x;         // (sources, dim_x)
+  const T* padded_x;  // (sources, paths.padded_x), in kernels on the CPU
+  const S* y;         // (edges, dim_y)
+  const S* weight;    // (edges, dim_weight) or null
+  S* out;             // (targets, dim_out)
+
+  // Where weights are linear in a few hidden numbers of each edge, `weight` is null and they are
+  // hidden @ radial.
+  const T* hidden;  // (edges, num_hidden) or null
+  const T* radial;  // (num_hidden, radial_stride)
+  int64_t num_hidden;
+  int64_t radial_stride;  // dim_weight; in kernels on the CPU padded to whole registers
 };
 
-template <class T>
+template <class S>
 struct ChannelwiseConvBackward {
+  using T = Compute<S>;
   Paths<T> paths;
   Graph graph;
-  const T* grad;    // (targets, dim_out); in kernels on the CPU (targets, padded_out)
-  const T* x;       // (sources, dim_x); in kernels on the CPU (sources, padded_x)
-  const T* y;       // (edges, dim_y)
-  const T* weight;  // (edges, dim_weight) or null
-  T* grad_x;        // (sources, dim_x)
-  T* grad_y;        // (edges, dim_y)
-  T* grad_weight;   // (edges, dim_weight) or null
+  const S* grad;         // (targets, dim_out)
+  const S* x;            // (sources, dim_x)
+  const T* padded_grad;  // (targets, paths.padded_out), in kernels on the CPU
+  const T* padded_x;     // (sources, paths.padded_x), in kernels on the CPU
+  const S* y;            // (edges, dim_y)
+  const S* weight;       // (edges, dim_weight) or null
+  S* grad_x;             // (sources, dim_x)
+  S* grad_y;             // (edges, dim_y)
+  S* grad_weight;        // (edges, dim_weight) or null
 };
 
 // Rows of a tensor brought into the layout of kernels.
-template <class T>
+template <class S>
 struct PadRows {
-  Paths<T> paths;
-  const T* from;
-  T* to;
+  Paths<Compute<S>> paths;
+  const S* from;
+  Compute<S>* to;
   bool output;  // rows of the output, not of the first input
 };
 

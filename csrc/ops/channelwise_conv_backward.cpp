@@ -12,22 +12,21 @@
 namespace equigeo {
 namespace {
 
-template <class T>
-void run(ChannelwiseConvBackward<T> op, Operands& operands, const Tensor& grad) {
+template <class S>
+void run(ChannelwiseConvBackward<S> op, Operands& operands, const Tensor& grad) {
 #ifdef EQUIGEO_CUDA
-  op.paths = view<T>(operands.table, operands.dims, operands.ir_mul);
+  op.paths = view<Compute<S>>(operands.table, operands.dims, operands.ir_mul);
   check_launch(launch(op, Stream(grad).handle()));
 #else
-  op.paths = plan<T>(operands.table, operands.dims, operands.ir_mul);
+  op.paths = plan<Compute<S>>(operands.table, operands.dims, operands.ir_mul);
   check_offsets("ptr", op.graph.ptr, op.graph.targets, op.graph.edges);
   check_offsets("back_ptr", op.graph.back_ptr, op.graph.sources, op.graph.edges);
   const Tensor padded_x = pad_rows_of(op.paths, operands.x, op.x, false);
   const Tensor padded_grad = pad_rows_of(op.paths, grad, op.grad, true);
-  op.x = read<T>(padded_x);
-  op.grad = read<T>(padded_grad);
+  op.padded_x = read<Compute<S>>(padded_x);
+  op.padded_grad = read<Compute<S>>(padded_grad);
   const int64_t work = op.graph.edges * work_per_row(op.paths);
-  run_rows(
-      EQUIGEO_KERNELS(channelwise_conv_backward_edges), op, op.graph.targets, 2 * work);
+  run_rows(EQUIGEO_KERNELS(channelwise_conv_backward_edges), op, op.graph.targets, 2 * work);
   run_rows(EQUIGEO_KERNELS(channelwise_conv_backward_sources), op, op.graph.sources, work);
 #endif
 }
@@ -57,17 +56,17 @@ std::tuple<Tensor, Tensor, Tensor> channelwise_conv_backward_op(
   Tensor grad_x = new_result(like, {graph.sizes.sources, operands.dims.x});
   Tensor grad_y = new_result(like, {graph.sizes.edges, operands.dims.y});
   Tensor grad_weight = operands.new_grad_weight();
-  for_dtype(like, [&](auto zero) {
-    using T = decltype(zero);
-    ChannelwiseConvBackward<T> op{};
+  for_storage(like, [&](auto zero) {
+    using S = decltype(zero);
+    ChannelwiseConvBackward<S> op{};
     op.graph = graph.view();
-    op.grad = read<T>(grad);
-    op.x = read<T>(operands.x);
-    op.y = read<T>(operands.y);
-    op.weight = operands.weights<T>();
-    op.grad_x = write<T>(grad_x);
-    op.grad_y = write<T>(grad_y);
-    op.grad_weight = op.weight == nullptr ? nullptr : write<T>(grad_weight);
+    op.grad = read<S>(grad);
+    op.x = read<S>(operands.x);
+    op.y = read<S>(operands.y);
+    op.weight = operands.weights<S>();
+    op.grad_x = write<S>(grad_x);
+    op.grad_y = write<S>(grad_y);
+    op.grad_weight = op.weight == nullptr ? nullptr : write<S>(grad_weight);
     run(op, operands, grad);
   });
   return {grad_x, grad_y, grad_weight};

@@ -2,7 +2,6 @@
 
 #include "ops/channelwise_arguments.h"
 
-
 #ifdef EQUIGEO_CUDA
 #include "ops/cuda/channelwise_product.h"
 #else
@@ -12,15 +11,16 @@
 namespace equigeo {
 namespace {
 
-template <class T>
-void run(ChannelwiseProduct<T> op, Operands& operands) {
+template <class S>
+void run(ChannelwiseProduct<S> op, Operands& operands) {
 #ifdef EQUIGEO_CUDA
-  op.paths = view<T>(operands.table, operands.dims, operands.ir_mul);
+  op.paths = view<Compute<S>>(operands.table, operands.dims, operands.ir_mul);
   check_launch(launch(op, Stream(operands.x).handle()));
 #else
-  op.paths = plan<T>(operands.table, operands.dims, operands.ir_mul);
+  op.paths = plan<Compute<S>>(operands.table, operands.dims, operands.ir_mul);
   run_rows(
-      EQUIGEO_KERNELS(channelwise_product_rows), op, op.rows, op.rows * work_per_row(op.paths), kBlock);
+      EQUIGEO_KERNELS(channelwise_product_rows), op, op.rows, op.rows * work_per_row(op.paths),
+      kBlock);
 #endif
 }
 
@@ -38,14 +38,14 @@ Tensor channelwise_product_op(
   Operands operands(x, y, weight, paths, entries, values, ir_mul, x.size(0));
   operands.dims.out = dim_out;
   Tensor out = new_result(operands.x, {x.size(0), dim_out});
-  for_dtype(operands.x, [&](auto zero) {
-    using T = decltype(zero);
-    ChannelwiseProduct<T> op{};
-    op.x = read<T>(operands.x);
-    op.y = read<T>(operands.y);
-    op.weight = operands.weights<T>();
+  for_storage(operands.x, [&](auto zero) {
+    using S = decltype(zero);
+    ChannelwiseProduct<S> op{};
+    op.x = read<S>(operands.x);
+    op.y = read<S>(operands.y);
+    op.weight = operands.weights<S>();
     op.rows = x.size(0);
-    op.out = write<T>(out);
+    op.out = write<S>(out);
     run(op, operands);
   });
   return out;

@@ -3,6 +3,8 @@
 
 #include <stdint.h>
 
+#include "ops/storage.h"
+
 namespace equigeo {
 
 // One coupling of a segment of the first input with a segment of the second into a segment of the
@@ -47,31 +49,32 @@ struct Paths {
   int64_t padded_x, padded_out;  // elements of padded rows
   int64_t matrices;              // numbers in the matrices of all paths
   int64_t largest_matrix, largest_slot, largest_x;
-  bool ir_mul;  // components outside, multiplicity inside
+  bool ir_mul;                           // components outside, multiplicity inside
   bool covers, covers_x, covers_weight;  // whether the paths reach all of a row
 };
 
-template <class T>
+// Features are stored as S.
+template <class S>
 struct ChannelwiseProduct {
-  Paths<T> paths;
-  const T* x;       // (rows, dim_x)
-  const T* y;       // (rows, dim_y)
-  const T* weight;  // (rows, dim_weight), or null where no path has weights
+  Paths<Compute<S>> paths;
+  const S* x;       // (rows, dim_x)
+  const S* y;       // (rows, dim_y)
+  const S* weight;  // (rows, dim_weight), or null where no path has weights
   int64_t rows;
-  T* out;  // (rows, dim_out)
+  S* out;  // (rows, dim_out)
 };
 
-template <class T>
+template <class S>
 struct ChannelwiseProductBackward {
-  Paths<T> paths;
-  const T* grad;    // (rows, dim_out)
-  const T* x;       // (rows, dim_x)
-  const T* y;       // (rows, dim_y)
-  const T* weight;  // (rows, dim_weight) or null
+  Paths<Compute<S>> paths;
+  const S* grad;    // (rows, dim_out)
+  const S* x;       // (rows, dim_x)
+  const S* y;       // (rows, dim_y)
+  const S* weight;  // (rows, dim_weight) or null
   int64_t rows;
-  T* grad_x;
-  T* grad_y;
-  T* grad_weight;
+  S* grad_x;
+  S* grad_y;
+  S* grad_weight;
 };
 
 }  // namespace equigeo

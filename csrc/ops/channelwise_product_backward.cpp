@@ -11,13 +11,13 @@
 namespace equigeo {
 namespace {
 
-template <class T>
-void run(ChannelwiseProductBackward<T> op, Operands& operands) {
+template <class S>
+void run(ChannelwiseProductBackward<S> op, Operands& operands) {
 #ifdef EQUIGEO_CUDA
-  op.paths = view<T>(operands.table, operands.dims, operands.ir_mul);
+  op.paths = view<Compute<S>>(operands.table, operands.dims, operands.ir_mul);
   check_launch(launch(op, Stream(operands.x).handle()));
 #else
-  op.paths = plan<T>(operands.table, operands.dims, operands.ir_mul);
+  op.paths = plan<Compute<S>>(operands.table, operands.dims, operands.ir_mul);
   run_rows(
       EQUIGEO_KERNELS(channelwise_product_backward_rows), op, op.rows,
       2 * op.rows * work_per_row(op.paths), kBlock);
@@ -43,17 +43,17 @@ std::tuple<Tensor, Tensor, Tensor> channelwise_product_backward_op(
   Tensor grad_x = new_result(like, {rows, operands.dims.x});
   Tensor grad_y = new_result(like, {rows, operands.dims.y});
   Tensor grad_weight = operands.new_grad_weight();
-  for_dtype(like, [&](auto zero) {
-    using T = decltype(zero);
-    ChannelwiseProductBackward<T> op{};
-    op.grad = read<T>(grad);
-    op.x = read<T>(operands.x);
-    op.y = read<T>(operands.y);
-    op.weight = operands.weights<T>();
+  for_storage(like, [&](auto zero) {
+    using S = decltype(zero);
+    ChannelwiseProductBackward<S> op{};
+    op.grad = read<S>(grad);
+    op.x = read<S>(operands.x);
+    op.y = read<S>(operands.y);
+    op.weight = operands.weights<S>();
     op.rows = rows;
-    op.grad_x = write<T>(grad_x);
-    op.grad_y = write<T>(grad_y);
-    op.grad_weight = op.weight == nullptr ? nullptr : write<T>(grad_weight);
+    op.grad_x = write<S>(grad_x);
+    op.grad_y = write<S>(grad_y);
+    op.grad_weight = op.weight == nullptr ? nullptr : write<S>(grad_weight);
     run(op, operands);
   });
   return {grad_x, grad_y, grad_weight};

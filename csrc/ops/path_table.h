@@ -34,7 +34,9 @@ inline PathTable path_table(
   PathTable table;
   table.paths = checked("paths", paths, like, ScalarType::Long, {count, 11});
   table.entries = checked("entries", entries, like, ScalarType::Long, {coefficients, 3});
-  table.values = checked("values", values, like, like.scalar_type(), {coefficients});
+  const ScalarType dtype = like.scalar_type();
+  const ScalarType computed = dtype == ScalarType::BFloat16 ? ScalarType::Float : dtype;
+  table.values = checked("values", values, like, computed, {coefficients});
   return table;
 }
 

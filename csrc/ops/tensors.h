@@ -7,6 +7,8 @@
 
 #include <initializer_list>
 
+#include "ops/storage.h"
+
 namespace equigeo {
 
 using torch::stable::Tensor;
@@ -35,7 +37,7 @@ inline Tensor checked(
         tensor.size(axis));
     ++axis;
   }
-  return torch::stable::contiguous(tensor);
+  return tensor.is_contiguous() ? tensor : torch::stable::contiguous(tensor);
 }
 
 inline Tensor checked_index(
@@ -61,6 +63,12 @@ void for_dtype(const Tensor& tensor, const Run& run) {
       dtype == ScalarType::Float || dtype == ScalarType::Double,
       "features must be float32 or float64");
   dtype == ScalarType::Float ? run(0.0f) : run(0.0);
+}
+
+// As for_dtype, for ops that take bfloat16 too.
+template <class Run>
+void for_storage(const Tensor& tensor, const Run& run) {
+  tensor.scalar_type() == ScalarType::BFloat16 ? run(Bf16{}) : for_dtype(tensor, run);
 }
 
 }  // namespace equigeo

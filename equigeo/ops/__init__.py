@@ -10,17 +10,26 @@ from equigeo.ops.channelwise_product import channelwise_product
 from equigeo.ops.gather_sum import gather_sum
 from equigeo.ops.grid_product import grid_product
 from equigeo.ops.path_table import Coupling, PathTable
+from equigeo.ops.polynomial_table import Polynomial, PolynomialTable
+from equigeo.ops.radial_conv import radial_conv
 from equigeo.ops.segment_attention import segment_attention
+from equigeo.ops.spherical_harmonics import spherical_harmonics
+from equigeo.ops.symmetric_contraction import symmetric_contraction
 
 load_kernels(__path__)
 
 __all__ = [
     "Coupling",
     "PathTable",
+    "Polynomial",
+    "PolynomialTable",
     "channelwise_conv",
     "channelwise_product",
     "gather_sum",
     "grid_product",
     "kernels_info",
+    "radial_conv",
     "segment_attention",
+    "spherical_harmonics",
+    "symmetric_contraction",
 ]

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 
-def check_features(name: str, x: Tensor, axes: tuple[str, ...]) -> None:
-    """Refuse a tensor that is not float32 or float64 or lacks one of the named axes.
+def check_features(name: str, x: Tensor, axes: tuple[str, ...], *, bfloat16: bool = False) -> None:
+    """Refuse a tensor of another dtype than float32 and float64 or without one of the named axes.
 
     Parameters
     ----------
@@ -17,6 +17,8 @@ def check_features(name: str, x: Tensor, axes: tuple[str, ...]) -> None:
         The argument.
     axes : tuple of str
         Names of the axes that it must have.
+    bfloat16 : bool
+        Whether the op takes that too.
 
     Raises
     ------
@@ -25,8 +27,11 @@ def check_features(name: str, x: Tensor, axes: tuple[str, ...]) -> None:
     ValueError
         If the number of axes is another.
     """
-    if x.dtype not in (torch.float32, torch.float64):
-        raise TypeError(f"{name} must be float32 or float64, got {x.dtype}")
+    if x.dtype not in (torch.float32, torch.float64) and not (
+        bfloat16 and x.dtype == torch.bfloat16
+    ):
+        others = ", bfloat16" if bfloat16 else ""
+        raise TypeError(f"{name} must be float32 or float64{others}, got {x.dtype}")
     if x.ndim != len(axes):
         raise ValueError(f"{name} must be ({', '.join(axes)}), got shape {tuple(x.shape)}")
 

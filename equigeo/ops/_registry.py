@@ -20,6 +20,7 @@ def declare(
     fake: Callable[..., Any],
     setup_context: Callable[..., None],
     backward: Callable[..., Any],
+    vmap: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
     """Declare one op: its schema, the body used where no kernel is loaded, and its gradient.
 
@@ -36,6 +37,10 @@ def declare(
         Shapes and dtypes of the results.
     setup_context, backward : callable
         As in :func:`torch.library.register_autograd`.
+    vmap : callable, optional
+        Called as ``vmap(op, info, in_dims, *inputs)``, else as in
+        :func:`torch.library.register_vmap`. The op then takes part in the transforms of
+        :mod:`torch.func`, reverse mode and batches.
 
     Returns
     -------
@@ -50,4 +55,46 @@ def declare(
     torch.library.register_autograd(
         f"equigeo::{name}", backward, setup_context=setup_context, lib=_LIBRARY
     )
-    return getattr(torch.ops.equigeo, name).default
+    op = getattr(torch.ops.equigeo, name).default
+    return op if vmap is None else _transformable(op, setup_context, backward, vmap)
+
+
+def _transformable(
+    op: Callable[..., Any],
+    setup_context: Callable[..., None],
+    backward: Callable[..., Any],
+    vmap: Callable[..., Any],
+) -> Callable[..., Any]:
+    """Wrap an op for eager mode: the dispatcher's gradients are slow and unknown to torch.func."""
+
+    def compute(*inputs: Any) -> Any:
+        with torch._C._AutoDispatchBelowAutograd():
+            return op(*inputs)
+
+    def compute_and_keep(ctx: Any, *inputs: Any) -> Any:
+        output = compute(*inputs)
+        setup_context(ctx, inputs, output)
+        return output
+
+    def batched(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> Any:
+        return vmap(call, info, in_dims, *inputs)
+
+    # Binding the arguments of a separate setup_context takes longer than many a kernel.
+    plain = _function(forward=compute_and_keep, backward=backward)
+    transformed = _function(
+        forward=op, setup_context=setup_context, backward=backward, vmap=batched
+    )
+
+    def call(*inputs: Any) -> Any:
+        if torch.compiler.is_compiling():
+            return op(*inputs)
+        if torch._C._are_functorch_transforms_active():
+            return transformed.apply(*inputs)
+        return plain.apply(*inputs) if torch.is_grad_enabled() else compute(*inputs)
+
+    return call
+
+
+def _function(**methods: Callable[..., Any]) -> Any:
+    parts = {name: staticmethod(method) for name, method in methods.items()}
+    return type("EquigeoFunction", (torch.autograd.Function,), parts)

@@ -9,7 +9,11 @@ from torch import Tensor
 from equigeo.ops._checks import check_device, check_index
 from equigeo.ops._registry import declare
 from equigeo.ops.channelwise_conv_backward import channelwise_conv_backward
-from equigeo.ops.channelwise_product import channelwise_product_reference, check_operands
+from equigeo.ops.channelwise_product import (
+    channelwise_product_reference,
+    check_operands,
+    computed_in,
+)
 from equigeo.ops.path_table import PathTable
 
 SCHEMA = (
@@ -38,7 +42,7 @@ def channelwise_conv(
 
     Parameters
     ----------
-    x : Tensor, (sources, table.dim_x), float32 or float64
+    x : Tensor, (sources, table.dim_x), float32, float64 or bfloat16
         Features of the sources.
     y : Tensor, (edges, table.dim_y)
         Second operands, for example spherical harmonics.
@@ -93,7 +97,7 @@ def channelwise_conv(
         check_index(name, index, length=length, at_least=int(name == "ptr"))
     tensors = check_operands(x, y, weight, table, rows=edges)
     check_device(**tensors, **named, paths=table.paths)
-    values = table.values.to(x.dtype)
+    values = table.values.to(computed_in(x.dtype))
     return _op(
         x, y, weight, *graph, table.paths, table.entries, values, table.dim_out, table.ir_mul
     )
@@ -103,10 +107,14 @@ def channelwise_conv_reference(
     x: Tensor, y: Tensor, weight: Tensor | None, source: Tensor, ptr: Tensor, *rest: Any
 ) -> Tensor:
     """Readable body of :func:`channelwise_conv`, differentiable by PyTorch alone."""
-    order, target, _, _, *table = rest
-    weights = None if weight is None else weight[order]
-    messages = channelwise_product_reference(x[source], y[order], weights, *table)
-    return x.new_zeros(len(ptr) - 1, messages.shape[1]).index_add(0, target, messages)
+    order, target, _, _, paths, entries, values, *options = rest
+    sent, edge_attr = x[source].to(values.dtype), y[order].to(values.dtype)
+    weights = None if weight is None else weight[order].to(values.dtype)
+    messages = channelwise_product_reference(
+        sent, edge_attr, weights, paths, entries, values, *options
+    )
+    total = messages.new_zeros(len(ptr) - 1, messages.shape[1]).index_add(0, target, messages)
+    return total.to(x.dtype)
 
 
 def _fake(

@@ -29,16 +29,19 @@ def channelwise_conv_backward_reference(
     *rest: Any,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Readable body of the op; the gradient of the weights is empty where there are none."""
-    _, _, *table = rest
-    weights = None if weight is None else weight[order]
-    to_x, to_y, to_weight = channelwise_product_backward_reference(
-        grad[target], x[source], y[order], weights, *table
+    _, _, paths, entries, values, ir_mul = rest
+    arriving, sent, edge_attr = (
+        row.to(values.dtype) for row in (grad[target], x[source], y[order])
     )
-    to_x = torch.zeros_like(x).index_add(0, source, to_x)
-    to_y = torch.zeros_like(y).index_copy(0, order, to_y)
+    weights = None if weight is None else weight[order].to(values.dtype)
+    to_x, to_y, to_weight = channelwise_product_backward_reference(
+        arriving, sent, edge_attr, weights, paths, entries, values, ir_mul
+    )
+    to_x = to_x.new_zeros(x.shape).index_add(0, source, to_x)
+    to_y = torch.zeros_like(to_y).index_copy(0, order, to_y)
     if weight is not None:
-        to_weight = torch.zeros_like(weight).index_copy(0, order, to_weight)
-    return to_x, to_y, to_weight
+        to_weight = torch.zeros_like(to_weight).index_copy(0, order, to_weight)
+    return to_x.to(x.dtype), to_y.to(x.dtype), to_weight.to(x.dtype)
 
 
 def _fake(

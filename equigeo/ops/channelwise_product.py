@@ -30,8 +30,8 @@ def channelwise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: Path
 
     Parameters
     ----------
-    x : Tensor, (rows, table.dim_x), float32 or float64
-        First input.
+    x : Tensor, (rows, table.dim_x), float32, float64 or bfloat16
+        First input. What is stored in bfloat16 is computed in float32.
     y : Tensor, (rows, table.dim_y)
         Second input, for example spherical harmonics of edges.
     weight : Tensor or None, (rows, table.dim_weight)
@@ -69,7 +69,7 @@ def channelwise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: Path
     """
     tensors = check_operands(x, y, weight, table, rows=x.shape[0])
     check_device(**tensors, paths=table.paths, entries=table.entries, values=table.values)
-    values = table.values.to(x.dtype)
+    values = table.values.to(computed_in(x.dtype))
     return _op(x, y, weight, table.paths, table.entries, values, table.dim_out, table.ir_mul)
 
 
@@ -85,7 +85,7 @@ def check_operands(
         given = "None" if weight is None else tuple(weight.shape)
         raise ValueError(f"weight must have {table.dim_weight} numbers a row, got {given}")
     for name, tensor in tensors.items():
-        check_features(name, tensor, ("rows", "components"))
+        check_features(name, tensor, ("rows", "components"), bfloat16=True)
         if tensor.dtype != x.dtype:
             raise TypeError(f"{name} must have the dtype of x, {x.dtype}, got {tensor.dtype}")
         if tensor.shape[1] != dims[name]:
@@ -108,12 +108,20 @@ def channelwise_product_reference(
     ir_mul: bool,
 ) -> Tensor:
     """Readable body of :func:`channelwise_product`, differentiable by PyTorch alone."""
+    dtype = x.dtype
+    x, y = x.to(values.dtype), y.to(values.dtype)
+    weight = None if weight is None else weight.to(values.dtype)
     out = x.new_zeros(len(x), dim_out)
     for path in dense_paths(paths, entries, values, ir_mul):
         xs, ys, w = path.x(x), path.y(y), path.weight(weight, x)
         coupled = torch.einsum("eui,evj,ijk,euv->euk", xs, ys, path.coefficients, w)
         out = out.index_add(1, path.out_index.flatten().to(x.device), coupled.flatten(1))
-    return out
+    return out.to(dtype)
+
+
+def computed_in(dtype: torch.dtype) -> torch.dtype:
+    """Tell in what features of a dtype are computed, and their coefficients given."""
+    return torch.float32 if dtype == torch.bfloat16 else dtype
 
 
 def _fake(

@@ -27,6 +27,9 @@ def channelwise_product_backward_reference(
     ir_mul: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Readable body of the op; the gradient of the weights is empty where there are none."""
+    dtype = x.dtype
+    grad, x, y = (given.to(values.dtype) for given in (grad, x, y))
+    weight = None if weight is None else weight.to(values.dtype)
     to_x, to_y = torch.zeros_like(x), torch.zeros_like(y)
     to_weight = x.new_zeros(0, 0) if weight is None else torch.zeros_like(weight)
     for path in dense_paths(paths, entries, values, ir_mul):
@@ -39,7 +42,7 @@ def channelwise_product_backward_reference(
         if path.weight_index is not None:
             to_w = torch.einsum("euk,eui,evj,ijk->euv", g, xs, ys, c).flatten(1)
             to_weight = to_weight.index_add(1, path.weight_index.flatten().to(x.device), to_w)
-    return to_x, to_y, to_weight
+    return to_x.to(dtype), to_y.to(dtype), to_weight.to(dtype)
 
 
 def _fake(

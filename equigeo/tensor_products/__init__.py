@@ -23,6 +23,7 @@ from equigeo.tensor_products.interactability import interactability
 from equigeo.tensor_products.make import make, product_names
 from equigeo.tensor_products.matrix_tensor_product import MatrixTensorProduct
 from equigeo.tensor_products.product import Product
+from equigeo.tensor_products.radial_channelwise_conv import RadialChannelwiseConv
 from equigeo.tensor_products.signal_product import SignalProduct
 from equigeo.tensor_products.signal_tensor_product import SignalTensorProduct
 from equigeo.tensor_products.sphere_grid import SphereGrid
@@ -47,6 +48,7 @@ __all__ = [
     "Instruction",
     "MatrixTensorProduct",
     "Product",
+    "RadialChannelwiseConv",
     "SignalProduct",
     "SignalTensorProduct",
     "SphereGrid",

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from equigeo.nn import Tables
 from equigeo.ops import Coupling, PathTable, channelwise_product
 from equigeo.reps.wigner_3j import wigner_3j_table
+from equigeo.tensor_products._index_tables import IndexTables
 from equigeo.tensor_products._resolve import Operands, terms_of
 from equigeo.tensor_products.instruction import Instruction
 
@@ -42,9 +43,6 @@ class ChannelwisePaths(nn.Module):
         What they join.
     """
 
-    paths: Tensor
-    entries: Tensor
-
     def __init__(self, instructions: Sequence[Instruction], operands: Operands) -> None:
         super().__init__()
         sizes = [math.prod(path.path_shape) if path.has_weight else 0 for path in instructions]
@@ -57,19 +55,21 @@ class ChannelwisePaths(nn.Module):
         self.dims = (first.dim, second.dim, sum(sizes), out.dim)
         self.ir_mul = first.layout == "ir_mul"
         table = PathTable.from_couplings(couplings, self.dims, ir_mul=self.ir_mul)
-        self.register_buffer("paths", table.paths, persistent=False)
-        self.register_buffer("entries", table.entries, persistent=False)
+        self.numbers = IndexTables(paths=table.paths, entries=table.entries)
         self.tables = Tables(values=table.values)
 
     @staticmethod
     def accepts(x: Tensor) -> bool:
         """Whether the op takes the dtype of these features."""
-        return x.dtype in (torch.float32, torch.float64)
+        return x.dtype in (torch.float32, torch.float64, torch.bfloat16)
 
     def table(self, dtype: torch.dtype) -> PathTable:
         """Give the table for features of a dtype, on the device of the module."""
-        values = self.tables["values", dtype]
-        return PathTable(self.paths, self.entries, values, *self.dims, self.ir_mul)
+        computed = torch.float32 if dtype == torch.bfloat16 else dtype
+        values = self.tables["values", computed]
+        return PathTable(
+            self.numbers["paths"], self.numbers["entries"], values, *self.dims, self.ir_mul
+        )
 
     def forward(
         self, x: Tensor, y: Tensor, weight: Tensor | None, batch: tuple[int, ...]

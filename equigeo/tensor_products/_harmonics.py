@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from operator import index
 from typing import Any
@@ -9,8 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from equigeo.ops.spherical_harmonics import spherical_harmonics_op
 from equigeo.reps import Irreps
-from equigeo.tensor_products._legendre import legendre_recursion
+from equigeo.tensor_products._basis import Basis, basis_scale
+from equigeo.tensor_products._legendre import legendre_coefficients
 
 
 def read_degrees(
@@ -63,63 +66,86 @@ def read_degrees(
     return vector, degrees
 
 
-def evaluate_harmonics(
-    x: Tensor, coefficients: Tensor, degrees: Sequence[int], scales: Sequence[float]
-) -> Tensor:
-    """Evaluate the polynomials.
+def harmonics_table(lmax: int, normalization: Basis) -> Tensor:
+    """Coefficients for the op of spherical harmonics.
 
     Parameters
     ----------
-    x : Tensor, (points, 3), floating
-        Vectors of any length.
-    coefficients : Tensor, (3, lmax + 1, lmax + 1), dtype of ``x``
-        Of the recursion, to the largest degree.
-    degrees : sequence of int
-        Wanted, in this order.
-    scales : sequence of float
-        What to multiply each by.
+    lmax : int
+        Largest degree.
+    normalization : {"integral", "component", "norm"}
+        Of the harmonics.
 
     Returns
     -------
-    Tensor, (points, sum of 2 l + 1), dtype of ``x``
-        Contiguous.
+    Tensor, (6, lmax + 1, lmax + 1), float64
+        By order and degree.
+
+    Raises
+    ------
+    ValueError
+        If the normalization is unknown.
     """
-    lmax = max(degrees)
-    x, y, z = x.unbind(-1)
-    legendre = legendre_recursion(coefficients, y, x * x + y * y + z * z)
-    # (z + i x)^m: real parts belong to positive orders, imaginary ones to negative orders
-    real, imaginary = [torch.ones_like(x)], [torch.zeros_like(x)]
-    for _ in range(lmax):
-        re, im = real[-1], imaginary[-1]
-        real.append(z * re - x * im)
-        imaginary.append(x * re + z * im)
-    azimuth = torch.stack([*imaginary[:0:-1], *real])  # orders -lmax ... lmax
-    values = []
-    for l, scale in zip(degrees, scales, strict=True):
-        meridian = torch.cat([legendre[l].flip(0), legendre[l][1:]])
-        values.append(scale * meridian * azimuth[lmax - l : lmax + l + 1])
-    return torch.cat(values).T.contiguous()
+    up, down, start = legendre_coefficients(lmax).transpose(1, 2)
+    l = torch.arange(lmax + 1, dtype=torch.float64)
+    m = l[:, None]
+    slope = (2 * l + 1) / (2 * l - 1) * (m <= l)
+    along = (slope * (l - m) * (l + m)).clamp(min=0).sqrt()
+    raised = -(slope * (l - m) * (l - m - 1)).clamp(min=0).sqrt()
+    lowered = (slope * (l + m) * (l + m - 1)).clamp(min=0).sqrt()
+    # Real harmonics of order zero have half the square of the others' real and imaginary parts.
+    raised[:1] *= math.sqrt(0.5)
+    lowered[1:2] *= math.sqrt(2)
+    scales = [basis_scale("normalization", normalization, max(0, k)) for k in range(-2, lmax + 1)]
+    scale = torch.tensor(scales, dtype=torch.float64)
+    once, twice = scale[2:] / scale[1:-1], scale[2:] / scale[:-2]
+    factors = torch.stack([once, twice, scale[2:], once, once, once])
+    return torch.stack([up, down, start, along, raised, lowered]) * factors[:, None]
 
 
-def unit(x: Tensor) -> Tensor:
-    """Divide vectors by their length, whatever it is; zero stays zero, with a finite gradient.
+def evaluate_harmonics(x: Tensor, table: Tensor, degrees: Sequence[int], normalize: bool) -> Tensor:
+    """Evaluate harmonics of vectors in any shape and of degrees in any order.
 
     Parameters
     ----------
     x : Tensor, (..., 3), floating
         Vectors.
+    table : Tensor, (6, lmax + 1, lmax + 1)
+        In the dtype that :func:`working_dtype` gives for that of ``x``.
+    degrees : sequence of int
+        Wanted, in this order.
+    normalize : bool
+        Whether to divide vectors by their length.
 
     Returns
     -------
-    Tensor, (..., 3), dtype of ``x``
-        Of length one or zero.
+    Tensor, (..., sum of 2 l + 1), dtype of ``x``
+        Degrees one after the other.
     """
-    # Squares of very short or long vectors leave the range of the type: scale first. The result
-    # does not depend on the scale, so neither does its gradient.
-    largest = x.detach().abs().amax(-1, keepdim=True)
-    scaled = x / torch.where(largest > 0, largest, 1)
-    square = (scaled * scaled).sum(-1, keepdim=True)
-    return scaled / torch.where(largest > 0, square, 1).sqrt()
+    points = (x if x.ndim == 2 else x.reshape(-1, 3)).to(table.dtype)
+    ascending = sorted(set(degrees))
+    values = spherical_harmonics_op(points, table, ascending, normalize)
+    if ascending != list(degrees):
+        parts = dict(zip(ascending, values.split([2 * l + 1 for l in ascending], 1), strict=True))
+        values = torch.cat([parts[l] for l in degrees], 1)
+    values = values.to(x.dtype)
+    return values if x.ndim == 2 else values.view(*x.shape[:-1], values.shape[-1])
+
+
+def working_dtype(dtype: torch.dtype) -> torch.dtype:
+    """Precision to compute in: float32 also for what is narrower.
+
+    Parameters
+    ----------
+    dtype : torch.dtype
+        Of the vectors.
+
+    Returns
+    -------
+    torch.dtype
+        One that kernels have.
+    """
+    return dtype if dtype == torch.float64 else torch.float32
 
 
 def check_points(x: Tensor) -> None:

@@ -75,6 +75,42 @@ class ChannelwiseConv(ChannelwiseTensorProduct):
         ValueError
             If shapes do not fit, devices differ, weights are missing, or a node does not exist.
         """
+        edges = self.check_graph(x, edge_index, edge_attr, num_nodes)
+        weight = self._choose_weight(weights)
+        if weight is not None and weight.ndim == 1:
+            weight = weight.expand(edges.num_edges, -1)
+        self.check_inputs(x[:1], edge_attr[:1], None if weight is None else weight[:1])
+        if self.channelwise is None or not ChannelwisePaths.accepts(x):
+            return self._by_messages(x, edges, edge_attr, weight)
+        table = self.channelwise.table(x.dtype)
+        return channelwise_conv(x, edge_attr, weight, self.graph_of(edges), table)
+
+    def check_graph(
+        self, x: Tensor, edge_index: EdgeIndex | Tensor, edge_attr: Tensor, num_nodes: int | None
+    ) -> EdgeIndex:
+        """Refuse features that do not fit the graph, and sort its edges where they are not.
+
+        Parameters
+        ----------
+        x : Tensor, (sources, components)
+            Node features.
+        edge_index : EdgeIndex or Tensor, (2, edges), int64
+            The edges.
+        edge_attr : Tensor, (edges, components)
+            Edge features.
+        num_nodes : int or None
+            Number of targets.
+
+        Returns
+        -------
+        EdgeIndex
+            The edges.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As :meth:`forward`.
+        """
         if x.ndim != 2 or edge_attr.ndim != 2:
             raise ValueError(
                 "x must be (sources, components) and edge_attr (edges, components), "
@@ -85,17 +121,13 @@ class ChannelwiseConv(ChannelwiseTensorProduct):
             raise ValueError(
                 f"edge_attr must have {edges.num_edges} rows, got {edge_attr.shape[0]}"
             )
-        weight = self._choose_weight(weights)
-        if weight is not None and weight.ndim == 1:
-            weight = weight.expand(edges.num_edges, -1)
-        self.check_inputs(x[:1], edge_attr[:1], None if weight is None else weight[:1])
-        if self.channelwise is None or not ChannelwisePaths.accepts(x):
-            return self._by_messages(x, edges, edge_attr, weight)
+        return edges
+
+    @staticmethod
+    def graph_of(edges: EdgeIndex) -> tuple[Tensor, ...]:
+        """Give the index tensors that the op takes."""
         by_target = (edges.source, edges.ptr, edges.order)
-        by_source = (edges.target, edges.back_order, edges.back_ptr)
-        return channelwise_conv(
-            x, edge_attr, weight, (*by_target, *by_source), self.channelwise.table(x.dtype)
-        )
+        return (*by_target, edges.target, edges.back_order, edges.back_ptr)
 
     def _edges(self, x: Tensor, edge_index: EdgeIndex | Tensor, num_nodes: int | None) -> EdgeIndex:
         if isinstance(edge_index, Tensor):

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from equigeo.tensor_products._basis import Basis, basis_scale
+from equigeo.tensor_products._basis import Basis
 from equigeo.tensor_products._harmonics import (
     check_points,
     evaluate_harmonics,
+    harmonics_table,
     read_degrees,
-    unit,
+    working_dtype,
 )
-from equigeo.tensor_products._legendre import legendre_coefficients
 
 
 def spherical_harmonics(
@@ -63,8 +65,14 @@ def spherical_harmonics(
     """
     check_points(x)
     _, degrees = read_degrees(l)
-    scales = [basis_scale("normalization", normalization, degree) for degree in degrees]
-    coefficients = legendre_coefficients(max(degrees)).to(x.device, x.dtype)
-    points = (unit(x) if normalize else x).reshape(-1, 3)
-    values = evaluate_harmonics(points, coefficients, degrees, scales)
-    return values.view(*x.shape[:-1], values.shape[-1])
+    key = max(degrees), normalization, working_dtype(x.dtype), x.device
+    # A compiler takes the table into its graph and would not see through the cache.
+    table = _table(*key) if torch.compiler.is_compiling() else _kept_table(*key)
+    return evaluate_harmonics(x, table, degrees, normalize)
+
+
+def _table(lmax: int, normalization: Basis, dtype: torch.dtype, device: torch.device) -> Tensor:
+    return harmonics_table(lmax, normalization).to(device, dtype)
+
+
+_kept_table = cache(_table)

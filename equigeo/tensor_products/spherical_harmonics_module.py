@@ -9,14 +9,14 @@ from torch import Tensor, nn
 
 from equigeo.nn import Tables
 from equigeo.reps import Irreps, Representation
-from equigeo.tensor_products._basis import Basis, basis_scale
+from equigeo.tensor_products._basis import Basis
 from equigeo.tensor_products._harmonics import (
     check_points,
     evaluate_harmonics,
+    harmonics_table,
     read_degrees,
-    unit,
+    working_dtype,
 )
-from equigeo.tensor_products._legendre import legendre_coefficients
 
 
 class SphericalHarmonics(nn.Module):
@@ -88,8 +88,7 @@ class SphericalHarmonics(nn.Module):
         self.irreps_in, self.degrees = read_degrees(irreps_out, irreps_in)
         _, (_, parity) = self.irreps_in.terms[0]
         self.irreps_out = Irreps([(1, (l, parity**l)) for l in self.degrees]).simplify()
-        self.scales = tuple(basis_scale("normalization", normalization, l) for l in self.degrees)
-        self.tables = Tables(legendre=legendre_coefficients(max(self.degrees)))
+        self.tables = Tables(table=harmonics_table(max(self.degrees), normalization))
 
     @property
     def rep_in(self) -> Representation:
@@ -123,10 +122,8 @@ class SphericalHarmonics(nn.Module):
             If the last axis is not of length 3.
         """
         check_points(x)
-        points = (unit(x) if self.normalize else x).reshape(-1, 3)
-        coefficients = self.tables["legendre", x.dtype]
-        values = evaluate_harmonics(points, coefficients, self.degrees, self.scales)
-        return values.view(*x.shape[:-1], values.shape[-1])
+        table = self.tables["table", working_dtype(x.dtype)]
+        return evaluate_harmonics(x, table, self.degrees, self.normalize)
 
     def extra_repr(self) -> str:
         """Return what ``print(module)`` shows."""

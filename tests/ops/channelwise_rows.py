@@ -9,7 +9,13 @@ import torch
 from torch import Tensor
 
 from equigeo.graphs import EdgeIndex
-from equigeo.ops import Coupling, PathTable, channelwise_conv, channelwise_product
+from equigeo.ops import (
+    Coupling,
+    PathTable,
+    channelwise_conv,
+    channelwise_product,
+    radial_conv,
+)
 from equigeo.ops.channelwise_conv import channelwise_conv_reference
 from equigeo.ops.channelwise_conv_backward import (
     channelwise_conv_backward,
@@ -20,6 +26,7 @@ from equigeo.ops.channelwise_product_backward import (
     channelwise_product_backward,
     channelwise_product_backward_reference,
 )
+from equigeo.ops.radial_conv import radial_conv_reference
 from tests.ops.op import Op
 from tests.ops.problems import Problem
 
@@ -70,6 +77,7 @@ def channelwise_rows() -> Iterator[Op]:
         if name != "unweighted":
             yield conv_row(name, table)
             yield conv_backward_row(name, table)
+            yield radial_row(name, table)
 
 
 def arrays(table: PathTable) -> list[Tensor]:
@@ -180,4 +188,30 @@ def conv_backward_row(name: str, table: PathTable) -> Op:
         lambda graph: [*graph_tensors(graph), *arrays(table)],
         f"channelwise_conv_backward, {name}",
         **options(table, 3, constants),
+    )
+
+
+def radial_row(name: str, table: PathTable) -> Op:
+    def call(x: Tensor, y: Tensor, hidden: Tensor, radial: Tensor, *rest: Tensor) -> Tensor:
+        return radial_conv(x, y, hidden, radial, rest[:6], rebuilt(table, rest[6:]))
+
+    def features(problem: Problem, dtype: torch.dtype) -> list[Tensor]:
+        shapes = {
+            "x": (problem.sources, table.dim_x),
+            "y": (problem.edges, table.dim_y),
+            "hidden": (problem.edges, 3),
+            "radial": (3, table.dim_weight),
+        }
+        return [problem.randn(name, *shape, dtype=dtype) for name, shape in shapes.items()]
+
+    constants = (table.dim_out, table.ir_mul)
+    return Op(
+        "radial_conv",
+        call,
+        lambda *arguments: radial_conv_reference(*arguments, *constants),
+        features,
+        lambda graph: [*graph_tensors(graph), *arrays(table)],
+        f"radial_conv, {name}",
+        blas=True,  # its gradients
+        constants=constants,
     )

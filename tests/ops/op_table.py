@@ -18,6 +18,8 @@ from equigeo.ops.segment_attention_backward import (
     segment_attention_backward_reference,
 )
 from tests.ops.channelwise_rows import channelwise_rows
+from tests.ops.contraction_rows import contraction_rows
+from tests.ops.harmonics_rows import harmonics_rows
 from tests.ops.op import Op
 from tests.ops.problems import Problem
 
@@ -135,4 +137,6 @@ OPS = [
         blas=True,
     ),
     *channelwise_rows(),
+    *contraction_rows(),
+    *harmonics_rows(),
 ]

@@ -37,14 +37,14 @@ def same_bits(op: Op, dtype: torch.dtype = torch.float64) -> dict[str, float]:
 
 
 def derivatives(
-    function: Callable[..., Any], features: list[Tensor], rest: list[Tensor]
+    function: Callable[..., Any], features: list[Tensor], rest: list[Tensor], orders: int = 2
 ) -> list[tuple[Tensor, ...]]:
-    """Results, their first derivatives along fixed directions, and the second ones of those."""
+    """Results, their first derivatives along fixed directions, the second ones of those."""
     inputs = tuple(x.detach().requires_grad_() for x in features)
-    results = as_tuple(function(*inputs, *rest))
-    first = contract_and_differentiate(results, inputs)
-    second = contract_and_differentiate(first, inputs)
-    return [results, first, second]
+    found = [as_tuple(function(*inputs, *rest))]
+    for _ in range(orders):
+        found.append(contract_and_differentiate(found[-1], inputs))
+    return found
 
 
 def contract_and_differentiate(
@@ -139,7 +139,7 @@ def test_bits_do_not_depend_on_the_number_of_threads(op):
     runs = []
     for threads in (1, 2, 3, 3):
         torch.set_num_threads(threads)
-        runs.append(derivatives(op.call, features, rest)[:2])
+        runs.append(derivatives(op.call, features, rest, orders=1))
     for run in runs[1:]:
         assert_close(run, runs[0], **same_bits(op, torch.float32))
 
@@ -186,3 +186,31 @@ def test_op_exports(op):
     program = torch.export.export(Call(op), (features, rest))
     assert f"equigeo.{op.name}" in str(program.graph)
     assert_close(program.module()(features, rest), op.call(*features, *rest), **same_bits(op))
+
+
+CHANNELWISE = [op for op in OPS if op.name.startswith("channelwise")]
+
+
+@pytest.mark.parametrize("problem", [SMALL, *PROBLEMS[1:8]], ids=str)
+@pytest.mark.parametrize("op", CHANNELWISE, ids=str)
+def test_bfloat16_is_storage_alone(op, problem):
+    features, rest = arguments(op, problem, torch.float32)
+    stored = [x.bfloat16() for x in features]
+    got = as_tuple(op.call(*stored, *rest))
+    exact = as_tuple(op.reference(*(x.float() for x in stored), *rest))
+    for mine, theirs in zip(got, exact, strict=True):
+        assert mine.dtype == torch.bfloat16
+        # one rounding at the end, and rounding of float32 before it
+        scale = max(1.0, float(theirs.abs().max())) if theirs.numel() else 1.0
+        one = {"rtol": torch.finfo(torch.bfloat16).eps, "atol": 2e-5}
+        assert_close(mine.float() / scale, theirs / scale, **one)
+
+
+@pytest.mark.parametrize("op", CHANNELWISE, ids=str)
+def test_bfloat16_has_gradients_of_its_own_dtype(op):
+    features, rest = arguments(op, SMALL, torch.float32)
+    inputs = [x.bfloat16().requires_grad_() for x in features]
+    results = as_tuple(op.call(*inputs, *rest))
+    gradients = torch.autograd.grad(sum(r.float().square().sum() for r in results), inputs)
+    assert [g.dtype for g in gradients] == [torch.bfloat16] * len(inputs)
+    assert all(g.isfinite().all() and g.any() for g in gradients)

@@ -2,6 +2,7 @@
 #include "ops/cpu/channelwise_product.h"
 
 #include "ops/cpu/edge_product.h"
+#include "ops/cpu/rows.h"
 
 namespace equigeo {
 namespace {
@@ -38,17 +39,46 @@ class FirstInput {
   const T* row_ = nullptr;
 };
 
-template <class T>
+// What both passes keep for the rows of a chunk, in scratch memory.
+template <class S>
+struct RowBuffers {
+  using T = Compute<S>;
+
+  static int64_t size(const Paths<T>& paths) {
+    return Scratch<T>::round_up(scratch_row<S>(paths.dim_x)) +
+           Scratch<T>::round_up(scratch_row<S>(paths.dim_y)) +
+           Scratch<T>::round_up(scratch_row<S>(paths.dim_weight)) +
+           Scratch<T>::round_up(scratch_row<S>(paths.dim_out));
+  }
+
+  RowBuffers(const Paths<T>& paths, Scratch<T>& memory)
+      : x(memory.take(scratch_row<S>(paths.dim_x))),
+        y(memory.take(scratch_row<S>(paths.dim_y))),
+        weight(memory.take(scratch_row<S>(paths.dim_weight))),
+        out(memory.take(scratch_row<S>(paths.dim_out))) {}
+
+  T* x;
+  T* y;
+  T* weight;
+  T* out;
+};
+
+template <class S>
 class Forward {
  public:
-  explicit Forward(const ChannelwiseProduct<T>& op)
+  using T = Compute<S>;
+  static constexpr int64_t kEdges = EdgeMatrices<T>::kEdges;
+
+  explicit Forward(const ChannelwiseProduct<S>& op)
       : op_(op),
         paths_(op.paths),
         memory_(
             PathScratch<T>::size(paths_) + EdgeMatrices<T>::size(paths_) +
-            Scratch<T>::round_up(paths_.padded_x) + Scratch<T>::round_up(paths_.largest_slot)),
+            RowBuffers<S>::size(paths_) + Scratch<T>::round_up(paths_.padded_x) +
+            Scratch<T>::round_up(paths_.largest_slot)),
         scratch_(paths_, memory_),
         matrices_(paths_, memory_),
+        rows_(paths_, memory_),
         x_(paths_, memory_.take(paths_.padded_x)),
         slot_(memory_.take(paths_.largest_slot)) {}
 
@@ -57,7 +87,7 @@ class Forward {
   // Rows [begin, end), no more than the lanes of a register.
   void block(int64_t begin, int64_t end) {
     for (int64_t e = begin; e < end; ++e) {
-      matrices_.load(e - begin, op_.y + e * paths_.dim_y);
+      matrices_.load(e - begin, read_row(op_.y + e * paths_.dim_y, paths_.dim_y, rows_.y));
     }
     matrices_.compute();
     for (int64_t e = begin; e < end; ++e) {
@@ -67,9 +97,11 @@ class Forward {
 
  private:
   void row(int64_t e, int64_t lane) {
-    T* out = op_.out + e * paths_.dim_out;
-    const T* weight = op_.weight ? op_.weight + e * paths_.dim_weight : nullptr;
-    x_.load(op_.x + e * paths_.dim_x);
+    S* given = op_.out + e * paths_.dim_out;
+    T* out = begin_row(given, rows_.out);
+    const T* weight =
+        read_row(row_or_null(op_.weight, e, paths_.dim_weight), paths_.dim_weight, rows_.weight);
+    x_.load(read_row(op_.x + e * paths_.dim_x, paths_.dim_x, rows_.x));
     if (!paths_.covers) {
       fill_zero(out, paths_.dim_out);
     }
@@ -77,37 +109,44 @@ class Forward {
       const Path& path = paths_.path[p];
       const Place place = paths_.place[p];
       const bool direct = in_place(paths_.ir_mul, path.mul, path.d3);
-      const Components<T> into = direct ? Components<T>{out + path.out, path.mul}
-                                        : Components<T>{slot_, padded(path.mul)};
+      const Components<T> into =
+          direct ? Components<T>{out + path.out, path.mul} : Components<T>{slot_, padded(path.mul)};
       path_forward(paths_, p, {matrices_, lane, x_.of(p), weight}, into, !place.opens, scratch_);
       if (place.closes && !direct) {
         put_back(slot_, into.stride, paths_.ir_mul, path.mul, path.d3, out + path.out);
       }
     }
+    finish_row(given, out, paths_.dim_out);
   }
 
-  const ChannelwiseProduct<T>& op_;
+  const ChannelwiseProduct<S>& op_;
   const Paths<T>& paths_;
   Scratch<T> memory_;
   PathScratch<T> scratch_;
   EdgeMatrices<T> matrices_;
+  RowBuffers<S> rows_;
   FirstInput<T> x_;
   T* slot_;
 };
 
-template <class T>
+template <class S>
 class Backward {
  public:
-  explicit Backward(const ChannelwiseProductBackward<T>& op)
+  using T = Compute<S>;
+  static constexpr int64_t kEdges = EdgeMatrices<T>::kEdges;
+
+  explicit Backward(const ChannelwiseProductBackward<S>& op)
       : op_(op),
         paths_(op.paths),
         memory_(
             PathScratch<T>::size(paths_) + EdgeMatrices<T>::size(paths_) +
-            2 * Scratch<T>::round_up(paths_.padded_x) +
+            2 * RowBuffers<S>::size(paths_) + 2 * Scratch<T>::round_up(paths_.padded_x) +
             Scratch<T>::round_up(paths_.largest_slot) +
             Scratch<T>::round_up(paths_.dim_y * kEdges)),
         scratch_(paths_, memory_),
         matrices_(paths_, memory_),
+        rows_(paths_, memory_),
+        grads_(paths_, memory_),
         x_(paths_, memory_.take(paths_.padded_x)),
         slope_(memory_.take(paths_.padded_x)),
         slot_(memory_.take(paths_.largest_slot)),
@@ -117,7 +156,7 @@ class Backward {
 
   void block(int64_t begin, int64_t end) {
     for (int64_t e = begin; e < end; ++e) {
-      matrices_.load(e - begin, op_.y + e * paths_.dim_y);
+      matrices_.load(e - begin, read_row(op_.y + e * paths_.dim_y, paths_.dim_y, rows_.y));
     }
     matrices_.compute();
     for (int64_t e = begin; e < end; ++e) {
@@ -126,13 +165,13 @@ class Backward {
   }
 
  private:
-  static constexpr int64_t kEdges = EdgeMatrices<T>::kEdges;
-
   void row(int64_t e, int64_t lane) {
-    const T* grad = op_.grad + e * paths_.dim_out;
-    const T* weight = op_.weight ? op_.weight + e * paths_.dim_weight : nullptr;
-    T* grad_weight = op_.grad_weight ? op_.grad_weight + e * paths_.dim_weight : nullptr;
-    x_.load(op_.x + e * paths_.dim_x);
+    const T* grad = read_row(op_.grad + e * paths_.dim_out, paths_.dim_out, rows_.out);
+    const T* weight =
+        read_row(row_or_null(op_.weight, e, paths_.dim_weight), paths_.dim_weight, rows_.weight);
+    S* given_weight = row_or_null(op_.grad_weight, e, paths_.dim_weight);
+    T* grad_weight = begin_row(given_weight, grads_.weight);
+    x_.load(read_row(op_.x + e * paths_.dim_x, paths_.dim_x, rows_.x));
     if (grad_weight != nullptr && !paths_.covers_weight) {
       fill_zero(grad_weight, paths_.dim_weight);
     }
@@ -143,7 +182,16 @@ class Backward {
       path_backward(
           paths_, p, {matrices_, lane, x_.of(p), weight}, arriving(grad, p), into, scratch_);
     }
-    T* grad_x = op_.grad_x + e * paths_.dim_x;
+    finish_row(given_weight, grad_weight, paths_.dim_weight);
+    finish_x(op_.grad_x + e * paths_.dim_x);
+    S* given_y = op_.grad_y + e * paths_.dim_y;
+    T* grad_y = begin_row(given_y, grads_.y);
+    sum_registers(grad_y_, paths_.dim_y, grad_y);
+    finish_row(given_y, grad_y, paths_.dim_y);
+  }
+
+  void finish_x(S* given) {
+    T* grad_x = begin_row(given, grads_.x);
     if (!paths_.covers_x) {
       fill_zero(grad_x, paths_.dim_x);
     }
@@ -153,7 +201,7 @@ class Backward {
           slope_ + segment.place, padded(segment.mul), paths_.ir_mul, segment.mul, segment.d,
           grad_x + segment.offset);
     }
-    sum_registers(grad_y_, paths_.dim_y, op_.grad_y + e * paths_.dim_y);
+    finish_row(given, grad_x, paths_.dim_x);
   }
 
   Components<const T> arriving(const T* grad, int64_t p) {
@@ -162,17 +210,18 @@ class Backward {
       return {grad + path.out, path.mul};
     }
     if (paths_.place[p].opens) {
-      fetch(
-          grad + path.out, paths_.ir_mul, path.mul, path.d3, slot_, padded(path.mul));
+      fetch(grad + path.out, paths_.ir_mul, path.mul, path.d3, slot_, padded(path.mul));
     }
     return {slot_, padded(path.mul)};
   }
 
-  const ChannelwiseProductBackward<T>& op_;
+  const ChannelwiseProductBackward<S>& op_;
   const Paths<T>& paths_;
   Scratch<T> memory_;
   PathScratch<T> scratch_;
   EdgeMatrices<T> matrices_;
+  RowBuffers<S> rows_;
+  RowBuffers<S> grads_;
   FirstInput<T> x_;
   T* slope_;
   T* slot_;
@@ -191,21 +240,21 @@ int run_blocks(const Op& op, int64_t begin, int64_t end, int64_t block) {
   return 0;
 }
 
-template <class T>
-int product_rows(const ChannelwiseProduct<T>& op, int64_t begin, int64_t end) {
-  return run_blocks<Forward<T>>(op, begin, end, EdgeMatrices<T>::kEdges);
+template <class S>
+int product_rows(const ChannelwiseProduct<S>& op, int64_t begin, int64_t end) {
+  return run_blocks<Forward<S>>(op, begin, end, Forward<S>::kEdges);
 }
 
-template <class T>
-int product_backward_rows(const ChannelwiseProductBackward<T>& op, int64_t begin, int64_t end) {
-  return run_blocks<Backward<T>>(op, begin, end, EdgeMatrices<T>::kEdges);
+template <class S>
+int product_backward_rows(const ChannelwiseProductBackward<S>& op, int64_t begin, int64_t end) {
+  return run_blocks<Backward<S>>(op, begin, end, Backward<S>::kEdges);
 }
 
 }  // namespace
 
 const Kernels<ChannelwiseProduct> EQUIGEO_FOR_ISA(channelwise_product_rows) = {
-    product_rows<float>, product_rows<double>};
+    product_rows<float>, product_rows<double>, product_rows<Bf16>};
 const Kernels<ChannelwiseProductBackward> EQUIGEO_FOR_ISA(channelwise_product_backward_rows) = {
-    product_backward_rows<float>, product_backward_rows<double>};
+    product_backward_rows<float>, product_backward_rows<double>, product_backward_rows<Bf16>};
 
 }  // namespace equigeo

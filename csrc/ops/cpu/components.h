@@ -42,8 +42,8 @@ constexpr int pick(int source, int lane, int at, int s, int width) {
 // Component I of W channels of D components each, which lie in D packs: element u D + I.
 template <class Pack, int D, int I, int S, int W, int... U>
 EQUIGEO_HOST_DEVICE Pack pick_component(const Pack* packs, Pack so_far, Sequence<U...> lanes) {
-  const Pack next = __builtin_shufflevector(
-      so_far, packs[S], pick((U * D + I) / W, (U * D + I) % W, U, S, W)...);
+  const Pack next =
+      __builtin_shufflevector(so_far, packs[S], pick((U * D + I) / W, (U * D + I) % W, U, S, W)...);
   if constexpr (S + 1 < D) {
     return pick_component<Pack, D, I, S + 1, W>(packs, next, lanes);
   } else {

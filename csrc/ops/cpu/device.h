@@ -29,9 +29,9 @@ inline void check_offsets(const char* name, const int64_t* ptr, int64_t rows, in
 // Run a kernel over all rows. The rows of a chunk depend on the problem alone, never on the number
 // of threads, so results have the same bits for any number. `work` is multiply-adds in all; a chunk
 // has at least `least` rows.
-template <template <class> class Op, class T>
+template <template <class> class Op, class S>
 void run_rows(
-    const Kernels<Op>& kernels, const Op<T>& op, int64_t rows, int64_t work, int64_t least = 1) {
+    const Kernels<Op>& kernels, const Op<S>& op, int64_t rows, int64_t work, int64_t least = 1) {
   constexpr int64_t kChunkWork = 1 << 15;
   const int64_t per_row = std::max<int64_t>(1, work / std::max<int64_t>(1, rows));
   const int64_t chunk = std::max<int64_t>(least, kChunkWork / per_row);
@@ -40,8 +40,10 @@ void run_rows(
     for (int64_t i = first; i < last; ++i) {
       const int64_t begin = i * chunk, end = std::min(rows, begin + chunk);
       int status;
-      if constexpr (std::is_same_v<T, float>) {
+      if constexpr (std::is_same_v<S, float>) {
         status = kernels.f32(op, begin, end);
+      } else if constexpr (std::is_same_v<S, Bf16>) {
+        status = kernels.bf16(op, begin, end);
       } else {
         status = kernels.f64(op, begin, end);
       }

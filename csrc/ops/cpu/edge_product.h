@@ -98,8 +98,8 @@ struct Transpose {
   template <int D1, int N>
   EQUIGEO_HOST_DEVICE void channels(int64_t u) const {
     transpose_matrix<WidePack<T>, D1, N, kWidth<WidePack<T>, T>>(
-        matrix, d3, grad.data + u, grad.stride, x.data + u, weight ? weight + u : nullptr,
-        x.stride, grad_x ? grad_x + u : nullptr, grad_weight ? grad_weight + u : nullptr,
+        matrix, d3, grad.data + u, grad.stride, x.data + u, weight ? weight + u : nullptr, x.stride,
+        grad_x ? grad_x + u : nullptr, grad_weight ? grad_weight + u : nullptr,
         weighted ? weighted + u : nullptr);
   }
 
@@ -258,10 +258,9 @@ inline void path_backward(
     }
     T* weighted = into.y ? scratch.weighted : nullptr;
     for_components(
-        path.d1,
-        Transpose<T>{
-            row.matrices.matrix(p, v) + row.lane, path.d3, grad, row.x, w, into.x, grad_weight,
-            weighted, scratch.gradient});
+        path.d1, Transpose<T>{
+                     row.matrices.matrix(p, v) + row.lane, path.d3, grad, row.x, w, into.x,
+                     grad_weight, weighted, scratch.gradient});
     if (grad_weight != nullptr && !in_row) {
       for (int64_t u = 0; u < path.mul; ++u) {
         into.weight[path.weight + u * path.mul2 + v] = grad_weight[u];

@@ -3,6 +3,8 @@
 
 #include <stdint.h>
 
+#include "ops/storage.h"
+
 namespace equigeo {
 
 // Computes rows [begin, end); returns 0, or why it could not.
@@ -15,6 +17,7 @@ template <template <class> class Op>
 struct Kernels {
   Rows<Op<float>> f32;
   Rows<Op<double>> f64;
+  Rows<Op<Bf16>> bf16 = nullptr;  // of ops that take it
 };
 
 enum class Isa { kBaseline, kAvx2, kAvx512 };

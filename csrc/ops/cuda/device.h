@@ -5,6 +5,10 @@
 #include <torch/csrc/stable/accelerator.h>
 #include <torch/csrc/stable/tensor.h>
 
+#include <initializer_list>
+
+#include "ops/tensors.h"
+
 #define EQUIGEO_DEVICE CUDA
 
 namespace equigeo {
@@ -27,6 +31,11 @@ class Stream {
 // `error` is CUDA's name of what went wrong, or null.
 inline void check_launch(const char* error) {
   STD_TORCH_CHECK(error == nullptr, "CUDA kernel launch failed: ", error);
+}
+
+// What an op gives back, not yet written.
+inline Tensor new_result(const Tensor& like, std::initializer_list<int64_t> sizes) {
+  return torch::stable::new_empty(like, sizes);
 }
 
 }  // namespace equigeo

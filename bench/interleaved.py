@@ -1,0 +1,52 @@
+"""Timing several things in turn, so that what disturbs one disturbs all."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Callable
+from statistics import median
+from typing import Any
+
+import torch
+
+import equigeo
+from equigeo.ops import kernels_info
+
+Call = Callable[[], Any]
+
+
+def interleaved(calls: dict[str, Call], rounds: int = 7) -> dict[str, float]:
+    """Median seconds of each call; the rounds go through all of them."""
+    for call in calls.values():
+        call()
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(rounds):
+        for name, call in calls.items():
+            start = time.perf_counter()
+            call()
+            seconds[name].append(time.perf_counter() - start)
+    return {name: median(values) for name, values in seconds.items()}
+
+
+def copy_bandwidth(megabytes: int = 256) -> float:
+    """Bytes read and written per second by a copy between arrays beyond the caches."""
+    source = torch.ones(megabytes * 2**18)
+    target = torch.empty_like(source)
+    seconds = interleaved({"copy": lambda: target.copy_(source)}, rounds=9)["copy"]
+    return 2 * source.numel() * source.element_size() / seconds
+
+
+def circumstances() -> dict[str, Any]:
+    """Versions, instruction set and how busy the machine is."""
+    return {
+        "equigeo": equigeo.__version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "instruction set": kernels_info()["isa"],
+        "load average": os.getloadavg(),
+        "allocator": {
+            name: value for name, value in os.environ.items() if name.startswith("MALLOC_")
+        },
+    }

@@ -1,0 +1,51 @@
+// Rows of tensors in the type that kernels compute in.
+#pragma once
+
+#include "math/bfloat16.h"
+#include "ops/cpu/components.h"
+
+namespace equigeo {
+namespace {
+
+template <class S>
+constexpr int64_t kCopies = sizeof(S) != sizeof(Compute<S>);
+
+// Elements of scratch that a row of the tensor needs.
+template <class S>
+constexpr int64_t scratch_row(int64_t count) {
+  return kCopies<S> ? count : 0;
+}
+
+// A row to read: the tensor's own, or a copy in `scratch`. Null stays null.
+inline const float* read_row(const float* row, int64_t, float*) { return row; }
+inline const double* read_row(const double* row, int64_t, double*) { return row; }
+inline const float* read_row(const Bf16* row, int64_t count, float* scratch) {
+  if (row == nullptr) {
+    return nullptr;
+  }
+  for (int64_t n = 0; n < count; ++n) {
+    scratch[n] = widen(row[n]);
+  }
+  return scratch;
+}
+
+// A row to write, to be finished when it is complete.
+inline float* begin_row(float* row, float*) { return row; }
+inline double* begin_row(double* row, double*) { return row; }
+inline float* begin_row(Bf16* row, float* scratch) { return row == nullptr ? nullptr : scratch; }
+
+inline void finish_row(float*, const float*, int64_t) {}
+inline void finish_row(double*, const double*, int64_t) {}
+inline void finish_row(Bf16* row, const float* scratch, int64_t count) {
+  for (int64_t n = 0; n < count && row != nullptr; ++n) {
+    row[n] = narrow(scratch[n]);
+  }
+}
+
+template <class S>
+inline S* row_or_null(S* rows, int64_t row, int64_t dim) {
+  return rows == nullptr ? nullptr : rows + row * dim;
+}
+
+}  // namespace
+}  // namespace equigeo

@@ -1,0 +1,174 @@
+"""The arithmetic of spherical harmonics that the references of their ops share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+UP, DOWN, START, ALONG, RAISE, LOWER = range(6)
+"""Rows of a table: three of the recursion over degrees, three of derivatives."""
+
+
+def direction(x: Tensor, normalize: bool) -> tuple[Tensor, Tensor]:
+    """Divide vectors by their length, whatever it is; zero stays zero, with a finite gradient.
+
+    Parameters
+    ----------
+    x : Tensor, (points, 3)
+        Vectors.
+    normalize : bool
+        If not, they are kept.
+
+    Returns
+    -------
+    unit : Tensor, (points, 3)
+        Of length one or zero.
+    inverse : Tensor, (points, 1)
+        What each was multiplied by; one for zero.
+    """
+    if not normalize:
+        return x, torch.ones_like(x[:, :1])
+    # Squares of very short or long vectors leave the range of the type: scale first. The result
+    # does not depend on the scale, so neither does its gradient.
+    largest = x.detach().abs().amax(-1, keepdim=True)
+    largest = torch.where(largest > 0, largest, 1)
+    scaled = x / largest
+    square = (scaled * scaled).sum(-1, keepdim=True)
+    length = torch.where(square > 0, square, 1).sqrt()
+    return scaled / length, 1 / (largest * length)
+
+
+def evaluate(x: Tensor, table: Tensor) -> list[Tensor]:
+    """Evaluate the polynomials.
+
+    Parameters
+    ----------
+    x : Tensor, (points, 3)
+        Vectors of any length.
+    table : Tensor, (6, lmax + 1, lmax + 1)
+        Of the op.
+
+    Returns
+    -------
+    list of Tensor, (points, 2 l + 1)
+        By degree.
+    """
+    x, y, z = x.unbind(-1)
+    square = x * x + y * y + z * z
+    up, down, start = table[: START + 1, :, :, None].transpose(1, 2).unbind(0)
+    # (z + i x)^m: real parts belong to positive orders, imaginary ones to negative orders
+    real, imaginary = [torch.ones_like(x)], [torch.zeros_like(x)]
+    rows = [start[0] + torch.zeros_like(y)]
+    for l in range(1, len(start)):
+        re, im = real[-1], imaginary[-1]
+        real.append(z * re - x * im)
+        imaginary.append(x * re + z * im)
+        row = up[l] * (y * rows[-1]) + start[l]
+        rows.append(row - down[l] * (square * rows[-2]) if l > 1 else row)
+    values = []
+    for l, row in enumerate(rows):
+        azimuth = torch.stack([*imaginary[l:0:-1], *real[: l + 1]])
+        values.append((torch.cat([row[1 : l + 1].flip(0), row[: l + 1]]) * azimuth).T)
+    return values
+
+
+def differentiate(values: Sequence[Tensor], table: Tensor) -> list[Tensor]:
+    """Derivatives by x, y and z, each of which combines harmonics one degree below.
+
+    Parameters
+    ----------
+    values : sequence of Tensor, (..., points, 2 l + 1)
+        Functions that are to harmonics, by degree, as their derivatives are to ``values``.
+    table : Tensor, (6, lmax + 1, lmax + 1)
+        Of the op.
+
+    Returns
+    -------
+    list of Tensor, (3, ..., points, 2 l + 1)
+        By degree.
+    """
+    zero = torch.zeros_like(values[0])
+    slopes = [torch.stack([zero, zero, zero])]
+    for l in range(1, len(values)):
+        matrices = _derivative_matrices(l, table)
+        slopes.append(torch.stack([values[l - 1] @ matrix for matrix in matrices]))
+    return slopes
+
+
+def _derivative_matrices(l: int, table: Tensor) -> Tensor:
+    """Derivatives by x, y and z as matrices from degree ``l - 1`` to ``l``."""
+    matrices = table.new_zeros(3, 2 * l - 1, 2 * l + 1)
+    by_x, by_y, by_z = (matrix.T for matrix in matrices)  # entries by order and order below
+    along, raised, lowered = table[ALONG:, :, l].unbind(0)
+    below = l - 1  # column of order zero
+    m = torch.arange(1 - l, l, device=table.device)
+    by_y[l + m, below + m] = along[m.abs()]
+    if l > 1:
+        by_z[l, below + 1] = by_x[l, below - 1] = raised[0]
+    m = torch.arange(1, max(1, l - 1), device=table.device)
+    by_z[l + m, below + m + 1] = by_x[l + m, below - m - 1] = raised[m] / 2
+    by_z[l - m, below - m - 1] = raised[m] / 2
+    by_x[l - m, below + m + 1] = -raised[m] / 2
+    m = torch.arange(1, l + 1, device=table.device)
+    by_z[l + m, below + m - 1] = by_x[l - m, below + m - 1] = lowered[m] / 2
+    m = m[1:]
+    by_z[l - m, below - m + 1] = lowered[m] / 2
+    by_x[l + m, below - m + 1] = -lowered[m] / 2
+    return matrices
+
+
+def chosen(parts: Sequence[Tensor], degrees: Sequence[int]) -> Tensor:
+    """Join the degrees that are wanted.
+
+    Parameters
+    ----------
+    parts : sequence of Tensor, (..., 2 l + 1)
+        By degree.
+    degrees : sequence of int
+        Wanted.
+
+    Returns
+    -------
+    Tensor, (..., sum of 2 l + 1)
+        In the order of ``degrees``.
+    """
+    return torch.cat([parts[l] for l in degrees], dim=-1)
+
+
+def batch_points(call: Any, info: Any, in_dims: Sequence[int | None], *inputs: Any) -> Any:
+    """Apply an op of points to one more axis, as :func:`torch.vmap` asks it to.
+
+    Parameters
+    ----------
+    call : callable
+        The op; each tensor but the table, which has three axes, is (points, components).
+    info : object
+        With ``batch_size``.
+    in_dims : sequence of int or None
+        Which axis of each input is the additional one.
+    *inputs : object
+        Of the op.
+
+    Returns
+    -------
+    outputs : Tensor or tuple of Tensor
+        With the additional axis in front.
+    out_dims : int or tuple of int
+        Zeros.
+    """
+    points = 1
+    moved = list(inputs)
+    for position, (x, dim) in enumerate(zip(inputs, in_dims, strict=True)):
+        if isinstance(x, Tensor) and (dim is not None or x.ndim == 2):
+            x = x.movedim(dim, 0) if dim is not None else x.expand(info.batch_size, *x.shape)
+            if x.ndim != 3:
+                raise NotImplementedError("tables of spherical harmonics cannot be batched")
+            points, moved[position] = x.shape[1], x.flatten(0, 1)
+    outputs = call(*moved)
+    if isinstance(outputs, Tensor):
+        return outputs.unflatten(0, (info.batch_size, points)), 0
+    outputs = tuple(x.unflatten(0, (info.batch_size, points)) for x in outputs)
+    return outputs, (0,) * len(outputs)

@@ -1,0 +1,178 @@
+"""What tables and operands must be, and errors that come before any memory is touched."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from equigeo.ops import (
+    Coupling,
+    PathTable,
+    channelwise_conv,
+    channelwise_product,
+    kernels_info,
+    radial_conv,
+)
+
+compiled = pytest.mark.skipif(
+    kernels_info()["cpu"] is None, reason="the readable body trusts its table"
+)
+EYE = torch.eye(3, dtype=torch.float64)[..., None]
+DOT = Coupling(x=0, y=0, out=0, weight=0, mul=2, mul2=1, coefficients=EYE)
+TABLE = PathTable.from_couplings([DOT], dims=(6, 3, 2, 2))
+
+
+def rows(table=TABLE, count=4, dtype=torch.float32):
+    dims = (table.dim_x, table.dim_y, table.dim_weight)
+    return [torch.randn(count, dim, dtype=dtype) for dim in dims]
+
+
+def changed(column, value, table=TABLE, path=0):
+    paths = table.paths.clone()
+    paths[path, column] = value
+    dims = (table.dim_x, table.dim_y, table.dim_weight, table.dim_out)
+    return PathTable(paths, table.entries, table.values, *dims, table.ir_mul)
+
+
+def test_a_table_lists_the_coefficients_that_are_not_zero():
+    assert TABLE.entries.tolist() == [[0, 0, 0], [1, 1, 0], [2, 2, 0]]
+    assert TABLE.values.tolist() == [1, 1, 1]
+    assert TABLE.paths.tolist() == [[0, 2, 3, 0, 1, 3, 0, 1, 0, 0, 3]]
+
+
+def test_an_empty_table_gives_zero():
+    nothing = PathTable.from_couplings([], dims=(2, 1, 0, 5))
+    assert torch.equal(
+        channelwise_product(torch.ones(3, 2), torch.ones(3, 1), None, nothing), torch.zeros(3, 5)
+    )
+
+
+def test_weights_belong_to_all_paths_or_to_none():
+    plain = Coupling(x=0, y=0, out=2, weight=None, mul=2, mul2=1, coefficients=EYE)
+    with pytest.raises(ValueError, match="either all paths have weights or none"):
+        PathTable.from_couplings([DOT, plain], dims=(6, 3, 2, 4))
+
+
+@compiled
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        (0, 1, "path 0 leaves its rows"),
+        (0, -1, "path 0 leaves its rows"),
+        (1, 3, "path 0 leaves its rows"),
+        (1, 0, "path 0 leaves its rows"),
+        (1, 2**62, "path 0 leaves its rows"),
+        (2, 2, "first inputs have 1 to 13 components"),
+        (2, 15, "first inputs have 1 to 13 components"),
+        (3, 1, "path 0 leaves its rows"),
+        (4, 2, "path 0 leaves its rows"),
+        (5, 1, "a component that does not exist"),
+        (6, 1, "path 0 leaves its rows"),
+        (7, 0, "path 0 leaves its rows"),
+        (8, 1, "path 0 leaves its rows"),
+        (9, -1, "coefficients that do not exist"),
+        (10, 4, "coefficients that do not exist"),
+    ],
+)
+def test_a_table_that_leaves_its_rows_is_refused(column, value, message):
+    with pytest.raises(RuntimeError, match=message):
+        channelwise_product(*rows(), changed(column, value))
+
+
+@compiled
+def test_segments_of_the_output_are_sorted_and_apart():
+    two = [DOT, Coupling(x=0, y=0, out=2, weight=2, mul=2, mul2=1, coefficients=EYE)]
+    table = PathTable.from_couplings(two, dims=(6, 3, 4, 4))
+    channelwise_product(*rows(table), table)
+    overlapping = changed(6, 1, table, path=1)
+    unsorted = changed(6, 0, changed(6, 2, table, path=0), path=1)
+    for wrong in (overlapping, unsorted):
+        with pytest.raises(RuntimeError, match="sorted by their segments of the output"):
+            channelwise_product(*rows(wrong), wrong)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"x": torch.zeros(4, 5)}, ValueError, r"x must have 6 components, got shape \(4, 5\)"),
+        ({"y": torch.zeros(4, 4)}, ValueError, "y must have 3 components"),
+        ({"y": torch.zeros(3, 3)}, ValueError, "y must have 4 rows, got 3"),
+        ({"weight": torch.zeros(4, 3)}, ValueError, "weight must have 2 components"),
+        ({"weight": None}, ValueError, "weight must have 2 numbers a row, got None"),
+        ({"y": torch.zeros(4, 3).double()}, TypeError, "y must have the dtype of x"),
+        ({"x": torch.zeros(4, 6).long()}, TypeError, "x must be float32 or float64, bfloat16"),
+        ({"x": torch.zeros(6)}, ValueError, "x must be"),
+    ],
+    ids=str,
+)
+def test_operands_that_do_not_fit_are_named(change, error, message):
+    operands = dict(zip(("x", "y", "weight"), rows(), strict=True))
+    with pytest.raises(error, match=message):
+        channelwise_product(**(operands | change), table=TABLE)
+
+
+def graph():
+    """Two sources, two edges, one target."""
+    forward = (torch.tensor([0, 1]), torch.tensor([0, 2]), torch.arange(2))
+    return [*forward, torch.zeros(2, dtype=torch.int64), torch.arange(2), torch.arange(3)]
+
+
+OPS = {
+    "weights": lambda x, y, weight, graph: channelwise_conv(x, y, weight, graph, TABLE),
+    "radial layer": lambda x, y, weight, graph: radial_conv(
+        x, y, torch.ones(2, 3), torch.ones(3, 2), graph, TABLE
+    ),
+}
+
+
+@compiled
+@pytest.mark.parametrize("op", [*OPS])
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [(0, [0, 2]), (0, [-1, 0]), (2, [0, 2]), (2, [0, -1])],
+    ids=["source beyond", "negative source", "row beyond", "negative row"],
+)
+def test_indices_out_of_range_are_refused(op, place, value):
+    x, y, weight = rows(count=2)
+    wrong = graph()
+    wrong[place] = torch.tensor(value)
+    with pytest.raises(RuntimeError, match="an index is out of range"):
+        OPS[op](x, y, weight, tuple(wrong))
+
+
+@compiled
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [(3, [0, 1]), (3, [0, -1]), (4, [0, 2]), (4, [-1, 0])],
+    ids=["target beyond", "negative target", "position beyond", "negative position"],
+)
+def test_indices_of_the_gradient_out_of_range_are_refused(place, value):
+    x, y, weight = (operand.requires_grad_() for operand in rows(count=2))
+    wrong = graph()
+    wrong[place] = torch.tensor(value)
+    out = channelwise_conv(x, y, weight, tuple(wrong), TABLE)
+    with pytest.raises(RuntimeError, match="an index is out of range"):
+        out.sum().backward()
+
+
+@compiled
+@pytest.mark.parametrize("ptr", [[0, 1], [1, 2], [0, 3], [2, 0]], ids=str)
+def test_offsets_that_do_not_cover_the_edges_are_refused(ptr):
+    wrong = graph()
+    wrong[1] = torch.tensor(ptr)
+    with pytest.raises(RuntimeError, match="ptr must start at 0, never fall and end at 2"):
+        channelwise_conv(*rows(count=2), tuple(wrong), TABLE)
+
+
+def test_a_graph_is_six_index_tensors():
+    x, y, weight = rows(count=2)
+    with pytest.raises(ValueError, match="graph must hold source, ptr, order"):
+        channelwise_conv(x, y, weight, tuple(graph()[:5]), TABLE)
+    wrong = graph()
+    wrong[0] = wrong[0].float()
+    with pytest.raises(TypeError, match="source must be int64"):
+        channelwise_conv(x, y, weight, tuple(wrong), TABLE)
+    wrong = graph()
+    wrong[3] = wrong[3][:1]
+    with pytest.raises(ValueError, match="target must have 2 entries"):
+        channelwise_conv(x, y, weight, tuple(wrong), TABLE)
