@@ -81,7 +81,8 @@ def cue_product(irreps: tuple[str, str, str]) -> Any:
     )  # fmt: skip
 
 
-def measure_product(name: str, edges: int, rounds: int) -> dict[str, Any]:
+def product_calls(name: str, edges: int) -> dict[str, Callable[[], Any]]:
+    """Both passes of every library and layout, after a comparison of the results."""
     irreps = PROBLEMS[name]
     ours = {layout: tp.ChannelwiseTensorProduct(*irreps, layout=layout) for layout in LAYOUTS}
     theirs = to_e3nn(ours["mul_ir"])
@@ -92,25 +93,33 @@ def measure_product(name: str, edges: int, rounds: int) -> dict[str, Any]:
     products["ours ir_mul"] = (ours["ir_mul"], swapped)
     cue = cue_product(irreps)
     products["cuEquivariance ir_mul"] = (lambda x, y, w: cue(x, y, w), swapped)
-    calls = {
+    return {
         f"{library} {kind}": call
         for library, (product, given) in products.items()
         for kind, call in passes(product, given).items()
     }
-    seconds = interleaved(calls, rounds)
-    product = ours["mul_ir"]
-    numbers = product.irreps_in1.dim + product.irreps_in2.dim
-    numbers += product.weight_numel + product.irreps_out.dim
+
+
+def product_numbers(name: str) -> int:
+    """Numbers that one edge reads and writes in a forward pass."""
+    product = tp.ChannelwiseTensorProduct(*PROBLEMS[name])
+    read = product.irreps_in1.dim + product.irreps_in2.dim + product.weight_numel
+    return read + product.irreps_out.dim
+
+
+def measure_product(name: str, edges: int, rounds: int) -> dict[str, Any]:
+    seconds = interleaved(product_calls(name, edges), rounds)
     return {
         "problem": name,
         "edges": edges,
         "threads": torch.get_num_threads(),
         "microseconds per edge": {name: 1e6 * t / edges for name, t in seconds.items()},
-        "bytes per edge, forward": 4 * numbers,
+        "bytes per edge, forward": 4 * product_numbers(name),
     }
 
 
-def measure_conv(name: str, nodes: int, neighbours: int, rounds: int) -> dict[str, Any]:
+def conv_calls(name: str, nodes: int, neighbours: int) -> dict[str, Callable[[], Any]]:
+    """The convolution and its composition of e3nn's product, and where the radial layer is."""
     edges = nodes * neighbours
     conv = tp.ChannelwiseConv(*PROBLEMS[name])
     radial = tp.RadialChannelwiseConv(*PROBLEMS[name], num_hidden=64)
@@ -138,8 +147,12 @@ def measure_conv(name: str, nodes: int, neighbours: int, rounds: int) -> dict[st
     with torch.no_grad():
         inside = passes(lambda h: radial(x, graph, y, h), [hidden.requires_grad_()])["forward"]
         outside = passes(lambda h: conv(x, graph, y, h @ scaled), [hidden])["forward"]
-    calls |= {"ours, radial layer inside": inside, "ours, radial layer before": outside}
-    seconds = interleaved(calls, rounds)
+    return calls | {"ours, radial layer inside": inside, "ours, radial layer before": outside}
+
+
+def measure_conv(name: str, nodes: int, neighbours: int, rounds: int) -> dict[str, Any]:
+    edges = nodes * neighbours
+    seconds = interleaved(conv_calls(name, nodes, neighbours), rounds)
     return {
         "problem": f"conv {name}, {neighbours} neighbours",
         "edges": edges,

@@ -61,7 +61,8 @@ struct ChannelwiseProduct {
   const S* y;       // (rows, dim_y)
   const S* weight;  // (rows, dim_weight), or null where no path has weights
   int64_t rows;
-  S* out;  // (rows, dim_out)
+  S* out;       // (rows, dim_out)
+  bool stream;  // whether it is too large for the caches
 };
 
 template <class S>

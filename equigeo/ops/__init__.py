@@ -12,6 +12,7 @@ from equigeo.ops.grid_product import grid_product
 from equigeo.ops.path_table import Coupling, PathTable
 from equigeo.ops.polynomial_table import Polynomial, PolynomialTable
 from equigeo.ops.radial_conv import radial_conv
+from equigeo.ops.result_memory import kept_result_memory, limit_result_memory
 from equigeo.ops.segment_attention import segment_attention
 from equigeo.ops.spherical_harmonics import spherical_harmonics
 from equigeo.ops.symmetric_contraction import symmetric_contraction
@@ -27,7 +28,9 @@ __all__ = [
     "channelwise_product",
     "gather_sum",
     "grid_product",
+    "kept_result_memory",
     "kernels_info",
+    "limit_result_memory",
     "radial_conv",
     "segment_attention",
     "spherical_harmonics",

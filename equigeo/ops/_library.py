@@ -29,7 +29,8 @@ def load_kernels(folders: Iterable[str]) -> None:
 
     ``EQUIGEO_KERNELS=0`` skips loading, or names another folder to load from;
     ``EQUIGEO_REQUIRE_KERNELS=1`` makes a missing library an error; ``EQUIGEO_ISA`` forces an
-    instruction set on the CPU.
+    instruction set on the CPU; ``EQUIGEO_RESULT_MEMORY`` is how many MiB of freed results are kept
+    for the next ones.
 
     Parameters
     ----------
@@ -83,7 +84,8 @@ def load_library(path: Path) -> None:
     ImportError
         If it was built from other schemas or cannot be opened.
     ValueError
-        If ``EQUIGEO_ISA`` names an instruction set that this machine or build lacks.
+        If ``EQUIGEO_ISA`` names an instruction set that this machine or build lacks, or
+        ``EQUIGEO_RESULT_MEMORY`` is not a number.
     """
     built = re.search(re.escape(MARKER) + rb"([0-9a-f]{16})", path.read_bytes())
     expected = fingerprint(SCHEMAS.values())
@@ -95,7 +97,9 @@ def load_library(path: Path) -> None:
     except OSError as error:
         raise ImportError(f"{path} is broken: {error}; {REMEDY}") from error
     if path.stem == "_kernels_cpu":
-        _choose_isa(ctypes.CDLL(str(path)), os.environ.get("EQUIGEO_ISA") or None)
+        library = ctypes.CDLL(str(path))
+        _choose_isa(library, os.environ.get("EQUIGEO_ISA") or None)
+        library.equigeo_limit_memory(ctypes.c_int64(_result_memory()))
 
 
 def kernels_info() -> dict[str, Any]:
@@ -136,6 +140,13 @@ def _isa(library: ctypes.CDLL) -> str:
 def _available(library: ctypes.CDLL) -> list[str]:
     library.equigeo_available_isas.restype = ctypes.c_char_p
     return library.equigeo_available_isas().decode().split(",")
+
+
+def _result_memory() -> int:
+    mebibytes = os.environ.get("EQUIGEO_RESULT_MEMORY") or "1024"
+    if not mebibytes.isascii() or not mebibytes.isdecimal():
+        raise ValueError(f"EQUIGEO_RESULT_MEMORY must be a whole number of MiB, got {mebibytes!r}")
+    return int(mebibytes) << 20
 
 
 def _required() -> bool:

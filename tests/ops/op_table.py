@@ -116,7 +116,6 @@ OPS = [
         grid_product_reference,
         _coefficients(2, 1),
         _tables(2, 1, 3, grid=(4, 7)),
-        blas=True,
     ),
     Op(
         "grid_product",
@@ -125,7 +124,6 @@ OPS = [
         _coefficients(1, 2),
         _tables(1, 2, 0, grid=(3, 5), summands=(2, 2, 1)),
         label="grid_product of gradients",
-        blas=True,
     ),
     Op(
         "grid_product",
@@ -134,7 +132,6 @@ OPS = [
         _coefficients(0, 1),
         _tables(0, 1, 8, grid=(29, 57), summands=(1, 2, 2)),
         label="grid_product in two stages",
-        blas=True,
     ),
     *channelwise_rows(),
     *contraction_rows(),

@@ -3,6 +3,7 @@
 
 #include "ops/cpu/edge_product.h"
 #include "ops/cpu/rows.h"
+#include "ops/cpu/stream.h"
 
 namespace equigeo {
 namespace {
@@ -75,12 +76,13 @@ class Forward {
         memory_(
             PathScratch<T>::size(paths_) + EdgeMatrices<T>::size(paths_) +
             RowBuffers<S>::size(paths_) + Scratch<T>::round_up(paths_.padded_x) +
-            Scratch<T>::round_up(paths_.largest_slot)),
+            Scratch<T>::round_up(paths_.largest_slot) + Scratch<T>::round_up(streamed(op))),
         scratch_(paths_, memory_),
         matrices_(paths_, memory_),
         rows_(paths_, memory_),
         x_(paths_, memory_.take(paths_.padded_x)),
-        slot_(memory_.take(paths_.largest_slot)) {}
+        slot_(memory_.take(paths_.largest_slot)),
+        streamed_(streamed(op) > 0 ? memory_.take(streamed(op)) : nullptr) {}
 
   bool failed() const { return memory_.failed(); }
 
@@ -93,12 +95,18 @@ class Forward {
     for (int64_t e = begin; e < end; ++e) {
       row(e, e - begin);
     }
+    finish_streams();
   }
 
  private:
+  // Numbers of a row that is written in scratch, then past the caches.
+  static int64_t streamed(const ChannelwiseProduct<S>& op) {
+    return op.stream && !kCopies<S> ? op.paths.dim_out : 0;
+  }
+
   void row(int64_t e, int64_t lane) {
     S* given = op_.out + e * paths_.dim_out;
-    T* out = begin_row(given, rows_.out);
+    T* out = streamed_ != nullptr ? streamed_ : begin_row(given, rows_.out);
     const T* weight =
         read_row(row_or_null(op_.weight, e, paths_.dim_weight), paths_.dim_weight, rows_.weight);
     x_.load(read_row(op_.x + e * paths_.dim_x, paths_.dim_x, rows_.x));
@@ -116,6 +124,11 @@ class Forward {
         put_back(slot_, into.stride, paths_.ir_mul, path.mul, path.d3, out + path.out);
       }
     }
+    if constexpr (!kCopies<S>) {
+      if (streamed_ != nullptr) {
+        return stream_row(out, paths_.dim_out, given);
+      }
+    }
     finish_row(given, out, paths_.dim_out);
   }
 
@@ -127,6 +140,7 @@ class Forward {
   RowBuffers<S> rows_;
   FirstInput<T> x_;
   T* slot_;
+  T* streamed_;
 };
 
 template <class S>

@@ -7,8 +7,8 @@
 #include <atomic>
 #include <type_traits>
 
-#include "ops/cpu/huge_pages.h"
 #include "ops/cpu/isa.h"
+#include "ops/cpu/result_memory.h"
 
 #define EQUIGEO_DEVICE CPU
 

@@ -34,7 +34,8 @@ inline void check_launch(const char* error) {
 }
 
 // What an op gives back, not yet written.
-inline Tensor new_result(const Tensor& like, std::initializer_list<int64_t> sizes) {
+inline Tensor new_result(
+    const Tensor& like, std::initializer_list<int64_t> sizes, bool* = nullptr) {
   return torch::stable::new_empty(like, sizes);
 }
 

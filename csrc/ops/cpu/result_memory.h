@@ -1,0 +1,16 @@
+// Memory of large results, used again.
+#pragma once
+
+#include <initializer_list>
+
+#include "ops/tensors.h"
+
+namespace equigeo {
+
+// What an op gives back, not yet written. A fresh result of many megabytes costs more to map, page
+// by page, than to compute, because the C library returns such memory to the system as soon as the
+// tensor is gone. So it is kept here, up to a limit, and on large pages. `kept` says whether this
+// memory was.
+Tensor new_result(const Tensor& like, std::initializer_list<int64_t> sizes, bool* kept = nullptr);
+
+}  // namespace equigeo
