@@ -13,6 +13,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from math import exp, log
 from pathlib import Path
@@ -44,16 +45,18 @@ def harmonics_calls(lmax: int) -> dict[str, Callable[[], Any]]:
         return values, *torch.autograd.grad(values, x, direction)
 
     for got, want in zip(both(peers["ours"]), both(peers["e3nn"]), strict=True):
-        torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5 * float(want.detach().abs().max()))
+        torch.testing.assert_close(
+            got, want, rtol=1e-4, atol=1e-5 * float(want.detach().abs().max())
+        )
     if find_spec("sphericart"):
         import sphericart.torch
 
         peers["sphericart"] = sphericart.torch.SphericalHarmonics(lmax).compute
-    return {
-        f"{name} {kind}": (lambda p=peer: p(points)) if kind == "forward" else lambda p=peer: both(p)
-        for name, peer in peers.items()
-        for kind in ("forward", "both")
-    }
+    calls: dict[str, Callable[[], Any]] = {}
+    for name, peer in peers.items():
+        calls[f"{name} forward"] = partial(peer, points)
+        calls[f"{name} both"] = partial(both, peer)
+    return calls
 
 
 def grid_calls(lmax: int) -> dict[str, Callable[[], Any]]:

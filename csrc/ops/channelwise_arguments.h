@@ -97,9 +97,28 @@ struct GraphTensors {
 };
 
 #ifndef EQUIGEO_CUDA
+// Whether rows of the tensor are in the layout of kernels already.
+template <class T>
+bool rows_are_padded(const Paths<T>& paths, bool output) {
+  bool same = output ? paths.padded_out == paths.dim_out : paths.padded_x == paths.dim_x;
+  for (int64_t p = 0; output && p < paths.count; ++p) {
+    const Path& path = paths.path[p];
+    same &= paths.place[p].out == path.out && (paths.ir_mul || path.d3 == 1);
+  }
+  for (int64_t s = 0; !output && s < paths.segments; ++s) {
+    const Segment1& segment = paths.segment[s];
+    same &= segment.place == segment.offset && (paths.ir_mul || segment.d == 1);
+  }
+  return same;
+}
+
+// The rows of a contiguous tensor in the layout of kernels.
 template <class S>
 Tensor pad_rows_of(
     const Paths<Compute<S>>& paths, const Tensor& tensor, const S* from, bool output) {
+  if (sizeof(S) == sizeof(Compute<S>) && rows_are_padded(paths, output)) {
+    return tensor;
+  }
   const int64_t rows = tensor.size(0), size = output ? paths.padded_out : paths.padded_x;
   // A bfloat16 row takes two of its elements for each float.
   constexpr int64_t kElements = sizeof(Compute<S>) / sizeof(S);

@@ -11,8 +11,6 @@
 namespace equigeo {
 namespace {
 
-constexpr int64_t kBeyondCaches = 1 << 25;  // bytes
-
 template <class S>
 void run(ChannelwiseProduct<S> op, Operands& operands) {
 #ifdef EQUIGEO_CUDA
@@ -39,8 +37,8 @@ Tensor channelwise_product_op(
   STD_TORCH_CHECK(dim_out >= 0, "dim_out must not be negative");
   Operands operands(x, y, weight, paths, entries, values, ir_mul, x.size(0));
   operands.dims.out = dim_out;
-  bool kept = false;
-  Tensor out = new_result(operands.x, {x.size(0), dim_out}, &kept);
+  bool stream = false;
+  Tensor out = new_result(operands.x, {x.size(0), dim_out}, &stream);
   for_storage(operands.x, [&](auto zero) {
     using S = decltype(zero);
     ChannelwiseProduct<S> op{};
@@ -49,8 +47,7 @@ Tensor channelwise_product_op(
     op.weight = operands.weights<S>();
     op.rows = x.size(0);
     op.out = write<S>(out);
-    // Memory that the system has just cleared is in the caches, for whatever they hold of it.
-    op.stream = kept && out.numel() * static_cast<int64_t>(sizeof(S)) >= kBeyondCaches;
+    op.stream = stream;
     run(op, operands);
   });
   return out;

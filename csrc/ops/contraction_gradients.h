@@ -15,10 +15,15 @@ namespace equigeo {
 
 template <class T>
 void run(const SymmetricContractionGradients<T>& op, const Contracted& given, int64_t runs) {
+#ifndef EQUIGEO_CUDA
+  check_offsets("ptr", op.ptr, op.sets, op.rows);
+#endif
+  if (op.channels == 0) {  // arrays without elements may be null
+    return;
+  }
 #ifdef EQUIGEO_CUDA
   check_launch(launch(op, runs, Stream(given.x).handle()));
 #else
-  check_offsets("ptr", op.ptr, op.sets, op.rows);
   const int64_t work = 3 * op.rows * op.channels * given.table.work();
   run_rows(EQUIGEO_KERNELS(symmetric_contraction_runs), op, runs, work);
   if (!op.only_x) {

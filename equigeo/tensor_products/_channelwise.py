@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from equigeo.nn import Tables
 from equigeo.ops import Coupling, PathTable, channelwise_product
 from equigeo.reps.wigner_3j import wigner_3j_table
+from equigeo.tensor_products._batch import as_rows
 from equigeo.tensor_products._index_tables import IndexTables
 from equigeo.tensor_products._resolve import Operands, terms_of
 from equigeo.tensor_products.instruction import Instruction
@@ -71,13 +72,13 @@ class ChannelwisePaths(nn.Module):
             self.numbers["paths"], self.numbers["entries"], values, *self.dims, self.ir_mul
         )
 
-    def forward(
-        self, x: Tensor, y: Tensor, weight: Tensor | None, batch: tuple[int, ...]
-    ) -> Tensor:
+    def forward(self, x: Tensor, y: Tensor, weight: Tensor | None, batch: torch.Size) -> Tensor:
         """Multiply rows; leading axes are broadcast to ``batch``."""
-        weights = None if weight is None else _rows(weight, batch)
-        out = channelwise_product(_rows(x, batch), _rows(y, batch), weights, self.table(x.dtype))
-        return out.unflatten(0, batch) if batch else out.squeeze(0)
+        weights = None if weight is None else as_rows(weight, batch)
+        out = channelwise_product(
+            as_rows(x, batch), as_rows(y, batch), weights, self.table(x.dtype)
+        )
+        return out if len(batch) == 1 else out.view(*batch, out.shape[1])
 
 
 def _coupling(path: Instruction, operands: Operands, weight: int) -> Coupling:
@@ -86,7 +87,3 @@ def _coupling(path: Instruction, operands: Operands, weight: int) -> Coupling:
     x, y, out = (irreps.slices()[n].start for irreps, n in zip(operands, places, strict=True))
     coefficients = path.path_weight * wigner_3j_table(l1, l2, l3)
     return Coupling(x, y, out, weight if path.has_weight else None, mul, mul2, coefficients)
-
-
-def _rows(value: Tensor, batch: tuple[int, ...]) -> Tensor:
-    return value.expand(*batch, value.shape[-1]).reshape(-1, value.shape[-1])

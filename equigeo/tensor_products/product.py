@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.reps import Irreps, Representation
+from equigeo.tensor_products._batch import broadcast_batch
 
 
 class Product(nn.Module):
@@ -55,7 +56,7 @@ class Product(nn.Module):
         """
         raise NotImplementedError
 
-    def check_inputs(self, x: Tensor, y: Tensor, weight: Tensor | None = None) -> None:
+    def check_inputs(self, x: Tensor, y: Tensor, weight: Tensor | None = None) -> torch.Size:
         """Refuse inputs that do not fit, without looking at their values.
 
         Parameters
@@ -66,6 +67,11 @@ class Product(nn.Module):
             Second input.
         weight : Tensor or None, (..., weight_numel), floating
             External or internal weights.
+
+        Returns
+        -------
+        torch.Size
+            Leading axes of all of them, broadcast.
 
         Raises
         ------
@@ -86,9 +92,8 @@ class Product(nn.Module):
                 raise TypeError(f"{name} must have the dtype of x, {x.dtype}, got {value.dtype}")
             if value.device != x.device:
                 raise ValueError(f"{name} must be on the device of x, {x.device}: {value.device}")
-        shapes = [value.shape[:-1] for value, _ in named.values()]
         try:
-            torch.broadcast_shapes(*shapes)
+            return broadcast_batch(*(value for value, _ in named.values()))
         except RuntimeError as error:
             given = ", ".join(f"{name} {tuple(v.shape)}" for name, (v, _) in named.items())
             raise ValueError(f"leading axes must broadcast, got {given}") from error

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from operator import index
 
-import torch
 from torch import Tensor, nn
 
 from equigeo.reps import Irreps
 from equigeo.tensor_products._basis import Basis
+from equigeo.tensor_products._batch import as_rows
 from equigeo.tensor_products.product import Product
 
 
@@ -113,8 +113,6 @@ class SignalProduct(Product):
         ValueError
             If shapes or devices do not fit.
         """
-        self.check_inputs(x, y)
-        batch = torch.broadcast_shapes(x.shape[:-1], y.shape[:-1])
-        rows = [signal.expand(*batch, -1).reshape(-1, signal.shape[-1]) for signal in (x, y)]
-        z: Tensor = self.body(*rows)
+        batch = self.check_inputs(x, y)
+        z: Tensor = self.body(as_rows(x, batch), as_rows(y, batch))
         return z.view(*batch, z.shape[-1])

@@ -156,8 +156,7 @@ class SignalTensorProduct(Product):
         TypeError, ValueError
             As :meth:`Product.check_inputs`.
         """
-        self.check_inputs(x, y)
-        batch = torch.broadcast_shapes(x.shape[:-1], y.shape[:-1])
+        batch = self.check_inputs(x, y)
         signals1 = self._signals(self.linear1(x)[..., self.positions["in1"]], self._sizes[0])
         signals2 = self._signals(self.linear2(y)[..., self.positions["in2"]], self._sizes[1])
         parts = [x.new_zeros(*batch, 0)]

@@ -167,9 +167,7 @@ class TensorProduct(Product):
             If shapes do not fit, devices differ, or weights are missing.
         """
         weight = self._choose_weight(weight)
-        self.check_inputs(x, y, weight)
-        weights = [] if weight is None else [weight]
-        batch = torch.broadcast_shapes(*(value.shape[:-1] for value in (x, y, *weights)))
+        batch = self.check_inputs(x, y, weight)
         if self.channelwise is not None and ChannelwisePaths.accepts(x):
             out: Tensor = self.channelwise(x, y, weight, batch)
             return out

@@ -157,8 +157,7 @@ class VectorSignalTensorProduct(Product):
         ValueError
             If shapes or devices do not fit.
         """
-        self.check_inputs(x, y)
-        batch = torch.broadcast_shapes(x.shape[:-1], y.shape[:-1])
+        batch = self.check_inputs(x, y)
         first = self._forms("first", self.harmonics1.components(x), batch)
         second = self._forms("second", self.harmonics2.components(y), batch)
         products: Tensor = self.body(first, second)

@@ -3,7 +3,6 @@
 
 #include "ops/cpu/edge_product.h"
 #include "ops/cpu/rows.h"
-#include "ops/cpu/stream.h"
 
 namespace equigeo {
 namespace {
@@ -40,7 +39,7 @@ class FirstInput {
   const T* row_ = nullptr;
 };
 
-// What both passes keep for the rows of a chunk, in scratch memory.
+// What both passes read of a row, copied only where the tensor stores another type.
 template <class S>
 struct RowBuffers {
   using T = Compute<S>;
@@ -48,20 +47,17 @@ struct RowBuffers {
   static int64_t size(const Paths<T>& paths) {
     return Scratch<T>::round_up(scratch_row<S>(paths.dim_x)) +
            Scratch<T>::round_up(scratch_row<S>(paths.dim_y)) +
-           Scratch<T>::round_up(scratch_row<S>(paths.dim_weight)) +
-           Scratch<T>::round_up(scratch_row<S>(paths.dim_out));
+           Scratch<T>::round_up(scratch_row<S>(paths.dim_weight));
   }
 
   RowBuffers(const Paths<T>& paths, Scratch<T>& memory)
       : x(memory.take(scratch_row<S>(paths.dim_x))),
         y(memory.take(scratch_row<S>(paths.dim_y))),
-        weight(memory.take(scratch_row<S>(paths.dim_weight))),
-        out(memory.take(scratch_row<S>(paths.dim_out))) {}
+        weight(memory.take(scratch_row<S>(paths.dim_weight))) {}
 
   T* x;
   T* y;
   T* weight;
-  T* out;
 };
 
 template <class S>
@@ -76,13 +72,14 @@ class Forward {
         memory_(
             PathScratch<T>::size(paths_) + EdgeMatrices<T>::size(paths_) +
             RowBuffers<S>::size(paths_) + Scratch<T>::round_up(paths_.padded_x) +
-            Scratch<T>::round_up(paths_.largest_slot) + Scratch<T>::round_up(streamed(op))),
+            Scratch<T>::round_up(paths_.largest_slot) +
+            RowWriter<S>::size(paths_.dim_out, op.stream)),
         scratch_(paths_, memory_),
         matrices_(paths_, memory_),
         rows_(paths_, memory_),
         x_(paths_, memory_.take(paths_.padded_x)),
         slot_(memory_.take(paths_.largest_slot)),
-        streamed_(streamed(op) > 0 ? memory_.take(streamed(op)) : nullptr) {}
+        out_(paths_.dim_out, op.stream, memory_) {}
 
   bool failed() const { return memory_.failed(); }
 
@@ -99,14 +96,8 @@ class Forward {
   }
 
  private:
-  // Numbers of a row that is written in scratch, then past the caches.
-  static int64_t streamed(const ChannelwiseProduct<S>& op) {
-    return op.stream && !kCopies<S> ? op.paths.dim_out : 0;
-  }
-
   void row(int64_t e, int64_t lane) {
-    S* given = op_.out + e * paths_.dim_out;
-    T* out = streamed_ != nullptr ? streamed_ : begin_row(given, rows_.out);
+    T* out = out_.begin(op_.out + e * paths_.dim_out);
     const T* weight =
         read_row(row_or_null(op_.weight, e, paths_.dim_weight), paths_.dim_weight, rows_.weight);
     x_.load(read_row(op_.x + e * paths_.dim_x, paths_.dim_x, rows_.x));
@@ -124,12 +115,7 @@ class Forward {
         put_back(slot_, into.stride, paths_.ir_mul, path.mul, path.d3, out + path.out);
       }
     }
-    if constexpr (!kCopies<S>) {
-      if (streamed_ != nullptr) {
-        return stream_row(out, paths_.dim_out, given);
-      }
-    }
-    finish_row(given, out, paths_.dim_out);
+    out_.finish();
   }
 
   const ChannelwiseProduct<S>& op_;
@@ -140,7 +126,7 @@ class Forward {
   RowBuffers<S> rows_;
   FirstInput<T> x_;
   T* slot_;
-  T* streamed_;
+  RowWriter<S> out_;
 };
 
 template <class S>
@@ -154,17 +140,23 @@ class Backward {
         paths_(op.paths),
         memory_(
             PathScratch<T>::size(paths_) + EdgeMatrices<T>::size(paths_) +
-            2 * RowBuffers<S>::size(paths_) + 2 * Scratch<T>::round_up(paths_.padded_x) +
+            RowBuffers<S>::size(paths_) + 2 * Scratch<T>::round_up(paths_.padded_x) +
+            Scratch<T>::round_up(scratch_row<S>(paths_.dim_out)) +
+            RowWriter<S>::size(paths_.dim_x, false) + RowWriter<S>::size(paths_.dim_y, false) +
+            RowWriter<S>::size(paths_.dim_weight, false) +
             Scratch<T>::round_up(paths_.largest_slot) +
             Scratch<T>::round_up(paths_.dim_y * kEdges)),
         scratch_(paths_, memory_),
         matrices_(paths_, memory_),
         rows_(paths_, memory_),
-        grads_(paths_, memory_),
+        arrived_(memory_.take(scratch_row<S>(paths_.dim_out))),
+        grad_x_(paths_.dim_x, false, memory_),
+        grad_y_(paths_.dim_y, false, memory_),
+        grad_weight_(paths_.dim_weight, false, memory_),
         x_(paths_, memory_.take(paths_.padded_x)),
         slope_(memory_.take(paths_.padded_x)),
         slot_(memory_.take(paths_.largest_slot)),
-        grad_y_(memory_.take(paths_.dim_y * kEdges)) {}
+        lanes_(memory_.take(paths_.dim_y * kEdges)) {}
 
   bool failed() const { return memory_.failed(); }
 
@@ -180,32 +172,28 @@ class Backward {
 
  private:
   void row(int64_t e, int64_t lane) {
-    const T* grad = read_row(op_.grad + e * paths_.dim_out, paths_.dim_out, rows_.out);
+    const T* grad = read_row(op_.grad + e * paths_.dim_out, paths_.dim_out, arrived_);
     const T* weight =
         read_row(row_or_null(op_.weight, e, paths_.dim_weight), paths_.dim_weight, rows_.weight);
-    S* given_weight = row_or_null(op_.grad_weight, e, paths_.dim_weight);
-    T* grad_weight = begin_row(given_weight, grads_.weight);
+    T* grad_weight = grad_weight_.begin(row_or_null(op_.grad_weight, e, paths_.dim_weight));
     x_.load(read_row(op_.x + e * paths_.dim_x, paths_.dim_x, rows_.x));
     if (grad_weight != nullptr && !paths_.covers_weight) {
       fill_zero(grad_weight, paths_.dim_weight);
     }
     fill_zero(slope_, paths_.padded_x);
-    fill_zero(grad_y_, paths_.dim_y * kEdges);
+    fill_zero(lanes_, paths_.dim_y * kEdges);
     for (int64_t p = 0; p < paths_.count; ++p) {
-      const RowGradients<T> into{slope_ + paths_.place[p].x, grad_weight, grad_y_};
+      const RowGradients<T> into{slope_ + paths_.place[p].x, grad_weight, lanes_};
       path_backward(
           paths_, p, {matrices_, lane, x_.of(p), weight}, arriving(grad, p), into, scratch_);
     }
-    finish_row(given_weight, grad_weight, paths_.dim_weight);
-    finish_x(op_.grad_x + e * paths_.dim_x);
-    S* given_y = op_.grad_y + e * paths_.dim_y;
-    T* grad_y = begin_row(given_y, grads_.y);
-    sum_registers(grad_y_, paths_.dim_y, grad_y);
-    finish_row(given_y, grad_y, paths_.dim_y);
+    grad_weight_.finish();
+    finish_x(grad_x_.begin(op_.grad_x + e * paths_.dim_x));
+    sum_registers(lanes_, paths_.dim_y, grad_y_.begin(op_.grad_y + e * paths_.dim_y));
+    grad_y_.finish();
   }
 
-  void finish_x(S* given) {
-    T* grad_x = begin_row(given, grads_.x);
+  void finish_x(T* grad_x) {
     if (!paths_.covers_x) {
       fill_zero(grad_x, paths_.dim_x);
     }
@@ -215,7 +203,7 @@ class Backward {
           slope_ + segment.place, padded(segment.mul), paths_.ir_mul, segment.mul, segment.d,
           grad_x + segment.offset);
     }
-    finish_row(given, grad_x, paths_.dim_x);
+    grad_x_.finish();
   }
 
   Components<const T> arriving(const T* grad, int64_t p) {
@@ -235,11 +223,12 @@ class Backward {
   PathScratch<T> scratch_;
   EdgeMatrices<T> matrices_;
   RowBuffers<S> rows_;
-  RowBuffers<S> grads_;
+  T* arrived_;
+  RowWriter<S> grad_x_, grad_y_, grad_weight_;
   FirstInput<T> x_;
   T* slope_;
   T* slot_;
-  T* grad_y_;
+  T* lanes_;  // gradient of y, a register for each number
 };
 
 template <class Pass, class Op>

@@ -139,16 +139,16 @@ Tensor wrap(Block block, const Tensor& like, const std::vector<int64_t>& sizes) 
 
 }  // namespace
 
-Tensor new_result(const Tensor& like, std::initializer_list<int64_t> sizes, bool* kept) {
-  constexpr int64_t kWorth = 1 << 22;
+Tensor new_result(const Tensor& like, std::initializer_list<int64_t> sizes, bool* stream) {
+  constexpr int64_t kWorth = 1 << 22, kBeyondCaches = 1 << 25;
   const int64_t numel =
       std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<int64_t>());
   const int64_t bytes = numel * static_cast<int64_t>(like.element_size());
   if (bytes >= kWorth && torch_from_blob != nullptr) {
     const Block block = ResultMemory::instance().take(bytes);
     if (block.data != nullptr) {
-      if (kept != nullptr) {
-        *kept = block.kept;
+      if (stream != nullptr) {
+        *stream = block.kept && bytes >= kBeyondCaches;
       }
       return wrap(block, like, sizes);
     }

@@ -3,6 +3,8 @@
 
 #include "math/bfloat16.h"
 #include "ops/cpu/components.h"
+#include "ops/cpu/scratch.h"
+#include "ops/cpu/stream.h"
 
 namespace equigeo {
 namespace {
@@ -46,6 +48,45 @@ template <class S>
 inline S* row_or_null(S* rows, int64_t row, int64_t dim) {
   return rows == nullptr ? nullptr : rows + row * dim;
 }
+
+// Rows of a tensor that are written one after the other: in place, in scratch memory where the
+// tensor stores another type, or, if they are to be streamed, in scratch memory and then past the
+// caches.
+template <class S>
+class RowWriter {
+ public:
+  using T = Compute<S>;
+
+  static int64_t size(int64_t dim, bool stream) {
+    return kCopies<S> || stream ? Scratch<T>::round_up(dim) : 0;
+  }
+
+  RowWriter(int64_t dim, bool stream, Scratch<T>& memory)
+      : dim_(dim), buffer_(kCopies<S> || stream ? memory.take(dim) : nullptr) {}
+
+  // Where to write the numbers of a row, which may be null.
+  T* begin(S* row) {
+    row_ = row;
+    if constexpr (kCopies<S>) {
+      return row == nullptr ? nullptr : buffer_;
+    } else {
+      return row == nullptr || buffer_ == nullptr ? row : buffer_;
+    }
+  }
+
+  void finish() {
+    if constexpr (kCopies<S>) {
+      finish_row(row_, buffer_, dim_);
+    } else if (row_ != nullptr && buffer_ != nullptr) {
+      stream_row(buffer_, dim_, row_);
+    }
+  }
+
+ private:
+  int64_t dim_;
+  T* buffer_;
+  S* row_ = nullptr;
+};
 
 }  // namespace
 }  // namespace equigeo

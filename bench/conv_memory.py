@@ -1,0 +1,142 @@
+"""Memory that convolutions need beside their inputs, results and gradients.
+
+    python bench/conv_memory.py --output bench/results/conv_memory.json
+
+Each way runs in a process of its own, once on a small graph, to load everything, and then on a
+larger one; what is counted is the peak of resident memory in that second run (VmHWM of Linux, reset
+before), less what was there before it, the result and the gradients.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from channelwise import PROBLEMS, operands
+from interleaved import circumstances
+from torch import Tensor
+
+from equigeo import tensor_products as tp
+from equigeo.graphs import EdgeIndex
+from equigeo.interop import to_e3nn
+
+NEIGHBOURS, HIDDEN = 50, 64
+Run = Callable[[list[Tensor]], Tensor]
+
+
+def graph_of(nodes: int) -> EdgeIndex:
+    target = torch.arange(nodes).repeat_interleave(NEIGHBOURS)
+    generator = torch.Generator().manual_seed(1)
+    source = torch.randint(nodes, target.shape, generator=generator)
+    return EdgeIndex.from_edges(torch.stack([source, target]), nodes, nodes)
+
+
+def e3nn(graph: EdgeIndex) -> tuple[Run, list[Tensor]]:
+    product = tp.ChannelwiseTensorProduct(*PROBLEMS["mace-large"])
+    theirs = to_e3nn(product)
+    nodes, source, target = graph.num_targets, graph.source, graph.target
+
+    def run(inputs: list[Tensor]) -> Tensor:
+        x, y, w = inputs
+        messages = theirs(x.index_select(0, source), y, w)
+        return x.new_zeros(nodes, messages.shape[1]).index_add(0, target, messages)
+
+    return run, operands(product, nodes, graph.num_edges)
+
+
+def fused(graph: EdgeIndex) -> tuple[Run, list[Tensor]]:
+    conv = tp.ChannelwiseConv(*PROBLEMS["mace-large"])
+    inputs = operands(conv, graph.num_targets, graph.num_edges)
+    return lambda given: conv(given[0], graph, *given[1:]), inputs
+
+
+def with_hidden(graph: EdgeIndex) -> list[Tensor]:
+    conv = tp.ChannelwiseConv(*PROBLEMS["mace-large"])
+    x, y, _ = operands(conv, graph.num_targets, graph.num_edges)
+    generator = torch.Generator().manual_seed(2)
+    return [x.detach(), y.detach(), torch.randn(graph.num_edges, HIDDEN, generator=generator)]
+
+
+def radial_before(graph: EdgeIndex) -> tuple[Run, list[Tensor]]:
+    conv = tp.ChannelwiseConv(*PROBLEMS["mace-large"])
+    layer = torch.randn(HIDDEN, conv.weight_numel)
+    return lambda given: conv(given[0], graph, given[1], given[2] @ layer), with_hidden(graph)
+
+
+def radial_inside(graph: EdgeIndex) -> tuple[Run, list[Tensor]]:
+    conv = tp.RadialChannelwiseConv(*PROBLEMS["mace-large"], num_hidden=HIDDEN)
+    return lambda given: conv(given[0], graph, *given[1:]).detach(), with_hidden(graph)
+
+
+WAYS: dict[str, Callable[[EdgeIndex], tuple[Run, list[Tensor]]]] = {
+    "index_select, e3nn, index_add, forward and backward": e3nn,
+    "ChannelwiseConv, forward and backward": fused,
+    "radial layer before ChannelwiseConv, forward": radial_before,
+    "RadialChannelwiseConv, forward": radial_inside,
+}
+
+
+def resident(name: str) -> int:
+    """Bytes of a line of /proc/self/status."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(name):
+            return int(line.split()[1]) * 1024
+    raise RuntimeError(f"/proc/self/status has no {name}")
+
+
+def run_once(way: str, nodes: int) -> dict[str, int]:
+    run, inputs = WAYS[way](graph_of(nodes))
+    with torch.set_grad_enabled("backward" in way):
+        Path("/proc/self/clear_refs").write_text("5")  # the peak is now what is resident
+        before = resident("VmRSS")
+        out = run(inputs)
+        wanted = [out]
+        if "backward" in way:
+            direction = torch.ones_like(out)
+            wanted += [direction, *torch.autograd.grad(out, inputs, direction)]
+    kept = sum(value.numel() * value.element_size() for value in wanted)
+    return {"kept": kept, "beside": resident("VmHWM") - before - kept}
+
+
+def measure(way: str, nodes: int) -> dict[str, Any]:
+    command = [sys.executable, __file__, "--child", way, "--nodes", str(nodes)]
+    environment = {**os.environ, "EQUIGEO_RESULT_MEMORY": "0"}
+    return {"way": way, **json.loads(subprocess.check_output(command, env=environment))}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--nodes", type=int, default=164)
+    parser.add_argument("--child", choices=tuple(WAYS))
+    parser.add_argument("--output", type=Path)
+    arguments = parser.parse_args()
+    if arguments.child:
+        run_once(arguments.child, 4)
+        print(json.dumps(run_once(arguments.child, arguments.nodes)))
+        return
+    rows = [measure(way, arguments.nodes) for way in WAYS]
+    theirs, ours, before, inside = (row["beside"] for row in rows)
+    results = {
+        "command": " ".join(["python", *sys.argv]),
+        "circumstances": circumstances(),
+        "problem": f"mace-large, {NEIGHBOURS} neighbours, {arguments.nodes * NEIGHBOURS} edges",
+        "ChannelwiseConv over e3nn": ours / theirs,
+        "RadialChannelwiseConv over a layer before": inside / before,
+        "bytes": rows,
+    }
+    text = json.dumps(results, indent=1) + "\n"
+    if arguments.output is not None:
+        arguments.output.parent.mkdir(parents=True, exist_ok=True)
+        arguments.output.write_text(text)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
