@@ -28,6 +28,40 @@ EQUIGEO_HOST_DEVICE void edge_matrix(
   }
 }
 
+// What one row k of the matrix, its numbers S apart, gives to N packs of channels:
+// sum += sum_i M_ki v_i.
+template <class Pack, int D1, int N, int S, class T>
+EQUIGEO_HOST_DEVICE void add_row(const T* row, const Pack (&values)[D1][N], Pack (&sum)[N]) {
+  EQUIGEO_UNROLL
+  for (int i = 0; i < D1; ++i) {
+    EQUIGEO_UNROLL
+    for (int n = 0; n < N; ++n) {
+      sum[n] += row[i * S] * values[i][n];
+    }
+  }
+}
+
+// The transpose: back_i += M_ki g.
+template <class Pack, int D1, int N, int S, class T>
+EQUIGEO_HOST_DEVICE void add_transposed_row(const T* row, const Pack (&g)[N], Pack (&back)[D1][N]) {
+  EQUIGEO_UNROLL
+  for (int i = 0; i < D1; ++i) {
+    EQUIGEO_UNROLL
+    for (int n = 0; n < N; ++n) {
+      back[i][n] += row[i * S] * g[n];
+    }
+  }
+}
+
+// What one pack of channels gives to column i of the gradient of K rows of M: sum_ki += g_k v.
+template <class Pack, int D1, int K>
+EQUIGEO_HOST_DEVICE void add_to_column(const Pack (&g)[K], Pack value, int i, Pack (&sum)[K][D1]) {
+  EQUIGEO_UNROLL
+  for (int k = 0; k < K; ++k) {
+    sum[k][i] += g[k] * value;
+  }
+}
+
 // out_k += or = sum_i M_ki (w x_i) for the N packs of channels at the given pointers. A null weight
 // is one; numbers of the matrix are S apart.
 template <class Pack, int D1, int N, int S, class T>
@@ -64,13 +98,7 @@ EQUIGEO_HOST_DEVICE void apply_matrix(
         sum[n] = Memory<Pack, T>::load(out + k * out_stride + n * kStep);
       }
     }
-    EQUIGEO_UNROLL
-    for (int i = 0; i < D1; ++i) {
-      EQUIGEO_UNROLL
-      for (int n = 0; n < N; ++n) {
-        sum[n] += matrix[(k * D1 + i) * S] * weighted[i][n];
-      }
-    }
+    add_row<Pack, D1, N, S>(matrix + k * D1 * S, weighted, sum);
     EQUIGEO_UNROLL
     for (int n = 0; n < N; ++n) {
       Memory<Pack, T>::store(out + k * out_stride + n * kStep, sum[n]);
@@ -101,13 +129,7 @@ EQUIGEO_HOST_DEVICE void transpose_matrix(
     for (int n = 0; n < N; ++n) {
       g[n] = Memory<Pack, T>::load(grad + k * grad_stride + n * kStep);
     }
-    EQUIGEO_UNROLL
-    for (int i = 0; i < D1; ++i) {
-      EQUIGEO_UNROLL
-      for (int n = 0; n < N; ++n) {
-        back[i][n] += matrix[(k * D1 + i) * S] * g[n];
-      }
-    }
+    add_transposed_row<Pack, D1, N, S>(matrix + k * D1 * S, g, back);
   }
   EQUIGEO_UNROLL
   for (int n = 0; n < N; ++n) {
@@ -160,11 +182,7 @@ EQUIGEO_HOST_DEVICE void matrix_gradient(
     }
     EQUIGEO_UNROLL
     for (int i = 0; i < D1; ++i) {
-      const Pack value = Memory<Pack, T>::load(weighted + i * x_stride + u);
-      EQUIGEO_UNROLL
-      for (int k = 0; k < K; ++k) {
-        sum[k][i] += g[k] * value;
-      }
+      add_to_column(g, Memory<Pack, T>::load(weighted + i * x_stride + u), i, sum);
     }
   }
   EQUIGEO_UNROLL

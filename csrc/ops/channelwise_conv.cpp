@@ -15,7 +15,7 @@ template <class S>
 void run(ChannelwiseConv<S> op, Operands& operands, const Tensor& x) {
 #ifdef EQUIGEO_CUDA
   op.paths = view<Compute<S>>(operands.table, operands.dims, operands.ir_mul);
-  check_launch(launch(op, Stream(x).handle()));
+  launch_with_scratch(op, x);
 #else
   op.paths = plan<Compute<S>>(operands.table, operands.dims, operands.ir_mul);
   check_offsets("ptr", op.graph.ptr, op.graph.targets, op.graph.edges);

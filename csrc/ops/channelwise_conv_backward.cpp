@@ -16,7 +16,7 @@ template <class S>
 void run(ChannelwiseConvBackward<S> op, Operands& operands, const Tensor& grad) {
 #ifdef EQUIGEO_CUDA
   op.paths = view<Compute<S>>(operands.table, operands.dims, operands.ir_mul);
-  check_launch(launch(op, Stream(grad).handle()));
+  launch_with_scratch(op, grad);
 #else
   op.paths = plan<Compute<S>>(operands.table, operands.dims, operands.ir_mul);
   check_offsets("ptr", op.graph.ptr, op.graph.targets, op.graph.edges);

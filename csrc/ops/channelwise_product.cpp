@@ -15,7 +15,7 @@ template <class S>
 void run(ChannelwiseProduct<S> op, Operands& operands) {
 #ifdef EQUIGEO_CUDA
   op.paths = view<Compute<S>>(operands.table, operands.dims, operands.ir_mul);
-  check_launch(launch(op, Stream(operands.x).handle()));
+  launch_with_scratch(op, operands.x);
 #else
   op.paths = plan<Compute<S>>(operands.table, operands.dims, operands.ir_mul);
   run_rows(

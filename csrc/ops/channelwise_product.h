@@ -43,6 +43,7 @@ struct Paths {
   int64_t segments;
   const Entry* entry;
   const T* value;
+  int64_t coefficients;
   const Entry* entry_by_second;  // the same, in each path by component of the second input
   const T* value_by_second;
   int64_t dim_x, dim_y, dim_weight, dim_out;

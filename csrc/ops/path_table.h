@@ -6,6 +6,7 @@
 #include <numeric>
 #include <vector>
 
+#include "math/paths.h"
 #include "ops/channelwise_product.h"
 #include "ops/tensors.h"
 
@@ -47,6 +48,7 @@ Paths<T> view(const PathTable& table, const PathDims& dims, bool ir_mul) {
   view.count = table.paths.size(0);
   view.entry = reinterpret_cast<const Entry*>(table.entries.const_data_ptr());
   view.value = read<T>(table.values);
+  view.coefficients = table.entries.size(0);
   view.dim_x = dims.x;
   view.dim_y = dims.y;
   view.dim_weight = dims.weight;
@@ -55,30 +57,18 @@ Paths<T> view(const PathTable& table, const PathDims& dims, bool ir_mul) {
   return view;
 }
 
-// Whether a block of rows of the given sizes lies inside a row, without overflow.
-inline bool inside(int64_t offset, int64_t mul, int64_t d, int64_t dim) {
-  return offset >= 0 && mul > 0 && d > 0 && d <= dim && mul <= dim / d && offset <= dim - mul * d;
-}
-
 template <class T>
-void check_path(const Paths<T>& paths, int64_t p, int64_t coefficients) {
+void check_path(const Paths<T>& paths, int64_t p) {
   const Path& path = paths.path[p];
+  STD_TORCH_CHECK(has_body(path), "path ", p, ": first inputs have 1 to 13 components");
+  STD_TORCH_CHECK(stays_inside(paths, path), "path ", p, " leaves its rows");
   STD_TORCH_CHECK(
-      path.d1 % 2 == 1 && path.d1 <= 13, "path ", p, ": first inputs have 1 to 13 components");
-  STD_TORCH_CHECK(
-      inside(path.x, path.mul, path.d1, paths.dim_x) &&
-          inside(path.y, path.mul2, path.d2, paths.dim_y) &&
-          inside(path.out, path.mul, path.d3, paths.dim_out) &&
-          (path.weight < 0 || inside(path.weight, path.mul, path.mul2, paths.dim_weight)),
-      "path ", p, " leaves its rows");
-  STD_TORCH_CHECK(
-      0 <= path.first && path.first <= path.last && path.last <= coefficients, "path ", p,
+      0 <= path.first && path.first <= path.last && path.last <= paths.coefficients, "path ", p,
       " has coefficients that do not exist");
   for (int64_t n = path.first; n < path.last; ++n) {
-    const Entry e = paths.entry[n];
     STD_TORCH_CHECK(
-        0 <= e.i && e.i < path.d1 && 0 <= e.j && e.j < path.d2 && 0 <= e.k && e.k < path.d3,
-        "path ", p, " has a coefficient of a component that does not exist");
+        couples(path, paths.entry[n]), "path ", p,
+        " has a coefficient of a component that does not exist");
   }
 }
 
@@ -117,7 +107,7 @@ Paths<T> plan(PathTable& table, const PathDims& dims, bool ir_mul) {
   std::map<int64_t, int64_t> segment_at;
   int64_t covered = 0, end = 0;
   for (int64_t p = 0; p < paths.count; ++p) {
-    check_path(paths, p, table.entries.size(0));
+    check_path(paths, p);
     const Path& path = paths.path[p];
     const auto [found, is_new] = segment_at.try_emplace(path.x, table.segments.size());
     if (is_new) {

@@ -14,7 +14,7 @@ template <class T>
 void run(ChannelwiseConv<T> op, Operands& operands, const Tensor& x) {
 #ifdef EQUIGEO_CUDA
   op.paths = view<T>(operands.table, operands.dims, operands.ir_mul);
-  check_launch(launch(op, Stream(x).handle()));
+  launch_with_scratch(op, x);
 #else
   op.paths = plan<T>(operands.table, operands.dims, operands.ir_mul);
   check_offsets("ptr", op.graph.ptr, op.graph.targets, op.graph.edges);
@@ -62,6 +62,10 @@ Tensor radial_conv_op(
   operands.dims.out = dim_out;
   hidden = checked("hidden", hidden, like, dtype, {y.size(0), hidden.size(1)});
   radial = checked("radial", radial, like, dtype, {hidden.size(1), radial.size(1)});
+  if (hidden.size(1) == 0) {  // kernels know the layer by its pointers, which empty tensors lack
+    hidden = torch::stable::new_zeros(like, {y.size(0), 1});
+    radial = torch::stable::new_zeros(like, {1, operands.dims.weight});
+  }
   const GraphTensors graph(like, source, ptr, order, target, back_order, back_ptr);
   Tensor out = new_result(like, {graph.sizes.targets, dim_out});
   for_dtype(like, [&](auto zero) {

@@ -176,3 +176,9 @@ def test_a_graph_is_six_index_tensors():
     wrong[3] = wrong[3][:1]
     with pytest.raises(ValueError, match="target must have 2 entries"):
         channelwise_conv(x, y, weight, tuple(wrong), TABLE)
+
+
+def test_a_radial_layer_without_hidden_numbers_gives_weights_of_zero():
+    x, y, _ = rows(count=2)
+    hidden, radial = torch.empty(2, 0), torch.empty(0, 2)
+    assert torch.equal(radial_conv(x, y, hidden, radial, tuple(graph()), TABLE), torch.zeros(1, 2))

@@ -48,7 +48,9 @@ def by_messages(conv, x, edge_index, edge_attr, weights):
 
 @pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize(
-    "irreps", [NEQUIP, ("3x0e+5x1o+2x3e", "2x0e+1o+2e", "0e+1o+2e+1e")], ids=str
+    "irreps",
+    [NEQUIP, ("3x0e+5x1o+2x3e", "2x0e+1o+2e", "0e+1o+2e+1e"), ("16x0e+32x1o", "0e+1o", "0e+1o")],
+    ids=str,
 )
 def test_equals_gather_product_and_scatter_with_all_gradients(irreps):
     conv = ChannelwiseConv(*irreps)
@@ -119,19 +121,24 @@ def test_a_product_with_a_wrong_parity_would_be_noticed():
         )
 
 
-def test_layouts_differ_by_a_permutation_alone():
+@pytest.mark.parametrize(
+    "irreps", ["5x0e+4x1o", "16x0e+32x1o"], ids=["rows are padded", "rows are read in place"]
+)
+def test_layouts_differ_by_a_permutation_alone(irreps):
     mul_ir, ir_mul = (
-        ChannelwiseConv("5x0e+4x1o", "0e+2x1o", "0e+1o+1e", layout=l) for l in LAYOUTS
+        ChannelwiseConv(irreps, "0e+2x1o", "0e+1o+1e", layout=layout) for layout in LAYOUTS
     )
     edge_index = graph()
-    x, edge_attr, weights = features(mul_ir, 9, 40)
-    want = mul_ir(x, edge_index, edge_attr, weights)
-    moved = [
-        mul_ir.irreps_in1.to_layout(x, "ir_mul"),
-        mul_ir.irreps_in2.to_layout(edge_attr, "ir_mul"),
-    ]
-    got = ir_mul(moved[0], edge_index, moved[1], weights)
-    torch.testing.assert_close(got, mul_ir.irreps_out.to_layout(want, "ir_mul"))
+    inputs = [value.requires_grad_() for value in features(mul_ir, 9, 40, F64)]
+    x, edge_attr, weights = inputs
+    want = mul_ir.irreps_out.to_layout(mul_ir(x, edge_index, edge_attr, weights), "ir_mul")
+    moved = mul_ir.irreps_in1.to_layout(x, "ir_mul")
+    got = ir_mul(moved, edge_index, mul_ir.irreps_in2.to_layout(edge_attr, "ir_mul"), weights)
+    torch.testing.assert_close(got, want, rtol=0, atol=1e-12)
+    direction = torch.linspace(-1, 1, want.numel(), dtype=F64).view_as(want)
+    grads = [torch.autograd.grad(out, inputs, direction) for out in (got, want)]
+    for a, b in zip(*grads, strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-12)
 
 
 def test_edges_may_come_in_any_order_or_sorted_once():

@@ -39,4 +39,12 @@ inline Tensor new_result(
   return torch::stable::new_empty(like, sizes);
 }
 
+// Launch an op that needs scratch memory. PyTorch may hand the memory on as soon as this returns:
+// to what it queues on the same stream, which comes later.
+template <class Op>
+void launch_with_scratch(const Op& op, const Tensor& like) {
+  const Tensor scratch = torch::stable::new_empty(like, {scratch_size(op)}, ScalarType::Byte);
+  check_launch(launch(op, scratch.mutable_data_ptr(), Stream(like).handle()));
+}
+
 }  // namespace equigeo
