@@ -6,7 +6,9 @@ Each model runs in an environment of its own, ``make test-interop`` does all of 
     .venv-mace/bin/python -m bench.interop_models mace
 
 Energy and forces are compared, in float32 and in float64, before a time is worth anything. Times
-are of whole evaluations, the model as it was and accelerated in turn.
+are of whole evaluations, the model as it was and accelerated in turn, in seconds. With
+``--output bench/results/interop_models.json`` they take the place of what that file says of the
+model.
 """
 
 from __future__ import annotations
@@ -16,8 +18,10 @@ import copy
 import json
 import os
 import statistics
+import sys
 import time
 import warnings
+from collections import Counter
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -25,12 +29,12 @@ from typing import Any
 import torch
 from torch import nn
 
+import equigeo
 from equigeo.interop import accelerate
 from equigeo.ops import kernels_info
 from tests.interop.interatomic import MODELS, Crystal
 from tests.interop.law import difference
 
-RESULTS = Path(__file__).parent / "results"
 SAME = {torch.float32: 1e-5, torch.float64: 1e-10}
 CELLS = 5
 PACKAGES = {"nequip": ("nequip", "e3nn", "torch"), "mace": ("mace-torch", "e3nn", "torch")}
@@ -41,7 +45,7 @@ def main() -> None:
     parser.add_argument("name", choices=MODELS)
     parser.add_argument("--rounds", type=int, default=3, help="timed evaluations of each")
     parser.add_argument("--threads", type=int, default=min(2, os.cpu_count() or 1))
-    parser.add_argument("--output", type=Path, help="folder of the JSON")
+    parser.add_argument("--output", type=Path, help="JSON file that keeps the result")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     with warnings.catch_warnings():
@@ -49,8 +53,9 @@ def main() -> None:
         result = measure(options.name, options.rounds)
     print(json.dumps(result, indent=1))
     if options.output:
-        path = options.output / f"interop_{options.name}.json"
-        path.write_text(json.dumps(result, indent=1) + "\n")
+        known = json.loads(options.output.read_text()) if options.output.exists() else {}
+        known[options.name] = result
+        options.output.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
 
 
 def measure(name: str, rounds: int) -> dict[str, Any]:
@@ -69,8 +74,9 @@ def measure(name: str, rounds: int) -> dict[str, Any]:
     times = timed(models, Crystal.copper(CELLS, torch.float32), evaluate, rounds)
     medians = {key: statistics.median(values) for key, values in times.items()}
     return {
-        "model": name,
+        "command": " ".join(["python -m bench.interop_models", *sys.argv[1:]]),
         "versions": {package: version(package) for package in PACKAGES[name]},
+        "equigeo": equigeo.__version__,
         "isa": kernels_info()["isa"],
         "threads": torch.get_num_threads(),
         "load_average": os.getloadavg(),
@@ -78,8 +84,9 @@ def measure(name: str, rounds: int) -> dict[str, Any]:
         "edges": crystal.edges.shape[1],
         "relative_difference": errors,
         "seconds": times,
+        "median_seconds": medians,
         "ratio": medians["before"] / medians["after"],
-        "replaced": [tuple(note) for note in report.replaced],
+        "replaced": Counter(note.note for note in report.replaced),
         "kept": [tuple(note) for note in report.kept],
     }
 
@@ -88,12 +95,12 @@ def timed(
     models: dict[str, nn.Module], crystal: Crystal, evaluate: Any, rounds: int
 ) -> dict[str, list[float]]:
     times: dict[str, list[float]] = {key: [] for key in models}
-    for _ in range(rounds):
+    for _ in range(1 + rounds):
         for key, model in models.items():
             start = time.perf_counter()
             evaluate(model, crystal)
             times[key].append(time.perf_counter() - start)
-    return times
+    return {key: seconds[1:] for key, seconds in times.items()}  # TorchScript compiles in the first
 
 
 if __name__ == "__main__":

@@ -33,6 +33,37 @@ EQUIGEO_HOST_DEVICE Dual<N> operator*(C a, Dual<N> b) {
   return {a * b.value, a * b.slope};
 }
 
+template <class N>
+EQUIGEO_HOST_DEVICE void operator+=(Dual<N>& a, Dual<N> b) {
+  a.value += b.value;
+  a.slope += b.slope;
+}
+
+// What results are made of: the derivative where there is one.
+template <class N>
+EQUIGEO_HOST_DEVICE N last_part(N number) {
+  return number;
+}
+template <class N>
+EQUIGEO_HOST_DEVICE N last_part(Dual<N> number) {
+  return number.slope;
+}
+
+// In memory, both parts lie side by side.
+template <class N>
+struct Lanes<Dual<N>> : Lanes<N> {};
+
+template <class N, class T>
+struct Memory<Dual<N>, T> {
+  static EQUIGEO_HOST_DEVICE Dual<N> load(const T* address) {
+    return {Memory<N, T>::load(address), Memory<N, T>::load(address + kWidth<N, T>)};
+  }
+  static EQUIGEO_HOST_DEVICE void store(T* address, Dual<N> number) {
+    Memory<N, T>::store(address, number.value);
+    Memory<N, T>::store(address + kWidth<N, T>, number.slope);
+  }
+};
+
 // What a number is made of, and a constant as a number.
 template <class N>
 struct NumberOf {

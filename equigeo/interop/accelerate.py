@@ -51,7 +51,7 @@ def accelerate(model: nn.Module) -> AccelerationReport:
     >>> from e3nn import o3
     >>> model = nn.Sequential(o3.Linear("4x0e + 4x1o", "8x0e + 8x1o"), nn.Identity())
     >>> print(accelerate(model))
-    1 modules replaced, 0 kept
+    1 replaced, 0 kept
     replaced
       0  Linear  equigeo.nn.Linear
     >>> isinstance(model[0], o3.Linear)
@@ -66,8 +66,8 @@ def accelerate(model: nn.Module) -> AccelerationReport:
     try:
         for candidate in search.found:
             kind = type(candidate.module).__name__
-            candidate.install(tensor.device)
             installed.append(candidate)
+            candidate.install(tensor.device)
             problem = candidate.problem()
             if problem is None:
                 replaced.append(ModuleNote(candidate.path, kind, candidate.kind.runs_on))

@@ -38,7 +38,7 @@ class AccelerationReport:
     Examples
     --------
     >>> print(AccelerationReport((), (ModuleNote("a.b", "Linear", "is TorchScript"),)))
-    0 modules replaced, 1 kept
+    0 replaced, 1 kept
     kept
       a.b  Linear  is TorchScript
     """
@@ -48,7 +48,7 @@ class AccelerationReport:
 
     def __str__(self) -> str:
         """Return a table, one line for each module."""
-        lines = [f"{len(self.replaced)} modules replaced, {len(self.kept)} kept"]
+        lines = [f"{len(self.replaced)} replaced, {len(self.kept)} kept"]
         for title, notes in (("replaced", self.replaced), ("kept", self.kept)):
             if notes:
                 lines.append(title)

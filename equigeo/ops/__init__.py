@@ -13,10 +13,12 @@ from equigeo.ops.fully_connected_product import fully_connected_product
 from equigeo.ops.gather_sum import gather_sum
 from equigeo.ops.grid_product import grid_product
 from equigeo.ops.path_table import Coupling, PathTable
+from equigeo.ops.polynomial_table import Polynomial, PolynomialTable
 from equigeo.ops.radial_conv import radial_conv
 from equigeo.ops.result_memory import kept_result_memory, limit_result_memory
 from equigeo.ops.segment_attention import segment_attention
 from equigeo.ops.spherical_harmonics import spherical_harmonics
+from equigeo.ops.symmetric_contraction import symmetric_contraction
 
 load_kernels(__path__)
 
@@ -25,6 +27,8 @@ __all__ = [
     "ConnectionTable",
     "Coupling",
     "PathTable",
+    "Polynomial",
+    "PolynomialTable",
     "Segment",
     "channelwise_conv",
     "channelwise_product",
@@ -38,4 +42,5 @@ __all__ = [
     "radial_conv",
     "segment_attention",
     "spherical_harmonics",
+    "symmetric_contraction",
 ]

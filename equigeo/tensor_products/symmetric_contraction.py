@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from itertools import accumulate
 from operator import index
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from equigeo.nn import Tables
 from equigeo.reps import Irreps, Representation
 from equigeo.reps.irreps import Layout
-from equigeo.tensor_products._monomial_ladder import Rung, monomial_ladder
 from equigeo.tensor_products._read_irreps import read_irreps
 from equigeo.tensor_products._symmetric_basis import projection, symmetric_basis
+from equigeo.tensor_products._symmetric_polynomials import SymmetricPolynomials
 
 Place = tuple[int, int]  # output term and order
 
@@ -29,8 +29,9 @@ class SymmetricContraction(nn.Module):
 
     The coupling tensors :math:`U` act on powers of one feature, so that only their symmetric parts
     count. These are kept by monomials :math:`A_i A_j A_k`, :math:`i \le j \le k`, and only by those
-    that occur: a table of 44 x 355 numbers where the full tensors of ``0e+1o+2e+3o`` to ``0e+1o``
-    at third order have 176 x 4,096. Each monomial is made once, from one of a degree less.
+    that occur: 497 numbers where the full tensors of ``0e+1o+2e+3o`` to ``0e+1o`` at third order
+    have 176 x 4,096. Each polynomial is a sum of products of two polynomials of half the degree,
+    whose monomials are made once for all.
 
     Parameters
     ----------
@@ -155,15 +156,16 @@ class SymmetricContraction(nn.Module):
             If shapes or devices do not fit.
         """
         batch = self._check_inputs(x, element)
-        if x.ndim == len(batch) + 1:
-            x = self._by_channel(x)
-        weight = self._reduced_weight(element)
-        # Variables first: each is then one contiguous row over samples and channels.
-        outputs = _symmetric_polynomials(
-            x.movedim(-1, 0), weight.movedim(-2, 0), self._rungs(x.dtype), self._shapes
-        )
-        component = -2 if self.irreps_out.layout == "ir_mul" else -1
-        return torch.cat([z.movedim(0, component).flatten(-2) for z in outputs], dim=-1)
+        dims = [2 * l + 1 for _, (l, _) in self.irreps_in]
+        ir_mul = self.irreps_out.layout == "ir_mul"
+        if x.ndim == len(batch) + 2:
+            dims = [sum(dims)]
+        elif ir_mul:
+            dims = [1] * sum(dims)
+        rows = x.reshape(math.prod(batch), self.irreps_in.dim)
+        weight, index = self._weight_of_rows(element)
+        z: Tensor = self.polynomials(rows, weight, index, dims, ir_mul)
+        return z.reshape(*batch, self.irreps_out.dim)
 
     def reduce_weight(self, weight: Tensor) -> Tensor:
         """Weights of the reduced basis that give the same polynomial.
@@ -193,14 +195,10 @@ class SymmetricContraction(nn.Module):
         Returns
         -------
         int
-            Of monomials, of their products with the tables, and of weights; not of the change of
-            basis of weights, which does not grow with the samples.
+            Of monomials, of sums of them, of products of sums, and of weights; not of the change
+            of basis of weights, which does not grow with the samples.
         """
-        count = 0
-        for n, rung in enumerate(self._rungs(torch.float64), 1):
-            polynomials, monomials = rung.table.shape
-            count += polynomials * monomials + polynomials + (monomials if n > 1 else 0)
-        return self.channels * count
+        return self.channels * self.polynomials.multiply_adds()
 
     def extra_repr(self) -> str:
         """Return what ``print(module)`` shows."""
@@ -214,13 +212,8 @@ class SymmetricContraction(nn.Module):
         ins, outs = ([ir for _, ir in irreps] for irreps in (self.irreps_in, self.irreps_out))
         orders = range(1, self.correlation + 1)
         bases = [[symmetric_basis(tuple(ins), n, ir) for ir in outs] for n in orders]
-        self._shapes = [[(len(basis), basis.shape[1]) for basis in row] for row in bases]
-        polynomials = [torch.cat([basis.flatten(0, 1) for basis in row]) for row in bases]
-        rungs = monomial_ladder(self.irreps_in.dim // self.channels, polynomials)
-        tables = {f"order{n}": rung.table for n, rung in enumerate(rungs, 1)}
-        for n, rung in enumerate(rungs, 1):
-            self.register_buffer(f"rest{n}", rung.rest, persistent=False)
-            self.register_buffer(f"last{n}", rung.last, persistent=False)
+        self.polynomials = SymmetricPolynomials(self.irreps_in.dim // self.channels, bases)
+        tables: dict[str, Tensor] = {}
         places = [(i, n) for n in orders for i in range(len(outs))]
         self.blocks = _consecutive({(i, n): len(bases[n - 1][i]) for i, n in places})
         if self.basis == "original":
@@ -231,29 +224,15 @@ class SymmetricContraction(nn.Module):
             tables["change"] = _assemble(parts, reduced, self.blocks)
         self.tables = Tables(**tables)
 
-    def _rungs(self, dtype: torch.dtype) -> list[Rung]:
-        return [
-            Rung(getattr(self, f"rest{n}"), getattr(self, f"last{n}"), self.tables[name, dtype])
-            for n, name in ((n, f"order{n}") for n in range(1, self.correlation + 1))
-        ]
-
-    def _reduced_weight(self, element: Tensor) -> Tensor:
-        """Weights (..., weights, channels) of each sample in the reduced basis."""
+    def _weight_of_rows(self, element: Tensor) -> tuple[Tensor, Tensor]:
+        """Sets (sets, weights, channels) of weights in the reduced basis, and that of each row."""
         weight: Tensor = self.weight
         if self.basis == "original":
             weight = self.reduce_weight(weight)
-        if element.is_floating_point():
-            return torch.tensordot(element, weight, dims=1)
-        return functional.embedding(element, weight.flatten(1)).unflatten(-1, weight.shape[1:])
-
-    def _by_channel(self, x: Tensor) -> Tensor:
-        """Flat features as (..., channels, dim)."""
-        if self.irreps_in.layout == "ir_mul":
-            return x.unflatten(-1, (self.irreps_in.dim // self.channels, self.channels)).mT
-        sizes = [2 * l + 1 for _, (l, _) in self.irreps_in]
-        parts = x.split([self.channels * size for size in sizes], dim=-1)
-        shaped = zip(parts, sizes, strict=True)
-        return torch.cat([part.unflatten(-1, (self.channels, size)) for part, size in shaped], -1)
+        if not element.is_floating_point():
+            return weight, element.reshape(-1).long()
+        mixed = torch.tensordot(element.reshape(-1, self.num_elements), weight, dims=1)
+        return mixed, torch.arange(len(mixed), device=mixed.device)
 
     def _check_inputs(self, x: Tensor, element: Tensor) -> torch.Size:
         """Return the leading axes, or say what does not fit."""
@@ -311,25 +290,3 @@ def _assemble(
     for place, part in parts.items():
         whole[rows[place], columns[place]] = part
     return whole
-
-
-def _symmetric_polynomials(
-    x: Tensor, weight: Tensor, rungs: list[Rung], shapes: list[list[tuple[int, int]]]
-) -> list[Tensor]:
-    """Weighted polynomials, one tensor (2 l + 1, ..., channels) for each output.
-
-    ``x`` is (variables, ..., channels) and ``weight`` (weights, ..., channels), in the order of the
-    reduced basis; ``shapes`` holds, for each order and output, the number of polynomials and of
-    their components. All outputs share the monomials and meet the weights last: Horner's scheme
-    would need the weighted tables of every sample.
-    """
-    outputs = [x.new_zeros(size, *x.shape[1:]) for _, size in shapes[0]]
-    weights = iter(weight.split([count for row in shapes for count, _ in row]))
-    monomials = x.new_ones(1, *x.shape[1:])
-    for rung, row in zip(rungs, shapes, strict=True):
-        monomials = monomials.index_select(0, rung.rest) * x.index_select(0, rung.last)
-        values = (rung.table @ monomials.flatten(1)).reshape(len(rung.table), *x.shape[1:])
-        parts = values.split([count * size for count, size in row])
-        for i, shape in enumerate(row):
-            outputs[i] = outputs[i] + (parts[i].unflatten(0, shape) * next(weights)[:, None]).sum(0)
-    return outputs

@@ -364,7 +364,7 @@ def parametrized():
 
 def occupied():
     module = build("linear")
-    module.accelerated = True
+    module.example = 3
     return module
 
 
@@ -386,7 +386,7 @@ KEPT = {
     ),
     "patched": (patched, "has a forward of its own, set on the instance"),
     "parametrized": (parametrized, "is parametrized"),
-    "occupied": (occupied, "has an attribute 'accelerated'"),
+    "occupied": (occupied, "has an attribute 'example', which acceleration would hide"),
     "factors": (
         lambda: o3.Linear("2x0e", "2x0e", f_in=3, f_out=4),
         "has f_in and f_out, which this library does not know",
@@ -477,7 +477,7 @@ def test_the_report_reads_as_a_table():
         {"first": build("linear"), "second": OtherForward("0e", "0e"), "third": build("harmonics")}
     )
     assert str(accelerate(module)).splitlines() == [
-        "2 modules replaced, 1 kept",
+        "2 replaced, 1 kept",
         "replaced",
         "  first  Linear              equigeo.nn.Linear",
         "  third  SphericalHarmonics  equigeo.tensor_products.SphericalHarmonics",
@@ -485,7 +485,7 @@ def test_the_report_reads_as_a_table():
         "  second  OtherForward  overrides forward of Linear",
     ]
     assert "(the model)" in str(accelerate(build("linear")))
-    assert str(AccelerationReport((), ())) == "0 modules replaced, 0 kept"
+    assert str(AccelerationReport((), ())) == "0 replaced, 0 kept"
 
 
 def test_the_report_is_frozen():

@@ -19,6 +19,7 @@ from equigeo.ops.segment_attention_backward import (
 )
 from tests.ops.channelwise_rows import channelwise_rows
 from tests.ops.connected_rows import connected_rows
+from tests.ops.contraction_rows import contraction_rows
 from tests.ops.harmonics_rows import harmonics_rows
 from tests.ops.op import Op
 from tests.ops.problems import Problem
@@ -135,5 +136,6 @@ OPS = [
     ),
     *channelwise_rows(),
     *connected_rows(),
+    *contraction_rows(),
     *harmonics_rows(),
 ]

@@ -74,8 +74,8 @@ class Accelerated(nn.Module):
         hooks = self._load_state_dict_post_hooks
         for key in [key for key, hook in hooks.items() if hook is _renew]:
             del hooks[key]
+        self._modules.pop(BODY, None)
         self.__class__ = self.made_of[1]  # type: ignore[assignment]
-        delattr(self, BODY)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         # The class exists at run time only: a pickle names what it is made of.

@@ -30,9 +30,7 @@ class AcceleratedHarmonics(Accelerated):
 
     def forward(self, x: Tensor) -> Tensor:
         """Evaluate as ``e3nn.o3.SphericalHarmonics`` does."""
-        # That of e3nn has no tensors, and works on any device.
-        here = all(table.device == x.device for table in self.accelerated.buffers())
-        if not fit(x) or not here:
+        if not fit(x) or not _is_here(self.accelerated, x):
             return self.original(x)
         values: Tensor = self.accelerated(x)
         return values
@@ -40,3 +38,8 @@ class AcceleratedHarmonics(Accelerated):
     def example(self) -> tuple[Any, ...]:
         """Make three vectors."""
         return (random(3, 3, like=torch.empty(0)),)
+
+
+def _is_here(harmonics: nn.Module, x: Tensor) -> bool:
+    # Those of e3nn have no tensors, and work on any device.
+    return all(table.device == x.device for table in harmonics.buffers())

@@ -56,11 +56,9 @@ class AcceleratedProduct(Accelerated):
 
     def example(self) -> tuple[Any, ...]:
         """Make features of three samples, and weights where they are external."""
-        x, y = (random(3, irreps.dim, like=self.output_mask) for irreps in self._operands())
+        operands = (self.irreps_in1, self.irreps_in2)
+        x, y = (random(3, irreps.dim, like=self.output_mask) for irreps in operands)
         if self.internal_weights or not self.weight_numel:
             return x, y
         shape = (self.weight_numel,) if self.shared_weights else (3, self.weight_numel)
         return x, y, random(*shape, like=self.output_mask)
-
-    def _operands(self) -> tuple[Any, Any]:
-        return self.irreps_in1, self.irreps_in2

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from equigeo.interop.accelerated.accelerated import Accelerated
 
 FUSION = "conv_fusion"  # attribute by which a block of MACE leaves gather and scatter to conv_tp
+HERE = "equigeo"  # its value
 TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-6}  # tables may be rounded to float32
 
 
@@ -44,13 +45,14 @@ class Candidate:
         own = next(chain(self.module.parameters(), self.module.buffers()), None)
         self.kind.install(self.module, self.body.to(device if own is None else own.device))
         if self.block is not None:
-            setattr(self.block, FUSION, "equigeo")
+            setattr(self.block, FUSION, HERE)
 
     def uninstall(self) -> None:
-        """Undo :meth:`install`."""
-        if self.block is not None:
+        """Undo :meth:`install`, whether it was done, failed or never begun."""
+        if getattr(self.block, FUSION, None) == HERE:
             delattr(self.block, FUSION)
-        self.module.uninstall()
+        if isinstance(self.module, Accelerated):
+            self.module.uninstall()
 
     def problem(self) -> str | None:
         """Compare the accelerated module with what it was, on random features.

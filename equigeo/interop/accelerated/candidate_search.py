@@ -28,6 +28,7 @@ KINDS: dict[tuple[str, str], type[Accelerated]] = {
     ("e3nn.o3", "Linear"): AcceleratedLinear,
     ("e3nn.o3", "SphericalHarmonics"): AcceleratedHarmonics,
 }
+NAMES = {BODY, *(name for name in vars(Accelerated) if not name.startswith("_"))}
 MACE_BLOCK = ("mace.modules.blocks", "InteractionBlock")
 
 
@@ -136,8 +137,10 @@ def _is(module: nn.Module, name: tuple[str, str]) -> bool:
 def _no_fusion(block: Any) -> str | None:
     if hasattr(block, FUSION):
         return f"{FUSION} is in use"
-    known = type(block).forward.__code__.co_consts
-    return None if FUSION in known else f"its forward knows no {FUSION}"
+    if "forward" in vars(block):
+        return "its forward is set on the instance"
+    code = getattr(type(block).forward, "__code__", None)
+    return None if code and FUSION in code.co_consts else f"its forward knows no {FUSION}"
 
 
 def _refusal(module: nn.Module, base: type[nn.Module], kind: type[Accelerated]) -> str | None:
@@ -146,8 +149,8 @@ def _refusal(module: nn.Module, base: type[nn.Module], kind: type[Accelerated]) 
         return "is parametrized"
     if "forward" in vars(module):
         return "has a forward of its own, set on the instance"
-    if hasattr(module, BODY):
-        return f"has an attribute {BODY!r}"
+    if taken := sorted(name for name in NAMES if hasattr(module, name)):
+        return f"has an attribute {taken[0]!r}, which acceleration would hide"
     overridden = _overridden(type(module), base)
     if overridden:
         return f"overrides {', '.join(overridden)} of {base.__name__}"

@@ -1,0 +1,151 @@
+"""Polynomials of a few variables, as the tensors that ops take."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, combinations
+
+import torch
+from torch import Tensor
+
+Monomial = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Polynomial:
+    """A homogeneous polynomial, the weight it has and the component of the output it adds to.
+
+    Parameters
+    ----------
+    component, weight : int
+        Which component, and which weight.
+    coefficients : mapping of tuple of int to float
+        Coefficients by monomial, an ascending tuple of variables; all monomials of one degree.
+    """
+
+    component: int
+    weight: int
+    coefficients: Mapping[Monomial, float]
+
+
+@dataclass(frozen=True, eq=False)
+class PolynomialTable:
+    """How to evaluate polynomials that share their monomials.
+
+    A node is a monomial of low degree: node 0 is one, nodes 1 to d are the variables, and others
+    are products of two nodes before them. A polynomial is a sum over groups, each one node times a
+    combination of nodes, so that monomials of the full degree are never made.
+
+    Parameters
+    ----------
+    products : Tensor, (products, 2), int64
+        The two nodes of each product.
+    polynomials : Tensor, (polynomials, 4), int64
+        Weight, component of the output, first and last group; sorted by component.
+    groups : Tensor, (groups, 3), int64
+        The node that multiplies, first and last term.
+    nodes : Tensor, (terms,), int64
+        Node of each term.
+    values : Tensor, (terms,), float64
+        Its coefficient.
+    levels : sequence of int
+        Numbers of products one after another that do not depend on each other.
+    dims_in, dims_out : sequence of int
+        How components lie in a row: blocks of (channels, dim) one after another. All dims are 1
+        where components are outside and channels inside.
+    """
+
+    products: Tensor
+    polynomials: Tensor
+    groups: Tensor
+    nodes: Tensor
+    values: Tensor
+    levels: Sequence[int]
+    dims_in: Sequence[int]
+    dims_out: Sequence[int]
+
+    @classmethod
+    def from_polynomials(
+        cls, polynomials: Sequence[Polynomial], dims_in: Sequence[int], dims_out: Sequence[int]
+    ) -> PolynomialTable:
+        """Split monomials in halves, so that few products and few groups are left.
+
+        Parameters
+        ----------
+        polynomials : sequence of Polynomial
+            Zero coefficients are left out.
+        dims_in, dims_out : sequence of int
+            As above.
+
+        Returns
+        -------
+        PolynomialTable
+            On the CPU.
+
+        Examples
+        --------
+        >>> cube = Polynomial(0, 0, {(0, 0, 0): 1.0, (0, 1, 1): 3.0})  # x (x^2 + 3 y^2)
+        >>> table = PolynomialTable.from_polynomials([cube], (2,), (1,))
+        >>> table.products.tolist(), table.groups.tolist(), table.nodes.tolist()
+        ([[1, 1], [2, 2]], [[1, 0, 2]], [3, 4])
+        """
+        ordered = sorted(polynomials, key=lambda p: (p.component, p.weight))
+        sums = [_factor(p.coefficients) for p in ordered]
+        place, products, levels = _products(sums, sum(dims_in))
+        groups = [(factor, rest) for parts in sums for factor, rest in parts.items()]
+        ends = list(accumulate((len(rest) for _, rest in groups), initial=0))
+        rows = zip(groups, ends, ends[1:], strict=False)
+        counts = list(accumulate(map(len, sums), initial=0))
+        starts = zip(ordered, counts, counts[1:], strict=False)
+        return cls(
+            _integers(products, 2),
+            _integers([[p.weight, p.component, first, last] for p, first, last in starts], 4),
+            _integers([[place[factor], first, last] for (factor, _), first, last in rows], 3),
+            _integers([place[s] for _, rest in groups for s in rest], 1).flatten(),
+            torch.tensor([v for _, rest in groups for v in rest.values()], dtype=torch.float64),
+            tuple(levels),
+            tuple(dims_in),
+            tuple(dims_out),
+        )
+
+
+def _factor(coefficients: Mapping[Monomial, float]) -> dict[Monomial, dict[Monomial, float]]:
+    """Write a polynomial as a sum of products, taking the most frequent factor first."""
+    rest = {s: value for s, value in coefficients.items() if value}
+    half = max((len(s) // 2 for s in rest), default=0)
+    groups: dict[Monomial, dict[Monomial, float]] = {}
+    while rest:
+        count = Counter(part for s in rest for part in set(combinations(s, half)))
+        factor = max(count, key=lambda part: (count[part], part))
+        found = {s: _without(s, factor) for s in rest if factor in combinations(s, half)}
+        groups[factor] = {other: rest.pop(s) for s, other in found.items()}
+    return groups
+
+
+def _without(monomial: Monomial, factor: Monomial) -> Monomial:
+    return tuple(sorted((Counter(monomial) - Counter(factor)).elements()))
+
+
+def _products(
+    sums: Sequence[Mapping[Monomial, Mapping[Monomial, float]]], variables: int
+) -> tuple[dict[Monomial, int], list[list[int]], list[int]]:
+    """Number all nodes, and list the products and how many there are of each degree."""
+    needed: defaultdict[int, set[Monomial]] = defaultdict(set)
+    for parts in sums:
+        for factor, rest in parts.items():
+            for s in (factor, *rest):
+                for degree in range(2, len(s) + 1):
+                    needed[degree].add(s[:degree])
+    place: dict[Monomial, int] = {(): 0, **{(i,): 1 + i for i in range(variables)}}
+    products: list[list[int]] = []
+    for _, level in sorted(needed.items()):
+        for s in sorted(level):
+            products.append([place[s[:-1]], 1 + s[-1]])
+            place[s] = len(place)
+    return place, products, [len(level) for _, level in sorted(needed.items())]
+
+
+def _integers(rows: Sequence[Sequence[int]] | Sequence[int], columns: int) -> Tensor:
+    return torch.tensor(rows, dtype=torch.int64).reshape(-1, columns)
