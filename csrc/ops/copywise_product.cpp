@@ -10,6 +10,9 @@
 namespace equigeo {
 namespace {
 
+// Rows are put together aside and written once: to write them past the caches pays early.
+constexpr int64_t kStreamed = 1 << 22;  // bytes
+
 template <class T>
 void run(CopywiseProduct<T>& op, const CopywiseOperands& operands) {
 #ifdef EQUIGEO_CUDA
@@ -39,7 +42,7 @@ Tensor copywise_product_op(
     CopywiseProduct<T> op{};
     operands.fill(op);
     op.out = write<T>(out);
-    op.stream = kept && out.numel() * static_cast<int64_t>(sizeof(T)) >= kBeyondCaches;
+    op.stream = kept && out.numel() * static_cast<int64_t>(sizeof(T)) >= kStreamed;
     run(op, operands);
   });
   return out;

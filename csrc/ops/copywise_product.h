@@ -70,7 +70,7 @@ struct CopywiseProduct {
   int64_t weight_stride;  // from row to row; 0 where all have the same
   int64_t rows;
   T* out;       // (rows, dim_out)
-  bool stream;  // whether it is too large for the caches
+  bool stream;  // whether it is written past the caches
 };
 
 template <class T>

@@ -64,8 +64,6 @@ T* write(const Tensor& tensor) {
   return static_cast<T*>(tensor.mutable_data_ptr());
 }
 
-constexpr int64_t kBeyondCaches = 1 << 25;  // bytes
-
 // Call `run` with a zero of the element type.
 template <class Run>
 void for_dtype(const Tensor& tensor, const Run& run) {
