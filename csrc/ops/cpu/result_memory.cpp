@@ -140,7 +140,7 @@ Tensor wrap(Block block, const Tensor& like, const std::vector<int64_t>& sizes) 
 }  // namespace
 
 Tensor new_result(const Tensor& like, std::initializer_list<int64_t> sizes, bool* stream) {
-  constexpr int64_t kWorth = 1 << 22, kBeyondCaches = 1 << 25;
+  constexpr int64_t kWorth = 1 << 22, kBeyondCaches = 1 << 23;
   const int64_t numel =
       std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<int64_t>());
   const int64_t bytes = numel * static_cast<int64_t>(like.element_size());
