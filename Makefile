@@ -105,8 +105,8 @@ LIST_ISAS = EQUIGEO_REQUIRE_KERNELS=1 $(BIN)/python -c \
 # What PyTorch does with an op is the same for every body.
 KERNELS_ONLY = not compiles and not exports and not registered
 .PHONY: isa
-isa: $(VENV)/.with-test ## run the op tests on every instruction set of this machine
-	isas=$$($(LIST_ISAS)); for isa in $$isas; do \
+isa: $(VENV)/.with-test ## run the op tests on every instruction set but the widest, which `test` takes
+	isas=$$($(LIST_ISAS)); for isa in $$(tr ' ' '\n' <<< "$$isas" | sed '$$d'); do \
 	  echo "== EQUIGEO_ISA=$$isa"; \
 	  EQUIGEO_REQUIRE_KERNELS=1 EQUIGEO_ISA=$$isa $(BIN)/python -m pytest -q tests/ops \
 	    -k '$(KERNELS_ONLY)'; \
