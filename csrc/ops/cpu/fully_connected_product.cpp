@@ -14,6 +14,7 @@ template <class T>
 class MixingPass {
  protected:
   static constexpr int64_t kEdges = EdgeMatrices<T>::kEdges;
+  static constexpr int64_t kBeyond = 4 * kLane<T>;  // that registers reach over the end of a row
 
   MixingPass(const FullyConnectedPlan<T>& plan, int64_t more)
       : plan_(plan),
@@ -47,7 +48,7 @@ class MixingPass {
   // The weights of row e, behind which registers may read.
   const T* weights_of_row(const T* weight, int64_t e, int64_t rows) {
     const T* row = weight + e * paths_.dim_weight;
-    if (e < rows - 1) {
+    if ((rows - 1 - e) * paths_.dim_weight >= kBeyond) {
       return row;
     }
     copy_row(row, paths_.dim_weight, weights_);
@@ -74,7 +75,7 @@ class MixingPass {
     }
   }
 
-  int64_t weights_size() const { return paths_.dim_weight + 4 * kLane<T>; }
+  int64_t weights_size() const { return paths_.dim_weight + kBeyond; }
 
   const FullyConnectedPlan<T>& plan_;
   const Paths<T>& paths_;
