@@ -20,7 +20,7 @@ class Op:
     Features and tables of the rest are given the dtype of the test; ``missing`` is the position of
     a feature that ``call`` leaves out, ``constants`` end the arguments of the overload. A body made
     of matrix products of a BLAS, which rounds as it likes by number of threads and alignment, is
-    ``blas``.
+    ``blas``. ``terms`` is the length of sums over the fixed rest.
     """
 
     name: str
@@ -31,6 +31,7 @@ class Op:
     label: str = ""
     missing: int | None = None
     blas: bool = False
+    terms: int = 1
     constants: tuple[Any, ...] = ()
 
     @property

@@ -117,6 +117,7 @@ OPS = [
         grid_product_reference,
         _coefficients(2, 1),
         _tables(2, 1, 3, grid=(4, 7)),
+        terms=4 * 7,
     ),
     Op(
         "grid_product",
@@ -125,6 +126,7 @@ OPS = [
         _coefficients(1, 2),
         _tables(1, 2, 0, grid=(3, 5), summands=(2, 2, 1)),
         label="grid_product of gradients",
+        terms=2 * 3 * 5,
     ),
     Op(
         "grid_product",
@@ -133,6 +135,7 @@ OPS = [
         _coefficients(0, 1),
         _tables(0, 1, 8, grid=(29, 57), summands=(1, 2, 2)),
         label="grid_product in two stages",
+        terms=2 * 29 * 57,
     ),
     *channelwise_rows(),
     *connected_rows(),
