@@ -154,14 +154,14 @@ int conv_targets(const ChannelwiseConv<S>& op, int64_t begin, int64_t end) {
   const int64_t radial = Run::kEdges * op.radial_stride;
   Scratch<T> memory(
       PathScratch<T>::size(paths) + Run::size(paths) + Scratch<T>::round_up(paths.padded_out) +
-      Scratch<T>::round_up(scratch_row<S>(paths.dim_out)) + Scratch<T>::round_up(radial));
+      RowWriter<S>::size(paths.dim_out) + Scratch<T>::round_up(radial));
   if (memory.failed()) {
     return kOutOfMemory;
   }
   const PathScratch<T> scratch(paths, memory);
   Run run(paths, memory, op.y, op.weight, row_of);
   T* sum = memory.take(paths.padded_out);
-  T* wide = memory.take(scratch_row<S>(paths.dim_out));
+  RowWriter<S> rows(paths.dim_out, false, memory);
   if (op.hidden != nullptr) {
     run.add_radial(op, memory.take(radial));
   }
@@ -176,8 +176,7 @@ int conv_targets(const ChannelwiseConv<S>& op, int64_t begin, int64_t end) {
             paths, p, run.at(first_input(paths, p, x)), output(paths, p, sum), true, scratch);
       }
     }
-    S* given = op.out + t * paths.dim_out;
-    T* out = begin_row(given, wide);
+    T* out = rows.begin(op.out + t * paths.dim_out);
     if (!paths.covers) {
       fill_zero(out, paths.dim_out);
     }
@@ -188,7 +187,7 @@ int conv_targets(const ChannelwiseConv<S>& op, int64_t begin, int64_t end) {
         put_back(from.data, from.stride, paths.ir_mul, path.mul, path.d3, out + path.out);
       }
     }
-    finish_row(given, out, paths.dim_out);
+    rows.finish();
   }
   return stray ? kStrayIndex : 0;
 }
@@ -205,25 +204,22 @@ int conv_backward_edges(const ChannelwiseConvBackward<S>& op, int64_t begin, int
   using Run = EdgeRun<S, decltype(row_of)>;
   Scratch<T> memory(
       PathScratch<T>::size(paths) + Run::size(paths) +
-      Scratch<T>::round_up(paths.dim_y * Run::kEdges) +
-      Scratch<T>::round_up(scratch_row<S>(paths.dim_y)) +
-      Scratch<T>::round_up(scratch_row<S>(paths.dim_weight)));
+      Scratch<T>::round_up(paths.dim_y * Run::kEdges) + RowWriter<S>::size(paths.dim_y) +
+      RowWriter<S>::size(paths.dim_weight));
   if (memory.failed()) {
     return kOutOfMemory;
   }
   const PathScratch<T> scratch(paths, memory);
   Run run(paths, memory, op.y, op.weight, row_of);
   T* registers = memory.take(paths.dim_y * Run::kEdges);
-  T* wide_y = memory.take(scratch_row<S>(paths.dim_y));
-  T* wide_weight = memory.take(scratch_row<S>(paths.dim_weight));
+  RowWriter<S> rows_y(paths.dim_y, false, memory), rows_weight(paths.dim_weight, false, memory);
   for (int64_t t = begin; t < end; ++t) {
     const T* grad = op.padded_grad + t * paths.padded_out;
     for (int64_t k = op.graph.ptr[t]; k < op.graph.ptr[t + 1]; ++k) {
       run.go(k, op.graph.ptr[end]);
       run.read_weights();
       const T* x = op.padded_x + source[k] * paths.padded_x;
-      S* given_weight = row_or_null(op.grad_weight, run.edge(), paths.dim_weight);
-      T* grad_weight = begin_row(given_weight, wide_weight);
+      T* grad_weight = rows_weight.begin(row_or_null(op.grad_weight, run.edge(), paths.dim_weight));
       if (grad_weight != nullptr && !paths.covers_weight) {
         fill_zero(grad_weight, paths.dim_weight);
       }
@@ -233,11 +229,9 @@ int conv_backward_edges(const ChannelwiseConvBackward<S>& op, int64_t begin, int
             paths, p, run.at(first_input(paths, p, x)), arriving(paths, p, grad),
             {nullptr, grad_weight, registers}, scratch);
       }
-      finish_row(given_weight, grad_weight, paths.dim_weight);
-      S* given_y = op.grad_y + run.edge() * paths.dim_y;
-      T* grad_y = begin_row(given_y, wide_y);
-      sum_registers(registers, paths.dim_y, grad_y);
-      finish_row(given_y, grad_y, paths.dim_y);
+      rows_weight.finish();
+      sum_registers(registers, paths.dim_y, rows_y.begin(op.grad_y + run.edge() * paths.dim_y));
+      rows_y.finish();
     }
   }
   return stray ? kStrayIndex : 0;
@@ -256,14 +250,14 @@ int conv_backward_sources(const ChannelwiseConvBackward<S>& op, int64_t begin, i
   using Run = EdgeRun<S, decltype(row_of)>;
   Scratch<T> memory(
       PathScratch<T>::size(paths) + Run::size(paths) + Scratch<T>::round_up(paths.padded_x) +
-      Scratch<T>::round_up(scratch_row<S>(paths.dim_x)));
+      RowWriter<S>::size(paths.dim_x));
   if (memory.failed()) {
     return kOutOfMemory;
   }
   const PathScratch<T> scratch(paths, memory);
   Run run(paths, memory, op.y, op.weight, row_of);
   T* sum = memory.take(paths.padded_x);
-  T* wide = memory.take(scratch_row<S>(paths.dim_x));
+  RowWriter<S> rows(paths.dim_x, false, memory);
   for (int64_t s = begin; s < end; ++s) {
     fill_zero(sum, paths.padded_x);
     for (int64_t k = op.graph.back_ptr[s]; k < op.graph.back_ptr[s + 1]; ++k) {
@@ -277,8 +271,7 @@ int conv_backward_sources(const ChannelwiseConvBackward<S>& op, int64_t begin, i
             {into, nullptr, nullptr}, scratch);
       }
     }
-    S* given = op.grad_x + s * paths.dim_x;
-    T* grad_x = begin_row(given, wide);
+    T* grad_x = rows.begin(op.grad_x + s * paths.dim_x);
     if (!paths.covers_x) {
       fill_zero(grad_x, paths.dim_x);
     }
@@ -288,7 +281,7 @@ int conv_backward_sources(const ChannelwiseConvBackward<S>& op, int64_t begin, i
           sum + segment.place, padded(segment.mul), paths.ir_mul, segment.mul, segment.d,
           grad_x + segment.offset);
     }
-    finish_row(given, grad_x, paths.dim_x);
+    rows.finish();
   }
   return stray ? kStrayIndex : 0;
 }

@@ -3,6 +3,7 @@
 
 #include "ops/cpu/edge_product.h"
 #include "ops/cpu/rows.h"
+#include "ops/cpu/run_blocks.h"
 
 namespace equigeo {
 namespace {
@@ -83,14 +84,15 @@ class Forward {
 
   bool failed() const { return memory_.failed(); }
 
-  // Rows [begin, end), no more than the lanes of a register.
-  void block(int64_t begin, int64_t end) {
-    for (int64_t e = begin; e < end; ++e) {
-      matrices_.load(e - begin, read_row(op_.y + e * paths_.dim_y, paths_.dim_y, rows_.y));
+  // No more rows than the lanes of a register.
+  void run(const Block& block) {
+    for (int64_t e = 0; e < block.rows; ++e) {
+      const S* y = op_.y + (block.begin + e) * paths_.dim_y;
+      matrices_.load(e, read_row(y, paths_.dim_y, rows_.y));
     }
     matrices_.compute();
-    for (int64_t e = begin; e < end; ++e) {
-      row(e, e - begin);
+    for (int64_t e = 0; e < block.rows; ++e) {
+      row(block.begin + e, e);
     }
     finish_streams();
   }
@@ -142,9 +144,8 @@ class Backward {
             PathScratch<T>::size(paths_) + EdgeMatrices<T>::size(paths_) +
             RowBuffers<S>::size(paths_) + 2 * Scratch<T>::round_up(paths_.padded_x) +
             Scratch<T>::round_up(scratch_row<S>(paths_.dim_out)) +
-            RowWriter<S>::size(paths_.dim_x, false) + RowWriter<S>::size(paths_.dim_y, false) +
-            RowWriter<S>::size(paths_.dim_weight, false) +
-            Scratch<T>::round_up(paths_.largest_slot) +
+            RowWriter<S>::size(paths_.dim_x) + RowWriter<S>::size(paths_.dim_y) +
+            RowWriter<S>::size(paths_.dim_weight) + Scratch<T>::round_up(paths_.largest_slot) +
             Scratch<T>::round_up(paths_.dim_y * kEdges)),
         scratch_(paths_, memory_),
         matrices_(paths_, memory_),
@@ -160,13 +161,14 @@ class Backward {
 
   bool failed() const { return memory_.failed(); }
 
-  void block(int64_t begin, int64_t end) {
-    for (int64_t e = begin; e < end; ++e) {
-      matrices_.load(e - begin, read_row(op_.y + e * paths_.dim_y, paths_.dim_y, rows_.y));
+  void run(const Block& block) {
+    for (int64_t e = 0; e < block.rows; ++e) {
+      const S* y = op_.y + (block.begin + e) * paths_.dim_y;
+      matrices_.load(e, read_row(y, paths_.dim_y, rows_.y));
     }
     matrices_.compute();
-    for (int64_t e = begin; e < end; ++e) {
-      row(e, e - begin);
+    for (int64_t e = 0; e < block.rows; ++e) {
+      row(block.begin + e, e);
     }
   }
 
@@ -230,18 +232,6 @@ class Backward {
   T* slot_;
   T* lanes_;  // gradient of y, a register for each number
 };
-
-template <class Pass, class Op>
-int run_blocks(const Op& op, int64_t begin, int64_t end, int64_t block) {
-  Pass pass(op);
-  if (pass.failed()) {
-    return kOutOfMemory;
-  }
-  for (; begin < end; begin += block) {
-    pass.block(begin, begin + block < end ? begin + block : end);
-  }
-  return 0;
-}
 
 template <class S>
 int product_rows(const ChannelwiseProduct<S>& op, int64_t begin, int64_t end) {

@@ -5,6 +5,7 @@
 #include "ops/cpu/copywise_product.h"
 
 #include "math/copy_coupling.h"
+#include "ops/cpu/run_blocks.h"
 #include "ops/cpu/scratch.h"
 #include "ops/cpu/stream.h"
 #include "ops/cpu/transpose.h"
@@ -64,11 +65,6 @@ class Rows {
  private:
   T* data_;
   int64_t dim_;
-};
-
-// Rows that are computed together, and how many of the chunk come later.
-struct Block {
-  int64_t begin, rows, beyond;
 };
 
 // What both passes do: fetch a block of rows and go through the pairs of copies that meet.
@@ -268,19 +264,6 @@ class Backward : CopyPass<T> {
   Rows<T> grad_x_, grad_y_, grad_weight_;
   T* slopes_;
 };
-
-template <class Pass, class Op>
-int run_blocks(const Op& op, int64_t begin, int64_t end, int64_t block) {
-  Pass pass(op);
-  if (pass.failed()) {
-    return kOutOfMemory;
-  }
-  for (; begin < end; begin += block) {
-    const int64_t rows = begin + block < end ? block : end - begin;
-    pass.run({begin, rows, end - begin - rows});
-  }
-  return 0;
-}
 
 template <class T>
 int product_rows(const CopywiseProduct<T>& op, int64_t begin, int64_t end) {

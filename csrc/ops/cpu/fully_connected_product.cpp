@@ -5,6 +5,7 @@
 #include "ops/cpu/fully_connected_product.h"
 
 #include "ops/cpu/mixed_path.h"
+#include "ops/cpu/run_blocks.h"
 
 namespace equigeo {
 namespace {
@@ -29,9 +30,9 @@ class MixingPass {
         couplings_(memory_.take(plan.largest_coupling)),
         weights_(memory_.take(weights_size())) {}
 
-  void load_block(const T* y, int64_t begin, int64_t rows) {
-    for (int64_t e = 0; e < rows; ++e) {
-      matrices_.load(e, y + (begin + e) * paths_.dim_y);
+  void load_block(const T* y, const Block& block) {
+    for (int64_t e = 0; e < block.rows; ++e) {
+      matrices_.load(e, y + (block.begin + e) * paths_.dim_y);
     }
     matrices_.compute();
   }
@@ -97,10 +98,10 @@ class Forward : MixingPass<T> {
 
   bool failed() const { return this->memory_.failed(); }
 
-  void block(int64_t begin, int64_t rows) {
-    this->load_block(op_.y, begin, rows);
-    for (int64_t e = 0; e < rows; ++e) {
-      row(begin + e, e);
+  void run(const Block& block) {
+    this->load_block(op_.y, block);
+    for (int64_t e = 0; e < block.rows; ++e) {
+      row(block.begin + e, e);
     }
   }
 
@@ -150,10 +151,10 @@ class Backward : MixingPass<T> {
 
   bool failed() const { return memory_.failed(); }
 
-  void block(int64_t begin, int64_t rows) {
-    this->load_block(op_.y, begin, rows);
-    for (int64_t e = 0; e < rows; ++e) {
-      row(begin + e, e);
+  void run(const Block& block) {
+    this->load_block(op_.y, block);
+    for (int64_t e = 0; e < block.rows; ++e) {
+      row(block.begin + e, e);
     }
   }
 
@@ -238,18 +239,6 @@ class Backward : MixingPass<T> {
   T* weighted_;
   T* gradient_;
 };
-
-template <class Pass, class Op>
-int run_blocks(const Op& op, int64_t begin, int64_t end, int64_t block) {
-  Pass pass(op);
-  if (pass.failed()) {
-    return kOutOfMemory;
-  }
-  for (; begin < end; begin += block) {
-    pass.block(begin, begin + block < end ? block : end - begin);
-  }
-  return 0;
-}
 
 template <class T>
 int product_rows(const FullyConnectedProduct<T>& op, int64_t begin, int64_t end) {

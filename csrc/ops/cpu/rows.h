@@ -31,19 +31,6 @@ inline const float* read_row(const Bf16* row, int64_t count, float* scratch) {
   return scratch;
 }
 
-// A row to write, to be finished when it is complete.
-inline float* begin_row(float* row, float*) { return row; }
-inline double* begin_row(double* row, double*) { return row; }
-inline float* begin_row(Bf16* row, float* scratch) { return row == nullptr ? nullptr : scratch; }
-
-inline void finish_row(float*, const float*, int64_t) {}
-inline void finish_row(double*, const double*, int64_t) {}
-inline void finish_row(Bf16* row, const float* scratch, int64_t count) {
-  for (int64_t n = 0; n < count && row != nullptr; ++n) {
-    row[n] = narrow(scratch[n]);
-  }
-}
-
 template <class S>
 inline S* row_or_null(S* rows, int64_t row, int64_t dim) {
   return rows == nullptr ? nullptr : rows + row * dim;
@@ -57,7 +44,7 @@ class RowWriter {
  public:
   using T = Compute<S>;
 
-  static int64_t size(int64_t dim, bool stream) {
+  static int64_t size(int64_t dim, bool stream = false) {
     return kCopies<S> || stream ? Scratch<T>::round_up(dim) : 0;
   }
 
@@ -76,7 +63,9 @@ class RowWriter {
 
   void finish() {
     if constexpr (kCopies<S>) {
-      finish_row(row_, buffer_, dim_);
+      for (int64_t n = 0; n < dim_ && row_ != nullptr; ++n) {
+        row_[n] = narrow(buffer_[n]);
+      }
     } else if (row_ != nullptr && buffer_ != nullptr) {
       stream_row(buffer_, dim_, row_);
     }
