@@ -8,7 +8,6 @@ bound is a copy between arrays beyond the caches. Ratios of interleaved runs com
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import pytest
@@ -21,10 +20,9 @@ from connected import (
     cue_product,
     weighted_products,
 )
-from interleaved import copy_bandwidth
+from record import record
 
 from equigeo.interop import to_e3nn
-from equigeo.ops import kernels_info
 from equigeo.tensor_products.compared_product import compared_product
 
 ROWS = 1024
@@ -32,23 +30,14 @@ LIBRARIES = ["ours", "ours ir_mul", "e3nn", "cuEquivariance ir_mul"]
 every_pass = pytest.mark.parametrize("kind", ["forward", "both"])
 every_thread_count = pytest.mark.parametrize("threads", [1, 2], ids=["1 thread", "2 threads"])
 
-bandwidth = cache(lambda threads: copy_bandwidth())
 
-
-def run(benchmark: Any, product: Any, inputs: list[torch.Tensor], kind: str, threads: int) -> None:
-    rows = len(inputs[0])
-    with torch.no_grad():
-        moved = sum(x.numel() for x in (*inputs, product(*inputs))) * inputs[0].element_size()
-    benchmark(passes(product, inputs)[kind])
-    info = {"rows": rows, "bytes": moved, "threads": threads, "isa": kernels_info()["isa"]}
-    benchmark.extra_info.update(info, torch=torch.__version__)
-    if benchmark.stats is None:  # where timing is switched off
-        return
-    seconds = benchmark.stats["median"]
-    benchmark.extra_info["microseconds per row"] = 1e6 * seconds / rows
+def run(benchmark: Any, product: Any, inputs: list[torch.Tensor], kind: str) -> None:
+    moved = None
     if kind == "forward":
-        benchmark.extra_info["GB/s"] = moved / seconds / 1e9
-        benchmark.extra_info["per cent of the bound"] = 100 * moved / seconds / bandwidth(threads)
+        with torch.no_grad():
+            numbers = sum(x.numel() for x in (*inputs, product(*inputs)))
+        moved = numbers * inputs[0].element_size()
+    record(benchmark, passes(product, inputs)[kind], "row", len(inputs[0]), moved)
 
 
 @every_thread_count
@@ -67,7 +56,7 @@ def bench_fully_connected(benchmark, problem, library, kind, threads):
     else:
         known = {"ours": ours["mul_ir"], "ours ir_mul": ours["ir_mul"], "e3nn": theirs}
         product = known[library]
-    run(benchmark, product, inputs, kind, threads)
+    run(benchmark, product, inputs, kind)
 
 
 @every_thread_count
@@ -93,4 +82,4 @@ def compare_two(benchmark, ours, rows, library, kind, threads):
     theirs = to_e3nn(ours)
     inputs = operands(ours, rows, rows)[:2]
     agree(ours(*inputs), theirs(*inputs))
-    run(benchmark, {"ours": ours, "e3nn": theirs}[library], inputs, kind, threads)
+    run(benchmark, {"ours": ours, "e3nn": theirs}[library], inputs, kind)

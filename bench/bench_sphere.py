@@ -10,29 +10,16 @@ from typing import Any
 
 import pytest
 import torch
-from interleaved import copy_bandwidth
+from record import record
 from sphere import BATCH, POINTS, grid_calls, harmonics_calls
-
-from equigeo.ops import kernels_info
 
 
 def run(benchmark: Any, calls: dict[str, Any], peer: str, items: int, numbers: int) -> None:
     """Time one of the calls, which have been compared with each other."""
     if peer not in calls:
         pytest.skip("sphericart-torch is not installed: pip install equigeo[bench]")
-    benchmark.extra_info.update(
-        items=items, threads=torch.get_num_threads(), isa=kernels_info()["isa"],
-        torch=torch.__version__,
-    )  # fmt: skip
     with torch.set_grad_enabled(peer.endswith("both")):
-        benchmark(calls[peer])
-    if benchmark.stats is None:  # timing is switched off
-        return
-    seconds = benchmark.stats["median"]
-    rate = 4 * numbers * items / seconds
-    benchmark.extra_info["microseconds per item"] = 1e6 * seconds / items
-    benchmark.extra_info["GB/s"] = rate / 1e9
-    benchmark.extra_info["per cent of copy bandwidth"] = 100 * rate / copy_bandwidth()
+        record(benchmark, calls[peer], "sample", items, 4 * numbers * items)
 
 
 @pytest.mark.parametrize("peer", ["ours", "e3nn", "sphericart"])

@@ -6,12 +6,12 @@ from typing import Any
 
 from torch import Tensor
 
+from equigeo.ops._check_rows import check_rows
 from equigeo.ops._checks import check_device, check_index
 from equigeo.ops._registry import declare
 from equigeo.ops.channelwise_conv_backward import channelwise_conv_backward
 from equigeo.ops.channelwise_product import (
     channelwise_product_reference,
-    check_operands,
     computed_in,
 )
 from equigeo.ops.path_table import PathTable
@@ -95,7 +95,7 @@ def channelwise_conv(
         if name == "back_ptr":
             length = (x.shape[0] + 1, "the rows of x, plus one")
         check_index(name, index, length=length, at_least=int(name == "ptr"))
-    tensors = check_operands(x, y, weight, table, rows=edges)
+    tensors = check_rows(x, y, weight, table, rows=edges, bfloat16=True)
     check_device(**tensors, **named, paths=table.paths)
     values = table.values.to(computed_in(x.dtype))
     return _op(

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from equigeo.ops._multilinear import multilinear_second_order
 from equigeo.ops._registry import declare
 from equigeo.ops.channelwise_product_backward import channelwise_product_backward_reference
 
@@ -56,23 +57,23 @@ def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]
     ctx.ir_mul = inputs[13]
 
 
-def _backward(ctx: Any, a: Tensor, b: Tensor, c: Tensor) -> tuple[Tensor | None, ...]:
+def _backward(ctx: Any, *arriving: Any) -> tuple[Tensor | None, ...]:
     """Second order as in the product: the convolution is linear in each of its arguments too."""
     grad, x, y, weight, *rest = ctx.saved_tensors
 
-    def forward(*operands: Tensor | None) -> Tensor:
+    def product(x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
         op = torch.ops.equigeo.channelwise_conv.default
-        out: Tensor = op(*operands, *rest, grad.shape[1], ctx.ir_mul)
+        out: Tensor = op(x, y, weight, *rest, grad.shape[1], ctx.ir_mul)
         return out
 
-    _, y_a, w_a = channelwise_conv_backward(grad, a, y, weight, *rest, ctx.ir_mul)
-    x_b, _, w_b = channelwise_conv_backward(grad, x, b, weight, *rest, ctx.ir_mul)
-    to_grad = forward(a, y, weight) + forward(x, b, weight)
-    if weight is None:
-        return to_grad, x_b, y_a, *(None,) * 11
-    x_c, y_c, _ = channelwise_conv_backward(grad, x, y, c, *rest, ctx.ir_mul)
-    to_grad = to_grad + forward(x, y, c)
-    return to_grad, x_b + x_c, y_a + y_c, w_a + w_b, *(None,) * 10
+    def gradients(*operands: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        results: tuple[Tensor, Tensor, Tensor] = channelwise_conv_backward(
+            *operands, *rest, ctx.ir_mul
+        )
+        return results
+
+    second = multilinear_second_order(product, gradients, (grad, x, y, weight), arriving)
+    return *second, *(None,) * 10
 
 
 channelwise_conv_backward = declare(

@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from equigeo.ops._checks import check_device, check_features
+from equigeo.ops._check_rows import check_rows
+from equigeo.ops._checks import check_device
 from equigeo.ops._registry import declare
 from equigeo.ops.channelwise_product_backward import channelwise_product_backward
 from equigeo.ops.path_table import PathTable, dense_paths
@@ -67,34 +68,10 @@ def channelwise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: Path
     >>> channelwise_product(x, y, torch.tensor([[1.0, 10.0]]), table)
     tensor([[ 3., 90.]])
     """
-    tensors = check_operands(x, y, weight, table, rows=x.shape[0])
+    tensors = check_rows(x, y, weight, table, bfloat16=True)
     check_device(**tensors, paths=table.paths, entries=table.entries, values=table.values)
     values = table.values.to(computed_in(x.dtype))
     return _op(x, y, weight, table.paths, table.entries, values, table.dim_out, table.ir_mul)
-
-
-def check_operands(
-    x: Tensor, y: Tensor, weight: Tensor | None, table: PathTable, *, rows: int
-) -> dict[str, Tensor]:
-    """Refuse operands that do not fit a table or have other rows; gives them by name."""
-    tensors = {"x": x, "y": y}
-    dims = {"x": table.dim_x, "y": table.dim_y, "weight": table.dim_weight}
-    if weight is not None:
-        tensors["weight"] = weight
-    if (weight is None) != (table.dim_weight == 0):
-        given = "None" if weight is None else tuple(weight.shape)
-        raise ValueError(f"weight must have {table.dim_weight} numbers a row, got {given}")
-    for name, tensor in tensors.items():
-        check_features(name, tensor, ("rows", "components"), bfloat16=True)
-        if tensor.dtype != x.dtype:
-            raise TypeError(f"{name} must have the dtype of x, {x.dtype}, got {tensor.dtype}")
-        if tensor.shape[1] != dims[name]:
-            raise ValueError(
-                f"{name} must have {dims[name]} components, got shape {tuple(tensor.shape)}"
-            )
-        if name != "x" and tensor.shape[0] != rows:
-            raise ValueError(f"{name} must have {rows} rows, got {tensor.shape[0]}")
-    return tensors
 
 
 def channelwise_product_reference(

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from equigeo.ops._multilinear import multilinear_second_order
 from equigeo.ops._registry import declare
 from equigeo.ops.path_table import dense_paths
 
@@ -64,27 +65,23 @@ def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]
     ctx.ir_mul = inputs[7]
 
 
-def _backward(ctx: Any, a: Tensor, b: Tensor, c: Tensor) -> tuple[Tensor | None, ...]:
-    r"""Second order, in the same two ops.
+def _backward(ctx: Any, *arriving: Any) -> tuple[Tensor | None, ...]:
+    *point, paths, entries, values = ctx.saved_tensors
+    table = paths, entries, values
 
-    The product is one form :math:`F(g, x, y, w)`, linear in each argument, and the gradients that
-    arrive make the sum :math:`F(g, a, y, w) + F(g, x, b, w) + F(g, x, y, c)`.
-    """
-    grad, x, y, weight, *table = ctx.saved_tensors
-
-    def forward(*operands: Tensor | None) -> Tensor:
+    def product(x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
         op = torch.ops.equigeo.channelwise_product.default
-        out: Tensor = op(*operands, *table, grad.shape[1], ctx.ir_mul)
+        out: Tensor = op(x, y, weight, *table, point[0].shape[1], ctx.ir_mul)
         return out
 
-    _, y_a, w_a = channelwise_product_backward(grad, a, y, weight, *table, ctx.ir_mul)
-    x_b, _, w_b = channelwise_product_backward(grad, x, b, weight, *table, ctx.ir_mul)
-    to_grad = forward(a, y, weight) + forward(x, b, weight)
-    if weight is None:
-        return to_grad, x_b, y_a, None, *(None,) * 4
-    x_c, y_c, _ = channelwise_product_backward(grad, x, y, c, *table, ctx.ir_mul)
-    to_grad = to_grad + forward(x, y, c)
-    return to_grad, x_b + x_c, y_a + y_c, w_a + w_b, *(None,) * 4
+    def gradients(*operands: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        results: tuple[Tensor, Tensor, Tensor] = channelwise_product_backward(
+            *operands, *table, ctx.ir_mul
+        )
+        return results
+
+    second = multilinear_second_order(product, gradients, tuple(point), arriving)
+    return *second, *(None,) * 4
 
 
 channelwise_product_backward = declare(

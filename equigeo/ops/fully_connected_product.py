@@ -7,6 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from equigeo.ops._check_rows import check_rows
+from equigeo.ops._checks import check_device
 from equigeo.ops._connected import connected_product, fully_connected
 from equigeo.ops._registry import declare
 from equigeo.ops.connection_table import ConnectionTable
@@ -69,7 +70,8 @@ def fully_connected_product(x: Tensor, y: Tensor, weight: Tensor, table: Connect
     >>> fully_connected_product(x, y, torch.tensor([[1.0, 1000]]), table)
     tensor([[654321.]])
     """
-    check_rows(x, y, weight, table)
+    operands = check_rows(x, y, weight, table)
+    check_device(**operands, paths=table.paths, entries=table.entries, values=table.values)
     values = table.values.to(x.dtype)
     return _op(x, y, weight, table.paths, table.entries, values, table.dim_out)
 

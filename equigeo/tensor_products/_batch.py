@@ -50,3 +50,21 @@ def as_rows(value: Tensor, batch: torch.Size) -> Tensor:
     if value.ndim == 2 and value.shape[:-1] == batch:
         return value
     return value.expand(*batch, value.shape[-1]).reshape(-1, value.shape[-1])
+
+
+def from_rows(rows: Tensor, batch: torch.Size) -> Tensor:
+    """Give rows their leading axes back, the inverse of :func:`as_rows`.
+
+    Parameters
+    ----------
+    rows : Tensor, (rows, dim)
+        Features, contiguous.
+    batch : torch.Size
+        Leading axes.
+
+    Returns
+    -------
+    Tensor, (..., dim)
+        The same numbers.
+    """
+    return rows if len(batch) == 1 else rows.view(*batch, rows.shape[1])

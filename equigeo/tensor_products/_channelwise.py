@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from equigeo.nn import Tables
 from equigeo.ops import Coupling, PathTable, channelwise_product
 from equigeo.reps.wigner_3j import wigner_3j_table
-from equigeo.tensor_products._batch import as_rows
+from equigeo.tensor_products._batch import as_rows, from_rows
 from equigeo.tensor_products._index_tables import IndexTables
 from equigeo.tensor_products._resolve import Operands, terms_of
 from equigeo.tensor_products.instruction import Instruction
@@ -78,7 +78,7 @@ class ChannelwisePaths(nn.Module):
         out = channelwise_product(
             as_rows(x, batch), as_rows(y, batch), weights, self.table(x.dtype)
         )
-        return out if len(batch) == 1 else out.view(*batch, out.shape[1])
+        return from_rows(out, batch)
 
 
 def _coupling(path: Instruction, operands: Operands, weight: int) -> Coupling:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.ops import copywise_product, fully_connected_product
-from equigeo.tensor_products._batch import as_rows
+from equigeo.tensor_products._batch import as_rows, from_rows
 from equigeo.tensor_products._connection_table import StoredTable, connection_table
 from equigeo.tensor_products._resolve import Operands
 from equigeo.tensor_products.instruction import Instruction
@@ -28,7 +28,7 @@ class ConnectedPaths(nn.Module):
         """Multiply; leading axes are broadcast to ``batch``."""
         weights = None if weight is None else self.weight_rows(weight, batch)
         out = self.multiply(as_rows(x, batch), as_rows(y, batch), weights)
-        return out.unflatten(0, batch) if batch else out.squeeze(0)
+        return from_rows(out, batch)
 
     def weight_rows(self, weight: Tensor, batch: torch.Size) -> Tensor:
         """Give weights one leading axis."""

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from equigeo.reps import Irreps
 from equigeo.tensor_products._basis import Basis
-from equigeo.tensor_products._batch import as_rows
+from equigeo.tensor_products._batch import as_rows, from_rows
 from equigeo.tensor_products.product import Product
 
 
@@ -115,4 +115,4 @@ class SignalProduct(Product):
         """
         batch = self.check_inputs(x, y)
         z: Tensor = self.body(as_rows(x, batch), as_rows(y, batch))
-        return z.view(*batch, z.shape[-1])
+        return from_rows(z, batch)
