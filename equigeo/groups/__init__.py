@@ -10,10 +10,13 @@ from equigeo.groups.gl_plus import GLPlus
 from equigeo.groups.group import Group
 from equigeo.groups.linear_group import LinearGroup
 from equigeo.groups.o import O
+from equigeo.groups.polar import polar
+from equigeo.groups.rotation_chart import rotation_exp, rotation_log
 from equigeo.groups.scaling import Scaling
 from equigeo.groups.similarity import Similarity
 from equigeo.groups.sl import SL
 from equigeo.groups.so import SO
+from equigeo.groups.spd import spd_exp, spd_log, spd_sqrt
 
 __all__ = [
     "GL",
@@ -26,4 +29,10 @@ __all__ = [
     "O",
     "Scaling",
     "Similarity",
+    "polar",
+    "rotation_exp",
+    "rotation_log",
+    "spd_exp",
+    "spd_log",
+    "spd_sqrt",
 ]

@@ -1,0 +1,132 @@
+"""Checks and precision that all decompositions of matrices share."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+PRECISE = (torch.float32, torch.float64)
+
+
+def check_precision(name: str, x: Tensor) -> None:
+    """Refuse types in which a decomposition has no digits to spare.
+
+    Parameters
+    ----------
+    name : str
+        What the tensor is called, for the message.
+    x : Tensor
+        An argument of a decomposition.
+
+    Raises
+    ------
+    ValueError
+        If its type is neither float32 nor float64.
+    """
+    if x.dtype not in PRECISE:
+        raise ValueError(f"{name} must be float32 or float64, got {x.dtype}: convert it first")
+
+
+def check_square(name: str, x: Tensor) -> None:
+    """Refuse tensors that are no batches of square matrices of a precise type.
+
+    Parameters
+    ----------
+    name : str
+        What the tensor is called, for the message.
+    x : Tensor
+        An argument of a decomposition.
+
+    Raises
+    ------
+    ValueError
+        If it is not (..., n, n) with ``n`` at least 1, or has a type that is too coarse.
+    """
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2] or x.shape[-1] == 0:
+        raise ValueError(f"{name} must be (..., n, n), got {tuple(x.shape)}")
+    check_precision(name, x)
+
+
+def check_proper(name: str, g: Tensor) -> None:
+    """Refuse matrices whose determinant is not positive beyond rounding.
+
+    The bound is relative to the product of the lengths of the rows (Hadamard), so that thin but
+    regular matrices pass. Not evaluated while a graph is traced, where there are no values.
+
+    Parameters
+    ----------
+    name : str
+        What the matrices are called, for the message.
+    g : Tensor, (..., n, n), float32 or float64
+        Matrices.
+
+    Raises
+    ------
+    ValueError
+        If one is singular, improper or not finite.
+    """
+    if torch.compiler.is_compiling():
+        return
+    g = g.detach()
+    lengths = torch.linalg.vector_norm(g, dim=-1)
+    unit = g / lengths[..., None]
+    bound = 2 * g.shape[-1] * torch.finfo(g.dtype).eps
+    good = torch.isfinite(lengths).all(-1) & (determinant(unit) > bound)
+    if not bool(good.all()):
+        bad = g[~good][0]
+        raise ValueError(
+            f"{name} must have positive determinant: {int((~good).sum())} of {good.numel()} "
+            f"are singular, improper or not finite, the first is {bad.tolist()}"
+        )
+
+
+def determinant(g: Tensor) -> Tensor:
+    """Determinants, written out for ``n = 2`` and ``n = 3``.
+
+    Parameters
+    ----------
+    g : Tensor, (..., n, n), floating
+        Matrices.
+
+    Returns
+    -------
+    Tensor, (...), dtype of ``g``
+        The determinants.
+    """
+    if g.shape[-1] == 2:
+        return g[..., 0, 0] * g[..., 1, 1] - g[..., 0, 1] * g[..., 1, 0]
+    if g.shape[-1] == 3:
+        return (g[..., 0, :] * torch.linalg.cross(g[..., 1, :], g[..., 2, :])).sum(-1)
+    return torch.linalg.det(g)
+
+
+def symmetric_part(x: Tensor) -> Tensor:
+    """Mean of a matrix and its transpose.
+
+    Parameters
+    ----------
+    x : Tensor, (..., n, n), floating
+        Matrices.
+
+    Returns
+    -------
+    Tensor, (..., n, n), dtype of ``x``
+        Symmetric to the last bit.
+    """
+    return (x + x.mT) / 2
+
+
+def full_precision(x: Tensor) -> torch.autocast:
+    """Context in which products keep the type of ``x``, whatever automatic type is in force.
+
+    Parameters
+    ----------
+    x : Tensor
+        Where the work will happen.
+
+    Returns
+    -------
+    torch.autocast
+        Switched off.
+    """
+    return torch.autocast(x.device.type, enabled=False)

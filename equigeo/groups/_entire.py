@@ -1,0 +1,107 @@
+"""Functions of a squared radius that are smooth through zero, to any order of derivative."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+# Coefficients of x^k. Where the series stops, the closed form has lost few digits to
+# cancellation even after two derivatives.
+COSH = [1 / math.factorial(2 * k) for k in range(11)]
+SINHC = [1 / math.factorial(2 * k + 1) for k in range(11)]
+ASINHC = [(-1) ** k * math.comb(2 * k, k) / (4**k * (2 * k + 1)) for k in range(14)]
+ATANC = [(-1) ** k / (2 * k + 1) for k in range(14)]
+
+
+def cosh_root(x: Tensor) -> Tensor:
+    """``cosh(sqrt x)``, which is ``cos(sqrt -x)`` for negative ``x``.
+
+    Parameters
+    ----------
+    x : Tensor, (...), floating
+        Squares.
+
+    Returns
+    -------
+    Tensor, (...), dtype of ``x``
+        An entire function.
+    """
+
+    def closed(x: Tensor) -> Tensor:
+        up, down = _roots(x)
+        return torch.where(x > 0, up.cosh(), down.cos())
+
+    return _joined(x, COSH, closed, radius=1.0)
+
+
+def sinhc_root(x: Tensor) -> Tensor:
+    """``sinh(sqrt x) / sqrt x``, which is ``sin(sqrt -x) / sqrt -x`` for negative ``x``.
+
+    Parameters
+    ----------
+    x : Tensor, (...), floating
+        Squares.
+
+    Returns
+    -------
+    Tensor, (...), dtype of ``x``
+        An entire function, 1 at zero.
+    """
+
+    def closed(x: Tensor) -> Tensor:
+        up, down = _roots(x)
+        return torch.where(x > 0, up.sinh() / up, down.sin() / down)
+
+    return _joined(x, SINHC, closed, radius=1.0)
+
+
+def asinhc_root(x: Tensor) -> Tensor:
+    """``asinh(sqrt x) / sqrt x`` for ``x`` not negative.
+
+    Parameters
+    ----------
+    x : Tensor, (...), floating
+        Squares.
+
+    Returns
+    -------
+    Tensor, (...), dtype of ``x``
+        1 at zero.
+    """
+    return _joined(x, ASINHC, lambda x: x.sqrt().asinh() / x.sqrt(), radius=0.04)
+
+
+def atanc_root(x: Tensor) -> Tensor:
+    """``atan(sqrt x) / sqrt x`` for ``x`` not negative.
+
+    Parameters
+    ----------
+    x : Tensor, (...), floating
+        Squares.
+
+    Returns
+    -------
+    Tensor, (...), dtype of ``x``
+        1 at zero.
+    """
+    return _joined(x, ATANC, lambda x: x.sqrt().atan() / x.sqrt(), radius=0.04)
+
+
+def _roots(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Roots of the positive and of the negated negative values, 1 elsewhere."""
+    return torch.where(x > 0, x, 1.0).sqrt(), torch.where(x > 0, 1.0, -x).sqrt()
+
+
+def _joined(
+    x: Tensor, series: Sequence[float], closed: Callable[[Tensor], Tensor], *, radius: float
+) -> Tensor:
+    """Series where ``|x|`` is below the radius, closed form elsewhere, no NaN in gradients."""
+    near = x.abs() < radius
+    small = torch.where(near, x, 0.0)
+    value = torch.full_like(x, series[-1])
+    for coefficient in reversed(series[:-1]):
+        value = value * small + coefficient
+    return torch.where(near, value, closed(torch.where(near, 1.0, x)))

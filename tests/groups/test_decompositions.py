@@ -1,0 +1,315 @@
+"""Polar decomposition and functions of positive definite matrices: values and derivatives."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.autograd import gradcheck, gradgradcheck
+
+from equigeo.groups import SO, GLPlus, polar, rotation_exp, spd_exp, spd_log, spd_sqrt
+from equigeo.testing import tolerance
+
+ORACLE = {"rtol": 0.0, "atol": 1e-11}  # twelve printed digits
+F64 = tolerance(torch.float64, terms=16, condition=20)
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def symmetric(*rows: list[float]) -> Tensor:
+    """Full matrix from the rows of its upper triangle."""
+    n = len(rows)
+    out = torch.zeros(n, n, dtype=torch.float64)
+    for i, row in enumerate(rows):
+        out[i, i:] = out[i:, i] = torch.tensor(row, dtype=torch.float64)
+    return out
+
+
+def matrices(n: int, k: int, *, spread: float = 0.8, seed: int = 0) -> Tensor:
+    return GLPlus(n).sample(k, radius=spread, generator=generator(seed))
+
+
+def positive(n: int, k: int, *, spread: float = 0.8, seed: int = 0) -> Tensor:
+    g = matrices(n, k, spread=spread, seed=seed)
+    return g @ g.mT
+
+
+# values of the specification ---------------------------------------------------------------------
+
+
+def test_planar_polar_oracle():
+    p, r = polar(torch.tensor([[1.2, 0.4], [-0.3, 0.9]], dtype=torch.float64))
+    torch.testing.assert_close(
+        p, torch.diag(p.new_tensor([1.264911064067, 0.948683298051])), **ORACLE
+    )
+    assert math.atan2(r[1, 0], r[0, 0]) == pytest.approx(-math.atan(1 / 3), abs=1e-15)
+    y = spd_log(p)
+    torch.testing.assert_close(
+        y, torch.diag(y.new_tensor([0.235001814623, -0.052680257829])), **ORACLE
+    )
+    assert float(y.trace()) == pytest.approx(math.log(1.2), abs=1e-15)
+
+
+def test_polar_of_matrices_without_logarithm():
+    p, r = polar(torch.tensor([[[-2.0, 0.0], [0.0, -0.5]], [[-1.0, 1.0], [0.0, -1.0]]]).double())
+    torch.testing.assert_close(p[0], torch.diag(p.new_tensor([2.0, 0.5])), **F64)
+    torch.testing.assert_close(r[0], -torch.eye(2).double(), **F64)
+    want = symmetric([1.341640786500, -0.447213595500], [0.894427191000])
+    torch.testing.assert_close(p[1], want, **ORACLE)
+    assert math.atan2(r[1, 1, 0], r[1, 0, 0]) == pytest.approx(-2.677945044589, abs=1e-11)
+    golden = (1 + math.sqrt(5)) / 2
+    torch.testing.assert_close(
+        torch.linalg.eigvalsh(p[1]), p.new_tensor([1 / golden, golden]), **F64
+    )
+    want = symmetric([0.215204470482, -0.430408940964], [-0.215204470482])
+    torch.testing.assert_close(spd_log(p[1]), want, **ORACLE)
+
+
+def test_positive_matrix_oracle():
+    s = symmetric([2, 0.5, 0.3], [1.5, -0.2], [1])
+    log = symmetric(
+        [0.627393194911, 0.320135910722, 0.247477074777],
+        [0.335731621188, -0.212441944850],
+        [-0.056884420078],
+    )
+    root = symmetric(
+        [1.393816763787, 0.197818943680, 0.134694077475],
+        [1.204223512814, -0.103505539496],
+        [0.985466442243],
+    )
+    torch.testing.assert_close(spd_log(s), log, **ORACLE)
+    torch.testing.assert_close(spd_sqrt(s), root, **ORACLE)
+    assert float(spd_log(s).trace()) == pytest.approx(float(torch.logdet(s)), abs=1e-14)
+
+
+def test_spatial_polar_oracle():
+    g = torch.tensor([[1.1, 0.2, -0.1], [-0.3, 0.9, 0.25], [0.15, -0.05, 1.3]]).double()
+    g = g.mul(100).round() / 100  # the decimals in double precision
+    p, r = polar(g)
+    want_r = [
+        [0.963318470232, 0.252557811249, -0.090730793488],
+        [-0.238222776455, 0.960445489692, 0.144202531557],
+        [0.123561457128, -0.117298820568, 0.985379902883],
+    ]
+    torch.testing.assert_close(r, r.new_tensor(want_r), **ORACLE)
+    want_p = symmetric(
+        [1.119234958854, -0.084376209318, 0.013919848439],
+        [0.971918406549, 0.103707600071],
+        [1.305393033346],
+    )
+    torch.testing.assert_close(p, want_p, **ORACLE)
+    want_y = symmetric(
+        [0.109374686654, -0.081829868005, 0.015037638849],
+        [-0.036691143629, 0.092668422462],
+        [0.262537911695],
+    )
+    torch.testing.assert_close(spd_log(p), want_y, **ORACLE)
+
+
+# laws --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_polar_factors(n, dtype):
+    g = matrices(n, 200, spread=1.5).to(dtype)
+    p, r = polar(g)
+    close = tolerance(dtype, terms=n, condition=20)  # rounding of the inverse in the iteration
+    torch.testing.assert_close(p @ r, g, **close)
+    torch.testing.assert_close(r @ r.mT, torch.eye(n, dtype=dtype).expand_as(r), **close)
+    assert torch.equal(p, p.mT)
+    assert (torch.linalg.eigvalsh(p) > 0).all()
+    assert (torch.linalg.det(r) > 0).all()
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_polar_of_thin_matrices(n):
+    stretch = torch.diag(torch.logspace(-5, 5, n, dtype=torch.float64))
+    k = SO(n).haar(20, generator=generator())
+    _, r = polar(k @ stretch @ k.mT @ k)
+    torch.testing.assert_close(r, k, **tolerance(torch.float64, condition=1e10))
+    tiny, _ = polar(1e-120 * stretch)
+    torch.testing.assert_close(tiny * 1e120, stretch, **F64)
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_rotations_pass_through_the_polar_decomposition(n):
+    g, k = matrices(n, 50), SO(n).haar(50, generator=generator(1))
+    p, r = polar(g)
+    for got, want in [
+        (polar(k @ g), (k @ p @ k.mT, k @ r)),
+        (polar(g @ k), (p, r @ k)),
+        (polar(torch.linalg.inv(g)), (r.mT @ torch.linalg.inv(p) @ r, r.mT)),
+    ]:
+        torch.testing.assert_close(got, want, **F64)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_round_trips_of_positive_matrices(n, dtype):
+    s = (positive(n, 200) if n > 1 else positive(2, 200)[:, :1, :1]).to(dtype)
+    close = tolerance(dtype, terms=n, condition=20)
+    torch.testing.assert_close(spd_exp(spd_log(s)), s, **close)
+    torch.testing.assert_close(spd_log(spd_exp(s)), s, **close)
+    torch.testing.assert_close(spd_sqrt(s) @ spd_sqrt(s), s, **close)
+    torch.testing.assert_close(spd_exp(s), torch.linalg.matrix_exp(s), **tolerance(dtype, 9, 400))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from([2, 3]),
+    st.floats(-3, 3),
+    st.floats(-14, 0).map(lambda e: 10.0**e),
+    st.integers(0, 2**20),
+)
+def test_nearly_equal_eigenvalues(n, shift, gap, seed):
+    k = SO(n).haar(1, generator=generator(seed))[0]
+    logs = shift + gap * torch.arange(n).double()
+    y = k @ torch.diag(logs) @ k.mT
+    p = k @ torch.diag(logs.exp()) @ k.mT
+    scale = p.abs().max()
+    torch.testing.assert_close(spd_exp(y) / scale, p / scale, **F64)
+    torch.testing.assert_close(spd_log(p), y, **F64)
+    root = k @ torch.diag((logs / 2).exp()) @ k.mT
+    torch.testing.assert_close(spd_sqrt(p) / scale.sqrt(), root / scale.sqrt(), **F64)
+
+
+def test_batches_and_strides():
+    g = matrices(3, 12).reshape(3, 4, 3, 3)
+    p, r = polar(g)
+    assert p.shape == r.shape == g.shape
+    torch.testing.assert_close(polar(g.mT)[0][1, 2], polar(g[1, 2].mT.contiguous())[0], **F64)
+    for fn in (spd_exp, spd_log, spd_sqrt):
+        torch.testing.assert_close(fn(p)[2, 3], fn(p[2, 3]), **F64)
+        assert fn(p[:0]).shape == (0, 4, 3, 3)
+    assert polar(g[:0])[0].shape == (0, 4, 3, 3)
+
+
+def test_determinant_of_an_exponential():
+    y = positive(3, 50, spread=0.4)
+    trace = y.diagonal(dim1=-2, dim2=-1).sum(-1)
+    torch.testing.assert_close(torch.linalg.det(spd_exp(y)), trace.exp(), **F64)
+
+
+# derivatives -------------------------------------------------------------------------------------
+
+HARD = {
+    "generic": [0.7, 1.3, 2.6],
+    "near": [0.9, 0.93, 1.0],
+    "double": [0.8, 1.5, 1.5],
+    "equal": [2.0, 2.0, 2.0],
+    "wide": [0.1, 1.0, 8.0],
+}
+
+
+@pytest.mark.parametrize("values", HARD.values(), ids=HARD)
+@pytest.mark.parametrize("n", [2, 3])
+@pytest.mark.parametrize("fn", [spd_exp, spd_log, spd_sqrt], ids=lambda fn: fn.__name__)
+def test_first_and_second_derivatives_of_spectral_functions(fn, n, values):
+    k = SO(n).haar(1, generator=generator())
+    s = (k @ torch.diag(torch.tensor(values[-n:]).double()) @ k.mT).requires_grad_()
+    assert gradcheck(fn, s)
+    assert gradgradcheck(fn, s)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_first_and_second_derivatives_of_the_polar_decomposition(n):
+    stretched = matrices(n, 2)
+    g = torch.cat([stretched, SO(n).haar(1, generator=generator())]).requires_grad_()
+    assert gradcheck(polar, g)
+    assert gradgradcheck(polar, g)
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_gradient_of_the_logarithm_at_equal_eigenvalues(n):
+    s = (2 * torch.eye(n).double()).requires_grad_()
+    weight = torch.randn(n, n, dtype=torch.float64, generator=generator())
+    (grad,) = torch.autograd.grad((weight * spd_log(s)).sum(), s)
+    torch.testing.assert_close(grad, (weight + weight.T) / 4, **F64)
+    values, vectors = torch.linalg.eigh(s)
+    naive = ((vectors * values.log()) @ vectors.mT * weight).sum()
+    assert torch.autograd.grad(naive, s)[0].isnan().any()  # what the divided differences avoid
+
+
+def test_gradient_of_the_logarithm_agrees_with_eigenvectors_at_generic_matrices():
+    s = positive(3, 20).requires_grad_()
+    weight = torch.randn(20, 3, 3, dtype=torch.float64, generator=generator())
+    values, vectors = torch.linalg.eigh(s)
+    naive = (((vectors * values.log()[:, None]) @ vectors.mT) * weight).sum()
+    (want,) = torch.autograd.grad(naive, s)
+    (got,) = torch.autograd.grad((spd_log(s) * weight).sum(), s)
+    torch.testing.assert_close(got, (want + want.mT) / 2, **tolerance(torch.float64, 9, 100))
+
+
+def test_differential_of_the_rotation_factor():
+    g = matrices(3, 20)
+    dg = torch.randn(20, 3, 3, dtype=torch.float64, generator=generator(1))
+    p, r = polar(g)
+    m = dg @ r.mT
+    twist = torch.stack([(m - m.mT)[:, i, j] for i, j in ((2, 1), (0, 2), (1, 0))], -1)
+    trace = p.diagonal(dim1=1, dim2=2).sum(-1)[:, None, None]
+    omega = torch.linalg.solve(trace * torch.eye(3).double() - p, twist)
+    hat = torch.einsum("kd,dij->kij", omega, SO(3).generators())
+    step = 1e-5
+    moved = (polar(g + step * dg)[1] - polar(g - step * dg)[1]) / (2 * step)
+    torch.testing.assert_close(hat @ r, moved, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_functional_gradients(n):
+    g = matrices(n, 3).requires_grad_()
+
+    def energy(g: Tensor) -> Tensor:
+        p, r = polar(g)
+        return (spd_log(p) @ r).square().sum()
+
+    (want,) = torch.autograd.grad(energy(g), g)
+    torch.testing.assert_close(torch.func.grad(energy)(g), want, **F64)
+
+
+# bad input ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_singular_and_improper_matrices_are_refused(n):
+    good, mirror = torch.eye(n).double(), torch.eye(n).double()
+    mirror[0, 0] = -1.0
+    singular = torch.ones(n, n, dtype=torch.float64) / 3 + torch.arange(n) / 7
+    for bad in (mirror, singular, torch.zeros(n, n).double(), good * math.nan, good * math.inf):
+        with pytest.raises(ValueError, match="1 of 2 are singular, improper or not finite"):
+            polar(torch.stack([good, bad]))
+    indefinite = torch.diag(torch.tensor([-1.0] + [2.0] * (n - 1)))
+    for fn in (spd_log, spd_sqrt):
+        for bad in (indefinite, torch.zeros(n, n)):
+            with pytest.raises(ValueError, match="needs positive definite matrices: 1 of 1"):
+                fn(bad)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int64])
+def test_coarse_types_are_refused(dtype):
+    for fn in (polar, spd_exp, spd_log, spd_sqrt):
+        with pytest.raises(ValueError, match=f"must be float32 or float64, got {dtype}"):
+            fn(torch.eye(2, dtype=dtype))
+    with pytest.raises(ValueError, match="must be float32 or float64"):
+        rotation_exp(torch.zeros(1, dtype=dtype))
+
+
+def test_other_shapes_are_refused():
+    for fn in (polar, spd_exp, spd_log, spd_sqrt):
+        with pytest.raises(ValueError, match=r"must be \(\.\.\., n, n\), got \(2, 3\)"):
+            fn(torch.ones(2, 3))
+
+
+def test_automatic_types_do_not_reach_decompositions():
+    g = matrices(3, 5).float()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        p, r = polar(g)
+        y = spd_log(p)
+    torch.testing.assert_close(p @ r, g, **tolerance(torch.float32, 9, 20))
+    torch.testing.assert_close(spd_exp(y), p, **tolerance(torch.float32, 9, 20))
