@@ -5,13 +5,26 @@ homogeneous ``(n + 1, n + 1)`` matrices for affine ones, acting on column vector
 """
 
 from equigeo.groups.affine import Affine
+from equigeo.groups.combine_samples import multiply_samples, pair_samples
 from equigeo.groups.gl import GL
 from equigeo.groups.gl_plus import GLPlus
 from equigeo.groups.group import Group
+from equigeo.groups.group_samples import GroupSamples
 from equigeo.groups.linear_group import LinearGroup
 from equigeo.groups.o import O
 from equigeo.groups.polar import polar
 from equigeo.groups.rotation_chart import rotation_exp, rotation_log
+from equigeo.groups.sample_rotations import (
+    equidistant_rotations,
+    finite_rotations,
+    haar_rotations,
+)
+from equigeo.groups.sample_stretches import (
+    ball_stretches,
+    grid_stretches,
+    lognormal_stretches,
+    sobol_stretches,
+)
 from equigeo.groups.scaling import Scaling
 from equigeo.groups.similarity import Similarity
 from equigeo.groups.sl import SL
@@ -25,13 +38,23 @@ __all__ = [
     "Affine",
     "GLPlus",
     "Group",
+    "GroupSamples",
     "LinearGroup",
     "O",
     "Scaling",
     "Similarity",
+    "ball_stretches",
+    "equidistant_rotations",
+    "finite_rotations",
+    "grid_stretches",
+    "haar_rotations",
+    "lognormal_stretches",
+    "multiply_samples",
+    "pair_samples",
     "polar",
     "rotation_exp",
     "rotation_log",
+    "sobol_stretches",
     "spd_exp",
     "spd_log",
     "spd_sqrt",

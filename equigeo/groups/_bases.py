@@ -38,6 +38,40 @@ def rotation_basis(n: int) -> Tensor:
     return basis
 
 
+def hat(axis: Tensor) -> Tensor:
+    """Skew matrices that take cross products: ``hat(a) b = a x b``.
+
+    Parameters
+    ----------
+    axis : Tensor, (..., 3), floating
+        Vectors.
+
+    Returns
+    -------
+    Tensor, (..., 3, 3), dtype of ``axis``
+        Written out, because a table would interrupt compilation with a warning.
+    """
+    x, y, z = axis.unbind(-1)
+    zero = torch.zeros_like(x)
+    return torch.stack([zero, -z, y, z, zero, -x, -y, x, zero], -1).unflatten(-1, (3, 3))
+
+
+def vee(skew: Tensor) -> Tensor:
+    """Vectors of skew matrices, the inverse of :func:`hat`.
+
+    Parameters
+    ----------
+    skew : Tensor, (..., 3, 3), floating
+        Matrices, of which only the lower entries of each pair are read.
+
+    Returns
+    -------
+    Tensor, (..., 3), dtype of ``skew``
+        Axes times angles.
+    """
+    return torch.stack([skew[..., 2, 1], skew[..., 0, 2], skew[..., 1, 0]], -1)
+
+
 @cache
 def symmetric_basis(n: int) -> Tensor:
     """Symmetric matrices, orthonormal for ``tr(A^T B)``, in row-major upper-triangular order.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from equigeo.groups._chart import chart_trace, check_coordinates
 from equigeo.groups.group import Group
 from equigeo.groups.linear_group import LinearGroup, uniform_ball
 
@@ -117,6 +118,114 @@ class Affine(Group):
         translations = torch.zeros(self.n, self.size, self.size, dtype=torch.float64)
         translations[:, :-1, -1] = torch.eye(self.n, dtype=torch.float64)
         return torch.cat([linear, translations])
+
+    @property
+    def dimension(self) -> int:
+        """Number of coordinates of an element: translations, then those of ``H``."""
+        return self.n + self.linear.dimension
+
+    def exp(self, x: Tensor) -> Tensor:
+        r"""Exponential :math:`(\varphi_1(X) t, e^X)` of ``[[X, t], [0, 0]]``.
+
+        :math:`\varphi_1(X) = \int_0^1 e^{s X} ds` is read off the exponential of the whole
+        matrix, which needs no case for singular ``X``.
+
+        Parameters
+        ----------
+        x : Tensor, (..., n + 1, n + 1), floating
+            Linear combinations of :meth:`generators`.
+
+        Returns
+        -------
+        Tensor, (..., n + 1, n + 1), dtype of ``x``
+            Elements of the component of the identity.
+        """
+        self.check_shape(x)
+        return torch.linalg.matrix_exp(x)
+
+    def coordinates(self, g: Tensor) -> Tensor:
+        """Translation, then the coordinates of the linear part in ``H``.
+
+        Parameters
+        ----------
+        g : Tensor, (..., n + 1, n + 1), float32 or float64
+            Elements.
+
+        Returns
+        -------
+        Tensor, (..., dimension), dtype of ``g``
+            ``(t, chart of h)``; the logarithm of an affine map is never needed.
+
+        Raises
+        ------
+        ValueError
+            If a matrix is no element, or improper.
+        """
+        self.check_shape(g)
+        bottom = torch.nn.functional.pad(g.new_ones(1), (self.n, 0))
+        if not torch.compiler.is_compiling() and not bool((g[..., -1, :] == bottom).all()):
+            raise ValueError(f"elements of {self} have the last row 0 ... 0 1")
+        return torch.cat([g[..., :-1, -1], self.linear.coordinates(g[..., :-1, :-1])], dim=-1)
+
+    def from_coordinates(self, c: Tensor) -> Tensor:
+        """Elements with given translations and coordinates of the linear part.
+
+        Parameters
+        ----------
+        c : Tensor, (..., dimension), float32 or float64
+            In the order of :meth:`coordinates`.
+
+        Returns
+        -------
+        Tensor, (..., n + 1, n + 1), dtype of ``c``
+            Elements of the component of the identity.
+
+        Raises
+        ------
+        ValueError
+            If the last axis has another length or the type is too coarse.
+        """
+        check_coordinates(self, c)
+        return self.element(self.linear.from_coordinates(c[..., self.n :]), c[..., : self.n])
+
+    def haar_density(self, c: Tensor) -> Tensor:
+        r"""Density of the left Haar measure, :math:`|\det h|^{-1}` times that of ``H``.
+
+        Parameters
+        ----------
+        c : Tensor, (..., dimension), float32 or float64
+            Coordinates.
+
+        Returns
+        -------
+        Tensor, (...), dtype of ``c``
+            Relative to Lebesgue measure in translations and stretches and the uniform
+            distribution of rotations. The right Haar measure lacks the determinant.
+
+        Raises
+        ------
+        ValueError
+            If the last axis has another length or the type is too coarse.
+        """
+        check_coordinates(self, c)
+        c = c[..., self.n :]
+        return self.linear.haar_density(c) * torch.exp(-chart_trace(self.linear, c))
+
+    def log_stretch(self, g: Tensor) -> Tensor:
+        """Largest ``|log s|`` over the singular values of the linear parts.
+
+        Parameters
+        ----------
+        g : Tensor, (..., n + 1, n + 1), floating
+            Elements.
+
+        Returns
+        -------
+        Tensor, (...), dtype of ``g``
+            Translations do not count.
+        """
+        self.check_shape(g)
+        return self.linear.log_stretch(g[..., :-1, :-1])
 
     def components(self) -> Tensor:
         """Components of ``H``, without translation.

@@ -10,6 +10,13 @@ import torch
 from torch import Tensor
 
 from equigeo.groups._bases import rotation_basis
+from equigeo.groups._chart import (
+    chart_coordinates,
+    chart_density,
+    chart_element,
+    linear_exp,
+    log_stretch,
+)
 from equigeo.groups.group import Group
 
 if TYPE_CHECKING:
@@ -101,6 +108,121 @@ class LinearGroup(Group):
         if self.compact is None:
             return positive.clone()
         return torch.cat([positive, rotation_basis(self.n)])
+
+    @property
+    def symmetric_dimension(self) -> int:
+        """Number of coordinates of the symmetric factor ``V``; they come first."""
+        return len(self._positive_basis())
+
+    @property
+    def dimension(self) -> int:
+        """Number of coordinates of an element: stretches, then rotations."""
+        rotations = 0 if self.compact is None else self.n * (self.n - 1) // 2
+        return self.symmetric_dimension + rotations
+
+    def exp(self, x: Tensor) -> Tensor:
+        """Exponential of algebra elements; not onto for SL, GL+ and GL.
+
+        In closed form in the plane and for rotations of space.
+
+        Parameters
+        ----------
+        x : Tensor, (..., n, n), floating
+            Linear combinations of :meth:`generators`.
+
+        Returns
+        -------
+        Tensor, (..., n, n), dtype of ``x``
+            Elements of the component of the identity.
+        """
+        self.check_shape(x)
+        return linear_exp(x, skew=self.symmetric_dimension == 0)
+
+    def coordinates(self, g: Tensor) -> Tensor:
+        """Coordinates of ``exp(Y) R``: those of ``Y``, then those of the rotation ``R``.
+
+        ``Y`` is expanded in the symmetric generators: orthonormal ones for SL and GL, the
+        identity for scalings, whose coordinate is the logarithm of the factor. The rotation has
+        its angle in the plane, and axis times angle in space.
+
+        Parameters
+        ----------
+        g : Tensor, (..., n, n), float32 or float64
+            Elements of the component of the identity.
+
+        Returns
+        -------
+        Tensor, (..., dimension), dtype of ``g``
+            One chart for the whole component, unlike the logarithm.
+
+        Raises
+        ------
+        ValueError
+            If a matrix is no element, or improper; for groups with rotations of ``n > 3``.
+
+        Examples
+        --------
+        >>> from equigeo.groups import Similarity
+        >>> Similarity(2).coordinates(torch.tensor([[0.0, -1.0], [1.0, 0.0]]))
+        tensor([0.0000, 1.5708])
+        """
+        return chart_coordinates(self, g)
+
+    def from_coordinates(self, c: Tensor) -> Tensor:
+        """Elements ``exp(Y) R`` with given coordinates of ``Y`` and ``R``.
+
+        Parameters
+        ----------
+        c : Tensor, (..., dimension), float32 or float64
+            In the order of :meth:`coordinates`.
+
+        Returns
+        -------
+        Tensor, (..., n, n), dtype of ``c``
+            Elements of the component of the identity.
+
+        Raises
+        ------
+        ValueError
+            If the last axis has another length or the type is too coarse.
+        """
+        return chart_element(self, c)
+
+    def haar_density(self, c: Tensor) -> Tensor:
+        r"""Density :math:`\prod_{i<j} \sinh(y_i - y_j) / (y_i - y_j)`, y the eigenvalues of Y.
+
+        Parameters
+        ----------
+        c : Tensor, (..., dimension), float32 or float64
+            Coordinates, or those of ``Y`` alone: (..., symmetric_dimension).
+
+        Returns
+        -------
+        Tensor, (...), dtype of ``c``
+            Of the Haar measure relative to dY and the uniform distribution of rotations.
+
+        Raises
+        ------
+        ValueError
+            If the last axis has another length or the type is too coarse.
+        """
+        return chart_density(self, c)
+
+    def log_stretch(self, g: Tensor) -> Tensor:
+        """Largest ``|log s|`` over the singular values, which is the spectral radius of ``Y``.
+
+        Parameters
+        ----------
+        g : Tensor, (..., n, n), floating
+            Elements.
+
+        Returns
+        -------
+        Tensor, (...), dtype of ``g``
+            Subadditive, and zero for rotations and reflections.
+        """
+        self.check_shape(g)
+        return log_stretch(g)
 
     def components(self) -> Tensor:
         """Return the identity, and ``diag(-1, 1, ...)`` where the group has reflections.

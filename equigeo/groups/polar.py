@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from equigeo.groups._bases import rotation_basis
+from equigeo.groups._bases import hat, vee
 from equigeo.groups._check_matrices import (
     check_proper,
     check_square,
@@ -102,10 +102,7 @@ def _solve_skew(p: Tensor, a: Tensor) -> Tensor:
     identity = torch.eye(n, dtype=p.dtype, device=p.device)
     if n == 3:  # for X = hat(x) the left side is hat((tr P - P) x)
         trace = p.diagonal(dim1=-2, dim2=-1).sum(-1)[..., None, None]
-        axis = torch.stack([a[..., 2, 1], a[..., 0, 2], a[..., 1, 0]], -1)
-        axis = (_inverse(trace * identity - p) @ axis[..., None])[..., 0]
-        basis = rotation_basis(3).to(axis)
-        return torch.einsum("...d,dij->...ij", axis, basis)
+        return hat((_inverse(trace * identity - p) @ vee(a)[..., None])[..., 0])
     system = torch.einsum("...ik,jl->...ijkl", p, identity)
     system = system + torch.einsum("ik,...jl->...ijkl", identity, p)
     system = system.flatten(-2).flatten(-3, -2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from equigeo.groups._bases import rotation_basis
+from equigeo.groups._bases import hat
 from equigeo.groups._check_matrices import (
     check_precision,
     check_proper,
@@ -48,12 +48,12 @@ def rotation_exp(w: Tensor) -> Tensor:
         if w.shape[-1] == 1:
             cosine, sine = w.cos(), w.sin()
             return torch.cat([cosine, -sine, sine, cosine], -1).unflatten(-1, (2, 2))
-        hat = torch.einsum("...d,dij->...ij", w, rotation_basis(3).to(w))
+        skew = hat(w)
         square = w.square().sum(-1)[..., None, None]
         first, half = sinhc_root(-square), sinhc_root(-square / 4)
         identity = torch.eye(3, dtype=w.dtype, device=w.device)
         # 1 - cos t = 2 sin^2(t / 2), which keeps all digits of small angles
-        return identity + first * hat + half.square() / 2 * (hat @ hat)
+        return identity + first * skew + half.square() / 2 * (skew @ skew)
 
 
 def rotation_log(r: Tensor) -> Tensor:
