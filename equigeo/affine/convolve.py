@@ -1,0 +1,109 @@
+"""Spatial cross-correlation of features on a group with kernels that couple samples."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+PaddingMode = Literal["zeros", "circular"]
+_CONVOLUTIONS = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
+_CHANNELS_LAST = {2: torch.channels_last, 3: torch.channels_last_3d}
+
+
+def convolve(
+    x: Tensor,
+    kernel: Tensor,
+    *,
+    padding: int = 0,
+    padding_mode: PaddingMode = "zeros",
+    stride: int = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Cross-correlate in any number of dimensions, channels innermost in memory.
+
+    Parameters
+    ----------
+    x : Tensor, (B, C, *S), floating
+        Features on a grid.
+    kernel : Tensor, (C_out, C / groups, *k), floating
+        Kernels; cast to the dtype of ``x``.
+    padding : int
+        Cells added on every side.
+    padding_mode : {"zeros", "circular"}
+        What they hold.
+    stride, groups : int
+        As in ``torch.nn.functional.conv2d``.
+
+    Returns
+    -------
+    Tensor, (B, C_out, *S_out), dtype of ``x``
+        The convolved features.
+    """
+    n = x.ndim - 2
+    kernel = kernel.to(x.dtype)
+    if n in _CHANNELS_LAST:
+        kernel = kernel.contiguous(memory_format=_CHANNELS_LAST[n])
+    if padding and padding_mode == "circular":
+        x = F.pad(x, [padding] * (2 * n), mode="circular")
+        padding = 0
+    return _CONVOLUTIONS[n](x, kernel, stride=stride, padding=padding, groups=groups)
+
+
+def pack(x: Tensor) -> Tensor:
+    """Join samples and channels, samples slowest: ``(B, C, N, *S)`` to ``(B, N C, *S)``.
+
+    Parameters
+    ----------
+    x : Tensor, (B, C, N, *S)
+        Features on a group.
+
+    Returns
+    -------
+    Tensor, (B, N C, *S)
+        A view wherever :func:`unpack` made ``x``.
+    """
+    return x.transpose(1, 2).flatten(1, 2)
+
+
+def unpack(x: Tensor, samples: int) -> Tensor:
+    """Undo :func:`pack`.
+
+    Parameters
+    ----------
+    x : Tensor, (B, N C, *S)
+        Packed features.
+    samples : int
+        ``N``.
+
+    Returns
+    -------
+    Tensor, (B, C, N, *S)
+        A view.
+    """
+    return x.unflatten(1, (samples, -1)).transpose(1, 2)
+
+
+def check_features(x: Tensor, channels: int, n: int, samples: int | None) -> None:
+    """Compare the shape of features with what a layer expects.
+
+    Parameters
+    ----------
+    x : Tensor
+        Features ``(B, C, N, *S)``, or ``(B, C, *S)`` without samples.
+    channels, n : int
+        Expected channels and number of spatial axes.
+    samples : int or None
+        Number of samples that the features live on; None for features on space.
+
+    Raises
+    ------
+    ValueError
+        If they do not fit.
+    """
+    lead = [channels] if samples is None else [channels, samples]
+    names = ["batch", *map(str, lead), *["size"] * n]
+    if x.ndim != len(names) or list(x.shape[1 : 1 + len(lead)]) != lead:
+        raise ValueError(f"features must be ({', '.join(names)}), got {tuple(x.shape)}")

@@ -1,0 +1,86 @@
+"""Gabor network: waves in Gaussian envelopes."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+
+class GaborKernel(nn.Module):
+    r"""Layers :math:`\sin(\omega(Wx + b))\,\exp(-(\sigma(Vx + c))^2)`, then a linear map.
+
+    More local than :class:`equigeo.affine.SirenKernel`: a wave fades away from its ridge.
+
+    Parameters
+    ----------
+    in_features, out_features : int
+        Number of coordinates and of kernel values.
+    hidden : int
+        Width of the hidden layers.
+    layers : int
+        Number of hidden layers.
+    omega, sigma : float
+        Frequency of the waves and inverse width of the envelopes.
+    fan_in : int
+        Products that the convolution sums for one output.
+
+    Raises
+    ------
+    ValueError
+        If a size is not positive.
+
+    References
+    ----------
+    Saragadam et al., "WIRE: Wavelet Implicit Neural Representations", CVPR 2023.
+
+    Examples
+    --------
+    >>> import torch
+    >>> GaborKernel(2, 3)(torch.zeros(7, 2)).shape
+    torch.Size([7, 3])
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        hidden: int = 60,
+        layers: int = 2,
+        omega: float = 10.0,
+        sigma: float = 1.0,
+        fan_in: int = 1,
+    ) -> None:
+        super().__init__()
+        if min(in_features, out_features, hidden, layers, fan_in) < 1:
+            raise ValueError("all sizes of a GaborKernel must be positive")
+        self.omega, self.sigma = omega, sigma
+        pairs = list(pairwise([in_features, *[hidden] * layers]))
+        self.wave = nn.ModuleList(nn.Linear(a, b) for a, b in pairs)
+        self.envelope = nn.ModuleList(nn.Linear(a, b) for a, b in pairs)
+        self.last = nn.Linear(hidden, out_features)
+        for wave in self.wave[1:]:
+            bound = math.sqrt(6 / hidden) / omega
+            nn.init.uniform_(wave.weight, -bound, bound)
+        bound = math.sqrt(6 / hidden / fan_in)
+        nn.init.uniform_(self.last.weight, -bound, bound)
+        nn.init.zeros_(self.last.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Evaluate the kernel.
+
+        Parameters
+        ----------
+        x : Tensor, (..., in_features), floating
+            Relative coordinates.
+
+        Returns
+        -------
+        Tensor, (..., out_features), floating
+            Kernel values.
+        """
+        for wave, envelope in zip(self.wave, self.envelope, strict=True):
+            x = torch.sin(self.omega * wave(x)) * torch.exp(-(self.sigma * envelope(x)).square())
+        return self.last(x)

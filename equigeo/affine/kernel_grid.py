@@ -1,0 +1,39 @@
+"""Points at which a convolution kernel is evaluated."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def kernel_grid(size: int, n: int, extent: float = 1.0) -> Tensor:
+    r"""Centres of the cells of a cube :math:`[-e, e]^n`, the first coordinate slowest.
+
+    Parameters
+    ----------
+    size : int
+        Cells along each axis.
+    n : int
+        Dimension of space.
+    extent : float
+        Half the length of an edge. A pixel has the length ``2 * extent / size``.
+
+    Returns
+    -------
+    Tensor, (size ** n, n), float64
+        Coordinate ``a`` belongs to spatial axis ``a`` of the features.
+
+    Raises
+    ------
+    ValueError
+        If the size or extent is not positive.
+
+    Examples
+    --------
+    >>> kernel_grid(5, 2)[:6, 1].tolist()
+    [-0.8, -0.4, 0.0, 0.4, 0.8, -0.8]
+    """
+    if size < 1 or not extent > 0:
+        raise ValueError(f"size and extent must be positive, got {size} and {extent}")
+    axis = (2 * torch.arange(size, dtype=torch.float64) + 1 - size) / size * extent
+    return torch.cartesian_prod(*[axis] * n).view(-1, n)

@@ -1,0 +1,68 @@
+"""What a convolution kernel is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+NetworkName = Literal["siren", "gabor", "rbf"]
+WindowName = Literal["compact", "disc", "sigmoid", "none"]
+
+
+@dataclass(frozen=True)
+class KernelSpec:
+    r"""Size, network and window of a convolution kernel.
+
+    Parameters
+    ----------
+    size : int
+        Pixels along each axis of the spatial grid.
+    network : {"siren", "gabor", "rbf"}
+        What maps relative coordinates to kernel values.
+    window : {"compact", "disc", "sigmoid", "none"}
+        Factor of relative coordinates ``(u, Y, R)``: ``compact`` is
+        :math:`(1 - |u|^2)^2_+ (1 - |Y|^2/r^2)^3_+`, twice continuously differentiable but for
+        the rim of the disc, and leaves rotations alone; ``disc`` cuts at ``|u| = 1``;
+        ``sigmoid`` is the published factor for GL+, ``sigmoid(2 - 2 |(u, Y, log R)|)``.
+    extent : float
+        Half the side of the spatial grid, in units of ``u``: a pixel is ``2 extent / size`` long.
+    stretch_reach : float
+        Radius ``r`` of the compact window in relative log-stretch; decides which windows of
+        samples give a valid convolution.
+    hidden : int
+        Width of the hidden layers of ``siren`` and ``gabor``.
+    centers : int
+        Number of Gaussians of ``rbf``: along an axis in space, in all on a group.
+    continuous_rotation : bool
+        Feed ``(cos, sin)`` or the nine entries of a rotation to the network, not its logarithm,
+        which jumps at half turns. ``rbf`` always does.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown or a number is not positive.
+
+    Examples
+    --------
+    >>> KernelSpec(7, network="rbf").window
+    'compact'
+    """
+
+    size: int = 5
+    network: NetworkName = "siren"
+    window: WindowName = "compact"
+    extent: float = 1.0
+    stretch_reach: float = 1.0
+    hidden: int = 60
+    centers: int = 5
+    continuous_rotation: bool = False
+
+    def __post_init__(self) -> None:
+        """Check names and numbers."""
+        if self.network not in ("siren", "gabor", "rbf"):
+            raise ValueError(f"network must be siren, gabor or rbf, got {self.network!r}")
+        if self.window not in ("compact", "disc", "sigmoid", "none"):
+            raise ValueError(f"window must be compact, disc, sigmoid or none, got {self.window!r}")
+        for name in ("size", "extent", "stretch_reach", "hidden", "centers"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be positive, got {getattr(self, name)}")

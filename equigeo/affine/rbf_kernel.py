@@ -1,0 +1,77 @@
+"""Kernel that is linear in its parameters: Gaussians around fixed centres."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+class RBFKernel(nn.Module):
+    r"""Sum of Gaussians :math:`\sum_m W_m \exp(-|x - c_m|^2 / 2\sigma^2)`.
+
+    Linear in the weights, so that it trains like an ordinary convolution, and no sharper than
+    its width, which bounds what a pixel grid can alias.
+
+    Parameters
+    ----------
+    centers : Tensor, (M, in_features), floating
+        Where the Gaussians sit.
+    width : float
+        Their standard deviation; about the distance of neighbouring centres.
+    out_features : int
+        Number of kernel values.
+    fan_in : int
+        Products that the convolution sums for one output; kernel values have variance about
+        ``1 / fan_in`` at the start.
+
+    Raises
+    ------
+    ValueError
+        If there is no centre or a size is not positive.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from equigeo.affine import kernel_grid
+    >>> kernel = RBFKernel(kernel_grid(5, 2), 0.4, out_features=3)
+    >>> kernel(torch.zeros(7, 2)).shape
+    torch.Size([7, 3])
+    """
+
+    centers: Tensor
+    scale: Tensor
+
+    def __init__(self, centers: Tensor, width: float, out_features: int, fan_in: int = 1) -> None:
+        super().__init__()
+        if centers.ndim != 2 or len(centers) == 0:
+            raise ValueError(f"centers must be (M, features), M > 0, got {tuple(centers.shape)}")
+        if not width > 0 or out_features < 1 or fan_in < 1:
+            raise ValueError(
+                "width, out_features and fan_in must be positive, "
+                f"got {width}, {out_features}, {fan_in}"
+            )
+        self.width = width
+        self.register_buffer("centers", centers.to(torch.get_default_dtype()), persistent=False)
+        power = self._gaussians(self.centers).square().sum(1).mean()
+        self.register_buffer("scale", (power * fan_in).rsqrt(), persistent=False)
+        self.weight = nn.Parameter(torch.randn(out_features, len(centers)))
+
+    def _gaussians(self, x: Tensor) -> Tensor:
+        distance = torch.cdist(x, self.centers, compute_mode="donot_use_mm_for_euclid_dist")
+        return torch.exp(-0.5 * (distance / self.width).square())
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Evaluate the kernel.
+
+        Parameters
+        ----------
+        x : Tensor, (..., in_features), floating
+            Relative coordinates.
+
+        Returns
+        -------
+        Tensor, (..., out_features), floating
+            Kernel values.
+        """
+        rows = self._gaussians(x.reshape(-1, x.shape[-1])) * self.scale
+        return (rows @ self.weight.mT).view(*x.shape[:-1], -1)

@@ -1,0 +1,89 @@
+"""Sine network: the kernel of the published layers."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+
+class SirenKernel(nn.Module):
+    r"""Layers :math:`\sin(\omega(Wx + b))`, then a linear map.
+
+    Parameters
+    ----------
+    in_features, out_features : int
+        Number of coordinates and of kernel values.
+    hidden : int
+        Width of the sine layers.
+    layers : int
+        Number of sine layers.
+    omega : float
+        Frequency: how many oscillations the kernel can have.
+    fan_in : int
+        Products that the convolution sums for one output; outputs have variance about
+        ``1 / fan_in`` at the start.
+
+    Raises
+    ------
+    ValueError
+        If a size is not positive.
+
+    References
+    ----------
+    Sitzmann et al., "Implicit Neural Representations with Periodic Activation Functions", 2020.
+
+    Examples
+    --------
+    >>> import torch
+    >>> kernel = SirenKernel(5, 1600)
+    >>> sum(p.numel() for p in kernel.parameters()), kernel(torch.zeros(7, 5)).shape
+    (105280, torch.Size([7, 1600]))
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        hidden: int = 60,
+        layers: int = 3,
+        omega: float = 10.0,
+        fan_in: int = 1,
+    ) -> None:
+        super().__init__()
+        sizes = {"in_features": in_features, "out_features": out_features, "hidden": hidden}
+        for name, value in {**sizes, "layers": layers, "fan_in": fan_in}.items():
+            if value < 1:
+                raise ValueError(f"{name} must be positive, got {value}")
+        self.omega = omega
+        widths = pairwise([in_features, *[hidden] * layers])
+        self.hidden = nn.ModuleList(nn.Linear(a, b) for a, b in widths)
+        self.last = nn.Linear(hidden, out_features, bias=True)
+        nn.init.uniform_(self.hidden[0].weight, -1 / in_features, 1 / in_features)
+        for layer in self.hidden[1:]:
+            _initialize(layer, math.sqrt(6 / hidden) / omega)
+        _initialize(self.last, math.sqrt(6 / hidden) / math.sqrt(fan_in))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Evaluate the kernel.
+
+        Parameters
+        ----------
+        x : Tensor, (..., in_features), floating
+            Relative coordinates.
+
+        Returns
+        -------
+        Tensor, (..., out_features), floating
+            Kernel values.
+        """
+        for layer in self.hidden:
+            x = torch.sin(self.omega * layer(x))
+        return self.last(x)
+
+
+def _initialize(layer: nn.Linear, bound: float) -> None:
+    nn.init.uniform_(layer.weight, -bound, bound)
+    nn.init.zeros_(layer.bias)

@@ -1,0 +1,77 @@
+"""Vectors and tensors out of scalar channels on a group."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.groups import GroupSamples
+from equigeo.reps import Representation
+
+
+class TensorReadout(nn.Module):
+    r"""Integral of a representation against features, :math:`\int_H \rho(h)\, F(x, h)\, d\mu_H(h)`.
+
+    Parameters
+    ----------
+    rep_out : Representation
+        Linear representation of the group, such as ``TensorRep(SL(2), up=1)`` for vectors.
+    density : float
+        Weight each sample with ``|det h|`` to this power: shifts the density of the result.
+
+    Raises
+    ------
+    ValueError
+        If the representation is not linear.
+
+    Equivariance
+    ------------
+    ``F(g^-1 (x, h))`` gives ``rho(A) out(g^-1 x)`` for ``g = (b, A)``, up to the quadrature; with a
+    density ``w``, times ``|det A|^w``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from equigeo.groups import SO, equidistant_rotations
+    >>> from equigeo.reps import TensorRep
+    >>> layer = TensorReadout(TensorRep(SO(2), up=1))
+    >>> layer(torch.rand(2, 6, 8, 9, 9), equidistant_rotations(8)).shape  # 3 vectors
+    torch.Size([2, 3, 9, 9, 2])
+    """
+
+    def __init__(self, rep_out: Representation, density: float = 0.0) -> None:
+        super().__init__()
+        if not rep_out.is_linear:
+            raise ValueError(f"a read-out needs a linear representation, got {rep_out}")
+        self.rep_out, self.density = rep_out, density
+
+    def forward(self, x: Tensor, samples: GroupSamples) -> Tensor:
+        """Read out.
+
+        Parameters
+        ----------
+        x : Tensor, (B, C rep_out.dim, N, *S), floating
+            Scalar channels on the group, the components of a tensor next to each other.
+        samples : GroupSamples
+            The ``N`` samples that they live on.
+
+        Returns
+        -------
+        Tensor, (B, C, *S, rep_out.dim), dtype of ``x``
+            Tensor fields.
+
+        Raises
+        ------
+        ValueError
+            If channels or samples do not match, or the samples are of another group.
+        """
+        dim = self.rep_out.dim
+        if x.ndim < 3 or x.shape[1] % dim or x.shape[2] != len(samples):
+            raise ValueError(
+                f"features must be (B, C * {dim}, {len(samples)}, *S), got {tuple(x.shape)}"
+            )
+        if samples.group != self.rep_out.group:
+            raise ValueError(f"samples must be of {self.rep_out.group}, got {samples.group}")
+        weight = samples.mean_weight * samples.determinant**self.density
+        matrices = (self.rep_out.matrix(samples.h) * weight[:, None, None]).to(x)
+        return torch.einsum("ade,bcea...->bc...d", matrices, x.unflatten(1, (-1, dim)))

@@ -1,0 +1,73 @@
+"""Tells what equivariance a window of samples costs."""
+
+from __future__ import annotations
+
+import warnings
+
+from equigeo.groups import GroupSamples
+
+
+class WindowWarning(UserWarning):
+    """Input samples do not reach as far as outputs and kernel need them.
+
+    An output at log-stretch ``r_out`` with a kernel of reach ``r_k`` reads inputs up to
+    ``r_out + r_k``, because log-stretch is subadditive. Where inputs end earlier the integral over
+    the group is cut off, at another place for every output, and the layer is equivariant only up
+    to what is missing. No number of samples cures that; a larger window of inputs, a smaller one of
+    outputs or a kernel of less reach does.
+
+    Parameters
+    ----------
+    inputs, outputs : float
+        Largest log-stretch of the samples.
+    reach : float
+        That of the kernel.
+
+    Attributes
+    ----------
+    missing : float
+        Log-stretch by which inputs fall short.
+
+    Examples
+    --------
+    >>> WindowWarning(inputs=0.5, outputs=0.25, reach=0.5).missing
+    0.25
+    """
+
+    def __init__(self, inputs: float, outputs: float, reach: float) -> None:
+        self.inputs, self.outputs, self.reach = inputs, outputs, reach
+        self.missing = outputs + reach - inputs
+        super().__init__(
+            f"samples reach log-stretch {inputs:.3g}, but outputs up to {outputs:.3g} with a "
+            f"kernel of reach {reach:.3g} need {outputs + reach:.3g}: equivariance to stretches is only "
+            "approximate; enlarge the input window, shrink the output window or the kernel"
+        )
+
+
+def check_window(inputs: GroupSamples, outputs: GroupSamples, reach: float) -> WindowWarning | None:
+    """Apply the rule of valid group convolutions, and warn where it is broken.
+
+    Parameters
+    ----------
+    inputs, outputs : GroupSamples
+        Samples of the two sides of a convolution.
+    reach : float
+        Log-stretch at which the kernel vanishes; infinite where it does not.
+
+    Returns
+    -------
+    WindowWarning or None
+        What was warned about; None for groups without stretches.
+
+    """
+    if inputs.group.symmetric_dimension == 0 or reach == 0:
+        return None
+    available, wanted = inputs.radius, outputs.radius
+    if available + _SLACK >= wanted + reach:
+        return None
+    warning = WindowWarning(available, wanted, reach)
+    warnings.warn(warning, stacklevel=3)
+    return warning
+
+
+_SLACK = 1e-6  # of coordinates that went through an exponential
