@@ -162,12 +162,13 @@ def _rbf_centers(kernel: AffineKernel) -> tuple[Tensor, float]:
         grid = kernel_grid(spec.centers, group.n)
         return grid[torch.linalg.vector_norm(grid, dim=1) < 1], 1 / spec.centers
     if not kernel.spatial and group.dimension == 1 and group.n == 2 and group.compact is not None:
-        angles = 2 * math.pi / spec.centers * torch.arange(spec.centers, dtype=torch.float64)
-        return embed_rotation(group, angles[:, None]), 2 * math.pi / spec.centers / 1.5
+        step = 2 * math.pi / spec.group_centers
+        angles = step * torch.arange(spec.group_centers, dtype=torch.float64)
+        return embed_rotation(group, angles[:, None]), step / 1.5
     sobol = torch.quasirandom.SobolEngine(
         group.dimension + (group.n if kernel.spatial else 0), scramble=True, seed=0
     )
-    points = 2 * sobol.draw(spec.centers, dtype=torch.float64) - 1
+    points = 2 * sobol.draw(spec.group_centers, dtype=torch.float64) - 1
     rotations = points[:, group.symmetric_dimension : group.dimension] * math.pi
     stretches = points[:, : group.symmetric_dimension] * spec.stretch_reach / 2
     embedded = embed_rotation(group, torch.cat([stretches, rotations], dim=1))

@@ -58,12 +58,13 @@ class GaborKernel(nn.Module):
             raise ValueError("all sizes of a GaborKernel must be positive")
         self.omega, self.sigma = omega, sigma
         pairs = list(pairwise([in_features, *[hidden] * layers]))
-        self.wave = nn.ModuleList(nn.Linear(a, b) for a, b in pairs)
-        self.envelope = nn.ModuleList(nn.Linear(a, b) for a, b in pairs)
-        self.last = nn.Linear(hidden, out_features)
-        for wave in self.wave[1:]:
+        waves = [nn.Linear(a, b) for a, b in pairs]
+        for wave in waves[1:]:
             bound = math.sqrt(6 / hidden) / omega
             nn.init.uniform_(wave.weight, -bound, bound)
+        self.wave = nn.ModuleList(waves)
+        self.envelope = nn.ModuleList(nn.Linear(a, b) for a, b in pairs)
+        self.last = nn.Linear(hidden, out_features)
         bound = math.sqrt(6 / hidden / fan_in)
         nn.init.uniform_(self.last.weight, -bound, bound)
         nn.init.zeros_(self.last.bias)

@@ -31,8 +31,9 @@ class KernelSpec:
         samples give a valid convolution.
     hidden : int
         Width of the hidden layers of ``siren`` and ``gabor``.
-    centers : int
-        Number of Gaussians of ``rbf``: along an axis in space, in all on a group.
+    centers, group_centers : int
+        Number of Gaussians of ``rbf``: along an axis of a kernel on space, and in all of a kernel
+        that reads the group.
     continuous_rotation : bool
         Feed ``(cos, sin)`` or the nine entries of a rotation to the network, not its logarithm,
         which jumps at half turns. ``rbf`` always does.
@@ -55,6 +56,7 @@ class KernelSpec:
     stretch_reach: float = 1.0
     hidden: int = 60
     centers: int = 5
+    group_centers: int = 12
     continuous_rotation: bool = False
 
     def __post_init__(self) -> None:
@@ -63,6 +65,6 @@ class KernelSpec:
             raise ValueError(f"network must be siren, gabor or rbf, got {self.network!r}")
         if self.window not in ("compact", "disc", "sigmoid", "none"):
             raise ValueError(f"window must be compact, disc, sigmoid or none, got {self.window!r}")
-        for name in ("size", "extent", "stretch_reach", "hidden", "centers"):
+        for name in ("size", "extent", "stretch_reach", "hidden", "centers", "group_centers"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")

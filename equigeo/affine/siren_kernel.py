@@ -59,12 +59,13 @@ class SirenKernel(nn.Module):
                 raise ValueError(f"{name} must be positive, got {value}")
         self.omega = omega
         widths = pairwise([in_features, *[hidden] * layers])
-        self.hidden = nn.ModuleList(nn.Linear(a, b) for a, b in widths)
-        self.last = nn.Linear(hidden, out_features, bias=True)
-        nn.init.uniform_(self.hidden[0].weight, -1 / in_features, 1 / in_features)
-        for layer in self.hidden[1:]:
+        sines = [nn.Linear(a, b) for a, b in widths]
+        self.last = nn.Linear(hidden, out_features)
+        nn.init.uniform_(sines[0].weight, -1 / in_features, 1 / in_features)
+        for layer in sines[1:]:
             _initialize(layer, math.sqrt(6 / hidden) / omega)
         _initialize(self.last, math.sqrt(6 / hidden) / math.sqrt(fan_in))
+        self.hidden = nn.ModuleList(sines)
 
     def forward(self, x: Tensor) -> Tensor:
         """Evaluate the kernel.

@@ -39,8 +39,9 @@ class WindowWarning(UserWarning):
         self.missing = outputs + reach - inputs
         super().__init__(
             f"samples reach log-stretch {inputs:.3g}, but outputs up to {outputs:.3g} with a "
-            f"kernel of reach {reach:.3g} need {outputs + reach:.3g}: equivariance to stretches is only "
-            "approximate; enlarge the input window, shrink the output window or the kernel"
+            f"kernel of reach {reach:.3g} need {outputs + reach:.3g}: equivariance to stretches "
+            "is only approximate; enlarge the input window, or shrink that of the outputs or the "
+            "kernel"
         )
 
 

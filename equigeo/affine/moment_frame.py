@@ -1,0 +1,167 @@
+"""Frames that images carry: mean and covariance of their brightness."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from equigeo.groups import Affine, GLPlus, spd_sqrt
+
+
+class MomentFrame(nn.Module):
+    r"""Sees an image from its own affine frame, :math:`\tilde f(y) = f(c + e\,S^{1/2} y)`.
+
+    The centroid c and the covariance S of the brightness move with the image: for the image
+    :math:`f \circ g^{-1}`, g = (b, A), they are :math:`b + A c` and :math:`A S A^T`, and
+    :math:`(A S A^T)^{1/2} = A\,S^{1/2} Q` with a rotation Q. What the frame shows is therefore
+    turned by Q and otherwise unchanged: of the six dimensions of the affine group, five that are
+    not compact are gone, without windows, and samples of SO(2) deal with the last.
+
+    The frame is that of the whole image: it wants one object on a background of zero. Clutter
+    moves it; parts that move by themselves are not treated by themselves.
+
+    Parameters
+    ----------
+    size : int
+        Pixels of each side of the result.
+    extent : float
+        Half the side of the result, in standard deviations of the brightness.
+    blur : float
+        Standard deviation of a Gaussian applied to the image, in its pixels, after the frame was
+        found: what the pixel grid cannot move faithfully is better not seen. 0 is none.
+    normalize : bool
+        Scale every result to a root mean square of 1.
+
+    Equivariance
+    ------------
+    Affine(GL+(2)) acting on images turns the result by a rotation, up to interpolation.
+
+    References
+    ----------
+    Rothe, Süsse and Voss, "The method of normalization to determine invariants", IEEE TPAMI 1996.
+
+    Examples
+    --------
+    >>> import torch
+    >>> image = torch.zeros(1, 1, 20, 20)
+    >>> image[..., 4:16, 9:11] = 1.0  # a bar
+    >>> frame = MomentFrame(size=8)
+    >>> frame.elements(image)[0].diagonal()[:2]  # deviations along rows and columns, in pixels
+    tensor([3.4521, 0.5000])
+    >>> frame(image).shape
+    torch.Size([1, 1, 8, 8])
+    """
+
+    group = Affine(GLPlus(2))
+
+    def __init__(
+        self, size: int = 32, extent: float = 2.7, blur: float = 0.0, normalize: bool = True
+    ) -> None:
+        super().__init__()
+        if size < 1 or not extent > 0 or blur < 0:
+            raise ValueError(
+                f"size and extent must be positive, blur not negative; got {size}, {extent}, {blur}"
+            )
+        self.size, self.extent, self.blur, self.normalize = size, extent, blur, normalize
+
+    def extra_repr(self) -> str:
+        """Name the options."""
+        return f"size={self.size}, extent={self.extent}, blur={self.blur}"
+
+    def elements(self, image: Tensor) -> Tensor:
+        """Give the frame of each image: its columns are the axes, in pixels, and the centre.
+
+        Parameters
+        ----------
+        image : Tensor, (B, C, H, W), floating
+            Brightness, zero in the background; negative values count as zero.
+
+        Returns
+        -------
+        Tensor, (B, 3, 3), dtype of ``image``
+            Homogeneous matrices from standard deviations to pixels ``(row, column)`` from the
+            middle of the image; the identity times a quarter of the side for an empty image.
+
+        Raises
+        ------
+        ValueError
+            If ``image`` is not ``(B, C, H, W)``, or not float32 or float64.
+        """
+        if image.ndim != 4:
+            raise ValueError(f"images must be (B, C, H, W), got {tuple(image.shape)}")
+        mass = image.clamp_min(0).sum(1)
+        rows, columns = mass.sum(2), mass.sum(1)
+        total = rows.sum(1)
+        empty = total <= 0
+        scale = torch.where(empty, torch.ones_like(total), total)[:, None]
+        y, x = (_centered(side, image) for side in mass.shape[1:])
+        center = torch.stack([(rows * y).sum(1), (columns * x).sum(1)], dim=1) / scale
+        dy, dx = y - center[:, :1], x - center[:, 1:]
+        mixed = torch.einsum("bij,bi,bj->b", mass, dy, dx)
+        moments = [(rows * dy.square()).sum(1), mixed, mixed, (columns * dx.square()).sum(1)]
+        covariance = torch.stack(moments, dim=1).view(-1, 2, 2) / scale[..., None]
+        # Half a pixel is the least that an image resolves; it keeps lines and points invertible.
+        least = 0.25 * torch.eye(2, dtype=image.dtype, device=image.device)
+        thin = (torch.linalg.det(covariance) < 0.25**2)[:, None, None]
+        covariance = torch.where(thin, covariance + least, covariance)
+        default = least * (min(mass.shape[1:]) / 2) ** 2
+        covariance = torch.where(empty[:, None, None], default, covariance)
+        return self.group.element(spd_sqrt(covariance), center)
+
+    def forward(self, image: Tensor) -> Tensor:
+        """Show each image in its frame.
+
+        Parameters
+        ----------
+        image : Tensor, (B, C, H, W), floating
+            Brightness, zero in the background.
+
+        Returns
+        -------
+        Tensor, (B, C, size, size), dtype of ``image``
+            Zero where the frame leaves the image.
+        """
+        elements = self.elements(image)
+        image = gaussian_blur(image, self.blur)
+        axis = _centered(self.size, image) * (2 * self.extent / self.size)
+        points = torch.cartesian_prod(axis, axis)
+        places = points @ elements[:, :2, :2].mT + elements[:, None, :2, 2]
+        half = places.new_tensor(image.shape[2:]) / 2
+        places = (places / half).flip(-1).unflatten(1, (self.size, self.size))
+        seen = F.grid_sample(image, places, mode="bilinear", align_corners=False)
+        if not self.normalize:
+            return seen
+        power = seen.square().mean((1, 2, 3), keepdim=True)
+        return seen * torch.where(power > 0, power, torch.ones_like(power)).rsqrt()
+
+
+def gaussian_blur(image: Tensor, width: float) -> Tensor:
+    """Smooth images with a Gaussian of four deviations' reach; zero outside.
+
+    Parameters
+    ----------
+    image : Tensor, (B, C, H, W), floating
+        Images.
+    width : float
+        Standard deviation in pixels; 0 does nothing.
+
+    Returns
+    -------
+    Tensor, (B, C, H, W), dtype of ``image``
+        Smoothed images.
+    """
+    if width == 0:
+        return image
+    reach = int(4 * width) + 1
+    offsets = torch.arange(-reach, reach + 1, dtype=image.dtype, device=image.device)
+    weights = torch.exp(-0.5 * (offsets / width).square())
+    weights = weights / weights.sum()
+    channels = image.shape[1]
+    column = weights.view(1, 1, -1, 1).expand(channels, 1, -1, 1)
+    image = F.conv2d(image, column, padding=(reach, 0), groups=channels)
+    return F.conv2d(image, column.mT, padding=(0, reach), groups=channels)
+
+
+def _centered(size: int, like: Tensor) -> Tensor:
+    return torch.arange(size, dtype=like.dtype, device=like.device) - (size - 1) / 2
