@@ -8,7 +8,12 @@ import torch
 from torch import Tensor
 
 from equigeo.groups._bases import vee
-from equigeo.groups._check_matrices import check_precision, determinant, full_precision
+from equigeo.groups._check_matrices import (
+    check_precision,
+    determinant,
+    full_precision,
+    values_at_hand,
+)
 from equigeo.groups._entire import cosh_root, sinhc_root
 from equigeo.groups.polar import polar
 from equigeo.groups.rotation_chart import rotation_exp, rotation_log
@@ -252,8 +257,8 @@ def check_coordinates(group: Group, c: Tensor) -> None:
 def check_members(group: LinearGroup, g: Tensor) -> None:
     """Refuse matrices that are no proper elements of a group.
 
-    Rounding of a product grows with its entries, so the bound does too. Not evaluated while a
-    graph is traced, where there are no values.
+    Rounding of a product grows with its entries, so the bound does too. Not evaluated
+    where there are no values to look at.
 
     Parameters
     ----------
@@ -269,7 +274,7 @@ def check_members(group: LinearGroup, g: Tensor) -> None:
     """
     group.check_shape(g)
     check_precision("elements", g)
-    if torch.compiler.is_compiling() or g.numel() == 0:
+    if not values_at_hand() or g.numel() == 0:
         return
     g = g.detach()
     size = float(g.abs().amax().clamp(min=1))
