@@ -15,6 +15,7 @@ from equigeo.groups._check_matrices import (
     values_at_hand,
 )
 from equigeo.groups._entire import cosh_root, sinhc_root
+from equigeo.groups.matrix_exp import matrix_exp
 from equigeo.groups.polar import polar
 from equigeo.groups.rotation_chart import rotation_exp, rotation_log
 from equigeo.groups.spd import spd_exp, spd_log
@@ -201,7 +202,7 @@ def linear_exp(x: Tensor, *, skew: bool) -> Tensor:
     if skew and x.shape[-1] == 3:
         return rotation_exp(vee(x))
     if x.shape[-1] != 2:
-        return torch.linalg.matrix_exp(x)
+        return matrix_exp(x)
     mean = x.diagonal(dim1=-2, dim2=-1).mean(-1)[..., None, None]
     identity = torch.eye(2, dtype=x.dtype, device=x.device)
     deviation = x - mean * identity  # its square is a multiple of the identity

@@ -11,6 +11,7 @@ from equigeo.groups._chart import chart_trace, check_coordinates
 from equigeo.groups._check_matrices import values_at_hand
 from equigeo.groups.group import Group
 from equigeo.groups.linear_group import LinearGroup, uniform_ball
+from equigeo.groups.matrix_exp import matrix_exp
 
 
 @dataclass(frozen=True, repr=False)
@@ -142,7 +143,7 @@ class Affine(Group):
             Elements of the component of the identity.
         """
         self.check_shape(x)
-        return torch.linalg.matrix_exp(x)
+        return matrix_exp(x)
 
     def coordinates(self, g: Tensor) -> Tensor:
         """Translation, then the coordinates of the linear part in ``H``.

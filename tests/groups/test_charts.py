@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+import scipy.linalg
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,6 +23,7 @@ from equigeo.groups import (
     O,
     Scaling,
     Similarity,
+    matrix_exp,
     rotation_exp,
     rotation_log,
     spd_exp,
@@ -110,7 +112,7 @@ vectors = hnp.arrays(float, 3, elements=st.floats(-1, 1)).map(torch.from_numpy)
 def test_rotation_chart_round_trip(direction, size):
     w = 1.8 * size * direction  # below a half turn
     r = rotation_exp(w)
-    torch.testing.assert_close(r, torch.linalg.matrix_exp(skew(w)), **F64)
+    torch.testing.assert_close(r, matrix_exp(skew(w)), **F64)
     torch.testing.assert_close(rotation_log(r), w, **F64)
     torch.testing.assert_close(rotation_log(rotation_exp(w[:1])), w[:1], **F64)
 
@@ -232,9 +234,17 @@ def test_closed_forms_of_the_exponential(n):
         for size in (1e-6, 1e-2, 1.0, 3.0):
             weight = size * torch.randn(30, group.dimension, generator=generator()).double()
             x = torch.einsum("kd,dij->kij", weight, group.generators())
-            want = torch.linalg.matrix_exp(x)
+            want = matrix_exp(x)
             scale = want.abs().amax((-2, -1), keepdim=True).clamp(min=1)
             torch.testing.assert_close(group.exp(x) / scale, want / scale, **F64)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_single_matrices_are_exponentiated_as_precisely_as_batches(dtype):
+    for size in torch.logspace(-4, 0, 41).tolist():
+        x = size * torch.randn(3, 3, dtype=torch.float64, generator=generator())
+        want = torch.from_numpy(scipy.linalg.expm(x.numpy())).to(dtype)
+        torch.testing.assert_close(matrix_exp(x.to(dtype)), want, **tolerance(dtype, 3, 20))
 
 
 def test_planar_exponential_oracles():
