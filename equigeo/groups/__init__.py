@@ -11,6 +11,7 @@ from equigeo.groups.gl_plus import GLPlus
 from equigeo.groups.group import Group
 from equigeo.groups.group_samples import GroupSamples
 from equigeo.groups.linear_group import LinearGroup
+from equigeo.groups.matrix_exp import matrix_exp
 from equigeo.groups.o import O
 from equigeo.groups.polar import polar
 from equigeo.groups.rotation_chart import rotation_exp, rotation_log
@@ -49,6 +50,7 @@ __all__ = [
     "grid_stretches",
     "haar_rotations",
     "lognormal_stretches",
+    "matrix_exp",
     "multiply_samples",
     "pair_samples",
     "polar",

@@ -8,8 +8,14 @@ import torch
 from torch import Tensor
 
 from equigeo.groups._bases import vee
-from equigeo.groups._check_matrices import check_precision, determinant, full_precision
+from equigeo.groups._check_matrices import (
+    check_precision,
+    determinant,
+    full_precision,
+    values_at_hand,
+)
 from equigeo.groups._entire import cosh_root, sinhc_root
+from equigeo.groups.matrix_exp import matrix_exp
 from equigeo.groups.polar import polar
 from equigeo.groups.rotation_chart import rotation_exp, rotation_log
 from equigeo.groups.spd import spd_exp, spd_log
@@ -196,7 +202,7 @@ def linear_exp(x: Tensor, *, skew: bool) -> Tensor:
     if skew and x.shape[-1] == 3:
         return rotation_exp(vee(x))
     if x.shape[-1] != 2:
-        return torch.linalg.matrix_exp(x)
+        return matrix_exp(x)
     mean = x.diagonal(dim1=-2, dim2=-1).mean(-1)[..., None, None]
     identity = torch.eye(2, dtype=x.dtype, device=x.device)
     deviation = x - mean * identity  # its square is a multiple of the identity
@@ -252,8 +258,8 @@ def check_coordinates(group: Group, c: Tensor) -> None:
 def check_members(group: LinearGroup, g: Tensor) -> None:
     """Refuse matrices that are no proper elements of a group.
 
-    Rounding of a product grows with its entries, so the bound does too. Not evaluated while a
-    graph is traced, where there are no values.
+    Rounding of a product grows with its entries, so the bound does too. Not evaluated
+    where there are no values to look at.
 
     Parameters
     ----------
@@ -269,7 +275,7 @@ def check_members(group: LinearGroup, g: Tensor) -> None:
     """
     group.check_shape(g)
     check_precision("elements", g)
-    if torch.compiler.is_compiling() or g.numel() == 0:
+    if not values_at_hand() or g.numel() == 0:
         return
     g = g.detach()
     size = float(g.abs().amax().clamp(min=1))

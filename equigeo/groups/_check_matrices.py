@@ -27,6 +27,17 @@ def check_precision(name: str, x: Tensor) -> None:
         raise ValueError(f"{name} must be float32 or float64, got {x.dtype}: convert it first")
 
 
+def values_at_hand() -> bool:
+    """Whether values can be looked at: not while a graph is traced or a function transformed.
+
+    Returns
+    -------
+    bool
+        False under ``torch.compile``, ``torch.export`` and the transforms of ``torch.func``.
+    """
+    return not (torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active())
+
+
 def check_square(name: str, x: Tensor) -> None:
     """Refuse tensors that are no batches of square matrices of a precise type.
 
@@ -51,7 +62,7 @@ def check_proper(name: str, g: Tensor) -> None:
     """Refuse matrices whose determinant is not positive beyond rounding.
 
     The bound is relative to the product of the lengths of the rows (Hadamard), so that thin but
-    regular matrices pass. Not evaluated while a graph is traced, where there are no values.
+    regular matrices pass. Not evaluated where there are no values to look at.
 
     Parameters
     ----------
@@ -65,7 +76,7 @@ def check_proper(name: str, g: Tensor) -> None:
     ValueError
         If one is singular, improper or not finite.
     """
-    if torch.compiler.is_compiling():
+    if not values_at_hand():
         return
     g = g.detach()
     lengths = torch.linalg.vector_norm(g, dim=-1)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from equigeo.groups._check_matrices import values_at_hand
 from equigeo.groups._entire import sinhc_root
 
 TERMS = 16
@@ -43,11 +44,13 @@ class ScalarFunction:
 class SpectralFunction(torch.autograd.Function):
     """``f(S) = V f(lambda) V^T`` for exactly symmetric ``S``; twice differentiable."""
 
+    generate_vmap_rule = True
+
     @staticmethod
     def forward(s: Tensor, f: ScalarFunction) -> tuple[Tensor, Tensor, Tensor]:
         """Return the function with eigenvalues and vectors, which carry no gradient."""
         values, vectors = torch.linalg.eigh(s)
-        if f.positive and not torch.compiler.is_compiling():
+        if f.positive and values_at_hand():
             check_positive(f.name, values)
         return (vectors * f.value(values)[..., None, :]) @ vectors.mT, values, vectors
 
@@ -67,6 +70,8 @@ class SpectralFunction(torch.autograd.Function):
 
 class SpectralDerivative(torch.autograd.Function):
     """``Df(S)[G] = V (f[l_i, l_j] o V^T G V) V^T`` for symmetric ``S``; differentiable once."""
+
+    generate_vmap_rule = True
 
     @staticmethod
     def forward(s: Tensor, values: Tensor, vectors: Tensor, g: Tensor, f: ScalarFunction) -> Tensor:

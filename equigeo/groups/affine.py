@@ -8,8 +8,10 @@ import torch
 from torch import Tensor
 
 from equigeo.groups._chart import chart_trace, check_coordinates
+from equigeo.groups._check_matrices import values_at_hand
 from equigeo.groups.group import Group
 from equigeo.groups.linear_group import LinearGroup, uniform_ball
+from equigeo.groups.matrix_exp import matrix_exp
 
 
 @dataclass(frozen=True, repr=False)
@@ -141,7 +143,7 @@ class Affine(Group):
             Elements of the component of the identity.
         """
         self.check_shape(x)
-        return torch.linalg.matrix_exp(x)
+        return matrix_exp(x)
 
     def coordinates(self, g: Tensor) -> Tensor:
         """Translation, then the coordinates of the linear part in ``H``.
@@ -163,7 +165,7 @@ class Affine(Group):
         """
         self.check_shape(g)
         bottom = torch.nn.functional.pad(g.new_ones(1), (self.n, 0))
-        if not torch.compiler.is_compiling() and not bool((g[..., -1, :] == bottom).all()):
+        if values_at_hand() and not bool((g[..., -1, :] == bottom).all()):
             raise ValueError(f"elements of {self} have the last row 0 ... 0 1")
         return torch.cat([g[..., :-1, -1], self.linear.coordinates(g[..., :-1, :-1])], dim=-1)
 

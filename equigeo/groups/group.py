@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from equigeo.groups.matrix_exp import matrix_exp
+
 if TYPE_CHECKING:
     from equigeo.groups.linear_group import LinearGroup
 
@@ -253,7 +255,7 @@ class Group(ABC):
             Elements of the component of the identity.
         """
         self.check_shape(x)
-        return torch.linalg.matrix_exp(x)
+        return matrix_exp(x)
 
     def testing_elements(self, generator: torch.Generator) -> Tensor:
         """Random and special elements of every component, improper ones included.

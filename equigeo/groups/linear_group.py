@@ -18,6 +18,7 @@ from equigeo.groups._chart import (
     log_stretch,
 )
 from equigeo.groups.group import Group
+from equigeo.groups.matrix_exp import matrix_exp
 
 if TYPE_CHECKING:
     from equigeo.groups.o import O
@@ -266,7 +267,7 @@ class LinearGroup(Group):
         """
         basis = self._positive_basis()
         coordinates = uniform_ball(k, len(basis), radius=radius, generator=generator)
-        positive = torch.linalg.matrix_exp(torch.einsum("kd,dij->kij", coordinates, basis))
+        positive = matrix_exp(torch.einsum("kd,dij->kij", coordinates, basis))
         if self.compact is None:
             return positive
         return positive @ self.compact.haar(k, generator=generator)
@@ -281,9 +282,9 @@ class LinearGroup(Group):
         """
         basis = self._positive_basis()
         chosen = basis[[0, -1]] if len(basis) > 1 else basis
-        stretches = torch.linalg.matrix_exp(0.9 * chosen)
+        stretches = matrix_exp(0.9 * chosen)
         if self.compact is None:
-            return torch.cat([stretches, torch.linalg.matrix_exp(-0.9 * chosen)])
+            return torch.cat([stretches, matrix_exp(-0.9 * chosen)])
         return torch.cat([special_rotations(self.n), stretches])
 
     def contains(self, g: Tensor, *, tol: float | None = None) -> Tensor:

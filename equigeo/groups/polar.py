@@ -72,6 +72,8 @@ def _planar_rotation(g: Tensor) -> Tensor:
 class PolarRotation(torch.autograd.Function):
     """The rotation nearest to a matrix; its gradient is written in differentiable operations."""
 
+    generate_vmap_rule = True
+
     @staticmethod
     def forward(g: Tensor) -> Tensor:
         """Iterate on the matrix scaled to unit size, which keeps determinants in range."""

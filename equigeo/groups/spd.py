@@ -10,6 +10,7 @@ from equigeo.groups._check_matrices import (
     determinant,
     full_precision,
     symmetric_part,
+    values_at_hand,
 )
 from equigeo.groups._entire import asinhc_root, cosh_root, sinhc_root
 from equigeo.groups._spectral import EXP, LOG, SQRT, SpectralFunction, check_positive
@@ -143,7 +144,7 @@ def _planar_parts(s: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 def _planar_root_of_determinant(name: str, p: Tensor) -> Tensor:
     """Geometric mean (..., 1, 1) of the eigenvalues of (..., 2, 2), checked to be positive."""
     det = determinant(p)
-    if not torch.compiler.is_compiling():
+    if values_at_hand():
         mean, _, square = (part[..., 0, 0].detach() for part in _planar_parts(p))
         high = mean + square.sqrt()
         check_positive(name, torch.stack([det.detach() / high, high], -1))

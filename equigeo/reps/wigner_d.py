@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
+from equigeo.groups import matrix_exp, rotation_log
 from equigeo.reps.so3_generators import so3_generators_table
 
 
@@ -31,7 +31,7 @@ def wigner_d(l: int, rotation: Tensor) -> Tensor:
     Raises
     ------
     ValueError
-        If ``l`` is negative or ``rotation`` is not (..., 3, 3).
+        If ``l`` is negative or ``rotation`` is not (..., 3, 3) of positive determinant.
 
     References
     ----------
@@ -39,6 +39,7 @@ def wigner_d(l: int, rotation: Tensor) -> Tensor:
 
     Examples
     --------
+    >>> import torch
     >>> quarter = torch.tensor([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]])
     >>> bool(torch.allclose(wigner_d(1, quarter), quarter, atol=1e-6))
     True
@@ -46,55 +47,6 @@ def wigner_d(l: int, rotation: Tensor) -> Tensor:
     if rotation.shape[-2:] != (3, 3):
         raise ValueError(f"rotation must be (..., 3, 3), got {tuple(rotation.shape)}")
     generators = so3_generators_table(l).to(rotation.device)
-    omega = axis_angle(quaternion(rotation.double()))
+    omega = rotation_log(rotation.double())
     exponent = (omega[..., None, None] * generators).sum(-3)
-    return torch.linalg.matrix_exp(exponent).to(rotation.dtype)
-
-
-def quaternion(rotation: Tensor) -> Tensor:
-    """Unit quaternions of rotations, from the best conditioned of the four formulas.
-
-    Parameters
-    ----------
-    rotation : Tensor, (..., 3, 3), floating
-        Rotations.
-
-    Returns
-    -------
-    Tensor, (..., 4), dtype of ``rotation``
-        ``(w, x, y, z)`` with ``w >= 0``.
-    """
-    (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = (row.unbind(-1) for row in rotation.unbind(-2))
-    trace = xx + yy + zz
-    # four times the outer product of the quaternion with itself
-    outer = [
-        [1 + trace, zy - yz, xz - zx, yx - xy],
-        [zy - yz, 1 + 2 * xx - trace, xy + yx, xz + zx],
-        [xz - zx, xy + yx, 1 + 2 * yy - trace, yz + zy],
-        [yx - xy, xz + zx, yz + zy, 1 + 2 * zz - trace],
-    ]
-    rows = torch.stack([torch.stack(row, -1) for row in outer], -2)
-    best = rows.diagonal(dim1=-2, dim2=-1).argmax(-1)
-    row = torch.take_along_dim(rows, best[..., None, None], dim=-2)[..., 0, :]
-    q = row / torch.linalg.vector_norm(row, dim=-1, keepdim=True)
-    return torch.where(q[..., :1] < 0, -q, q)
-
-
-def axis_angle(q: Tensor) -> Tensor:
-    """Axis times angle of unit quaternions.
-
-    Parameters
-    ----------
-    q : Tensor, (..., 4), floating
-        ``(w, x, y, z)`` with ``w >= 0``.
-
-    Returns
-    -------
-    Tensor, (..., 3), dtype of ``q``
-        Vectors of length at most pi; differentiable at the identity too.
-    """
-    w, v = q[..., :1], q[..., 1:]
-    square = v.square().sum(-1, keepdim=True)
-    near = square < torch.finfo(q.dtype).eps  # the limit is exact to rounding there
-    sine = torch.where(near, 1.0, square).sqrt()  # never the root of zero: its gradient is NaN
-    return v * torch.where(near, 2 / w, 2 * torch.atan2(sine, w) / sine)
+    return matrix_exp(exponent).to(rotation.dtype)

@@ -261,8 +261,8 @@ def test_differential_of_the_rotation_factor():
     torch.testing.assert_close(hat @ r, moved, rtol=0, atol=1e-8)
 
 
-@pytest.mark.parametrize("n", [2, 3])
-def test_functional_gradients(n):
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_functional_transforms(n):
     g = matrices(n, 3).requires_grad_()
 
     def energy(g: Tensor) -> Tensor:
@@ -270,7 +270,28 @@ def test_functional_gradients(n):
         return (spd_log(p) @ r).square().sum()
 
     (want,) = torch.autograd.grad(energy(g), g)
+    g = g.detach()
     torch.testing.assert_close(torch.func.grad(energy)(g), want, **F64)
+    torch.testing.assert_close(torch.func.vmap(torch.func.grad(energy))(g), want, **F64)
+    jacobian = torch.func.jacrev(lambda g: spd_log(polar(g)[0]))(g[0])
+    torch.testing.assert_close(
+        jacobian, torch.autograd.functional.jacobian(lambda g: spd_log(polar(g)[0]), g[0]), **F64
+    )
+
+
+@pytest.mark.parametrize("n", [2, 3])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")  # from tracing
+def test_decompositions_compile(n):
+    g = matrices(n, 3).requires_grad_()
+
+    def energy(g: Tensor) -> Tensor:
+        p, r = polar(g)
+        return (spd_log(p) @ r).square().sum()
+
+    compiled = torch.compile(energy, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(g), energy(g), **F64)
+    (got,), (want,) = (torch.autograd.grad(fn(g), g) for fn in (compiled, energy))
+    torch.testing.assert_close(got, want, **F64)
 
 
 # bad input ---------------------------------------------------------------------------------------

@@ -10,8 +10,9 @@ import torch
 from e3nn import o3
 from torch import Tensor
 
-from equigeo.groups import SO, O
+from equigeo.groups import SO, O, rotation_exp
 from equigeo.reps import Irreps, so3_generators, wigner_d
+from equigeo.testing import tolerance
 
 DEGREES = pytest.mark.parametrize("l", [0, 1, 2, 3, 4, 6, 8, 11])
 EXACT = {"rtol": 0.0, "atol": 1e-13}
@@ -147,6 +148,19 @@ def test_float32_costs_no_more_than_its_own_rounding():
     got = wigner_d(8, r.float())
     assert got.dtype == torch.float32
     torch.testing.assert_close(got, wigner_d(8, r).float(), rtol=0, atol=1e-5)
+
+
+def test_single_rotations_are_as_precise_as_batches():
+    w = torch.tensor([0.48, -0.6, 0.64], dtype=torch.float64)
+    r = rotation_exp(torch.logspace(-4, 0, 41, dtype=torch.float64)[:, None] * w)
+    for l in (1, 3):
+        each = torch.stack([wigner_d(l, one) for one in r])
+        torch.testing.assert_close(each, wigner_d(l, r), **tolerance(torch.float64, 2 * l + 1))
+
+
+def test_improper_matrices_are_refused():
+    with pytest.raises(ValueError, match="must have positive determinant"):
+        wigner_d(1, -torch.eye(3))
 
 
 def test_d_is_differentiable_everywhere():

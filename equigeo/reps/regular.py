@@ -1,0 +1,180 @@
+"""The regular representation on a finite set of samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from equigeo.groups import Group, GroupSamples
+from equigeo.reps.representation import Representation
+
+
+@dataclass(frozen=True, eq=False)
+class Regular(Representation):
+    r"""One feature for each sample of a group, moved along with the samples: ``h_i -> g h_i``.
+
+    .. math:: (L_g F)(h) = F(g^{-1} h)
+
+    Only elements that permute the samples act; others raise. Declare a law with ``elements=`` of
+    such a finite set. Equal by the samples, their order included; weights play no part.
+
+    Parameters
+    ----------
+    samples : GroupSamples
+        Where the features live.
+
+    Raises
+    ------
+    TypeError
+        If ``samples`` is no set of samples.
+
+    Examples
+    --------
+    >>> from equigeo.groups import equidistant_rotations
+    >>> import torch
+    >>> samples = equidistant_rotations(4)
+    >>> Regular(samples).act(samples.h[1], torch.tensor([0.0, 1.0, 2.0, 3.0]))
+    tensor([3., 0., 1., 2.])
+    """
+
+    samples: GroupSamples
+    group: Group = field(init=False, repr=False)
+    dim: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Copy the group and count the samples."""
+        if not isinstance(self.samples, GroupSamples):
+            raise TypeError(f"samples must be GroupSamples, got {type(self.samples).__name__}")
+        object.__setattr__(self, "group", self.samples.group)
+        object.__setattr__(self, "dim", len(self.samples))
+
+    def __eq__(self, other: object) -> bool:
+        """Compare groups and elements, bit by bit."""
+        if not isinstance(other, Regular):
+            return NotImplemented
+        return self._value() == other._value()
+
+    def __hash__(self) -> int:
+        """Hash what is compared."""
+        return hash(self._value())
+
+    def permutation(self, g: Tensor) -> Tensor:
+        """Where elements send the samples.
+
+        Parameters
+        ----------
+        g : Tensor, (..., n, n), floating
+            Elements that permute the samples.
+
+        Returns
+        -------
+        Tensor, (..., N), int64
+            Position of ``g h_i`` among the samples.
+
+        Raises
+        ------
+        ValueError
+            If an element does not permute the samples, up to the square root of their precision.
+        """
+        self.group.check_shape(g)
+        h = self.samples.h.double()
+        moved = (g.to(h)[..., None, :, :] @ h).flatten(-2)
+        distance, position = torch.cdist(
+            moved, h.flatten(-2), compute_mode="donot_use_mm_for_euclid_dist"
+        ).min(-1)
+        eps = max(torch.finfo(self.samples.h.dtype).eps, torch.finfo(g.dtype).eps)
+        reached = torch.zeros_like(position).scatter(-1, position, 1).bool()
+        gap = float(distance.amax()) / max(1.0, float(h.abs().amax()))
+        if gap > eps**0.5 or not bool(reached.all()):
+            raise ValueError(
+                f"g must permute the {self.dim} samples of {self.group}: one of them lands "
+                f"{gap:.2g} away from the nearest, or two on the same"
+            )
+        return position
+
+    def matrix(self, g: Tensor) -> Tensor:
+        """Permutation matrices.
+
+        Parameters
+        ----------
+        g : Tensor, (..., n, n), floating
+            Elements that permute the samples.
+
+        Returns
+        -------
+        Tensor, (..., N, N), dtype of ``g``
+            One in row j and column i where ``g h_i`` is ``h_j``.
+
+        Raises
+        ------
+        ValueError
+            If an element does not permute the samples.
+        """
+        position = self.permutation(g).to(g.device)
+        return torch.nn.functional.one_hot(position, self.dim).mT.to(g.dtype)
+
+    def act(self, g: Tensor, x: Tensor) -> Tensor:
+        """Permute features.
+
+        Parameters
+        ----------
+        g : Tensor, (..., n, n), floating
+            Elements that permute the samples.
+        x : Tensor, (..., N)
+            Features of any dtype; batch axes broadcast with those of ``g``.
+
+        Returns
+        -------
+        Tensor, (..., N), dtype of ``x``
+            Not rounded.
+
+        Raises
+        ------
+        ValueError
+            If ``g`` or ``x`` has the wrong shape, or ``g`` does not permute the samples.
+        """
+        self.check_features(x)
+        source = self.permutation(g).argsort(-1).to(x.device)
+        shape = torch.broadcast_shapes(source.shape, x.shape)
+        return torch.gather(x.expand(shape), -1, source.expand(shape))
+
+    def algebra(self, x: Tensor) -> Tensor:
+        """Refuse: no motion near the identity permutes a finite set.
+
+        Parameters
+        ----------
+        x : Tensor, (..., n, n), floating
+            Elements of the Lie algebra.
+
+        Raises
+        ------
+        ValueError
+            Always.
+        """
+        raise ValueError(f"{self!r} is a permutation of a finite set and has no derivative")
+
+    def is_trivial(self) -> bool:
+        """Tell whether every element that acts does so as the identity.
+
+        Returns
+        -------
+        bool
+            True for a single sample only: ``h_j h_i^-1`` moves any other.
+        """
+        return self.dim == 1
+
+    def dual(self) -> Regular:
+        """Return the representation itself: permutations are orthogonal.
+
+        Returns
+        -------
+        Regular
+            Equal to this one.
+        """
+        return self
+
+    def _value(self) -> tuple[Group, torch.dtype, bytes]:
+        h = self.samples.h.detach().cpu().contiguous()
+        return self.group, h.dtype, h.numpy().tobytes()

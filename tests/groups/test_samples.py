@@ -1,0 +1,397 @@
+"""Weighted samples of groups."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from equigeo.groups import (
+    GL,
+    SL,
+    SO,
+    Affine,
+    GLPlus,
+    GroupSamples,
+    O,
+    Scaling,
+    Similarity,
+    ball_stretches,
+    equidistant_rotations,
+    finite_rotations,
+    grid_stretches,
+    haar_rotations,
+    lognormal_stretches,
+    multiply_samples,
+    pair_samples,
+    sobol_stretches,
+)
+from equigeo.testing import tolerance
+
+F64 = tolerance(torch.float64, terms=9, condition=20)
+STRETCHED = [kind(n) for kind in (SL, GLPlus, Similarity) for n in (2, 3)]
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def paired(group, k: int = 30, std: float = 0.4) -> GroupSamples:
+    source = generator()
+    return pair_samples(
+        lognormal_stretches(group, k, std, generator=source),
+        haar_rotations(group.n, k, generator=source),
+    )
+
+
+def closed(samples: GroupSamples) -> bool:
+    """Whether all products of two elements are elements."""
+    products = (samples.h[:, None] @ samples.h).flatten(0, 1)
+    distance = (products[:, None] - samples.h).abs().amax((-2, -1))
+    return bool((distance.amin(1) < 1e-12).all())
+
+
+@pytest.fixture(params=STRETCHED, ids=str)
+def samples(request: pytest.FixtureRequest) -> GroupSamples:
+    return paired(request.param)
+
+
+# the object --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_fields_describe_the_same_elements(samples, dtype):
+    samples = samples.to(dtype=dtype)
+    close = tolerance(dtype, terms=9, condition=20)
+    identity = torch.eye(samples.group.n, dtype=dtype).expand_as(samples.h)
+    torch.testing.assert_close(samples.h @ samples.h_inv, identity, **close)
+    assert samples.group.contains(samples.h).all()
+    torch.testing.assert_close(samples.group.coordinates(samples.h), samples.coordinates, **close)
+    torch.testing.assert_close(samples.determinant, torch.linalg.det(samples.h), **close)
+    if isinstance(samples.group, SL):
+        torch.testing.assert_close(samples.determinant, torch.ones(30, dtype=dtype), **close)
+    assert samples.radius == pytest.approx(float(samples.group.log_stretch(samples.h).max()))
+    assert float(samples.mean_weight.sum()) == pytest.approx(1.0, abs=1e-6)
+    assert samples.h.data_ptr() != samples.h_inv.data_ptr()
+
+
+def test_inverses_are_as_precise_as_the_elements():
+    c = lognormal_stretches(SL(2), 200, 0.158, generator=generator()).coordinates.float()
+    samples = GroupSamples.from_coordinates(SL(2), c, torch.ones(200))
+    error = (samples.h @ samples.h_inv - torch.eye(2)).abs().max()
+    assert float(error) < 5e-7
+    assert float((torch.linalg.det(samples.h) - 1).abs().max()) < 1e-6
+
+
+def test_no_field_shares_storage():
+    rotations = equidistant_rotations(5)
+    rotations.h_inv.zero_()
+    assert SO(2).contains(rotations.h).all()
+    samples = GroupSamples.from_coordinates(SO(2), torch.zeros(3, 1), torch.ones(3))
+    samples.h_inv.zero_()
+    assert SO(2).contains(samples.h).all()
+
+
+def test_action_from_the_left(samples):
+    group = samples.group
+    g = group.sample(1, radius=0.5, generator=generator(5))[0]
+    g = g if torch.linalg.det(g) > 0 else g @ group.components()[1]
+    moved = samples.act(g)
+    torch.testing.assert_close(moved.h, g @ samples.h, **F64)
+    torch.testing.assert_close(moved.h_inv, samples.h_inv @ torch.linalg.inv(g), **F64)
+    assert torch.equal(moved.weight, samples.weight)
+    h = samples.h_inv[:, None] @ samples.h
+    torch.testing.assert_close(moved.h_inv[:, None] @ moved.h, h, **F64)
+    torch.testing.assert_close(
+        samples.act(group.convert(g, Affine(group))).coordinates, moved.coordinates
+    )
+    assert samples.to(dtype=torch.float32).act(g).h.dtype == torch.float32
+
+
+def test_selection():
+    samples = paired(SL(2))
+    part = samples.select(torch.tensor([3, 1]))
+    assert len(part) == 2
+    assert torch.equal(part.h, samples.h[[3, 1]])
+    assert torch.equal(part.weight, samples.weight[[3, 1]])
+    assert len(samples.select(samples.coordinates[:, 0] > 0)) < 30
+    with pytest.raises(ValueError, match="needs at least one element"):
+        samples.select(torch.zeros(30, dtype=torch.bool))
+
+
+def test_repr():
+    assert repr(grid_stretches(Scaling(2), 0.5, 3)) == "GroupSamples(Scaling(2), N=3, radius=0.5)"
+
+
+# rotations ---------------------------------------------------------------------------------------
+
+
+def test_equidistant_rotations_leave_the_full_turn_out():
+    samples = equidistant_rotations(8, offset=0.1)
+    angle = samples.coordinates[:, 0] % math.tau
+    torch.testing.assert_close(angle, 0.1 + math.tau / 8 * torch.arange(8).double(), **F64)
+    assert samples.weight.tolist() == [1 / 8] * 8
+    # exact for all frequencies below the number of samples; a duplicated endpoint is not
+    for frequency in range(1, 8):
+        mean = (samples.weight * (frequency * samples.coordinates[:, 0]).cos()).sum()
+        assert abs(float(mean)) < 1e-15
+    duplicated = torch.linspace(-math.pi, math.pi, 8)
+    assert abs(float(duplicated.cos().mean())) > 0.1
+    assert equidistant_rotations(4).h.abs().sum() == 8  # quarter turns without rounding
+
+
+@pytest.mark.parametrize(
+    ("name", "order", "degree"),
+    [("dihedral", 4, 1), ("tetrahedral", 12, 2), ("octahedral", 24, 3), ("icosahedral", 60, 5)],
+)
+def test_finite_rotations(name, order, degree):
+    samples = finite_rotations(name)
+    assert len(samples) == order
+    assert closed(samples)
+    assert torch.equal(samples.h[0], torch.eye(3).double())
+    assert SO(3).contains(samples.h, tol=1e-15).all()
+    different = (samples.h[:, None] - samples.h).abs().amax((-2, -1)) > 0.1
+    assert int(different.sum()) == order * (order - 1)
+    if order < 60:
+        assert torch.equal(samples.h, samples.h.round())
+    # characters integrate to zero up to the stated degree, and no further
+    angle = samples.coordinates.norm(dim=1)
+    means = []
+    for l in range(1, degree + 2):
+        character = sum(((2 * torch.cos(m * angle)) for m in range(1, l + 1)), torch.ones(order))
+        means.append(float(character.mean()))
+    assert means[:-1] == pytest.approx([0.0] * degree, abs=1e-13)
+    assert means[-1] > 0.9
+
+
+def test_turned_finite_rotations():
+    rotation = SO(3).haar(1, generator=generator())[0]
+    samples = finite_rotations("octahedral", rotation)
+    gamma = finite_rotations("octahedral").h
+    torch.testing.assert_close(samples.h, rotation @ gamma, **F64)
+    assert not closed(samples)
+    relative = (samples.h_inv[:, None] @ samples.h).flatten(0, 1)
+    distance = (relative[:, None] - gamma).abs().amax((-2, -1)).amin(1)
+    assert float(distance.max()) < 1e-12
+
+
+# stretches ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("n", "std", "share"),
+    [
+        (2, 0.158, 0.99972),
+        (2, 0.4, 0.98823),
+        (2, 0.7, 0.88861),
+        (2, 1.0, 0.60092),
+        (3, 0.158, 0.99842),
+        (3, 0.4, 0.93265),
+        (3, 0.7, 0.48647),
+    ],
+)
+def test_effective_share_of_samples(n, std, share):
+    """Shares by quadrature over the density of eigenvalues; the specification rounds them."""
+    group = GLPlus(n)
+    y = std * torch.randn(100_000, group.symmetric_dimension, generator=generator()).double()
+    density = group.haar_density(y)
+    effective = float(density.mean().square() / density.square().mean())
+    assert effective == pytest.approx(share, abs=0.02)
+    if n == 3 and std == 0.4:  # the sampler's weights are the density over that of the draws
+        samples = lognormal_stretches(group, 20, std, generator=generator())
+        stretch = samples.coordinates[:, :6]
+        density = group.haar_density(stretch)
+        normal = torch.exp(-stretch.square() / (2 * std**2)) / (std * math.sqrt(math.tau))
+        torch.testing.assert_close(samples.weight, density / normal.prod(-1) / 20, **F64)
+
+
+def test_published_sampler_is_a_special_case():
+    std = math.sqrt(0.1) / 2
+    for group, rms in ((GLPlus(2), 0.274), (SL(2), 0.224)):
+        samples = lognormal_stretches(group, 50_000, std, generator=generator())
+        y = samples.coordinates[:, : group.symmetric_dimension]
+        assert float(y.square().sum(-1).mean().sqrt()) == pytest.approx(rms, rel=0.01)
+    samples = lognormal_stretches(GLPlus(2), 50_000, std, generator=generator())
+    assert float(samples.determinant.log().std()) == pytest.approx(0.224, rel=0.01)
+
+
+def window(group, y: Tensor, width: float) -> Tensor:
+    return torch.exp(-y[:, : group.symmetric_dimension].square().sum(-1) / (2 * width**2))
+
+
+@pytest.mark.parametrize("group", [SL(2), GLPlus(2), Scaling(2), Similarity(3), SL(3)], ids=str)
+def test_all_samplers_estimate_the_same_integral(group):
+    """Haar integral of a Gaussian in Y."""
+    width, k = 0.2, 40_000
+    extent = 5 * width
+    estimates = {
+        "normal": lognormal_stretches(group, k, 0.3, generator=generator()),
+        "ball": ball_stretches(group, k, extent, generator=generator()),
+        "sobol normal": sobol_stretches(group, 4096, std=0.3),
+        "sobol ball": sobol_stretches(group, 4096, radius=extent, generator=generator()),
+    }
+    exact = grid_stretches(group, extent, 9 if group.n == 3 and group.dimension == 8 else 17)
+    want = float((exact.weight * window(group, exact.coordinates, width)).sum())
+    plain = (width * math.sqrt(math.tau)) ** group.symmetric_dimension
+    assert want >= plain * 0.99999  # the density is at least 1
+    for name, samples in estimates.items():
+        got = float((samples.weight * window(group, samples.coordinates, width)).sum())
+        bound = {"normal": 0.03, "ball": 0.2 if group == SL(3) else 0.06}.get(name, 0.02)
+        if name == "sobol ball" and group == SL(3):
+            bound = 0.1  # few points lie where the function does
+        assert got == pytest.approx(want, rel=bound), name
+
+
+def test_samplers_follow_their_generator():
+    for make in (
+        lambda source: lognormal_stretches(SL(2), 9, 0.3, generator=source),
+        lambda source: ball_stretches(SL(2), 9, 0.3, generator=source),
+        lambda source: sobol_stretches(SL(2), 9, std=0.3, generator=source),
+        lambda source: haar_rotations(3, 9, generator=source),
+    ):
+        first, second, other = (make(generator(seed)).coordinates for seed in (1, 1, 2))
+        assert torch.equal(first, second)
+        assert not torch.equal(first, other)
+    before = torch.random.get_rng_state()
+    assert torch.equal(
+        sobol_stretches(SL(3), 16, radius=1.0).h, sobol_stretches(SL(3), 16, radius=1.0).h
+    )
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+def test_ball_is_a_window_of_log_stretch():
+    for group in STRETCHED:
+        if not isinstance(group, Similarity):
+            assert ball_stretches(group, 500, 0.7, generator=generator()).radius <= 0.7
+
+
+def test_grid_of_scalings_is_closed_under_its_step():
+    samples = grid_stretches(Scaling(3), 1.0, 5)
+    step = 0.5
+    moved = samples.act(math.exp(step) * torch.eye(3).double())
+    torch.testing.assert_close(moved.h[:-1], samples.h[1:], **F64)
+    torch.testing.assert_close(samples.weight, torch.full((5,), step).double(), **F64)
+    torch.testing.assert_close(samples.determinant.log(), 3 * samples.coordinates[:, 0], **F64)
+
+
+# combinations ------------------------------------------------------------------------------------
+
+
+def test_pairs_and_products():
+    stretches, rotations = grid_stretches(SL(2), 1.0, 3), equidistant_rotations(9, 0.2)
+    pairs = pair_samples(stretches, rotations)
+    torch.testing.assert_close(pairs.h, stretches.h @ rotations.h, **F64)
+    torch.testing.assert_close(pairs.weight, stretches.weight, **F64)
+    every = multiply_samples(stretches, rotations)
+    want = (stretches.h[:, None] @ rotations.h).flatten(0, 1)
+    torch.testing.assert_close(every.h, want, **F64)
+    torch.testing.assert_close(every.weight[:9], stretches.weight[0].expand(9) / 9, **F64)
+    torch.testing.assert_close(every.weight.sum(), stretches.weight.sum(), **F64)
+    for samples in (pairs, every):
+        torch.testing.assert_close(samples.group.coordinates(samples.h), samples.coordinates)
+        identity = torch.eye(2).double().expand_as(samples.h)
+        torch.testing.assert_close(samples.h @ samples.h_inv, identity, **F64)
+
+
+def test_scalings_with_rotations_are_similarities():
+    samples = multiply_samples(
+        grid_stretches(Similarity(3), 0.5, 3), finite_rotations("octahedral")
+    )
+    assert len(samples) == 72
+    assert Similarity(3).contains(samples.h, tol=1e-12).all()
+
+
+# bad input ---------------------------------------------------------------------------------------
+
+
+def test_empty_sets_are_refused():
+    with pytest.raises(ValueError, match="needs at least one element, got none"):
+        GroupSamples.from_coordinates(SL(2), torch.zeros(0, 3), torch.zeros(0))
+    with pytest.raises(ValueError, match="needs at least one element, got none"):
+        GroupSamples.from_elements(SL(2), torch.zeros(0, 2, 2), torch.zeros(0))
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
+def test_weights_must_be_positive_and_finite(bad):
+    weight = torch.tensor([1.0, bad])
+    with pytest.raises(ValueError, match="weights must be positive and finite"):
+        GroupSamples.from_coordinates(SL(2), torch.zeros(2, 3), weight)
+    if not bad > 0 or bad == math.inf:
+        with pytest.raises(ValueError, match="coordinates must be finite"):
+            GroupSamples.from_coordinates(SL(2), torch.full((2, 3), math.nan), torch.ones(2))
+
+
+def test_fields_that_do_not_match_are_refused():
+    good = paired(SL(2), 4)
+    with pytest.raises(ValueError, match=r"weight of 4 samples of SL\(2\) must be \(4,\)"):
+        GroupSamples.from_coordinates(SL(2), good.coordinates, torch.ones(3).double())
+    with pytest.raises(ValueError, match=r"coordinates of SL\(2\) are \(\.\.\., 3\), got"):
+        GroupSamples.from_coordinates(SL(2), torch.zeros(4, 4), torch.ones(4))
+    with pytest.raises(ValueError, match=r"weight must be torch\.float64 on cpu as h is"):
+        GroupSamples.from_coordinates(SL(2), good.coordinates, torch.ones(4))
+    with pytest.raises(ValueError, match="h_inv of 4 samples"):
+        GroupSamples(SL(2), good.h, good.h_inv[:3], good.weight, good.coordinates)
+    with pytest.raises(ValueError, match=r"must be \(4, 3, 3\), got \(4, 2, 2\)"):
+        GroupSamples(SL(3), good.h, good.h_inv, good.weight, good.coordinates)
+    with pytest.raises(ValueError, match=r"must be float32 or float64, got torch\.float16"):
+        good.to(dtype=torch.float16)
+    for bad in (Affine(SL(2)), "SL(2)"):
+        with pytest.raises(TypeError, match="group must be a LinearGroup"):
+            GroupSamples.from_coordinates(bad, good.coordinates, good.weight)
+
+
+def test_elements_of_another_group_are_refused():
+    rotations = equidistant_rotations(4)
+    shear = torch.tensor([[1.0, 1.0], [0.0, 1.0]])
+    with pytest.raises(ValueError, match="4 of 4 matrices are no elements of SO"):
+        rotations.act(shear)
+    with pytest.raises(ValueError, match="no elements of SL"):
+        GroupSamples.from_elements(SL(2), 2 * torch.eye(2)[None], torch.ones(1))
+    mirror = torch.diag(torch.tensor([-1.0, 1.0]))
+    turned = GroupSamples.from_elements(O(2), rotations.h, rotations.weight)
+    with pytest.raises(ValueError, match="4 improper elements"):
+        turned.act(mirror)
+    with pytest.raises(ValueError, match="g must be one element"):
+        rotations.act(shear.expand(3, 2, 2))
+    with pytest.raises(ValueError, match="elements of SO"):
+        rotations.act(torch.eye(4))
+
+
+def test_factors_that_do_not_match_are_refused():
+    stretches, rotations = grid_stretches(SL(2), 1.0, 3), equidistant_rotations(4)
+    with pytest.raises(ValueError, match="got 9 stretches and 4 rotations"):
+        pair_samples(stretches, rotations)
+    with pytest.raises(ValueError, match=r"need rotations in SO\(2\), got samples of SO\(3\)"):
+        multiply_samples(stretches, finite_rotations("dihedral"))
+    with pytest.raises(ValueError, match="need rotations in None"):
+        multiply_samples(grid_stretches(Scaling(2), 1.0, 3), rotations)
+    with pytest.raises(ValueError, match="got some with a rotation"):
+        multiply_samples(multiply_samples(stretches, rotations), rotations)
+    with pytest.raises(ValueError, match="must agree in type"):
+        multiply_samples(stretches, rotations.to(dtype=torch.float32))
+
+
+def test_samplers_refuse_impossible_windows():
+    for group in (SO(2), O(3), Affine(SL(2))):
+        with pytest.raises(ValueError, match="with stretches such as SL"):
+            ball_stretches(group, 3, 1.0)
+    with pytest.raises(ValueError, match="radius must be positive and finite, got 0"):
+        ball_stretches(SL(2), 3, 0.0)
+    with pytest.raises(ValueError, match="std must be positive and finite, got nan"):
+        lognormal_stretches(SL(2), 3, math.nan)
+    with pytest.raises(ValueError, match="must be at least 1, got 0"):
+        lognormal_stretches(SL(2), 0, 1.0)
+    with pytest.raises(ValueError, match="give either std or radius"):
+        sobol_stretches(SL(2), 3)
+    with pytest.raises(ValueError, match="points must be at least 2, got 1"):
+        grid_stretches(GL(2), 1.0, 1)
+    with pytest.raises(ValueError, match="k must be at least 1, got 0"):
+        equidistant_rotations(0)
+    with pytest.raises(ValueError, match="offset must be finite"):
+        equidistant_rotations(3, math.inf)
+    with pytest.raises(ValueError, match="name must be one of dihedral, tetrahedral"):
+        finite_rotations("cubic")
+    with pytest.raises(ValueError, match="rotation must be a rotation"):
+        finite_rotations("dihedral", 2 * torch.eye(3))
