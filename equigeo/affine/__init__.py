@@ -12,10 +12,13 @@ from equigeo.affine.group_pool import GroupPool
 from equigeo.affine.kernel_grid import kernel_grid
 from equigeo.affine.kernel_spec import KernelSpec
 from equigeo.affine.lift_conv import LiftConv
+from equigeo.affine.models import AffineResNet, AffineResNetConfig
+from equigeo.affine.moment_frame import MomentFrame
 from equigeo.affine.project_conv import ProjectConv
 from equigeo.affine.quadrature import Quadrature
 from equigeo.affine.rbf_kernel import RBFKernel
 from equigeo.affine.relative_coordinates import relative_coordinates, relative_points
+from equigeo.affine.sample_norm import SampleBatchNorm, SampleLayerNorm
 from equigeo.affine.separable_group_conv import SeparableGroupConv
 from equigeo.affine.siren_kernel import SirenKernel
 from equigeo.affine.tensor_readout import TensorReadout
@@ -23,15 +26,20 @@ from equigeo.affine.window_warning import WindowWarning
 
 __all__ = [
     "AffineKernel",
+    "AffineResNet",
+    "AffineResNetConfig",
     "GaborKernel",
     "GroupConv",
     "GroupConvolution",
     "GroupPool",
     "KernelSpec",
     "LiftConv",
+    "MomentFrame",
     "ProjectConv",
     "Quadrature",
     "RBFKernel",
+    "SampleBatchNorm",
+    "SampleLayerNorm",
     "SeparableGroupConv",
     "SirenKernel",
     "TensorReadout",
