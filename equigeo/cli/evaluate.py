@@ -10,6 +10,7 @@ from typing import Any, Final
 from equigeo.cli.check_target import check_target
 from equigeo.cli.evaluate_images import evaluate_images
 from equigeo.cli.evaluate_meshes import evaluate_meshes
+from equigeo.cli.evaluate_points import evaluate_points
 from equigeo.cli.parser import natural, positive
 from equigeo.training import (
     IMAGE_TESTS,
@@ -17,19 +18,24 @@ from equigeo.training import (
     CheckpointError,
     TrainedClassifier,
     TrainedImageClassifier,
+    TrainedPointClassifier,
 )
 
 _EVALUATIONS: Final[dict[str, Callable[[argparse.Namespace], None]]] = {
     TrainedClassifier.task: evaluate_meshes,
     TrainedImageClassifier.task: evaluate_images,
+    TrainedPointClassifier.task: evaluate_points,
 }
-_SPLITS: Final = {
+_SPLITS: Final[dict[str, tuple[str, ...]]] = {
     TrainedClassifier.task: ("folder", "16", "10"),
     TrainedImageClassifier.task: ("validation", "test"),
 }
-_OPTIONS: Final = {  # that belong to one task
-    TrainedClassifier.task: ("split_index", "seed"),
-    TrainedImageClassifier.task: ("test", "images"),
+_TASKS: Final = {  # of options that mean nothing elsewhere
+    "split": (TrainedClassifier.task, TrainedImageClassifier.task),
+    "split_index": (TrainedClassifier.task,),
+    "seed": (TrainedClassifier.task, TrainedPointClassifier.task),
+    "test": (TrainedImageClassifier.task,),
+    "images": (TrainedImageClassifier.task,),
 }
 
 
@@ -47,9 +53,11 @@ def add_parser(commands: Any) -> None:
         "test part is used. Digits: validation, test",
     )  # fmt: skip
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there too")
+    parser.add_argument(
+        "--seed", type=natural, help="seed of transformed copies of meshes or clouds (default: 0)"
+    )
     meshes = parser.add_argument_group("meshes (writes a report beside the checkpoint)")
     meshes.add_argument("--split-index", type=natural, metavar="I", help="number of the draw")
-    meshes.add_argument("--seed", type=natural, help="seed of the copies (default: 0)")
     images = parser.add_argument_group("digits")
     images.add_argument(
         "--test", choices=IMAGE_TESTS, help="how digits are transformed (default: affnist)"
@@ -76,14 +84,13 @@ def _run(options: argparse.Namespace) -> int:
 
 def _check_options(options: argparse.Namespace, task: str) -> None:
     """Refuse options that mean nothing for the task."""
-    for other, names in _OPTIONS.items():
-        for name in names:
-            if other != task and getattr(options, name) is not None:
-                raise ValueError(
-                    f"--{name.replace('_', '-')} is for checkpoints of the task {other!r}, and "
-                    f"{options.checkpoint} is for {task!r}"
-                )
-    if options.split not in (None, *_SPLITS[task]):
+    for name, tasks in _TASKS.items():
+        if task not in tasks and getattr(options, name) is not None:
+            raise ValueError(
+                f"--{name.replace('_', '-')} is for checkpoints of the task "
+                f"{' or '.join(map(repr, tasks))}, and {options.checkpoint} is for {task!r}"
+            )
+    if options.split not in (None, *_SPLITS.get(task, ())):
         raise ValueError(
             f"--split must be {', '.join(_SPLITS[task])} for the task {task!r}, "
             f"got {options.split!r}"

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from equigeo.cli.check_target import check_target
 from equigeo.cli.class_table import class_table
+from equigeo.cli.copies_table import copies_table
 from equigeo.cli.printable import printable
+from equigeo.cli.write_json import write_json
 from equigeo.training import (
     BUILTIN,
     Evaluation,
@@ -51,9 +52,7 @@ def evaluate_meshes(options: argparse.Namespace) -> None:
     results = summarize_run(used, evaluation, dataset, options.command_line)
     page = render_report(results)
     atomic_write(report, lambda file: file.write(page.encode()))
-    if options.json:
-        text = json.dumps(evaluation.to_dict(), indent=1) + "\n"
-        atomic_write(options.json, lambda file: file.write(text.encode()))
+    write_json(options.json, evaluation.to_dict())
     print(f"report: {report}")
 
 
@@ -71,11 +70,7 @@ def _configure(options: argparse.Namespace, config: TrainConfig) -> TrainConfig:
 
 def _print(evaluation: Evaluation) -> None:
     print(class_table(evaluation.classes, evaluation.confusion, "meshes"))
-    print(f"\n{'copies':<14}  accuracy  changed  largest change of a probability")
+    print(f"\n{copies_table(evaluation.copies)}")
     for copy in evaluation.copies:
-        print(
-            f"{copy.kind:<14}  {copy.accuracy:8.2%}  {len(copy.changed):7d}  "
-            f"{copy.largest_difference:.1e}"
-        )
         for name in copy.changed:
-            print(f"  changed: {printable(name)}")
+            print(f"changed when {copy.kind}: {printable(name)}")

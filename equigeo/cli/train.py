@@ -14,10 +14,11 @@ import torch
 from equigeo.cli.parser import natural, positive
 from equigeo.cli.train_affnist import AFFNIST
 from equigeo.cli.train_meshes import MESHES
+from equigeo.cli.train_pointcloud import POINT_CLOUDS
 from equigeo.cli.train_task import TrainTask
 from equigeo.training import RunConfig, RunFolder, TrainedModel, time_limit
 
-TASKS = (MESHES, AFFNIST)
+TASKS = (MESHES, AFFNIST, POINT_CLOUDS)
 
 _RECIPE_OPTIONS: dict[str, dict[str, Any]] = {
     "epochs": {"type": positive, "metavar": "N"},
@@ -25,7 +26,7 @@ _RECIPE_OPTIONS: dict[str, dict[str, Any]] = {
     "learning_rate": {"type": float, "metavar": "X", "help": "learning rate, or its peak"},
     "weight_decay": {"type": float, "metavar": "X"},
     "label_smoothing": {"type": float, "metavar": "X"},
-    "jitter": {"type": float, "metavar": "X", "help": "noise in mean edge lengths"},
+    "jitter": {"type": float, "metavar": "X", "help": "noise on vertices or points"},
     "ema_decay": {"type": float, "metavar": "X", "help": "running average of weights"},
 }
 _SHORT = {"learning_rate": "lr"}
@@ -131,6 +132,8 @@ def _report(trained: TrainedModel, folder: RunFolder, again: str) -> None:
     if last["test_accuracy"] is not None:
         part = "held-out" if getattr(trained.config, "holdout", False) else "test"
         print(f"{part} accuracy {last['test_accuracy']:.2%}")
+    if "rotated_accuracy" in last:
+        print(f"rotated accuracy {last['rotated_accuracy']:.2%}")
     if "logit_change" in last:
         print(f"equivariance error {last['logit_change']:.3f}: change of the logits / deviation")
     print(f"next: equigeo evaluate {folder.checkpoint}")

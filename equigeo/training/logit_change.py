@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from equigeo.datasets import AffNIST, centred
 from equigeo.training.image_logits import image_logits
+from equigeo.training.relative_change import relative_change
 
 
 def logit_change(model: nn.Module, data: AffNIST, number: int = 1000) -> float:
-    r"""Measure by how much affNIST's transformations change the logits of a model.
+    """Measure by how much affNIST's transformations change the logits of a model.
 
-    .. math:: \sqrt{\frac{\langle |f(g_i x_i) - f(x_i)|^2 \rangle_i}
-                         {\langle |f(x_i) - \langle f \rangle|^2 \rangle_i}}
-
-    over centred digits :math:`x_i` with one transformation each: the root mean square change in
-    units of the deviation across images. 0 for an invariant model, about 1.4 for one whose output
-    has nothing to do with its digit.
+    Every digit is compared with its centred original; see ``relative_change``.
 
     Parameters
     ----------
     model : torch.nn.Module
         Takes (images, 1, 40, 40) in [0, 1].
     data : AffNIST
-        Digits and transformations; the change is infinite where all centred digits look alike.
+        Digits and transformations.
     number : int
         How many digits, spread over the data; at least 2 are needed.
 
     Returns
     -------
     float
-        The relative change.
+        The relative change: 0 for an invariant model.
 
     Raises
     ------
@@ -41,13 +36,5 @@ def logit_change(model: nn.Module, data: AffNIST, number: int = 1000) -> float:
     indices, variants = data.pairs(data.spread(min(number, len(data.images))))
     if len(indices) < 2:
         raise ValueError(f"the change of logits needs at least 2 digits, got {len(indices)}")
-    original = image_logits(model, centred(data.images[indices])).double()
-    moved = image_logits(model, data.render(indices, variants)).double()
-    spread = (original - original.mean(dim=0)).square().sum()
-    return _ratio((moved - original).square().sum(), spread)
-
-
-def _ratio(change: Tensor, spread: Tensor) -> float:
-    if spread == 0:
-        return 0.0 if change == 0 else float("inf")
-    return float(torch.sqrt(change / spread))
+    original = image_logits(model, centred(data.images[indices]))
+    return relative_change(original, image_logits(model, data.render(indices, variants)))

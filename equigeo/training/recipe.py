@@ -28,7 +28,8 @@ class Recipe:
     label_smoothing : float
         Share of the target spread over all classes, in [0, 1).
     jitter : float
-        Deviation of the noise on vertices, in mean edge lengths of their mesh; 0 for images.
+        Deviation of the noise on vertices, in mean edge lengths of their mesh, or on points, in
+        halves of the largest side of their cloud; 0 for images.
     ema_decay : float
         Decay of the running average of the weights that is evaluated and saved; 0 for none.
 

@@ -41,9 +41,9 @@ class TrainedClassifier(TrainedModel):
     config_type: ClassVar[type[RunConfig]] = TrainConfig
 
     @classmethod
-    def build(cls, config: dict[str, Any]) -> PrimalDualClassifier:
+    def build(cls, model: dict[str, Any], config: Any) -> PrimalDualClassifier:
         """Build the model from its ``config``."""
-        return PrimalDualClassifier.from_config(config)
+        return PrimalDualClassifier.from_config(model)
 
     def logits(self, meshes: Sequence[TriangleMesh]) -> Tensor:
         """Classify meshes.

@@ -37,9 +37,9 @@ class TrainedImageClassifier(TrainedModel):
     config_type: ClassVar[type[RunConfig]] = ImageConfig
 
     @classmethod
-    def build(cls, config: dict[str, Any]) -> Any:
+    def build(cls, model: dict[str, Any], config: Any) -> Any:
         """Build the model from its ``config``."""
-        return affine_resnet().from_config(config)
+        return affine_resnet().from_config(model)
 
     def logits(self, images: Tensor) -> Tensor:
         """Classify images.

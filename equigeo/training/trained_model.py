@@ -47,8 +47,8 @@ class TrainedModel(ABC):
 
     @classmethod
     @abstractmethod
-    def build(cls, config: dict[str, Any]) -> Any:
-        """Build the model from its ``config``; raises ValueError where that is not possible."""
+    def build(cls, model: dict[str, Any], config: Any) -> Any:
+        """Build the model from its ``config`` and the run's, or raise ValueError."""
 
     @classmethod
     def load(cls: type[_Model], path: Path) -> _Model:
@@ -65,12 +65,12 @@ class TrainedModel(ABC):
             classes = tuple(described["classes"])
             if not all(isinstance(name, str) for name in classes):
                 raise TypeError("class names must be strings")
+            config = cls.config_type.from_dict(described["train"])
             with isolated_streams():  # initial weights are drawn, then overwritten
-                model = cls.build(described["model"])
+                model = cls.build(described["model"], config)
             model.load_state_dict(checkpoint.state)
             if model.config["num_classes"] != len(classes):
                 raise ValueError(f"{len(classes)} names for {model.config['num_classes']} classes")
-            config = cls.config_type.from_dict(described["train"])
             version = str(described["version"])
             history = _history(checkpoint.training)
         except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -55,3 +56,48 @@ def striped_digits(number, seed=0):
 def write_tiny_mnist(folder, train=48, test=12):
     write_mnist(folder, *striped_digits(train), "train")
     return write_mnist(folder, *striped_digits(test, seed=1), "t10k")
+
+
+class PointNet(nn.Module):
+    """Points pooled: by their radii alone (invariant to rotations), or by coordinates as well."""
+
+    def __init__(self, num_classes, invariant=True, dropout=0.1):
+        super().__init__()
+        self.config = {"num_classes": num_classes, "invariant": invariant, "dropout": dropout}
+        self.invariant = invariant
+        self.layers = nn.Sequential(nn.Linear(1 if invariant else 4, 16), nn.ReLU())
+        self.head = nn.Sequential(nn.Dropout(dropout), nn.Linear(32, num_classes))
+
+    @classmethod
+    def preset(cls, name, num_classes):
+        return cls(num_classes)
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**config)
+
+    def forward(self, points):
+        centred = points - points.mean(dim=1, keepdim=True)
+        radii = centred.norm(dim=2, keepdim=True)
+        x = self.layers(radii if self.invariant else torch.cat([radii, centred], dim=2))
+        return self.head(torch.cat([x.amax(dim=1), x.mean(dim=1)], dim=1))
+
+
+CLOUD_CLASSES = ("ball", "rod", "shell")
+
+
+def write_tiny_clouds(folder, train=8, test=4, points=48):
+    folder.mkdir(exist_ok=True, parents=True)
+    for name, number, seed in (("train", train, 0), ("test_a", test, 1)):
+        rng = np.random.default_rng(seed)
+        clouds = rng.normal(size=(3, number, points, 3))
+        clouds[2] /= np.linalg.norm(clouds[2], axis=-1, keepdims=True)
+        clouds[1, :, :, 1:] *= 0.1
+        clouds /= np.abs(clouds).max(axis=(2, 3), keepdims=True)
+        np.savez(
+            folder / f"modelnet10_{name}.npz",
+            points=np.round(clouds.reshape(-1, points, 3) * 32767).astype(np.int16),
+            label=np.repeat(np.arange(3), number).astype(np.uint8),
+            classes=np.array(CLOUD_CLASSES),
+        )
+    return folder
