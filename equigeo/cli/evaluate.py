@@ -3,108 +3,95 @@
 from __future__ import annotations
 
 import argparse
-import json
-import os
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from equigeo.cli.parser import natural
-from equigeo.cli.printable import printable
+from equigeo.cli.check_target import check_target
+from equigeo.cli.evaluate_images import evaluate_images
+from equigeo.cli.evaluate_meshes import evaluate_meshes
+from equigeo.cli.evaluate_points import evaluate_points
+from equigeo.cli.parser import natural, positive
 from equigeo.training import (
-    BUILTIN,
-    Evaluation,
-    TrainConfig,
+    IMAGE_TESTS,
+    Checkpoint,
+    CheckpointError,
     TrainedClassifier,
-    divide,
-    evaluate_classifier,
-    load_data,
-    summarize_run,
+    TrainedImageClassifier,
+    TrainedPointClassifier,
 )
-from equigeo.training.atomic_write import atomic_write
+
+_EVALUATIONS: Final[dict[str, Callable[[argparse.Namespace], None]]] = {
+    TrainedClassifier.task: evaluate_meshes,
+    TrainedImageClassifier.task: evaluate_images,
+    TrainedPointClassifier.task: evaluate_points,
+}
+_SPLITS: Final[dict[str, tuple[str, ...]]] = {
+    TrainedClassifier.task: ("folder", "16", "10"),
+    TrainedImageClassifier.task: ("validation", "test"),
+}
+_TASKS: Final = {  # of options that mean nothing elsewhere
+    "split": (TrainedClassifier.task, TrainedImageClassifier.task),
+    "split_index": (TrainedClassifier.task,),
+    "seed": (TrainedClassifier.task, TrainedPointClassifier.task),
+    "test": (TrainedImageClassifier.task,),
+    "images": (TrainedImageClassifier.task,),
+}
 
 
 def add_parser(commands: Any) -> None:
     """Add the command."""
-    parser = commands.add_parser("evaluate", help="measure accuracy and invariance; write a report")
+    parser = commands.add_parser("evaluate", help="measure accuracy and invariance")
     parser.set_defaults(run=_run)
     parser.add_argument("checkpoint", type=Path, metavar="CHECKPOINT", help="model.ckpt of a run")
     parser.add_argument(
         "--data", metavar="builtin|DIR|ARCHIVE", help="by default what the model was trained on"
     )
     parser.add_argument(
-        "--split", choices=("folder", "16", "10"),
-        help="whose test part to evaluate; by default that of the training",
+        "--split", choices=[name for names in _SPLITS.values() for name in names],
+        help="what to evaluate on; by default that of the training. Meshes: folder, 16, 10, whose "
+        "test part is used. Digits: validation, test",
     )  # fmt: skip
-    parser.add_argument("--split-index", type=natural, metavar="I", help="number of the draw")
-    parser.add_argument("--seed", type=natural, default=0, help="seed of the copies (default: 0)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there too")
+    parser.add_argument(
+        "--seed", type=natural, help="seed of transformed copies of meshes or clouds (default: 0)"
+    )
+    meshes = parser.add_argument_group("meshes (writes a report beside the checkpoint)")
+    meshes.add_argument("--split-index", type=natural, metavar="I", help="number of the draw")
+    images = parser.add_argument_group("digits")
+    images.add_argument(
+        "--test", choices=IMAGE_TESTS, help="how digits are transformed (default: affnist)"
+    )
+    images.add_argument(
+        "--images", type=positive, metavar="N",
+        help="how many transformed digits (default: 20000; there are 320000)",
+    )  # fmt: skip
 
 
 def _run(options: argparse.Namespace) -> int:
-    from equigeo.report import render_report  # plotly, which the other commands do without
-
-    trained = TrainedClassifier.load(options.checkpoint)
-    report = options.checkpoint.with_name("report.html")
-    for target in filter(None, (report, options.json)):
-        _check_target(target)
-    config = _configure(options, trained.config)
-    dataset = load_data(config.data)
-    _, test = divide(dataset, config)
-    evaluation = evaluate_classifier(trained, dataset, test, options.seed)
-    _print(evaluation)
-    used = replace(trained, config=config)
-    results = summarize_run(used, evaluation, dataset, options.command_line)
-    page = render_report(results)
-    atomic_write(report, lambda file: file.write(page.encode()))
+    task = Checkpoint.load(options.checkpoint).task
+    if task not in _EVALUATIONS:
+        raise CheckpointError(
+            f"{options.checkpoint}: is for the task {task!r}, expected one of "
+            f"{', '.join(_EVALUATIONS)}; pass a checkpoint of one of them"
+        )
+    _check_options(options, task)
     if options.json:
-        text = json.dumps(evaluation.to_dict(), indent=1) + "\n"
-        atomic_write(options.json, lambda file: file.write(text.encode()))
-    print(f"report: {report}")
+        check_target(options.json)
+    _EVALUATIONS[task](options)
     return 0
 
 
-def _check_target(path: Path) -> None:
-    """See early that a file can be written, without touching it.
-
-    Raises
-    ------
-    ValueError
-        If its folder does not exist or is not writable.
-    """
-    writable = path.parent.is_dir() and os.access(path.parent, os.W_OK)
-    if not writable or path.is_dir():
-        raise ValueError(f"{path}: cannot be written; choose a file in an existing folder")
-
-
-def _configure(options: argparse.Namespace, config: TrainConfig) -> TrainConfig:
-    changes: dict[str, Any] = {}
-    if options.data is not None:
-        is_path = options.data != BUILTIN
-        changes["data"] = str(Path(options.data).resolve()) if is_path else options.data
-    if options.split is not None:
-        changes |= {"split": options.split, "split_index": 0, "holdout": 0}
-    if options.split_index is not None:
-        changes["split_index"] = options.split_index
-    return replace(config, **changes)
-
-
-def _print(evaluation: Evaluation) -> None:
-    names = [printable(name) for name in evaluation.classes]
-    width = max(5, *map(len, names))
-    print(f"{'class':<{width}}  correct  meshes  accuracy")
-    for i, (name, row) in enumerate(zip(names, evaluation.confusion, strict=True)):
-        if sum(row):
-            print(f"{name:<{width}}  {row[i]:7d}  {sum(row):6d}  {row[i] / sum(row):8.1%}")
-    correct = sum(row[i] for i, row in enumerate(evaluation.confusion))
-    print(
-        f"{'all':<{width}}  {correct:7d}  {len(evaluation.labels):6d}  {evaluation.accuracy:8.2%}\n"
-    )
-    print(f"{'copies':<14}  accuracy  changed  largest change of a probability")
-    for copy in evaluation.copies:
-        print(
-            f"{copy.kind:<14}  {copy.accuracy:8.2%}  {len(copy.changed):7d}  "
-            f"{copy.largest_difference:.1e}"
+def _check_options(options: argparse.Namespace, task: str) -> None:
+    """Refuse options that mean nothing for the task."""
+    for name, tasks in _TASKS.items():
+        if task not in tasks and getattr(options, name) is not None:
+            raise ValueError(
+                f"--{name.replace('_', '-')} is for checkpoints of the task "
+                f"{' or '.join(map(repr, tasks))}, and {options.checkpoint} is for {task!r}"
+            )
+    if options.split not in (None, *_SPLITS.get(task, ())):
+        raise ValueError(
+            f"--split must be {', '.join(_SPLITS[task])} for the task {task!r}, "
+            f"got {options.split!r}"
         )
-        for name in copy.changed:
-            print(f"  changed: {printable(name)}")

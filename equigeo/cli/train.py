@@ -4,59 +4,65 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
-from dataclasses import replace
+from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from equigeo.cli.parser import natural, positive
-from equigeo.training import (
-    BUILTIN,
-    RECIPES,
-    Recipe,
-    RunFolder,
-    TrainConfig,
-    TrainedClassifier,
-    load_data,
-    train_classifier,
-)
+from equigeo.cli.train_affnist import AFFNIST
+from equigeo.cli.train_meshes import MESHES
+from equigeo.cli.train_pointcloud import POINT_CLOUDS
+from equigeo.cli.train_task import TrainTask
+from equigeo.training import RunConfig, RunFolder, TrainedModel, time_limit
 
-_CONFIG_OPTIONS = (
-    "data", "split", "split_index", "holdout", "preset", "seed", "devices", "evaluate_every",
-)  # fmt: skip
-_RECIPE_OPTIONS = {
-    "epochs": "epochs",
-    "batch_size": "batch_size",
-    "lr": "learning_rate",
-    "weight_decay": "weight_decay",
-    "label_smoothing": "label_smoothing",
-    "jitter": "jitter",
-    "ema_decay": "ema_decay",
+TASKS = (MESHES, AFFNIST, POINT_CLOUDS)
+
+_RECIPE_OPTIONS: dict[str, dict[str, Any]] = {
+    "epochs": {"type": positive, "metavar": "N"},
+    "batch_size": {"type": positive, "metavar": "N"},
+    "learning_rate": {"type": float, "metavar": "X", "help": "learning rate, or its peak"},
+    "weight_decay": {"type": float, "metavar": "X"},
+    "label_smoothing": {"type": float, "metavar": "X"},
+    "jitter": {"type": float, "metavar": "X", "help": "noise on vertices or points"},
+    "ema_decay": {"type": float, "metavar": "X", "help": "running average of weights"},
 }
+_SHORT = {"learning_rate": "lr"}
 
 
 def add_parser(commands: Any) -> None:
     """Add the command and its tasks."""
     parser = commands.add_parser("train", help="train a model")
     tasks = parser.add_subparsers(title="tasks", required=True, metavar="TASK")
-    task = tasks.add_parser("mesh-classification", help="classify triangle meshes")
-    task.set_defaults(run=_run)
-    _add_run_options(task.add_argument_group("run"))
-    _add_data_options(task.add_argument_group("data"))
-    _add_recipe_options(task.add_argument_group("recipe (defaults belong to the preset)"))
+    for task in TASKS:
+        options = tasks.add_parser(task.name, help=task.help)
+        options.set_defaults(run=partial(_run, task))
+        _add_run_options(options.add_argument_group("run"), task)
+        task.add_data_options(options.add_argument_group("data"))
+        group = options.add_argument_group("recipe (defaults belong to the preset)")
+        group.add_argument(
+            "--preset", choices=tuple(task.config_type.recipes), help="model and recipe"
+        )
+        for name in task.recipe_options:
+            option = _SHORT.get(name, name).replace("_", "-")
+            group.add_argument(f"--{option}", dest=name, **_RECIPE_OPTIONS[name])
 
 
 # Options of the configuration have no defaults here: what is absent comes from the preset, or,
 # with --resume, from the run.
-def _add_run_options(group: Any) -> None:
+def _add_run_options(group: Any, task: TrainTask) -> None:
     group.add_argument(
-        "--output", type=Path, default=Path("runs/mesh-classification"), metavar="DIR",
+        "--output", type=Path, default=Path("runs") / task.name, metavar="DIR",
         help="folder for checkpoint, configuration and history (default: %(default)s)",
     )  # fmt: skip
     group.add_argument("--resume", action="store_true", help="continue the run in --output")
     group.add_argument("--overwrite", action="store_true", help="replace the run in --output")
+    group.add_argument(
+        "--time-limit", type=float, metavar="MINUTES",
+        help="stop after so many minutes, with a checkpoint to --resume from",
+    )  # fmt: skip
     group.add_argument("--seed", type=natural, help="seed of everything random (default: 0)")
     group.add_argument("--devices", type=positive, metavar="N", help="processes (default: 1)")
     group.add_argument("--threads", type=positive, metavar="N", help="threads of each process")
@@ -66,90 +72,68 @@ def _add_run_options(group: Any) -> None:
     )  # fmt: skip
 
 
-def _add_data_options(group: Any) -> None:
-    group.add_argument(
-        "--data", metavar="builtin|DIR|ARCHIVE",
-        help="the built-in shapes, or a folder or archive <class>/{train,test}/<mesh>",
-    )  # fmt: skip
-    group.add_argument(
-        "--split", choices=("folder", "16", "10"),
-        help="the division as shipped (default), or 16 or 10 training meshes per class",
-    )  # fmt: skip
-    group.add_argument("--split-index", type=natural, metavar="I", help="number of the draw")
-    group.add_argument(
-        "--holdout", type=natural, metavar="N",
-        help="evaluate on N training meshes per class, held out, and leave the test part unseen",
-    )  # fmt: skip
-
-
-def _add_recipe_options(group: Any) -> None:
-    group.add_argument("--preset", choices=tuple(RECIPES), help="model and recipe")
-    group.add_argument("--epochs", type=positive, metavar="N")
-    group.add_argument("--batch-size", type=positive, metavar="N")
-    group.add_argument("--lr", type=float, metavar="X", help="learning rate, or its peak")
-    group.add_argument("--weight-decay", type=float, metavar="X")
-    group.add_argument("--label-smoothing", type=float, metavar="X")
-    group.add_argument("--jitter", type=float, metavar="X", help="noise in mean edge lengths")
-    group.add_argument("--ema-decay", type=float, metavar="X", help="running average of weights")
-
-
-def _run(options: argparse.Namespace) -> int:
+def _run(task: TrainTask, options: argparse.Namespace) -> int:
     if options.resume and options.overwrite:
         raise ValueError("--resume and --overwrite exclude each other; choose one")
-    folder = RunFolder(options.output)
+    folder = RunFolder(options.output, task.config_type)
     options.hint = ""
-    config = _configure(options, folder)
+    config = _configure(task, options, folder)
     folder.check(config, resume=options.resume, overwrite=options.overwrite)
+    callbacks = [] if options.time_limit is None else time_limit(options.time_limit)
     if options.threads:
         os.environ["OMP_NUM_THREADS"] = str(options.threads)  # for the processes of --devices
         torch.set_num_threads(options.threads)
-    dataset = load_data(config.data)
-    print(
-        f"{len(dataset)} meshes of {dataset.num_classes} classes, {config.preset} preset, "
-        f"{config.recipe.epochs} epochs; output in {options.output}",
-        file=sys.stderr,
-    )
-    options.hint = (
-        f"; continue with: equigeo train mesh-classification --output {options.output} --resume"
-    )
-    trained = train_classifier(
+    again = f"continue with: equigeo train {task.name} --output {options.output} --resume"
+    options.hint = f"; {again}"
+    trained = task.train(
         config,
-        dataset,
         options.output,
         resume=options.resume,
         overwrite=options.overwrite,
         progress=True,
+        callbacks=callbacks,
     )
-    _report(trained, folder)
+    _report(trained, folder, again)
     return 0
 
 
-def _configure(options: argparse.Namespace, folder: RunFolder) -> TrainConfig:
+def _configure(task: TrainTask, options: argparse.Namespace, folder: RunFolder) -> RunConfig:
     """Combine the saved configuration or the preset's with the given options."""
+    given = {
+        field.name: getattr(options, field.name)
+        for field in fields(task.config_type)
+        if getattr(options, field.name, None) is not None
+    }
     if options.resume and folder.is_used():
         base = folder.saved_config()
+        if "data" in given:
+            given["data"] = task.resolve(given["data"])
     else:
-        if options.data is None:
-            raise ValueError("--data is missing; give builtin, a folder or an archive")
-        preset: Any = options.preset or "default"
-        base = TrainConfig(BUILTIN, preset=preset, recipe=RECIPES[preset])
-    given = {name: getattr(options, name) for name in _CONFIG_OPTIONS}
-    if given["data"] not in (None, BUILTIN):
-        given["data"] = str(Path(given["data"]).resolve())
+        preset = options.preset or "default"
+        recipe = task.config_type.recipes[preset]
+        given["data"] = task.resolve(options.data)
+        base = task.config_type(given["data"], recipe, preset)
     changed = {
-        field: getattr(options, name)
-        for name, field in _RECIPE_OPTIONS.items()
+        name: getattr(options, name)
+        for name in task.recipe_options
         if getattr(options, name) is not None
     }
-    recipe: Recipe = replace(base.recipe, **changed)
-    return replace(base, recipe=recipe, **{k: v for k, v in given.items() if v is not None})
+    return replace(base, recipe=replace(base.recipe, **changed), **given)
 
 
-def _report(trained: TrainedClassifier, folder: RunFolder) -> None:
-    last = trained.history[-1]
+def _report(trained: TrainedModel, folder: RunFolder, again: str) -> None:
+    epochs = trained.history[-1]["epoch"] if trained.history else 0
     seconds = sum(line["seconds"] for line in trained.history)
-    print(f"trained {last['epoch']} epochs in {seconds:.1f} s")
+    print(f"trained {epochs} epochs in {seconds:.1f} s")
+    if epochs < trained.config.recipe.epochs:
+        print(again)
+        return
+    last = trained.history[-1]
     if last["test_accuracy"] is not None:
-        part = "held-out" if trained.config.holdout else "test"
+        part = "held-out" if getattr(trained.config, "holdout", False) else "test"
         print(f"{part} accuracy {last['test_accuracy']:.2%}")
+    if "rotated_accuracy" in last:
+        print(f"rotated accuracy {last['rotated_accuracy']:.2%}")
+    if "logit_change" in last:
+        print(f"equivariance error {last['logit_change']:.3f}: change of the logits / deviation")
     print(f"next: equigeo evaluate {folder.checkpoint}")

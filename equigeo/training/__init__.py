@@ -1,25 +1,51 @@
 """Training and evaluation of the models, and the files of a run.
 
-Only fitting needs Lightning (``pip install "equigeo[train]"``); checkpoints are read, evaluated and
-used without it. Runs are repeatable by seed, may be killed at any moment, and resume exactly.
+Every task has a configuration, a function that trains and a class that reads its checkpoints; what
+they share is ``RunConfig``, ``train_run`` and ``TrainedModel``. Only fitting needs Lightning
+(``pip install "equigeo[train]"``); checkpoints are read, evaluated and used without it. Runs are
+repeatable by seed, may be killed at any moment, and resume exactly.
 """
 
 from equigeo.training.checkpoint import Checkpoint
+from equigeo.training.copy_result import CopyResult
 from equigeo.training.divide import divide
 from equigeo.training.errors import CheckpointError, OutputFolderError
-from equigeo.training.evaluation import CopyResult, Evaluation, evaluate_classifier
+from equigeo.training.evaluation import Evaluation, evaluate_classifier
 from equigeo.training.file_prediction import FilePrediction, classify_file
+from equigeo.training.image_config import ImageConfig
+from equigeo.training.image_evaluation import (
+    IMAGE_TESTS,
+    ImageEvaluation,
+    evaluate_image_classifier,
+)
+from equigeo.training.image_recipes import IMAGE_RECIPES
 from equigeo.training.load_data import BUILTIN, load_data
+from equigeo.training.logit_change import logit_change
+from equigeo.training.point_config import PointConfig
+from equigeo.training.point_evaluation import PointEvaluation, evaluate_point_classifier
+from equigeo.training.point_models import POINT_MODELS
+from equigeo.training.point_recipes import POINT_RECIPES
 from equigeo.training.recipe import Recipe
 from equigeo.training.recipes import RECIPES
+from equigeo.training.run_config import RunConfig
 from equigeo.training.run_folder import RunFolder
 from equigeo.training.summarize_run import summarize_run
+from equigeo.training.time_limit import time_limit
 from equigeo.training.train_classifier import train_classifier
 from equigeo.training.train_config import TrainConfig
+from equigeo.training.train_image_classifier import train_image_classifier
+from equigeo.training.train_point_classifier import train_point_classifier
 from equigeo.training.trained_classifier import TASK, TrainedClassifier
+from equigeo.training.trained_image_classifier import TrainedImageClassifier
+from equigeo.training.trained_model import TrainedModel
+from equigeo.training.trained_point_classifier import TrainedPointClassifier
 
 __all__ = [
     "BUILTIN",
+    "IMAGE_RECIPES",
+    "IMAGE_TESTS",
+    "POINT_MODELS",
+    "POINT_RECIPES",
     "RECIPES",
     "TASK",
     "Checkpoint",
@@ -27,15 +53,29 @@ __all__ = [
     "CopyResult",
     "Evaluation",
     "FilePrediction",
+    "ImageConfig",
+    "ImageEvaluation",
     "OutputFolderError",
+    "PointConfig",
+    "PointEvaluation",
     "Recipe",
+    "RunConfig",
     "RunFolder",
     "TrainConfig",
     "TrainedClassifier",
+    "TrainedImageClassifier",
+    "TrainedModel",
+    "TrainedPointClassifier",
     "classify_file",
     "divide",
     "evaluate_classifier",
+    "evaluate_image_classifier",
+    "evaluate_point_classifier",
     "load_data",
+    "logit_change",
     "summarize_run",
+    "time_limit",
     "train_classifier",
+    "train_image_classifier",
+    "train_point_classifier",
 ]

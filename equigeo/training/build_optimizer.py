@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from torch import nn, optim
-from torch.optim.lr_scheduler import LRScheduler, OneCycleLR
+from torch.optim.lr_scheduler import CosineAnnealingLR, LRScheduler, OneCycleLR
 
 from equigeo.training.recipe import Recipe
 
@@ -22,12 +22,15 @@ def build_optimizer(
     >>> type(optimizer).__name__, schedule
     ('Adam', None)
     """
-    rate = recipe.learning_rate
+    rate, decay = recipe.learning_rate, recipe.weight_decay
     optimizer: optim.Optimizer
     if recipe.optimizer == "adamw":
-        optimizer = optim.AdamW(parameters, lr=rate, weight_decay=recipe.weight_decay, fused=True)
+        optimizer = optim.AdamW(parameters, lr=rate, weight_decay=decay, fused=True)
     else:
-        optimizer = optim.Adam(parameters, lr=rate, fused=True)
+        optimizer = optim.Adam(parameters, lr=rate, weight_decay=decay, fused=True)
     if recipe.schedule == "constant":
         return optimizer, None
-    return optimizer, OneCycleLR(optimizer, rate, recipe.epochs * steps_per_epoch)
+    steps = recipe.epochs * steps_per_epoch
+    if recipe.schedule == "cosine":
+        return optimizer, CosineAnnealingLR(optimizer, steps)
+    return optimizer, OneCycleLR(optimizer, rate, steps)

@@ -61,8 +61,15 @@ class Checkpoint:
         atomic_write(path, lambda file: torch.save(content, file))
 
     @classmethod
-    def load(cls, path: Path, task: str) -> Checkpoint:
+    def load(cls, path: Path, task: str | None = None) -> Checkpoint:
         """Read a checkpoint without running code from it.
+
+        Parameters
+        ----------
+        path : Path
+            The file.
+        task : str, optional
+            What it must be for; by default anything.
 
         Raises
         ------
@@ -87,7 +94,7 @@ class Checkpoint:
                 raise CheckpointError(
                     f"{path}: field {field!r} is missing or no {expected.__name__}; train again"
                 )
-        if content["task"] != task:
+        if task is not None and content["task"] != task:
             raise CheckpointError(
                 f"{path}: is for the task {content['task']!r}, expected {task!r}; "
                 "pass a checkpoint of that task"

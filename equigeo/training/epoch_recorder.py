@@ -1,90 +1,114 @@
-"""What is written at the end of every epoch."""
+"""What is written at the end of every epoch, and within long ones."""
 
 from __future__ import annotations
 
-import json
 import math
 import time
+from collections.abc import Callable
 from typing import Any
 
-from equigeo.training.atomic_write import atomic_write
-from equigeo.training.checkpoint import Checkpoint
-from equigeo.training.classify_graphs import classify_graphs
-from equigeo.training.labelled_graphs import LabelledGraphs
+from torch import nn
+
+from equigeo.training.classification import Classification
 from equigeo.training.lightning import L
-from equigeo.training.mesh_classification import MeshClassification
-from equigeo.training.run_folder import RunFolder
-from equigeo.training.train_config import TrainConfig
-from equigeo.training.trained_classifier import TASK
+from equigeo.training.run_config import RunConfig
+from equigeo.training.run_record import RunRecord
+
+SAVE_SECONDS = 300.0
 
 
 class EpochRecorder(L.Callback):
-    """Write checkpoint and history after every epoch, atomically, from the first process.
+    """Write checkpoint and history, atomically, from the first process.
 
-    The checkpoint is always that of the last epoch: nothing is selected by test accuracy.
+    After every epoch; within an epoch every five minutes, and where a sitting ends. The checkpoint
+    is always the latest: nothing is selected by test accuracy.
 
     Parameters
     ----------
-    folder : RunFolder
-        Where to write.
-    config : TrainConfig
+    record : RunRecord
+        What an earlier sitting did, and where to write.
+    config : RunConfig
         When to evaluate.
-    description : dict of JSON types
-        The ``config`` of the checkpoint.
-    test : LabelledGraphs
-        What to evaluate on; may be empty.
-    history : list of dict
-        Epochs that an earlier run has done.
+    evaluate : callable
+        Gives the entries of the history that a model to evaluate deserves.
     """
 
     def __init__(
         self,
-        folder: RunFolder,
-        config: TrainConfig,
-        description: dict[str, Any],
-        test: LabelledGraphs,
-        history: list[dict[str, Any]],
+        record: RunRecord,
+        config: RunConfig,
+        evaluate: Callable[[nn.Module], dict[str, float]],
     ) -> None:
-        self._folder, self._config, self._description = folder, config, description
-        self._test, self._history = test, list(history)
-        self._started = 0.0
+        self._record, self._config, self._evaluate = record, config, evaluate
+        self._started = self._saved = 0.0
+        self._unfinished = False
 
     def on_train_epoch_start(self, trainer: L.Trainer, module: L.LightningModule) -> None:
         """Start the clock."""
-        self._started = time.perf_counter()
+        self._saved = time.perf_counter()
+        self._started = self._saved - self._record.seconds
+
+    def on_train_batch_end(
+        self,
+        trainer: L.Trainer,
+        module: L.LightningModule,
+        outputs: Any,
+        batch: Any,
+        batch_idx: int,
+    ) -> None:
+        """Save within an epoch where it is time, or where another callback ends the sitting."""
+        if trainer.is_last_batch:
+            return
+        self._unfinished = trainer.should_stop
+        now = time.perf_counter()
+        # the first process decides for all
+        if trainer.strategy.broadcast(now - self._saved >= SAVE_SECONDS) or self._unfinished:
+            classification = _classification(module)
+            self._numbers(classification)
+            self._saved, self._record.seconds = now, now - self._started
+            self._save(trainer, classification, classification.step_in_epoch(batch_idx) + 1)
 
     def on_train_epoch_end(self, trainer: L.Trainer, module: L.LightningModule) -> None:
         """Add a line to the history and write both files."""
-        if not isinstance(module, MeshClassification):
-            raise TypeError(f"expected a MeshClassification, got {type(module).__name__}")
+        if self._unfinished:
+            return
+        classification = _classification(module)
         seconds = time.perf_counter() - self._started
+        loss, accuracy = self._numbers(classification)
+        line = {
+            "epoch": classification.epoch + 1,
+            "loss": loss,
+            "train_accuracy": accuracy,
+            "test_accuracy": None,
+            "seconds": seconds,
+        }
+        if trainer.is_global_zero and self._is_due(classification.epoch + 1):
+            line |= self._evaluate(classification.evaluated_model())
+        self._record.history = [*self._record.history, line]
+        self._record.seconds = 0.0
+        self._save(trainer, classification, 0)
+
+    def _numbers(self, module: Classification) -> tuple[float, float]:
+        """Give loss and accuracy of the epoch so far, unless there is nothing worth saving."""
         loss, accuracy = module.tally(over_processes=True)
         if not math.isfinite(loss):
             raise ValueError(
                 f"the loss of epoch {module.epoch + 1} is {loss}: training diverged; the last "
                 f"checkpoint is kept, lower the learning rate ({self._config.recipe.learning_rate})"
             )
-        if not trainer.is_global_zero:
-            return
-        line = {
-            "epoch": module.epoch + 1,
-            "loss": loss,
-            "train_accuracy": accuracy,
-            "test_accuracy": self._evaluate(module),
-            "seconds": seconds,
-        }
-        self._history.append(line)
-        training = module.training_state() | {"history": self._history}
-        state = module.evaluated_model().state_dict()
-        Checkpoint(TASK, self._description, state, training).save(self._folder.checkpoint)
-        text = json.dumps(self._history, indent=1, allow_nan=False) + "\n"
-        atomic_write(self._folder.history, lambda file: file.write(text.encode()))
+        return loss, accuracy
 
-    def _evaluate(self, module: MeshClassification) -> float | None:
-        """Give the test accuracy where it is due."""
-        done, every = module.epoch + 1, self._config.evaluate_every
-        due = done == self._config.recipe.epochs or (every > 0 and done % every == 0)
-        if not due or len(self._test) == 0:
-            return None
-        logits = classify_graphs(module.evaluated_model(), self._test.graphs)
-        return (logits.argmax(dim=1) == self._test.labels).double().mean().item()
+    def _is_due(self, done: int) -> bool:
+        every = self._config.evaluate_every
+        return done == self._config.recipe.epochs or (every > 0 and done % every == 0)
+
+    def _save(self, trainer: L.Trainer, module: Classification, step: int) -> None:
+        training = module.training_state(step)  # all processes take part
+        if trainer.is_global_zero:
+            self._record.save(module.evaluated_model().state_dict(), training)
+
+
+def _classification(module: L.LightningModule) -> Classification:
+    if not isinstance(module, Classification):
+        raise TypeError(f"expected a Classification, got {type(module).__name__}")
+    return module

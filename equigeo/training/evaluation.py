@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -10,31 +9,10 @@ import torch
 from torch import Tensor
 
 from equigeo.datasets import MeshDataset
+from equigeo.training.copy_result import CopyResult
 from equigeo.training.random_copy import COPIES, random_copy
 from equigeo.training.random_state import derived_generator
 from equigeo.training.trained_classifier import TrainedClassifier
-
-
-@dataclass(frozen=True)
-class CopyResult:
-    """Predictions on transformed copies.
-
-    Parameters
-    ----------
-    kind : str
-        How the copies were made.
-    accuracy : float
-        Share of copies classified correctly.
-    changed : list of str
-        Names of the meshes whose predicted class is not that of the original.
-    largest_difference : float
-        Largest change of a probability.
-    """
-
-    kind: str
-    accuracy: float
-    changed: list[str]
-    largest_difference: float
 
 
 @dataclass(frozen=True)
@@ -110,7 +88,7 @@ def evaluate_classifier(
             for i, mesh in zip(chosen, meshes, strict=True)
         ]
         seen = classifier.logits(moved).double().softmax(dim=1)
-        copies.append(_compare(kind, seen, probabilities, labels, names))
+        copies.append(CopyResult.compare(kind, seen, probabilities, labels, names))
     return Evaluation(
         classes=list(classifier.classes),
         names=names,
@@ -118,7 +96,7 @@ def evaluate_classifier(
         predictions=predictions.tolist(),
         confidences=probabilities.amax(dim=1).tolist(),
         confusion=confusion.reshape(number, number).tolist(),
-        accuracy=_accuracy(predictions, labels),
+        accuracy=(predictions == labels).double().mean().item(),
         copies=copies,
     )
 
@@ -133,20 +111,3 @@ def _translate_labels(classifier: TrainedClassifier, dataset: MeshDataset) -> Te
         )
     place = torch.tensor([classifier.classes.index(name) for name in dataset.classes])
     return place[dataset.labels]
-
-
-def _compare(
-    kind: str, seen: Tensor, original: Tensor, labels: Tensor, names: Sequence[str]
-) -> CopyResult:
-    predicted = seen.argmax(dim=1)
-    changed = (predicted != original.argmax(dim=1)).nonzero().flatten().tolist()
-    return CopyResult(
-        kind=kind,
-        accuracy=_accuracy(predicted, labels),
-        changed=[names[i] for i in changed],
-        largest_difference=(seen - original).abs().max().item(),
-    )
-
-
-def _accuracy(predictions: Tensor, labels: Tensor) -> float:
-    return (predictions == labels).double().mean().item()

@@ -6,22 +6,31 @@ import signal
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 
+from equigeo.training.classification import Classification
+from equigeo.training.epoch_data_module import EpochDataModule
 from equigeo.training.epoch_recorder import EpochRecorder
 from equigeo.training.fit_plan import FitPlan
 from equigeo.training.lightning import L
-from equigeo.training.mesh_classification import MeshClassification
-from equigeo.training.mesh_data_module import MeshDataModule
 from equigeo.training.quiet_lightning import quiet_lightning, silence_lightning
+from equigeo.training.run_record import RunRecord
 from equigeo.training.training_progress import TrainingProgress
 
 
-def fit(plan: FitPlan, *, progress: bool = False, callbacks: Sequence[L.Callback] = ()) -> None:
-    """Run the epochs that remain.
+def fit(
+    plan: FitPlan,
+    record: RunRecord,
+    resumed: dict[str, Any] | None = None,
+    *,
+    progress: bool = False,
+    callbacks: Sequence[L.Callback] = (),
+) -> None:
+    """Run the epochs that remain, unless a callback stops the sitting before.
 
-    With several devices every process is a fresh interpreter that receives a copy of the graphs.
+    With several devices every process is a fresh interpreter that receives a copy of the samples.
     Each takes its share of every batch and gradients are averaged, so the weights stay equal;
     statistics of normalisation layers are those of the process's own share.
 
@@ -29,6 +38,10 @@ def fit(plan: FitPlan, *, progress: bool = False, callbacks: Sequence[L.Callback
     ----------
     plan : FitPlan
         What to run.
+    record : RunRecord
+        What is done, and where to write.
+    resumed : dict, optional
+        The ``training`` of the checkpoint to continue.
     progress : bool
         Show progress on standard error.
     callbacks : sequence of Lightning callbacks
@@ -39,17 +52,17 @@ def fit(plan: FitPlan, *, progress: bool = False, callbacks: Sequence[L.Callback
     KeyboardInterrupt
         If the user interrupts.
     """
-    module = MeshClassification(plan.model, plan.config, plan.steps_per_epoch, plan.resumed)
-    data = MeshDataModule(plan.train, plan.config, plan.first_epoch)
-    history = [] if plan.resumed is None else plan.resumed["history"]
-    recorder = EpochRecorder(plan.folder, plan.config, plan.description, plan.test, history)
-    bar = [TrainingProgress(plan.config, plan.steps_per_epoch)] if progress else []
+    config = plan.config
+    module = Classification(plan.model, config, plan.steps_per_epoch, resumed)
+    data = EpochDataModule(plan.train, config, module.first_epoch, module.first_step)
+    recorder = EpochRecorder(record, config, plan.evaluate)
+    bar = [TrainingProgress(config, plan.steps_per_epoch)] if progress else []
     with quiet_lightning(), tempfile.TemporaryDirectory() as scratch, _interruptible():
         trainer = L.Trainer(
             accelerator="auto" if torch.cuda.is_available() else "cpu",
-            devices=plan.config.devices,
-            strategy=_strategy(plan) if plan.config.devices > 1 else "auto",
-            max_epochs=plan.config.recipe.epochs - plan.first_epoch,
+            devices=config.devices,
+            strategy=_strategy(plan) if config.devices > 1 else "auto",
+            max_epochs=config.recipe.epochs - module.first_epoch,
             callbacks=[*bar, *callbacks, recorder],
             logger=False,
             enable_checkpointing=False,  # the recorder writes this library's own format
@@ -64,8 +77,7 @@ def fit(plan: FitPlan, *, progress: bool = False, callbacks: Sequence[L.Callback
 
 
 def _strategy(plan: FitPlan) -> L.pytorch.strategies.DDPStrategy:
-    """Several processes; a read-out of one stream leaves the last layers of the other unused."""
-    unused = plan.model.settings.streams != "both"
+    unused = not plan.uses_all_parameters
     return _QuietProcesses(start_method="spawn", find_unused_parameters=unused)
 
 

@@ -2,58 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import nn
 
-from equigeo.mesh import PrimalDualClassifier
 from equigeo.training.epoch_batches import EpochBatches
-from equigeo.training.labelled_graphs import LabelledGraphs
-from equigeo.training.run_folder import RunFolder
-from equigeo.training.train_config import TrainConfig
+from equigeo.training.labelled_source import LabelledSource
+from equigeo.training.run_config import RunConfig
 
 
 @dataclass(frozen=True, eq=False)
 class FitPlan:
-    """A model, its data and where to write.
+    """A model, its data and how it is evaluated.
 
     Parameters
     ----------
-    folder : RunFolder
-        Where to write.
-    config : TrainConfig
+    config : RunConfig
         What to do.
-    model : PrimalDualClassifier
-        Fitted to the training data's mean and deviation; trained in place.
-    train, test : LabelledGraphs
-        The two parts of the data; ``test`` may be empty.
-    description : dict of JSON types
-        The ``config`` of the checkpoint.
-    resumed : dict, optional
-        The ``training`` of the checkpoint to continue.
+    model : torch.nn.Module
+        Ready for the training samples; trained in place. Has a ``config`` of JSON types.
+    classes : tuple of str
+        Class names in the order of the logits.
+    train : LabelledSource
+        Training samples.
+    evaluate : callable
+        Gives what the history says of a model after an epoch that is evaluated, such as
+        ``test_accuracy``. Processes receive copies of it.
+    uses_all_parameters : bool
+        Whether a gradient reaches every parameter of the model.
     """
 
-    folder: RunFolder
-    config: TrainConfig
-    model: PrimalDualClassifier
-    train: LabelledGraphs
-    test: LabelledGraphs
-    description: dict[str, Any]
-    resumed: dict[str, Any] | None
+    config: RunConfig
+    model: Any
+    classes: tuple[str, ...]
+    train: LabelledSource
+    evaluate: Callable[[nn.Module], dict[str, float]]
+    uses_all_parameters: bool = True
 
     @property
     def steps_per_epoch(self) -> int:
         """Length of an epoch."""
         return EpochBatches.count(len(self.train), self.config.recipe.batch_size)
 
-    @property
-    def first_epoch(self) -> int:
-        """Epochs that are done."""
-        return 0 if self.resumed is None else int(self.resumed["epochs"])
-
     def check(self) -> None:
-        """See whether there are devices, and enough meshes for every process in every step.
+        """See whether there are devices, and enough samples for every process in every step.
 
         Raises
         ------

@@ -1,30 +1,29 @@
-"""One step's worth of labelled graphs."""
+"""One step's worth of labelled inputs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from equigeo.mesh import PrimalDualGraph
-
 
 @dataclass(frozen=True, eq=False)
 class LabelledBatch:
-    """Graphs of several meshes as one, with their labels.
+    """Inputs of several samples as one, with their labels.
 
     Parameters
     ----------
-    graph : PrimalDualGraph
-        Block-diagonal union.
-    labels : Tensor, (meshes,), int64
-        Class index of every mesh.
+    inputs : Tensor or PrimalDualGraph
+        The argument of the model.
+    labels : Tensor, (samples,), int64
+        Class index of every sample.
     total : int
-        Meshes of this step over all processes.
+        Samples of this step over all processes.
     """
 
-    graph: PrimalDualGraph
+    inputs: Any
     labels: Tensor
     total: int
 
@@ -32,4 +31,4 @@ class LabelledBatch:
         """Move to a device."""
         if self.labels.device == device:
             return self
-        return LabelledBatch(self.graph.to(device), self.labels.to(device), self.total)
+        return LabelledBatch(self.inputs.to(device), self.labels.to(device), self.total)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +12,11 @@ from torch import Tensor
 
 from equigeo.mesh import PrimalDualGraph
 from equigeo.training.labelled_batch import LabelledBatch
+from equigeo.training.labelled_source import LabelledSource
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledGraphs:
+class LabelledGraphs(LabelledSource):
     """One graph and one label per mesh.
 
     Parameters
@@ -24,34 +25,35 @@ class LabelledGraphs:
         On the CPU.
     labels : Tensor, (meshes,), int64
         Class index of every mesh.
+    jitter : float
+        Deviation of the noise on vertices, in mean edge lengths, where noise is asked for.
     """
 
     graphs: Sequence[PrimalDualGraph]
     labels: Tensor
+    jitter: float = 0.0
 
-    def __len__(self) -> int:
-        """Count the meshes."""
-        return len(self.graphs)
-
-    def batch(self, indices: Sequence[int], total: int | None = None) -> LabelledBatch:
+    def batch(
+        self,
+        indices: Sequence[int],
+        total: int | None = None,
+        generator: torch.Generator | None = None,
+    ) -> LabelledBatch:
         """Unite some graphs, in the given order."""
         graph = PrimalDualGraph.batch([self.graphs[i] for i in indices])
+        if generator is not None and self.jitter > 0:
+            graph = graph.jitter(self.jitter, generator)
         labels = self.labels[torch.as_tensor(indices, dtype=torch.long)]
         return LabelledBatch(graph, labels, len(indices) if total is None else total)
-
-    def batches(self, batch_size: int) -> Iterator[LabelledBatch]:
-        """Give all graphs in order, ``batch_size`` at a time."""
-        for start in range(0, len(self), batch_size):
-            yield self.batch(range(start, min(start + batch_size, len(self))))
 
     # Processes receive a copy as bytes: sharing every tensor of every graph through a file
     # descriptor, as torch.multiprocessing does, runs into the limit on open files.
     def __getstate__(self) -> dict[str, Any]:
         """Give a state without shared memory."""
-        return {"bytes": pickle.dumps((list(self.graphs), self.labels))}
+        return {"bytes": pickle.dumps((list(self.graphs), self.labels, self.jitter))}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a copy of one's own making (never a file)."""
-        graphs, labels = pickle.loads(state["bytes"])
-        object.__setattr__(self, "graphs", graphs)
-        object.__setattr__(self, "labels", labels)
+        values = pickle.loads(state["bytes"])
+        for name, value in zip(("graphs", "labels", "jitter"), values, strict=True):
+            object.__setattr__(self, name, value)

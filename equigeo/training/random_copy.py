@@ -7,6 +7,7 @@ from typing import Final
 import torch
 
 from equigeo.mesh import TriangleMesh
+from equigeo.training.random_orthogonal import random_orthogonal
 
 COPIES: Final = ("rotated", "reflected", "scaled", "translated", "re-indexed", "all of these")
 
@@ -46,7 +47,7 @@ def random_copy(mesh: TriangleMesh, kind: str, generator: torch.Generator) -> Tr
     g = torch.eye(4, dtype=torch.float64)
     if everything or kind in ("rotated", "reflected"):
         mirrored = kind == "reflected" or (everything and _uniform(generator) < 0.5)
-        g[:3, :3] = _orthogonal(generator, -1.0 if mirrored else 1.0)
+        g[:3, :3] = random_orthogonal(generator, -1.0 if mirrored else 1.0)
     if everything or kind == "scaled":
         g[:3, :3] *= 100.0 ** (2 * _uniform(generator) - 1)
     moved = mesh.act(g)
@@ -57,14 +58,6 @@ def random_copy(mesh: TriangleMesh, kind: str, generator: torch.Generator) -> Tr
 
 def _uniform(generator: torch.Generator) -> float:
     return float(torch.rand((), generator=generator, dtype=torch.float64))
-
-
-def _orthogonal(generator: torch.Generator, determinant: float) -> torch.Tensor:
-    """Draw uniformly from the orthogonal matrices of a determinant."""
-    gaussian = torch.randn(3, 3, generator=generator, dtype=torch.float64)
-    q, r = torch.linalg.qr(gaussian)
-    q = q * r.diagonal().sign()  # makes the factorisation unique, hence the draw uniform
-    return q * (torch.linalg.det(q) * determinant).sign()
 
 
 def _translation(mesh: TriangleMesh, generator: torch.Generator) -> torch.Tensor:

@@ -13,21 +13,23 @@ class Recipe:
     Parameters
     ----------
     epochs : int
-        Passes over the training meshes.
+        Passes over the training samples.
     batch_size : int
-        Meshes per step, over all processes together; batches of an epoch differ by at most one.
+        Samples per step, over all processes together; batches of an epoch differ by at most one.
     learning_rate : float
-        Rate of a constant schedule, peak of ``one_cycle``.
+        Rate of a constant schedule, peak of ``one_cycle``, start of ``cosine``.
     optimizer : {"adamw", "adam"}
         Betas are 0.9 and 0.999; ``one_cycle`` moves the first one against the rate.
-    schedule : {"one_cycle", "constant"}
-        Rate over the steps of the whole run.
+    schedule : {"one_cycle", "cosine", "constant"}
+        Rate over the steps of the whole run; ``cosine`` falls to 0.
     weight_decay : float
-        Decoupled decay of ``adamw``; must be 0 for ``adam``.
+        Decoupled decay of ``adamw``; for ``adam``, the factor of the weights that is added to
+        their gradients.
     label_smoothing : float
         Share of the target spread over all classes, in [0, 1).
     jitter : float
-        Deviation of the noise on vertices, in mean edge lengths of their mesh.
+        Deviation of the noise on vertices, in mean edge lengths of their mesh, or on points, in
+        halves of the largest side of their cloud; 0 for images.
     ema_decay : float
         Decay of the running average of the weights that is evaluated and saved; 0 for none.
 
@@ -46,7 +48,7 @@ class Recipe:
     batch_size: int
     learning_rate: float
     optimizer: Literal["adamw", "adam"] = "adamw"
-    schedule: Literal["one_cycle", "constant"] = "one_cycle"
+    schedule: Literal["one_cycle", "cosine", "constant"] = "one_cycle"
     weight_decay: float = 0.0
     label_smoothing: float = 0.0
     jitter: float = 0.0
@@ -62,10 +64,8 @@ class Recipe:
         for name in ("label_smoothing", "ema_decay"):
             _require(name, getattr(self, name), 0 <= getattr(self, name) < 1, "in [0, 1)")
         _require("optimizer", self.optimizer, self.optimizer in ("adamw", "adam"), "adamw or adam")
-        known = self.schedule in ("one_cycle", "constant")
-        _require("schedule", self.schedule, known, "one_cycle or constant")
-        if self.optimizer == "adam":
-            _require("weight_decay", self.weight_decay, self.weight_decay == 0, "0 for adam")
+        known = self.schedule in ("one_cycle", "cosine", "constant")
+        _require("schedule", self.schedule, known, "one_cycle, cosine or constant")
 
 
 def _require(name: str, value: object, holds: bool, expected: str) -> None:

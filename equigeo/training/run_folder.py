@@ -9,6 +9,7 @@ from pathlib import Path
 
 from equigeo.training.atomic_write import atomic_write
 from equigeo.training.errors import OutputFolderError
+from equigeo.training.run_config import RunConfig
 from equigeo.training.train_config import TrainConfig
 
 
@@ -20,6 +21,8 @@ class RunFolder:
     ----------
     path : Path
         The folder; it and its parents are created by ``begin``.
+    config_type : type
+        What the run's configuration is, ``TrainConfig`` for meshes by default.
 
     Examples
     --------
@@ -28,6 +31,7 @@ class RunFolder:
     """
 
     path: Path
+    config_type: type[RunConfig] = TrainConfig
 
     @property
     def checkpoint(self) -> Path:
@@ -48,7 +52,7 @@ class RunFolder:
         """Say whether a run has started here."""
         return self.config.exists() or self.checkpoint.exists()
 
-    def saved_config(self) -> TrainConfig:
+    def saved_config(self) -> RunConfig:
         """Read the configuration of the run that started here.
 
         Raises
@@ -57,7 +61,7 @@ class RunFolder:
             If it is missing or damaged.
         """
         try:
-            return TrainConfig.from_dict(json.loads(self.config.read_text(encoding="utf-8")))
+            return self.config_type.from_dict(json.loads(self.config.read_text(encoding="utf-8")))
         except FileNotFoundError as error:
             raise OutputFolderError(
                 f"{self.config}: no such file, so there is no run to resume; leave out --resume"
@@ -67,7 +71,7 @@ class RunFolder:
                 f"{self.config}: not a configuration ({error}); start over with --overwrite"
             ) from error
 
-    def check(self, config: TrainConfig, *, resume: bool = False, overwrite: bool = False) -> None:
+    def check(self, config: RunConfig, *, resume: bool = False, overwrite: bool = False) -> None:
         """See whether a run may start here, without touching anything.
 
         Raises
@@ -96,7 +100,7 @@ class RunFolder:
                 "resume it with its own, replace it with --overwrite, or choose another --output"
             )
 
-    def begin(self, config: TrainConfig, *, resume: bool = False, overwrite: bool = False) -> None:
+    def begin(self, config: RunConfig, *, resume: bool = False, overwrite: bool = False) -> None:
         """Create the folder and write the configuration; with ``overwrite``, remove an older run.
 
         Raises

@@ -3,76 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
 
+import torch
 from torch import Tensor
 
 from equigeo.mesh import PrimalDualClassifier, TriangleMesh
-from equigeo.training.checkpoint import Checkpoint
-from equigeo.training.classify_graphs import classify_graphs
-from equigeo.training.errors import CheckpointError
-from equigeo.training.random_state import isolated_streams
+from equigeo.training.classify import classify
+from equigeo.training.labelled_graphs import LabelledGraphs
+from equigeo.training.run_config import RunConfig
 from equigeo.training.train_config import TrainConfig
+from equigeo.training.trained_model import TrainedModel
 
 TASK: Final = "mesh-classification"
 
 
 @dataclass(frozen=True, eq=False)
-class TrainedClassifier:
-    """What a training run produces and ``equigeo evaluate`` and ``predict`` load.
+class TrainedClassifier(TrainedModel):
+    """What a run on meshes produces and ``equigeo evaluate`` and ``predict`` load.
 
     Parameters
     ----------
     model : PrimalDualClassifier
         In evaluation mode, on the CPU.
-    classes : tuple of str
-        Class names in the order of the logits.
     config : TrainConfig
         How it was trained.
-    version : str
-        Version of the library that trained it.
-    history : list of dict
-        Loss and accuracy of every epoch.
+    classes, version, history
+        As for ``TrainedModel``.
     """
 
     model: PrimalDualClassifier
-    classes: tuple[str, ...]
     config: TrainConfig
-    version: str
-    history: list[dict[str, Any]] = field(default_factory=list)
+
+    task: ClassVar[str] = TASK
+    what: ClassVar[str] = "mesh classifier"
+    config_type: ClassVar[type[RunConfig]] = TrainConfig
 
     @classmethod
-    def load(cls, path: Path) -> TrainedClassifier:
-        """Read a checkpoint file without running code from it.
-
-        Raises
-        ------
-        CheckpointError
-            If the file is unusable or the model in it is another one.
-        """
-        checkpoint = Checkpoint.load(path, TASK)
-        try:
-            described = checkpoint.config
-            classes = tuple(described["classes"])
-            if not all(isinstance(name, str) for name in classes):
-                raise TypeError("class names must be strings")
-            with isolated_streams():  # initial weights are drawn, then overwritten
-                model = PrimalDualClassifier.from_config(described["model"])
-            model.load_state_dict(checkpoint.state)
-            if model.settings.num_classes != len(classes):
-                raise ValueError(f"{len(classes)} names for {model.settings.num_classes} classes")
-            config = TrainConfig.from_dict(described["train"])
-            version = str(described["version"])
-            history = _history(checkpoint.training)
-        except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
-            cause = " ".join(str(error).split())[:200]
-            raise CheckpointError(
-                f"{path}: does not fit this version's mesh classifier ({cause}); "
-                "use the version that wrote it, or train again"
-            ) from error
-        return cls(model.eval(), classes, config, version, history)
+    def build(cls, model: dict[str, Any], config: Any) -> PrimalDualClassifier:
+        """Build the model from its ``config``."""
+        return PrimalDualClassifier.from_config(model)
 
     def logits(self, meshes: Sequence[TriangleMesh]) -> Tensor:
         """Classify meshes.
@@ -87,14 +58,8 @@ class TrainedClassifier:
         Invariant to rotation, reflection, translation, scale, and the order of faces and vertices
         with the default preset.
         """
-        return classify_graphs(self.model, [self.model.graph(mesh) for mesh in meshes])
-
-
-def _history(training: dict[str, Any]) -> list[dict[str, Any]]:
-    """Lines of the history, all with the keys that the report shows."""
-    history = training.get("history", [])
-    if not isinstance(history, list) or not all(
-        isinstance(line, dict) and {"epoch", "loss", "seconds"} <= line.keys() for line in history
-    ):
-        raise ValueError("its history is not a list of epochs")
-    return history
+        if len(meshes) == 0:
+            return torch.zeros(0, len(self.classes))
+        graphs = [self.model.graph(mesh) for mesh in meshes]
+        source = LabelledGraphs(graphs, torch.zeros(len(graphs), dtype=torch.long))
+        return classify(self.model, (batch.inputs for batch in source.batches(32)))

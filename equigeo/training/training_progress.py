@@ -6,9 +6,9 @@ import shutil
 import sys
 from typing import Any
 
+from equigeo.training.classification import Classification
 from equigeo.training.lightning import L
-from equigeo.training.mesh_classification import MeshClassification
-from equigeo.training.train_config import TrainConfig
+from equigeo.training.run_config import RunConfig
 
 Tqdm = L.pytorch.callbacks.progress.tqdm_progress.Tqdm
 
@@ -18,13 +18,13 @@ class TrainingProgress(L.Callback):
 
     Parameters
     ----------
-    config : TrainConfig
+    config : RunConfig
         For the number of epochs.
     steps_per_epoch : int
         Length of an epoch.
     """
 
-    def __init__(self, config: TrainConfig, steps_per_epoch: int) -> None:
+    def __init__(self, config: RunConfig, steps_per_epoch: int) -> None:
         self._epochs, self._steps = config.recipe.epochs, steps_per_epoch
         self._bar: Tqdm | None = None
 
@@ -35,7 +35,7 @@ class TrainingProgress(L.Callback):
         size = shutil.get_terminal_size()
         self._bar = Tqdm(
             total=self._epochs * self._steps,
-            initial=_epoch(module) * self._steps,
+            initial=_epoch(module) * self._steps + _first_step(module),
             mininterval=0.2,
             ncols=size.columns or 80,  # the terminal of a container may say that it has no size
             nrows=size.lines or 24,
@@ -61,7 +61,7 @@ class TrainingProgress(L.Callback):
         """Write a line where there is no bar."""
         if self._bar is not None:
             self._bar.set_postfix_str(_numbers(module))
-        elif trainer.is_global_zero:
+        elif trainer.is_global_zero and trainer.is_last_batch:
             epoch = _epoch(module) + 1
             sys.stderr.write(f"epoch {epoch}/{self._epochs}, {_numbers(module)}\n")
 
@@ -82,11 +82,15 @@ class TrainingProgress(L.Callback):
 
 
 def _epoch(module: L.LightningModule) -> int:
-    return module.epoch if isinstance(module, MeshClassification) else module.current_epoch
+    return module.epoch if isinstance(module, Classification) else module.current_epoch
+
+
+def _first_step(module: L.LightningModule) -> int:
+    return module.step_in_epoch(0) if isinstance(module, Classification) else 0
 
 
 def _numbers(module: L.LightningModule) -> str:
-    if not isinstance(module, MeshClassification):
+    if not isinstance(module, Classification):
         return ""
     loss, accuracy = module.tally()
     return f"loss {loss:.3f}, accuracy {accuracy:.1%}"

@@ -100,7 +100,7 @@ def test_an_interruption_exits_with_130_and_a_hint(data, tmp_path, capsys, monke
     def interrupt(*_args, **_options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("equigeo.cli.train.train_classifier", interrupt)
+    monkeypatch.setattr("equigeo.cli.train_meshes.train_classifier", interrupt)
     arguments = ["--data", str(data), "--output", str(tmp_path / "run")]
     assert main(["train", "mesh-classification", *arguments]) == 130
     assert f"--output {tmp_path / 'run'} --resume" in capsys.readouterr().err
@@ -109,13 +109,13 @@ def test_an_interruption_exits_with_130_and_a_hint(data, tmp_path, capsys, monke
 _INTERRUPTED = """
 import os, signal, sys
 from equigeo.cli import main
-from equigeo.training.mesh_classification import MeshClassification
+from equigeo.training.classification import Classification
 
 def interrupt(self, outputs, batch, step):
     if (self.epoch, step) == (1, 0):
         os.kill(os.getpid(), signal.SIGINT)
 
-MeshClassification.on_train_batch_end = interrupt
+Classification.on_train_batch_end = interrupt
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job may ignore it
 sys.exit(main(sys.argv[1:]))
 """

@@ -43,7 +43,7 @@ def test_two_processes_end_with_equal_weights(config, dataset, small_model, tmp_
 
 
 def test_more_processes_than_meshes_are_refused(config, dataset, small_model, tmp_path):
-    with pytest.raises(ValueError, match="two meshes per step, got 4 meshes for 3 processes"):
+    with pytest.raises(ValueError, match="two samples per step, got 4 samples for 3 processes"):
         train_classifier(replace(config, devices=3), dataset, tmp_path / "run", model=small_model())
     assert not (tmp_path / "run").exists()
 

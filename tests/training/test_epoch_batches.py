@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import pytest
 import torch
@@ -15,7 +16,7 @@ from equigeo.training.labelled_graphs import LabelledGraphs
 class _Recorder(LabelledGraphs):
     """Labels are positions, and no graph is built."""
 
-    def batch(self, indices, total=None):
+    def batch(self, indices, total=None, generator=None):
         return LabelledBatch(None, self.labels[torch.tensor(indices)], total)
 
 
@@ -50,8 +51,16 @@ def test_order_depends_on_seed_and_epoch_alone():
     assert order(0, 3) != order(1, 3)
 
 
+@given(first=st.integers(0, 3))
+def test_an_epoch_continues_at_any_step(first):
+    whole = EpochBatches(_source(20), 6, seed=0, epoch=3)
+    rest = EpochBatches(_source(20), 6, seed=0, epoch=3, first_step=first)
+    assert len(rest) == len(whole) - first
+    assert _labels(rest) == _labels(whole)[first:]
+
+
 def test_too_few_meshes_for_the_processes_are_refused():
-    with pytest.raises(ValueError, match="at least two meshes per step, got 3 meshes for 2"):
+    with pytest.raises(ValueError, match="at least two samples per step, got 3 samples for 2"):
         EpochBatches(_source(3), 8, seed=0, epoch=0, num_processes=2)
 
 
@@ -66,8 +75,8 @@ def graphs():
 
 def test_jitter_is_repeatable_and_differs_between_epochs(graphs):
     def features(epoch, jitter=0.1):
-        batches = EpochBatches(graphs, 6, seed=0, epoch=epoch, jitter=jitter)
-        return batches[0].graph.x_dual.sum(dim=0)
+        noisy = replace(graphs, jitter=jitter)
+        return EpochBatches(noisy, 6, seed=0, epoch=epoch)[0].inputs.x_dual.sum(dim=0)
 
     assert torch.equal(features(0), features(0))
     assert not torch.allclose(features(0), features(1))
@@ -75,6 +84,7 @@ def test_jitter_is_repeatable_and_differs_between_epochs(graphs):
 
 
 def test_graphs_travel_to_processes_by_value(graphs):
-    copy = pickle.loads(pickle.dumps(graphs))
+    copy = pickle.loads(pickle.dumps(replace(graphs, jitter=0.5)))
     assert torch.equal(copy.labels, graphs.labels)
-    assert torch.equal(copy.batch([3, 1]).graph.x_dual, graphs.batch([3, 1]).graph.x_dual)
+    assert copy.jitter == 0.5
+    assert torch.equal(copy.batch([3, 1]).inputs.x_dual, graphs.batch([3, 1]).inputs.x_dual)

@@ -1,4 +1,4 @@
-"""Training graphs for Lightning."""
+"""Training batches for Lightning."""
 
 from __future__ import annotations
 
@@ -9,43 +9,47 @@ from torch.utils.data import DataLoader
 
 from equigeo.training.epoch_batches import EpochBatches
 from equigeo.training.labelled_batch import LabelledBatch
-from equigeo.training.labelled_graphs import LabelledGraphs
+from equigeo.training.labelled_source import LabelledSource
 from equigeo.training.lightning import L
-from equigeo.training.train_config import TrainConfig
+from equigeo.training.run_config import RunConfig
 
 
-class MeshDataModule(L.LightningDataModule):
+class EpochDataModule(L.LightningDataModule):
     """The training batches of every epoch.
 
-    Graphs stay in memory and a batch is assembled in about a millisecond, so no worker processes
+    Samples stay in memory and a batch is assembled in about a millisecond, so no worker processes
     are used. The trainer has to ask for a new loader every epoch
     (``reload_dataloaders_every_n_epochs=1``): an epoch's batches are an immutable object.
 
     Parameters
     ----------
-    source : LabelledGraphs
-        Training graphs.
-    config : TrainConfig
+    source : LabelledSource
+        Training samples.
+    config : RunConfig
         Seed and recipe.
-    first_epoch : int
-        Epochs that an earlier run has done; this trainer counts from there.
+    first_epoch, first_step : int
+        Epochs, and steps of the next one, that an earlier sitting has done; this trainer counts
+        from there.
     """
 
-    def __init__(self, source: LabelledGraphs, config: TrainConfig, first_epoch: int = 0) -> None:
+    def __init__(
+        self, source: LabelledSource, config: RunConfig, first_epoch: int = 0, first_step: int = 0
+    ) -> None:
         super().__init__()
-        self._source, self._config, self._first_epoch = source, config, first_epoch
+        self._source, self._config = source, config
+        self._first_epoch, self._first_step = first_epoch, first_step
 
     def train_dataloader(self) -> DataLoader[LabelledBatch]:
         """Give the batches of the trainer's current epoch."""
         trainer, recipe = self.trainer, self._config.recipe
         if trainer is None:
-            raise RuntimeError("a MeshDataModule gives its batches to a trainer")
+            raise RuntimeError("an EpochDataModule gives its batches to a trainer")
         batches = EpochBatches(
             self._source,
             recipe.batch_size,
             seed=self._config.seed,
             epoch=self._first_epoch + trainer.current_epoch,
-            jitter=recipe.jitter,
+            first_step=self._first_step if trainer.current_epoch == 0 else 0,
             process=trainer.global_rank,
             num_processes=trainer.world_size,
         )

@@ -1,4 +1,4 @@
-"""The Lightning module of mesh classification."""
+"""The Lightning module of classification."""
 
 from __future__ import annotations
 
@@ -6,71 +6,77 @@ import copy
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
-from equigeo.mesh import PrimalDualClassifier
 from equigeo.training.build_optimizer import build_optimizer
 from equigeo.training.labelled_batch import LabelledBatch
 from equigeo.training.lightning import L
 from equigeo.training.random_state import enter_stream
-from equigeo.training.train_config import TrainConfig
+from equigeo.training.run_config import RunConfig
 from equigeo.training.weight_average import WeightAverage
 
 
-class MeshClassification(L.LightningModule):
-    """Cross-entropy training of a classifier on labelled graphs.
+class Classification(L.LightningModule):
+    """Cross-entropy training of a classifier on labelled batches.
 
     Parameters
     ----------
-    model : PrimalDualClassifier
-        With fitted standardisation.
-    config : TrainConfig
+    model : torch.nn.Module
+        Takes the inputs of a batch and gives logits, (samples, classes).
+    config : RunConfig
         Seed and recipe.
     steps_per_epoch : int
         Length of an epoch, for the schedule.
     resumed : dict, optional
-        What ``training_state`` gave at the end of an earlier epoch.
+        What ``training_state`` gave after an earlier step.
     """
 
     def __init__(
         self,
-        model: PrimalDualClassifier,
-        config: TrainConfig,
+        model: nn.Module,
+        config: RunConfig,
         steps_per_epoch: int,
         resumed: dict[str, Any] | None = None,
     ) -> None:
         super().__init__()
         self.model = model
-        self.first_epoch = 0
+        self.first_epoch = self.first_step = 0
         self.average = WeightAverage(config.recipe.ema_decay) if config.recipe.ema_decay else None
         self._config, self._steps_per_epoch, self._resumed = config, steps_per_epoch, resumed
         if resumed is not None:
-            self.first_epoch = int(resumed["epochs"])
+            self.first_epoch, self.first_step = int(resumed["epochs"]), resumed.get("step", 0)
             self.model.load_state_dict(resumed["weights"])
             if self.average is not None:
                 self.average.load_state_dict(resumed["average"])
-        self._tally = torch.zeros(3)  # sums of loss, correct and seen meshes
+        self._tally = torch.zeros(3)  # sums of loss, correct and seen samples
 
     @property
     def epoch(self) -> int:
         """Number of the current epoch in the whole run, resumed parts included."""
         return self.first_epoch + int(self.current_epoch)
 
-    def on_train_epoch_start(self) -> None:
-        """Start counting anew."""
-        self._tally = torch.zeros(3)
+    def step_in_epoch(self, batch_idx: int) -> int:
+        """Number of a step in its whole epoch, which an earlier sitting may have begun."""
+        return batch_idx + (self.first_step if self.current_epoch == 0 else 0)
 
-    def training_step(self, batch: LabelledBatch, step: int) -> Tensor:
+    def on_train_epoch_start(self) -> None:
+        """Start counting anew, or go on where the earlier sitting stopped."""
+        self._tally = torch.zeros(3)
+        if self._resumed is not None and self.step_in_epoch(0) > 0 and self.global_rank == 0:
+            self._tally = self._resumed["tally"].float()
+
+    def training_step(self, batch: LabelledBatch, batch_idx: int) -> Tensor:
         """Give the loss of a batch.
 
         Processes may hold shares of different size, and gradients are averaged over processes:
-        the sum over the share, times processes over meshes, averages to the mean over the batch.
+        the sum over the share, times processes over samples, averages to the mean over the batch.
         Every step has a random stream of its own, which makes dropout independent of whatever
         drew numbers before it, and resuming exact.
         """
+        step = self.step_in_epoch(batch_idx)
         enter_stream(self._config.seed, "step", self.epoch, step, self.global_rank)
-        logits = self.model(batch.graph)
+        logits = self.model(batch.inputs)
         smoothing = self._config.recipe.label_smoothing
         loss = F.cross_entropy(logits, batch.labels, label_smoothing=smoothing, reduction="sum")
         correct = (logits.detach().argmax(dim=1) == batch.labels).sum()
@@ -78,8 +84,9 @@ class MeshClassification(L.LightningModule):
         self._tally = self._tally.to(loss.device) + torch.stack([loss.detach(), correct, seen])
         return loss * (self.trainer.world_size / batch.total)
 
-    def on_train_batch_end(self, outputs: Any, batch: LabelledBatch, batch_idx: int) -> None:
-        """Update the average of the weights."""
+    def optimizer_step(self, *args: Any, **kwargs: Any) -> None:
+        """Move the weights, then their average: callbacks find both after the same step."""
+        super().optimizer_step(*args, **kwargs)
         if self.average is not None:
             self.average.update(self.model)
 
@@ -108,13 +115,15 @@ class MeshClassification(L.LightningModule):
         over_processes : bool
             Sum over all processes; all of them must call.
         """
-        sums = self._tally.double()
-        if over_processes:
-            sums = self.trainer.strategy.reduce(sums, reduce_op="sum")
+        sums = self._total() if over_processes else self._tally.double()
         loss, correct, seen = sums.tolist()
         return loss / max(seen, 1), correct / max(seen, 1)
 
-    def evaluated_model(self) -> PrimalDualClassifier:
+    def _total(self) -> Tensor:
+        total: Tensor = self.trainer.strategy.reduce(self._tally.double(), reduce_op="sum")
+        return total
+
+    def evaluated_model(self) -> nn.Module:
         """Give the model to evaluate and save: the average where there is one."""
         if self.average is None:
             return self.model
@@ -122,13 +131,21 @@ class MeshClassification(L.LightningModule):
         model.load_state_dict(self.average.state)
         return model
 
-    def training_state(self) -> dict[str, Any]:
-        """Give, at the end of an epoch, all that another process needs to continue."""
+    def training_state(self, step: int = 0) -> dict[str, Any]:
+        """Give all that another process needs to continue; every process must call.
+
+        Parameters
+        ----------
+        step : int
+            Steps that are done in an epoch under way; 0 where the epoch is complete.
+        """
         optimizer, schedule = self.optimizers(use_pl_optimizer=False), self.lr_schedulers()
         if isinstance(optimizer, list) or isinstance(schedule, list):
             raise RuntimeError("a run has one optimiser and at most one schedule")
         return {
-            "epochs": self.epoch + 1,
+            "epochs": self.epoch + (0 if step else 1),
+            "step": step,
+            "tally": self._total().cpu(),
             "weights": self.model.state_dict(),
             "average": None if self.average is None else self.average.state_dict(),
             "optimizer": optimizer.state_dict(),

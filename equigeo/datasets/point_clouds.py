@@ -1,0 +1,71 @@
+"""Labelled point clouds in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class PointClouds:
+    """Labelled point clouds of equal size.
+
+    Parameters
+    ----------
+    points : Tensor, (clouds, points, 3), floating
+        Finite coordinates.
+    labels : Tensor, (clouds,), int64
+        Class index of every cloud.
+    classes : tuple of str
+        Class names; a label is a position here. Names come from files and are data: whatever shows
+        them must escape them.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit together, a coordinate is not finite, a class name occurs twice or
+        a label has no class.
+
+    Examples
+    --------
+    >>> clouds = PointClouds(torch.zeros(2, 5, 3), torch.tensor([0, 1]), ("chair", "table"))
+    >>> len(clouds), clouds.num_classes
+    (2, 2)
+    """
+
+    points: Tensor
+    labels: Tensor
+    classes: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        """Check that the three fields fit together."""
+        shape = tuple(self.points.shape)
+        if len(shape) != 3 or shape[2] != 3 or 0 in shape or not self.points.is_floating_point():
+            raise ValueError(
+                f"points must be floating (clouds, points, 3), got {self.points.dtype} {shape}"
+            )
+        if not bool(self.points.isfinite().all()):
+            raise ValueError("points must be finite")
+        if self.labels.shape != shape[:1] or self.labels.dtype != torch.int64:
+            raise ValueError(
+                f"labels must be torch.int64 ({shape[0]},), "
+                f"got {self.labels.dtype} {tuple(self.labels.shape)}"
+            )
+        if len(set(self.classes)) != len(self.classes):
+            raise ValueError(f"classes must have different names, got {self.classes}")
+        low, high = int(self.labels.min()), int(self.labels.max())
+        if low < 0 or high >= len(self.classes):
+            raise ValueError(
+                f"labels must be positions in {len(self.classes)} classes, got {low} to {high}"
+            )
+
+    def __len__(self) -> int:
+        """Count the clouds."""
+        return len(self.points)
+
+    @property
+    def num_classes(self) -> int:
+        """Number of classes, with or without clouds."""
+        return len(self.classes)

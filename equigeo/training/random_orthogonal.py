@@ -1,0 +1,33 @@
+"""Random rotations and reflections."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def random_orthogonal(generator: torch.Generator, determinant: float) -> Tensor:
+    """Draw uniformly from the orthogonal matrices of a determinant.
+
+    Parameters
+    ----------
+    generator : torch.Generator
+        Source of randomness.
+    determinant : float
+        1 or -1.
+
+    Returns
+    -------
+    Tensor, (3, 3), float64
+        The matrix.
+
+    Examples
+    --------
+    >>> q = random_orthogonal(torch.Generator(), -1.0)
+    >>> round(float(torch.linalg.det(q)), 12)
+    -1.0
+    """
+    gaussian = torch.randn(3, 3, generator=generator, dtype=torch.float64)
+    q, r = torch.linalg.qr(gaussian)
+    q = q * r.diagonal().sign()  # makes the factorisation unique, hence the draw uniform
+    return q * (torch.linalg.det(q) * determinant).sign()

@@ -1,0 +1,113 @@
+"""Training of a classifier of point clouds, from files to checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torch import nn
+
+from equigeo.datasets import PointClouds
+from equigeo.training.classify import classify
+from equigeo.training.cloud_copies import cloud_copies
+from equigeo.training.fit_plan import FitPlan
+from equigeo.training.labelled_clouds import LabelledClouds
+from equigeo.training.point_config import PointConfig
+from equigeo.training.point_models import point_model
+from equigeo.training.point_parts import point_parts
+from equigeo.training.random_state import enter_stream
+from equigeo.training.relative_change import relative_change
+from equigeo.training.run_folder import RunFolder
+from equigeo.training.train_run import train_run
+from equigeo.training.trained_point_classifier import TrainedPointClassifier
+
+if TYPE_CHECKING:
+    from equigeo.training.lightning import L
+
+_AT_ONCE = 32
+
+
+def train_point_classifier(
+    config: PointConfig,
+    output: Path,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    model: nn.Module | None = None,
+    progress: bool = False,
+    callbacks: Sequence[L.Callback] = (),
+) -> TrainedPointClassifier:
+    """Train on upright clouds and write ``config.json``, ``history.json`` and ``model.ckpt``.
+
+    The history has the accuracy on upright and on rotated clouds, and the change of logits that a
+    rotation makes. Files, interruption and resuming are as in
+    :func:`equigeo.training.train_classifier`.
+
+    Parameters
+    ----------
+    config : PointConfig
+        What to do.
+    output : Path
+        Folder of the run.
+    resume : bool
+        Continue the run in ``output``, if there is one.
+    overwrite : bool
+        Replace the run in ``output``.
+    model : torch.nn.Module, optional
+        Train this one instead of the preset; of the configuration's family.
+    progress : bool
+        Show progress on standard error.
+    callbacks : sequence of Lightning callbacks
+        Added to those of the run.
+
+    Returns
+    -------
+    TrainedPointClassifier
+        Read back from the checkpoint.
+
+    Raises
+    ------
+    ValueError
+        If the data are missing, damaged or too few.
+    OutputFolderError
+        If ``output`` is unwritable or holds another run.
+    CheckpointError
+        If the checkpoint to resume is unusable.
+    ImportError
+        If Lightning is not installed.
+    KeyboardInterrupt
+        If the user interrupts; the last checkpoint is in place.
+    """
+    folder = RunFolder(output, PointConfig)
+    train_run(
+        folder,
+        TrainedPointClassifier.task,
+        config,
+        partial(_prepare, config, model),
+        resume=resume,
+        overwrite=overwrite,
+        progress=progress,
+        callbacks=callbacks,
+    )
+    return TrainedPointClassifier.load(folder.checkpoint)
+
+
+def _prepare(config: PointConfig, model: nn.Module | None) -> FitPlan:
+    train, test = point_parts(config)
+    if model is None:
+        enter_stream(config.seed, "model")
+        model = point_model(config.model).preset(config.preset, num_classes=train.num_classes)
+    source = LabelledClouds(train.points, train.labels, config.points, config.recipe.jitter)
+    return FitPlan(config, model, train.classes, source, partial(_evaluate, test))
+
+
+def _evaluate(test: PointClouds, model: nn.Module) -> dict[str, float]:
+    upright = classify(model, test.points.split(_AT_ONCE))
+    rotated = classify(model, cloud_copies(test.points, "rotated").split(_AT_ONCE))
+    return {
+        "test_accuracy": (upright.argmax(dim=1) == test.labels).double().mean().item(),
+        "rotated_accuracy": (rotated.argmax(dim=1) == test.labels).double().mean().item(),
+        "logit_change": relative_change(upright, rotated),
+    }

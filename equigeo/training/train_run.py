@@ -1,0 +1,109 @@
+"""A training run of any task, from plan to checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import equigeo
+from equigeo.training.checkpoint import Checkpoint
+from equigeo.training.errors import CheckpointError
+from equigeo.training.fit_plan import FitPlan
+from equigeo.training.random_state import isolated_streams
+from equigeo.training.run_config import RunConfig
+from equigeo.training.run_folder import RunFolder
+from equigeo.training.run_record import RunRecord
+
+if TYPE_CHECKING:
+    from equigeo.training.lightning import L
+
+
+def train_run(
+    folder: RunFolder,
+    task: str,
+    config: RunConfig,
+    prepare: Callable[[], FitPlan],
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    progress: bool = False,
+    callbacks: Sequence[L.Callback] = (),
+) -> None:
+    """Train and write ``config.json``, ``history.json`` and ``model.ckpt``.
+
+    The last two are written after every epoch, and every five minutes within long ones. The run
+    may be killed at any moment; resumed, it ends with the weights of an uninterrupted one. Global
+    random generators are left as found.
+
+    Parameters
+    ----------
+    folder : RunFolder
+        Where to write.
+    task : str
+        What the checkpoint is for.
+    config : RunConfig
+        What to do.
+    prepare : callable
+        Builds model and data, after a first look at the folder and before anything is written.
+    resume : bool
+        Continue the run in the folder, if there is one.
+    overwrite : bool
+        Replace the run in the folder.
+    progress : bool
+        Show progress on standard error.
+    callbacks : sequence of Lightning callbacks
+        Added to those of the run. One that sets ``trainer.should_stop`` ends the sitting after the
+        present step, with a checkpoint.
+
+    Raises
+    ------
+    ValueError
+        If the data do not fit the configuration.
+    OutputFolderError
+        If the folder is unwritable or holds another run.
+    CheckpointError
+        If the checkpoint to resume is unusable.
+    ImportError
+        If Lightning is not installed.
+    KeyboardInterrupt
+        If the user interrupts; the last checkpoint is in place.
+    """
+    # Lightning takes seconds to import, and checkpoints are used without it; where it is missing,
+    # this says so before anything is written.
+    from equigeo.training.fit import fit
+
+    folder.check(config, resume=resume, overwrite=overwrite)
+    with isolated_streams():
+        plan = prepare()
+        description = {
+            "model": plan.model.config,
+            "classes": list(plan.classes),
+            "train": config.to_dict(),
+            "version": equigeo.__version__,
+        }
+        resumed = _resumable(folder, task, description) if resume else None
+        plan.check()
+        folder.begin(config, resume=resume, overwrite=overwrite)
+        record = RunRecord(folder, task, description)
+        if resumed is not None:
+            record.history, record.seconds = resumed["history"], resumed.get("seconds", 0.0)
+        if resumed is None or resumed["epochs"] < config.recipe.epochs:
+            fit(plan, record, resumed, progress=progress, callbacks=callbacks)
+
+
+def _resumable(folder: RunFolder, task: str, description: dict[str, Any]) -> dict[str, Any] | None:
+    """Give the saved training state, or None where there is none yet."""
+    if not folder.checkpoint.exists():
+        return None
+    checkpoint = Checkpoint.load(folder.checkpoint, task)
+    for name in ("train", "model", "classes"):
+        if checkpoint.config.get(name) != description[name]:
+            raise CheckpointError(
+                f"{folder.checkpoint}: was trained with another {name!r} configuration; "
+                "start over with --overwrite, or choose another --output"
+            )
+    if "epochs" not in checkpoint.training:
+        raise CheckpointError(
+            f"{folder.checkpoint}: holds no training state to resume; start over with --overwrite"
+        )
+    return checkpoint.training

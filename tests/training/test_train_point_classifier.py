@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from equigeo.datasets import load_modelnet_points
+from equigeo.training import (
+    POINT_MODELS,
+    POINT_RECIPES,
+    CheckpointError,
+    PointConfig,
+    Recipe,
+    TrainedPointClassifier,
+    evaluate_point_classifier,
+    time_limit,
+    train_point_classifier,
+)
+from equigeo.training.cloud_copies import CLOUD_COPIES, cloud_copies
+from equigeo.training.labelled_clouds import LabelledClouds
+from equigeo.training.point_models import point_model
+from equigeo.training.point_parts import point_parts
+from tests.training import stand_in
+
+
+@pytest.fixture(autouse=True)
+def _model(monkeypatch):
+    monkeypatch.setitem(POINT_MODELS, "affine", ("tests.training.stand_in", "PointNet"))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return stand_in.write_tiny_clouds(tmp_path_factory.mktemp("clouds"))
+
+
+@pytest.fixture
+def config(folder):
+    recipe = Recipe(epochs=3, batch_size=6, learning_rate=1e-2, jitter=0.01, ema_decay=0.5)
+    return PointConfig(str(folder), recipe=recipe, points=32)
+
+
+def _assert_same(left, right):
+    a, b = left.model.state_dict(), right.model.state_dict()
+    assert all(torch.equal(a[name], b[name]) for name in b)
+    for first, second in zip(left.history, right.history, strict=True):
+        assert {**first, "seconds": 0} == {**second, "seconds": 0}
+
+
+def _are_among(few, many):
+    same = (few[:, :, None] == many[:, None]).all(dim=-1)
+    return bool(same.any(dim=-1).all())
+
+
+def test_training_learns_and_measures_invariance(config, tmp_path):
+    config = replace(config, recipe=replace(config.recipe, epochs=25))
+    trained = train_point_classifier(config, tmp_path / "run")
+    last = trained.history[-1]
+    assert last["test_accuracy"] > 0.8  # chance is a third
+    assert last["rotated_accuracy"] == last["test_accuracy"]
+    assert last["logit_change"] < 1e-4
+    result = evaluate_point_classifier(trained)
+    assert result.accuracy == last["test_accuracy"]
+    assert sum(map(sum, result.confusion)) == len(result.labels) == 12
+    changed = {copy.kind: copy.changed for copy in result.copies}
+    assert list(changed) == list(CLOUD_COPIES) == list(result.logit_changes)
+    for kind in ("rotated", "reflected", "translated", "re-ordered"):
+        assert changed[kind] == []
+        assert result.logit_changes[kind] < 1e-4
+    for kind in ("scaled", "sheared"):  # which this model does not promise
+        assert result.logit_changes[kind] > 1e-2
+    assert json.loads(json.dumps(result.to_dict()))["accuracy"] == result.accuracy
+
+
+def test_a_model_without_the_symmetry_is_found_out(config, tmp_path):
+    model = stand_in.PointNet(3, invariant=False)
+    trained = train_point_classifier(config, tmp_path / "run", model=model)
+    assert trained.history[-1]["logit_change"] > 0.05
+
+
+def test_any_number_of_sittings_ends_with_the_weights_of_one(config, tmp_path):
+    whole = train_point_classifier(config, tmp_path / "whole")
+    part = train_point_classifier(config, tmp_path / "parts", callbacks=time_limit(1e-9))
+    while len(part.history) < 3:
+        part = train_point_classifier(
+            config, tmp_path / "parts", resume=True, callbacks=time_limit(1e-9)
+        )
+    _assert_same(part, whole)
+    other = train_point_classifier(replace(config, seed=1), tmp_path / "other")
+    assert not torch.equal(other.model.head[1].weight, whole.model.head[1].weight)
+
+
+def test_training_draws_points_anew_and_evaluation_once_for_all(config, folder):
+    train, test = point_parts(config)
+    assert (train.points.shape, test.points.shape) == ((24, 48, 3), (12, 32, 3))
+    assert torch.equal(point_parts(replace(config, seed=3))[1].points, test.points)
+    whole = load_modelnet_points(folder, "test").points
+    assert _are_among(test.points, whole)
+    assert not torch.equal(test.points, whole[:, :32])
+
+    source = LabelledClouds(train.points, train.labels, 32)
+    first, second = (
+        source.batch([3, 1], generator=torch.Generator().manual_seed(s)).inputs for s in (0, 1)
+    )
+    assert first.shape == (2, 32, 3)
+    assert not torch.equal(first, second)
+    assert all(len(cloud.unique(dim=0)) == 32 for cloud in first)
+    assert _are_among(first, train.points[[3, 1]])
+    assert torch.equal(source.batch([3, 1]).inputs, train.points[[3, 1]])
+    noisy = LabelledClouds(train.points, train.labels, 48, jitter=0.1)
+    moved = noisy.batch([0], generator=torch.Generator().manual_seed(0)).inputs
+    assert (moved - train.points[0]).std().item() == pytest.approx(0.1, rel=0.3)
+
+
+def test_holding_out_leaves_the_test_file_unopened(config, folder, tmp_path):
+    (tmp_path / "data").mkdir()
+    file = "modelnet10_train.npz"
+    (tmp_path / "data" / file).write_bytes((folder / file).read_bytes())
+    held = replace(config, data=str(tmp_path / "data"), holdout=2)
+    train, evaluated = point_parts(held)
+    assert train.labels.bincount().tolist() == [6, 6, 6]
+    assert evaluated.labels.bincount().tolist() == [2, 2, 2]
+    assert torch.cdist(evaluated.points.flatten(1), train.points[:, :32].flatten(1)).amin() > 0.1
+    assert len(train_point_classifier(held, tmp_path / "run").history) == 3
+    with pytest.raises(ValueError, match=r"modelnet10_test_a\.npz: no such file"):
+        point_parts(replace(held, holdout=0))
+    with pytest.raises(ValueError, match="class 'ball' has 8 training clouds, too few"):
+        point_parts(replace(held, holdout=8))
+
+
+@pytest.mark.parametrize("kind", CLOUD_COPIES)
+def test_copies_are_what_they_are_called(kind):
+    points = torch.randn(5, 20, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    moved = cloud_copies(points, kind)
+    assert torch.equal(moved, cloud_copies(points, kind))
+    assert torch.equal(moved[:2], cloud_copies(points[:2], kind))
+    assert not torch.allclose(moved, cloud_copies(points, kind, seed=1))
+    assert not torch.allclose(moved, points)
+    if kind == "re-ordered":
+        assert torch.equal(moved.sort(dim=1).values, points.sort(dim=1).values)
+        return
+    linear = torch.linalg.lstsq(points - points[:, :1], moved - moved[:, :1]).solution
+    determinant, stretch = torch.linalg.det(linear), torch.linalg.svdvals(linear)
+    if kind == "scaled":
+        assert (stretch.amax(1) - stretch.amin(1)).abs().max() < 1e-12
+        assert stretch.min() > 0.24
+    else:
+        sign = -1 if kind == "reflected" else 1
+        torch.testing.assert_close(determinant, torch.full_like(determinant, sign))
+    assert ((stretch - 1).abs().max() > 0.05) == (kind in ("scaled", "sheared"))
+
+
+def test_unknown_kinds_and_models_are_refused(monkeypatch):
+    with pytest.raises(ValueError, match="kind must be one of rotated"):
+        cloud_copies(torch.zeros(1, 2, 3), "twisted")
+    with pytest.raises(ValueError, match="model must be one of affine, mds"):
+        point_model("best")
+    monkeypatch.setitem(POINT_MODELS, "mds", ("equigeo.datasets", "NoSuchNet"))
+    with pytest.raises(ValueError, match=r"has no model equigeo\.datasets\.NoSuchNet"):
+        point_model("mds")
+
+
+def test_data_that_do_not_fit_are_refused(config, folder, tmp_path):
+    with pytest.raises(ValueError, match="clouds have 48 points, not 49"):
+        train_point_classifier(replace(config, points=49), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    trained = train_point_classifier(config, tmp_path / "run")
+    foreign = tmp_path / "foreign"
+    stand_in.write_tiny_clouds(foreign)
+    for file in foreign.iterdir():
+        arrays = dict(np.load(file))
+        np.savez(file, **(arrays | {"classes": np.array(["a", "b", "c"])}))
+    with pytest.raises(ValueError, match="have the classes a, b, c, the checkpoint ball"):
+        evaluate_point_classifier(trained, data=str(foreign))
+
+
+def test_a_model_of_another_family_is_refused(config, tmp_path):
+    train_point_classifier(config, tmp_path)
+    content = torch.load(tmp_path / "model.ckpt", weights_only=True)
+    content["config"]["train"]["model"] = "other"
+    torch.save(content, tmp_path / "model.ckpt")
+    with pytest.raises(CheckpointError, match="does not fit this version's classifier of point"):
+        TrainedPointClassifier.load(tmp_path / "model.ckpt")
+
+
+@pytest.mark.parametrize("preset", POINT_RECIPES)
+def test_the_configuration_survives_json(preset):
+    config = PointConfig("x", POINT_RECIPES[preset], preset, 3, 2, 1, "mds", 100, 5)
+    assert PointConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"points": 0}, "points must be at least 1"),
+        ({"holdout": -1}, "holdout must not be negative"),
+        ({"model": "best"}, "model must be one of affine, mds"),
+    ],
+)
+def test_a_configuration_out_of_range_names_its_field(changes, message):
+    with pytest.raises(ValueError, match=message):
+        PointConfig("x", **changes)
