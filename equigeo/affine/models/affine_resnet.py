@@ -96,10 +96,11 @@ class AffineResNet(nn.Module):
         ValueError
             If the name is unknown.
         """
-        presets = {"default": AffineResNetConfig, "paper": AffineResNetConfig.paper}
-        if name not in presets:
-            raise ValueError(f"preset must be one of {sorted(presets)}, got {name!r}")
-        return cls(presets[name](num_classes))
+        if name == "default":
+            return cls(AffineResNetConfig(num_classes))
+        if name == "paper":
+            return cls(AffineResNetConfig.paper(num_classes))
+        raise ValueError(f"preset must be 'default' or 'paper', got {name!r}")
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> AffineResNet:

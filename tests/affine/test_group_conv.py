@@ -1,0 +1,202 @@
+"""Group convolution against closed forms, and its equivariance, determinants included."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from equigeo.affine import GroupConv, KernelSpec, Quadrature, SeparableGroupConv
+from equigeo.groups import (
+    SL,
+    SO,
+    GLPlus,
+    GroupSamples,
+    LinearGroup,
+    equidistant_rotations,
+    grid_stretches,
+    haar_rotations,
+    lognormal_stretches,
+    multiply_samples,
+    pair_samples,
+)
+from tests.affine.analytic_features import (
+    GaussianMixture,
+    analytic_conv,
+    convolve_at,
+    equivariance_error,
+    stretch,
+    tensor,
+)
+
+
+def one(group: LinearGroup, h: Tensor) -> GroupSamples:
+    return GroupSamples.from_elements(group, h[None], tensor([1.0]))
+
+
+def quadrature(group: LinearGroup, extent: float, points: int, angles: int) -> GroupSamples:
+    stretches = grid_stretches(group, extent, points)
+    return multiply_samples(stretches, equidistant_rotations(angles))
+
+
+def test_value_over_rotations() -> None:
+    h = SO(2).from_coordinates(tensor([0.5]))
+    x = tensor([[0.2, -0.1]])
+    value = convolve_at(
+        analytic_conv(SO(2)), GaussianMixture.standard(), x, one(SO(2), h), equidistant_rotations(16)
+    )
+    assert float(value) == pytest.approx(0.01931669032, abs=1e-11)
+
+
+def test_value_over_sl2() -> None:
+    x, h = tensor([[0.2, -0.1]]), tensor([[1.2, 0.4], [-0.3, 0.9]]) / math.sqrt(1.2)
+    a = tensor([[1.25, 0.3], [0.1, 0.824]])
+    conv, f, samples = analytic_conv(SL(2)), GaussianMixture.standard(), quadrature(SL(2), 1.5, 13, 16)
+    value = convolve_at(conv, f, x, one(SL(2), h), samples)
+    assert float(value) == pytest.approx(0.005939353736, abs=2e-9)
+    moved = convolve_at(conv, f.moved(a), x @ a.mT, one(SL(2), a @ h), samples)
+    assert float(moved) == pytest.approx(0.005939353736, abs=2e-8)
+
+
+@pytest.mark.parametrize("size", [0.1, 0.3, 0.6])
+def test_quadrature_over_sl2_is_equivariant(size: float) -> None:
+    samples = quadrature(SL(2), 1.2, 7, 8)
+    error = equivariance_error(analytic_conv(SL(2)), samples, stretch(size, SL(2)), points=12)
+    assert len(samples) == 392
+    assert error <= (5e-3 if size == 0.6 else 2e-3)
+
+
+def test_determinants_are_where_they_belong() -> None:
+    """Over GL+ an error in the determinants is not small; without them the law fails."""
+    samples = quadrature(GLPlus(2), 1.2, 7, 8)
+    a = 1.25 * stretch(0.3, SL(2))
+    right = equivariance_error(analytic_conv(GLPlus(2)), samples, a, points=4)
+    conv = analytic_conv(GLPlus(2))
+    conv.quadrature = Quadrature(mean=False, measure=True)
+    wrong = equivariance_error(conv, samples, a, points=4)
+    assert right < 1e-2 < 0.1 < wrong
+
+
+@pytest.mark.parametrize(("count", "bound"), [(4, 0.09), (6, 5e-3), (8, 2e-4), (10, 2e-5)])
+def test_equidistant_rotations_converge_spectrally(count: int, bound: float) -> None:
+    a = stretch(0.0, SO(2))
+    error = equivariance_error(analytic_conv(SO(2)), equidistant_rotations(count), a)
+    assert error < bound
+
+
+def test_counting_the_last_angle_twice_spoils_convergence() -> None:
+    """Both ends of a full turn: what the released sampler does."""
+    angles = torch.linspace(-math.pi, math.pi, 16, dtype=torch.float64)[:, None]
+    weight = torch.full((16,), 1 / 16, dtype=torch.float64)
+    samples = GroupSamples.from_coordinates(SO(2), angles, weight)
+    error = equivariance_error(analytic_conv(SO(2)), samples, stretch(0.0, SO(2)))
+    assert error == pytest.approx(0.036, rel=0.35)
+
+
+@pytest.mark.slow
+def test_monte_carlo_over_rotations_has_slope_one_half() -> None:
+    a, errors, counts = stretch(0.0, SO(2)), [], (8, 32, 128, 512, 2048)
+    for count in counts:
+        runs = []
+        for seed in range(6):
+            generator = torch.Generator().manual_seed(seed)
+            samples = haar_rotations(2, count, generator=generator)
+            runs.append(equivariance_error(analytic_conv(SO(2)), samples, a, points=10, seed=seed))
+        errors.append(math.sqrt(sum(e * e for e in runs) / len(runs)))
+    slope = log_slope(counts, errors)
+    assert slope == pytest.approx(-0.5, abs=0.1)
+    assert errors[0] == pytest.approx(0.229, rel=0.4)
+    assert errors[-1] == pytest.approx(0.0133, rel=0.4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [0.1, 0.3, 0.6])
+def test_weights_are_what_lets_sl2_converge(size: float) -> None:
+    a = stretch(size, SL(2))
+    weighted = equivariance_error(analytic_conv(SL(2)), random_sl2(4096, 0.7), a, points=20)
+    assert weighted < 0.06
+    few, many = (
+        equivariance_error(
+            analytic_conv(SL(2)), unweighted(random_sl2(count, 0.158)), a, points=20
+        )
+        for count in (256, 4096)
+    )
+    assert many > 0.8 * few
+
+
+def random_sl2(count: int, std: float) -> GroupSamples:
+    generator = torch.Generator().manual_seed(1)
+    stretches = lognormal_stretches(SL(2), count, std, generator=generator)
+    return pair_samples(stretches, haar_rotations(2, count, generator=generator))
+
+
+def unweighted(samples: GroupSamples) -> GroupSamples:
+    weight = torch.full_like(samples.weight, 1 / len(samples))
+    return GroupSamples.from_coordinates(samples.group, samples.coordinates, weight)
+
+
+def log_slope(counts: tuple[int, ...], errors: list[float]) -> float:
+    x, y = tensor(counts).log(), tensor(errors).log()
+    x = x - x.mean()
+    return float((x * y).sum() / x.square().sum())
+
+
+# --- What holds to rounding -----------------------------------------------------------------------
+
+
+def layers() -> list[tuple[str, type]]:
+    return [("full", GroupConv), ("separable", SeparableGroupConv)]
+
+
+@pytest.mark.parametrize(("name", "kind"), layers())
+def test_chunks_change_nothing(name: str, kind: type) -> None:
+    samples = quadrature(SL(2), 0.4, 2, 3)
+    x = torch.rand(2, 3, len(samples), 7, 7, dtype=torch.float64, requires_grad=True)
+    torch.manual_seed(0)
+    layer = kind(SL(2), 3, 4, KernelSpec(3, window="none")).double()
+    gradients = []
+    for chunk in (None, 5):
+        layer.quadrature = Quadrature(chunk=chunk)
+        with pytest.warns(UserWarning, match="need inf"):
+            y, _ = layer(x, samples)
+        gradients.append((y, *torch.autograd.grad(y.square().sum(), [x, *layer.parameters()])))
+    for a, b in zip(*gradients, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(("name", "kind"), layers())
+def test_order_of_samples_changes_nothing(name: str, kind: type) -> None:
+    samples, order = equidistant_rotations(6), torch.tensor([3, 1, 0, 5, 2, 4])
+    x = torch.rand(2, 3, 6, 7, 7, dtype=torch.float64)
+    layer = kind(SO(2), 3, 4, KernelSpec(3)).double()
+    shuffled, _ = layer(x[:, :, order], samples.select(order), samples)
+    torch.testing.assert_close(shuffled, layer(x, samples)[0], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("spatial", ["depthwise", "dense"])
+def test_separable_is_the_full_layer_with_a_product_kernel(spatial: str) -> None:
+    samples = quadrature(GLPlus(2), 0.4, 2, 3)
+    x = torch.rand(2, 3, len(samples), 7, 7, dtype=torch.float64)
+    spec = KernelSpec(3, stretch_reach=0.1)
+    layer = SeparableGroupConv(GLPlus(2), 3, 4, spec, spatial=spatial, bias=False).double()
+    full = GroupConv(GLPlus(2), 3, 4, spec, bias=False).double()
+    full.kernel = _Product(layer)
+    outputs = [conv(x, samples)[0] for conv in (layer, full)]
+    torch.testing.assert_close(*outputs, rtol=1e-12, atol=1e-12)
+
+
+class _Product(nn.Module):
+    """The product of both parts of a separable layer, as one kernel."""
+
+    def __init__(self, layer: SeparableGroupConv) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, u: Tensor, s: Tensor) -> Tensor:
+        group = self.layer.group_kernel(s=s).unflatten(-1, (4, 3))
+        space = self.layer.spatial_kernel(u).unflatten(-1, (4, -1))
+        if self.layer.spatial == "depthwise":
+            return (space * group).flatten(-2)
+        return (space @ group).flatten(-2)
