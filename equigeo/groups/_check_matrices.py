@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+
 import torch
 from torch import Tensor
 
@@ -127,7 +129,7 @@ def symmetric_part(x: Tensor) -> Tensor:
     return (x + x.mT) / 2
 
 
-def full_precision(x: Tensor) -> torch.autocast:
+def full_precision(x: Tensor) -> AbstractContextManager[object]:
     """Context in which products keep the type of ``x``, whatever automatic type is in force.
 
     Parameters
@@ -137,7 +139,9 @@ def full_precision(x: Tensor) -> torch.autocast:
 
     Returns
     -------
-    torch.autocast
-        Switched off.
+    context manager
+        Automatic types switched off, where the device knows them.
     """
-    return torch.autocast(x.device.type, enabled=False)
+    if torch.amp.is_autocast_available(x.device.type):
+        return torch.autocast(x.device.type, enabled=False)
+    return nullcontext()

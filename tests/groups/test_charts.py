@@ -121,7 +121,7 @@ def skew(w: Tensor) -> Tensor:
     return torch.einsum("...d,dij->...ij", w, SO(3).generators())
 
 
-@pytest.mark.parametrize("angle", [0.0, 1e-9, 1e-3, 0.3, 1.0, 2.0, 3.0])
+@pytest.mark.parametrize("angle", [0.0, 1e-3, 1.0, 3.0])
 def test_derivatives_of_the_rotation_chart(angle):
     direction = torch.tensor([0.48, -0.6, 0.64], dtype=torch.float64)
     w = (angle * direction).requires_grad_()
@@ -173,7 +173,7 @@ def test_batches(group):
     assert group.coordinates(g[:0]).shape == (0, 4, group.dimension)
 
 
-@pytest.mark.parametrize("group", [SL(2), GLPlus(2), SL(3), GLPlus(3), Similarity(3)], ids=str)
+@pytest.mark.parametrize("group", [SL(2), GLPlus(3), Similarity(3)], ids=str)
 def test_derivatives_of_the_chart(group):
     c = coordinates(group, 1)
     c = torch.cat([c, torch.zeros_like(c)]).requires_grad_()
@@ -199,12 +199,12 @@ def test_matrices_without_logarithm_have_coordinates():
 
 @pytest.mark.parametrize(("n", "share"), [(2, 0.2070), (3, 0.3357)])
 def test_share_of_matrices_without_logarithm(n, share):
-    g = torch.randn(100_000, n, n, dtype=torch.float64, generator=generator())
+    g = torch.randn(50_000, n, n, dtype=torch.float64, generator=generator())
     g = g[torch.linalg.det(g) > 0]
     values = torch.linalg.eigvals(g)
     # simple negative eigenvalues cannot be paired
     none = ((values.imag == 0) & (values.real < 0)).any(-1).double().mean()
-    assert float(none) == pytest.approx(share, abs=0.0044)  # two standard errors of either
+    assert float(none) == pytest.approx(share, abs=0.01)  # more than three standard errors
     assert torch.isfinite(GLPlus(n).coordinates(g)).all()
 
 
@@ -298,6 +298,17 @@ def test_automatic_types_do_not_reach_the_chart():
     with torch.autocast("cpu", dtype=torch.bfloat16):
         again = GLPlus(3).from_coordinates(GLPlus(3).coordinates(g))
     torch.testing.assert_close(again, g, **tolerance(torch.float32, 9, 20))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")  # from tracing
+def test_the_chart_is_exported():
+    class Chart(torch.nn.Module):
+        def forward(self, g: Tensor) -> Tensor:
+            return GLPlus(3).from_coordinates(GLPlus(3).coordinates(g))
+
+    g = proper(GLPlus(3))
+    exported = torch.export.export(Chart(), (g,)).module()
+    torch.testing.assert_close(exported(g), g, **F64)
 
 
 # bad input ---------------------------------------------------------------------------------------
