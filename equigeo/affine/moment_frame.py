@@ -90,6 +90,8 @@ class MomentFrame(nn.Module):
         """
         if image.ndim != 4:
             raise ValueError(f"images must be (B, C, H, W), got {tuple(image.shape)}")
+        if image.dtype not in (torch.float32, torch.float64):
+            raise ValueError(f"images must be float32 or float64, got {image.dtype}")
         mass = image.clamp_min(0).sum(1)
         rows, columns = mass.sum(2), mass.sum(1)
         total = rows.sum(1)

@@ -87,7 +87,7 @@ class ProductKernel(nn.Module):
 
 def analytic_conv(group: LinearGroup, *, mean: bool = False, chunk: int | None = None) -> GroupConv:
     """Group convolution with the product kernel, on patches fine enough for spectral accuracy."""
-    spec = KernelSpec(31, extent=1.6, window="none")
+    spec = KernelSpec(31, extent=1.6, stretch_reach=0.7)  # almost three deviations
     conv = GroupConv(
         group, 1, 1, spec, quadrature=Quadrature(mean=mean, chunk=chunk), bias=False
     ).double()

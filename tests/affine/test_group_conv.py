@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from equigeo.affine import GroupConv, KernelSpec, Quadrature, SeparableGroupConv
+from equigeo.affine import GroupConv, KernelSpec, Quadrature, SeparableGroupConv, WindowWarning
 from equigeo.groups import (
     SL,
     SO,
@@ -63,20 +63,20 @@ def test_value_over_sl2() -> None:
 @pytest.mark.parametrize("size", [0.1, 0.3, 0.6])
 def test_quadrature_over_sl2_is_equivariant(size: float) -> None:
     samples = quadrature(SL(2), 1.2, 7, 8)
-    error = equivariance_error(analytic_conv(SL(2)), samples, stretch(size, SL(2)), points=12)
+    error = equivariance_error(analytic_conv(SL(2)), samples, stretch(size, SL(2)), points=8)
     assert len(samples) == 392
     assert error <= (5e-3 if size == 0.6 else 2e-3)
 
 
 def test_determinants_are_where_they_belong() -> None:
     """Over GL+ an error in the determinants is not small; without them the law fails."""
-    samples = quadrature(GLPlus(2), 1.2, 7, 8)
-    a = 1.25 * stretch(0.3, SL(2))
-    right = equivariance_error(analytic_conv(GLPlus(2)), samples, a, points=4)
+    samples = quadrature(GLPlus(2), 1.0, 5, 6)
+    a = 1.25 * stretch(0.1, SL(2))
+    right = equivariance_error(analytic_conv(GLPlus(2)), samples, a, points=3)
     conv = analytic_conv(GLPlus(2))
     conv.quadrature = Quadrature(mean=False, measure=True)
-    wrong = equivariance_error(conv, samples, a, points=4)
-    assert right < 1e-2 < 0.1 < wrong
+    wrong = equivariance_error(conv, samples, a, points=3)
+    assert right < 5e-2 < 0.15 < wrong
 
 
 @pytest.mark.parametrize(("count", "bound"), [(4, 0.09), (6, 5e-3), (8, 2e-4), (10, 2e-5)])
@@ -159,7 +159,7 @@ def test_chunks_change_nothing(name: str, kind: type) -> None:
     gradients = []
     for chunk in (None, 5):
         layer.quadrature = Quadrature(chunk=chunk)
-        with pytest.warns(UserWarning, match="need inf"):
+        with pytest.warns(WindowWarning, match="need inf"):
             y, _ = layer(x, samples)
         gradients.append((y, *torch.autograd.grad(y.square().sum(), [x, *layer.parameters()])))
     for a, b in zip(*gradients, strict=True):
@@ -178,13 +178,15 @@ def test_order_of_samples_changes_nothing(name: str, kind: type) -> None:
 @pytest.mark.parametrize("spatial", ["depthwise", "dense"])
 def test_separable_is_the_full_layer_with_a_product_kernel(spatial: str) -> None:
     samples = quadrature(GLPlus(2), 0.4, 2, 3)
+    outputs = samples.select(torch.arange(3))
     x = torch.rand(2, 3, len(samples), 7, 7, dtype=torch.float64)
-    spec = KernelSpec(3, stretch_reach=0.1)
+    spec = KernelSpec(3)
     layer = SeparableGroupConv(GLPlus(2), 3, 4, spec, spatial=spatial, bias=False).double()
     full = GroupConv(GLPlus(2), 3, 4, spec, bias=False).double()
     full.kernel = _Product(layer)
-    outputs = [conv(x, samples)[0] for conv in (layer, full)]
-    torch.testing.assert_close(*outputs, rtol=1e-12, atol=1e-12)
+    with pytest.warns(WindowWarning):
+        values = [conv(x, samples, outputs)[0] for conv in (layer, full)]
+    torch.testing.assert_close(*values, rtol=1e-12, atol=1e-12)
 
 
 class _Product(nn.Module):

@@ -93,12 +93,12 @@ class AffineResNetConfig:
     blur: float = 1.0
     samples: int = 12
     stretch_std: float = 0.158
-    channels: tuple[int, ...] = (12, 24)
+    channels: tuple[int, ...] = (16, 16)
     pool: tuple[bool, ...] = (True, False)
     pooling: Literal["mean", "max"] = "mean"
     blocks: int = 1
     block_convs: int = 1
-    features: int = 64
+    features: int = 48
     lift_size: int = 8
     lift_stride: int = 2
     lift_padding: int = 3

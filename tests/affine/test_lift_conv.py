@@ -1,0 +1,156 @@
+"""Lifting against its closed form, and what is exact on grids."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from equigeo.affine import (
+    GroupConv,
+    GroupPool,
+    KernelSpec,
+    LiftConv,
+    ProjectConv,
+    SeparableGroupConv,
+    TensorReadout,
+    kernel_grid,
+)
+from equigeo.groups import SO, GLPlus, GroupSamples, equidistant_rotations, finite_rotations
+from equigeo.reps import TensorRep
+from equigeo.testing import tolerance
+from tests.affine.analytic_features import GaussianMixture, LiftKernel, gaussian, tensor
+
+H = tensor([[1.2, 0.4], [-0.3, 0.9]])
+QUARTER = tensor([[0.0, -1.0], [1.0, 0.0]])
+
+
+def single_gaussian() -> GaussianMixture:
+    covariance = tensor([[[0.10, 0.03], [0.03, 0.05]]])
+    return GaussianMixture(tensor([1.0]), tensor([[0.3, 0.1]]), covariance)
+
+
+def lifted_at(f: GaussianMixture, x: Tensor, h: Tensor) -> float:
+    """What LiftConv makes of exact values on a patch around one point."""
+    spec = KernelSpec(41, extent=2.0, window="none")
+    layer = LiftConv(GLPlus(2), 1, 1, spec).double()
+    layer.kernel = LiftKernel()
+    patch = f.values(x + kernel_grid(spec.size, 2, spec.extent)).view(1, 1, spec.size, spec.size)
+    samples = GroupSamples.from_elements(GLPlus(2), h[None], tensor([1.0]))
+    return float(layer(patch, samples)[0])
+
+
+def test_closed_form() -> None:
+    f, x = single_gaussian(), tensor([0.2, -0.1])
+    assert float(f.lifted(x[None], H[None])) == pytest.approx(0.081541858520, abs=1e-12)
+    assert lifted_at(f, x, H) == pytest.approx(0.081541858520, abs=1e-10)
+
+
+def test_closed_form_moves_with_the_function() -> None:
+    a, f, x = tensor([[1.25, 0.3], [0.1, 0.824]]), single_gaussian(), tensor([0.2, -0.1])
+    assert float(f.moved(a).lifted((a @ x)[None], (a @ H)[None])) == pytest.approx(
+        0.081541858520, abs=1e-12
+    )
+    assert lifted_at(f.moved(a), a @ x, a @ H) == pytest.approx(0.081541858520, abs=1e-9)
+
+
+def test_gaussian_of_the_tests_is_a_gaussian() -> None:
+    covariance = tensor([[0.10, 0.03], [0.03, 0.05]])
+    d = tensor([0.1, -0.2])
+    expected = torch.exp(-0.5 * d @ torch.linalg.solve(covariance, d))
+    torch.testing.assert_close(gaussian(d, covariance), expected)
+
+
+# --- Exact symmetries of the grid -----------------------------------------------------------------
+
+
+class TwoLayers(torch.nn.Module):
+    """Lifting and one convolution with circular padding; features on the group."""
+
+    def __init__(self, n: int, kind: type = GroupConv, size: int = 3) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        spec = KernelSpec(size, continuous_rotation=True)
+        options = {"padding": size // 2, "padding_mode": "circular"}
+        self.lift = LiftConv(SO(n), 1, 3, spec, **options)
+        self.conv = kind(SO(n), 3, 2, spec, **options)
+        self.double()
+
+    def forward(self, x: Tensor, samples: GroupSamples) -> Tensor:
+        features, samples = self.lift(x, samples)
+        return self.conv(features.sin(), samples)[0]
+
+
+def turn(x: Tensor) -> Tensor:
+    """Quarter turn of the last two axes: x(p) becomes x(g^-1 p) for QUARTER on (row, column)."""
+    return x.rot90(1, (-2, -1))
+
+
+@pytest.mark.parametrize("kind", [GroupConv, SeparableGroupConv])
+def test_shifts_by_pixels_are_exact(kind: type) -> None:
+    x, samples = torch.rand(1, 1, 8, 8, dtype=torch.float64), equidistant_rotations(5)
+    layers = TwoLayers(2, kind)
+    shifted = layers(x.roll((2, -3), (-2, -1)), samples)
+    expected = layers(x, samples).roll((2, -3), (-2, -1))
+    torch.testing.assert_close(shifted, expected, **tolerance(torch.float64, terms=400))
+
+
+@pytest.mark.parametrize("kind", [GroupConv, SeparableGroupConv])
+@pytest.mark.parametrize("count", [4, 8])
+def test_quarter_turns_are_exact(kind: type, count: int) -> None:
+    x, samples = torch.rand(1, 1, 9, 9, dtype=torch.float64), equidistant_rotations(count)
+    layers = TwoLayers(2, kind)
+    turned = layers(turn(x), samples)
+    expected = turn(layers(x, samples)).roll(count // 4, 2)
+    torch.testing.assert_close(turned, expected, **tolerance(torch.float64, terms=800))
+
+
+def test_five_rotations_do_not_know_quarter_turns() -> None:
+    x, samples = torch.rand(1, 1, 9, 9, dtype=torch.float64), equidistant_rotations(5)
+    layers = TwoLayers(2)
+    turned, expected = layers(turn(x), samples), turn(layers(x, samples))
+    worst = min(float((turned - expected.roll(k, 2)).detach().abs().max()) for k in range(5))
+    assert worst > 0.05 * float(expected.detach().abs().max())
+
+
+@pytest.mark.parametrize("kind", ["max", "mean"])
+def test_pooling_volumes_over_the_octahedral_group_is_invariant(kind: str) -> None:
+    x, samples = torch.rand(1, 1, 5, 5, 5, dtype=torch.float64), finite_rotations("octahedral")
+    layers, pool = TwoLayers(3, SeparableGroupConv), GroupPool(kind)
+    pooled = pool(layers(x, samples), samples)
+    for axes in ((2, 3), (3, 4), (2, 4)):
+        turned = pool(layers(x.rot90(1, axes), samples), samples)
+        torch.testing.assert_close(turned, pooled, rtol=0, atol=1e-12)
+    mirrored = pool(layers(x.flip(2), samples), samples)
+    if kind == "max":  # the mean of a linear map forgets the mirror
+        assert float((mirrored - pooled).detach().abs().max()) > 1e-6
+
+
+def test_projection_gives_a_field_that_turns_with_the_image() -> None:
+    samples, x = equidistant_rotations(8), torch.rand(1, 1, 9, 9, dtype=torch.float64)
+    torch.manual_seed(0)
+    project = ProjectConv(
+        SO(2), 2, 3, KernelSpec(3), padding=1, padding_mode="circular"
+    ).double()
+    layers = TwoLayers(2)
+    field = project(layers(x, samples), samples)
+    turned = project(layers(turn(x), samples), samples)
+    torch.testing.assert_close(turned, turn(field), rtol=0, atol=1e-12)
+
+
+def test_read_out_gives_vectors_that_turn_with_the_image() -> None:
+    samples, x = equidistant_rotations(8), torch.rand(1, 1, 9, 9, dtype=torch.float64)
+    layers, readout = TwoLayers(2), TensorReadout(TensorRep(SO(2), up=1))
+    vectors = readout(layers(x, samples), samples)
+    turned = readout(layers(turn(x), samples), samples)
+    expected = vectors.rot90(1, (2, 3)) @ QUARTER.mT
+    torch.testing.assert_close(turned, expected, rtol=0, atol=1e-12)
+    assert float((turned - vectors.rot90(1, (2, 3))).detach().abs().max()) > 1e-3
+
+
+def test_memory_order_is_kept() -> None:
+    """Features are stored channels last, so that packing them is free."""
+    x, samples = torch.rand(2, 1, 8, 8), equidistant_rotations(6)
+    spec = KernelSpec(3)
+    features, _ = GroupConv(SO(2), 4, 4, spec)(*LiftConv(SO(2), 1, 4, spec)(x, samples))
+    assert features.permute(0, 3, 4, 2, 1).is_contiguous()
