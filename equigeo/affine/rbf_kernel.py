@@ -39,7 +39,6 @@ class RBFKernel(nn.Module):
     """
 
     centers: Tensor
-    scale: Tensor
 
     def __init__(self, centers: Tensor, width: float, out_features: int, fan_in: int = 1) -> None:
         super().__init__()
@@ -53,8 +52,8 @@ class RBFKernel(nn.Module):
         self.width = width
         self.register_buffer("centers", centers.to(torch.get_default_dtype()), persistent=False)
         power = self._gaussians(self.centers).square().sum(1).mean()
-        self.register_buffer("scale", (power * fan_in).rsqrt(), persistent=False)
-        self.weight = nn.Parameter(torch.randn(out_features, len(centers)))
+        weight = torch.randn(out_features, len(centers)) * (power * fan_in).rsqrt()
+        self.weight = nn.Parameter(weight)
 
     def _gaussians(self, x: Tensor) -> Tensor:
         distance = torch.cdist(x, self.centers, compute_mode="donot_use_mm_for_euclid_dist")
@@ -73,5 +72,5 @@ class RBFKernel(nn.Module):
         Tensor, (..., out_features), floating
             Kernel values.
         """
-        rows = self._gaussians(x.reshape(-1, x.shape[-1])) * self.scale
+        rows = self._gaussians(x.reshape(-1, x.shape[-1]))
         return (rows @ self.weight.mT).view(*x.shape[:-1], -1)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from equigeo.groups._chart import chart_element, chart_inverse, chart_trace
-from equigeo.groups._check_matrices import check_precision
+from equigeo.groups._check_matrices import check_precision, values_at_hand
 from equigeo.groups.affine import Affine
 from equigeo.groups.linear_group import LinearGroup
 
@@ -94,7 +94,8 @@ class GroupSamples:
                 )
         if count == 0:
             raise ValueError("a set of samples needs at least one element, got none")
-        if not bool((torch.isfinite(self.weight) & (self.weight > 0)).all()):
+        positive = torch.isfinite(self.weight) & (self.weight > 0)
+        if values_at_hand() and not bool(positive.all()):
             raise ValueError("weights must be positive and finite")
 
     @classmethod
@@ -124,7 +125,7 @@ class GroupSamples:
         """
         if not isinstance(group, LinearGroup):
             raise TypeError(f"group must be a LinearGroup such as SL(2), got {group!r}")
-        if not bool(torch.isfinite(coordinates).all()):
+        if values_at_hand() and not bool(torch.isfinite(coordinates).all()):
             raise ValueError("coordinates must be finite")
         h, h_inv = chart_element(group, coordinates), chart_inverse(group, coordinates)
         return cls(group, h, h_inv, weight, coordinates)

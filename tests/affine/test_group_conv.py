@@ -45,7 +45,11 @@ def test_value_over_rotations() -> None:
     h = SO(2).from_coordinates(tensor([0.5]))
     x = tensor([[0.2, -0.1]])
     value = convolve_at(
-        analytic_conv(SO(2)), GaussianMixture.standard(), x, one(SO(2), h), equidistant_rotations(16)
+        analytic_conv(SO(2)),
+        GaussianMixture.standard(),
+        x,
+        one(SO(2), h),
+        equidistant_rotations(16),
     )
     assert float(value) == pytest.approx(0.01931669032, abs=1e-11)
 
@@ -53,7 +57,11 @@ def test_value_over_rotations() -> None:
 def test_value_over_sl2() -> None:
     x, h = tensor([[0.2, -0.1]]), tensor([[1.2, 0.4], [-0.3, 0.9]]) / math.sqrt(1.2)
     a = tensor([[1.25, 0.3], [0.1, 0.824]])
-    conv, f, samples = analytic_conv(SL(2)), GaussianMixture.standard(), quadrature(SL(2), 1.5, 13, 16)
+    conv, f, samples = (
+        analytic_conv(SL(2)),
+        GaussianMixture.standard(),
+        quadrature(SL(2), 1.5, 13, 16),
+    )
     value = convolve_at(conv, f, x, one(SL(2), h), samples)
     assert float(value) == pytest.approx(0.005939353736, abs=2e-9)
     moved = convolve_at(conv, f.moved(a), x @ a.mT, one(SL(2), a @ h), samples)
@@ -118,9 +126,7 @@ def test_weights_are_what_lets_sl2_converge(size: float) -> None:
     weighted = equivariance_error(analytic_conv(SL(2)), random_sl2(4096, 0.7), a, points=20)
     assert weighted < 0.06
     few, many = (
-        equivariance_error(
-            analytic_conv(SL(2)), unweighted(random_sl2(count, 0.158)), a, points=20
-        )
+        equivariance_error(analytic_conv(SL(2)), unweighted(random_sl2(count, 0.158)), a, points=20)
         for count in (256, 4096)
     )
     assert many > 0.8 * few

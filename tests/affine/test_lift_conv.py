@@ -129,9 +129,7 @@ def test_pooling_volumes_over_the_octahedral_group_is_invariant(kind: str) -> No
 def test_projection_gives_a_field_that_turns_with_the_image() -> None:
     samples, x = equidistant_rotations(8), torch.rand(1, 1, 9, 9, dtype=torch.float64)
     torch.manual_seed(0)
-    project = ProjectConv(
-        SO(2), 2, 3, KernelSpec(3), padding=1, padding_mode="circular"
-    ).double()
+    project = ProjectConv(SO(2), 2, 3, KernelSpec(3), padding=1, padding_mode="circular").double()
     layers = TwoLayers(2)
     field = project(layers(x, samples), samples)
     turned = project(layers(turn(x), samples), samples)

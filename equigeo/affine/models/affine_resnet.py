@@ -78,7 +78,10 @@ class AffineResNet(nn.Module):
         self.last_norm = sample_norm(config.norm, config.features)
         self.head = _make_head(config)
         fixed = torch.Generator().manual_seed(0)
-        self._fixed = [draw_samples(config, fixed), draw_samples(config, fixed)]
+        first_samples, last_samples = draw_samples(config, fixed), draw_samples(config, fixed)
+        if config.head == "orientation":
+            last_samples = output_samples(config)
+        self._fixed = (first_samples, last_samples)
 
     @classmethod
     def preset(cls, name: str, num_classes: int = 10) -> AffineResNet:
@@ -154,12 +157,9 @@ class AffineResNet(nn.Module):
     def _samples(self, like: Tensor) -> tuple[GroupSamples, GroupSamples]:
         """Samples of all features but the last, and of the last."""
         config = self.settings
+        first, last = self._fixed
         if self.training and config.group != "SO":
             first, last = draw_samples(config), draw_samples(config)
-        else:
-            first, last = self._fixed
-        if config.head == "orientation":
-            last = output_samples(config)
         return first.to(device=like.device), last.to(device=like.device)
 
     def _halve(self, x: Tensor) -> Tensor:
