@@ -7,7 +7,7 @@ from typing import Final
 from equigeo.training.recipe import Recipe
 
 _SHORT: Final = Recipe(
-    epochs=3,
+    epochs=4,
     batch_size=64,
     learning_rate=4e-3,
     optimizer="adamw",

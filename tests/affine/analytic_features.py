@@ -1,4 +1,4 @@
-"""Features and kernels whose convolutions have closed forms: sums of Gaussians in the plane."""
+"""Features and kernels whose convolutions have closed forms: sums of Gaussians."""
 
 from __future__ import annotations
 
@@ -8,17 +8,36 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.affine import GroupConv, KernelSpec, Quadrature, kernel_grid
-from equigeo.groups import SO, GroupSamples, LinearGroup
+from equigeo.groups import SO, GroupSamples, LinearGroup, haar_rotations, rotation_exp
 
 _AMPLITUDES = (1.0, -0.7, 0.5)
-_MEANS = ((0.3, 0.1), (-0.2, 0.4), (0.1, -0.5))
-_COVARIANCES = (
-    ((0.10, 0.03), (0.03, 0.05)),
-    ((0.04, 0.0), (0.0, 0.09)),
-    ((0.06, -0.02), (-0.02, 0.03)),
-)
-LIFT_SHIFT, LIFT_COVARIANCE = (0.15, 0.05), ((0.05, 0.0), (0.0, 0.02))
-KERNEL_SHIFT, KERNEL_COVARIANCE = (0.1, -0.1), ((0.06, 0.01), (0.01, 0.03))
+_MEANS = {
+    2: ((0.3, 0.1), (-0.2, 0.4), (0.1, -0.5)),
+    3: ((0.3, 0.1, 0.2), (-0.2, 0.4, -0.1), (0.1, -0.5, 0.3)),
+}
+_COVARIANCES = {
+    2: (
+        ((0.10, 0.03), (0.03, 0.05)),
+        ((0.04, 0.0), (0.0, 0.09)),
+        ((0.06, -0.02), (-0.02, 0.03)),
+    ),
+    3: (
+        ((0.10, 0.03, 0.0), (0.03, 0.05, 0.01), (0.0, 0.01, 0.08)),
+        ((0.06, 0.0, 0.02), (0.0, 0.09, 0.0), (0.02, 0.0, 0.07)),
+        ((0.08, -0.02, 0.0), (-0.02, 0.05, 0.0), (0.0, 0.0, 0.06)),
+    ),
+}
+LIFT_SHIFT = {2: (0.15, 0.05), 3: (0.15, 0.05, -0.1)}
+LIFT_COVARIANCE = {
+    2: ((0.05, 0.0), (0.0, 0.02)),
+    3: ((0.06, 0.0, 0.0), (0.0, 0.05, 0.01), (0.0, 0.01, 0.08)),
+}
+KERNEL_SHIFT = {2: (0.1, -0.1), 3: (0.1, -0.1, 0.05)}
+KERNEL_COVARIANCE = {
+    2: ((0.06, 0.01), (0.01, 0.03)),
+    3: ((0.06, 0.01, 0.0), (0.01, 0.05, 0.0), (0.0, 0.0, 0.07)),
+}
+_PATCH = {2: (31, 1.6), 3: (11, 1.3)}  # pixels and half side of the kernel grid
 
 
 def tensor(values: object) -> Tensor:
@@ -26,45 +45,49 @@ def tensor(values: object) -> Tensor:
 
 
 class GaussianMixture:
-    """A function on the plane, moved by linear maps exactly."""
+    """A function on space, moved by linear maps exactly."""
 
     def __init__(self, amplitudes: Tensor, means: Tensor, covariances: Tensor) -> None:
         self.amplitudes, self.means, self.covariances = amplitudes, means, covariances
 
     @classmethod
-    def standard(cls) -> GaussianMixture:
-        return cls(tensor(_AMPLITUDES), tensor(_MEANS), tensor(_COVARIANCES))
+    def standard(cls, n: int = 2) -> GaussianMixture:
+        return cls(tensor(_AMPLITUDES), tensor(_MEANS[n]), tensor(_COVARIANCES[n]))
 
     def moved(self, a: Tensor) -> GaussianMixture:
         return GaussianMixture(self.amplitudes, self.means @ a.mT, a @ self.covariances @ a.mT)
 
     def values(self, x: Tensor) -> Tensor:
-        """Values at points (..., 2)."""
+        """Values at points (..., n)."""
         return (self.amplitudes * gaussian(x[..., None, :] - self.means, self.covariances)).sum(-1)
 
     def lifted(self, x: Tensor, h: Tensor) -> Tensor:
         """Lifting convolution (points, N) with the standard kernel, in closed form."""
-        shift, covariance = tensor(LIFT_SHIFT), tensor(LIFT_COVARIANCE)
+        n = x.shape[-1]
+        shift, covariance = tensor(LIFT_SHIFT[n]), tensor(LIFT_COVARIANCE[n])
         t = (h @ covariance @ h.mT)[:, None]
         total = self.covariances + t
         d = self.means - x[:, None, None, :] - (h @ shift)[:, None]
         volume = (torch.linalg.det(self.covariances) * torch.linalg.det(t)).sqrt()
-        scale = 2 * math.pi * volume / torch.linalg.det(total).sqrt()
+        scale = (2 * math.pi) ** (n / 2) * volume / torch.linalg.det(total).sqrt()
         value = (self.amplitudes * scale * gaussian(d, total)).sum(-1)
         return value / torch.linalg.det(h)
 
 
 def gaussian(d: Tensor, covariance: Tensor) -> Tensor:
-    p = torch.linalg.inv(covariance)
-    square = p[..., 0, 0] * d[..., 0].square() + p[..., 1, 1] * d[..., 1].square()
-    return torch.exp(-0.5 * (square + 2 * p[..., 0, 1] * d[..., 0] * d[..., 1]))
+    """Values exp(-d^T C^-1 d / 2), written out because broadcast solves are slow."""
+    p, n = torch.linalg.inv(covariance), d.shape[-1]
+    pairs = [(i, j) for i in range(n) for j in range(i, n)]
+    terms = [(1 + (i < j)) * p[..., i, j] * d[..., i] * d[..., j] for i, j in pairs]
+    return torch.exp(-0.5 * torch.stack(terms).sum(0))
 
 
 class LiftKernel(nn.Module):
     """The lifting kernel as a module that LiftConv can use."""
 
     def forward(self, u: Tensor) -> Tensor:
-        return gaussian(u - tensor(LIFT_SHIFT), tensor(LIFT_COVARIANCE))[..., None]
+        n = u.shape[-1]
+        return gaussian(u - tensor(LIFT_SHIFT[n]), tensor(LIFT_COVARIANCE[n]))[..., None]
 
 
 class ProductKernel(nn.Module):
@@ -72,22 +95,29 @@ class ProductKernel(nn.Module):
 
     def __init__(self, group: LinearGroup) -> None:
         super().__init__()
-        self.count = group.symmetric_dimension
+        self.group, self.count = group, group.symmetric_dimension
 
     def on_group(self, s: Tensor) -> Tensor:
         stretch = s[..., : self.count].square().sum(-1)
-        angle = s[..., -1]
-        turn = 1 + 0.8 * torch.cos(angle - 0.4) + 0.5 * torch.cos(2 * angle)
+        rotation = s[..., self.count :]
+        if self.group.n == 2:
+            angle = rotation[..., 0]
+            turn = 1 + 0.8 * torch.cos(angle - 0.4) + 0.5 * torch.cos(2 * angle)
+        else:
+            trace = rotation_exp(rotation).diagonal(dim1=-2, dim2=-1)
+            turn = 1 + 0.5 * (trace * tensor([1.0, 0.5, 0.2])).sum(-1)
         return torch.exp(-stretch / (2 * 0.25**2)) * turn
 
     def forward(self, u: Tensor, s: Tensor) -> Tensor:
-        space = gaussian(u - tensor(KERNEL_SHIFT), tensor(KERNEL_COVARIANCE))
+        n = u.shape[-1]
+        space = gaussian(u - tensor(KERNEL_SHIFT[n]), tensor(KERNEL_COVARIANCE[n]))
         return (space * self.on_group(s))[..., None]
 
 
 def analytic_conv(group: LinearGroup, *, mean: bool = False, chunk: int | None = None) -> GroupConv:
     """Group convolution with the product kernel, on patches fine enough for spectral accuracy."""
-    spec = KernelSpec(31, extent=1.6, stretch_reach=0.7)  # almost three deviations
+    size, extent = _PATCH[group.n]
+    spec = KernelSpec(size, extent=extent, stretch_reach=0.7)  # almost three deviations
     conv = GroupConv(
         group, 1, 1, spec, quadrature=Quadrature(mean=mean, chunk=chunk), bias=False
     ).double()
@@ -99,11 +129,12 @@ def convolve_at(
     conv: GroupConv, f: GaussianMixture, x: Tensor, h: GroupSamples, samples: GroupSamples
 ) -> Tensor:
     """Output of the layer at each pair (x_p, h_p), from exact lifted features on a patch."""
-    grid = kernel_grid(conv.spec.size, 2, conv.spec.extent)
+    n, size = conv.group.n, conv.spec.size
+    grid = kernel_grid(size, n, conv.spec.extent)
     outputs = []
     for p in range(len(x)):
         patch = f.lifted(x[p] + grid, samples.h).mT  # every sample, at every pixel around x
-        features = patch.reshape(1, 1, len(samples), conv.spec.size, conv.spec.size)
+        features = patch.reshape(1, 1, len(samples), *[size] * n)
         value, _ = conv(features, samples, h.select(torch.tensor([p])))
         outputs.append(value.reshape(()))
     return torch.stack(outputs)
@@ -111,24 +142,27 @@ def convolve_at(
 
 def stretch(size: float, group: LinearGroup) -> Tensor:
     """The transformation of the measured table: a stretch of Frobenius norm ``size``, a turn."""
-    turn = SO(2).from_coordinates(tensor([0.2]))
-    if group.symmetric_dimension == 0:
-        return SO(2).from_coordinates(tensor([0.7]))
-    y = tensor([[1.0, 0.4], [0.4, -1.0]])
-    return torch.linalg.matrix_exp(size * y / y.norm()) @ turn
+    n, pure = group.n, group.symmetric_dimension == 0
+    angle = 0.7 if pure else 0.2
+    turn = SO(n).from_coordinates(tensor([angle] if n == 2 else [0.3, angle, -0.1]))
+    if pure:
+        return turn
+    y = torch.zeros(n, n, dtype=torch.float64)
+    y[:2, :2] = tensor([[1.0, 0.4], [0.4, -1.0]])
+    return torch.linalg.matrix_exp((size * y / y.norm())[None])[0] @ turn
 
 
 def output_elements(
     group: LinearGroup, count: int, generator: torch.Generator
 ) -> tuple[Tensor, GroupSamples]:
     """Points in a square and elements near the identity, where outputs are compared."""
-    x = 1.2 * torch.rand(count, 2, dtype=torch.float64, generator=generator) - 0.6
+    x = 1.2 * torch.rand(count, group.n, dtype=torch.float64, generator=generator) - 0.6
     y = 0.1 * torch.randn(
         count, group.symmetric_dimension, dtype=torch.float64, generator=generator
     )
-    angle = 2 * math.pi * torch.rand(count, 1, dtype=torch.float64, generator=generator) - math.pi
+    turns = haar_rotations(group.n, count, generator=generator).coordinates
     weight = torch.ones(count, dtype=torch.float64)
-    return x, GroupSamples.from_coordinates(group, torch.cat([y, angle], dim=1), weight)
+    return x, GroupSamples.from_coordinates(group, torch.cat([y, turns], dim=1), weight)
 
 
 def equivariance_error(
@@ -137,7 +171,7 @@ def equivariance_error(
     """RMS change of outputs under a transformation over their RMS."""
     generator = torch.Generator().manual_seed(seed)
     x, h = output_elements(conv.group, points, generator)
-    f = GaussianMixture.standard()
+    f = GaussianMixture.standard(conv.group.n)
     before = convolve_at(conv, f, x, h, samples)
     after = convolve_at(conv, f.moved(a), x @ a.mT, h.act(a), samples)
     return float(((after - before).square().mean() / before.square().mean()).sqrt())
