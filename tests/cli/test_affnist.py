@@ -84,6 +84,18 @@ def test_a_time_limit_ends_the_sitting_with_a_hint(mnist, finished, tmp_path, ca
     assert all(torch.equal(resumed[name], whole[name]) for name in whole)
 
 
+def test_long_epochs_write_a_line_now_and_then(mnist, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("equigeo.training.training_progress.LINE_SECONDS", 0.0)
+    assert _run(*TRAIN, "--data", mnist, "--output", tmp_path / "run", *SHORT) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(", loss")[0] for line in lines[1:]] == [
+        *(f"epoch 1/2, step {k}/5" for k in range(1, 6)),
+        "epoch 1/2",
+        *(f"epoch 2/2, step {k}/5" for k in range(1, 6)),
+        "epoch 2/2",
+    ]
+
+
 @pytest.mark.parametrize("test", ["affnist", "homnist", "centred"])
 def test_evaluate_prints_accuracy_and_change_of_logits(finished, capsys, tmp_path, test):
     results = tmp_path / "r.json"

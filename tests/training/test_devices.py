@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from equigeo.mesh import PrimalDualClassifier
+from equigeo.testing import tolerance
 from equigeo.training import train_classifier
 from equigeo.training.lightning import L
 
@@ -58,3 +59,31 @@ def test_a_model_with_parameters_that_no_gradient_reaches_trains_in_two_processe
         config, dataset, tmp_path / "run", model=PrimalDualClassifier(settings)
     )
     assert len(trained.history) == 2
+
+
+class StopAfterEveryStep(L.Callback):
+    def on_train_batch_end(self, trainer, module, outputs, batch, batch_idx):
+        trainer.should_stop = True
+
+
+@pytest.mark.slow
+def test_two_processes_may_stop_and_continue_within_an_epoch(
+    config, dataset, small_model, tmp_path
+):
+    recipe = replace(config.recipe, epochs=1, batch_size=6, ema_decay=0.9)
+    config = replace(config, devices=2, recipe=recipe)
+    whole = train_classifier(config, dataset, tmp_path / "whole", model=small_model())
+    for resume in (False, True):
+        part = train_classifier(
+            config,
+            dataset,
+            tmp_path / "parts",
+            model=small_model(),
+            resume=resume,
+            callbacks=[StopAfterEveryStep()],
+        )
+    state = part.model.state_dict()
+    for name, value in whole.model.state_dict().items():
+        torch.testing.assert_close(state[name], value, **tolerance(torch.float32, 64))
+    for name in ("loss", "train_accuracy"):
+        assert part.history[0][name] == pytest.approx(whole.history[0][name], rel=1e-5)
