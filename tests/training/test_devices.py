@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from equigeo.mesh import PrimalDualClassifier
-from equigeo.testing import tolerance
 from equigeo.training import train_classifier
 from equigeo.training.lightning import L
 
@@ -70,7 +69,7 @@ class StopAfterEveryStep(L.Callback):
 def test_two_processes_may_stop_and_continue_within_an_epoch(
     config, dataset, small_model, tmp_path
 ):
-    recipe = replace(config.recipe, epochs=1, batch_size=6, ema_decay=0.9)
+    recipe = replace(config.recipe, epochs=1, batch_size=6, ema_decay=0.9, schedule="constant")
     config = replace(config, devices=2, recipe=recipe)
     whole = train_classifier(config, dataset, tmp_path / "whole", model=small_model())
     for resume in (False, True):
@@ -84,6 +83,6 @@ def test_two_processes_may_stop_and_continue_within_an_epoch(
         )
     state = part.model.state_dict()
     for name, value in whole.model.state_dict().items():
-        torch.testing.assert_close(state[name], value, **tolerance(torch.float32, 64))
+        assert torch.equal(state[name], value), name
     for name in ("loss", "train_accuracy"):
-        assert part.history[0][name] == pytest.approx(whole.history[0][name], rel=1e-5)
+        assert part.history[0][name] == whole.history[0][name]
