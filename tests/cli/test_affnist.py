@@ -41,18 +41,18 @@ def _run(*arguments):
 
 
 def test_training_writes_the_configuration_it_was_given(mnist, tmp_path, capsys):
-    options = ("--preset", "cnn", "--lr", "0.01", "--seed", "3", "--holdout", "--digits", "32")
+    options = ("--preset", "paper", "--lr", "0.01", "--seed", "3", "--holdout", "--digits", "32")
     run = tmp_path / "run"
     assert _run(*TRAIN, "--data", mnist, "--output", run, *SHORT, *options, "--threads", "1") == 0
     config = ImageConfig.from_dict(json.loads((run / "config.json").read_text()))
-    assert (config.preset, config.recipe.learning_rate, config.seed) == ("cnn", 0.01, 3)
+    assert (config.preset, config.recipe.learning_rate, config.seed) == ("paper", 0.01, 3)
     assert (config.holdout, config.digits, config.test_images) == (True, 32, 24)
-    assert config.recipe.weight_decay == IMAGE_RECIPES["cnn"].weight_decay
+    assert config.recipe.weight_decay == IMAGE_RECIPES["paper"].weight_decay
     out, err = capsys.readouterr()
     assert "held-out accuracy" in out
     assert "equivariance error" in out
     assert f"next: equigeo evaluate {run / 'model.ckpt'}" in out
-    assert f"32 digits of {mnist}, cnn preset, 2 epochs" in err
+    assert f"32 digits of {mnist}, paper preset, 2 epochs" in err
     assert "epoch 2/2, loss" in err
     assert not TrainedImageClassifier.load(run / "model.ckpt").model.config["pooled"]
 
