@@ -113,7 +113,8 @@ def test_evaluate_prints_accuracy_and_change_of_logits(finished, capsys, tmp_pat
 
 
 def test_evaluate_follows_other_digits(finished, mnist, capsys):
-    arguments = ("--data", mnist, "--split", "validation", "--images", "8")
+    threads = str(torch.get_num_threads())
+    arguments = ("--data", mnist, "--split", "validation", "--images", "8", "--threads", threads)
     assert _run("evaluate", finished / "model.ckpt", *arguments) == 0
     assert "8 images of the validation digits" in capsys.readouterr().out
 

@@ -186,6 +186,16 @@ def test_a_sitting_that_ends_in_the_first_epoch_leaves_a_usable_checkpoint(confi
     assert 0 <= evaluate_image_classifier(trained, number=12).accuracy <= 1
 
 
+def test_a_diverging_run_saves_nothing_within_its_epoch(config, tmp_path, monkeypatch):
+    monkeypatch.setattr("equigeo.training.epoch_recorder.SAVE_SECONDS", 0.0)
+    model = stand_in.AffineResNet(10)
+    with torch.no_grad():
+        model.head.weight.fill_(torch.nan)
+    with pytest.raises(ValueError, match=r"epoch 1 is nan: training diverged"):
+        train_image_classifier(config, tmp_path / "run", model=model)
+    assert not (tmp_path / "run" / "model.ckpt").exists()
+
+
 @pytest.mark.parametrize("minutes", [0, -1, float("nan"), float("inf")])
 def test_a_time_limit_that_is_no_time_is_refused(minutes):
     with pytest.raises(ValueError, match="positive number of minutes"):
