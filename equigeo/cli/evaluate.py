@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+import torch
+
 from equigeo.cli.check_target import check_target
 from equigeo.cli.evaluate_images import evaluate_images
 from equigeo.cli.evaluate_meshes import evaluate_meshes
@@ -52,6 +54,7 @@ def add_parser(commands: Any) -> None:
         help="what to evaluate on; by default that of the training. Meshes: folder, 16, 10, whose "
         "test part is used. Digits: validation, test",
     )  # fmt: skip
+    parser.add_argument("--threads", type=positive, metavar="N", help="by default one per core")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there too")
     parser.add_argument(
         "--seed", type=natural, help="seed of transformed copies of meshes or clouds (default: 0)"
@@ -78,6 +81,8 @@ def _run(options: argparse.Namespace) -> int:
     _check_options(options, task)
     if options.json:
         check_target(options.json)
+    if options.threads:
+        torch.set_num_threads(options.threads)
     _EVALUATIONS[task](options)
     return 0
 

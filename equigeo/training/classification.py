@@ -47,8 +47,6 @@ class Classification(L.LightningModule):
         if resumed is not None:
             self.first_epoch, self.first_step = int(resumed["epochs"]), resumed.get("step", 0)
             self.model.load_state_dict(resumed["weights"])
-            if self.average is not None:
-                self.average.load_state_dict(resumed["average"])
         self._tally = torch.zeros(3)  # sums of loss, correct and seen samples
 
     @property
@@ -91,15 +89,22 @@ class Classification(L.LightningModule):
             self.average.update(self.model)
 
     def configure_optimizers(self) -> Any:
-        """Build optimiser and schedule, or continue those of the resumed run."""
+        """Build optimiser, schedule and average, or continue those of the resumed run.
+
+        Each process continues a copy: what it received may lie in memory that it shares with the
+        others, and all of this is updated in place.
+        """
         recipe = self._config.recipe
         optimizer, schedule = build_optimizer(
             self.model.parameters(), recipe, self._steps_per_epoch
         )
         if self._resumed is not None:
-            optimizer.load_state_dict(self._resumed["optimizer"])
+            resumed = copy.deepcopy(self._resumed)
+            optimizer.load_state_dict(resumed["optimizer"])
             if schedule is not None:
-                schedule.load_state_dict(self._resumed["schedule"])
+                schedule.load_state_dict(resumed["schedule"])
+            if self.average is not None:
+                self.average.load_state_dict(resumed["average"])
         if schedule is None:
             return optimizer
         return {

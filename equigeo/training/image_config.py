@@ -24,7 +24,7 @@ class ImageConfig(RunConfig):
     recipe, seed, devices, evaluate_every
         As for ``RunConfig``; the jitter of the recipe must be 0.
     preset : {"default", "paper", "cnn"}
-        Model and recipe.
+        Model and recipe; the last has no symmetry beyond translations.
     holdout : bool
         Evaluate on transformed validation digits, on which hyper-parameters may be chosen, and
         leave the test digits unseen.

@@ -1,9 +1,10 @@
-"""The models that classify point clouds, imported where they are used."""
+"""The models that classify point clouds."""
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any, Final
+
+from equigeo.training.lazy_class import lazy_class
 
 POINT_MODELS: Final[dict[str, tuple[str, str]]] = {
     "affine": ("equigeo.affine", "AffinePointNet"),
@@ -29,8 +30,4 @@ def point_model(name: str) -> Any:
     """
     if name not in POINT_MODELS:
         raise ValueError(f"model must be one of {', '.join(POINT_MODELS)}, got {name!r}")
-    module, attribute = POINT_MODELS[name]
-    try:
-        return getattr(import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f"this version has no model {module}.{attribute}") from error
+    return lazy_class(*POINT_MODELS[name])

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from torch import Tensor, nn
 
 from equigeo.datasets import AffNIST, centred, load_digits
-from equigeo.training.affine_resnet import affine_resnet
 from equigeo.training.confuse_images import confuse_images
 from equigeo.training.fit_plan import FitPlan
 from equigeo.training.image_config import ImageConfig
+from equigeo.training.image_models import image_model
 from equigeo.training.labelled_images import LabelledImages
 from equigeo.training.logit_change import logit_change
 from equigeo.training.random_state import enter_stream
@@ -55,7 +55,7 @@ def train_image_classifier(
     overwrite : bool
         Replace the run in ``output``.
     model : torch.nn.Module, optional
-        Train this one instead of the preset: an ``AffineResNet`` of ten classes.
+        Train this one instead of the preset; of the preset's class, with ten classes.
     progress : bool
         Show progress on standard error.
     callbacks : sequence of Lightning callbacks
@@ -96,7 +96,7 @@ def train_image_classifier(
 def _prepare(config: ImageConfig, model: nn.Module | None) -> FitPlan:
     if model is None:
         enter_stream(config.seed, "model")
-        model = affine_resnet().preset(config.preset, num_classes=len(DIGITS))
+        model = image_model(config.preset).preset(config.preset, num_classes=len(DIGITS))
     images, labels = load_digits(config.data, "train")
     number = config.digits or len(images)
     if number > len(images):

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from equigeo.training.affine_resnet import affine_resnet
 from equigeo.training.image_config import ImageConfig
 from equigeo.training.image_logits import image_logits
+from equigeo.training.image_models import image_model
 from equigeo.training.run_config import RunConfig
 from equigeo.training.trained_model import TrainedModel
 
@@ -21,7 +21,7 @@ class TrainedImageClassifier(TrainedModel):
 
     Parameters
     ----------
-    model : AffineResNet
+    model : torch.nn.Module
         In evaluation mode, on the CPU.
     config : ImageConfig
         How it was trained.
@@ -38,8 +38,8 @@ class TrainedImageClassifier(TrainedModel):
 
     @classmethod
     def build(cls, model: dict[str, Any], config: Any) -> Any:
-        """Build the model from its ``config``."""
-        return affine_resnet().from_config(model)
+        """Build the model from its ``config`` and the preset."""
+        return image_model(config.preset).from_config(model)
 
     def logits(self, images: Tensor) -> Tensor:
         """Classify images.

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import shutil
 import sys
+import time
 from typing import Any
 
 from equigeo.training.classification import Classification
 from equigeo.training.lightning import L
 from equigeo.training.run_config import RunConfig
 
+LINE_SECONDS = 60.0
+
 Tqdm = L.pytorch.callbacks.progress.tqdm_progress.Tqdm
 
 
 class TrainingProgress(L.Callback):
-    """One bar over all steps with live loss and accuracy; lines where there is no terminal.
+    """One bar over all steps with live loss and accuracy.
+
+    Where there is no terminal, a line after every epoch, and every minute within long ones.
 
     Parameters
     ----------
@@ -27,9 +32,11 @@ class TrainingProgress(L.Callback):
     def __init__(self, config: RunConfig, steps_per_epoch: int) -> None:
         self._epochs, self._steps = config.recipe.epochs, steps_per_epoch
         self._bar: Tqdm | None = None
+        self._written = 0.0
 
     def on_train_start(self, trainer: L.Trainer, module: L.LightningModule) -> None:
-        """Open the bar where earlier epochs ended."""
+        """Open the bar where earlier sittings ended."""
+        self._written = time.perf_counter()
         if not trainer.is_global_zero or not sys.stderr.isatty():
             return
         size = shutil.get_terminal_size()
@@ -52,10 +59,21 @@ class TrainingProgress(L.Callback):
     ) -> None:
         """Advance the bar; the numbers are read only when it is redrawn."""
         if self._bar is None:
-            return
-        if self._bar.update() or batch_idx == 0:
+            self._write_line(trainer, module, batch_idx)
+        elif self._bar.update() or batch_idx == 0:
             self._bar.set_description_str(f"epoch {_epoch(module) + 1}/{self._epochs}", False)
             self._bar.set_postfix_str(_numbers(module), refresh=False)
+
+    def _write_line(self, trainer: L.Trainer, module: L.LightningModule, batch_idx: int) -> None:
+        """Write a line within an epoch where it is time."""
+        now = time.perf_counter()
+        if trainer.is_global_zero and now - self._written >= LINE_SECONDS:
+            self._written = now
+            step = _first_step(module) + batch_idx + 1
+            sys.stderr.write(
+                f"epoch {_epoch(module) + 1}/{self._epochs}, step {step}/{self._steps}, "
+                f"{_numbers(module)}\n"
+            )
 
     def on_train_epoch_end(self, trainer: L.Trainer, module: L.LightningModule) -> None:
         """Write a line where there is no bar."""

@@ -41,18 +41,18 @@ def _run(*arguments):
 
 
 def test_training_writes_the_configuration_it_was_given(mnist, tmp_path, capsys):
-    options = ("--preset", "cnn", "--lr", "0.01", "--seed", "3", "--holdout", "--digits", "32")
+    options = ("--preset", "paper", "--lr", "0.01", "--seed", "3", "--holdout", "--digits", "32")
     run = tmp_path / "run"
     assert _run(*TRAIN, "--data", mnist, "--output", run, *SHORT, *options, "--threads", "1") == 0
     config = ImageConfig.from_dict(json.loads((run / "config.json").read_text()))
-    assert (config.preset, config.recipe.learning_rate, config.seed) == ("cnn", 0.01, 3)
+    assert (config.preset, config.recipe.learning_rate, config.seed) == ("paper", 0.01, 3)
     assert (config.holdout, config.digits, config.test_images) == (True, 32, 24)
-    assert config.recipe.weight_decay == IMAGE_RECIPES["cnn"].weight_decay
+    assert config.recipe.weight_decay == IMAGE_RECIPES["paper"].weight_decay
     out, err = capsys.readouterr()
     assert "held-out accuracy" in out
     assert "equivariance error" in out
     assert f"next: equigeo evaluate {run / 'model.ckpt'}" in out
-    assert f"32 digits of {mnist}, cnn preset, 2 epochs" in err
+    assert f"32 digits of {mnist}, paper preset, 2 epochs" in err
     assert "epoch 2/2, loss" in err
     assert not TrainedImageClassifier.load(run / "model.ckpt").model.config["pooled"]
 
@@ -84,6 +84,18 @@ def test_a_time_limit_ends_the_sitting_with_a_hint(mnist, finished, tmp_path, ca
     assert all(torch.equal(resumed[name], whole[name]) for name in whole)
 
 
+def test_long_epochs_write_a_line_now_and_then(mnist, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("equigeo.training.training_progress.LINE_SECONDS", 0.0)
+    assert _run(*TRAIN, "--data", mnist, "--output", tmp_path / "run", *SHORT) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(", loss")[0] for line in lines[1:]] == [
+        *(f"epoch 1/2, step {k}/5" for k in range(1, 6)),
+        "epoch 1/2",
+        *(f"epoch 2/2, step {k}/5" for k in range(1, 6)),
+        "epoch 2/2",
+    ]
+
+
 @pytest.mark.parametrize("test", ["affnist", "homnist", "centred"])
 def test_evaluate_prints_accuracy_and_change_of_logits(finished, capsys, tmp_path, test):
     results = tmp_path / "r.json"
@@ -101,7 +113,8 @@ def test_evaluate_prints_accuracy_and_change_of_logits(finished, capsys, tmp_pat
 
 
 def test_evaluate_follows_other_digits(finished, mnist, capsys):
-    arguments = ("--data", mnist, "--split", "validation", "--images", "8")
+    threads = str(torch.get_num_threads())
+    arguments = ("--data", mnist, "--split", "validation", "--images", "8", "--threads", threads)
     assert _run("evaluate", finished / "model.ckpt", *arguments) == 0
     assert "8 images of the validation digits" in capsys.readouterr().out
 

@@ -38,6 +38,35 @@ def test_pairs_are_in_the_order_of_indices_then_variants(kind):
     assert torch.equal(_whole(data)[1], data.labels.repeat_interleave(2))
 
 
+@given(number=st.integers(1, 36))
+def test_a_spread_takes_one_variant_after_the_other_and_digits_evenly(number):
+    data = _data(AffNIST, variants=(4, 7, 2))
+    indices, variants = data.pairs(data.spread(number))
+    whole, rest = divmod(number, 12)
+    assert variants.tolist() == [v for v in (4, 7, 2) for _ in range(12)][:number]
+    assert indices.tolist()[: 12 * whole] == list(range(12)) * whole
+    last = indices[12 * whole :]
+    assert len(last) == rest
+    if rest > 1:
+        assert int(last.diff().amax() - last.diff().amin()) <= 1
+        assert 12 - int(last[-1]) <= 12 / rest + 1
+
+
+@pytest.mark.parametrize("number", [0, 37])
+def test_a_spread_of_more_than_there_are_is_refused(number):
+    with pytest.raises(ValueError, match=f"number must be 1 to 36, got {number}"):
+        _data(AffNIST).spread(number)
+
+
+def test_twenty_thousand_of_affnist_are_two_variants_of_every_digit():
+    images, labels = (x.repeat_interleave(1000, dim=0) for x in synthetic_digits(10))
+    indices, variants = AffNIST(images, labels, "test").pairs(
+        AffNIST(images, labels, "test").spread(20_000)
+    )
+    assert torch.equal(indices, torch.arange(10_000).repeat(2))
+    assert torch.equal(variants, torch.arange(2).repeat_interleave(10_000))
+
+
 @_KINDS
 @given(positions=st.lists(st.integers(0, 35), max_size=90), size=st.integers(1, 40))
 def test_any_order_and_any_chunking_give_the_same_bits(kind, positions, size):

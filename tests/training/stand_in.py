@@ -27,7 +27,7 @@ class AffineResNet(nn.Module):
 
     @classmethod
     def preset(cls, name, num_classes=10):
-        return cls(num_classes, pooled=name != "cnn")
+        return cls(num_classes, pooled=name != "paper")
 
     @classmethod
     def from_config(cls, config):

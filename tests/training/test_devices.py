@@ -58,3 +58,31 @@ def test_a_model_with_parameters_that_no_gradient_reaches_trains_in_two_processe
         config, dataset, tmp_path / "run", model=PrimalDualClassifier(settings)
     )
     assert len(trained.history) == 2
+
+
+class StopAfterEveryStep(L.Callback):
+    def on_train_batch_end(self, trainer, module, outputs, batch, batch_idx):
+        trainer.should_stop = True
+
+
+@pytest.mark.slow
+def test_two_processes_may_stop_and_continue_within_an_epoch(
+    config, dataset, small_model, tmp_path
+):
+    recipe = replace(config.recipe, epochs=1, batch_size=6, ema_decay=0.9, schedule="constant")
+    config = replace(config, devices=2, recipe=recipe)
+    whole = train_classifier(config, dataset, tmp_path / "whole", model=small_model())
+    for resume in (False, True):
+        part = train_classifier(
+            config,
+            dataset,
+            tmp_path / "parts",
+            model=small_model(),
+            resume=resume,
+            callbacks=[StopAfterEveryStep()],
+        )
+    state = part.model.state_dict()
+    for name, value in whole.model.state_dict().items():
+        assert torch.equal(state[name], value), name
+    for name in ("loss", "train_accuracy"):
+        assert part.history[0][name] == whole.history[0][name]

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from equigeo.datasets import AffNIST, centred, load_digits
+from equigeo.testing import tolerance
 from equigeo.training import (
     IMAGE_RECIPES,
     CheckpointError,
@@ -23,7 +24,9 @@ from equigeo.training import (
     time_limit,
     train_image_classifier,
 )
+from equigeo.training.image_models import IMAGE_MODELS, image_model
 from equigeo.training.labelled_images import LabelledImages
+from equigeo.training.plain_cnn import PlainCNN
 from tests.training import stand_in
 
 
@@ -77,6 +80,46 @@ def test_equal_seeds_give_equal_weights_and_the_seed_decides_the_model(config, t
     ]
     _assert_same(runs[0], runs[1])
     assert not torch.equal(runs[0].model.head.weight, runs[2].model.head.weight)
+
+
+def test_the_plain_network_is_trained_and_read_back(config, tmp_path):
+    config = replace(config, preset="cnn", recipe=replace(config.recipe, epochs=1))
+    model = PlainCNN(10, widths=(4, 6), blocks=1)
+    trained = train_image_classifier(config, tmp_path, model=model)
+    assert trained.model.config == {"num_classes": 10, "widths": [4, 6], "blocks": 1}
+    pixels = torch.arange(1600).reshape(1, 40, 40).to(torch.uint8)
+    assert trained.logits(pixels).shape == (1, 10)
+    assert trained.logits(pixels[:0]).shape == (0, 10)
+
+
+def test_the_plain_network_sees_translations_alone():
+    torch.manual_seed(0)
+    model = PlainCNN.preset("cnn").eval()
+    images = torch.zeros(1, 1, 40, 40)
+    images[..., 14:24, 16:22] = torch.rand(10, 6)
+    with torch.no_grad():
+        still, moved, turned = model(
+            torch.cat([images, images.roll((4, -8), (2, 3)), images.rot90(1, (2, 3))])
+        )
+    torch.testing.assert_close(still, moved, **tolerance(torch.float32, 1152, 10))
+    assert (still - turned).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("widths", [(), (0,)])
+def test_a_plain_network_of_nothing_is_refused(widths):
+    with pytest.raises(ValueError, match="must be positive"):
+        PlainCNN(10, widths)
+    with pytest.raises(ValueError, match="preset must be 'cnn'"):
+        PlainCNN.preset("default")
+
+
+@pytest.mark.parametrize("preset", IMAGE_MODELS)
+def test_every_preset_has_a_recipe_and_a_model(preset, monkeypatch):
+    assert preset in IMAGE_RECIPES
+    assert image_model(preset).preset(preset, num_classes=10).config["num_classes"] == 10
+    monkeypatch.setitem(IMAGE_MODELS, preset, ("equigeo.datasets", "NoSuchNet"))
+    with pytest.raises(ValueError, match=r"has no model equigeo\.datasets\.NoSuchNet"):
+        image_model(preset)
 
 
 def test_training_digits_are_centred_and_unchanged(folder):
@@ -141,6 +184,16 @@ def test_a_sitting_that_ends_in_the_first_epoch_leaves_a_usable_checkpoint(confi
     trained = train_image_classifier(config, tmp_path, callbacks=time_limit(1e-9))
     assert trained.history == []
     assert 0 <= evaluate_image_classifier(trained, number=12).accuracy <= 1
+
+
+def test_a_diverging_run_saves_nothing_within_its_epoch(config, tmp_path, monkeypatch):
+    monkeypatch.setattr("equigeo.training.epoch_recorder.SAVE_SECONDS", 0.0)
+    model = stand_in.AffineResNet(10)
+    with torch.no_grad():
+        model.head.weight.fill_(torch.nan)
+    with pytest.raises(ValueError, match=r"epoch 1 is nan: training diverged"):
+        train_image_classifier(config, tmp_path / "run", model=model)
+    assert not (tmp_path / "run" / "model.ckpt").exists()
 
 
 @pytest.mark.parametrize("minutes", [0, -1, float("nan"), float("inf")])
