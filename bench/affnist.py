@@ -17,6 +17,7 @@ import argparse
 import json
 import platform
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean
@@ -41,25 +42,16 @@ from equigeo.training import (
 )
 
 
-def default() -> nn.Module:
-    return AffineResNet.preset("default")
-
-
-def plain_cnn() -> nn.Module:
-    return PlainCNN.preset("cnn", 10)
-
-
-def paper_style() -> nn.Module:
+def paper_style() -> AffineResNet:
     """The published layers with as many channels and samples as the cost allows."""
     settings = replace(AffineResNetConfig.paper(10), channels=(5,), features=5, samples=5)
     return AffineResNet(settings)
 
 
-# What is built, and the preset whose class and recipe it has.
-NETWORKS = {
-    "default": (default, "default"),
-    "cnn": (plain_cnn, "cnn"),
-    "paper-style": (paper_style, "paper"),
+NETWORKS: dict[str, tuple[str, Callable[[], nn.Module]]] = {  # preset, and what to build
+    "default": ("default", lambda: AffineResNet.preset("default")),
+    "cnn": ("cnn", lambda: PlainCNN.preset("cnn", 10)),
+    "paper-style": ("paper", paper_style),
 }
 
 
@@ -114,19 +106,21 @@ def read_results(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def one_run(arguments: argparse.Namespace, seed: int) -> dict[str, Any]:
     """Train once; measure accuracies and changes of the logits."""
-    build, preset = NETWORKS[arguments.network]
+    preset, build = NETWORKS[arguments.network]
     recipe = IMAGE_RECIPES["default"]
     if arguments.epochs is not None:
         recipe = replace(recipe, epochs=arguments.epochs)
-    config = ImageConfig(
-        str(arguments.data), recipe=recipe, seed=seed, preset=preset, holdout=arguments.holdout
-    )
+    data = str(arguments.data.resolve())
+    config = ImageConfig(data, recipe=recipe, seed=seed, preset=preset, holdout=arguments.holdout)
     torch.manual_seed(seed)
     model = build()
-    digits = AffNIST(*load_digits(arguments.data, config.evaluated_split), config.evaluated_split)
+    digits = AffNIST(*load_digits(data, config.evaluated_split), config.evaluated_split)
     untrained = logit_change(model.eval(), digits)
     folder = arguments.work / arguments.output.stem / f"run-{seed}"
-    trained = train_image_classifier(config, folder, model=model.train(), resume=True)
+    trained = train_image_classifier(
+        config, folder, model=model.train() if arguments.network == "paper-style" else None,
+        resume=True,
+    )  # fmt: skip
     affine, homography, centred = (
         evaluate_image_classifier(trained, test, arguments.images if test != "centred" else None)
         for test in ("affnist", "homnist", "centred")
