@@ -37,7 +37,7 @@ KERNEL_COVARIANCE = {
     2: ((0.06, 0.01), (0.01, 0.03)),
     3: ((0.06, 0.01, 0.0), (0.01, 0.05, 0.0), (0.0, 0.0, 0.07)),
 }
-_PATCH = {2: (31, 1.6), 3: (11, 1.3)}  # pixels and half side of the kernel grid
+_PATCH = {2: (19, 1.6), 3: (11, 1.3)}  # pixels and half side of the kernel grid
 
 
 def tensor(values: object) -> Tensor:
@@ -114,13 +114,12 @@ class ProductKernel(nn.Module):
         return (space * self.on_group(s))[..., None]
 
 
-def analytic_conv(group: LinearGroup, *, mean: bool = False, chunk: int | None = None) -> GroupConv:
-    """Group convolution with the product kernel, on patches fine enough for spectral accuracy."""
+def analytic_conv(group: LinearGroup, pixels: int | None = None) -> GroupConv:
+    """Group convolution with the product kernel, on patches fine enough for an error below 1e-6."""
     size, extent = _PATCH[group.n]
+    size = pixels or size
     spec = KernelSpec(size, extent=extent, stretch_reach=0.7)  # almost three deviations
-    conv = GroupConv(
-        group, 1, 1, spec, quadrature=Quadrature(mean=mean, chunk=chunk), bias=False
-    ).double()
+    conv = GroupConv(group, 1, 1, spec, quadrature=Quadrature(mean=False), bias=False).double()
     conv.kernel = ProductKernel(group)
     return conv
 

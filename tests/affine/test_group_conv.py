@@ -45,7 +45,7 @@ def test_value_over_rotations() -> None:
     h = SO(2).from_coordinates(tensor([0.5]))
     x = tensor([[0.2, -0.1]])
     value = convolve_at(
-        analytic_conv(SO(2)),
+        analytic_conv(SO(2), 31),
         GaussianMixture.standard(),
         x,
         one(SO(2), h),
@@ -58,7 +58,7 @@ def test_value_over_sl2() -> None:
     x, h = tensor([[0.2, -0.1]]), tensor([[1.2, 0.4], [-0.3, 0.9]]) / math.sqrt(1.2)
     a = tensor([[1.25, 0.3], [0.1, 0.824]])
     conv, f, samples = (
-        analytic_conv(SL(2)),
+        analytic_conv(SL(2), 31),
         GaussianMixture.standard(),
         quadrature(SL(2), 1.5, 13, 16),
     )
@@ -108,10 +108,10 @@ def test_monte_carlo_over_rotations_has_slope_one_half() -> None:
     a, errors, counts = stretch(0.0, SO(2)), [], (8, 32, 128, 512, 2048)
     for count in counts:
         runs = []
-        for seed in range(6):
+        for seed in range(5):
             generator = torch.Generator().manual_seed(seed)
             samples = haar_rotations(2, count, generator=generator)
-            runs.append(equivariance_error(analytic_conv(SO(2)), samples, a, points=10, seed=seed))
+            runs.append(equivariance_error(analytic_conv(SO(2)), samples, a, points=8, seed=seed))
         errors.append(math.sqrt(sum(e * e for e in runs) / len(runs)))
     slope = log_slope(counts, errors)
     assert slope == pytest.approx(-0.5, abs=0.1)
@@ -120,16 +120,28 @@ def test_monte_carlo_over_rotations_has_slope_one_half() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::equigeo.affine.WindowWarning")
 @pytest.mark.parametrize("size", [0.1, 0.3, 0.6])
-def test_weights_are_what_lets_sl2_converge(size: float) -> None:
-    a = stretch(size, SL(2))
-    weighted = equivariance_error(analytic_conv(SL(2)), random_sl2(4096, 0.7), a, points=20)
-    assert weighted < 0.06
+def test_weighted_samples_of_sl2_converge(size: float) -> None:
+    error = equivariance_error(
+        analytic_conv(SL(2)), random_sl2(4096, 0.7), stretch(size, SL(2)), points=8
+    )
+    assert error < 0.06
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::equigeo.affine.WindowWarning")
+def test_samples_without_weights_do_not_converge() -> None:
     few, many = (
-        equivariance_error(analytic_conv(SL(2)), unweighted(random_sl2(count, 0.158)), a, points=20)
+        equivariance_error(
+            analytic_conv(SL(2)),
+            unweighted(random_sl2(count, 0.158)),
+            stretch(0.3, SL(2)),
+            points=8,
+        )
         for count in (256, 4096)
     )
-    assert many > 0.8 * few
+    assert many > 0.8 * few > 0.2
 
 
 def random_sl2(count: int, std: float) -> GroupSamples:
