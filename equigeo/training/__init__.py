@@ -21,6 +21,7 @@ from equigeo.training.image_evaluation import (
 from equigeo.training.image_recipes import IMAGE_RECIPES
 from equigeo.training.load_data import BUILTIN, load_data
 from equigeo.training.logit_change import logit_change
+from equigeo.training.plain_cnn import PlainCNN
 from equigeo.training.point_config import PointConfig
 from equigeo.training.point_evaluation import PointEvaluation, evaluate_point_classifier
 from equigeo.training.point_models import POINT_MODELS
@@ -56,6 +57,7 @@ __all__ = [
     "ImageConfig",
     "ImageEvaluation",
     "OutputFolderError",
+    "PlainCNN",
     "PointConfig",
     "PointEvaluation",
     "Recipe",
