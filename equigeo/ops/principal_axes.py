@@ -19,7 +19,6 @@ SCHEMA = (
 )
 
 
-
 def principal_axes(
     x: Tensor,
     ptr: Tensor,
@@ -76,7 +75,9 @@ def principal_axes(
     scale : Tensor, (clouds,)
         σ, one where ``scale`` is 0; zero where nothing spreads, and then not divided by.
     margin : Tensor, (clouds, dim)
-        m before signs were changed, not differentiated. Clouds that are not finite are NaN.
+        m, negative only for an axis that makes a frame right-handed; not differentiated.
+
+    Clouds that are not finite are NaN in every result.
 
     Raises
     ------

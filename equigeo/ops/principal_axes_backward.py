@@ -16,9 +16,6 @@ SCHEMA = (
     "Tensor ptr, Tensor? weight, bool center, int kind, float smoothing) -> Tensor"
 )
 
-FEATURES = 9
-"""How many of the arguments are differentiated."""
-
 ROUNDING = 32.0
 """A torque of no more roundings than this is none."""
 
@@ -99,7 +96,7 @@ def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 
 def _backward(ctx: Any, along: Tensor) -> tuple[Tensor | None, ...]:
     """From here on PyTorch differentiates the reference."""
-    saved, ptr, weight = ctx.saved_tensors[:FEATURES], *ctx.saved_tensors[FEATURES:]
+    *saved, ptr, weight = ctx.saved_tensors
     again = torch.is_grad_enabled()
     with torch.enable_grad():
         inputs = [x if x.requires_grad else x.detach().requires_grad_() for x in saved]
