@@ -89,7 +89,7 @@ def find_axes(clouds: PointClouds, group: str | None, scale: str, options: Embed
     plain = options.odd_stat == "cubic" and options.translation
     signs = EACH if group == "O" else _rule(options)
     exact = 1e-10 if clouds.points.dtype == torch.float64 else 1e-6
-    smoothing = exact if options.grad == "exact" and group is not None else inf
+    smoothing = exact if options.grad == "exact" else inf
     found = principal_axes(
         clouds.points,
         clouds.ptr,
@@ -115,8 +115,8 @@ def _rule(options: EmbedOptions) -> int:
 
 
 def _rotated_back(axes: Axes, clouds: PointClouds) -> Axes:
-    """Undo the rotation; the axes are constant here, so their turning must not count."""
-    frame = axes.frame.detach()
+    """Undo the rotation, so that its derivative cancels too."""
+    frame = axes.frame
     back = (axes.y[:, None, :] * clouds.spread_out(frame)).sum(-1)
     identity = torch.eye(frame.shape[-1], dtype=frame.dtype, device=frame.device)
     return replace(

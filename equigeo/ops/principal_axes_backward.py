@@ -99,7 +99,8 @@ def _backward(ctx: Any, along: Tensor) -> tuple[Tensor | None, ...]:
     *saved, ptr, weight = ctx.saved_tensors
     again = torch.is_grad_enabled()
     with torch.enable_grad():
-        inputs = [x if x.requires_grad else x.detach().requires_grad_() for x in saved]
+        # One argument may depend on another: differentiate with respect to copies of the handles.
+        inputs = [x.view_as(x) if x.requires_grad else x.detach().requires_grad_() for x in saved]
         result = principal_axes_backward_reference(
             *inputs, ptr, weight, ctx.center, ctx.kind, ctx.smoothing
         )
