@@ -80,6 +80,7 @@ def signed_frames(
     order = (~used).int().argsort(stable=True, dim=0)[:count]
     total = weight.sum(0)
     weight = weight.gather(0, order) / torch.where(total == 0, 1, total)
+    order = torch.where(weight.detach() > 0, order, order[:1])  # repeat one that is in use
     signs = table[order]
     return FrameSet(
         y=torch.stack([clouds.rows(axes.y * clouds.spread_out(s)) for s in signs]),

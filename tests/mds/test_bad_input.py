@@ -111,7 +111,7 @@ def test_types_of_numbers():
         result = mds.embed(numbers.to(dtype), options=QUIET)
         assert result.y.dtype == torch.float32
         assert_close(result.y, mds.embed(numbers.float()).y)
-    with pytest.raises(TypeError, match="real numbers, got torch.complex64"):
+    with pytest.raises(TypeError, match="real numbers, got"):
         mds.embed(torch.zeros(3, 3, dtype=torch.complex64))
     with pytest.raises(TypeError, match=r"torch\.bool"):
         mds.embed(torch.zeros(3, 3, dtype=torch.bool))
