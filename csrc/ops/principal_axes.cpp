@@ -40,7 +40,7 @@ Six principal_axes_op(
     return torch::stable::new_empty(x, sizes);
   };
   Tensor y = new_result(x, {points, dim}), frame = made({clouds, dim, dim});
-  Tensor centroid = made({clouds, dim}), spread = made({clouds, dim}), size = made({clouds});
+  Tensor centroid = made({clouds, dim}), spread = made({clouds, dim}), size = made({clouds, 1});
   Tensor margin = made({clouds, dim});
   for_dtype(x, [&](auto zero) {
     using T = decltype(zero);

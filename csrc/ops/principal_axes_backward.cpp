@@ -45,7 +45,7 @@ Tensor principal_axes_backward_op(
     *rows = checked("a result", *rows, y, dtype, {clouds, dim});
   }
   for (Tensor* numbers : {&grad_scale, &scale}) {
-    *numbers = checked("scale", *numbers, y, dtype, {clouds});
+    *numbers = checked("scale", *numbers, y, dtype, {clouds, 1});
   }
   ptr = checked_index("ptr", ptr, y, clouds + 1);
   if (weight) {

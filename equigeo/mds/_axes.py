@@ -100,7 +100,8 @@ def find_axes(clouds: PointClouds, group: str | None, scale: str, options: Embed
         options.null_tol * clouds.eps,
         smoothing,
     )
-    axes = Axes(*found)
+    y, frame, centroid, spread, size, margin = found
+    axes = Axes(y, frame, centroid, spread, size[:, 0], margin)
     if group is None:
         axes = _rotated_back(axes, clouds)
     elif not plain:

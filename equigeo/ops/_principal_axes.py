@@ -52,7 +52,7 @@ def principal_axes_reference(
     finite = clouds.largest(points).isfinite()
     y = torch.where(finite[clouds.segment, None] & clouds.counts, y, 0)
     y = torch.where(finite[clouds.segment, None], y, torch.nan)
-    rest = [frame, mean, spread, size, margin * sign]
+    rest = [frame, mean, spread, size[:, None], margin * sign]
     rest = [torch.where(finite.view(-1, *(1,) * (r.ndim - 1)), r, torch.nan) for r in rest]
     frame, mean, spread, size, margin = (r.to(x.dtype) for r in rest)
     return y.to(x.dtype), frame, mean, spread, size, margin
@@ -126,7 +126,7 @@ def fake_axes(x: Tensor, ptr: Tensor, *_: Any) -> Axes:
         x.new_empty(clouds, dim, dim),
         rows,
         torch.empty_like(rows),
-        x.new_empty(clouds),
+        x.new_empty(clouds, 1),
         torch.empty_like(rows),
     )
 

@@ -72,7 +72,7 @@ def principal_axes(
         c, zero for a cloud without weight.
     spread : Tensor, (clouds, dim)
         s, root of the sum of squares along each axis before scaling; zero for null axes.
-    scale : Tensor, (clouds,)
+    scale : Tensor, (clouds, 1)
         σ, one where ``scale`` is 0; zero where nothing spreads, and then not divided by.
     margin : Tensor, (clouds, dim)
         m, negative only for an axis that makes a frame right-handed; not differentiated.

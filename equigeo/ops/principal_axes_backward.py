@@ -42,12 +42,12 @@ def principal_axes_backward_reference(*arguments: Any) -> Tensor:
     alive = spread > 0
     first = or_one(spread[:, :1])
 
-    size = or_one(scale)[:, None]
+    size = or_one(scale)
     grad_y = torch.where(alive[segment] & clouds.counts, grad_y, 0) / size[segment]
     if kind != UNSCALED:
-        along = grad_scale - clouds.add_up((grad_y * y).sum(-1))
+        along = grad_scale - clouds.add_up((grad_y * y).sum(-1, keepdim=True))
         factors = scale_factors(kind, clouds.total, y.shape[1])
-        grad_spread = grad_spread + factors * (spread / size) * along[:, None]
+        grad_spread = grad_spread + factors * (spread / size) * along
 
     unit = y * (size / first)[segment]
     turn = _turn(unit, grad_y, (frame.mT @ grad_frame) / first[..., None], spread / first, clouds,
