@@ -121,7 +121,7 @@ struct CloudAxes {
     for (int at = 0; at < kEntries; ++at) {
       scatter[at] = finite ? team.sum(sums.scatter[at]) : 0;
     }
-    Eigen<D> eigen;
+    Eigen<double, D> eigen;
     solve(scatter, eigen);
     for (int k = 0; k < D; ++k) {
       for (int i = 0; i < D; ++i) {

@@ -1,4 +1,4 @@
-// One matrix of the op.
+// Some matrices of the op, one in each lane.
 #pragma once
 
 #include "math/symmetric_eigen.h"
@@ -7,23 +7,42 @@
 namespace equigeo {
 namespace {
 
-template <class T, int D>
-EQUIGEO_HOST_DEVICE void diagonalise(const SymmetricEigen<T>& op, int64_t i) {
-  const T* matrix = op.matrix + i * D * D;
-  double lower[D * (D + 1) / 2], none = 0;
-  for (int r = 0, at = 0; r < D; ++r) {
-    for (int c = 0; c <= r; ++c, ++at) {
-      lower[at] = 0.5 * matrix[r * D + c] + 0.5 * matrix[c * D + r];
-      none += lower[at] * 0;
+// Lane l of pack n of an array of packs.
+template <class Pack>
+EQUIGEO_HOST_DEVICE double& lane(Pack* packs, int n, int l) {
+  return reinterpret_cast<double*>(packs)[n * kWidth<Pack, double> + l];
+}
+
+template <class Pack, class T, int D>
+EQUIGEO_HOST_DEVICE void diagonalise(const SymmetricEigen<T>& op, int64_t first, int count) {
+  Pack lower[D * (D + 1) / 2] = {}, none = {};
+  for (int l = 0; l < count; ++l) {
+    const T* matrix = op.matrix + (first + l) * D * D;
+    for (int r = 0, at = 0; r < D; ++r) {
+      for (int c = 0; c <= r; ++c, ++at) {
+        lane(lower, at, l) = 0.5 * matrix[r * D + c] + 0.5 * matrix[c * D + r];
+      }
     }
   }
-  Eigen<D> eigen;
+  for (int at = 0; at < D * (D + 1) / 2; ++at) {
+    none += lower[at] * 0;  // NaN for what is not finite
+  }
+  Eigen<Pack, D> eigen;
   solve(lower, eigen);
-  fix_signs(eigen);
+  eigen.fix_signs();
   for (int k = 0; k < D; ++k) {
-    op.values[i * D + k] = static_cast<T>(eigen.value[k] + none);
+    eigen.value[k] += none;
     for (int r = 0; r < D; ++r) {
-      op.vectors[(i * D + r) * D + k] = static_cast<T>(eigen.vector[k][r] + none);
+      eigen.vector[k][r] += none;
+    }
+  }
+  for (int l = 0; l < count; ++l) {
+    const int64_t i = first + l;
+    for (int k = 0; k < D; ++k) {
+      op.values[i * D + k] = static_cast<T>(lane(eigen.value, k, l));
+      for (int r = 0; r < D; ++r) {
+        op.vectors[(i * D + r) * D + k] = static_cast<T>(lane(eigen.vector[k], r, l));
+      }
     }
   }
 }

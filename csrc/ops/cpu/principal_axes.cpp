@@ -2,7 +2,7 @@
 #include "ops/cpu/principal_axes.h"
 
 #include "math/principal_axes.h"
-#include "ops/cpu/pack.h"
+#include "ops/cpu/components.h"
 #include "ops/cpu/scratch.h"
 
 namespace equigeo {
@@ -27,13 +27,13 @@ struct Register {
 // Rows of D numbers as columns of float64, filled up with zeros to whole registers.
 template <int D, class T>
 void to_columns(const T* rows, const double (&origin)[D], int64_t count, double* columns) {
-  for (int64_t p = 0; p < count; ++p) {
-    for (int k = 0; k < D; ++k) {
-      columns[k * kPart + p] = static_cast<double>(rows[p * D + k]) - origin[k];
+  alignas(64) T stored[D * kPart];
+  split_components(rows, count, D, stored, kPart);
+  for (int k = 0; k < D; ++k) {
+    for (int64_t p = 0; p < count; ++p) {
+      columns[k * kPart + p] = static_cast<double>(stored[k * kPart + p]) - origin[k];
     }
-  }
-  for (int64_t p = count; p % kLanesOfPack; ++p) {
-    for (int k = 0; k < D; ++k) {
+    for (int64_t p = count; p % kLanesOfPack; ++p) {
       columns[k * kPart + p] = 0;
     }
   }
@@ -41,11 +41,13 @@ void to_columns(const T* rows, const double (&origin)[D], int64_t count, double*
 
 template <int D, class T>
 void to_rows(const double* columns, int64_t count, double poison, T* rows) {
-  for (int64_t p = 0; p < count; ++p) {
-    for (int k = 0; k < D; ++k) {
-      rows[p * D + k] = static_cast<T>(columns[k * kPart + p] + poison);
+  alignas(64) T stored[D * kPart];
+  for (int k = 0; k < D; ++k) {
+    for (int64_t p = 0; p < count; ++p) {
+      stored[k * kPart + p] = static_cast<T>(columns[k * kPart + p] + poison);
     }
   }
+  join_components(stored, kPart, count, D, rows);
 }
 
 // Weights of a part, zero beyond its end.

@@ -10,7 +10,7 @@ namespace {
 template <class T, int D>
 __global__ void diagonalise_rows(SymmetricEigen<T> op) {
   for (int64_t i = first_item(); i < op.count; i += item_stride()) {
-    diagonalise<T, D>(op, i);
+    diagonalise<double, T, D>(op, i, 1);
   }
 }
 
