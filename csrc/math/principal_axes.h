@@ -10,15 +10,13 @@
 namespace equigeo {
 namespace {
 
-template <class Pack>
-EQUIGEO_HOST_DEVICE Pack larger(Pack a, Pack b) {
-  return a > b ? a : b;
-}
-
-template <class Pack>
-EQUIGEO_HOST_DEVICE Pack size_of(Pack a) {
-  return larger<Pack>(a, -a);
-}
+// The weight of points that all weigh one.
+struct Unweighted {
+  template <class Pack>
+  friend EQUIGEO_HOST_DEVICE Pack operator*(Unweighted, Pack x) {
+    return x;
+  }
+};
 
 // 2^e with e from -1021 to 1023.
 EQUIGEO_HOST_DEVICE double power_of_two(int64_t exponent) {
@@ -38,18 +36,20 @@ EQUIGEO_HOST_DEVICE int64_t exponent_above(double x) {
 
 EQUIGEO_HOST_DEVICE double or_one(double x) { return x == 0 ? 1 : x; }
 
-// Sums of coordinates relative to the first point.
+EQUIGEO_HOST_DEVICE double larger(double a, double b) { return a > b ? a : b; }
+
+// Points that do not count are zero in everything that is added up.
+
+// Coordinates relative to the first point.
 template <class Pack, int D>
 struct FirstSums {
-  Pack total = {}, largest = {}, span = {}, poison = {}, sum[D] = {};
+  Pack low[D] = {}, high[D] = {}, sum[D] = {};
 
-  EQUIGEO_HOST_DEVICE void add(const Pack (&u)[D], const double (&origin)[D], Pack weight) {
-    total += weight;
-    const Pack some = weight > 0 ? weight * 0 + 1 : weight * 0;
+  template <class Weight>
+  EQUIGEO_HOST_DEVICE void add(const Pack (&u)[D], Weight weight) {
     for (int k = 0; k < D; ++k) {
-      poison += u[k] * 0;  // NaN for what is not finite
-      span = larger<Pack>(span, size_of<Pack>(u[k]));
-      largest = larger<Pack>(largest, size_of<Pack>(u[k] + origin[k]) * some);
+      low[k] = u[k] < low[k] ? u[k] : low[k];
+      high[k] = u[k] > high[k] ? u[k] : high[k];
       sum[k] += weight * u[k];
     }
   }
@@ -59,7 +59,8 @@ template <class Pack, int D>
 struct SecondSums {
   Pack scatter[D * (D + 1) / 2] = {};
 
-  EQUIGEO_HOST_DEVICE void add(const Pack (&u)[D], Pack weight) {
+  template <class Weight>
+  EQUIGEO_HOST_DEVICE void add(const Pack (&u)[D], Weight weight) {
     for (int i = 0, at = 0; i < D; ++i) {
       const Pack weighted = weight * u[i];
       for (int j = 0; j <= i; ++j, ++at) {
@@ -70,19 +71,25 @@ struct SecondSums {
 };
 
 template <class Pack, int D>
+EQUIGEO_HOST_DEVICE Pack along(const Pack (&u)[D], const double (&axis)[D]) {
+  Pack y = u[0] * axis[0];
+  for (int i = 1; i < D; ++i) {
+    y += u[i] * axis[i];
+  }
+  return y;
+}
+
+template <class Pack, int D>
 struct ThirdSums {
   Pack square[D] = {}, cube[D] = {}, size[D] = {};
 
-  EQUIGEO_HOST_DEVICE void add(const Pack (&u)[D], Pack weight, const double (&axes)[D][D]) {
+  template <class Weight>
+  EQUIGEO_HOST_DEVICE void add(const Pack (&u)[D], Weight weight, const double (&axes)[D][D]) {
     for (int k = 0; k < D; ++k) {
-      Pack y = u[0] * axes[k][0];
-      for (int i = 1; i < D; ++i) {
-        y += u[i] * axes[k][i];
-      }
-      const Pack squared = weight * y * y;
+      const Pack y = along(u, axes[k]), squared = weight * (y * y);
       square[k] += squared;
       cube[k] += squared * y;
-      size[k] += squared * size_of<Pack>(y);
+      size[k] += squared * magnitude(y);
     }
   }
 };
@@ -100,17 +107,27 @@ struct CloudAxes {
 
   template <class Team, class Pack>
   EQUIGEO_HOST_DEVICE void begin(
-      const Team& team, const FirstSums<Pack, D>& sums, bool center, double null_tol) {
-    const double span = team.largest(sums.span);
-    finite = team.sum(sums.poison) == 0;
-    total = team.sum(sums.total);
+      const Team& team,
+      const FirstSums<Pack, D>& sums,
+      double weight,
+      bool center,
+      double null_tol) {
+    double span = 0, largest = 0, sum[D];
+    total = weight;
+    finite = true;
+    for (int k = 0; k < D; ++k) {
+      const double low = -team.largest(-sums.low[k]), high = team.largest(sums.high[k]);
+      span = larger(span, larger(-low, high));
+      largest = larger(largest, larger(magnitude(low + origin[k]), magnitude(high + origin[k])));
+      sum[k] = team.sum(sums.sum[k]);
+      finite = finite && sum[k] * 0 == 0;  // NaN stays, and so does infinity
+    }
     const int64_t exponent = finite && span > 0 ? exponent_above(span) : 0;
     power = power_of_two(exponent);
     inverse = power_of_two(-exponent);
-    noise = null_tol * team.largest(sums.largest) * inverse;
+    noise = null_tol * largest * inverse;
     for (int k = 0; k < D; ++k) {
-      const double sum = team.sum(sums.sum[k]);
-      mean[k] = center ? sum * inverse / or_one(total) : 0;
+      mean[k] = center ? sum[k] * inverse / or_one(total) : 0;
     }
   }
 
@@ -203,20 +220,12 @@ struct CloudAxes {
     }
   }
 
-  // Coordinates along the axes, of centred points; rows of weight zero have none.
-  template <class Pack>
-  EQUIGEO_HOST_DEVICE void project(const Pack (&u)[D], Pack weight, Pack (&y)[D]) const {
-    const Pack some = weight > 0 ? weight * 0 + factor : weight * 0;
+  // What centred points are multiplied by.
+  EQUIGEO_HOST_DEVICE void projection(double (&matrix)[D][D]) const {
     for (int k = 0; k < D; ++k) {
-      if (null[k]) {
-        y[k] = weight * 0;
-        continue;
+      for (int i = 0; i < D; ++i) {
+        matrix[k][i] = null[k] ? 0 : axes[k][i] * factor;
       }
-      y[k] = u[0] * axes[k][0];
-      for (int i = 1; i < D; ++i) {
-        y[k] += u[i] * axes[k][i];
-      }
-      y[k] *= some;
     }
   }
 

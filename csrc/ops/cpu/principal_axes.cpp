@@ -86,7 +86,7 @@ void store(const Pack (&values)[D], int64_t p, double* columns) {
 }
 
 // The points of one cloud, part by part, in columns that are made once where one part is all.
-template <class T, int D>
+template <class T, int D, bool kWeighted>
 class CloudColumns {
  public:
   CloudColumns(const PrincipalAxes<T>& op, int64_t cloud, double* columns, CloudAxes<D>& axes)
@@ -97,7 +97,7 @@ class CloudColumns {
         columns_(columns),
         weights_(columns + D * kPart) {
     int64_t first = begin_;
-    while (first < end_ && op.weight && !(op.weight[first] > 0)) {
+    while (kWeighted && first < end_ && !(op.weight[first] > 0)) {
       ++first;
     }
     for (int k = 0; k < D; ++k) {
@@ -105,39 +105,61 @@ class CloudColumns {
     }
   }
 
+  double total() const {
+    double sum = static_cast<double>(end_ - begin_);
+    if constexpr (kWeighted) {
+      sum = 0;
+      for (int64_t p = begin_; p < end_; ++p) {
+        sum += static_cast<double>(op_.weight[p]);
+      }
+    }
+    return sum;
+  }
+
   // Call run(u, weight, p) for each register of points of each part, then after(first, count).
   template <class Run, class After>
   void each(bool centred, const Run& run, const After& after) {
     for (int64_t first = begin_; first < end_; first += kPart) {
       const int64_t count = end_ - first < kPart ? end_ - first : kPart;
-      const bool fresh = first != held_;
-      if (fresh) {
-        to_columns<D>(op_.x + first * D, axes_.origin, count, columns_);
-        to_weights(op_.weight ? op_.weight + first : nullptr, count, weights_);
-        if (op_.weight) {
-          drop_weightless<D>(weights_, count, columns_);
-        }
-        held_ = first;
-        moved_ = false;
-      }
+      prepare(first, count, centred);
       for (int64_t p = 0; p < count; p += kLanesOfPack) {
         Pack u[D];
         load(columns_, p, u);
-        const Pack weight = Memory<Pack, double>::load(weights_ + p);
-        if (centred && !moved_) {
-          for (int k = 0; k < D; ++k) {
-            u[k] = weight > 0 ? u[k] * axes_.inverse - axes_.mean[k] : weight * 0;
-          }
-          store(u, p, columns_);
+        if constexpr (kWeighted) {
+          run(u, Memory<Pack, double>::load(weights_ + p), p);
+        } else {
+          run(u, Unweighted(), p);
         }
-        run(u, weight, p);
       }
-      moved_ = centred;
       after(first, count);
     }
   }
 
  private:
+  void prepare(int64_t first, int64_t count, bool centred) {
+    if (first != held_) {
+      to_columns<D>(op_.x + first * D, axes_.origin, count, columns_);
+      if constexpr (kWeighted) {
+        to_weights(op_.weight + first, count, weights_);
+        drop_weightless<D>(weights_, count, columns_);
+      }
+      held_ = first;
+      moved_ = false;
+    }
+    if (centred && !moved_) {
+      for (int k = 0; k < D; ++k) {
+        double* column = columns_ + k * kPart;
+        for (int64_t p = 0; p < count; ++p) {
+          column[p] = column[p] * axes_.inverse - axes_.mean[k];
+        }
+      }
+      if constexpr (kWeighted) {
+        drop_weightless<D>(weights_, count, columns_);
+      }
+      moved_ = true;
+    }
+  }
+
   const PrincipalAxes<T>& op_;
   CloudAxes<D>& axes_;
   int64_t begin_, end_, held_ = -1;
@@ -147,34 +169,44 @@ class CloudColumns {
 
 inline void nothing(int64_t, int64_t) {}
 
-template <class T, int D>
+template <class T, int D, bool kWeighted>
 void embed_cloud(const PrincipalAxes<T>& op, int64_t cloud, double* memory) {
+  const Register lanes;
   CloudAxes<D> axes;
-  double* results = memory + (D + 1) * kPart;
-  CloudColumns<T, D> points(op, cloud, memory, axes);
+  CloudColumns<T, D, kWeighted> points(op, cloud, memory, axes);
   FirstSums<Pack, D> first;
   points.each(
-      false, [&](const Pack(&u)[D], Pack weight, int64_t) { first.add(u, axes.origin, weight); },
-      nothing);
-  axes.begin(Register(), first, op.center, op.null_tol);
+      false, [&](const Pack(&u)[D], auto weight, int64_t) { first.add(u, weight); }, nothing);
+  axes.begin(lanes, first, points.total(), op.center, op.null_tol);
   SecondSums<Pack, D> second;
   points.each(
-      true, [&](const Pack(&u)[D], Pack weight, int64_t) { second.add(u, weight); }, nothing);
-  axes.turn(Register(), second);
+      true, [&](const Pack(&u)[D], auto weight, int64_t) { second.add(u, weight); }, nothing);
+  axes.turn(lanes, second);
   ThirdSums<Pack, D> third;
   points.each(
-      true, [&](const Pack(&u)[D], Pack weight, int64_t) { third.add(u, weight, axes.axes); },
+      true, [&](const Pack(&u)[D], auto weight, int64_t) { third.add(u, weight, axes.axes); },
       nothing);
-  axes.finish(Register(), third, op.signs, op.scale);
+  axes.finish(lanes, third, op.signs, op.scale);
   axes.store(op, cloud);
+  double matrix[D][D];
+  axes.projection(matrix);
+  double* results = memory + (D + 1) * kPart;
   points.each(
       true,
-      [&](const Pack(&u)[D], Pack weight, int64_t p) {
+      [&](const Pack(&u)[D], auto, int64_t p) {
         Pack y[D];
-        axes.project(u, weight, y);
+        for (int k = 0; k < D; ++k) {
+          y[k] = along(u, matrix[k]);
+        }
         store(y, p, results);
       },
       [&](int64_t at, int64_t count) { to_rows<D>(results, count, axes.poison(), op.y + at * D); });
+}
+
+template <class T, int D>
+void embed_any(const PrincipalAxes<T>& op, int64_t cloud, double* memory) {
+  op.weight ? embed_cloud<T, D, true>(op, cloud, memory)
+            : embed_cloud<T, D, false>(op, cloud, memory);
 }
 
 template <class T, int D>
@@ -230,9 +262,9 @@ int embed_clouds(const PrincipalAxes<T>& op, int64_t begin, int64_t end) {
   }
   double* columns = memory.take((2 * op.dim + 1) * kPart);
   for (int64_t cloud = begin; cloud < end; ++cloud) {
-    op.dim == 1   ? embed_cloud<T, 1>(op, cloud, columns)
-    : op.dim == 2 ? embed_cloud<T, 2>(op, cloud, columns)
-                  : embed_cloud<T, 3>(op, cloud, columns);
+    op.dim == 1   ? embed_any<T, 1>(op, cloud, columns)
+    : op.dim == 2 ? embed_any<T, 2>(op, cloud, columns)
+                  : embed_any<T, 3>(op, cloud, columns);
   }
   return 0;
 }

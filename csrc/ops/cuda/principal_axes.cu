@@ -71,11 +71,13 @@ __global__ void embed_clouds(PrincipalAxes<T> op) {
       axes.origin[k] = some ? static_cast<double>(op.x[first * D + k]) : 0;
     }
     FirstSums<double, D> sums;
+    double total = 0;
     each<D>(op, cloud, [&](double (&x)[D], double weight, int64_t) {
       shift(axes, weight, x);
-      sums.add(x, axes.origin, weight);
+      sums.add(x, weight);
+      total += weight;
     });
-    axes.begin(team, sums, op.center, op.null_tol);
+    axes.begin(team, sums, team.sum(total), op.center, op.null_tol);
     SecondSums<double, D> second;
     each<D>(op, cloud, [&](double (&x)[D], double weight, int64_t) {
       centre(axes, weight, x);
@@ -91,12 +93,12 @@ __global__ void embed_clouds(PrincipalAxes<T> op) {
     if (threadIdx.x % kWarp == 0) {
       axes.store(op, cloud);
     }
+    double matrix[D][D];
+    axes.projection(matrix);
     each<D>(op, cloud, [&](double (&x)[D], double weight, int64_t p) {
       centre(axes, weight, x);
-      double y[D];
-      axes.project(x, weight, y);
       for (int k = 0; k < D; ++k) {
-        op.y[p * D + k] = static_cast<T>(y[k] + axes.poison());
+        op.y[p * D + k] = static_cast<T>(along(x, matrix[k]) + axes.poison());
       }
     });
   }
