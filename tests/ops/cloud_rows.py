@@ -19,7 +19,7 @@ from equigeo.ops.symmetric_eigen import symmetric_eigen_reference
 from tests.ops.op import Op
 from tests.ops.problems import Problem
 
-POINTS = 16  # for each source
+POINTS = 8  # for each source
 NULL_TOL, SMOOTHING = 1e-6, 1e-12
 # Sums are over points, but what amplifies rounding is the gap of the spectra below.
 TERMS = 20_000
