@@ -67,8 +67,12 @@ def find_flags(
 
     beyond = gap.new_full((len(gap), 1), inf)
     nearest = torch.minimum(torch.cat([beyond, gap], -1), torch.cat([gap, beyond], -1))
-    # An error of the axes of noise / gap changes a margin by a few times that.
-    bound = (50 * noise / nearest.clamp(min=clouds.eps)).clamp(
+    # An error of the axes of noise / gap changes a margin by a few times that, and more where it
+    # mixes longer coordinates into short ones.
+    spread = axes.spread.detach()
+    before = torch.cat([spread[:, :1], spread[:, :-1]], -1)
+    longer = before / torch.where(axes.null, 1, spread)
+    bound = (50 * noise * longer / nearest.clamp(min=clouds.eps)).clamp(
         min=sign_tolerance(clouds, options), max=1
     )
     unclear = margin <= bound

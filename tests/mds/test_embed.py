@@ -370,6 +370,27 @@ def test_symmetric_clouds_are_flagged():
     assert not mds.embed(turned(mirror()), group="SO", options=QUIET).flagged
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("group", ["O", "SO"])
+@pytest.mark.parametrize("dim", [2, 3, 4])
+def test_what_is_not_flagged_is_invariant(dim, group, dtype):
+    """Lattices have many symmetries, null axes and equal spectra; one frame is never wrong."""
+    flagged = 0
+    for points in (2, 3, 4, 5, 6, 8, 12):
+        x = torch.randint(-2, 3, (400, points, dim), generator=generator(points + dim)).double()
+        g = motions(400, dim, proper=group == "SO")
+        found = [
+            mds.embed(cloud.to(dtype), group=group, options=QUIET)
+            for cloud in (x, x @ g.mT + 0.37)
+        ]
+        sure = ~(found[0].flagged | found[1].flagged)
+        error = (found[0].y - found[1].y).abs()[sure]
+        bound = 1e-9 if dtype == torch.float64 else 1e-2
+        assert not error.numel() or float(error.max()) < bound
+        flagged += int((~sure).sum())
+    assert 0 < flagged < 1400
+
+
 @given(st.integers(0, 2**31), st.integers(1, 12), st.integers(1, 4))
 def test_any_cloud_keeps_its_distances(seed, points, dim):
     g = generator(seed)
