@@ -2,7 +2,8 @@
 
 Run with ``make bench``; choose by id, as in ``-k "embed and 64x1024"``. ``op`` is one pass over
 the clouds, ``embed`` checks and flags them too, ``eager`` is the shortest chain of PyTorch that
-gives the same coordinates. Bytes are those of points and coordinates, each moved once.
+gives the same coordinates, ``reference`` all that the op gives, for ragged clouds as well. Bytes
+are those of points and coordinates, each moved once.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from torch import Tensor
 
 from equigeo import mds
 from equigeo.ops import principal_axes, symmetric_eigen
+from equigeo.ops._principal_axes import principal_axes_reference
 
 SHAPES = [(4096, 32), (1024, 128), (64, 1024), (32, 2048)]
 MATRICES = 100_000
@@ -38,17 +40,26 @@ def eager(x: Tensor) -> Tensor:
     return (y / y.square().sum((1, 2), keepdim=True).div(x.shape[1]).sqrt()).float()
 
 
-def by_op(x: Tensor) -> Tensor:
+def by_op(x: Tensor, op: Callable[..., Any] = principal_axes) -> Tensor:
     count, points = x.shape[:2]
     ptr = torch.arange(count + 1) * points
-    return principal_axes(x.view(-1, 3), ptr, None, True, 1, 1, 1e-6, 1e-6)[0].view_as(x)
+    return op(x.view(-1, 3), ptr, None, True, 1, 1, 1e-6, 1e-6)[0].view_as(x)
+
+
+def by_reference(x: Tensor) -> Tensor:
+    return by_op(x, principal_axes_reference)
 
 
 def by_embed(x: Tensor) -> Tensor:
     return mds.embed(x, scale="rms", options=QUIET).y
 
 
-PEERS: dict[str, Callable[[Tensor], Tensor]] = {"op": by_op, "embed": by_embed, "eager": eager}
+PEERS: dict[str, Callable[[Tensor], Tensor]] = {
+    "op": by_op,
+    "embed": by_embed,
+    "eager": eager,
+    "reference": by_reference,
+}
 
 
 @pytest.mark.parametrize("peer", PEERS)

@@ -380,8 +380,7 @@ def test_what_is_not_flagged_is_invariant(dim, group, dtype):
         x = torch.randint(-2, 3, (400, points, dim), generator=generator(points + dim)).double()
         g = motions(400, dim, proper=group == "SO")
         found = [
-            mds.embed(cloud.to(dtype), group=group, options=QUIET)
-            for cloud in (x, x @ g.mT + 0.37)
+            mds.embed(cloud.to(dtype), group=group, options=QUIET) for cloud in (x, x @ g.mT + 0.37)
         ]
         sure = ~(found[0].flagged | found[1].flagged)
         error = (found[0].y - found[1].y).abs()[sure]
