@@ -8,6 +8,7 @@ from torch import Tensor
 from equigeo.mds._axes import SCALES, find_axes
 from equigeo.mds._flags import check_finite, find_flags, gaps, report
 from equigeo.mds._frame_sets import fallback_frames, residual_frames
+from equigeo.mds._labelled_axes import labelled_axes
 from equigeo.mds._point_clouds import PointClouds
 from equigeo.mds.embed_options import DEFAULT, EmbedOptions
 from equigeo.mds.mds_result import MDSResult
@@ -46,9 +47,11 @@ def embed(
     group : {"O", "SO", None}
         Rotations with reflections, where a cloud and its mirror image have one embedding; proper
         rotations; or none.
-    sign : {"skew", "joint"}
+    sign : {"skew", "joint", "index"}
         Make the skewness along each axis positive; or take signs from joint moments too, which
-        settles all that moments can: ``frames`` of the result has the signs that are left.
+        settles all that moments can: ``frames`` of the result has the signs that are left; or,
+        for points with names, let the first ones decide, which is exact for every cloud but not
+        equivariant under permutations.
     scale : {"none", "rms", "max", "lambda1", "rms_dist"}
         What σ is: 1, the root mean square of distances from the centroid, their maximum, the root
         mean square of the first coordinate, or of distances between two points, of which weights
@@ -104,6 +107,9 @@ def embed(
         frames = None
         if sign == "joint" and group is not None:
             axes, ambiguous, frames = residual_frames(axes, clouds, group, degenerate)
+        if sign == "index" and group is not None:
+            axes = labelled_axes(axes, clouds, group, degenerate)
+            ambiguous, degenerate = torch.zeros_like(ambiguous), torch.zeros_like(degenerate)
         flagged = ambiguous.any(-1) | degenerate.any(-1)
         if options.fallback in ("frames", "anchor") and group is not None:
             frames = fallback_frames(axes, clouds, group, ambiguous, degenerate, options)
@@ -139,7 +145,7 @@ def check_choices(*, group: str | None, sign: str, scale: str) -> None:
     """
     choices = {
         "group": (group, ("O", "SO", None)),
-        "sign": (sign, ("skew", "joint")),
+        "sign": (sign, ("skew", "joint", "index")),
         "scale": (scale, tuple(SCALES)),
     }
     for name, (value, known) in choices.items():

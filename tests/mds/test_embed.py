@@ -401,6 +401,36 @@ def test_any_cloud_keeps_its_distances(seed, points, dim):
     assert_close(result.frame.mT @ result.frame, torch.eye(dim).double(), **EXACT)
 
 
+@pytest.mark.parametrize("group", ["O", "SO"])
+@pytest.mark.parametrize(
+    "x",
+    [generic(), CUBE, OCTAHEDRON, TETRAHEDRON, PYRAMID, box(3, 2, 1), PLANAR, LINE, LINE[:2]],
+    ids=lambda x: len(x),
+)
+def test_points_with_names_need_no_average(x, group):
+    def run(x):
+        result = mds.embed(x, group=group, sign="index")
+        assert not result.flagged
+        return result
+
+    want = run(turned(x))
+    for g in motions(10, proper=group == "SO"):
+        assert_close(run(x @ g.mT + 1).y, run(x).y, **EXACT)
+    assert_close(torch.cdist(want.y, want.y), torch.cdist(x, x), rtol=0, atol=1e-6)
+    back = want.y @ want.frame.mT + want.centroid
+    assert_close(back, turned(x), **EXACT)
+    batch = torch.stack([turned(x), turned(x, 9)])
+    first, second = mds.embed(batch, group=group, sign="index").y
+    assert_close(first, want.y, **EXACT)
+    if group == "O":
+        assert_close(second, first, **EXACT)
+
+
+def test_names_do_matter():
+    moved = mds.embed(CUBE.flip(0).roll(3, 0), sign="index").y
+    assert not torch.allclose(moved, mds.embed(CUBE, sign="index").y.flip(0).roll(3, 0))
+
+
 def test_dropping_a_part_of_the_recipe_is_noticed():
     x = generic(30)
     y = mds.embed(x).y
