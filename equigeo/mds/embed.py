@@ -125,6 +125,7 @@ def embed(
         null=clouds.clouds(axes.null),
         ambiguous=clouds.clouds(ambiguous),
         degenerate=clouds.clouds(degenerate),
+        group=group,
         frames=frames,
         ptr=ptr,
     )

@@ -48,8 +48,8 @@ def frame_lift(
     Raises
     ------
     ValueError
-        If shapes do not fit together or the representation is not one of the group of the frames:
-        left-handed frames cannot act through SO.
+        If shapes do not fit together, the embedding has no group, or the representation is not
+        one of it: left-handed frames cannot act through SO.
 
     Equivariance
     ------------
@@ -106,9 +106,10 @@ def _unpacked(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None, str]:
     if isinstance(frames, FrameSet):
         return frames.frame, frames.weight, frames.null, frames.ptr, frames.group
-    right = bool((torch.linalg.det(frames.frame) > 0).all())
+    if frames.group is None:
+        raise ValueError("an embedding that keeps rotations, group=None, has no frames to lift by")
     weight = torch.ones_like(frames.scale)[None]
-    return frames.frame[None], weight, frames.null, frames.ptr, "SO" if right else "O"
+    return frames.frame[None], weight, frames.null, frames.ptr, frames.group
 
 
 def _without_arbitrary(

@@ -41,6 +41,8 @@ class MDSResult:
         Axes whose sign rounding may change.
     degenerate : Tensor, (..., dim - 1), bool
         Neighbouring axes that rounding may turn into each other.
+    group : {"O", "SO", None}
+        Rotations that were divided out.
     frames : FrameSet, optional
         Frames to average over.
     ptr : Tensor, (clouds + 1,), int64, optional
@@ -64,6 +66,7 @@ class MDSResult:
     null: Tensor
     ambiguous: Tensor
     degenerate: Tensor
+    group: str | None
     frames: FrameSet | None = None
     ptr: Tensor | None = None
 

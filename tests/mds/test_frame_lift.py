@@ -142,6 +142,21 @@ def test_the_normal_of_a_plane_is_a_pseudovector():
     assert abs(float(lift(PLANAR, rep, "joint", "SO")[2])) > 1e-3
 
 
+def test_an_embedding_knows_its_group():
+    rep = Irreps("1e + 1o")
+
+    def lifted(x, group):
+        result = mds.embed(x, group=group)
+        return mds.frame_lift(features(result.y, 6), result, rep)
+
+    for group in ("O", "SO"):
+        want = lifted(PLANAR, group)
+        for g in motions(12, proper=group == "SO"):
+            assert_close(lifted(PLANAR @ g.mT, group), rep.act(g, want), **EXACT)
+    with pytest.raises(ValueError, match="no frames to lift by"):
+        lifted(PLANAR, None)
+
+
 def test_batches_and_ragged_clouds():
     clouds = [generic(6), generic(6, seed=3), turned(PLANAR), turned(LINE)]
     ptr = torch.tensor([0, 6, 12, 17, 20])
