@@ -1,8 +1,8 @@
 """Layers for 3D geometry in PyTorch, with symmetry declared and checked.
 
 The rooms ``groups``, ``reps``, ``ops``, ``graphs``, ``nn``, ``tensor_products``, ``mesh``,
-``datasets`` and ``testing`` are imported when they are first used; ``interop``, which meets other
-libraries, by name. :func:`kernels_info` tells which compiled kernels were found.
+``mds``, ``datasets`` and ``testing`` are imported when they are first used; ``interop``, which
+meets other libraries, by name. :func:`kernels_info` tells which compiled kernels were found.
 
 Examples
 --------
@@ -22,6 +22,7 @@ _ROOMS = (
     "datasets",
     "graphs",
     "groups",
+    "mds",
     "mesh",
     "nn",
     "ops",

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "math/dual.h"
+#include "math/square_root.h"
 #include "ops/spherical_harmonics.h"
 
 namespace equigeo {
@@ -36,31 +37,6 @@ template <>
 struct Exponent<double> {
   static constexpr int kMantissa = 52, kBias = 1023;
 };
-
-EQUIGEO_HOST_DEVICE float square_root(float x) {
-#ifdef __CUDA_ARCH__
-  return sqrtf(x);
-#else
-  return __builtin_sqrtf(x);
-#endif
-}
-
-EQUIGEO_HOST_DEVICE double square_root(double x) {
-#ifdef __CUDA_ARCH__
-  return sqrt(x);
-#else
-  return __builtin_sqrt(x);
-#endif
-}
-
-template <class Pack>
-EQUIGEO_HOST_DEVICE Pack square_root(Pack x) {
-  Pack root;
-  for (int i = 0; i < kWidth<Pack, typename Lanes<Pack>::Scalar>; ++i) {
-    root[i] = square_root(x[i]);
-  }
-  return root;
-}
 
 template <class Pack>
 EQUIGEO_HOST_DEVICE Pack larger_size(Pack a, Pack b) {

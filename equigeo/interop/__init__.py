@@ -8,6 +8,7 @@ from equigeo.interop import cuequivariance, pyg
 from equigeo.interop.accelerate import accelerate
 from equigeo.interop.acceleration_report import AccelerationReport
 from equigeo.interop.from_e3nn import from_e3nn
+from equigeo.interop.heat_distances import heat_distances
 from equigeo.interop.reorder import reorder, reorder_weights
 from equigeo.interop.sort_irreps import sort_features, sort_irreps
 from equigeo.interop.to_e3nn import to_e3nn
@@ -17,6 +18,7 @@ __all__ = [
     "accelerate",
     "cuequivariance",
     "from_e3nn",
+    "heat_distances",
     "pyg",
     "reorder",
     "reorder_weights",

@@ -1,4 +1,4 @@
-"""Compiled operations on segments and on the sphere, each readable where no kernel is loaded.
+"""Compiled operations on segments, clouds and the sphere, each readable where no kernel is loaded.
 
 Functions here check shapes and call an op of PyTorch's dispatcher, which prefers the body that a
 loaded library adds for the device. ``kernels_info`` tells which libraries were loaded.
@@ -14,11 +14,13 @@ from equigeo.ops.gather_sum import gather_sum
 from equigeo.ops.grid_product import grid_product
 from equigeo.ops.path_table import Coupling, PathTable
 from equigeo.ops.polynomial_table import Polynomial, PolynomialTable
+from equigeo.ops.principal_axes import principal_axes
 from equigeo.ops.radial_conv import radial_conv
 from equigeo.ops.result_memory import kept_result_memory, limit_result_memory
 from equigeo.ops.segment_attention import segment_attention
 from equigeo.ops.spherical_harmonics import spherical_harmonics
 from equigeo.ops.symmetric_contraction import symmetric_contraction
+from equigeo.ops.symmetric_eigen import symmetric_eigen
 
 load_kernels(__path__)
 
@@ -39,8 +41,10 @@ __all__ = [
     "kept_result_memory",
     "kernels_info",
     "limit_result_memory",
+    "principal_axes",
     "radial_conv",
     "segment_attention",
     "spherical_harmonics",
     "symmetric_contraction",
+    "symmetric_eigen",
 ]

@@ -18,6 +18,7 @@ from equigeo.ops.segment_attention_backward import (
     segment_attention_backward_reference,
 )
 from tests.ops.channelwise_rows import channelwise_rows
+from tests.ops.cloud_rows import cloud_rows
 from tests.ops.connected_rows import connected_rows
 from tests.ops.contraction_rows import contraction_rows
 from tests.ops.harmonics_rows import harmonics_rows
@@ -138,6 +139,7 @@ OPS = [
         terms=2 * 29 * 57,
     ),
     *channelwise_rows(),
+    *cloud_rows(),
     *connected_rows(),
     *contraction_rows(),
     *harmonics_rows(),

@@ -1,0 +1,41 @@
+"""Invariant embeddings: make any network invariant by changing its input.
+
+``embed`` rotates clouds of points to their principal axes, which is classical multidimensional
+scaling for points of Euclidean space, and ``Invariant`` puts a network behind it; ``frames``,
+``frame_average`` and ``frame_lift`` deal with symmetric clouds and equivariant outputs;
+``distance_embed``, ``landmark_embed`` and ``geodesic_embed`` take distances.
+"""
+
+from equigeo.mds.distance_embed import distance_embed
+from equigeo.mds.distance_embedding import DistanceEmbedding
+from equigeo.mds.embed import embed
+from equigeo.mds.embed_options import EmbedOptions
+from equigeo.mds.farthest_landmarks import farthest_landmarks
+from equigeo.mds.frame_average import frame_average
+from equigeo.mds.frame_lift import frame_lift
+from equigeo.mds.frame_set import FrameSet
+from equigeo.mds.frames import frames
+from equigeo.mds.geodesic_embed import geodesic_embed
+from equigeo.mds.gram_root import gram_root
+from equigeo.mds.graph_distances import graph_distances
+from equigeo.mds.invariant import Invariant
+from equigeo.mds.landmark_embed import landmark_embed
+from equigeo.mds.mds_result import MDSResult
+
+__all__ = [
+    "DistanceEmbedding",
+    "EmbedOptions",
+    "FrameSet",
+    "Invariant",
+    "MDSResult",
+    "distance_embed",
+    "embed",
+    "farthest_landmarks",
+    "frame_average",
+    "frame_lift",
+    "frames",
+    "geodesic_embed",
+    "gram_root",
+    "graph_distances",
+    "landmark_embed",
+]

@@ -1,0 +1,223 @@
+"""Clouds of points in whatever form they were given, as rows with offsets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class PointClouds:
+    """Rows of points, cloud by cloud.
+
+    Parameters
+    ----------
+    points : Tensor, (rows, dim), float32 or float64
+        Coordinates.
+    ptr : Tensor, (clouds + 1,), int64
+        Offsets.
+    weight : Tensor, (rows,), optional
+        Weights, those of masked rows zero.
+    shape : tuple of int
+        Shape of the tensor that was given.
+    ragged : bool
+        Whether offsets were given.
+    eps : float
+        Rounding of the type that was given.
+    """
+
+    points: Tensor
+    ptr: Tensor
+    weight: Tensor | None
+    shape: tuple[int, ...]
+    ragged: bool
+    eps: float
+
+    @classmethod
+    def of(
+        cls, x: Tensor, mask: Tensor | None, ptr: Tensor | None, weights: Tensor | None
+    ) -> PointClouds:
+        """Check clouds and bring them into one form.
+
+        Parameters
+        ----------
+        x : Tensor, (..., points, dim) or, with ``ptr``, (rows, dim)
+            Coordinates.
+        mask, weights : Tensor, (..., points) or (rows,), optional
+            Which points there are, and what they weigh.
+        ptr : Tensor, (clouds + 1,), int64, optional
+            Offsets of ragged clouds.
+
+        Returns
+        -------
+        PointClouds
+            Integers as float64, types of 16 bits as float32.
+
+        Raises
+        ------
+        TypeError
+            If a dtype is none of these.
+        ValueError
+            If shapes do not fit together, offsets are not, or a weight is negative or not finite.
+        """
+        _check_points(x, ptr)
+        points, eps = _floating(x)
+        rows = points.reshape(-1, x.shape[-1])
+        weight = _weight(x, mask, weights, rows.dtype)
+        if ptr is None:
+            count, clouds = x.shape[-2], x.shape[:-2].numel()
+            offsets = torch.arange(clouds + 1, device=x.device) * count
+        else:
+            _check_offsets(ptr, len(rows))
+            offsets = ptr
+        return cls(rows, offsets, weight, tuple(x.shape), ptr is not None, eps)
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """Batch axes of what belongs to clouds."""
+        return (len(self.ptr) - 1,) if self.ragged else self.shape[:-2]
+
+    @property
+    def total(self) -> Tensor:
+        """Number of points of each cloud or sum of their weights, (clouds,), float64."""
+        if self.weight is None:
+            return self.ptr.diff().double()
+        return self.add_up(self.weight.double()[:, None])[:, 0]
+
+    def rows(self, values: Tensor) -> Tensor:
+        """Give rows the shape of the points.
+
+        Parameters
+        ----------
+        values : Tensor, (rows, ...)
+            Of the points.
+
+        Returns
+        -------
+        Tensor, (..., points, ...)
+            The same.
+        """
+        return values if self.ragged else values.reshape((*self.shape[:-1], *values.shape[1:]))
+
+    def clouds(self, values: Tensor) -> Tensor:
+        """Give values of clouds the shape of the batch.
+
+        Parameters
+        ----------
+        values : Tensor, (clouds, ...)
+            Of the clouds.
+
+        Returns
+        -------
+        Tensor, (..., ...)
+            The same.
+        """
+        return values.reshape((*self.batch, *values.shape[1:]))
+
+    def spread_out(self, values: Tensor) -> Tensor:
+        """Repeat values of clouds for each of their rows.
+
+        Parameters
+        ----------
+        values : Tensor, (clouds, ...)
+            Of the clouds.
+
+        Returns
+        -------
+        Tensor, (rows, ...)
+            Of the points.
+        """
+        if self.ragged:
+            return values.repeat_interleave(self.ptr.diff(), 0, output_size=len(self.points))
+        return values.repeat_interleave(self.shape[-2], 0)
+
+    def add_up(self, values: Tensor) -> Tensor:
+        """Sums over the rows of each cloud.
+
+        Parameters
+        ----------
+        values : Tensor, (rows, ...)
+            Of the points.
+
+        Returns
+        -------
+        Tensor, (clouds, ...)
+            Zero for a cloud without points.
+        """
+        clouds = len(self.ptr) - 1
+        if not self.ragged:
+            return values.reshape(clouds, self.shape[-2], *values.shape[1:]).sum(1)
+        segment = self.spread_out(torch.arange(clouds, device=values.device))
+        return values.new_zeros(clouds, *values.shape[1:]).index_add(0, segment, values)
+
+    def largest(self, values: Tensor) -> Tensor:
+        """Largest of the rows of each cloud.
+
+        Parameters
+        ----------
+        values : Tensor, (rows,)
+            Not negative, of the points.
+
+        Returns
+        -------
+        Tensor, (clouds,)
+            Zero for a cloud without points.
+        """
+        clouds = len(self.ptr) - 1
+        segment = self.spread_out(torch.arange(clouds, device=values.device))
+        return values.new_zeros(clouds).scatter_reduce(0, segment, values, "amax")
+
+
+def _check_points(x: Tensor, ptr: Tensor | None) -> None:
+    if x.is_complex() or x.dtype == torch.bool:
+        raise TypeError(f"points must be real numbers, got {x.dtype}")
+    if x.ndim < 2 or (ptr is not None and x.ndim != 2):
+        wanted = "(..., points, dim)" if ptr is None else "(rows, dim) with ptr"
+        raise ValueError(f"points must be {wanted}, got {tuple(x.shape)}")
+    if x.shape[-1] < 1:
+        raise ValueError(f"points must have at least one component, got {tuple(x.shape)}")
+
+
+def _floating(x: Tensor) -> tuple[Tensor, float]:
+    if not x.is_floating_point():
+        return x.double(), torch.finfo(torch.float64).eps
+    wide = x if x.dtype in (torch.float32, torch.float64) else x.float()
+    return wide, torch.finfo(x.dtype).eps
+
+
+def _weight(
+    x: Tensor, mask: Tensor | None, weights: Tensor | None, dtype: torch.dtype
+) -> Tensor | None:
+    """Weights of all rows, None where each is one."""
+    weight = None
+    for name, given in (("mask", mask), ("weights", weights)):
+        if given is None:
+            continue
+        if given.shape != x.shape[:-1]:
+            raise ValueError(f"{name} must be {tuple(x.shape[:-1])}, got {tuple(given.shape)}")
+        if (given.dtype == torch.bool) != (name == "mask") or given.is_complex():
+            kind = "bool" if name == "mask" else "real numbers"
+            raise TypeError(f"{name} must be {kind}, got {given.dtype}")
+        given = given.detach().to(dtype).reshape(-1)
+        if name == "weights" and not torch.compiler.is_compiling():
+            _check_weights(given)
+        weight = given if weight is None else torch.where(weight > 0, given, 0)
+    return weight
+
+
+def _check_weights(weights: Tensor) -> None:
+    if not bool(((weights >= 0) & weights.isfinite()).all()):
+        raise ValueError("weights must be finite and not negative")
+
+
+def _check_offsets(ptr: Tensor, rows: int) -> None:
+    if ptr.dtype != torch.int64:
+        raise TypeError(f"ptr must be int64, got {ptr.dtype}")
+    if ptr.ndim != 1 or len(ptr) < 1:
+        raise ValueError(f"ptr must be (clouds + 1,), got {tuple(ptr.shape)}")
+    if torch.compiler.is_compiling():
+        return
+    if bool(ptr[0] != 0) or bool(ptr[-1] != rows) or bool((ptr.diff() < 0).any()):
+        raise ValueError(f"ptr must start at 0, never fall and end at {rows}")

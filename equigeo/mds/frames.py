@@ -1,0 +1,98 @@
+"""Frames to average a network over, where one frame cannot be chosen invariantly."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from equigeo.mds._axes import find_axes
+from equigeo.mds._flags import check_finite, find_flags, gaps
+from equigeo.mds._frame_sets import sets_of
+from equigeo.mds._point_clouds import PointClouds
+from equigeo.mds.embed import check_choices
+from equigeo.mds.embed_options import DEFAULT, EmbedOptions
+from equigeo.mds.frame_set import FrameSet
+
+KINDS = ("joint", "frames", "soft", "frames24", "anchor")
+
+
+def frames(
+    x: Tensor,
+    *,
+    kind: str = "joint",
+    mask: Tensor | None = None,
+    ptr: Tensor | None = None,
+    weights: Tensor | None = None,
+    group: str = "O",
+    scale: str = "none",
+    options: EmbedOptions = DEFAULT,
+) -> FrameSet:
+    """Find all frames that have an equal claim.
+
+    Parameters
+    ----------
+    x, mask, ptr, weights, scale
+        As of :func:`equigeo.mds.embed`.
+    kind : {"joint", "frames", "soft", "frames24", "anchor"}
+        Averages over these frames are exactly invariant, and continuous, as follows.
+
+        ``joint``: principal axes with the signs that joint moments of degrees 3 to 6 leave open,
+        one frame for a generic cloud. Exact for every cloud whose spectrum is simple; jumps where
+        a deciding moment vanishes and where eigenvalues cross.
+
+        ``frames``: principal axes with all signs, in three dimensions 8, or 4 right-handed ones.
+        Exact and continuous where the spectrum is simple.
+
+        ``soft``: as ``frames``, weighted by skewness, one frame where every skewness exceeds
+        ``options.softness``. Exact and continuous where the spectrum is simple.
+
+        ``frames24``: principal axes in every order and with all signs, 48, of which 24 are
+        right-handed. Exact where the spectrum is simple, and continuous where axes swap without
+        turning.
+
+        ``anchor``: frames spanned by points that are farthest out. Exact for every cloud,
+        whatever its spectrum, unless thinned out to ``options.max_frames``; not continuous; at
+        most three dimensions.
+    group : {"O", "SO"}
+        Whether frames may be left-handed.
+    options : EmbedOptions
+        As of :func:`equigeo.mds.embed`; nobody is warned, see ``exact`` of the result.
+
+    Returns
+    -------
+    FrameSet
+        Coordinates in each frame, frames and weights.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As of :func:`equigeo.mds.embed`; if the kind is unknown or not for so many dimensions.
+
+    Equivariance
+    ------------
+    The weighted set turns with the points: coordinates are an invariant set.
+
+    References
+    ----------
+    Puny et al., "Frame averaging for invariant and equivariant network design", 2022; Li et al.,
+    "A closer look at rotation-invariant deep point cloud analysis", 2021; Dym, Lawrence and
+    Siegel, "Equivariant frames and the impossibility of continuous canonicalization", 2024.
+
+    Examples
+    --------
+    >>> cube = torch.cartesian_prod(*[torch.tensor([-1.0, 1.0]).double()] * 3)
+    >>> found = frames(cube, kind="anchor", group="SO")
+    >>> len(found), bool(found.exact), bool(frames(cube, kind="frames").exact)
+    (48, True, False)
+    """
+    if kind not in KINDS:
+        raise ValueError(f"kind must be one of {KINDS}, got {kind!r}")
+    if group not in ("O", "SO"):
+        raise ValueError(f'group must be "O" or "SO", got {group!r}')
+    check_choices(group=group, sign="skew", scale=scale)
+    with torch.autocast(x.device.type, enabled=False):
+        clouds = PointClouds.of(x, mask, ptr, weights)
+        axes = find_axes(clouds, group, scale, options)
+        check_finite(axes, clouds, options)
+        _, degenerate = find_flags(axes, gaps(axes.spread), clouds, group, options)
+        return sets_of(kind, axes, clouds, group, degenerate, options)

@@ -1,0 +1,58 @@
+"""Pairwise features that need no frame."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def gram_root(x: Tensor) -> Tensor:
+    r"""Square root of the Gram matrix of centred points.
+
+    .. math:: R = (X_c X_c^T)^{1/2} = X_c\, C^{-1/2} X_c^T
+
+    Its rows are at the distances of the points. Nothing has to be chosen for it, so that it suits
+    pairwise features, such as the bias of an attention.
+
+    Parameters
+    ----------
+    x : Tensor, (..., points, dim), float32 or float64
+        Points.
+
+    Returns
+    -------
+    Tensor, (..., points, points), dtype of ``x``
+        Symmetric, not negative, of the rank of the cloud.
+
+    Raises
+    ------
+    ValueError
+        If there are no axes of points and components.
+
+    Equivariance
+    ------------
+    Invariant under all isometries, for every cloud, and continuous; a permutation moves rows and
+    columns.
+
+    Examples
+    --------
+    >>> square = torch.tensor([[0.0, 0], [1, 0], [1, 1], [0, 1]], dtype=torch.float64)
+    >>> root = gram_root(square)
+    >>> torch.allclose(torch.cdist(root, root), torch.cdist(square, square))
+    True
+    """
+    if x.ndim < 2:
+        raise ValueError(f"points must be (..., points, dim), got {tuple(x.shape)}")
+    if not x.numel():
+        return x.new_zeros(*x.shape[:-1], x.shape[-2])
+    points = x.double()
+    size = points.detach().abs().amax((-2, -1), keepdim=True)
+    size = torch.where(size > 0, size, 1)
+    centred = (points - points.mean(-2, keepdim=True)) / size
+    _, spread, axes = torch.linalg.svd(centred, full_matrices=False)
+    # The squares of singular values would lose half of the digits of small ones.
+    y = centred @ axes.mT
+    least = 8 * torch.finfo(x.dtype).eps * x.shape[-2] ** 0.5
+    some = spread > least
+    inverse = torch.where(some, 1 / torch.where(some, spread, 1), 0)
+    return (size * ((y * inverse[..., None, :]) @ y.mT)).to(x.dtype)

@@ -1,0 +1,214 @@
+"""The table of bad inputs of the specification, row by row."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from equigeo import mds
+from equigeo.mds import _flags
+from tests.mds.clouds import CUBE, QUIET, box, generic, motions, turned
+
+SCALES = ["none", "rms", "max", "lambda1", "rms_dist"]
+
+
+def assert_nothing_spreads(result, dim=3):
+    assert not result.y.any()
+    assert not result.scale.any()
+    assert not result.eigvals.any()
+    assert result.null.all()
+    assert not result.flagged.any()
+    eye = torch.eye(dim).to(result.frame)
+    assert torch.equal(result.frame, eye.expand_as(result.frame))
+    assert all(t.isfinite().all() for t in (result.margin, result.gap, result.centroid))
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("group", ["O", "SO", None])
+def test_no_points(scale, group):
+    result = mds.embed(torch.zeros(2, 0, 3), scale=scale, group=group)
+    assert result.y.shape == (2, 0, 3)
+    assert not result.centroid.any()
+    assert_nothing_spreads(result)
+    assert mds.embed(torch.zeros(0, 5, 3), scale=scale).y.shape == (0, 5, 3)
+    ragged = mds.embed(torch.zeros(0, 3), ptr=torch.tensor([0, 0, 0]), scale=scale)
+    assert_nothing_spreads(ragged)
+    assert mds.embed(torch.zeros(0, 3), ptr=torch.tensor([0])).frame.shape == (0, 3, 3)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("count", [1, 6])
+@pytest.mark.parametrize("group", ["O", "SO"])
+def test_one_place(scale, count, group):
+    x = torch.tensor([[1.1, -2.3, 1e5]]).double().expand(count, 3).clone().requires_grad_()
+    result = mds.embed(x, scale=scale, group=group)
+    assert_nothing_spreads(result)
+    assert_close(result.centroid, x[0])
+    (grad,) = torch.autograd.grad(result.y.sum() + result.scale + result.centroid.sum(), x)
+    assert_close(grad, torch.full_like(x, 1 / count))
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_clouds_that_are_not_finite(bad):
+    x = generic(10, batch=(2, 2))
+    good = mds.embed(x)
+    broken = x.clone()
+    broken[1, 0, 3, 1] = bad
+    with pytest.raises(ValueError, match=r"batch index \(1, 0\) is not finite"):
+        mds.embed(broken)
+    with pytest.raises(ValueError, match="batch index 1 is not finite"):
+        mds.embed(broken[1:].flatten(0, 2), ptr=torch.tensor([0, 0, 10, 20]))
+    result = mds.embed(broken, options=mds.EmbedOptions(nan_policy="propagate"))
+    fine = torch.tensor([[True, True], [False, True]])
+    assert torch.equal(result.y[fine], good.y[fine])
+    for name in ("y", "frame", "centroid", "scale", "spread", "margin"):
+        values = getattr(result, name)
+        assert values[~fine].isnan().all()
+        assert values[fine].isfinite().all()
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize(
+    ("dtype", "sizes"),
+    [
+        (torch.float32, (1e37, 1e19, 1e-22, 1e-36)),
+        (torch.float64, (1e300, 1e160, 1e-161, 1e-300)),
+    ],
+    ids=str,
+)
+def test_huge_and_tiny_coordinates(scale, dtype, sizes):
+    x = generic(30) / 10
+    unit = mds.embed(x, scale=scale)
+    for size in sizes:
+        moved = (x * size).to(dtype).requires_grad_()
+        result = mds.embed(moved, scale=scale)
+        everything = (result.y, result.scale, result.eigvals, result.centroid, result.frame)
+        assert all(t.isfinite().all() for t in everything)
+        factor = size if scale == "none" else 1
+        eps = torch.finfo(dtype).eps
+        assert_close(result.y.double() / factor, unit.y, rtol=0, atol=500 * eps)
+        (grad,) = torch.autograd.grad(result.y[..., 0].sin().sum(), moved)
+        assert grad.isfinite().all()
+
+
+def test_offsets_are_reported():
+    x = mds.embed(generic(30)).y
+    near = mds.embed(x.float())
+    far = mds.embed((x + 1e6).float(), options=QUIET)
+    assert not near.flagged
+    assert far.flagged  # what is left of the coordinates does not settle the axes
+
+
+def test_types_of_numbers():
+    numbers = torch.tensor([[0, 0], [4, 0], [0, 3]])
+    for dtype in (torch.int64, torch.int32, torch.uint8):
+        assert mds.embed(numbers.to(dtype)).y.dtype == torch.float64
+    for dtype in (torch.float16, torch.bfloat16):
+        result = mds.embed(numbers.to(dtype), options=QUIET)
+        assert result.y.dtype == torch.float32
+        assert_close(result.y, mds.embed(numbers.float()).y)
+    with pytest.raises(TypeError, match="real numbers, got"):
+        mds.embed(torch.zeros(3, 3, dtype=torch.complex64))
+    with pytest.raises(TypeError, match=r"torch\.bool"):
+        mds.embed(torch.zeros(3, 3, dtype=torch.bool))
+
+
+def test_autocast_changes_nothing():
+    x = generic(20).float()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(mds.embed(x).y, mds.embed(x.clone()).y)
+        inside = mds.embed(x, scale="max").y
+    assert torch.equal(inside, mds.embed(x, scale="max").y)
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_fewer_points_than_axes(count):
+    x = generic(count)
+    result = mds.embed(x, options=QUIET)
+    assert result.null.tolist() == [False] * (count - 1) + [True] * (4 - count)
+    assert not result.y[:, count - 1 :].any()
+
+
+def test_weights():
+    x = generic(10)
+    weights = torch.ones(10)
+    weights[4] = 0
+    keep = weights > 0
+    result = mds.embed(x, weights=weights)
+    assert not result.y[4].any()
+    assert_close(result.y[keep], mds.embed(x[keep]).y)
+    assert_close(mds.embed(x, mask=keep).y, result.y)
+    assert_nothing_spreads(mds.embed(x, weights=torch.zeros(10)))
+    assert_nothing_spreads(mds.embed(x, mask=torch.zeros(10, dtype=torch.bool)))
+    for bad in (-1.0, math.nan, math.inf):
+        with pytest.raises(ValueError, match="weights must be finite and not negative"):
+            mds.embed(x, weights=torch.full((10,), bad))
+    with pytest.raises(ValueError, match=r"weights must be \(10,\)"):
+        mds.embed(x, weights=torch.ones(9))
+    with pytest.raises(TypeError, match="mask must be bool"):
+        mds.embed(x, mask=weights)
+    with pytest.raises(TypeError, match="weights must be real"):
+        mds.embed(x, weights=keep)
+
+
+def test_shapes_and_choices():
+    x = generic(10)
+    for bad in (torch.zeros(3), torch.zeros(4, 0)):
+        with pytest.raises(ValueError, match="points must"):
+            mds.embed(bad)
+    with pytest.raises(ValueError, match="with ptr"):
+        mds.embed(x[None], ptr=torch.tensor([0, 10]))
+    for ptr in ([0, 9], [1, 10], [0, 8, 6, 10]):
+        with pytest.raises(ValueError, match="start at 0, never fall and end at 10"):
+            mds.embed(x, ptr=torch.tensor(ptr))
+    with pytest.raises(TypeError, match="int64"):
+        mds.embed(x, ptr=torch.tensor([0, 10], dtype=torch.int32))
+    for name in ("group", "sign", "scale"):
+        with pytest.raises(ValueError, match=f"{name} must be one of"):
+            mds.embed(x, **{name: "nothing"})
+    for name in ("dependent", "odd_stat", "grad", "fallback", "nan_policy"):
+        with pytest.raises(ValueError, match=f"{name} must be one of"):
+            mds.EmbedOptions(**{name: "nothing"})
+    for name in ("null_tol", "gap_tol", "sign_tol"):
+        with pytest.raises(ValueError, match=f"{name} must not be negative"):
+            mds.EmbedOptions(**{name: -1.0})
+    with pytest.raises(ValueError, match="must be positive"):
+        mds.EmbedOptions(max_frames=0)
+    with pytest.raises(ValueError, match="kind must be one of"):
+        mds.frames(x, kind="nothing")
+    with pytest.raises(ValueError, match="group must be"):
+        mds.frames(x, group=None)
+
+
+def test_flagged_clouds(monkeypatch):
+    monkeypatch.setattr(_flags, "_warned", set())
+    with pytest.warns(UserWarning, match="1 of 1 clouds, the first at batch index "):
+        mds.embed(CUBE)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mds.embed(CUBE)  # once per process
+    batch = torch.stack([generic(8), CUBE])
+    with pytest.raises(ValueError, match="1 of 2 clouds, the first at batch index 1"):
+        mds.embed(batch, options=mds.EmbedOptions(fallback="error"))
+
+
+@pytest.mark.parametrize("group", ["O", "SO"])
+@pytest.mark.parametrize("fallback", ["frames", "anchor"])
+def test_fallbacks_give_frames_to_flagged_clouds_alone(group, fallback):
+    solid = box(3, 2, 1) if fallback == "frames" else CUBE
+    batch = torch.stack([generic(8), turned(solid)])
+    options = mds.EmbedOptions(fallback=fallback)
+
+    def average(x):
+        frames = mds.embed(x, group=group, options=options).frames
+        return frames, mds.frame_average(lambda y: (y + 0.3).sin().cumsum(-1).prod(-1), frames)
+
+    frames, want = average(batch)
+    assert int((frames.weight[:, 0] > 0).sum()) == 1
+    assert int((frames.weight[:, 1] > 0).sum()) > 1
+    for g in motions(10, proper=group == "SO"):
+        assert_close(average(batch @ g.mT + 1)[1], want, rtol=0, atol=1e-12)

@@ -1,0 +1,337 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from scipy.spatial.transform import Rotation
+from torch.testing import assert_close
+
+from equigeo import mds
+from tests.mds.clouds import CUBE, OCTAHEDRON, TETRAHEDRON, box, generator, generic, motions, turned
+
+EXACT = {"rtol": 0.0, "atol": 1e-12}
+SURE = "donot_use_mm_for_euclid_dist"
+
+
+def distances(x):
+    return torch.cdist(x, x, compute_mode=SURE)
+
+
+def hops(edges):
+    return mds.graph_distances(torch.tensor(edges).mT)
+
+
+def cycle(n):
+    return hops([(i, (i + 1) % n) for i in range(n)])
+
+
+STAR = [(0, 1), (0, 2), (0, 3)]
+
+
+def close(got, want, atol=1e-12):
+    assert_close(got, torch.tensor(want, dtype=torch.float64), rtol=0, atol=atol)
+
+
+def test_points_of_space_are_recovered():
+    x = generic(30)
+    found = mds.distance_embed(distances(x))
+    assert found.y.shape == (30, 3)
+    assert_close(found.y, mds.embed(x).y, **EXACT)
+    assert float(found.negative) < 1e-12
+    assert float(found.stress) < 1e-12
+    close(found.eigvals[3:], [0.0] * 27, 1e-12 * float(found.eigvals[0]))
+    squared = mds.distance_embed(distances(x).square(), squared=True)
+    assert_close(squared.y, found.y, **EXACT)
+    batch = torch.stack([distances(x), distances(generic(30, seed=2))])
+    assert_close(mds.distance_embed(batch).y[0], found.y, **EXACT)
+    padded = mds.distance_embed(distances(x), 40)
+    assert padded.y.shape == (30, 40) or padded.y.shape[0] == 30
+    assert not padded.y[:, 3:].abs().gt(1e-6).any()
+
+
+def test_gram_matrices_of_solids():
+    simplex = mds.distance_embed(distances(turned(TETRAHEDRON))).eigvals
+    close(simplex, [4.0, 4, 4, 0])
+    complete = mds.distance_embed(1 - torch.eye(6).double()).eigvals
+    close(complete, [0.5] * 5 + [0])
+    close(mds.distance_embed(distances(box(1, 1))).eigvals, [1.0, 1, 0, 0])
+    close(mds.distance_embed(distances(box(2, 1))).eigvals, [4.0, 1, 0, 0])
+    close(mds.distance_embed(distances(turned(CUBE))).eigvals, [2.0] * 3 + [0] * 5)
+
+
+@pytest.mark.parametrize("n", [4, 5, 6, 9])
+def test_cycles(n):
+    want = sorted(
+        (
+            -0.5 * sum(min(j, n - j) ** 2 * math.cos(2 * math.pi * j * k / n) for j in range(n))
+            for k in range(1, n)
+        ),
+        reverse=True,
+    )
+    found = mds.distance_embed(cycle(n))
+    close(found.eigvals, sorted([*want, 0.0], reverse=True))
+    if n == 4:
+        close(found.eigvals, [2.0, 2, 0, -1])
+        square = mds.distance_embed(cycle(4), 2).y
+        close(distances(square)[0], [0, math.sqrt(2), 2, math.sqrt(2)])
+        close(found.negative, 0.2)
+    if n == 6:
+        close(found.eigvals, [6.0, 6, 1.5, 0, -2, -2])
+
+
+def test_a_star():
+    star = hops(STAR)
+    found = mds.distance_embed(star, 2)
+    close(found.eigvals, [2.0, 2, 0, -0.25])
+    close(distances(found.y)[0, 1:], [2 / math.sqrt(3)] * 3)
+
+
+def test_corrections_make_distances_euclidean():
+    root = math.sqrt(2)
+    for matrix, lingoes, cailliez in (
+        (cycle(4), 1.0, root),
+        (hops(STAR), 0.25, (math.sqrt(3) - 1) / 2),
+    ):
+        for correction, constant in (("lingoes", lingoes), ("cailliez", cailliez)):
+            found = mds.distance_embed(matrix, correction=correction)
+            close(found.constant, constant, 1e-7)
+            assert float(found.eigvals[-1]) > -1e-7
+            off = ~torch.eye(len(matrix), dtype=torch.bool)
+            want = (
+                (matrix.square() + 2 * constant).sqrt()
+                if correction == "lingoes"
+                else matrix + constant
+            )
+            assert_close(distances(found.y)[off], want[off], rtol=0, atol=1e-6)
+    close(mds.distance_embed(cycle(4), correction="lingoes").eigvals, [3.0, 3, 0, 0])
+    close(
+        mds.distance_embed(cycle(4), correction="cailliez").eigvals,
+        [3 + 2 * root, 3 + 2 * root, 0, 0],
+        1e-6,
+    )
+    euclidean = distances(generic(9))
+    for correction in ("lingoes", "cailliez"):
+        assert not mds.distance_embed(euclidean, correction=correction).constant.any()
+
+
+@pytest.mark.parametrize("matrix", [cycle(4), cycle(7), hops(STAR)], ids=["C4", "C7", "star"])
+def test_pseudo_euclidean_axes_reproduce_everything(matrix):
+    found = mds.distance_embed(matrix, correction="pseudo")
+    assert (found.signature < 0).any()
+    differences = found.y[:, None] - found.y
+    square = (differences.square() * found.signature).sum(-1)
+    assert_close(square, matrix.square(), rtol=0, atol=2e-14)
+    assert float(found.stress) < 1e-7
+
+
+def test_an_octahedron_on_its_sphere():
+    angles = (OCTAHEDRON @ OCTAHEDRON.mT).acos()
+    close(
+        mds.distance_embed(angles).eigvals,
+        [math.pi**2 * v for v in (0.5, 0.5, 0.5, 0, -0.25, -0.25)],
+    )
+
+
+def test_few_landmarks_reproduce_all_distances():
+    x = generic(50)
+    want = distances(x)
+    for count in (4, 8):
+        chosen = torch.randperm(50, generator=generator(count))[:count]
+        found = mds.landmark_embed(want[chosen][:, chosen], want[:, chosen])
+        assert_close(distances(found.y), want, rtol=0, atol=1e-11)
+        assert_close(found.y, mds.embed(x).y, rtol=0, atol=1e-11)
+        assert float(found.stress) < 1e-12
+    by_number = mds.distance_embed(want, landmarks=6)
+    assert_close(by_number.y, mds.embed(x).y, rtol=0, atol=1e-11)
+    assert len(by_number.landmarks) == 6
+    order = torch.randperm(50, generator=generator(1))
+    again = mds.distance_embed(want[order][:, order], landmarks=6)
+    assert torch.equal(order[again.landmarks], by_number.landmarks)
+
+
+@pytest.mark.parametrize("correction", ["clip", "lingoes", "cailliez", "pseudo"])
+def test_all_points_as_landmarks_are_the_whole(correction):
+    matrix = distances(generic(12)) + 0.5 * (1 - torch.eye(12).double())
+    matrix = matrix + 0.3 * cycle(12)
+    whole = mds.distance_embed(matrix, correction=correction)
+    nystrom = mds.landmark_embed(matrix, matrix, correction=correction)
+    assert_close(nystrom.eigvals, whole.eigvals, rtol=0, atol=1e-9)
+    k = min(whole.y.shape[1], nystrom.y.shape[1])
+    assert_close(nystrom.y[:, :k], whole.y[:, :k], rtol=0, atol=1e-6)
+    close(nystrom.negative, float(whole.negative))
+
+
+def test_landmarks_beyond_the_rank_are_padded():
+    x = generic(10)
+    matrix = distances(x)
+    found = mds.landmark_embed(matrix[:5, :5], matrix[:, :5], 6)
+    assert found.y.shape == (10, 6)
+    assert_close(distances(found.y), matrix, rtol=0, atol=1e-9)
+
+
+def test_bad_matrices():
+    good = distances(generic(5))
+    bad = {
+        "be symmetric": good + torch.triu(good),
+        "not be negative": -good,
+        "be zero on the diagonal": good + torch.eye(5).double(),
+        "be finite": good.clone().fill_diagonal_(math.nan),
+        r"points, points\)": good[:3],
+    }
+    for message, matrix in bad.items():
+        with pytest.raises(ValueError, match=message):
+            mds.distance_embed(matrix)
+    with pytest.raises(ValueError, match="be finite"):
+        mds.distance_embed(good.where(good < good.max(), math.inf))
+    slightly = good * (1 + 1e-8 * torch.triu(torch.ones(5, 5)).double())
+    assert_close(
+        mds.distance_embed(slightly, 3).y, mds.distance_embed(good, 3).y, rtol=0, atol=1e-6
+    )
+    with pytest.raises(ValueError, match="correction must be one of"):
+        mds.distance_embed(good, correction="nothing")
+    with pytest.raises(ValueError, match="landmarks, landmarks"):
+        mds.landmark_embed(good, good[:, :3])
+    with pytest.raises(ValueError, match="finite and not negative"):
+        mds.landmark_embed(good, -good)
+    assert mds.distance_embed(torch.zeros(0, 0)).y.shape == (0, 0)
+    assert not mds.distance_embed(torch.zeros(1, 1), 2).y.any()
+
+
+def test_resistances_are_euclidean():
+    edges = torch.tensor([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)]).mT
+    found = mds.distance_embed(mds.graph_distances(edges, kind="resistance"))
+    assert float(found.negative) < 1e-12
+    laplacian = torch.zeros(4, 4).double()
+    for i, j in edges.mT.tolist():
+        for a, b in ((i, j), (j, i)):
+            laplacian[a, a] += 1
+            laplacian[a, b] -= 1
+    assert_close(found.y @ found.y.mT, torch.linalg.pinv(laplacian), **EXACT)
+    series = mds.graph_distances(
+        torch.tensor([[0, 1], [1, 2]]), torch.tensor([2.0, 3.0]), kind="resistance"
+    )
+    close(series[0].square(), [0.0, 2, 5])
+    parallel = mds.graph_distances(
+        torch.tensor([[0, 0], [1, 1]]), torch.tensor([2.0, 2.0]), kind="resistance"
+    )
+    close(parallel[0, 1].square(), 1.0)
+
+
+def test_graphs_that_are_wrong():
+    edges = torch.tensor([[0, 2], [1, 3]])
+    for kind in ("shortest", "resistance"):
+        with pytest.raises(ValueError, match=r"not connected.*\[2, 3\]"):
+            mds.graph_distances(edges, kind=kind)
+    with pytest.raises(ValueError, match="edge_index must be from"):
+        mds.graph_distances(edges, num_nodes=3)
+    with pytest.raises(ValueError, match="finite and positive"):
+        mds.graph_distances(edges, torch.tensor([1.0, -1.0]))
+    with pytest.raises(ValueError, match="kind must be"):
+        mds.graph_distances(edges, kind="nothing")
+    with pytest.raises(TypeError, match="int64"):
+        mds.graph_distances(edges.int())
+    parallel = mds.graph_distances(
+        torch.tensor([[0, 1, 0], [1, 0, 1]]), torch.tensor([3.0, 2.0, 5.0])
+    )
+    assert parallel[0, 1] == 2
+
+
+def test_the_root_of_the_gram_matrix_needs_no_frame():
+    for x in (generic(12), turned(CUBE), turned(box(2, 1)), torch.ones(4, 3).double()):
+        root = mds.gram_root(x)
+        assert_close(distances(root), distances(x), **EXACT)
+        for g in motions(5, x.shape[1]):
+            assert_close(mds.gram_root(x @ g.mT + 1), root, rtol=0, atol=1e-13 * 5)
+    assert mds.gram_root(torch.zeros(2, 0, 3)).shape == (2, 0, 0)
+    with pytest.raises(ValueError, match="points must be"):
+        mds.gram_root(torch.zeros(3))
+
+
+def grid(rows, columns, width=1.0, height=1.0):
+    """A rectangle of triangles."""
+    u = torch.linspace(0, width, columns, dtype=torch.float64)
+    v = torch.linspace(0, height, rows, dtype=torch.float64)
+    corners = torch.cartesian_prod(v, u).flip(-1)
+    number = torch.arange(rows * columns).view(rows, columns)
+    a, b, c, d = number[:-1, :-1], number[:-1, 1:], number[1:, 1:], number[1:, :-1]
+    faces = torch.cat([torch.stack(t, -1).view(-1, 3) for t in ((a, b, c), (a, c, d))])
+    return corners, faces
+
+
+def exact_on_grid(corners):
+    """Straight lines of the flat rectangle, for a bent one too."""
+    flat = corners.numpy()
+
+    def prepare(vertices, faces):
+        return lambda vertex: ((flat - flat[vertex]) ** 2).sum(1) ** 0.5
+
+    return prepare
+
+
+def test_bending_does_not_change_a_canonical_form():
+    corners, faces = grid(7, 16, 3.0, 1.0)
+    corners = corners + 0.02 * torch.sin(7 * corners.flip(-1))  # no symmetry
+    flat = torch.nn.functional.pad(corners, (0, 1))
+    angle = corners[:, 0] / 1.5
+    rolled = torch.stack([1.5 * angle.sin(), corners[:, 1], 1.5 * angle.cos()], -1)
+    found = [
+        mds.geodesic_embed(v, faces, dim=2, landmarks=20, distances=exact_on_grid(corners))
+        for v in (flat, rolled)
+    ]
+    assert_close(found[0].y, found[1].y, **EXACT)
+    assert_close(distances(found[0].y), distances(corners), rtol=0, atol=1e-9)
+    assert float(found[1].stress) < 1e-9
+    along_edges = [mds.geodesic_embed(v, faces, dim=2, landmarks=20) for v in (flat, rolled)]
+    for embedding in along_edges:
+        error = (distances(embedding.y) - distances(corners)).abs().max()
+        assert float(error) < 0.2
+        assert 1e-4 < float(embedding.stress) < 0.1
+
+
+def test_no_rigid_motion_changes_a_canonical_form():
+    corners, faces = grid(6, 9, 2.0, 1.0)
+    corners = corners + 0.02 * torch.rand(54, 2, generator=generator(), dtype=torch.float64)
+    height = 0.4 * (2 * corners[:, :1]).sin() + 0.3 * corners[:, 1:].square()
+    vertices = torch.cat([corners, height], -1)
+    want = mds.geodesic_embed(vertices, faces, landmarks=15)
+    for g in motions(3):
+        moved = mds.geodesic_embed(vertices @ g.mT + 1, faces, landmarks=15)
+        assert torch.equal(moved.landmarks, want.landmarks)
+        assert_close(moved.y, want.y, rtol=0, atol=1e-9)
+    turn = torch.tensor(Rotation.from_rotvec([0.1, 0.2, 0.3]).as_matrix())
+    assert_close(mds.geodesic_embed(vertices @ turn.mT, faces, landmarks=15).stress, want.stress)
+
+
+def test_paths_cut_across_pairs_of_triangles():
+    corners, faces = grid(2, 2)
+    vertices = torch.nn.functional.pad(corners, (0, 1))
+    found = mds.geodesic_embed(vertices, faces, dim=2, landmarks=4)
+    assert_close(distances(found.y), distances(corners), rtol=0, atol=1e-9)
+
+
+def test_surfaces_that_are_wrong():
+    corners, faces = grid(2, 2)
+    vertices = torch.nn.functional.pad(corners, (0, 1))
+    with pytest.raises(ValueError, match="not connected"):
+        mds.geodesic_embed(torch.cat([vertices, vertices]), torch.cat([faces, faces + 4]))
+    with pytest.raises(ValueError, match="vertices must be"):
+        mds.geodesic_embed(corners, faces)
+    with pytest.raises(ValueError, match="faces must be"):
+        mds.geodesic_embed(vertices, faces.double())
+    with pytest.raises(ValueError, match="from 0 to 3"):
+        mds.geodesic_embed(vertices, faces + 1)
+    with pytest.raises(ValueError, match="finite"):
+        mds.geodesic_embed(vertices * math.nan, faces)
+
+
+def test_geodesics_of_a_library():
+    pytest.importorskip("potpourri3d", reason="potpourri3d is not installed")
+    from equigeo.interop import heat_distances
+
+    corners, faces = grid(12, 24, 2.0, 1.0)
+    vertices = torch.nn.functional.pad(corners, (0, 1))
+    found = mds.geodesic_embed(vertices, faces, dim=2, landmarks=20, distances=heat_distances)
+    assert float(found.stress) < 0.05
+    want = distances(corners)
+    assert_close(distances(found.y), want, rtol=0, atol=0.1 * float(want.max()))

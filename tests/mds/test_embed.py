@@ -1,0 +1,480 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.testing import assert_close
+
+from equigeo import mds
+from equigeo.groups import Affine, O
+from equigeo.reps import Points, Trivial
+from equigeo.testing import assert_equivariant, tolerance
+from tests.mds.clouds import (
+    CUBE,
+    LINE,
+    OCTAHEDRON,
+    PATH,
+    PLANAR,
+    PYRAMID,
+    QUIET,
+    TETRAHEDRON,
+    TRIANGLE,
+    box,
+    generator,
+    generic,
+    mirror,
+    motions,
+    polygon,
+    turned,
+)
+
+EXACT = {"rtol": 0.0, "atol": 1e-12}
+
+
+def eigvals(x):
+    return mds.embed(x, options=QUIET).eigvals
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3, 4, 6])
+def test_no_isometry_changes_the_embedding(dim):
+    x = generic(40, dim)
+    want = mds.embed(x).y
+    rms = float(want.square().sum(-1).mean().sqrt())
+    for k, g in enumerate(
+        motions(200 if dim == 3 else 20, dim) if dim > 1 else -torch.ones(2, 1, 1)
+    ):
+        order = torch.randperm(40, generator=generator(k))
+        moved = (x @ g.double().mT + torch.randn(dim, generator=generator(k)).double())[order]
+        assert_close(mds.embed(moved).y, want[order], rtol=0, atol=1e-12 * rms)
+
+
+def test_the_law_of_the_house_holds():
+    group = Affine(O(3))
+    x = generic(30)
+    assert_equivariant(
+        lambda x: mds.embed(x).y.flatten(), Points(group), Trivial(group, 90), inputs=[x],
+        condition=4.0,
+    )  # fmt: skip
+    with pytest.raises(AssertionError):  # without signs of axes it fails
+        assert_equivariant(
+            lambda x: (x - x.mean(0)) @ torch.linalg.eigh((x - x.mean(0)).mT @ x)[1].flip(-1),
+            Points(group), Trivial(group, 3), inputs=[x],
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("scale", ["rms", "max", "lambda1", "rms_dist"])
+def test_no_similarity_changes_the_scaled_embedding(scale):
+    x = generic()
+    want = mds.embed(x, scale=scale)
+    for g in motions(20):
+        moved = mds.embed(3.7 * x @ g.mT - 2, scale=scale)
+        assert_close(moved.y, want.y, **EXACT)
+        assert_close(moved.scale, 3.7 * want.scale, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("scale", ["rms", "max", "lambda1", "rms_dist"])
+@pytest.mark.parametrize("power", [-8, -1, 1, 5, 20])
+def test_powers_of_two_change_no_bit(scale, power):
+    x = generic()
+    assert torch.equal(mds.embed(x * 2.0**power, scale=scale).y, mds.embed(x, scale=scale).y)
+
+
+def test_scales_are_what_they_say():
+    x = generic()
+    centred, n = x - x.mean(0), len(x)
+    first = mds.embed(x).y[:, 0]
+    want = {
+        "none": torch.ones(()),
+        "rms": centred.square().sum(-1).mean().sqrt(),
+        "max": centred.norm(dim=-1).max(),
+        "lambda1": first.square().mean().sqrt(),
+        "rms_dist": (torch.pdist(x).square().sum() / (n * (n - 1) / 2)).sqrt(),
+    }
+    for scale, value in want.items():
+        result = mds.embed(x, scale=scale)
+        assert_close(result.scale, value.double(), **EXACT)
+        back = result.scale * result.y @ result.frame.mT + result.centroid
+        assert_close(back, x, **EXACT)
+    assert_close(
+        mds.embed(box(1, 1), scale="rms", options=QUIET).scale,
+        torch.tensor(0.5, dtype=torch.float64).sqrt(),
+        **EXACT,
+    )
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3, 5])
+def test_distances_are_kept(dim):
+    x = generic(50, dim)
+    y = mds.embed(x).y
+    exactly = "donot_use_mm_for_euclid_dist"
+    want, got = (torch.cdist(p, p, compute_mode=exactly) for p in (x, y))
+    assert_close(got, want, rtol=0, atol=1e-13 * float(want.max()) * 2)
+
+
+def test_the_gram_matrix_gives_the_same():
+    x = generic(60)
+    result = mds.embed(x)
+    centred = x - x.mean(0)
+    values, vectors = torch.linalg.eigh(centred @ centred.mT)
+    values, vectors = values.flip(-1), vectors.flip(-1)
+    y = vectors[:, :3] * values[:3].sqrt()
+    y = y * y.pow(3).sum(0).sign()
+    assert_close(y, result.y, rtol=0, atol=1e-12)
+    assert_close(values[:3], result.eigvals, rtol=1e-12, atol=0)
+    assert (values[3:].abs() <= 1e-12 * values[0]).all()
+    covariance = torch.cov(x.mT, correction=0)
+    assert_close(
+        torch.linalg.eigvalsh(covariance).flip(-1) * 60, result.eigvals, rtol=1e-12, atol=0
+    )
+
+
+@pytest.mark.parametrize("group", ["O", "SO"])
+def test_identities_of_the_embedding(group):
+    x = generic(30, batch=(4,))
+    result = mds.embed(x, group=group)
+    y, eye = result.y, torch.eye(3).double()
+    distances = torch.stack([torch.pdist(cloud).square().sum() for cloud in x]) / 30
+    assert_close(result.eigvals.sum(-1), distances, rtol=1e-12, atol=0)
+    assert_close(y.mT @ y, torch.diag_embed(result.eigvals), **EXACT)
+    assert_close(y.sum(-2), torch.zeros(4, 3).double(), **EXACT)
+    assert_close(result.frame.mT @ result.frame, eye.expand(4, 3, 3), **EXACT)
+    if group == "SO":
+        assert_close(torch.linalg.det(result.frame), torch.ones(4).double(), **EXACT)
+    assert (result.spread.diff(dim=-1) <= 0).all()
+
+
+def test_spectra_of_solids():
+    t = torch.tensor
+    for x, want in [
+        (TETRAHEDRON / math.sqrt(8), (0.5, 0.5, 0.5)),
+        (box(1, 1), (1, 1)),
+        (box(2, 1), (4, 1)),
+        (box(3, 2, 1), (18, 8, 2)),
+        (CUBE, (2, 2, 2)),
+        (1.5 * OCTAHEDRON, (4.5, 4.5, 4.5)),
+        (PYRAMID, (3.2, 2, 2)),
+        (polygon(3) / math.sqrt(3), (0.5, 0.5)),
+        (polygon(7, 2.0), (14, 14)),
+        (TRIANGLE, ((25 + math.sqrt(193)) / 3, (25 - math.sqrt(193)) / 3)),
+        (PATH, (8.845158445, 2.190288162, 0.464553393)),
+    ]:
+        atol = 1e-9 if x is PATH else 1e-12
+        assert_close(eigvals(turned(x)), t(want, dtype=torch.float64), rtol=0, atol=atol * 20)
+
+
+def test_coordinates_of_small_clouds():
+    triangle = [
+        [-0.658128810, 1.531223121],
+        [2.810439800, -0.461019785],
+        [-2.152310990, -1.070203337],
+    ]
+    path = [
+        [-1.270885605, -0.559066657, -0.444178176],
+        [-1.127204108, -0.303818664, 0.511962028],
+        [-0.042728470, 1.272020235, -0.071685430],
+        [2.440818183, -0.409134913, 0.003901578],
+    ]
+    for x, rows in ((TRIANGLE, triangle), (PATH, path)):
+        want = torch.tensor(rows).double()
+        assert_close(mds.embed(turned(x)).y, want, rtol=0, atol=2e-7)
+        assert_close(
+            mds.embed(x * torch.tensor([-1.0] + [1.0] * (x.shape[1] - 1))).y,
+            want,
+            rtol=0,
+            atol=2e-7,
+        )
+
+
+def test_collinear_points():
+    result = mds.embed(turned(LINE))
+    assert_close(result.y[:, 0], torch.tensor([-4.0, -1, 5]).double(), **EXACT)
+    assert not result.y[:, 1:].any()
+    assert_close(result.eigvals, torch.tensor([42.0, 0, 0]).double(), rtol=1e-12, atol=0)
+    assert result.null.tolist() == [False, True, True]
+    assert not result.flagged
+    n, h = 4, 0.5
+    direction = torch.tensor([[0.6, 0.0, 0.8]], dtype=torch.float64)
+    line = h * torch.arange(n)[:, None] * direction
+    assert_close(
+        eigvals(line)[0], torch.tensor(n * (n * n - 1) * h * h / 12, dtype=torch.float64), **EXACT
+    )
+
+
+def test_two_points_are_ambiguous_and_have_two_frames():
+    x = torch.tensor([[1.0, 2, 3], [3, 5, 9]]).double()
+    result = mds.embed(x, sign="joint", options=QUIET)
+    assert_close(result.y[:, 0].abs(), torch.full((2,), 3.5).double(), **EXACT)
+    assert_close(result.eigvals, torch.tensor([24.5, 0, 0]).double(), **EXACT)
+    assert result.ambiguous.tolist() == [True, False, False]
+    assert mds.embed(x, options=QUIET).ambiguous.tolist() == [True, False, False]
+    assert len(result.frames) == 2
+
+
+def test_proper_frames_see_handedness():
+    x = generic(25)
+    last = mds.EmbedOptions(dependent="last")
+    want, least = mds.embed(x, group="SO", options=last), mds.embed(x, group="SO")
+    dependent = int(least.margin.abs().argmin())
+    for g in motions(30):
+        det = float(torch.linalg.det(g))
+        assert_close(
+            mds.embed(x @ g.mT, group="SO", options=last).y,
+            want.y * torch.tensor([1.0, 1.0, det]),
+            **EXACT,
+        )
+        moved = mds.embed(x @ g.mT, group="SO")
+        signs = torch.ones(3)
+        signs[dependent] = det
+        assert_close(moved.y, least.y * signs, **EXACT)
+        assert int(moved.margin.abs().argmin()) == dependent
+
+
+@pytest.mark.parametrize("stat", ["quadratic", "quintic", "largest"])
+@pytest.mark.parametrize("group", ["O", "SO"])
+def test_other_statistics_fix_signs_too(stat, group):
+    x = generic(31)
+    options = mds.EmbedOptions(odd_stat=stat)
+    want = mds.embed(x, group=group, options=options)
+    for g in motions(10, proper=group == "SO"):
+        assert_close(mds.embed(x @ g.mT + 1, group=group, options=options).y, want.y, **EXACT)
+    if group == "O":
+        assert (want.margin > 0).all()
+
+
+def test_partial_invariance():
+    x = generic(25)
+    moved = mds.embed(x + 3, group=None)
+    assert_close(moved.y, x - x.mean(0), **EXACT)
+    assert torch.equal(moved.frame, torch.eye(3).double())
+    scaled = mds.embed(4 * x + 3, group=None, scale="rms").y
+    assert_close(scaled, mds.embed(x, group=None, scale="rms").y, **EXACT)
+    about_origin = mds.EmbedOptions(translation=False)
+    want = mds.embed(x, options=about_origin)
+    assert not want.centroid.any()
+    assert (want.y.sum(0) > 0).all()
+    for g in motions(10):
+        assert_close(mds.embed(x @ g.mT, options=about_origin).y, want.y, **EXACT)
+    shifted = mds.embed(x + 3, options=about_origin).y
+    assert not torch.allclose(shifted, want.y)
+    only_scale = mds.embed(8 * x, group=None, scale="rms", options=about_origin).y
+    assert_close(only_scale, x / x.square().sum(-1).mean().sqrt(), **EXACT)
+
+
+def test_margins_are_odd_and_below_one():
+    x = generic(20)
+    margin = mds.embed(x).margin
+    assert ((0 < margin) & (margin < 1)).all()
+    y = mds.embed(x).y
+    want = y.pow(3).sum(0) / y.abs().pow(3).sum(0)
+    assert_close(margin, want, **EXACT)
+    assert_close((-y).pow(3).sum(0) / y.abs().pow(3).sum(0), -margin, **EXACT)
+
+
+def test_two_dimensions_in_closed_form():
+    x = generic(30, 2)
+    c = x - x.mean(0)
+    s = c.mT @ c
+    angle = 0.5 * torch.atan2(2 * s[0, 1], s[0, 0] - s[1, 1])
+    axes = torch.stack(
+        [torch.stack([angle.cos(), angle.sin()]), torch.stack([-angle.sin(), angle.cos()])], -1
+    )
+    y = c @ axes
+    assert_close(mds.embed(x).y, y * y.pow(3).sum(0).sign(), **EXACT)
+
+
+def test_one_dimension():
+    x = generic(9, 1)
+    c = x - x.mean()
+    assert_close(mds.embed(x).y, c * c.pow(3).sum().sign(), **EXACT)
+    assert torch.equal(mds.embed(x, group="SO").frame, torch.ones(1, 1).double())
+
+
+@pytest.mark.parametrize("gap", [0.3, 0.01])
+def test_float32_is_invariant_to_its_rounding(gap):
+    x = torch.randn(400, 3, generator=generator(4)).double()
+    x = x + 0.3 * x.square()
+    y = mds.embed(x).y
+    lengths = torch.tensor([1.0, 1.0 - gap, 0.3]).double().sqrt()
+    x = (y / y.norm(dim=0) * lengths).float()
+    want = mds.embed(x)
+    assert want.y.dtype == torch.float32
+    scale = float(want.y.square().sum(-1).mean().sqrt())
+    for g in motions(10):
+        moved = mds.embed((x.double() @ g.mT).float()).y
+        bound = 50 * torch.finfo(torch.float32).eps / gap * scale
+        assert_close(moved, want.y, rtol=0, atol=bound)
+
+
+def test_offsets_cost_what_the_input_has_lost():
+    x = generic(200)
+    far = (x + 1e4).float()
+    result = mds.embed(far)
+    rounded = far.double()
+    centred = rounded - rounded.mean(0)
+    want = centred.mT @ centred
+    frame = result.frame.double()
+    got = frame @ torch.diag(result.spread.double() ** 2) @ frame.mT
+    assert_close(got, want, rtol=0, atol=1e-5 * float(want.abs().max()))
+    one_pass = far.mT @ far - 200 * far.mean(0)[:, None] * far.mean(0)
+    assert (one_pass.double() - want).norm() > 0.1 * want.norm()  # what must not be done
+
+
+def test_padded_ragged_and_single_clouds_agree():
+    clouds = [generic(n, seed=n) for n in (5, 17, 9)]
+    padded = torch.full((3, 17, 3), math.nan).double()
+    mask = torch.zeros(3, 17, dtype=torch.bool)
+    for b, x in enumerate(clouds):
+        padded[b, : len(x)], mask[b, : len(x)] = x, True
+    ptr = torch.tensor([0, 5, 22, 31])
+    for scale in ("none", "rms", "max", "rms_dist"):
+        single = [mds.embed(x, scale=scale) for x in clouds]
+        ragged = mds.embed(torch.cat(clouds), ptr=ptr, scale=scale)
+        filled = mds.embed(padded, mask=mask, scale=scale)
+        assert_close(ragged.y, torch.cat([r.y for r in single]), rtol=0, atol=1e-13)
+        assert_close(filled.y[mask], ragged.y, rtol=0, atol=1e-13)
+        assert not filled.y[~mask].any()
+        for name in ("frame", "centroid", "scale", "spread", "margin"):
+            stacked = torch.stack([getattr(r, name) for r in single])
+            assert_close(getattr(ragged, name), stacked, rtol=0, atol=1e-12)
+            assert_close(getattr(filled, name), stacked, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("scale", ["none", "rms", "max", "lambda1", "rms_dist"])
+def test_duplicates_are_weights(scale):
+    x = generic(12)
+    count = torch.tensor([1, 2, 3, 1, 1, 4, 1, 1, 2, 1, 1, 1])
+    doubled = mds.embed(x.repeat_interleave(count, 0), scale=scale)
+    weighted = mds.embed(x, weights=count, scale=scale)
+    assert_close(weighted.y.repeat_interleave(count, 0), doubled.y, **EXACT)
+    assert_close(weighted.scale, doubled.scale, **EXACT)
+
+
+def test_symmetric_clouds_are_flagged():
+    quiet = {name: mds.embed(x, options=QUIET) for name, x in {
+        "box": turned(box(3, 2, 1)), "cube": turned(CUBE), "pyramid": turned(PYRAMID),
+        "mirror": turned(mirror()), "octahedron": turned(OCTAHEDRON), "generic": generic(),
+        "planar": turned(PLANAR)}.items()}  # fmt: skip
+    assert quiet["box"].ambiguous.all()
+    assert not quiet["box"].degenerate.any()
+    assert quiet["cube"].degenerate.all()
+    assert quiet["pyramid"].degenerate.tolist() == [False, True]
+    assert quiet["octahedron"].flagged
+    assert quiet["mirror"].ambiguous.sum() == 1
+    assert not quiet["generic"].flagged
+    assert not quiet["planar"].flagged
+    assert quiet["planar"].null.tolist() == [False, False, True]
+    # The sign of the mirror axis is harmless where it is the one that depends on the others.
+    assert not mds.embed(turned(mirror()), group="SO", options=QUIET).flagged
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("group", ["O", "SO"])
+@pytest.mark.parametrize("dim", [2, 3, 4])
+def test_what_is_not_flagged_is_invariant(dim, group, dtype):
+    """Lattices have many symmetries, null axes and equal spectra; one frame is never wrong."""
+    flagged = 0
+    for points in (2, 3, 4, 5, 6, 8, 12):
+        x = torch.randint(-2, 3, (400, points, dim), generator=generator(points + dim)).double()
+        g = motions(400, dim, proper=group == "SO")
+        found = [
+            mds.embed(cloud.to(dtype), group=group, options=QUIET) for cloud in (x, x @ g.mT + 0.37)
+        ]
+        sure = ~(found[0].flagged | found[1].flagged)
+        error = (found[0].y - found[1].y).abs()[sure]
+        bound = 1e-9 if dtype == torch.float64 else 1e-2
+        assert not error.numel() or float(error.max()) < bound
+        flagged += int((~sure).sum())
+    assert 0 < flagged < 1400
+
+
+@given(st.integers(0, 2**31), st.integers(1, 12), st.integers(1, 4))
+def test_any_cloud_keeps_its_distances(seed, points, dim):
+    g = generator(seed)
+    x = torch.randint(-3, 4, (points, dim), generator=g).double()
+    result = mds.embed(x, options=QUIET)
+    exactly = "donot_use_mm_for_euclid_dist"
+    want, got = (torch.cdist(p, p, compute_mode=exactly) for p in (x, result.y))
+    assert_close(got, want, **tolerance(torch.float64, 64, condition=4.0))
+    assert_close(result.frame.mT @ result.frame, torch.eye(dim).double(), **EXACT)
+
+
+@pytest.mark.parametrize("group", ["O", "SO"])
+@pytest.mark.parametrize(
+    "x",
+    [generic(), CUBE, OCTAHEDRON, TETRAHEDRON, PYRAMID, box(3, 2, 1), PLANAR, LINE, LINE[:2]],
+    ids=lambda x: len(x),
+)
+def test_points_with_names_need_no_average(x, group):
+    def run(x):
+        result = mds.embed(x, group=group, sign="index")
+        assert not result.flagged
+        return result
+
+    want = run(turned(x))
+    for g in motions(10, proper=group == "SO"):
+        assert_close(run(x @ g.mT + 1).y, run(x).y, **EXACT)
+    assert_close(torch.cdist(want.y, want.y), torch.cdist(x, x), rtol=0, atol=1e-6)
+    back = want.y @ want.frame.mT + want.centroid
+    assert_close(back, turned(x), **EXACT)
+    batch = torch.stack([turned(x), turned(x, 9)])
+    first, second = mds.embed(batch, group=group, sign="index").y
+    assert_close(first, want.y, **EXACT)
+    if group == "O":
+        assert_close(second, first, **EXACT)
+
+
+def test_names_do_matter():
+    moved = mds.embed(CUBE.flip(0).roll(3, 0), sign="index").y
+    assert not torch.allclose(moved, mds.embed(CUBE, sign="index").y.flip(0).roll(3, 0))
+
+
+def test_dropping_a_part_of_the_recipe_is_noticed():
+    x = generic(30)
+    y = mds.embed(x).y
+
+    def naive(x, centred=True, ascending=False):
+        x = x - x.mean(0) if centred else x
+        vectors = torch.linalg.eigh(x.mT @ x)[1]
+        return x @ (vectors if ascending else vectors.flip(-1))
+
+    def off(a, b):
+        return float((a.abs() - b.abs()).abs().max()) > 1e-3
+
+    assert not off(naive(x), y)
+    assert off(naive(x, centred=False), y)  # no centring
+    assert off(naive(x, ascending=True), y)  # ascending order
+    flips = [naive(x @ m.mT + 1) for m in motions(20)]
+    assert any(float((f - flips[0]).abs().max()) > 1e-3 for f in flips)  # no rule for signs
+    flat = turned(PLANAR) * 1e3
+    c = flat - flat.mean(0)
+    small = torch.linalg.eigvalsh(c.mT @ c)[0].abs().sqrt()
+    bound = 8 * torch.finfo(torch.float64).eps * flat.abs().max()
+    assert mds.embed(flat).null[2]
+    assert small > bound or small == 0  # roots of eigenvalues do not tell null axes
+    augmented = mds.embed(torch.stack([x @ m.mT for m in motions(8)])).y
+    assert_close(augmented, y.expand(8, -1, -1), **EXACT)  # augmentation before collapses
+
+
+def test_embedding_compiles_and_exports():
+    x = generic(20, batch=(3,))
+
+    def run(x):
+        return mds.embed(x, scale="rms").y
+
+    assert_close(torch.compile(run, fullgraph=True, backend="aot_eager")(x), run(x))
+
+    class Embed(torch.nn.Module):
+        def forward(self, x):
+            return run(x)
+
+    assert_close(torch.export.export(Embed(), (x,)).module()(x), run(x))
+
+
+def test_one_million_points():
+    x = torch.randn(1_000_000, 3, generator=generator()) * torch.tensor([3.0, 2.0, 1.0])
+    x = x + 0.1 * x.square()
+    result = mds.embed(x, scale="rms")
+    assert_close(result.y.square().sum(-1).mean(), torch.tensor(1.0), rtol=1e-5, atol=0)

@@ -1,0 +1,130 @@
+"""Ops of the op table for clouds of points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from equigeo.graphs import EdgeIndex
+from equigeo.ops import principal_axes, symmetric_eigen
+from equigeo.ops._principal_axes import principal_axes_reference
+from equigeo.ops.principal_axes_backward import (
+    principal_axes_backward,
+    principal_axes_backward_reference,
+)
+from equigeo.ops.symmetric_eigen import symmetric_eigen_reference
+from tests.ops.op import Op
+from tests.ops.problems import Problem
+
+POINTS = 8  # for each source
+NULL_TOL, SMOOTHING = 1e-6, 1e-12
+# Sums are over points, but what amplifies rounding is the gap of the spectra below.
+TERMS = 20_000
+
+
+def _offsets(points: int, clouds: int) -> Tensor:
+    return torch.linspace(0, points, clouds + 1, dtype=torch.float64).round().long()
+
+
+def _count(sources: int, targets: int) -> int:
+    return POINTS * sources if targets else 0
+
+
+def _rest(graph: EdgeIndex) -> list[Tensor]:
+    points = _count(graph.num_sources, graph.num_targets)
+    weight = (torch.arange(points, dtype=torch.float64) * 0.7).sin() + 1.2
+    weight[3::7] = 0
+    return [_offsets(points, graph.num_targets), weight]
+
+
+def _spectrum(dim: int) -> Tensor:
+    return 2.0 ** -torch.arange(dim, dtype=torch.float64)
+
+
+def _cloud_row(dim: int, signs: int, scale: int, center: bool = True) -> Op:
+    constants = center, signs, scale, NULL_TOL, SMOOTHING
+
+    def features(problem: Problem, dtype: torch.dtype) -> list[Tensor]:
+        shape = _count(problem.sources, problem.targets), dim
+        x = problem.randn("cloud", *shape, dtype=torch.float64)
+        return [((x + 0.3 * x.square()) * _spectrum(dim)).to(dtype)]
+
+    def differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *tensors: function(*tensors, *constants)[:-1]
+
+    name = "principal_axes" if dim <= 3 else "principal_axes_nd"
+    return Op(
+        name,
+        differentiable(principal_axes),
+        differentiable(principal_axes_reference),
+        features,
+        _rest,
+        label=f"{name} of {dim} components, signs {signs}, scale {scale}, center {center}",
+        blas=dim > 3,
+        terms=TERMS,
+        constants=constants,
+    )
+
+
+def _gradient_row(dim: int, scale: int) -> Op:
+    constants = True, scale, SMOOTHING
+
+    def features(problem: Problem, dtype: torch.dtype) -> list[Tensor]:
+        points, clouds = _count(problem.sources, problem.targets), problem.targets
+        rows, square, one = (clouds, dim), (clouds, dim, dim), (clouds, 1)
+        shapes = [(points, dim), square, rows, rows, one, (points, dim), square, rows, one]
+        tensors = [
+            problem.randn(f"{k} of a cloud", *shape, dtype=dtype) for k, shape in enumerate(shapes)
+        ]
+        spread, size = tensors[-2:]
+        tensors[-2] = (_spectrum(dim) * (1 + 0.1 * spread.sigmoid().double())).to(dtype)
+        tensors[-1] = size.sigmoid() + 0.5
+        return tensors
+
+    def with_constants(function: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *tensors: function(*tensors, *constants)
+
+    return Op(
+        "principal_axes_backward",
+        with_constants(principal_axes_backward),
+        with_constants(principal_axes_backward_reference),
+        features,
+        _rest,
+        label=f"principal_axes_backward of {dim} components, scale {scale}",
+        terms=TERMS,
+        constants=constants,
+    )
+
+
+def _eigen_row(size: int) -> Op:
+    def features(problem: Problem, dtype: torch.dtype) -> list[Tensor]:
+        noise = problem.randn("matrix", problem.sources, size, size, dtype=torch.float64)
+        return [(0.1 * noise + torch.diag(_spectrum(size))).to(dtype)]
+
+    return Op(
+        "symmetric_eigen",
+        symmetric_eigen,
+        symmetric_eigen_reference,
+        features,
+        lambda graph: [],
+        label=f"symmetric_eigen of {size} rows",
+        terms=TERMS,
+    )
+
+
+def cloud_rows() -> Iterator[Op]:
+    """Rows of every dimension, rule for signs and scale."""
+    yield _cloud_row(1, 1, 1)
+    yield _cloud_row(2, 3, 2)
+    yield _cloud_row(3, 1, 0)
+    yield _cloud_row(3, 2, 1, center=False)
+    yield _cloud_row(3, 3, 3)
+    yield _cloud_row(4, 1, 1)
+    yield _gradient_row(1, 1)
+    yield _gradient_row(2, 2)
+    yield _gradient_row(3, 3)
+    yield _eigen_row(2)
+    yield _eigen_row(3)
