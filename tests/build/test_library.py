@@ -18,9 +18,11 @@ INFO = equigeo.ops.kernels_info()
 needs_kernels = pytest.mark.skipif(INFO["cpu"] is None, reason="no compiled kernels")
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="no g++")
 
-# Creates a file when it is opened, as the real library registers its ops when it is opened.
+# Creates a file when it is opened, as the real library registers its ops when it is opened, and has
+# the one function that is called after loading.
 SOURCE = """
 #include <cstdio>
+extern "C" void equigeo_limit_memory(long long) {{}}
 extern const char marker[];
 const char marker[] = "{marker}";
 static const int opened = [] {{ std::fclose(std::fopen("{trace}", "w")); return 0; }}();
