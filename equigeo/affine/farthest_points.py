@@ -41,7 +41,9 @@ def farthest_points(points: Tensor, count: int) -> Tensor:
     tensor([[2, 0, 3]])
     """
     if points.ndim != 3 or not 1 <= count <= points.shape[1]:
-        raise ValueError(f"count must be from 1 to the points of {tuple(points.shape)}, got {count}")
+        raise ValueError(
+            f"count must be from 1 to the points of {tuple(points.shape)}, got {count}"
+        )
     points = points.detach()
     columns = points.mT.contiguous()
     nearest = (columns - columns.mean(2, keepdim=True)).square_().sum(1)

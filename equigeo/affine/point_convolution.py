@@ -23,7 +23,7 @@ class PointConvolution(nn.Module):
     in_channels, out_channels : int
         Scalar channels.
     spec : KernelSpec, optional
-        Network and window; grids of Gaussians with five along an axis by default.
+        Network and window; by default Gaussians on a grid, five along an axis.
     neighborhood : PointNeighborhood, optional
         Which points are read.
     rank : int

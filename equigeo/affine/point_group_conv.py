@@ -78,6 +78,8 @@ class PointGroupConv(PointConvolution):
         quadrature: Quadrature | None = None,
         **options: Any,
     ) -> None:
+        # Gaussians fill space, but not the many dimensions of space and group together.
+        spec = spec or KernelSpec(network="rbf" if separable else "siren")
         super().__init__(group, in_channels, out_channels, spec, **options)
         self.quadrature = quadrature or Quadrature(measure=True)
         if not self.quadrature.measure:

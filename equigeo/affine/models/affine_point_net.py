@@ -197,9 +197,7 @@ class _SampleMixing(nn.Module):
     def __init__(self, channels: int, width: int) -> None:
         super().__init__()
         spec = KernelSpec(network="siren", hidden=16, continuous_rotation=True)
-        self.kernel = AffineKernel(
-            SO(3), channels * width, spec, spatial=False, fan_in=channels
-        )
+        self.kernel = AffineKernel(SO(3), channels * width, spec, spatial=False, fan_in=channels)
         self.activation = _Activation(width)
 
     def forward(self, x: Tensor, samples: GroupSamples) -> Tensor:

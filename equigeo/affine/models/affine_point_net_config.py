@@ -55,7 +55,7 @@ class AffinePointNetConfig:
     num_classes: int
     group: Literal["SO", "Similarity", "GLPlus"] = "Similarity"
     rotations: Literal["dihedral", "octahedral"] = "dihedral"
-    centers: tuple[int, int] = (256, 64)
+    centers: tuple[int, int] = (128, 32)
     neighbors: tuple[int, int] = (16, 16)
     radii: tuple[float, float] = (0.5, 1.0)
     channels: tuple[int, int, int] = (48, 96, 192)
