@@ -5,6 +5,7 @@ of a cloud. Every layer takes features and :class:`equigeo.groups.GroupSamples` 
 """
 
 from equigeo.affine.affine_kernel import AffineKernel
+from equigeo.affine.farthest_points import farthest_points
 from equigeo.affine.gabor_kernel import GaborKernel
 from equigeo.affine.group_conv import GroupConv
 from equigeo.affine.group_convolution import GroupConvolution
@@ -12,7 +13,6 @@ from equigeo.affine.group_pool import GroupPool
 from equigeo.affine.kernel_grid import kernel_grid
 from equigeo.affine.kernel_spec import KernelSpec
 from equigeo.affine.lift_conv import LiftConv
-from equigeo.affine.farthest_points import farthest_points
 from equigeo.affine.models import (
     AffinePointNet,
     AffinePointNetConfig,
