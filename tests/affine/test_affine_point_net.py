@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.affine import AffinePointNet, AffinePointNetConfig
-from equigeo.groups import SO, Affine, GLPlus, LinearGroup, Similarity
+from equigeo.groups import SO, GLPlus, LinearGroup, Similarity
 from tests.affine.test_point_frame import act, proper
 
 GROUPS: dict[str, LinearGroup] = {"SO": SO(3), "Similarity": Similarity(3), "GLPlus": GLPlus(3)}
