@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 
@@ -56,6 +57,7 @@ def take_rows(rows: Tensor, indices: Tensor) -> Tensor:
         The rows.
     """
     batch, points = rows.shape[:2]
-    shift = points * indices.new_tensor(range(batch)).view(-1, *[1] * (indices.ndim - 1))
+    shift = points * torch.arange(batch, device=indices.device)
+    shift = shift.view(-1, *[1] * (indices.ndim - 1))
     chosen = rows.flatten(0, 1).index_select(0, (indices + shift).flatten())
     return chosen.view(*indices.shape, *rows.shape[2:])

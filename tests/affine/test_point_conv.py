@@ -218,6 +218,19 @@ def test_gradients_are_right(separable: bool) -> None:
     assert torch.autograd.gradcheck(lambda *x: net(*x, samples, samples), (f, points))
 
 
+@pytest.mark.filterwarnings("ignore:Dynamo detected a call to a `functools.lru_cache`")
+@pytest.mark.parametrize("group", [SO(3), GLPlus(3)], ids=str)
+def test_lifting_compiles(group: LinearGroup) -> None:
+    net, samples = Network(group), draw(group)
+
+    def call(f: Tensor, points: Tensor) -> Tensor:
+        return net.lift(f, points, samples)[0].sin()
+
+    inputs = random(2, 2, 20), random(2, 20, 3, seed=1)
+    compiled = torch.compile(call, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(*inputs), call(*inputs), **EXACT)
+
+
 def test_centres_without_neighbours_are_zero_and_finite() -> None:
     layer = PointLiftConv(SO(3), 1, 2, neighborhood=PointNeighborhood(0.5, 4))
     points = torch.zeros(1, 3, 3).requires_grad_()
