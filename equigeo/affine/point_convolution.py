@@ -23,7 +23,8 @@ class PointConvolution(nn.Module):
     in_channels, out_channels : int
         Scalar channels.
     spec : KernelSpec, optional
-        Network and window; by default Gaussians on a grid, five along an axis.
+        Network and window; by default Gaussians on a grid, five along an axis. Clouds have no
+        pixels: ``size`` and ``extent`` mean nothing here.
     neighborhood : PointNeighborhood, optional
         Which points are read.
     rank : int

@@ -152,6 +152,14 @@ def test_closed_sets_are_exactly_invariant(kind: str) -> None:
     assert float((other - expected).detach().abs().max()) > 1e-5
 
 
+def test_means_of_measures_have_no_determinants() -> None:
+    samples, x = draw(GLPlus(3)), random(2, 4, 3, 9)
+    expected = torch.einsum("bcnp,n->bc", x, samples.mean_weight) / 9
+    torch.testing.assert_close(GroupPool("mean", measure=True)(x, samples), expected, **EXACT)
+    of_functions = GroupPool("mean")(x, samples)
+    assert float((of_functions - expected).abs().max()) > 1e-3
+
+
 def test_values_are_means_over_neighbours_of_the_kernel() -> None:
     """The definition, edge by edge, with one matrix for each."""
     net, inputs, outputs = Network(GLPlus(3)), draw(GLPlus(3)), draw(GLPlus(3), 2, seed=2)
