@@ -46,12 +46,14 @@ def random(*shape: int, seed: int = 0) -> Tensor:
 
 
 def draw(group: LinearGroup, count: int = 3, seed: int = 0) -> GroupSamples:
-    """A few elements, stretched and turned."""
+    """A few elements, stretched and turned, of comparable weights."""
     generator = torch.Generator().manual_seed(seed)
-    rotations = haar_rotations(group.n, count, generator=generator)
-    if group.symmetric_dimension == 0:
-        return rotations
-    return pair_samples(lognormal_stretches(group, count, 0.3, generator=generator), rotations)
+    samples = haar_rotations(group.n, count, generator=generator)
+    if group.symmetric_dimension > 0:
+        stretches = lognormal_stretches(group, count, 0.3, generator=generator)
+        samples = pair_samples(stretches, samples)
+    weight = torch.linspace(1, 2, count, dtype=torch.float64)
+    return GroupSamples.from_elements(group, samples.h, weight)
 
 
 def elements(group: LinearGroup) -> Tensor:
