@@ -46,7 +46,7 @@ def image_error(pixels: int, size: float, points: int = 6) -> float:
 
 
 def _around(features: Tensor, x: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Features that four by four outputs around x need, in pixels from the middle, and its place."""
+    """Features that four by four outputs around x (in pixels) need, and the place of x there."""
     place = x + (features.shape[-1] - 1) / 2
     first = place.floor().long() - 1
     rows, columns = ((int(i) - count // 2, int(i) + 4 + count // 2) for i in first)
