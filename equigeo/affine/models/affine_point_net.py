@@ -144,7 +144,7 @@ class AffinePointNet(nn.Module):
         samples = self._fixed.to(device=y.device)
         many, few = (min(count, y.shape[1]) for count in self.settings.centers)
         centers = take_rows(y, farthest_points(y, many))
-        ones = y.new_ones(len(y), 1, y.shape[1])
+        ones = y.new_ones(y.shape[0], 1, y.shape[1])
         x, _ = self.lift(ones, y, samples, centers)
         x = self.lifted(x + self.places[0](centers, samples))
         x, _ = self.gather(x, centers, samples, centers=centers[:, :few])
