@@ -30,6 +30,9 @@ class AffineKernel(nn.Module):
         Whether the kernel reads ``u``, and ``s``.
     fan_in : int
         Products summed for one output of the convolution, for the scale of the first weights.
+    cells : bool
+        Whether the layer multiplies by the volume of a cell of the kernel grid, and values shall
+        make up for it; not where it averages over points.
 
     Raises
     ------
@@ -58,6 +61,7 @@ class AffineKernel(nn.Module):
         spatial: bool = True,
         grouped: bool = True,
         fan_in: int = 1,
+        cells: bool = True,
     ) -> None:
         super().__init__()
         if not (spatial or grouped):
@@ -65,7 +69,7 @@ class AffineKernel(nn.Module):
         self.group, self.spec, self.spatial, self.grouped = group, spec, spatial, grouped
         self.network = _make_network(self, out_features, fan_in)
         # Layers multiply by the volume of a cell; weights start at the scale of a sum over cells.
-        self.gain = (spec.size / (2 * spec.extent)) ** group.n if spatial else 1.0
+        self.gain = (spec.size / (2 * spec.extent)) ** group.n if spatial and cells else 1.0
 
     def extra_repr(self) -> str:
         """Name the group and what is read."""
@@ -89,7 +93,9 @@ class AffineKernel(nn.Module):
         """
         parts = [part for part in (u, self._embed(s)) if part is not None]
         dtype = next(self.network.parameters()).dtype
-        values = self.network(torch.cat(parts, dim=-1).to(dtype)) * self.gain
+        values = self.network(torch.cat(parts, dim=-1).to(dtype))
+        if self.gain != 1:
+            values = values * self.gain
         window = self._window(u, s)
         return values if window is None else values * window[..., None].to(dtype)
 

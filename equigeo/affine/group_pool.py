@@ -24,6 +24,9 @@ class GroupPool(nn.Module):
         What is taken.
     space : bool
         Whether to pool over space too.
+    measure : bool
+        Treat features as values of a measure that is pushed forward, as those of points: no
+        determinants.
 
     Raises
     ------
@@ -42,11 +45,13 @@ class GroupPool(nn.Module):
     torch.Size([2, 6])
     """
 
-    def __init__(self, kind: Literal["max", "mean"] = "max", space: bool = True) -> None:
+    def __init__(
+        self, kind: Literal["max", "mean"] = "max", space: bool = True, *, measure: bool = False
+    ) -> None:
         super().__init__()
         if kind not in ("max", "mean"):
             raise ValueError(f"kind must be 'max' or 'mean', got {kind!r}")
-        self.kind, self.space = kind, space
+        self.kind, self.space, self.measure = kind, space, measure
 
     def extra_repr(self) -> str:
         """Name the options."""
@@ -79,7 +84,7 @@ class GroupPool(nn.Module):
             )
         if self.kind == "max":
             return x.flatten(2).amax(2) if self.space else x.amax(2)
-        weight = Quadrature(measure=not self.space).weights(samples)
+        weight = Quadrature(measure=self.measure or not self.space).weights(samples)
         weight = (weight / weight.sum()).to(x)
         pooled = torch.einsum("bci...,i->bc...", x, weight)
         return pooled.flatten(2).mean(2) if self.space and pooled.ndim > 2 else pooled

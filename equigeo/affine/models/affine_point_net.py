@@ -1,0 +1,206 @@
+"""Classifier of point clouds that is invariant to rotations, scalings or all proper linear maps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from equigeo.affine.affine_kernel import AffineKernel
+from equigeo.affine.farthest_points import farthest_points
+from equigeo.affine.group_pool import GroupPool
+from equigeo.affine.kernel_spec import KernelSpec
+from equigeo.affine.models.affine_point_net_config import AffinePointNetConfig
+from equigeo.affine.point_frame import PointFrame
+from equigeo.affine.point_group_conv import PointGroupConv
+from equigeo.affine.point_lift_conv import PointLiftConv
+from equigeo.affine.point_neighborhood import PointNeighborhood
+from equigeo.affine.point_neighbors import take_rows
+from equigeo.affine.relative_coordinates import relative_coordinates
+from equigeo.affine.sample_norm import SampleBatchNorm
+from equigeo.groups import SO, GroupSamples, finite_rotations
+
+
+class AffinePointNet(nn.Module):
+    r"""A frame, a lifting, a convolution over space and rotations, and a maximum.
+
+    A cloud is seen from its :class:`equigeo.affine.PointFrame`, which leaves the signs of the axes
+    open. A closed set of rotations o around these axes covers them: samples of the group are the
+    elements :math:`F o`, and relative to F they always are the same, so that all kernels are
+    evaluated in the frame. A lifting describes the surroundings of a few hundred points that
+    are spread over the cloud, and where in the frame they lie; a group convolution gathers these
+    around fewer points; the maximum over those is mixed over the samples by a kernel of
+    relative elements.
+
+    Parameters
+    ----------
+    config : AffinePointNetConfig
+        What it is made of.
+
+    Equivariance
+    ------------
+    Logits are invariant to translations and to the elements of the group of positive determinant,
+    to rounding, but for ties among distances; to permutations of the points as well. Mirror images
+    may be told apart. What a frame cannot do is said there.
+
+    Examples
+    --------
+    >>> import torch
+    >>> model = AffinePointNet.preset("default", num_classes=10).eval()
+    >>> model(torch.rand(2, 300, 3)).shape
+    torch.Size([2, 10])
+    """
+
+    def __init__(self, config: AffinePointNetConfig) -> None:
+        super().__init__()
+        self.settings = config
+        lifted, gathered, described = config.channels
+        self.frame = PointFrame(config.make_group())
+        spec = KernelSpec(network="rbf", centers=config.gaussians)
+        near = [
+            PointNeighborhood(radius, k)
+            for radius, k in zip(config.radii, config.neighbors, strict=True)
+        ]
+        self.lift = PointLiftConv(SO(3), 1, lifted, spec, neighborhood=near[0], rank=config.rank)
+        self.places = nn.ModuleList([_Place(lifted), _Place(gathered)])
+        self.lifted = nn.Sequential(_Activation(lifted), _Pointwise(lifted, lifted))
+        self.gather = PointGroupConv(
+            SO(3), lifted, gathered, spec, neighborhood=near[1], rank=config.rank
+        )
+        self.gathered = nn.Sequential(_Activation(gathered), _Pointwise(gathered, described))
+        self.mixing = _SampleMixing(described, described)
+        self.pool = GroupPool("max")
+        self.head = nn.Sequential(
+            nn.Dropout(config.dropout), nn.Linear(described, config.num_classes)
+        )
+        self._fixed = finite_rotations(config.rotations)
+
+    @classmethod
+    def preset(cls, name: str, num_classes: int = 10) -> AffinePointNet:
+        """Build a preset.
+
+        Parameters
+        ----------
+        name : {"default", "SO", "Similarity", "GLPlus"}
+            The group; rotations and scales by default.
+        num_classes : int
+            Number of logits.
+
+        Raises
+        ------
+        ValueError
+            If the name is unknown.
+        """
+        if name in ("default", "Similarity"):
+            return cls(AffinePointNetConfig(num_classes))
+        if name == "GLPlus":
+            return cls(AffinePointNetConfig(num_classes, group="GLPlus"))
+        if name == "SO":
+            return cls(AffinePointNetConfig(num_classes, group="SO", radii=(0.2, 0.4)))
+        raise ValueError(f"preset must be 'default', 'SO', 'Similarity' or 'GLPlus', got {name!r}")
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> AffinePointNet:
+        """Build from what :attr:`config` returned.
+
+        Parameters
+        ----------
+        config : dict of JSON types
+            Settings; those that are missing take the default preset's value.
+
+        Raises
+        ------
+        ValueError
+            If a setting is unknown or missing.
+        """
+        return cls(AffinePointNetConfig.from_dict(config))
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """Settings, of JSON types."""
+        return self.settings.to_dict()
+
+    def forward(self, points: Tensor) -> Tensor:
+        """Classify clouds.
+
+        Parameters
+        ----------
+        points : Tensor, (B, P, 3), float32 or float64
+            Clouds, in any order of points.
+
+        Returns
+        -------
+        Tensor, (B, num_classes), floating
+            Logits.
+
+        Raises
+        ------
+        ValueError
+            If shape or type do not fit.
+        """
+        y = self.frame(points)
+        samples = self._fixed.to(device=y.device)
+        many, few = (min(count, y.shape[1]) for count in self.settings.centers)
+        centers = take_rows(y, farthest_points(y, many))
+        ones = y.new_ones(y.shape[0], 1, y.shape[1])
+        x, _ = self.lift(ones, y, samples, centers)
+        x = self.lifted(x + self.places[0](centers, samples))
+        x, _ = self.gather(x, centers, samples, centers=centers[:, :few])
+        x = self.gathered(x + self.places[1](centers[:, :few], samples))
+        x = x.amax(3)
+        x = self.mixing(x, samples)
+        return self.head(self.pool(x, samples))
+
+
+class _Activation(nn.Module):
+    """Batch norm, then GELU."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.norm = SampleBatchNorm(channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.gelu(self.norm(x))
+
+
+class _Pointwise(nn.Module):
+    """A convolution whose kernel is one matrix at the centre, on features (B, C, N, P)."""
+
+    def __init__(self, channels: int, width: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(channels, width, bias=False)
+        self.activation = _Activation(width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.activation(self.linear(x.permute(0, 3, 2, 1)).permute(0, 3, 2, 1))
+
+
+class _Place(nn.Module):
+    """Features of where points lie around the centroid, as each sample sees it."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Linear(3, channels), nn.GELU(), nn.Linear(channels, channels)
+        )
+
+    def forward(self, y: Tensor, samples: GroupSamples) -> Tensor:
+        seen = torch.einsum("nij,bpj->bpni", samples.h_inv.to(y), y)
+        return self.layers(seen).permute(0, 3, 2, 1)
+
+
+class _SampleMixing(nn.Module):
+    """A convolution over the samples alone, added to what it reads: (B, C, N) to (B, C, N)."""
+
+    def __init__(self, channels: int, width: int) -> None:
+        super().__init__()
+        spec = KernelSpec(network="siren", hidden=16, continuous_rotation=True)
+        self.kernel = AffineKernel(SO(3), channels * width, spec, spatial=False, fan_in=channels)
+        self.activation = _Activation(width)
+
+    def forward(self, x: Tensor, samples: GroupSamples) -> Tensor:
+        kernel = self.kernel(s=relative_coordinates(samples, samples))
+        kernel = kernel.unflatten(-1, (-1, x.shape[1])) / len(samples)
+        return x + self.activation(torch.einsum("abdc,ncb->nda", kernel.to(x.dtype), x))

@@ -1,0 +1,112 @@
+"""What an AffinePointNet is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
+
+from equigeo.groups import SO, GLPlus, LinearGroup, Similarity
+
+_GROUPS: dict[str, type[LinearGroup]] = {"SO": SO, "Similarity": Similarity, "GLPlus": GLPlus}
+
+
+@dataclass(frozen=True)
+class AffinePointNetConfig:
+    """Settings of :class:`equigeo.affine.AffinePointNet`, all of JSON types.
+
+    Parameters
+    ----------
+    num_classes : int
+        Number of logits.
+    group : {"SO", "Similarity", "GLPlus"}
+        What the frame of a cloud follows: rotations, rotations and scales, or all linear maps of
+        positive determinant; translations always.
+    rotations : {"dihedral", "octahedral"}
+        Samples around the axes of the frame, 4 or 24.
+    centers : tuple of int
+        Points around which the two convolutions look.
+    neighbors : tuple of int
+        How many points each of them reads.
+    radii : tuple of float
+        How far, in units of the frame: the root mean square of coordinates is 1, but for ``SO``,
+        whose unit is that of the cloud.
+    channels : tuple of int
+        Channels after the lifting, after the group convolution, and of what describes a cloud.
+    rank : int
+        Of the kernels.
+    gaussians : int
+        Gaussians of the kernels along an axis.
+    dropout : float
+        Share of features set to zero before the classifier.
+
+    Raises
+    ------
+    ValueError
+        If a setting is out of range.
+
+    Examples
+    --------
+    >>> settings = AffinePointNetConfig(10, group="GLPlus")
+    >>> AffinePointNetConfig.from_dict(settings.to_dict()) == settings
+    True
+    """
+
+    num_classes: int
+    group: Literal["SO", "Similarity", "GLPlus"] = "Similarity"
+    rotations: Literal["dihedral", "octahedral"] = "dihedral"
+    centers: tuple[int, int] = (128, 32)
+    neighbors: tuple[int, int] = (16, 16)
+    radii: tuple[float, float] = (0.5, 1.0)
+    channels: tuple[int, int, int] = (48, 96, 192)
+    rank: int = 16
+    gaussians: int = 3
+    dropout: float = 0.3
+
+    def __post_init__(self) -> None:
+        """Check what would otherwise fail late or silently."""
+        if self.group not in _GROUPS:
+            raise ValueError(f"group must be one of {', '.join(_GROUPS)}, got {self.group!r}")
+        if self.rotations not in ("dihedral", "octahedral"):
+            raise ValueError(f"rotations must be dihedral or octahedral, got {self.rotations!r}")
+        lengths = {"centers": 2, "neighbors": 2, "radii": 2, "channels": 3}
+        for name, length in lengths.items():
+            value = getattr(self, name)
+            if len(value) != length or not min(value) > 0:
+                raise ValueError(f"{name} must be {length} positive numbers, got {value}")
+        if self.centers[1] > self.centers[0]:
+            raise ValueError(f"centers must not become more, got {self.centers}")
+        for name in ("num_classes", "rank", "gaussians"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
+
+    def make_group(self) -> LinearGroup:
+        """Return the group that the frame follows."""
+        return _GROUPS[self.group](3)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give JSON types, lists for tuples."""
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> AffinePointNetConfig:
+        """Read what :meth:`to_dict` gave; missing settings take their defaults.
+
+        Parameters
+        ----------
+        values : mapping
+            Settings by name.
+
+        Raises
+        ------
+        ValueError
+            If a setting is unknown or ``num_classes`` is missing.
+        """
+        unknown = set(values) - {field.name for field in fields(cls)}
+        if unknown or "num_classes" not in values:
+            raise ValueError(f"a configuration needs num_classes; unknown are {sorted(unknown)}")
+        settings: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in values.items()
+        }
+        return cls(**settings)
