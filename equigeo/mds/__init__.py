@@ -21,13 +21,16 @@ from equigeo.mds.graph_distances import graph_distances
 from equigeo.mds.invariant import Invariant
 from equigeo.mds.landmark_embed import landmark_embed
 from equigeo.mds.mds_result import MDSResult
+from equigeo.mds.models import InvariantPointNet, PointNet
 
 __all__ = [
     "DistanceEmbedding",
     "EmbedOptions",
     "FrameSet",
     "Invariant",
+    "InvariantPointNet",
     "MDSResult",
+    "PointNet",
     "distance_embed",
     "embed",
     "farthest_landmarks",

@@ -13,7 +13,7 @@ from equigeo.datasets import AffNIST, centred, load_digits
 from equigeo.training.confuse_images import confuse_images
 from equigeo.training.fit_plan import FitPlan
 from equigeo.training.image_config import ImageConfig
-from equigeo.training.image_models import image_model
+from equigeo.training.image_models import IMAGE_MODELS
 from equigeo.training.labelled_images import LabelledImages
 from equigeo.training.logit_change import logit_change
 from equigeo.training.random_state import enter_stream
@@ -96,7 +96,7 @@ def train_image_classifier(
 def _prepare(config: ImageConfig, model: nn.Module | None) -> FitPlan:
     if model is None:
         enter_stream(config.seed, "model")
-        model = image_model(config.preset).preset(config.preset, num_classes=len(DIGITS))
+        model = IMAGE_MODELS[config.preset].preset(config.preset, num_classes=len(DIGITS))
     images, labels = load_digits(config.data, "train")
     number = config.digits or len(images)
     if number > len(images):

@@ -15,7 +15,7 @@ from equigeo.training.cloud_copies import cloud_copies
 from equigeo.training.fit_plan import FitPlan
 from equigeo.training.labelled_clouds import LabelledClouds
 from equigeo.training.point_config import PointConfig
-from equigeo.training.point_models import point_model
+from equigeo.training.point_models import POINT_MODELS
 from equigeo.training.point_parts import point_parts
 from equigeo.training.random_state import enter_stream
 from equigeo.training.relative_change import relative_change
@@ -98,7 +98,7 @@ def _prepare(config: PointConfig, model: nn.Module | None) -> FitPlan:
     train, test = point_parts(config)
     if model is None:
         enter_stream(config.seed, "model")
-        model = point_model(config.model).preset(config.preset, num_classes=train.num_classes)
+        model = POINT_MODELS[config.model].preset(config.preset, num_classes=train.num_classes)
     source = LabelledClouds(train.points, train.labels, config.points, config.recipe.jitter)
     return FitPlan(config, model, train.classes, source, partial(_evaluate, test))
 

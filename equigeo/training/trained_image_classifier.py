@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from equigeo.training.image_config import ImageConfig
 from equigeo.training.image_logits import image_logits
-from equigeo.training.image_models import image_model
+from equigeo.training.image_models import IMAGE_MODELS
 from equigeo.training.run_config import RunConfig
 from equigeo.training.trained_model import TrainedModel
 
@@ -39,7 +39,7 @@ class TrainedImageClassifier(TrainedModel):
     @classmethod
     def build(cls, model: dict[str, Any], config: Any) -> Any:
         """Build the model from its ``config`` and the preset."""
-        return image_model(config.preset).from_config(model)
+        return IMAGE_MODELS[config.preset].from_config(model)
 
     def logits(self, images: Tensor) -> Tensor:
         """Classify images.

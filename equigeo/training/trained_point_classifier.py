@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from equigeo.training.classify import classify
 from equigeo.training.point_config import PointConfig
-from equigeo.training.point_models import point_model
+from equigeo.training.point_models import POINT_MODELS
 from equigeo.training.run_config import RunConfig
 from equigeo.training.trained_model import TrainedModel
 
@@ -41,7 +41,7 @@ class TrainedPointClassifier(TrainedModel):
     @classmethod
     def build(cls, model: dict[str, Any], config: Any) -> Any:
         """Build the model from its ``config`` and its family."""
-        return point_model(config.model).from_config(model)
+        return POINT_MODELS[config.model].from_config(model)
 
     def logits(self, points: Tensor) -> Tensor:
         """Classify clouds, as many points of each as are given.

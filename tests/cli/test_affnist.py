@@ -11,6 +11,7 @@ import torch
 
 from equigeo.cli import main
 from equigeo.training import IMAGE_RECIPES, ImageConfig, TrainedImageClassifier
+from equigeo.training.image_models import IMAGE_MODELS
 from tests.training import stand_in
 
 TRAIN = ("train", "affnist")
@@ -19,7 +20,8 @@ SHORT = ("--epochs", "2", "--batch-size", "8", "--test-images", "24")
 
 @pytest.fixture(autouse=True)
 def _model(monkeypatch):
-    monkeypatch.setitem(sys.modules, "equigeo.affine", stand_in.install())
+    for preset in ("default", "paper"):
+        monkeypatch.setitem(IMAGE_MODELS, preset, stand_in.AffineResNet)
 
 
 @pytest.fixture(scope="module")
@@ -170,6 +172,7 @@ def test_checkpoints_and_options_of_meshes_are_told_apart(finished, checkpoint, 
 
 _INTERRUPTED = """
 import os, signal, sys
+from equigeo.training.image_models import IMAGE_MODELS
 from tests.training import stand_in
 stand_in.install()
 from equigeo.cli import main

@@ -16,7 +16,7 @@ TRAIN = ("train", "pointcloud")
 
 @pytest.fixture(autouse=True)
 def _model(monkeypatch):
-    monkeypatch.setitem(POINT_MODELS, "mds", ("tests.training.stand_in", "PointNet"))
+    monkeypatch.setitem(POINT_MODELS, "mds", stand_in.PointNet)
 
 
 @pytest.fixture

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType
-
 import numpy as np
 import torch
 from torch import nn
 
+from equigeo.training.image_models import IMAGE_MODELS
 from tests.datasets.digits import synthetic_digits, write_mnist
 
 
@@ -37,12 +35,9 @@ class AffineResNet(nn.Module):
         return self.head(self.drop(self.pool(self.conv(images)).flatten(1)))
 
 
-def install():
-    """Put the stand-in where the model is imported from; for processes of their own."""
-    module = ModuleType("equigeo.affine")
-    module.AffineResNet = AffineResNet
-    sys.modules["equigeo.affine"] = module
-    return module
+def install(models=IMAGE_MODELS):
+    """Put the stand-in where the presets are looked up; for processes of their own."""
+    models.update(default=AffineResNet, paper=AffineResNet)
 
 
 def striped_digits(number, seed=0):

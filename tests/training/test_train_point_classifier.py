@@ -21,14 +21,13 @@ from equigeo.training import (
 )
 from equigeo.training.cloud_copies import CLOUD_COPIES, cloud_copies
 from equigeo.training.labelled_clouds import LabelledClouds
-from equigeo.training.point_models import point_model
 from equigeo.training.point_parts import point_parts
 from tests.training import stand_in
 
 
 @pytest.fixture(autouse=True)
 def _model(monkeypatch):
-    monkeypatch.setitem(POINT_MODELS, "affine", ("tests.training.stand_in", "PointNet"))
+    monkeypatch.setitem(POINT_MODELS, "affine", stand_in.PointNet)
 
 
 @pytest.fixture(scope="module")
@@ -152,14 +151,11 @@ def test_copies_are_what_they_are_called(kind):
     assert ((stretch - 1).abs().max() > 0.05) == (kind in ("scaled", "sheared"))
 
 
-def test_unknown_kinds_and_models_are_refused(monkeypatch):
+def test_unknown_kinds_and_models_are_refused():
     with pytest.raises(ValueError, match="kind must be one of rotated"):
         cloud_copies(torch.zeros(1, 2, 3), "twisted")
     with pytest.raises(ValueError, match="model must be one of affine, mds"):
-        point_model("best")
-    monkeypatch.setitem(POINT_MODELS, "mds", ("equigeo.datasets", "NoSuchNet"))
-    with pytest.raises(ValueError, match=r"has no model equigeo\.datasets\.NoSuchNet"):
-        point_model("mds")
+        PointConfig("clouds", model="best")
 
 
 def test_data_that_do_not_fit_are_refused(config, folder, tmp_path):
