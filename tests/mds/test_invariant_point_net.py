@@ -1,4 +1,4 @@
-"""PointNet behind an embedding: invariant, rebuilt from its configuration, clear about bad input."""
+"""PointNet behind an embedding: invariant, rebuilt from its configuration, clear about errors."""
 
 from __future__ import annotations
 
