@@ -123,7 +123,7 @@ def test_what_a_product_cannot_reach_is_zero(name):
     assert not product(*sample(product, 5, dtype=torch.float32)).any()
 
 
-@pytest.mark.parametrize("name", set(tp.product_names()) - {"gaunt", "curl"})
+@pytest.mark.parametrize("name", sorted(set(tp.product_names()) - {"gaunt", "curl"}))
 def test_other_products_reach_even_and_odd_paths(name):
     product = tp.make(name, "0e+1o+2e", "0e+1o+2e", "0e+1o+1e+2e+2o").double()
     z = product(*sample(product, 5))
