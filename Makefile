@@ -14,7 +14,7 @@ EXAMPLE_OUTPUT ?= runs/example
 EXAMPLE_ARGS ?= --data builtin --overwrite
 EVALUATE_ARGS ?= --data builtin
 PYTEST_ARGS ?=
-# Tests at a time where kernels are tested again and again; most tests use one core.
+# Tests at a time where kernels are tested again and again; idle threads would only spin.
 JOBS ?= 2
 PARALLEL := -n $(JOBS) --dist worksteal
 CUDA_ARCHITECTURES ?= 80;90
@@ -111,7 +111,7 @@ KERNELS_ONLY = not compiles and not exports and not registered
 isa: $(VENV)/.with-test ## run the op tests on every instruction set but the widest, which `test` takes
 	isas=$$($(LIST_ISAS)); for isa in $$(tr ' ' '\n' <<< "$$isas" | sed '$$d'); do \
 	  echo "== EQUIGEO_ISA=$$isa"; \
-	  EQUIGEO_REQUIRE_KERNELS=1 EQUIGEO_ISA=$$isa $(BIN)/python -m pytest -q $(PARALLEL) tests/ops \
+	  OMP_NUM_THREADS=1 EQUIGEO_REQUIRE_KERNELS=1 EQUIGEO_ISA=$$isa $(BIN)/python -m pytest -q $(PARALLEL) tests/ops \
 	    -k '$(KERNELS_ONLY)'; \
 	done
 
@@ -127,7 +127,7 @@ sanitize: $(VENV)/.with-test ## op tests with kernels that check every access, p
 	cmake --build build/sanitize
 	isas=$$($(LIST_ISAS)); for isa in $$(tr ' ' '\n' <<< "$$isas" | sed -n '1p;$$p' | uniq); do \
 	  echo "== EQUIGEO_ISA=$$isa"; \
-	  $(SANITIZE_ENV) EQUIGEO_ISA=$$isa $(BIN)/python -m pytest -q $(PARALLEL) tests/ops \
+	  OMP_NUM_THREADS=1 $(SANITIZE_ENV) EQUIGEO_ISA=$$isa $(BIN)/python -m pytest -q $(PARALLEL) tests/ops \
 	    -k '$(KERNELS_ONLY) and not finite and not threads'; \
 	done
 

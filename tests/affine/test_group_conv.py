@@ -105,7 +105,7 @@ def test_counting_the_last_angle_twice_spoils_convergence() -> None:
 
 @pytest.mark.slow
 def test_monte_carlo_over_rotations_has_slope_one_half() -> None:
-    a, errors, counts = stretch(0.0, SO(2)), [], (8, 32, 128, 512, 2048)
+    a, errors, counts = stretch(0.0, SO(2)), [], (8, 32, 128, 512)
     for count in counts:
         runs = []
         for seed in range(5):
@@ -116,7 +116,7 @@ def test_monte_carlo_over_rotations_has_slope_one_half() -> None:
     slope = log_slope(counts, errors)
     assert slope == pytest.approx(-0.5, abs=0.1)
     assert errors[0] == pytest.approx(0.229, rel=0.4)
-    assert errors[-1] == pytest.approx(0.0133, rel=0.4)
+    assert errors[-1] == pytest.approx(0.0277, rel=0.4)
 
 
 @pytest.mark.slow
