@@ -64,11 +64,6 @@ class GroupConvolution(nn.Module, ABC):
         self.padding, self.padding_mode = padding, padding_mode
         self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
 
-    @property
-    def reach(self) -> float:
-        """Relative log-stretch at which the kernel vanishes; infinite where it does not."""
-        return self.spec.stretch_reach if self.spec.window == "compact" else float("inf")
-
     def forward(
         self, x: Tensor, inputs: GroupSamples, outputs: GroupSamples | None = None
     ) -> tuple[Tensor, GroupSamples]:
@@ -99,7 +94,7 @@ class GroupConvolution(nn.Module, ABC):
         check_group(inputs, self.group)
         check_group(outputs, self.group)
         check_features(x, self.in_channels, self.group.n, len(inputs))
-        check_window(inputs, outputs, self.reach)
+        check_window(inputs, outputs, self.spec.reach)
         y = self._convolve_chunks(pack(x), inputs, outputs)
         if self.bias is not None:
             y = y + self.bias.to(y.dtype).view(-1, *[1] * (y.ndim - 2))

@@ -68,3 +68,8 @@ class KernelSpec:
         for name in ("size", "extent", "stretch_reach", "hidden", "centers", "group_centers"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
+
+    @property
+    def reach(self) -> float:
+        """Relative log-stretch at which the kernel vanishes; infinite where it does not."""
+        return self.stretch_reach if self.window == "compact" else float("inf")

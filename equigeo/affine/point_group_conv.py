@@ -92,11 +92,6 @@ class PointGroupConv(PointConvolution):
             sines = replace(self.spec, network="siren", continuous_rotation=True)
             self.group_kernel = AffineKernel(group, self.rank, sines, spatial=False)
 
-    @property
-    def reach(self) -> float:
-        """Relative log-stretch at which the kernel vanishes; infinite where it does not."""
-        return self.spec.stretch_reach if self.spec.window == "compact" else float("inf")
-
     def forward(
         self,
         x: Tensor,
@@ -139,7 +134,7 @@ class PointGroupConv(PointConvolution):
         check_group(inputs, self.group)
         check_group(outputs, self.group)
         self.check_clouds(x, positions, len(inputs), centers, mask)
-        check_window(inputs, outputs, self.reach)
+        check_window(inputs, outputs, self.spec.reach)
         chunk = self.quadrature.chunk
         if chunk is None:
             return self._convolve(x, positions, inputs, outputs, centers, mask), outputs

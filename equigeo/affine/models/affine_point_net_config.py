@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
+from equigeo.affine.models.network_config import NetworkConfig
 from equigeo.groups import SO, GLPlus, LinearGroup, Similarity
 
 _GROUPS: dict[str, type[LinearGroup]] = {"SO": SO, "Similarity": Similarity, "GLPlus": GLPlus}
 
 
 @dataclass(frozen=True)
-class AffinePointNetConfig:
+class AffinePointNetConfig(NetworkConfig):
     """Settings of :class:`equigeo.affine.AffinePointNet`, all of JSON types.
 
     Parameters
@@ -52,7 +52,6 @@ class AffinePointNetConfig:
     True
     """
 
-    num_classes: int
     group: Literal["SO", "Similarity", "GLPlus"] = "Similarity"
     rotations: Literal["dihedral", "octahedral"] = "dihedral"
     centers: tuple[int, int] = (128, 32)
@@ -83,30 +82,3 @@ class AffinePointNetConfig:
     def make_group(self) -> LinearGroup:
         """Return the group that the frame follows."""
         return _GROUPS[self.group](3)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give JSON types, lists for tuples."""
-        return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> AffinePointNetConfig:
-        """Read what :meth:`to_dict` gave; missing settings take their defaults.
-
-        Parameters
-        ----------
-        values : mapping
-            Settings by name.
-
-        Raises
-        ------
-        ValueError
-            If a setting is unknown or ``num_classes`` is missing.
-        """
-        unknown = set(values) - {field.name for field in fields(cls)}
-        if unknown or "num_classes" not in values:
-            raise ValueError(f"a configuration needs num_classes; unknown are {sorted(unknown)}")
-        settings: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in values.items()
-        }
-        return cls(**settings)

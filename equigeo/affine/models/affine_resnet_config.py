@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from equigeo.affine.kernel_spec import NetworkName, WindowName
+from equigeo.affine.models.network_config import NetworkConfig
 from equigeo.groups import SL, SO, GLPlus, LinearGroup
 
 _GROUPS: dict[str, type[LinearGroup]] = {"SO": SO, "SL": SL, "GLPlus": GLPlus}
 
 
 @dataclass(frozen=True)
-class AffineResNetConfig:
+class AffineResNetConfig(NetworkConfig):
     """Settings of :class:`equigeo.affine.AffineResNet`, all of JSON types.
 
     The defaults are the library's own network: images are seen from their affine frame, rotations
@@ -85,7 +85,6 @@ class AffineResNetConfig:
     True
     """
 
-    num_classes: int
     group: Literal["SO", "SL", "GLPlus"] = "SO"
     frame: bool = True
     frame_size: int = 32
@@ -160,30 +159,3 @@ class AffineResNetConfig:
     def make_group(self) -> LinearGroup:
         """Return the group of the samples."""
         return _GROUPS[self.group](2)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give JSON types, lists for tuples."""
-        return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> AffineResNetConfig:
-        """Read what :meth:`to_dict` gave; missing settings take their defaults.
-
-        Parameters
-        ----------
-        values : mapping
-            Settings by name.
-
-        Raises
-        ------
-        ValueError
-            If a setting is unknown or ``num_classes`` is missing.
-        """
-        unknown = set(values) - {field.name for field in fields(cls)}
-        if unknown or "num_classes" not in values:
-            raise ValueError(f"a configuration needs num_classes; unknown are {sorted(unknown)}")
-        settings: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in values.items()
-        }
-        return cls(**settings)
