@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from equigeo.nn import Tables
 from equigeo.ops import grid_product
-from equigeo.tensor_products._basis import Basis, basis_scale
-from equigeo.tensor_products.sphere_grid import SphereGrid
+from equigeo.tensor_products.sphere._basis import Basis, basis_scale
+from equigeo.tensor_products.sphere.sphere_grid import SphereGrid
 
 Factors = tuple[Tensor, Tensor]
 

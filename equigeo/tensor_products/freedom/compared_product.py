@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Literal
 
 from equigeo.reps import Irreps
-from equigeo.tensor_products.cost import Setting
-from equigeo.tensor_products.curl_tensor_product import CurlTensorProduct
+from equigeo.tensor_products.freedom.cost import Setting
+from equigeo.tensor_products.freedom.restricted_product import RestrictedProduct
 from equigeo.tensor_products.full_tensor_product import FullTensorProduct
-from equigeo.tensor_products.gaunt_tensor_product import GauntTensorProduct
 from equigeo.tensor_products.matrix_tensor_product import MatrixTensorProduct
 from equigeo.tensor_products.product import Product
-from equigeo.tensor_products.restricted_product import RestrictedProduct
-from equigeo.tensor_products.vector_signal_tensor_product import VectorSignalTensorProduct
+from equigeo.tensor_products.signals.curl_tensor_product import CurlTensorProduct
+from equigeo.tensor_products.signals.gaunt_tensor_product import GauntTensorProduct
+from equigeo.tensor_products.signals.vector_signal_tensor_product import VectorSignalTensorProduct
 
 
 def compared_products() -> tuple[str, ...]:

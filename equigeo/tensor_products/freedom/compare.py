@@ -9,16 +9,16 @@ from statistics import median
 import torch
 from torch import Tensor
 
-from equigeo.tensor_products._check_couplings import check_couplings
 from equigeo.tensor_products._path_coefficients import in_double, path_coefficients
-from equigeo.tensor_products.compared_product import (
+from equigeo.tensor_products.freedom._check_couplings import check_couplings
+from equigeo.tensor_products.freedom.compared_product import (
     compared_inputs,
     compared_product,
     compared_products,
 )
-from equigeo.tensor_products.comparison import Comparison, ComparisonRow
-from equigeo.tensor_products.cost import Setting, published_freedom
-from equigeo.tensor_products.expressivity import expressivity
+from equigeo.tensor_products.freedom.comparison import Comparison, ComparisonRow
+from equigeo.tensor_products.freedom.cost import Setting, published_freedom
+from equigeo.tensor_products.freedom.expressivity import expressivity
 from equigeo.tensor_products.product import Product
 
 _CHECKED = 8  # samples that are compared with couplings before a product is timed

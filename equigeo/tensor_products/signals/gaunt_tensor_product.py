@@ -7,13 +7,18 @@ from typing import Literal
 
 from torch import nn
 
-from equigeo.tensor_products._basis import Basis
-from equigeo.tensor_products._fourier_method import FourierMethod
-from equigeo.tensor_products._grid_method import GridMethod, analysis, resolve_grid, synthesis
-from equigeo.tensor_products._path_method import PathMethod
-from equigeo.tensor_products.gaunt_coupling import gaunt_coupling
-from equigeo.tensor_products.signal_product import SignalProduct
-from equigeo.tensor_products.sphere_grid import SphereGrid
+from equigeo.tensor_products.signals._fourier_method import FourierMethod
+from equigeo.tensor_products.signals._grid_method import (
+    GridMethod,
+    analysis,
+    resolve_grid,
+    synthesis,
+)
+from equigeo.tensor_products.signals._path_method import PathMethod
+from equigeo.tensor_products.signals.gaunt_coupling import gaunt_coupling
+from equigeo.tensor_products.signals.signal_product import SignalProduct
+from equigeo.tensor_products.sphere._basis import Basis
+from equigeo.tensor_products.sphere.sphere_grid import SphereGrid
 
 
 class GauntTensorProduct(SignalProduct):

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from equigeo.ops.spherical_harmonics import spherical_harmonics_op
 from equigeo.reps import Irreps
-from equigeo.tensor_products._basis import Basis, basis_scale
-from equigeo.tensor_products._legendre import legendre_coefficients
+from equigeo.tensor_products.sphere._basis import Basis, basis_scale
+from equigeo.tensor_products.sphere._legendre import legendre_coefficients
 
 
 def read_degrees(

@@ -9,9 +9,9 @@ from scipy.fft import next_fast_len
 from torch import Tensor, nn
 
 from equigeo.nn import Tables
-from equigeo.tensor_products._basis import Basis
-from equigeo.tensor_products._grid_method import degree_scales
-from equigeo.tensor_products._legendre import meridian_factors
+from equigeo.tensor_products.signals._grid_method import degree_scales
+from equigeo.tensor_products.sphere._basis import Basis
+from equigeo.tensor_products.sphere._legendre import meridian_factors
 
 
 class FourierMethod(nn.Module):
