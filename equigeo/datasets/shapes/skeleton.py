@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from equigeo.datasets.shape_template import Limb, ShapeTemplate
+from equigeo.datasets.shapes.shape_template import Limb, ShapeTemplate
 
 Array = NDArray[np.float64]
 

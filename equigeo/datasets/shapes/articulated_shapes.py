@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from equigeo.datasets.atomic_save import atomic_save
 from equigeo.datasets.cache_folder import cache_folder
-from equigeo.datasets.generate_shape import generate_shape
 from equigeo.datasets.mesh_dataset import MeshDataset
-from equigeo.datasets.shape_templates import SHAPE_TEMPLATES
+from equigeo.datasets.shapes.generate_shape import generate_shape
+from equigeo.datasets.shapes.shape_templates import SHAPE_TEMPLATES
 from equigeo.mesh.triangle_mesh import TriangleMesh
 
 _VERSION = 1  # raise with every change that alters a generated mesh

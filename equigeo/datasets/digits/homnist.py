@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 from torch import Tensor
 
-from equigeo.datasets.centred import CANVAS
-from equigeo.datasets.transformed_digits import TransformedDigits
+from equigeo.datasets.digits.centred import CANVAS
+from equigeo.datasets.digits.transformed_digits import TransformedDigits
 
 # E11 - I/3, E12, E13, E21, E22 - I/3, E23, E31, E32
 _BASIS: Final = np.delete(np.eye(9), 8, axis=0).reshape(8, 3, 3) - np.array(

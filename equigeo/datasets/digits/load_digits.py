@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from torch import Tensor
 
-from equigeo.datasets.load_mnist import load_mnist
+from equigeo.datasets.digits.load_mnist import load_mnist
 
 SPLITS: Final = ("train", "validation", "test")
 

@@ -6,7 +6,7 @@ once, and posing only turns the joints.
 
 from __future__ import annotations
 
-from equigeo.datasets.animal_templates import ANIMAL_TEMPLATES
-from equigeo.datasets.object_templates import OBJECT_TEMPLATES
+from equigeo.datasets.shapes.animal_templates import ANIMAL_TEMPLATES
+from equigeo.datasets.shapes.object_templates import OBJECT_TEMPLATES
 
 SHAPE_TEMPLATES = tuple(sorted(ANIMAL_TEMPLATES + OBJECT_TEMPLATES, key=lambda t: t.name))

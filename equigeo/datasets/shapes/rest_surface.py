@@ -9,10 +9,10 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from equigeo.datasets.marching_tetrahedra import marching_tetrahedra
-from equigeo.datasets.shape_template import ShapeTemplate
-from equigeo.datasets.simplify_surface import simplify_surface
-from equigeo.datasets.skeleton import Skeleton
+from equigeo.datasets.shapes.marching_tetrahedra import marching_tetrahedra
+from equigeo.datasets.shapes.shape_template import ShapeTemplate
+from equigeo.datasets.shapes.simplify_surface import simplify_surface
+from equigeo.datasets.shapes.skeleton import Skeleton
 
 Array = NDArray[np.float64]
 

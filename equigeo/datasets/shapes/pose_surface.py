@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from equigeo.datasets.rest_surface import RestSurface
-from equigeo.datasets.skeleton import Skeleton
+from equigeo.datasets.shapes.rest_surface import RestSurface
+from equigeo.datasets.shapes.skeleton import Skeleton
 
 Array = NDArray[np.float64]
 

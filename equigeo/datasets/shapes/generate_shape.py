@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from equigeo.datasets.pose_surface import pose_surface
-from equigeo.datasets.rest_surface import rest_surface
-from equigeo.datasets.shape_template import ShapeTemplate
-from equigeo.datasets.simplify_surface import simplify_surface
-from equigeo.datasets.surface_defect import surface_defect
+from equigeo.datasets.shapes.pose_surface import pose_surface
+from equigeo.datasets.shapes.rest_surface import rest_surface
+from equigeo.datasets.shapes.shape_template import ShapeTemplate
+from equigeo.datasets.shapes.simplify_surface import simplify_surface
+from equigeo.datasets.shapes.surface_defect import surface_defect
 
 _DETAIL = 3  # faces of the rest surface for each face of an instance
 _NOISE = 0.002  # of the bounding box's diagonal

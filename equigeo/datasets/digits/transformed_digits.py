@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from equigeo.datasets._uniform_draws import uniform_draws
-from equigeo.datasets.load_digits import SPLITS
-from equigeo.datasets.warp_digits import warp_digits
+from equigeo.datasets.digits.load_digits import SPLITS
+from equigeo.datasets.digits.warp_digits import warp_digits
 
 
 class TransformedDigits(ABC):

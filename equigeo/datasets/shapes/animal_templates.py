@@ -5,7 +5,7 @@ Bones start inside the limb they attach to; lengths are relative.
 
 from __future__ import annotations
 
-from equigeo.datasets.shape_template import Limb, Point, ShapeTemplate
+from equigeo.datasets.shapes.shape_template import Limb, Point, ShapeTemplate
 
 _UP: Point = (0.0, 0.0, 1.0)
 

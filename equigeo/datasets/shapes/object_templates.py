@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import cos, pi, sin
 
-from equigeo.datasets.shape_template import Limb, Point, ShapeTemplate
+from equigeo.datasets.shapes.shape_template import Limb, Point, ShapeTemplate
 
 _UP: Point = (0.0, 0.0, 1.0)
 

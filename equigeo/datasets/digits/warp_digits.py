@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from equigeo.datasets.centred import CANVAS
+from equigeo.datasets.digits.centred import CANVAS
 
 _CENTRE = (CANVAS - 1) / 2
 _CENTRE_IN = 13.5
@@ -37,7 +37,7 @@ def warp_digits(images: Tensor, matrices: NDArray[np.float64]) -> Tensor:
 
     Examples
     --------
-    >>> from equigeo.datasets.centred import centred
+    >>> from equigeo.datasets.digits.centred import centred
     >>> digit = torch.arange(784).reshape(1, 28, 28).to(torch.uint8)
     >>> torch.equal(warp_digits(digit, np.eye(3)[None]), centred(digit))
     True

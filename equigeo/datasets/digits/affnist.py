@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from equigeo.datasets.centred import CANVAS
-from equigeo.datasets.transformed_digits import TransformedDigits
+from equigeo.datasets.digits.centred import CANVAS
+from equigeo.datasets.digits.transformed_digits import TransformedDigits
 
 _EDGE = (CANVAS - 1) / 2
 

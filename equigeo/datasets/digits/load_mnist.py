@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from torch import Tensor
 
-from equigeo.datasets.read_idx import read_idx
+from equigeo.datasets.digits.read_idx import read_idx
 
 NUM_CLASSES: Final = 10
 SIDE: Final = 28
