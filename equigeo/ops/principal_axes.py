@@ -137,4 +137,5 @@ _op = declare(
     fake=fake_axes,
     setup_context=keep_axes,
     backward=_backward,
+    direct=True,
 )
