@@ -15,7 +15,7 @@ struct JudgedCloud {
   const T *spread, *margin, *centroid;
   T* gap;
   bool *ambiguous, *degenerate;
-  double first, noise;
+  double inverse, noise;  // of the first spread; rounding
 
   EQUIGEO_HOST_DEVICE JudgedCloud(const AxisFlags<T>& all, int64_t cloud)
       : op(all),
@@ -25,10 +25,10 @@ struct JudgedCloud {
         gap(all.gap + cloud * (all.dim - 1)),
         ambiguous(all.ambiguous + cloud * all.dim),
         degenerate(all.degenerate + cloud * (all.dim - 1)),
-        first(spread[0] == 0 ? 1 : static_cast<double>(spread[0])) {
+        inverse(spread[0] == 0 ? 1 : 1 / static_cast<double>(spread[0])) {
     double square = 0, far = 0;
     for (int64_t k = 0; k < op.dim; ++k) {
-      const double one = unit(k), place = size(centroid[k]) / first;
+      const double one = unit(k), place = size(centroid[k]) * inverse;
       square += one * one;
       far = place > far ? place : far;
     }
@@ -39,7 +39,7 @@ struct JudgedCloud {
 
   EQUIGEO_HOST_DEVICE static double size(T x) { return x < 0 ? -static_cast<double>(x) : x; }
 
-  EQUIGEO_HOST_DEVICE double unit(int64_t k) const { return spread[k] / first; }
+  EQUIGEO_HOST_DEVICE double unit(int64_t k) const { return spread[k] * inverse; }
 
   EQUIGEO_HOST_DEVICE bool null(int64_t k) const { return spread[k] == 0; }
 
@@ -61,9 +61,9 @@ struct JudgedCloud {
     return unit(k) * unit(k) - unit(k + 1) * unit(k + 1);
   }
 
-  // An error of the axes of noise / gap changes a margin by a few times that, and more where it
-  // mixes longer coordinates into short ones.
-  EQUIGEO_HOST_DEVICE double bound(int64_t k) const {
+  // Whether an error of the axes may have made a margin. One of noise / gap changes it by a few
+  // times that, and more where it mixes longer coordinates into short ones.
+  EQUIGEO_HOST_DEVICE bool within_error(double margin_size, int64_t k) const {
     double nearest = __builtin_inf();
     if (k > 0) {
       nearest = gap_below(k - 1);
@@ -73,14 +73,14 @@ struct JudgedCloud {
       nearest = other < nearest ? other : nearest;
     }
     nearest = nearest > op.eps ? nearest : op.eps;
-    const double longer = unit(k > 0 ? k - 1 : 0) / (null(k) ? 1 : unit(k));
-    const double most = 50 * noise * longer / nearest;
-    const double least = most > op.sign_tol ? most : op.sign_tol;
-    return least < 1 ? least : 1;
+    const double longer = unit(k > 0 ? k - 1 : 0), own = null(k) ? 1 : unit(k);
+    // A single axis has no other: infinity times a margin of zero is no number, and not in error.
+    const bool turned = margin_size * own * nearest <= 50 * noise * longer;
+    return (turned || margin_size <= op.sign_tol) && margin_size <= 1;
   }
 
   EQUIGEO_HOST_DEVICE bool unclear(int64_t k) const {
-    return !null(k) && size(margin[k]) <= bound(k);
+    return !null(k) && within_error(size(margin[k]), k);
   }
 
   // The axis that makes frames right-handed: a null one, else as the rule says; of equal ones the
@@ -93,18 +93,17 @@ struct JudgedCloud {
     return found;
   }
 
-  // Whether the axis was turned against its own skewness while another was as little skew.
-  EQUIGEO_HOST_DEVICE bool tied(int64_t axis) const {
+  // Whether an axis was turned against its own skewness while another was as little skew.
+  EQUIGEO_HOST_DEVICE bool tied() const {
     double least = __builtin_inf();
     bool turned = false;
     for (int64_t k = 0; k < op.dim; ++k) {
       least = !null(k) && size(margin[k]) < least ? size(margin[k]) : least;
       turned |= margin[k] < 0;
     }
-    const double most = bound(axis);
     int64_t equal = 0;
     for (int64_t k = 0; k < op.dim; ++k) {
-      equal += !null(k) && size(margin[k]) - least <= most;
+      equal += !null(k) && within_error(size(margin[k]) - least, k);
     }
     return turned && equal > 1;
   }
@@ -126,7 +125,7 @@ struct JudgedCloud {
       others |= ambiguous[k];
     }
     if (last >= 0 && !null(last)) {
-      ambiguous[last] = others || (op.signs == kLeast && tied(last));
+      ambiguous[last] = others || (op.signs == kLeast && tied());
       others |= ambiguous[last];
     }
     return flagged || others;

@@ -137,6 +137,7 @@ struct CloudAxes {
   bool null[D];
   double spread[D], margin[D], sign[D], size;  // sign: whether the axis was turned around
   double guess = 1, factor;  // of coordinates while signs are open, and in the result
+  double correction;         // from one to the other
 
   EQUIGEO_HOST_DEVICE void begin(
       const FirstSums<double, D>& sums, double weight, bool center, double null_tol) {
@@ -217,13 +218,13 @@ struct CloudAxes {
       const CubeSums<double, D>& cubes,
       int64_t signs,
       int64_t scale) {
+    const double most_null = noise * noise * or_one(total);
     bool dead = false, alive = false;
     for (int k = 0; k < D; ++k) {
-      const double square = squares.square[k];
-      dead |= square_root(square / or_one(total)) <= noise;  // and so are those that follow
+      dead |= squares.square[k] <= most_null;  // and so are those that follow
       null[k] = dead;
       alive |= !dead;
-      spread[k] = dead ? 0 : square_root(square);
+      spread[k] = dead ? 0 : square_root(squares.square[k]);
       margin[k] = dead ? 0 : cubes.cube[k] / or_one(cubes.size[k]);
       sign[k] = 1;
     }
@@ -233,13 +234,15 @@ struct CloudAxes {
       }
     }
     choose_signs(signs);
-    size = size_of(scale);
-    factor = 1 / or_one(size);
-    size *= power;
     if (scale == kUnscaled) {
       size = alive;
       factor = power;
+    } else {
+      size = size_of(scale);
+      factor = 1 / or_one(size);
+      size *= power;
     }
+    correction = factor / guess;
   }
 
   // What spreads are divided by.
@@ -312,9 +315,9 @@ struct CloudAxes {
     }
   }
 
-  // From guessed coordinates to those of the result.
-  EQUIGEO_HOST_DEVICE double correction(int k) const {
-    return null[k] ? poison() : sign[k] * (factor / guess) + poison();
+  // What guessed coordinates along an axis are multiplied by.
+  EQUIGEO_HOST_DEVICE double correction_of(int k) const {
+    return null[k] ? poison() : sign[k] * correction + poison();
   }
 
   // NaN for a cloud that is not finite, else 0.

@@ -61,15 +61,19 @@ void to_columns(const T* rows, int64_t count, T* columns, int64_t stride) {
 template <template <class, int> class Sums, int D>
 Sums<double, D> summed(const Sums<Pack, D>& packs) {
   constexpr int kCount = sizeof(packs) / sizeof(Pack);
-  constexpr int kRounded = (kCount + kLanesOfPack - 1) / kLanesOfPack * kLanesOfPack;
+  constexpr int kWhole = kCount / kLanesOfPack * kLanesOfPack;
   const Pack* terms = reinterpret_cast<const Pack*>(&packs);
-  double sums[kRounded];
-  for (int first = 0; first < kCount; first += kLanesOfPack) {
+  double sums[kCount + kLanesOfPack];
+  int first = 0;
+  for (; first < kWhole || kCount - first > 2; first += kLanesOfPack) {
     Pack rows[kLanesOfPack] = {};
     for (int i = 0; i < kLanesOfPack && first + i < kCount; ++i) {
       rows[i] = terms[first + i];
     }
     Memory<Pack, double>::store(sums + first, sum_each(rows));
+  }
+  for (; first < kCount; ++first) {
+    sums[first] = sum_lanes<double, sizeof(Pack)>(terms[first]);
   }
   Sums<double, D> out;
   __builtin_memcpy(&out, sums, sizeof(out));
@@ -103,8 +107,10 @@ inline double largest_magnitude(const float* numbers, int64_t count) {
   for (; n < count; ++n) {
     see(n, most[0]);
   }
-  for (int i = 1; i < kAtOnce; ++i) {
-    most[0] = most[i] > most[0] ? most[i] : most[0];
+  for (int half = kAtOnce / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) {
+      most[i] = most[half + i] > most[i] ? most[half + i] : most[i];
+    }
   }
   float largest;
   __builtin_memcpy(&largest, most, sizeof(largest));
@@ -408,7 +414,7 @@ class HeldCloud {
   void write(int64_t first, int64_t count) const {
     T factors[D];
     for (int k = 0; k < D; ++k) {
-      factors[k] = static_cast<T>(axes_.correction(k));
+      factors[k] = static_cast<T>(axes_.correction_of(k));
     }
     join_multiplied(columns_, stride_, count, factors, op_->y + first * D);
   }
