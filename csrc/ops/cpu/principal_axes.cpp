@@ -88,33 +88,26 @@ inline double largest_lane(Pack pack) {
   return most;
 }
 
-// Largest magnitude of numbers.
-inline double largest_magnitude(const float* numbers, int64_t count) {
-  constexpr int kAtOnce = 64;
-  int32_t most[kAtOnce] = {};
-  int64_t n = 0;
-  const auto see = [&](int64_t at, int32_t& largest) {
-    int32_t bits;
-    __builtin_memcpy(&bits, numbers + at, sizeof(bits));
-    bits &= 0x7fffffff;  // in the order of the numbers
-    largest = bits > largest ? bits : largest;
-  };
-  for (; n + kAtOnce <= count; n += kAtOnce) {
-    for (int i = 0; i < kAtOnce; ++i) {
-      see(n + i, most[i]);
+// Largest magnitude in columns that end with zeros, whose bits have the order of the numbers.
+template <int D, class T>
+double largest_magnitude(const T* columns, int64_t stride, int64_t count) {
+  using Few = typename Column<T>::Few;
+  using Bits = typename Lanes<Few>::Bits;
+  Bits most[D] = {};
+  for (int64_t p = 0; p < count; p += kLanesOfPack) {
+    for (int k = 0; k < D; ++k) {
+      const Few size = magnitude(Memory<Few, T>::load(columns + k * stride + p));
+      Bits bits;
+      __builtin_memcpy(&bits, &size, sizeof(bits));
+      most[k] = bits > most[k] ? bits : most[k];
     }
   }
-  for (; n < count; ++n) {
-    see(n, most[0]);
+  for (int k = 1; k < D; ++k) {
+    most[0] = most[k] > most[0] ? most[k] : most[0];
   }
-  for (int half = kAtOnce / 2; half > 0; half /= 2) {
-    for (int i = 0; i < half; ++i) {
-      most[i] = most[half + i] > most[i] ? most[half + i] : most[i];
-    }
-  }
-  float largest;
-  __builtin_memcpy(&largest, most, sizeof(largest));
-  return largest;
+  Few sizes;
+  __builtin_memcpy(&sizes, most, sizeof(sizes));
+  return largest_lane(Column<T>::wide(sizes));
 }
 
 // Ones, and zeros beyond the end.
@@ -309,9 +302,9 @@ class HeldCloud {
     Pack large = {};
     double largest = 0;
     const Shift<D> from(axes_);
-    each_part([&](int64_t first, int64_t count) {
+    each_part([&](int64_t, int64_t count) {
       if constexpr (!kWeighted) {
-        const double most = largest_magnitude(op_->x + first * D, count * D);
+        const double most = largest_magnitude<D>(columns_, stride_, count);
         largest = larger(largest, most);
       }
       each(count, [&](Pack(&x)[D], auto weight, int64_t) {
