@@ -80,6 +80,7 @@ def frames(
 
     Examples
     --------
+    >>> import torch
     >>> cube = torch.cartesian_prod(*[torch.tensor([-1.0, 1.0]).double()] * 3)
     >>> found = frames(cube, kind="anchor", group="SO")
     >>> len(found), bool(found.exact), bool(frames(cube, kind="frames").exact)
