@@ -89,6 +89,8 @@ def expected(name: str, x: Tensor) -> Tensor:
     return eager_rms(x) if "rms" in name else eager(x)
 
 
+# One of 4096 random clouds is close to a symmetry.
+@pytest.mark.filterwarnings("ignore:1 of 4096 clouds:UserWarning")
 @pytest.mark.parametrize("peer", [*PEERS, "reference rms"])
 @pytest.mark.parametrize("kind", ["forward", "both"])
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda s: f"{s[0]}x{s[1]}")
