@@ -13,6 +13,7 @@ from equigeo.affine.group_convolution import GroupConvolution
 from equigeo.affine.kernel_spec import KernelSpec
 from equigeo.affine.lift_conv import LiftConv
 from equigeo.affine.models.affine_resnet_config import AffineResNetConfig
+from equigeo.affine.models.fade import fade
 from equigeo.affine.models.heads import MaxHead, OrientationHead
 from equigeo.affine.models.residual_block import ResidualBlock
 from equigeo.affine.models.sample_sets import draw_samples, output_samples
@@ -145,12 +146,13 @@ class AffineResNet(nn.Module):
             If the shape does not fit.
         """
         first, last = self._samples(images)
-        x = images if self.frame is None else self.frame(images)
-        x = F.gelu(self.lift_norm(self.lift(x, first)[0]))
+        rim = self.settings.rim
+        x = images if self.frame is None else fade(self.frame(images), rim)
+        x = fade(F.gelu(self.lift_norm(self.lift(x, first)[0])), rim)
         for stage, norm, pool in zip(self.stages, self.pool_norms, self.settings.pool, strict=True):
-            x = stage(x, first)
+            x = fade(stage(x, first), rim)
             if pool:
-                x = F.gelu(self._halve(norm(x)))
+                x = fade(F.gelu(self._halve(norm(x))), rim)
         x, outputs = self.last(x, first, last)
         return self.head(F.gelu(self.last_norm(x)), outputs)
 

@@ -33,6 +33,9 @@ class AffineResNetConfig(NetworkConfig):
         Half its side, in standard deviations of the brightness.
     blur : float
         Smoothing of the image in pixels, see :class:`equigeo.affine.MomentFrame`.
+    rim : float
+        Share of the radius of the frame over which features fall to zero before each convolution,
+        so that they end in a circle instead of a square; 0 keeps the square.
     samples : int
         Number of group samples. Of SO(2), equidistant; of larger groups, pairs of a log-normal
         stretch and an equidistant rotation.
@@ -89,7 +92,8 @@ class AffineResNetConfig(NetworkConfig):
     frame: bool = True
     frame_size: int = 32
     frame_extent: float = 2.7
-    blur: float = 1.0
+    blur: float = 0.7
+    rim: float = 0.35
     samples: int = 12
     stretch_std: float = 0.158
     channels: tuple[int, ...] = (16, 16)
@@ -128,6 +132,8 @@ class AffineResNetConfig(NetworkConfig):
             raise ValueError(f"group must be one of {', '.join(_GROUPS)}, got {self.group!r}")
         if self.head == "orientation" and self.group != "SO":
             raise ValueError("the orientation head needs samples of SO(2)")
+        if not 0 <= self.rim <= 1:
+            raise ValueError(f"rim must be between 0 and 1, got {self.rim}")
         if self.size % 2 == 0:
             raise ValueError(f"size must be odd, got {self.size}")
 
@@ -148,9 +154,9 @@ class AffineResNetConfig(NetworkConfig):
             With 339,102 parameters for SL(2) and 339,282 for GL+(2) and ten classes.
         """
         settings: dict[str, Any] = {
-            "group": group, "frame": False, "blur": 0.0, "samples": 10, "channels": (40,),
-            "pool": (True,), "pooling": "max", "block_convs": 2, "features": 40, "lift_size": 5,
-            "lift_stride": 1, "lift_padding": 0, "last_size": 5, "separable": False,
+            "group": group, "frame": False, "blur": 0.0, "rim": 0.0, "samples": 10,
+            "channels": (40,), "pool": (True,), "pooling": "max", "block_convs": 2, "features": 40,
+            "lift_size": 5, "lift_stride": 1, "lift_padding": 0, "last_size": 5, "separable": False,
             "network": "siren", "window": "disc" if group == "SL" else "sigmoid", "extent": 1.0,
             "norm": "layer", "head": "max",
         }  # fmt: skip
