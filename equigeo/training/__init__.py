@@ -22,10 +22,12 @@ from equigeo.training.image_recipes import IMAGE_RECIPES
 from equigeo.training.load_data import BUILTIN, load_data
 from equigeo.training.logit_change import logit_change
 from equigeo.training.plain_cnn import PlainCNN
+from equigeo.training.plain_point_net import PlainPointNet
 from equigeo.training.point_config import PointConfig
 from equigeo.training.point_evaluation import PointEvaluation, evaluate_point_classifier
 from equigeo.training.point_models import POINT_MODELS
-from equigeo.training.point_recipes import POINT_RECIPES
+from equigeo.training.point_preset import PointPreset
+from equigeo.training.point_presets import POINT_PRESETS
 from equigeo.training.recipe import Recipe
 from equigeo.training.recipes import RECIPES
 from equigeo.training.run_config import RunConfig
@@ -46,7 +48,7 @@ __all__ = [
     "IMAGE_RECIPES",
     "IMAGE_TESTS",
     "POINT_MODELS",
-    "POINT_RECIPES",
+    "POINT_PRESETS",
     "RECIPES",
     "TASK",
     "Checkpoint",
@@ -58,8 +60,10 @@ __all__ = [
     "ImageEvaluation",
     "OutputFolderError",
     "PlainCNN",
+    "PlainPointNet",
     "PointConfig",
     "PointEvaluation",
+    "PointPreset",
     "Recipe",
     "RunConfig",
     "RunFolder",

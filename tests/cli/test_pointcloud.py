@@ -32,7 +32,7 @@ def test_a_run_is_trained_evaluated_and_resumed(run, capsys):
     out, err = capsys.readouterr()
     assert "rotated accuracy" in out
     assert "equivariance error" in out
-    assert "24 points each, mds model, 2 epochs" in err
+    assert "24 points each, mds model, default preset, 2 epochs" in err
     config = PointConfig.from_dict(json.loads((run / "config.json").read_text()))
     assert (config.points, config.model, config.recipe.epochs) == (24, "mds", 2)
     checkpoint, results = str(run / "model.ckpt"), run.parent / "r.json"

@@ -19,7 +19,7 @@ def cloud() -> torch.Tensor:
 
 def test_rigid_motions_change_nothing() -> None:
     torch.manual_seed(0)
-    model = InvariantPointNet(5).double().eval()
+    model = InvariantPointNet.preset("pointnet", 5).double().eval()
     assert_equivariant(
         lambda x: model(x).detach(),
         Points(Affine(O(3))),
@@ -42,7 +42,7 @@ def test_the_plain_network_is_not_invariant() -> None:
 
 def test_scale_and_order_change_nothing() -> None:
     torch.manual_seed(0)
-    model, x = InvariantPointNet(5).double().eval(), cloud()
+    model, x = InvariantPointNet.preset("pointnet", 5).double().eval(), cloud()
     torch.testing.assert_close(model(7 * x), model(x), rtol=1e-10, atol=1e-10)
     torch.testing.assert_close(model(x.flip(1)), model(x), rtol=1e-10, atol=1e-10)
 
@@ -56,7 +56,7 @@ def test_configuration_rebuilds_the_network() -> None:
 
 
 def test_bad_input_is_named() -> None:
-    with pytest.raises(ValueError, match="preset must be 'default'"):
+    with pytest.raises(ValueError, match="preset must be one of default, pointnet"):
         InvariantPointNet.preset("large", 4)
     with pytest.raises(ValueError, match="unknown are"):
         InvariantPointNet.from_config({"num_classes": 4, "colour": 1})
