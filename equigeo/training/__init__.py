@@ -1,7 +1,7 @@
 """Training and evaluation of the models, and the files of a run.
 
 Every task has a configuration, a function that trains and a class that reads its checkpoints; what
-they share is ``RunConfig``, ``train_run`` and ``TrainedModel``. Only fitting needs Lightning
+they share is ``RunConfig``, ``train_model`` and ``TrainedModel``. Only fitting needs Lightning
 (``pip install "equigeo[train]"``); checkpoints are read, evaluated and used without it. Runs are
 repeatable by seed, may be killed at any moment, and resume exactly.
 """
@@ -37,6 +37,7 @@ from equigeo.training.time_limit import time_limit
 from equigeo.training.train_classifier import train_classifier
 from equigeo.training.train_config import TrainConfig
 from equigeo.training.train_image_classifier import train_image_classifier
+from equigeo.training.train_model import train_model
 from equigeo.training.train_point_classifier import train_point_classifier
 from equigeo.training.trained_classifier import TASK, TrainedClassifier
 from equigeo.training.trained_image_classifier import TrainedImageClassifier
@@ -83,5 +84,6 @@ __all__ = [
     "time_limit",
     "train_classifier",
     "train_image_classifier",
+    "train_model",
     "train_point_classifier",
 ]

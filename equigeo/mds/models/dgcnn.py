@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from equigeo.mds.models.check_numbers import check_numbers
 from equigeo.mds.models.edge_conv import EdgeConv
+from equigeo.mds.models.greatest import greatest
 from equigeo.mds.models.point_head import PointHead
 from equigeo.mds.models.point_layer import PointLayer
 from equigeo.mds.models.point_network import PointNetwork
@@ -91,8 +92,5 @@ class DGCNN(PointNetwork):
             x = convolution(x, mask)
             seen.append(x)
         x = self.features(torch.cat(seen, -1), mask)
-        if mask is None:
-            return self.head(torch.cat([x.amax(1), x.mean(1)], -1))
-        greatest = x.masked_fill(~mask[..., None], -torch.inf).amax(1)
-        mean = x.sum(1) / mask.sum(1, keepdim=True)
-        return self.head(torch.cat([greatest, mean], -1))
+        mean = x.mean(1) if mask is None else x.sum(1) / mask.sum(1, keepdim=True)
+        return self.head(torch.cat([greatest(x, mask), mean], -1))

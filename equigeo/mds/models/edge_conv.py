@@ -62,10 +62,10 @@ class EdgeConv(nn.Module):
         """
         near = nearest_points(x, self.neighbors, mask)
         y = self.layer.linear(x)
-        return self.layer.normalize(self.center(x) + _greatest(y, near), mask)
+        return self.layer.normalize(self.center(x) + _greatest_neighbor(y, near), mask)
 
 
-def _greatest(y: Tensor, near: Tensor) -> Tensor:
+def _greatest_neighbor(y: Tensor, near: Tensor) -> Tensor:
     """Maxima over neighbours, (B, P, C); a gradient reaches the first that is greatest."""
     with torch.no_grad():
         which = take_rows(y, near).argmax(2)

@@ -8,6 +8,7 @@ from itertools import pairwise
 from torch import Tensor, nn
 
 from equigeo.mds.models.check_numbers import check_numbers
+from equigeo.mds.models.greatest import greatest
 from equigeo.mds.models.point_head import PointHead
 from equigeo.mds.models.point_layer import PointLayer
 from equigeo.mds.models.point_network import PointNetwork
@@ -70,4 +71,4 @@ class PointNet(PointNetwork):
         """Classify a batch, (B, points, dim), whose padding is zero, to (B, num_classes)."""
         for layer in self.points:
             x = layer(x, mask)
-        return self.head(x.amax(-2))  # padding is zero, and nothing is less
+        return self.head(greatest(x, mask))

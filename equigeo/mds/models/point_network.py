@@ -29,7 +29,9 @@ class PointNetwork(nn.Module, ABC):
         points : Tensor, (..., points, dim), floating
             Clouds.
         mask : Tensor, (..., points), bool, optional
-            Which points there are; what the others hold does not matter. Every cloud has one.
+            Which points there are, one at least in every cloud; what the others hold does not
+            matter, and is no part of the statistics of training unless a cloud has fewer points
+            than neighbours are read.
 
         Returns
         -------

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.mds.models.check_numbers import check_numbers
+from equigeo.mds.models.greatest import greatest
 from equigeo.mds.models.nearest_points import nearest_points
 from equigeo.mds.models.point_head import PointHead
 from equigeo.mds.models.point_layer import PointLayer
@@ -104,12 +105,16 @@ class PointTransformer(PointNetwork):
             few = spread_points(places, min(count, places.shape[1]), mask)
             centers = take_rows(places, few)
             near = nearest_points(places, self.neighbors, mask, centers=centers)
-            x = group(take_rows(x, few), take_rows(x, near))
-            places, mask = centers, None  # those that are chosen are there
+            if mask is not None:  # where there are fewer points, the last are padding
+                order = torch.arange(few.shape[1], device=mask.device)
+                mask = order < mask.sum(1, keepdim=True)
+            x = group(take_rows(x, few), take_rows(x, near), mask)
+            places = centers
         seen = [x]
         for attention in self.attentions:
-            seen.append(attention(seen[-1]))
-        return self.head(self.features(torch.cat(seen, -1)).amax(1))
+            seen.append(attention(seen[-1], mask))
+        x = self.features(torch.cat(seen, -1), mask)
+        return self.head(greatest(x, mask))
 
 
 class _Group(nn.Module):
@@ -119,11 +124,13 @@ class _Group(nn.Module):
         super().__init__()
         self.layers = nn.ModuleList([PointLayer(2 * channels, width), PointLayer(width, width)])
 
-    def forward(self, x: Tensor, near: Tensor) -> Tensor:
+    def forward(self, x: Tensor, near: Tensor, mask: Tensor | None) -> Tensor:
         x = x[:, :, None].expand_as(near)
         y = torch.cat([near - x, x], -1)
+        if mask is not None:
+            mask = mask[:, :, None].expand(near.shape[:3])
         for layer in self.layers:
-            y = layer(y)
+            y = layer(y, mask)
         return y.amax(2)
 
 
@@ -136,8 +143,13 @@ class _OffsetAttention(nn.Module):
         self.values = nn.Linear(channels, channels)
         self.layer = PointLayer(channels, channels)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
         keys = self.keys(x)  # queries have the same weights
-        attention = (keys @ keys.mT).softmax(-1)
+        scores = keys @ keys.mT
+        if mask is not None:
+            scores = scores.masked_fill(~mask[:, None, :], -torch.inf)
+        attention = scores.softmax(-1)
+        if mask is not None:
+            attention = attention * mask[:, :, None]
         attention = attention / (1e-9 + attention.sum(1, keepdim=True))
-        return x + self.layer(x - attention @ self.values(x))
+        return x + self.layer(x - attention @ self.values(x), mask)
