@@ -81,6 +81,41 @@ def test_a_model_without_the_symmetry_is_found_out(config, tmp_path):
     assert trained.history[-1]["logit_change"] > 0.05
 
 
+def test_models_behind_an_embedding_say_which_clouds_are_doubtful(config, folder, tmp_path):
+    config = replace(config, model="mds", preset="pointnet")
+    trained = train_point_classifier(config, tmp_path / "run")
+    result = evaluate_point_classifier(trained)
+    assert result.flagged == []
+    kinds = {copy.kind: copy.accuracy for copy in result.copies}
+    assert result.unflagged_accuracy == {"upright": result.accuracy, **kinds}
+    assert [copy.changed for copy in result.copies if copy.kind == "rotated"] == [[]]
+
+    doubtful = tmp_path / "doubtful"
+    stand_in.write_tiny_clouds(doubtful)
+    arrays = dict(np.load(doubtful / "modelnet10_test_a.npz"))
+    half = arrays["points"][:2, :24]
+    arrays["points"][:2] = np.concatenate([half, -half], axis=1)
+    np.savez(doubtful / "modelnet10_test_a.npz", **arrays)
+    whole = TrainedPointClassifier(
+        trained.model, trained.classes, replace(config, points=48), trained.version
+    )
+    result = evaluate_point_classifier(whole, data=str(doubtful))
+    assert result.flagged == [0, 1]
+    right = [p == y for p, y in zip(result.predictions, result.labels, strict=True)]
+    assert result.unflagged_accuracy["upright"] == pytest.approx(sum(right[2:]) / 10)
+
+
+def test_the_plain_network_is_trained_upright_and_fails_rotated(config, tmp_path):
+    recipe = replace(config.recipe, epochs=12)
+    config = replace(config, model="plain", preset="pointnet", recipe=recipe)
+    trained = train_point_classifier(config, tmp_path / "run")
+    result = evaluate_point_classifier(trained)
+    assert (result.flagged, result.unflagged_accuracy) == (None, {})
+    by_kind = {copy.kind: copy for copy in result.copies}
+    assert by_kind["scaled"].changed == by_kind["translated"].changed == []
+    assert result.logit_changes["rotated"] > 0.05
+
+
 def test_any_number_of_sittings_ends_with_the_weights_of_one(config, tmp_path):
     whole = train_point_classifier(config, tmp_path / "whole")
     part = train_point_classifier(config, tmp_path / "parts", callbacks=time_limit(1e-9))

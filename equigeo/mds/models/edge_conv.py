@@ -68,6 +68,6 @@ class EdgeConv(nn.Module):
 def _greatest_neighbor(y: Tensor, near: Tensor) -> Tensor:
     """Maxima over neighbours, (B, P, C); a gradient reaches the first that is greatest."""
     with torch.no_grad():
-        which = take_rows(y, near).argmax(2)
+        which = take_rows(y, near).max(2).indices
         which = near.gather(2, which)
     return y.gather(1, which)

@@ -120,7 +120,7 @@ class InvariantPointNet(nn.Module):
         """
         return self.invariant(points, mask, mask=mask)
 
-    def flagged(self, points: Tensor, mask: Tensor | None = None) -> Tensor:
+    def flagged(self, points: Tensor, mask: Tensor | None = None) -> Tensor | None:
         """Tell of which clouds the embedding is not invariant up to rounding.
 
         Parameters
@@ -132,9 +132,11 @@ class InvariantPointNet(nn.Module):
 
         Returns
         -------
-        Tensor, (B,), bool
-            At default thresholds, and whatever frames are averaged over.
+        Tensor, (B,), bool, optional
+            At default thresholds, and whatever frames are averaged over; None without a group.
         """
+        if self.settings.group is None:
+            return None
         return embed(points, mask=mask, group=self.settings.group, options=_QUIET).flagged
 
 
