@@ -105,6 +105,8 @@ def test_bad_input_is_named() -> None:
         InvariantPointNetConfig(4, "mlp")
     with pytest.raises(ValueError, match="settings do not fit pointnet"):
         InvariantPointNet(InvariantPointNetConfig(4, settings={"neighbors": 3}))
+    with pytest.raises(ValueError, match="reduce must be"):
+        InvariantPointNet(InvariantPointNetConfig(4, reduce="sum"))
     with pytest.raises(ValueError, match="kind must be 'skew' where there is no group"):
         InvariantPointNet(InvariantPointNetConfig(4, group=None, kind="soft"))
     with pytest.raises(ValueError, match="preset must be one of default, pointnet"):

@@ -59,6 +59,7 @@ class InvariantPointNet(nn.Module):
             kind=config.kind,
             training_kind=config.training_kind,
             training_sample=config.training_sample,
+            reduce=config.reduce,
             options=_QUIET,
         )
 

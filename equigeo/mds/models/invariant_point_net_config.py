@@ -28,6 +28,8 @@ class InvariantPointNetConfig:
         Frame or frames in use and in training, as of :class:`equigeo.mds.Invariant`.
     training_sample : bool
         Whether training draws one of the frames.
+    reduce : {"mean", "min", "max"}
+        What is made of the logits in all frames.
 
     Raises
     ------
@@ -48,6 +50,7 @@ class InvariantPointNetConfig:
     kind: str = "skew"
     training_kind: str = "skew"
     training_sample: bool = False
+    reduce: Literal["mean", "min", "max"] = "mean"
 
     def __post_init__(self) -> None:
         """Check what is not checked by the network."""
