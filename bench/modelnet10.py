@@ -129,13 +129,19 @@ def train(arguments: argparse.Namespace, config: PointConfig) -> TrainedPointCla
     )
 
 
+def command(argv: list[str]) -> str:
+    """Give what was typed, without where files lie."""
+    kept = [Path(word).name if Path(word).is_absolute() else word for word in argv]
+    return " ".join(["python", *map(shlex.quote, kept)])
+
+
 def measure(trained: TrainedPointClassifier) -> dict[str, Any]:
     """Evaluate on upright and on transformed clouds."""
     evaluation = evaluate_point_classifier(trained)
     number = len(evaluation.labels)
     flagged = evaluation.flagged
     return {
-        "command": " ".join(["python", *map(shlex.quote, sys.argv)]),
+        "command": command(sys.argv),
         "seed": trained.config.seed,
         "clouds": number,
         "part": "held out" if trained.config.holdout else "test",
