@@ -104,21 +104,18 @@ def _configure(task: TrainTask, options: argparse.Namespace, folder: RunFolder) 
         for field in fields(task.config_type)
         if getattr(options, field.name, None) is not None
     }
+    if "data" in given or not (options.resume and folder.is_used()):
+        given["data"] = task.resolve(given.get("data"))
     if options.resume and folder.is_used():
-        base = folder.saved_config()
-        if "data" in given:
-            given["data"] = task.resolve(given["data"])
+        base = replace(folder.saved_config(), **given)
     else:
-        preset = options.preset or "default"
-        recipe = task.config_type.recipes[preset]
-        given["data"] = task.resolve(options.data)
-        base = task.config_type(given["data"], recipe, preset)
+        base = task.config_type.of_preset(**given)
     changed = {
         name: getattr(options, name)
         for name in task.recipe_options
         if getattr(options, name) is not None
     }
-    return replace(base, recipe=replace(base.recipe, **changed), **given)
+    return replace(base, recipe=replace(base.recipe, **changed))
 
 
 def _report(trained: TrainedModel, folder: RunFolder, again: str) -> None:

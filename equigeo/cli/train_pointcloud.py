@@ -19,10 +19,14 @@ from equigeo.training import (
 def _add_data_options(group: Any) -> None:
     group.add_argument("--data", metavar="DIR", help="folder with modelnet10_train.npz")
     group.add_argument(
-        "--model", choices=tuple(POINT_MODELS), help="family of the model (default: affine)"
+        "--model", choices=tuple(POINT_MODELS),
+        help="family of the model (default: affine); plain is mds without the embedding",
+    )  # fmt: skip
+    group.add_argument(
+        "--no-embedding", dest="model", action="store_const", const="plain", help="--model plain"
     )
     group.add_argument(
-        "--points", type=positive, metavar="N", help="points of every cloud (default: 1024)"
+        "--points", type=positive, metavar="N", help="points of every cloud (of the preset)"
     )
     group.add_argument(
         "--holdout", type=natural, metavar="N",
@@ -39,7 +43,7 @@ def _resolve(data: str | None) -> str:
 def _train(config: PointConfig, output: Path, **keywords: Any) -> TrainedPointClassifier:
     print(
         f"clouds of {config.data}, {config.points} points each, {config.model} model, "
-        f"{config.recipe.epochs} epochs; output in {output}",
+        f"{config.preset} preset, {config.recipe.epochs} epochs; output in {output}",
         file=sys.stderr,
     )
     return train_point_classifier(config, output, **keywords)

@@ -1,9 +1,10 @@
 """Invariant embeddings: make any network invariant by changing its input.
 
 ``embed`` rotates clouds of points to their principal axes, which is classical multidimensional
-scaling for points of Euclidean space, and ``Invariant`` puts a network behind it; ``frames``,
-``frame_average`` and ``frame_lift`` deal with symmetric clouds and equivariant outputs;
-``distance_embed``, ``landmark_embed`` and ``geodesic_embed`` take distances.
+scaling for points of Euclidean space, and ``Invariant`` puts a network behind it, such as
+``PointNet``, ``DGCNN`` or ``PointTransformer``; ``frames``, ``frame_average``, ``sample_frame`` and
+``frame_lift`` deal with symmetric clouds and equivariant outputs; ``distance_embed``,
+``landmark_embed`` and ``geodesic_embed`` take distances.
 """
 
 from equigeo.mds.distance_embed import distance_embed
@@ -21,16 +22,26 @@ from equigeo.mds.graph_distances import graph_distances
 from equigeo.mds.invariant import Invariant
 from equigeo.mds.landmark_embed import landmark_embed
 from equigeo.mds.mds_result import MDSResult
-from equigeo.mds.models import InvariantPointNet, PointNet
+from equigeo.mds.models import (
+    DGCNN,
+    InvariantPointNet,
+    InvariantPointNetConfig,
+    PointNet,
+    PointTransformer,
+)
+from equigeo.mds.sample_frame import sample_frame
 
 __all__ = [
+    "DGCNN",
     "DistanceEmbedding",
     "EmbedOptions",
     "FrameSet",
     "Invariant",
     "InvariantPointNet",
+    "InvariantPointNetConfig",
     "MDSResult",
     "PointNet",
+    "PointTransformer",
     "distance_embed",
     "embed",
     "farthest_landmarks",
@@ -41,4 +52,5 @@ __all__ = [
     "gram_root",
     "graph_distances",
     "landmark_embed",
+    "sample_frame",
 ]

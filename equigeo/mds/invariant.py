@@ -6,12 +6,15 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from equigeo.groups import SO, Affine, O
+from equigeo.groups import SO, Affine, LinearGroup, O, Scaling
 from equigeo.mds.embed import check_choices, embed
 from equigeo.mds.embed_options import DEFAULT, EmbedOptions
 from equigeo.mds.frame_average import REDUCTIONS, frame_average
 from equigeo.mds.frames import KINDS, frames
+from equigeo.mds.sample_frame import sample_frame
 from equigeo.reps import Points
+
+_GROUPS: dict[str | None, type[LinearGroup]] = {"O": O, "SO": SO, None: Scaling}
 
 
 class Invariant(nn.Module):
@@ -23,8 +26,9 @@ class Invariant(nn.Module):
         Called with coordinates in place of points, and whatever else it is given.
     dim : int
         Dimension of space, at least 2.
-    group : {"O", "SO"}
-        Whether a cloud and its mirror image are the same.
+    group : {"O", "SO", None}
+        Whether a cloud and its mirror image are the same; or none, where clouds are only centred
+        and scaled: the control that sees them as they stand.
     scale : {"rms", "none", "max", "lambda1", "rms_dist"}
         As of :func:`embed`; radii of the network are in these units.
     kind : {"skew", "joint", "frames", "soft", "frames24", "anchor"}
@@ -32,6 +36,9 @@ class Invariant(nn.Module):
         pass of the network for each.
     training_kind : same, optional
         What to do while training; by default as ``kind``. ``"skew"`` costs one pass.
+    training_sample : bool
+        Whether training takes one frame of each cloud, drawn anew every time, for the average:
+        see :func:`sample_frame`. It costs one pass.
     reduce : {"mean", "min", "max"}
         As of :func:`frame_average`.
     options : EmbedOptions
@@ -69,31 +76,33 @@ class Invariant(nn.Module):
     True
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all by name
         self,
         network: nn.Module,
         *,
         dim: int = 3,
-        group: str = "O",
+        group: str | None = "O",
         scale: str = "rms",
         kind: str = "skew",
         training_kind: str | None = None,
+        training_sample: bool = False,
         reduce: str = "mean",
         options: EmbedOptions = DEFAULT,
     ) -> None:
         super().__init__()
-        if group not in ("O", "SO"):
-            raise ValueError(f'group must be "O" or "SO", got {group!r}')
         check_choices(group=group, sign="skew", scale=scale)
         for name, value in (("kind", kind), ("training_kind", training_kind or kind)):
             if value not in ("skew", *KINDS):
                 raise ValueError(f"{name} must be one of {('skew', *KINDS)}, got {value!r}")
+            if value != "skew" and group is None:
+                raise ValueError(f"{name} must be 'skew' where there is no group, got {value!r}")
         if reduce not in REDUCTIONS:
             raise ValueError(f"reduce must be one of {REDUCTIONS}, got {reduce!r}")
         self.network = network
-        self.rep_in = Points(Affine(O(dim) if group == "O" else SO(dim)))
+        self.rep_in = Points(Affine(_GROUPS[group](dim)))
         self.group, self.scale, self.reduce, self.options = group, scale, reduce, options
         self.kind, self.training_kind = kind, training_kind or kind
+        self.training_sample = training_sample
 
     def forward(
         self,
@@ -142,6 +151,8 @@ class Invariant(nn.Module):
             if result.frames is None:
                 return self.network(result.y, *arguments, **keywords)
             found = result.frames
+        if self.training and self.training_sample:
+            return self.network(sample_frame(found), *arguments, **keywords)
         return frame_average(
             lambda y: self.network(y, *arguments, **keywords), found, reduce=self.reduce
         )

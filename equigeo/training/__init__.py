@@ -1,7 +1,7 @@
 """Training and evaluation of the models, and the files of a run.
 
 Every task has a configuration, a function that trains and a class that reads its checkpoints; what
-they share is ``RunConfig``, ``train_run`` and ``TrainedModel``. Only fitting needs Lightning
+they share is ``RunConfig``, ``train_model`` and ``TrainedModel``. Only fitting needs Lightning
 (``pip install "equigeo[train]"``); checkpoints are read, evaluated and used without it. Runs are
 repeatable by seed, may be killed at any moment, and resume exactly.
 """
@@ -22,10 +22,12 @@ from equigeo.training.image_recipes import IMAGE_RECIPES
 from equigeo.training.load_data import BUILTIN, load_data
 from equigeo.training.logit_change import logit_change
 from equigeo.training.plain_cnn import PlainCNN
+from equigeo.training.plain_point_net import PlainPointNet
 from equigeo.training.point_config import PointConfig
 from equigeo.training.point_evaluation import PointEvaluation, evaluate_point_classifier
 from equigeo.training.point_models import POINT_MODELS
-from equigeo.training.point_recipes import POINT_RECIPES
+from equigeo.training.point_preset import PointPreset
+from equigeo.training.point_presets import POINT_PRESETS
 from equigeo.training.recipe import Recipe
 from equigeo.training.recipes import RECIPES
 from equigeo.training.run_config import RunConfig
@@ -35,6 +37,7 @@ from equigeo.training.time_limit import time_limit
 from equigeo.training.train_classifier import train_classifier
 from equigeo.training.train_config import TrainConfig
 from equigeo.training.train_image_classifier import train_image_classifier
+from equigeo.training.train_model import train_model
 from equigeo.training.train_point_classifier import train_point_classifier
 from equigeo.training.trained_classifier import TASK, TrainedClassifier
 from equigeo.training.trained_image_classifier import TrainedImageClassifier
@@ -46,7 +49,7 @@ __all__ = [
     "IMAGE_RECIPES",
     "IMAGE_TESTS",
     "POINT_MODELS",
-    "POINT_RECIPES",
+    "POINT_PRESETS",
     "RECIPES",
     "TASK",
     "Checkpoint",
@@ -58,8 +61,10 @@ __all__ = [
     "ImageEvaluation",
     "OutputFolderError",
     "PlainCNN",
+    "PlainPointNet",
     "PointConfig",
     "PointEvaluation",
+    "PointPreset",
     "Recipe",
     "RunConfig",
     "RunFolder",
@@ -79,5 +84,6 @@ __all__ = [
     "time_limit",
     "train_classifier",
     "train_image_classifier",
+    "train_model",
     "train_point_classifier",
 ]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from equigeo.training.point_models import POINT_MODELS
-from equigeo.training.point_recipes import POINT_RECIPES
+from equigeo.training.point_presets import POINT_PRESETS
 from equigeo.training.recipe import Recipe
 from equigeo.training.run_config import RunConfig
 
@@ -24,10 +24,11 @@ class PointConfig(RunConfig):
         The folder of the clouds; see ``equigeo.datasets.load_modelnet_points``.
     recipe, seed, devices, evaluate_every
         As for ``RunConfig``.
-    preset : {"default"}
-        Recipe, and settings of the model.
-    model : {"affine", "mds"}
-        Family of the model.
+    preset : {"default", "SO", "GLPlus", "pointnet", "dgcnn", "transformer"}
+        Recipe, and settings of the model: for ``affine`` one of the first three, the group; else
+        the first or one of the last three, the network.
+    model : {"affine", "mds", "plain"}
+        Family of the model; the last is the network of ``mds`` without the embedding.
     points : int
         Points of every cloud, from 1 to 1024; in training drawn anew every time.
     holdout : int
@@ -46,13 +47,17 @@ class PointConfig(RunConfig):
     True
     """
 
-    recipe: Recipe = POINT_RECIPES["default"]
-    preset: Literal["default"] = "default"
-    model: Literal["affine", "mds"] = "affine"
+    recipe: Recipe = POINT_PRESETS["affine"]["default"].recipe
+    preset: Literal["default", "SO", "GLPlus", "pointnet", "dgcnn", "transformer"] = "default"
+    model: Literal["affine", "mds", "plain"] = "affine"
     points: int = 1024
     holdout: int = 0
 
-    recipes: ClassVar[Mapping[str, Recipe]] = POINT_RECIPES
+    recipes: ClassVar[Mapping[str, Recipe]] = {
+        name: preset.recipe
+        for presets in POINT_PRESETS.values()
+        for name, preset in presets.items()
+    }
     _natural: ClassVar[tuple[str, ...]] = ("holdout", "seed", "evaluate_every")
 
     def __post_init__(self) -> None:
@@ -60,5 +65,19 @@ class PointConfig(RunConfig):
         super().__post_init__()
         if self.model not in POINT_MODELS:
             raise ValueError(f"model must be one of {', '.join(POINT_MODELS)}, got {self.model!r}")
+        if self.preset not in POINT_PRESETS[self.model]:
+            raise ValueError(
+                f"preset must be one of {', '.join(POINT_PRESETS[self.model])} for the model "
+                f"{self.model!r}, got {self.preset!r}"
+            )
         if self.points < 1:
             raise ValueError(f"points must be at least 1, got {self.points}")
+
+    @classmethod
+    def of_preset(cls, data: str, preset: Any = "default", **choices: Any) -> PointConfig:
+        """Give the recipe and the number of points of a preset of ``choices["model"]``."""
+        presets = POINT_PRESETS.get(choices.get("model", cls.model), {})
+        if preset not in presets:
+            return cls(data, preset=preset, **choices)  # which refuses it
+        given = {"points": presets[preset].points} | choices
+        return cls(data, presets[preset].recipe, preset, **given)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
+
+from torch import Tensor
 
 from equigeo.training.cloud_copies import CLOUD_COPIES, cloud_copies
 from equigeo.training.copy_result import CopyResult
@@ -31,6 +33,12 @@ class PointEvaluation:
     logit_changes : dict of float
         By kind of copy, the root mean square change of the logits in units of their deviation
         across upright clouds.
+    flagged : list of int, optional
+        Clouds of which the embedding says that it is not invariant to rounding, at its default
+        thresholds; None for a model without an embedding.
+    unflagged_accuracy : dict of float
+        Accuracy on the other clouds, upright and by kind of copy; empty where there are none, or
+        no embedding.
     """
 
     classes: list[str]
@@ -40,6 +48,8 @@ class PointEvaluation:
     accuracy: float
     copies: list[CopyResult]
     logit_changes: dict[str, float]
+    flagged: list[int] | None = None
+    unflagged_accuracy: dict[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Give nested dictionaries of JSON types."""
@@ -72,23 +82,36 @@ def evaluate_point_classifier(
             f"the data have the classes {', '.join(test.classes)}, "
             f"the checkpoint {', '.join(classifier.classes)}"
         )
-    logits = classifier.logits(test.points)
-    original = logits.double().softmax(dim=1)
-    predictions, number = original.argmax(dim=1), test.num_classes
-    counts = (test.labels * number + predictions).bincount(minlength=number * number)
+    logits = {"upright": classifier.logits(test.points)}
+    logits |= {
+        kind: classifier.logits(cloud_copies(test.points, kind, seed)) for kind in CLOUD_COPIES
+    }
+    chances = {kind: seen.double().softmax(dim=1) for kind, seen in logits.items()}
+    original, number = chances["upright"], test.num_classes
+    counts = (test.labels * number + original.argmax(dim=1)).bincount(minlength=number * number)
     names = [str(i) for i in range(len(test))]
-    copies, changes = [], {}
-    for kind in CLOUD_COPIES:
-        moved = classifier.logits(cloud_copies(test.points, kind, seed))
-        seen = moved.double().softmax(dim=1)
-        copies.append(CopyResult.compare(kind, seen, original, test.labels, names))
-        changes[kind] = relative_change(logits, moved)
+    flagged = classifier.flagged(test.points)
     return PointEvaluation(
         classes=list(classifier.classes),
         labels=test.labels.tolist(),
-        predictions=predictions.tolist(),
+        predictions=original.argmax(dim=1).tolist(),
         confusion=counts.reshape(number, number).tolist(),
-        accuracy=(predictions == test.labels).double().mean().item(),
-        copies=copies,
-        logit_changes=changes,
+        accuracy=_accuracy(original, test.labels),
+        copies=[
+            CopyResult.compare(kind, chances[kind], original, test.labels, names)
+            for kind in CLOUD_COPIES
+        ],
+        logit_changes={
+            kind: relative_change(logits["upright"], logits[kind]) for kind in CLOUD_COPIES
+        },
+        flagged=None if flagged is None else flagged.nonzero().flatten().tolist(),
+        unflagged_accuracy={}
+        if flagged is None or bool(flagged.all())
+        else {
+            kind: _accuracy(seen[~flagged], test.labels[~flagged]) for kind, seen in chances.items()
+        },
     )
+
+
+def _accuracy(chances: Tensor, labels: Tensor) -> float:
+    return (chances.argmax(dim=1) == labels).double().mean().item()

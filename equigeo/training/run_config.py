@@ -61,6 +61,31 @@ class RunConfig:
             known = ", ".join(self.recipes)
             raise ValueError(f"preset must be one of {known}, got {self.preset!r}")
 
+    @classmethod
+    def of_preset(
+        cls: type[_Config], data: str, preset: Any = "default", **choices: Any
+    ) -> _Config:
+        """Give what a preset says, where nothing else is chosen.
+
+        Parameters
+        ----------
+        data : str
+            What to train on.
+        preset : str
+            Name of model and recipe.
+        **choices
+            Other fields.
+
+        Raises
+        ------
+        ValueError
+            If a number is out of range or a name unknown.
+        """
+        recipe = cls.recipes.get(preset)
+        if recipe is None:
+            raise ValueError(f"preset must be one of {', '.join(cls.recipes)}, got {preset!r}")
+        return cls(data, recipe, preset, **choices)
+
     def to_dict(self) -> dict[str, Any]:
         """Give nested dictionaries of JSON types."""
         return asdict(self)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -16,13 +15,9 @@ from equigeo.training.divide import divide
 from equigeo.training.fit_plan import FitPlan
 from equigeo.training.labelled_graphs import LabelledGraphs
 from equigeo.training.random_state import enter_stream
-from equigeo.training.run_folder import RunFolder
 from equigeo.training.train_config import TrainConfig
-from equigeo.training.train_run import train_run
+from equigeo.training.train_model import train_model
 from equigeo.training.trained_classifier import TrainedClassifier
-
-if TYPE_CHECKING:
-    from equigeo.training.lightning import L
 
 
 def train_classifier(
@@ -30,17 +25,10 @@ def train_classifier(
     dataset: MeshDataset,
     output: Path,
     *,
-    resume: bool = False,
-    overwrite: bool = False,
     model: PrimalDualClassifier | None = None,
-    progress: bool = False,
-    callbacks: Sequence[L.Callback] = (),
+    **run: Any,
 ) -> TrainedClassifier:
     """Train a classifier and write ``config.json``, ``history.json`` and ``model.ckpt``.
-
-    The last two are written after every epoch, and every five minutes within long ones. The run
-    may be killed at any moment; resumed, it ends with the weights of an uninterrupted one. Global
-    random generators are left as found.
 
     Parameters
     ----------
@@ -50,52 +38,22 @@ def train_classifier(
         What ``config.data`` names.
     output : Path
         Folder of the run.
-    resume : bool
-        Continue the run in ``output``, if there is one.
-    overwrite : bool
-        Replace the run in ``output``.
     model : PrimalDualClassifier, optional
         Train this one instead of the preset; its standardisation is fitted here.
-    progress : bool
-        Show progress on standard error.
-    callbacks : sequence of Lightning callbacks
-        Added to those of the run.
+    **run
+        As of :func:`equigeo.training.train_model`, which also says what may go wrong.
 
     Returns
     -------
     TrainedClassifier
         Read back from the checkpoint.
-
-    Raises
-    ------
-    ValueError
-        If the data do not fit the configuration.
-    OutputFolderError
-        If ``output`` is unwritable or holds another run.
-    CheckpointError
-        If the checkpoint to resume is unusable.
-    ImportError
-        If Lightning is not installed.
-    KeyboardInterrupt
-        If the user interrupts; the last checkpoint is in place.
     """
-    folder = RunFolder(output, TrainConfig)
-    train_run(
-        folder,
-        TrainedClassifier.task,
-        config,
-        partial(_prepare, config, dataset, model),
-        resume=resume,
-        overwrite=overwrite,
-        progress=progress,
-        callbacks=callbacks,
+    return train_model(
+        TrainedClassifier, config, output, partial(_plan, config, dataset, model), **run
     )
-    return TrainedClassifier.load(folder.checkpoint)
 
 
-def _prepare(
-    config: TrainConfig, dataset: MeshDataset, model: PrimalDualClassifier | None
-) -> FitPlan:
+def _plan(config: TrainConfig, dataset: MeshDataset, model: PrimalDualClassifier | None) -> FitPlan:
     if model is None:
         enter_stream(config.seed, "model")
         model = PrimalDualClassifier.preset(config.preset, dataset.num_classes)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -17,12 +16,8 @@ from equigeo.training.image_models import IMAGE_MODELS
 from equigeo.training.labelled_images import LabelledImages
 from equigeo.training.logit_change import logit_change
 from equigeo.training.random_state import enter_stream
-from equigeo.training.run_folder import RunFolder
-from equigeo.training.train_run import train_run
+from equigeo.training.train_model import train_model
 from equigeo.training.trained_image_classifier import TrainedImageClassifier
-
-if TYPE_CHECKING:
-    from equigeo.training.lightning import L
 
 DIGITS = tuple("0123456789")
 
@@ -33,16 +28,13 @@ def train_image_classifier(
     config: ImageConfig,
     output: Path,
     *,
-    resume: bool = False,
-    overwrite: bool = False,
     model: nn.Module | None = None,
-    progress: bool = False,
-    callbacks: Sequence[L.Callback] = (),
+    **run: Any,
 ) -> TrainedImageClassifier:
     """Train on centred digits and write ``config.json``, ``history.json`` and ``model.ckpt``.
 
     No training digit is transformed; the history has accuracy and change of logits on transformed
-    ones. Files, interruption and resuming are as in :func:`equigeo.training.train_classifier`.
+    ones.
 
     Parameters
     ----------
@@ -50,50 +42,20 @@ def train_image_classifier(
         What to do.
     output : Path
         Folder of the run.
-    resume : bool
-        Continue the run in ``output``, if there is one.
-    overwrite : bool
-        Replace the run in ``output``.
     model : torch.nn.Module, optional
         Train this one instead of the preset; of the preset's class, with ten classes.
-    progress : bool
-        Show progress on standard error.
-    callbacks : sequence of Lightning callbacks
-        Added to those of the run.
+    **run
+        As of :func:`equigeo.training.train_model`, which also says what may go wrong.
 
     Returns
     -------
     TrainedImageClassifier
         Read back from the checkpoint.
-
-    Raises
-    ------
-    ValueError
-        If the data are missing, damaged or too few.
-    OutputFolderError
-        If ``output`` is unwritable or holds another run.
-    CheckpointError
-        If the checkpoint to resume is unusable.
-    ImportError
-        If Lightning is not installed.
-    KeyboardInterrupt
-        If the user interrupts; the last checkpoint is in place.
     """
-    folder = RunFolder(output, ImageConfig)
-    train_run(
-        folder,
-        TrainedImageClassifier.task,
-        config,
-        partial(_prepare, config, model),
-        resume=resume,
-        overwrite=overwrite,
-        progress=progress,
-        callbacks=callbacks,
-    )
-    return TrainedImageClassifier.load(folder.checkpoint)
+    return train_model(TrainedImageClassifier, config, output, partial(_plan, config, model), **run)
 
 
-def _prepare(config: ImageConfig, model: nn.Module | None) -> FitPlan:
+def _plan(config: ImageConfig, model: nn.Module | None) -> FitPlan:
     if model is None:
         enter_stream(config.seed, "model")
         model = IMAGE_MODELS[config.preset].preset(config.preset, num_classes=len(DIGITS))

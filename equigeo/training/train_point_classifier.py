@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from torch import nn
 
@@ -19,12 +18,8 @@ from equigeo.training.point_models import POINT_MODELS
 from equigeo.training.point_parts import point_parts
 from equigeo.training.random_state import enter_stream
 from equigeo.training.relative_change import relative_change
-from equigeo.training.run_folder import RunFolder
-from equigeo.training.train_run import train_run
+from equigeo.training.train_model import train_model
 from equigeo.training.trained_point_classifier import TrainedPointClassifier
-
-if TYPE_CHECKING:
-    from equigeo.training.lightning import L
 
 _AT_ONCE = 32
 
@@ -33,17 +28,13 @@ def train_point_classifier(
     config: PointConfig,
     output: Path,
     *,
-    resume: bool = False,
-    overwrite: bool = False,
     model: nn.Module | None = None,
-    progress: bool = False,
-    callbacks: Sequence[L.Callback] = (),
+    **run: Any,
 ) -> TrainedPointClassifier:
     """Train on upright clouds and write ``config.json``, ``history.json`` and ``model.ckpt``.
 
     The history has the accuracy on upright and on rotated clouds, and the change of logits that a
-    rotation makes. Files, interruption and resuming are as in
-    :func:`equigeo.training.train_classifier`.
+    rotation makes.
 
     Parameters
     ----------
@@ -51,50 +42,20 @@ def train_point_classifier(
         What to do.
     output : Path
         Folder of the run.
-    resume : bool
-        Continue the run in ``output``, if there is one.
-    overwrite : bool
-        Replace the run in ``output``.
     model : torch.nn.Module, optional
         Train this one instead of the preset; of the configuration's family.
-    progress : bool
-        Show progress on standard error.
-    callbacks : sequence of Lightning callbacks
-        Added to those of the run.
+    **run
+        As of :func:`equigeo.training.train_model`, which also says what may go wrong.
 
     Returns
     -------
     TrainedPointClassifier
         Read back from the checkpoint.
-
-    Raises
-    ------
-    ValueError
-        If the data are missing, damaged or too few.
-    OutputFolderError
-        If ``output`` is unwritable or holds another run.
-    CheckpointError
-        If the checkpoint to resume is unusable.
-    ImportError
-        If Lightning is not installed.
-    KeyboardInterrupt
-        If the user interrupts; the last checkpoint is in place.
     """
-    folder = RunFolder(output, PointConfig)
-    train_run(
-        folder,
-        TrainedPointClassifier.task,
-        config,
-        partial(_prepare, config, model),
-        resume=resume,
-        overwrite=overwrite,
-        progress=progress,
-        callbacks=callbacks,
-    )
-    return TrainedPointClassifier.load(folder.checkpoint)
+    return train_model(TrainedPointClassifier, config, output, partial(_plan, config, model), **run)
 
 
-def _prepare(config: PointConfig, model: nn.Module | None) -> FitPlan:
+def _plan(config: PointConfig, model: nn.Module | None) -> FitPlan:
     train, test = point_parts(config)
     if model is None:
         enter_stream(config.seed, "model")

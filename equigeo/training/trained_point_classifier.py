@@ -59,3 +59,19 @@ class TrainedPointClassifier(TrainedModel):
         if len(points) == 0:
             return torch.zeros(0, len(self.classes))
         return classify(self.model, points.split(_AT_ONCE))
+
+    def flagged(self, points: Tensor) -> Tensor | None:
+        """Tell of which clouds the embedding is not invariant up to rounding.
+
+        Parameters
+        ----------
+        points : Tensor, (clouds, points, 3)
+            Coordinates.
+
+        Returns
+        -------
+        Tensor, (clouds,), bool, optional
+            None where the model has no embedding.
+        """
+        found = getattr(self.model, "flagged", None)
+        return None if found is None else found(points)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from equigeo.cli import main
-from equigeo.training import POINT_MODELS, PointConfig
+from equigeo.mds import InvariantPointNet
+from equigeo.training import POINT_MODELS, POINT_PRESETS, PointConfig
 from equigeo.training.cloud_copies import CLOUD_COPIES
 from tests.training import stand_in
 
@@ -32,7 +34,7 @@ def test_a_run_is_trained_evaluated_and_resumed(run, capsys):
     out, err = capsys.readouterr()
     assert "rotated accuracy" in out
     assert "equivariance error" in out
-    assert "24 points each, mds model, 2 epochs" in err
+    assert "24 points each, mds model, default preset, 2 epochs" in err
     config = PointConfig.from_dict(json.loads((run / "config.json").read_text()))
     assert (config.points, config.model, config.recipe.epochs) == (24, "mds", 2)
     checkpoint, results = str(run / "model.ckpt"), run.parent / "r.json"
@@ -48,6 +50,56 @@ def test_a_run_is_trained_evaluated_and_resumed(run, capsys):
     assert "trained 2 epochs" in capsys.readouterr().out
 
 
+def test_presets_networks_and_sittings(tmp_path, capsys):
+    data = str(stand_in.write_tiny_clouds(tmp_path / "clouds"))
+    short = ("--epochs", "1", "--batch-size", "12", "--points", "16", "--data", data)
+    for name, options, expected in (
+        ("affine", ("--preset", "GLPlus"), ("affine", "GLPlus")),
+        ("plain", ("--no-embedding", "--preset", "pointnet"), ("plain", "pointnet")),
+    ):
+        run = tmp_path / name
+        assert main([*TRAIN, *short, *options, "--output", str(run)]) == 0
+        config = PointConfig.from_dict(json.loads((run / "config.json").read_text()))
+        assert (config.model, config.preset) == expected
+        recipe = POINT_PRESETS[config.model][config.preset].recipe
+        assert config.recipe == replace(recipe, epochs=1, batch_size=12)
+        assert "next: equigeo evaluate" in capsys.readouterr().out
+    checkpoint = str(tmp_path / "plain" / "model.ckpt")
+    assert main(["evaluate", checkpoint]) == 0
+    out = capsys.readouterr().out
+    assert "accuracy upright" in out
+    assert "equal predictions upright and rotated: " in out
+    assert "flagged by the embedding" not in out  # it has none
+
+    run = tmp_path / "sittings"
+    assert (
+        main([*TRAIN, *short, "--model", "mds", "--time-limit", "1e-9", "--output", str(run)]) == 0
+    )
+    assert "--resume" in capsys.readouterr().out
+    assert main([*TRAIN, "--output", str(run), "--resume"]) == 0
+    assert "trained 1 epochs" in capsys.readouterr().out
+
+
+def test_evaluation_sums_up_what_counts(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(POINT_MODELS, "mds", InvariantPointNet)
+    data = str(stand_in.write_tiny_clouds(tmp_path / "clouds"))
+    short = ("--epochs", "2", "--batch-size", "6", "--points", "24", "--model", "mds")
+    run = tmp_path / "run"
+    assert main([*TRAIN, "--data", data, "--output", str(run), *short]) == 0
+    capsys.readouterr()
+    results = tmp_path / "r.json"
+    assert main(["evaluate", str(run / "model.ckpt"), "--json", str(results)]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    saved = json.loads(results.read_text())
+    (rotated,) = (copy for copy in saved["copies"] if copy["kind"] == "rotated")
+    assert f"accuracy upright {saved['accuracy']:.2%}, rotated {rotated['accuracy']:.2%}" in out
+    assert "equal predictions upright and rotated: 100.00%" in out
+    assert "flagged by the embedding at default thresholds: 0.00%" in out
+    assert f"without flagged clouds: upright {saved['unflagged_accuracy']['upright']:.2%}" in out
+    assert saved["flagged"] == []
+
+
 def test_wrong_options_are_named(run, capsys, tmp_path):
     checkpoint = str(run / "model.ckpt")
     capsys.readouterr()
@@ -55,6 +107,8 @@ def test_wrong_options_are_named(run, capsys, tmp_path):
         (TRAIN, "--data is missing"),
         ((*TRAIN, "--data", tmp_path / "none", "--output", tmp_path / "o"), "no such file"),
         ((*TRAIN, "--data", tmp_path, "--model", "best"), "best"),
+        ((*TRAIN, "--data", tmp_path, "--preset", "dgcnn"), "preset must be one of default, SO"),
+        ((*TRAIN, "--data", tmp_path, "--model", "mds", "--preset", "SO"), "for the model 'mds'"),
         (("evaluate", checkpoint, "--split", "test"), "--split is for checkpoints of the task"),
         (("evaluate", checkpoint, "--images", "3"), "--images is for checkpoints"),
         (("evaluate", checkpoint, "--data", tmp_path / "none"), "no such file"),

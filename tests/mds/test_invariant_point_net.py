@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import torch
 
 from equigeo.groups import Affine, O
-from equigeo.mds import InvariantPointNet, PointNet
+from equigeo.mds import InvariantPointNet, InvariantPointNetConfig, PointNet, embed
 from equigeo.reps import Points, Trivial
 from equigeo.testing import assert_equivariant, equivariance_error
 
@@ -19,7 +21,7 @@ def cloud() -> torch.Tensor:
 
 def test_rigid_motions_change_nothing() -> None:
     torch.manual_seed(0)
-    model = InvariantPointNet(5).double().eval()
+    model = InvariantPointNet.preset("pointnet", 5).double().eval()
     assert_equivariant(
         lambda x: model(x).detach(),
         Points(Affine(O(3))),
@@ -42,21 +44,72 @@ def test_the_plain_network_is_not_invariant() -> None:
 
 def test_scale_and_order_change_nothing() -> None:
     torch.manual_seed(0)
-    model, x = InvariantPointNet(5).double().eval(), cloud()
+    model, x = InvariantPointNet.preset("pointnet", 5).double().eval(), cloud()
     torch.testing.assert_close(model(7 * x), model(x), rtol=1e-10, atol=1e-10)
     torch.testing.assert_close(model(x.flip(1)), model(x), rtol=1e-10, atol=1e-10)
 
 
-def test_configuration_rebuilds_the_network() -> None:
-    model = InvariantPointNet.preset("default", num_classes=4).eval()
+@pytest.mark.parametrize(
+    "config",
+    [
+        InvariantPointNetConfig(4),
+        InvariantPointNetConfig(4, "dgcnn", {"widths": (8, 8), "features": 16}, "SO", "frames"),
+        InvariantPointNetConfig(4, "transformer", {"groups": (8, 4)}, None),
+    ],
+    ids=lambda config: config.network,
+)
+def test_configuration_rebuilds_the_network(config: InvariantPointNetConfig) -> None:
+    model = InvariantPointNet(config).eval()
+    assert json.loads(json.dumps(model.config)) == model.config
     again = InvariantPointNet.from_config(model.config).eval()
     again.load_state_dict(model.state_dict())
     x = cloud().float()
     assert torch.equal(again(x), model(x))
 
 
+def test_without_a_group_clouds_are_seen_as_they_stand() -> None:
+    torch.manual_seed(0)
+    model = InvariantPointNet(InvariantPointNetConfig(5, group=None)).double().eval()
+    x = cloud()
+    torch.testing.assert_close(model(3 * x + 1), model(x), rtol=1e-10, atol=1e-10)
+    assert (model(x.flip(-1)) - model(x)).abs().max() > 1e-3
+    seen = embed(x, group=None, scale="rms").y
+    assert torch.equal(model(x), model.invariant.network(seen))
+    assert model.flagged(x) is None
+
+
+def test_symmetric_clouds_are_flagged_without_a_warning() -> None:
+    model = InvariantPointNet.preset("pointnet", 5).eval()
+    box = torch.cartesian_prod(*[torch.tensor([-s, s]) for s in (3.0, 2.0, 1.0)])
+    cube = torch.cartesian_prod(*[torch.tensor([-1.0, 1.0])] * 3)
+    x = torch.stack([cloud()[0, :8].float(), box, cube])
+    assert model.flagged(x).tolist() == [False, True, True]
+    assert model(x).isfinite().all()
+
+
+def test_training_draws_one_frame_and_use_averages() -> None:
+    config = InvariantPointNetConfig(5, kind="soft", training_kind="soft", training_sample=True)
+    model = InvariantPointNet(config).double().eval()
+    x = torch.cat([cloud(), cloud().flip(1)])
+    calls = []
+    model.invariant.network.register_forward_pre_hook(lambda *_: calls.append(1))
+    model(x)
+    assert len(calls) >= 1
+    calls.clear()
+    model.train()(x)
+    assert len(calls) == 1
+
+
 def test_bad_input_is_named() -> None:
-    with pytest.raises(ValueError, match="preset must be 'default'"):
+    with pytest.raises(ValueError, match="network must be one of pointnet, dgcnn, transformer"):
+        InvariantPointNetConfig(4, "mlp")
+    with pytest.raises(ValueError, match="settings do not fit pointnet"):
+        InvariantPointNet(InvariantPointNetConfig(4, settings={"neighbors": 3}))
+    with pytest.raises(ValueError, match="reduce must be"):
+        InvariantPointNet(InvariantPointNetConfig(4, reduce="sum"))
+    with pytest.raises(ValueError, match="kind must be 'skew' where there is no group"):
+        InvariantPointNet(InvariantPointNetConfig(4, group=None, kind="soft"))
+    with pytest.raises(ValueError, match="preset must be one of default, pointnet"):
         InvariantPointNet.preset("large", 4)
     with pytest.raises(ValueError, match="unknown are"):
         InvariantPointNet.from_config({"num_classes": 4, "colour": 1})

@@ -10,7 +10,7 @@ import torch
 from equigeo.datasets import load_modelnet_points
 from equigeo.training import (
     POINT_MODELS,
-    POINT_RECIPES,
+    POINT_PRESETS,
     CheckpointError,
     PointConfig,
     Recipe,
@@ -23,6 +23,8 @@ from equigeo.training.cloud_copies import CLOUD_COPIES, cloud_copies
 from equigeo.training.labelled_clouds import LabelledClouds
 from equigeo.training.point_parts import point_parts
 from tests.training import stand_in
+
+MODELS = dict(POINT_MODELS)
 
 
 @pytest.fixture(autouse=True)
@@ -77,6 +79,41 @@ def test_a_model_without_the_symmetry_is_found_out(config, tmp_path):
     model = stand_in.PointNet(3, invariant=False)
     trained = train_point_classifier(config, tmp_path / "run", model=model)
     assert trained.history[-1]["logit_change"] > 0.05
+
+
+def test_models_behind_an_embedding_say_which_clouds_are_doubtful(config, folder, tmp_path):
+    config = replace(config, model="mds", preset="pointnet")
+    trained = train_point_classifier(config, tmp_path / "run")
+    result = evaluate_point_classifier(trained)
+    assert result.flagged == []
+    kinds = {copy.kind: copy.accuracy for copy in result.copies}
+    assert result.unflagged_accuracy == {"upright": result.accuracy, **kinds}
+    assert [copy.changed for copy in result.copies if copy.kind == "rotated"] == [[]]
+
+    doubtful = tmp_path / "doubtful"
+    stand_in.write_tiny_clouds(doubtful)
+    arrays = dict(np.load(doubtful / "modelnet10_test_a.npz"))
+    half = arrays["points"][:2, :24]
+    arrays["points"][:2] = np.concatenate([half, -half], axis=1)
+    np.savez(doubtful / "modelnet10_test_a.npz", **arrays)
+    whole = TrainedPointClassifier(
+        trained.model, trained.classes, replace(config, points=48), trained.version
+    )
+    result = evaluate_point_classifier(whole, data=str(doubtful))
+    assert result.flagged == [0, 1]
+    right = [p == y for p, y in zip(result.predictions, result.labels, strict=True)]
+    assert result.unflagged_accuracy["upright"] == pytest.approx(sum(right[2:]) / 10)
+
+
+def test_the_plain_network_is_trained_upright_and_fails_rotated(config, tmp_path):
+    recipe = replace(config.recipe, epochs=12)
+    config = replace(config, model="plain", preset="pointnet", recipe=recipe)
+    trained = train_point_classifier(config, tmp_path / "run")
+    result = evaluate_point_classifier(trained)
+    assert (result.flagged, result.unflagged_accuracy) == (None, {})
+    by_kind = {copy.kind: copy for copy in result.copies}
+    assert by_kind["scaled"].changed == by_kind["translated"].changed == []
+    assert result.logit_changes["rotated"] > 0.05
 
 
 def test_any_number_of_sittings_ends_with_the_weights_of_one(config, tmp_path):
@@ -154,7 +191,7 @@ def test_copies_are_what_they_are_called(kind):
 def test_unknown_kinds_and_models_are_refused():
     with pytest.raises(ValueError, match="kind must be one of rotated"):
         cloud_copies(torch.zeros(1, 2, 3), "twisted")
-    with pytest.raises(ValueError, match="model must be one of affine, mds"):
+    with pytest.raises(ValueError, match="model must be one of affine, mds, plain"):
         PointConfig("clouds", model="best")
 
 
@@ -181,10 +218,27 @@ def test_a_model_of_another_family_is_refused(config, tmp_path):
         TrainedPointClassifier.load(tmp_path / "model.ckpt")
 
 
-@pytest.mark.parametrize("preset", POINT_RECIPES)
-def test_the_configuration_survives_json(preset):
-    config = PointConfig("x", POINT_RECIPES[preset], preset, 3, 2, 1, "mds", 100, 5)
+PRESETS = [(model, preset) for model, presets in POINT_PRESETS.items() for preset in presets]
+
+
+@pytest.mark.parametrize(("model", "preset"), PRESETS)
+def test_presets_give_recipe_points_and_a_model_and_survive_json(model, preset):
+    config = PointConfig.of_preset("x", preset, model=model, seed=3, holdout=5)
+    said = POINT_PRESETS[model][preset]
+    assert (config.recipe, config.points) == (said.recipe, said.points)
+    assert (config.preset, config.model, config.seed, config.holdout) == (preset, model, 3, 5)
+    assert PointConfig.of_preset("x", preset, model=model, points=7).points == 7
     assert PointConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+
+
+@pytest.mark.parametrize(("model", "preset"), PRESETS)
+def test_models_of_presets_are_rebuilt_from_json(model, preset):
+    built = MODELS[model].preset(preset, num_classes=3).eval()
+    again = MODELS[model].from_config(json.loads(json.dumps(built.config))).eval()
+    again.load_state_dict(built.state_dict())
+    clouds = torch.rand(2, 40, 3, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        assert torch.equal(again(clouds), built(clouds))
 
 
 @pytest.mark.parametrize(
@@ -192,9 +246,11 @@ def test_the_configuration_survives_json(preset):
     [
         ({"points": 0}, "points must be at least 1"),
         ({"holdout": -1}, "holdout must not be negative"),
-        ({"model": "best"}, "model must be one of affine, mds"),
+        ({"model": "best"}, "model must be one of affine, mds, plain"),
     ],
 )
 def test_a_configuration_out_of_range_names_its_field(changes, message):
     with pytest.raises(ValueError, match=message):
         PointConfig("x", **changes)
+    with pytest.raises(ValueError, match=message):
+        PointConfig.of_preset("x", **changes)

@@ -1,4 +1,4 @@
-"""A PointNet that sees invariant coordinates."""
+"""A network of points that sees invariant coordinates."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from equigeo.mds.embed import embed
+from equigeo.mds.embed_options import EmbedOptions
 from equigeo.mds.invariant import Invariant
-from equigeo.mds.models.point_net import PointNet
+from equigeo.mds.models.invariant_point_net_config import InvariantPointNetConfig
+from equigeo.mds.models.networks import NETWORKS
+
+_QUIET = EmbedOptions(fallback="ignore")
 
 
 class InvariantPointNet(nn.Module):
-    """PointNet behind :class:`equigeo.mds.Invariant`.
+    """A network of points behind :class:`equigeo.mds.Invariant`, as a whole that can be saved.
 
     Parameters
     ----------
-    num_classes : int
-        Number of logits.
-    kind : str
-        Frame or frames, as of :class:`equigeo.mds.Invariant`.
-    group : {"O", "SO"}
-        Whether a cloud and its mirror image are the same.
+    config : InvariantPointNetConfig
+        What it is made of.
 
     Raises
     ------
@@ -30,7 +31,7 @@ class InvariantPointNet(nn.Module):
     Equivariance
     ------------
     Invariant under rotations, reflections, translations, scalings and permutations, for clouds
-    whose embedding is not flagged.
+    whose embedding is not flagged; without a group under translations, scalings and permutations.
 
     References
     ----------
@@ -39,16 +40,28 @@ class InvariantPointNet(nn.Module):
     Examples
     --------
     >>> import torch
-    >>> model = InvariantPointNet.preset("default", num_classes=10).eval()
+    >>> model = InvariantPointNet.preset("pointnet", num_classes=10).eval()
     >>> x = torch.rand(2, 100, 3)
     >>> torch.allclose(model(x), model(3 - 2 * x.flip(-1)), atol=1e-4)
     True
     """
 
-    def __init__(self, num_classes: int, kind: str = "skew", group: str = "O") -> None:
+    def __init__(self, config: InvariantPointNetConfig) -> None:
         super().__init__()
-        self.config: dict[str, Any] = {"num_classes": num_classes, "kind": kind, "group": group}
-        self.invariant = Invariant(PointNet(num_classes), kind=kind, group=group)
+        self.settings = config
+        try:
+            network = NETWORKS[config.network](config.num_classes, **config.settings)
+        except TypeError as error:
+            raise ValueError(f"settings do not fit {config.network}: {error}") from error
+        self.invariant = Invariant(
+            network,
+            group=config.group,
+            kind=config.kind,
+            training_kind=config.training_kind,
+            training_sample=config.training_sample,
+            reduce=config.reduce,
+            options=_QUIET,
+        )
 
     @classmethod
     def preset(cls, name: str, num_classes: int) -> InvariantPointNet:
@@ -56,8 +69,8 @@ class InvariantPointNet(nn.Module):
 
         Parameters
         ----------
-        name : {"default"}
-            The only one.
+        name : {"default", "pointnet", "dgcnn", "transformer"}
+            The network.
         num_classes : int
             Number of logits.
 
@@ -66,9 +79,9 @@ class InvariantPointNet(nn.Module):
         ValueError
             If the name is unknown.
         """
-        if name != "default":
-            raise ValueError(f"preset must be 'default', got {name!r}")
-        return cls(num_classes)
+        if name not in PRESETS:
+            raise ValueError(f"preset must be one of {', '.join(PRESETS)}, got {name!r}")
+        return cls(InvariantPointNetConfig(num_classes, **PRESETS[name]))
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> InvariantPointNet:
@@ -84,22 +97,61 @@ class InvariantPointNet(nn.Module):
         ValueError
             If a setting is unknown or missing.
         """
-        unknown = set(config) - {"num_classes", "kind", "group"}
-        if unknown or "num_classes" not in config:
-            raise ValueError(f"a configuration needs num_classes; unknown are {sorted(unknown)}")
-        return cls(**config)
+        return cls(InvariantPointNetConfig.from_dict(config))
 
-    def forward(self, points: Tensor) -> Tensor:
+    @property
+    def config(self) -> dict[str, Any]:
+        """Settings, of JSON types."""
+        return self.settings.to_dict()
+
+    def forward(self, points: Tensor, mask: Tensor | None = None) -> Tensor:
         """Classify.
 
         Parameters
         ----------
         points : Tensor, (B, points, 3), floating
             Clouds.
+        mask : Tensor, (B, points), bool, optional
+            Which points there are.
 
         Returns
         -------
         Tensor, (B, num_classes), floating
             Logits.
         """
-        return self.invariant(points)
+        return self.invariant(points, mask, mask=mask)
+
+    def flagged(self, points: Tensor, mask: Tensor | None = None) -> Tensor | None:
+        """Tell of which clouds the embedding is not invariant up to rounding.
+
+        Parameters
+        ----------
+        points : Tensor, (B, points, 3), floating
+            Clouds.
+        mask : Tensor, (B, points), bool, optional
+            Which points there are.
+
+        Returns
+        -------
+        Tensor, (B,), bool, optional
+            At default thresholds, and whatever frames are averaged over; None without a group.
+        """
+        if self.settings.group is None:
+            return None
+        return embed(points, mask=mask, group=self.settings.group, options=_QUIET).flagged
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "default": {"network": "pointnet"},
+    "pointnet": {"network": "pointnet"},
+    "dgcnn": {
+        "network": "dgcnn",
+        "settings": {
+            "widths": (32, 32, 64, 128),
+            "neighbors": 16,
+            "features": 256,
+            "hidden": (256, 128),
+        },
+    },
+    "transformer": {"network": "transformer"},
+}

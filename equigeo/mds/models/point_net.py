@@ -7,11 +7,18 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
+from equigeo.mds.models.check_numbers import check_numbers
+from equigeo.mds.models.greatest import greatest
+from equigeo.mds.models.point_head import PointHead
+from equigeo.mds.models.point_layer import PointLayer
+from equigeo.mds.models.point_network import PointNetwork
 
-class PointNet(nn.Module):
+
+class PointNet(PointNetwork):
     """Classify clouds by features of single points; no geometry but coordinates.
 
-    The layers of PointNet without its input transform, which an embedding makes superfluous.
+    The layers of PointNet without its transforms, which an embedding makes superfluous, and half
+    as wide; ``widths=(64, 64, 64, 128, 1024), hidden=(512, 256)`` is the published size.
 
     Parameters
     ----------
@@ -22,14 +29,14 @@ class PointNet(nn.Module):
     hidden : sequence of int
         Channels of the layers after the maximum.
     dropout : float
-        Share of channels set to zero before the last layer.
+        Share of channels set to zero in those.
     dim : int
         Coordinates of a point.
 
     Raises
     ------
     ValueError
-        If a number is not positive.
+        If a number is not positive, or the dropout no share.
 
     Equivariance
     ------------
@@ -55,46 +62,13 @@ class PointNet(nn.Module):
         dropout: float = 0.3,
         dim: int = 3,
     ) -> None:
-        super().__init__()
-        if not widths or min(num_classes, dim, *widths, *hidden) < 1:
-            raise ValueError(
-                f"numbers must be positive, got {num_classes} classes, widths {tuple(widths)}, "
-                f"hidden {tuple(hidden)}, {dim} coordinates"
-            )
-        self.points = nn.ModuleList(_Layer(a, b) for a, b in pairwise([dim, *widths]))
-        self.hidden = nn.ModuleList(_Layer(a, b) for a, b in pairwise([widths[-1], *hidden]))
-        self.dropout = nn.Dropout(dropout)
-        self.last = nn.Linear([widths[-1], *hidden][-1], num_classes)
+        super().__init__(dim)
+        check_numbers(dropout, num_classes=num_classes, dim=dim, widths=widths, hidden=hidden)
+        self.points = nn.ModuleList(PointLayer(a, b) for a, b in pairwise([dim, *widths]))
+        self.head = PointHead(widths[-1], hidden, num_classes, dropout)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Classify.
-
-        Parameters
-        ----------
-        x : Tensor, (..., points, dim), floating
-            Clouds.
-
-        Returns
-        -------
-        Tensor, (..., num_classes), floating
-            Logits.
-        """
+    def classify(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """Classify a batch, (B, points, dim), whose padding is zero, to (B, num_classes)."""
         for layer in self.points:
-            x = layer(x)
-        x = x.amax(-2)
-        for layer in self.hidden:
-            x = layer(x)
-        return self.last(self.dropout(x))
-
-
-class _Layer(nn.Module):
-    """A linear map, batch norm over all rows, and a ReLU."""
-
-    def __init__(self, channels: int, width: int) -> None:
-        super().__init__()
-        self.linear = nn.Linear(channels, width, bias=False)
-        self.norm = nn.BatchNorm1d(width)
-
-    def forward(self, x: Tensor) -> Tensor:
-        y = self.linear(x)
-        return self.norm(y.reshape(-1, y.shape[-1])).view(y.shape).relu()
+            x = layer(x, mask)
+        return self.head(greatest(x, mask))

@@ -1,0 +1,167 @@
+"""Accuracy on ModelNet10 as points, upright and transformed, every run listed.
+
+    python bench/modelnet10.py --data ../shared/data/modelnet10_points --network mds
+
+Networks are trained on upright clouds that are never transformed, and tested on the same test
+clouds upright, rotated, scaled and sheared, each copy drawn once and for all. Nothing is selected
+on test clouds: they are seen once, after the last epoch. ``--holdout 50`` evaluates on training
+clouds that were put aside instead, which is what settings may be chosen on. ``plain`` is the
+network of ``mds`` without its embedding. There is one result file for each network. Runs found in
+it are kept; an unfinished one, after ``--time-limit`` or a kill, resumes from its checkpoint in
+``--work`` when the same command is given again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import shlex
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import lightning
+import torch
+
+import equigeo
+from equigeo.ops import kernels_info
+from equigeo.training import (
+    POINT_PRESETS,
+    PointConfig,
+    TrainedPointClassifier,
+    evaluate_point_classifier,
+    time_limit,
+    train_point_classifier,
+)
+
+NETWORKS: dict[str, tuple[str, str]] = {  # family and preset
+    "mds": ("mds", "default"),
+    "plain": ("plain", "default"),
+    **{f"{m}-{p}": (m, p) for m, presets in POINT_PRESETS.items() for p in presets},
+}
+
+
+def main() -> None:
+    """Train and evaluate once, and add the run to the file of the network."""
+    arguments = parse_arguments()
+    torch.set_num_threads(arguments.threads)
+    path = arguments.output or Path("bench/results") / f"modelnet10_{arguments.network}.json"
+    results = read_results(path)
+    config = run_config(arguments)
+    if any(run["settings"]["train"] == shown(config) for run in results["runs"]):
+        print(f"{path} has this run")
+        return
+    trained = train(arguments, config)
+    done = len(trained.history)
+    if done < config.recipe.epochs:
+        print(f"{done} of {config.recipe.epochs} epochs; give the same command again")
+        return
+    results["runs"].append(measure(trained))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(results, indent=1) + "\n")
+    print(json.dumps({k: v for k, v in results["runs"][-1].items() if k != "history"}, indent=1))
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--network", choices=tuple(NETWORKS), default="mds")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--epochs", type=int, help="by default those of the preset")
+    parser.add_argument("--points", type=int, help="by default those of the preset")
+    parser.add_argument("--time-limit", type=float, metavar="MINUTES", help="of this sitting")
+    parser.add_argument("--holdout", type=int, default=0)
+    parser.add_argument("--evaluate-every", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--work", type=Path, default=Path("runs/modelnet10"), help="checkpoints")
+    parser.add_argument("--output", type=Path, help="by default in bench/results")
+    return parser.parse_args()
+
+
+def read_results(path: Path) -> dict[str, Any]:
+    """Continue a file, or begin one with the facts that identify it."""
+    if path.exists():
+        return json.loads(path.read_text())
+    versions = {
+        "equigeo": equigeo.__version__,
+        "torch": torch.__version__,
+        "lightning": lightning.__version__,
+        "python": platform.python_version(),
+    }
+    return {"versions": versions, "instruction set": kernels_info()["isa"], "runs": []}
+
+
+def run_config(arguments: argparse.Namespace) -> PointConfig:
+    """Give what the preset says, and what the command line changes."""
+    model, preset = NETWORKS[arguments.network]
+    config = PointConfig.of_preset(
+        str(arguments.data.resolve()),
+        preset,
+        model=model,
+        seed=arguments.seed,
+        holdout=arguments.holdout,
+        evaluate_every=arguments.evaluate_every,
+    )
+    if arguments.points is not None:
+        config = replace(config, points=arguments.points)
+    if arguments.epochs is not None:
+        config = replace(config, recipe=replace(config.recipe, epochs=arguments.epochs))
+    return config
+
+
+def shown(config: PointConfig) -> dict[str, Any]:
+    """Settings as they are published: the name of the folder of data, not where it lies."""
+    return config.to_dict() | {"data": Path(config.data).name}
+
+
+def train(arguments: argparse.Namespace, config: PointConfig) -> TrainedPointClassifier:
+    """Train, or go on training, for as long as this sitting may last."""
+    limit = arguments.time_limit
+    return train_point_classifier(
+        config,
+        arguments.work / f"{arguments.network}-{config.seed}",
+        resume=True,
+        progress=True,
+        callbacks=() if limit is None else time_limit(limit),
+    )
+
+
+def command(argv: list[str]) -> str:
+    """Give what was typed, without where files lie."""
+    kept = [Path(word).name if Path(word).is_absolute() else word for word in argv]
+    return " ".join(["python", *map(shlex.quote, kept)])
+
+
+def measure(trained: TrainedPointClassifier) -> dict[str, Any]:
+    """Evaluate on upright and on transformed clouds."""
+    evaluation = evaluate_point_classifier(trained)
+    number = len(evaluation.labels)
+    flagged = evaluation.flagged
+    return {
+        "command": command(sys.argv),
+        "seed": trained.config.seed,
+        "clouds": number,
+        "part": "held out" if trained.config.holdout else "test",
+        "accuracy": {"upright": evaluation.accuracy}
+        | {copy.kind: copy.accuracy for copy in evaluation.copies},
+        "equal predictions": {
+            copy.kind: 1 - len(copy.changed) / number for copy in evaluation.copies
+        },
+        "change of the logits": evaluation.logit_changes,
+        "flagged": None if flagged is None else len(flagged) / number,
+        "accuracy without flagged": evaluation.unflagged_accuracy,
+        "confusion": evaluation.confusion,
+        "training seconds": sum(epoch["seconds"] for epoch in trained.history),
+        "epochs": len(trained.history),
+        "threads": torch.get_num_threads(),
+        "parameters": sum(parameter.numel() for parameter in trained.model.parameters()),
+        "settings": {"train": shown(trained.config), "model": trained.model.config},
+        "history": trained.history,
+    }
+
+
+if __name__ == "__main__":
+    main()

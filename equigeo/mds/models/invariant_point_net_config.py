@@ -1,0 +1,82 @@
+"""What an InvariantPointNet is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal
+
+from equigeo.mds.models.networks import NETWORKS
+
+
+@dataclass(frozen=True)
+class InvariantPointNetConfig:
+    """Settings of :class:`equigeo.mds.InvariantPointNet`, all of JSON types.
+
+    Parameters
+    ----------
+    num_classes : int
+        Number of logits.
+    network : {"pointnet", "dgcnn", "transformer"}
+        What sees the embedded points.
+    settings : dict of JSON types
+        Arguments of the network that differ from its defaults.
+    group : {"O", "SO", None}
+        Whether a cloud and its mirror image are the same; or no embedding but centring and
+        scaling, which leaves the network as it is.
+    kind, training_kind : str
+        Frame or frames in use and in training, as of :class:`equigeo.mds.Invariant`.
+    training_sample : bool
+        Whether training draws one of the frames.
+    reduce : {"mean", "min", "max"}
+        What is made of the logits in all frames.
+
+    Raises
+    ------
+    ValueError
+        If a choice is unknown.
+
+    Examples
+    --------
+    >>> settings = InvariantPointNetConfig(10, "dgcnn", {"neighbors": 8})
+    >>> InvariantPointNetConfig.from_dict(settings.to_dict()) == settings
+    True
+    """
+
+    num_classes: int
+    network: Literal["pointnet", "dgcnn", "transformer"] = "pointnet"
+    settings: dict[str, Any] = field(default_factory=dict)
+    group: Literal["O", "SO"] | None = "O"
+    kind: str = "skew"
+    training_kind: str = "skew"
+    training_sample: bool = False
+    reduce: Literal["mean", "min", "max"] = "mean"
+
+    def __post_init__(self) -> None:
+        """Check what is not checked by the network."""
+        if self.network not in NETWORKS:
+            raise ValueError(f"network must be one of {', '.join(NETWORKS)}, got {self.network!r}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give JSON types, lists for tuples."""
+        settings = {k: list(v) if isinstance(v, tuple) else v for k, v in self.settings.items()}
+        return asdict(self) | {"settings": settings}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> InvariantPointNetConfig:
+        """Read what :meth:`to_dict` gave; missing settings take their defaults.
+
+        Parameters
+        ----------
+        values : mapping
+            Settings by name.
+
+        Raises
+        ------
+        ValueError
+            If a setting is unknown or ``num_classes`` is missing.
+        """
+        unknown = set(values) - {field.name for field in fields(cls)}
+        if unknown or "num_classes" not in values:
+            raise ValueError(f"a configuration needs num_classes; unknown are {sorted(unknown)}")
+        return cls(**values)

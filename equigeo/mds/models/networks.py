@@ -1,0 +1,16 @@
+"""The networks of points by name."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from equigeo.mds.models.dgcnn import DGCNN
+from equigeo.mds.models.point_net import PointNet
+from equigeo.mds.models.point_network import PointNetwork
+from equigeo.mds.models.point_transformer import PointTransformer
+
+NETWORKS: Final[dict[str, type[PointNetwork]]] = {
+    "pointnet": PointNet,
+    "dgcnn": DGCNN,
+    "transformer": PointTransformer,
+}

@@ -1,0 +1,78 @@
+"""Frames drawn by weight."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from equigeo import mds
+from tests.mds.clouds import QUIET, box, generator, generic, motions
+
+
+def fuzzy_boxes(count: int) -> torch.Tensor:
+    """Boxes with distinct edges, symmetric but for noise."""
+    noise = torch.randn(count, 8, 3, generator=generator(), dtype=torch.float64)
+    return box(6, 4, 2) + 1e-3 * noise
+
+
+def test_every_cloud_gets_one_of_its_frames_by_weight():
+    x = fuzzy_boxes(1).expand(4000, -1, -1)
+    found = mds.frames(x, kind="frames", options=QUIET)
+    y = mds.sample_frame(found, generator=generator())
+    assert y.shape == x.shape
+    same = (found.y == y).all(-1).all(-1)
+    assert bool((same.sum(0) == 1).all())
+    assert_close(same.double().mean(1), torch.full((8,), 1 / 8).double(), rtol=0, atol=0.03)
+    assert torch.equal(y, mds.sample_frame(found, generator=generator()))
+    assert not torch.equal(y, mds.sample_frame(found, generator=generator(1)))
+
+
+def test_frames_of_weight_zero_are_never_drawn():
+    x = torch.stack([generic(8), box(6, 4, 2)])  # one frame, and eight
+    found = mds.frames(x, kind="joint", options=QUIET)
+    assert len(found) == 8
+    for seed in range(20):
+        y = mds.sample_frame(found, generator=generator(seed))
+        assert torch.equal(y[0], found.y[0, 0])
+
+
+def test_the_mean_over_draws_is_the_average_over_frames():
+    x = fuzzy_boxes(1)
+    found = mds.frames(x, kind="soft", options=QUIET)
+
+    def moment(y):
+        return (y + 0.3).clamp(min=0).pow(2).sum((-1, -2))
+
+    want = mds.frame_average(moment, found)
+    many = mds.frames(x.expand(20000, -1, -1), kind="soft", options=QUIET)
+    drawn = moment(mds.sample_frame(many, generator=generator()))
+    assert_close(drawn.mean(), want[0], rtol=0, atol=float(4 * drawn.std() / 20000**0.5))
+
+
+@pytest.mark.parametrize("batch", [(), (3,), (2, 3)], ids=str)
+def test_batch_axes_are_kept(batch):
+    x = generic(12, batch=batch)
+    y = mds.sample_frame(mds.frames(x, kind="frames", options=QUIET), generator=generator())
+    assert y.shape == x.shape
+    want = mds.embed(x, options=QUIET).y
+    assert_close(y.abs(), want.abs(), rtol=0, atol=1e-12)
+
+
+def test_ragged_clouds_turn_as_a_whole():
+    x, ptr = torch.cat([generic(12), generic(7, seed=1)]), torch.tensor([0, 12, 19])
+    found = mds.frames(x, kind="frames", ptr=ptr, options=QUIET)
+    y = mds.sample_frame(found, generator=generator(2))
+    for begin, end in ((0, 12), (12, 19)):
+        same = (found.y[:, begin:end] == y[begin:end]).all(-1).all(-1)
+        assert int(same.sum()) == 1
+
+
+def test_a_turned_cloud_draws_from_the_same_coordinates():
+    def drawn(x):
+        found = mds.frames(x.expand(200, -1, -1), kind="frames", options=QUIET)
+        return mds.sample_frame(found, generator=generator()).round(decimals=6).unique(dim=0)
+
+    x = fuzzy_boxes(1)
+    assert len(drawn(x)) == 8
+    assert_close(drawn(x @ motions(1)[0].mT + 3), drawn(x), rtol=0, atol=2e-6)
