@@ -21,9 +21,18 @@ from equigeo.mds.graph_distances import graph_distances
 from equigeo.mds.invariant import Invariant
 from equigeo.mds.landmark_embed import landmark_embed
 from equigeo.mds.mds_result import MDSResult
-from equigeo.mds.models import InvariantPointNet, PointNet
+from equigeo.mds.models import (
+    AttentionModel,
+    AttentionModelConfig,
+    InvariantPointNet,
+    PointNet,
+    Tours,
+    tour_lengths,
+)
 
 __all__ = [
+    "AttentionModel",
+    "AttentionModelConfig",
     "DistanceEmbedding",
     "EmbedOptions",
     "FrameSet",
@@ -31,6 +40,7 @@ __all__ = [
     "InvariantPointNet",
     "MDSResult",
     "PointNet",
+    "Tours",
     "distance_embed",
     "embed",
     "farthest_landmarks",
@@ -41,4 +51,5 @@ __all__ = [
     "gram_root",
     "graph_distances",
     "landmark_embed",
+    "tour_lengths",
 ]

@@ -1,6 +1,17 @@
 """Networks on embedded points."""
 
+from equigeo.mds.models.attention_model import AttentionModel
+from equigeo.mds.models.attention_model_config import AttentionModelConfig
 from equigeo.mds.models.invariant_point_net import InvariantPointNet
 from equigeo.mds.models.point_net import PointNet
+from equigeo.mds.models.tour_lengths import tour_lengths
+from equigeo.mds.models.tours import Tours
 
-__all__ = ["InvariantPointNet", "PointNet"]
+__all__ = [
+    "AttentionModel",
+    "AttentionModelConfig",
+    "InvariantPointNet",
+    "PointNet",
+    "Tours",
+    "tour_lengths",
+]
