@@ -66,7 +66,7 @@ def _block(cities: NDArray[np.float64]) -> NDArray[np.float64]:
 def _saved(path: Path, number: int) -> NDArray[np.float64] | None:
     """Read a block, unless it is missing or damaged."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             lengths = np.asarray(archive["lengths"], dtype=np.float64)
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         return None

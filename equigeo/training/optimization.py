@@ -50,7 +50,7 @@ class Optimization(L.LightningModule):
         if resumed is not None:
             self.first_epoch, self.first_step = int(resumed["epochs"]), resumed.get("step", 0)
             self.model.load_state_dict(resumed["weights"])
-        self._tally = torch.zeros(3)  # sums of loss, measure and samples
+        self._tally = torch.zeros(3, dtype=torch.float64)  # sums of loss, measure and samples
 
     @property
     def epoch(self) -> int:
@@ -63,9 +63,9 @@ class Optimization(L.LightningModule):
 
     def on_train_epoch_start(self) -> None:
         """Start counting anew, or go on where the earlier sitting stopped."""
-        self._tally = torch.zeros(3)
+        self._tally = torch.zeros(3, dtype=torch.float64)
         if self._resumed is not None and self.step_in_epoch(0) > 0 and self.global_rank == 0:
-            self._tally = self._resumed["tally"].float()
+            self._tally = self._resumed["tally"].double()
 
     def training_step(self, batch: LabelledBatch, batch_idx: int) -> Tensor:
         """Give the loss of a batch.
@@ -79,7 +79,8 @@ class Optimization(L.LightningModule):
         enter_stream(self._config.seed, "step", self.epoch, step, self.global_rank)
         loss, measure = self.objective.sums(self.model, batch)
         seen = torch.full_like(loss, len(batch.labels))
-        sums = torch.stack([loss.detach(), measure.to(loss.dtype), seen])
+        # in double precision sums do not depend on where sittings end
+        sums = torch.stack([x.detach().double() for x in (loss, measure, seen)])
         self._tally = self._tally.to(loss.device) + sums
         return loss * (self.trainer.world_size / batch.total)
 
@@ -121,12 +122,12 @@ class Optimization(L.LightningModule):
         over_processes : bool
             Sum over all processes; all of them must call.
         """
-        sums = self._total() if over_processes else self._tally.double()
+        sums = self._total() if over_processes else self._tally
         loss, measure, seen = sums.tolist()
         return loss / max(seen, 1), measure / max(seen, 1)
 
     def _total(self) -> Tensor:
-        total: Tensor = self.trainer.strategy.reduce(self._tally.double(), reduce_op="sum")
+        total: Tensor = self.trainer.strategy.reduce(self._tally, reduce_op="sum")
         return total
 
     def evaluated_model(self) -> nn.Module:

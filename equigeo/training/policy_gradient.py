@@ -11,14 +11,18 @@ from torch import Tensor, nn
 from equigeo.training.labelled_batch import LabelledBatch
 from equigeo.training.objective import Objective
 
+_LEAST = 1e-4  # what is below is rounding
+
 
 @dataclass(frozen=True)
 class PolicyGradient(Objective):
     r"""REINFORCE with one sampled tour from every city, whose mean length is the baseline.
 
-    .. math:: \sum_b \frac1n \sum_i (L_{bi} - \bar L_b) \log p_{bi}
+    .. math:: \sum_b \frac1n \sum_i \frac{L_{bi} - \bar L_b}{\sigma} \log p_{bi}
 
-    Its gradient estimates that of the expected length; its value means nothing.
+    Its gradient estimates that of the expected length, in units of the deviation σ of all tours of
+    the batch from their baselines, which keeps steps from fading as tours become alike; σ is at
+    least 1e-4 of the mean length. Its value means nothing.
 
     References
     ----------
@@ -45,5 +49,7 @@ class PolicyGradient(Objective):
         tours = model(batch.inputs, starts, sample=True)
         length = tours.length.detach()
         mean = length.mean(dim=1, keepdim=True)
-        advantage = (length - mean).to(tours.log_prob.dtype)
+        above = length - mean
+        deviation = above.square().mean().sqrt().maximum(_LEAST * mean.mean())
+        advantage = (above / torch.where(deviation > 0, deviation, 1)).to(tours.log_prob.dtype)
         return (advantage * tours.log_prob).mean(dim=1).sum(), mean.sum()

@@ -8,7 +8,7 @@ from equigeo.training.recipe import Recipe
 
 TOUR_RECIPES: Final[dict[str, Recipe]] = {
     "default": Recipe(
-        epochs=20,
+        epochs=15,
         batch_size=64,
         learning_rate=1e-3,
         optimizer="adamw",
