@@ -11,7 +11,9 @@ from torch import Tensor
 
 from equigeo.datasets import TSPInstance, load_tsplib, optimal_lengths, uniform_cities
 from equigeo.mds import Tours, tour_lengths
-from equigeo.training.cloud_copies import cloud_copies
+from equigeo.training.tour_copies import TOUR_COPIES, tour_copies
+from equigeo.training.tour_copy_result import TourCopyResult
+from equigeo.training.tour_transfer import TourTransfer
 from equigeo.training.trained_tour_model import TrainedTourModel
 
 DECODINGS: Final[Mapping[str, dict[str, bool]]] = {
@@ -20,57 +22,7 @@ DECODINGS: Final[Mapping[str, dict[str, bool]]] = {
     "every start": {"every_start": True},
     "every start in 8 frames": {"every_start": True, "augment": True},
 }
-TOUR_COPIES: Final = ("rotated", "reflected", "scaled", "translated", "all of these")
 LARGEST_TRANSFER: Final = 200
-
-_CENTRE = 0.5
-
-
-@dataclass(frozen=True)
-class TourCopies:
-    """Greedy tours of transformed copies.
-
-    Parameters
-    ----------
-    kind : str
-        One of ``TOUR_COPIES``.
-    identical : float
-        Share of instances whose tour is the same set of edges.
-    gap : float
-        Mean length of the tours over the optimal one, less one; both of the originals.
-    flagged : int
-        Copies that the embedding reports as symmetric.
-    """
-
-    kind: str
-    identical: float
-    gap: float
-    flagged: int
-
-
-@dataclass(frozen=True)
-class TourTransfer:
-    """Tours of one instance of TSPLIB.
-
-    Parameters
-    ----------
-    name : str
-        Of the instance.
-    cities : int
-        How many.
-    best : int
-        Best known length.
-    lengths : dict of int
-        By decoding, with the distances of TSPLIB.
-    flagged : bool
-        Whether the embedding reports a symmetry.
-    """
-
-    name: str
-    cities: int
-    best: int
-    lengths: dict[str, int]
-    flagged: bool
 
 
 @dataclass(frozen=True)
@@ -87,7 +39,7 @@ class TourEvaluation:
         Mean lengths by decoding, one of ``DECODINGS``.
     flagged : int
         Test instances that the embedding reports as symmetric.
-    copies : list of TourCopies
+    copies : list of TourCopyResult
         One entry per kind of copy.
     transfer : list of TourTransfer
         One entry per instance of TSPLIB; empty without.
@@ -98,7 +50,7 @@ class TourEvaluation:
     optimal_length: float
     lengths: dict[str, float]
     flagged: int
-    copies: list[TourCopies]
+    copies: list[TourCopyResult]
     transfer: list[TourTransfer]
 
     def gap(self, decoding: str) -> float:
@@ -157,49 +109,12 @@ def evaluate_tour_model(
     )
 
 
-def tour_copies(cities: Tensor, kind: str, seed: int = 0) -> Tensor:
-    """Draw a transformed copy of every instance.
-
-    Rotations, reflections and scalings leave the centre of the unit square where it is;
-    ``all of these`` turns, reflects, scales and moves.
-
-    Parameters
-    ----------
-    cities : Tensor, (B, cities, 2), float64
-        The originals.
-    kind : str
-        One of ``TOUR_COPIES``; see :func:`equigeo.training.cloud_copies.cloud_copies`.
-    seed : int
-        With the position of an instance, decides its copy.
-
-    Returns
-    -------
-    Tensor, (B, cities, 2), float64
-        The copies.
-
-    Raises
-    ------
-    ValueError
-        If the kind is unknown.
-
-    Examples
-    --------
-    >>> moved = tour_copies(torch.rand(1, 3, 2).double(), "all of these")
-    >>> moved.shape
-    torch.Size([1, 3, 2])
-    """
-    copies = cities - _CENTRE
-    for part in TOUR_COPIES[1:-1] if kind == TOUR_COPIES[-1] else (kind,):
-        copies = cloud_copies(copies, part, seed)
-    return copies + _CENTRE
-
-
 def _copies(
     trained: TrainedTourModel, cities: Tensor, greedy: Tours, optimal: float, kind: str, seed: int
-) -> TourCopies:
+) -> TourCopyResult:
     tours = trained.solve(tour_copies(cities, kind, seed))
     same = (tours.edges() == greedy.edges()).all(-1)
-    return TourCopies(
+    return TourCopyResult(
         kind=kind,
         identical=same.double().mean().item(),
         gap=tour_lengths(cities, tours.order).mean().item() / optimal - 1,

@@ -19,11 +19,10 @@ from equigeo.training.run_folder import RunFolder
 from equigeo.training.tour_config import TourConfig
 from equigeo.training.train_run import train_run
 from equigeo.training.trained_tour_model import TrainedTourModel
+from equigeo.training.validation_instances import validation_instances
 
 if TYPE_CHECKING:
     from equigeo.training.lightning import L
-
-_VALIDATION = 1000
 
 
 def train_tour_model(
@@ -89,27 +88,6 @@ def train_tour_model(
         callbacks=callbacks,
     )
     return TrainedTourModel.load(folder.checkpoint)
-
-
-def validation_instances(cities: int) -> Tensor:
-    """Give the thousand instances that runs are watched on, for any seed the same.
-
-    Parameters
-    ----------
-    cities : int
-        Of every instance.
-
-    Returns
-    -------
-    Tensor, (1000, cities, 2), float64
-        Uniform in the unit square; neither training nor test instances.
-
-    Examples
-    --------
-    >>> validation_instances(20).shape
-    torch.Size([1000, 20, 2])
-    """
-    return RandomInstances(_VALIDATION, cities).batch(range(_VALIDATION)).inputs
 
 
 def _prepare(config: TourConfig, model: nn.Module | None) -> FitPlan:

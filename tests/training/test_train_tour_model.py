@@ -23,19 +23,19 @@ from equigeo.training import (
     train_tour_model,
     validation_instances,
 )
-from equigeo.training import train_tour_model as function
+from equigeo.training import validation_instances as function
 from equigeo.training.find_tours import find_tours
 from equigeo.training.labelled_batch import LabelledBatch
 from equigeo.training.policy_gradient import PolicyGradient
 from equigeo.training.random_instances import RandomInstances
 from equigeo.training.random_state import derived_generator, isolated_streams
-from equigeo.training.tour_evaluation import tour_copies
+from equigeo.training.tour_copies import tour_copies
 from tests.datasets.tsplib_files import write_library
 
 
 @pytest.fixture(autouse=True)
 def _few(monkeypatch, tmp_path):
-    monkeypatch.setitem(function.__globals__, "_VALIDATION", 50)
+    monkeypatch.setitem(function.__globals__, "_NUMBER", 50)
     monkeypatch.setenv("EQUIGEO_CACHE", str(tmp_path / "cache"))
 
 
@@ -56,7 +56,7 @@ def trained(tmp_path_factory):
     """Both networks after the same training; tests must not change them."""
     recipe = Recipe(epochs=2, batch_size=32, learning_rate=3e-3)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(function.__globals__, "_VALIDATION", 50)
+        patch.setitem(function.__globals__, "_NUMBER", 50)
         return {
             inputs: train_tour_model(
                 TourConfig(recipe=recipe, cities=8, instances=1280, model=inputs),

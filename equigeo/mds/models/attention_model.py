@@ -17,7 +17,7 @@ from equigeo.mds.models.tours import Tours
 
 SPREAD = 6**-0.5  # root mean square of distances from the centre, for points uniform in a square
 
-_QUIET = EmbedOptions(fallback="ignore", grad="detach")  # flags go into the result
+_QUIET = EmbedOptions(fallback="ignore")  # flags go into the result
 _CORNERS = [[a, b] for a in (1.0, -1.0) for b in (1.0, -1.0)]
 
 
