@@ -195,6 +195,15 @@ def test_instances_are_solved_some_at_a_time(monkeypatch):
     assert model.training
 
 
+def test_divergence_is_one_error(config, tmp_path):
+    model = small()
+    with torch.no_grad():
+        model.decoder.mean.weight.fill_(torch.nan)
+    with pytest.raises(ValueError, match="the loss of epoch 1 is nan: training diverged"):
+        train_tour_model(config, tmp_path / "run", model=model)
+    assert not (tmp_path / "run" / "model.ckpt").exists()
+
+
 def test_a_damaged_model_is_refused(config, tmp_path):
     train_tour_model(replace(config, instances=4), tmp_path, model=small())
     content = torch.load(tmp_path / "model.ckpt", weights_only=True)

@@ -127,4 +127,5 @@ def _draw(chances: Tensor) -> Tensor:
     weights = chances.detach().exp().cumsum(-1)
     at = torch.rand(weights.shape[:-1], device=weights.device, dtype=weights.dtype)
     # the last sum is 1 up to rounding only; a visited city adds nothing and is never hit
-    return torch.searchsorted(weights, (at * weights[..., -1])[..., None], right=True)[..., 0]
+    drawn = torch.searchsorted(weights, (at * weights[..., -1])[..., None], right=True)[..., 0]
+    return drawn.clamp(max=weights.shape[-1] - 1)  # beyond the last where weights are NaN
