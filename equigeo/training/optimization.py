@@ -127,7 +127,8 @@ class Optimization(L.LightningModule):
         return loss / max(seen, 1), measure / max(seen, 1)
 
     def _total(self) -> Tensor:
-        total: Tensor = self.trainer.strategy.reduce(self._tally, reduce_op="sum")
+        # a copy: the sum over processes is written where the summands are
+        total: Tensor = self.trainer.strategy.reduce(self._tally.clone(), reduce_op="sum")
         return total
 
     def evaluated_model(self) -> nn.Module:
