@@ -108,11 +108,15 @@ def monte_carlo_rows() -> list[dict[str, Any]]:
     for group, counts, std, sizes in cases:
         points = 8 if group.n == 2 else 4
         for size in sizes:
-            errors = [sampled_error(group, n, std, size, 3, points) for n in counts]
+            draws = [min(24, max(4, counts[-1] // n)) for n in counts]
+            errors = [
+                sampled_error(group, n, std, size, d, points)
+                for n, d in zip(counts, draws, strict=True)
+            ]
             rows.append(
                 {
                     "group": str(group), "stretch": size, "std": std, "samples": counts,
-                    "error": errors, "slope": slope(counts, errors),
+                    "draws": draws, "error": errors, "slope": slope(counts, errors),
                 }
             )  # fmt: skip
             print(rows[-1], flush=True)

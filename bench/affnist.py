@@ -7,8 +7,9 @@ Training digits are centred and never transformed; the 20,000 test digits are fi
 after the last epoch. Settings were chosen on transformed validation digits (``--holdout``). All
 networks have the recipe of the default preset and about its cost. Beside each accuracy stands the
 change of the logits under affNIST's transformations over their deviation across images, before
-and after training. Finished runs found in the output file are kept, and an unfinished one resumes
-from its checkpoint in ``--work``.
+and after training; with ``--untrained``, before alone, of as many digits as ``--images`` says.
+Finished runs found in the output file are kept, and an unfinished one resumes from its checkpoint
+in ``--work``.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ NETWORKS: dict[str, tuple[str, Callable[[], nn.Module]]] = {  # preset, and what
     "default": ("default", lambda: AffineResNet.preset("default")),
     "cnn": ("cnn", lambda: PlainCNN.preset("cnn", 10)),
     "paper-style": ("paper", paper_style),
+    "paper": ("paper", lambda: AffineResNet.preset("paper")),
 }
 
 
@@ -64,8 +66,11 @@ def main() -> None:
     for seed in range(arguments.first, arguments.first + arguments.runs):
         if any(run["seed"] == seed for run in results["runs"]):
             continue
-        results["runs"].append(one_run(arguments, seed))
-        results["mean accuracy"] = mean(run["affNIST"] for run in results["runs"])
+        if arguments.untrained:
+            results["runs"].append(untrained_run(arguments, seed))
+        else:
+            results["runs"].append(one_run(arguments, seed))
+            results["mean accuracy"] = mean(run["affNIST"] for run in results["runs"])
         arguments.output.parent.mkdir(parents=True, exist_ok=True)
         arguments.output.write_text(json.dumps(results, indent=1) + "\n")
         print(json.dumps(results["runs"][-1]))
@@ -80,6 +85,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--holdout", action="store_true")
+    parser.add_argument("--untrained", action="store_true")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--images", type=int, default=20_000)
     parser.add_argument("--work", type=Path, default=Path("runs/affnist"), help="checkpoints")
@@ -141,6 +147,20 @@ def one_run(arguments: argparse.Namespace, seed: int) -> dict[str, Any]:
         "GFLOP for an image": flops(trained.model),
         "history": trained.history,
         "model": trained.model.config,
+    }
+
+
+def untrained_run(arguments: argparse.Namespace, seed: int) -> dict[str, Any]:
+    """Measure what chance weights do."""
+    torch.manual_seed(seed)
+    model = NETWORKS[arguments.network][1]().eval()
+    digits = AffNIST(*load_digits(str(arguments.data.resolve()), "test"), "test")
+    return {
+        "seed": seed,
+        "images": arguments.images,
+        "logit change, untrained": logit_change(model, digits, arguments.images),
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "GFLOP for an image": flops(model),
     }
 
 

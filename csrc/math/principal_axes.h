@@ -1,7 +1,7 @@
 // One cloud: what is summed over its points, and what follows from the sums.
 //
-// Points come in packs, one in each lane, in float64. A team is what holds the lanes: it knows the
-// sum and the largest of what they have, in an order that never changes.
+// Points come in packs, one in each lane, in float64. What the lanes have is added up in an order
+// that never changes, before anything follows from it.
 #pragma once
 
 #include "math/symmetric_eigen.h"
@@ -38,18 +38,20 @@ EQUIGEO_HOST_DEVICE double or_one(double x) { return x == 0 ? 1 : x; }
 
 EQUIGEO_HOST_DEVICE double larger(double a, double b) { return a > b ? a : b; }
 
-// Points that do not count are zero in everything that is added up.
+// Points that do not count are zero in everything that is added up. Sums have no other members than
+// packs, so that they can be taken for an array.
 
-// Coordinates relative to the first point.
+// Coordinates, as they are and relative to the origin.
 template <class Pack, int D>
 struct FirstSums {
-  Pack low[D] = {}, high[D] = {}, sum[D] = {};
+  Pack sum[D] = {}, largest = {}, span = {};
 
   template <class Weight>
-  EQUIGEO_HOST_DEVICE void add(const Pack (&u)[D], Weight weight) {
+  EQUIGEO_HOST_DEVICE void add(const Pack (&x)[D], const Pack (&u)[D], Weight weight) {
     for (int k = 0; k < D; ++k) {
-      low[k] = u[k] < low[k] ? u[k] : low[k];
-      high[k] = u[k] > high[k] ? u[k] : high[k];
+      const Pack size = magnitude(x[k]), distance = magnitude(u[k]);
+      largest = size > largest ? size : largest;
+      span = distance > span ? distance : span;
       sum[k] += weight * u[k];
     }
   }
@@ -70,8 +72,25 @@ struct SecondSums {
   }
 };
 
+// First and second moments at once, of points that have far fewer digits than the sums.
 template <class Pack, int D>
-EQUIGEO_HOST_DEVICE Pack along(const Pack (&u)[D], const double (&axis)[D]) {
+struct Moments {
+  Pack sum[D] = {}, scatter[D * (D + 1) / 2] = {};
+
+  template <class Weight>
+  EQUIGEO_HOST_DEVICE void add(const Pack (&u)[D], Weight weight) {
+    for (int i = 0, at = 0; i < D; ++i) {
+      const Pack weighted = weight * u[i];
+      sum[i] += weighted;
+      for (int j = 0; j <= i; ++j, ++at) {
+        scatter[at] += weighted * u[j];
+      }
+    }
+  }
+};
+
+template <class Pack, class Number, int D>
+EQUIGEO_HOST_DEVICE Pack along(const Pack (&u)[D], const Number (&axis)[D]) {
   Pack y = u[0] * axis[0];
   for (int i = 1; i < D; ++i) {
     y += u[i] * axis[i];
@@ -79,17 +98,29 @@ EQUIGEO_HOST_DEVICE Pack along(const Pack (&u)[D], const double (&axis)[D]) {
   return y;
 }
 
+// Coordinates along the axes.
 template <class Pack, int D>
-struct ThirdSums {
-  Pack square[D] = {}, cube[D] = {}, size[D] = {};
+struct SquareSums {
+  Pack square[D] = {};
 
   template <class Weight>
-  EQUIGEO_HOST_DEVICE void add(const Pack (&u)[D], Weight weight, const double (&axes)[D][D]) {
+  EQUIGEO_HOST_DEVICE void add(const Pack (&y)[D], Weight weight) {
     for (int k = 0; k < D; ++k) {
-      const Pack y = along(u, axes[k]), squared = weight * (y * y);
-      square[k] += squared;
-      cube[k] += squared * y;
-      size[k] += squared * magnitude(y);
+      square[k] += weight * (y[k] * y[k]);
+    }
+  }
+};
+
+template <class Pack, int D>
+struct CubeSums {
+  Pack cube[D] = {}, size[D] = {};
+
+  template <class Weight>
+  EQUIGEO_HOST_DEVICE void add(const Pack (&y)[D], Weight weight) {
+    for (int k = 0; k < D; ++k) {
+      const Pack cubed = weight * (y[k] * y[k]) * y[k];
+      cube[k] += cubed;
+      size[k] += magnitude(cubed);
     }
   }
 };
@@ -97,67 +128,105 @@ struct ThirdSums {
 // What is known of a cloud; lengths are in units of `power`.
 template <int D>
 struct CloudAxes {
+  static constexpr int kEntries = D * (D + 1) / 2;
+
   double origin[D], mean[D], power, inverse;
   double total, noise;
   bool finite;
   double axes[D][D];  // by axis
   bool null[D];
-  double spread[D], margin[D], size;
-  double factor;  // of coordinates in the result
+  double spread[D], margin[D], sign[D], size;  // sign: whether the axis was turned around
+  double guess = 1, factor;  // of coordinates while signs are open, and in the result
+  double correction;         // from one to the other
 
-  template <class Team, class Pack>
   EQUIGEO_HOST_DEVICE void begin(
-      const Team& team,
-      const FirstSums<Pack, D>& sums,
-      double weight,
-      bool center,
-      double null_tol) {
-    double span = 0, largest = 0, sum[D];
+      const FirstSums<double, D>& sums, double weight, bool center, double null_tol) {
     total = weight;
-    finite = true;
-    for (int k = 0; k < D; ++k) {
-      const double low = -team.largest(-sums.low[k]), high = team.largest(sums.high[k]);
-      span = larger(span, larger(-low, high));
-      largest = larger(largest, larger(magnitude(low + origin[k]), magnitude(high + origin[k])));
-      sum[k] = team.sum(sums.sum[k]);
-      finite = finite && sum[k] * 0 == 0;  // NaN stays, and so does infinity
-    }
-    const int64_t exponent = finite && span > 0 ? exponent_above(span) : 0;
+    see_whether_finite(sums.sum);
+    const int64_t exponent = finite && sums.span > 0 ? exponent_above(sums.span) : 0;
     power = power_of_two(exponent);
     inverse = power_of_two(-exponent);
-    noise = null_tol * largest * inverse;
+    noise = null_tol * sums.largest * inverse;
+    find_mean(sums.sum, center);
+  }
+
+  // No square or cube of numbers of 32 bits is beyond the range of 64: these need no other unit.
+  EQUIGEO_HOST_DEVICE void begin(
+      const Moments<double, D>& sums,
+      double largest,
+      double weight,
+      bool center,
+      double null_tol,
+      double (&scatter)[kEntries]) {
+    total = weight;
+    see_whether_finite(sums.sum);
+    power = inverse = 1;
+    noise = null_tol * largest;
+    find_mean(sums.sum, center);
+    for (int i = 0, at = 0; i < D; ++i) {
+      for (int j = 0; j <= i; ++j, ++at) {
+        scatter[at] = sums.scatter[at] - total * mean[i] * mean[j];
+      }
+    }
+  }
+
+  EQUIGEO_HOST_DEVICE void see_whether_finite(const double (&sum)[D]) {
+    finite = true;
+    for (int k = 0; k < D; ++k) {
+      finite = finite && sum[k] * 0 == 0;  // NaN stays, and so does infinity
+    }
+  }
+
+  EQUIGEO_HOST_DEVICE void find_mean(const double (&sum)[D], bool center) {
     for (int k = 0; k < D; ++k) {
       mean[k] = center ? sum[k] * inverse / or_one(total) : 0;
     }
   }
 
-  template <class Team, class Pack>
-  EQUIGEO_HOST_DEVICE void turn(const Team& team, const SecondSums<Pack, D>& sums) {
-    constexpr int kEntries = D * (D + 1) / 2;
-    double scatter[kEntries];
-    for (int at = 0; at < kEntries; ++at) {
-      scatter[at] = finite ? team.sum(sums.scatter[at]) : 0;
-    }
-    Eigen<double, D> eigen;
-    solve(scatter, eigen);
+  // Lane l of the eigenvectors of a scatter matrix, zero for a cloud that is not finite.
+  template <class Pack>
+  EQUIGEO_HOST_DEVICE void turn(const Eigen<Pack, D>& eigen, int l) {
     for (int k = 0; k < D; ++k) {
       for (int i = 0; i < D; ++i) {
-        axes[k][i] = eigen.vector[k][i];
+        axes[k][i] = lane(eigen.vector[k] + i, 0, l);
       }
     }
   }
 
-  template <class Team, class Pack>
+  // Sums of squared coordinates from eigenvalues, which are exact enough to tell null axes where
+  // points have far fewer digits than the eigenvalues; and a scale in which coordinates are neither
+  // large nor small, that of the result where there is one.
+  template <class Pack>
+  EQUIGEO_HOST_DEVICE SquareSums<double, D> predict(
+      const Eigen<Pack, D>& eigen, int l, int64_t scale) {
+    SquareSums<double, D> sums;
+    for (int k = 0; k < D; ++k) {
+      const double value = lane(eigen.value + k, 0, l);
+      sums.square[k] = value > 0 ? value : 0;
+      spread[k] = square_root(sums.square[k]);
+    }
+    const bool some = finite && spread[0] > 0;
+    guess = !some                ? 1
+            : scale == kUnscaled ? power_of_two(-exponent_above(spread[0]))
+                                 : 1 / size_of(scale);
+    return sums;
+  }
+
+  // Cubes are of coordinates times the guess.
   EQUIGEO_HOST_DEVICE void finish(
-      const Team& team, const ThirdSums<Pack, D>& sums, int64_t signs, int64_t scale) {
+      const SquareSums<double, D>& squares,
+      const CubeSums<double, D>& cubes,
+      int64_t signs,
+      int64_t scale) {
+    const double most_null = noise * noise * or_one(total);
     bool dead = false, alive = false;
     for (int k = 0; k < D; ++k) {
-      const double square = team.sum(sums.square[k]);
-      dead |= square_root(square / or_one(total)) <= noise;  // and so are those that follow
+      dead |= squares.square[k] <= most_null;  // and so are those that follow
       null[k] = dead;
       alive |= !dead;
-      spread[k] = dead ? 0 : square_root(square);
-      margin[k] = dead ? 0 : team.sum(sums.cube[k]) / or_one(team.sum(sums.size[k]));
+      spread[k] = dead ? 0 : square_root(squares.square[k]);
+      margin[k] = dead ? 0 : cubes.cube[k] / or_one(cubes.size[k]);
+      sign[k] = 1;
     }
     for (int k = 0; k < D && !alive; ++k) {
       for (int i = 0; i < D; ++i) {
@@ -165,19 +234,26 @@ struct CloudAxes {
       }
     }
     choose_signs(signs);
+    if (scale == kUnscaled) {
+      size = alive;
+      factor = power;
+    } else {
+      size = size_of(scale);
+      factor = 1 / or_one(size);
+      size *= power;
+    }
+    correction = factor / guess;
+  }
+
+  // What spreads are divided by.
+  EQUIGEO_HOST_DEVICE double size_of(int64_t scale) const {
     double square = 0;
     for (int k = 0; k < (scale == kFirst ? 1 : D); ++k) {
       square += spread[k] * spread[k];
     }
     const double pairs = total - 1 > 1 ? total - 1 : 1;
     const double share = scale == kPairs ? 2 / pairs : 1 / or_one(total);
-    size = square_root(share * square);
-    factor = 1 / or_one(size);
-    size *= power;
-    if (scale == kUnscaled) {
-      size = alive;
-      factor = power;
-    }
+    return square_root(share * square);
   }
 
   EQUIGEO_HOST_DEVICE void choose_signs(int64_t signs) {
@@ -203,6 +279,7 @@ struct CloudAxes {
 
   EQUIGEO_HOST_DEVICE void turn_around(int k) {
     margin[k] = -margin[k];
+    sign[k] = -sign[k];
     for (int i = 0; i < D; ++i) {
       axes[k][i] = -axes[k][i];
     }
@@ -227,6 +304,20 @@ struct CloudAxes {
         matrix[k][i] = null[k] ? 0 : axes[k][i] * factor;
       }
     }
+  }
+
+  // The axes before it is known which of them turn around.
+  EQUIGEO_HOST_DEVICE void guessed_projection(double (&matrix)[D][D]) const {
+    for (int k = 0; k < D; ++k) {
+      for (int i = 0; i < D; ++i) {
+        matrix[k][i] = axes[k][i] * guess;
+      }
+    }
+  }
+
+  // What guessed coordinates along an axis are multiplied by.
+  EQUIGEO_HOST_DEVICE double correction_of(int k) const {
+    return null[k] ? poison() : sign[k] * correction + poison();
   }
 
   // NaN for a cloud that is not finite, else 0.
@@ -274,19 +365,16 @@ template <int D>
 struct CloudGradient {
   double direct[D][D], turned[D][D], drift[D];
 
-  template <class Team, class Pack, class T>
+  template <class T>
   EQUIGEO_HOST_DEVICE void find(
-      const Team& team,
-      const GradientSums<Pack, D>& sums,
-      const PrincipalAxesBackward<T>& op,
-      int64_t cloud) {
+      const GradientSums<double, D>& sums, const PrincipalAxesBackward<T>& op, int64_t cloud) {
     const T* spread = op.spread + cloud * D;
     const T* frame = op.frame + cloud * D * D;
     const double size = or_one(op.size[cloud]), first = or_one(spread[0]);
-    const double total = team.sum(sums.total), weight = or_one(total);
+    const double total = sums.total, weight = or_one(total);
     double moment[D][D], noise[D][D], trace = 0;
     for (int i = 0; i < D; ++i) {
-      const double length = square_root(team.sum(sums.of_y[i])) / first;
+      const double length = square_root(sums.of_y[i]) / first;
       for (int j = 0; j < D; ++j) {
         const bool alive = spread[j] > 0;
         double of_frame = 0;
@@ -295,11 +383,10 @@ struct CloudGradient {
               static_cast<double>(frame[k * D + i]) * op.grad_frame[(cloud * D + k) * D + j];
         }
         of_frame /= first;
-        const double of_y = alive ? team.sum(sums.moment[i][j]) / first : 0;
+        const double of_y = alive ? sums.moment[i][j] / first : 0;
         trace += i == j ? of_y * first : 0;
         moment[i][j] = of_y + of_frame;
-        noise[i][j] =
-            magnitude(of_frame) + (alive ? length * square_root(team.sum(sums.of_grad[j])) : 0);
+        noise[i][j] = magnitude(of_frame) + (alive ? length * square_root(sums.of_grad[j]) : 0);
       }
     }
     const double along = (op.grad_size[cloud] - trace / size);
@@ -330,7 +417,7 @@ struct CloudGradient {
     for (int k = 0; k < D; ++k) {
       double sum = 0;
       for (int i = 0; i < D; ++i) {
-        sum += team.sum(sums.grad_sum[i]) * direct[i][k] + team.sum(sums.y_sum[i]) * turned[i][k];
+        sum += sums.grad_sum[i] * direct[i][k] + sums.y_sum[i] * turned[i][k];
       }
       drift[k] = op.center ? (op.grad_centroid[cloud * D + k] - sum) / weight : 0;
     }

@@ -13,7 +13,23 @@ namespace {
 
 template <class Pack>
 EQUIGEO_HOST_DEVICE Pack magnitude(Pack x) {
-  return x < 0 ? -x : x;
+  using Bits = typename Lanes<Pack>::Bits;
+  Bits bits;
+  __builtin_memcpy(&bits, &x, sizeof(bits));
+  bits &= ~Bits{} >> 1;  // all but the sign
+  __builtin_memcpy(&x, &bits, sizeof(bits));
+  return x;
+}
+
+// Lane l of pack n of an array of packs.
+template <class Pack>
+EQUIGEO_HOST_DEVICE double& lane(Pack* packs, int n, int l) {
+  return reinterpret_cast<double*>(packs)[n * kWidth<Pack, double> + l];
+}
+
+template <class Pack>
+EQUIGEO_HOST_DEVICE double lane(const Pack* packs, int n, int l) {
+  return reinterpret_cast<const double*>(packs)[n * kWidth<Pack, double> + l];
 }
 
 template <class Pack>

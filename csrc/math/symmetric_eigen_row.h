@@ -7,12 +7,6 @@
 namespace equigeo {
 namespace {
 
-// Lane l of pack n of an array of packs.
-template <class Pack>
-EQUIGEO_HOST_DEVICE double& lane(Pack* packs, int n, int l) {
-  return reinterpret_cast<double*>(packs)[n * kWidth<Pack, double> + l];
-}
-
 template <class Pack, class T, int D>
 EQUIGEO_HOST_DEVICE void diagonalise(const SymmetricEigen<T>& op, int64_t first, int count) {
   Pack lower[D * (D + 1) / 2] = {}, none = {};

@@ -7,23 +7,23 @@ literature; point clouds as ``PointClouds``; images as tensors of bytes, of whic
 are cached in ``$EQUIGEO_CACHE`` or the user's cache folder.
 """
 
-from equigeo.datasets.affnist import AffNIST
-from equigeo.datasets.articulated_shapes import articulated_shapes
-from equigeo.datasets.centred import centred
-from equigeo.datasets.homnist import HomNIST
-from equigeo.datasets.load_digits import load_digits
+from equigeo.datasets.digits.affnist import AffNIST
+from equigeo.datasets.digits.centred import centred
+from equigeo.datasets.digits.homnist import HomNIST
+from equigeo.datasets.digits.load_digits import load_digits
+from equigeo.datasets.digits.load_mnist import load_mnist
+from equigeo.datasets.digits.read_idx import read_idx
+from equigeo.datasets.digits.transformed_digits import TransformedDigits
 from equigeo.datasets.load_mesh_folder import load_mesh_folder
-from equigeo.datasets.load_mnist import load_mnist
 from equigeo.datasets.load_modelnet_points import load_modelnet_points
 from equigeo.datasets.load_tsplib import load_tsplib
 from equigeo.datasets.mesh_dataset import MeshDataset
 from equigeo.datasets.optimal_lengths import optimal_lengths
 from equigeo.datasets.optimal_tour import optimal_tour
 from equigeo.datasets.point_clouds import PointClouds
-from equigeo.datasets.read_idx import read_idx
 from equigeo.datasets.read_tsplib import read_tsplib
+from equigeo.datasets.shapes.articulated_shapes import articulated_shapes
 from equigeo.datasets.split_indices import split_indices
-from equigeo.datasets.transformed_digits import TransformedDigits
 from equigeo.datasets.tsp_instance import TSPInstance
 from equigeo.datasets.uniform_cities import uniform_cities
 

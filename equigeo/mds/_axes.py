@@ -11,6 +11,7 @@ from torch import Tensor
 from equigeo.mds._point_clouds import PointClouds
 from equigeo.mds.embed_options import EmbedOptions
 from equigeo.ops import principal_axes
+from equigeo.ops.axis_flags import dependent_axis
 
 SCALES = {"none": 0, "rms": 1, "lambda1": 2, "rms_dist": 3, "max": 0}
 AS_FOUND, EACH, LAST, LEAST = range(4)  # of the op
@@ -42,7 +43,7 @@ class Axes:
     @property
     def null(self) -> Tensor:
         """Axes along which nothing spreads, (clouds, dim), bool."""
-        return self.spread == 0
+        return self.spread.logical_not()
 
     def signed(self, sign: Tensor, clouds: PointClouds) -> Axes:
         """Turn axes around.
@@ -87,7 +88,7 @@ def find_axes(clouds: PointClouds, group: str | None, scale: str, options: Embed
         With signs by skewness, or by what the options name.
     """
     plain = options.odd_stat == "cubic" and options.translation
-    signs = EACH if group == "O" else _rule(options)
+    signs = EACH if group == "O" else right_handed(options)
     exact = 1e-10 if clouds.points.dtype == torch.float64 else 1e-6
     smoothing = exact if options.grad == "exact" else inf
     found = principal_axes(
@@ -111,7 +112,19 @@ def find_axes(clouds: PointClouds, group: str | None, scale: str, options: Embed
     return _divided_by_largest(axes, clouds) if scale == "max" else axes
 
 
-def _rule(options: EmbedOptions) -> int:
+def right_handed(options: EmbedOptions) -> int:
+    """Rule for the axis that makes frames right-handed.
+
+    Parameters
+    ----------
+    options : EmbedOptions
+        Which of the two.
+
+    Returns
+    -------
+    int
+        Of the op.
+    """
     return LAST if options.dependent == "last" else LEAST
 
 
@@ -223,28 +236,3 @@ def choose_signs(axes: Axes, signs: int) -> Tensor:
         flip = dependent_axis(axes.margin, axes.null, signs) & left[:, None]
         sign = torch.where(flip, -sign, sign)
     return sign
-
-
-def dependent_axis(margin: Tensor, null: Tensor, signs: int) -> Tensor:
-    """Which axis makes frames right-handed: a null one, else as the rule says.
-
-    Parameters
-    ----------
-    margin : Tensor, (clouds, dim)
-        Of the signs.
-    null : Tensor, (clouds, dim), bool
-        Axes along which nothing spreads.
-    signs : int
-        Rule of the op.
-
-    Returns
-    -------
-    Tensor, (clouds, dim), bool
-        One axis of each cloud.
-    """
-    dim = margin.shape[-1]
-    size = margin.abs() if signs == LEAST else torch.ones_like(margin)
-    if not len(margin):
-        return null
-    last = torch.where(null, -1, size).flip(-1).argmin(-1)
-    return torch.nn.functional.one_hot(dim - 1 - last, dim).bool()

@@ -3,113 +3,88 @@
 from __future__ import annotations
 
 import warnings
-from math import inf
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from equigeo.mds._axes import LAST, LEAST, Axes, dependent_axis, sign_tolerance
+from equigeo.mds._axes import AS_FOUND, EACH, Axes, right_handed, sign_tolerance
 from equigeo.mds._point_clouds import PointClouds
 from equigeo.mds.embed_options import EmbedOptions
+from equigeo.ops import axis_flags
 
 _warned: set[str] = set()
 
 
-def gaps(spread: Tensor) -> Tensor:
-    """Differences of neighbouring eigenvalues.
+@dataclass(frozen=True, eq=False)
+class Flags:
+    """What rounding may change in principal axes.
 
     Parameters
     ----------
-    spread : Tensor, (clouds, dim)
-        Roots of the eigenvalues.
-
-    Returns
-    -------
-    Tensor, (clouds, dim - 1)
-        Relative to the first; constant.
+    gap : Tensor, (clouds, dim - 1)
+        Differences of neighbouring eigenvalues, relative to the first; constant.
+    ambiguous : Tensor, (clouds, dim), bool
+        Axes whose sign it may change.
+    degenerate : Tensor, (clouds, dim - 1), bool
+        Neighbouring axes that it may turn into each other.
+    broken, flagged : int
+        How many clouds are not finite, and how many have a flag; zero where nobody asks.
     """
-    first = spread[:, :1].detach()
-    square = (spread.detach() / torch.where(first == 0, 1, first)).square()
-    return square[:, :-1] - square[:, 1:]
+
+    gap: Tensor
+    ambiguous: Tensor
+    degenerate: Tensor
+    broken: int
+    flagged: int
 
 
-def find_flags(
-    axes: Axes, gap: Tensor, clouds: PointClouds, group: str, options: EmbedOptions
-) -> tuple[Tensor, Tensor]:
+def find_flags(axes: Axes, clouds: PointClouds, group: str | None, options: EmbedOptions) -> Flags:
     """Tell which signs and which order of axes rounding may change.
 
     Parameters
     ----------
     axes : Axes
         As found.
-    gap : Tensor, (clouds, dim - 1)
-        Between eigenvalues.
     clouds : PointClouds
         The points.
-    group : {"O", "SO"}
-        Which rotations are divided out.
+    group : {"O", "SO", None}
+        Which rotations are divided out; there are no flags where none is.
     options : EmbedOptions
         Tolerances, and which axis depends on the others.
 
     Returns
     -------
-    ambiguous : Tensor, (clouds, dim), bool
-        By axis.
-    degenerate : Tensor, (clouds, dim - 1), bool
-        By pair of neighbours.
+    Flags
+        Of all clouds.
     """
-    null, margin = axes.null, axes.margin.abs()
-    noise = _noise(axes, clouds)[:, None]
-    double = clouds.eps == torch.finfo(torch.float64).eps
-    gap_tol = options.gap_tol if options.gap_tol is not None else 1e-8 if double else 1e-4
-    close = gap <= (64 * noise).clamp(min=gap_tol)
-    degenerate = close & ~null[:, 1:] & ~null[:, :-1]
-
-    beyond = gap.new_full((len(gap), 1), inf)
-    nearest = torch.minimum(torch.cat([beyond, gap], -1), torch.cat([gap, beyond], -1))
-    # An error of the axes of noise / gap changes a margin by a few times that, and more where it
-    # mixes longer coordinates into short ones.
-    spread = axes.spread.detach()
-    before = torch.cat([spread[:, :1], spread[:, :-1]], -1)
-    longer = before / torch.where(axes.null, 1, spread)
-    bound = (50 * noise * longer / nearest.clamp(min=clouds.eps)).clamp(
-        min=sign_tolerance(clouds, options), max=1
+    gap_tol = options.gap_tol
+    if gap_tol is None:
+        gap_tol = 1e-8 if clouds.eps == torch.finfo(torch.float64).eps else 1e-4
+    gap, ambiguous, degenerate, counts = axis_flags(
+        axes.spread.detach(),
+        axes.margin,
+        axes.centroid.detach(),
+        clouds.ptr,
+        clouds.weight,
+        AS_FOUND if group is None else EACH if group == "O" else right_handed(options),
+        (clouds.eps, gap_tol, sign_tolerance(clouds, options)),
     )
-    unclear = margin <= bound
-    if group == "O":
-        return unclear & ~null, degenerate
-    rule = LAST if options.dependent == "last" else LEAST
-    dependent = dependent_axis(axes.margin, null, rule)
-    others = unclear & ~dependent & ~null
-    follows = dependent & ~null & others.any(-1, keepdim=True)
-    if rule == LEAST:
-        follows = follows | _tied(axes, bound, dependent)
-    return others | follows, degenerate
+    ignored = options.nan_policy == "propagate" and options.fallback not in ("warn", "error")
+    # Reading a value waits for the device.
+    broken, flagged = (0, 0) if ignored or torch.compiler.is_compiling() else counts.tolist()
+    return Flags(gap, ambiguous, degenerate, broken, flagged)
 
 
-def _noise(axes: Axes, clouds: PointClouds) -> Tensor:
-    """Rounding of the coordinates that were given, relative to the size of the cloud."""
-    total = clouds.total.to(axes.spread.dtype)
-    rms = axes.spread.detach().norm(dim=-1) / torch.where(total == 0, 1, total).sqrt()
-    offset = axes.centroid.detach().abs().amax(-1) / torch.where(rms == 0, 1, rms)
-    return clouds.eps * (1 + offset)
-
-
-def _tied(axes: Axes, bound: Tensor, dependent: Tensor) -> Tensor:
-    """Axes that were turned against their own skewness while another was as little skew."""
-    size = torch.where(axes.null, inf, axes.margin.abs())
-    tie = (size - size.amin(-1, keepdim=True) <= bound).sum(-1, keepdim=True) > 1
-    forced = (axes.margin < 0).any(-1, keepdim=True)
-    return (dependent & tie & forced) & ~axes.null
-
-
-def report(flagged: Tensor, clouds: PointClouds, options: EmbedOptions) -> None:
+def report(
+    ambiguous: Tensor, degenerate: Tensor, clouds: PointClouds, options: EmbedOptions
+) -> None:
     """Warn about flagged clouds, once per process, or refuse them.
 
     Parameters
     ----------
-    flagged : Tensor, (clouds,), bool
-        Which ones.
+    ambiguous, degenerate : Tensor, (clouds, ...), bool
+        Flags.
     clouds : PointClouds
         Where they are.
     options : EmbedOptions
@@ -124,6 +99,7 @@ def report(flagged: Tensor, clouds: PointClouds, options: EmbedOptions) -> None:
         return
     if options.fallback == "warn" and "flagged" in _warned:
         return
+    flagged = ambiguous.any(-1) | degenerate.any(-1)
     count = int(flagged.sum())
     if not count:
         return
@@ -138,7 +114,7 @@ def report(flagged: Tensor, clouds: PointClouds, options: EmbedOptions) -> None:
     warnings.warn(text, UserWarning, stacklevel=4)
 
 
-def check_finite(axes: Axes, clouds: PointClouds, options: EmbedOptions) -> None:
+def check_finite(axes: Axes, clouds: PointClouds, flags: Flags, options: EmbedOptions) -> None:
     """Refuse clouds with NaN or infinite coordinates.
 
     Parameters
@@ -147,6 +123,8 @@ def check_finite(axes: Axes, clouds: PointClouds, options: EmbedOptions) -> None
         NaN where the cloud was not finite.
     clouds : PointClouds
         Where they are.
+    flags : Flags
+        Which count them.
     options : EmbedOptions
         Whether to.
 
@@ -155,13 +133,10 @@ def check_finite(axes: Axes, clouds: PointClouds, options: EmbedOptions) -> None
     ValueError
         Naming the first.
     """
-    if options.nan_policy == "propagate" or torch.compiler.is_compiling():
-        return
-    bad = axes.scale.isnan()
-    if bool(bad.any()):
+    if flags.broken and options.nan_policy == "raise":
         raise ValueError(
-            f"the cloud at {_first(bad, clouds)} is not finite, as are {int(bad.sum()) - 1} "
-            'others; nan_policy="propagate" makes their embeddings NaN'
+            f"the cloud at {_first(axes.scale.isnan(), clouds)} is not finite, as are "
+            f'{flags.broken - 1} others; nan_policy="propagate" makes their embeddings NaN'
         )
 
 

@@ -68,7 +68,7 @@ class PointClouds:
         weight = _weight(x, mask, weights, rows.dtype)
         if ptr is None:
             count, clouds = x.shape[-2], x.shape[:-2].numel()
-            offsets = torch.arange(clouds + 1, device=x.device) * count
+            offsets = _equal_offsets(clouds, count, x.device)
         else:
             _check_offsets(ptr, len(rows))
             offsets = ptr
@@ -114,6 +114,8 @@ class PointClouds:
         Tensor, (..., ...)
             The same.
         """
+        if self.ragged or len(self.shape) == 3:  # as they are
+            return values
         return values.reshape((*self.batch, *values.shape[1:]))
 
     def spread_out(self, values: Tensor) -> Tensor:
@@ -168,6 +170,12 @@ class PointClouds:
         clouds = len(self.ptr) - 1
         segment = self.spread_out(torch.arange(clouds, device=values.device))
         return values.new_zeros(clouds).scatter_reduce(0, segment, values, "amax")
+
+
+def _equal_offsets(clouds: int, count: int, device: torch.device) -> Tensor:
+    if count == 0:
+        return torch.zeros(clouds + 1, dtype=torch.int64, device=device)
+    return torch.arange(0, clouds * count + 1, count, device=device)
 
 
 def _check_points(x: Tensor, ptr: Tensor | None) -> None:

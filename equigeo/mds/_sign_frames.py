@@ -9,8 +9,9 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from equigeo.mds._axes import LAST, Axes, dependent_axis
+from equigeo.mds._axes import LAST, Axes
 from equigeo.mds._point_clouds import PointClouds
+from equigeo.ops.axis_flags import dependent_axis
 
 LEAST_DEGREE, MOST_DEGREE = 3, 6
 MOST_AXES = 10

@@ -6,10 +6,11 @@ import torch
 from torch import Tensor
 
 from equigeo.mds._axes import SCALES, find_axes
-from equigeo.mds._flags import check_finite, find_flags, gaps, report
+from equigeo.mds._flags import check_finite, find_flags, report
 from equigeo.mds._frame_sets import fallback_frames, residual_frames
 from equigeo.mds._labelled_axes import labelled_axes
 from equigeo.mds._point_clouds import PointClouds
+from equigeo.mds._without_autocast import without_autocast
 from equigeo.mds.embed_options import DEFAULT, EmbedOptions
 from equigeo.mds.mds_result import MDSResult
 
@@ -95,25 +96,21 @@ def embed(
     True
     """
     check_choices(group=group, sign=sign, scale=scale)
-    with torch.autocast(x.device.type, enabled=False):
+    with without_autocast(x):
         clouds = PointClouds.of(x, mask, ptr, weights)
         axes = find_axes(clouds, group, scale, options)
-        check_finite(axes, clouds, options)
-        gap = gaps(axes.spread)
-        if group is None:
-            ambiguous, degenerate = torch.zeros_like(axes.null), torch.zeros_like(gap).bool()
-        else:
-            ambiguous, degenerate = find_flags(axes, gap, clouds, group, options)
-        frames = None
+        flags = find_flags(axes, clouds, group, options)
+        check_finite(axes, clouds, flags, options)
+        ambiguous, degenerate, frames = flags.ambiguous, flags.degenerate, None
         if sign == "joint" and group is not None:
             axes, ambiguous, frames = residual_frames(axes, clouds, group, degenerate)
         if sign == "index" and group is not None:
             axes = labelled_axes(axes, clouds, group, degenerate)
             ambiguous, degenerate = torch.zeros_like(ambiguous), torch.zeros_like(degenerate)
-        flagged = ambiguous.any(-1) | degenerate.any(-1)
         if options.fallback in ("frames", "anchor") and group is not None:
             frames = fallback_frames(axes, clouds, group, ambiguous, degenerate, options)
-        report(flagged, clouds, options)
+        if flags.flagged or sign != "skew":
+            report(ambiguous, degenerate, clouds, options)
     return MDSResult(
         y=clouds.rows(axes.y),
         frame=clouds.clouds(axes.frame),
@@ -121,7 +118,7 @@ def embed(
         scale=clouds.clouds(axes.scale),
         spread=clouds.clouds(axes.spread),
         margin=clouds.clouds(axes.margin),
-        gap=clouds.clouds(gap),
+        gap=clouds.clouds(flags.gap),
         null=clouds.clouds(axes.null),
         ambiguous=clouds.clouds(ambiguous),
         degenerate=clouds.clouds(degenerate),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from equigeo.mds._axes import find_axes
-from equigeo.mds._flags import check_finite, find_flags, gaps
+from equigeo.mds._flags import check_finite, find_flags
 from equigeo.mds._frame_sets import sets_of
 from equigeo.mds._point_clouds import PointClouds
+from equigeo.mds._without_autocast import without_autocast
 from equigeo.mds.embed import check_choices
 from equigeo.mds.embed_options import DEFAULT, EmbedOptions
 from equigeo.mds.frame_set import FrameSet
@@ -80,6 +80,7 @@ def frames(
 
     Examples
     --------
+    >>> import torch
     >>> cube = torch.cartesian_prod(*[torch.tensor([-1.0, 1.0]).double()] * 3)
     >>> found = frames(cube, kind="anchor", group="SO")
     >>> len(found), bool(found.exact), bool(frames(cube, kind="frames").exact)
@@ -90,9 +91,9 @@ def frames(
     if group not in ("O", "SO"):
         raise ValueError(f'group must be "O" or "SO", got {group!r}')
     check_choices(group=group, sign="skew", scale=scale)
-    with torch.autocast(x.device.type, enabled=False):
+    with without_autocast(x):
         clouds = PointClouds.of(x, mask, ptr, weights)
         axes = find_axes(clouds, group, scale, options)
-        check_finite(axes, clouds, options)
-        _, degenerate = find_flags(axes, gaps(axes.spread), clouds, group, options)
-        return sets_of(kind, axes, clouds, group, degenerate, options)
+        flags = find_flags(axes, clouds, group, options)
+        check_finite(axes, clouds, flags, options)
+        return sets_of(kind, axes, clouds, group, flags.degenerate, options)

@@ -5,6 +5,7 @@ loaded library adds for the device. ``kernels_info`` tells which libraries were 
 """
 
 from equigeo.ops._library import kernels_info, load_kernels
+from equigeo.ops.axis_flags import axis_flags
 from equigeo.ops.channelwise_conv import channelwise_conv
 from equigeo.ops.channelwise_product import channelwise_product
 from equigeo.ops.connection_table import Connection, ConnectionTable, Segment
@@ -32,6 +33,7 @@ __all__ = [
     "Polynomial",
     "PolynomialTable",
     "Segment",
+    "axis_flags",
     "channelwise_conv",
     "channelwise_product",
     "copywise_product",

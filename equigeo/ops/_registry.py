@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 
 SCHEMAS: dict[str, str] = {}
 """Schema of every declared op by name; the compiled libraries must have been built from these."""
@@ -21,6 +22,7 @@ def declare(
     setup_context: Callable[..., None],
     backward: Callable[..., Any],
     vmap: Callable[..., Any] | None = None,
+    direct: bool = False,
 ) -> Callable[..., Any]:
     """Declare one op: its schema, the body used where no kernel is loaded, and its gradient.
 
@@ -41,6 +43,9 @@ def declare(
         Called as ``vmap(op, info, in_dims, *inputs)``, else as in
         :func:`torch.library.register_vmap`. The op then takes part in the transforms of
         :mod:`torch.func`, reverse mode and batches.
+    direct : bool
+        Whether calls that need no gradient go round the dispatcher's, which takes longer than the
+        kernel of a small problem.
 
     Returns
     -------
@@ -56,7 +61,27 @@ def declare(
         f"equigeo::{name}", backward, setup_context=setup_context, lib=_LIBRARY
     )
     op = getattr(torch.ops.equigeo, name).default
-    return op if vmap is None else _transformable(op, setup_context, backward, vmap)
+    if vmap is not None:
+        return _transformable(op, setup_context, backward, vmap)
+    return _direct(op) if direct else op
+
+
+def _direct(op: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*inputs: Any) -> Any:
+        if torch.compiler.is_compiling() or _differentiated(inputs):
+            return op(*inputs)
+        with torch._C._AutoDispatchBelowAutograd():
+            return op(*inputs)
+
+    return call
+
+
+def _differentiated(inputs: tuple[Any, ...]) -> bool:
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return True
+    return torch.is_grad_enabled() and any(
+        isinstance(x, torch.Tensor) and x.requires_grad for x in inputs
+    )
 
 
 def _transformable(

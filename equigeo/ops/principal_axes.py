@@ -34,8 +34,10 @@ def principal_axes(
     .. math:: y_i = (x_i - c)\, F / \sigma, \qquad
               \sum_i w_i (x_i - c)(x_i - c)^T = F\, \mathrm{diag}(s^2)\, F^T
 
-    with spreads :math:`s` that fall, accumulated in float64 whatever the dtype. The sign of each
-    axis makes its skewness :math:`m_k = \sum_i w_i y_{ik}^3 / \sum_i w_i |y_{ik}|^3` positive.
+    with spreads :math:`s` that fall. Means and scatter matrices are accumulated and diagonalised in
+    float64 whatever the dtype. The sign of each axis makes its skewness
+    :math:`m_k = \sum_i w_i y_{ik}^3 / \sum_i w_i |y_{ik}|^3` positive; kernels may add up cubes of
+    float32 coordinates in their own type.
 
     Parameters
     ----------
@@ -137,4 +139,5 @@ _op = declare(
     fake=fake_axes,
     setup_context=keep_axes,
     backward=_backward,
+    direct=True,
 )

@@ -12,7 +12,7 @@ from equigeo.tensor_products.full_tensor_product import FullTensorProduct
 from equigeo.tensor_products.fully_connected_tensor_product import FullyConnectedTensorProduct
 from equigeo.tensor_products.product import Product
 from equigeo.tensor_products.product_between_linears import ProductBetweenLinears
-from equigeo.tensor_products.signal_tensor_product import SignalTensorProduct
+from equigeo.tensor_products.signals.signal_tensor_product import SignalTensorProduct
 
 Builder = Callable[..., Product]
 

@@ -9,6 +9,8 @@ import pytest
 import torch
 
 from equigeo.affine import AffineResNet, AffineResNetConfig, WindowWarning
+from equigeo.affine.models.heads import OrientationHead
+from equigeo.groups import equidistant_rotations, rotation_log
 
 
 @pytest.mark.parametrize(("group", "count"), [("SL", 339_102), ("GLPlus", 339_282)])
@@ -42,6 +44,24 @@ def test_quarter_turns_are_exact_without_a_window_and_seen_with_one() -> None:
     without, within = small(orientation_window=180.0), small()
     torch.testing.assert_close(without(turned), without(x), rtol=0, atol=1e-11)
     assert float((within(turned) - within(x)).detach().abs().max()) > 1e-4
+
+
+def test_head_reads_all_logits_where_one_score_looks() -> None:
+    head, rotations = OrientationHead(4, 3, window=180.0).double(), equidistant_rotations(8)
+    torch.nn.init.constant_(head.attend.weight, 10.0)
+    x = torch.rand(2, 4, 8, 1, 1, dtype=torch.float64)
+    x[:, :, 5] += 5.0
+    torch.testing.assert_close(head(x, rotations), head.classify(x[:, :, 5, 0, 0]))
+    torch.testing.assert_close(head(x.roll(3, 2), rotations), head(x, rotations))
+
+
+def test_window_of_the_head_leaves_out_what_stands_on_its_head() -> None:
+    head, rotations = OrientationHead(4, 3, window=60.0).double(), equidistant_rotations(8)
+    weight = head.attention(torch.rand(2, 4, 8, dtype=torch.float64), rotations)
+    torch.testing.assert_close(weight.sum(1), torch.ones(2, dtype=torch.float64))
+    angle = rotation_log(rotations.h).flatten().abs()
+    assert float(weight[:, angle > 3].max().detach()) < 1e-20
+    assert (weight.argmax(1) == angle.argmin()).all()  # untrained, the window decides alone
 
 
 def test_odd_numbers_of_rotations_are_not_invariant_to_quarter_turns() -> None:

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from equigeo.datasets import articulated_shapes, split_indices
-from equigeo.datasets.generate_shape import generate_shape
-from equigeo.datasets.shape_templates import SHAPE_TEMPLATES
-from equigeo.datasets.surface_defect import surface_defect
+from equigeo.datasets.shapes.generate_shape import generate_shape
+from equigeo.datasets.shapes.shape_templates import SHAPE_TEMPLATES
+from equigeo.datasets.shapes.surface_defect import surface_defect
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +63,8 @@ def test_a_seed_repeats_to_the_bit_in_another_process_and_another_seed_differs(s
     np.testing.assert_array_equal(here[0], shapes.meshes[-1].vertices.numpy())
     assert not np.array_equal(here[0], other[0])
     code = (
-        "import sys; from equigeo.datasets.generate_shape import generate_shape as g;"
-        "from equigeo.datasets.shape_templates import SHAPE_TEMPLATES as t;"
+        "import sys; from equigeo.datasets.shapes.generate_shape import generate_shape as g;"
+        "from equigeo.datasets.shapes.shape_templates import SHAPE_TEMPLATES as t;"
         "v, f = g(t[-1], 500, 0, 1); sys.stdout.buffer.write(v.tobytes() + f.tobytes())"
     )
     there = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
@@ -83,7 +83,7 @@ def calls(monkeypatch):
         return generator.normal(size=(250, 3)), triangles
 
     # the package's attribute of this name is the function
-    module = sys.modules["equigeo.datasets.articulated_shapes"]
+    module = sys.modules["equigeo.datasets.shapes.articulated_shapes"]
     monkeypatch.setattr(module, "generate_shape", generate)
     return asked
 

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from equigeo.datasets.marching_tetrahedra import marching_tetrahedra
+from equigeo.datasets.shapes.marching_tetrahedra import marching_tetrahedra
 
 
 def _twins_match(faces, number):

@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from equigeo.datasets.pose_surface import pose_surface
-from equigeo.datasets.rest_surface import rest_surface
-from equigeo.datasets.shape_template import Limb, ShapeTemplate
-from equigeo.datasets.shape_templates import SHAPE_TEMPLATES
-from equigeo.datasets.skeleton import Skeleton
-from equigeo.datasets.surface_defect import surface_defect
+from equigeo.datasets.shapes.pose_surface import pose_surface
+from equigeo.datasets.shapes.rest_surface import rest_surface
+from equigeo.datasets.shapes.shape_template import Limb, ShapeTemplate
+from equigeo.datasets.shapes.shape_templates import SHAPE_TEMPLATES
+from equigeo.datasets.shapes.skeleton import Skeleton
+from equigeo.datasets.shapes.surface_defect import surface_defect
 
 _COUNT = 1500  # what articulated_shapes uses: surfaces are shared between the tests
 

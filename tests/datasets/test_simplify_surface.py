@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from equigeo.datasets.marching_tetrahedra import marching_tetrahedra
-from equigeo.datasets.simplify_surface import simplify_surface
-from equigeo.datasets.surface_defect import surface_defect
+from equigeo.datasets.shapes.marching_tetrahedra import marching_tetrahedra
+from equigeo.datasets.shapes.simplify_surface import simplify_surface
+from equigeo.datasets.shapes.surface_defect import surface_defect
 
 
 def _torus():

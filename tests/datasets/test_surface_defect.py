@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from equigeo.datasets.surface_defect import surface_defect
+from equigeo.datasets.shapes.surface_defect import surface_defect
 
 _VERTICES = np.concatenate([np.zeros((1, 3)), np.eye(3)])
 _FACES = np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])

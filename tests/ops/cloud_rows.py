@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from equigeo.graphs import EdgeIndex
-from equigeo.ops import principal_axes, symmetric_eigen
+from equigeo.ops import axis_flags, principal_axes, symmetric_eigen
 from equigeo.ops._principal_axes import principal_axes_reference
+from equigeo.ops.axis_flags import axis_flags_reference
 from equigeo.ops.principal_axes_backward import (
     principal_axes_backward,
     principal_axes_backward_reference,
@@ -115,6 +116,32 @@ def _eigen_row(size: int) -> Op:
     )
 
 
+def _flags_row(dim: int, signs: int) -> Op:
+    tolerances = 1e-7, 1e-4, 1e-5
+
+    def features(problem: Problem, dtype: torch.dtype) -> list[Tensor]:
+        noise = problem.randn("spread", problem.targets, dim, dtype=torch.float64)
+        return [(_spectrum(dim) * (1 + 0.3 * noise.sigmoid())).to(dtype)]
+
+    def rest(graph: EdgeIndex) -> list[Tensor]:
+        rows = torch.arange(graph.num_targets * dim, dtype=torch.float64).view(-1, dim)
+        return [(0.7 * rows).sin(), (1.3 * rows).cos(), *_rest(graph)]
+
+    def gap(function: Callable[..., Any], *after: Any) -> Callable[..., Any]:
+        """The other results are flags, which a test of their own compares."""
+        return lambda *tensors: function(*tensors, signs, *after)[0]
+
+    return Op(
+        "axis_flags",
+        gap(axis_flags, tolerances),
+        gap(axis_flags_reference, *tolerances),
+        features,
+        rest,
+        label=f"axis_flags of {dim} components, signs {signs}",
+        constants=(signs, *tolerances),
+    )
+
+
 def cloud_rows() -> Iterator[Op]:
     """Rows of every dimension, rule for signs and scale."""
     yield _cloud_row(1, 1, 1)
@@ -126,5 +153,8 @@ def cloud_rows() -> Iterator[Op]:
     yield _gradient_row(1, 1)
     yield _gradient_row(2, 2)
     yield _gradient_row(3, 3)
+    yield _flags_row(1, 1)
+    yield _flags_row(3, 3)
+    yield _flags_row(4, 2)
     yield _eigen_row(2)
     yield _eigen_row(3)

@@ -18,7 +18,7 @@ from equigeo.ops.spherical_harmonics_double_backward import (
     spherical_harmonics_double_backward,
     spherical_harmonics_double_backward_reference,
 )
-from equigeo.tensor_products._harmonics import harmonics_table
+from equigeo.tensor_products.sphere._harmonics import harmonics_table
 from tests.ops.op import Op
 from tests.ops.problems import Problem
 

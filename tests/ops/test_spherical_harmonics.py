@@ -9,7 +9,7 @@ from torch.testing import assert_close
 
 from equigeo.ops import spherical_harmonics
 from equigeo.ops.spherical_harmonics import spherical_harmonics_reference
-from equigeo.tensor_products._harmonics import harmonics_table
+from equigeo.tensor_products.sphere._harmonics import harmonics_table
 from equigeo.testing import tolerance
 
 TABLE = harmonics_table(4, "component")

@@ -7,10 +7,10 @@ import torch
 
 import equigeo.tensor_products as tp
 from equigeo.reps import Irreps
-from equigeo.tensor_products._check_couplings import check_couplings
 from equigeo.tensor_products._path_coefficients import in_double, path_coefficients
-from equigeo.tensor_products.compared_product import compared_product
-from equigeo.tensor_products.cost import count_paths, published_flops, published_freedom
+from equigeo.tensor_products.freedom._check_couplings import check_couplings
+from equigeo.tensor_products.freedom.compared_product import compared_product
+from equigeo.tensor_products.freedom.cost import count_paths, published_flops, published_freedom
 
 
 def test_published_path_counts():
@@ -150,7 +150,7 @@ def test_bad_counts_are_refused(call, message):
 
 
 def test_a_restricted_product_is_a_part_of_the_whole():
-    from equigeo.tensor_products.restricted_product import RestrictedProduct
+    from equigeo.tensor_products.freedom.restricted_product import RestrictedProduct
 
     whole = tp.GauntTensorProduct(2, 1, 3)
     part = RestrictedProduct(whole, "0e+2e", "1o", "1o+3o")

@@ -7,11 +7,11 @@ import pytest
 import equigeo.tensor_products as tp
 from equigeo.reps import Irreps
 from equigeo.tensor_products import expressivity
-from equigeo.tensor_products.compared_product import (
+from equigeo.tensor_products.freedom.compared_product import (
     compared_inputs,
     compared_product,
 )
-from equigeo.tensor_products.cost import count_paths
+from equigeo.tensor_products.freedom.cost import count_paths
 
 SIGNALS = {
     "gaunt": tp.GauntTensorProduct,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import equigeo.tensor_products as tp
 from equigeo.reps import Irreps
 from equigeo.tensor_products import interactability
-from equigeo.tensor_products.compared_product import compared_product, compared_products
+from equigeo.tensor_products.freedom.compared_product import compared_product, compared_products
 from tests.tensor_products.symbols import (
     allowed,
     wigner_3j_symbol,

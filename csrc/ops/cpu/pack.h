@@ -41,6 +41,7 @@ struct PackOf;
     }                                                                                      \
   }
 
+EQUIGEO_PACK(float, 8);
 EQUIGEO_PACK(float, 16);
 EQUIGEO_PACK(double, 16);
 #if EQUIGEO_PACK_BYTES >= 32
@@ -57,6 +58,19 @@ template <class T>
 using WidePack = typename PackOf<T, EQUIGEO_PACK_BYTES>::Type;
 template <class T>
 using NarrowPack = typename PackOf<T, 16>::Type;
+
+// As many numbers in float64. GCC 12 knows no single instruction for a whole register.
+template <class T, int Bytes>
+EQUIGEO_HOST_DEVICE typename PackOf<double, Bytes * 8 / sizeof(T)>::Type widened(
+    typename PackOf<T, Bytes>::Type pack) {
+#if defined(__AVX512F__) && !defined(__clang__)
+  if constexpr (sizeof(T) == 4 && Bytes == 32) {
+    constexpr int kAsSet = 4;  // the rounding, which there is none of
+    return __builtin_ia32_cvtps2pd512_mask(pack, PackOf<double, 64>::Type{}, -1, kAsSet);
+  }
+#endif
+  return __builtin_convertvector(pack, typename PackOf<double, Bytes * 8 / sizeof(T)>::Type);
+}
 
 // Sum of the lanes, halving until one register of 16 bytes is left.
 template <class T, int Bytes>

@@ -23,6 +23,17 @@ struct WarpTeam {
   }
 };
 
+// Sums over the lanes of what has numbers as its only members.
+template <class Sums>
+__device__ void sum_up(const WarpTeam& team, Sums& sums) {
+  double* terms = reinterpret_cast<double*>(&sums);
+  constexpr int kCount = sizeof(Sums) / sizeof(double);
+  EQUIGEO_UNROLL
+  for (int i = 0; i < kCount; ++i) {
+    terms[i] = team.sum(terms[i]);
+  }
+}
+
 template <class T>
 __device__ double weight_of(const T* weight, int64_t p) {
   return weight ? static_cast<double>(weight[p]) : 1.0;
@@ -41,11 +52,12 @@ __device__ void each(const PrincipalAxes<T>& op, int64_t cloud, const Run& run) 
   }
 }
 
-// What is added up, of points relative to the first.
+// A point and where it is from the first, zero where it does not count.
 template <int D>
-__device__ void shift(const CloudAxes<D>& axes, double weight, double (&x)[D]) {
+__device__ void shift(const CloudAxes<D>& axes, double weight, double (&x)[D], double (&u)[D]) {
   for (int k = 0; k < D; ++k) {
-    x[k] = weight > 0 ? x[k] - axes.origin[k] : 0;
+    x[k] = weight > 0 ? x[k] : 0;
+    u[k] = weight > 0 ? x[k] - axes.origin[k] : 0;
   }
 }
 
@@ -73,23 +85,42 @@ __global__ void embed_clouds(PrincipalAxes<T> op) {
     FirstSums<double, D> sums;
     double total = 0;
     each<D>(op, cloud, [&](double (&x)[D], double weight, int64_t) {
-      shift(axes, weight, x);
-      sums.add(x, weight);
+      double u[D];
+      shift(axes, weight, x, u);
+      sums.add(x, u, weight);
       total += weight;
     });
-    axes.begin(team, sums, team.sum(total), op.center, op.null_tol);
+    const double largest = team.largest(sums.largest), span = team.largest(sums.span);
+    sum_up(team, sums);
+    sums.largest = largest;
+    sums.span = span;
+    axes.begin(sums, team.sum(total), op.center, op.null_tol);
     SecondSums<double, D> second;
     each<D>(op, cloud, [&](double (&x)[D], double weight, int64_t) {
       centre(axes, weight, x);
       second.add(x, weight);
     });
-    axes.turn(team, second);
-    ThirdSums<double, D> third;
+    sum_up(team, second);
+    Eigen<double, D> eigen;
+    for (double& entry : second.scatter) {
+      entry = axes.finite ? entry : 0;
+    }
+    solve(second.scatter, eigen);
+    axes.turn(eigen, 0);
+    SquareSums<double, D> squares;
+    CubeSums<double, D> cubes;
     each<D>(op, cloud, [&](double (&x)[D], double weight, int64_t) {
+      double y[D];
       centre(axes, weight, x);
-      third.add(x, weight, axes.axes);
+      for (int k = 0; k < D; ++k) {
+        y[k] = along(x, axes.axes[k]);
+      }
+      squares.add(y, weight);
+      cubes.add(y, weight);
     });
-    axes.finish(team, third, op.signs, op.scale);
+    sum_up(team, squares);
+    sum_up(team, cubes);
+    axes.finish(squares, cubes, op.signs, op.scale);
     if (threadIdx.x % kWarp == 0) {
       axes.store(op, cloud);
     }
@@ -124,7 +155,8 @@ __global__ void differentiate_clouds(PrincipalAxesBackward<T> op) {
       sums.add(y, grad, weight);
     });
     CloudGradient<D> gradient;
-    gradient.find(team, sums, op, cloud);
+    sum_up(team, sums);
+    gradient.find(sums, op, cloud);
     each([&](double (&y)[D], double (&grad)[D], double weight, int64_t p) {
       double out[D];
       gradient.apply(y, grad, weight, out);

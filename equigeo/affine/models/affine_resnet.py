@@ -38,8 +38,8 @@ class AffineResNet(nn.Module):
     Equivariance
     ------------
     Logits are invariant to affine maps of the image up to interpolation, sampling and, in the
-    default preset, rotations beyond the orientation window; the measured error of each preset
-    stands in ``bench/results/affine_network.json``.
+    default preset, rotations beyond the orientation window; the measured change of the logits of
+    each preset stands in ``bench/results/affnist_*.json``.
 
     References
     ----------

@@ -63,8 +63,8 @@ class AffineResNetConfig(NetworkConfig):
     norm : {"batch", "layer"}
         Normalisation after each convolution.
     head : {"orientation", "max"}
-        Logits at each orientation, then a soft maximum over a window of them; or a maximum over
-        group and space, then a perceptron.
+        Logits at the orientation that an attention within a window finds; or a maximum over group
+        and space, then a perceptron.
     orientation_window : float
         Half-width in degrees within which orientations count; 180 or more counts all alike, which
         is invariant and cannot tell 6 from 9.

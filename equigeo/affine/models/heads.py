@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import torch
 from torch import Tensor, nn
 
 from equigeo.affine.group_pool import GroupPool
@@ -12,9 +11,14 @@ from equigeo.groups import GroupSamples
 
 
 class OrientationHead(nn.Module):
-    r"""Logits at each orientation, and a soft maximum of them near the upright one.
+    r"""Logits of the features at the orientation that it attends to, near the upright one.
 
-    .. math:: \ell = \tfrac12 \log \sum_i \exp\bigl(2\,\ell_i - (\theta_i / w)^4\bigr)
+    .. math:: \ell = W \sum_i a_i x_i + b, \qquad
+              a = \operatorname{softmax}_i\bigl(4\,u \cdot x_i - (\theta_i / w)^4\bigr)
+
+    One score, the same for all classes, decides where to look; all logits are read there. (Were
+    every class free to choose its orientation, each would choose the one that favours it most, and
+    what enters at the rim of the window would change the logits.)
 
     Parameters
     ----------
@@ -23,7 +27,7 @@ class OrientationHead(nn.Module):
     window : float
         ``w`` in degrees; 180 or more weighs all orientations alike.
     dropout : float
-        Share of channels set to zero in training.
+        Share of channels set to zero in training, after the orientation was found.
 
     Equivariance
     ------------
@@ -45,6 +49,8 @@ class OrientationHead(nn.Module):
     ) -> None:
         super().__init__()
         self.window = window
+        self.attend = nn.Linear(channels, 1, bias=False)
+        nn.init.zeros_(self.attend.weight)  # at first a mean over the window
         self.dropout = nn.Dropout(dropout)
         self.classify = nn.Linear(channels, num_classes)
 
@@ -63,11 +69,30 @@ class OrientationHead(nn.Module):
         Tensor, (B, num_classes), dtype of ``x``
             Logits.
         """
-        logits = 2 * self.classify(self.dropout(x.flatten(3).mean(3).mT))
+        x = x.flatten(3).mean(3)
+        weight = self.attention(x, samples)
+        return self.classify(self.dropout((x * weight[:, None]).sum(2)))
+
+    def attention(self, x: Tensor, samples: GroupSamples) -> Tensor:
+        """Weigh orientations.
+
+        Parameters
+        ----------
+        x : Tensor, (B, C, N), floating
+            Features at each orientation.
+        samples : GroupSamples
+            Rotations of the plane that they live on.
+
+        Returns
+        -------
+        Tensor, (B, N), dtype of ``x``
+            Weights, of sum 1.
+        """
+        score = 4 * self.attend(x.mT)[..., 0]
         if self.window < 180:
             angle = samples.coordinates[:, -1].to(x)
-            logits = logits - (angle / math.radians(self.window))[:, None] ** 4
-        return torch.logsumexp(logits, dim=1) / 2
+            score = score - (angle / math.radians(self.window)) ** 4
+        return score.softmax(1)
 
 
 class MaxHead(nn.Module):

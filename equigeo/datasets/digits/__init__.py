@@ -1,0 +1,1 @@
+"""MNIST as published, and digits moved by affine maps and homographies."""

@@ -1,0 +1,86 @@
+"""Rendering of digits under projective maps."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from equigeo.datasets.digits.centred import CANVAS
+
+_CENTRE = (CANVAS - 1) / 2
+_CENTRE_IN = 13.5
+_AT_ONCE = 64  # so that the intermediate results stay in the processor's cache
+
+
+def warp_digits(images: Tensor, matrices: NDArray[np.float64]) -> Tensor:
+    r"""Draw every digit on the canvas after moving the plane by a matrix.
+
+    .. math:: \mathrm{out}(p) = \mathrm{in}(M^{-1} p)
+
+    with bilinear interpolation, background outside the digit and one rounding. Coordinates are in
+    pixels from the centre, x to the right and y down. Every pixel is computed by the same
+    elementary operations whatever the batch, so that bits do not depend on it.
+
+    Parameters
+    ----------
+    images : Tensor, (digits, 28, 28), uint8
+        Background is 0.
+    matrices : array, (digits, 3, 3), float64
+        Invertible, acting on (x, y, 1); the result is divided by its third component.
+
+    Returns
+    -------
+    Tensor, (digits, 40, 40), uint8
+        The moved digits.
+
+    Examples
+    --------
+    >>> from equigeo.datasets.digits.centred import centred
+    >>> digit = torch.arange(784).reshape(1, 28, 28).to(torch.uint8)
+    >>> torch.equal(warp_digits(digit, np.eye(3)[None]), centred(digit))
+    True
+    """
+    result = torch.empty(len(images), CANVAS, CANVAS, dtype=torch.uint8)
+    inverse = torch.from_numpy(_inverse(matrices).astype(np.float32))
+    for start in range(0, len(images), _AT_ONCE):
+        part = slice(start, start + _AT_ONCE)
+        result[part] = _warp(images[part], inverse[part])
+    return result
+
+
+def _inverse(m: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Invert by cofactors, whose rounding does not depend on the batch as that of LAPACK may."""
+    rows = [m[:, 0], m[:, 1], m[:, 2]]
+    columns = [np.cross(rows[(k + 1) % 3], rows[(k + 2) % 3]) for k in range(3)]
+    a, b = rows[0], columns[0]
+    determinant = a[:, 0] * b[:, 0] + a[:, 1] * b[:, 1] + a[:, 2] * b[:, 2]
+    return np.stack(columns, axis=2) / determinant[:, None, None]
+
+
+def _warp(images: Tensor, inverse: Tensor) -> Tensor:
+    p = torch.arange(CANVAS, dtype=torch.float32) - _CENTRE
+    x, y = p[None, None, :], p[None, :, None]
+    u, v, w = (
+        r[:, 0, None, None] * x + r[:, 1, None, None] * y + r[:, 2, None, None]
+        for r in inverse.unbind(1)
+    )
+    return _interpolate(images, u / w + _CENTRE_IN, v / w + _CENTRE_IN)
+
+
+def _interpolate(images: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """Interpolate at positions in pixels of the input; outside of it everything is 0."""
+    count, side = len(images), images.shape[-1]
+    padded = torch.zeros(count, side + 3, side + 3)
+    padded[:, 1:-2, 1:-2] = images
+    x, y = x.clamp(-1, side) + 1, y.clamp(-1, side) + 1
+    left, top = x.floor(), y.floor()
+    x, y = x - left, y - top
+    base = torch.arange(count).mul(padded[0].numel())[:, None, None]
+    corner = base + (top * (side + 3) + left).long()
+    flat = padded.flatten()
+    upper = flat[corner] * (1 - x) + flat[corner + 1] * x
+    corner += side + 3
+    lower = flat[corner] * (1 - x) + flat[corner + 1] * x
+    return (upper * (1 - y) + lower * y).round().clamp(0, 255).to(torch.uint8)

@@ -1,0 +1,91 @@
+"""Random poses of a rest surface."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
+
+from equigeo.datasets.shapes.rest_surface import RestSurface
+from equigeo.datasets.shapes.skeleton import Skeleton
+
+Array = NDArray[np.float64]
+
+_LENGTH = 0.05
+_THICKNESS = 0.08
+_ATTEMPTS = 24
+_SAMPLES = 5
+
+
+def pose_surface(rest: RestSurface, generator: np.random.Generator) -> Array:
+    """Bend a rest surface at its joints.
+
+    Joint angles are uniform within the skeleton's limits, bone lengths vary by 5 % and thickness
+    by 8 %. Poses in which limbs that were apart touch are drawn again, with ever smaller angles:
+    the rest position always qualifies.
+
+    Parameters
+    ----------
+    rest : RestSurface
+        What to bend.
+    generator : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    array, (vertices, 3), float64
+        Positions for the faces of ``rest``.
+    """
+    skeleton = rest.skeleton
+    apart = _clearance(skeleton, skeleton.starts, skeleton.ends) > 0
+    linear, offset = _draw_maps(skeleton, 0.0, generator)
+    for attempt in range(_ATTEMPTS):
+        linear, offset = _draw_maps(skeleton, 1.0 - attempt / _ATTEMPTS, generator)
+        starts = np.einsum("bij,bj->bi", linear, skeleton.starts) + offset
+        ends = np.einsum("bij,bj->bi", linear, skeleton.ends) + offset
+        if (_clearance(skeleton, starts, ends)[apart] > 0).all():
+            break
+    maps = np.concatenate([linear.reshape(-1, 9), offset], axis=1)
+    blended = rest.weights @ maps
+    turned = np.einsum("vij,vj->vi", blended[:, :9].reshape(-1, 3, 3), rest.vertices)
+    return turned + blended[:, 9:]
+
+
+def _draw_maps(
+    skeleton: Skeleton, amplitude: float, generator: np.random.Generator
+) -> tuple[Array, Array]:
+    """Draw an affine map for each bone that follows its parent's, (bones, 3, 3), (bones, 3)."""
+    number = skeleton.num_bones
+    angles = amplitude * generator.uniform(-1.0, 1.0, (number, 2)) * skeleton.limits
+    turns = Rotation.from_rotvec(np.einsum("ba,bai->bi", angles, skeleton.axes)).as_matrix()
+    lengths = 1.0 + generator.uniform(-_LENGTH, _LENGTH, number)
+    widths = np.full(number, 1.0 + generator.uniform(-_THICKNESS, _THICKNESS))
+    along = skeleton.ends - skeleton.starts
+    along /= np.linalg.norm(along, axis=1, keepdims=True)
+    stretch = widths[:, None, None] * np.eye(3)
+    stretch += (lengths - widths)[:, None, None] * along[:, :, None] * along[:, None, :]
+    rotation = np.empty((number, 3, 3))
+    linear = np.empty((number, 3, 3))
+    offset = np.empty((number, 3))
+    for bone, parent in enumerate(skeleton.parents):
+        start = skeleton.starts[bone]
+        if parent < 0:
+            rotation[bone], start_now = turns[bone], start
+        else:
+            rotation[bone] = rotation[parent] @ turns[bone]
+            start_now = linear[parent] @ start + offset[parent]
+        linear[bone] = rotation[bone] @ stretch[bone]
+        offset[bone] = start_now - linear[bone] @ start
+    return linear, offset
+
+
+def _clearance(skeleton: Skeleton, starts: Array, ends: Array) -> Array:
+    """Estimate the gap between the surfaces of every two bones, (bones, bones), by samples."""
+    steps = np.linspace(0.0, 1.0, _SAMPLES)[:, None]
+    points = (starts[:, None] + steps * (ends - starts)[:, None]).reshape(-1, 3)
+    radii = (skeleton.radii[:, :1] + steps.T * np.diff(skeleton.radii)).reshape(-1)
+    square = np.einsum("pi,pi->p", points, points)
+    squared = square[:, None] + square - 2.0 * points @ points.T
+    gaps = np.sqrt(np.maximum(squared, 0.0)) - radii[:, None] - radii
+    number = skeleton.num_bones
+    return gaps.reshape(number, _SAMPLES, number, _SAMPLES).min(axis=(1, 3))

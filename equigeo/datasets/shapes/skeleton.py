@@ -1,0 +1,142 @@
+"""The bones of a template as arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equigeo.datasets.shapes.shape_template import Limb, ShapeTemplate
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Skeleton:
+    """Bones in rest position, parents before children.
+
+    Parameters
+    ----------
+    parents : array, (bones,), int64
+        Bone that each one follows; -1 for the first.
+    starts, ends : array, (bones, 3), float64
+        A bone turns about its start.
+    radii : array, (bones, 2), float64
+        Thickness at start and end.
+    axes : array, (bones, 2, 3), float64
+        Unit vectors across the bone that its two angles turn about.
+    limits : array, (bones, 2), float64
+        Largest angle about each axis, in radians.
+    """
+
+    parents: NDArray[np.int64]
+    starts: Array
+    ends: Array
+    radii: Array
+    axes: Array
+    limits: Array
+
+    @property
+    def num_bones(self) -> int:
+        """Number of bones."""
+        return len(self.parents)
+
+    def distances(self, points: Array, bones: slice = slice(None)) -> tuple[Array, Array]:
+        """Measure from points to bones.
+
+        Parameters
+        ----------
+        points : array, (points, 3), float64
+            Positions.
+        bones : slice
+            Which bones; all by default.
+
+        Returns
+        -------
+        distances, radii : array, (points, bones), float64
+            To the closest point of the bone's segment, and its thickness there.
+        """
+        starts, radii = self.starts[bones], self.radii[bones]
+        spans = self.ends[bones] - starts
+        lengths = np.einsum("bi,bi->b", spans, spans)
+        along = points @ spans.T - np.einsum("bi,bi->b", starts, spans)
+        along = np.clip(along / lengths, 0.0, 1.0)
+        # |p - s - t d|^2 by components: no (points, bones, 3) array
+        squared = np.zeros_like(along)
+        for axis in range(3):
+            offset = points[:, axis, None] - starts[:, axis] - along * spans[:, axis]
+            squared += offset * offset
+        return np.sqrt(squared), radii[:, 0] + along * (radii[:, 1] - radii[:, 0])
+
+    @staticmethod
+    def from_template(template: ShapeTemplate) -> Skeleton:
+        """Lay out all copies of all limbs.
+
+        Parameters
+        ----------
+        template : ShapeTemplate
+            Its first limb must have no parent, the others one that comes before them.
+
+        Returns
+        -------
+        Skeleton
+            Bones in the order of the template, copies one after the other.
+
+        Raises
+        ------
+        ValueError
+            If a limb has a number of radii or bends that does not fit its points, or an axis that
+            lies along one of its bones.
+
+        Examples
+        --------
+        >>> limb = Limb("arm", ((0, 0, 0), (1, 0, 0), (2, 0, 0)), (0.2, 0.1, 0.1), (0, 60))
+        >>> Skeleton.from_template(ShapeTemplate("arm", (limb,))).parents.tolist()
+        [-1, 0]
+        """
+        parents: list[int] = []
+        columns: list[tuple[Array, Array, Array, Array, Array]] = []
+        bones_of: dict[str, list[int]] = {"": [-1]}
+        for limb in template.limbs:
+            for copy in _copies(limb):
+                first = len(parents)
+                number = len(limb.points) - 1
+                bones_of.setdefault(limb.name, list(range(first, first + number)))
+                parents += [bones_of[limb.parent][limb.bone], *range(first, first + number - 1)]
+                columns.append(_bones(limb, copy))
+        starts, ends, radii, axes, limits = (np.concatenate(c) for c in zip(*columns, strict=True))
+        return Skeleton(np.array(parents), starts, ends, radii, axes, limits)
+
+
+def _copies(limb: Limb) -> list[Array]:
+    """Give the linear maps that place the copies of a limb."""
+    maps = []
+    for angle in 2 * np.pi * np.arange(limb.around) / limb.around:
+        cos, sin = np.cos(angle), np.sin(angle)
+        maps.append(np.array([[cos, -sin, 0.0], [sin, cos, 0.0], [0.0, 0.0, 1.0]]))
+    if limb.mirror:
+        maps += [np.diag([1.0, -1.0, 1.0]) @ turn for turn in maps]
+    return maps
+
+
+def _bones(limb: Limb, copy: Array) -> tuple[Array, Array, Array, Array, Array]:
+    number = len(limb.points)
+    if len(limb.radii) != number or len(limb.bends) != number - 1:
+        raise ValueError(
+            f"limb {limb.name!r}: {number} points need {number} radii and {number - 1} bends, "
+            f"got {len(limb.radii)} and {len(limb.bends)}"
+        )
+    points = np.array(limb.points, dtype=float) @ copy.T
+    starts, ends = points[:-1], points[1:]
+    radii = np.stack([limb.radii[:-1], limb.radii[1:]], axis=1).astype(float)
+    along = (ends - starts) / np.linalg.norm(ends - starts, axis=1, keepdims=True)
+    bend = copy @ np.array(limb.axis, dtype=float)
+    bend = bend - (along @ bend)[:, None] * along
+    across = np.linalg.norm(bend, axis=1, keepdims=True)
+    if not (across > 1e-6).all():
+        raise ValueError(f"limb {limb.name!r}: axis lies along a bone")
+    bend /= across
+    axes = np.stack([bend, np.cross(along, bend)], axis=1)
+    limits = np.radians(limb.bends)[:, None] * np.array([1.0, limb.sway])
+    return starts, ends, radii, axes, limits

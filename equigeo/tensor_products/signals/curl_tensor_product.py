@@ -1,0 +1,125 @@
+"""The product of surface gradients, which makes what the Gaunt product cannot."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Literal
+
+import torch
+from torch import nn
+
+from equigeo.tensor_products.signals._grid_method import (
+    GridMethod,
+    analysis,
+    resolve_grid,
+    synthesis,
+)
+from equigeo.tensor_products.signals._path_method import PathMethod
+from equigeo.tensor_products.signals.curl_coupling import curl_coupling
+from equigeo.tensor_products.signals.signal_product import SignalProduct
+from equigeo.tensor_products.sphere._basis import Basis
+from equigeo.tensor_products.sphere.sphere_grid import SphereGrid
+
+
+class CurlTensorProduct(SignalProduct):
+    r"""Coefficients of the Poisson bracket of two functions on the sphere.
+
+    .. math:: \{f, g\}(r) = r \cdot (\nabla f \times \nabla g), \qquad
+              z^{l_3} = \sum_{l_1 l_2} \kappa_{l_1 l_2 l_3} C^{l_1 l_2 l_3}(x^{l_1}, y^{l_2})
+
+    with surface gradients, and the strengths of :func:`curl_coupling`: all paths whose degrees have
+    an odd sum, at the asymptotic cost of :class:`GauntTensorProduct`, which has all others. On
+    vectors it is a multiple of the cross product. It is antisymmetric, and its degrees 0 and
+    ``lmax1 + lmax2`` are zero.
+
+    Parameters
+    ----------
+    lmax1, lmax2, lmax_out : int
+        Largest degrees, included; ``lmax_out <= lmax1 + lmax2``, what is above is cut off.
+    method : {"grid", "paths"}
+        How the same numbers are computed: on a grid of the sphere, keeping nothing of its size for
+        the gradient, or path by path.
+    basis : {"component", "integral", "norm"}
+        Of all three expansions: spherical harmonics of that normalization.
+    parity1, parity2 : {1, -1}
+        Of the values of the functions: -1 for pseudoscalars. The output has minus their product.
+    grid : SphereGrid or (int, int), optional
+        For the method ``"grid"``, or numbers of Gauss-Legendre latitudes and of longitudes; by
+        default that of the Gaunt product, exact to one degree more than needed.
+
+    Raises
+    ------
+    TypeError
+        If a degree is not an integer.
+    ValueError
+        If a degree, parity or option is not among the above, or the grid is too small to be exact.
+
+    Equivariance
+    ------------
+    Under O(3).
+
+    References
+    ----------
+    Xie et al., "The Price of Freedom", 2025, for the paths that Gaunt products lack.
+
+    Examples
+    --------
+    >>> product = CurlTensorProduct(1, 1, 1, basis="integral")
+    >>> str(product.irreps_out)
+    '1x0o+1x1e'
+    >>> x, y = torch.tensor([[0.0, 0, 0, 1], [0, 1, 0, 0]])  # z and x
+    >>> (product(x, y) * (4 * torch.pi / 3) ** 0.5).abs().round(decimals=4)  # y
+    tensor([0., 0., 1., 0.])
+    """
+
+    def __init__(
+        self,
+        lmax1: int,
+        lmax2: int,
+        lmax_out: int,
+        method: Literal["grid", "paths"] = "grid",
+        basis: Basis = "component",
+        *,
+        parity1: int = 1,
+        parity2: int = 1,
+        grid: SphereGrid | tuple[int, int] | None = None,
+    ) -> None:
+        parities = parity1, parity2, -parity1 * parity2
+        super().__init__(lmax1, lmax2, lmax_out, basis, parities=parities)
+        if grid is not None and method != "grid":
+            raise ValueError(f'grid is for the method "grid", not for {method!r}')
+        self.method = method
+        self.body = self._body(method, grid)
+
+    def coefficient(self, l1: int, l2: int, l3: int) -> float:
+        """What multiplies ``wigner_3j``, by the closed form of :func:`curl_coupling`.
+
+        Parameters
+        ----------
+        l1, l2, l3 : int
+            Degrees of the two inputs and of the output.
+
+        Returns
+        -------
+        float
+            Zero for a triple that the product cannot make.
+
+        Examples
+        --------
+        >>> round(CurlTensorProduct(2, 2, 2, basis="integral").coefficient(1, 2, 2), 10)
+        2.6761861742
+        """
+        return curl_coupling(l1, l2, l3, self.basis)
+
+    def _body(self, method: str, grid: SphereGrid | tuple[int, int] | None) -> nn.Module:
+        degrees = self.lmax1, self.lmax2, self.lmax_out
+        if method == "paths":
+            return PathMethod(*degrees, coupling=partial(curl_coupling, basis=self.basis))
+        if method != "grid":
+            raise ValueError(f'method must be "grid" or "paths", got {method!r}')
+        found = resolve_grid(grid, max(0, sum(degrees) - 1), default=sum(degrees))
+        first = synthesis(found.gradients(self.lmax1), self.basis)
+        legendre, trig = synthesis(found.gradients(self.lmax2), self.basis)
+        # south1 east2 - east1 south2, for south x east = r
+        second = torch.stack([legendre[1], -legendre[0]]), trig.flip(0)
+        return GridMethod(first, second, analysis(found, self.lmax_out, self.basis))

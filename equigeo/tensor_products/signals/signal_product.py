@@ -1,0 +1,118 @@
+"""What products of signals on the sphere have in common."""
+
+from __future__ import annotations
+
+from operator import index
+
+from torch import Tensor, nn
+
+from equigeo.reps import Irreps
+from equigeo.tensor_products._batch import as_rows, from_rows
+from equigeo.tensor_products.product import Product
+from equigeo.tensor_products.sphere._basis import Basis
+
+
+class SignalProduct(Product):
+    """A product of two functions on the sphere, given and returned as coefficients.
+
+    Subclasses set ``body``, a module that takes two batches of coefficients, and define
+    :meth:`coefficient`.
+
+    Parameters
+    ----------
+    lmax1, lmax2, lmax_out : int
+        Largest degrees, included; ``lmax_out <= lmax1 + lmax2``.
+    basis : {"component", "integral", "norm"}
+        Of all three expansions: spherical harmonics of that normalization.
+    parities : (int, int, int)
+        Of the values of both functions and of their product, 1 or -1.
+
+    Attributes
+    ----------
+    lmax1, lmax2, lmax_out : int
+        As given.
+    basis : {"component", "integral", "norm"}
+        As given.
+
+    Raises
+    ------
+    TypeError
+        If a degree is not an integer.
+    ValueError
+        If a degree is out of range or a parity is not a sign.
+    """
+
+    body: nn.Module
+
+    def __init__(
+        self,
+        lmax1: int,
+        lmax2: int,
+        lmax_out: int,
+        basis: Basis,
+        *,
+        parities: tuple[int, int, int],
+    ) -> None:
+        degrees = [index(lmax) for lmax in (lmax1, lmax2, lmax_out)]
+        if min(degrees) < 0 or degrees[2] > degrees[0] + degrees[1]:
+            raise ValueError(
+                "degrees must not be negative, nor lmax_out above lmax1 + lmax2, got "
+                f"lmax1={lmax1}, lmax2={lmax2}, lmax_out={lmax_out}"
+            )
+        for name, parity in zip(("parity1", "parity2"), parities[:2], strict=True):
+            if parity not in (1, -1):
+                raise ValueError(f"{name} must be 1 or -1, got {parity!r}")
+        super().__init__(*map(Irreps.signal, degrees, parities))
+        self.lmax1, self.lmax2, self.lmax_out = degrees
+        self.basis = basis
+
+    def coefficient(self, l1: int, l2: int, l3: int) -> float:
+        """What multiplies ``wigner_3j``, of unit norm, by the closed form.
+
+        Parameters
+        ----------
+        l1, l2, l3 : int
+            Degrees of the two inputs and of the output.
+
+        Returns
+        -------
+        float
+            Zero for a triple that the product cannot make.
+        """
+        raise NotImplementedError
+
+    def multiply_adds(self) -> int:
+        """Count multiplications that are added up, for one sample.
+
+        Returns
+        -------
+        int
+            Of the chosen method.
+        """
+        return self.body.multiply_adds()  # type: ignore[operator]
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        """Multiply two signals.
+
+        Parameters
+        ----------
+        x : Tensor, (..., (lmax1 + 1)^2), float32 or float64
+            First signal; channels are a leading axis.
+        y : Tensor, (..., (lmax2 + 1)^2), dtype of ``x``
+            Second signal; leading axes broadcast.
+
+        Returns
+        -------
+        Tensor, (..., (lmax_out + 1)^2)
+            Their product.
+
+        Raises
+        ------
+        TypeError
+            If dtypes are not floating or differ.
+        ValueError
+            If shapes or devices do not fit.
+        """
+        batch = self.check_inputs(x, y)
+        z: Tensor = self.body(as_rows(x, batch), as_rows(y, batch))
+        return from_rows(z, batch)

@@ -1,0 +1,290 @@
+"""Products of signals as a weighted layer between arbitrary irreps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import product as product_of
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.nn import Linear, Tables
+from equigeo.reps import Irreps
+from equigeo.tensor_products._index_tables import IndexTables
+from equigeo.tensor_products._linear_multiply_adds import linear_multiply_adds
+from equigeo.tensor_products._path_coefficients import in_double, path_coefficients, single_irreps
+from equigeo.tensor_products.matrix_tensor_product import MatrixTensorProduct
+from equigeo.tensor_products.product import Product
+from equigeo.tensor_products.signals.curl_tensor_product import CurlTensorProduct
+from equigeo.tensor_products.signals.gaunt_tensor_product import GauntTensorProduct
+from equigeo.tensor_products.signals.vector_signal_tensor_product import VectorSignalTensorProduct
+
+Method = Literal["grid", "fourier", "paths"]
+
+_KINDS = ("curl", "gaunt", "matrix", "vector_signal")
+
+
+class SignalTensorProduct(Product):
+    r"""Several channels of signals, multiplied, between linear layers.
+
+    Features of any irreps are mixed into channels of signals of each value parity they hold, every
+    pair of parities is multiplied channel by channel, and the results are mixed into the output:
+
+    .. math:: z = L_Z \bigoplus_{p_1 p_2} s_{p_1 p_2} \odot (L_X x)_{p_1} * (L_Y y)_{p_2}
+
+    A product of signals has one weight per degree of each operand, which the linear layers hold,
+    and so far fewer degrees of freedom than a Clebsch-Gordan product; channels buy them back (see
+    :func:`expressivity`). The constants :math:`s` give every component of a product of unit normal
+    signals unit variance.
+
+    Outputs that the product cannot reach are zero: Gaunt products never make a pseudoscalar of
+    natural-parity features, curl products never a scalar.
+
+    Parameters
+    ----------
+    irreps_in1, irreps_in2, irreps_out : Irreps or str
+        Signals reach up to the largest degree of a parity among the inputs, and no further than the
+        largest of the output.
+    kind : str
+        One of "gaunt", "curl", "matrix", "vector_signal", or several joined by "+".
+    channels : int, optional
+        Signals side by side; by default the largest multiplicity of the output.
+    method : {"grid", "fourier", "paths"}
+        How Gaunt products are computed, and curl products where they know it (else by "grid").
+    t : int, optional
+        Of the matrix product.
+
+    Attributes
+    ----------
+    products : ModuleList of Product
+        One for each pair of signals that makes something the output wants.
+
+    Raises
+    ------
+    ValueError
+        If irreps cannot be read, ``kind`` names no product of signals, or ``channels`` is not
+        positive.
+
+    Equivariance
+    ------------
+    Under O(3), for any weights.
+
+    References
+    ----------
+    Xie, Daigavane, Kotak, Smidt, "The Price of Freedom", ICML 2025.
+
+    Examples
+    --------
+    >>> layer = SignalTensorProduct("0e+1o+2e", "4x0e+4x1o", "4x0o+4x0e+4x1o+4x1e", "gaunt+curl")
+    >>> layer(torch.randn(10, 9), torch.randn(10, 16)).shape
+    torch.Size([10, 32])
+    """
+
+    def __init__(
+        self,
+        irreps_in1: Irreps | str,
+        irreps_in2: Irreps | str,
+        irreps_out: Irreps | str,
+        kind: str = "gaunt",
+        channels: int | None = None,
+        *,
+        method: Method = "grid",
+        t: int | None = None,
+    ) -> None:
+        super().__init__(Irreps(irreps_in1), Irreps(irreps_in2), Irreps(irreps_out))
+        if channels is None:
+            channels = max([1, *(mul for mul, _ in self.irreps_out.simplify().terms)])
+        if channels < 1:
+            raise ValueError(f"channels must be at least 1, got {channels}")
+        self.channels = channels
+        self.kind = kind
+        made = [_Part.of(product, self) for product in _candidates(self, kind, method, t)]
+        made = [part for part in made if len(part.place)]
+        self.products = nn.ModuleList(part.product for part in made)
+        self._product_work = channels * sum(part.product.multiply_adds() for part in made)
+        self.tables = Tables(**{f"scale{k}": part.scale for k, part in enumerate(made)})
+        signals = (
+            list(dict.fromkeys(part.product.irreps_in1 for part in made)),
+            list(dict.fromkeys(part.product.irreps_in2 for part in made)),
+            [part.irreps_out for part in made],
+        )
+        self._pairs = [
+            (signals[0].index(part.product.irreps_in1), signals[1].index(part.product.irreps_in2))
+            for part in made
+        ]
+        self._sizes = [[signal.dim for signal in side] for side in signals]
+        mixed = [_channels_inside(side, channels) for side in signals]
+        self.linear1 = Linear(self.irreps_in1, mixed[0])
+        self.linear2 = Linear(self.irreps_in2, mixed[1])
+        self.linear_out = Linear(mixed[2], self.irreps_out)
+        orders = [_channels_first(side, channels) for side in signals]
+        self.positions = IndexTables(
+            **{f"part{k}": part.place for k, part in enumerate(made)},
+            **{"in1": orders[0], "in2": orders[1], "out": orders[2].argsort()},
+        )
+
+    def multiply_adds(self) -> int:
+        """Count multiplications that are added up, for one sample.
+
+        Returns
+        -------
+        int
+            Of the products in all channels, and of the linear layers.
+        """
+        linears = self.linear1, self.linear2, self.linear_out
+        return self._product_work + sum(linear_multiply_adds(linear) for linear in linears)
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        """Multiply two features.
+
+        Parameters
+        ----------
+        x : Tensor, (..., irreps_in1.dim), floating
+            First input.
+        y : Tensor, (..., irreps_in2.dim), floating
+            Second input; leading axes broadcast.
+
+        Returns
+        -------
+        Tensor, (..., irreps_out.dim), dtype of ``x``
+            Zero where the product reaches nothing.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As :meth:`Product.check_inputs`.
+        """
+        batch = self.check_inputs(x, y)
+        signals1 = self._signals(self.linear1(x)[..., self.positions["in1"]], self._sizes[0])
+        signals2 = self._signals(self.linear2(y)[..., self.positions["in2"]], self._sizes[1])
+        parts = [x.new_zeros(*batch, 0)]
+        for k, ((i, j), product) in enumerate(zip(self._pairs, self.products, strict=True)):
+            z = product(signals1[i], signals2[j])[..., self.positions[f"part{k}"]]
+            parts.append((z * self.tables[f"scale{k}", x.dtype]).flatten(-2))
+        out: Tensor = self.linear_out(torch.cat(parts, dim=-1)[..., self.positions["out"]])
+        return out
+
+    def _signals(self, x: Tensor, sizes: list[int]) -> list[Tensor]:
+        """Cut into signals (..., channels, size)."""
+        pieces = x.split([self.channels * size for size in sizes], dim=-1)
+        return [
+            piece.unflatten(-1, (self.channels, size))
+            for piece, size in zip(pieces, sizes, strict=True)
+        ]
+
+    def extra_repr(self) -> str:
+        """Return what ``print(module)`` shows."""
+        return f"{super().extra_repr()}, {self.kind}, channels={self.channels}"
+
+
+class _Part(NamedTuple):
+    """A product of signals, and what of its output is wanted and not always zero."""
+
+    product: Product
+    irreps_out: Irreps
+    place: Tensor  # of these irreps on the feature axis
+    scale: Tensor  # to unit variance, for inputs whose irreps have that
+
+    @classmethod
+    def of(cls, product: Product, layer: Product) -> _Part:
+        """Measure which outputs are not zero, given which irreps the layer's inputs have."""
+        sides = (product.irreps_in1, layer.irreps_in1), (product.irreps_in2, layer.irreps_in2)
+        held = []
+        for here, there in sides:
+            present = [ir in _kinds(there) for ir, _ in single_irreps(here)]
+            held.append(torch.tensor(present, dtype=torch.float64))
+        squares = path_coefficients(in_double(product)).square()
+        variance = torch.einsum("abc,a,b->c", squares, *held).tolist()
+        wanted = _kinds(layer.irreps_out)
+        terms, places, scales = [], [torch.zeros(0, dtype=torch.int64)], []
+        for value, (ir, place) in zip(variance, single_irreps(product.irreps_out), strict=True):
+            if value > 0 and ir in wanted:
+                terms.append((1, ir))
+                places.append(place)
+                scales += [math.sqrt(len(place) / value)] * len(place)
+        scale = torch.tensor(scales, dtype=torch.float64)
+        return cls(product, Irreps(terms), torch.cat(places), scale)
+
+
+def _kinds(irreps: Irreps) -> set[tuple[int, int]]:
+    return {ir for mul, ir in irreps.terms if mul}
+
+
+def _candidates(
+    layer: SignalTensorProduct, kind: str, method: Method, t: int | None
+) -> Iterator[Product]:
+    """Products of all pairs of value parities; some need two signals of both parities."""
+    kinds = kind.split("+")
+    if not set(kinds) <= set(_KINDS) or len(set(kinds)) < len(kinds):
+        raise ValueError(f'kind must be some of {", ".join(_KINDS)}, joined by "+", got {kind!r}')
+    for name in kinds:
+        if name == "matrix":
+            yield from _matrix_products(layer, t)
+        elif name == "vector_signal":
+            yield from _vector_products(layer)
+        else:
+            yield from _scalar_products(layer, name, method)
+
+
+def _scalar_products(layer: Product, name: str, method: Method) -> Iterator[Product]:
+    """One product for each pair of value parities."""
+    sides = _degrees(layer.irreps_in1).items(), _degrees(layer.irreps_in2).items()
+    lmax = _largest_degree(layer.irreps_out)
+    for (parity1, lmax1), (parity2, lmax2) in product_of(*sides):
+        sizes = lmax1, lmax2, min(lmax, lmax1 + lmax2)
+        if name == "gaunt":
+            yield GauntTensorProduct(*sizes, method, parity1=parity1, parity2=parity2)
+        else:
+            curl: Literal["paths", "grid"] = "paths" if method == "paths" else "grid"
+            yield CurlTensorProduct(*sizes, curl, parity1=parity1, parity2=parity2)
+
+
+def _matrix_products(layer: Product, t: int | None) -> Iterator[Product]:
+    """One product, whose operands hold irreps of either parity."""
+    lmax1, lmax2 = _largest_degree(layer.irreps_in1), _largest_degree(layer.irreps_in2)
+    lmax = min(_largest_degree(layer.irreps_out), lmax1 + lmax2)
+    yield MatrixTensorProduct(lmax1, lmax2, lmax, t, parity="both")
+
+
+def _vector_products(layer: Product) -> Iterator[Product]:
+    """One product, for true scalars and pseudovectors hold irreps of either parity.
+
+    The pseudoscalar alone needs a degree of component functions, 1, above its own.
+    """
+    reps = layer.irreps_in1, layer.irreps_in2, layer.irreps_out
+    lmax1, lmax2, lmax = (max(_largest_degree(rep), (0, -1) in _kinds(rep)) for rep in reps)
+    yield VectorSignalTensorProduct(lmax1, lmax2, min(lmax, lmax1 + lmax2))
+
+
+def _largest_degree(irreps: Irreps) -> int:
+    return max((l for l, _ in _kinds(irreps)), default=0)
+
+
+def _degrees(irreps: Irreps) -> dict[int, int]:
+    """Largest degree of each value parity, the parity of the irrep times that of its degree."""
+    found: dict[int, int] = {}
+    for mul, (l, p) in irreps.terms:
+        if mul:
+            parity = p * (-1) ** l
+            found[parity] = max(l, found.get(parity, 0))
+    return found
+
+
+def _channels_inside(signals: list[Irreps], channels: int) -> Irreps:
+    """Signals as the linear layers see them, channels inside each term."""
+    return Irreps([(channels * mul, ir) for signal in signals for mul, ir in signal.terms])
+
+
+def _channels_first(signals: list[Irreps], channels: int) -> Tensor:
+    """Positions of the same components, signal by signal and channel by channel."""
+    orders, start = [torch.zeros(0, dtype=torch.int64)], 0
+    for signal in signals:
+        blocks = []
+        for mul, (l, _) in signal.terms:
+            size = channels * mul * (2 * l + 1)
+            blocks.append(torch.arange(start, start + size).reshape(channels, -1))
+            start += size
+        orders.append(torch.cat(blocks, dim=1).flatten())
+    return torch.cat(orders)

@@ -1,0 +1,232 @@
+"""The product of vector functions on the sphere."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from equigeo.nn import Tables
+from equigeo.reps import Irreps
+from equigeo.tensor_products._bilinear_algorithm import cross_product, quaternion_product
+from equigeo.tensor_products._read_degrees import read_degrees
+from equigeo.tensor_products._wigner_9j import wigner_9j
+from equigeo.tensor_products.product import Product
+from equigeo.tensor_products.signals._grid_method import GridMethod, analysis, resolve_grid
+from equigeo.tensor_products.signals.gaunt_coupling import gaunt_coupling
+from equigeo.tensor_products.sphere._basis import Basis, basis_scale
+from equigeo.tensor_products.sphere._vector_harmonics import Harmonic, VectorHarmonics
+from equigeo.tensor_products.sphere.sphere_grid import SphereGrid
+
+# Pointwise product of spins s1 and s2 to s3, in units of the coupling tensor of unit norm.
+_SPIN_COUPLING = {
+    (0, 0, 0): 1.0,
+    (0, 1, 1): math.sqrt(3),
+    (1, 0, 1): math.sqrt(3),
+    (1, 1, 0): -math.sqrt(3),
+    (1, 1, 1): math.sqrt(6),
+}
+
+
+class VectorSignalTensorProduct(Product):
+    r"""Pointwise product of functions from the sphere to vectors or quaternions.
+
+    A vector function is a sum of harmonics with components of degree l and irreps of degree
+    :math:`j = l - 1, l, l + 1`,
+
+    .. math:: V_{j l m}(r) = \sqrt{2 j + 1} \sum_{i a} C^{l 1 j}_{i a m} Y_{l i}(r)\, e_a
+
+    Two of them are multiplied by the cross product at every point. Unlike products of scalar
+    functions this makes odd paths, with one exception: no scalar from two scalars. Therefore a
+    scalar function f goes along with each vector function F and they are multiplied as quaternions,
+
+    .. math:: (f + F)(g + G) = f g - F \cdot G + f G + g F + F \times G
+
+    The strength of each path is known, see :meth:`coefficient`. On the grid it is five Gaunt
+    products for cross products and eight for quaternions.
+
+    Parameters
+    ----------
+    lmax1, lmax2, lmax_out : int
+        Largest degrees of the component functions, included: irreps of vector functions reach
+        ``lmax + 1``. ``lmax_out <= lmax1 + lmax2``, what is above is cut off.
+    basis : {"component", "integral", "norm"}
+        Of all expansions: harmonics :math:`V_{j l}` with sum of squares ``2 j + 1`` at every point,
+        of integral one, or with sum of squares one at every point.
+    scalars : bool
+        Whether scalar functions go along; if not, the product is the cross product.
+    parity1, parity2 : {1, -1}
+        Of the values: 1 for pseudovectors and true scalars, which are closed under the product, -1
+        for true vectors and pseudoscalars. The output has their product.
+    grid : SphereGrid or (int, int), optional
+        The grid, or numbers of Gauss-Legendre latitudes and of longitudes; by default the smallest
+        that is exact.
+
+    Attributes
+    ----------
+    harmonics : tuple of three lists of (j, l, spin)
+        What the terms of ``irreps_in1``, ``irreps_in2`` and ``irreps_out`` are; spin is 0 for
+        scalar and 1 for vector functions. Those of scalar functions come first, ``j``
+        ascending, then those of vector functions, ``j`` and then ``l`` ascending. Vectors with
+        components up to degree 1 are ``0e+1o+1e+2e``, pseudovectors ``0o+1e+1o+2o``.
+
+    Raises
+    ------
+    TypeError
+        If a degree is not an integer.
+    ValueError
+        If a degree, parity or option is not among the above, or the grid is too small to be exact.
+
+    Equivariance
+    ------------
+    Under O(3).
+
+    References
+    ----------
+    Xie et al., "The Price of Freedom", 2025 (vector signals).
+
+    Examples
+    --------
+    >>> product = VectorSignalTensorProduct(0, 0, 0, parity1=-1, parity2=-1, scalars=False)
+    >>> str(product.irreps_in1), str(product.irreps_out)  # constant vectors
+    ('1x1o', '1x1e')
+    >>> product(torch.tensor([1.0, 0, 0]), torch.tensor([0, 1.0, 0])).abs().round(decimals=4)
+    tensor([0., 0., 1.])
+    """
+
+    def __init__(
+        self,
+        lmax1: int,
+        lmax2: int,
+        lmax_out: int,
+        basis: Basis = "component",
+        *,
+        scalars: bool = True,
+        parity1: int = 1,
+        parity2: int = 1,
+        grid: SphereGrid | tuple[int, int] | None = None,
+    ) -> None:
+        degrees = read_degrees(lmax1, lmax2, lmax_out)
+        if not {parity1, parity2} <= {1, -1}:
+            raise ValueError(f"parity1 and parity2 must be 1 or -1, got {parity1} and {parity2}")
+        scale = partial(basis_scale, "basis", basis)
+        sides = [
+            VectorHarmonics(degrees[0], scalars, scale),
+            VectorHarmonics(degrees[1], scalars, scale),
+            VectorHarmonics(degrees[2], scalars, lambda j: 1 / scale(j)),
+        ]
+        parities = parity1, parity2, parity1 * parity2
+        pairs = zip(sides, parities, strict=True)
+        super().__init__(*(_irreps(side.harmonics, parity) for side, parity in pairs))
+        self.lmax1, self.lmax2, self.lmax_out = degrees
+        self.basis: Basis = basis
+        self.scalars = scalars
+        self.harmonics = tuple(side.harmonics for side in sides)
+        self.harmonics1, self.harmonics2, self.harmonics_out = sides
+        found = resolve_grid(grid, sum(degrees))
+        self.body = GridMethod(
+            found.harmonics(degrees[0]),
+            found.harmonics(degrees[1]),
+            analysis(found, degrees[2], "component"),
+        )
+        forms = quaternion_product() if scalars else cross_product()
+        self.tables = Tables(**forms._asdict())
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        """Multiply two functions.
+
+        Parameters
+        ----------
+        x : Tensor, (..., irreps_in1.dim), float32 or float64
+            First function; channels are a leading axis.
+        y : Tensor, (..., irreps_in2.dim), dtype of ``x``
+            Second function; leading axes broadcast.
+
+        Returns
+        -------
+        Tensor, (..., irreps_out.dim)
+            Their product.
+
+        Raises
+        ------
+        TypeError
+            If dtypes are not floating or differ.
+        ValueError
+            If shapes or devices do not fit.
+        """
+        batch = self.check_inputs(x, y)
+        first = self._forms("first", self.harmonics1.components(x), batch)
+        second = self._forms("second", self.harmonics2.components(y), batch)
+        products: Tensor = self.body(first, second)
+        out = self.tables["out", x.dtype]
+        products = products.view(out.shape[1], *batch, products.shape[-1])
+        return self.harmonics_out.irreps(torch.tensordot(out, products, dims=1))
+
+    def _forms(self, name: str, components: Tensor, batch: torch.Size) -> Tensor:
+        """Factors of all scalar products (products * samples, (lmax + 1)^2)."""
+        forms = torch.tensordot(self.tables[name, components.dtype], components, dims=1)
+        missing = (1,) * (len(batch) + 2 - forms.ndim)
+        forms = forms.reshape(len(forms), *missing, *forms.shape[1:])
+        return forms.expand(-1, *batch, -1).reshape(-1, forms.shape[-1])
+
+    def coefficient(self, term1: int, term2: int, term_out: int) -> float:
+        r"""What multiplies ``wigner_3j`` in one path, by the closed form.
+
+        .. math:: \kappa_{l_1 l_2 l_3}\, t_{s_1 s_2 s_3} \sqrt{(2 j_1 + 1)(2 j_2 + 1)(2 j_3 + 1)}
+            \begin{Bmatrix}
+                l_1 & l_2 & l_3 \\ s_1 & s_2 & s_3 \\ j_1 & j_2 & j_3
+            \end{Bmatrix}
+
+        with the strength :math:`\kappa` of :func:`gaunt_coupling`, spins s, and
+        :math:`t = \sqrt 6` for the cross product. There is no rule for the sum of the j.
+
+        Parameters
+        ----------
+        term1, term2, term_out : int
+            Positions in ``irreps_in1``, ``irreps_in2`` and ``irreps_out``.
+
+        Returns
+        -------
+        float
+            Zero for a path that the product cannot make.
+
+        Raises
+        ------
+        IndexError
+            If there is no such term.
+
+        Examples
+        --------
+        >>> product = VectorSignalTensorProduct(0, 0, 0, basis="integral", scalars=False)
+        >>> round(product.coefficient(0, 0, 0), 10)  # sqrt(6 / (4 pi))
+        0.6909882989
+        """
+        terms = [side[k] for side, k in zip(self.harmonics, (term1, term2, term_out), strict=True)]
+        (j1, l1, s1), (j2, l2, s2), (j3, l3, s3) = terms
+        spin_coupling = _SPIN_COUPLING.get((s1, s2, s3), 0.0)
+        root = math.sqrt((2 * j1 + 1) * (2 * j2 + 1) * (2 * j3 + 1))
+        symbol = wigner_9j((l1, l2, l3), (s1, s2, s3), (j1, j2, j3))
+        scale1, scale2, scale3 = (basis_scale("basis", self.basis, j) for j in (j1, j2, j3))
+        strength = gaunt_coupling(l1, l2, l3) * scale1 * scale2 / scale3
+        return spin_coupling * root * symbol * strength
+
+    def multiply_adds(self) -> int:
+        """Count multiplications that are added up, for one sample.
+
+        Returns
+        -------
+        int
+            Of separable transforms, of the changes of basis, and of sums of components.
+        """
+        products, components = self.tables["first", torch.float64].shape
+        count = products * self.body.multiply_adds()
+        for side in (self.harmonics1, self.harmonics2, self.harmonics_out):
+            count += side.multiply_adds() + products * components * (side.lmax + 1) ** 2
+        return count
+
+
+def _irreps(harmonics: Sequence[Harmonic], parity: int) -> Irreps:
+    return Irreps([(1, (j, parity * (-1) ** l)) for j, l, _ in harmonics])

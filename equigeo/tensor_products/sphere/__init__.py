@@ -1,0 +1,1 @@
+"""Functions on the sphere: bases, harmonics of scalars and vectors, grids."""

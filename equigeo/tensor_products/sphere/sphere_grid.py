@@ -1,0 +1,201 @@
+"""Product grids on the sphere that integrate polynomials exactly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from operator import index
+from typing import Literal
+
+import numpy as np
+import torch
+from scipy.special import roots_legendre
+from torch import Tensor
+
+from equigeo.tensor_products.sphere._legendre import meridian_factors
+
+
+@dataclass(frozen=True, eq=False)
+class SphereGrid:
+    r"""Latitudes and evenly spaced longitudes, with weights.
+
+    The point at the polar angle b and azimuth a is :math:`(\sin b \sin a, \cos b, \sin b \cos a)`:
+    the polar axis is y, as in e3nn. No point is a pole.
+
+    Parameters
+    ----------
+    polar : Tensor, (latitudes,), float64
+        Polar angles in radians, ascending.
+    weights : Tensor, (latitudes,), float64
+        Of an integral over the cosine of the polar angle; their sum is 2.
+    longitudes : int
+        Azimuths are multiples of ``2 pi / longitudes``.
+    degree : int
+        Largest degree of polynomials in (x, y, z) that are integrated exactly.
+
+    Examples
+    --------
+    >>> grid = SphereGrid.exact(4)
+    >>> len(grid.polar), grid.longitudes, grid.degree
+    (3, 5, 4)
+    >>> area = grid.weights[:, None] * 2 * torch.pi / grid.longitudes
+    >>> round((area * grid.points()[..., 1] ** 4).sum().item() / torch.pi, 12)  # 4 / 5
+    0.8
+    """
+
+    polar: Tensor
+    weights: Tensor
+    longitudes: int
+    degree: int
+
+    @classmethod
+    def gauss_legendre(cls, latitudes: int, longitudes: int) -> SphereGrid:
+        """Grid on the roots of a Legendre polynomial, the fewest latitudes for a degree.
+
+        Parameters
+        ----------
+        latitudes, longitudes : int
+            Numbers of nodes, at least one; exact to the degree ``2 latitudes - 1`` and
+            ``longitudes - 1``, whichever is less.
+
+        Returns
+        -------
+        SphereGrid
+            The grid.
+
+        Raises
+        ------
+        ValueError
+            If a number is below one.
+        """
+        _check_size(latitudes, longitudes)
+        roots, weights = roots_legendre(latitudes)
+        polar, weights = (torch.from_numpy(x).flip(0) for x in (np.arccos(roots), weights))
+        return cls(polar, weights, index(longitudes), min(2 * latitudes, longitudes) - 1)
+
+    @classmethod
+    def fejer(cls, latitudes: int, longitudes: int) -> SphereGrid:
+        """Grid on equally spaced polar angles, the one of e3nn (there for even numbers only).
+
+        Parameters
+        ----------
+        latitudes, longitudes : int
+            Numbers of nodes, at least one; exact to the degree ``latitudes - 1`` and
+            ``longitudes - 1``, whichever is less.
+
+        Returns
+        -------
+        SphereGrid
+            The grid.
+
+        Raises
+        ------
+        ValueError
+            If a number is below one.
+        """
+        _check_size(latitudes, longitudes)
+        polar = torch.pi * (torch.arange(latitudes, dtype=torch.float64) + 0.5) / latitudes
+        k = torch.arange(1, latitudes // 2 + 1, dtype=torch.float64)[:, None]
+        series = ((2 * k * polar).cos() / (4 * k * k - 1)).sum(0)
+        weights = 2 / latitudes * (1 - 2 * series)
+        return cls(polar, weights, index(longitudes), min(latitudes, longitudes) - 1)
+
+    @classmethod
+    def exact(
+        cls, degree: int, rule: Literal["gauss_legendre", "fejer"] = "gauss_legendre"
+    ) -> SphereGrid:
+        """Smallest grid of a rule that is exact to a degree.
+
+        Parameters
+        ----------
+        degree : int
+            Of polynomials, not negative.
+        rule : {"gauss_legendre", "fejer"}
+            Where the latitudes are.
+
+        Returns
+        -------
+        SphereGrid
+            Its ``degree`` is at least the one asked for.
+
+        Raises
+        ------
+        ValueError
+            If the degree is negative or the rule unknown.
+        """
+        if degree < 0:
+            raise ValueError(f"degree must not be negative, got {degree}")
+        if rule == "gauss_legendre":
+            return cls.gauss_legendre(degree // 2 + 1, degree + 1)
+        if rule == "fejer":
+            return cls.fejer(degree + 1, degree + 1)
+        raise ValueError(f'rule must be "gauss_legendre" or "fejer", got {rule!r}')
+
+    @property
+    def latitudes(self) -> int:
+        """Number of latitudes."""
+        return len(self.polar)
+
+    def points(self) -> Tensor:
+        """Return the points on the unit sphere.
+
+        Returns
+        -------
+        Tensor, (latitudes, longitudes, 3), float64
+            Cartesian coordinates.
+        """
+        azimuth = 2 * torch.pi * torch.arange(self.longitudes, dtype=torch.float64)
+        b, a = torch.meshgrid(self.polar, azimuth / self.longitudes, indexing="ij")
+        return torch.stack([b.sin() * a.sin(), b.cos(), b.sin() * a.cos()], -1)
+
+    def harmonics(self, lmax: int) -> tuple[Tensor, Tensor]:
+        """Values of the spherical harmonics of mean square one, as two factors.
+
+        Parameters
+        ----------
+        lmax : int
+            Largest degree.
+
+        Returns
+        -------
+        legendre : Tensor, (1, (lmax + 1)^2, latitudes), float64
+            Along a meridian; degree l and order m at ``l^2 + l + m``.
+        trig : Tensor, (1, 2 lmax + 1, longitudes), float64
+            Along a parallel, from the order ``-lmax`` to ``lmax``.
+        """
+        value, _, _ = meridian_factors(lmax, self.polar)
+        return value[None], self._trig(lmax)[None]
+
+    def gradients(self, lmax: int) -> tuple[Tensor, Tensor]:
+        """Surface gradients of the same harmonics, southward and eastward.
+
+        Parameters
+        ----------
+        lmax : int
+            Largest degree.
+
+        Returns
+        -------
+        legendre : Tensor, (2, (lmax + 1)^2, latitudes), float64
+            Along a meridian, for each component of the gradient.
+        trig : Tensor, (2, 2 lmax + 1, longitudes), float64
+            Along a parallel.
+        """
+        _, slope, over_sine = meridian_factors(lmax, self.polar)
+        trig = self._trig(lmax)
+        order = torch.arange(-lmax, lmax + 1)[:, None]
+        turned = torch.where(order > 0, -1, 1) * (order != 0) * trig.flip(0)
+        return torch.stack([slope, over_sine]), torch.stack([trig, turned])
+
+    def _trig(self, lmax: int) -> Tensor:
+        """Sines for negative orders, one, and cosines for positive ones."""
+        order = torch.arange(-lmax, lmax + 1)[:, None]
+        turns = (order.abs() * torch.arange(self.longitudes)) % self.longitudes  # exact
+        angle = 2 * torch.pi * turns.double() / self.longitudes
+        return torch.where(order < 0, angle.sin(), angle.cos())
+
+
+def _check_size(latitudes: int, longitudes: int) -> None:
+    if index(latitudes) < 1 or index(longitudes) < 1:
+        raise ValueError(
+            f"a grid must have at least one latitude and longitude, got {latitudes} x {longitudes}"
+        )
