@@ -16,16 +16,16 @@ from equigeo.datasets.digits.read_idx import read_idx
 from equigeo.datasets.digits.transformed_digits import TransformedDigits
 from equigeo.datasets.load_mesh_folder import load_mesh_folder
 from equigeo.datasets.load_modelnet_points import load_modelnet_points
-from equigeo.datasets.load_tsplib import load_tsplib
 from equigeo.datasets.mesh_dataset import MeshDataset
-from equigeo.datasets.optimal_lengths import optimal_lengths
-from equigeo.datasets.optimal_tour import optimal_tour
 from equigeo.datasets.point_clouds import PointClouds
-from equigeo.datasets.read_tsplib import read_tsplib
 from equigeo.datasets.shapes.articulated_shapes import articulated_shapes
 from equigeo.datasets.split_indices import split_indices
-from equigeo.datasets.tsp_instance import TSPInstance
-from equigeo.datasets.uniform_cities import uniform_cities
+from equigeo.datasets.tours.load_tsplib import load_tsplib
+from equigeo.datasets.tours.optimal_lengths import optimal_lengths
+from equigeo.datasets.tours.optimal_tour import optimal_tour
+from equigeo.datasets.tours.read_tsplib import read_tsplib
+from equigeo.datasets.tours.tsp_instance import TSPInstance
+from equigeo.datasets.tours.uniform_cities import uniform_cities
 
 __all__ = [
     "AffNIST",

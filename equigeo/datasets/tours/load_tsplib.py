@@ -6,8 +6,8 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from equigeo.datasets.read_tsplib import read_tsplib
-from equigeo.datasets.tsp_instance import TSPInstance
+from equigeo.datasets.tours.read_tsplib import read_tsplib
+from equigeo.datasets.tours.tsp_instance import TSPInstance
 from equigeo.datasets.unpack_archive import ARCHIVE_SUFFIXES, unpack_archive
 
 _SOLUTIONS = "solutions"

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from equigeo.datasets.tsp_instance import TSPInstance
+from equigeo.datasets.tours.tsp_instance import TSPInstance
 
 MAX_CITIES = 100_000
 MAX_MATRIX = 5_000  # cities whose distances are given one by one

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from equigeo.datasets.atomic_save import atomic_save
 from equigeo.datasets.cache_folder import cache_folder
-from equigeo.datasets.optimal_tour import optimal_tour
+from equigeo.datasets.tours.optimal_tour import optimal_tour
 
 BLOCK = 250
 
