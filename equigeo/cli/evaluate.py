@@ -13,6 +13,7 @@ from equigeo.cli.check_target import check_target
 from equigeo.cli.evaluate_images import evaluate_images
 from equigeo.cli.evaluate_meshes import evaluate_meshes
 from equigeo.cli.evaluate_points import evaluate_points
+from equigeo.cli.evaluate_tours import evaluate_tours
 from equigeo.cli.parser import natural, positive
 from equigeo.training import (
     IMAGE_TESTS,
@@ -21,12 +22,14 @@ from equigeo.training import (
     TrainedClassifier,
     TrainedImageClassifier,
     TrainedPointClassifier,
+    TrainedTourModel,
 )
 
 _EVALUATIONS: Final[dict[str, Callable[[argparse.Namespace], None]]] = {
     TrainedClassifier.task: evaluate_meshes,
     TrainedImageClassifier.task: evaluate_images,
     TrainedPointClassifier.task: evaluate_points,
+    TrainedTourModel.task: evaluate_tours,
 }
 _SPLITS: Final[dict[str, tuple[str, ...]]] = {
     TrainedClassifier.task: ("folder", "16", "10"),
@@ -35,9 +38,10 @@ _SPLITS: Final[dict[str, tuple[str, ...]]] = {
 _TASKS: Final = {  # of options that mean nothing elsewhere
     "split": (TrainedClassifier.task, TrainedImageClassifier.task),
     "split_index": (TrainedClassifier.task,),
-    "seed": (TrainedClassifier.task, TrainedPointClassifier.task),
+    "seed": (TrainedClassifier.task, TrainedPointClassifier.task, TrainedTourModel.task),
     "test": (TrainedImageClassifier.task,),
     "images": (TrainedImageClassifier.task,),
+    "instances": (TrainedTourModel.task,),
 }
 
 
@@ -47,7 +51,9 @@ def add_parser(commands: Any) -> None:
     parser.set_defaults(run=_run)
     parser.add_argument("checkpoint", type=Path, metavar="CHECKPOINT", help="model.ckpt of a run")
     parser.add_argument(
-        "--data", metavar="builtin|DIR|ARCHIVE", help="by default what the model was trained on"
+        "--data",
+        metavar="builtin|DIR|ARCHIVE",
+        help="by default what the model was trained on; tours: TSPLIB, by default none",
     )
     parser.add_argument(
         "--split", choices=[name for names in _SPLITS.values() for name in names],
@@ -56,9 +62,7 @@ def add_parser(commands: Any) -> None:
     )  # fmt: skip
     parser.add_argument("--threads", type=positive, metavar="N", help="by default one per core")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there too")
-    parser.add_argument(
-        "--seed", type=natural, help="seed of transformed copies of meshes or clouds (default: 0)"
-    )
+    parser.add_argument("--seed", type=natural, help="seed of transformed copies (default: 0)")
     meshes = parser.add_argument_group("meshes (writes a report beside the checkpoint)")
     meshes.add_argument("--split-index", type=natural, metavar="I", help="number of the draw")
     images = parser.add_argument_group("digits")
@@ -68,6 +72,11 @@ def add_parser(commands: Any) -> None:
     images.add_argument(
         "--images", type=positive, metavar="N",
         help="how many transformed digits (default: 20000; there are 320000)",
+    )  # fmt: skip
+    tours = parser.add_argument_group("tours")
+    tours.add_argument(
+        "--instances", type=positive, metavar="N",
+        help="how many test instances, of which the shortest tours are found (default: 1000)",
     )  # fmt: skip
 
 

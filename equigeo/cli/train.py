@@ -16,9 +16,10 @@ from equigeo.cli.train_affnist import AFFNIST
 from equigeo.cli.train_meshes import MESHES
 from equigeo.cli.train_pointcloud import POINT_CLOUDS
 from equigeo.cli.train_task import TrainTask
+from equigeo.cli.train_tsp import TOURS
 from equigeo.training import RunConfig, RunFolder, TrainedModel, time_limit
 
-TASKS = (MESHES, AFFNIST, POINT_CLOUDS)
+TASKS = (MESHES, AFFNIST, POINT_CLOUDS, TOURS)
 
 _RECIPE_OPTIONS: dict[str, dict[str, Any]] = {
     "epochs": {"type": positive, "metavar": "N"},
@@ -68,7 +69,7 @@ def _add_run_options(group: Any, task: TrainTask) -> None:
     group.add_argument("--threads", type=positive, metavar="N", help="threads of each process")
     group.add_argument(
         "--evaluate-every", type=natural, metavar="N",
-        help="epochs between test accuracies; 0: after the last only (default)",
+        help="epochs between evaluations; 0: after the last only (default)",
     )  # fmt: skip
 
 
@@ -126,11 +127,14 @@ def _report(trained: TrainedModel, folder: RunFolder, again: str) -> None:
         print(again)
         return
     last = trained.history[-1]
-    if last["test_accuracy"] is not None:
+    if last.get("test_accuracy") is not None:
         part = "held-out" if getattr(trained.config, "holdout", False) else "test"
         print(f"{part} accuracy {last['test_accuracy']:.2%}")
     if "rotated_accuracy" in last:
         print(f"rotated accuracy {last['rotated_accuracy']:.2%}")
+    if last.get("greedy_length") is not None:
+        print(f"mean length of greedy tours {last['greedy_length']:.4f}")
+        print(f"mean length of the best of all starts {last['multistart_length']:.4f}")
     if "logit_change" in last:
         print(f"equivariance error {last['logit_change']:.3f}: change of the logits / deviation")
     print(f"next: equigeo evaluate {folder.checkpoint}")

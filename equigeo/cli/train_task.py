@@ -27,7 +27,8 @@ class TrainTask:
         Adds the options that name data, with the names of fields of the configuration; those that
         are not given must be None.
     resolve : callable
-        Gives the configuration's ``data`` for what the user typed after ``--data``, or for None.
+        Gives the configuration's ``data`` for what the user typed after ``--data``, or for None
+        where that is missing or no option.
     train : callable
         Says what it does, and does it; takes the configuration, the output folder and the keywords
         of ``train_run``.

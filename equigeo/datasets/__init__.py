@@ -2,8 +2,9 @@
 
 Meshes arrive as a ``MeshDataset``, which ``split_indices`` divides by the protocols of the
 literature; point clouds as ``PointClouds``; images as tensors of bytes, of which ``AffNIST`` and
-``HomNIST`` draw transformed versions on demand. Unpacked and generated data are cached in
-``$EQUIGEO_CACHE`` or the user's cache folder.
+``HomNIST`` draw transformed versions on demand; instances of the travelling-salesman problem as
+``TSPInstance`` or tensors of cities, with their optimal tours. Unpacked, generated and solved data
+are cached in ``$EQUIGEO_CACHE`` or the user's cache folder.
 """
 
 from equigeo.datasets.digits.affnist import AffNIST
@@ -19,12 +20,19 @@ from equigeo.datasets.mesh_dataset import MeshDataset
 from equigeo.datasets.point_clouds import PointClouds
 from equigeo.datasets.shapes.articulated_shapes import articulated_shapes
 from equigeo.datasets.split_indices import split_indices
+from equigeo.datasets.tours.load_tsplib import load_tsplib
+from equigeo.datasets.tours.optimal_lengths import optimal_lengths
+from equigeo.datasets.tours.optimal_tour import optimal_tour
+from equigeo.datasets.tours.read_tsplib import read_tsplib
+from equigeo.datasets.tours.tsp_instance import TSPInstance
+from equigeo.datasets.tours.uniform_cities import uniform_cities
 
 __all__ = [
     "AffNIST",
     "HomNIST",
     "MeshDataset",
     "PointClouds",
+    "TSPInstance",
     "TransformedDigits",
     "articulated_shapes",
     "centred",
@@ -32,6 +40,11 @@ __all__ = [
     "load_mesh_folder",
     "load_mnist",
     "load_modelnet_points",
+    "load_tsplib",
+    "optimal_lengths",
+    "optimal_tour",
     "read_idx",
+    "read_tsplib",
     "split_indices",
+    "uniform_cities",
 ]

@@ -24,15 +24,21 @@ from equigeo.mds.landmark_embed import landmark_embed
 from equigeo.mds.mds_result import MDSResult
 from equigeo.mds.models import (
     DGCNN,
+    AttentionModel,
+    AttentionModelConfig,
     InvariantPointNet,
     InvariantPointNetConfig,
     PointNet,
     PointTransformer,
+    Tours,
+    tour_lengths,
 )
 from equigeo.mds.sample_frame import sample_frame
 
 __all__ = [
     "DGCNN",
+    "AttentionModel",
+    "AttentionModelConfig",
     "DistanceEmbedding",
     "EmbedOptions",
     "FrameSet",
@@ -42,6 +48,7 @@ __all__ = [
     "MDSResult",
     "PointNet",
     "PointTransformer",
+    "Tours",
     "distance_embed",
     "embed",
     "farthest_landmarks",
@@ -53,4 +60,5 @@ __all__ = [
     "graph_distances",
     "landmark_embed",
     "sample_frame",
+    "tour_lengths",
 ]

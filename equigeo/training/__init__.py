@@ -34,24 +34,36 @@ from equigeo.training.run_config import RunConfig
 from equigeo.training.run_folder import RunFolder
 from equigeo.training.summarize_run import summarize_run
 from equigeo.training.time_limit import time_limit
+from equigeo.training.tour_config import TourConfig
+from equigeo.training.tour_copies import TOUR_COPIES
+from equigeo.training.tour_copy_result import TourCopyResult
+from equigeo.training.tour_evaluation import DECODINGS, TourEvaluation, evaluate_tour_model
+from equigeo.training.tour_recipes import TOUR_RECIPES
+from equigeo.training.tour_transfer import TourTransfer
 from equigeo.training.train_classifier import train_classifier
 from equigeo.training.train_config import TrainConfig
 from equigeo.training.train_image_classifier import train_image_classifier
 from equigeo.training.train_model import train_model
 from equigeo.training.train_point_classifier import train_point_classifier
+from equigeo.training.train_tour_model import train_tour_model
 from equigeo.training.trained_classifier import TASK, TrainedClassifier
 from equigeo.training.trained_image_classifier import TrainedImageClassifier
 from equigeo.training.trained_model import TrainedModel
 from equigeo.training.trained_point_classifier import TrainedPointClassifier
+from equigeo.training.trained_tour_model import TrainedTourModel
+from equigeo.training.validation_instances import validation_instances
 
 __all__ = [
     "BUILTIN",
+    "DECODINGS",
     "IMAGE_RECIPES",
     "IMAGE_TESTS",
     "POINT_MODELS",
     "POINT_PRESETS",
     "RECIPES",
     "TASK",
+    "TOUR_COPIES",
+    "TOUR_RECIPES",
     "Checkpoint",
     "CheckpointError",
     "CopyResult",
@@ -68,16 +80,22 @@ __all__ = [
     "Recipe",
     "RunConfig",
     "RunFolder",
+    "TourConfig",
+    "TourCopyResult",
+    "TourEvaluation",
+    "TourTransfer",
     "TrainConfig",
     "TrainedClassifier",
     "TrainedImageClassifier",
     "TrainedModel",
     "TrainedPointClassifier",
+    "TrainedTourModel",
     "classify_file",
     "divide",
     "evaluate_classifier",
     "evaluate_image_classifier",
     "evaluate_point_classifier",
+    "evaluate_tour_model",
     "load_data",
     "logit_change",
     "summarize_run",
@@ -86,4 +104,6 @@ __all__ = [
     "train_image_classifier",
     "train_model",
     "train_point_classifier",
+    "train_tour_model",
+    "validation_instances",
 ]

@@ -18,14 +18,14 @@ _STRETCH = 0.1  # deviation of every entry of the logarithm of a stretch
 def cloud_copies(points: Tensor, kind: str, seed: int = 0) -> Tensor:
     """Draw a transformed copy of every cloud.
 
-    ``rotated`` draws from the Haar measure of SO(3), and ``reflected`` composes such a rotation
+    ``rotated`` draws from the Haar measure of rotations, and ``reflected`` composes such a rotation
     with a mirror; ``scaled`` multiplies by 1/4 to 4, evenly in the logarithm; ``translated`` moves
     by a normal vector of deviation 1; ``sheared`` applies a rotation and then a stretch without
     change of volume, whose logarithm has entries of deviation 0.1; ``re-ordered`` permutes points.
 
     Parameters
     ----------
-    points : Tensor, (clouds, points, 3), floating
+    points : Tensor, (clouds, points, dim), floating
         The originals.
     kind : str
         One of ``CLOUD_COPIES``.
@@ -34,7 +34,7 @@ def cloud_copies(points: Tensor, kind: str, seed: int = 0) -> Tensor:
 
     Returns
     -------
-    Tensor, (clouds, points, 3), dtype of the originals
+    Tensor, (clouds, points, dim), dtype of the originals
         Computed in float64.
 
     Raises
@@ -59,14 +59,15 @@ def cloud_copies(points: Tensor, kind: str, seed: int = 0) -> Tensor:
 def _copy(cloud: Tensor, kind: str, generator: torch.Generator) -> Tensor:
     if kind == "re-ordered":
         return cloud[torch.randperm(len(cloud), generator=generator)]
+    dim = cloud.shape[1]
     if kind == "translated":
-        return cloud + torch.randn(3, generator=generator, dtype=cloud.dtype)
+        return cloud + torch.randn(dim, generator=generator, dtype=cloud.dtype)
     if kind == "scaled":
         return cloud * 4.0 ** (2 * torch.rand((), generator=generator, dtype=cloud.dtype) - 1)
-    q = random_orthogonal(generator, -1.0 if kind == "reflected" else 1.0)
+    q = random_orthogonal(generator, -1.0 if kind == "reflected" else 1.0, dim)
     if kind == "sheared":
-        noise = _STRETCH * torch.randn(3, 3, generator=generator, dtype=cloud.dtype)
+        noise = _STRETCH * torch.randn(dim, dim, generator=generator, dtype=cloud.dtype)
         symmetric = noise.tril() + noise.tril(-1).mT
-        symmetric = symmetric - symmetric.trace() / 3 * torch.eye(3, dtype=cloud.dtype)
+        symmetric = symmetric - symmetric.trace() / dim * torch.eye(dim, dtype=cloud.dtype)
         q = torch.linalg.matrix_exp(symmetric) @ q
     return cloud @ q.mT

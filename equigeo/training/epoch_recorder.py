@@ -9,8 +9,8 @@ from typing import Any
 
 from torch import nn
 
-from equigeo.training.classification import Classification
 from equigeo.training.lightning import L
+from equigeo.training.optimization import Optimization
 from equigeo.training.run_config import RunConfig
 from equigeo.training.run_record import RunRecord
 
@@ -21,7 +21,7 @@ class EpochRecorder(L.Callback):
     """Write checkpoint and history, atomically, from the first process.
 
     After every epoch; within an epoch every five minutes, and where a sitting ends. The checkpoint
-    is always the latest: nothing is selected by test accuracy.
+    is always the latest: nothing is selected by what is evaluated.
 
     Parameters
     ----------
@@ -63,52 +63,53 @@ class EpochRecorder(L.Callback):
         now = time.perf_counter()
         # the first process decides for all
         if trainer.strategy.broadcast(now - self._saved >= SAVE_SECONDS) or self._unfinished:
-            classification = _classification(module)
-            self._numbers(classification)
+            optimization = _optimization(module)
+            self._numbers(optimization)
             self._saved, self._record.seconds = now, now - self._started
-            self._save(trainer, classification, classification.step_in_epoch(batch_idx) + 1)
+            self._save(trainer, optimization, optimization.step_in_epoch(batch_idx) + 1)
 
     def on_train_epoch_end(self, trainer: L.Trainer, module: L.LightningModule) -> None:
         """Add a line to the history and write both files."""
         if self._unfinished:
             return
-        classification = _classification(module)
+        optimization = _optimization(module)
         seconds = time.perf_counter() - self._started
-        loss, accuracy = self._numbers(classification)
+        loss, measure = self._numbers(optimization)
+        objective = optimization.objective
         line = {
-            "epoch": classification.epoch + 1,
+            "epoch": optimization.epoch + 1,
             "loss": loss,
-            "train_accuracy": accuracy,
-            "test_accuracy": None,
+            f"train_{objective.measure}": measure,
+            objective.evaluated: None,
             "seconds": seconds,
         }
-        if trainer.is_global_zero and self._is_due(classification.epoch + 1):
-            line |= self._evaluate(classification.evaluated_model())
+        if trainer.is_global_zero and self._is_due(optimization.epoch + 1):
+            line |= self._evaluate(optimization.evaluated_model())
         self._record.history = [*self._record.history, line]
         self._record.seconds = 0.0
-        self._save(trainer, classification, 0)
+        self._save(trainer, optimization, 0)
 
-    def _numbers(self, module: Classification) -> tuple[float, float]:
-        """Give loss and accuracy of the epoch so far, unless there is nothing worth saving."""
-        loss, accuracy = module.tally(over_processes=True)
+    def _numbers(self, module: Optimization) -> tuple[float, float]:
+        """Give loss and measure of the epoch so far, unless there is nothing worth saving."""
+        loss, measure = module.tally(over_processes=True)
         if not math.isfinite(loss):
             raise ValueError(
                 f"the loss of epoch {module.epoch + 1} is {loss}: training diverged; the last "
                 f"checkpoint is kept, lower the learning rate ({self._config.recipe.learning_rate})"
             )
-        return loss, accuracy
+        return loss, measure
 
     def _is_due(self, done: int) -> bool:
         every = self._config.evaluate_every
         return done == self._config.recipe.epochs or (every > 0 and done % every == 0)
 
-    def _save(self, trainer: L.Trainer, module: Classification, step: int) -> None:
+    def _save(self, trainer: L.Trainer, module: Optimization, step: int) -> None:
         training = module.training_state(step)  # all processes take part
         if trainer.is_global_zero:
             self._record.save(module.evaluated_model().state_dict(), training)
 
 
-def _classification(module: L.LightningModule) -> Classification:
-    if not isinstance(module, Classification):
-        raise TypeError(f"expected a Classification, got {type(module).__name__}")
+def _optimization(module: L.LightningModule) -> Optimization:
+    if not isinstance(module, Optimization):
+        raise TypeError(f"expected a Optimization, got {type(module).__name__}")
     return module

@@ -10,11 +10,11 @@ from typing import Any
 
 import torch
 
-from equigeo.training.classification import Classification
 from equigeo.training.epoch_data_module import EpochDataModule
 from equigeo.training.epoch_recorder import EpochRecorder
 from equigeo.training.fit_plan import FitPlan
 from equigeo.training.lightning import L
+from equigeo.training.optimization import Optimization
 from equigeo.training.quiet_lightning import quiet_lightning, silence_lightning
 from equigeo.training.run_record import RunRecord
 from equigeo.training.training_progress import TrainingProgress
@@ -53,7 +53,7 @@ def fit(
         If the user interrupts.
     """
     config = plan.config
-    module = Classification(plan.model, config, plan.steps_per_epoch, resumed)
+    module = Optimization(plan.model, config, plan.objective, plan.steps_per_epoch, resumed)
     data = EpochDataModule(plan.train, config, module.first_epoch, module.first_step)
     recorder = EpochRecorder(record, config, plan.evaluate)
     bar = [TrainingProgress(config, plan.steps_per_epoch)] if progress else []

@@ -11,6 +11,7 @@ from torch import nn
 
 from equigeo.training.epoch_batches import EpochBatches
 from equigeo.training.labelled_source import LabelledSource
+from equigeo.training.objective import Objective
 from equigeo.training.run_config import RunConfig
 
 
@@ -25,9 +26,11 @@ class FitPlan:
     model : torch.nn.Module
         Ready for the training samples; trained in place. Has a ``config`` of JSON types.
     classes : tuple of str
-        Class names in the order of the logits.
+        Class names in the order of the logits; none where there are no classes.
     train : LabelledSource
         Training samples.
+    objective : Objective
+        What to minimise on them.
     evaluate : callable
         Gives what the history says of a model after an epoch that is evaluated, such as
         ``test_accuracy``. Processes receive copies of it.
@@ -39,6 +42,7 @@ class FitPlan:
     model: Any
     classes: tuple[str, ...]
     train: LabelledSource
+    objective: Objective
     evaluate: Callable[[nn.Module], dict[str, float]]
     uses_all_parameters: bool = True
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 
-def random_orthogonal(generator: torch.Generator, determinant: float) -> Tensor:
+def random_orthogonal(generator: torch.Generator, determinant: float, dim: int = 3) -> Tensor:
     """Draw uniformly from the orthogonal matrices of a determinant.
 
     Parameters
@@ -15,10 +15,12 @@ def random_orthogonal(generator: torch.Generator, determinant: float) -> Tensor:
         Source of randomness.
     determinant : float
         1 or -1.
+    dim : int
+        Of the space.
 
     Returns
     -------
-    Tensor, (3, 3), float64
+    Tensor, (dim, dim), float64
         The matrix.
 
     Examples
@@ -27,7 +29,9 @@ def random_orthogonal(generator: torch.Generator, determinant: float) -> Tensor:
     >>> round(float(torch.linalg.det(q)), 12)
     -1.0
     """
-    gaussian = torch.randn(3, 3, generator=generator, dtype=torch.float64)
+    gaussian = torch.randn(dim, dim, generator=generator, dtype=torch.float64)
     q, r = torch.linalg.qr(gaussian)
     q = q * r.diagonal().sign()  # makes the factorisation unique, hence the draw uniform
-    return q * (torch.linalg.det(q) * determinant).sign()
+    signs = (torch.linalg.det(q) * determinant).sign().repeat(dim)
+    signs[: 1 - dim % 2] = 1.0  # an odd number of axes is turned round, or none
+    return q * signs

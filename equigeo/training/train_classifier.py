@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from equigeo.datasets import MeshDataset
 from equigeo.mesh import PrimalDualClassifier
 from equigeo.training.classify import classify
+from equigeo.training.cross_entropy import CrossEntropy
 from equigeo.training.divide import divide
 from equigeo.training.fit_plan import FitPlan
 from equigeo.training.labelled_graphs import LabelledGraphs
@@ -62,7 +63,9 @@ def _plan(config: TrainConfig, dataset: MeshDataset, model: PrimalDualClassifier
     model.fit_standardization(list(train.graphs))
     # a read-out of one stream leaves the last layers of the other unused
     used = model.settings.streams == "both"
-    return FitPlan(config, model, dataset.classes, train, partial(_evaluate, test), used)
+    objective = CrossEntropy(config.recipe.label_smoothing)
+    evaluate = partial(_evaluate, test)
+    return FitPlan(config, model, dataset.classes, train, objective, evaluate, used)
 
 
 def _graphs(model: PrimalDualClassifier, dataset: MeshDataset, part: Tensor) -> LabelledGraphs:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from equigeo.datasets import AffNIST, centred, load_digits
 from equigeo.training.confuse_images import confuse_images
+from equigeo.training.cross_entropy import CrossEntropy
 from equigeo.training.fit_plan import FitPlan
 from equigeo.training.image_config import ImageConfig
 from equigeo.training.image_models import IMAGE_MODELS
@@ -70,7 +71,8 @@ def _plan(config: ImageConfig, model: nn.Module | None) -> FitPlan:
     split = config.evaluated_split
     test = AffNIST(*load_digits(config.data, split), split)
     evaluate = partial(_evaluate, test, test.spread(config.test_images))
-    return FitPlan(config, model, DIGITS, train, evaluate)
+    objective = CrossEntropy(config.recipe.label_smoothing)
+    return FitPlan(config, model, DIGITS, train, objective, evaluate)
 
 
 def _evaluate(data: AffNIST, positions: Tensor, model: nn.Module) -> dict[str, float]:

@@ -11,6 +11,7 @@ from torch import nn
 from equigeo.datasets import PointClouds
 from equigeo.training.classify import classify
 from equigeo.training.cloud_copies import cloud_copies
+from equigeo.training.cross_entropy import CrossEntropy
 from equigeo.training.fit_plan import FitPlan
 from equigeo.training.labelled_clouds import LabelledClouds
 from equigeo.training.point_config import PointConfig
@@ -61,7 +62,8 @@ def _plan(config: PointConfig, model: nn.Module | None) -> FitPlan:
         enter_stream(config.seed, "model")
         model = POINT_MODELS[config.model].preset(config.preset, num_classes=train.num_classes)
     source = LabelledClouds(train.points, train.labels, config.points, config.recipe.jitter)
-    return FitPlan(config, model, train.classes, source, partial(_evaluate, test))
+    objective = CrossEntropy(config.recipe.label_smoothing)
+    return FitPlan(config, model, train.classes, source, objective, partial(_evaluate, test))
 
 
 def _evaluate(test: PointClouds, model: nn.Module) -> dict[str, float]:

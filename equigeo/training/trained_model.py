@@ -1,4 +1,4 @@
-"""What all trained classifiers have in common."""
+"""What all trained models have in common."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class TrainedModel(ABC):
     model : torch.nn.Module
         In evaluation mode, on the CPU.
     classes : tuple of str
-        Class names in the order of the logits.
+        Class names in the order of the logits; none where there are no classes.
     config : RunConfig
         How it was trained.
     version : str
         Version of the library that trained it.
     history : list of dict
-        Loss and accuracy of every epoch.
+        Loss and measures of every epoch.
     """
 
     model: nn.Module
@@ -69,8 +69,9 @@ class TrainedModel(ABC):
             with isolated_streams():  # initial weights are drawn, then overwritten
                 model = cls.build(described["model"], config)
             model.load_state_dict(checkpoint.state)
-            if model.config["num_classes"] != len(classes):
-                raise ValueError(f"{len(classes)} names for {model.config['num_classes']} classes")
+            number = model.config.get("num_classes", 0)
+            if number != len(classes):
+                raise ValueError(f"{len(classes)} names for {number} classes")
             version = str(described["version"])
             history = _history(checkpoint.training)
         except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:

@@ -7,8 +7,8 @@ import sys
 import time
 from typing import Any
 
-from equigeo.training.classification import Classification
 from equigeo.training.lightning import L
+from equigeo.training.optimization import Optimization
 from equigeo.training.run_config import RunConfig
 
 LINE_SECONDS = 60.0
@@ -17,7 +17,7 @@ Tqdm = L.pytorch.callbacks.progress.tqdm_progress.Tqdm
 
 
 class TrainingProgress(L.Callback):
-    """One bar over all steps with live loss and accuracy.
+    """One bar over all steps with live loss and measure.
 
     Where there is no terminal, a line after every epoch, and every minute within long ones.
 
@@ -100,15 +100,16 @@ class TrainingProgress(L.Callback):
 
 
 def _epoch(module: L.LightningModule) -> int:
-    return module.epoch if isinstance(module, Classification) else module.current_epoch
+    return module.epoch if isinstance(module, Optimization) else module.current_epoch
 
 
 def _first_step(module: L.LightningModule) -> int:
-    return module.step_in_epoch(0) if isinstance(module, Classification) else 0
+    return module.step_in_epoch(0) if isinstance(module, Optimization) else 0
 
 
 def _numbers(module: L.LightningModule) -> str:
-    if not isinstance(module, Classification):
+    if not isinstance(module, Optimization):
         return ""
-    loss, accuracy = module.tally()
-    return f"loss {loss:.3f}, accuracy {accuracy:.1%}"
+    loss, measure = module.tally()
+    objective = module.objective
+    return f"loss {loss:.3f}, {objective.measure} {measure:{objective.form}}"

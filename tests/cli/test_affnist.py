@@ -176,13 +176,13 @@ from equigeo.training.image_models import IMAGE_MODELS
 from tests.training import stand_in
 stand_in.install()
 from equigeo.cli import main
-from equigeo.training.classification import Classification
+from equigeo.training.optimization import Optimization
 
 def interrupt(self, outputs, batch, step):
     if (self.epoch, step) == (1, 0):
         os.kill(os.getpid(), signal.SIGINT)
 
-Classification.on_train_batch_end = interrupt
+Optimization.on_train_batch_end = interrupt
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job may ignore it
 sys.exit(main(sys.argv[1:]))
 """

@@ -109,13 +109,13 @@ def test_an_interruption_exits_with_130_and_a_hint(data, tmp_path, capsys, monke
 _INTERRUPTED = """
 import os, signal, sys
 from equigeo.cli import main
-from equigeo.training.classification import Classification
+from equigeo.training.optimization import Optimization
 
 def interrupt(self, outputs, batch, step):
     if (self.epoch, step) == (1, 0):
         os.kill(os.getpid(), signal.SIGINT)
 
-Classification.on_train_batch_end = interrupt
+Optimization.on_train_batch_end = interrupt
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job may ignore it
 sys.exit(main(sys.argv[1:]))
 """

@@ -1,4 +1,4 @@
-"""The Lightning module of classification."""
+"""The Lightning module of every task."""
 
 from __future__ import annotations
 
@@ -7,25 +7,27 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from equigeo.training.build_optimizer import build_optimizer
 from equigeo.training.labelled_batch import LabelledBatch
 from equigeo.training.lightning import L
+from equigeo.training.objective import Objective
 from equigeo.training.random_state import enter_stream
 from equigeo.training.run_config import RunConfig
 from equigeo.training.weight_average import WeightAverage
 
 
-class Classification(L.LightningModule):
-    """Cross-entropy training of a classifier on labelled batches.
+class Optimization(L.LightningModule):
+    """Steps of an objective on batches.
 
     Parameters
     ----------
     model : torch.nn.Module
-        Takes the inputs of a batch and gives logits, (samples, classes).
+        What the objective expects.
     config : RunConfig
         Seed and recipe.
+    objective : Objective
+        What to minimise.
     steps_per_epoch : int
         Length of an epoch, for the schedule.
     resumed : dict, optional
@@ -36,18 +38,19 @@ class Classification(L.LightningModule):
         self,
         model: nn.Module,
         config: RunConfig,
+        objective: Objective,
         steps_per_epoch: int,
         resumed: dict[str, Any] | None = None,
     ) -> None:
         super().__init__()
-        self.model = model
+        self.model, self.objective = model, objective
         self.first_epoch = self.first_step = 0
         self.average = WeightAverage(config.recipe.ema_decay) if config.recipe.ema_decay else None
         self._config, self._steps_per_epoch, self._resumed = config, steps_per_epoch, resumed
         if resumed is not None:
             self.first_epoch, self.first_step = int(resumed["epochs"]), resumed.get("step", 0)
             self.model.load_state_dict(resumed["weights"])
-        self._tally = torch.zeros(3)  # sums of loss, correct and seen samples
+        self._tally = torch.zeros(3, dtype=torch.float64)  # sums of loss, measure and samples
 
     @property
     def epoch(self) -> int:
@@ -60,9 +63,9 @@ class Classification(L.LightningModule):
 
     def on_train_epoch_start(self) -> None:
         """Start counting anew, or go on where the earlier sitting stopped."""
-        self._tally = torch.zeros(3)
+        self._tally = torch.zeros(3, dtype=torch.float64)
         if self._resumed is not None and self.step_in_epoch(0) > 0 and self.global_rank == 0:
-            self._tally = self._resumed["tally"].float()
+            self._tally = self._resumed["tally"].double()
 
     def training_step(self, batch: LabelledBatch, batch_idx: int) -> Tensor:
         """Give the loss of a batch.
@@ -74,12 +77,11 @@ class Classification(L.LightningModule):
         """
         step = self.step_in_epoch(batch_idx)
         enter_stream(self._config.seed, "step", self.epoch, step, self.global_rank)
-        logits = self.model(batch.inputs)
-        smoothing = self._config.recipe.label_smoothing
-        loss = F.cross_entropy(logits, batch.labels, label_smoothing=smoothing, reduction="sum")
-        correct = (logits.detach().argmax(dim=1) == batch.labels).sum()
-        seen = torch.full_like(correct, len(batch.labels))
-        self._tally = self._tally.to(loss.device) + torch.stack([loss.detach(), correct, seen])
+        loss, measure = self.objective.sums(self.model, batch)
+        seen = torch.full_like(loss, len(batch.labels))
+        # in double precision sums do not depend on where sittings end
+        sums = torch.stack([x.detach().double() for x in (loss, measure, seen)])
+        self._tally = self._tally.to(loss.device) + sums
         return loss * (self.trainer.world_size / batch.total)
 
     def optimizer_step(self, *args: Any, **kwargs: Any) -> None:
@@ -113,19 +115,20 @@ class Classification(L.LightningModule):
         }
 
     def tally(self, over_processes: bool = False) -> tuple[float, float]:
-        """Give mean loss and accuracy of the epoch so far.
+        """Give mean loss and measure of the epoch so far.
 
         Parameters
         ----------
         over_processes : bool
             Sum over all processes; all of them must call.
         """
-        sums = self._total() if over_processes else self._tally.double()
-        loss, correct, seen = sums.tolist()
-        return loss / max(seen, 1), correct / max(seen, 1)
+        sums = self._total() if over_processes else self._tally
+        loss, measure, seen = sums.tolist()
+        return loss / max(seen, 1), measure / max(seen, 1)
 
     def _total(self) -> Tensor:
-        total: Tensor = self.trainer.strategy.reduce(self._tally.double(), reduce_op="sum")
+        # a copy: the sum over processes is written where the summands are
+        total: Tensor = self.trainer.strategy.reduce(self._tally.clone(), reduce_op="sum")
         return total
 
     def evaluated_model(self) -> nn.Module:

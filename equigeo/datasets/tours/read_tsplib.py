@@ -1,0 +1,147 @@
+"""Reader of one file of TSPLIB."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equigeo.datasets.tours.tsp_instance import TSPInstance
+
+MAX_CITIES = 100_000
+MAX_MATRIX = 5_000  # cities whose distances are given one by one
+MAX_BYTES = 64 << 20
+
+_COORDINATES, _MATRIX = "NODE_COORD_SECTION", "EDGE_WEIGHT_SECTION"
+_FIXED, _DISPLAY = "FIXED_EDGES_SECTION", "DISPLAY_DATA_SECTION"
+_FORMS: Final[dict[str, Callable[[NDArray[np.bool_]], NDArray[np.bool_]]]] = {
+    "FULL_MATRIX": lambda every: every,
+    "UPPER_ROW": lambda every: np.triu(every, 1),
+    "UPPER_DIAG_ROW": np.triu,
+    "LOWER_DIAG_ROW": np.tril,
+}  # which entries of a matrix are given, row by row
+
+
+def read_tsplib(path: str | Path) -> TSPInstance:
+    """Read a symmetric instance of the travelling-salesman problem.
+
+    Parameters
+    ----------
+    path : path
+        A ``.tsp`` file, with distances EUC_2D, CEIL_2D, ATT, GEO, or EXPLICIT in the formats
+        FULL_MATRIX, UPPER_ROW, UPPER_DIAG_ROW and LOWER_DIAG_ROW.
+
+    Returns
+    -------
+    TSPInstance
+        Cities in the order of their numbers, named as the file is: names inside are not unique.
+        Without the best known length, which is not in the file.
+
+    Raises
+    ------
+    ValueError
+        If the file is missing, damaged, too large, or of another kind.
+
+    References
+    ----------
+    Reinelt, "TSPLIB95", 1995.
+
+    Examples
+    --------
+    >>> read_tsplib("nowhere.tsp")
+    Traceback (most recent call last):
+        ...
+    ValueError: nowhere.tsp: no such file
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"{path}: no such file")
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise ValueError(f"it has {path.stat().st_size} bytes, more than {MAX_BYTES}")
+        return _instance(path.stem, *_parts(path.read_text(encoding="ascii")))
+    except (ValueError, OSError) as error:
+        raise ValueError(f"{path}: cannot be read as an instance of TSPLIB: {error}") from error
+
+
+def _parts(text: str) -> tuple[dict[str, str], dict[str, list[str]]]:
+    """Divide a file into its header and the words of its sections."""
+    header: dict[str, str] = {}
+    sections: dict[str, list[str]] = {}
+    words: list[str] | None = None
+    for line in _lines(text):
+        if line[0].isalpha():
+            key, colon, value = (part.strip() for part in line.partition(":"))
+            if not colon and key.endswith("_SECTION"):
+                words = sections.setdefault(key, [])
+                continue
+            header[key], words = value, None
+        elif words is None:
+            raise ValueError(f"numbers outside of a section: {line[:40]!r}")
+        else:
+            words.extend(line.split())
+    return header, sections
+
+
+def _lines(text: str) -> Iterator[str]:
+    for line in text.splitlines():
+        stripped = line.strip()
+        if stripped == "EOF":
+            return
+        if stripped:
+            yield stripped
+
+
+def _instance(name: str, header: dict[str, str], sections: dict[str, list[str]]) -> TSPInstance:
+    missing = {"TYPE", "DIMENSION", "EDGE_WEIGHT_TYPE"} - header.keys()
+    if missing:
+        raise ValueError(f"it has no {', '.join(sorted(missing))}")
+    unknown = sections.keys() - {_COORDINATES, _MATRIX, _FIXED, _DISPLAY}
+    if header["TYPE"].split()[:1] != ["TSP"] or unknown:
+        raise ValueError(f"it is no symmetric instance: {', '.join([header['TYPE'], *unknown])}")
+    cities, kind = int(header["DIMENSION"]), header["EDGE_WEIGHT_TYPE"]
+    if not 1 <= cities <= MAX_CITIES:
+        raise ValueError(f"it has {cities} cities, not 1 to {MAX_CITIES}")
+    fixed = _edges(sections.get(_FIXED, []), cities)
+    if kind == "EXPLICIT":
+        form = header.get("EDGE_WEIGHT_FORMAT", "")
+        matrix = _matrix(sections.get(_MATRIX, []), form, cities)
+        return TSPInstance(name, kind, matrix=matrix, fixed=fixed)
+    coordinates = _coordinates(sections.get(_COORDINATES, []), cities)
+    return TSPInstance(name, kind, coordinates, fixed=fixed)
+
+
+def _coordinates(words: list[str], cities: int) -> NDArray[np.float64]:
+    if len(words) != 3 * cities:
+        raise ValueError(f"{_COORDINATES} has {len(words)} numbers, expected {3 * cities}")
+    table = np.array(words, dtype=np.float64).reshape(cities, 3)
+    if not np.array_equal(np.sort(table[:, 0]), np.arange(1, cities + 1)):
+        raise ValueError(f"cities must be numbered from 1 to {cities}")
+    return table[np.argsort(table[:, 0]), 1:]
+
+
+def _matrix(words: list[str], form: str, cities: int) -> NDArray[np.int64]:
+    if cities > MAX_MATRIX:
+        raise ValueError(f"it has {cities} cities with explicit distances, at most {MAX_MATRIX}")
+    if form not in _FORMS:
+        raise ValueError(f"EDGE_WEIGHT_FORMAT must be {', '.join(_FORMS)}, got {form!r}")
+    rows, columns = np.nonzero(_FORMS[form](np.ones((cities, cities), dtype=bool)))
+    if len(words) != len(rows):
+        raise ValueError(f"{_MATRIX} has {len(words)} numbers, expected {len(rows)}")
+    matrix = np.zeros((cities, cities), dtype=np.int64)
+    matrix[rows, columns] = np.array(words, dtype=np.int64)
+    if form != "FULL_MATRIX":
+        matrix[columns, rows] = matrix[rows, columns]
+    return matrix
+
+
+def _edges(words: list[str], cities: int) -> tuple[tuple[int, int], ...]:
+    if not words:
+        return ()
+    ends = [int(word) - 1 for word in words[:-1]]
+    if words[-1] != "-1" or len(ends) % 2 or not all(0 <= end < cities for end in ends):
+        raise ValueError(f"{_FIXED} must hold pairs of cities and end with -1")
+    return tuple(zip(ends[::2], ends[1::2], strict=True))

@@ -1,0 +1,57 @@
+"""Tours that a model found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Tours:
+    """Closed tours through the cities of every instance.
+
+    Parameters
+    ----------
+    order : Tensor, (B, tours, cities), int64
+        Cities in the order of their visits.
+    length : Tensor, (B, tours), floating
+        Euclidean, in the units of the instance.
+    log_prob : Tensor, (B, tours), floating
+        Logarithm of the probability of the tour, given its first city.
+    flagged : Tensor, (B,), bool
+        Instances whose embedding is not invariant up to rounding, because of a symmetry; never
+        set without an embedding.
+
+    Examples
+    --------
+    >>> import torch
+    >>> order = torch.tensor([[[0, 1, 2, 3], [0, 2, 1, 3]]])
+    >>> nothing = torch.zeros(1, 2)
+    >>> found = Tours(order, torch.tensor([[4.0, 4.8]]), nothing, torch.tensor([False]))
+    >>> found.best().order.tolist(), found.edges()[0, 0].tolist()
+    ([[[0, 1, 2, 3]]], [1, 3, 6, 11])
+    """
+
+    order: Tensor
+    length: Tensor
+    log_prob: Tensor
+    flagged: Tensor
+
+    def best(self) -> Tours:
+        """Keep the shortest tour of every instance, the first of equals."""
+        at = self.length.argmin(1, keepdim=True)
+        order = self.order.gather(1, at[:, :, None].expand(-1, -1, self.order.shape[-1]))
+        return Tours(order, self.length.gather(1, at), self.log_prob.gather(1, at), self.flagged)
+
+    def edges(self) -> Tensor:
+        """Give the edge sets: equal rows mean equal tours, whatever their start and direction.
+
+        Returns
+        -------
+        Tensor, (B, tours, cities), int64
+            An edge between cities a < b is a * cities + b; ascending.
+        """
+        other, cities = self.order.roll(-1, -1), self.order.shape[-1]
+        low, high = self.order.minimum(other), self.order.maximum(other)
+        return (low * cities + high).sort(-1).values

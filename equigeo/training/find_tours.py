@@ -1,0 +1,54 @@
+"""Tours of a model for many instances."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from equigeo.mds import Tours
+from equigeo.mesh.evaluating import evaluating
+
+_AT_ONCE = 2_000_000  # scores of a step, over instances, tours, and cities
+
+
+def find_tours(
+    model: Any, cities: Tensor, *, every_start: bool = False, augment: bool = False
+) -> Tours:
+    """Solve instances in evaluation mode, some at a time; the mode is put back.
+
+    Parameters
+    ----------
+    model : AttentionModel
+        In any mode, on any device.
+    cities : Tensor, (B, cities, 2), floating
+        At least one instance; moved to the model's device some after the others.
+    every_start, augment : bool
+        As of :meth:`equigeo.mds.AttentionModel.solve`.
+
+    Returns
+    -------
+    Tours
+        The best of every instance, on the CPU.
+
+    Examples
+    --------
+    >>> from equigeo.mds import AttentionModel
+    >>> find_tours(AttentionModel.preset("default"), torch.rand(3, 10, 2)).order.shape
+    torch.Size([3, 1, 10])
+    """
+    device = next(model.parameters()).device
+    number = cities.shape[1]
+    tours = number if every_start else number // 4 + 1  # of which the encoder costs as much
+    with evaluating(model):
+        found = [
+            model.solve(part.to(device), every_start=every_start, augment=augment)
+            for part in cities.split(max(1, _AT_ONCE // (tours * number * model.settings.heads)))
+        ]
+    return Tours(
+        *(
+            torch.cat([getattr(part, name).cpu() for part in found])
+            for name in ("order", "length", "log_prob", "flagged")
+        )
+    )

@@ -1,0 +1,191 @@
+"""TSPLIB: formats, roundings, published lengths, and one error for each damaged file."""
+
+from __future__ import annotations
+
+import itertools
+import tarfile
+from collections import Counter
+from functools import cache
+
+import numpy as np
+import pytest
+
+from equigeo.datasets import TSPInstance, load_tsplib, optimal_tour, read_tsplib
+from tests.datasets.tsplib_files import BOX, explicit, write_library
+from tests.shared_data import shared_data
+
+
+@cache
+def library():
+    return {instance.name: instance for instance in load_tsplib(shared_data("tsplib"))}
+
+
+def all_distances(instance):
+    every = np.arange(len(instance))
+    return instance.distances(every[:, None], every)
+
+
+def test_the_whole_library_is_read():
+    found = library()
+    kinds = Counter(instance.kind for instance in found.values())
+    assert kinds == {"EUC_2D": 78, "EXPLICIT": 17, "GEO": 10, "CEIL_2D": 4, "ATT": 2}
+    assert all(instance.best for instance in found.values())
+    assert [name for name, instance in found.items() if instance.fixed] == ["linhp318"]
+    sizes = [len(instance) for instance in found.values()]
+    assert (sizes, sizes[0], sizes[-1]) == (sorted(sizes), 14, 85_900)
+    best = [found[name].best for name in ("berlin52", "kroA100", "eil51", "a280", "pla85900")]
+    assert best == [7542, 21282, 426, 2579, 142_382_641]
+
+
+# Published with TSPLIB95 to check an implementation: the tours through the cities in their order.
+@pytest.mark.parametrize(
+    ("name", "length"), [("pcb442", 221_440), ("gr666", 423_710), ("att532", 309_636)]
+)
+def test_canonical_tours_have_the_published_lengths(name, length):
+    instance = library()[name]
+    assert instance.length(np.arange(len(instance))) == length
+
+
+# One or more for every kind of distance but CEIL_2D and for every format of a matrix.
+@pytest.mark.parametrize(
+    "name",
+    [
+        "burma14", "ulysses22", "gr17", "fri26", "bayg29", "bays29", "att48", "berlin52",
+    ],
+)  # fmt: skip
+def test_the_shortest_tour_has_the_best_known_length(name):
+    instance = library()[name]
+    tour = optimal_tour(all_distances(instance))
+    assert instance.length(tour) == instance.best
+
+
+def test_coordinates_are_sorted_by_number(tmp_path):
+    (tmp_path / "box.tsp").write_text(BOX)
+    instance = read_tsplib(tmp_path / "box.tsp")
+    assert instance.coordinates.tolist() == [[0, 0], [0, 4], [3, 4], [3, 0]]
+    assert (instance.name, instance.kind, instance.best) == ("box", "EUC_2D", None)
+    assert instance.length([0, 1, 2, 3]) == 14
+
+
+@pytest.mark.parametrize(
+    ("form", "numbers"),
+    [
+        ("UPPER_ROW", "1 2 3 4\n5 6 7 8 9 10"),
+        ("UPPER_DIAG_ROW", "0 1 2 3 4 0 5 6 7\n0 8 9 0 10 0"),
+        ("LOWER_DIAG_ROW", "0 1 0 2 5 0 3 6 8 0\n4 7 9 10 0"),
+        ("FULL_MATRIX", "0 1 2 3 4 1 0 5 6 7 2 5 0 8 9 3 6 8 0 10 4 7 9 10 0"),
+    ],
+)
+def test_all_formats_of_a_matrix_say_the_same(tmp_path, form, numbers):
+    (tmp_path / "five.tsp").write_text(explicit(form, numbers))
+    matrix = read_tsplib(tmp_path / "five.tsp").matrix
+    assert matrix[np.triu_indices(5, 1)].tolist() == list(range(1, 11))
+    assert np.array_equal(matrix, matrix.T)
+
+
+def test_distances_are_rounded_as_their_kind_says():
+    place = np.array([[0.0, 0.0], [1.0, 0.5], [0.0, 1.5], [10.0, 0.0]])
+    lengths = {  # of 1.118, 1.5 and 10; for ATT of these over sqrt(10): 0.354, 0.474, 3.162
+        kind: TSPInstance("x", kind, place).distances(0, [1, 2, 3]).tolist()
+        for kind in ("EUC_2D", "CEIL_2D", "ATT")
+    }
+    assert lengths == {"EUC_2D": [1, 2, 10], "CEIL_2D": [2, 2, 10], "ATT": [1, 1, 4]}
+    # A quarter of a great circle, 6378.388 km times pi / 2 = 10019.1, and the next kilometre.
+    poles = TSPInstance("x", "GEO", np.array([[0.0, 0.0], [90.0, 0.0], [0.0, 90.0]]))
+    assert poles.distances(0, [1, 2]).tolist() == [10020, 10020]
+    # Hundredths are minutes: 1.30 is one degree and a half, 166.98 km on the equator.
+    minutes = TSPInstance("x", "GEO", np.array([[0.0, 0.0], [0.0, 1.30], [0.0, -1.30]]))
+    assert minutes.distances(0, [1, 2]).tolist() == [167, 167]
+
+
+def test_a_tour_must_visit_every_city():
+    instance = TSPInstance("box", "EUC_2D", np.zeros((3, 2)))
+    for tour in ([0, 1], [0, 1, 1], [0, 1, 3], [[0, 1, 2]]):
+        with pytest.raises(ValueError, match="box: a tour must visit each of 3 cities once"):
+            instance.length(tour)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"kind": "EUC_3D"}, "must be EUC_2D, CEIL_2D, ATT, GEO, EXPLICIT, got 'EUC_3D'"),
+        ({"coordinates": None}, "need coordinates and no matrix"),
+        ({"coordinates": np.zeros((3, 3))}, r"\(cities, 2\)"),
+        ({"coordinates": np.full((3, 2), np.nan)}, "finite"),
+        ({"kind": "EXPLICIT"}, "square matrix"),
+        ({"kind": "EXPLICIT", "matrix": np.arange(4).reshape(2, 2)}, "symmetric"),
+    ],
+)
+def test_fields_that_do_not_fit_together_are_refused(changes, message):
+    fields = {"name": "x", "kind": "EUC_2D", "coordinates": np.zeros((3, 2))} | changes
+    with pytest.raises(ValueError, match=message):
+        TSPInstance(**fields)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("DIMENSION: 4\n", "", "it has no DIMENSION"),
+        ("DIMENSION: 4", "DIMENSION: 5", "has 12 numbers, expected 15"),
+        ("DIMENSION: 4", "DIMENSION: 0", "has 0 cities"),
+        ("DIMENSION: 4", "DIMENSION: 1000000000", "not 1 to 100000"),
+        ("DIMENSION: 4", "DIMENSION: four", "four"),
+        ("TYPE : TSP", "TYPE : ATSP", "no symmetric instance: ATSP"),
+        ("EUC_2D", "XRAY1", "got 'XRAY1'"),
+        ("NODE_COORD_SECTION", "TOUR_SECTION", "no symmetric instance: TSP, TOUR_SECTION"),
+        ("NODE_COORD_SECTION\n", "", "numbers outside of a section"),
+        (" 3 3 4", " 3 3", "has 11 numbers, expected 12"),
+        (" 3 3 4", " 2 3 4", "numbered from 1 to 4"),
+        (" 3 3 4", " 3 3 1e999", "finite"),
+        (" 3 3 4", " 3 3 4x", "4x"),
+        ("four", "f\xf6ur", "ascii"),
+        ("EUC_2D", "EXPLICIT", "EDGE_WEIGHT_FORMAT must be FULL_MATRIX"),
+        ("NODE_COORD_SECTION", "FIXED_EDGES_SECTION\n1 9\n-1\nNODE_COORD_SECTION", "pairs of"),
+    ],
+)
+def test_a_damaged_file_is_one_error(tmp_path, old, new, message):
+    assert old in BOX
+    (tmp_path / "box.tsp").write_bytes(BOX.replace(old, new, 1).encode("latin-1"))
+    with pytest.raises(ValueError, match=message) as caught:
+        read_tsplib(tmp_path / "box.tsp")
+    assert str(caught.value).startswith(f"{tmp_path / 'box.tsp'}: ")
+
+
+def test_fixed_edges_are_kept(tmp_path):
+    text = BOX.replace("NODE_COORD", "FIXED_EDGES_SECTION\n1 3\n-1\nNODE_COORD")
+    (tmp_path / "box.tsp").write_text(text)
+    assert read_tsplib(tmp_path / "box.tsp").fixed == ((0, 2),)
+
+
+def test_folders_and_archives_are_found(tmp_path, monkeypatch):
+    monkeypatch.setenv("EQUIGEO_CACHE", str(tmp_path / "cache"))
+    folder = write_library(tmp_path / "data" / "tsplib")
+    (tmp_path / "packed").mkdir()
+    with tarfile.open(tmp_path / "packed" / "tsplib.tar.xz", "w:xz") as archive:
+        archive.add(folder, "tsplib")
+    packed = tmp_path / "packed"
+    for place in (folder, tmp_path / "data", packed / "tsplib.tar.xz", packed):
+        found = load_tsplib(place)
+        assert [(i.name, i.best) for i in found] == [("box", 14), ("five", 27), ("ring", 52)]
+    assert [i.name for i in load_tsplib(folder, most=5)] == ["box", "five"]
+    (folder / "solutions").unlink()
+    assert [i.best for i in load_tsplib(folder)] == [None] * 3
+
+
+def test_a_folder_without_instances_or_with_odd_lengths_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"holds no \*\.tsp"):
+        load_tsplib(tmp_path)
+    (tmp_path / "x").write_text("")
+    with pytest.raises(ValueError, match="neither a folder nor an archive"):
+        load_tsplib(tmp_path / "x")
+    folder = write_library(tmp_path / "library")
+    for line in ("box 14", "box : many", "box :"):
+        (folder / "solutions").write_text(line)
+        with pytest.raises(ValueError, match="solutions: expected a name, a colon and a length"):
+            load_tsplib(folder)
+
+
+def test_lengths_in_the_small_library_are_optimal(tmp_path):
+    for instance in load_tsplib(write_library(tmp_path / "library")):
+        others = itertools.permutations(range(1, len(instance)))
+        assert min(instance.length([0, *rest]) for rest in others) == instance.best
