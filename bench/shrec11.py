@@ -33,8 +33,8 @@ from equigeo.datasets import MeshDataset, load_mesh_folder
 from equigeo.mesh import ClassifierConfig, PrimalDualClassifier
 from equigeo.ops import kernels_info
 from equigeo.training import TrainConfig, evaluate_classifier, train_classifier
-from equigeo.training.divide import divide
-from equigeo.training.recipes import RECIPES
+from equigeo.training.meshes.divide import divide
+from equigeo.training.meshes.recipes import RECIPES
 
 NO_POOLING: tuple[None, ...] = (None, None, None, None)
 VARIANTS: dict[str, dict[str, Any]] = {  # what differs from the preset in model and recipe

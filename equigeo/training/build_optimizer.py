@@ -17,7 +17,7 @@ def build_optimizer(
 
     Examples
     --------
-    >>> from equigeo.training.recipes import RECIPES
+    >>> from equigeo.training.meshes.recipes import RECIPES
     >>> optimizer, schedule = build_optimizer([nn.Parameter()], RECIPES["paper"], 30)
     >>> type(optimizer).__name__, schedule
     ('Adam', None)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from equigeo.training.atomic_write import atomic_write
 from equigeo.training.errors import OutputFolderError
+from equigeo.training.meshes.train_config import TrainConfig
 from equigeo.training.run_config import RunConfig
-from equigeo.training.train_config import TrainConfig
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import torch
 
 from equigeo.cli import main
 from equigeo.training import IMAGE_RECIPES, ImageConfig, TrainedImageClassifier
-from equigeo.training.image_models import IMAGE_MODELS
+from equigeo.training.images.image_models import IMAGE_MODELS
 from tests.training import stand_in
 
 TRAIN = ("train", "affnist")
@@ -172,7 +172,7 @@ def test_checkpoints_and_options_of_meshes_are_told_apart(finished, checkpoint, 
 
 _INTERRUPTED = """
 import os, signal, sys
-from equigeo.training.image_models import IMAGE_MODELS
+from equigeo.training.images.image_models import IMAGE_MODELS
 from tests.training import stand_in
 stand_in.install()
 from equigeo.cli import main

@@ -10,7 +10,7 @@ import pytest
 import equigeo
 from equigeo.cli import main
 from equigeo.training import RECIPES, TrainConfig, TrainedClassifier
-from equigeo.training.random_copy import COPIES
+from equigeo.training.meshes.random_copy import COPIES
 
 
 def test_training_writes_the_configuration_it_was_given(run_folder, data):

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from equigeo.training.image_models import IMAGE_MODELS
+from equigeo.training.images.image_models import IMAGE_MODELS
 from tests.datasets.digits import synthetic_digits, write_mnist
 
 

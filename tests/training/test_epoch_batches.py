@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from equigeo.training.epoch_batches import EpochBatches
 from equigeo.training.labelled_batch import LabelledBatch
-from equigeo.training.labelled_graphs import LabelledGraphs
+from equigeo.training.meshes.labelled_graphs import LabelledGraphs
 
 
 class _Recorder(LabelledGraphs):

@@ -9,7 +9,7 @@ import torch
 from equigeo.datasets import MeshDataset
 from equigeo.report import render_report
 from equigeo.training import evaluate_classifier, summarize_run, train_classifier
-from equigeo.training.random_copy import COPIES
+from equigeo.training.meshes.random_copy import COPIES
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from equigeo.training.random_copy import COPIES, random_copy
+from equigeo.training.meshes.random_copy import COPIES, random_copy
 from tests.training.tiny_data import tiny_dataset
 
 MESH = tiny_dataset(1, 0).meshes[1]

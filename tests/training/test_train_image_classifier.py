@@ -24,9 +24,9 @@ from equigeo.training import (
     time_limit,
     train_image_classifier,
 )
-from equigeo.training.image_models import IMAGE_MODELS
-from equigeo.training.labelled_images import LabelledImages
-from equigeo.training.plain_cnn import PlainCNN
+from equigeo.training.images.image_models import IMAGE_MODELS
+from equigeo.training.images.labelled_images import LabelledImages
+from equigeo.training.images.plain_cnn import PlainCNN
 from tests.training import stand_in
 
 

@@ -20,8 +20,8 @@ from equigeo.training import (
     train_point_classifier,
 )
 from equigeo.training.cloud_copies import CLOUD_COPIES, cloud_copies
-from equigeo.training.labelled_clouds import LabelledClouds
-from equigeo.training.point_parts import point_parts
+from equigeo.training.points.labelled_clouds import LabelledClouds
+from equigeo.training.points.point_parts import point_parts
 from tests.training import stand_in
 
 MODELS = dict(POINT_MODELS)

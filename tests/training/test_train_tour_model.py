@@ -24,12 +24,12 @@ from equigeo.training import (
     validation_instances,
 )
 from equigeo.training import validation_instances as function
-from equigeo.training.find_tours import find_tours
 from equigeo.training.labelled_batch import LabelledBatch
-from equigeo.training.policy_gradient import PolicyGradient
-from equigeo.training.random_instances import RandomInstances
 from equigeo.training.random_state import derived_generator, isolated_streams
-from equigeo.training.tour_copies import tour_copies
+from equigeo.training.tours.find_tours import find_tours
+from equigeo.training.tours.policy_gradient import PolicyGradient
+from equigeo.training.tours.random_instances import RandomInstances
+from equigeo.training.tours.tour_copies import tour_copies
 from tests.datasets.tsplib_files import write_library
 
 

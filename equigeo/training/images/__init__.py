@@ -1,0 +1,1 @@
+"""Digits: networks, training, accuracy and the change of the logits."""

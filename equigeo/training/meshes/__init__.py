@@ -1,0 +1,1 @@
+"""Meshes: training, evaluation and prediction by file."""

@@ -1,0 +1,1 @@
+"""Point clouds: networks with presets, training, evaluation of transformed copies."""

@@ -1,0 +1,1 @@
+"""Tours: training by reinforcement, gaps to shortest tours, transfer."""
