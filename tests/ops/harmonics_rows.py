@@ -46,6 +46,7 @@ def _row(
         features,
         lambda graph: [harmonics_table(max(degrees), "component")],
         label=f"{name} of degrees {degrees}, {'unit' if normalize else 'any'} length",
+        blas=name.endswith("double_backward"),  # its gradients: PyTorch differentiates einsums
         constants=(degrees, normalize),
     )
 
