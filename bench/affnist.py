@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,15 +23,13 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-import lightning
 import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
+from training_facts import training_facts
 
-import equigeo
 from equigeo.affine import AffineResNet, AffineResNetConfig, WindowWarning
 from equigeo.datasets import AffNIST, load_digits
-from equigeo.ops import kernels_info
 from equigeo.training import (
     IMAGE_RECIPES,
     ImageConfig,
@@ -99,13 +96,7 @@ def read_results(arguments: argparse.Namespace) -> dict[str, Any]:
         return json.loads(arguments.output.read_text())
     return {
         "command": f"python bench/affnist.py --network {arguments.network}",
-        "versions": {
-            "equigeo": equigeo.__version__,
-            "torch": torch.__version__,
-            "lightning": lightning.__version__,
-            "python": platform.python_version(),
-        },
-        "instruction set": kernels_info()["isa"],
+        **training_facts(),
         "runs": [],
     }
 

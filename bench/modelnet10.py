@@ -15,18 +15,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import lightning
 import torch
+from training_facts import training_facts
 
-import equigeo
-from equigeo.ops import kernels_info
 from equigeo.training import (
     POINT_PRESETS,
     PointConfig,
@@ -85,13 +82,7 @@ def read_results(path: Path) -> dict[str, Any]:
     """Continue a file, or begin one with the facts that identify it."""
     if path.exists():
         return json.loads(path.read_text())
-    versions = {
-        "equigeo": equigeo.__version__,
-        "torch": torch.__version__,
-        "lightning": lightning.__version__,
-        "python": platform.python_version(),
-    }
-    return {"versions": versions, "instruction set": kernels_info()["isa"], "runs": []}
+    return {**training_facts(), "runs": []}
 
 
 def run_config(arguments: argparse.Namespace) -> PointConfig:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import sys
 import time
 from dataclasses import replace
@@ -25,13 +24,11 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
-import lightning
 import torch
+from training_facts import training_facts
 
-import equigeo
 from equigeo.datasets import MeshDataset, load_mesh_folder
 from equigeo.mesh import ClassifierConfig, PrimalDualClassifier
-from equigeo.ops import kernels_info
 from equigeo.training import TrainConfig, evaluate_classifier, train_classifier
 from equigeo.training.meshes.divide import divide
 from equigeo.training.meshes.recipes import RECIPES
@@ -89,16 +86,9 @@ def read_results(path: Path) -> dict[str, Any]:
     command = " ".join(["python", *sys.argv])
     if path.exists():  # the last command covers the runs before it
         return json.loads(path.read_text()) | {"command": command}
-    versions = {
-        "equigeo": equigeo.__version__,
-        "torch": torch.__version__,
-        "lightning": lightning.__version__,
-        "python": platform.python_version(),
-    }
     return {
         "command": command,
-        "versions": versions,
-        "instruction set": kernels_info()["isa"],
+        **training_facts(),
         "runs": [],
     }
 

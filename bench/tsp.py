@@ -14,19 +14,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import lightning
 import scipy
 import torch
+from training_facts import training_facts
 
-import equigeo
 from equigeo.datasets import optimal_lengths
-from equigeo.ops import kernels_info
 from equigeo.training import (
     TOUR_RECIPES,
     TourConfig,
@@ -86,18 +83,13 @@ def configure(arguments: argparse.Namespace, model: str) -> TourConfig:
 
 def facts(arguments: argparse.Namespace) -> dict[str, Any]:
     """Say what identifies the results."""
+    known = training_facts()
+    known["versions"]["scipy"] = scipy.__version__
     return {
         "command": "python bench/tsp.py "
         f"--preset {arguments.preset} --test-instances {arguments.test_instances} "
         f"--seed {arguments.seed} --threads {arguments.threads}",
-        "versions": {
-            "equigeo": equigeo.__version__,
-            "torch": torch.__version__,
-            "lightning": lightning.__version__,
-            "scipy": scipy.__version__,
-            "python": platform.python_version(),
-        },
-        "instruction set": kernels_info()["isa"],
+        **known,
         "seed": arguments.seed,
         "networks": {},
     }

@@ -31,7 +31,7 @@ class TrainTask:
         where that is missing or no option.
     train : callable
         Says what it does, and does it; takes the configuration, the output folder and the keywords
-        of ``train_run``.
+        of ``train_model``.
     """
 
     name: str

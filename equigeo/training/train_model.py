@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import equigeo
+from equigeo.training.checkpoint import Checkpoint
+from equigeo.training.errors import CheckpointError
 from equigeo.training.fit_plan import FitPlan
+from equigeo.training.random_state import isolated_streams
 from equigeo.training.run_config import RunConfig
 from equigeo.training.run_folder import RunFolder
-from equigeo.training.train_run import train_run
+from equigeo.training.run_record import RunRecord
 from equigeo.training.trained_model import TrainedModel
 
 if TYPE_CHECKING:
@@ -52,7 +56,8 @@ def train_model(
     progress : bool
         Show progress on standard error.
     callbacks : sequence of Lightning callbacks
-        Added to those of the run, such as :func:`equigeo.training.time_limit`.
+        Added to those of the run, such as :func:`equigeo.training.time_limit`. One that sets
+        ``trainer.should_stop`` ends the sitting after the present step, with a checkpoint.
 
     Returns
     -------
@@ -72,15 +77,44 @@ def train_model(
     KeyboardInterrupt
         If the user interrupts; the last checkpoint is in place.
     """
+    # Lightning takes seconds to import, and checkpoints are used without it; where it is missing,
+    # this says so before anything is written.
+    from equigeo.training.fit import fit
+
     folder = RunFolder(output, trained.config_type)
-    train_run(
-        folder,
-        trained.task,
-        config,
-        plan,
-        resume=resume,
-        overwrite=overwrite,
-        progress=progress,
-        callbacks=callbacks,
-    )
+    folder.check(config, resume=resume, overwrite=overwrite)
+    with isolated_streams():
+        fit_plan = plan()
+        description = {
+            "model": fit_plan.model.config,
+            "classes": list(fit_plan.classes),
+            "train": config.to_dict(),
+            "version": equigeo.__version__,
+        }
+        resumed = _resumable(folder, trained.task, description) if resume else None
+        fit_plan.check()
+        folder.begin(config, resume=resume, overwrite=overwrite)
+        record = RunRecord(folder, trained.task, description)
+        if resumed is not None:
+            record.history, record.seconds = resumed["history"], resumed.get("seconds", 0.0)
+        if resumed is None or resumed["epochs"] < config.recipe.epochs:
+            fit(fit_plan, record, resumed, progress=progress, callbacks=callbacks)
     return trained.load(folder.checkpoint)
+
+
+def _resumable(folder: RunFolder, task: str, description: dict[str, Any]) -> dict[str, Any] | None:
+    """Give the saved training state, or None where there is none yet."""
+    if not folder.checkpoint.exists():
+        return None
+    checkpoint = Checkpoint.load(folder.checkpoint, task)
+    for name in ("train", "model", "classes"):
+        if checkpoint.config.get(name) != description[name]:
+            raise CheckpointError(
+                f"{folder.checkpoint}: was trained with another {name!r} configuration; "
+                "start over with --overwrite, or choose another --output"
+            )
+    if "epochs" not in checkpoint.training:
+        raise CheckpointError(
+            f"{folder.checkpoint}: holds no training state to resume; start over with --overwrite"
+        )
+    return checkpoint.training
