@@ -14,6 +14,7 @@ from equigeo.affine.kernel_spec import KernelSpec
 from equigeo.affine.lift_conv import LiftConv
 from equigeo.affine.models.affine_resnet_config import AffineResNetConfig
 from equigeo.affine.models.fade import fade
+from equigeo.affine.models.halve import halve
 from equigeo.affine.models.heads import MaxHead, OrientationHead
 from equigeo.affine.models.residual_block import ResidualBlock
 from equigeo.affine.models.sample_sets import draw_samples, output_samples
@@ -152,7 +153,7 @@ class AffineResNet(nn.Module):
         for stage, norm, pool in zip(self.stages, self.pool_norms, self.settings.pool, strict=True):
             x = fade(stage(x, first), rim)
             if pool:
-                x = fade(F.gelu(self._halve(norm(x))), rim)
+                x = fade(F.gelu(halve(norm(x), self.settings.pooling)), rim)
         x, outputs = self.last(x, first, last)
         return self.head(F.gelu(self.last_norm(x)), outputs)
 
@@ -163,11 +164,6 @@ class AffineResNet(nn.Module):
         if self.training and config.group != "SO":
             first, last = draw_samples(config), draw_samples(config)
         return first.to(device=like.device), last.to(device=like.device)
-
-    def _halve(self, x: Tensor) -> Tensor:
-        pool = F.avg_pool2d if self.settings.pooling == "mean" else F.max_pool2d
-        images = x.transpose(1, 2).flatten(1, 2)
-        return pool(images, 2).unflatten(1, (x.shape[2], x.shape[1])).transpose(1, 2)
 
 
 class _Stage(nn.Module):

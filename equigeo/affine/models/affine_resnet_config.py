@@ -45,8 +45,8 @@ class AffineResNetConfig(NetworkConfig):
         Channels of each stage; the first stage follows the lifting.
     pool : tuple of bool
         After which stages to halve the resolution.
-    pooling : {"mean", "max"}
-        How.
+    pooling : {"binomial", "max"}
+        How, see :func:`equigeo.affine.models.halve.halve`.
     blocks, block_convs : int
         Residual blocks of a stage and convolutions of a block.
     features : int
@@ -98,7 +98,7 @@ class AffineResNetConfig(NetworkConfig):
     stretch_std: float = 0.158
     channels: tuple[int, ...] = (16, 16)
     pool: tuple[bool, ...] = (True, False)
-    pooling: Literal["mean", "max"] = "mean"
+    pooling: Literal["binomial", "max"] = "binomial"
     blocks: int = 1
     block_convs: int = 1
     features: int = 48
