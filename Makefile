@@ -122,10 +122,11 @@ SANITIZE_ENV = LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-fil
   EQUIGEO_KERNELS=$(CURDIR)/build/sanitize
 .PHONY: sanitize
 sanitize: $(VENV)/.with-test ## op tests with kernels that check every access, plainest and widest
+	isas=$$($(LIST_ISAS) | tr ' ' '\n' | sed -n '1p;$$p' | uniq); \
 	$(CONFIGURE) -B build/sanitize -DEQUIGEO_CUDA=OFF -DEQUIGEO_SANITIZE=address,undefined \
-	  -DCMAKE_CXX_FLAGS_RELEASE=-O1
-	cmake --build build/sanitize
-	isas=$$($(LIST_ISAS)); for isa in $$(tr ' ' '\n' <<< "$$isas" | sed -n '1p;$$p' | uniq); do \
+	  -DCMAKE_CXX_FLAGS_RELEASE=-O1 -DEQUIGEO_ISAS="$$(tr '\n' ';' <<< "$$isas" | sed 's/;*$$//')"; \
+	cmake --build build/sanitize; \
+	for isa in $$isas; do \
 	  echo "== EQUIGEO_ISA=$$isa"; \
 	  OMP_NUM_THREADS=1 $(SANITIZE_ENV) EQUIGEO_ISA=$$isa $(BIN)/python -m pytest -q $(PARALLEL) tests/ops \
 	    -k '$(KERNELS_ONLY) and not finite and not threads'; \

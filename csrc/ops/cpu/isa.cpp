@@ -11,16 +11,23 @@ struct Entry {
   bool available;
 };
 
-// From the least to the most capable.
+// From the least to the most capable, as far as compiled.
 const Entry* entries() {
-#ifdef EQUIGEO_X86
+#if defined(EQUIGEO_HAS_AVX2) || defined(EQUIGEO_HAS_AVX512)
   __builtin_cpu_init();
+#endif
+#ifdef EQUIGEO_HAS_AVX2
   static const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  static const bool avx512 =
-      avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 #else
-  static const bool avx2 = false, avx512 = false;
+  static const bool avx2 = false;
+#endif
+#ifdef EQUIGEO_HAS_AVX512
+  static const bool avx512 = __builtin_cpu_supports("avx512f") &&
+                             __builtin_cpu_supports("avx512bw") &&
+                             __builtin_cpu_supports("avx512dq") &&
+                             __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma");
+#else
+  static const bool avx512 = false;
 #endif
   static const Entry table[] = {
       {Isa::kBaseline, "baseline", true},

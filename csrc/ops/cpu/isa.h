@@ -27,19 +27,26 @@ Isa current_isa();
 }  // namespace equigeo
 
 // One object per instruction set defines `name_baseline`, `name_avx2` or `name_avx512`: the build
-// gives EQUIGEO_ISA. EQUIGEO_KERNELS(name) is the one in use.
+// gives EQUIGEO_ISA, and EQUIGEO_HAS_AVX2 and EQUIGEO_HAS_AVX512 where there are such objects.
+// EQUIGEO_KERNELS(name) is the one in use.
 #define EQUIGEO_JOIN_(name, isa) name##_##isa
 #define EQUIGEO_JOIN(name, isa) EQUIGEO_JOIN_(name, isa)
 #define EQUIGEO_FOR_ISA(name) EQUIGEO_JOIN(name, EQUIGEO_ISA)
 
-#ifdef EQUIGEO_X86
+#ifdef EQUIGEO_HAS_AVX2
+#define EQUIGEO_AVX2_KERNELS(name) name##_avx2
+#else
+#define EQUIGEO_AVX2_KERNELS(name) name##_baseline
+#endif
+#ifdef EQUIGEO_HAS_AVX512
+#define EQUIGEO_AVX512_KERNELS(name) name##_avx512
+#else
+#define EQUIGEO_AVX512_KERNELS(name) name##_baseline
+#endif
+
 #define EQUIGEO_DECLARE_KERNELS(Op, name) \
   extern const Kernels<Op> name##_baseline, name##_avx2, name##_avx512
-#define EQUIGEO_KERNELS(name)                                          \
-  (::equigeo::current_isa() == ::equigeo::Isa::kAvx512 ? name##_avx512 \
-   : ::equigeo::current_isa() == ::equigeo::Isa::kAvx2 ? name##_avx2   \
+#define EQUIGEO_KERNELS(name)                                                         \
+  (::equigeo::current_isa() == ::equigeo::Isa::kAvx512 ? EQUIGEO_AVX512_KERNELS(name) \
+   : ::equigeo::current_isa() == ::equigeo::Isa::kAvx2 ? EQUIGEO_AVX2_KERNELS(name)   \
                                                        : name##_baseline)
-#else
-#define EQUIGEO_DECLARE_KERNELS(Op, name) extern const Kernels<Op> name##_baseline
-#define EQUIGEO_KERNELS(name) (name##_baseline)
-#endif
