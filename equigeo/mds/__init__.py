@@ -2,9 +2,9 @@
 
 ``embed`` rotates clouds of points to their principal axes, which is classical multidimensional
 scaling for points of Euclidean space, and ``Invariant`` puts a network behind it, such as
-``PointNet``, ``DGCNN`` or ``PointTransformer``; ``frames``, ``frame_average``, ``sample_frame`` and
-``frame_lift`` deal with symmetric clouds and equivariant outputs; ``distance_embed``,
-``landmark_embed`` and ``geodesic_embed`` take distances.
+``PointNet``, ``PointNetPlusPlus``, ``DGCNN`` or ``PointTransformer``; ``frames``,
+``frame_average``, ``sample_frame`` and ``frame_lift`` deal with symmetric clouds and equivariant
+outputs; ``distance_embed``, ``landmark_embed`` and ``geodesic_embed`` take distances.
 """
 
 from equigeo.mds.distance_embed import distance_embed
@@ -29,6 +29,7 @@ from equigeo.mds.models import (
     InvariantPointNet,
     InvariantPointNetConfig,
     PointNet,
+    PointNetPlusPlus,
     PointTransformer,
     Tours,
     tour_lengths,
@@ -47,6 +48,7 @@ __all__ = [
     "InvariantPointNetConfig",
     "MDSResult",
     "PointNet",
+    "PointNetPlusPlus",
     "PointTransformer",
     "Tours",
     "distance_embed",

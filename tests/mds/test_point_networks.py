@@ -7,7 +7,15 @@ import torch
 from torch.testing import assert_close
 
 from equigeo.groups import Affine, O
-from equigeo.mds import DGCNN, EmbedOptions, Invariant, PointNet, PointTransformer, embed
+from equigeo.mds import (
+    DGCNN,
+    EmbedOptions,
+    Invariant,
+    PointNet,
+    PointNetPlusPlus,
+    PointTransformer,
+    embed,
+)
 from equigeo.mds.models.nearest_points import nearest_points
 from equigeo.mds.models.spread_points import spread_points
 from equigeo.reps import Points, Trivial
@@ -18,6 +26,7 @@ from tests.mds.clouds import generator
 EXACT = {"rtol": 0.0, "atol": 1e-11}
 SMALL = {
     "pointnet": lambda **k: PointNet(5, (16, 32), (16,), **k),
+    "pointnet++": lambda **k: PointNetPlusPlus(5, (9, 5), 6, ((8,), (8, 16)), 32, (16,), **k),
     "dgcnn": lambda **k: DGCNN(5, (8, 16), 6, 32, (16,), **k),
     "transformer": lambda **k: PointTransformer(5, (9, 5), 6, 8, 2, 32, (16,), **k),
 }
@@ -149,6 +158,8 @@ def test_it_exports_and_compiles(name):
         (lambda: DGCNN(5, hidden=(8, -1)), "hidden must be positive"),
         (lambda: DGCNN(5, dropout=1.0), "dropout must be at least 0"),
         (lambda: PointTransformer(5, groups=(8, 0)), "groups must be positive"),
+        (lambda: PointNetPlusPlus(5, widths=((8,), (0,))), "widths must be positive"),
+        (lambda: PointNetPlusPlus(5, groups=(8,)), "equally long"),
         (lambda: PointTransformer(5, dim=0), "dim must be positive"),
     ],
 )

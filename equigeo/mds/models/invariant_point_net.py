@@ -69,7 +69,7 @@ class InvariantPointNet(nn.Module):
 
         Parameters
         ----------
-        name : {"default", "pointnet", "dgcnn", "transformer"}
+        name : {"default", "pointnet", "pointnet++", "dgcnn", "transformer"}
             The network.
         num_classes : int
             Number of logits.
@@ -144,6 +144,7 @@ class InvariantPointNet(nn.Module):
 PRESETS: dict[str, dict[str, Any]] = {
     "default": {"network": "pointnet"},
     "pointnet": {"network": "pointnet"},
+    "pointnet++": {"network": "pointnet++"},
     "dgcnn": {
         "network": "dgcnn",
         "settings": {

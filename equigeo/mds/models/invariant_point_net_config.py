@@ -17,7 +17,7 @@ class InvariantPointNetConfig:
     ----------
     num_classes : int
         Number of logits.
-    network : {"pointnet", "dgcnn", "transformer"}
+    network : {"pointnet", "pointnet++", "dgcnn", "transformer"}
         What sees the embedded points.
     settings : dict of JSON types
         Arguments of the network that differ from its defaults.
@@ -44,7 +44,7 @@ class InvariantPointNetConfig:
     """
 
     num_classes: int
-    network: Literal["pointnet", "dgcnn", "transformer"] = "pointnet"
+    network: Literal["pointnet", "pointnet++", "dgcnn", "transformer"] = "pointnet"
     settings: dict[str, Any] = field(default_factory=dict)
     group: Literal["O", "SO"] | None = "O"
     kind: str = "skew"
@@ -59,7 +59,7 @@ class InvariantPointNetConfig:
 
     def to_dict(self) -> dict[str, Any]:
         """Give JSON types, lists for tuples."""
-        settings = {k: list(v) if isinstance(v, tuple) else v for k, v in self.settings.items()}
+        settings = {name: _listed(value) for name, value in self.settings.items()}
         return asdict(self) | {"settings": settings}
 
     @classmethod
@@ -80,3 +80,7 @@ class InvariantPointNetConfig:
         if unknown or "num_classes" not in values:
             raise ValueError(f"a configuration needs num_classes; unknown are {sorted(unknown)}")
         return cls(**values)
+
+
+def _listed(value: Any) -> Any:
+    return [_listed(v) for v in value] if isinstance(value, (tuple, list)) else value

@@ -10,11 +10,10 @@ from torch import Tensor, nn
 
 from equigeo.mds.models.check_numbers import check_numbers
 from equigeo.mds.models.greatest import greatest
-from equigeo.mds.models.nearest_points import nearest_points
+from equigeo.mds.models.group_points import group_points
 from equigeo.mds.models.point_head import PointHead
 from equigeo.mds.models.point_layer import PointLayer
 from equigeo.mds.models.point_network import PointNetwork
-from equigeo.mds.models.spread_points import spread_points
 from equigeo.mds.models.take_rows import take_rows
 
 
@@ -102,14 +101,8 @@ class PointTransformer(PointNetwork):
         """Classify a batch, (B, points, dim), whose padding is zero, to (B, num_classes)."""
         places, x = x, self.first(x, mask)
         for count, group in zip(self.counts, self.groups, strict=True):
-            few = spread_points(places, min(count, places.shape[1]), mask)
-            centers = take_rows(places, few)
-            near = nearest_points(places, self.neighbors, mask, centers=centers)
-            if mask is not None:  # where there are fewer points, the last are padding
-                order = torch.arange(few.shape[1], device=mask.device)
-                mask = order < mask.sum(1, keepdim=True)
-            x = group(take_rows(x, few), take_rows(x, near), mask)
-            places = centers
+            few, near, mask = group_points(places, count, self.neighbors, mask)
+            places, x = take_rows(places, few), group(take_rows(x, few), take_rows(x, near), mask)
         seen = [x]
         for attention in self.attentions:
             seen.append(attention(seen[-1], mask))

@@ -46,7 +46,7 @@ class PlainPointNet(InvariantPointNet):
 
         Parameters
         ----------
-        name : {"default", "pointnet", "dgcnn", "transformer"}
+        name : {"default", "pointnet", "pointnet++", "dgcnn", "transformer"}
             The network.
         num_classes : int
             Number of logits.

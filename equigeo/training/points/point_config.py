@@ -24,7 +24,7 @@ class PointConfig(RunConfig):
         The folder of the clouds; see ``equigeo.datasets.load_modelnet_points``.
     recipe, seed, devices, evaluate_every
         As for ``RunConfig``.
-    preset : {"default", "SO", "GLPlus", "pointnet", "dgcnn", "transformer"}
+    preset : {"default", "SO", "GLPlus", "pointnet", "pointnet++", "dgcnn", "transformer"}
         Recipe, and settings of the model: for ``affine`` one of the first three, the group; else
         the first or one of the last three, the network.
     model : {"affine", "mds", "plain"}
@@ -48,7 +48,9 @@ class PointConfig(RunConfig):
     """
 
     recipe: Recipe = POINT_PRESETS["affine"]["default"].recipe
-    preset: Literal["default", "SO", "GLPlus", "pointnet", "dgcnn", "transformer"] = "default"
+    preset: Literal["default", "SO", "GLPlus", "pointnet", "pointnet++", "dgcnn", "transformer"] = (
+        "default"
+    )
     model: Literal["affine", "mds", "plain"] = "affine"
     points: int = 1024
     holdout: int = 0

@@ -1,0 +1,104 @@
+"""PointNet++: small PointNets on neighbourhoods, and one on what they see."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.mds.models.check_numbers import check_numbers
+from equigeo.mds.models.greatest import greatest
+from equigeo.mds.models.point_head import PointHead
+from equigeo.mds.models.point_layer import PointLayer
+from equigeo.mds.models.point_network import PointNetwork
+from equigeo.mds.models.set_abstraction import SetAbstraction
+
+
+class PointNetPlusPlus(PointNetwork):
+    """Classify clouds by what neighbourhoods look like and where they lie.
+
+    Neighbours are the nearest ones, not those within a radius, so that no scale needs to be chosen.
+    ``groups=(512, 128), neighbors=32, widths=((64, 64, 128), (128, 128, 256)), features=1024,
+    hidden=(512, 256), dropout=0.4`` is about the published size.
+
+    Parameters
+    ----------
+    num_classes : int
+        Number of logits.
+    groups : sequence of int
+        Points that are left after each grouping; of fewer, all.
+    neighbors : int
+        Points of a group.
+    widths : sequence of sequences of int
+        Channels of the layers of each grouping.
+    features : int
+        Channels of the layer that reads what is left, with its coordinates.
+    hidden : sequence of int
+        Channels of the layers after the maximum over points.
+    dropout : float
+        Share of channels set to zero in those.
+    dim : int
+        Coordinates of a point.
+
+    Raises
+    ------
+    ValueError
+        If a number is not positive, or the dropout no share, or there are not as many widths as
+        groups.
+
+    Equivariance
+    ------------
+    Invariant under permutations of points, but for ties among distances.
+
+    References
+    ----------
+    Qi et al., "PointNet++: Deep hierarchical feature learning on point sets in a metric space",
+    NeurIPS 2017.
+
+    Examples
+    --------
+    >>> PointNetPlusPlus(10).eval()(torch.rand(2, 100, 3)).shape
+    torch.Size([2, 10])
+    """
+
+    def __init__(
+        self,
+        num_classes: int,
+        groups: Sequence[int] = (64, 16),
+        neighbors: int = 16,
+        widths: Sequence[Sequence[int]] = ((32, 64), (128, 128)),
+        features: int = 512,
+        hidden: Sequence[int] = (256, 128),
+        dropout: float = 0.3,
+        dim: int = 3,
+    ) -> None:
+        super().__init__(dim)
+        flat = [width for layer in widths for width in layer]
+        check_numbers(
+            dropout,
+            num_classes=num_classes,
+            groups=groups,
+            neighbors=neighbors,
+            widths=flat,
+            features=features,
+            hidden=hidden,
+            dim=dim,
+        )
+        if len(groups) != len(widths):
+            raise ValueError(f"groups and widths must be equally long, got {groups} and {widths}")
+        self.groups = nn.ModuleList()
+        channels = 0
+        for count, width in zip(groups, widths, strict=True):
+            self.groups.append(SetAbstraction(channels, width, count, neighbors, dim))
+            channels = width[-1]
+        self.features = PointLayer(dim + channels, features)
+        self.head = PointHead(features, hidden, num_classes, dropout)
+
+    def classify(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """Classify a batch, (B, points, dim), whose padding is zero, to (B, num_classes)."""
+        places, x = x, x[..., :0]
+        for group in self.groups:
+            places, x, mask = group(places, x, mask)
+        x = self.features(torch.cat([places, x], -1), mask)
+        return self.head(greatest(x, mask))

@@ -1,0 +1,83 @@
+"""The layer of PointNet++."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.mds.models.group_points import group_points
+from equigeo.mds.models.point_layer import PointLayer
+from equigeo.mds.models.take_rows import take_rows
+
+
+class SetAbstraction(nn.Module):
+    """Small PointNets, each of which sees one group of neighbours from its middle.
+
+    Parameters
+    ----------
+    channels : int
+        Features of a point, beside its coordinates.
+    widths : sequence of int
+        Channels of the layers; a maximum over the group follows them.
+    count : int
+        Points that are left.
+    neighbors : int
+        Points of a group.
+    dim : int
+        Coordinates of a point.
+
+    Equivariance
+    ------------
+    Features are invariant to translations and permutations, but for ties among distances.
+
+    References
+    ----------
+    Qi et al., "PointNet++: Deep hierarchical feature learning on point sets in a metric space",
+    NeurIPS 2017.
+
+    Examples
+    --------
+    >>> layer = SetAbstraction(0, (16, 32), count=10, neighbors=8)
+    >>> places, features, _ = layer(torch.rand(2, 100, 3), torch.empty(2, 100, 0))
+    >>> places.shape, features.shape
+    (torch.Size([2, 10, 3]), torch.Size([2, 10, 32]))
+    """
+
+    def __init__(
+        self, channels: int, widths: Sequence[int], count: int, neighbors: int, dim: int = 3
+    ) -> None:
+        super().__init__()
+        self.count, self.neighbors = count, neighbors
+        self.layers = nn.ModuleList(
+            PointLayer(a, b) for a, b in pairwise([dim + channels, *widths])
+        )
+
+    def forward(
+        self, places: Tensor, x: Tensor, mask: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Look at groups.
+
+        Parameters
+        ----------
+        places : Tensor, (B, P, dim), floating
+            Points, about the origin.
+        x : Tensor, (B, P, channels), floating
+            Their features.
+        mask : Tensor, (B, P), bool, optional
+            Which points there are.
+
+        Returns
+        -------
+        tuple of Tensor (B, Q, dim), Tensor (B, Q, widths[-1]), Tensor (B, Q) or None
+            The points that are left, their features, and which of them there are.
+        """
+        few, near, left = group_points(places, self.count, self.neighbors, mask)
+        centers = take_rows(places, few)
+        y = torch.cat([take_rows(places, near) - centers[:, :, None], take_rows(x, near)], -1)
+        members = None if left is None else left[:, :, None].expand(near.shape)
+        for layer in self.layers:
+            y = layer(y, members)
+        return centers, y.amax(2), left
