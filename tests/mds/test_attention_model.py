@@ -99,7 +99,7 @@ def test_greedy_takes_the_likeliest_city_and_tours_are_complete(model):
 
 
 @pytest.mark.parametrize("choices", [{}, {"augment": True}, {"every_start": True}])
-def test_rigid_motions_and_scalings_leave_tours_alone(choices):
+def test_oracle_26_rigid_motions_and_scalings_leave_tours_alone(choices):
     model, x = make(), cities(200)
     want = model.solve(x, **choices)
     for i, g in enumerate(motions(4, 2)):
