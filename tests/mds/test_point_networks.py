@@ -27,6 +27,9 @@ EXACT = {"rtol": 0.0, "atol": 1e-11}
 SMALL = {
     "pointnet": lambda **k: PointNet(5, (16, 32), (16,), **k),
     "pointnet++": lambda **k: PointNetPlusPlus(5, (9, 5), 6, ((8,), (8, 16)), 32, (16,), **k),
+    "pointnet++ published": lambda **k: PointNetPlusPlus(
+        5, (9, 5), 6, ((8,), (8, 16)), 32, (16,), distances=False, **k
+    ),
     "dgcnn": lambda **k: DGCNN(5, (8, 16), 6, 32, (16,), **k),
     "transformer": lambda **k: PointTransformer(5, (9, 5), 6, 8, 2, 32, (16,), **k),
 }

@@ -142,7 +142,7 @@ class InvariantPointNet(nn.Module):
 
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "default": {"network": "pointnet"},
+    "default": {"network": "pointnet++"},
     "pointnet": {"network": "pointnet"},
     "pointnet++": {"network": "pointnet++"},
     "dgcnn": {

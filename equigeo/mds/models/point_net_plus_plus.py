@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
+from torch.linalg import vector_norm
 
 from equigeo.mds.models.check_numbers import check_numbers
 from equigeo.mds.models.greatest import greatest
@@ -20,7 +21,7 @@ class PointNetPlusPlus(PointNetwork):
 
     Neighbours are the nearest ones, not those within a radius, so that no scale needs to be chosen.
     ``groups=(512, 128), neighbors=32, widths=((64, 64, 128), (128, 128, 256)), features=1024,
-    hidden=(512, 256), dropout=0.4`` is about the published size.
+    hidden=(512, 256), dropout=0.4, distances=False`` is about the published network.
 
     Parameters
     ----------
@@ -40,6 +41,10 @@ class PointNetPlusPlus(PointNetwork):
         Share of channels set to zero in those.
     dim : int
         Coordinates of a point.
+    distances : bool
+        Whether to see distances from the middle of a group and from the origin beside coordinates.
+        What is learned from them holds in any frame: behind an embedding, where clouds of one kind
+        may stand in several, training takes fewer passes.
 
     Raises
     ------
@@ -54,7 +59,8 @@ class PointNetPlusPlus(PointNetwork):
     References
     ----------
     Qi et al., "PointNet++: Deep hierarchical feature learning on point sets in a metric space",
-    NeurIPS 2017.
+    NeurIPS 2017; Zhang et al., "Rotation invariant convolutions for 3D point clouds deep learning",
+    3DV 2019.
 
     Examples
     --------
@@ -62,7 +68,7 @@ class PointNetPlusPlus(PointNetwork):
     torch.Size([2, 10])
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what the network is made of
         self,
         num_classes: int,
         groups: Sequence[int] = (64, 16),
@@ -72,6 +78,7 @@ class PointNetPlusPlus(PointNetwork):
         hidden: Sequence[int] = (256, 128),
         dropout: float = 0.3,
         dim: int = 3,
+        distances: bool = True,
     ) -> None:
         super().__init__(dim)
         flat = [width for layer in widths for width in layer]
@@ -90,9 +97,12 @@ class PointNetPlusPlus(PointNetwork):
         self.groups = nn.ModuleList()
         channels = 0
         for count, width in zip(groups, widths, strict=True):
-            self.groups.append(SetAbstraction(channels, width, count, neighbors, dim))
+            self.groups.append(
+                SetAbstraction(channels, width, count, neighbors, dim, distances=distances)
+            )
             channels = width[-1]
-        self.features = PointLayer(dim + channels, features)
+        self.distances = distances
+        self.features = PointLayer(dim + int(distances) + channels, features)
         self.head = PointHead(features, hidden, num_classes, dropout)
 
     def classify(self, x: Tensor, mask: Tensor | None) -> Tensor:
@@ -100,5 +110,8 @@ class PointNetPlusPlus(PointNetwork):
         places, x = x, x[..., :0]
         for group in self.groups:
             places, x, mask = group(places, x, mask)
-        x = self.features(torch.cat([places, x], -1), mask)
+        seen = [places, x]
+        if self.distances:
+            seen.append(vector_norm(places, dim=-1, keepdim=True))
+        x = self.features(torch.cat(seen, -1), mask)
         return self.head(greatest(x, mask))

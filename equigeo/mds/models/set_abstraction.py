@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
+from torch.linalg import vector_norm
 
 from equigeo.mds.models.group_points import group_points
 from equigeo.mds.models.point_layer import PointLayer
@@ -15,6 +16,9 @@ from equigeo.mds.models.take_rows import take_rows
 
 class SetAbstraction(nn.Module):
     """Small PointNets, each of which sees one group of neighbours from its middle.
+
+    With distances, a point is seen beside its coordinates by the sides of the triangle that it
+    forms with the middle of its group and the origin, which no rotation changes.
 
     Parameters
     ----------
@@ -28,15 +32,19 @@ class SetAbstraction(nn.Module):
         Points of a group.
     dim : int
         Coordinates of a point.
+    distances : bool
+        Whether to see sides of triangles too.
 
     Equivariance
     ------------
-    Features are invariant to translations and permutations, but for ties among distances.
+    Features are invariant to permutations, but for ties among distances, and without distances to
+    translations.
 
     References
     ----------
     Qi et al., "PointNet++: Deep hierarchical feature learning on point sets in a metric space",
-    NeurIPS 2017.
+    NeurIPS 2017; Zhang et al., "Rotation invariant convolutions for 3D point clouds deep learning",
+    3DV 2019, where the triangles are from.
 
     Examples
     --------
@@ -47,13 +55,19 @@ class SetAbstraction(nn.Module):
     """
 
     def __init__(
-        self, channels: int, widths: Sequence[int], count: int, neighbors: int, dim: int = 3
+        self,
+        channels: int,
+        widths: Sequence[int],
+        count: int,
+        neighbors: int,
+        dim: int = 3,
+        *,
+        distances: bool = False,
     ) -> None:
         super().__init__()
-        self.count, self.neighbors = count, neighbors
-        self.layers = nn.ModuleList(
-            PointLayer(a, b) for a, b in pairwise([dim + channels, *widths])
-        )
+        self.count, self.neighbors, self.distances = count, neighbors, distances
+        channels += dim + (3 if distances else 0)
+        self.layers = nn.ModuleList(PointLayer(a, b) for a, b in pairwise([channels, *widths]))
 
     def forward(
         self, places: Tensor, x: Tensor, mask: Tensor | None = None
@@ -76,8 +90,18 @@ class SetAbstraction(nn.Module):
         """
         few, near, left = group_points(places, self.count, self.neighbors, mask)
         centers = take_rows(places, few)
-        y = torch.cat([take_rows(places, near) - centers[:, :, None], take_rows(x, near)], -1)
+        y = torch.cat([self._see(take_rows(places, near), centers), take_rows(x, near)], -1)
         members = None if left is None else left[:, :, None].expand(near.shape)
         for layer in self.layers:
             y = layer(y, members)
         return centers, y.amax(2), left
+
+    def _see(self, places: Tensor, centers: Tensor) -> Tensor:
+        """What is known of points (B, Q, k, dim) beside their features."""
+        centers = centers[:, :, None].expand_as(places)
+        sides = (places - centers, centers, places)
+        if not self.distances:
+            return sides[0]
+        return torch.cat(
+            [sides[0], *(vector_norm(side, dim=-1, keepdim=True) for side in sides)], -1
+        )

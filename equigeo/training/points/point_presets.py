@@ -20,9 +20,9 @@ _RECIPE: Final = Recipe(
 )
 _AFFINE: Final = PointPreset(_RECIPE)
 _NETWORKS: Final = {  # half an hour on one core at most
-    "default": PointPreset(replace(_RECIPE, epochs=90), points=256),
+    "default": PointPreset(replace(_RECIPE, epochs=100)),
     "pointnet": PointPreset(replace(_RECIPE, epochs=90), points=256),
-    "pointnet++": PointPreset(replace(_RECIPE, epochs=90), points=256),
+    "pointnet++": PointPreset(replace(_RECIPE, epochs=100)),
     "dgcnn": PointPreset(replace(_RECIPE, epochs=20), points=256),
     "transformer": PointPreset(replace(_RECIPE, epochs=25), points=256),
 }
