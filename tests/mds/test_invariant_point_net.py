@@ -102,7 +102,8 @@ def test_training_draws_one_frame_and_use_averages() -> None:
 
 
 def test_bad_input_is_named() -> None:
-    with pytest.raises(ValueError, match="network must be one of pointnet, "):
+    names = r"pointnet, pointnet\+\+, dgcnn, transformer"
+    with pytest.raises(ValueError, match=f"network must be one of {names}"):
         InvariantPointNetConfig(4, "mlp")
     with pytest.raises(ValueError, match="settings do not fit pointnet"):
         InvariantPointNet(InvariantPointNetConfig(4, settings={"neighbors": 3}))
