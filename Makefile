@@ -124,7 +124,7 @@ SANITIZE_ENV = LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-fil
 sanitize: $(VENV)/.with-test ## op tests with kernels that check every access, plainest and widest
 	isas=$$($(LIST_ISAS) | tr ' ' '\n' | sed -n '1p;$$p' | uniq); \
 	$(CONFIGURE) -B build/sanitize -DEQUIGEO_CUDA=OFF -DEQUIGEO_SANITIZE=address,undefined \
-	  -DCMAKE_CXX_FLAGS_RELEASE=-O1 -DEQUIGEO_ISAS="$$(tr '\n' ';' <<< "$$isas" | sed 's/;*$$//')"; \
+	  -DCMAKE_CXX_FLAGS_RELEASE=-O1 -DEQUIGEO_ISAS="$$(paste -sd';' <<< "$$isas")"; \
 	cmake --build build/sanitize; \
 	for isa in $$isas; do \
 	  echo "== EQUIGEO_ISA=$$isa"; \

@@ -48,6 +48,7 @@ def paper_style() -> AffineResNet:
     return AffineResNet(settings)
 
 
+TEST_IMAGES = 20_000  # of each test, but for the longest
 CURVE_IMAGES = 4000  # after every epoch of --curve
 NETWORKS: dict[str, tuple[str, Callable[[], nn.Module]]] = {  # preset, and what to build
     "default": ("default", lambda: AffineResNet.preset("default")),
@@ -87,7 +88,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--holdout", action="store_true")
     parser.add_argument("--untrained", action="store_true")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--images", type=int, default=20_000)
+    parser.add_argument("--images", type=int, default=TEST_IMAGES)
     parser.add_argument("--curve", action="store_true")
     parser.add_argument("--work", type=Path, default=Path("runs/affnist"), help="checkpoints")
     parser.add_argument("--output", type=Path, required=True)
@@ -120,7 +121,7 @@ def one_run(arguments: argparse.Namespace, seed: int) -> dict[str, Any]:
     )
     numbers = {
         "affnist": arguments.images,
-        "homnist": min(arguments.images, 20_000),
+        "homnist": min(arguments.images, TEST_IMAGES),
         "centred": None,
     }
     affine, homography, centred = (
@@ -163,7 +164,7 @@ def run_config(arguments: argparse.Namespace, seed: int) -> ImageConfig:
         preset=NETWORKS[arguments.network][0],
         holdout=arguments.holdout or arguments.curve,
         evaluate_every=int(arguments.curve),
-        test_images=CURVE_IMAGES if arguments.curve else min(arguments.images, 20_000),
+        test_images=CURVE_IMAGES if arguments.curve else min(arguments.images, TEST_IMAGES),
     )
 
 

@@ -14,6 +14,7 @@ from equigeo.mds.models.group_points import group_points
 from equigeo.mds.models.point_head import PointHead
 from equigeo.mds.models.point_layer import PointLayer
 from equigeo.mds.models.point_network import PointNetwork
+from equigeo.mds.models.see_groups import see_groups
 from equigeo.mds.models.take_rows import take_rows
 
 
@@ -119,12 +120,7 @@ class _Group(nn.Module):
 
     def forward(self, x: Tensor, near: Tensor, mask: Tensor | None) -> Tensor:
         x = x[:, :, None].expand_as(near)
-        y = torch.cat([near - x, x], -1)
-        if mask is not None:
-            mask = mask[:, :, None].expand(near.shape[:3])
-        for layer in self.layers:
-            y = layer(y, mask)
-        return y.amax(2)
+        return see_groups(self.layers, torch.cat([near - x, x], -1), mask)
 
 
 class _OffsetAttention(nn.Module):

@@ -11,6 +11,7 @@ from torch.linalg import vector_norm
 
 from equigeo.mds.models.group_points import group_points
 from equigeo.mds.models.point_layer import PointLayer
+from equigeo.mds.models.see_groups import see_groups
 from equigeo.mds.models.take_rows import take_rows
 
 
@@ -91,10 +92,7 @@ class SetAbstraction(nn.Module):
         few, near, left = group_points(places, self.count, self.neighbors, mask)
         centers = take_rows(places, few)
         y = torch.cat([self._see(take_rows(places, near), centers), take_rows(x, near)], -1)
-        members = None if left is None else left[:, :, None].expand(near.shape)
-        for layer in self.layers:
-            y = layer(y, members)
-        return centers, y.amax(2), left
+        return centers, see_groups(self.layers, y, left), left
 
     def _see(self, places: Tensor, centers: Tensor) -> Tensor:
         """What is known of points (B, Q, k, dim) beside their features."""
