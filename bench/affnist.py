@@ -28,7 +28,7 @@ from typing import Any, Literal
 import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
-from training_facts import training_facts
+from training_facts import training_facts, typed_command
 
 from equigeo.affine import AffineResNet, AffineResNetConfig, WindowWarning
 from equigeo.datasets import AffNIST, load_digits
@@ -100,7 +100,7 @@ def read_results(arguments: argparse.Namespace) -> dict[str, Any]:
     if arguments.output.exists():
         return json.loads(arguments.output.read_text())
     return {
-        "command": f"python bench/affnist.py --network {arguments.network}",
+        "command": typed_command(),
         **training_facts(),
         "runs": [],
     }

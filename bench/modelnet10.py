@@ -15,14 +15,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import shlex
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from training_facts import training_facts
+from training_facts import training_facts, typed_command
 
 from equigeo.training import (
     POINT_PRESETS,
@@ -120,19 +118,13 @@ def train(arguments: argparse.Namespace, config: PointConfig) -> TrainedPointCla
     )
 
 
-def command(argv: list[str]) -> str:
-    """Give what was typed, without where files lie."""
-    kept = [Path(word).name if Path(word).is_absolute() else word for word in argv]
-    return " ".join(["python", *map(shlex.quote, kept)])
-
-
 def measure(trained: TrainedPointClassifier) -> dict[str, Any]:
     """Evaluate on upright and on transformed clouds."""
     evaluation = evaluate_point_classifier(trained)
     number = len(evaluation.labels)
     flagged = evaluation.flagged
     return {
-        "command": command(sys.argv),
+        "command": typed_command(),
         "seed": trained.config.seed,
         "clouds": number,
         "part": "held out" if trained.config.holdout else "test",

@@ -27,6 +27,7 @@ _RECIPE_OPTIONS: dict[str, dict[str, Any]] = {
     "learning_rate": {"type": float, "metavar": "X", "help": "learning rate, or its peak"},
     "weight_decay": {"type": float, "metavar": "X"},
     "label_smoothing": {"type": float, "metavar": "X"},
+    "logit_adjustment": {"type": float, "metavar": "X", "help": "1: rare classes count alike"},
     "jitter": {"type": float, "metavar": "X", "help": "noise on vertices or points"},
     "ema_decay": {"type": float, "metavar": "X", "help": "running average of weights"},
 }

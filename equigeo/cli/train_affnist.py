@@ -47,7 +47,8 @@ AFFNIST = TrainTask(
     help="classify transformed digits after training on centred ones",
     config_type=ImageConfig,
     recipe_options=(
-        "epochs", "batch_size", "learning_rate", "weight_decay", "label_smoothing", "ema_decay",
+        "epochs", "batch_size", "learning_rate", "weight_decay", "label_smoothing",
+        "logit_adjustment", "ema_decay",
     ),
     add_data_options=_add_data_options,
     resolve=_resolve,

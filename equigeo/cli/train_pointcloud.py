@@ -54,8 +54,8 @@ POINT_CLOUDS = TrainTask(
     help="classify point clouds after training on upright ones",
     config_type=PointConfig,
     recipe_options=(
-        "epochs", "batch_size", "learning_rate", "weight_decay", "label_smoothing", "jitter",
-        "ema_decay",
+        "epochs", "batch_size", "learning_rate", "weight_decay", "label_smoothing",
+        "logit_adjustment", "jitter", "ema_decay",
     ),
     add_data_options=_add_data_options,
     resolve=_resolve,

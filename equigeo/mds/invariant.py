@@ -10,6 +10,7 @@ from equigeo.groups import SO, Affine, LinearGroup, O, Scaling
 from equigeo.mds.embed import check_choices, embed
 from equigeo.mds.embed_options import DEFAULT, EmbedOptions
 from equigeo.mds.frame_average import REDUCTIONS, frame_average
+from equigeo.mds.frame_set import FrameSet
 from equigeo.mds.frames import KINDS, frames
 from equigeo.mds.sample_frame import sample_frame
 from equigeo.reps import Points
@@ -134,28 +135,53 @@ class Invariant(nn.Module):
         TypeError, ValueError
             As of :func:`embed`.
         """
+        if self.training and self.training_sample:
+            y = self.draw(x, mask=mask, ptr=ptr, weights=weights)
+            return self.network(y, *arguments, **keywords)
+        found = self._frames(x, mask=mask, ptr=ptr, weights=weights)
+        if isinstance(found, Tensor):
+            return self.network(found, *arguments, **keywords)
+        return frame_average(
+            lambda y: self.network(y, *arguments, **keywords), found, reduce=self.reduce
+        )
+
+    def draw(
+        self,
+        x: Tensor,
+        *,
+        mask: Tensor | None = None,
+        ptr: Tensor | None = None,
+        weights: Tensor | None = None,
+    ) -> Tensor:
+        """Embed points in one of the frames in use, drawn anew for every cloud.
+
+        Parameters
+        ----------
+        x, mask, ptr, weights : Tensor
+            As of :meth:`forward`.
+
+        Returns
+        -------
+        Tensor, (..., points, dim) or, with ``ptr``, (rows, dim)
+            Coordinates.
+        """
+        found = self._frames(x, mask=mask, ptr=ptr, weights=weights)
+        return found if isinstance(found, Tensor) else sample_frame(found)
+
+    def _frames(self, x: Tensor, **clouds: Tensor | None) -> Tensor | FrameSet:
+        """Coordinates in the only frame, or all frames."""
         self.rep_in.check_features(x)
         choices: dict[str, Any] = {
-            "mask": mask,
-            "ptr": ptr,
-            "weights": weights,
+            **clouds,
             "group": self.group,
             "scale": self.scale,
             "options": self.options,
         }
         kind = self.training_kind if self.training else self.kind
         if kind != "skew":
-            found = frames(x, kind=kind, **choices)
-        else:
-            result = embed(x, **choices)
-            if result.frames is None:
-                return self.network(result.y, *arguments, **keywords)
-            found = result.frames
-        if self.training and self.training_sample:
-            return self.network(sample_frame(found), *arguments, **keywords)
-        return frame_average(
-            lambda y: self.network(y, *arguments, **keywords), found, reduce=self.reduce
-        )
+            return frames(x, kind=kind, **choices)
+        result = embed(x, **choices)
+        return result.y if result.frames is None else result.frames
 
     def extra_repr(self) -> str:
         """Return what was chosen."""

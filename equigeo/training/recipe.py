@@ -27,6 +27,10 @@ class Recipe:
         their gradients.
     label_smoothing : float
         Share of the target spread over all classes, in [0, 1).
+    logit_adjustment : float
+        Weight of the logarithm of a class's share of the training samples, which the loss adds to
+        its logit: with 1 the classes of a skewed training set count alike, with 0 as often as they
+        come.
     jitter : float
         Deviation of the noise on vertices, in mean edge lengths of their mesh, or on points, in
         halves of the largest side of their cloud; 0 for images.
@@ -51,6 +55,7 @@ class Recipe:
     schedule: Literal["one_cycle", "cosine", "constant"] = "one_cycle"
     weight_decay: float = 0.0
     label_smoothing: float = 0.0
+    logit_adjustment: float = 0.0
     jitter: float = 0.0
     ema_decay: float = 0.0
 
@@ -59,7 +64,7 @@ class Recipe:
         for name in ("epochs", "batch_size"):
             _require(name, getattr(self, name), getattr(self, name) >= 1, "at least 1")
         _require("learning_rate", self.learning_rate, 0 < self.learning_rate < 1e3, "positive")
-        for name in ("weight_decay", "jitter"):
+        for name in ("weight_decay", "logit_adjustment", "jitter"):
             _require(name, getattr(self, name), 0 <= getattr(self, name) < 1e3, "not negative")
         for name in ("label_smoothing", "ema_decay"):
             _require(name, getattr(self, name), 0 <= getattr(self, name) < 1, "in [0, 1)")

@@ -56,8 +56,9 @@ def test_scale_and_order_change_nothing() -> None:
         InvariantPointNetConfig(4, "dgcnn", {"widths": (8, 8), "features": 16}, "SO", "frames"),
         InvariantPointNetConfig(4, "transformer", {"groups": (8, 4)}, None),
         InvariantPointNetConfig(4, "pointnet++", {"widths": ((8,), (8, 16))}),
+        InvariantPointNetConfig(4, upright=True),
     ],
-    ids=lambda config: config.network,
+    ids=lambda config: config.network + "-upright" * config.upright,
 )
 def test_configuration_rebuilds_the_network(config: InvariantPointNetConfig) -> None:
     model = InvariantPointNet(config).eval()
@@ -101,6 +102,55 @@ def test_training_draws_one_frame_and_use_averages() -> None:
     assert len(calls) == 1
 
 
+@pytest.mark.parametrize("kind", ["skew", "frames"])
+def test_a_network_of_pairs_is_invariant(kind: str) -> None:
+    torch.manual_seed(0)
+    model = InvariantPointNet(InvariantPointNetConfig(5, kind=kind, upright=True)).double().eval()
+    assert_equivariant(
+        lambda x: model(x).detach(),
+        Points(Affine(O(3))),
+        Trivial(Affine(O(3)), 5),
+        inputs=[cloud()],
+    )
+
+
+def test_pairs_say_which_direction_is_up() -> None:
+    torch.manual_seed(0)
+    model = InvariantPointNet(InvariantPointNetConfig(5, upright=True)).double().eval()
+    x = cloud()
+    logits, up = model.pairs(x)
+    assert logits.shape == (1, 5, 6)
+    torch.testing.assert_close(logits.logsumexp(-1), model(x))
+    frame = embed(x, scale="rms").frame
+    axis, down = up // 2, up % 2
+    assert axis == frame[0, -1].abs().argmax()
+    assert down == (frame[0, -1, axis] < 0)
+    over = x * torch.tensor([1.0, -1.0, -1.0])  # the same cloud on its head
+    turned = x @ torch.tensor([[0.6, 0.8, 0], [-0.8, 0.6, 0], [0, 0, 1]], dtype=x.dtype)
+    lying = x.roll(1, -1)
+    assert [model.pairs(y)[1].item() for y in (over, turned)] == [up.item() ^ 1, up.item()]
+    assert model.pairs(lying)[1] // 2 != axis
+    for y in (over, turned, lying):
+        torch.testing.assert_close(model.pairs(y)[0], logits)
+
+
+def test_pairs_of_drawn_frames_belong_to_the_frames_that_were_drawn() -> None:
+    config = InvariantPointNetConfig(
+        5, kind="frames", training_kind="frames", training_sample=True, upright=True
+    )
+    torch.manual_seed(0)
+    model = InvariantPointNet(config).double()
+    seen = []
+    model.invariant.network.network.register_forward_pre_hook(lambda _, x: seen.append(x[0]))
+    x = cloud().expand(64, -1, -1)
+    _, up = model.pairs(x)
+    height = x[..., -1] - x[..., -1].mean(-1, keepdim=True)
+    (y,) = seen
+    sign = torch.einsum("bn,bnk->bk", height, y).gather(1, up[:, None] // 2)[:, 0].sign()
+    assert torch.equal(sign, 1.0 - 2 * (up % 2))
+    assert up.unique().numel() == 2
+
+
 def test_bad_input_is_named() -> None:
     names = r"pointnet, pointnet\+\+, dgcnn, transformer"
     with pytest.raises(ValueError, match=f"network must be one of {names}"):
@@ -113,6 +163,10 @@ def test_bad_input_is_named() -> None:
         InvariantPointNet(InvariantPointNetConfig(4, group=None, kind="soft"))
     with pytest.raises(ValueError, match="preset must be one of default, pointnet"):
         InvariantPointNet.preset("large", 4)
+    with pytest.raises(ValueError, match="upright needs a group"):
+        InvariantPointNetConfig(4, group=None, upright=True)
+    with pytest.raises(ValueError, match="upright is True, got False"):
+        InvariantPointNet(InvariantPointNetConfig(4)).pairs(cloud().float())
     with pytest.raises(ValueError, match="unknown are"):
         InvariantPointNet.from_config({"num_classes": 4, "colour": 1})
     with pytest.raises(ValueError, match="must be positive"):

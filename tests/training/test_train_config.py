@@ -48,6 +48,7 @@ def test_config_out_of_range_names_field_and_value(field, value):
         ("learning_rate", 0.0),
         ("weight_decay", -1.0),
         ("jitter", float("inf")),
+        ("logit_adjustment", -0.5),
         ("label_smoothing", 1.0),
         ("ema_decay", 1.0),
         ("optimizer", "sgd"),

@@ -231,6 +231,7 @@ def test_the_configuration_survives_json(preset):
         ({"preset": "large"}, "preset must be one of default, paper"),
         ({"recipe": Recipe(1, 2, 1e-3, jitter=0.1)}, "jitter must be 0 for tours"),
         ({"recipe": Recipe(1, 2, 1e-3, label_smoothing=0.1)}, "label_smoothing must be 0"),
+        ({"recipe": Recipe(1, 2, 1e-3, logit_adjustment=1)}, "logit_adjustment must be 0"),
     ],
 )
 def test_a_configuration_out_of_range_names_its_field(changes, message):

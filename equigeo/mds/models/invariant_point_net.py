@@ -9,10 +9,14 @@ from torch import Tensor, nn
 from equigeo.mds.embed import embed
 from equigeo.mds.embed_options import EmbedOptions
 from equigeo.mds.invariant import Invariant
+from equigeo.mds.models.direction_up import direction_up
 from equigeo.mds.models.invariant_point_net_config import InvariantPointNetConfig
 from equigeo.mds.models.networks import NETWORKS
+from equigeo.mds.models.upright_network import UprightNetwork
 
 _QUIET = EmbedOptions(fallback="ignore")
+_DIM = 3
+_DIRECTIONS = 2 * _DIM
 
 
 class InvariantPointNet(nn.Module):
@@ -50,9 +54,12 @@ class InvariantPointNet(nn.Module):
         super().__init__()
         self.settings = config
         try:
-            network = NETWORKS[config.network](config.num_classes, **config.settings)
+            outputs = config.num_classes * (_DIRECTIONS if config.upright else 1)
+            network: nn.Module = NETWORKS[config.network](outputs, **config.settings)
         except TypeError as error:
             raise ValueError(f"settings do not fit {config.network}: {error}") from error
+        if config.upright:
+            network = UprightNetwork(network, _DIM)
         self.invariant = Invariant(
             network,
             group=config.group,
@@ -121,6 +128,31 @@ class InvariantPointNet(nn.Module):
         """
         return self.invariant(points, mask, mask=mask)
 
+    def pairs(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        """Classify clouds that stand upright, and say what is up for their embedding.
+
+        Parameters
+        ----------
+        points : Tensor, (B, points, 3), floating
+            Clouds, the last coordinate upwards.
+
+        Returns
+        -------
+        tuple of Tensor (B, num_classes, 6) and Tensor (B,), int64
+            Logits of every pair of a class and a direction, and which direction is up, in one
+            frame of each cloud.
+
+        Raises
+        ------
+        ValueError
+            Unless the setting ``upright`` is chosen.
+        """
+        network = self.invariant.network
+        if not isinstance(network, UprightNetwork):
+            raise ValueError("pairs are there where upright is True, got False")
+        y = self.invariant.draw(points)
+        return network.pairs(y), direction_up(points, y)
+
     def flagged(self, points: Tensor, mask: Tensor | None = None) -> Tensor | None:
         """Tell of which clouds the embedding is not invariant up to rounding.
 
@@ -141,10 +173,18 @@ class InvariantPointNet(nn.Module):
         return embed(points, mask=mask, group=self.settings.group, options=_QUIET).flagged
 
 
+_POINT_NET_PLUS_PLUS: dict[str, Any] = {
+    "network": "pointnet++",
+    "settings": {"groups": (128, 32), "neighbors": 20},
+    "kind": "frames",
+    "training_kind": "frames",
+    "training_sample": True,
+    "upright": True,
+}
 PRESETS: dict[str, dict[str, Any]] = {
-    "default": {"network": "pointnet++"},
+    "default": _POINT_NET_PLUS_PLUS,
     "pointnet": {"network": "pointnet"},
-    "pointnet++": {"network": "pointnet++"},
+    "pointnet++": _POINT_NET_PLUS_PLUS,
     "dgcnn": {
         "network": "dgcnn",
         "settings": {

@@ -30,11 +30,14 @@ class InvariantPointNetConfig:
         Whether training draws one of the frames.
     reduce : {"mean", "min", "max"}
         What is made of the logits in all frames.
+    upright : bool
+        Whether the network has a logit for every pair of a class and a direction that may be up,
+        see ``UprightNetwork``, which is learned from clouds that stand upright.
 
     Raises
     ------
     ValueError
-        If a choice is unknown.
+        If a choice is unknown, or ``upright`` asked for without a group.
 
     Examples
     --------
@@ -51,11 +54,14 @@ class InvariantPointNetConfig:
     training_kind: str = "skew"
     training_sample: bool = False
     reduce: Literal["mean", "min", "max"] = "mean"
+    upright: bool = False
 
     def __post_init__(self) -> None:
         """Check what is not checked by the network."""
         if self.network not in NETWORKS:
             raise ValueError(f"network must be one of {', '.join(NETWORKS)}, got {self.network!r}")
+        if self.upright and self.group is None:
+            raise ValueError("upright needs a group: without, up is where the last axis points")
 
     def to_dict(self) -> dict[str, Any]:
         """Give JSON types, lists for tuples."""

@@ -71,7 +71,7 @@ def _plan(config: ImageConfig, model: nn.Module | None) -> FitPlan:
     split = config.evaluated_split
     test = AffNIST(*load_digits(config.data, split), split)
     evaluate = partial(_evaluate, test, test.spread(config.test_images))
-    objective = CrossEntropy(config.recipe.label_smoothing)
+    objective = CrossEntropy.of(config.recipe, train.labels, len(DIGITS))
     return FitPlan(config, model, DIGITS, train, objective, evaluate)
 
 

@@ -63,7 +63,7 @@ def _plan(config: TrainConfig, dataset: MeshDataset, model: PrimalDualClassifier
     model.fit_standardization(list(train.graphs))
     # a read-out of one stream leaves the last layers of the other unused
     used = model.settings.streams == "both"
-    objective = CrossEntropy(config.recipe.label_smoothing)
+    objective = CrossEntropy.of(config.recipe, train.labels, dataset.num_classes)
     evaluate = partial(_evaluate, test)
     return FitPlan(config, model, dataset.classes, train, objective, evaluate, used)
 

@@ -18,6 +18,7 @@ from equigeo.training.points.point_config import PointConfig
 from equigeo.training.points.point_models import POINT_MODELS
 from equigeo.training.points.point_parts import point_parts
 from equigeo.training.points.trained_point_classifier import TrainedPointClassifier
+from equigeo.training.points.upright_cross_entropy import UprightCrossEntropy
 from equigeo.training.random_state import enter_stream
 from equigeo.training.relative_change import relative_change
 from equigeo.training.train_model import train_model
@@ -62,7 +63,8 @@ def _plan(config: PointConfig, model: nn.Module | None) -> FitPlan:
         enter_stream(config.seed, "model")
         model = POINT_MODELS[config.model].preset(config.preset, num_classes=train.num_classes)
     source = LabelledClouds(train.points, train.labels, config.points, config.recipe.jitter)
-    objective = CrossEntropy(config.recipe.label_smoothing)
+    kind = UprightCrossEntropy if model.config.get("upright") else CrossEntropy
+    objective = kind.of(config.recipe, train.labels, train.num_classes)
     return FitPlan(config, model, train.classes, source, objective, partial(_evaluate, test))
 
 

@@ -63,6 +63,6 @@ class TourConfig(RunConfig):
         for name, least in (("cities", 3), ("instances", 1)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
-        for name in ("label_smoothing", "jitter"):
+        for name in ("label_smoothing", "logit_adjustment", "jitter"):
             if getattr(self.recipe, name) != 0:
                 raise ValueError(f"{name} must be 0 for tours, got {getattr(self.recipe, name)}")
