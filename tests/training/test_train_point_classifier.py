@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from equigeo.datasets import load_modelnet_points
+from equigeo.mds import InvariantPointNet, InvariantPointNetConfig
 from equigeo.training import (
     POINT_MODELS,
     POINT_PRESETS,
@@ -103,6 +104,28 @@ def test_models_behind_an_embedding_say_which_clouds_are_doubtful(config, folder
     assert result.flagged == [0, 1]
     right = [p == y for p, y in zip(result.predictions, result.labels, strict=True)]
     assert result.unflagged_accuracy["upright"] == pytest.approx(sum(right[2:]) / 10)
+
+
+def test_a_class_and_what_is_up_are_learned_together_in_drawn_frames(config, tmp_path):
+    folder = stand_in.write_tiny_clouds(tmp_path / "standing")
+    for file in folder.glob("*.npz"):
+        arrays = dict(np.load(file))
+        height = np.abs(arrays["points"][..., 2] / 32767.0)  # many points below, few above
+        arrays["points"][..., 2] = np.round(32767 * height**2)
+        np.savez(file, **arrays)
+    recipe = replace(config.recipe, epochs=30, logit_adjustment=0.5)
+    config = replace(config, data=str(folder), model="mds", preset="pointnet", recipe=recipe)
+    settings = InvariantPointNetConfig(
+        3, kind="frames", training_kind="frames", training_sample=True, upright=True
+    )
+    trained = train_point_classifier(config, tmp_path / "run", model=InvariantPointNet(settings))
+    assert trained.model.config == settings.to_dict()
+    train, _ = point_parts(config)
+    logits, up = trained.model.pairs(train.points)
+    assert (logits.logsumexp(1).argmax(-1) == up).double().mean() > 0.5  # chance is a sixth
+    result = evaluate_point_classifier(trained)
+    assert result.accuracy > 0.6  # chance is a third
+    assert [copy.changed for copy in result.copies if copy.kind == "rotated"] == [[]]
 
 
 def test_the_plain_network_is_trained_upright_and_fails_rotated(config, tmp_path):

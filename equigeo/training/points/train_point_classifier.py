@@ -9,6 +9,7 @@ from typing import Any
 from torch import nn
 
 from equigeo.datasets import PointClouds
+from equigeo.mds import InvariantPointNet
 from equigeo.training.classify import classify
 from equigeo.training.cloud_copies import cloud_copies
 from equigeo.training.cross_entropy import CrossEntropy
@@ -63,7 +64,8 @@ def _plan(config: PointConfig, model: nn.Module | None) -> FitPlan:
         enter_stream(config.seed, "model")
         model = POINT_MODELS[config.model].preset(config.preset, num_classes=train.num_classes)
     source = LabelledClouds(train.points, train.labels, config.points, config.recipe.jitter)
-    kind = UprightCrossEntropy if model.config.get("upright") else CrossEntropy
+    paired = isinstance(model, InvariantPointNet) and model.settings.upright
+    kind = UprightCrossEntropy if paired else CrossEntropy
     objective = kind.of(config.recipe, train.labels, train.num_classes)
     return FitPlan(config, model, train.classes, source, objective, partial(_evaluate, test))
 
