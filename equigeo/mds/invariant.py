@@ -135,10 +135,8 @@ class Invariant(nn.Module):
         TypeError, ValueError
             As of :func:`embed`.
         """
-        if self.training and self.training_sample:
-            y = self.draw(x, mask=mask, ptr=ptr, weights=weights)
-            return self.network(y, *arguments, **keywords)
-        found = self._frames(x, mask=mask, ptr=ptr, weights=weights)
+        see = self.draw if self.training and self.training_sample else self._frames
+        found = see(x, mask=mask, ptr=ptr, weights=weights)
         if isinstance(found, Tensor):
             return self.network(found, *arguments, **keywords)
         return frame_average(
@@ -164,6 +162,11 @@ class Invariant(nn.Module):
         -------
         Tensor, (..., points, dim) or, with ``ptr``, (rows, dim)
             Coordinates.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As of :func:`embed`.
         """
         found = self._frames(x, mask=mask, ptr=ptr, weights=weights)
         return found if isinstance(found, Tensor) else sample_frame(found)

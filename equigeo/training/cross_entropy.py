@@ -73,9 +73,13 @@ class CrossEntropy(Objective):
         """Sum losses and correct predictions of a batch."""
         logits = model(batch.inputs)
         right = logits.detach().argmax(dim=1) == batch.labels
+        return self._loss(logits, batch.labels), right.sum()
+
+    def _loss(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """Sum over samples, of logits (B, classes, *) and positions among all of a sample's."""
         if self.adjustment:
-            logits = logits + logits.new_tensor(self.adjustment)
-        loss = F.cross_entropy(
-            logits, batch.labels, label_smoothing=self.label_smoothing, reduction="sum"
+            ones = [1] * (logits.ndim - 2)
+            logits = logits + logits.new_tensor(self.adjustment).view(-1, *ones)
+        return F.cross_entropy(
+            logits.flatten(1), targets, label_smoothing=self.label_smoothing, reduction="sum"
         )
-        return loss, right.sum()

@@ -15,8 +15,7 @@ from equigeo.mds.models.networks import NETWORKS
 from equigeo.mds.models.upright_network import UprightNetwork
 
 _QUIET = EmbedOptions(fallback="ignore")
-_DIM = 3
-_DIRECTIONS = 2 * _DIM
+_DIRECTIONS = 6  # three axes, forwards and backwards
 
 
 class InvariantPointNet(nn.Module):
@@ -59,7 +58,7 @@ class InvariantPointNet(nn.Module):
         except TypeError as error:
             raise ValueError(f"settings do not fit {config.network}: {error}") from error
         if config.upright:
-            network = UprightNetwork(network, _DIM)
+            network = UprightNetwork(network, config.num_classes)
         self.invariant = Invariant(
             network,
             group=config.group,
@@ -77,7 +76,7 @@ class InvariantPointNet(nn.Module):
         Parameters
         ----------
         name : {"default", "pointnet", "pointnet++", "dgcnn", "transformer"}
-            The network.
+            The network. PointNet++, the default, passes eight frames in use, one in training.
         num_classes : int
             Number of logits.
 

@@ -15,9 +15,9 @@ class UprightNetwork(nn.Module):
     Parameters
     ----------
     network : nn.Module
-        From points to ``num_classes * 2 * dim`` logits, directions fastest.
-    dim : int
-        Coordinates of a point.
+        From points to the logits of all pairs, directions fastest.
+    num_classes : int
+        Number of logits that are returned.
 
     Equivariance
     ------------
@@ -27,14 +27,14 @@ class UprightNetwork(nn.Module):
     --------
     >>> import torch
     >>> from equigeo.mds import PointNet
-    >>> model = UprightNetwork(PointNet(10 * 6), dim=3).eval()
+    >>> model = UprightNetwork(PointNet(10 * 6), num_classes=10).eval()
     >>> model(torch.rand(2, 100, 3)).shape, model.pairs(torch.rand(2, 100, 3)).shape
     (torch.Size([2, 10]), torch.Size([2, 10, 6]))
     """
 
-    def __init__(self, network: nn.Module, dim: int) -> None:
+    def __init__(self, network: nn.Module, num_classes: int) -> None:
         super().__init__()
-        self.network, self.directions = network, 2 * dim
+        self.network, self.num_classes = network, num_classes
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Classify.
@@ -54,6 +54,6 @@ class UprightNetwork(nn.Module):
         return self.pairs(x, mask).logsumexp(-1)
 
     def pairs(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Give the logits of pairs, (B, num_classes, 2 * dim), for the same arguments."""
+        """Give the logits of pairs, (B, num_classes, directions), for the same arguments."""
         logits: Tensor = self.network(x, mask)
-        return logits.unflatten(-1, (-1, self.directions))
+        return logits.unflatten(-1, (self.num_classes, -1))

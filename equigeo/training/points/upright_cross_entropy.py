@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
-from torch.nn import functional as F
 
 from equigeo.training.cross_entropy import CrossEntropy
 from equigeo.training.labelled_batch import LabelledBatch
@@ -40,12 +39,4 @@ class UprightCrossEntropy(CrossEntropy):
         """Sum losses and correct classes of a batch."""
         logits, up = model.pairs(batch.inputs)
         right = logits.detach().logsumexp(-1).argmax(dim=1) == batch.labels
-        if self.adjustment:
-            logits = logits + logits.new_tensor(self.adjustment)[:, None]
-        loss = F.cross_entropy(
-            logits.flatten(1),
-            batch.labels * logits.shape[-1] + up,
-            label_smoothing=self.label_smoothing,
-            reduction="sum",
-        )
-        return loss, right.sum()
+        return self._loss(logits, batch.labels * logits.shape[-1] + up), right.sum()
