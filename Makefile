@@ -26,7 +26,7 @@ export PATH := $(BIN):$(PATH)
 
 CXX_FILES := $(shell find csrc -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh')
 # What an installation depends on. It is editable: other Python files need none.
-SOURCES := pyproject.toml CMakeLists.txt $(CXX_FILES) $(wildcard equigeo/ops/*.py)
+SOURCES := pyproject.toml CMakeLists.txt $(CXX_FILES) $(wildcard equigeo/ops/*.py equigeo/ops/*/*.py)
 CONFIGURE := cmake -S . -G Ninja -DPython_EXECUTABLE=$(BIN)/python
 
 .PHONY: help

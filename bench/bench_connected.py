@@ -23,7 +23,7 @@ from connected import (
 from record import record
 
 from equigeo.interop import to_e3nn
-from equigeo.tensor_products.freedom.compared_product import compared_product
+from equigeo.tensor_products.analysis.compared_product import compared_product
 
 ROWS = 1024
 LIBRARIES = ["ours", "ours ir_mul", "e3nn", "cuEquivariance ir_mul"]

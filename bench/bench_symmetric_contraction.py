@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from equigeo.ops import kernels_info
-from equigeo.ops.symmetric_contraction import symmetric_contraction_reference
+from equigeo.ops.polynomials.symmetric_contraction import symmetric_contraction_reference
 from equigeo.tensor_products import SymmetricContraction
 from equigeo.testing import tolerance
 

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from equigeo import tensor_products as tp
 from equigeo.interop import to_e3nn
-from equigeo.tensor_products.freedom.compared_product import compared_product
+from equigeo.tensor_products.analysis.compared_product import compared_product
 
 DIFFDOCK = "10x1o+10x1e+48x0e+48x0o"
 TETRIS = "64x0e+24x1e+24x1o+16x2e+16x2o"

@@ -13,18 +13,19 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[1] / "equigeo"
 
 FAMILIES = {"tensor_products", "affine", "mesh", "mds"}
-BELOW_FAMILIES = {"groups", "reps", "ops", "graphs", "nn"}
+BELOW_FAMILIES = {"groups", "reps", "ops", "graphs", "points", "nn"}
 ARROWS: dict[str, set[str]] = {
     "groups": set(),
     "ops": set(),
     "report": set(),
     "reps": {"groups"},
     "graphs": {"ops"},
+    "points": {"graphs", "ops"},
     "nn": {"reps", "ops"},
     **{family: BELOW_FAMILIES for family in FAMILIES},
     "testing": {"groups", "reps"},
     "datasets": {"groups", "graphs", "mesh"},
-    "training": FAMILIES | {"datasets", "testing", "report"},
+    "training": FAMILIES | BELOW_FAMILIES | {"datasets", "testing", "report"},
     "cli": {"training", "datasets", "report"},
     "interop": FAMILIES | BELOW_FAMILIES,
 }
@@ -206,7 +207,7 @@ def test_an_unknown_room_is_reported(tmp_path):
 ALLOWED = {
     "mesh/part.py": "import torch\nfrom equigeo.ops import x\nfrom . import y\nfrom .part import z",
     "cli/part.py": "from equigeo import __version__\nfrom equigeo.training import f\nprint(1)",
-    "datasets/part.py": "import plotly\nfrom equigeo.mesh.triangle_mesh import TriangleMesh",
+    "datasets/part.py": "import plotly\nfrom equigeo.mesh.errors import MeshError",
     "interop/part.py": "import torch_geometric\nfrom equigeo.mds import embed",
     "__init__.py": "from equigeo import mesh, tensor_products as tp",
     "examples/part.py": "from equigeo.training import f\nfrom equigeo.interop import g",

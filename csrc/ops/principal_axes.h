@@ -6,7 +6,7 @@
 
 namespace equigeo {
 
-// As in equigeo/ops/_clouds.py.
+// As in equigeo/ops/clouds/cloud_sums.py.
 constexpr int64_t kUnscaled = 0, kRms = 1, kFirst = 2, kPairs = 3;
 constexpr int64_t kAsFound = 0, kEach = 1, kLast = 2, kLeast = 3;
 

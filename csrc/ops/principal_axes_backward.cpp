@@ -13,7 +13,7 @@
 namespace equigeo {
 namespace {
 
-constexpr double kRoundings = 32;  // as ROUNDING in equigeo/ops/principal_axes_backward.py
+constexpr double kRoundings = 32;  // as ROUNDING in equigeo/ops/clouds/principal_axes_backward.py
 
 Tensor principal_axes_backward_op(
     Tensor grad_y,

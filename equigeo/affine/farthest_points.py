@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from equigeo.affine.point_neighbors import take_rows
+from equigeo.affine.points.point_neighbors import take_rows
 
 
 def farthest_points(points: Tensor, count: int) -> Tensor:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from equigeo.mesh.triangle_mesh import TriangleMesh
+from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
 
 
 @dataclass(frozen=True, eq=False)

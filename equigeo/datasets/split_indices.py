@@ -48,7 +48,7 @@ def split_indices(dataset: MeshDataset, split: str, index: int = 0) -> tuple[Ten
 
     Examples
     --------
-    >>> from equigeo.mesh.triangle_mesh import TriangleMesh
+    >>> from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
     >>> mesh = TriangleMesh(torch.eye(3), torch.tensor([[0, 1, 2]]))
     >>> labels = torch.arange(2).repeat(20)
     >>> names, shipped = tuple("ab" * 20), torch.arange(40) < 32

@@ -22,7 +22,7 @@ import torch
 
 from equigeo import tensor_products as tp
 from equigeo.examples._published_prices import published_milliseconds, published_prices
-from equigeo.tensor_products.freedom.cost import Setting
+from equigeo.tensor_products.analysis.cost import Setting
 
 GAUNT = ("gaunt grid", "gaunt fourier", "gaunt paths")
 EVEN = ("full even", "full_sparse even", *GAUNT)

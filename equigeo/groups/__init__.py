@@ -5,22 +5,23 @@ homogeneous ``(n + 1, n + 1)`` matrices for affine ones, acting on column vector
 """
 
 from equigeo.groups.affine import Affine
-from equigeo.groups.combine_samples import multiply_samples, pair_samples
+from equigeo.groups.charts.rotation_chart import rotation_exp, rotation_log
 from equigeo.groups.gl import GL
 from equigeo.groups.gl_plus import GLPlus
 from equigeo.groups.group import Group
-from equigeo.groups.group_samples import GroupSamples
 from equigeo.groups.linear_group import LinearGroup
-from equigeo.groups.matrix_exp import matrix_exp
+from equigeo.groups.matrices.matrix_exp import matrix_exp
+from equigeo.groups.matrices.polar import polar
+from equigeo.groups.matrices.spd import spd_exp, spd_log, spd_sqrt
 from equigeo.groups.o import O
-from equigeo.groups.polar import polar
-from equigeo.groups.rotation_chart import rotation_exp, rotation_log
-from equigeo.groups.sample_rotations import (
+from equigeo.groups.samples.combine_samples import multiply_samples, pair_samples
+from equigeo.groups.samples.group_samples import GroupSamples
+from equigeo.groups.samples.sample_rotations import (
     equidistant_rotations,
     finite_rotations,
     haar_rotations,
 )
-from equigeo.groups.sample_stretches import (
+from equigeo.groups.samples.sample_stretches import (
     ball_stretches,
     grid_stretches,
     lognormal_stretches,
@@ -30,7 +31,6 @@ from equigeo.groups.scaling import Scaling
 from equigeo.groups.similarity import Similarity
 from equigeo.groups.sl import SL
 from equigeo.groups.so import SO
-from equigeo.groups.spd import spd_exp, spd_log, spd_sqrt
 
 __all__ = [
     "GL",

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from equigeo.groups._chart import chart_trace, check_coordinates
-from equigeo.groups._check_matrices import values_at_hand
+from equigeo.groups.charts.polar_chart import chart_trace, check_coordinates
 from equigeo.groups.group import Group
 from equigeo.groups.linear_group import LinearGroup, uniform_ball
-from equigeo.groups.matrix_exp import matrix_exp
+from equigeo.groups.matrices.check_matrices import values_at_hand
+from equigeo.groups.matrices.matrix_exp import matrix_exp
 
 
 @dataclass(frozen=True, repr=False)

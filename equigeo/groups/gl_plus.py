@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from equigeo.groups._bases import symmetric_basis
+from equigeo.groups.charts.algebra_bases import symmetric_basis
 from equigeo.groups.gl import GL
 from equigeo.groups.linear_group import LinearGroup
 

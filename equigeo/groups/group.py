@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from equigeo.groups.matrix_exp import matrix_exp
+from equigeo.groups.matrices.matrix_exp import matrix_exp
 
 if TYPE_CHECKING:
     from equigeo.groups.linear_group import LinearGroup

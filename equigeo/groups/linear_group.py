@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from equigeo.groups._bases import rotation_basis
-from equigeo.groups._chart import (
+from equigeo.groups.charts.algebra_bases import rotation_basis
+from equigeo.groups.charts.polar_chart import (
     chart_coordinates,
     chart_density,
     chart_element,
@@ -18,7 +18,7 @@ from equigeo.groups._chart import (
     log_stretch,
 )
 from equigeo.groups.group import Group
-from equigeo.groups.matrix_exp import matrix_exp
+from equigeo.groups.matrices.matrix_exp import matrix_exp
 
 if TYPE_CHECKING:
     from equigeo.groups.o import O

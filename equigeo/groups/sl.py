@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from equigeo.groups._bases import traceless_symmetric_basis
+from equigeo.groups.charts.algebra_bases import traceless_symmetric_basis
 from equigeo.groups.gl_plus import GLPlus
 from equigeo.groups.linear_group import LinearGroup
 

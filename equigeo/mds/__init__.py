@@ -7,21 +7,22 @@ scaling for points of Euclidean space, and ``Invariant`` puts a network behind i
 outputs; ``distance_embed``, ``landmark_embed`` and ``geodesic_embed`` take distances.
 """
 
-from equigeo.mds.distance_embed import distance_embed
-from equigeo.mds.distance_embedding import DistanceEmbedding
-from equigeo.mds.embed import embed
-from equigeo.mds.embed_options import EmbedOptions
+from equigeo.mds.distances.distance_embed import distance_embed
+from equigeo.mds.distances.distance_embedding import DistanceEmbedding
+from equigeo.mds.distances.geodesic_embed import geodesic_embed
+from equigeo.mds.distances.gram_root import gram_root
+from equigeo.mds.distances.graph_distances import graph_distances
+from equigeo.mds.distances.landmark_embed import landmark_embed
+from equigeo.mds.embedding.embed import embed
+from equigeo.mds.embedding.embed_options import EmbedOptions
+from equigeo.mds.embedding.frame_average import frame_average
+from equigeo.mds.embedding.frame_lift import frame_lift
+from equigeo.mds.embedding.frame_set import FrameSet
+from equigeo.mds.embedding.frames import frames
+from equigeo.mds.embedding.invariant import Invariant
+from equigeo.mds.embedding.mds_result import MDSResult
+from equigeo.mds.embedding.sample_frame import sample_frame
 from equigeo.mds.farthest_landmarks import farthest_landmarks
-from equigeo.mds.frame_average import frame_average
-from equigeo.mds.frame_lift import frame_lift
-from equigeo.mds.frame_set import FrameSet
-from equigeo.mds.frames import frames
-from equigeo.mds.geodesic_embed import geodesic_embed
-from equigeo.mds.gram_root import gram_root
-from equigeo.mds.graph_distances import graph_distances
-from equigeo.mds.invariant import Invariant
-from equigeo.mds.landmark_embed import landmark_embed
-from equigeo.mds.mds_result import MDSResult
 from equigeo.mds.models import (
     DGCNN,
     AttentionModel,
@@ -34,7 +35,6 @@ from equigeo.mds.models import (
     Tours,
     tour_lengths,
 )
-from equigeo.mds.sample_frame import sample_frame
 
 __all__ = [
     "DGCNN",

@@ -4,24 +4,24 @@ Functions here check shapes and call an op of PyTorch's dispatcher, which prefer
 loaded library adds for the device. ``kernels_info`` tells which libraries were loaded.
 """
 
-from equigeo.ops._library import kernels_info, load_kernels
-from equigeo.ops.axis_flags import axis_flags
-from equigeo.ops.channelwise_conv import channelwise_conv
-from equigeo.ops.channelwise_product import channelwise_product
+from equigeo.ops.clouds.axis_flags import axis_flags
+from equigeo.ops.clouds.principal_axes import principal_axes
+from equigeo.ops.clouds.symmetric_eigen import symmetric_eigen
 from equigeo.ops.connection_table import Connection, ConnectionTable, Segment
-from equigeo.ops.copywise_product import copywise_product
-from equigeo.ops.fully_connected_product import fully_connected_product
-from equigeo.ops.gather_sum import gather_sum
-from equigeo.ops.grid_product import grid_product
 from equigeo.ops.path_table import Coupling, PathTable
-from equigeo.ops.polynomial_table import Polynomial, PolynomialTable
-from equigeo.ops.principal_axes import principal_axes
-from equigeo.ops.radial_conv import radial_conv
-from equigeo.ops.result_memory import kept_result_memory, limit_result_memory
-from equigeo.ops.segment_attention import segment_attention
-from equigeo.ops.spherical_harmonics import spherical_harmonics
-from equigeo.ops.symmetric_contraction import symmetric_contraction
-from equigeo.ops.symmetric_eigen import symmetric_eigen
+from equigeo.ops.polynomials.polynomial_table import Polynomial, PolynomialTable
+from equigeo.ops.polynomials.symmetric_contraction import symmetric_contraction
+from equigeo.ops.products.channelwise_conv import channelwise_conv
+from equigeo.ops.products.channelwise_product import channelwise_product
+from equigeo.ops.products.copywise_product import copywise_product
+from equigeo.ops.products.fully_connected_product import fully_connected_product
+from equigeo.ops.products.radial_conv import radial_conv
+from equigeo.ops.runtime.load_kernels import kernels_info, load_kernels
+from equigeo.ops.runtime.result_memory import kept_result_memory, limit_result_memory
+from equigeo.ops.segments.gather_sum import gather_sum
+from equigeo.ops.segments.segment_attention import segment_attention
+from equigeo.ops.sphere.grid_product import grid_product
+from equigeo.ops.sphere.spherical_harmonics import spherical_harmonics
 
 load_kernels(__path__)
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from equigeo.mesh.evaluating import evaluating
+from equigeo.nn.evaluating import evaluating
 
 
 @torch.no_grad()

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from equigeo.affine import AffinePointNet, AffinePointNetConfig
 from equigeo.groups import SO, GLPlus, LinearGroup, Similarity
-from tests.affine.test_point_frame import act, proper
+from tests.affine.points.test_point_frame import act, proper
 
 GROUPS: dict[str, LinearGroup] = {"SO": SO(3), "Similarity": Similarity(3), "GLPlus": GLPlus(3)}
 EXACT = {"rtol": 0, "atol": 1e-10}

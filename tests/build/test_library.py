@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import equigeo.ops
-from equigeo.ops._registry import SCHEMAS
-from equigeo.ops._schemas import MARKER, fingerprint, read_schemas
+from equigeo.ops.runtime.declare import SCHEMAS
+from equigeo.ops.runtime.schemas import MARKER, fingerprint, read_schemas
 
 INFO = equigeo.ops.kernels_info()
 needs_kernels = pytest.mark.skipif(INFO["cpu"] is None, reason="no compiled kernels")
@@ -61,7 +61,7 @@ def test_kernels_are_loaded_where_they_are_required():
 
 
 def test_the_build_reads_the_schemas_that_are_registered():
-    sources = read_schemas(Path(equigeo.ops.gather_sum.__code__.co_filename).parent)
+    sources = read_schemas(Path(equigeo.ops.segments.gather_sum.__code__.co_filename).parent)
     assert sorted(sources) == sorted(SCHEMAS.values())
 
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from equigeo.datasets import MeshDataset
-from equigeo.mesh.triangle_mesh import TriangleMesh
+from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
 
 _MESH = TriangleMesh(torch.eye(3), torch.tensor([[0, 1, 2]]))
 _SOUND = {

@@ -10,7 +10,7 @@ import pytest
 import equigeo.tensor_products as tp
 from equigeo.examples._published_prices import published_milliseconds, published_prices
 from equigeo.examples.price_of_freedom import crossovers, main, write_report
-from equigeo.tensor_products.freedom.cost import published_flops, published_freedom
+from equigeo.tensor_products.analysis.cost import published_flops, published_freedom
 
 DEGREES = range(1, 11)
 NAMES = {

@@ -24,7 +24,7 @@ from equigeo.groups import (
     polar,
     rotation_exp,
 )
-from equigeo.groups._chart import chart_factors
+from equigeo.groups.charts.polar_chart import chart_factors
 from equigeo.testing import tolerance
 
 DRAWS = 64_000

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.reps import Irreps
-from equigeo.tensor_products._symmetric_basis import coupled_polynomials, monomials
+from equigeo.tensor_products.products.symmetric_basis import coupled_polynomials, monomials
 from tests.interop.e3nn_modules import o3
 
 NODES, EDGES = 5, 12

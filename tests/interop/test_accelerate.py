@@ -534,7 +534,7 @@ def test_convolutions_are_fused_and_compute_the_same(name, monkeypatch):
     ours = copy.deepcopy(theirs)
     report = accelerate(ours)
     (note,) = report.replaced
-    assert note.note == "equigeo.ops.channelwise_conv"
+    assert note.note == "equigeo.ops.products.channelwise_conv"
     assert not report.kept
     assert list(ours.state_dict()) == list(theirs.state_dict())
     arguments = arguments_of(theirs)

@@ -40,7 +40,7 @@ def test_energies_and_forces_are_the_same(options, crystal):
     assert not report.kept
     layers = options.get("num_interactions", 2)
     replaced = Counter(note.note for note in report.replaced)
-    assert replaced["equigeo.ops.channelwise_conv"] == layers
+    assert replaced["equigeo.ops.products.channelwise_conv"] == layers
     assert replaced["equigeo.tensor_products.SymmetricContraction"] == layers
     assert difference(ours, theirs, crystal, evaluate_mace) < 1e-12
 

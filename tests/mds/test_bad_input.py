@@ -10,7 +10,7 @@ import torch
 from torch.testing import assert_close
 
 from equigeo import mds
-from equigeo.mds import _flags
+from equigeo.mds.embedding import embedding_flags as _flags
 from tests.mds.clouds import CUBE, QUIET, box, generic, motions, turned
 
 SCALES = ["none", "rms", "max", "lambda1", "rms_dist"]

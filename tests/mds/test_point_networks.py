@@ -16,8 +16,8 @@ from equigeo.mds import (
     PointTransformer,
     embed,
 )
-from equigeo.mds.models.nearest_points import nearest_points
-from equigeo.mds.models.spread_points import spread_points
+from equigeo.points.farthest_point_sampling import spread_points
+from equigeo.points.nearest_neighbors import nearest_points
 from equigeo.reps import Points, Trivial
 from equigeo.testing import assert_equivariant, equivariance_error
 from equigeo.training.cloud_copies import cloud_copies

@@ -16,17 +16,17 @@ from equigeo.ops import (
     channelwise_product,
     radial_conv,
 )
-from equigeo.ops.channelwise_conv import channelwise_conv_reference
-from equigeo.ops.channelwise_conv_backward import (
+from equigeo.ops.products.channelwise_conv import channelwise_conv_reference
+from equigeo.ops.products.channelwise_conv_backward import (
     channelwise_conv_backward,
     channelwise_conv_backward_reference,
 )
-from equigeo.ops.channelwise_product import channelwise_product_reference
-from equigeo.ops.channelwise_product_backward import (
+from equigeo.ops.products.channelwise_product import channelwise_product_reference
+from equigeo.ops.products.channelwise_product_backward import (
     channelwise_product_backward,
     channelwise_product_backward_reference,
 )
-from equigeo.ops.radial_conv import radial_conv_reference
+from equigeo.ops.products.radial_conv import radial_conv_reference
 from tests.ops.op import Op
 from tests.ops.problems import Problem
 

@@ -10,13 +10,13 @@ from torch import Tensor
 
 from equigeo.graphs import EdgeIndex
 from equigeo.ops import axis_flags, principal_axes, symmetric_eigen
-from equigeo.ops._principal_axes import principal_axes_reference
-from equigeo.ops.axis_flags import axis_flags_reference
-from equigeo.ops.principal_axes_backward import (
+from equigeo.ops.clouds.axis_flags import axis_flags_reference
+from equigeo.ops.clouds.principal_axes_backward import (
     principal_axes_backward,
     principal_axes_backward_reference,
 )
-from equigeo.ops.symmetric_eigen import symmetric_eigen_reference
+from equigeo.ops.clouds.principal_axes_reference import principal_axes_reference
+from equigeo.ops.clouds.symmetric_eigen import symmetric_eigen_reference
 from tests.ops.op import Op
 from tests.ops.problems import Problem
 

@@ -15,13 +15,13 @@ from equigeo.ops import (
     copywise_product,
     fully_connected_product,
 )
-from equigeo.ops.copywise_product import copywise_product_reference
-from equigeo.ops.copywise_product_backward import (
+from equigeo.ops.products.copywise_product import copywise_product_reference
+from equigeo.ops.products.copywise_product_backward import (
     copywise_product_backward,
     copywise_product_backward_reference,
 )
-from equigeo.ops.fully_connected_product import fully_connected_product_reference
-from equigeo.ops.fully_connected_product_backward import (
+from equigeo.ops.products.fully_connected_product import fully_connected_product_reference
+from equigeo.ops.products.fully_connected_product_backward import (
     fully_connected_product_backward,
     fully_connected_product_backward_reference,
 )

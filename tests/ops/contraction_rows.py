@@ -11,12 +11,12 @@ from torch import Tensor
 
 from equigeo.graphs import EdgeIndex
 from equigeo.ops import Polynomial, PolynomialTable, symmetric_contraction
-from equigeo.ops.symmetric_contraction import symmetric_contraction_reference
-from equigeo.ops.symmetric_contraction_backward import (
+from equigeo.ops.polynomials.symmetric_contraction import symmetric_contraction_reference
+from equigeo.ops.polynomials.symmetric_contraction_backward import (
     symmetric_contraction_backward,
     symmetric_contraction_backward_reference,
 )
-from equigeo.ops.symmetric_contraction_double_backward import (
+from equigeo.ops.polynomials.symmetric_contraction_double_backward import (
     symmetric_contraction_double_backward,
     symmetric_contraction_double_backward_reference,
 )

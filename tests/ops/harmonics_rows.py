@@ -8,17 +8,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from equigeo.ops import spherical_harmonics
-from equigeo.ops.spherical_harmonics import spherical_harmonics_reference
-from equigeo.ops.spherical_harmonics_backward import (
+from equigeo.ops.sphere import spherical_harmonics
+from equigeo.ops.sphere.spherical_harmonics import spherical_harmonics_reference
+from equigeo.ops.sphere.spherical_harmonics_backward import (
     spherical_harmonics_backward,
     spherical_harmonics_backward_reference,
 )
-from equigeo.ops.spherical_harmonics_double_backward import (
+from equigeo.ops.sphere.spherical_harmonics_double_backward import (
     spherical_harmonics_double_backward,
     spherical_harmonics_double_backward_reference,
 )
-from equigeo.tensor_products.sphere._harmonics import harmonics_table
+from equigeo.tensor_products.sphere.harmonics import harmonics_table
 from tests.ops.op import Op
 from tests.ops.problems import Problem
 

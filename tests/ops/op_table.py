@@ -10,13 +10,13 @@ from torch import Tensor
 
 from equigeo.graphs import EdgeIndex
 from equigeo.ops import gather_sum, grid_product, segment_attention
-from equigeo.ops.gather_sum import gather_sum_reference
-from equigeo.ops.grid_product import grid_product_reference
-from equigeo.ops.segment_attention import segment_attention_reference
-from equigeo.ops.segment_attention_backward import (
+from equigeo.ops.segments.gather_sum import gather_sum_reference
+from equigeo.ops.segments.segment_attention import segment_attention_reference
+from equigeo.ops.segments.segment_attention_backward import (
     segment_attention_backward,
     segment_attention_backward_reference,
 )
+from equigeo.ops.sphere.grid_product import grid_product_reference
 from tests.ops.channelwise_rows import channelwise_rows
 from tests.ops.cloud_rows import cloud_rows
 from tests.ops.connected_rows import connected_rows

@@ -13,8 +13,8 @@ from equigeo.ops import (
     fully_connected_product,
     kernels_info,
 )
-from equigeo.ops.copywise_product_backward import copywise_product_backward
-from equigeo.ops.fully_connected_product_backward import fully_connected_product_backward
+from equigeo.ops.products.copywise_product_backward import copywise_product_backward
+from equigeo.ops.products.fully_connected_product_backward import fully_connected_product_backward
 
 compiled = pytest.mark.skipif(
     kernels_info()["cpu"] is None, reason="the readable body trusts its table"

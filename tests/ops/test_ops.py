@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from equigeo.ops._registry import SCHEMAS
+from equigeo.ops.runtime.declare import SCHEMAS
 from equigeo.testing import tolerance
 from tests.ops.op_table import OPS, Op
 from tests.ops.problems import PROBLEMS, SEVERAL_CHUNKS, SMALL, Problem

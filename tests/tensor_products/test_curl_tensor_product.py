@@ -14,8 +14,16 @@ import equigeo.tensor_products as tp
 from equigeo.reps import Irreps
 from equigeo.tensor_products import CurlTensorProduct, SphereGrid
 from equigeo.testing import assert_equivariant, tolerance
-from tests.tensor_products.paths import compile_whole
-from tests.tensor_products.signals import COSINES, SINES, block, close, couple, signal, signals
+from tests.tensor_products.path_helpers import compile_whole
+from tests.tensor_products.signal_helpers import (
+    COSINES,
+    SINES,
+    block,
+    close,
+    couple,
+    signal,
+    signals,
+)
 
 METHODS = ["grid", "paths"]
 BASES = ["component", "integral", "norm"]

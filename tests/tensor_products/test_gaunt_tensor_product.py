@@ -17,11 +17,11 @@ from torch.testing import assert_close
 import equigeo.tensor_products as tp
 from equigeo.reps import Irreps, wigner_3j
 from equigeo.tensor_products import GauntTensorProduct, SphereGrid
-from equigeo.tensor_products.signals._fourier_method import half_turn_integral, meridian_series
-from equigeo.tensor_products.signals._grid_method import GridMethod, analysis, synthesis
+from equigeo.tensor_products.signals.fourier_method import half_turn_integral, meridian_series
+from equigeo.tensor_products.signals.grid_method import GridMethod, analysis, synthesis
 from equigeo.testing import assert_equivariant, tolerance
-from tests.tensor_products.paths import compile_whole, in_double
-from tests.tensor_products.signals import COSINES, SINES, close, couple, signal, signals
+from tests.tensor_products.path_helpers import compile_whole, in_double
+from tests.tensor_products.signal_helpers import COSINES, SINES, close, couple, signal, signals
 
 METHODS = ["grid", "fourier", "paths"]
 BASES = ["component", "integral", "norm"]

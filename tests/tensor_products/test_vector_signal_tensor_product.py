@@ -11,12 +11,12 @@ from torch.testing import assert_close
 import equigeo.tensor_products as tp
 from equigeo.reps import Irreps, wigner_3j
 from equigeo.tensor_products import GauntTensorProduct, SphereGrid, VectorSignalTensorProduct
-from equigeo.tensor_products._bilinear_algorithm import cross_product, quaternion_product
-from equigeo.tensor_products._wigner_9j import wigner_9j
-from equigeo.tensor_products.signals._grid_method import GridMethod, analysis
+from equigeo.tensor_products.products.wigner_9j import wigner_9j
+from equigeo.tensor_products.signals.bilinear_algorithm import cross_product, quaternion_product
+from equigeo.tensor_products.signals.grid_method import GridMethod, analysis
 from equigeo.testing import assert_equivariant, tolerance
-from tests.tensor_products.paths import compile_whole, inputs_of, random
-from tests.tensor_products.signals import close
+from tests.tensor_products.path_helpers import compile_whole, inputs_of, random
+from tests.tensor_products.signal_helpers import close
 from tests.tensor_products.symbols import allowed
 
 BASES = ["component", "integral", "norm"]

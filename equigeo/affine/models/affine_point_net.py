@@ -8,17 +8,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from equigeo.affine.affine_kernel import AffineKernel
 from equigeo.affine.farthest_points import farthest_points
 from equigeo.affine.group_pool import GroupPool
-from equigeo.affine.kernel_spec import KernelSpec
+from equigeo.affine.kernels.affine_kernel import AffineKernel
+from equigeo.affine.kernels.kernel_spec import KernelSpec
+from equigeo.affine.kernels.relative_coordinates import relative_coordinates
 from equigeo.affine.models.affine_point_net_config import AffinePointNetConfig
-from equigeo.affine.point_frame import PointFrame
-from equigeo.affine.point_group_conv import PointGroupConv
-from equigeo.affine.point_lift_conv import PointLiftConv
-from equigeo.affine.point_neighborhood import PointNeighborhood
-from equigeo.affine.point_neighbors import take_rows
-from equigeo.affine.relative_coordinates import relative_coordinates
+from equigeo.affine.points.point_frame import PointFrame
+from equigeo.affine.points.point_group_conv import PointGroupConv
+from equigeo.affine.points.point_lift_conv import PointLiftConv
+from equigeo.affine.points.point_neighborhood import PointNeighborhood
+from equigeo.affine.points.point_neighbors import take_rows
 from equigeo.affine.sample_norm import SampleBatchNorm
 from equigeo.groups import SO, GroupSamples, finite_rotations
 

@@ -8,19 +8,19 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from equigeo.affine.group_conv import GroupConv
-from equigeo.affine.group_convolution import GroupConvolution
-from equigeo.affine.kernel_spec import KernelSpec
-from equigeo.affine.lift_conv import LiftConv
+from equigeo.affine.images.convolution_base import GroupConvolution
+from equigeo.affine.images.group_conv import GroupConv
+from equigeo.affine.images.lift_conv import LiftConv
+from equigeo.affine.images.moment_frame import MomentFrame
+from equigeo.affine.images.separable_group_conv import SeparableGroupConv
+from equigeo.affine.kernels.kernel_spec import KernelSpec
 from equigeo.affine.models.affine_resnet_config import AffineResNetConfig
-from equigeo.affine.models.fade import fade
-from equigeo.affine.models.halve import halve
+from equigeo.affine.models.disc_taper import fade
+from equigeo.affine.models.downsample import halve
 from equigeo.affine.models.heads import MaxHead, OrientationHead
 from equigeo.affine.models.residual_block import ResidualBlock
 from equigeo.affine.models.sample_sets import draw_samples, output_samples
-from equigeo.affine.moment_frame import MomentFrame
 from equigeo.affine.sample_norm import sample_norm
-from equigeo.affine.separable_group_conv import SeparableGroupConv
 from equigeo.groups import GroupSamples
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from equigeo.affine.kernel_spec import NetworkName, WindowName
+from equigeo.affine.kernels.kernel_spec import NetworkName, WindowName
 from equigeo.affine.models.network_config import NetworkConfig
 from equigeo.groups import SL, SO, GLPlus, LinearGroup
 
@@ -46,7 +46,7 @@ class AffineResNetConfig(NetworkConfig):
     pool : tuple of bool
         After which stages to halve the resolution.
     pooling : {"binomial", "max"}
-        How, see :func:`equigeo.affine.models.halve.halve`.
+        How, see :func:`equigeo.affine.models.downsample.halve`.
     blocks, block_convs : int
         Residual blocks of a stage and convolutions of a block.
     features : int

@@ -8,7 +8,7 @@ from typing import Literal
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from equigeo.affine.group_convolution import GroupConvolution
+from equigeo.affine.images.convolution_base import GroupConvolution
 from equigeo.affine.sample_norm import sample_norm
 from equigeo.groups import GroupSamples
 

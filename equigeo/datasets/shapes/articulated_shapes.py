@@ -15,7 +15,7 @@ from equigeo.datasets.cache_folder import cache_folder
 from equigeo.datasets.mesh_dataset import MeshDataset
 from equigeo.datasets.shapes.generate_shape import generate_shape
 from equigeo.datasets.shapes.shape_templates import SHAPE_TEMPLATES
-from equigeo.mesh.triangle_mesh import TriangleMesh
+from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
 
 _VERSION = 1  # raise with every change that alters a generated mesh
 _TRAIN_SHARE = 0.8

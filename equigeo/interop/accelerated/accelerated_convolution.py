@@ -20,7 +20,7 @@ class AcceleratedConvolution(Accelerated):
     in cuEquivariance and OpenEquivariance.
     """
 
-    runs_on = "equigeo.ops.channelwise_conv"
+    runs_on = "equigeo.ops.products.channelwise_conv"
 
     shared_weights: bool
     weight_numel: int

@@ -16,7 +16,7 @@ from equigeo.interop.accelerated.edge_product import EdgeProduct
 class AcceleratedScatter(Accelerated):
     """NequIP's ``TensorProductScatter``; its child ``tp`` stays, but is not called."""
 
-    runs_on = "equigeo.ops.channelwise_conv"
+    runs_on = "equigeo.ops.products.channelwise_conv"
 
     tp: Any
     accelerated: EdgeProduct

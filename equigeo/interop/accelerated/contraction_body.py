@@ -13,7 +13,7 @@ from equigeo.interop.accelerated._stateless import stateless
 from equigeo.nn import Tables
 from equigeo.reps import Irreps
 from equigeo.tensor_products import SymmetricContraction
-from equigeo.tensor_products._symmetric_basis import monomials, symmetric_basis
+from equigeo.tensor_products.products.symmetric_basis import monomials, symmetric_basis
 
 ROUNDED = 1e-4  # what rounding to float32 may have done to a table of MACE
 

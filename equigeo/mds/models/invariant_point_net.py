@@ -6,13 +6,13 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from equigeo.mds.embed import embed
-from equigeo.mds.embed_options import EmbedOptions
-from equigeo.mds.invariant import Invariant
+from equigeo.mds.embedding.embed import embed
+from equigeo.mds.embedding.embed_options import EmbedOptions
+from equigeo.mds.embedding.invariant import Invariant
 from equigeo.mds.models.direction_up import direction_up
 from equigeo.mds.models.invariant_point_net_config import InvariantPointNetConfig
-from equigeo.mds.models.networks import NETWORKS
 from equigeo.mds.models.upright_network import UprightNetwork
+from equigeo.points.networks.networks import NETWORKS
 
 _QUIET = EmbedOptions(fallback="ignore")
 _DIRECTIONS = 6  # three axes, forwards and backwards

@@ -9,17 +9,17 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.groups import O
-from equigeo.mesh.dual_kind import DualKind
-from equigeo.mesh.edge_pool import EdgePool
-from equigeo.mesh.evaluating import evaluating
-from equigeo.mesh.features import feature_channels
+from equigeo.mesh.conv.residual_block import ResidualBlock
+from equigeo.mesh.geometry.dual_kind import DualKind
+from equigeo.mesh.geometry.features import feature_channels
+from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
+from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
 from equigeo.mesh.models.classifier_config import ClassifierConfig
-from equigeo.mesh.pool_log import PoolLog
-from equigeo.mesh.primal_dual_graph import PrimalDualGraph
-from equigeo.mesh.readout import Readout
-from equigeo.mesh.residual_block import ResidualBlock
-from equigeo.mesh.standardize import Standardize
-from equigeo.mesh.triangle_mesh import TriangleMesh
+from equigeo.mesh.models.readout import Readout
+from equigeo.mesh.models.standardize import Standardize
+from equigeo.mesh.pooling.edge_pool import EdgePool
+from equigeo.mesh.pooling.pool_log import PoolLog
+from equigeo.nn.evaluating import evaluating
 from equigeo.reps import Representation, Trivial
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import Any, get_args
 
-from equigeo.mesh.dual_kind import DualKind
-from equigeo.mesh.features import FeatureSet
-from equigeo.mesh.node_norm import NormName
-from equigeo.mesh.readout import Statistic, Streams
+from equigeo.mesh.conv.node_norm import NormName
+from equigeo.mesh.geometry.dual_kind import DualKind
+from equigeo.mesh.geometry.features import FeatureSet
+from equigeo.mesh.models.readout import Statistic, Streams
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class ClassifierConfig:
     dual : str
         Value of a :class:`equigeo.mesh.DualKind`.
     features : {"invariant", "reference", "sorted"}
-        Node features, see :func:`equigeo.mesh.features.compute_features`.
+        Node features, see :func:`equigeo.mesh.geometry.features.compute_features`.
     channels : tuple of int
         Width of each block, per head.
     keep : tuple of float or None

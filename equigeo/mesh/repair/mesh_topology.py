@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from equigeo.mesh.files.component_labels import component_labels
+from equigeo.mesh.geometry.component_labels import component_labels
 from equigeo.mesh.repair.edge_table import EdgeTable
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from equigeo.mesh.files.ranges import ranges
+from equigeo.mesh.geometry.ranges import ranges
 from equigeo.mesh.repair.edge_table import EdgeTable
 
 

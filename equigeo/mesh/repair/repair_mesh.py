@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equigeo.mesh.errors import MeshError
-from equigeo.mesh.files.fan_triangles import fan_triangles
-from equigeo.mesh.files.file_mesh import FileMesh
-from equigeo.mesh.files.merge_points import merge_points
+from equigeo.mesh.geometry.merge_points import merge_points
+from equigeo.mesh.io.file_mesh import FileMesh
 from equigeo.mesh.repair.duplicate_faces import duplicate_faces
 from equigeo.mesh.repair.edge_table import EdgeTable
+from equigeo.mesh.repair.fan_triangles import fan_triangles
 from equigeo.mesh.repair.mesh_topology import MeshTopology, num_components
 from equigeo.mesh.repair.nonmanifold_faces import nonmanifold_faces
 from equigeo.mesh.repair.repair_counts import RepairCounts

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import breadth_first_tree
 
-from equigeo.mesh.files.component_labels import component_labels
+from equigeo.mesh.geometry.component_labels import component_labels
 from equigeo.mesh.repair.edge_table import EdgeTable
 
 _Graph = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]  # face, face, clash

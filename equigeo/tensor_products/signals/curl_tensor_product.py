@@ -8,16 +8,16 @@ from typing import Literal
 import torch
 from torch import nn
 
-from equigeo.tensor_products.signals._grid_method import (
+from equigeo.tensor_products.signals.curl_coupling import curl_coupling
+from equigeo.tensor_products.signals.grid_method import (
     GridMethod,
     analysis,
     resolve_grid,
     synthesis,
 )
-from equigeo.tensor_products.signals._path_method import PathMethod
-from equigeo.tensor_products.signals.curl_coupling import curl_coupling
+from equigeo.tensor_products.signals.path_method import PathMethod
 from equigeo.tensor_products.signals.signal_product import SignalProduct
-from equigeo.tensor_products.sphere._basis import Basis
+from equigeo.tensor_products.sphere.basis import Basis
 from equigeo.tensor_products.sphere.sphere_grid import SphereGrid
 
 

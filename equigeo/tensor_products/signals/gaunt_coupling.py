@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from equigeo.reps.wigner_3j import wigner_3j_table
-from equigeo.tensor_products.sphere._basis import Basis, basis_scale
+from equigeo.tensor_products.sphere.basis import Basis, basis_scale
 
 
 def gaunt_coupling(l1: int, l2: int, l3: int, basis: Basis = "component") -> float:

@@ -7,17 +7,17 @@ from typing import Literal
 
 from torch import nn
 
-from equigeo.tensor_products.signals._fourier_method import FourierMethod
-from equigeo.tensor_products.signals._grid_method import (
+from equigeo.tensor_products.signals.fourier_method import FourierMethod
+from equigeo.tensor_products.signals.gaunt_coupling import gaunt_coupling
+from equigeo.tensor_products.signals.grid_method import (
     GridMethod,
     analysis,
     resolve_grid,
     synthesis,
 )
-from equigeo.tensor_products.signals._path_method import PathMethod
-from equigeo.tensor_products.signals.gaunt_coupling import gaunt_coupling
+from equigeo.tensor_products.signals.path_method import PathMethod
 from equigeo.tensor_products.signals.signal_product import SignalProduct
-from equigeo.tensor_products.sphere._basis import Basis
+from equigeo.tensor_products.sphere.basis import Basis
 from equigeo.tensor_products.sphere.sphere_grid import SphereGrid
 
 

@@ -7,9 +7,9 @@ from operator import index
 from torch import Tensor, nn
 
 from equigeo.reps import Irreps
-from equigeo.tensor_products._batch import as_rows, from_rows
-from equigeo.tensor_products.product import Product
-from equigeo.tensor_products.sphere._basis import Basis
+from equigeo.tensor_products.paths.leading_axes import as_rows, from_rows
+from equigeo.tensor_products.products.product import Product
+from equigeo.tensor_products.sphere.basis import Basis
 
 
 class SignalProduct(Product):

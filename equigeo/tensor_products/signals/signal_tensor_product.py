@@ -12,11 +12,15 @@ from torch import Tensor, nn
 
 from equigeo.nn import Linear, Tables
 from equigeo.reps import Irreps
-from equigeo.tensor_products._index_tables import IndexTables
-from equigeo.tensor_products._linear_multiply_adds import linear_multiply_adds
-from equigeo.tensor_products._path_coefficients import in_double, path_coefficients, single_irreps
-from equigeo.tensor_products.matrix_tensor_product import MatrixTensorProduct
-from equigeo.tensor_products.product import Product
+from equigeo.tensor_products.paths.index_tables import IndexTables
+from equigeo.tensor_products.paths.path_coefficients import (
+    in_double,
+    path_coefficients,
+    single_irreps,
+)
+from equigeo.tensor_products.products.linear_multiply_adds import linear_multiply_adds
+from equigeo.tensor_products.products.matrix_tensor_product import MatrixTensorProduct
+from equigeo.tensor_products.products.product import Product
 from equigeo.tensor_products.signals.curl_tensor_product import CurlTensorProduct
 from equigeo.tensor_products.signals.gaunt_tensor_product import GauntTensorProduct
 from equigeo.tensor_products.signals.vector_signal_tensor_product import VectorSignalTensorProduct

@@ -11,15 +11,15 @@ from torch import Tensor
 
 from equigeo.nn import Tables
 from equigeo.reps import Irreps
-from equigeo.tensor_products._bilinear_algorithm import cross_product, quaternion_product
-from equigeo.tensor_products._read_degrees import read_degrees
-from equigeo.tensor_products._wigner_9j import wigner_9j
-from equigeo.tensor_products.product import Product
-from equigeo.tensor_products.signals._grid_method import GridMethod, analysis, resolve_grid
+from equigeo.tensor_products.products.product import Product
+from equigeo.tensor_products.products.read_degrees import read_degrees
+from equigeo.tensor_products.products.wigner_9j import wigner_9j
+from equigeo.tensor_products.signals.bilinear_algorithm import cross_product, quaternion_product
 from equigeo.tensor_products.signals.gaunt_coupling import gaunt_coupling
-from equigeo.tensor_products.sphere._basis import Basis, basis_scale
-from equigeo.tensor_products.sphere._vector_harmonics import Harmonic, VectorHarmonics
+from equigeo.tensor_products.signals.grid_method import GridMethod, analysis, resolve_grid
+from equigeo.tensor_products.sphere.basis import Basis, basis_scale
 from equigeo.tensor_products.sphere.sphere_grid import SphereGrid
+from equigeo.tensor_products.sphere.vector_harmonics import Harmonic, VectorHarmonics
 
 # Pointwise product of spins s1 and s2 to s3, in units of the coupling tensor of unit norm.
 _SPIN_COUPLING = {

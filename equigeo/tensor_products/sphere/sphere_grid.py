@@ -11,7 +11,7 @@ import torch
 from scipy.special import roots_legendre
 from torch import Tensor
 
-from equigeo.tensor_products.sphere._legendre import meridian_factors
+from equigeo.tensor_products.sphere.legendre import meridian_factors
 
 
 @dataclass(frozen=True, eq=False)

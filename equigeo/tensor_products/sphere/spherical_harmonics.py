@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from equigeo.tensor_products.sphere._basis import Basis
-from equigeo.tensor_products.sphere._harmonics import (
+from equigeo.tensor_products.sphere.basis import Basis
+from equigeo.tensor_products.sphere.harmonics import (
     check_points,
     evaluate_harmonics,
     harmonics_table,

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from equigeo.mds import Tours
-from equigeo.mesh.evaluating import evaluating
+from equigeo.nn.evaluating import evaluating
 
 _AT_ONCE = 2_000_000  # scores of a step, over instances, tours, and cities
 

@@ -75,7 +75,7 @@ def evaluate_tour_model(
 ) -> TourEvaluation:
     """Find tours of the published test instances, of copies of them, and of TSPLIB.
 
-    The shortest tours come from :func:`equigeo.datasets.tours.optimal_lengths`, which keeps them.
+    The shortest tours come from :func:`equigeo.datasets.optimal_lengths`, which keeps them.
 
     Parameters
     ----------

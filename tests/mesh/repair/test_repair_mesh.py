@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from equigeo.mesh import MeshError
-from equigeo.mesh.files import FileMesh
+from equigeo.mesh.io.file_mesh import FileMesh
 from equigeo.mesh.repair import MeshTopology, repair_mesh
 
 SQUARE = [[0.0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]]

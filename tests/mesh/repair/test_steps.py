@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from equigeo.mesh.files.fan_triangles import fan_triangles
-from equigeo.mesh.files.merge_points import merge_points
+from equigeo.mesh.geometry.merge_points import merge_points
 from equigeo.mesh.repair.duplicate_faces import duplicate_faces
 from equigeo.mesh.repair.edge_table import EdgeTable
+from equigeo.mesh.repair.fan_triangles import fan_triangles
 from equigeo.mesh.repair.mesh_topology import MeshTopology
 from equigeo.mesh.repair.nonmanifold_faces import nonmanifold_faces
 from equigeo.mesh.repair.unit_points import unit_points

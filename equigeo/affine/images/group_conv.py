@@ -1,0 +1,112 @@
+"""From features on an affine group to features on it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+
+from equigeo.affine.images.convolution_base import GroupConvolution
+from equigeo.affine.images.convolve import convolve
+from equigeo.affine.images.lift_conv import pixel_volume
+from equigeo.affine.kernels.affine_kernel import AffineKernel
+from equigeo.affine.kernels.kernel_grid import kernel_grid
+from equigeo.affine.kernels.kernel_spec import KernelSpec
+from equigeo.affine.kernels.relative_coordinates import relative_coordinates, relative_points
+from equigeo.groups import GroupSamples, LinearGroup
+
+
+class GroupConv(GroupConvolution):
+    r"""Convolution over space and group with a kernel of both.
+
+    .. math:: (F \star k)(x, h) = \int_H \int F(\tilde x, \tilde h)\,
+              k(h^{-1}(\tilde x - x), h^{-1}\tilde h)\, |\det \tilde h|^{-1}
+              \, d\tilde x\, d\mu_H(\tilde h)
+
+    Parameters
+    ----------
+    group : LinearGroup
+        The group ``H`` of linear parts, in 2 or 3 dimensions.
+    in_channels, out_channels : int
+        Scalar channels on the group.
+    spec : KernelSpec, optional
+        Size, network and window.
+    padding : int
+        Cells added on every side.
+    padding_mode : {"zeros", "circular"}
+        What padded cells hold.
+    quadrature : Quadrature, optional
+        Weights and chunks of samples.
+    bias : bool
+        Add a number to every channel.
+
+    Equivariance
+    ------------
+    As :class:`equigeo.affine.LiftConv`, up to the quadrature over the group; inputs must cover the
+    outputs' window and the kernel's reach, else :class:`equigeo.affine.WindowWarning` says what is
+    lost.
+
+    References
+    ----------
+    Mironenko and Forré, "Lie Group Decompositions for Equivariant Neural Networks", ICLR 2024.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from equigeo.groups import SO, equidistant_rotations
+    >>> layer = GroupConv(SO(2), 4, 6, KernelSpec(5), padding=2)
+    >>> features, samples = layer(torch.rand(2, 4, 8, 9, 9), equidistant_rotations(8))
+    >>> features.shape
+    torch.Size([2, 6, 8, 9, 9])
+    """
+
+    def __init__(
+        self,
+        group: LinearGroup,
+        in_channels: int,
+        out_channels: int,
+        spec: KernelSpec | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(group, in_channels, out_channels, spec, **options)
+        self.kernel: nn.Module = AffineKernel(
+            group,
+            in_channels * out_channels,
+            self.spec,
+            fan_in=in_channels * self.spec.size**group.n,
+        )
+
+    def evaluate_kernel(self, inputs: GroupSamples, outputs: GroupSamples) -> Tensor:
+        """Kernel on the pixel grid, with weights and determinants of the inputs.
+
+        Parameters
+        ----------
+        inputs, outputs : GroupSamples
+            Samples of the two sides.
+
+        Returns
+        -------
+        Tensor, (out_channels, N_out, in_channels, N, *k), floating
+            The weights of an ordinary convolution.
+
+        Raises
+        ------
+        ValueError
+            If the samples are of another group.
+        """
+        n, size = self.group.n, self.spec.size
+        grid = kernel_grid(size, n, self.spec.extent).to(outputs.h)
+        u = relative_points(outputs, grid)[:, None]
+        s = relative_coordinates(outputs, inputs)[:, :, None]
+        shape = (len(outputs), len(inputs), len(grid))
+        values = self.kernel(u.expand(*shape, -1), s.expand(*shape, -1))
+        weight = self.quadrature.weights(inputs).to(values)
+        values = values * (weight * pixel_volume(self.spec, n))[:, None, None]
+        values = values.unflatten(-1, (self.out_channels, self.in_channels))
+        return values.permute(3, 0, 4, 1, 2).unflatten(-1, (size,) * n)
+
+    def convolve(self, packed: Tensor, inputs: GroupSamples, outputs: GroupSamples) -> Tensor:
+        """Convolve packed features with the dense kernel; see :class:`GroupConvolution`."""
+        kernel = self.evaluate_kernel(inputs, outputs)
+        kernel = kernel.transpose(0, 1).transpose(2, 3).flatten(2, 3).flatten(0, 1)
+        return convolve(packed, kernel, padding=self.padding, padding_mode=self.padding_mode)

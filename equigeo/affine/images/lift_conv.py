@@ -1,0 +1,177 @@
+"""From features on space to features on an affine group."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from equigeo.affine.images.convolve import PaddingMode, check_features, convolve, unpack
+from equigeo.affine.kernels.affine_kernel import AffineKernel
+from equigeo.affine.kernels.kernel_grid import kernel_grid
+from equigeo.affine.kernels.kernel_spec import KernelSpec
+from equigeo.affine.kernels.relative_coordinates import relative_points
+from equigeo.groups import GroupSamples, LinearGroup
+
+
+class LiftConv(nn.Module):
+    r"""Lifting convolution of images or volumes.
+
+    .. math:: (f \star k)(x, h) = |\det h|^{-1} \int f(\tilde x)\, k(h^{-1}(\tilde x - x))
+              \, d\tilde x
+
+    Parameters
+    ----------
+    group : LinearGroup
+        The group ``H`` of linear parts, in 2 or 3 dimensions.
+    in_channels, out_channels : int
+        Scalar channels on space and on the group.
+    spec : KernelSpec, optional
+        Size, network and window.
+    padding, stride : int
+        As in ``torch.nn.Conv2d``.
+    padding_mode : {"zeros", "circular"}
+        What padded cells hold.
+    measure : bool
+        Treat values as a measure that is pushed forward instead of a function: no determinant.
+
+    Equivariance
+    ------------
+    ``f(A^-1 (x - b))`` gives ``F(A^-1 (x - b), A^-1 h)`` for ``(b, A)`` in the affine group, up to
+    the pixel grid. Exactly so for shifts by pixels and for symmetries of the grid that permute
+    the samples.
+
+    References
+    ----------
+    Mironenko and Forré, "Lie Group Decompositions for Equivariant Neural Networks", ICLR 2024.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from equigeo.groups import SO, equidistant_rotations
+    >>> layer = LiftConv(SO(2), 1, 6, KernelSpec(5), padding=2)
+    >>> features, samples = layer(torch.rand(2, 1, 9, 9), equidistant_rotations(8))
+    >>> features.shape
+    torch.Size([2, 6, 8, 9, 9])
+    """
+
+    def __init__(
+        self,
+        group: LinearGroup,
+        in_channels: int,
+        out_channels: int,
+        spec: KernelSpec | None = None,
+        *,
+        padding: int = 0,
+        padding_mode: PaddingMode = "zeros",
+        stride: int = 1,
+        measure: bool = False,
+    ) -> None:
+        super().__init__()
+        self.group, self.in_channels, self.out_channels = group, in_channels, out_channels
+        self.spec = spec or KernelSpec()
+        self.padding, self.padding_mode, self.stride = padding, padding_mode, stride
+        self.measure = measure
+        self.kernel: nn.Module = AffineKernel(
+            group,
+            in_channels * out_channels,
+            self.spec,
+            grouped=False,
+            fan_in=in_channels * self.spec.size**group.n,
+        )
+
+    def forward(self, x: Tensor, samples: GroupSamples) -> tuple[Tensor, GroupSamples]:
+        """Convolve.
+
+        Parameters
+        ----------
+        x : Tensor, (B, in_channels, *S), floating
+            Features on an image or a volume.
+        samples : GroupSamples
+            Where to evaluate on the group.
+
+        Returns
+        -------
+        features : Tensor, (B, out_channels, N, *S_out), dtype of ``x``
+            Features on the group.
+        samples : GroupSamples
+            Those they live on.
+
+        Raises
+        ------
+        ValueError
+            If shapes or groups do not match.
+        """
+        check_features(x, self.in_channels, self.group.n, None)
+        kernel = self.evaluate_kernel(samples).transpose(0, 1).flatten(0, 1)
+        y = convolve(
+            x,
+            kernel,
+            padding=self.padding,
+            padding_mode=self.padding_mode,
+            stride=self.stride,
+        )
+        return unpack(y, len(samples)), samples
+
+    def evaluate_kernel(self, samples: GroupSamples) -> Tensor:
+        """Kernel on the pixel grid, determinants and the area of a pixel included.
+
+        Parameters
+        ----------
+        samples : GroupSamples
+            Elements of the outputs.
+
+        Returns
+        -------
+        Tensor, (out_channels, N, in_channels, *k), floating
+            The weights of an ordinary convolution.
+
+        Raises
+        ------
+        ValueError
+            If the samples are of another group.
+        """
+        check_group(samples, self.group)
+        n, size = self.group.n, self.spec.size
+        grid = kernel_grid(size, n, self.spec.extent).to(samples.h)
+        values = self.kernel(relative_points(samples, grid))
+        if not self.measure:
+            values = values / samples.determinant.to(values)[:, None, None]
+        values = values * pixel_volume(self.spec, n)
+        values = values.unflatten(-1, (self.out_channels, self.in_channels))
+        return values.permute(2, 0, 3, 1).unflatten(-1, (size,) * n)
+
+
+def check_group(samples: GroupSamples, group: LinearGroup) -> None:
+    """See that samples are of the group of a layer.
+
+    Parameters
+    ----------
+    samples : GroupSamples
+        The samples.
+    group : LinearGroup
+        The group.
+
+    Raises
+    ------
+    ValueError
+        If they are not.
+    """
+    if samples.group != group:
+        raise ValueError(f"samples must be of {group}, got {samples.group}")
+
+
+def pixel_volume(spec: KernelSpec, n: int) -> float:
+    """Volume of a cell of the kernel grid, in units of the kernel's coordinates.
+
+    Parameters
+    ----------
+    spec : KernelSpec
+        Size and extent.
+    n : int
+        Dimension of space.
+
+    Returns
+    -------
+    float
+        What turns the sum over cells into an integral.
+    """
+    return float(2 * spec.extent / spec.size) ** n

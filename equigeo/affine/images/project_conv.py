@@ -1,0 +1,119 @@
+"""From features on an affine group back to features on space."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from equigeo.affine.images.convolve import PaddingMode, check_features, convolve, pack
+from equigeo.affine.images.lift_conv import check_group, pixel_volume
+from equigeo.affine.kernels.affine_kernel import AffineKernel
+from equigeo.affine.kernels.kernel_grid import kernel_grid
+from equigeo.affine.kernels.kernel_spec import KernelSpec
+from equigeo.affine.kernels.relative_coordinates import relative_points
+from equigeo.affine.quadrature import Quadrature
+from equigeo.groups import GroupSamples, LinearGroup
+
+
+class ProjectConv(nn.Module):
+    r"""Projection to scalar fields.
+
+    .. math:: f(x) = \int_H \int F(\tilde x, \tilde h)\, k(\tilde h^{-1}(x - \tilde x))
+              \, |\det \tilde h|^{-1}\, d\tilde x\, d\mu_H(\tilde h)
+
+    Parameters
+    ----------
+    group : LinearGroup
+        The group ``H`` of linear parts, in 2 or 3 dimensions.
+    in_channels, out_channels : int
+        Scalar channels on the group and on space.
+    spec : KernelSpec, optional
+        Size, network and window.
+    padding : int
+        Cells added on every side.
+    padding_mode : {"zeros", "circular"}
+        What they hold.
+    quadrature : Quadrature, optional
+        Weights of samples.
+
+    Equivariance
+    ------------
+    Moving the features on the group moves the field, up to quadrature and pixel grid.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from equigeo.groups import SO, equidistant_rotations
+    >>> layer = ProjectConv(SO(2), 4, 6, KernelSpec(5), padding=2)
+    >>> layer(torch.rand(2, 4, 8, 9, 9), equidistant_rotations(8)).shape
+    torch.Size([2, 6, 9, 9])
+    """
+
+    def __init__(
+        self,
+        group: LinearGroup,
+        in_channels: int,
+        out_channels: int,
+        spec: KernelSpec | None = None,
+        *,
+        padding: int = 0,
+        padding_mode: PaddingMode = "zeros",
+        quadrature: Quadrature | None = None,
+    ) -> None:
+        super().__init__()
+        self.group, self.in_channels, self.out_channels = group, in_channels, out_channels
+        self.spec, self.quadrature = spec or KernelSpec(), quadrature or Quadrature()
+        self.padding, self.padding_mode = padding, padding_mode
+        self.kernel: nn.Module = AffineKernel(
+            group,
+            in_channels * out_channels,
+            self.spec,
+            grouped=False,
+            fan_in=in_channels * self.spec.size**group.n,
+        )
+
+    def forward(self, x: Tensor, inputs: GroupSamples) -> Tensor:
+        """Project.
+
+        Parameters
+        ----------
+        x : Tensor, (B, in_channels, N, *S), floating
+            Features on the group.
+        inputs : GroupSamples
+            The ``N`` samples that they live on.
+
+        Returns
+        -------
+        Tensor, (B, out_channels, *S_out), dtype of ``x``
+            Scalar fields on space.
+
+        Raises
+        ------
+        ValueError
+            If shapes or groups do not match.
+        """
+        check_group(inputs, self.group)
+        check_features(x, self.in_channels, self.group.n, len(inputs))
+        kernel = self.evaluate_kernel(inputs).transpose(1, 2).flatten(1, 2)
+        return convolve(pack(x), kernel, padding=self.padding, padding_mode=self.padding_mode)
+
+    def evaluate_kernel(self, inputs: GroupSamples) -> Tensor:
+        """Kernel on the pixel grid, with weights and determinants of the inputs.
+
+        Parameters
+        ----------
+        inputs : GroupSamples
+            Samples of the features.
+
+        Returns
+        -------
+        Tensor, (out_channels, in_channels, N, *k), floating
+            The weights of an ordinary convolution.
+        """
+        n, size = self.group.n, self.spec.size
+        grid = kernel_grid(size, n, self.spec.extent).to(inputs.h)
+        values = self.kernel(relative_points(inputs, -grid))
+        weight = self.quadrature.weights(inputs).to(values) * pixel_volume(self.spec, n)
+        values = (values * weight[:, None, None]).unflatten(
+            -1, (self.out_channels, self.in_channels)
+        )
+        return values.permute(2, 3, 0, 1).unflatten(-1, (size,) * n)

@@ -1,0 +1,1 @@
+"""Convolution kernels as functions of relative group elements."""

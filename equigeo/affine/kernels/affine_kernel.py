@@ -1,0 +1,182 @@
+"""A kernel as a function of relative coordinates: a network times a window."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.affine.kernels.gabor_kernel import GaborKernel
+from equigeo.affine.kernels.kernel_grid import kernel_grid
+from equigeo.affine.kernels.kernel_spec import KernelSpec
+from equigeo.affine.kernels.rbf_kernel import RBFKernel
+from equigeo.affine.kernels.siren_kernel import SirenKernel
+from equigeo.groups import LinearGroup, rotation_exp
+
+
+class AffineKernel(nn.Module):
+    r"""Kernel :math:`k(u, s)`, with u in space, s the coordinates of a relative group element.
+
+    Parameters
+    ----------
+    group : LinearGroup
+        Where ``s`` are coordinates; it also knows the dimension of space.
+    out_features : int
+        Values at each point.
+    spec : KernelSpec
+        Network and window.
+    spatial, grouped : bool
+        Whether the kernel reads ``u``, and ``s``.
+    fan_in : int
+        Products summed for one output of the convolution, for the scale of the first weights.
+    cells : bool
+        Whether the layer multiplies by the volume of a cell of the kernel grid, and values shall
+        make up for it; not where it averages over points.
+
+    Raises
+    ------
+    ValueError
+        If the kernel reads nothing.
+
+    Equivariance
+    ------------
+    Any function of relative coordinates is allowed.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from equigeo.groups import SL
+    >>> kernel = AffineKernel(SL(2), 6, KernelSpec())
+    >>> kernel(torch.zeros(7, 2), torch.zeros(7, 3)).shape
+    torch.Size([7, 6])
+    """
+
+    def __init__(
+        self,
+        group: LinearGroup,
+        out_features: int,
+        spec: KernelSpec,
+        *,
+        spatial: bool = True,
+        grouped: bool = True,
+        fan_in: int = 1,
+        cells: bool = True,
+    ) -> None:
+        super().__init__()
+        if not (spatial or grouped):
+            raise ValueError("a kernel must read space, the group, or both")
+        self.group, self.spec, self.spatial, self.grouped = group, spec, spatial, grouped
+        self.network = _make_network(self, out_features, fan_in)
+        # Layers multiply by the volume of a cell; weights start at the scale of a sum over cells.
+        self.gain = (spec.size / (2 * spec.extent)) ** group.n if spatial and cells else 1.0
+
+    def extra_repr(self) -> str:
+        """Name the group and what is read."""
+        reads = [name for name, read in (("u", self.spatial), ("s", self.grouped)) if read]
+        return f"{self.group}, reads {' and '.join(reads)}, window={self.spec.window!r}"
+
+    def forward(self, u: Tensor | None = None, s: Tensor | None = None) -> Tensor:
+        """Evaluate the kernel.
+
+        Parameters
+        ----------
+        u : Tensor, (..., n), floating, optional
+            Relative displacements, where the kernel is spatial.
+        s : Tensor, (..., dimension), dtype of ``u``, optional
+            Relative coordinates, where the kernel reads them; batch axes as in ``u``.
+
+        Returns
+        -------
+        Tensor, (..., out_features), dtype of the parameters
+            Kernel values, windowed.
+        """
+        parts = [part for part in (u, self._embed(s)) if part is not None]
+        dtype = next(self.network.parameters()).dtype
+        values = self.network(torch.cat(parts, dim=-1).to(dtype))
+        if self.gain != 1:
+            values = values * self.gain
+        window = self._window(u, s)
+        return values if window is None else values * window[..., None].to(dtype)
+
+    def _embed(self, s: Tensor | None) -> Tensor | None:
+        if s is None or not (self.spec.continuous_rotation or self.spec.network == "rbf"):
+            return s
+        return embed_rotation(self.group, s)
+
+    def _window(self, u: Tensor | None, s: Tensor | None) -> Tensor | None:
+        name = self.spec.window
+        if name == "none":
+            return None
+        if name == "sigmoid":
+            everything = torch.cat([part for part in (u, s) if part is not None], dim=-1)
+            return torch.sigmoid(2 - 2 * torch.linalg.vector_norm(everything, dim=-1))
+        square = None if u is None else u.square().sum(-1)
+        if name == "disc":
+            return None if square is None else (square <= 1).to(square.dtype)
+        window = None if square is None else (1 - square).clamp_min(0).square()
+        if s is not None and self.group.symmetric_dimension > 0:
+            stretch = s[..., : self.group.symmetric_dimension].square().sum(-1)
+            factor = (1 - stretch / self.spec.stretch_reach**2).clamp_min(0) ** 3
+            window = factor if window is None else window * factor
+        return window
+
+
+def embed_rotation(group: LinearGroup, s: Tensor) -> Tensor:
+    """Replace rotation coordinates by something continuous: ``(cos, sin)`` or the matrix.
+
+    Parameters
+    ----------
+    group : LinearGroup
+        Whose coordinates these are.
+    s : Tensor, (..., dimension), floating
+        Coordinates.
+
+    Returns
+    -------
+    Tensor, (..., symmetric dimension + 2 or + n * n), dtype of ``s``
+        Unchanged where the group has no rotations.
+    """
+    count = group.symmetric_dimension
+    if group.compact is None:
+        return s
+    rotation = s[..., count:]
+    if group.n == 2:
+        embedded = torch.cat([rotation.cos(), rotation.sin()], dim=-1)
+    else:
+        embedded = rotation_exp(rotation).flatten(-2)
+    return torch.cat([s[..., :count], embedded], dim=-1)
+
+
+def _make_network(kernel: AffineKernel, out_features: int, fan_in: int) -> nn.Module:
+    group, spec = kernel.group, kernel.spec
+    if spec.network == "rbf":
+        centers, width = _rbf_centers(kernel)
+        return RBFKernel(centers, width, out_features, fan_in)
+    dimension = group.dimension
+    if spec.continuous_rotation and group.compact is not None:
+        dimension = group.symmetric_dimension + (2 if group.n == 2 else group.n**2)
+    features = (group.n if kernel.spatial else 0) + (dimension if kernel.grouped else 0)
+    network = SirenKernel if spec.network == "siren" else GaborKernel
+    return network(features, out_features, hidden=spec.hidden, fan_in=fan_in)
+
+
+def _rbf_centers(kernel: AffineKernel) -> tuple[Tensor, float]:
+    """Centres on a grid in space, and spread evenly over the group where it is read."""
+    group, spec = kernel.group, kernel.spec
+    if not kernel.grouped:
+        grid = kernel_grid(spec.centers, group.n)
+        return grid[torch.linalg.vector_norm(grid, dim=1) < 1], 1 / spec.centers
+    if not kernel.spatial and group.dimension == 1 and group.n == 2 and group.compact is not None:
+        step = 2 * math.pi / spec.group_centers
+        angles = step * torch.arange(spec.group_centers, dtype=torch.float64)
+        return embed_rotation(group, angles[:, None]), step / 1.5
+    sobol = torch.quasirandom.SobolEngine(
+        group.dimension + (group.n if kernel.spatial else 0), scramble=True, seed=0
+    )
+    points = 2 * sobol.draw(spec.group_centers, dtype=torch.float64) - 1
+    rotations = points[:, group.symmetric_dimension : group.dimension] * math.pi
+    stretches = points[:, : group.symmetric_dimension] * spec.stretch_reach / 2
+    embedded = embed_rotation(group, torch.cat([stretches, rotations], dim=1))
+    centers = torch.cat([points[:, group.dimension :], embedded], dim=1)
+    return centers, 0.7

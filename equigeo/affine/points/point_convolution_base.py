@@ -1,0 +1,139 @@
+"""What convolutions of point clouds share: checks and the matrices of a low-rank kernel."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.affine.kernels.kernel_spec import KernelSpec
+from equigeo.affine.points.point_neighborhood import PointNeighborhood
+from equigeo.groups import LinearGroup
+
+
+class PointConvolution(nn.Module):
+    r"""A convolution with the kernel :math:`\sum_m a_m(\mathrm{coordinates})\, W_m`.
+
+    Features of neighbours are contracted with the few numbers :math:`a_m` before any matrix acts:
+    no edge has a matrix of its own.
+
+    Parameters
+    ----------
+    group : LinearGroup
+        The group ``H`` of linear parts, in 2 or 3 dimensions.
+    in_channels, out_channels : int
+        Scalar channels.
+    spec : KernelSpec, optional
+        Network and window; by default Gaussians on a grid, five along an axis. Clouds have no
+        pixels: ``size`` and ``extent`` mean nothing here.
+    neighborhood : PointNeighborhood, optional
+        Which points are read.
+    rank : int
+        Number of matrices.
+
+    Raises
+    ------
+    ValueError
+        If a number is not positive.
+
+    Equivariance
+    ------------
+    Subclasses say.
+    """
+
+    def __init__(
+        self,
+        group: LinearGroup,
+        in_channels: int,
+        out_channels: int,
+        spec: KernelSpec | None = None,
+        *,
+        neighborhood: PointNeighborhood | None = None,
+        rank: int = 16,
+    ) -> None:
+        super().__init__()
+        if min(in_channels, out_channels, rank) < 1:
+            raise ValueError(
+                f"channels and rank must be positive, got {in_channels}, {out_channels} and {rank}"
+            )
+        self.group, self.in_channels, self.out_channels = group, in_channels, out_channels
+        self.spec, self.rank = spec or KernelSpec(network="rbf"), rank
+        self.neighborhood = neighborhood or PointNeighborhood()
+        self.weight = nn.Parameter(torch.empty(out_channels, rank * in_channels))
+        nn.init.normal_(self.weight, std=(rank * in_channels) ** -0.5)
+
+    def extra_repr(self) -> str:
+        """Name the group, the channels and the neighbourhood."""
+        return (
+            f"{self.group}, {self.in_channels}, {self.out_channels}, rank={self.rank}, "
+            f"{self.neighborhood}"
+        )
+
+    def contract(self, values: Tensor, seen: Tensor) -> Tensor:
+        """Sum features of neighbours with kernel values, then apply the matrices.
+
+        Parameters
+        ----------
+        values : Tensor, (B, N, Q, k, rank), floating
+            Numbers of the kernel, with weights.
+        seen : Tensor, (B, N or 1, Q, k, in_channels), floating
+            Features of neighbours, of each sample or of all alike.
+
+        Returns
+        -------
+        Tensor, (B, out_channels, N, Q), dtype of ``values``
+            Features, channels innermost in memory.
+        """
+        if seen.shape[1] == 1:
+            contracted = torch.einsum("baqkm,bqkc->bqamc", values, seen[:, 0])
+        else:
+            contracted = torch.einsum("baqkm,baqkc->bqamc", values, seen)
+        rows = contracted.flatten(-2) @ self.weight.mT.to(values.dtype)
+        return rows.permute(0, 3, 2, 1)
+
+    def check_clouds(
+        self,
+        x: Tensor,
+        positions: Tensor,
+        samples: int | None,
+        centers: Tensor | None,
+        mask: Tensor | None,
+    ) -> None:
+        """Compare shapes with what the layer expects.
+
+        Parameters
+        ----------
+        x : Tensor
+            Features ``(B, C, P)``, or ``(B, C, N, P)`` on samples.
+        positions : Tensor
+            Points ``(B, P, n)``.
+        samples : int or None
+            Number of samples that the features live on.
+        centers : Tensor or None
+            Points ``(B, Q, n)``.
+        mask : Tensor or None
+            Bools ``(B, P)``.
+
+        Raises
+        ------
+        ValueError
+            If they do not fit.
+        """
+        n = self.group.n
+        if positions.ndim != 3 or positions.shape[2] != n or positions.shape[1] == 0:
+            raise ValueError(f"positions must be (batch, points, {n}), got {_shape(positions)}")
+        batch, points = positions.shape[:2]
+        lead = (self.in_channels,) if samples is None else (self.in_channels, samples)
+        if tuple(x.shape) != (batch, *lead, points):
+            raise ValueError(f"features must be {(batch, *lead, points)}, got {_shape(x)}")
+        if centers is not None and (
+            centers.ndim != 3 or centers.shape[0] != batch or centers.shape[2] != n
+        ):
+            raise ValueError(f"centers must be ({batch}, centers, {n}), got {_shape(centers)}")
+        if mask is not None and (mask.shape != (batch, points) or mask.dtype != torch.bool):
+            raise ValueError(
+                f"mask must be bool {(batch, points)}, got {mask.dtype} {_shape(mask)}"
+            )
+
+
+def _shape(x: Tensor) -> tuple[int, ...]:
+    return tuple(x.shape)

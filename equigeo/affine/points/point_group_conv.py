@@ -1,0 +1,178 @@
+"""From features of points on an affine group to features on it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from equigeo.affine.images.lift_conv import check_group
+from equigeo.affine.kernels.affine_kernel import AffineKernel
+from equigeo.affine.kernels.kernel_spec import KernelSpec
+from equigeo.affine.kernels.relative_coordinates import relative_coordinates
+from equigeo.affine.points.point_convolution_base import PointConvolution
+from equigeo.affine.points.point_neighbors import PointNeighbors
+from equigeo.affine.quadrature import Quadrature
+from equigeo.affine.window_warning import check_window
+from equigeo.groups import GroupSamples, LinearGroup
+
+
+class PointGroupConv(PointConvolution):
+    r"""Convolution of point clouds over space and group.
+
+    .. math:: F'(x_i, h_a) = \sum_b \hat w_b\, \frac{1}{|N_a(i)|} \sum_{j \in N_a(i)}
+              k(h_a^{-1}(x_j - x_i),\, h_a^{-1} h_b)\, F(x_j, h_b)
+
+    Points are a measure that moves with them: there are no determinants.
+
+    Parameters
+    ----------
+    group, in_channels, out_channels, spec, neighborhood, rank
+        See :class:`equigeo.affine.PointConvolution`.
+    separable : bool
+        Let the numbers :math:`a_m(u, s)` of the kernel be products :math:`a_m(u)\, b_m(s)`. The
+        factor on space is then evaluated once per edge and output sample instead of once per edge
+        and pair of samples; that on the group is a sine network, as it is evaluated at so few
+        places.
+    quadrature : Quadrature, optional
+        Weights and chunks of samples; of a measure.
+
+    Raises
+    ------
+    ValueError
+        If the quadrature is that of functions.
+
+    Equivariance
+    ------------
+    Exact, as :class:`equigeo.affine.PointLiftConv`, where both sets of samples move with the
+    points. With sets that stay, up to the quadrature over the group, and
+    :class:`equigeo.affine.WindowWarning` says what is lost; exact again for elements that permute
+    the sets.
+
+    References
+    ----------
+    Finzi et al., "Generalizing Convolutional Neural Networks for Equivariance to Lie Groups on
+    Arbitrary Continuous Data", ICML 2020.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from equigeo.groups import SO, finite_rotations
+    >>> layer = PointGroupConv(SO(3), 4, 6)
+    >>> features, points = torch.rand(2, 4, 12, 50), torch.rand(2, 50, 3)
+    >>> layer(features, points, finite_rotations("tetrahedral"))[0].shape
+    torch.Size([2, 6, 12, 50])
+    """
+
+    def __init__(
+        self,
+        group: LinearGroup,
+        in_channels: int,
+        out_channels: int,
+        spec: KernelSpec | None = None,
+        *,
+        separable: bool = True,
+        quadrature: Quadrature | None = None,
+        **options: Any,
+    ) -> None:
+        # Gaussians fill space, but not the many dimensions of space and group together.
+        spec = spec or KernelSpec(network="rbf" if separable else "siren")
+        super().__init__(group, in_channels, out_channels, spec, **options)
+        self.quadrature = quadrature or Quadrature(measure=True)
+        if not self.quadrature.measure:
+            raise ValueError("points are a measure: the quadrature must have measure=True")
+        self.kernel: nn.Module = AffineKernel(
+            group, self.rank, self.spec, grouped=not separable, cells=False
+        )
+        self.group_kernel: nn.Module | None = None
+        if separable:
+            sines = replace(self.spec, network="siren", continuous_rotation=True)
+            self.group_kernel = AffineKernel(group, self.rank, sines, spatial=False)
+
+    def forward(
+        self,
+        x: Tensor,
+        positions: Tensor,
+        inputs: GroupSamples,
+        outputs: GroupSamples | None = None,
+        centers: Tensor | None = None,
+        mask: Tensor | None = None,
+    ) -> tuple[Tensor, GroupSamples]:
+        """Convolve.
+
+        Parameters
+        ----------
+        x : Tensor, (B, in_channels, N, P), floating
+            Features of points on the group.
+        positions : Tensor, (B, P, n), dtype of ``x``
+            Where the points are.
+        inputs : GroupSamples
+            The ``N`` samples that features live on.
+        outputs : GroupSamples, optional
+            Where to evaluate on the group; the inputs again by default.
+        centers : Tensor, (B, Q, n), dtype of ``x``, optional
+            Where to evaluate in space; at the points by default.
+        mask : Tensor, (B, P), bool, optional
+            Which points exist; what comes out at others means nothing.
+
+        Returns
+        -------
+        features : Tensor, (B, out_channels, N_out, Q), dtype of ``x``
+            Features on the group; 0 without neighbours.
+        outputs : GroupSamples
+            Samples that they live on.
+
+        Raises
+        ------
+        ValueError
+            If shapes or groups do not match.
+        """
+        outputs = inputs if outputs is None else outputs
+        check_group(inputs, self.group)
+        check_group(outputs, self.group)
+        self.check_clouds(x, positions, len(inputs), centers, mask)
+        check_window(inputs, outputs, self.spec.reach)
+        chunk = self.quadrature.chunk
+        if chunk is None:
+            return self._convolve(x, positions, inputs, outputs, centers, mask), outputs
+        indices = torch.arange(len(outputs), device=outputs.h.device).split(chunk)
+        parts = [
+            checkpoint(
+                self._convolve,
+                *(x, positions, inputs, outputs.select(part), centers, mask),
+                use_reentrant=False,
+            )
+            for part in indices
+        ]
+        return torch.cat(parts, dim=2), outputs
+
+    def _convolve(
+        self,
+        x: Tensor,
+        positions: Tensor,
+        inputs: GroupSamples,
+        outputs: GroupSamples,
+        centers: Tensor | None,
+        mask: Tensor | None,
+    ) -> Tensor:
+        near = self.neighborhood.find(outputs, positions, centers, mask)
+        values = self._evaluate(near, inputs, outputs).to(x.dtype)
+        seen = near.take(x.permute(0, 3, 2, 1))
+        return self.contract(values.flatten(3, 4), seen.flatten(3, 4))
+
+    def _evaluate(
+        self, near: PointNeighbors, inputs: GroupSamples, outputs: GroupSamples
+    ) -> Tensor:
+        """Kernel with all weights, (B, N_out, Q, k, N, rank)."""
+        u, share = near.u, near.weight[..., None]
+        s = relative_coordinates(outputs, inputs).to(u)
+        weight = self.quadrature.weights(inputs).to(u)[:, None]
+        if self.group_kernel is not None:
+            mixing = self.group_kernel(s=s) * weight
+            return (self.kernel(u) * share)[..., None, :] * mixing[:, None, None]
+        u = u[..., None, :].expand(-1, -1, -1, -1, len(inputs), -1)
+        s = s[:, None, None].expand(*u.shape[:-1], -1)
+        return self.kernel(u, s) * (share[..., None] * weight)

@@ -1,0 +1,104 @@
+"""From features of points to features on an affine group."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+
+from equigeo.affine.images.lift_conv import check_group
+from equigeo.affine.kernels.affine_kernel import AffineKernel
+from equigeo.affine.kernels.kernel_spec import KernelSpec
+from equigeo.affine.points.point_convolution_base import PointConvolution
+from equigeo.groups import GroupSamples, LinearGroup
+
+
+class PointLiftConv(PointConvolution):
+    r"""Lifting convolution of point clouds.
+
+    .. math:: F(x_i, h) = \frac{1}{|N_h(i)|} \sum_{j \in N_h(i)} k(h^{-1}(x_j - x_i))\, f_j
+
+    Points are a measure that moves with them: there are no determinants. The mean over neighbours
+    makes results independent of how densely a surface is sampled.
+
+    Parameters
+    ----------
+    group, in_channels, out_channels, spec, neighborhood, rank
+        See :class:`equigeo.affine.PointConvolution`.
+
+    Equivariance
+    ------------
+    Exact, for every element g = (b, A) of the affine group and any set of samples: points
+    ``A x + b`` with samples ``A h`` give the same features, and a permutation of points permutes
+    them. Kernels read nothing but relative coordinates, and neighbours move with the cloud.
+
+    References
+    ----------
+    Finzi et al., "Generalizing Convolutional Neural Networks for Equivariance to Lie Groups on
+    Arbitrary Continuous Data", ICML 2020; Wu, Qi and Fuxin, "PointConv", CVPR 2019, for kernels of
+    low rank.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from equigeo.groups import SO, finite_rotations
+    >>> layer = PointLiftConv(SO(3), 1, 6)
+    >>> points = torch.rand(2, 50, 3)
+    >>> features, _ = layer(torch.ones(2, 1, 50), points, finite_rotations("tetrahedral"))
+    >>> features.shape
+    torch.Size([2, 6, 12, 50])
+    """
+
+    def __init__(
+        self,
+        group: LinearGroup,
+        in_channels: int,
+        out_channels: int,
+        spec: KernelSpec | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(group, in_channels, out_channels, spec, **options)
+        self.kernel: nn.Module = AffineKernel(
+            group, self.rank, self.spec, grouped=False, cells=False
+        )
+
+    def forward(
+        self,
+        x: Tensor,
+        positions: Tensor,
+        samples: GroupSamples,
+        centers: Tensor | None = None,
+        mask: Tensor | None = None,
+    ) -> tuple[Tensor, GroupSamples]:
+        """Convolve.
+
+        Parameters
+        ----------
+        x : Tensor, (B, in_channels, P), floating
+            Features of points.
+        positions : Tensor, (B, P, n), dtype of ``x``
+            Where they are.
+        samples : GroupSamples
+            The ``N`` elements at which to evaluate.
+        centers : Tensor, (B, Q, n), dtype of ``x``, optional
+            Where to evaluate; at the points by default.
+        mask : Tensor, (B, P), bool, optional
+            Which points exist; what comes out at others means nothing.
+
+        Returns
+        -------
+        features : Tensor, (B, out_channels, N, Q), dtype of ``x``
+            Features on the group; 0 without neighbours.
+        samples : GroupSamples
+            Those they live on.
+
+        Raises
+        ------
+        ValueError
+            If shapes or groups do not match.
+        """
+        check_group(samples, self.group)
+        self.check_clouds(x, positions, None, centers, mask)
+        near = self.neighborhood.find(samples, positions, centers, mask)
+        values = self.kernel(near.u).to(x.dtype) * near.weight[..., None]
+        return self.contract(values, near.take(x.mT)), samples

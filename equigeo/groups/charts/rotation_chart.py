@@ -1,0 +1,128 @@
+"""Rotations and their coordinates: the angle in the plane, axis times angle in space."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from equigeo.groups.charts.algebra_bases import hat
+from equigeo.groups.matrices.check_matrices import (
+    check_precision,
+    check_proper,
+    check_square,
+    full_precision,
+)
+from equigeo.groups.matrices.entire_functions import atanc_root, sinhc_root
+
+
+def rotation_exp(w: Tensor) -> Tensor:
+    """Rotations by given angles; the formula of Rodrigues in space.
+
+    Differentiable to any order, also at zero.
+
+    Parameters
+    ----------
+    w : Tensor, (..., 1) or (..., 3), float32 or float64
+        Angles, counter-clockwise, or axes times angles, in radians.
+
+    Returns
+    -------
+    Tensor, (..., 2, 2) or (..., 3, 3), dtype of ``w``
+        Rotations.
+
+    Raises
+    ------
+    ValueError
+        If the last axis has another length or the type is too coarse.
+
+    Examples
+    --------
+    >>> import torch
+    >>> rotation_exp(torch.tensor([torch.pi])).round().tolist()
+    [[-1.0, 0.0], [-0.0, -1.0]]
+    """
+    check_precision("w", w)
+    if w.ndim == 0 or w.shape[-1] not in (1, 3):
+        raise ValueError(f"w must be (..., 1) angles or (..., 3) axes, got {tuple(w.shape)}")
+    with full_precision(w):
+        if w.shape[-1] == 1:
+            cosine, sine = w.cos(), w.sin()
+            return torch.cat([cosine, -sine, sine, cosine], -1).unflatten(-1, (2, 2))
+        skew = hat(w)
+        square = w.square().sum(-1)[..., None, None]
+        first, half = sinhc_root(-square), sinhc_root(-square / 4)
+        identity = torch.eye(3, dtype=w.dtype, device=w.device)
+        # 1 - cos t = 2 sin^2(t / 2), which keeps all digits of small angles
+        return identity + first * skew + half.square() / 2 * (skew @ skew)
+
+
+def rotation_log(r: Tensor) -> Tensor:
+    """Coordinates of rotations of least length, the inverse of :func:`rotation_exp`.
+
+    In space by way of the quaternion, which is exact up to half turns; the sign of the axis of a
+    half turn is arbitrary. Twice differentiable away from half turns.
+
+    Parameters
+    ----------
+    r : Tensor, (..., 2, 2) or (..., 3, 3), float32 or float64
+        Rotations.
+
+    Returns
+    -------
+    Tensor, (..., 1) or (..., 3), dtype of ``r``
+        Angles in (-pi, pi], or axes times angles of length at most pi.
+
+    Raises
+    ------
+    ValueError
+        If a determinant is not positive, the shape is another or the type too coarse.
+
+    Examples
+    --------
+    >>> import torch
+    >>> rotation_log(torch.diag(torch.tensor([1.0, -1.0, -1.0])))
+    tensor([3.1416, 0.0000, 0.0000])
+    """
+    check_square("r", r)
+    if r.shape[-1] not in (2, 3):
+        raise ValueError(f"rotations must be (..., 2, 2) or (..., 3, 3), got {tuple(r.shape)}")
+    check_proper("r", r)
+    if r.shape[-1] == 2:
+        # adding zero turns -0 into 0: a half turn is pi, never -pi
+        return torch.atan2(r[..., 1, 0] + 0.0, r[..., 0, 0])[..., None]
+    w, v = quaternion(r).tensor_split([1], -1)
+    square = v.square().sum(-1, keepdim=True)
+    near = square < w.square()
+    ratio = torch.where(near, square / torch.where(near, w, 1.0).square(), 0.0)
+    small = 2 * atanc_root(ratio) / torch.where(near, w, 1.0)
+    sine = torch.where(near, 1.0, square).sqrt()
+    return v * torch.where(near, small, 2 * torch.atan2(sine, w) / sine)
+
+
+def quaternion(r: Tensor) -> Tensor:
+    """Unit quaternions of rotations, from the best conditioned of four formulas.
+
+    Parameters
+    ----------
+    r : Tensor, (..., 3, 3), floating
+        Rotations.
+
+    Returns
+    -------
+    Tensor, (..., 4), dtype of ``r``
+        ``(w, x, y, z)`` with ``w`` not negative.
+    """
+    (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = (row.unbind(-1) for row in r.unbind(-2))
+    trace = xx + yy + zz
+    # four times the outer product of the quaternion with itself
+    outer = [
+        [1 + trace, zy - yz, xz - zx, yx - xy],
+        [zy - yz, 1 + 2 * xx - trace, xy + yx, xz + zx],
+        [xz - zx, xy + yx, 1 + 2 * yy - trace, yz + zy],
+        [yx - xy, xz + zx, yz + zy, 1 + 2 * zz - trace],
+    ]
+    rows = torch.stack([torch.stack(row, -1) for row in outer], -2)
+    best = rows.diagonal(dim1=-2, dim2=-1).argmax(-1)
+    row = torch.take_along_dim(rows, best[..., None, None], dim=-2)[..., 0, :]
+    q = row / torch.linalg.vector_norm(row, dim=-1, keepdim=True)
+    return torch.where(q[..., :1] < 0, -q, q)

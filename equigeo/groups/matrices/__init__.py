@@ -1,0 +1,1 @@
+"""Functions of matrices that stay differentiable where eigenvalues meet."""

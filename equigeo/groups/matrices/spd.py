@@ -1,0 +1,157 @@
+"""Exponential, logarithm and root between symmetric and positive definite matrices."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from equigeo.groups.matrices.check_matrices import (
+    check_square,
+    determinant,
+    full_precision,
+    symmetric_part,
+    values_at_hand,
+)
+from equigeo.groups.matrices.entire_functions import asinhc_root, cosh_root, sinhc_root
+from equigeo.groups.matrices.symmetric_functions import (
+    EXP,
+    LOG,
+    SQRT,
+    SpectralFunction,
+    check_positive,
+)
+
+
+def spd_exp(y: Tensor) -> Tensor:
+    """Exponential of symmetric matrices, onto the positive definite ones.
+
+    Twice differentiable, also where eigenvalues are equal. In closed form for ``n = 2``, by
+    eigenvalues otherwise.
+
+    Parameters
+    ----------
+    y : Tensor, (..., n, n), float32 or float64
+        Matrices, of which the symmetric part is taken.
+
+    Returns
+    -------
+    Tensor, (..., n, n), dtype of ``y``
+        Symmetric and positive definite.
+
+    Raises
+    ------
+    ValueError
+        If the shape is not square or the type too coarse.
+
+    Examples
+    --------
+    >>> import torch
+    >>> spd_exp(torch.zeros(2, 2)).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    check_square("y", y)
+    with full_precision(y):
+        if y.shape[-1] != 2:
+            return SpectralFunction.apply(symmetric_part(y), EXP)[0]
+        mean, deviation, square = _planar_parts(symmetric_part(y))
+        identity = torch.eye(2, dtype=y.dtype, device=y.device)
+        even, odd = cosh_root(square), sinhc_root(square)
+        return mean.exp() * (even * identity + odd * deviation)
+
+
+def spd_log(p: Tensor) -> Tensor:
+    """Logarithm of positive definite matrices, the inverse of :func:`spd_exp`.
+
+    Twice differentiable, also where eigenvalues are equal.
+
+    Parameters
+    ----------
+    p : Tensor, (..., n, n), float32 or float64
+        Matrices, of which the symmetric part is taken.
+
+    Returns
+    -------
+    Tensor, (..., n, n), dtype of ``p``
+        Symmetric; the trace is the logarithm of the determinant.
+
+    Raises
+    ------
+    ValueError
+        If a matrix is not positive definite, the shape not square or the type too coarse.
+
+    References
+    ----------
+    Daleckii, Krein, "Integration and differentiation of functions of Hermitian operators", 1965,
+    for the gradient.
+
+    Examples
+    --------
+    >>> import torch
+    >>> spd_log(torch.eye(3)).abs().sum()
+    tensor(0.)
+    """
+    check_square("p", p)
+    with full_precision(p):
+        if p.shape[-1] != 2:
+            return SpectralFunction.apply(symmetric_part(p), LOG)[0]
+        p = symmetric_part(p)
+        scale = _planar_root_of_determinant("spd_log", p)
+        _, deviation, square = _planar_parts(p)
+        # eigenvalues are scale * exp(+-t) with sinh t = radius / scale: no small difference
+        odd = asinhc_root(square / scale.square()) / scale
+        return scale.log() * torch.eye(2, dtype=p.dtype, device=p.device) + odd * deviation
+
+
+def spd_sqrt(p: Tensor) -> Tensor:
+    """Positive definite square root of positive definite matrices.
+
+    Twice differentiable, also where eigenvalues are equal.
+
+    Parameters
+    ----------
+    p : Tensor, (..., n, n), float32 or float64
+        Matrices, of which the symmetric part is taken.
+
+    Returns
+    -------
+    Tensor, (..., n, n), dtype of ``p``
+        Symmetric and positive definite.
+
+    Raises
+    ------
+    ValueError
+        If a matrix is not positive definite, the shape not square or the type too coarse.
+
+    Examples
+    --------
+    >>> import torch
+    >>> spd_sqrt(torch.diag(torch.tensor([4.0, 9.0]))).diagonal()
+    tensor([2., 3.])
+    """
+    check_square("p", p)
+    with full_precision(p):
+        if p.shape[-1] != 2:
+            return SpectralFunction.apply(symmetric_part(p), SQRT)[0]
+        p = symmetric_part(p)
+        scale = _planar_root_of_determinant("spd_sqrt", p)
+        trace = p.diagonal(dim1=-2, dim2=-1).sum(-1)[..., None, None]
+        identity = torch.eye(2, dtype=p.dtype, device=p.device)
+        return (p + scale * identity) / (trace + 2 * scale).sqrt()
+
+
+def _planar_parts(s: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Half trace, traceless part and its squared eigenvalue of symmetric (..., 2, 2)."""
+    mean = s.diagonal(dim1=-2, dim2=-1).mean(-1)[..., None, None]
+    deviation = s - mean * torch.eye(2, dtype=s.dtype, device=s.device)
+    square = deviation[..., :1, :1].square() + deviation[..., :1, 1:].square()
+    return mean, deviation, square
+
+
+def _planar_root_of_determinant(name: str, p: Tensor) -> Tensor:
+    """Geometric mean (..., 1, 1) of the eigenvalues of (..., 2, 2), checked to be positive."""
+    det = determinant(p)
+    if values_at_hand():
+        mean, _, square = (part[..., 0, 0].detach() for part in _planar_parts(p))
+        high = mean + square.sqrt()
+        check_positive(name, torch.stack([det.detach() / high, high], -1))
+    return det.sqrt()[..., None, None]

@@ -1,0 +1,1 @@
+"""Finite weighted samples of groups, and how to draw them."""

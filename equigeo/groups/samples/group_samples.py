@@ -1,0 +1,263 @@
+"""Weighted samples of a linear group: the sites at which features on the group are stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import torch
+from torch import Tensor
+
+from equigeo.groups.affine import Affine
+from equigeo.groups.charts.polar_chart import chart_element, chart_inverse, chart_trace
+from equigeo.groups.linear_group import LinearGroup
+from equigeo.groups.matrices.check_matrices import check_precision, values_at_hand
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GroupSamples:
+    r"""Elements of a group with weights that turn sums into integrals over the group.
+
+    .. math:: \sum_i w_i F(h_i) \approx \int_H F \, d\mu, \qquad d\mu(e^Y R) = J(Y)\, dY\, dR
+
+    with dY in the coordinates of the group and dR the uniform distribution of rotations. A group
+    that is not compact has infinite measure: every set implies a window of stretches, outside of
+    which functions must vanish for the sum to be the integral.
+
+    Made by :meth:`from_coordinates` and :meth:`from_elements`, and by the samplers of this room;
+    the constructor takes fields that agree already.
+
+    Parameters
+    ----------
+    group : LinearGroup
+        The group ``H``.
+    h : Tensor, (N, n, n), float32 or float64
+        Elements of the component of the identity.
+    h_inv : Tensor, (N, n, n), dtype of ``h``
+        Their inverses, as precise as the elements.
+    weight : Tensor, (N,), dtype of ``h``
+        Positive weights.
+    coordinates : Tensor, (N, dimension), dtype of ``h``
+        ``group.coordinates(h)``.
+
+    Raises
+    ------
+    TypeError
+        If ``group`` is not a linear group.
+    ValueError
+        If the set is empty, shapes, types or devices do not match, or a weight is not positive
+        and finite.
+
+    Equivariance
+    ------------
+    ``samples.act(g)`` is ``h -> g h``, with the same weights: the Haar measure is invariant.
+
+    Examples
+    --------
+    >>> from equigeo.groups import SL
+    >>> import torch
+    >>> samples = GroupSamples.from_coordinates(SL(2), torch.zeros(4, 3), torch.ones(4))
+    >>> samples
+    GroupSamples(SL(2), N=4, radius=0)
+    >>> samples.act(torch.diag(torch.tensor([2.0, 0.5]))).coordinates[0]
+    tensor([0.9803, 0.0000, 0.0000])
+    """
+
+    group: LinearGroup
+    h: Tensor
+    h_inv: Tensor
+    weight: Tensor
+    coordinates: Tensor
+
+    def __post_init__(self) -> None:
+        """Check that the fields describe one set."""
+        if not isinstance(self.group, LinearGroup):
+            raise TypeError(f"group must be a LinearGroup such as SL(2), got {self.group!r}")
+        check_precision("h", self.h)
+        count, n = len(self.h) if self.h.ndim else 0, self.group.n
+        shapes = {
+            "h": (count, n, n),
+            "h_inv": (count, n, n),
+            "weight": (count,),
+            "coordinates": (count, self.group.dimension),
+        }
+        for name, shape in shapes.items():
+            x = getattr(self, name)
+            if tuple(x.shape) != shape:
+                raise ValueError(
+                    f"{name} of {count} samples of {self.group} must be {shape}, "
+                    f"got {tuple(x.shape)}"
+                )
+            if x.dtype != self.h.dtype or x.device != self.h.device:
+                raise ValueError(
+                    f"{name} must be {self.h.dtype} on {self.h.device} as h is, "
+                    f"got {x.dtype} on {x.device}"
+                )
+        if count == 0:
+            raise ValueError("a set of samples needs at least one element, got none")
+        positive = torch.isfinite(self.weight) & (self.weight > 0)
+        if values_at_hand() and not bool(positive.all()):
+            raise ValueError("weights must be positive and finite")
+
+    @classmethod
+    def from_coordinates(
+        cls, group: LinearGroup, coordinates: Tensor, weight: Tensor
+    ) -> GroupSamples:
+        """Make samples from coordinates; inverses come as ``R^T exp(-Y)``.
+
+        Parameters
+        ----------
+        group : LinearGroup
+            The group.
+        coordinates : Tensor, (N, dimension), float32 or float64
+            In the order of ``group.coordinates``.
+        weight : Tensor, (N,), dtype of ``coordinates``
+            Positive weights.
+
+        Returns
+        -------
+        GroupSamples
+            Of the same dtype.
+
+        Raises
+        ------
+        ValueError
+            If the set is empty, shapes do not match, or a number is not finite.
+        """
+        if not isinstance(group, LinearGroup):
+            raise TypeError(f"group must be a LinearGroup such as SL(2), got {group!r}")
+        if values_at_hand() and not bool(torch.isfinite(coordinates).all()):
+            raise ValueError("coordinates must be finite")
+        h, h_inv = chart_element(group, coordinates), chart_inverse(group, coordinates)
+        return cls(group, h, h_inv, weight, coordinates)
+
+    @classmethod
+    def from_elements(cls, group: LinearGroup, h: Tensor, weight: Tensor) -> GroupSamples:
+        """Make samples from elements, which are kept to the last bit.
+
+        Parameters
+        ----------
+        group : LinearGroup
+            The group.
+        h : Tensor, (N, n, n), float32 or float64
+            Elements of the component of the identity.
+        weight : Tensor, (N,), dtype of ``h``
+            Positive weights.
+
+        Returns
+        -------
+        GroupSamples
+            With coordinates computed.
+
+        Raises
+        ------
+        ValueError
+            If the set is empty, shapes do not match, or a matrix is no proper element.
+        """
+        coordinates = group.coordinates(h)
+        if group.symmetric_dimension == 0:
+            h_inv = h.mT.clone(memory_format=torch.contiguous_format)
+        else:
+            h_inv = chart_inverse(group, coordinates)
+        return cls(group, h, h_inv, weight, coordinates)
+
+    def __len__(self) -> int:
+        """Return the number of samples."""
+        return len(self.h)
+
+    def __repr__(self) -> str:
+        """Name the group, the size and the window."""
+        return f"GroupSamples({self.group}, N={len(self)}, radius={self.radius:.3g})"
+
+    @property
+    def mean_weight(self) -> Tensor:
+        """Weights divided by their sum, (N,): sums become means."""
+        return self.weight / self.weight.sum()
+
+    @property
+    def determinant(self) -> Tensor:
+        """Determinants of the elements, (N,), as ``exp(tr Y)``."""
+        return chart_trace(self.group, self.coordinates).exp()
+
+    @property
+    def radius(self) -> float:
+        """Largest log-stretch of an element: the window that the set covers at most."""
+        return float(self.group.log_stretch(self.h.detach()).max())
+
+    def to(
+        self,
+        *,
+        dtype: torch.dtype | None = None,
+        device: torch.device | str | None = None,
+    ) -> GroupSamples:
+        """Convert all fields.
+
+        Parameters
+        ----------
+        dtype : torch.dtype, optional
+            float32 or float64.
+        device : torch.device or str, optional
+            Where the fields shall be.
+
+        Returns
+        -------
+        GroupSamples
+            The same set; inverses are rounded, not recomputed.
+        """
+        moved = {
+            field.name: getattr(self, field.name).to(dtype=dtype, device=device)
+            for field in fields(self)
+            if field.name != "group"
+        }
+        return GroupSamples(self.group, **moved)
+
+    def select(self, indices: Tensor) -> GroupSamples:
+        """Return a part of the set, or the set in another order.
+
+        Parameters
+        ----------
+        indices : Tensor, (M,), int64 or bool
+            Positions, or a mask of length N.
+
+        Returns
+        -------
+        GroupSamples
+            With the weights of the chosen samples, not normalised.
+
+        Raises
+        ------
+        ValueError
+            If nothing is chosen.
+        """
+        return GroupSamples(
+            self.group,
+            self.h[indices],
+            self.h_inv[indices],
+            self.weight[indices],
+            self.coordinates[indices],
+        )
+
+    def act(self, g: Tensor) -> GroupSamples:
+        """Multiply all elements from the left.
+
+        Parameters
+        ----------
+        g : Tensor, (n, n) or (n + 1, n + 1), floating
+            Element of the group; of an affine one the linear part acts.
+
+        Returns
+        -------
+        GroupSamples
+            ``g h`` with the same weights and new coordinates; of the dtype of ``h``.
+
+        Raises
+        ------
+        ValueError
+            If ``g`` is no single element, or a product leaves the group or its component.
+        """
+        if g.shape == (self.group.n + 1,) * 2:
+            g = Affine(self.group).convert(g, self.group)
+        if g.ndim != 2:
+            raise ValueError(f"g must be one element of {self.group}, got {tuple(g.shape)}")
+        self.group.check_shape(g)
+        moved = g.to(self.h.device, torch.float64) @ self.h.double()
+        return GroupSamples.from_elements(self.group, moved.to(self.h.dtype), self.weight)

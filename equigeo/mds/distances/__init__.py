@@ -1,0 +1,1 @@
+"""Embeddings of distances: dense, of landmarks, along surfaces and graphs."""

@@ -1,0 +1,131 @@
+"""Coordinates from a matrix of distances of any kind."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from equigeo.mds.distances.distance_embedding import DistanceEmbedding
+from equigeo.mds.distances.gram import (
+    added_constant,
+    check_correction,
+    check_distances,
+    chosen_axes,
+    corrected,
+    double_centred,
+    relative_stress,
+    skewed,
+    spectrum,
+    squared_differences,
+)
+
+
+def distance_embed(
+    distances: Tensor,
+    dim: int | None = None,
+    *,
+    squared: bool = False,
+    correction: str = "clip",
+    landmarks: int | None = None,
+    check: bool = True,
+) -> DistanceEmbedding:
+    r"""Embed distances by classical multidimensional scaling.
+
+    .. math:: B = -\tfrac12 J D^{\circ 2} J = U \Lambda U^T, \qquad y = U_k \Lambda_k^{1/2}
+
+    Distances of a Euclidean space are reproduced exactly. Others have negative eigenvalues, and
+    beyond some dimension a larger one makes their embedding worse: see ``negative`` and
+    ``stress`` of the result.
+
+    Parameters
+    ----------
+    distances : Tensor, (..., points, points), real
+        Symmetric, in any units. They are constant: no gradient flows.
+    dim : int, optional
+        Number of coordinates; those beyond the rank are zero. By default the rank.
+    squared : bool
+        Whether squares of distances are given.
+    correction : {"clip", "lingoes", "cailliez", "pseudo"}
+        What becomes of negative eigenvalues: they are left out, which is optimal for B; squared
+        distances or distances all grow by the least constant that leaves none; or they become
+        axes whose squared differences are subtracted.
+    landmarks : int, optional
+        Use distances from this many points alone, see :func:`landmark_embed`: the first with the
+        largest sum of distances, each other farthest from those before. No batch axes then.
+    check : bool
+        Whether values are checked.
+
+    Returns
+    -------
+    DistanceEmbedding
+        Coordinates and how good they are.
+
+    Raises
+    ------
+    ValueError
+        If the matrix is not one of distances, up to 1e-6 of the largest, or a choice is unknown.
+
+    Equivariance
+    ------------
+    Equivariant under permutations where eigenvalues are simple and no margin vanishes.
+
+    References
+    ----------
+    Torgerson, "Multidimensional scaling: I. Theory and method", 1952; Lingoes, "Some boundary
+    conditions for a monotone analysis of symmetric matrices", 1971; Cailliez, "The analytical
+    solution of the additive constant problem", 1983; Sonthalia et al., "How can classical
+    multidimensional scaling go wrong?", 2021.
+
+    Examples
+    --------
+    >>> cycle = torch.tensor([[0.0, 1, 2, 1], [1, 0, 1, 2], [2, 1, 0, 1], [1, 2, 1, 0]])
+    >>> found = distance_embed(cycle, correction="lingoes")
+    >>> found.eigvals.round(decimals=6).abs().tolist(), round(float(found.constant), 6)
+    ([3.0, 3.0, 0.0, 0.0], 1.0)
+    """
+    check_correction(correction)
+    distances = distances.detach().double()
+    if check:
+        check_distances(distances)
+    distances = (distances + distances.mT) / 2
+    square = distances.clamp(min=0) if squared else distances.square()
+    if landmarks is not None:
+        return _by_landmarks(square, dim, correction, landmarks)
+    constant = added_constant(square, correction)
+    before = torch.linalg.eigvalsh(double_centred(square))
+    values, vectors = spectrum(double_centred(corrected(square, constant, correction)))
+    axes = chosen_axes(values, dim, correction == "pseudo")
+    kept = values.gather(-1, axes)
+    pseudo = correction == "pseudo"
+    signature = torch.where((kept < 0) & pseudo, -1.0, 1.0).double()
+    size = kept.abs() if pseudo else kept.clamp(min=0)
+    columns = vectors.gather(-1, axes[..., None, :].expand(*vectors.shape[:-1], -1))
+    y, margin = skewed(columns * size.sqrt()[..., None, :])
+    if dim is not None and y.shape[-1] < dim:
+        y, margin = (torch.nn.functional.pad(t, (0, dim - t.shape[-1])) for t in (y, margin))
+        signature = torch.nn.functional.pad(signature, (0, dim - signature.shape[-1]), value=1.0)
+    total = before.abs().sum(-1)
+    return DistanceEmbedding(
+        y=y,
+        eigvals=values,
+        signature=signature,
+        constant=constant,
+        negative=before.clamp(max=0).abs().sum(-1) / torch.where(total == 0, 1, total),
+        stress=relative_stress(square, squared_differences(y, y, signature)),
+        margin=margin,
+    )
+
+
+def _by_landmarks(
+    square: Tensor, dim: int | None, correction: str, count: int
+) -> DistanceEmbedding:
+    from equigeo.mds.distances.landmark_embed import landmark_embed
+    from equigeo.mds.farthest_landmarks import farthest_landmarks
+
+    if square.ndim != 2:
+        raise ValueError(f"landmarks need one matrix, got shape {tuple(square.shape)}")
+    distances = square.sqrt()
+    chosen, rows = farthest_landmarks(
+        distances.__getitem__, count, start=int(distances.sum(-1).argmax())
+    )
+    return landmark_embed(rows[:, chosen], rows.mT, dim, correction=correction, landmarks=chosen)

@@ -1,0 +1,179 @@
+"""Coordinates of a surface that bending does not change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from scipy import sparse
+from scipy.sparse import csgraph
+from torch import Tensor
+
+from equigeo.mds.distances.distance_embedding import DistanceEmbedding
+from equigeo.mds.distances.landmark_embed import landmark_embed
+from equigeo.mds.farthest_landmarks import farthest_landmarks
+
+FromVertex = Callable[[int], np.ndarray]
+SWEEPS = 4
+
+
+def geodesic_embed(
+    vertices: Tensor,
+    faces: Tensor,
+    *,
+    dim: int = 3,
+    landmarks: int = 100,
+    correction: str = "clip",
+    distances: Callable[[np.ndarray, np.ndarray], FromVertex] | None = None,
+) -> DistanceEmbedding:
+    r"""Embed a surface by distances along it, its canonical form.
+
+    Distances of a curved surface are those of no Euclidean space: see ``stress``.
+
+    Parameters
+    ----------
+    vertices : Tensor, (vertices, 3), real
+        Corners of a connected surface, in any units. Constant: no gradient flows.
+    faces : Tensor, (faces, 3), integer
+        Triangles.
+    dim : int
+        Number of coordinates, 3 to 8 being usual.
+    landmarks : int
+        Vertices to measure from, each farthest from those before it. The first is an end of a
+        longest path, found by going to the farthest vertex four times; that it does not depend
+        on where this began is usual, not certain.
+    correction : {"clip", "lingoes", "cailliez", "pseudo"}
+        As of :func:`distance_embed`.
+    distances : callable, optional
+        From vertices (V, 3) and faces (F, 3) to a function from a vertex to its distances from
+        all, (V,); :func:`equigeo.interop.heat_distances` is one. By default paths run along edges
+        and straight across pairs of triangles: not geodesics but a few percent longer, whatever
+        the resolution.
+
+    Returns
+    -------
+    DistanceEmbedding
+        Coordinates of all vertices.
+
+    Raises
+    ------
+    ValueError
+        If shapes or indices are wrong, or the surface is not connected.
+
+    Equivariance
+    ------------
+    Invariant under isometries of space, and under deformations that keep lengths on the surface
+    as far as distances are those of the surface. Shapes with intrinsic symmetries, such as
+    people, have signs that rounding decides: see ``margin``.
+
+    References
+    ----------
+    Elad and Kimmel, "On bending invariant signatures for surfaces", 2003; de Silva and Tenenbaum,
+    "Sparse multidimensional scaling using landmark points", 2004.
+
+    Examples
+    --------
+    >>> flat = torch.tensor([[0.0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]])
+    >>> square = geodesic_embed(flat, torch.tensor([[0, 1, 2], [0, 2, 3]]), dim=2)
+    >>> round(float(square.stress), 6)
+    0.0
+    """
+    points, triangles = _checked(vertices, faces)
+    from_vertex = (distances or edge_distances)(points, triangles)
+
+    def measure(vertex: int) -> Tensor:
+        return torch.from_numpy(np.array(from_vertex(vertex), dtype=np.float64))
+
+    start = 0
+    for _ in range(SWEEPS):
+        start = int(measure(start).argmax())
+    chosen, rows = farthest_landmarks(measure, landmarks, start=start)
+    if not bool(rows.isfinite().all()):
+        raise ValueError(
+            "the surface is not connected: embed its components one by one, "
+            f"{int((~rows[0].isfinite()).sum())} vertices are not reached from vertex {start}"
+        )
+    between = rows[:, chosen]
+    # Numerical geodesics are not quite symmetric.
+    between = (between + between.mT) / 2
+    between.fill_diagonal_(0)
+    return landmark_embed(between, rows.mT, dim, correction=correction, landmarks=chosen)
+
+
+def edge_distances(vertices: np.ndarray, faces: np.ndarray) -> FromVertex:
+    """Lengths of paths along edges and straight across pairs of triangles.
+
+    Parameters
+    ----------
+    vertices : ndarray, (V, 3)
+        Corners.
+    faces : ndarray, (F, 3)
+        Triangles.
+
+    Returns
+    -------
+    callable
+        From a vertex to its distances from all, infinite where there is no path.
+
+    Examples
+    --------
+    >>> corners = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]])
+    >>> edge_distances(corners, np.array([[0, 1, 2]]))(0).tolist()
+    [0.0, 1.0, 1.0]
+    """
+    sides = np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]])
+    opposite = np.concatenate([faces[:, 2], faces[:, 0], faces[:, 1]])
+    sides = np.sort(sides, axis=1)
+    order = np.lexsort((sides[:, 1], sides[:, 0]))
+    sides, opposite = sides[order], opposite[order]
+    again = (sides[1:] == sides[:-1]).all(1)
+    first = np.concatenate([[True], ~again])
+    ends, lengths = _across(vertices, sides[1:][again], opposite[:-1][again], opposite[1:][again])
+    pairs = np.concatenate([sides[first], ends])
+    straight = np.linalg.norm(vertices[sides[first, 0]] - vertices[sides[first, 1]], axis=1)
+    # A length of zero would be no edge.
+    weights = np.maximum(np.concatenate([straight, lengths]), np.finfo(np.float64).tiny)
+    low, high = pairs.min(1), pairs.max(1)
+    order = np.lexsort((weights, high, low))
+    low, high, weights = low[order], high[order], weights[order]
+    shortest = np.concatenate([[True], (low[1:] != low[:-1]) | (high[1:] != high[:-1])])
+    shortest &= low != high
+    graph = sparse.csr_matrix(
+        (weights[shortest], (low[shortest], high[shortest])), (len(vertices),) * 2
+    )
+    return lambda vertex: csgraph.dijkstra(graph, directed=False, indices=vertex)
+
+
+def _across(
+    vertices: np.ndarray, sides: np.ndarray, left: np.ndarray, right: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Vertices on two sides of an edge, where the straight line between them crosses it."""
+    a, b = vertices[sides[:, 0]], vertices[sides[:, 1]]
+    axis = b - a
+    length = np.linalg.norm(axis, axis=1)
+    axis = axis / np.where(length > 0, length, 1)[:, None]
+    along, away = [], []
+    for corner in (vertices[left] - a, vertices[right] - a):
+        t = (corner * axis).sum(1)
+        along.append(t)
+        away.append(np.linalg.norm(corner - t[:, None] * axis, axis=1))
+    total = away[0] + away[1]
+    crossing = along[0] + (along[1] - along[0]) * away[0] / np.where(total > 0, total, 1)
+    inside = (total > 0) & (crossing >= 0) & (crossing <= length)
+    return np.stack([left, right], 1)[inside], np.hypot(along[1] - along[0], total)[inside]
+
+
+def _checked(vertices: Tensor, faces: Tensor) -> tuple[np.ndarray, np.ndarray]:
+    if vertices.ndim != 2 or vertices.shape[1] != 3 or not len(vertices):
+        raise ValueError(f"vertices must be (vertices, 3), got {tuple(vertices.shape)}")
+    if faces.ndim != 2 or faces.shape[1] != 3 or faces.is_floating_point() or not len(faces):
+        raise ValueError(
+            f"faces must be (faces, 3) and integer, got {tuple(faces.shape)} of {faces.dtype}"
+        )
+    if int(faces.min()) < 0 or int(faces.max()) >= len(vertices):
+        raise ValueError(f"faces must hold vertices from 0 to {len(vertices) - 1}")
+    points = vertices.detach().cpu().double()
+    if not bool(points.isfinite().all()):
+        raise ValueError("vertices must be finite")
+    return points.numpy(), faces.detach().cpu().long().numpy()

@@ -1,0 +1,143 @@
+"""Coordinates of many points from their distances to a few."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from equigeo.mds.distances.distance_embedding import DistanceEmbedding
+from equigeo.mds.distances.gram import (
+    NOTHING,
+    added_constant,
+    check_correction,
+    check_distances,
+    chosen_axes,
+    corrected,
+    double_centred,
+    relative_stress,
+    skewed,
+    spectrum,
+    squared_differences,
+)
+from equigeo.mds.embedding.embed import embed
+from equigeo.mds.embedding.embed_options import EmbedOptions
+
+
+def landmark_embed(
+    landmark_distances: Tensor,
+    distances: Tensor,
+    dim: int | None = None,
+    *,
+    squared: bool = False,
+    correction: str = "clip",
+    check: bool = True,
+    landmarks: Tensor | None = None,
+) -> DistanceEmbedding:
+    r"""Embed points by their distances to landmarks.
+
+    .. math:: z_a = -\tfrac12 (\Delta_{aL} - \bar\delta)\, U_k \Lambda_k^{-1/2}
+
+    with :math:`U \Lambda U^T` the Gram matrix of the landmarks and :math:`\bar\delta` the means of
+    their squared distances; then all points are centred and turned to their principal axes. This
+    is the Nystrom approximation of classical scaling: its eigenvectors are extended from the
+    landmarks to all points. Where distances are Euclidean and the landmarks span the space, all
+    distances between points are reproduced.
+
+    Parameters
+    ----------
+    landmark_distances : Tensor, (landmarks, landmarks), real
+        Between landmarks; constant, as all distances.
+    distances : Tensor, (points, landmarks), real
+        From points to landmarks; rows of the landmarks may be among them.
+    dim : int, optional
+        Number of coordinates; by default the rank of the landmarks.
+    squared : bool
+        Whether squares of distances are given.
+    correction : {"clip", "lingoes", "cailliez", "pseudo"}
+        As of :func:`distance_embed`, found on the landmarks; what is not zero is corrected. Axes
+        of ``"pseudo"`` are those of the landmarks.
+    check : bool
+        Whether values are checked.
+    landmarks : Tensor, (landmarks,), int64, optional
+        Their numbers, passed on to the result.
+
+    Returns
+    -------
+    DistanceEmbedding
+        Coordinates of all points.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit together, or distances are not finite, negative or not symmetric.
+
+    References
+    ----------
+    de Silva and Tenenbaum, "Sparse multidimensional scaling using landmark points", 2004; Platt,
+    "FastMap, MetricMap, and Landmark MDS are all Nystrom algorithms", 2005.
+
+    Examples
+    --------
+    >>> x = torch.tensor([[0.0, 0], [4, 0], [0, 3], [1, 1], [2, 5]], dtype=torch.float64)
+    >>> distances = torch.cdist(x, x)
+    >>> found = landmark_embed(distances[:3, :3], distances[:, :3])
+    >>> torch.allclose(torch.cdist(found.y, found.y), distances)
+    True
+    """
+    check_correction(correction)
+    between, beyond = landmark_distances.detach().double(), distances.detach().double()
+    if between.ndim != 2 or beyond.ndim != 2 or beyond.shape[1] != between.shape[0]:
+        raise ValueError(
+            "distances must be (landmarks, landmarks) and (points, landmarks), "
+            f"got {tuple(between.shape)} and {tuple(beyond.shape)}"
+        )
+    if check:
+        check_distances(between)
+        if not bool((beyond.isfinite() & (beyond >= 0)).all()):
+            raise ValueError("distances must be finite and not negative")
+    between, beyond = (t if squared else t.square() for t in ((between + between.mT) / 2, beyond))
+    constant = added_constant(between, correction)
+    before = torch.linalg.eigvalsh(double_centred(between))
+    inner, outer = (corrected(t, constant, correction) for t in (between, beyond))
+    values, vectors = spectrum(double_centred(inner))
+    z, signature = _extended(values, vectors, outer - inner.mean(0), dim, correction == "pseudo")
+    y, signature, margin = _turned(z, signature, dim)
+    # Landmarks are where their own distances put them, in the coordinates of all.
+    own = _extended(values, vectors, inner - inner.mean(0), dim, correction == "pseudo")[0]
+    stress = relative_stress(beyond, squared_differences(z, own, signature[: z.shape[1]]))
+    total = before.abs().sum()
+    return DistanceEmbedding(
+        y=y,
+        eigvals=values,
+        signature=signature,
+        constant=constant,
+        negative=before.clamp(max=0).abs().sum() / torch.where(total == 0, 1, total),
+        stress=stress,
+        margin=margin,
+        landmarks=landmarks,
+    )
+
+
+def _extended(
+    values: Tensor, vectors: Tensor, centred: Tensor, dim: int | None, pseudo: bool
+) -> tuple[Tensor, Tensor]:
+    """Coordinates along the axes of the landmarks, and the signs of their squares."""
+    axes = chosen_axes(values, dim, pseudo)
+    kept, columns = values[axes], vectors[:, axes]
+    size = kept.abs() if pseudo else kept
+    some = size > NOTHING * values.abs().amax() * len(values)
+    inverse = torch.where(some, kept.sign() / torch.where(some, size, 1).sqrt(), 0)
+    return -0.5 * (centred @ columns) * inverse, torch.where(kept < 0, -1.0, 1.0).to(kept)
+
+
+def _turned(z: Tensor, signature: Tensor, dim: int | None) -> tuple[Tensor, Tensor, Tensor]:
+    """Centred coordinates along principal axes, those of the landmarks where signs differ."""
+    if bool((signature < 0).any()) or not z.shape[1]:
+        y, margin = skewed(z - z.mean(0))
+    else:
+        result = embed(z, options=EmbedOptions(fallback="ignore"))
+        y, margin = result.y, result.margin
+        signature = torch.ones_like(signature)
+    missing = 0 if dim is None else dim - y.shape[1]
+    y, margin = (torch.nn.functional.pad(t, (0, missing)) for t in (y, margin))
+    return y, torch.nn.functional.pad(signature, (0, missing), value=1.0), margin

@@ -1,0 +1,1 @@
+"""Invariant coordinates of point clouds, their frames, and averages over frames."""

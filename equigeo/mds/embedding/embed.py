@@ -1,0 +1,151 @@
+"""Coordinates that no rigid motion changes and that keep all distances."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from equigeo.mds.embedding.cloud_rows import PointClouds
+from equigeo.mds.embedding.embed_options import DEFAULT, EmbedOptions
+from equigeo.mds.embedding.embedding_flags import check_finite, find_flags, report
+from equigeo.mds.embedding.frame_kinds import fallback_frames, residual_frames
+from equigeo.mds.embedding.labelled_axes import labelled_axes
+from equigeo.mds.embedding.mds_result import MDSResult
+from equigeo.mds.embedding.signed_axes import SCALES, find_axes
+from equigeo.mds.embedding.without_autocast import without_autocast
+
+
+def embed(
+    x: Tensor,
+    *,
+    mask: Tensor | None = None,
+    ptr: Tensor | None = None,
+    weights: Tensor | None = None,
+    group: str | None = "O",
+    sign: str = "skew",
+    scale: str = "none",
+    options: EmbedOptions = DEFAULT,
+) -> MDSResult:
+    r"""Embed clouds of points invariantly, by classical multidimensional scaling.
+
+    .. math:: y_i = (x_i - c)\, F / \sigma
+
+    For points of Euclidean space that scaling is the rotation to principal axes, whose scatter
+    matrix has the size of the space, not of the cloud. A network of any kind on top is invariant,
+    and equivariant under permutations where it was.
+
+    Parameters
+    ----------
+    x : Tensor, (..., points, dim), real
+        Clouds in any units, or (rows, dim) with ``ptr``. Integers become float64, types of 16 bits
+        float32; sums are float64 in any case.
+    mask : Tensor, (..., points), bool, optional
+        Which points there are; coordinates of the others are ignored and become zero.
+    ptr : Tensor, (clouds + 1,), int64, optional
+        Offsets of ragged clouds, as in PyTorch Geometric.
+    weights : Tensor, (..., points), optional
+        Mass or area of each point, not negative; zero is as masked. Constant.
+    group : {"O", "SO", None}
+        Rotations with reflections, where a cloud and its mirror image have one embedding; proper
+        rotations; or none.
+    sign : {"skew", "joint", "index"}
+        Make the skewness along each axis positive; or take signs from joint moments too, which
+        settles all that moments can: ``frames`` of the result has the signs that are left; or,
+        for points with names, let the first ones decide, which is exact for every cloud but not
+        equivariant under permutations.
+    scale : {"none", "rms", "max", "lambda1", "rms_dist"}
+        What σ is: 1, the root mean square of distances from the centroid, their maximum, the root
+        mean square of the first coordinate, or of distances between two points, of which weights
+        count copies.
+    options : EmbedOptions
+        Translations, tolerances, gradients, and what to do about symmetric or broken clouds.
+
+    Returns
+    -------
+    MDSResult
+        Coordinates, frames and flags.
+
+    Raises
+    ------
+    TypeError
+        If a dtype is wrong; complex points are.
+    ValueError
+        If shapes do not fit together, a choice is unknown, a weight is negative, or a cloud is not
+        finite or, with ``fallback="error"``, flagged. Values are not checked while compiling.
+
+    Equivariance
+    ------------
+    ``y`` is invariant under isometries of the group and, scaled, under similarities; it is
+    equivariant under permutations. That holds up to rounding over gap for clouds that are not
+    flagged. No embedding of distinct points that keeps distances can do so for a cloud with a
+    symmetry: for these, average over :func:`frames`.
+
+    References
+    ----------
+    Torgerson, "Multidimensional scaling: I. Theory and method", 1952; Zhang et al., "Revisiting
+    transformation invariant geometric deep learning", 2021.
+
+    Examples
+    --------
+    >>> path = torch.tensor([[0.0, 0, 0], [1, 0, 0], [1, 2, 0], [1, 2, 3]]).double()
+    >>> y = embed(path).y
+    >>> turned = path @ torch.tensor([[0.0, -1, 0], [1, 0, 0], [0, 0, 1]]).double() + 5
+    >>> torch.allclose(embed(turned).y, y)
+    True
+    >>> torch.allclose(torch.cdist(y, y), torch.cdist(path, path))
+    True
+    """
+    check_choices(group=group, sign=sign, scale=scale)
+    with without_autocast(x):
+        clouds = PointClouds.of(x, mask, ptr, weights)
+        axes = find_axes(clouds, group, scale, options)
+        flags = find_flags(axes, clouds, group, options)
+        check_finite(axes, clouds, flags, options)
+        ambiguous, degenerate, frames = flags.ambiguous, flags.degenerate, None
+        if sign == "joint" and group is not None:
+            axes, ambiguous, frames = residual_frames(axes, clouds, group, degenerate)
+        if sign == "index" and group is not None:
+            axes = labelled_axes(axes, clouds, group, degenerate)
+            ambiguous, degenerate = torch.zeros_like(ambiguous), torch.zeros_like(degenerate)
+        if options.fallback in ("frames", "anchor") and group is not None:
+            frames = fallback_frames(axes, clouds, group, ambiguous, degenerate, options)
+        if flags.flagged or sign != "skew":
+            report(ambiguous, degenerate, clouds, options)
+    return MDSResult(
+        y=clouds.rows(axes.y),
+        frame=clouds.clouds(axes.frame),
+        centroid=clouds.clouds(axes.centroid),
+        scale=clouds.clouds(axes.scale),
+        spread=clouds.clouds(axes.spread),
+        margin=clouds.clouds(axes.margin),
+        gap=clouds.clouds(flags.gap),
+        null=clouds.clouds(axes.null),
+        ambiguous=clouds.clouds(ambiguous),
+        degenerate=clouds.clouds(degenerate),
+        group=group,
+        frames=frames,
+        ptr=ptr,
+    )
+
+
+def check_choices(*, group: str | None, sign: str, scale: str) -> None:
+    """Refuse unknown choices.
+
+    Parameters
+    ----------
+    group, sign, scale : str
+        As of :func:`embed`.
+
+    Raises
+    ------
+    ValueError
+        If one is unknown.
+    """
+    choices = {
+        "group": (group, ("O", "SO", None)),
+        "sign": (sign, ("skew", "joint", "index")),
+        "scale": (scale, tuple(SCALES)),
+    }
+    for name, (value, known) in choices.items():
+        if value not in known:
+            raise ValueError(f"{name} must be one of {known}, got {value!r}")

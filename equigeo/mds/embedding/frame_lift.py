@@ -1,0 +1,145 @@
+"""Equivariant features from invariant ones, by the frames that made those invariant."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from equigeo.groups import SO, LinearGroup, O
+from equigeo.mds.embedding.frame_set import FrameSet
+from equigeo.mds.embedding.mds_result import MDSResult
+from equigeo.reps import Points, Representation
+
+
+def frame_lift(
+    h: Tensor,
+    frames: FrameSet | MDSResult,
+    rep: Representation,
+    *,
+    power: float = 0.0,
+    per_point: bool = False,
+) -> Tensor:
+    r"""Let frames act on invariant features.
+
+    .. math:: g = \sigma^p \sum_F w_F\, \rho(F)\, h_F
+
+    Parameters
+    ----------
+    h : Tensor, (frames, ..., dim)
+        What a network made of the coordinates in each frame, as components along its axes. The
+        batch axes of the frames come first, then any others; without the axis of frames for the
+        result of an embedding.
+    frames : FrameSet or MDSResult
+        Frames; of an embedding its own one alone, which is right for clouds that are not flagged.
+    rep : Representation
+        How the group of the frames acts on the lifted features: irreps, tensors, or
+        :class:`equigeo.reps.Points` for positions, which the scale and the centroid are applied
+        to.
+    power : float
+        p, the power of length of a quantity of a cloud that was scaled; positions have one.
+    per_point : bool
+        Whether features of ragged clouds belong to points.
+
+    Returns
+    -------
+    Tensor, (..., dim)
+        Averages over the frames.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit together, the embedding has no group, or the representation is not
+        one of it: left-handed frames cannot act through SO.
+
+    Equivariance
+    ------------
+    Under the group of the frames, where they are exact. What a symmetry of the cloud forbids
+    vanishes; so do components that the arbitrary directions of null axes would decide.
+
+    References
+    ----------
+    Puny et al., "Frame averaging for invariant and equivariant network design", 2022.
+
+    Examples
+    --------
+    >>> from equigeo.mds import embed
+    >>> from equigeo.reps import Irreps
+    >>> x = torch.tensor([[0.0, 0, 0], [1, 0, 0], [1, 2, 0], [1, 2, 3]], dtype=torch.float64)
+    >>> result = embed(x)
+    >>> arms = frame_lift(result.y, result, Irreps("1o"))
+    >>> torch.allclose(arms, x - x.mean(0))
+    True
+    """
+    matrix, weight, null, ptr, group = _unpacked(frames)
+    dim = matrix.shape[-1]
+    linear: LinearGroup = O(dim) if group == "O" else SO(dim)
+    if isinstance(frames, MDSResult):
+        h = h[None]
+    centroid, scale = frames.centroid, frames.scale
+    if ptr is not None and per_point:
+        counts = ptr.diff()
+        matrix, weight = (t.repeat_interleave(counts, 1) for t in (matrix, weight))
+        null, centroid, scale = (t.repeat_interleave(counts, 0) for t in (null, centroid, scale))
+    if h.shape[: weight.ndim] != weight.shape or h.ndim <= weight.ndim:
+        raise ValueError(
+            f"features must be ({', '.join(map(str, weight.shape))}, ..., {rep.dim}), "
+            f"got {tuple(h.shape)}"
+        )
+    extra = (1,) * (h.ndim - weight.ndim - 1)
+    matrix = matrix.view(*weight.shape, *extra, dim, dim)
+    weight = weight.view(*weight.shape, *extra, 1).to(h.dtype)
+    if isinstance(rep, Points):
+        directions = torch.where(null.view(*null.shape[:-1], *extra, dim), 0, h)
+        moved = (matrix @ directions[..., None])[..., 0]
+    else:
+        rep = rep.restrict(linear)
+        moved = rep.act(matrix, _without_arbitrary(h, null, rep, linear, extra))
+    lifted = (weight * moved).sum(0)
+    size, origin = (t.view(*t.shape[: len(null.shape) - 1], *extra, -1) for t in (scale, centroid))
+    if isinstance(rep, Points):
+        return size * lifted + origin
+    return lifted * size**power if power else lifted
+
+
+def _unpacked(
+    frames: FrameSet | MDSResult,
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None, str]:
+    if isinstance(frames, FrameSet):
+        return frames.frame, frames.weight, frames.null, frames.ptr, frames.group
+    if frames.group is None:
+        raise ValueError("an embedding that keeps rotations, group=None, has no frames to lift by")
+    weight = torch.ones_like(frames.scale)[None]
+    return frames.frame[None], weight, frames.null, frames.ptr, frames.group
+
+
+def _without_arbitrary(
+    h: Tensor, null: Tensor, rep: Representation, group: LinearGroup, extra: tuple[int, ...]
+) -> Tensor:
+    """Keep what is fixed by every element that moves null axes alone."""
+    if not bool(null.any()):
+        return h
+    dim = null.shape[-1]
+    table = torch.stack([_projection(rep, group, count) for count in range(dim + 1)])
+    projections = table.to(h)[null.sum(-1)]
+    projections = projections.view(*null.shape[:-1], *extra, rep.dim, rep.dim)
+    return (projections @ h[..., None])[..., 0]
+
+
+def _projection(rep: Representation, group: LinearGroup, count: int) -> Tensor:
+    """Projection onto features that elements acting on the last axes leave alone."""
+    dim = group.n
+    first = dim - count
+    equations = [torch.zeros(1, rep.dim, dtype=torch.float64)]
+    for i in range(first, dim):
+        for j in range(i + 1, dim):
+            turn = torch.zeros(dim, dim, dtype=torch.float64)
+            turn[i, j], turn[j, i] = 1, -1
+            equations.append(rep.algebra(turn))
+    if count and isinstance(group, O):
+        mirror = torch.eye(dim, dtype=torch.float64)
+        mirror[-1, -1] = -1
+        equations.append(rep.matrix(mirror) - torch.eye(rep.dim, dtype=torch.float64))
+    _, values, rows = torch.linalg.svd(torch.cat(equations))
+    rank = int((values > 1e-9).sum())
+    kept = rows[rank:]
+    return kept.mT @ kept

@@ -1,0 +1,99 @@
+"""Frames to average a network over, where one frame cannot be chosen invariantly."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from equigeo.mds.embedding.cloud_rows import PointClouds
+from equigeo.mds.embedding.embed import check_choices
+from equigeo.mds.embedding.embed_options import DEFAULT, EmbedOptions
+from equigeo.mds.embedding.embedding_flags import check_finite, find_flags
+from equigeo.mds.embedding.frame_kinds import sets_of
+from equigeo.mds.embedding.frame_set import FrameSet
+from equigeo.mds.embedding.signed_axes import find_axes
+from equigeo.mds.embedding.without_autocast import without_autocast
+
+KINDS = ("joint", "frames", "soft", "frames24", "anchor")
+
+
+def frames(
+    x: Tensor,
+    *,
+    kind: str = "joint",
+    mask: Tensor | None = None,
+    ptr: Tensor | None = None,
+    weights: Tensor | None = None,
+    group: str = "O",
+    scale: str = "none",
+    options: EmbedOptions = DEFAULT,
+) -> FrameSet:
+    """Find all frames that have an equal claim.
+
+    Parameters
+    ----------
+    x, mask, ptr, weights, scale
+        As of :func:`equigeo.mds.embed`.
+    kind : {"joint", "frames", "soft", "frames24", "anchor"}
+        Averages over these frames are exactly invariant, and continuous, as follows.
+
+        ``joint``: principal axes with the signs that joint moments of degrees 3 to 6 leave open,
+        one frame for a generic cloud. Exact for every cloud whose spectrum is simple; jumps where
+        a deciding moment vanishes and where eigenvalues cross.
+
+        ``frames``: principal axes with all signs, in three dimensions 8, or 4 right-handed ones.
+        Exact and continuous where the spectrum is simple.
+
+        ``soft``: as ``frames``, weighted by skewness, one frame where every skewness exceeds
+        ``options.softness``. Exact and continuous where the spectrum is simple.
+
+        ``frames24``: principal axes in every order and with all signs, 48, of which 24 are
+        right-handed. Exact where the spectrum is simple, and continuous where axes swap without
+        turning.
+
+        ``anchor``: frames spanned by points that are farthest out. Exact for every cloud,
+        whatever its spectrum, unless thinned out to ``options.max_frames``; not continuous; at
+        most three dimensions.
+    group : {"O", "SO"}
+        Whether frames may be left-handed.
+    options : EmbedOptions
+        As of :func:`equigeo.mds.embed`; nobody is warned, see ``exact`` of the result.
+
+    Returns
+    -------
+    FrameSet
+        Coordinates in each frame, frames and weights.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As of :func:`equigeo.mds.embed`; if the kind is unknown or not for so many dimensions.
+
+    Equivariance
+    ------------
+    The weighted set turns with the points: coordinates are an invariant set.
+
+    References
+    ----------
+    Puny et al., "Frame averaging for invariant and equivariant network design", 2022; Li et al.,
+    "A closer look at rotation-invariant deep point cloud analysis", 2021; Dym, Lawrence and
+    Siegel, "Equivariant frames and the impossibility of continuous canonicalization", 2024.
+
+    Examples
+    --------
+    >>> import torch
+    >>> cube = torch.cartesian_prod(*[torch.tensor([-1.0, 1.0]).double()] * 3)
+    >>> found = frames(cube, kind="anchor", group="SO")
+    >>> len(found), bool(found.exact), bool(frames(cube, kind="frames").exact)
+    (48, True, False)
+    """
+    if kind not in KINDS:
+        raise ValueError(f"kind must be one of {KINDS}, got {kind!r}")
+    if group not in ("O", "SO"):
+        raise ValueError(f'group must be "O" or "SO", got {group!r}')
+    check_choices(group=group, sign="skew", scale=scale)
+    with without_autocast(x):
+        clouds = PointClouds.of(x, mask, ptr, weights)
+        axes = find_axes(clouds, group, scale, options)
+        flags = find_flags(axes, clouds, group, options)
+        check_finite(axes, clouds, flags, options)
+        return sets_of(kind, axes, clouds, group, flags.degenerate, options)

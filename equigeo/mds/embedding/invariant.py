@@ -1,0 +1,191 @@
+"""Any network of points, made invariant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+
+from equigeo.groups import SO, Affine, LinearGroup, O, Scaling
+from equigeo.mds.embedding.embed import check_choices, embed
+from equigeo.mds.embedding.embed_options import DEFAULT, EmbedOptions
+from equigeo.mds.embedding.frame_average import REDUCTIONS, frame_average
+from equigeo.mds.embedding.frame_set import FrameSet
+from equigeo.mds.embedding.frames import KINDS, frames
+from equigeo.mds.embedding.sample_frame import sample_frame
+from equigeo.reps import Points
+
+_GROUPS: dict[str | None, type[LinearGroup]] = {"O": O, "SO": SO, None: Scaling}
+
+
+class Invariant(nn.Module):
+    """A network that sees embedded points.
+
+    Parameters
+    ----------
+    network : nn.Module
+        Called with coordinates in place of points, and whatever else it is given.
+    dim : int
+        Dimension of space, at least 2.
+    group : {"O", "SO", None}
+        Whether a cloud and its mirror image are the same; or none, where clouds are only centred
+        and scaled: the control that sees them as they stand.
+    scale : {"rms", "none", "max", "lambda1", "rms_dist"}
+        As of :func:`embed`; radii of the network are in these units.
+    kind : {"skew", "joint", "frames", "soft", "frames24", "anchor"}
+        One frame, its signs by skewness; or an average over frames, see :func:`frames`, with one
+        pass of the network for each.
+    training_kind : same, optional
+        What to do while training; by default as ``kind``. ``"skew"`` costs one pass.
+    training_sample : bool
+        Whether training takes one frame of each cloud, drawn anew every time, for the average:
+        see :func:`sample_frame`. It costs one pass.
+    reduce : {"mean", "min", "max"}
+        As of :func:`frame_average`.
+    options : EmbedOptions
+        The rest.
+
+    Attributes
+    ----------
+    rep_in : Points
+        Of rigid motions.
+
+    Raises
+    ------
+    ValueError
+        If a choice is unknown.
+
+    Equivariance
+    ------------
+    Invariant under isometries of the group and, unless ``scale`` is ``"none"``, similarities, for
+    clouds that are not flagged or have exact frames; under permutations as the network is.
+    Augment by rotations of nothing, and by jitter before; by stretches and reflections after, in
+    the network.
+
+    References
+    ----------
+    Zhang et al., "Revisiting transformation invariant geometric deep learning", 2021; Puny et
+    al., "Frame averaging for invariant and equivariant network design", 2022.
+
+    Examples
+    --------
+    >>> import torch
+    >>> network = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 2))
+    >>> model = Invariant(network, scale="none").double()
+    >>> x = torch.tensor([[0.0, 0, 0], [1, 0, 0], [1, 2, 0], [1, 2, 3]]).double()
+    >>> torch.allclose(model(x), model(x.flip(-1) + 1))
+    True
+    """
+
+    def __init__(  # noqa: PLR0913 - all by name
+        self,
+        network: nn.Module,
+        *,
+        dim: int = 3,
+        group: str | None = "O",
+        scale: str = "rms",
+        kind: str = "skew",
+        training_kind: str | None = None,
+        training_sample: bool = False,
+        reduce: str = "mean",
+        options: EmbedOptions = DEFAULT,
+    ) -> None:
+        super().__init__()
+        check_choices(group=group, sign="skew", scale=scale)
+        for name, value in (("kind", kind), ("training_kind", training_kind or kind)):
+            if value not in ("skew", *KINDS):
+                raise ValueError(f"{name} must be one of {('skew', *KINDS)}, got {value!r}")
+            if value != "skew" and group is None:
+                raise ValueError(f"{name} must be 'skew' where there is no group, got {value!r}")
+        if reduce not in REDUCTIONS:
+            raise ValueError(f"reduce must be one of {REDUCTIONS}, got {reduce!r}")
+        self.network = network
+        self.rep_in = Points(Affine(_GROUPS[group](dim)))
+        self.group, self.scale, self.reduce, self.options = group, scale, reduce, options
+        self.kind, self.training_kind = kind, training_kind or kind
+        self.training_sample = training_sample
+
+    def forward(
+        self,
+        x: Tensor,
+        *arguments: Any,
+        mask: Tensor | None = None,
+        ptr: Tensor | None = None,
+        weights: Tensor | None = None,
+        **keywords: Any,
+    ) -> Tensor:
+        """Embed points and call the network.
+
+        Parameters
+        ----------
+        x : Tensor, (..., points, dim) or, with ``ptr``, (rows, dim)
+            Clouds.
+        *arguments, **keywords
+            Given to the network after the coordinates.
+        mask, ptr, weights : Tensor, optional
+            As of :func:`embed`. The network does not get them: give it what it needs.
+
+        Returns
+        -------
+        Tensor, (..., *)
+            What the network returns; averages begin with the batch axes.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As of :func:`embed`.
+        """
+        see = self.draw if self.training and self.training_sample else self._frames
+        found = see(x, mask=mask, ptr=ptr, weights=weights)
+        if isinstance(found, Tensor):
+            return self.network(found, *arguments, **keywords)
+        return frame_average(
+            lambda y: self.network(y, *arguments, **keywords), found, reduce=self.reduce
+        )
+
+    def draw(
+        self,
+        x: Tensor,
+        *,
+        mask: Tensor | None = None,
+        ptr: Tensor | None = None,
+        weights: Tensor | None = None,
+    ) -> Tensor:
+        """Embed points in one of the frames in use, drawn anew for every cloud.
+
+        Parameters
+        ----------
+        x, mask, ptr, weights : Tensor
+            As of :meth:`forward`.
+
+        Returns
+        -------
+        Tensor, (..., points, dim) or, with ``ptr``, (rows, dim)
+            Coordinates.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As of :func:`embed`.
+        """
+        found = self._frames(x, mask=mask, ptr=ptr, weights=weights)
+        return found if isinstance(found, Tensor) else sample_frame(found)
+
+    def _frames(self, x: Tensor, **clouds: Tensor | None) -> Tensor | FrameSet:
+        """Coordinates in the only frame, or all frames."""
+        self.rep_in.check_features(x)
+        choices: dict[str, Any] = {
+            **clouds,
+            "group": self.group,
+            "scale": self.scale,
+            "options": self.options,
+        }
+        kind = self.training_kind if self.training else self.kind
+        if kind != "skew":
+            return frames(x, kind=kind, **choices)
+        result = embed(x, **choices)
+        return result.y if result.frames is None else result.frames
+
+    def extra_repr(self) -> str:
+        """Return what was chosen."""
+        return f"group={self.group!r}, scale={self.scale!r}, kind={self.kind!r}"

@@ -1,0 +1,84 @@
+"""What an embedding returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from equigeo.mds.embedding.frame_set import FrameSet
+
+
+@dataclass(frozen=True, eq=False)
+class MDSResult:
+    r"""Invariant coordinates, and all that is needed to return from them.
+
+    .. math:: y_i = (x_i - c)\, F / \sigma
+
+    Batch axes are those of the points; with ``ptr`` there is one, over the clouds.
+
+    Parameters
+    ----------
+    y : Tensor, (..., points, dim)
+        Coordinates, in the units of the points or, scaled, without.
+    frame : Tensor, (..., dim, dim)
+        Axes as columns, in descending order of spread.
+    centroid : Tensor, (..., dim)
+        c, in the units of the points.
+    scale : Tensor, (...)
+        σ; 1 without scaling, 0 where all points coincide, which is not divided by.
+    spread : Tensor, (..., dim)
+        Root of the sum of squared coordinates along each axis, before scaling.
+    margin : Tensor, (..., dim)
+        What decided the sign of each axis, from -1 to 1, before it did; constant.
+    gap : Tensor, (..., dim - 1)
+        Differences of neighbouring eigenvalues, relative to the first; constant.
+    null : Tensor, (..., dim), bool
+        Axes along which nothing spreads: coordinates are zero, the direction of the axis is
+        arbitrary.
+    ambiguous : Tensor, (..., dim), bool
+        Axes whose sign rounding may change.
+    degenerate : Tensor, (..., dim - 1), bool
+        Neighbouring axes that rounding may turn into each other.
+    group : {"O", "SO", None}
+        Rotations that were divided out.
+    frames : FrameSet, optional
+        Frames to average over.
+    ptr : Tensor, (clouds + 1,), int64, optional
+        Offsets of ragged clouds.
+
+    Examples
+    --------
+    >>> from equigeo.mds import embed
+    >>> result = embed(torch.tensor([[0.0, 0.0], [4.0, 0.0], [0.0, 3.0]]))
+    >>> [round(value, 3) for value in result.eigvals.tolist()]
+    [12.964, 3.703]
+    """
+
+    y: Tensor
+    frame: Tensor
+    centroid: Tensor
+    scale: Tensor
+    spread: Tensor
+    margin: Tensor
+    gap: Tensor
+    null: Tensor
+    ambiguous: Tensor
+    degenerate: Tensor
+    group: str | None
+    frames: FrameSet | None = None
+    ptr: Tensor | None = None
+
+    @property
+    def eigvals(self) -> Tensor:
+        """Eigenvalues of the scatter matrix, (..., dim), squares of ``spread``, descending.
+
+        They stop at the largest number of their type.
+        """
+        return self.spread.square().clamp(max=torch.finfo(self.spread.dtype).max)
+
+    @property
+    def flagged(self) -> Tensor:
+        """Clouds, (...), bool, whose embedding is not invariant up to rounding."""
+        return self.ambiguous.any(-1) | self.degenerate.any(-1)

@@ -1,0 +1,1 @@
+"""The attention model of tours through points."""

@@ -1,0 +1,208 @@
+"""The attention model of the travelling-salesman problem."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.mds.embedding.embed import embed
+from equigeo.mds.embedding.embed_options import EmbedOptions
+from equigeo.mds.routing.attention_encoder import AttentionEncoder
+from equigeo.mds.routing.attention_model_config import AttentionModelConfig
+from equigeo.mds.routing.pointer_decoder import PointerDecoder
+from equigeo.mds.routing.tour_lengths import tour_lengths
+from equigeo.mds.routing.tours import Tours
+
+SPREAD = 6**-0.5  # root mean square of distances from the centre, for points uniform in a square
+
+_QUIET = EmbedOptions(fallback="ignore")  # flags go into the result
+_CORNERS = [[a, b] for a in (1.0, -1.0) for b in (1.0, -1.0)]
+
+
+class AttentionModel(nn.Module):
+    """Tours by a network of attention, which sees an embedding of the cities or the cities.
+
+    Layers and decoder are the published ones. The first city is given and not learned; where one
+    tour is wanted, it is the city farthest from the centroid.
+
+    Parameters
+    ----------
+    settings : AttentionModelConfig
+        Inputs and sizes.
+
+    Attributes
+    ----------
+    config : dict of JSON types
+        What rebuilds the model.
+
+    Equivariance
+    ------------
+    Tours follow permutations of the cities. Behind the embedding, rotations, reflections,
+    translations and scalings do not change them, for instances that are not flagged; up to
+    decisions as close as rounding, which in float64 do not occur in practice.
+
+    References
+    ----------
+    Kool, van Hoof and Welling, "Attention, learn to solve routing problems!", ICLR 2019; Kwon et
+    al., "POMO: policy optimization with multiple optima for reinforcement learning", 2020; Zhang et
+    al., "Revisiting transformation invariant geometric deep learning", 2021.
+
+    Examples
+    --------
+    >>> _ = torch.manual_seed(0)
+    >>> model = AttentionModel.preset("default").double().eval()
+    >>> cities = torch.rand(5, 20, 2, dtype=torch.float64)
+    >>> tours = model.solve(cities)
+    >>> tours.order.shape
+    torch.Size([5, 1, 20])
+    >>> turned = model.solve(3 * cities.flip(-1) - 7)
+    >>> torch.equal(turned.edges(), tours.edges())
+    True
+    """
+
+    def __init__(self, settings: AttentionModelConfig) -> None:
+        super().__init__()
+        self.settings = settings
+        self.config: dict[str, Any] = settings.to_dict()
+        self.encoder = AttentionEncoder(
+            2, settings.channels, settings.heads, settings.layers, settings.hidden
+        )
+        self.decoder = PointerDecoder(settings.channels, settings.heads, settings.clip)
+
+    @classmethod
+    def preset(cls, name: str, inputs: Literal["mds", "plain"] = "mds") -> AttentionModel:
+        """Build a preset; see :meth:`equigeo.mds.AttentionModelConfig.preset`."""
+        return cls(AttentionModelConfig.preset(name, inputs))
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> AttentionModel:
+        """Build from what :attr:`config` holds.
+
+        Raises
+        ------
+        ValueError
+            If a setting is unknown or out of range.
+        """
+        return cls(AttentionModelConfig.from_dict(config))
+
+    def forward(self, cities: Tensor, starts: Tensor | None = None, sample: bool = False) -> Tours:
+        """Find tours from given first cities.
+
+        Parameters
+        ----------
+        cities : Tensor, (B, cities, 2), floating
+            Instances. In float64 they are embedded before they are cast to the dtype of the
+            weights. Without an embedding the network expects the unit square.
+        starts : Tensor, (B, tours), int64, optional
+            First cities; by default the one that is farthest from the centroid.
+        sample : bool
+            Draw tours, by the global random generator, instead of taking the likeliest next city.
+
+        Returns
+        -------
+        Tours
+            As many as starts.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the cities are not finite, floating and two-dimensional.
+        """
+        seen, flagged = self.see(cities)
+        return self._decode(cities, seen, flagged, starts, sample)
+
+    @torch.no_grad()
+    def solve(self, cities: Tensor, *, every_start: bool = False, augment: bool = False) -> Tours:
+        """Find the best tour of every instance that greedy decoding gives.
+
+        Parameters
+        ----------
+        cities : Tensor, (B, cities, 2), floating
+            Instances, as of :meth:`forward`.
+        every_start : bool
+            Start in every city.
+        augment : bool
+            Decode in all eight frames that signs and order of the axes allow. Frames are applied
+            to what the network sees, after the embedding: before it they would change nothing.
+
+        Returns
+        -------
+        Tours
+            One for every instance.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As of :meth:`forward`.
+        """
+        seen, flagged = self.see(cities)
+        starts = None
+        if every_start:
+            starts = torch.arange(cities.shape[1], device=cities.device).expand(len(cities), -1)
+        inputs = self.frames(seen) if augment else seen[None]
+        found = [self._decode(cities, y, flagged, starts, sample=False) for y in inputs]
+        order, length, log_prob = (
+            torch.cat([getattr(tours, name) for tours in found], 1)
+            for name in ("order", "length", "log_prob")
+        )
+        return Tours(order, length, log_prob, flagged).best()
+
+    def see(self, cities: Tensor) -> tuple[Tensor, Tensor]:
+        """Give what the network sees of instances.
+
+        Parameters
+        ----------
+        cities : Tensor, (B, cities, 2), floating
+            Instances.
+
+        Returns
+        -------
+        seen : Tensor, (B, cities, 2), dtype of the cities
+            Centred coordinates with the spread of the unit square.
+        flagged : Tensor, (B,), bool
+            Whose embedding a symmetry leaves open.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As of :meth:`forward`.
+        """
+        if cities.ndim != 3 or cities.shape[2] != 2 or cities.shape[1] < 1:
+            raise ValueError(f"cities must be (B, cities, 2), got {tuple(cities.shape)}")
+        if not cities.is_floating_point():
+            raise TypeError(f"cities must be floating, got {cities.dtype}")
+        if self.settings.inputs == "mds":
+            result = embed(cities, scale="rms", options=_QUIET)
+            return SPREAD * result.y, result.flagged
+        if not bool(cities.isfinite().all()):
+            raise ValueError("cities must be finite")
+        return cities - 0.5, cities.new_zeros(len(cities), dtype=torch.bool)
+
+    @staticmethod
+    def frames(seen: Tensor) -> Tensor:
+        """Give the eight ways to see an instance: signs of both axes, and their order.
+
+        Parameters
+        ----------
+        seen : Tensor, (B, cities, 2), floating
+            What :meth:`see` gives.
+
+        Returns
+        -------
+        Tensor, (8, B, cities, 2), dtype of ``seen``
+            The first as it was.
+        """
+        signed = seen * seen.new_tensor(_CORNERS)[:, None, None]
+        return torch.cat([signed, signed.flip(-1)])
+
+    def _decode(
+        self, cities: Tensor, seen: Tensor, flagged: Tensor, starts: Tensor | None, sample: bool
+    ) -> Tours:
+        if starts is None:
+            with torch.no_grad():
+                starts = (seen - seen.mean(1, keepdim=True)).square().sum(-1).argmax(1)[:, None]
+        features = self.encoder(seen.to(self.decoder.mean.weight.dtype))
+        order, log_prob = self.decoder(features, starts, sample)
+        return Tours(order, tour_lengths(cities, order), log_prob, flagged)

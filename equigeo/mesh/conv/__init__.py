@@ -1,0 +1,1 @@
+"""Convolutions on the primal and the dual graph of a mesh."""

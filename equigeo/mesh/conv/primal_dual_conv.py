@@ -1,0 +1,190 @@
+"""Attention on the dual graph whose result weighs the messages of the primal graph."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import leaky_relu
+
+from equigeo.groups import O
+from equigeo.mesh.conv.endpoints import endpoint_features
+from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
+from equigeo.reps import Representation, Trivial
+
+
+class Channels(NamedTuple):
+    """Channel counts of the two streams."""
+
+    primal: int
+    dual: int
+
+
+class PrimalDualConv(nn.Module):
+    r"""Convolve both streams of a primal-dual graph.
+
+    The dual stream is a graph attention layer. With :math:`Z = X_d W_d` and, for a dual edge from
+    :math:`s` to :math:`t`, :math:`e_{st} = \mathrm{LeakyReLU}(a_1 \cdot Z_t + a_2 \cdot Z_s)`,
+
+    .. math:: D_t = \sum_s \mathrm{softmax}_s(e_{st}) Z_s .
+
+    Primal messages :math:`Y = X_p W_p` are weighed by the dual node :math:`\delta(ji)` of their
+    edge:
+
+    .. math:: X'_i = \sum_j \mathrm{softmax}_j(\mathrm{LeakyReLU}(a_p \cdot D_{\delta(ji)})) Y_j .
+
+    Parameters
+    ----------
+    in_channels, out_channels : (int, int)
+        Primal and dual channels; ``out_channels`` per head.
+    heads : int
+        Attention heads; their results are concatenated.
+    bias : bool
+        Add a bias to both streams.
+    activation : bool
+        End in a ReLU, as PD-MeshNet does; its primal attention then reads the rectified features.
+    self_term : bool
+        Add a linear map of a node's own features, which attention over neighbours never sees.
+    coupling : bool
+        Add to each dual node a linear map of the sum and of the absolute difference of the two
+        faces beside it, so that the primal stream reaches the dual one.
+    negative_slope : float
+        Slope of the leaky ReLU.
+
+    Raises
+    ------
+    ValueError
+        If a count is not positive.
+
+    Equivariance
+    ------------
+    Scalars in, scalars out (``rep_in``, ``rep_out``); permuting faces permutes both results.
+
+    References
+    ----------
+    Milano et al., "Primal-Dual Mesh Convolutional Neural Networks", NeurIPS 2020.
+
+    Examples
+    --------
+    >>> from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
+    >>> pillow = TriangleMesh(torch.eye(3), torch.tensor([[0, 1, 2]]))
+    >>> graph = PrimalDualGraph.from_mesh(pillow)
+    >>> conv = PrimalDualConv((1, 8), (4, 5), heads=2)
+    >>> primal, dual, attention = conv(graph, graph.x_primal, graph.x_dual)
+    >>> primal.shape, dual.shape, attention.shape
+    (torch.Size([1, 8]), torch.Size([0, 10]), torch.Size([0, 2]))
+    """
+
+    def __init__(
+        self,
+        in_channels: tuple[int, int],
+        out_channels: tuple[int, int],
+        *,
+        heads: int = 1,
+        bias: bool = False,
+        activation: bool = False,
+        self_term: bool = False,
+        coupling: bool = False,
+        negative_slope: float = 0.2,
+    ) -> None:
+        super().__init__()
+        if min(*in_channels, *out_channels, heads) < 1:
+            raise ValueError(
+                "channels and heads must be positive, "
+                f"got {in_channels}, {out_channels} and {heads}"
+            )
+        self.in_channels, self.per_head = Channels(*in_channels), Channels(*out_channels)
+        self.heads = heads
+        self.out_channels = Channels(heads * out_channels[0], heads * out_channels[1])
+        self.activation, self.negative_slope = activation, negative_slope
+        self.primal_linear = nn.Linear(in_channels[0], self.out_channels.primal, bias=False)
+        self.dual_linear = nn.Linear(in_channels[1], self.out_channels.dual, bias=False)
+        self.primal_attention = nn.Parameter(torch.empty(heads, out_channels[1]))
+        self.dual_attention = nn.Parameter(torch.empty(heads, 2 * out_channels[1]))
+        self.primal_bias = nn.Parameter(torch.empty(self.out_channels.primal)) if bias else None
+        self.dual_bias = nn.Parameter(torch.empty(self.out_channels.dual)) if bias else None
+        self.primal_self = self.dual_self = self.dual_coupling = None
+        if self_term:
+            self.primal_self = nn.Linear(in_channels[0], self.out_channels.primal, bias=False)
+            self.dual_self = nn.Linear(in_channels[1], self.out_channels.dual, bias=False)
+        if coupling:
+            self.dual_coupling = nn.Linear(2 * in_channels[0], self.out_channels.dual, bias=False)
+        self.reset_parameters()
+
+    @property
+    def rep_in(self) -> tuple[Representation, Representation]:
+        """Scalars of both streams."""
+        return Trivial(O(3), self.in_channels.primal), Trivial(O(3), self.in_channels.dual)
+
+    @property
+    def rep_out(self) -> tuple[Representation, Representation]:
+        """Scalars of both streams."""
+        return Trivial(O(3), self.out_channels.primal), Trivial(O(3), self.out_channels.dual)
+
+    def reset_parameters(self) -> None:
+        """Draw weights from Glorot's uniform distribution; set biases to zero."""
+        for name, parameter in self.named_parameters():
+            if name.endswith("bias"):
+                nn.init.zeros_(parameter)
+            else:
+                nn.init.xavier_uniform_(parameter)
+
+    def forward(
+        self, graph: PrimalDualGraph, x_primal: Tensor, x_dual: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Convolve.
+
+        Parameters
+        ----------
+        graph : PrimalDualGraph
+            The edges; its own features are not read.
+        x_primal : Tensor, (primal nodes, in_channels.primal)
+            Face features.
+        x_dual : Tensor, (dual nodes, in_channels.dual)
+            Features of adjacent pairs.
+
+        Returns
+        -------
+        x_primal : Tensor, (primal nodes, heads * primal channels)
+            Zero, but for bias and self term, where a face has no neighbour.
+        x_dual : Tensor, (dual nodes, heads * dual channels)
+            Likewise for pairs without a link.
+        attention : Tensor, (primal edges, heads)
+            Weights of the primal messages, summing to one per face.
+        """
+        x_dual = self._dual(graph, x_primal, x_dual)
+        x_primal, attention = self._primal(graph, x_primal, x_dual)
+        return x_primal, x_dual, attention
+
+    def _dual(self, graph: PrimalDualGraph, x_primal: Tensor, x_dual: Tensor) -> Tensor:
+        values = self.dual_linear(x_dual).unflatten(1, (self.heads, -1))
+        halves = self.dual_attention.view(self.heads, 2, -1)  # for the target, for the source
+        at_target, at_source = torch.einsum("nhc,hkc->khn", values, halves).unbind(0)
+        edges = graph.dual_edges
+        scores = at_target.mT.index_select(0, edges.edge_index[1])
+        scores = scores + at_source.mT.index_select(0, edges.edge_index[0])
+        out, _ = edges.attend(values, leaky_relu(scores, self.negative_slope))
+        out = _plus(out.flatten(1), self.dual_bias)
+        if self.dual_self is not None:
+            out = torch.addmm(out, x_dual, self.dual_self.weight.mT)
+        if self.dual_coupling is not None:
+            out = out + self.dual_coupling(endpoint_features(graph, x_primal))
+        return out.relu() if self.activation else out
+
+    def _primal(
+        self, graph: PrimalDualGraph, x_primal: Tensor, x_dual: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        values = self.primal_linear(x_primal).unflatten(1, (self.heads, -1))
+        per_head = x_dual.unflatten(1, (self.heads, -1))
+        scores = torch.einsum("nhc,hc->nh", per_head, self.primal_attention)
+        logits = leaky_relu(scores, self.negative_slope).index_select(0, graph.edge_to_dual)
+        out, attention = graph.primal.attend(values, logits)
+        out = _plus(out.flatten(1), self.primal_bias)
+        if self.primal_self is not None:
+            out = torch.addmm(out, x_primal, self.primal_self.weight.mT)
+        return (out.relu() if self.activation else out), attention
+
+
+def _plus(x: Tensor, bias: Tensor | None) -> Tensor:
+    return x if bias is None else x + bias

@@ -1,0 +1,124 @@
+"""Two or more primal-dual convolutions with a residual, a norm and optional pooling."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from equigeo.mesh.conv.node_norm import NormName, node_norm
+from equigeo.mesh.conv.primal_dual_conv import Channels, PrimalDualConv
+from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
+from equigeo.mesh.pooling.edge_pool import EdgePool
+from equigeo.mesh.pooling.pool_log import PoolLog
+from equigeo.reps import Representation
+
+
+class ResidualBlock(nn.Module):
+    r"""Convolve, refine by a residual branch, normalise, rectify, and maybe pool.
+
+    With :math:`u_0 = \mathrm{conv}_0(x)` and
+    :math:`u_k = \mathrm{conv}_k(\mathrm{BN}_k(\mathrm{ReLU}(u_{k-1})))` the result is
+    :math:`\mathrm{ReLU}(\mathrm{norm}(\mathrm{ReLU}(u_0 + u_s)))`, in both streams.
+
+    Parameters
+    ----------
+    in_channels, out_channels : (int, int)
+        Primal and dual channels; ``out_channels`` per head.
+    skips : int
+        Convolutions in the residual branch.
+    norm : {"batch", "group", "none"}
+        Norm of the result.
+    groups : int, optional
+        For ``"group"``, see :func:`equigeo.mesh.conv.node_norm.node_norm`.
+    pool : EdgePool, optional
+        Applied last, with the attention of the last convolution.
+    **conv
+        Passed to every :class:`equigeo.mesh.PrimalDualConv`.
+
+    Equivariance
+    ------------
+    Scalars in, scalars out; permuting faces permutes results. Batch statistics in training mode
+    mix the meshes of a batch.
+    """
+
+    def __init__(
+        self,
+        in_channels: tuple[int, int],
+        out_channels: tuple[int, int],
+        *,
+        skips: int = 1,
+        norm: NormName = "batch",
+        groups: int | None = None,
+        pool: EdgePool | None = None,
+        **conv: int | float | bool,
+    ) -> None:
+        super().__init__()
+        self.first = PrimalDualConv(in_channels, out_channels, **conv)  # type: ignore[arg-type]
+        width = self.out_channels = self.first.out_channels
+        self.branch = nn.ModuleList(
+            PrimalDualConv(width, out_channels, **conv)  # type: ignore[arg-type]
+            for _ in range(skips)
+        )
+        self.branch_norm = nn.ModuleList(_Both("batch", width) for _ in range(skips))
+        self.norm = _Both(norm, width, groups)
+        self.pool = pool
+
+    @property
+    def rep_in(self) -> tuple[Representation, Representation]:
+        """Scalars of both streams."""
+        return self.first.rep_in
+
+    @property
+    def rep_out(self) -> tuple[Representation, Representation]:
+        """Scalars of both streams."""
+        return self.first.rep_out
+
+    def forward(
+        self, graph: PrimalDualGraph, x_primal: Tensor, x_dual: Tensor
+    ) -> tuple[PrimalDualGraph, PoolLog | None]:
+        """Apply the block.
+
+        Parameters
+        ----------
+        graph : PrimalDualGraph
+            The edges.
+        x_primal : Tensor, (primal nodes, in_channels.primal)
+            Face features.
+        x_dual : Tensor, (dual nodes, in_channels.dual)
+            Features of adjacent pairs.
+
+        Returns
+        -------
+        graph : PrimalDualGraph
+            Pooled or not, with the resulting features.
+        log : PoolLog or None
+            Of the pooling, if there was one.
+        """
+        primal, dual, attention = self.first(graph, x_primal, x_dual)
+        first_primal, first_dual = primal, dual
+        for conv, norm in zip(self.branch, self.branch_norm, strict=True):
+            primal, dual = norm(primal.relu(), dual.relu())
+            primal, dual, attention = conv(graph, primal, dual)
+        if len(self.branch):
+            primal, dual = primal + first_primal, dual + first_dual
+        primal, dual = self.norm(primal.relu(), dual.relu())
+        graph = graph.with_features(primal.relu(), dual.relu())
+        return (graph, None) if self.pool is None else self.pool(graph, attention)
+
+
+class _Both(nn.Module):
+    """One norm per stream."""
+
+    def __init__(self, name: NormName, width: Channels, groups: int | None = None) -> None:
+        super().__init__()
+        self.primal = node_norm(name, width.primal, groups)
+        self.dual = node_norm(name, width.dual, groups)
+
+    def forward(self, primal: Tensor, dual: Tensor) -> tuple[Tensor, Tensor]:
+        return _nonempty(self.primal, primal), _nonempty(self.dual, dual)
+
+
+def _nonempty(norm: nn.Module, x: Tensor) -> Tensor:
+    """A single triangle has no dual node, and batch statistics need two values."""
+    if isinstance(norm, nn.BatchNorm1d) and norm.training and len(x) < 2:
+        return x
+    return norm(x) if len(x) else x

@@ -1,0 +1,1 @@
+"""Triangle meshes, their graphs, and what is measured on them."""

@@ -1,0 +1,142 @@
+"""Invariant numbers that describe each face and each pair of adjacent faces."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from equigeo.mesh.geometry.dual_kind import DualKind
+from equigeo.mesh.geometry.half_edge_geometry import HalfEdgeGeometry
+from equigeo.mesh.geometry.surface import Surface
+
+FeatureSet = Literal["invariant", "reference", "sorted"]
+
+
+def feature_channels(dual: DualKind, features: FeatureSet) -> tuple[int, int]:
+    """Channels of the two tensors that :func:`compute_features` returns.
+
+    Examples
+    --------
+    >>> feature_channels(DualKind.SINGLE, "reference")
+    (1, 7)
+    """
+    angle = 2 if features == "invariant" else 1
+    ratios = 6 if dual is DualKind.SINGLE else 3
+    return 1, angle + ratios
+
+
+def compute_features(
+    surface: Surface, dual: DualKind, features: FeatureSet
+) -> tuple[Tensor, Tensor]:
+    r"""Measure the node features of the primal and the dual graph.
+
+    ``"reference"`` follows PD-MeshNet: the share of the area per face; per pair of faces the
+    dihedral angle, the edge/height ratios and the edge/edge ratios of both sides, the side with
+    the smaller edge/height ratio first. Where these are equal the order depends on face numbers.
+    ``"sorted"`` breaks such ties by the ratios themselves. ``"invariant"`` replaces ordered values
+    by symmetric functions, so that no mirror image or change of numbering alters a feature, ratios
+    by their logarithms, the angle, which jumps where two faces are folded onto each other, by its
+    cosine and sine, and the share of the total area by the area over the mean area of the mesh,
+    which does not depend on the number of faces.
+
+    Parameters
+    ----------
+    surface : Surface
+        One mesh or a batch.
+    dual : DualKind
+        One dual node per pair of faces, or two; see :func:`feature_channels`.
+    features : {"invariant", "reference", "sorted"}
+        Which set.
+
+    Returns
+    -------
+    x_primal : Tensor, (faces, 1), float64
+        Face features.
+    x_dual : Tensor, (dual nodes, channels), float64
+        Features of pairs of faces.
+
+    Raises
+    ------
+    ValueError
+        If the name of the set is unknown.
+
+    Equivariance
+    ------------
+    Invariant to rotation, translation and scale. ``"invariant"`` on a surface wound by
+    :func:`equigeo.mesh.orient` is invariant to reflection too; in the other sets the angle
+    ``a`` becomes ``2 pi - a``, or previous and next ratio exchange roles.
+    """
+    if features not in get_args(FeatureSet):
+        raise ValueError(f"features must be one of {get_args(FeatureSet)}, got {features!r}")
+    geometry = HalfEdgeGeometry.measure(surface.vertices, surface.faces)
+    angle = geometry.dihedral_angle(surface.pairs)[:, None]
+    if features == "invariant":
+        angle, sides = torch.cat((angle.cos(), angle.sin()), dim=1), _symmetric_sides(geometry)
+    else:
+        sides = _ordered_sides(geometry)
+    two_sides = sides.reshape(-1, 3)[surface.pairs]
+    if dual is not DualKind.SINGLE:
+        x_dual = _one_node_per_side(angle, two_sides)
+    else:
+        symmetric = features == "invariant"
+        pair = _symmetric_pair(two_sides) if symmetric else _ordered_pair(two_sides, features)
+        x_dual = torch.cat((angle, pair), dim=1)
+    x_dual = surface.mean_over_edges(x_dual.flatten(1)).reshape(-1, x_dual.shape[-1])
+    share = _area_share(surface, geometry.area)
+    if features == "invariant":
+        count = torch.bincount(surface.face_batch, minlength=surface.num_meshes)
+        share = (share * count[surface.face_batch, None]).log()
+    return share, x_dual
+
+
+def _area_share(surface: Surface, area: Tensor) -> Tensor:
+    """Area of each face over that of its mesh, (faces, 1)."""
+    tiny = torch.finfo(area.dtype).tiny
+    total = area.new_zeros(surface.num_meshes).index_add(0, surface.face_batch, area)
+    return (area.clamp_min(tiny) / total.clamp_min(tiny)[surface.face_batch])[:, None]
+
+
+def _ordered_sides(geometry: HalfEdgeGeometry) -> Tensor:
+    """Edge/height, previous and next ratio per half-edge, (faces, 3, 3)."""
+    previous, following = geometry.edge_edge_ratios()
+    return torch.stack((geometry.edge_height_ratio(), previous, following), dim=-1)
+
+
+def _symmetric_sides(geometry: HalfEdgeGeometry) -> Tensor:
+    """Logarithms of the edge/height, smaller and larger edge/edge ratio, (faces, 3, 3)."""
+    previous, following = geometry.edge_edge_ratios()
+    smaller, larger = torch.minimum(previous, following), torch.maximum(previous, following)
+    return torch.stack((geometry.edge_height_ratio(), smaller, larger), dim=-1).log()
+
+
+def _one_node_per_side(angle: Tensor, two_sides: Tensor) -> Tensor:
+    """Angle and the ratios inside the source face, (pairs, 2, channels); node 2u starts below."""
+    return torch.cat((angle[:, None].expand(-1, 2, -1), two_sides), dim=-1)
+
+
+def _symmetric_pair(two_sides: Tensor) -> Tensor:
+    """Mean and absolute difference of the ratios, (pairs, 6)."""
+    difference = (two_sides[:, 0] - two_sides[:, 1]).abs()
+    return torch.cat((two_sides.mean(dim=1), difference), dim=1)
+
+
+def _ordered_pair(two_sides: Tensor, features: FeatureSet) -> Tensor:
+    """Each ratio on the side of the smaller edge/height and on the other, (pairs, 6)."""
+    lower, higher = two_sides[:, 0], two_sides[:, 1]
+    if features == "reference":
+        lower_first = lower[:, 0] < higher[:, 0]
+    else:
+        lower_first = _lexicographic_less(lower, higher)
+    first = torch.where(lower_first[:, None], lower, higher)
+    second = torch.where(lower_first[:, None], higher, lower)
+    return torch.stack((first, second), dim=-1).reshape(-1, 6)
+
+
+def _lexicographic_less(a: Tensor, b: Tensor) -> Tensor:
+    """Row-wise comparison that treats values equal to rounding as equal."""
+    tolerance = 64 * torch.finfo(a.dtype).eps
+    close = (a - b).abs() <= tolerance * b.abs()
+    first = torch.argmax((~close).to(torch.uint8), dim=1, keepdim=True)
+    return (a.gather(1, first) < b.gather(1, first)).squeeze(1)

@@ -1,0 +1,103 @@
+"""A winding that a mirrored file does not change."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from equigeo.mesh.geometry.components import connected_components
+from equigeo.mesh.geometry.half_edge_geometry import HalfEdgeGeometry
+from equigeo.mesh.geometry.half_edges import HalfEdges
+from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
+
+
+def orient(mesh: TriangleMesh, half_edges: HalfEdges | None = None) -> TriangleMesh:
+    r"""Wind every connected part so that its normals point outwards.
+
+    A closed part is turned until its signed volume is positive. A part with boundary has no
+    outside: it is turned until its total mean curvature
+    :math:`\tfrac12 \sum_e l_e (\alpha_e - \pi)` is positive, which a mirror image agrees with;
+    where that vanishes, until the bends are positive when weighed by the areas beside them, and
+    then by their own squares. A part where all of these vanish is left alone: it is flat, or its
+    two sides look the same.
+
+    Parameters
+    ----------
+    mesh : TriangleMesh
+        Consistently wound.
+    half_edges : HalfEdges, optional
+        Of ``mesh``, if they are known already.
+
+    Returns
+    -------
+    TriangleMesh
+        The same faces in the same order; those of turned parts with two corners exchanged.
+        ``mesh`` itself if no part is turned.
+
+    Raises
+    ------
+    MeshError
+        If the mesh is non-manifold or inconsistently wound.
+
+    Equivariance
+    ------------
+    ``orient(mesh.act(g))`` and ``orient(mesh).act(g)`` bound the same side of space for every
+    rotation, reflection, translation and scale.
+
+    Examples
+    --------
+    >>> inside_out = TriangleMesh(
+    ...     torch.tensor([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]),
+    ...     torch.tensor([[0, 1, 2], [0, 3, 1], [0, 2, 3], [1, 3, 2]]),
+    ... )
+    >>> orient(inside_out).faces[0].tolist()
+    [0, 2, 1]
+    """
+    half_edges = half_edges or HalfEdges.from_faces(mesh.faces)
+    pairs = half_edges.pairs()
+    part = connected_components(pairs // 3, mesh.num_faces)
+    geometry = HalfEdgeGeometry.measure(mesh.vertices, mesh.faces)
+    extent = geometry.length.amax() if mesh.num_faces else 0.0
+    open_faces = (half_edges.twin < 0).reshape(-1, 3).any(dim=1)
+    parts = int(part.max()) + 1 if len(part) else 0
+    is_open = torch.zeros(parts, dtype=torch.bool, device=part.device)
+    is_open[part[open_faces]] = True
+    undecided = torch.ones_like(is_open)
+    turned = torch.zeros_like(is_open)
+    measures = [(_signed_volume(mesh), geometry.area * extent, ~is_open)]
+    measures += [(*bends, is_open) for bends in _bends(geometry, pairs)]
+    for measure, bound, applies in measures:
+        total = measure.new_zeros(parts).index_add(0, part, measure)
+        scale = measure.new_zeros(parts).index_add(0, part, bound)
+        decided = undecided & applies & (total.abs() > _ROUNDING * scale)
+        turned |= decided & (total < 0)
+        undecided &= ~decided
+    if not bool(turned.any()):
+        return mesh
+    faces = torch.where(turned[part, None], mesh.faces[:, [0, 2, 1]], mesh.faces)
+    return TriangleMesh(mesh.vertices, faces)
+
+
+def _signed_volume(mesh: TriangleMesh) -> Tensor:
+    """Six times the volume below each face, seen from the centre of the mesh."""
+    corner = (mesh.vertices - mesh.vertices.mean(dim=0))[mesh.faces]
+    return (torch.linalg.cross(corner[:, 0], corner[:, 1]) * corner[:, 2]).sum(-1)
+
+
+def _bends(geometry: HalfEdgeGeometry, pairs: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """Sums of bends that change sign with the winding, each booked on the lower face.
+
+    Beside each its magnitude, below a small share of which the sign is rounding.
+    """
+    face, other = pairs[:, 0] // 3, pairs[:, 1] // 3
+    bend = geometry.dihedral_angle(pairs) - torch.pi
+    length = geometry.length.reshape(-1)[pairs[:, 0]]
+    area = geometry.area[face] + geometry.area[other]
+
+    def on_face(x: Tensor) -> Tensor:
+        return torch.zeros_like(geometry.area).index_add(0, face, x)
+
+    return [(on_face(w * bend), on_face(w)) for w in (length, area, length * bend.square())]
+
+
+_ROUNDING = 1e-10  # below this share of area times extent, or of the weights, a sign is rounding

@@ -1,0 +1,301 @@
+"""The two graphs of a mesh: faces, and pairs of adjacent faces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from equigeo.graphs import EdgeIndex
+from equigeo.mesh.geometry.dual_graph import dual_edges, edge_to_dual, primal_edges
+from equigeo.mesh.geometry.dual_kind import DualKind
+from equigeo.mesh.geometry.features import FeatureSet, compute_features
+from equigeo.mesh.geometry.half_edges import HalfEdges
+from equigeo.mesh.geometry.orient import orient
+from equigeo.mesh.geometry.surface import Surface
+from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
+
+
+@dataclass(frozen=True, eq=False)
+class PrimalDualGraph:
+    """Primal nodes are faces (later clusters of faces), dual nodes the adjacencies between them.
+
+    One object serves a mesh, a batch of meshes and what pooling leaves of them.
+
+    Parameters
+    ----------
+    dual : DualKind
+        Nodes and edges of the dual graph.
+    x_primal : Tensor, (primal nodes, channels)
+        Face features.
+    x_dual : Tensor, (dual nodes, channels)
+        Features of adjacent pairs.
+    primal : EdgeIndex
+        Both directions of every adjacency, sorted by target and then by source.
+    dual_edges : EdgeIndex
+        Links between dual nodes.
+    undirected : Tensor, (adjacencies, 2), int64
+        Adjacent primal nodes, the lower first, sorted; the row number is the id of the adjacency.
+    to_undirected : Tensor, (primal edges,), int64
+        Adjacency of each directed primal edge.
+    edge_to_dual : Tensor, (primal edges,), int64
+        Dual node of each directed primal edge.
+    primal_batch, dual_batch : Tensor, int64
+        Mesh of each node, ascending.
+    num_graphs : int
+        Number of meshes.
+    features : {"invariant", "reference", "sorted"}
+        How the node features were measured.
+    surface : Surface, optional
+        The geometry behind the nodes; pooled graphs have none.
+
+    Examples
+    --------
+    >>> tetrahedron = TriangleMesh(
+    ...     torch.tensor([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]),
+    ...     torch.tensor([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]]),
+    ... )
+    >>> graph = PrimalDualGraph.from_mesh(tetrahedron)
+    >>> graph.num_primal, graph.num_dual, graph.primal.num_edges, graph.dual_edges.num_edges
+    (4, 6, 12, 24)
+    """
+
+    dual: DualKind
+    x_primal: Tensor
+    x_dual: Tensor
+    primal: EdgeIndex
+    dual_edges: EdgeIndex
+    undirected: Tensor
+    to_undirected: Tensor
+    edge_to_dual: Tensor
+    primal_batch: Tensor
+    dual_batch: Tensor
+    num_graphs: int
+    features: FeatureSet = "invariant"
+    surface: Surface | None = None
+
+    @classmethod
+    def from_mesh(
+        cls,
+        mesh: TriangleMesh,
+        dual: DualKind = DualKind.SINGLE,
+        features: FeatureSet = "invariant",
+        *,
+        dtype: torch.dtype | None = None,
+    ) -> PrimalDualGraph:
+        """Build both graphs of a mesh and measure their node features.
+
+        Parameters
+        ----------
+        mesh : TriangleMesh
+            Manifold, with or without boundary, consistently wound.
+        dual : DualKind
+            Which dual graph.
+        features : {"invariant", "reference", "sorted"}
+            Which features, see
+            :func:`~equigeo.mesh.geometry.features.compute_features`. The invariant set
+            winds the mesh outwards first, so that a mirror image has the same features.
+        dtype : torch.dtype, optional
+            Of the features, which are measured in float64; by default torch's default dtype.
+
+        Returns
+        -------
+        PrimalDualGraph
+            Nodes in the order of the faces.
+
+        Raises
+        ------
+        MeshError
+            If the mesh is non-manifold or inconsistently wound.
+
+        Equivariance
+        ------------
+        Invariant to rotation, translation and scale; with ``"invariant"`` to reflection as well.
+        Renumbering faces permutes nodes.
+        """
+        half_edges = HalfEdges.from_faces(mesh.faces)
+        oriented = orient(mesh, half_edges) if features == "invariant" else mesh
+        surface = Surface.from_mesh(oriented, half_edges if oriented is mesh else None)
+        undirected = surface.edges()
+        graph = cls.from_adjacency(
+            undirected, dual, surface.face_batch, surface.num_meshes, features=features
+        )
+        return replace(graph, surface=surface)._measured(dtype or torch.get_default_dtype())
+
+    @classmethod
+    def from_adjacency(
+        cls,
+        undirected: Tensor,
+        dual: DualKind,
+        primal_batch: Tensor,
+        num_graphs: int,
+        *,
+        features: FeatureSet = "invariant",
+    ) -> PrimalDualGraph:
+        """Build both graphs over given adjacencies, without features.
+
+        Parameters
+        ----------
+        undirected : Tensor, (adjacencies, 2), int64
+            Lower node first, distinct, sorted.
+        dual : DualKind
+            Which dual graph.
+        primal_batch : Tensor, (primal nodes,), int64
+            Mesh of each primal node, ascending.
+        num_graphs : int
+            Number of meshes.
+        features : {"invariant", "reference", "sorted"}
+            Recorded in the graph.
+
+        Returns
+        -------
+        PrimalDualGraph
+            With features of zero channels.
+        """
+        primal, to_undirected = primal_edges(undirected, len(primal_batch))
+        to_dual = edge_to_dual(dual, primal, to_undirected)
+        nodes = len(undirected) * dual.nodes_per_edge
+        dual_batch = primal_batch[undirected[:, 0]].repeat_interleave(dual.nodes_per_edge)
+        return cls(
+            dual=dual,
+            x_primal=torch.empty(len(primal_batch), 0, device=undirected.device),
+            x_dual=torch.empty(nodes, 0, device=undirected.device),
+            primal=primal,
+            dual_edges=dual_edges(dual, primal, to_dual, undirected),
+            undirected=undirected,
+            to_undirected=to_undirected,
+            edge_to_dual=to_dual,
+            primal_batch=primal_batch,
+            dual_batch=dual_batch,
+            num_graphs=num_graphs,
+            features=features,
+        )
+
+    @classmethod
+    def batch(cls, graphs: Sequence[PrimalDualGraph]) -> PrimalDualGraph:
+        """Block-diagonal union of graphs of one kind.
+
+        Parameters
+        ----------
+        graphs : sequence of PrimalDualGraph
+            Of any sizes, with the same kind of dual graph and the same features.
+
+        Returns
+        -------
+        PrimalDualGraph
+            Nodes of each graph consecutive, in the given order.
+
+        Raises
+        ------
+        ValueError
+            If there are no graphs or their kinds differ.
+        """
+        if not graphs:
+            raise ValueError("a batch needs at least one graph, got none")
+        first = graphs[0]
+        if any((g.dual, g.features) != (first.dual, first.features) for g in graphs):
+            raise ValueError("graphs of one batch must have the same dual kind and features")
+        surfaces = [graph.surface for graph in graphs if graph.surface is not None]
+        shift = _shifts(graphs)
+        return cls(
+            dual=first.dual,
+            x_primal=torch.cat([graph.x_primal for graph in graphs]),
+            x_dual=torch.cat([graph.x_dual for graph in graphs]),
+            primal=EdgeIndex.disjoint_union([graph.primal for graph in graphs]),
+            dual_edges=EdgeIndex.disjoint_union([graph.dual_edges for graph in graphs]),
+            undirected=_join([g.undirected for g in graphs], shift["primal"]),
+            to_undirected=_join([g.to_undirected for g in graphs], shift["undirected"]),
+            edge_to_dual=_join([g.edge_to_dual for g in graphs], shift["dual"]),
+            primal_batch=_join([g.primal_batch for g in graphs], shift["graph"]),
+            dual_batch=_join([g.dual_batch for g in graphs], shift["graph"]),
+            num_graphs=sum(graph.num_graphs for graph in graphs),
+            features=first.features,
+            surface=Surface.batch(surfaces) if len(surfaces) == len(graphs) else None,
+        )
+
+    @property
+    def num_primal(self) -> int:
+        """Number of primal nodes."""
+        return len(self.primal_batch)
+
+    @property
+    def num_dual(self) -> int:
+        """Number of dual nodes."""
+        return len(self.dual_batch)
+
+    def with_features(self, x_primal: Tensor, x_dual: Tensor) -> PrimalDualGraph:
+        """Exchange the node features.
+
+        Parameters
+        ----------
+        x_primal : Tensor, (primal nodes, channels)
+            New face features.
+        x_dual : Tensor, (dual nodes, channels)
+            New features of adjacent pairs.
+
+        Raises
+        ------
+        ValueError
+            If the number of rows differs from the number of nodes.
+        """
+        if (len(x_primal), len(x_dual)) != (self.num_primal, self.num_dual):
+            raise ValueError(
+                f"features must have {self.num_primal} and {self.num_dual} rows, "
+                f"got {len(x_primal)} and {len(x_dual)}"
+            )
+        return replace(self, x_primal=x_primal, x_dual=x_dual)
+
+    def jitter(self, scale: float, generator: torch.Generator | None = None) -> PrimalDualGraph:
+        """Move the vertices by normal deviates and measure the features again.
+
+        Parameters
+        ----------
+        scale : float
+            Standard deviation in units of the mean edge length of each mesh.
+        generator : torch.Generator, optional
+            Source of the deviates.
+
+        Raises
+        ------
+        ValueError
+            If the graph has no surface because it was pooled.
+        """
+        if self.surface is None:
+            raise ValueError("a pooled graph has no surface to move")
+        moved = replace(self, surface=self.surface.jitter(scale, generator))
+        return moved._measured(self.x_primal.dtype)
+
+    def to(self, target: torch.device | str | torch.dtype) -> PrimalDualGraph:
+        """Move features and indices to a device, or cast the features to a dtype."""
+        if isinstance(target, torch.dtype):
+            return self.with_features(self.x_primal.to(target), self.x_dual.to(target))
+        names: tuple[str, ...]
+        names = ("x_primal", "x_dual", "undirected", "to_undirected", "edge_to_dual")
+        names += ("primal_batch", "dual_batch", "primal", "dual_edges")
+        moved: dict[str, Any] = {name: getattr(self, name).to(target) for name in names}
+        surface = None if self.surface is None else self.surface.to(target)
+        return replace(self, **moved, surface=surface)
+
+    def _measured(self, dtype: torch.dtype) -> PrimalDualGraph:
+        if self.surface is None:
+            raise ValueError("a pooled graph has no surface to measure")
+        x_primal, x_dual = compute_features(self.surface, self.dual, self.features)
+        return self.with_features(x_primal.to(dtype), x_dual.to(dtype))
+
+
+def _shifts(graphs: Sequence[PrimalDualGraph]) -> dict[str, list[int]]:
+    """Running numbers of nodes, edges and graphs before each part."""
+    counts = {
+        "primal": [graph.num_primal for graph in graphs],
+        "dual": [graph.num_dual for graph in graphs],
+        "undirected": [len(graph.undirected) for graph in graphs],
+        "graph": [graph.num_graphs for graph in graphs],
+    }
+    return {name: [sum(sizes[:i]) for i in range(len(sizes))] for name, sizes in counts.items()}
+
+
+def _join(parts: Sequence[Tensor], shifts: Sequence[int]) -> Tensor:
+    return torch.cat([part + shift for part, shift in zip(parts, shifts, strict=True)])

@@ -1,0 +1,58 @@
+"""The reader that fits a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from equigeo.mesh.errors import MeshError
+from equigeo.mesh.io.file_mesh import FileMesh
+from equigeo.mesh.io.read_obj import read_obj
+from equigeo.mesh.io.read_off import read_off
+from equigeo.mesh.io.read_ply import read_ply
+from equigeo.mesh.io.read_stl import read_stl
+
+_READERS = {".obj": read_obj, ".off": read_off, ".ply": read_ply, ".stl": read_stl}
+
+
+def read_mesh_file(path: Path) -> FileMesh:
+    """Read a mesh file by its extension, in any case.
+
+    Parameters
+    ----------
+    path : Path
+        An OBJ, OFF, PLY or STL file.
+
+    Returns
+    -------
+    FileMesh
+        Its polygons, nothing repaired.
+
+    Raises
+    ------
+    MeshError
+        If the file cannot be read. The message does not name the file.
+
+    Examples
+    --------
+    >>> read_mesh_file(Path("shape.step"))
+    Traceback (most recent call last):
+    equigeo.mesh.errors.MeshError: has the extension '.step'; expected one of .obj, .off, .ply, .stl
+    """
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None:
+        raise MeshError(
+            f"has the extension {path.suffix!r}; expected one of {', '.join(sorted(_READERS))}"
+        )
+    try:
+        if not path.exists():
+            raise MeshError("does not exist; check the path")
+        if not path.is_file():  # a pipe or a device could block forever
+            raise MeshError("is not a regular file; give the path of a mesh file")
+        data = path.read_bytes()
+        if not data:
+            raise MeshError("is empty; export the mesh again")
+        return reader(data)
+    except OSError as error:
+        raise MeshError(f"cannot be read ({error.strerror}); check the permissions") from error
+    except MemoryError:
+        raise MeshError("does not fit in memory; split or simplify the mesh") from None

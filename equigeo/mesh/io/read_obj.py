@@ -1,0 +1,79 @@
+"""Wavefront OBJ: positions and faces, in file order."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equigeo.mesh.errors import MeshError
+from equigeo.mesh.geometry.ranges import ranges
+from equigeo.mesh.io.file_mesh import FileMesh
+from equigeo.mesh.io.normalize_text import normalize_text
+from equigeo.mesh.io.token_table import TokenTable
+from equigeo.mesh.io.unreadable_numbers import unreadable_numbers
+
+
+def read_obj(data: bytes) -> FileMesh:
+    r"""Read the ``v`` and ``f`` lines of an OBJ file; ignore every other keyword.
+
+    Of ``v`` the first three numbers count, of each corner of ``f`` the part before the first slash.
+    Negative indices count back from the vertices read so far. Lines may go on after a backslash.
+
+    Parameters
+    ----------
+    data : bytes
+        The file, in ASCII, UTF-8 or marked UTF-16.
+
+    Returns
+    -------
+    FileMesh
+        A coordinate that is no number becomes NaN, with a warning.
+
+    Raises
+    ------
+    MeshError
+        If the file is empty, or a face has an index that is no integer or out of range.
+
+    Examples
+    --------
+    >>> mesh = read_obj(b"v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1/7 2//8 -1")
+    >>> mesh.corners.tolist(), mesh.face_lines.tolist()
+    ([0, 1, 2], [4])
+    """
+    # Web archives and editors wrap sound lines in bytes of their own, so binary is no obstacle.
+    table = TokenTable(normalize_text(data, binary_is_text=True))
+    vertex_rows, face_rows = table.first_words_equal("v"), table.first_words_equal("f")
+    vertices, warnings = _vertices(table, vertex_rows)
+    first = table.line_ptr[face_rows] + 1
+    sizes = table.line_ptr[face_rows + 1] - first
+    words = ranges(first, sizes)
+    corners = table.numbers(words, int, stop=table.cut_at_slash(words))
+    bad = corners == np.iinfo(np.int64).min
+    if bad.any():
+        word = words[bad.argmax()]
+        text = table.data[table.start[word] : table.stop[word]].tobytes()
+        raise MeshError(
+            f"line {table.line_number(word)}: expected the number of a vertex, "
+            f"got {text[:80].decode(errors='replace')!r}; export the mesh again"
+        )
+    read_so_far = np.repeat(np.searchsorted(vertex_rows, face_rows), sizes)
+    return FileMesh(
+        vertices,
+        np.where(corners < 0, corners + read_so_far, corners - 1),
+        sizes,
+        vertex_lines=table.line_number(table.line_ptr[vertex_rows]),
+        face_lines=table.line_number(first - 1),
+        first_index=1,
+        warnings=warnings,
+    )
+
+
+def _vertices(
+    table: TokenTable, rows: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+    first = table.line_ptr[rows] + 1
+    counts = np.minimum(table.line_ptr[rows + 1] - first, 3)
+    words = ranges(first, counts)
+    vertices = np.full((len(rows), 3), np.nan)
+    vertices[np.arange(3) < counts[:, None]] = table.numbers(words, float)
+    return vertices, unreadable_numbers(table, vertices, first - 1)

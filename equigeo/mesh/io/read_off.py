@@ -1,0 +1,187 @@
+"""OFF, the Object File Format of Geomview, in its text variants."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equigeo.mesh.errors import MeshError
+from equigeo.mesh.geometry.ranges import ranges
+from equigeo.mesh.io.check_counts import check_counts
+from equigeo.mesh.io.file_mesh import FileMesh
+from equigeo.mesh.io.normalize_text import normalize_text
+from equigeo.mesh.io.token_table import TokenTable
+from equigeo.mesh.io.unreadable_numbers import unreadable_numbers
+
+_KEYWORD = re.compile(
+    rb"(?P<texture>ST)?(?P<color>C)?(?P<normal>N)?(?P<homogeneous>4)?(?P<any_dimension>n)?OFF"
+    rb"(?P<rest>.*)"
+)
+_LEAST_INT = np.iinfo(np.int64).min
+
+
+@dataclass(frozen=True)
+class _Header:
+    """What the first lines say: counts, numbers per position and per vertex, first line of data."""
+
+    vertices: int
+    faces: int
+    position: int
+    width: int
+    row: int
+    warnings: tuple[str, ...]
+
+
+def read_off(data: bytes) -> FileMesh:
+    r"""Read an OFF, COFF, NOFF, STOFF or 4OFF file; colors, normals and textures are ignored.
+
+    Each vertex and each face has its own line, or all numbers follow one another without colors of
+    faces. The counts may stand on the line of the keyword or below it; the keyword and the count of
+    edges may be missing.
+
+    Parameters
+    ----------
+    data : bytes
+        The file.
+
+    Returns
+    -------
+    FileMesh
+        Homogeneous positions are divided by their last coordinate.
+
+    Raises
+    ------
+    MeshError
+        If the file is not OFF text, of another dimension than 3, shorter than its header says, or a
+        face has an index that is no integer or out of range.
+
+    Examples
+    --------
+    >>> read_off(b"OFF 3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1 2 255 0 0").corners
+    array([0, 1, 2])
+    """
+    if re.match(rb"\s*[STCNn4]*OFF[ \t]+BINARY", data[:256]):
+        raise MeshError("is a binary OFF file, which is not supported; save it as text OFF or PLY")
+    table = TokenTable(normalize_text(data))
+    header = _header(table)
+    words = len(table.start) - int(table.line_ptr[min(header.row, table.num_lines)])
+    check_counts(header.vertices, header.faces, words, "numbers after its header")
+    warnings = header.warnings
+    try:
+        vertex_first, face_first = _lines(table, header)
+        if table.num_lines > header.row + header.vertices + header.faces:
+            warnings += (f"data after the {header.faces} faces that the header announces",)
+    except MeshError:
+        stream = _stream(table, header)
+        if stream is None:
+            raise
+        vertex_first, face_first = stream
+    vertices = _vertices(table, header, vertex_first)
+    corners, sizes = _faces(table, face_first)
+    return FileMesh(
+        vertices,
+        corners,
+        sizes,
+        vertex_lines=table.line_number(vertex_first),
+        face_lines=table.line_number(face_first),
+        warnings=warnings + unreadable_numbers(table, vertices, vertex_first),
+    )
+
+
+def _header(table: TokenTable) -> _Header:
+    words, row, position, width = table.line_words(0), 1, 3, 3
+    warnings: tuple[str, ...] = ()
+    match = _KEYWORD.fullmatch(words[0]) if words else None
+    if match is None:
+        warnings = ("the keyword OFF is missing from the header",)
+    else:
+        if match["any_dimension"]:
+            raise MeshError("is an nOFF file of free dimension; save the surface as OFF")
+        position = 4 if match["homogeneous"] else 3
+        extra = {"texture": 2, "color": 4, "normal": 3}
+        width = position + sum(size for name, size in extra.items() if match[name])
+        words = [match["rest"], *words[1:]] if match["rest"] else words[1:]
+    if not words:
+        words, row = table.line_words(1), 2
+    if len(words) < 2 or not all(re.fullmatch(rb"[+-]?\d{1,18}", word) for word in words[:3]):
+        shown = b" ".join(words)[:80].decode(errors="replace")
+        raise MeshError(
+            "is not an OFF file: expected the keyword OFF and the numbers of vertices, faces and "
+            f"edges, got {shown!r}; check the file's extension"
+        )
+    return _Header(int(words[0]), int(words[1]), position, width, row, warnings)
+
+
+def _lines(table: TokenTable, header: _Header) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """First words of vertices and faces, one a line."""
+    lines = max(table.num_lines - header.row, 0)
+    check_counts(header.vertices, header.faces, lines, "lines after its header")
+    split = header.row + header.vertices
+    first = table.line_ptr[split : split + header.faces]
+    sizes = table.numbers(first, int)
+    room = table.line_ptr[split + 1 : split + 1 + header.faces] - first - 1
+    bad = (sizes < 0) | (sizes > room)
+    if bad.any():
+        face = int(bad.argmax())
+        text = b" ".join(table.line_words(split + face))[:80].decode(errors="replace")
+        raise MeshError(
+            f"line {table.line_number(first[face])} (face {face}): expected the number of corners "
+            f"and as many vertex numbers, got {text!r}; the file is truncated or damaged"
+        )
+    return table.line_ptr[header.row : split], first
+
+
+def _stream(
+    table: TokenTable, header: _Header
+) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    """First words where numbers follow one another; None unless they use up the file exactly."""
+    begin = int(table.line_ptr[min(header.row, table.num_lines)])
+    word = begin + header.width * header.vertices
+    if word > len(table.start):
+        return None
+    values = table.numbers(np.arange(word, len(table.start)), int).tolist()
+    firsts, place = [], 0
+    for _ in range(header.faces):
+        if place >= len(values) or values[place] < 0:
+            return None
+        firsts.append(word + place)
+        place += values[place] + 1
+    if place != len(values):
+        return None
+    vertex_first = begin + header.width * np.arange(header.vertices)
+    return vertex_first, np.array(firsts, np.int64)
+
+
+def _vertices(table: TokenTable, header: _Header, first: NDArray[np.int64]) -> NDArray[np.float64]:
+    line = np.searchsorted(table.line_ptr, first, side="right")
+    room = table.line_ptr[np.minimum(line, table.num_lines)] - first
+    if header.vertices and len(np.unique(line)) < header.vertices:  # several on a line
+        room = np.diff(np.append(first, len(table.start)))
+    counts = np.minimum(room, header.position)
+    vertices = np.full((header.vertices, header.position), np.nan)
+    words = ranges(first, counts)
+    vertices[np.arange(header.position) < counts[:, None]] = table.numbers(words, float)
+    if header.position == 4:
+        with np.errstate(all="ignore"):  # a point at infinity is reported as not finite
+            vertices = vertices[:, :3] / vertices[:, 3:]
+    return vertices
+
+
+def _faces(
+    table: TokenTable, first: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    sizes = table.numbers(first, int)
+    words = ranges(first + 1, sizes)
+    corners = table.numbers(words, int)
+    bad = corners == _LEAST_INT
+    if bad.any():
+        word = words[bad.argmax()]
+        text = table.data[table.start[word] : table.stop[word]].tobytes()
+        raise MeshError(
+            f"line {table.line_number(word)}: expected a vertex number, "
+            f"got {text[:80].decode(errors='replace')!r}; export the mesh again"
+        )
+    return corners, sizes

@@ -1,0 +1,81 @@
+"""STL, through trimesh, with equal corners made one vertex."""
+
+from __future__ import annotations
+
+import numpy as np
+from trimesh.exchange.stl import load_stl
+
+from equigeo.mesh.errors import MeshError
+from equigeo.mesh.geometry.merge_points import merge_points
+from equigeo.mesh.io.file_mesh import FileMesh
+from equigeo.mesh.io.parse_with_trimesh import parse_with_trimesh
+
+_PROBLEM = "cannot be read as STL: it is truncated or damaged; export the mesh again"
+_HEADER, _ROW = 84, 50  # bytes of a binary file: before the triangles, and of each
+
+
+def read_stl(data: bytes) -> FileMesh:
+    r"""Read the triangles of an STL file, text or binary, of one or several solids.
+
+    The format repeats every corner. Corners with exactly the same position become one vertex here:
+    that is how the format is meant, and no repair.
+
+    Parameters
+    ----------
+    data : bytes
+        The file.
+
+    Returns
+    -------
+    FileMesh
+        Triangles in file order, without line numbers.
+
+    Raises
+    ------
+    MeshError
+        If the file is not STL or ends too early.
+
+    Examples
+    --------
+    >>> rows = b"vertex 0 0 0\nvertex 1 0 0\nvertex 0 1 0\n"
+    >>> read_stl(b"solid\nfacet normal 0 0 1\nouter loop\n" + rows + b"endloop\nendfacet\nendsolid")
+    ... # doctest: +ELLIPSIS
+    FileMesh(vertices=...)
+    """
+    data, notes = _exact_binary(data)
+    text = None if notes is not None else data.decode(errors="replace").lower()
+    parsed, caught = parse_with_trimesh(load_stl, text.encode() if text else data, _PROBLEM)
+    solids = [parsed] if "vertices" in parsed else list(parsed["geometry"].values())
+    with np.errstate(all="ignore"):  # a signaling NaN of float32 complains when it is widened
+        corners = [np.asarray(solid["vertices"], np.float64).reshape(-1, 3) for solid in solids]
+    points = np.concatenate([np.zeros((0, 3)), *corners])
+    if text is not None and text.count("endfacet") * 3 != len(points):
+        raise MeshError(
+            f"closes {text.count('endfacet')} facets but gives {len(points)} corners: the file is "
+            "truncated or damaged; export the mesh again"
+        )
+    first, vertex = np.unique(merge_points(points, 0.0), return_inverse=True)
+    sizes = np.full(len(points) // 3, 3, np.int64)
+    return FileMesh(points[first], vertex.reshape(-1), sizes, warnings=(notes or ()) + caught)
+
+
+def _exact_binary(data: bytes) -> tuple[bytes, tuple[str, ...] | None]:
+    """Cut a binary file to the length that its header says; None as notes if it is text."""
+    if not data.strip():
+        raise MeshError("is empty; export the mesh again")
+    is_text = data.lstrip()[:5].lower() == b"solid" and b"\0" not in data
+    if len(data) >= _HEADER:
+        count = int.from_bytes(data[80:_HEADER], "little")
+        expected = _HEADER + _ROW * count
+        if len(data) == expected:
+            return data, ()
+        if not is_text and len(data) > expected and count:
+            return data[:expected], (f"{len(data) - expected} bytes after the last triangle",)
+        if not is_text:
+            raise MeshError(
+                f"announces {count} triangles, {expected} bytes, but has {len(data)} bytes: it is "
+                "truncated or not an STL file; export the mesh again"
+            )
+    if not is_text:
+        raise MeshError("is not an STL file: neither 'solid' nor a binary header; check it")
+    return data, None

@@ -1,0 +1,1 @@
+"""Pooling by contraction of adjacent faces, and its inverse."""

@@ -1,0 +1,88 @@
+"""Merging primal nodes along marked adjacencies, and rebuilding both graphs."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from equigeo.graphs import EdgeIndex
+from equigeo.mesh.geometry.components import connected_components
+from equigeo.mesh.geometry.dual_kind import DualKind
+from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
+
+Aggregation = Literal["mean", "sum"]
+
+
+def contract(
+    graph: PrimalDualGraph, marked: Tensor, aggregation: Aggregation = "mean"
+) -> tuple[PrimalDualGraph, Tensor, Tensor]:
+    """Merge the ends of every marked adjacency.
+
+    Clusters are the connected components of the marks. Adjacencies between the same two clusters
+    merge, those inside a cluster vanish, and the dual graph is rebuilt over what remains.
+
+    Parameters
+    ----------
+    graph : PrimalDualGraph
+        One mesh or a batch.
+    marked : Tensor, (adjacencies,), bool
+        What to contract.
+    aggregation : {"mean", "sum"}
+        How features of merged nodes combine.
+
+    Returns
+    -------
+    pooled : PrimalDualGraph
+        ``graph`` itself if nothing is marked.
+    cluster : Tensor, (primal nodes,), int64
+        Cluster of each node, numbered by smallest member.
+    dual_to_new : Tensor, (dual nodes,), int64
+        New dual node of each old one, -1 inside a cluster.
+
+    Equivariance
+    ------------
+    Commutes with permutations of faces up to the numbering of clusters.
+    """
+    if not bool(marked.any()):
+        device = marked.device
+        nodes = torch.arange(graph.num_primal, device=device)
+        return graph, nodes, torch.arange(graph.num_dual, device=device)
+    cluster = connected_components(graph.undirected[marked], graph.num_primal)
+    count = int(cluster.max()) + 1
+    undirected, to_new, flipped = _merge_adjacencies(cluster[graph.undirected], count)
+    batch = graph.primal_batch.new_zeros(count).index_put((cluster,), graph.primal_batch)
+    pooled = PrimalDualGraph.from_adjacency(
+        undirected, graph.dual, batch, graph.num_graphs, features=graph.features
+    )
+    dual_to_new = _dual_to_new(graph.dual, to_new, flipped)
+    x_primal = _aggregate(graph.x_primal, cluster, pooled.num_primal, aggregation)
+    x_dual = _aggregate(graph.x_dual, dual_to_new, pooled.num_dual, aggregation)
+    return pooled.with_features(x_primal, x_dual), cluster, dual_to_new
+
+
+def _merge_adjacencies(ends: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Distinct pairs of clusters, the new adjacency of each old one, and whether it turned."""
+    lower, higher = torch.minimum(*ends.unbind(1)), torch.maximum(*ends.unbind(1))
+    survives = lower != higher
+    keys, inverse = torch.unique(lower[survives] * count + higher[survives], return_inverse=True)
+    to_new = torch.full_like(lower, -1)
+    to_new[survives] = inverse
+    return torch.stack((keys // count, keys % count), dim=1), to_new, ends[:, 0] > ends[:, 1]
+
+
+def _dual_to_new(kind: DualKind, to_new: Tensor, flipped: Tensor) -> Tensor:
+    if kind is DualKind.SINGLE:
+        return to_new
+    direction = torch.stack((flipped, ~flipped), dim=1).long()
+    both = torch.where(to_new[:, None] < 0, -1, 2 * to_new[:, None] + direction)
+    return both.reshape(-1)
+
+
+def _aggregate(x: Tensor, to_new: Tensor, count: int, aggregation: Aggregation) -> Tensor:
+    """Combine the rows that go to the same place; rows bound for -1 are dropped."""
+    source = torch.nonzero(to_new >= 0).squeeze(1)
+    edges = EdgeIndex.from_valid_edges(torch.stack((source, to_new[source])), len(x), count)
+    total = edges.sum(x)
+    return total if aggregation == "sum" else total / edges.ptr.diff()[:, None].to(x.dtype)

@@ -1,0 +1,182 @@
+"""Pooling by contracting the adjacencies that attention favours."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
+from equigeo.mesh.pooling.caps import respect_caps
+from equigeo.mesh.pooling.contraction import Aggregation, contract
+from equigeo.mesh.pooling.matching import dominant_matching
+from equigeo.mesh.pooling.pool_log import PoolLog
+from equigeo.mesh.pooling.selection import select_top
+
+
+class EdgePool(nn.Module):
+    """Contract the adjacencies with the largest attention; merge faces into clusters.
+
+    Exactly one of ``keep``, ``num_to_keep`` and ``threshold`` says how many. No gradient flows
+    through the choice; features of merged nodes are averaged or summed and carry gradients.
+
+    Parameters
+    ----------
+    keep : float, optional
+        Share of the adjacencies of each mesh that is not contracted; 0.8 leaves about 70 % of the
+        nodes of a closed mesh, because it has three adjacencies for two faces.
+    num_to_keep : int, optional
+        Number of adjacencies of each mesh that are not contracted.
+    threshold : float, optional
+        Contract every adjacency with a larger score.
+    aggregation : {"mean", "sum"}
+        How features of merged nodes combine.
+    allow_consecutive : bool
+        Whether two contracted adjacencies may share a face. If not, no cluster exceeds two faces.
+    max_cluster_size, max_degree : int, optional
+        Caps on the faces in a cluster and on the neighbours of one, see
+        :func:`equigeo.mesh.pooling.caps.respect_caps`.
+
+    Raises
+    ------
+    ValueError
+        If not exactly one criterion is given or one is out of range.
+
+    Equivariance
+    ------------
+    Permuting faces permutes clusters: equal scores are never told apart by their numbers. A tied
+    group that the quota would cut stays uncontracted as a whole.
+
+    References
+    ----------
+    Milano et al., "Primal-Dual Mesh Convolutional Neural Networks", NeurIPS 2020.
+
+    Examples
+    --------
+    >>> EdgePool(keep=0.8)
+    EdgePool(keep=0.8, aggregation='mean', max_degree=64)
+    """
+
+    def __init__(
+        self,
+        keep: float | None = None,
+        *,
+        num_to_keep: int | None = None,
+        threshold: float | None = None,
+        aggregation: Aggregation = "mean",
+        allow_consecutive: bool = True,
+        max_cluster_size: int | None = None,
+        max_degree: int | None = 64,
+    ) -> None:
+        super().__init__()
+        if sum(value is not None for value in (keep, num_to_keep, threshold)) != 1:
+            raise ValueError("give exactly one of keep, num_to_keep and threshold")
+        if keep is not None and not 0 <= keep <= 1:
+            raise ValueError(f"keep must lie in [0, 1], got {keep}")
+        if num_to_keep is not None and num_to_keep < 0:
+            raise ValueError(f"num_to_keep must not be negative, got {num_to_keep}")
+        if threshold is not None and not threshold == threshold:
+            raise ValueError("threshold must be a number, got NaN")
+        if min(max_cluster_size or 1, max_degree if max_degree is not None else 1) < 1:
+            raise ValueError(
+                f"caps must be positive, got {max_cluster_size} faces and {max_degree} neighbours"
+            )
+        if aggregation not in ("mean", "sum"):
+            raise ValueError(f"aggregation must be 'mean' or 'sum', got {aggregation!r}")
+        self.keep, self.num_to_keep, self.threshold = keep, num_to_keep, threshold
+        self.aggregation: Aggregation = aggregation
+        self.allow_consecutive = allow_consecutive
+        self.max_cluster_size, self.max_degree = max_cluster_size, max_degree
+
+    def forward(self, graph: PrimalDualGraph, attention: Tensor) -> tuple[PrimalDualGraph, PoolLog]:
+        """Pool.
+
+        Parameters
+        ----------
+        graph : PrimalDualGraph
+            One mesh or a batch, with the features to pool.
+        attention : Tensor, (primal edges, heads)
+            Weights of the last convolution.
+
+        Returns
+        -------
+        pooled : PrimalDualGraph
+            The graph over clusters; ``graph`` itself if nothing was contracted.
+        log : PoolLog
+            What :func:`equigeo.mesh.unpool` needs.
+
+        Raises
+        ------
+        ValueError
+            If there is not one row of attention per primal edge.
+        """
+        if attention.ndim != 2 or len(attention) != graph.primal.num_edges:
+            raise ValueError(
+                f"attention must be ({graph.primal.num_edges}, heads), got {tuple(attention.shape)}"
+            )
+        scores = edge_scores(graph, attention)
+        ranking = (scores * _GRID).round() / _GRID
+        marked, quota = self._select(graph, scores, ranking)
+        marked = respect_caps(
+            graph.undirected,
+            marked,
+            ranking,
+            graph.num_primal,
+            max_cluster_size=self.max_cluster_size,
+            max_degree=self.max_degree,
+        )
+        pooled, cluster, dual_to_new = contract(graph, marked, self.aggregation)
+        contracted = int(marked.sum())
+        return pooled, PoolLog(graph, cluster, dual_to_new, contracted, quota - contracted)
+
+    def _select(
+        self, graph: PrimalDualGraph, scores: Tensor, ranking: Tensor
+    ) -> tuple[Tensor, int]:
+        """Marks before the caps, and how many the criterion asked for."""
+        free = torch.ones_like(scores, dtype=torch.bool)
+        if not self.allow_consecutive:
+            free = dominant_matching(graph.undirected, ranking, graph.num_primal)
+        if self.threshold is not None:
+            above = scores > self.threshold
+            return above & free, int(above.sum())
+        batch = graph.primal_batch[graph.undirected[:, 0]]
+        count = torch.bincount(batch, minlength=graph.num_graphs)
+        if self.keep is not None:  # the offset keeps (1 - 13/21) * 21 from rounding below 8
+            quota = ((1 - self.keep) * count.double() + 1e-9).floor().long()
+        else:
+            quota = (count - (self.num_to_keep or 0)).clamp_min(0)
+        marked = torch.zeros_like(free)
+        marked[free] = select_top(ranking[free], batch[free], quota)
+        return marked, int(quota.sum())
+
+    def extra_repr(self) -> str:
+        """Arguments that differ from their defaults."""
+        names = ("keep", "num_to_keep", "threshold", "aggregation", "max_cluster_size")
+        given = {
+            n: getattr(self, n) for n in (*names, "max_degree") if getattr(self, n) is not None
+        }
+        if not self.allow_consecutive:
+            given["allow_consecutive"] = False
+        return ", ".join(f"{name}={value!r}" for name, value in given.items())
+
+
+def edge_scores(graph: PrimalDualGraph, attention: Tensor) -> Tensor:
+    """Attention averaged over heads and over the two directions of each adjacency.
+
+    Parameters
+    ----------
+    graph : PrimalDualGraph
+        The graph of the convolution.
+    attention : Tensor, (primal edges, heads)
+        Its attention.
+
+    Returns
+    -------
+    Tensor, (adjacencies,), float64
+        Without gradient.
+    """
+    each = attention.detach().double().mean(dim=1)
+    total = each.new_zeros(len(graph.undirected)).index_add(0, graph.to_undirected, each)
+    return total / 2
+
+
+_GRID = 2**20  # scores that differ by less are equal: rounding depends on the order of faces

@@ -1,0 +1,223 @@
+"""Which principal axes rounding may turn around or turn into each other."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from equigeo.ops.clouds.cloud_sums import AS_FOUND, EACH, LEAST, Clouds, or_one
+from equigeo.ops.runtime.checks import check_device, check_features, check_index
+from equigeo.ops.runtime.declare import declare
+
+SCHEMA = (
+    "axis_flags(Tensor spread, Tensor margin, Tensor centroid, Tensor ptr, Tensor? weight, "
+    "int signs, float eps, float gap_tol, float sign_tol) -> (Tensor, Tensor, Tensor, Tensor)"
+)
+
+Flags = tuple[Tensor, Tensor, Tensor, Tensor]
+
+
+def axis_flags(
+    spread: Tensor,
+    margin: Tensor,
+    centroid: Tensor,
+    ptr: Tensor,
+    weight: Tensor | None,
+    signs: int,
+    tolerances: tuple[float, float, float],
+) -> Flags:
+    r"""Judge principal axes by what rounding of the points can do to them.
+
+    Points of spread :math:`s`, at an offset from the origin, are rounded by
+    :math:`\rho = \varepsilon (1 + |c|_\infty / \mathrm{rms})` of their size, which turns two axes
+    whose squared spreads differ by a gap :math:`\gamma` by about :math:`\rho / \gamma`.
+
+    Parameters
+    ----------
+    spread, margin, centroid : Tensor, (clouds, dim), float32 or float64
+        Results of :func:`principal_axes`.
+    ptr : Tensor, (clouds + 1,), int64
+        Offsets of the clouds.
+    weight : Tensor, (points,), dtype of ``spread``, optional
+        Weights of points.
+    signs : int
+        Rule that signs follow, as there; none is ambiguous where the rule is 0.
+    tolerances : tuple of float
+        Rounding ε of the points, the least gap, and the least margin that settles a sign.
+
+    Returns
+    -------
+    gap : Tensor, (clouds, dim - 1)
+        Differences of neighbouring squared spreads, relative to the first.
+    ambiguous : Tensor, (clouds, dim), bool
+        Axes whose sign rounding may change.
+    degenerate : Tensor, (clouds, dim - 1), bool
+        Neighbouring axes that rounding may turn into each other.
+    counts : Tensor, (2,), int64
+        How many clouds are not finite, and how many have a flag.
+
+    Raises
+    ------
+    TypeError
+        If a dtype is wrong.
+    ValueError
+        If shapes do not fit together, ``signs`` is out of range, or devices differ.
+
+    Examples
+    --------
+    >>> spread = torch.tensor([[3.0, 2.0, 2.0]])
+    >>> margin = torch.tensor([[0.5, 0.0, 0.5]])
+    >>> ptr, tolerances = torch.tensor([0, 9]), (1e-7, 1e-4, 1e-5)
+    >>> found = axis_flags(spread, margin, torch.zeros(1, 3), ptr, None, 1, tolerances)
+    >>> [flags.tolist() for flags in found[1:]]
+    [[[False, True, True]], [[False, True]], [0, 1]]
+    """
+    check_features("spread", spread, ("clouds", "dim"))
+    for name, rows in (("margin", margin), ("centroid", centroid)):
+        if rows.dtype != spread.dtype or rows.shape != spread.shape:
+            raise ValueError(
+                f"{name} must be {tuple(spread.shape)} of {spread.dtype}, "
+                f"got {tuple(rows.shape)} of {rows.dtype}"
+            )
+    check_index("ptr", ptr, length=(spread.shape[0] + 1, "spread"))
+    check_device(spread=spread, margin=margin, centroid=centroid, ptr=ptr)
+    if spread.shape[1] < 1:
+        raise ValueError("spread must have at least one component, got none")
+    if weight is not None:
+        check_features("weight", weight, ("points",))
+        check_device(spread=spread, weight=weight)
+        if weight.dtype != spread.dtype:
+            raise ValueError(f"weight must be {spread.dtype}, got {weight.dtype}")
+    if not AS_FOUND <= signs <= LEAST:
+        raise ValueError(f"signs must be from {AS_FOUND} to {LEAST}, got {signs}")
+    found: Flags = _op(spread, margin, centroid, ptr, weight, signs, *tolerances)
+    return found
+
+
+def axis_flags_reference(
+    spread: Tensor,
+    margin: Tensor,
+    centroid: Tensor,
+    ptr: Tensor,
+    weight: Tensor | None,
+    signs: int,
+    *tolerances: float,
+) -> Flags:
+    """Readable body of :func:`axis_flags`; only the gap is differentiable."""
+    eps, gap_tol, sign_tol = tolerances
+    unit = spread / or_one(spread[:, :1])
+    gap = unit[:, :-1].square() - unit[:, 1:].square()
+    with torch.no_grad():
+        null = spread == 0
+        noise = eps * (1 + _offset(spread, centroid, ptr, weight))
+        degenerate = gap <= (64 * noise).clamp(min=gap_tol)
+        degenerate = degenerate & ~null[:, 1:] & ~null[:, :-1]
+        bound = _margin_bound(unit, gap, noise, eps).clamp(min=sign_tol).clamp(max=1)
+        if signs == AS_FOUND:
+            ambiguous, degenerate = torch.zeros_like(null), torch.zeros_like(degenerate)
+        else:
+            ambiguous = _ambiguous(margin, null, bound, signs)
+        flagged = ambiguous.any(-1) | degenerate.any(-1)
+        counts = torch.stack([spread[:, 0].isnan().sum(), flagged.sum()])
+    return gap, ambiguous, degenerate, counts
+
+
+def _offset(spread: Tensor, centroid: Tensor, ptr: Tensor, weight: Tensor | None) -> Tensor:
+    """Distance of each cloud from the origin relative to its size, (clouds, 1)."""
+    total = ptr.diff() if weight is None else Clouds.of(ptr, weight, len(weight)).total
+    total = total.to(spread.dtype)
+    first = or_one(spread[:, 0])
+    rms = (spread / first[:, None]).norm(dim=-1) / or_one(total).sqrt()
+    return (centroid.abs().amax(-1) / first / or_one(rms))[:, None]
+
+
+def _margin_bound(unit: Tensor, gap: Tensor, noise: Tensor, eps: float) -> Tensor:
+    """Margins that an error of the axes may have made, (clouds, dim).
+
+    An error of noise / gap changes a margin by a few times that, and more where it mixes longer
+    coordinates into short ones.
+    """
+    beyond = gap.new_full((len(gap), 1), inf)
+    nearest = torch.minimum(torch.cat([beyond, gap], -1), torch.cat([gap, beyond], -1))
+    longer = torch.cat([unit[:, :1], unit[:, :-1]], -1) / or_one(unit)
+    return 50 * noise * longer / nearest.clamp(min=eps)
+
+
+def _ambiguous(margin: Tensor, null: Tensor, bound: Tensor, signs: int) -> Tensor:
+    unclear = (margin.abs() <= bound) & ~null
+    if signs == EACH or not len(margin):
+        return unclear
+    dependent = dependent_axis(margin, null, signs)
+    others = unclear & ~dependent
+    follows = others.any(-1, keepdim=True)
+    if signs == LEAST:
+        # turned against its own skewness while another was as little skew
+        size = torch.where(null, inf, margin.abs())
+        tie = (size - size.amin(-1, keepdim=True) <= bound).sum(-1, keepdim=True) > 1
+        follows = follows | tie & (margin < 0).any(-1, keepdim=True)
+    return others | dependent & follows & ~null
+
+
+def dependent_axis(margin: Tensor, null: Tensor, signs: int) -> Tensor:
+    """Tell which axis makes frames right-handed: a null one, else as the rule says.
+
+    Parameters
+    ----------
+    margin : Tensor, (clouds, dim)
+        Of the signs.
+    null : Tensor, (clouds, dim), bool
+        Axes along which nothing spreads.
+    signs : int
+        Rule of :func:`principal_axes`.
+
+    Returns
+    -------
+    Tensor, (clouds, dim), bool
+        One axis of each cloud.
+    """
+    dim = margin.shape[-1]
+    size = margin.abs() if signs == LEAST else torch.ones_like(margin)
+    if not len(margin):
+        return null
+    last = torch.where(null, -1, size).flip(-1).argmin(-1)
+    return torch.nn.functional.one_hot(dim - 1 - last, dim).bool()
+
+
+def _fake(spread: Tensor, *_: Any) -> Flags:
+    clouds, dim = spread.shape
+    return (
+        spread.new_empty(clouds, dim - 1),
+        spread.new_empty(clouds, dim, dtype=torch.bool),
+        spread.new_empty(clouds, dim - 1, dtype=torch.bool),
+        spread.new_empty(2, dtype=torch.int64),
+    )
+
+
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Flags) -> None:
+    ctx.mark_non_differentiable(*output[1:])
+    ctx.save_for_backward(inputs[0])
+
+
+def _backward(ctx: Any, grad_gap: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
+    (spread,) = ctx.saved_tensors
+    first = or_one(spread[:, :1])
+    unit = spread / first
+    none = grad_gap.new_zeros(len(grad_gap), 1)
+    slope = torch.cat([grad_gap, none], -1) - torch.cat([none, grad_gap], -1)
+    grad = 2 * unit * slope / first
+    # The first spread is what all are relative to.
+    whole = torch.where(spread[:, :1] == 0, 0, (grad * unit).sum(-1, keepdim=True))
+    return torch.cat([grad[:, :1] - whole, grad[:, 1:]], -1), *(None,) * 8
+
+
+_op = declare(
+    SCHEMA,
+    reference=axis_flags_reference,
+    fake=_fake,
+    setup_context=_setup_context,
+    backward=_backward,
+    direct=True,
+)

@@ -1,0 +1,148 @@
+"""Coordinates of clouds of points along their principal axes, in one pass over each cloud."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from equigeo.ops.clouds.cloud_sums import LEAST, PAIRS
+from equigeo.ops.clouds.principal_axes_backward import principal_axes_backward
+from equigeo.ops.clouds.principal_axes_nd import principal_axes_nd
+from equigeo.ops.clouds.principal_axes_reference import (
+    Axes,
+    fake_axes,
+    keep_axes,
+    principal_axes_reference,
+)
+from equigeo.ops.runtime.checks import check_device, check_features, check_index
+from equigeo.ops.runtime.declare import declare
+
+SCHEMA = (
+    "principal_axes(Tensor x, Tensor ptr, Tensor? weight, bool center, int signs, int scale, "
+    "float null_tol, float smoothing) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)"
+)
+
+
+def principal_axes(
+    x: Tensor,
+    ptr: Tensor,
+    weight: Tensor | None,
+    center: bool,
+    signs: int,
+    scale: int,
+    null_tol: float,
+    smoothing: float,
+) -> Axes:
+    r"""Rotate each cloud to its principal axes.
+
+    .. math:: y_i = (x_i - c)\, F / \sigma, \qquad
+              \sum_i w_i (x_i - c)(x_i - c)^T = F\, \mathrm{diag}(s^2)\, F^T
+
+    with spreads :math:`s` that fall. Means and scatter matrices are accumulated and diagonalised in
+    float64 whatever the dtype. The sign of each axis makes its skewness
+    :math:`m_k = \sum_i w_i y_{ik}^3 / \sum_i w_i |y_{ik}|^3` positive; kernels may add up cubes of
+    float32 coordinates in their own type.
+
+    Parameters
+    ----------
+    x : Tensor, (points, dim), float32 or float64
+        Points, cloud by cloud; dim at least 1.
+    ptr : Tensor, (clouds + 1,), int64
+        Offsets of the clouds: from 0, never falling, to ``points``.
+    weight : Tensor, (points,), dtype of ``x``, optional
+        Not negative; points of weight zero do not count and their results are zero. One each by
+        default. No gradient flows to them.
+    center : bool
+        Whether c is the weighted mean; else the origin.
+    signs : int
+        0 leaves signs as the solver finds them; 1 takes each from its skewness; 2 and 3 do so but
+        for one axis that makes the determinant of the frame positive: the last, or that of least
+        skewness. An axis along which nothing spreads is taken before either.
+    scale : int
+        What points are divided by: 0 nothing, 1 their root mean square, 2 that of their first
+        coordinate, 3 that of distances between two points.
+    null_tol : float
+        An axis is null where the root mean square of coordinates along it is at most this times
+        the largest magnitude of a coordinate of the cloud; coordinates along it are exactly zero.
+    smoothing : float
+        The gradient has :math:`\Delta / (\Delta^2 + \eta^2)` for :math:`1 / \Delta`, differences
+        of squared spreads relative to the first; infinity leaves out how axes turn.
+
+    Returns
+    -------
+    y : Tensor, (points, dim)
+        Coordinates.
+    frame : Tensor, (clouds, dim, dim)
+        Orthogonal; axes are columns. The identity where every axis is null.
+    centroid : Tensor, (clouds, dim)
+        c, zero for a cloud without weight.
+    spread : Tensor, (clouds, dim)
+        s, root of the sum of squares along each axis before scaling; zero for null axes.
+    scale : Tensor, (clouds, 1)
+        σ, one where ``scale`` is 0; zero where nothing spreads, and then not divided by.
+    margin : Tensor, (clouds, dim)
+        m, negative only for an axis that makes a frame right-handed; not differentiated.
+
+    Clouds that are not finite are NaN in every result.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is not float32 or float64, or another argument has the wrong dtype.
+    ValueError
+        If shapes do not fit together, a number is out of range, or devices differ.
+    RuntimeError
+        If an offset is out of range, on the CPU with compiled kernels.
+
+    Equivariance
+    ------------
+    ``y`` is invariant under isometries and, scaled, similarities, wherever squared spreads differ
+    and no skewness vanishes; ``frame`` turns with the points.
+
+    References
+    ----------
+    Torgerson, "Multidimensional scaling: I. Theory and method", 1952.
+
+    Examples
+    --------
+    >>> import torch
+    >>> x = torch.tensor([[0.0, 0.0], [0.0, 3.0], [0.0, 9.0]])
+    >>> y, *_ = principal_axes(x, torch.tensor([0, 3]), None, True, 1, 0, 1e-6, 1e-6)
+    >>> y.tolist()
+    [[-4.0, 0.0], [-1.0, 0.0], [5.0, 0.0]]
+    """
+    check_features("x", x, ("points", "dim"))
+    check_index("ptr", ptr, at_least=1)
+    check_device(x=x, ptr=ptr)
+    if x.shape[1] < 1:
+        raise ValueError("x must have at least one component, got none")
+    if weight is not None:
+        check_features("weight", weight, ("points",))
+        check_device(x=x, weight=weight)
+        if weight.dtype != x.dtype or weight.shape[0] != x.shape[0]:
+            raise ValueError(
+                f"weight must be ({x.shape[0]},) of {x.dtype}, "
+                f"got {tuple(weight.shape)} of {weight.dtype}"
+            )
+    for name, value, most in (("signs", signs, LEAST), ("scale", scale, PAIRS)):
+        if not 0 <= value <= most:
+            raise ValueError(f"{name} must be from 0 to {most}, got {value}")
+    # Kernels are written for up to three dimensions.
+    op = _op if x.shape[1] <= 3 else principal_axes_nd
+    return op(x, ptr, weight, center, signs, scale, null_tol, smoothing)
+
+
+def _backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+    constants = ctx.center, ctx.scale, ctx.smoothing
+    return (principal_axes_backward(*grads[:-1], *ctx.saved_tensors, *constants), *(None,) * 7)
+
+
+_op = declare(
+    SCHEMA,
+    reference=principal_axes_reference,
+    fake=fake_axes,
+    setup_context=keep_axes,
+    backward=_backward,
+    direct=True,
+)

@@ -1,0 +1,102 @@
+"""Eigenvalues and eigenvectors of many small symmetric matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from equigeo.ops.clouds.cloud_sums import or_one
+from equigeo.ops.runtime.checks import check_features
+from equigeo.ops.runtime.declare import declare
+
+SCHEMA = "symmetric_eigen(Tensor matrix) -> (Tensor, Tensor)"
+
+KERNEL_SIZES = (2, 3)
+
+
+def symmetric_eigen(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    r"""Diagonalise symmetric matrices.
+
+    .. math:: \tfrac12 (A + A^T) = V\, \mathrm{diag}(\lambda)\, V^T
+
+    Matrices with two or three rows have a kernel: the eigenvalue that is better separated comes
+    from the trigonometric solution, its eigenvector from a cross product, and the others from the
+    problem on the complement, so that eigenvectors are orthonormal to rounding for every
+    spectrum. Others go to :func:`torch.linalg.eigh`.
+
+    Parameters
+    ----------
+    matrix : Tensor, (batch, n, n), float32 or float64
+        Matrices, of which the symmetric part is taken.
+
+    Returns
+    -------
+    values : Tensor, (batch, n)
+        Eigenvalues, the largest first. NaN for a matrix that is not finite.
+    vectors : Tensor, (batch, n, n)
+        Orthonormal columns; the component of largest magnitude of each is positive. The gradient
+        leaves out how two of them turn into each other where their eigenvalues are equal.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is another.
+    ValueError
+        If the shape is wrong.
+
+    Examples
+    --------
+    >>> import torch
+    >>> values, vectors = symmetric_eigen(torch.tensor([[[2.0, 1.0], [1.0, 2.0]]]))
+    >>> values.tolist()
+    [[3.0, 1.0]]
+    """
+    check_features("matrix", matrix, ("batch", "rows", "columns"))
+    n = matrix.shape[1]
+    if matrix.shape[2] != n:
+        raise ValueError(f"matrix must be (batch, n, n), got shape {tuple(matrix.shape)}")
+    if n not in KERNEL_SIZES:
+        return symmetric_eigen_reference(matrix)
+    return _op(matrix)
+
+
+def symmetric_eigen_reference(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """Readable body of :func:`symmetric_eigen`, differentiable by PyTorch alone."""
+    symmetric = (matrix + matrix.mT) / 2
+    finite = symmetric.detach().isfinite().flatten(1).all(-1)[:, None]
+    identity = torch.eye(matrix.shape[1], dtype=matrix.dtype, device=matrix.device)
+    solved = torch.linalg.eigh(torch.where(finite[..., None], symmetric, identity))
+    values, vectors = solved.eigenvalues.flip(-1), solved.eigenvectors.flip(-1)
+    if matrix.shape[1]:
+        largest = vectors.detach().abs().argmax(-2, keepdim=True)
+        negative = vectors.detach().gather(-2, largest) < 0
+        vectors = torch.where(negative, -vectors, vectors)
+    values = torch.where(finite, values, torch.nan)
+    return values.contiguous(), torch.where(finite[..., None], vectors, torch.nan).contiguous()
+
+
+def _fake(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    return matrix.new_empty(matrix.shape[:2]), matrix.new_empty(matrix.shape)
+
+
+def _setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: tuple[Tensor, Tensor]) -> None:
+    ctx.save_for_backward(*output)
+
+
+def _backward(ctx: Any, grad_values: Tensor, grad_vectors: Tensor) -> Tensor:
+    values, vectors = ctx.saved_tensors
+    moment = vectors.mT @ grad_vectors
+    gap = values[:, None, :] - values[:, :, None]
+    turn = torch.where(gap == 0, 0, (moment - moment.mT) / or_one(gap))
+    return vectors @ (torch.diag_embed(grad_values) + turn / 2) @ vectors.mT
+
+
+_op = declare(
+    SCHEMA,
+    reference=symmetric_eigen_reference,
+    fake=_fake,
+    setup_context=_setup_context,
+    backward=_backward,
+)

@@ -1,0 +1,1 @@
+"""Polynomials of the channels of a row, with weights."""

@@ -1,0 +1,1 @@
+"""Bilinear products of rows along the paths of a table."""

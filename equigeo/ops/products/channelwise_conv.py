@@ -1,0 +1,143 @@
+"""A channelwise product on every edge, summed at the targets, without a message in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from equigeo.ops.path_table import PathTable
+from equigeo.ops.products.channelwise_conv_backward import channelwise_conv_backward
+from equigeo.ops.products.channelwise_product import (
+    channelwise_product_reference,
+    computed_in,
+)
+from equigeo.ops.products.check_rows import check_rows
+from equigeo.ops.runtime.checks import check_device, check_index
+from equigeo.ops.runtime.declare import declare
+
+SCHEMA = (
+    "channelwise_conv(Tensor x, Tensor y, Tensor? weight, Tensor source, Tensor ptr, "
+    "Tensor order, Tensor target, Tensor back_order, Tensor back_ptr, Tensor paths, "
+    "Tensor entries, Tensor values, int dim_out, bool ir_mul) -> Tensor"
+)
+
+GRAPH = ("source", "ptr", "order", "target", "back_order", "back_ptr")
+
+
+def channelwise_conv(
+    x: Tensor,
+    y: Tensor,
+    weight: Tensor | None,
+    graph: tuple[Tensor, ...],
+    table: PathTable,
+) -> Tensor:
+    r"""Gather sources, couple with what belongs to the edge, sum at targets.
+
+    .. math:: z_t = \sum_{e \to t} \mathrm{product}(x_{s(e)}, y_e, w_e)
+
+    with the product of :func:`equigeo.ops.channelwise_product`. Each target adds its own edges, so
+    no message is stored and no atomic addition needed; the gradient of the sources runs over the
+    same edges listed by source.
+
+    Parameters
+    ----------
+    x : Tensor, (sources, table.dim_x), float32, float64 or bfloat16
+        Features of the sources.
+    y : Tensor, (edges, table.dim_y)
+        Second operands, for example spherical harmonics.
+    weight : Tensor or None, (edges, table.dim_weight)
+        Weights of every edge; None where the paths have none.
+    graph : tuple of Tensor, int64
+        ``source, ptr, order, target, back_order, back_ptr`` of ``equigeo.graphs.EdgeIndex``: per
+        edge sorted by target its source, the row of its ``y`` and its target; offsets by target;
+        positions sorted by source and their offsets.
+    table : PathTable
+        The paths.
+
+    Returns
+    -------
+    Tensor, (targets, table.dim_out)
+        Zero where no edge arrives.
+
+    Raises
+    ------
+    TypeError
+        If dtypes differ or are none of those above.
+    ValueError
+        If shapes or devices do not fit together.
+    RuntimeError
+        If an index is out of range, on the CPU with compiled kernels.
+
+    Equivariance
+    ------------
+    As the product; permuting edges changes nothing but rounding.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from equigeo.ops import Coupling
+    >>> one = torch.ones(1, 1, 1)
+    >>> scale = Coupling(x=0, y=0, out=0, weight=None, mul=1, mul2=1, coefficients=one)
+    >>> table = PathTable.from_couplings([scale], dims=(1, 1, 0, 1))
+    >>> two_edges = torch.tensor([0, 1]), torch.tensor([0, 2]), torch.arange(2)
+    >>> back = torch.tensor([0, 0]), torch.arange(2), torch.arange(3)
+    >>> x, y = torch.tensor([[1.0], [2.0]]), torch.tensor([[10.0], [100.0]])
+    >>> channelwise_conv(x, y, None, (*two_edges, *back), table)
+    tensor([[210.]])
+    """
+    if len(graph) != len(GRAPH):
+        raise ValueError(f"graph must hold {', '.join(GRAPH)}, got {len(graph)} tensors")
+    named = dict(zip(GRAPH, graph, strict=True))
+    edges = named["source"].shape[0] if named["source"].ndim == 1 else 0
+    for name, index in named.items():
+        length = None if name == "ptr" else (edges, "source")
+        if name == "back_ptr":
+            length = (x.shape[0] + 1, "the rows of x, plus one")
+        check_index(name, index, length=length, at_least=int(name == "ptr"))
+    tensors = check_rows(x, y, weight, table, rows=edges, bfloat16=True)
+    check_device(**tensors, **named, paths=table.paths)
+    values = table.values.to(computed_in(x.dtype))
+    return _op(
+        x, y, weight, *graph, table.paths, table.entries, values, table.dim_out, table.ir_mul
+    )
+
+
+def channelwise_conv_reference(
+    x: Tensor, y: Tensor, weight: Tensor | None, source: Tensor, ptr: Tensor, *rest: Any
+) -> Tensor:
+    """Readable body of :func:`channelwise_conv`, differentiable by PyTorch alone."""
+    order, target, _, _, paths, entries, values, *options = rest
+    sent, edge_attr = x[source].to(values.dtype), y[order].to(values.dtype)
+    weights = None if weight is None else weight[order].to(values.dtype)
+    messages = channelwise_product_reference(
+        sent, edge_attr, weights, paths, entries, values, *options
+    )
+    total = messages.new_zeros(len(ptr) - 1, messages.shape[1]).index_add(0, target, messages)
+    return total.to(x.dtype)
+
+
+def _fake(
+    x: Tensor, y: Tensor, weight: Tensor | None, source: Tensor, ptr: Tensor, *rest: Any
+) -> Tensor:
+    return x.new_empty(ptr.shape[0] - 1, rest[-2])
+
+
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs[:12])
+    ctx.ir_mul = inputs[13]
+
+
+def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    weight = ctx.saved_tensors[2]
+    to_x, to_y, to_weight = channelwise_conv_backward(grad, *ctx.saved_tensors, ctx.ir_mul)
+    return to_x, to_y, None if weight is None else to_weight, *(None,) * 11
+
+
+_op = declare(
+    SCHEMA,
+    reference=channelwise_conv_reference,
+    fake=_fake,
+    setup_context=_setup_context,
+    backward=_backward,
+)

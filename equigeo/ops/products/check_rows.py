@@ -1,0 +1,64 @@
+"""Checks of the operands of products of rows."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from equigeo.ops.connection_table import ConnectionTable
+from equigeo.ops.path_table import PathTable
+from equigeo.ops.runtime.checks import check_features
+
+
+def check_rows(
+    x: Tensor,
+    y: Tensor,
+    weight: Tensor | None,
+    table: ConnectionTable | PathTable,
+    *,
+    rows: int | None = None,
+    bfloat16: bool = False,
+) -> dict[str, Tensor]:
+    """Refuse operands whose rows do not fit a table.
+
+    Parameters
+    ----------
+    x, y, weight : Tensor or None
+        The operands of a product.
+    table : ConnectionTable or PathTable
+        Its paths.
+    rows : int, optional
+        Rows of ``y`` and ``weight``; by default those of ``x``.
+    bfloat16 : bool
+        Whether the op takes that too.
+
+    Returns
+    -------
+    dict of str to Tensor
+        The operands by name, to be checked with others for their device.
+
+    Raises
+    ------
+    TypeError
+        If a dtype is none that the op takes, or not that of ``x``.
+    ValueError
+        If shapes do not fit together.
+    """
+    operands = {"x": x, "y": y}
+    dims = {"x": table.dim_x, "y": table.dim_y, "weight": table.dim_weight}
+    if weight is not None:
+        operands["weight"] = weight
+    if (weight is None) != (table.dim_weight == 0):
+        given = "None" if weight is None else tuple(weight.shape)
+        raise ValueError(f"weight must have {table.dim_weight} numbers a row, got {given}")
+    for name, tensor in operands.items():
+        check_features(name, tensor, ("rows", "components"), bfloat16=bfloat16)
+        if tensor.dtype != x.dtype:
+            raise TypeError(f"{name} must have the dtype of x, {x.dtype}, got {tensor.dtype}")
+        if tensor.shape[1] != dims[name]:
+            raise ValueError(
+                f"{name} must have {dims[name]} components, got shape {tuple(tensor.shape)}"
+            )
+        expected = x.shape[0] if rows is None else rows
+        if name != "x" and tensor.shape[0] != expected:
+            raise ValueError(f"{name} must have {expected} rows, got {tensor.shape[0]}")
+    return operands

@@ -1,0 +1,124 @@
+"""Product of the copies in two features, each pair a coupling of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from equigeo.ops.connection_table import ConnectionTable
+from equigeo.ops.products.check_rows import check_rows
+from equigeo.ops.products.connected_reference import connected_product, copywise
+from equigeo.ops.products.copywise_product_backward import copywise_product_backward
+from equigeo.ops.runtime.checks import check_device
+from equigeo.ops.runtime.declare import declare
+
+SCHEMA = (
+    "copywise_product(Tensor x, Tensor y, Tensor? weight, Tensor paths, Tensor entries, "
+    "Tensor values, int dim_out) -> Tensor"
+)
+
+
+def copywise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: ConnectionTable) -> Tensor:
+    r"""Couple copies of ``x`` with copies of ``y``, and mix none.
+
+    A path whose output has ``mul * mul2`` copies couples all pairs (``uvuv`` in e3nn), one whose
+    output has ``mul = mul2`` copies couples them one by one (``uuu``):
+
+    .. math::
+        z_{uvk} \mathrel{+}= w_{uv} \sum_{ij} C_{ijk}\, x_{ui}\, y_{vj}, \qquad
+        z_{uk} \mathrel{+}= w_u \sum_{ij} C_{ijk}\, x_{ui}\, y_{uj} .
+
+    Paths from one pair of segments share the products :math:`x_{ui} y_{vj}`, and only coefficients
+    that are not zero are touched.
+
+    Parameters
+    ----------
+    x : Tensor, (rows, table.dim_x), float32 or float64
+        First input.
+    y : Tensor, (rows, table.dim_y)
+        Second input.
+    weight : Tensor or None, (rows, table.dim_weight)
+        Weights of every row, one for each copy of a path; None where no path has weights.
+        Expanded rows are not copied.
+    table : ConnectionTable
+        The paths.
+
+    Returns
+    -------
+    Tensor, (rows, table.dim_out)
+        Zero where no path leads.
+
+    Raises
+    ------
+    TypeError
+        If dtypes differ or are neither float32 nor float64.
+    ValueError
+        If shapes or devices do not fit together.
+    RuntimeError
+        If a path leaves its row or its multiplicities do not fit, on the CPU with compiled kernels.
+
+    Equivariance
+    ------------
+    Equivariant where the coefficients of every path couple representations.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from equigeo.ops.connection_table import Connection, Segment
+    >>> dot = torch.eye(2)[..., None]
+    >>> x, y, z = Segment.block(0, 2, 2), Segment.block(0, 1, 2), Segment.block(0, 2, 1)
+    >>> pairs = Connection(x, y, z, weight=None, coefficients=dot)
+    >>> table = ConnectionTable.from_connections([pairs], dims=(4, 2, 0, 2))
+    >>> copywise_product(torch.tensor([[1.0, 2, 3, 4]]), torch.tensor([[1.0, 10]]), None, table)
+    tensor([[21., 43.]])
+    """
+    operands = check_rows(x, y, weight, table)
+    check_device(**operands, paths=table.paths, entries=table.entries, values=table.values)
+    values = table.values.to(x.dtype)
+    return _op(x, y, weight, table.paths, table.entries, values, table.dim_out)
+
+
+def copywise_product_reference(
+    x: Tensor,
+    y: Tensor,
+    weight: Tensor | None,
+    paths: Tensor,
+    entries: Tensor,
+    values: Tensor,
+    dim_out: int,
+) -> Tensor:
+    """Readable body of :func:`copywise_product`, differentiable by PyTorch alone."""
+    table = paths, entries, values
+    return connected_product(x, y, weight, table, dim_out, copywise)
+
+
+def _fake(
+    x: Tensor,
+    y: Tensor,
+    weight: Tensor | None,
+    paths: Tensor,
+    entries: Tensor,
+    values: Tensor,
+    dim_out: int,
+) -> Tensor:
+    return x.new_empty(x.shape[0], dim_out)
+
+
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs[:6])
+
+
+def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    weight = ctx.saved_tensors[2]
+    to_x, to_y, to_weight = copywise_product_backward(grad, *ctx.saved_tensors)
+    return to_x, to_y, None if weight is None else to_weight, *(None,) * 4
+
+
+_op = declare(
+    SCHEMA,
+    reference=copywise_product_reference,
+    fake=_fake,
+    setup_context=_setup_context,
+    backward=_backward,
+)

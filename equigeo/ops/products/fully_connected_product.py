@@ -1,0 +1,120 @@
+"""Product that couples all channels of two features and mixes them, with weights of every row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from equigeo.ops.connection_table import ConnectionTable
+from equigeo.ops.products.check_rows import check_rows
+from equigeo.ops.products.connected_reference import connected_product, fully_connected
+from equigeo.ops.products.fully_connected_product_backward import fully_connected_product_backward
+from equigeo.ops.runtime.checks import check_device
+from equigeo.ops.runtime.declare import declare
+
+SCHEMA = (
+    "fully_connected_product(Tensor x, Tensor y, Tensor weight, Tensor paths, Tensor entries, "
+    "Tensor values, int dim_out) -> Tensor"
+)
+
+
+def fully_connected_product(x: Tensor, y: Tensor, weight: Tensor, table: ConnectionTable) -> Tensor:
+    r"""Couple all channels of ``x`` with all of ``y``, and mix them by weights of every row.
+
+    .. math:: z_{wk} \mathrel{+}= \sum_{uv} w_{uvw} \sum_{ij} C_{ijk}\, x_{ui}\, y_{vj}
+
+    The connection ``uvw`` of e3nn. There are so many weights that reading them is the work: a row's
+    couplings are computed first, and each weight is then read once. Where all rows have the same
+    weights, a matrix product over all rows is faster.
+
+    Parameters
+    ----------
+    x : Tensor, (rows, table.dim_x), float32 or float64
+        First input, whose segments have 1, 3, ... or 13 components.
+    y : Tensor, (rows, table.dim_y)
+        Second input.
+    weight : Tensor, (rows, table.dim_weight)
+        Weights of every row: (mul, mul2, mul_out) for each path, none of them shared.
+    table : ConnectionTable
+        The paths, all weighted; segments of the output, too, have 1, 3, ... or 13 components.
+
+    Returns
+    -------
+    Tensor, (rows, table.dim_out)
+        Zero where no path leads.
+
+    Raises
+    ------
+    TypeError
+        If dtypes differ or are neither float32 nor float64.
+    ValueError
+        If shapes or devices do not fit together.
+    RuntimeError
+        If a path leaves its row, or segments overlap, on the CPU with compiled kernels.
+
+    Equivariance
+    ------------
+    Equivariant where the coefficients of every path couple representations and weights are
+    invariant.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from equigeo.ops.connection_table import Connection, Segment
+    >>> dot = torch.eye(3)[..., None]
+    >>> x, y, z = Segment.block(0, 2, 3), Segment.block(0, 1, 3), Segment.block(0, 1, 1)
+    >>> path = Connection(x, y, z, weight=0, coefficients=dot)
+    >>> table = ConnectionTable.from_connections([path], dims=(6, 3, 2, 1))
+    >>> x, y = torch.tensor([[1.0, 2, 3, 4, 5, 6]]), torch.tensor([[1.0, 10, 100]])
+    >>> fully_connected_product(x, y, torch.tensor([[1.0, 1000]]), table)
+    tensor([[654321.]])
+    """
+    operands = check_rows(x, y, weight, table)
+    check_device(**operands, paths=table.paths, entries=table.entries, values=table.values)
+    values = table.values.to(x.dtype)
+    return _op(x, y, weight, table.paths, table.entries, values, table.dim_out)
+
+
+def fully_connected_product_reference(
+    x: Tensor,
+    y: Tensor,
+    weight: Tensor,
+    paths: Tensor,
+    entries: Tensor,
+    values: Tensor,
+    dim_out: int,
+) -> Tensor:
+    """Readable body of :func:`fully_connected_product`, differentiable by PyTorch alone."""
+    table = paths, entries, values
+    return connected_product(x, y, weight, table, dim_out, fully_connected)
+
+
+def _fake(
+    x: Tensor,
+    y: Tensor,
+    weight: Tensor,
+    paths: Tensor,
+    entries: Tensor,
+    values: Tensor,
+    dim_out: int,
+) -> Tensor:
+    return x.new_empty(x.shape[0], dim_out)
+
+
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs[:6])
+
+
+def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    gradients = fully_connected_product_backward(grad, *ctx.saved_tensors)
+    return *gradients, *(None,) * 4
+
+
+_op = declare(
+    SCHEMA,
+    reference=fully_connected_product_reference,
+    fake=_fake,
+    setup_context=_setup_context,
+    backward=_backward,
+)

@@ -1,0 +1,143 @@
+"""A channelwise convolution whose weights are linear in a few numbers of each edge."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from equigeo.ops.path_table import PathTable
+from equigeo.ops.products.channelwise_conv import GRAPH, channelwise_conv_reference
+from equigeo.ops.products.channelwise_conv_backward import channelwise_conv_backward
+from equigeo.ops.runtime.checks import check_device, check_features, check_index
+from equigeo.ops.runtime.declare import declare
+
+SCHEMA = (
+    "radial_conv(Tensor x, Tensor y, Tensor hidden, Tensor radial, Tensor source, Tensor ptr, "
+    "Tensor order, Tensor target, Tensor back_order, Tensor back_ptr, Tensor paths, "
+    "Tensor entries, Tensor values, int dim_out, bool ir_mul) -> Tensor"
+)
+
+
+def radial_conv(
+    x: Tensor,
+    y: Tensor,
+    hidden: Tensor,
+    radial: Tensor,
+    graph: tuple[Tensor, ...],
+    table: PathTable,
+) -> Tensor:
+    r"""Convolve with the weights ``hidden @ radial``, which are never stored.
+
+    Equals :func:`equigeo.ops.channelwise_conv` with that product as weights. The gradient computes
+    the weights again and stores them then.
+
+    Parameters
+    ----------
+    x : Tensor, (sources, table.dim_x), float32 or float64
+        Features of the sources.
+    y : Tensor, (edges, table.dim_y)
+        Second operands.
+    hidden : Tensor, (edges, numbers)
+        What the weights of each edge are linear in.
+    radial : Tensor, (numbers, table.dim_weight)
+        The linear map, for example the last layer of a radial network.
+    graph : tuple of Tensor, int64
+        As in :func:`equigeo.ops.channelwise_conv`.
+    table : PathTable
+        The paths, all with weights.
+
+    Returns
+    -------
+    Tensor, (targets, table.dim_out)
+        Zero where no edge arrives.
+
+    Raises
+    ------
+    TypeError
+        If dtypes differ or are none of those above.
+    ValueError
+        If shapes or devices do not fit together.
+    RuntimeError
+        If an index is out of range, on the CPU with compiled kernels.
+
+    Equivariance
+    ------------
+    As the convolution, where ``hidden`` is invariant.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from equigeo.ops import Coupling
+    >>> one = torch.ones(1, 1, 1)
+    >>> scale = Coupling(x=0, y=0, out=0, weight=0, mul=1, mul2=1, coefficients=one)
+    >>> table = PathTable.from_couplings([scale], dims=(1, 1, 1, 1))
+    >>> edge = torch.tensor([0]), torch.tensor([0, 1]), torch.tensor([0])
+    >>> back = torch.tensor([0]), torch.tensor([0]), torch.tensor([0, 1])
+    >>> x, hidden = torch.ones(1, 1), torch.tensor([[2.0, 3.0]])
+    >>> radial_conv(x, x, hidden, torch.tensor([[1.0], [10.0]]), (*edge, *back), table)
+    tensor([[32.]])
+    """
+    if len(graph) != len(GRAPH):
+        raise ValueError(f"graph must hold {', '.join(GRAPH)}, got {len(graph)} tensors")
+    named = dict(zip(GRAPH, graph, strict=True))
+    for name, index in named.items():
+        check_index(name, index, at_least=int(name.endswith("ptr")))
+    features = {"x": x, "y": y, "hidden": hidden, "radial": radial}
+    edges = named["source"].shape[0]
+    wanted = {
+        "x": (named["back_ptr"].shape[0] - 1, table.dim_x),
+        "y": (edges, table.dim_y),
+        "hidden": (edges, hidden.shape[-1] if hidden.ndim else 0),
+        "radial": (hidden.shape[-1] if hidden.ndim else 0, table.dim_weight),
+    }
+    for name, tensor in features.items():
+        check_features(name, tensor, ("rows", "components"))
+        if tensor.dtype != x.dtype:
+            raise TypeError(f"{name} must have the dtype of x, {x.dtype}, got {tensor.dtype}")
+        if tuple(tensor.shape) != wanted[name]:
+            raise ValueError(f"{name} must be {wanted[name]}, got {tuple(tensor.shape)}")
+    check_device(**features, **named, paths=table.paths)
+    tables = (table.paths, table.entries, table.values.to(x.dtype))
+    return _op(x, y, hidden, radial, *graph, *tables, table.dim_out, table.ir_mul)
+
+
+def radial_conv_reference(
+    x: Tensor, y: Tensor, hidden: Tensor, radial: Tensor, *rest: Any
+) -> Tensor:
+    """Readable body of :func:`radial_conv`, differentiable by PyTorch alone."""
+    return channelwise_conv_reference(x, y, hidden @ radial, *rest)
+
+
+def _fake(
+    x: Tensor,
+    y: Tensor,
+    hidden: Tensor,
+    radial: Tensor,
+    source: Tensor,
+    ptr: Tensor,
+    *rest: Any,
+) -> Tensor:
+    return x.new_empty(ptr.shape[0] - 1, rest[-2])
+
+
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs[:13])
+    ctx.ir_mul = inputs[14]
+
+
+def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    x, y, hidden, radial, *rest = ctx.saved_tensors
+    to_x, to_y, to_weight = channelwise_conv_backward(
+        grad, x, y, hidden @ radial, *rest, ctx.ir_mul
+    )
+    return to_x, to_y, to_weight @ radial.mT, hidden.mT @ to_weight, *(None,) * 11
+
+
+_op = declare(
+    SCHEMA,
+    reference=radial_conv_reference,
+    fake=_fake,
+    setup_context=_setup_context,
+    backward=_backward,
+)

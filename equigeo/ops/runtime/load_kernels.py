@@ -1,0 +1,156 @@
+"""Loads the compiled libraries, after making sure that they were built from these schemas."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from equigeo.ops.runtime.declare import SCHEMAS
+from equigeo.ops.runtime.schemas import MARKER, fingerprint
+
+_log = logging.getLogger("equigeo")
+_loaded: dict[str, str] = {}
+
+REMEDY = (
+    "rebuild with `pip install --no-build-isolation --no-deps .` (`-e .` in a checkout), "
+    "or set EQUIGEO_KERNELS=0 to run without kernels"
+)
+
+
+def load_kernels(folders: Iterable[str]) -> None:
+    """Load the libraries found beside the ops, as the environment says.
+
+    ``EQUIGEO_KERNELS=0`` skips loading, or names another folder to load from;
+    ``EQUIGEO_REQUIRE_KERNELS=1`` makes a missing library an error; ``EQUIGEO_ISA`` forces an
+    instruction set on the CPU; ``EQUIGEO_RESULT_MEMORY`` is how many MiB of freed results are kept
+    for the next ones.
+
+    Parameters
+    ----------
+    folders : iterable of str
+        Where to look; an editable install spreads a package over two folders.
+
+    Raises
+    ------
+    ImportError
+        If a library is missing though required, was built from other schemas, or is broken.
+    ValueError
+        If an environment variable has a value that is not understood.
+    """
+    choice, required = os.environ.get("EQUIGEO_KERNELS", "1"), _required()
+    if choice == "0":
+        if required:
+            raise ValueError("EQUIGEO_REQUIRE_KERNELS=1 contradicts EQUIGEO_KERNELS=0")
+        return
+    if choice not in ("", "1"):
+        if not Path(choice).is_dir():
+            raise ValueError(f"EQUIGEO_KERNELS must be 0, 1 or a folder, got {choice!r}")
+        folders = [choice]
+    # A CUDA build of PyTorch has the symbols that the library needs, whether or not a device is
+    # present; asking for the device would initialise the driver and break a later fork.
+    names = ["cpu"] if torch.version.cuda is None else ["cpu", "cuda"]
+    for name in names:
+        found = [Path(f) / f"_kernels_{name}.so" for f in folders]
+        path = next(filter(Path.exists, found), None)
+        if path is not None:
+            load_library(path)
+            _loaded[name] = str(path)
+        elif required and name == "cpu":
+            raise ImportError(f"EQUIGEO_REQUIRE_KERNELS=1, but {found[0]} is missing; {REMEDY}")
+        elif name == "cpu":
+            _log.warning("no compiled kernels, so that slower readable bodies run; %s", REMEDY)
+
+
+def load_library(path: Path) -> None:
+    """Load one library if its schemas are those of this package.
+
+    The fingerprint is read from the file: opening the library would already register its ops, and
+    PyTorch checks no more than the number of their arguments.
+
+    Parameters
+    ----------
+    path : Path
+        The library.
+
+    Raises
+    ------
+    ImportError
+        If it was built from other schemas or cannot be opened.
+    ValueError
+        If ``EQUIGEO_ISA`` names an instruction set that this machine or build lacks, or
+        ``EQUIGEO_RESULT_MEMORY`` is not a number.
+    """
+    built = re.search(re.escape(MARKER) + rb"([0-9a-f]{16})", path.read_bytes())
+    expected = fingerprint(SCHEMAS.values())
+    if built is None or built[1].decode() != expected:
+        found = "no schemas" if built is None else f"schemas {built[1].decode()}"
+        raise ImportError(f"{path} is stale: it has {found}, not {expected}; {REMEDY}")
+    try:
+        torch.ops.load_library(str(path))
+    except OSError as error:
+        raise ImportError(f"{path} is broken: {error}; {REMEDY}") from error
+    if path.stem == "_kernels_cpu":
+        library = ctypes.CDLL(str(path))
+        _choose_isa(library, os.environ.get("EQUIGEO_ISA") or None)
+        library.equigeo_limit_memory(ctypes.c_int64(_result_memory()))
+
+
+def kernels_info() -> dict[str, Any]:
+    """Which libraries are loaded.
+
+    Returns
+    -------
+    dict
+        ``"cpu"`` and ``"cuda"``: path of the library or None; ``"isa"``: the instruction set in
+        use on the CPU or None; ``"available_isas"``: those that this machine and build have.
+
+    Examples
+    --------
+    >>> sorted(kernels_info())
+    ['available_isas', 'cpu', 'cuda', 'isa']
+    """
+    info: dict[str, Any] = {name: _loaded.get(name) for name in ("cpu", "cuda")}
+    info["isa"], info["available_isas"] = None, []
+    if info["cpu"] is not None:
+        library = ctypes.CDLL(info["cpu"])
+        info["isa"], info["available_isas"] = _isa(library), _available(library)
+    return info
+
+
+def _choose_isa(library: ctypes.CDLL, name: str | None) -> None:
+    if name is not None and not library.equigeo_set_isa(name.encode()):
+        raise ValueError(
+            f"EQUIGEO_ISA must be one of {', '.join(_available(library))} on this machine, "
+            f"got {name!r}"
+        )
+
+
+def _isa(library: ctypes.CDLL) -> str:
+    library.equigeo_isa.restype = ctypes.c_char_p
+    return library.equigeo_isa().decode()
+
+
+def _available(library: ctypes.CDLL) -> list[str]:
+    library.equigeo_available_isas.restype = ctypes.c_char_p
+    return library.equigeo_available_isas().decode().split(",")
+
+
+def _result_memory() -> int:
+    mebibytes = os.environ.get("EQUIGEO_RESULT_MEMORY") or "1024"
+    if not mebibytes.isascii() or not mebibytes.isdecimal():
+        raise ValueError(f"EQUIGEO_RESULT_MEMORY must be a whole number of MiB, got {mebibytes!r}")
+    return int(mebibytes) << 20
+
+
+def _required() -> bool:
+    value = os.environ.get("EQUIGEO_REQUIRE_KERNELS", "0")
+    if value not in ("", "0", "1"):
+        raise ValueError(f"EQUIGEO_REQUIRE_KERNELS must be 0 or 1, got {value!r}")
+    return value == "1"

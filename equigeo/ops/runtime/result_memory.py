@@ -1,0 +1,68 @@
+"""Memory of large CPU results, which is used again instead of going back to the system."""
+
+from __future__ import annotations
+
+import ctypes
+from operator import index
+
+from equigeo.ops.runtime.load_kernels import kernels_info
+
+
+def limit_result_memory(size: int) -> None:
+    """Set how much memory of freed results is kept for the next ones.
+
+    A new result of many megabytes costs more to map, page by page, than to compute: the C library
+    gives such memory back to the system with every tensor. Compiled CPU ops therefore keep that of
+    their own results of 4 MiB and more, by default up to 1 GiB; least recently used memory goes
+    first. Needs PyTorch >= 2.11; before, and without compiled kernels, nothing is kept.
+
+    Parameters
+    ----------
+    size : int
+        Bytes, for the whole process. Zero frees what is kept and keeps no more. When a process
+        starts it is taken from the environment variable ``EQUIGEO_RESULT_MEMORY``, in MiB.
+
+    Raises
+    ------
+    TypeError
+        If the size is not an integer.
+    ValueError
+        If it is negative.
+
+    Examples
+    --------
+    >>> limit_result_memory(0)  # free it, as before a fork
+    >>> kept_result_memory()
+    0
+    >>> limit_result_memory(2**30)
+    """
+    if index(size) < 0:
+        raise ValueError(f"size must not be negative, got {size}")
+    library = _library()
+    if library is not None:
+        library.equigeo_limit_memory(ctypes.c_int64(size))
+
+
+def kept_result_memory() -> int:
+    """Tell how much memory of freed results is kept now.
+
+    Returns
+    -------
+    int
+        Bytes.
+
+    Examples
+    --------
+    >>> kept_result_memory() >= 0
+    True
+    """
+    library = _library()
+    if library is None:
+        return 0
+    library.equigeo_kept_memory.restype = ctypes.c_int64
+    return int(library.equigeo_kept_memory())
+
+
+def _library() -> ctypes.CDLL | None:
+    path = kernels_info()["cpu"]
+    return None if path is None else ctypes.CDLL(path)

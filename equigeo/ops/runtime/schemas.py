@@ -1,0 +1,67 @@
+"""Fingerprint of all op schemas, computed alike at build time and at import.
+
+The build runs this file as a script, where neither torch nor this package can be imported, so it
+reads the schemas from the syntax tree of the op files.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+MARKER = b"equigeo-schemas:"
+
+
+def read_schemas(folder: Path) -> list[str]:
+    """Value of ``SCHEMA`` in every op file below a folder, without importing any.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of the op files.
+
+    Returns
+    -------
+    list of str
+        One schema per file that has one, by path.
+    """
+    schemas = []
+    for path in sorted(folder.rglob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "SCHEMA":
+                schemas.append(ast.literal_eval(node.value))
+    return schemas
+
+
+def fingerprint(schemas: Iterable[str]) -> str:
+    """Sixteen hexadecimal digits that change when any schema does.
+
+    Parameters
+    ----------
+    schemas : iterable of str
+        Op schemas, in any order.
+
+    Returns
+    -------
+    str
+        The fingerprint.
+
+    Examples
+    --------
+    >>> fingerprint(["a() -> ()", "b() -> ()"]) == fingerprint(["b() -> ()", "a() -> ()"])
+    True
+    """
+    return hashlib.sha256("\n".join(sorted(schemas)).encode()).hexdigest()[:16]
+
+
+def _write_header(path: Path) -> None:
+    digest = fingerprint(read_schemas(Path(__file__).parents[1]))
+    text = f'#define EQUIGEO_SCHEMA_MARKER "{MARKER.decode()}{digest}"\n'
+    path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    _write_header(Path(sys.argv[1]))

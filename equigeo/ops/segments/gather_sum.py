@@ -1,0 +1,104 @@
+"""Sum rows of a table over the segments of a list of row numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from equigeo.ops.runtime.checks import check_device, check_features, check_index
+from equigeo.ops.runtime.declare import declare
+
+SCHEMA = (
+    "gather_sum(Tensor x, Tensor index, Tensor ptr, Tensor back_index, Tensor back_ptr) -> Tensor"
+)
+
+
+def gather_sum(
+    x: Tensor, index: Tensor, ptr: Tensor, back_index: Tensor, back_ptr: Tensor
+) -> Tensor:
+    r"""Sum rows of ``x`` into segments.
+
+    .. math:: y_t = \sum_{k = \mathrm{ptr}_t}^{\mathrm{ptr}_{t+1} - 1} x_{\mathrm{index}_k}
+
+    The product with a sparse matrix of ones. Its gradient is the product with the transpose, which
+    ``back_index`` and ``back_ptr`` hold, so it needs no atomic additions and gradients of any
+    order are this same op.
+
+    Parameters
+    ----------
+    x : Tensor, (sources, channels), float32 or float64
+        Rows to gather.
+    index : Tensor, (edges,), int64
+        Rows of ``x``, segment by segment.
+    ptr : Tensor, (segments + 1,), int64
+        Offsets of the segments in ``index``: from 0, never falling, to ``edges``.
+    back_index : Tensor, (edges,), int64
+        Segments in which each row of ``x`` is summed, row by row.
+    back_ptr : Tensor, (sources + 1,), int64
+        Offsets of the rows in ``back_index``.
+
+    Returns
+    -------
+    Tensor, (segments, channels)
+        Sums; zero for an empty segment.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is not float32 or float64, or an index is not int64.
+    ValueError
+        If shapes do not fit together or devices differ.
+    RuntimeError
+        If an offset or index is out of range, on the CPU with compiled kernels. Elsewhere this is
+        not checked, because it would wait for the device: give what ``EdgeIndex`` has checked.
+
+    Examples
+    --------
+    >>> x = torch.tensor([[1.0], [10.0]])
+    >>> index, ptr = torch.tensor([0, 1, 1]), torch.tensor([0, 2, 2, 3])
+    >>> back_index, back_ptr = torch.tensor([0, 0, 2]), torch.tensor([0, 1, 3])
+    >>> gather_sum(x, index, ptr, back_index, back_ptr).flatten().tolist()
+    [11.0, 0.0, 10.0]
+    """
+    check_features("x", x, ("sources", "channels"))
+    check_index("index", index)
+    check_index("ptr", ptr, at_least=1)
+    check_index("back_index", back_index, length=(len(index), "index"))
+    check_index("back_ptr", back_ptr, length=(len(x) + 1, "the rows of x, plus one"))
+    check_device(x=x, index=index, ptr=ptr, back_index=back_index, back_ptr=back_ptr)
+    return _op(x, index, ptr, back_index, back_ptr)
+
+
+def gather_sum_reference(
+    x: Tensor, index: Tensor, ptr: Tensor, back_index: Tensor, back_ptr: Tensor
+) -> Tensor:
+    """Readable body of :func:`gather_sum`, differentiable by PyTorch alone."""
+    segments = len(ptr) - 1
+    segment = torch.repeat_interleave(
+        torch.arange(segments, device=ptr.device), ptr.diff(), output_size=len(index)
+    )
+    return x.new_zeros(segments, x.shape[1]).index_add(0, segment, x[index])
+
+
+def _fake(x: Tensor, index: Tensor, ptr: Tensor, back_index: Tensor, back_ptr: Tensor) -> Tensor:
+    return x.new_empty(ptr.shape[0] - 1, x.shape[1])
+
+
+def _setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs[1:])
+
+
+def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    index, ptr, back_index, back_ptr = ctx.saved_tensors
+    return _op(grad, back_index, back_ptr, index, ptr), None, None, None, None
+
+
+_op = declare(
+    SCHEMA,
+    reference=gather_sum_reference,
+    fake=_fake,
+    setup_context=_setup_context,
+    backward=_backward,
+)

@@ -1,0 +1,157 @@
+"""Softmax over the edges of each target node, and the average of source rows it weighs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from equigeo.ops.runtime.checks import check_device, check_features, check_index
+from equigeo.ops.runtime.declare import declare
+from equigeo.ops.segments.segment_attention_backward import segment_attention_backward
+
+SCHEMA = (
+    "segment_attention(Tensor values, Tensor logits, Tensor source, Tensor ptr, Tensor target, "
+    "Tensor back_order, Tensor back_ptr) -> (Tensor, Tensor)"
+)
+
+
+def segment_attention(
+    values: Tensor,
+    logits: Tensor,
+    source: Tensor,
+    ptr: Tensor,
+    target: Tensor,
+    back_order: Tensor,
+    back_ptr: Tensor,
+) -> tuple[Tensor, Tensor]:
+    r"""Average source rows into targets, weighted by a softmax over each target's edges.
+
+    .. math::
+
+        \alpha_{eh} = \frac{\exp(l_{eh} - m_{th})}{\sum_{e' \to t} \exp(l_{e'h} - m_{th})},
+        \qquad y_{th} = \sum_{e \to t} \alpha_{eh}\, v_{s(e) h}
+
+    with :math:`m` the largest logit of the row. Edges come sorted by target.
+
+    Parameters
+    ----------
+    values : Tensor, (sources, heads, channels), float32 or float64
+        What the sources send.
+    logits : Tensor, (edges, heads), dtype of values
+        One score per edge and head.
+    source, target : Tensor, (edges,), int64
+        End points; ``target`` never falls.
+    ptr : Tensor, (targets + 1,), int64
+        Edges ``ptr[t] .. ptr[t + 1]`` point to ``t``.
+    back_order : Tensor, (edges,), int64
+        Positions of the edges, grouped by source; the gradient is summed in this order.
+    back_ptr : Tensor, (sources + 1,), int64
+        Offsets of the groups of ``back_order``.
+
+    Returns
+    -------
+    out : Tensor, (targets, heads, channels)
+        Averages; zero where no edge arrives.
+    attention : Tensor, (edges, heads)
+        The weights; they sum to one per target and head.
+
+    Raises
+    ------
+    TypeError
+        If features are not float32 or float64, dtypes differ, or an index is not int64.
+    ValueError
+        If shapes do not fit together or devices differ.
+    RuntimeError
+        If an offset or index is out of range, on the CPU with compiled kernels. Elsewhere this is
+        not checked, because it would wait for the device: give what ``EdgeIndex`` has checked.
+
+    Notes
+    -----
+    As in :func:`torch.softmax`, a logit of minus infinity gives weight zero, and a row with
+    nothing else gives NaN.
+
+    Examples
+    --------
+    >>> import torch
+    >>> values = torch.tensor([[[2.0]], [[4.0]]])
+    >>> source, target, ptr = torch.tensor([0, 1]), torch.tensor([0, 0]), torch.tensor([0, 2, 2])
+    >>> back_order, back_ptr = torch.tensor([0, 1]), torch.tensor([0, 1, 2])
+    >>> graph = source, ptr, target, back_order, back_ptr
+    >>> out, attention = segment_attention(values, torch.zeros(2, 1), *graph)
+    >>> out.flatten().tolist(), attention.flatten().tolist()
+    ([3.0, 0.0], [0.5, 0.5])
+    """
+    check_features("values", values, ("sources", "heads", "channels"))
+    if logits.dtype != values.dtype:
+        raise TypeError(f"logits must have the dtype of values, {values.dtype}, got {logits.dtype}")
+    if logits.ndim != 2 or logits.shape[1] != values.shape[1]:
+        raise ValueError(
+            f"logits must be (edges, heads) with the {values.shape[1]} heads of values, "
+            f"got shape {tuple(logits.shape)}"
+        )
+    edges = logits.shape[0], "the rows of logits"
+    check_index("source", source, length=edges)
+    check_index("target", target, length=edges)
+    check_index("back_order", back_order, length=edges)
+    check_index("ptr", ptr, at_least=1)
+    check_index("back_ptr", back_ptr, length=(values.shape[0] + 1, "the rows of values, plus one"))
+    graph = {"source": source, "ptr": ptr, "target": target}
+    check_device(values=values, logits=logits, back_order=back_order, back_ptr=back_ptr, **graph)
+    return _op(values, logits, source, ptr, target, back_order, back_ptr)
+
+
+def segment_attention_reference(
+    values: Tensor,
+    logits: Tensor,
+    source: Tensor,
+    ptr: Tensor,
+    target: Tensor,
+    back_order: Tensor,
+    back_ptr: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """Readable body of :func:`segment_attention`, differentiable by PyTorch alone."""
+    targets, heads = len(ptr) - 1, logits.shape[1]
+    row = target[:, None].expand(-1, heads)
+    largest = logits.detach().new_zeros(targets, heads)
+    largest = largest.scatter_reduce(0, row, logits.detach(), "amax", include_self=False)
+    weights = (logits - largest[target]).exp()
+    total = weights.new_zeros(targets, heads).index_add(0, target, weights)
+    attention = weights / total[target]
+    messages = attention[:, :, None] * values[source]
+    out = values.new_zeros(targets, *values.shape[1:]).index_add(0, target, messages)
+    return out, attention
+
+
+def _fake(
+    values: Tensor, logits: Tensor, source: Tensor, ptr: Tensor, *transposed: Tensor
+) -> tuple[Tensor, Tensor]:
+    out = values.new_empty(ptr.shape[0] - 1, values.shape[1], values.shape[2])
+    return out, logits.new_empty(logits.shape)
+
+
+def _setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: tuple[Tensor, Tensor]) -> None:
+    values, _, *graph = inputs
+    ctx.save_for_backward(values, output[1], *graph)
+    ctx.set_materialize_grads(False)  # the weights are seldom part of a loss
+
+
+def _backward(
+    ctx: Any, grad_out: Tensor | None, grad_attention: Tensor | None
+) -> tuple[Tensor | None, ...]:
+    values, attention, source, ptr, *graph = ctx.saved_tensors
+    if grad_out is None:
+        grad_out = values.new_zeros(ptr.shape[0] - 1, values.shape[1], values.shape[2])
+    gradients = segment_attention_backward(
+        grad_out, grad_attention, values, attention, source, ptr, *graph
+    )
+    return (*gradients, None, None, None, None, None)
+
+
+_op = declare(
+    SCHEMA,
+    reference=segment_attention_reference,
+    fake=_fake,
+    setup_context=_setup_context,
+    backward=_backward,
+)

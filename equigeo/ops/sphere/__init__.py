@@ -1,0 +1,1 @@
+"""Spherical harmonics and products of functions on the sphere."""

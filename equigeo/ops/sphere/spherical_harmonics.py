@@ -1,0 +1,117 @@
+"""Real spherical harmonics of points, to any degree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor
+
+from equigeo.ops.runtime.checks import check_device, check_features
+from equigeo.ops.runtime.declare import declare
+from equigeo.ops.sphere.harmonics_reference import batch_points, chosen, direction, evaluate
+from equigeo.ops.sphere.spherical_harmonics_backward import spherical_harmonics_backward
+
+SCHEMA = "spherical_harmonics(Tensor x, Tensor table, int[] degrees, bool normalize) -> Tensor"
+
+
+def spherical_harmonics(
+    x: Tensor, table: Tensor, degrees: Sequence[int], normalize: bool
+) -> Tensor:
+    r"""Evaluate the polynomials of each point.
+
+    .. math:: Y_l^{\pm m}(x, y, z) = Q_l^m(y, r^2)\,
+              \genfrac{}{}{0pt}{}{\mathrm{Re}}{\mathrm{Im}} (z + i x)^m
+
+    by a recursion over degrees that knows neither angles nor poles,
+
+    .. math:: Q_l^m = \mathrm{up}\, y\, Q_{l-1}^m - \mathrm{down}\, r^2 Q_{l-2}^m, \qquad
+              Q_m^m = \mathrm{start}
+
+    Derivatives are harmonics one degree below. Gradients of the first two orders take no more
+    memory than their results.
+
+    Parameters
+    ----------
+    x : Tensor, (points, 3), float32 or float64
+        Vectors.
+    table : Tensor, (6, lmax + 1, lmax + 1), dtype of ``x``
+        By order and degree, the coefficients up, down and start, and those of derivatives: what
+        :math:`\partial_y Y_l^m` has of :math:`Y_{l-1}^m`; and what :math:`\partial_z Y_l^m \mp
+        \partial_x Y_l^{-m}` has of :math:`Y_{l-1}^{m \pm 1}`. They set the normalization.
+    degrees : sequence of int
+        Wanted, ascending.
+    normalize : bool
+        Whether to divide vectors by their length. The zero vector stays zero; derivatives there
+        are those of the polynomials.
+
+    Returns
+    -------
+    Tensor, (points, sum of 2 l + 1)
+        Degrees one after the other, orders ascending. No gradient flows to the table.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is not float32 or float64, or the table has another dtype.
+    ValueError
+        If a shape is wrong, or degrees do not ascend within those of the table.
+
+    Equivariance
+    ------------
+    Under O(3), with a table of spherical harmonics.
+
+    Examples
+    --------
+    >>> import torch
+    >>> table = torch.zeros(6, 1, 1)
+    >>> table[2] = 1.0  # the constant function
+    >>> spherical_harmonics(torch.zeros(2, 3), table, [0], True).tolist()
+    [[1.0], [1.0]]
+    """
+    check_features("x", x, ("points", "components"))
+    check_features("table", table, ("coefficients", "orders", "degrees"))
+    if x.shape[1] != 3:
+        raise ValueError(f"x must be (points, 3), got shape {tuple(x.shape)}")
+    if table.shape[0] != 6 or table.shape[1] != table.shape[2]:
+        raise ValueError(f"table must be (6, lmax + 1, lmax + 1), got shape {tuple(table.shape)}")
+    if table.dtype != x.dtype:
+        raise TypeError(f"table must have the dtype of x, {x.dtype}, got {table.dtype}")
+    degrees, lmax = list(degrees), table.shape[2] - 1
+    if not degrees or degrees != [l for l in sorted(set(degrees)) if 0 <= l <= lmax]:
+        raise ValueError(f"degrees must ascend from 0 or more to {lmax} or less, got {degrees}")
+    check_device(x=x, table=table)
+    return spherical_harmonics_op(x, table, degrees, normalize)
+
+
+def spherical_harmonics_reference(
+    x: Tensor, table: Tensor, degrees: Sequence[int], normalize: bool
+) -> Tensor:
+    """Readable body of :func:`spherical_harmonics`, differentiable by PyTorch alone."""
+    unit, _ = direction(x, normalize)
+    lmax = max(degrees)
+    return chosen(evaluate(unit, table[:, : lmax + 1, : lmax + 1]), degrees).contiguous()
+
+
+def _fake(x: Tensor, table: Tensor, degrees: Sequence[int], normalize: bool) -> Tensor:
+    return x.new_empty(x.shape[0], sum(2 * l + 1 for l in degrees))
+
+
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    x, table, ctx.degrees, ctx.normalize = inputs
+    ctx.save_for_backward(x, table)
+
+
+def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    grad_x = spherical_harmonics_backward(grad, *ctx.saved_tensors, ctx.degrees, ctx.normalize)
+    return grad_x, None, None, None
+
+
+spherical_harmonics_op = declare(
+    SCHEMA,
+    reference=spherical_harmonics_reference,
+    fake=_fake,
+    setup_context=_setup_context,
+    backward=_backward,
+    vmap=batch_points,
+)

@@ -1,0 +1,1 @@
+"""What point clouds share: rows of clouds, neighbours, farthest point sampling, networks."""

@@ -1,0 +1,1 @@
+"""Networks of points: PointNet, PointNet++, DGCNN, point transformer."""

@@ -1,0 +1,97 @@
+"""DGCNN: convolutions over neighbours that are found anew in every layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.points.networks.check_numbers import check_numbers
+from equigeo.points.networks.edge_conv import EdgeConv
+from equigeo.points.networks.masked_max import greatest
+from equigeo.points.networks.point_head import PointHead
+from equigeo.points.networks.point_layer import PointLayer
+from equigeo.points.networks.point_network import PointNetwork
+
+
+class DGCNN(PointNetwork):
+    """Classify clouds by what points see in their neighbours.
+
+    Settings are the published ones; batch norm of the convolutions reads maxima, see
+    :class:`~equigeo.points.networks.edge_conv.EdgeConv`. Neighbours of the first layer are the same
+    with
+    and without an embedding.
+
+    Parameters
+    ----------
+    num_classes : int
+        Number of logits.
+    widths : sequence of int
+        Channels of the convolutions.
+    neighbors : int
+        Points that each of them reads around a point; 40 for clouds of 2048.
+    features : int
+        Channels of the layer that reads all convolutions.
+    hidden : sequence of int
+        Channels of the layers after the maximum and the mean over points.
+    dropout : float
+        Share of channels set to zero in those.
+    dim : int
+        Coordinates of a point.
+
+    Raises
+    ------
+    ValueError
+        If a number is not positive, or the dropout no share.
+
+    Equivariance
+    ------------
+    Invariant under permutations of points, and under translations in what neighbours are.
+
+    References
+    ----------
+    Wang et al., "Dynamic graph CNN for learning on point clouds", 2019.
+
+    Examples
+    --------
+    >>> DGCNN(10).eval()(torch.rand(2, 100, 3)).shape
+    torch.Size([2, 10])
+    """
+
+    def __init__(
+        self,
+        num_classes: int,
+        widths: Sequence[int] = (64, 64, 128, 256),
+        neighbors: int = 20,
+        features: int = 1024,
+        hidden: Sequence[int] = (512, 256),
+        dropout: float = 0.5,
+        dim: int = 3,
+    ) -> None:
+        super().__init__(dim)
+        check_numbers(
+            dropout,
+            num_classes=num_classes,
+            widths=widths,
+            neighbors=neighbors,
+            features=features,
+            hidden=hidden,
+            dim=dim,
+        )
+        self.convolutions = nn.ModuleList(
+            EdgeConv(a, b, neighbors) for a, b in pairwise([dim, *widths])
+        )
+        self.features = PointLayer(sum(widths), features, slope=0.2)
+        self.head = PointHead(2 * features, hidden, num_classes, dropout, slope=0.2)
+
+    def classify(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """Classify a batch, (B, points, dim), whose padding is zero, to (B, num_classes)."""
+        seen = []
+        for convolution in self.convolutions:
+            x = convolution(x, mask)
+            seen.append(x)
+        x = self.features(torch.cat(seen, -1), mask)
+        mean = x.mean(1) if mask is None else x.sum(1) / mask.sum(1, keepdim=True)
+        return self.head(torch.cat([greatest(x, mask), mean], -1))

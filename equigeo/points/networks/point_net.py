@@ -1,0 +1,74 @@
+"""PointNet: a perceptron at every point, and the maximum over points."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from torch import Tensor, nn
+
+from equigeo.points.networks.check_numbers import check_numbers
+from equigeo.points.networks.masked_max import greatest
+from equigeo.points.networks.point_head import PointHead
+from equigeo.points.networks.point_layer import PointLayer
+from equigeo.points.networks.point_network import PointNetwork
+
+
+class PointNet(PointNetwork):
+    """Classify clouds by features of single points; no geometry but coordinates.
+
+    The layers of PointNet without its transforms, which an embedding makes superfluous, and half
+    as wide; ``widths=(64, 64, 64, 128, 1024), hidden=(512, 256)`` is the published size.
+
+    Parameters
+    ----------
+    num_classes : int
+        Number of logits.
+    widths : sequence of int
+        Channels of the layers at every point.
+    hidden : sequence of int
+        Channels of the layers after the maximum.
+    dropout : float
+        Share of channels set to zero in those.
+    dim : int
+        Coordinates of a point.
+
+    Raises
+    ------
+    ValueError
+        If a number is not positive, or the dropout no share.
+
+    Equivariance
+    ------------
+    Invariant under permutations of points, and under nothing else.
+
+    References
+    ----------
+    Qi et al., "PointNet: Deep Learning on Point Sets for 3D Classification and Segmentation",
+    CVPR 2017.
+
+    Examples
+    --------
+    >>> import torch
+    >>> PointNet(10).eval()(torch.rand(2, 100, 3)).shape
+    torch.Size([2, 10])
+    """
+
+    def __init__(
+        self,
+        num_classes: int,
+        widths: Sequence[int] = (64, 64, 128, 512),
+        hidden: Sequence[int] = (256, 128),
+        dropout: float = 0.3,
+        dim: int = 3,
+    ) -> None:
+        super().__init__(dim)
+        check_numbers(dropout, num_classes=num_classes, dim=dim, widths=widths, hidden=hidden)
+        self.points = nn.ModuleList(PointLayer(a, b) for a, b in pairwise([dim, *widths]))
+        self.head = PointHead(widths[-1], hidden, num_classes, dropout)
+
+    def classify(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """Classify a batch, (B, points, dim), whose padding is zero, to (B, num_classes)."""
+        for layer in self.points:
+            x = layer(x, mask)
+        return self.head(greatest(x, mask))

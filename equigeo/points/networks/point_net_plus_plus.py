@@ -1,0 +1,117 @@
+"""PointNet++: small PointNets on neighbourhoods, and one on what they see."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.linalg import vector_norm
+
+from equigeo.points.networks.check_numbers import check_numbers
+from equigeo.points.networks.masked_max import greatest
+from equigeo.points.networks.point_head import PointHead
+from equigeo.points.networks.point_layer import PointLayer
+from equigeo.points.networks.point_network import PointNetwork
+from equigeo.points.networks.set_abstraction import SetAbstraction
+
+
+class PointNetPlusPlus(PointNetwork):
+    """Classify clouds by what neighbourhoods look like and where they lie.
+
+    Neighbours are the nearest ones, not those within a radius, so that no scale needs to be chosen.
+    ``groups=(512, 128), neighbors=32, widths=((64, 64, 128), (128, 128, 256)), features=1024,
+    hidden=(512, 256), dropout=0.4, distances=False`` is about the published network.
+
+    Parameters
+    ----------
+    num_classes : int
+        Number of logits.
+    groups : sequence of int
+        Points that are left after each grouping; of fewer, all.
+    neighbors : int
+        Points of a group.
+    widths : sequence of sequences of int
+        Channels of the layers of each grouping.
+    features : int
+        Channels of the layer that reads what is left, with its coordinates.
+    hidden : sequence of int
+        Channels of the layers after the maximum over points.
+    dropout : float
+        Share of channels set to zero in those.
+    dim : int
+        Coordinates of a point.
+    distances : bool
+        Whether to see distances from the middle of a group and from the origin beside coordinates.
+        What is learned from them holds in any frame: behind an embedding, where clouds of one kind
+        may stand in several, training takes fewer passes.
+
+    Raises
+    ------
+    ValueError
+        If a number is not positive, or the dropout no share, or there are not as many widths as
+        groups.
+
+    Equivariance
+    ------------
+    Invariant under permutations of points, but for ties among distances.
+
+    References
+    ----------
+    Qi et al., "PointNet++: Deep hierarchical feature learning on point sets in a metric space",
+    NeurIPS 2017; Zhang et al., "Rotation invariant convolutions for 3D point clouds deep learning",
+    3DV 2019.
+
+    Examples
+    --------
+    >>> PointNetPlusPlus(10).eval()(torch.rand(2, 100, 3)).shape
+    torch.Size([2, 10])
+    """
+
+    def __init__(  # noqa: PLR0913 - what the network is made of
+        self,
+        num_classes: int,
+        groups: Sequence[int] = (64, 16),
+        neighbors: int = 16,
+        widths: Sequence[Sequence[int]] = ((32, 64), (128, 128)),
+        features: int = 512,
+        hidden: Sequence[int] = (256, 128),
+        dropout: float = 0.3,
+        dim: int = 3,
+        distances: bool = True,
+    ) -> None:
+        super().__init__(dim)
+        flat = [width for layer in widths for width in layer]
+        check_numbers(
+            dropout,
+            num_classes=num_classes,
+            groups=groups,
+            neighbors=neighbors,
+            widths=flat,
+            features=features,
+            hidden=hidden,
+            dim=dim,
+        )
+        if len(groups) != len(widths):
+            raise ValueError(f"groups and widths must be equally long, got {groups} and {widths}")
+        self.groups = nn.ModuleList()
+        channels = 0
+        for count, width in zip(groups, widths, strict=True):
+            self.groups.append(
+                SetAbstraction(channels, width, count, neighbors, dim, distances=distances)
+            )
+            channels = width[-1]
+        self.distances = distances
+        self.features = PointLayer(dim + int(distances) + channels, features)
+        self.head = PointHead(features, hidden, num_classes, dropout)
+
+    def classify(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """Classify a batch, (B, points, dim), whose padding is zero, to (B, num_classes)."""
+        places, x = x, x[..., :0]
+        for group in self.groups:
+            places, x, mask = group(places, x, mask)
+        seen = [places, x]
+        if self.distances:
+            seen.append(vector_norm(places, dim=-1, keepdim=True))
+        x = self.features(torch.cat(seen, -1), mask)
+        return self.head(greatest(x, mask))

@@ -1,0 +1,144 @@
+"""A point transformer: attention among groups of points."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.points.gather_rows import take_rows
+from equigeo.points.networks.check_numbers import check_numbers
+from equigeo.points.networks.group_network import see_groups
+from equigeo.points.networks.group_points import group_points
+from equigeo.points.networks.masked_max import greatest
+from equigeo.points.networks.point_head import PointHead
+from equigeo.points.networks.point_layer import PointLayer
+from equigeo.points.networks.point_network import PointNetwork
+
+
+class PointTransformer(PointNetwork):
+    """Classify clouds by attention among points that stand for their surroundings.
+
+    The layers of the Point Cloud Transformer: grouping, twice; offset attention; the maximum.
+    ``groups=(512, 256), width=128, features=1024, hidden=(512, 256)`` is the published size, the
+    default a quarter of it.
+
+    Parameters
+    ----------
+    num_classes : int
+        Number of logits.
+    groups : sequence of int
+        Points that are left after each grouping; of fewer, all.
+    neighbors : int
+        Points of a group.
+    width : int
+        Channels of the first group; they double with every further one.
+    attentions : int
+        How many layers of attention.
+    features : int
+        Channels of the layer that reads them all.
+    hidden : sequence of int
+        Channels of the layers after the maximum over points.
+    dropout : float
+        Share of channels set to zero in those.
+    dim : int
+        Coordinates of a point.
+
+    Raises
+    ------
+    ValueError
+        If a number is not positive, or the dropout no share.
+
+    Equivariance
+    ------------
+    Invariant under permutations of points, but for ties among distances.
+
+    References
+    ----------
+    Guo et al., "PCT: Point cloud transformer", 2021.
+
+    Examples
+    --------
+    >>> PointTransformer(10).eval()(torch.rand(2, 100, 3)).shape
+    torch.Size([2, 10])
+    """
+
+    def __init__(  # noqa: PLR0913 - what the network is made of
+        self,
+        num_classes: int,
+        groups: Sequence[int] = (128, 64),
+        neighbors: int = 16,
+        width: int = 64,
+        attentions: int = 4,
+        features: int = 512,
+        hidden: Sequence[int] = (256, 128),
+        dropout: float = 0.5,
+        dim: int = 3,
+    ) -> None:
+        super().__init__(dim)
+        check_numbers(
+            dropout,
+            num_classes=num_classes,
+            groups=groups,
+            neighbors=neighbors,
+            width=width,
+            attentions=attentions,
+            features=features,
+            hidden=hidden,
+            dim=dim,
+        )
+        widths = [max(1, width // 2), *(width << level for level in range(len(groups)))]
+        last = widths[-1]
+        self.counts, self.neighbors = tuple(groups), neighbors
+        self.first = PointLayer(dim, widths[0])
+        self.groups = nn.ModuleList(_Group(a, b) for a, b in pairwise(widths))
+        self.attentions = nn.ModuleList(_OffsetAttention(last) for _ in range(attentions))
+        self.features = PointLayer((attentions + 1) * last, features, slope=0.2)
+        self.head = PointHead(features, hidden, num_classes, dropout)
+
+    def classify(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """Classify a batch, (B, points, dim), whose padding is zero, to (B, num_classes)."""
+        places, x = x, self.first(x, mask)
+        for count, group in zip(self.counts, self.groups, strict=True):
+            few, near, mask = group_points(places, count, self.neighbors, mask)
+            places, x = take_rows(places, few), group(take_rows(x, few), take_rows(x, near), mask)
+        seen = [x]
+        for attention in self.attentions:
+            seen.append(attention(seen[-1], mask))
+        x = self.features(torch.cat(seen, -1), mask)
+        return self.head(greatest(x, mask))
+
+
+class _Group(nn.Module):
+    """Features of points (B, Q, C) and of their neighbours (B, Q, k, C), to (B, Q, width)."""
+
+    def __init__(self, channels: int, width: int) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([PointLayer(2 * channels, width), PointLayer(width, width)])
+
+    def forward(self, x: Tensor, near: Tensor, mask: Tensor | None) -> Tensor:
+        x = x[:, :, None].expand_as(near)
+        return see_groups(self.layers, torch.cat([near - x, x], -1), mask)
+
+
+class _OffsetAttention(nn.Module):
+    """What attention changes, passed through a layer and added."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.keys = nn.Linear(channels, max(1, channels // 4), bias=False)
+        self.values = nn.Linear(channels, channels)
+        self.layer = PointLayer(channels, channels)
+
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        keys = self.keys(x)  # queries have the same weights
+        scores = keys @ keys.mT
+        if mask is not None:
+            scores = scores.masked_fill(~mask[:, None, :], -torch.inf)
+        attention = scores.softmax(-1)
+        if mask is not None:
+            attention = attention * mask[:, :, None]
+        attention = attention / (1e-9 + attention.sum(1, keepdim=True))
+        return x + self.layer(x - attention @ self.values(x), mask)

@@ -1,0 +1,144 @@
+"""Every product in the settings of the published comparison."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from statistics import median
+
+import torch
+from torch import Tensor
+
+from equigeo.tensor_products.analysis.check_couplings import check_couplings
+from equigeo.tensor_products.analysis.compared_product import (
+    compared_inputs,
+    compared_product,
+    compared_products,
+)
+from equigeo.tensor_products.analysis.comparison import Comparison, ComparisonRow
+from equigeo.tensor_products.analysis.cost import Setting, published_freedom
+from equigeo.tensor_products.analysis.expressivity import expressivity
+from equigeo.tensor_products.paths.path_coefficients import in_double, path_coefficients
+from equigeo.tensor_products.products.product import Product
+
+_CHECKED = 8  # samples that are compared with couplings before a product is timed
+_WARM_UP = 3
+
+
+def compare(
+    lmax: int,
+    setting: Setting = "mimo",
+    *,
+    products: Sequence[str] | None = None,
+    batch: int = 1000,
+    repetitions: int = 20,
+    dtype: torch.dtype = torch.float32,
+    device: torch.device | str = "cpu",
+) -> Comparison:
+    """Measure every product, forward, without channels and without gradients.
+
+    Inputs have natural parity, and but for "full all", "curl" and "vector_signal" so have outputs.
+    A product of signals in a setting of single degrees is that of whole signals, completed by
+    zeros; vector signals have several copies of an irrep. Each product is compared with a sum of
+    couplings before it is timed.
+
+    Parameters
+    ----------
+    lmax : int
+        Degree of the inputs, at least 1.
+    setting : {"siso", "simo", "mimo"}
+        Single or multiple, input and output: a single irrep of degree ``lmax`` or one of each up to
+        it; outputs of degree ``lmax``, or all up to ``2 lmax``.
+    products : sequence of str, optional
+        Some of :func:`compared_products`; by default all.
+    batch : int
+        Samples per call.
+    repetitions : int
+        Timed calls; their median counts.
+    dtype : torch.dtype
+        Of inputs and products.
+    device : torch.device or str
+        Where to run.
+
+    Returns
+    -------
+    Comparison
+        One row per product. One that makes nothing, such as a Gaunt product of odd degrees alone,
+        has no paths and no time.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range or unknown.
+    RuntimeError
+        If a product computes something other than its couplings.
+
+    References
+    ----------
+    Xie, Daigavane, Kotak, Smidt, "The Price of Freedom", ICML 2025.
+
+    Examples
+    --------
+    >>> table = compare(2, batch=10, repetitions=1)
+    >>> [(row.product, row.paths, row.degrees_of_freedom) for row in table.rows[:3]]
+    [('full all', 19, 19), ('full even', 14, 14), ('full_sparse even', 14, 14)]
+    >>> table["gaunt grid"].degrees_of_freedom
+    9
+    """
+    if min(lmax, batch, repetitions) < 1:
+        raise ValueError(
+            f"lmax, batch and repetitions must be at least 1, got {lmax}, {batch} and {repetitions}"
+        )
+    generator = torch.Generator().manual_seed(0)
+    rows = []
+    for name in compared_products() if products is None else products:
+        product = compared_product(name, lmax, setting)
+        kappa = path_coefficients(in_double(product))
+        natural = compared_inputs(lmax, setting)
+        sides = product.irreps_in1.dim, product.irreps_in2.dim
+        x, y = (torch.randn(batch, dim, generator=generator).to(device, dtype) for dim in sides)
+        row = ComparisonRow(
+            product=name,
+            paths=int(kappa.count_nonzero()),
+            degrees_of_freedom=expressivity(product, natural, natural),
+            published_degrees_of_freedom=published_freedom(name, lmax, setting),
+            multiply_adds=product.multiply_adds(),
+            bytes=(sum(sides) + product.irreps_out.dim) * x.element_size(),
+            milliseconds=_checked_milliseconds(
+                product.to(device, dtype), kappa, (x, y), repetitions
+            ),
+        )
+        rows.append(row)
+    return Comparison(
+        lmax=lmax,
+        setting=setting,
+        batch=batch,
+        dtype=str(dtype).removeprefix("torch."),
+        device=str(device),
+        threads=torch.get_num_threads(),
+        rows=tuple(rows),
+    )
+
+
+def _checked_milliseconds(
+    product: Product, kappa: Tensor, inputs: tuple[Tensor, Tensor], repetitions: int
+) -> float | None:
+    """Median time of a call, once its result was found right; None where there is nothing."""
+    if not kappa.any():
+        return None
+    x, y = inputs
+    check_couplings(product, kappa, x[:_CHECKED], y[:_CHECKED])
+    seconds = []
+    with torch.no_grad():
+        for _ in range(_WARM_UP + repetitions):
+            _wait(x.device)
+            start = time.perf_counter()
+            product(x, y)
+            _wait(x.device)
+            seconds.append(time.perf_counter() - start)
+    return 1e3 * median(seconds[_WARM_UP:])
+
+
+def _wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)

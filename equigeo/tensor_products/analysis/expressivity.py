@@ -1,0 +1,228 @@
+"""How many equivariant bilinear maps a product reaches."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from equigeo.reps import Irreps
+from equigeo.tensor_products.paths.path_coefficients import (
+    Irrep,
+    embedded_probes,
+    in_double,
+    path_coefficients,
+    project,
+    single_irreps,
+)
+from equigeo.tensor_products.products.product import Product
+from equigeo.tensor_products.products.tensor_product import TensorProduct
+
+_POINTS = 2  # the rank is generic at almost every point; two make sure of it
+_RANK = 1e-9  # of the largest singular value of a Jacobian with rows of unit length
+
+
+def expressivity(
+    product: Product,
+    irreps_in1: Irreps | str | None = None,
+    irreps_in2: Irreps | str | None = None,
+    irreps_out: Irreps | str | None = None,
+    *,
+    channels: int = 1,
+) -> int:
+    r"""Count the degrees of freedom of a product between equivariant linear layers.
+
+    The dimension of the set of maps :math:`L_Z \circ T \circ (L_X \times L_Y)`, over all
+    equivariant linear maps and all weights of :math:`T`: the rank of the Jacobian of the path
+    coefficients at a random point, in float64. For a Clebsch-Gordan product it is the number of
+    paths; one that factorises has as many as there are irreps on all sides, less two.
+
+    Parameters
+    ----------
+    product : Product
+        Any of this package, weighted or not; copied, neither moved nor cast.
+    irreps_in1, irreps_in2, irreps_out : Irreps or str, optional
+        What the linear layers map from and to. By default one copy of each irrep that the product
+        has there, as in the published comparison.
+    channels : int
+        Copies of the product side by side, each between linear layers and with weights of its own;
+        with enough of them every map can be made whose triples are interactable.
+
+    Returns
+    -------
+    int
+        Never more than the paths of ``irreps_in1``, ``irreps_in2`` and ``irreps_out``.
+
+    Raises
+    ------
+    ValueError
+        If ``channels`` is not positive, or the product is not equivariant.
+
+    Equivariance
+    ------------
+    A property of the product, which does not depend on a choice of axes.
+
+    References
+    ----------
+    Xie, Daigavane, Kotak, Smidt, "The Price of Freedom", ICML 2025. Terracini, "Sulle Vk per cui
+    la varietà degli Sh (h+1)-seganti ha dimensione minore dell'ordinario", 1911, for ``channels``.
+
+    Examples
+    --------
+    >>> import equigeo.tensor_products as tp
+    >>> gaunt = tp.GauntTensorProduct(2, 2, 4)
+    >>> tp.expressivity(gaunt), tp.expressivity(gaunt, channels=2)  # of 14 even paths
+    (9, 14)
+    >>> tp.expressivity(tp.FullTensorProduct("0e+1o+2e", "0e+1o+2e"))
+    19
+    """
+    if channels < 1:
+        raise ValueError(f"channels must be at least 1, got {channels}")
+    given = irreps_in1, irreps_in2, irreps_out
+    own = product.irreps_in1, product.irreps_in2, product.irreps_out
+    targets = [
+        _one_of_each(rep) if target is None else [ir for ir, _ in single_irreps(Irreps(target))]
+        for target, rep in zip(given, own, strict=True)
+    ]
+    product = in_double(product)
+    if isinstance(product, TensorProduct):
+        product.shared_weights = False  # of the copy, which is given weights pair by pair
+    generator = torch.Generator().manual_seed(0)
+    fixed = None if _is_weighted(product) else path_coefficients(product)
+    ranks = []
+    for _ in range(_POINTS):
+        tangents = [_jacobian(product, fixed, targets, generator) for _ in range(channels)]
+        ranks.append(_rank(torch.cat(tangents)))
+    return max(ranks)
+
+
+def _one_of_each(irreps: Irreps) -> list[Irrep]:
+    return list(dict.fromkeys(ir for ir, _ in single_irreps(irreps)))
+
+
+def _is_weighted(product: Product) -> bool:
+    return product.weight_numel > 0 or any(True for _ in product.parameters())
+
+
+def _jacobian(
+    product: Product,
+    coefficients: Tensor | None,
+    targets: list[list[Irrep]],
+    generator: torch.Generator,
+) -> Tensor:
+    """Derivatives (parameters, coefficients of the whole) at a random point.
+
+    ``coefficients`` are those of a product without weights, so as not to be measured again.
+    """
+    own = product.irreps_in1, product.irreps_in2, product.irreps_out
+    mixers = [_mixer(rep, target, generator) for rep, target in zip(own, targets, strict=True)]
+    if coefficients is not None:
+        return _linear_rows(coefficients, mixers)
+    weight = None
+    if product.weight_numel:
+        weight = _away_from_zero((product.weight_numel,), generator)
+    else:
+        for parameter in product.parameters():
+            parameter.data = _away_from_zero(parameter.shape, generator)
+    linear = _linear_rows(path_coefficients(product, weight), mixers)
+    return torch.cat([linear, _weight_rows(product, weight, mixers, targets)])
+
+
+def _mixer(irreps: Irreps, target: list[Irrep], generator: torch.Generator) -> Tensor:
+    """Random equivariant linear map (single irreps, target), one number per equal irreps."""
+    singles = [ir for ir, _ in single_irreps(irreps)]
+    equal = torch.tensor([[a == b for b in target] for a in singles], dtype=torch.float64)
+    equal = equal.reshape(len(singles), len(target))
+    return equal * _away_from_zero(equal.shape, generator)
+
+
+def _away_from_zero(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    """Random numbers of modulus 0.5 to 1.5, for products of a few to keep their size."""
+    number = torch.rand(shape, dtype=torch.float64, generator=generator) * 2 - 1
+    return number + number.sign() / 2
+
+
+def _linear_rows(kappa: Tensor, mixers: list[Tensor]) -> Tensor:
+    """Derivatives of ``w_ijk = kappa_abc X_ai Y_bj Z_ck`` by the entries of X, Y and Z."""
+    x, y, z = mixers
+    shape = x.shape[1], y.shape[1], z.shape[1]
+    rows = [kappa.new_zeros(0, *shape)]
+    inner = torch.einsum("abc,bj,ck->ajk", kappa, y, z), torch.einsum("abc,ai,ck->bik", kappa, x, z)
+    first, second, third = *inner, torch.einsum("abc,ai,bj->cij", kappa, x, y)
+    for axis, (mixer, slope) in enumerate(zip(mixers, (first, second, third), strict=True)):
+        own, target = mixer.nonzero(as_tuple=True)
+        block = kappa.new_zeros(len(own), *shape)
+        block.movedim(axis + 1, 1)[torch.arange(len(own)), target] = slope[own]
+        rows.append(block)
+    return torch.cat(rows).flatten(1)
+
+
+def _weight_rows(
+    product: Product, weight: Tensor | None, mixers: list[Tensor], targets: list[list[Irrep]]
+) -> Tensor:
+    """Derivatives of the same coefficients by the weights of the product."""
+    x = torch.einsum("ai,asd->isd", mixers[0], embedded_probes(product.irreps_in1, 0))
+    y = torch.einsum("bj,bsd->jsd", mixers[1], embedded_probes(product.irreps_in2, 1))
+    if isinstance(product, TensorProduct) and weight is not None:
+        return _path_weight_rows(product, weight, (x, y), mixers[2], targets)
+    parameters = list(product.parameters())
+    coefficients = _mixed(product(x[:, None], y[None]), product, mixers[2], targets).flatten()
+    rows = coefficients.new_zeros(len(coefficients), sum(p.numel() for p in parameters))
+    for index in coefficients.nonzero().flatten().tolist():
+        slopes = torch.autograd.grad(
+            coefficients[index],
+            parameters,
+            retain_graph=True,
+            allow_unused=True,
+            materialize_grads=True,
+        )
+        rows[index] = torch.cat([slope.flatten() for slope in slopes])
+    return rows.mT
+
+
+def _path_weight_rows(
+    product: TensorProduct,
+    weight: Tensor,
+    probes: tuple[Tensor, Tensor],
+    mixer: Tensor,
+    targets: list[list[Irrep]],
+) -> Tensor:
+    """Take all derivatives in one backward pass per copy of an irrep in the targets.
+
+    Each pair of probes has weights of its own, so that no pair's derivative meets another's, and
+    each weight feeds one irrep of the output, so that those of different irreps may be added up.
+    """
+    fed = [
+        product.irreps_out.terms[path.i_out][1]
+        for path in product.instructions
+        if path.has_weight
+        for _ in range(math.prod(path.path_shape))
+    ]
+    x, y = probes
+    leaf = weight.expand(len(x), len(y), 1, -1).clone().requires_grad_()
+    coefficients = _mixed(product(x[:, None], y[None], leaf), product, mixer, targets)
+    rows = coefficients.new_zeros(len(weight), *coefficients.shape)
+    copy = [targets[2][:k].count(ir) for k, ir in enumerate(targets[2])]
+    for number in set(copy):
+        together = [k for k in range(len(copy)) if copy[k] == number]
+        (slope,) = torch.autograd.grad(coefficients[..., together].sum(), leaf, retain_graph=True)
+        for k in together:
+            own = torch.tensor([ir == targets[2][k] for ir in fed])
+            rows[own, ..., k] = slope[:, :, 0, own].movedim(-1, 0)
+    return rows.flatten(1)
+
+
+def _mixed(z: Tensor, product: Product, mixer: Tensor, targets: list[list[Irrep]]) -> Tensor:
+    """Coefficients (i, j, k) behind the last linear map."""
+    coefficients, _ = project(z, targets[0], targets[1], product)
+    return coefficients @ mixer
+
+
+def _rank(jacobian: Tensor) -> int:
+    """Rank, after coefficients of very different size were made comparable."""
+    columns = jacobian[:, jacobian.any(0)]
+    if not columns.numel():
+        return 0
+    values = torch.linalg.svdvals(columns / columns.norm(dim=0))
+    return int((values > _RANK * values[0]).sum())

@@ -1,0 +1,89 @@
+"""Which irreps a product couples, and how strongly."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from equigeo.tensor_products.paths.path_coefficients import (
+    Irrep,
+    in_double,
+    path_coefficients,
+    single_irreps,
+)
+from equigeo.tensor_products.products.product import Product
+
+
+def interactability(
+    product: Product, weight: Tensor | None = None
+) -> dict[tuple[Irrep, Irrep, Irrep], Tensor]:
+    r"""Find the triples of irreps that a product can make, with their coefficients.
+
+    An equivariant bilinear map is fixed by one number for each three single irreps,
+
+    .. math:: z_c = \sum_{ab} \kappa_{abc}\, C^{l_a l_b l_c}(x_a, y_b),
+
+    where :math:`C` is ``wigner_3j``, of unit norm. They are measured in float64, and whatever the
+    product makes beside couplings is an error.
+
+    Parameters
+    ----------
+    product : Product
+        Any of this package; copied, neither moved nor cast.
+    weight : Tensor, (weight_numel,), floating, optional
+        For a product that takes weights; by default ones, so that every path is open.
+
+    Returns
+    -------
+    dict
+        From ``((l1, p1), (l2, p2), (l3, p3))``, with parities 1 or -1, to coefficients of shape
+        (copies in the first input, in the second, in the output), float64. Triples that are absent
+        cannot be made.
+
+    Raises
+    ------
+    ValueError
+        If more than 1e-12 of the output is no coupling: the product is not equivariant. If
+        ``weight`` has the wrong length.
+
+    Equivariance
+    ------------
+    The coefficients do not depend on a choice of axes.
+
+    References
+    ----------
+    Xie, Daigavane, Kotak, Smidt, "The Price of Freedom", ICML 2025.
+
+    Examples
+    --------
+    >>> import equigeo.tensor_products as tp
+    >>> gaunt = tp.interactability(tp.GauntTensorProduct(1, 1, 2, basis="integral"))
+    >>> sorted((a[0], b[0], c[0]) for a, b, c in gaunt)  # no cross product, (1, 1, 1)
+    [(0, 0, 0), (0, 1, 1), (1, 0, 1), (1, 1, 0), (1, 1, 2)]
+    >>> round(gaunt[(1, -1), (1, -1), (2, 1)].item(), 10)
+    0.6909882989
+    """
+    if weight is None and product.weight_numel:
+        weight = torch.ones(product.weight_numel)
+    if weight is not None and weight.shape != (product.weight_numel,):
+        raise ValueError(f"weight must be ({product.weight_numel},), got {tuple(weight.shape)}")
+    if weight is not None:
+        weight = weight.detach().cpu().double()
+    kappa = path_coefficients(in_double(product), weight)
+    reps = product.irreps_in1, product.irreps_in2, product.irreps_out
+    rows, columns, layers = (_places([ir for ir, _ in single_irreps(rep)]) for rep in reps)
+    triples = {
+        (ir1, ir2, ir3): kappa[a][:, b][:, :, c]
+        for ir1, a in rows.items()
+        for ir2, b in columns.items()
+        for ir3, c in layers.items()
+    }
+    return {triple: found for triple, found in triples.items() if found.any()}
+
+
+def _places(irreps: list[Irrep]) -> dict[Irrep, slice]:
+    """Where the copies of each irrep stand, which are neighbours."""
+    return {
+        ir: slice(irreps.index(ir), irreps.index(ir) + irreps.count(ir))
+        for ir in dict.fromkeys(irreps)
+    }

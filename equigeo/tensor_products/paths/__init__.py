@@ -1,0 +1,1 @@
+"""The paths of a product: instructions, normalisation, coefficients, evaluation."""

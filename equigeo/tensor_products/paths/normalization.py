@@ -1,0 +1,81 @@
+"""Factors of paths, by which inputs of unit variance give outputs of unit variance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from equigeo.reps import Irreps
+from equigeo.tensor_products.paths.connections import CONNECTIONS
+from equigeo.tensor_products.paths.instruction import Instruction
+from equigeo.tensor_products.paths.resolve import Operands, terms_of
+
+IRREP_NORMALIZATIONS = ("component", "norm", "none")
+PATH_NORMALIZATIONS = ("element", "path", "none")
+
+
+@dataclass(frozen=True)
+class Normalization:
+    """What e3nn knows of variances: one number per term of each operand, and two conventions."""
+
+    variances: tuple[tuple[float, ...], ...]
+    irrep: str
+    path: str
+
+    @classmethod
+    def read(
+        cls, operands: Operands, variances: Sequence[Any], irrep: str | None, path: str | None
+    ) -> Normalization:
+        """Read the arguments of a product; None stands for the defaults of e3nn."""
+        irrep, path = irrep or "component", path or "element"
+        check_choice("irrep_normalization", irrep, IRREP_NORMALIZATIONS)
+        check_choice("path_normalization", path, PATH_NORMALIZATIONS)
+        names = ("in1_var", "in2_var", "out_var")
+        read = [_read_variances(*each) for each in zip(names, variances, operands, strict=True)]
+        return cls(tuple(read), irrep, path)
+
+    def apply(self, instructions: list[Instruction], operands: Operands) -> list[Instruction]:
+        """Replace the given path weights by the factors that result."""
+        fan_in = [self._fan_in(instruction, operands) for instruction in instructions]
+        slots: dict[int, list[float]] = {}
+        for path, variance in zip(instructions, fan_in, strict=True):
+            slots.setdefault(path.i_out, []).append(variance)
+        normalized = []
+        for path, variance in zip(instructions, fan_in, strict=True):
+            slot = slots[path.i_out]
+            total = {"element": sum(slot), "path": variance * len(slot), "none": 1.0}[self.path]
+            scale = path.path_weight * self.variances[2][path.i_out] * self._scale(path, operands)
+            factor = math.sqrt(scale / total if total > 0 else scale)
+            normalized.append(replace(path, path_weight=factor))
+        return normalized
+
+    def _fan_in(self, path: Instruction, operands: Operands) -> float:
+        """Variance that a path sums up before any factor."""
+        u, v, w = (mul for mul, _ in terms_of(path, operands))
+        elements = CONNECTIONS[path.connection].num_elements(u, v, w)
+        return self.variances[0][path.i_in1] * self.variances[1][path.i_in2] * elements
+
+    def _scale(self, path: Instruction, operands: Operands) -> int:
+        """Inverse variance of a coupling of inputs of unit variance, or of unit norm."""
+        dim1, dim2, dim3 = (2 * l + 1 for _, (l, _) in terms_of(path, operands))
+        return {"component": dim3, "norm": dim1 * dim2, "none": 1}[self.irrep]
+
+
+def check_choice(name: str, value: str, known: tuple[str, ...]) -> None:
+    """Refuse a value that an argument cannot have."""
+    if value not in known:
+        raise ValueError(f"{name} must be one of {known}, got {value!r}")
+
+
+def _read_variances(name: str, given: Any, irreps: Irreps) -> tuple[float, ...]:
+    if given is None:
+        return (1.0,) * len(irreps.terms)
+    variances = tuple(float(variance) for variance in given)
+    if len(variances) != len(irreps.terms) or not all(0 <= v < math.inf for v in variances):
+        raise ValueError(
+            f"{name} must hold {len(irreps.terms)} finite numbers >= 0, one per term of {irreps}, "
+            f"got {list(variances)}"
+        )
+    return variances

@@ -1,0 +1,140 @@
+"""Instructions grouped so that those that read the same pair of terms share one coupling.
+
+Every connection couples pairs of channels or matched channels, and then applies weights along the
+channel axis; ``uvu`` and ``uvv`` let the weights mix the channels that they sum over beforehand.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from equigeo.reps.wigner_3j import wigner_3j_table
+from equigeo.tensor_products.paths.couple import pairs_order
+from equigeo.tensor_products.paths.instruction import Instruction
+from equigeo.tensor_products.paths.resolve import Operands, terms_of
+
+Before = Literal["", "sum x", "sum y", "mix x", "mix y"]
+After = Literal["", "sum", "scale", "mix"]
+
+
+@dataclass(frozen=True)
+class Path:
+    """What becomes of one instruction's share of a coupling."""
+
+    i_out: int
+    mul_out: int
+    dim: int  # components
+    upper: bool  # of all pairs of channels, u < v only
+    after: After
+    weight: tuple[int, int]  # offset in the flat weights and length
+
+
+@dataclass(frozen=True)
+class PathGroup:
+    """Paths from one pair of terms that share one coupling.
+
+    A group that mixes before it couples holds a single path, whose weights it uses.
+    """
+
+    i_in1: int
+    i_in2: int
+    muls: tuple[int, int]
+    before: Before
+    matched: bool
+    paths: tuple[Path, ...]
+    shape: tuple[int, int, int]  # of the table: components of x, of y, and of all paths
+
+    @property
+    def dims(self) -> list[int]:
+        """Components of each path."""
+        return [path.dim for path in self.paths]
+
+    @property
+    def coupled(self) -> tuple[int, int]:
+        """Channels of both inputs when they meet the table."""
+        u, v = self.muls
+        reduced = {"sum x": (1, v), "sum y": (u, 1), "mix x": (v, v), "mix y": (u, u)}
+        return reduced.get(self.before, (u, v))
+
+    def multiply_adds(self) -> int:
+        """Count products that are added up, for one sample."""
+        u, v = self.coupled
+        dim1, dim2, dim3 = self.shape
+        coupling = u * dim1 * dim2 * dim3 if self.matched else pairs_order(u, v, self.shape)[1]
+        mixed = {"mix x": dim1, "mix y": dim2}.get(self.before, 0)
+        before = self.muls[0] * self.muls[1] * mixed
+        after = sum(path.weight[1] * path.dim for path in self.paths if path.after == "mix")
+        return before + coupling + after
+
+
+def group_paths(instructions: Sequence[Instruction], operands: Operands) -> list[PathGroup]:
+    """Group instructions by the coupling they need; those without channels are left out."""
+    return [group for group, _ in _grouped(instructions, operands)]
+
+
+def group_tables(instructions: Sequence[Instruction], operands: Operands) -> list[Tensor]:
+    """Join the couplings of each group, times their factors, along the output components."""
+    return [
+        torch.cat([path.path_weight * _table(path, operands) for path in members], dim=-1)
+        for _, members in _grouped(instructions, operands)
+    ]
+
+
+def _grouped(
+    instructions: Sequence[Instruction], operands: Operands
+) -> list[tuple[PathGroup, list[Instruction]]]:
+    sizes = [math.prod(path.path_shape) if path.has_weight else 0 for path in instructions]
+    offsets = [0, *accumulate(sizes)]
+    shared: dict[tuple[object, ...], list[int]] = {}
+    for n, path in enumerate(instructions):
+        if 0 not in path.path_shape:
+            before, matched = _coupling(path, operands)
+            alone = n if before.startswith("mix") else None
+            key = (path.i_in1, path.i_in2, before, matched, alone)
+            shared.setdefault(key, []).append(n)
+    groups = []
+    for numbers in shared.values():
+        members = [instructions[n] for n in numbers]
+        paths = [_path(instructions[n], operands, (offsets[n], sizes[n])) for n in numbers]
+        groups.append((_group(members[0], tuple(paths), operands), members))
+    return groups
+
+
+def _group(first: Instruction, paths: tuple[Path, ...], operands: Operands) -> PathGroup:
+    (u, (l1, _)), (v, (l2, _)), _ = terms_of(first, operands)
+    before, matched = _coupling(first, operands)
+    shape = (2 * l1 + 1, 2 * l2 + 1, sum(path.dim for path in paths))
+    return PathGroup(first.i_in1, first.i_in2, (u, v), before, matched, paths, shape)
+
+
+def _coupling(path: Instruction, operands: Operands) -> tuple[Before, bool]:
+    """How the inputs are prepared, and whether their channels are then matched."""
+    (u, _), (v, _), _ = terms_of(path, operands)
+    if path.connection == "uvu" and v > 1:
+        return ("mix y", True) if path.has_weight else ("sum y", False)
+    if path.connection == "uvv" and u > 1:
+        return ("mix x", True) if path.has_weight else ("sum x", False)
+    return "", path.connection in ("uuu", "uuw")
+
+
+def _path(path: Instruction, operands: Operands, weight: tuple[int, int]) -> Path:
+    *_, (mul_out, (l, _)) = terms_of(path, operands)
+    after: After = ""
+    if path.connection in ("uvw", "uuw", "u<vw"):
+        after = "mix" if path.has_weight else "sum"
+    elif path.has_weight and not _coupling(path, operands)[0]:
+        after = "scale"
+    upper = path.connection in ("uvu<v", "u<vw")
+    return Path(path.i_out, mul_out, 2 * l + 1, upper, after, weight)
+
+
+def _table(path: Instruction, operands: Operands) -> Tensor:
+    l1, l2, l3 = (l for _, (l, _) in terms_of(path, operands))
+    return wigner_3j_table(l1, l2, l3)

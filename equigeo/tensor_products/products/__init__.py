@@ -1,0 +1,1 @@
+"""Equivariant products of irreps as modules."""

@@ -1,0 +1,98 @@
+"""The product of node features with edge features in message passing, channel by channel."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from equigeo.reps.irreps import Layout
+from equigeo.tensor_products.paths.all_paths import all_paths
+from equigeo.tensor_products.paths.read_irreps import read_irreps
+from equigeo.tensor_products.products.tensor_product import TensorProduct
+
+
+class ChannelwiseTensorProduct(TensorProduct):
+    r"""Clebsch-Gordan product that keeps the channels of the first input, weighted per path.
+
+    .. math:: z^{(p)}_u = f_p \sum_v w^{(p)}_{uv}\, x_u \otimes y_v
+
+    The product inside NequIP and MACE: x holds features of the senders, y spherical harmonics of
+    the edges, and the weights are functions of their lengths, one row per edge. The output has one
+    term for each path, sorted by degree, odd before even; a linear layer usually follows.
+
+    Parameters
+    ----------
+    irreps_in1, irreps_in2 : str, Irreps or e3nn.o3.Irreps
+        Of the inputs.
+    irreps_out : str, Irreps or e3nn.o3.Irreps
+        Irreps to make, whatever their order and multiplicities. The attribute of this name lists
+        the terms that are made.
+    irrep_normalization, path_normalization : str, optional
+        As in :class:`TensorProduct`.
+    weight_order : {"output", "instruction"}
+        Order of the blocks of weights: by terms of the output, as in MACE and cuEquivariance, or
+        by terms of the inputs and then degrees, as in NequIP.
+    shared_weights : bool
+        Whether the module owns one row of weights for all samples, instead of being given them.
+    layout : {"mul_ir", "ir_mul"}
+        Of inputs and output.
+
+    Raises
+    ------
+    ValueError
+        If an argument cannot be read.
+
+    Equivariance
+    ------------
+    Bilinear and equivariant under O(3), for invariant weights.
+
+    References
+    ----------
+    Batzner et al., "E(3)-equivariant graph neural networks for data-efficient and accurate
+    interatomic potentials", 2022. Batatia et al., "MACE", 2022.
+
+    Examples
+    --------
+    >>> product = ChannelwiseTensorProduct("4x0e + 4x1o", "0e + 1o + 2e", "0e + 1o + 2e")
+    >>> str(product.irreps_out), product.weight_numel
+    ('4x0e+4x0e+4x1o+4x1o+4x1o+4x2e+4x2e', 28)
+    >>> import torch
+    >>> edges = 10
+    >>> x, y, weight = torch.randn(edges, 16), torch.randn(edges, 9), torch.randn(edges, 28)
+    >>> product(x, y, weight).shape
+    torch.Size([10, 84])
+    """
+
+    def __init__(
+        self,
+        irreps_in1: Any,
+        irreps_in2: Any,
+        irreps_out: Any,
+        irrep_normalization: str | None = None,
+        path_normalization: str | None = None,
+        *,
+        weight_order: Literal["output", "instruction"] = "output",
+        shared_weights: bool = False,
+        layout: Layout = "mul_ir",
+    ) -> None:
+        if weight_order not in ("output", "instruction"):
+            raise ValueError(
+                f'weight_order must be "output" or "instruction", got {weight_order!r}'
+            )
+        first = read_irreps("irreps_in1", irreps_in1, layout)
+        second = read_irreps("irreps_in2", irreps_in2, layout)
+        targets = read_irreps("irreps_out", irreps_out, layout)
+        keep = frozenset(ir for mul, ir in targets.terms if mul > 0)
+        made, paths = all_paths(first, second, "uvu", keep)
+        if weight_order == "output":
+            paths.sort(key=lambda path: path[2])
+        super().__init__(
+            first,
+            second,
+            made,
+            [(*path, "uvu", True) for path in paths],
+            irrep_normalization=irrep_normalization,
+            path_normalization=path_normalization,
+            shared_weights=shared_weights,
+            layout=layout,
+        )
+        self.weight_order = weight_order

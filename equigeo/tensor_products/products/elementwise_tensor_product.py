@@ -1,0 +1,114 @@
+"""The product of two features channel by channel."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import Any
+
+from equigeo.reps import Irreps
+from equigeo.reps.irreps import Layout, Term
+from equigeo.tensor_products.paths.read_irreps import (
+    check_blocks,
+    product_of_irreps,
+    read_filter,
+    read_irreps,
+    simplify,
+)
+from equigeo.tensor_products.products.tensor_product import TensorProduct
+
+
+class ElementwiseTensorProduct(TensorProduct):
+    r"""Clebsch-Gordan product of the n-th irrep of one input with the n-th of the other.
+
+    .. math:: z_u = x_u \otimes y_u
+
+    Terms are merged and then split until their multiplicities agree; the output has one term per
+    path, unsorted. There are no weights.
+
+    Parameters
+    ----------
+    irreps_in1, irreps_in2 : str, Irreps or e3nn.o3.Irreps
+        Of the inputs, with as many irreps in one as in the other.
+    filter_ir_out : iterable of str or (int, int), optional
+        Irreps to keep, as ``["0e", "1o"]``; all by default.
+    irrep_normalization : {"component", "norm", "none"}, optional
+        As in :class:`TensorProduct`.
+    layout : {"mul_ir", "ir_mul"}
+        Of inputs and output.
+
+    Raises
+    ------
+    ValueError
+        If an argument cannot be read, the numbers of irreps differ, or terms would have to be
+        merged or split in the layout ``ir_mul``.
+
+    Equivariance
+    ------------
+    Bilinear and equivariant under O(3).
+
+    Examples
+    --------
+    >>> product = ElementwiseTensorProduct("5x1o + 5x1e", "10x1e", ["0e", "0o"])
+    >>> str(product.irreps_in2), str(product.irreps_out)
+    ('5x1e+5x1e', '5x0o+5x0e')
+    """
+
+    def __init__(
+        self,
+        irreps_in1: Any,
+        irreps_in2: Any,
+        filter_ir_out: Any = None,
+        irrep_normalization: str | None = None,
+        *,
+        layout: Layout = "mul_ir",
+    ) -> None:
+        first = simplify("irreps_in1", read_irreps("irreps_in1", irreps_in1, layout))
+        second = simplify("irreps_in2", read_irreps("irreps_in2", irreps_in2, layout))
+        keep = read_filter(filter_ir_out)
+        first, second = _align(first, second)
+        terms: list[Term] = []
+        instructions = []
+        for n, ((mul, ir1), (_, ir2)) in enumerate(zip(first.terms, second.terms, strict=True)):
+            for ir in product_of_irreps(ir1, ir2):
+                if keep is None or ir in keep:
+                    instructions.append((n, n, len(terms), "uuu", False))
+                    terms.append((mul, ir))
+        super().__init__(
+            first,
+            second,
+            Irreps(terms, layout),
+            instructions,
+            irrep_normalization=irrep_normalization,
+            layout=layout,
+        )
+
+
+def _align(irreps_in1: Irreps, irreps_in2: Irreps) -> tuple[Irreps, Irreps]:
+    """Split terms until those of both have the same multiplicities."""
+    counts = [sum(mul for mul, _ in irreps.terms) for irreps in (irreps_in1, irreps_in2)]
+    if counts[0] != counts[1]:
+        raise ValueError(
+            f"irreps_in1 and irreps_in2 must have equally many irreps, got {counts[0]} and "
+            f"{counts[1]} in {irreps_in1} and {irreps_in2}"
+        )
+    ends = sorted({end for irreps in (irreps_in1, irreps_in2) for end in _ends(irreps)})
+    first, second = _split_at(irreps_in1, ends), _split_at(irreps_in2, ends)
+    check_blocks("irreps_in1", irreps_in1, first)
+    check_blocks("irreps_in2", irreps_in2, second)
+    return first, second
+
+
+def _ends(irreps: Irreps) -> list[int]:
+    return [*accumulate(mul for mul, _ in irreps.terms)]
+
+
+def _split_at(irreps: Irreps, ends: list[int]) -> Irreps:
+    """Cut terms wherever so many irreps have been counted."""
+    terms: list[Term] = []
+    start = 0
+    for (_, ir), stop in zip(irreps.terms, _ends(irreps), strict=True):
+        for end in ends:
+            if start < end <= stop:
+                terms.append((end - start, ir))
+                start = end
+    return Irreps(terms, irreps.layout)

@@ -1,0 +1,141 @@
+"""All paths between two features, none of them weighted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from equigeo.nn import Tables
+from equigeo.reps.irreps import Layout
+from equigeo.tensor_products.paths.all_paths import all_paths
+from equigeo.tensor_products.paths.couple import couple_pairs_sparse
+from equigeo.tensor_products.paths.index_tables import IndexTables
+from equigeo.tensor_products.paths.instruction import Instruction
+from equigeo.tensor_products.paths.read_irreps import (
+    read_filter,
+    read_irreps,
+    simplify,
+)
+from equigeo.tensor_products.products.tensor_product import TensorProduct
+
+
+class FullTensorProduct(TensorProduct):
+    r"""Clebsch-Gordan product along every path: each pair of irreps, each degree they make.
+
+    .. math:: z^{(p)}_{uvk} = f_p \sum_{ij} C^{l_1 l_2 l_3}_{ijk}\, x_{ui}\, y_{vj}
+
+    Every equivariant bilinear map is a linear layer applied to it. Terms of both inputs are merged
+    with their neighbours first; the output has one term of multiplicity ``mul1 * mul2`` for each
+    path, sorted by degree, odd before even.
+
+    Parameters
+    ----------
+    irreps_in1, irreps_in2 : str, Irreps or e3nn.o3.Irreps
+        Of the inputs.
+    filter_ir_out : iterable of str or (int, int), optional
+        Irreps to keep, as ``["0e", "1o"]``; all by default.
+    irrep_normalization : {"component", "norm", "none"}, optional
+        As in :class:`TensorProduct`.
+    method : {"dense", "sparse"}, optional
+        Whether all entries of a coupling are multiplied, by matrix products, or those that are not
+        zero. By default the latter where :func:`equigeo.ops.copywise_product` does it, on a CPU,
+        and the former elsewhere.
+    layout : {"mul_ir", "ir_mul"}
+        Of inputs and output.
+
+    Raises
+    ------
+    ValueError
+        If an argument cannot be read, or irreps would have to be merged in the layout ``ir_mul``.
+
+    Equivariance
+    ------------
+    Bilinear and equivariant under O(3).
+
+    References
+    ----------
+    Xie, Daigavane, Kotak, Smidt, "The Price of Freedom", 2025.
+
+    Examples
+    --------
+    >>> product = FullTensorProduct("0e + 1o", "0e + 1o")
+    >>> str(product.irreps_out), product.multiply_adds()
+    ('1x0e+1x0e+1x1o+1x1o+1x1e+1x2e', 27)
+    """
+
+    def __init__(
+        self,
+        irreps_in1: Any,
+        irreps_in2: Any,
+        filter_ir_out: Any = None,
+        irrep_normalization: str | None = None,
+        *,
+        method: Literal["dense", "sparse"] | None = None,
+        layout: Layout = "mul_ir",
+    ) -> None:
+        if method not in ("dense", "sparse", None):
+            raise ValueError(f'method must be "dense" or "sparse", got {method!r}')
+        first = simplify("irreps_in1", read_irreps("irreps_in1", irreps_in1, layout))
+        second = simplify("irreps_in2", read_irreps("irreps_in2", irreps_in2, layout))
+        irreps_out, paths = all_paths(first, second, "uvuv", read_filter(filter_ir_out))
+        self.method = method  # which paths are made for
+        super().__init__(
+            first,
+            second,
+            irreps_out,
+            [(*path, "uvuv", False) for path in paths],
+            irrep_normalization=irrep_normalization,
+            layout=layout,
+        )
+
+    def set_paths(self, instructions: Iterable[Instruction]) -> None:
+        """Make what evaluates paths by the method that was chosen.
+
+        Parameters
+        ----------
+        instructions : iterable of Instruction
+            As in :class:`TensorProduct`.
+        """
+        super().set_paths(instructions)
+        if self.method == "sparse":
+            self._keep_entries()
+        elif self.method == "dense":
+            self.connected = None
+
+    def multiply_adds(self) -> int:
+        """Count multiplications that are added up, for one sample.
+
+        Returns
+        -------
+        int
+            Of the entries that the method touches, for all channels; by default those that are not
+            zero.
+        """
+        if self.method == "dense":
+            return super().multiply_adds()
+        names = (f"group{n}" for n in range(len(self._groups)))
+        entries = (int(self.tables[name, torch.float64].count_nonzero()) for name in names)
+        muls = (group.muls for group in self._groups)
+        return sum(u * v * count for (u, v), count in zip(muls, entries, strict=True))
+
+    def _keep_entries(self) -> None:
+        """Replace the tables by their entries that are not zero."""
+        values, positions = {}, {}
+        for n, group in enumerate(self._groups):
+            table = self.tables[f"group{n}", torch.float64]
+            i, j, k = table.nonzero(as_tuple=True)
+            values[f"group{n}"] = table[i, j, k]
+            positions[f"pair{n}"] = i * group.shape[1] + j
+            positions[f"component{n}"] = k
+        self.tables = Tables(**values)
+        self.positions = IndexTables(**positions)
+
+    def _couple(self, n: int, x: Tensor, y: Tensor) -> Tensor:
+        if self.method != "sparse":
+            return super()._couple(n, x, y)
+        value = self.tables[f"group{n}", x.dtype]
+        entries = self.positions[f"pair{n}"], self.positions[f"component{n}"], value
+        return couple_pairs_sparse(x, y, entries, self._groups[n].shape[2], self.layout)

@@ -1,0 +1,84 @@
+"""Every path from two features to given irreps, mixing all channels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from equigeo.reps.irreps import Layout
+from equigeo.tensor_products.paths.read_irreps import product_of_irreps, read_irreps
+from equigeo.tensor_products.products.tensor_product import TensorProduct
+
+
+class FullyConnectedTensorProduct(TensorProduct):
+    r"""Clebsch-Gordan product with a weight for each path and each three channels.
+
+    .. math:: z_w = \sum_p f_p \sum_{uv} w^{(p)}_{uvw}\, x_u \otimes y_v
+
+    Parameters
+    ----------
+    irreps_in1, irreps_in2, irreps_out : str, Irreps or e3nn.o3.Irreps
+        Of the inputs and the output.
+    irrep_normalization, path_normalization : str, optional
+        As in :class:`TensorProduct`.
+    in1_var, in2_var, out_var, internal_weights, shared_weights, layout
+        As in :class:`TensorProduct`.
+
+    Raises
+    ------
+    ValueError
+        If an argument cannot be read.
+
+    Equivariance
+    ------------
+    Bilinear and equivariant under O(3), for any weights.
+
+    References
+    ----------
+    Geiger, Smidt, "e3nn: Euclidean Neural Networks", 2022.
+
+    Examples
+    --------
+    >>> FullyConnectedTensorProduct("2x0e + 3x1o", "4x0e + 5x1o", "6x0e + 7x1o + 2x1e").weight_numel
+    322
+    """
+
+    def __init__(  # noqa: PLR0913 - the signature of e3nn
+        self,
+        irreps_in1: Any,
+        irreps_in2: Any,
+        irreps_out: Any,
+        irrep_normalization: str | None = None,
+        path_normalization: str | None = None,
+        *,
+        in1_var: Sequence[float] | None = None,
+        in2_var: Sequence[float] | None = None,
+        out_var: Sequence[float] | None = None,
+        internal_weights: bool | None = None,
+        shared_weights: bool | None = None,
+        layout: Layout = "mul_ir",
+    ) -> None:
+        first = read_irreps("irreps_in1", irreps_in1, layout)
+        second = read_irreps("irreps_in2", irreps_in2, layout)
+        third = read_irreps("irreps_out", irreps_out, layout)
+        instructions = [
+            (n1, n2, n3, "uvw", True)
+            for n1, (_, ir1) in enumerate(first.terms)
+            for n2, (_, ir2) in enumerate(second.terms)
+            for n3, (_, ir3) in enumerate(third.terms)
+            if ir3 in product_of_irreps(ir1, ir2)
+        ]
+        super().__init__(
+            first,
+            second,
+            third,
+            instructions,
+            in1_var,
+            in2_var,
+            out_var,
+            irrep_normalization,
+            path_normalization,
+            internal_weights,
+            shared_weights,
+            layout=layout,
+        )

@@ -1,0 +1,103 @@
+"""What every equivariant product is."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.reps import Irreps, Representation
+from equigeo.tensor_products.paths.leading_axes import broadcast_batch
+
+
+class Product(nn.Module):
+    """An equivariant bilinear map of two features, batched over leading axes.
+
+    Subclasses implement ``forward(x, y)`` or ``forward(x, y, weight=None)``, call
+    :meth:`check_inputs` first, and count their work in :meth:`multiply_adds`.
+
+    Parameters
+    ----------
+    irreps_in1, irreps_in2 : Irreps
+        Of the two inputs.
+    irreps_out : Irreps
+        Of the output.
+
+    Attributes
+    ----------
+    weight_numel : int
+        Numbers that ``forward`` takes as weights; 0 for a product without.
+    """
+
+    weight_numel: int = 0
+
+    def __init__(self, irreps_in1: Irreps, irreps_in2: Irreps, irreps_out: Irreps) -> None:
+        super().__init__()
+        self.irreps_in1 = irreps_in1
+        self.irreps_in2 = irreps_in2
+        self.irreps_out = irreps_out
+
+    @property
+    def rep_in(self) -> tuple[Representation, Representation]:
+        """Representations of the two inputs."""
+        return self.irreps_in1, self.irreps_in2
+
+    @property
+    def rep_out(self) -> Representation:
+        """Representation of the output."""
+        return self.irreps_out
+
+    def multiply_adds(self) -> int:
+        """Count multiplications that are added up, for one sample.
+
+        Returns
+        -------
+        int
+            Of the forward pass as implemented.
+        """
+        raise NotImplementedError
+
+    def check_inputs(self, x: Tensor, y: Tensor, weight: Tensor | None = None) -> torch.Size:
+        """Refuse inputs that do not fit, without looking at their values.
+
+        Parameters
+        ----------
+        x : Tensor, (..., irreps_in1.dim), floating
+            First input.
+        y : Tensor, (..., irreps_in2.dim), floating
+            Second input.
+        weight : Tensor or None, (..., weight_numel), floating
+            External or internal weights.
+
+        Returns
+        -------
+        torch.Size
+            Leading axes of all of them, broadcast.
+
+        Raises
+        ------
+        TypeError
+            If dtypes are not floating or differ.
+        ValueError
+            If a last axis is wrong, leading axes do not broadcast, or devices differ.
+        """
+        named = {"x": (x, self.irreps_in1.dim), "y": (y, self.irreps_in2.dim)}
+        if weight is not None:
+            named["weight"] = (weight, self.weight_numel)
+        for name, (value, dim) in named.items():
+            if not value.is_floating_point():
+                raise TypeError(f"{name} must be floating, got {value.dtype}")
+            if value.ndim == 0 or value.shape[-1] != dim:
+                raise ValueError(f"{name} must be (..., {dim}), got {tuple(value.shape)}")
+            if value.dtype != x.dtype:
+                raise TypeError(f"{name} must have the dtype of x, {x.dtype}, got {value.dtype}")
+            if value.device != x.device:
+                raise ValueError(f"{name} must be on the device of x, {x.device}: {value.device}")
+        try:
+            return broadcast_batch(*(value for value, _ in named.values()))
+        except RuntimeError as error:
+            given = ", ".join(f"{name} {tuple(v.shape)}" for name, (v, _) in named.items())
+            raise ValueError(f"leading axes must broadcast, got {given}") from error
+
+    def extra_repr(self) -> str:
+        """Return what ``print(module)`` shows."""
+        return f"{self.irreps_in1} x {self.irreps_in2} -> {self.irreps_out}"

@@ -1,0 +1,91 @@
+"""A product with linear layers around it."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from equigeo.nn import Linear
+from equigeo.reps import Irreps
+from equigeo.tensor_products.products.linear_multiply_adds import linear_multiply_adds
+from equigeo.tensor_products.products.product import Product
+
+
+class ProductBetweenLinears(Product):
+    """Any product, made to map the irreps that a model has.
+
+    Parameters
+    ----------
+    product : Product
+        Without external weights.
+    irreps_in1, irreps_in2, irreps_out : Irreps or str
+        Inputs pass through a linear layer where they are not what the product takes; the output
+        always does.
+
+    Equivariance
+    ------------
+    That of the product, for any weights.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import equigeo.tensor_products as tp
+    >>> full = tp.FullTensorProduct("1o", "1o")
+    >>> ProductBetweenLinears(full, "1o", "1o", "4x0e+4x1e")(*torch.randn(2, 5, 3)).shape
+    torch.Size([5, 16])
+    """
+
+    def __init__(
+        self,
+        product: Product,
+        irreps_in1: Irreps | str,
+        irreps_in2: Irreps | str,
+        irreps_out: Irreps | str,
+    ) -> None:
+        super().__init__(Irreps(irreps_in1), Irreps(irreps_in2), Irreps(irreps_out))
+        self.product = product
+        self.linear1 = _bridge(self.irreps_in1, product.irreps_in1)
+        self.linear2 = _bridge(self.irreps_in2, product.irreps_in2)
+        self.linear_out = Linear(product.irreps_out, self.irreps_out)
+
+    def multiply_adds(self) -> int:
+        """Count multiplications that are added up, for one sample.
+
+        Returns
+        -------
+        int
+            Of the product and the linear layers.
+        """
+        linears = (self.linear1, self.linear2, self.linear_out)
+        around = sum(linear_multiply_adds(linear) for linear in linears if linear is not None)
+        return around + self.product.multiply_adds()
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        """Multiply two features.
+
+        Parameters
+        ----------
+        x : Tensor, (..., irreps_in1.dim), floating
+            First input.
+        y : Tensor, (..., irreps_in2.dim), floating
+            Second input; leading axes broadcast.
+
+        Returns
+        -------
+        Tensor, (..., irreps_out.dim), dtype of ``x``
+            Zero where the product reaches nothing.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As :meth:`Product.check_inputs`.
+        """
+        self.check_inputs(x, y)
+        x = x if self.linear1 is None else self.linear1(x)
+        y = y if self.linear2 is None else self.linear2(y)
+        out: Tensor = self.linear_out(self.product(x, y))
+        return out
+
+
+def _bridge(given: Irreps, taken: Irreps) -> Linear | None:
+    same = given.simplify() == taken.simplify()
+    return None if same else Linear(given, taken)

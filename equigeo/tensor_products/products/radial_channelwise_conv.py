@@ -1,0 +1,112 @@
+"""A channelwise convolution with the last radial layer inside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.graphs import EdgeIndex
+from equigeo.ops.products import radial_conv
+from equigeo.tensor_products.products.channelwise_conv import ChannelwiseConv
+
+
+class RadialChannelwiseConv(ChannelwiseConv):
+    r"""Channelwise convolution with weights :math:`h_e R / \sqrt{H}`, which are never stored.
+
+    The weights of a convolution are most of what it reads, and the last layer of a radial network
+    makes them from a few hidden numbers of each edge. Here that layer is part of the op.
+
+    Parameters
+    ----------
+    irreps_in1, irreps_in2, irreps_out : str, Irreps or e3nn.o3.Irreps
+        As in :class:`ChannelwiseTensorProduct`.
+    num_hidden : int
+        Hidden numbers H of each edge.
+    **options
+        As in :class:`ChannelwiseTensorProduct`, but for ``shared_weights``.
+
+    Attributes
+    ----------
+    radial : Parameter, (num_hidden, weight_numel)
+        Drawn from N(0, 1), as the last layer of ``equigeo.nn.RadialMLP``.
+
+    Raises
+    ------
+    ValueError
+        If an argument cannot be read, or there is no hidden number.
+
+    Equivariance
+    ------------
+    As the convolution, where the hidden numbers are invariant.
+
+    References
+    ----------
+    Batzner et al., "E(3)-equivariant graph neural networks for data-efficient and accurate
+    interatomic potentials", 2022.
+
+    Examples
+    --------
+    >>> conv = RadialChannelwiseConv("8x0e + 8x1o", "0e + 1o", "0e + 1o", num_hidden=16)
+    >>> edge_index = torch.tensor([[0, 1, 2], [1, 2, 2]])
+    >>> x, edge_attr = torch.randn(3, 32), torch.randn(3, 4)
+    >>> conv(x, edge_index, edge_attr, torch.randn(3, 16)).shape
+    torch.Size([3, 64])
+    """
+
+    def __init__(
+        self, irreps_in1: Any, irreps_in2: Any, irreps_out: Any, num_hidden: int, **options: Any
+    ) -> None:
+        super().__init__(irreps_in1, irreps_in2, irreps_out, **options, shared_weights=False)
+        if num_hidden < 1:
+            raise ValueError(f"num_hidden must be positive, got {num_hidden}")
+        self.num_hidden = num_hidden
+        self.radial = nn.Parameter(torch.randn(num_hidden, self.weight_numel))
+
+    def forward(  # type: ignore[override]
+        self,
+        x: Tensor,
+        edge_index: EdgeIndex | Tensor,
+        edge_attr: Tensor,
+        hidden: Tensor,
+        *,
+        num_nodes: int | None = None,
+    ) -> Tensor:
+        """Convolve.
+
+        Parameters
+        ----------
+        x : Tensor, (sources, irreps_in1.dim), floating
+            Node features.
+        edge_index : EdgeIndex or Tensor, (2, edges), int64
+            As in :class:`ChannelwiseConv`.
+        edge_attr : Tensor, (edges, irreps_in2.dim), floating
+            Edge features.
+        hidden : Tensor, (edges, num_hidden), floating
+            Invariant numbers of each edge.
+        num_nodes : int, optional
+            Number of targets.
+
+        Returns
+        -------
+        Tensor, (targets, irreps_out.dim), dtype of ``x``
+            Zero where no edge arrives.
+
+        Raises
+        ------
+        TypeError
+            If dtypes differ, are not floating, or indices are not int64.
+        ValueError
+            If shapes do not fit, devices differ, or a node does not exist.
+        """
+        if hidden.ndim != 2 or hidden.shape[1] != self.num_hidden:
+            raise ValueError(
+                f"hidden must be (edges, {self.num_hidden}), got {tuple(hidden.shape)}"
+            )
+        radial = self.radial * self.num_hidden**-0.5
+        if self.channelwise is None or x.dtype not in (torch.float32, torch.float64):
+            return super().forward(x, edge_index, edge_attr, hidden @ radial, num_nodes=num_nodes)
+        edges = self.check_graph(x, edge_index, edge_attr, num_nodes)
+        table = self.channelwise.table(x.dtype)
+        return radial_conv(x, edge_attr, hidden, radial, self.graph_of(edges), table)

@@ -1,0 +1,292 @@
+"""The symmetric contraction of MACE."""
+
+from __future__ import annotations
+
+import math
+from itertools import accumulate
+from operator import index
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.nn import Tables
+from equigeo.reps import Irreps, Representation
+from equigeo.reps.irreps import Layout
+from equigeo.tensor_products.paths.read_irreps import read_irreps
+from equigeo.tensor_products.products.symmetric_basis import projection, symmetric_basis
+from equigeo.tensor_products.products.symmetric_polynomials import SymmetricPolynomials
+
+Place = tuple[int, int]  # output term and order
+
+
+class SymmetricContraction(nn.Module):
+    r"""Equivariant polynomial of a feature, channel by channel, with weights for each element.
+
+    .. math::
+        B_{c M} = \sum_{\nu = 1}^N \sum_k W^\nu_{e k c}
+        \sum_{i_1 \ldots i_\nu} U^\nu_{k M i_1 \ldots i_\nu} A_{c i_1} \cdots A_{c i_\nu}
+
+    The coupling tensors :math:`U` act on powers of one feature, so that only their symmetric parts
+    count. These are kept by monomials :math:`A_i A_j A_k`, :math:`i \le j \le k`, and only by those
+    that occur: 497 numbers where the full tensors of ``0e+1o+2e+3o`` to ``0e+1o`` at third order
+    have 176 x 4,096. Each polynomial is a sum of products of two polynomials of half the degree,
+    whose monomials are made once for all.
+
+    Parameters
+    ----------
+    irreps_in : Irreps or str
+        Of the feature: the same multiplicity everywhere, which is the number of channels.
+    irreps_out : Irreps or str
+        Of the result, with the same multiplicity.
+    correlation : int
+        Highest degree N of the polynomial, at least one.
+    num_elements : int
+        Number of sets of weights.
+    basis : {"reduced", "original"}
+        "reduced": linearly independent polynomials, orthogonal as symmetric tensors; orders
+        ascending and, inside, outputs in their order. "original": the over-complete paths of MACE
+        in its order, output after output and, inside, orders from N down to 1.
+    layout : {"mul_ir", "ir_mul"}
+        Of flat features and of the result.
+
+    Attributes
+    ----------
+    weight : Parameter, (num_elements, weights, channels)
+        Drawn from a normal distribution over the number of weights of its block. The shape is that
+        of cuEquivariance for either basis.
+    blocks : dict of (int, int) to slice
+        Place on the second axis of ``weight`` of each pair of output term and order. In MACE, block
+        ``(i, N)`` is ``contractions.i.weights_max`` and ``(i, n)`` is ``contractions.i.weights.j``
+        with ``j = N - 1 - n``.
+    irreps_in, irreps_out : Irreps
+        As given, in ``layout``.
+    channels : int
+        The common multiplicity.
+
+    Raises
+    ------
+    ValueError
+        If irreps do not parse or have different multiplicities, a number is below one, or an option
+        is unknown.
+    TypeError
+        If a number is not an integer.
+
+    Equivariance
+    ------------
+    O(3), for weights and elements that stay fixed.
+
+    References
+    ----------
+    Batatia, Kovács, Simm, Ortner, Csányi, "MACE: Higher Order Equivariant Message Passing Neural
+    Networks for Fast and Accurate Force Fields", NeurIPS 2022, equations 10 and 11.
+
+    Examples
+    --------
+    >>> contract = SymmetricContraction("8x0e+8x1o", "8x0e", correlation=3, num_elements=2)
+    >>> contract.weight.shape, contract.blocks
+    (torch.Size([2, 5, 8]), {(0, 1): slice(0, 1, None), (0, 2): slice(1, 3, None), ...
+    >>> contract(torch.randn(10, 8, 4), torch.randint(2, (10,))).shape
+    torch.Size([10, 8])
+    >>> SymmetricContraction("8x0e+8x1o", "8x0e", 3, 2, basis="original").weight.shape
+    torch.Size([2, 7, 8])
+    """
+
+    blocks: dict[tuple[int, int], slice]
+
+    def __init__(
+        self,
+        irreps_in: Irreps | str,
+        irreps_out: Irreps | str,
+        correlation: int,
+        num_elements: int,
+        *,
+        basis: Literal["reduced", "original"] = "reduced",
+        layout: Layout = "mul_ir",
+    ) -> None:
+        super().__init__()
+        if basis not in ("reduced", "original"):
+            raise ValueError(f'basis must be "reduced" or "original", got {basis!r}')
+        if min(index(correlation), index(num_elements)) < 1:
+            raise ValueError(
+                "correlation and num_elements must be at least 1, "
+                f"got {correlation} and {num_elements}"
+            )
+        self.irreps_in = read_irreps("irreps_in", irreps_in, layout)
+        self.irreps_out = read_irreps("irreps_out", irreps_out, layout)
+        self.channels = _channels(self.irreps_in, self.irreps_out)
+        self.correlation, self.num_elements = index(correlation), index(num_elements)
+        self.basis = basis
+        self._build()
+        lengths = [block.stop - block.start for block in self.blocks.values()]
+        scale = torch.tensor([1 / length for length in lengths for _ in range(length)])
+        weight = torch.randn(self.num_elements, len(scale), self.channels)
+        self.weight = nn.Parameter(weight * scale[:, None])
+
+    @property
+    def rep_in(self) -> tuple[Representation, None]:
+        """Representations of flat features, and none of elements."""
+        return self.irreps_in, None
+
+    @property
+    def rep_out(self) -> Representation:
+        """Representation of the result."""
+        return self.irreps_out
+
+    def forward(self, x: Tensor, element: Tensor) -> Tensor:
+        """Evaluate the polynomial.
+
+        Parameters
+        ----------
+        x : Tensor, (..., channels, dim) or (..., irreps_in.dim), floating
+            Features, with one copy of each input irrep on the last axis, or flat in ``layout``.
+        element : Tensor, (...), int64 or int32, or (..., num_elements), floating
+            Which weights each sample takes, or how it mixes them: a one-hot vector in MACE.
+
+        Returns
+        -------
+        Tensor, (..., irreps_out.dim)
+            Flat in ``layout``, as in MACE.
+
+        Raises
+        ------
+        TypeError
+            If a dtype is wrong.
+        ValueError
+            If shapes or devices do not fit.
+        """
+        batch = self._check_inputs(x, element)
+        dims = [2 * l + 1 for _, (l, _) in self.irreps_in]
+        ir_mul = self.irreps_out.layout == "ir_mul"
+        if x.ndim == len(batch) + 2:
+            dims = [sum(dims)]
+        elif ir_mul:
+            dims = [1] * sum(dims)
+        rows = x.reshape(math.prod(batch), self.irreps_in.dim)
+        weight, index = self._weight_of_rows(element)
+        z: Tensor = self.polynomials(rows, weight, index, dims, ir_mul)
+        return z.reshape(*batch, self.irreps_out.dim)
+
+    def reduce_weight(self, weight: Tensor) -> Tensor:
+        """Weights of the reduced basis that give the same polynomial.
+
+        Parameters
+        ----------
+        weight : Tensor, (..., paths, channels), floating
+            Weights of the original basis, ordered as there.
+
+        Returns
+        -------
+        Tensor, (..., weights, channels)
+            Ordered as in the reduced basis.
+
+        Raises
+        ------
+        ValueError
+            If the module is in the reduced basis already.
+        """
+        if self.basis != "original":
+            raise ValueError('weights can be reduced by a module of basis "original" only')
+        return self.tables["change", weight.dtype] @ weight
+
+    def multiply_adds(self) -> int:
+        """Count multiplications that are added up, for one sample with all channels.
+
+        Returns
+        -------
+        int
+            Of monomials, of sums of them, of products of sums, and of weights; not of the change
+            of basis of weights, which does not grow with the samples.
+        """
+        return self.channels * self.polynomials.multiply_adds()
+
+    def extra_repr(self) -> str:
+        """Return what ``print(module)`` shows."""
+        return (
+            f"{self.irreps_in} -> {self.irreps_out}, correlation={self.correlation}, "
+            f"num_elements={self.num_elements}, basis={self.basis!r}"
+        )
+
+    def _build(self) -> None:
+        """Register the tables and lay out the weights."""
+        ins, outs = ([ir for _, ir in irreps] for irreps in (self.irreps_in, self.irreps_out))
+        orders = range(1, self.correlation + 1)
+        bases = [[symmetric_basis(tuple(ins), n, ir) for ir in outs] for n in orders]
+        self.polynomials = SymmetricPolynomials(self.irreps_in.dim // self.channels, bases)
+        tables: dict[str, Tensor] = {}
+        places = [(i, n) for n in orders for i in range(len(outs))]
+        self.blocks = _consecutive({(i, n): len(bases[n - 1][i]) for i, n in places})
+        if self.basis == "original":
+            places = [(i, n) for i in range(len(outs)) for n in reversed(orders)]
+            parts = {(i, n): projection(tuple(ins), n, outs[i]).T for i, n in places}
+            reduced = self.blocks
+            self.blocks = _consecutive({place: part.shape[1] for place, part in parts.items()})
+            tables["change"] = _assemble(parts, reduced, self.blocks)
+        self.tables = Tables(**tables)
+
+    def _weight_of_rows(self, element: Tensor) -> tuple[Tensor, Tensor]:
+        """Sets (sets, weights, channels) of weights in the reduced basis, and that of each row."""
+        weight: Tensor = self.weight
+        if self.basis == "original":
+            weight = self.reduce_weight(weight)
+        if not element.is_floating_point():
+            return weight, element.reshape(-1).long()
+        mixed = torch.tensordot(element.reshape(-1, self.num_elements), weight, dims=1)
+        return mixed, torch.arange(len(mixed), device=mixed.device)
+
+    def _check_inputs(self, x: Tensor, element: Tensor) -> torch.Size:
+        """Return the leading axes, or say what does not fit."""
+        if not x.is_floating_point():
+            raise TypeError(f"x must be floating, got {x.dtype}")
+        for name, value in (("x", x), ("element", element)):
+            if value.is_floating_point() and value.dtype != self.weight.dtype:
+                raise TypeError(
+                    f"{name} must have the dtype of weight, {self.weight.dtype}, got {value.dtype}"
+                )
+            if value.device != self.weight.device:
+                raise ValueError(
+                    f"{name} must be on the device of weight, {self.weight.device}, "
+                    f"got {value.device}"
+                )
+        batch, dim = self._batch(element), self.irreps_in.dim
+        shapes = [(*batch, self.channels, dim // self.channels), (*batch, dim)]
+        if tuple(x.shape) not in shapes:
+            raise ValueError(f"x must be {shapes[0]} or {shapes[1]}, got {tuple(x.shape)}")
+        return batch
+
+    def _batch(self, element: Tensor) -> torch.Size:
+        if element.dtype in (torch.int64, torch.int32):
+            return element.shape
+        if not element.is_floating_point():
+            raise TypeError(f"element must be int64, int32 or floating, got {element.dtype}")
+        if element.shape[-1:] != (self.num_elements,):
+            raise ValueError(
+                f"a floating element must be (..., {self.num_elements}), got {tuple(element.shape)}"
+            )
+        return element.shape[:-1]
+
+
+def _channels(*sides: Irreps) -> int:
+    found = {mul for irreps in sides for mul, _ in irreps}
+    if len(found) != 1 or 0 in found or not all(irreps.terms for irreps in sides):
+        raise ValueError(
+            "irreps_in and irreps_out must have terms, all of one positive multiplicity, got "
+            + " and ".join(repr(str(irreps)) for irreps in sides)
+        )
+    return found.pop()
+
+
+def _consecutive(lengths: dict[Place, int]) -> dict[Place, slice]:
+    ends = list(accumulate(lengths.values(), initial=0))
+    return {place: slice(*ends[k : k + 2]) for k, place in enumerate(lengths)}
+
+
+def _assemble(
+    parts: dict[Place, Tensor], rows: dict[Place, slice], columns: dict[Place, slice]
+) -> Tensor:
+    """One matrix of blocks, zero elsewhere."""
+    shape = (max(s.stop for s in rows.values()), max(s.stop for s in columns.values()))
+    whole = torch.zeros(shape, dtype=torch.float64)
+    for place, part in parts.items():
+        whole[rows[place], columns[place]] = part
+    return whole

@@ -1,0 +1,85 @@
+"""Polynomials of a feature with the op that evaluates them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.nn import Tables
+from equigeo.ops import Polynomial, PolynomialTable, symmetric_contraction
+from equigeo.tensor_products.products.symmetric_basis import monomials
+
+
+class SymmetricPolynomials(nn.Module):
+    """The table of :func:`equigeo.ops.symmetric_contraction` for some bases.
+
+    Parameters
+    ----------
+    variables : int
+        Number of variables.
+    bases : sequence of sequence of Tensor, (basis, 2 l + 1, monomials), float64
+        For degree 1, 2 and so on and for every output, the coefficients of its polynomials. Each of
+        these has a weight, numbered in this order.
+    """
+
+    products: Tensor
+    polynomials: Tensor
+    groups: Tensor
+    nodes: Tensor
+
+    def __init__(self, variables: int, bases: Sequence[Sequence[Tensor]]) -> None:
+        super().__init__()
+        self.sizes = [basis.shape[1] for basis in bases[0]]
+        found: list[Polynomial] = []
+        weight = 0
+        for degree, row in enumerate(bases, 1):
+            for start, basis in zip(accumulate([0, *self.sizes]), row, strict=False):
+                for polynomial in basis:
+                    found += _components(polynomial, start, weight, monomials(variables, degree))
+                    weight += 1
+        table = PolynomialTable.from_polynomials(found, [variables], self.sizes)
+        for name in ("products", "polynomials", "groups", "nodes"):
+            self.register_buffer(name, getattr(table, name), persistent=False)
+        self.levels = table.levels
+        self.tables = Tables(values=table.values)
+
+    def forward(
+        self, x: Tensor, weight: Tensor, index: Tensor, dims_in: Sequence[int], ir_mul: bool
+    ) -> Tensor:
+        """Evaluate rows of features with the weights that ``index`` chooses."""
+        dims_out = [1] * sum(self.sizes) if ir_mul else self.sizes
+        if x.dtype not in (torch.float32, torch.float64):
+            z = self(x.float(), weight.float(), index, dims_in, ir_mul)
+            return z.to(x.dtype)
+        table = PolynomialTable(
+            self.products,
+            self.polynomials,
+            self.groups,
+            self.nodes,
+            self.tables["values", x.dtype],
+            self.levels,
+            dims_in,
+            dims_out,
+        )
+        return symmetric_contraction(x, weight, index, table)
+
+    def multiply_adds(self) -> int:
+        """Count multiplications, most of them added up, for one channel."""
+        parts = (self.products, self.polynomials, self.groups, self.nodes)
+        return sum(len(part) for part in parts)
+
+
+def _components(
+    polynomial: Tensor, start: int, weight: int, names: Sequence[tuple[int, ...]]
+) -> list[Polynomial]:
+    """Split one polynomial (components, monomials) into its components that are not zero."""
+    components = []
+    for m, row in enumerate(polynomial):
+        places = row.nonzero().flatten().tolist()
+        values = {names[place]: row[place].item() for place in places}
+        if values:
+            components.append(Polynomial(start + m, weight, values))
+    return components

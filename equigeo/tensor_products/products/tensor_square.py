@@ -1,0 +1,186 @@
+"""The product of a feature with itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from torch import Tensor
+
+from equigeo.reps import Irreps, Representation
+from equigeo.reps.irreps import Layout, Term
+from equigeo.tensor_products.paths.connections import pairs
+from equigeo.tensor_products.paths.normalization import IRREP_NORMALIZATIONS, check_choice
+from equigeo.tensor_products.paths.read_irreps import (
+    Irrep,
+    product_of_irreps,
+    read_filter,
+    read_irreps,
+    simplify,
+)
+from equigeo.tensor_products.products.tensor_product import TensorProduct
+
+Path = tuple[int, int, int, str, bool, float]  # an instruction
+
+UNWEIGHTED = ("uvuv", "uvu<v", "uuu")  # different terms; one term, u < v; one term, u = v
+WEIGHTED = ("uvw", "u<vw", "uuw")
+
+
+class TensorSquare(TensorProduct):
+    r"""Clebsch-Gordan product of a feature with itself, each pair of irreps once.
+
+    .. math:: z = x \otimes x
+
+    Pairs of different irreps couple as in other products; an irrep with itself makes even degrees
+    only, and their factors account for its components being squared. The output has one term for
+    each path, sorted by degree, odd before even; or the given irreps, fully connected with weights.
+
+    Parameters
+    ----------
+    irreps_in : str, Irreps or e3nn.o3.Irreps
+        Of the input; neighbours are merged.
+    irreps_out : str, Irreps or e3nn.o3.Irreps, optional
+        Of the output; without it there are no weights.
+    filter_ir_out : iterable of str or (int, int), optional
+        Irreps to keep where ``irreps_out`` is not given.
+    irrep_normalization : {"component", "norm", "none"}, optional
+        As in :class:`TensorProduct`.
+    internal_weights, shared_weights, layout
+        As in :class:`TensorProduct`.
+
+    Raises
+    ------
+    ValueError
+        If an argument cannot be read, or both ``irreps_out`` and ``filter_ir_out`` are given.
+
+    Equivariance
+    ------------
+    Quadratic and equivariant under O(3), for any weights.
+
+    Examples
+    --------
+    >>> square = TensorSquare("1o")
+    >>> [round(path.path_weight, 9) for path in square.instructions], str(square.irreps_out)
+    ([0.447213595, 1.58113883], '1x0e+1x2e')
+    """
+
+    def __init__(
+        self,
+        irreps_in: Any,
+        irreps_out: Any = None,
+        filter_ir_out: Any = None,
+        irrep_normalization: str | None = None,
+        *,
+        internal_weights: bool | None = None,
+        shared_weights: bool | None = None,
+        layout: Layout = "mul_ir",
+    ) -> None:
+        normalization = irrep_normalization or "component"
+        check_choice("irrep_normalization", normalization, IRREP_NORMALIZATIONS)
+        first = simplify("irreps_in", read_irreps("irreps_in", irreps_in, layout))
+        if irreps_out is None:
+            made, paths = _into_own_terms(first, read_filter(filter_ir_out), normalization)
+        elif filter_ir_out is None:
+            made = simplify("irreps_out", read_irreps("irreps_out", irreps_out, layout))
+            paths = _into_given_terms(first, made, normalization)
+        else:
+            raise ValueError("filter_ir_out must be None where irreps_out is given")
+        super().__init__(
+            first,
+            first,
+            made,
+            paths,
+            irrep_normalization="none",
+            internal_weights=internal_weights,
+            shared_weights=shared_weights,
+            layout=layout,
+        )
+
+    @property
+    def rep_in(self) -> Representation:  # type: ignore[override]  # one input instead of two
+        """Representation of the input."""
+        return self.irreps_in1
+
+    def forward(self, x: Tensor, weight: Tensor | None = None) -> Tensor:  # type: ignore[override]
+        """Multiply a feature with itself.
+
+        Parameters
+        ----------
+        x : Tensor, (..., irreps_in1.dim), floating
+            The feature.
+        weight : Tensor, (..., weight_numel) or (weight_numel,), floating, optional
+            As in :class:`TensorProduct`.
+
+        Returns
+        -------
+        Tensor, (..., irreps_out.dim), dtype of ``x``
+            The square.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As in :class:`TensorProduct`.
+        """
+        return super().forward(x, x, weight)
+
+
+def _into_own_terms(
+    irreps_in: Irreps, keep: frozenset[Irrep] | None, normalization: str
+) -> tuple[Irreps, list[Path]]:
+    """Give every path a term of its own, and sort the terms."""
+    made = [
+        (n1, n2, ir1, ir2, ir3, mode)
+        for n1, n2, ir1, ir2 in _pairs_of_terms(irreps_in)
+        for ir3 in product_of_irreps(ir1, ir2)
+        if keep is None or ir3 in keep
+        for mode in _connections(UNWEIGHTED, n1 == n2, irreps_in.terms[n1][0], ir3)
+    ]
+    terms: list[Term] = []
+    for n1, n2, _, _, ir3, mode in made:
+        mul1, mul2 = irreps_in.terms[n1][0], irreps_in.terms[n2][0]
+        muls = {"uvuv": mul1 * mul2, "uvu<v": pairs(mul1), "uuu": mul1}
+        terms.append((muls[mode], ir3))
+    irreps_out, order = Irreps(terms, irreps_in.layout).sort()
+    paths: list[Path] = []
+    for n, (n1, n2, ir1, ir2, ir3, mode) in enumerate(made):
+        variance = _variance(normalization, ir1, ir2, ir3, mode == "uuu")
+        paths.append((n1, n2, order.index(n), mode, False, variance))
+    return irreps_out, paths
+
+
+def _into_given_terms(irreps_in: Irreps, irreps_out: Irreps, normalization: str) -> list[Path]:
+    """Connect every pair of terms with every term that it can make."""
+    return [
+        (n1, n2, n3, mode, True, _variance(normalization, ir1, ir2, ir3, mode == "uuw"))
+        for n1, n2, ir1, ir2 in _pairs_of_terms(irreps_in)
+        for n3, (_, ir3) in enumerate(irreps_out.terms)
+        if ir3 in product_of_irreps(ir1, ir2)
+        for mode in _connections(WEIGHTED, n1 == n2, irreps_in.terms[n1][0], ir3)
+    ]
+
+
+def _pairs_of_terms(irreps: Irreps) -> Iterator[tuple[int, int, Irrep, Irrep]]:
+    for n1, (_, ir1) in enumerate(irreps.terms):
+        for n2, (_, ir2) in enumerate(irreps.terms[n1:], start=n1):
+            yield n1, n2, ir1, ir2
+
+
+def _connections(modes: tuple[str, str, str], same: bool, mul: int, ir: Irrep) -> list[str]:
+    """Connections between two terms, or within one, where only even degrees are symmetric."""
+    if not same:
+        return [modes[0]]
+    upper = [modes[1]] if mul > 1 else []
+    return [*upper, modes[2]] if ir[0] % 2 == 0 else upper
+
+
+def _variance(normalization: str, ir1: Irrep, ir2: Irrep, ir3: Irrep, squared: bool) -> float:
+    """Path weight by which a coupling keeps the variance of components, or the norm of irreps."""
+    dim1, dim2, dim3 = (2 * l + 1 for l, _ in (ir1, ir2, ir3))
+    if normalization == "none":
+        return 1.0
+    if not squared:
+        return dim3 if normalization == "component" else dim1 * dim2
+    # The square of a normal component has variance 2; a sum of them is a scalar of its own.
+    if normalization == "component":
+        return dim3 / (dim1 + 2) if dim3 == 1 else dim3 / 2
+    return dim3 * dim1 if dim3 == 1 else dim1 * (dim1 + 2) / 2

@@ -1,0 +1,204 @@
+"""A product of signals as a convolution of Fourier coefficients."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from scipy.fft import next_fast_len
+from torch import Tensor, nn
+
+from equigeo.nn import Tables
+from equigeo.tensor_products.signals.grid_method import degree_scales
+from equigeo.tensor_products.sphere.basis import Basis
+from equigeo.tensor_products.sphere.legendre import meridian_factors
+
+
+class FourierMethod(nn.Module):
+    r"""Both signals as Fourier series on the torus, convolved by fast transforms, and back.
+
+    The polar angle b is continued to a full turn, where every harmonic is a trigonometric
+    polynomial. A harmonic of order m has the frequency m along a parallel, so conversions run order
+    by order. As the functions are real, frequencies :math:`v \ge 0` along a parallel suffice; along
+    a meridian the series of even orders are real and those of odd orders imaginary, so that tables
+    are real.
+
+    Parameters
+    ----------
+    lmax1, lmax2, lmax_out : int
+        Largest degrees.
+    basis : {"component", "integral", "norm"}
+        Of all three expansions.
+    """
+
+    def __init__(self, lmax1: int, lmax2: int, lmax_out: int, basis: Basis) -> None:
+        super().__init__()
+        band = lmax1 + lmax2
+        # Aliases are harmless along a parallel where they fall on orders that nobody reads.
+        self._size = (
+            int(next_fast_len(2 * band + 1)),
+            int(next_fast_len(band + lmax_out + 1, real=True)),
+        )
+        self.first = _ToFourier(lmax1, self._size[0], basis)
+        self.second = _ToFourier(lmax2, self._size[0], basis)
+        self.out = _FromFourier(lmax_out, band, basis)
+
+    def multiply_adds(self) -> int:
+        """Count conversions over non-zeros, and half of the operations of the fast transforms.
+
+        Returns
+        -------
+        int
+            For one sample; ``2.5 n log2 n`` operations are taken for a real transform of n points.
+        """
+        points = math.prod(self._size)
+        transform = round(1.25 * points * math.log2(points))
+        conversions = sum(part.multiply_adds() for part in (self.first, self.second, self.out))
+        return conversions + 3 * transform + points
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        """Multiply.
+
+        Parameters
+        ----------
+        x : Tensor, (samples, (lmax1 + 1)^2), float32 or float64
+            First signal.
+        y : Tensor, (samples, (lmax2 + 1)^2), dtype of ``x``
+            Second signal.
+
+        Returns
+        -------
+        Tensor, (samples, (lmax_out + 1)^2)
+            The product.
+        """
+        if x.shape[0] == 0:  # which the transforms of MKL refuse
+            return (x[:, :1] * y[:, :1]).expand(-1, self.out.place.shape[0])
+        values = [
+            torch.fft.irfft2(series, s=self._size, norm="forward")
+            for series in (self.first(x), self.second(y))
+        ]
+        return self.out(torch.fft.rfft2(values[0] * values[1], norm="forward"))
+
+
+class _ToFourier(nn.Module):
+    """Coefficients to Fourier series, (samples, frequencies of a meridian, of a parallel)."""
+
+    place: Tensor
+
+    def __init__(self, lmax: int, size: int, basis: Basis) -> None:
+        super().__init__()
+        degree = torch.arange(lmax + 1)
+        order = degree[:, None]
+        center = degree * degree + degree
+        # exp(iva) takes (x_v - i x_-v) / 2; a factor i at odd orders swaps the parts.
+        own, other = center + order, center - order
+        odd = (order % 2 == 1).expand_as(own)
+        place = torch.stack([torch.where(odd, other, own), torch.where(odd, own, other)], 1)
+        sign = torch.tensor([[0.5, 0.5 * (1 if v % 2 else -1)] for v in range(lmax + 1)])
+        sign[0] = torch.tensor([1.0, 0.0])
+        # Degrees below the order do not exist; the table is zero there.
+        self.register_buffer("place", place * (degree >= order)[:, None], persistent=False)
+        table = meridian_series(lmax, basis)
+        self._nonzeros = int(table.count_nonzero()), int(table[0].count_nonzero())
+        padded = torch.zeros(lmax + 1, lmax + 1, size, dtype=torch.float64)
+        padded[..., torch.arange(-lmax, lmax + 1)] = table
+        self.tables = Tables(series=padded, sign=sign.double()[..., None])
+
+    def multiply_adds(self) -> int:
+        everything, order_zero = self._nonzeros
+        return 2 * everything - order_zero
+
+    def forward(self, x: Tensor) -> Tensor:
+        parts = x[:, self.place] * self.tables["sign", x.dtype]  # (samples, orders, 2, degrees)
+        samples, orders, two, degrees = parts.shape
+        rows = parts.transpose(0, 1).reshape(orders, samples * two, degrees)
+        series = (rows @ self.tables["series", x.dtype]).unflatten(1, (samples, two))
+        return torch.complex(series[:, :, 0], series[:, :, 1]).permute(1, 2, 0)
+
+
+class _FromFourier(nn.Module):
+    """Fourier series (samples, frequencies of a meridian, of a parallel) to coefficients."""
+
+    place: Tensor
+
+    def __init__(self, lmax: int, band: int, basis: Basis) -> None:
+        super().__init__()
+        degree = torch.arange(lmax + 1).repeat_interleave(2 * torch.arange(lmax + 1) + 1)
+        order = torch.arange(len(degree)) - degree * degree - degree
+        odd, sine = order.abs() % 2, (order < 0).long()
+        # At even orders v reads the real part and -v minus the imaginary one; at odd orders v
+        # reads minus the imaginary and -v minus the real one.
+        place = (2 * order.abs() + (sine ^ odd)) * (lmax + 1) + degree
+        self.register_buffer("place", place, persistent=False)
+        sign = 1 - 2 * (sine | odd)
+        frequencies = torch.arange(band + 1)[:, None] + torch.arange(-lmax, lmax + 1)
+        series = meridian_series(lmax, "component") @ half_turn_integral(frequencies).mT
+        series[..., 1:] *= 2  # negative frequencies are those of the mirror image
+        self._nonzeros = int(series.count_nonzero()), int(series[0].count_nonzero())
+        self._shape = lmax + 1, band + 1
+        scale = sign / (2 * degree_scales(len(degree), basis))
+        self.tables = Tables(series=series.mT.contiguous(), scale=scale)
+
+    def multiply_adds(self) -> int:
+        everything, order_zero = self._nonzeros
+        return 2 * everything - order_zero
+
+    def forward(self, series: Tensor) -> Tensor:
+        orders, frequencies = self._shape
+        parts = torch.view_as_real(series[:, :frequencies, :orders]).permute(2, 0, 3, 1)
+        _, samples, two, _ = parts.shape
+        rows = parts.reshape(orders, samples * two, frequencies)
+        by_order = (rows @ self.tables["series", rows.dtype]).unflatten(1, (samples, two))
+        by_order = by_order.transpose(0, 1).flatten(1)  # (samples, orders x 2 x degrees)
+        return by_order[:, self.place] * self.tables["scale", rows.dtype]
+
+
+def meridian_series(lmax: int, basis: Basis) -> Tensor:
+    r"""Fourier coefficients of the harmonics along a meridian.
+
+    .. math:: \Theta_{lv}(b) = i^{v \bmod 2} \sum_u t_{vlu}\, e^{iub}
+
+    Exact: a function of this band is determined by ``2 lmax + 1`` samples.
+
+    Parameters
+    ----------
+    lmax : int
+        Largest degree.
+    basis : {"component", "integral", "norm"}
+        Of the harmonics.
+
+    Returns
+    -------
+    Tensor, (lmax + 1, lmax + 1, 2 lmax + 1), float64
+        By order v, degree l and frequency u from ``-lmax`` to ``lmax``; zero for ``l < v``.
+    """
+    size = 2 * lmax + 1
+    angle = 2 * torch.pi * torch.arange(size, dtype=torch.float64) / size
+    value = meridian_factors(lmax, angle)[0] * degree_scales((lmax + 1) ** 2, basis)[:, None]
+    degree = torch.arange(lmax + 1)
+    order = degree[:, None]
+    samples = value[degree * degree + degree + order.minimum(degree)] * (order <= degree)[..., None]
+    series = torch.fft.fftshift(torch.fft.fft(samples, norm="forward"), -1)
+    table = torch.where((order % 2 == 1)[..., None], series.imag, series.real)
+    # What cannot be there is rounding.
+    frequency = torch.arange(-lmax, lmax + 1)
+    there = (frequency.abs() <= degree[:, None]) & ((frequency + degree[:, None]) % 2 == 0)
+    there = there & ((frequency != 0) | (order % 2 == 0)[..., None])
+    return table * there
+
+
+def half_turn_integral(k: Tensor) -> Tensor:
+    r"""Real part of :math:`\int_0^\pi e^{ikb} \sin b\, db`, the only one that products need.
+
+    Parameters
+    ----------
+    k : Tensor, (...), int64
+        Frequencies.
+
+    Returns
+    -------
+    Tensor, (...), float64
+        Zero for odd ones.
+    """
+    even = k % 2 == 0
+    return torch.where(even, 2 / (1 - (k * even).double() ** 2), 0.0)

@@ -1,0 +1,169 @@
+"""What the function and the module of spherical harmonics share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from operator import index
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from equigeo.ops.sphere.spherical_harmonics import spherical_harmonics_op
+from equigeo.reps import Irreps
+from equigeo.tensor_products.sphere.basis import Basis, basis_scale
+from equigeo.tensor_products.sphere.legendre import legendre_coefficients
+
+
+def read_degrees(
+    l: int | Iterable[Any] | str, irreps_in: Iterable[Any] | str | None = None
+) -> tuple[Irreps, list[int]]:
+    """Read the degrees wanted, and what kind of vector they are of, by the rules of e3nn.
+
+    Parameters
+    ----------
+    l : int, sequence of int, Irreps, e3nn.o3.Irreps or str
+        Degrees, or irreps of degrees.
+    irreps_in : Irreps, e3nn.o3.Irreps, str or None
+        A vector or pseudovector; by default the latter where an odd degree is even.
+
+    Returns
+    -------
+    irreps_in : Irreps
+        ``1o`` or ``1e``.
+    degrees : list of int
+        One entry per copy.
+
+    Raises
+    ------
+    TypeError
+        If a degree is not an integer.
+    ValueError
+        If there is no degree, one is negative, ``irreps_in`` is no vector, or a parity is wrong.
+    """
+    terms: list[Any] = [l] if isinstance(l, (int, str)) else list(l)
+    irreps = Irreps(l) if terms and not isinstance(terms[0], int) else None  # type: ignore[arg-type]
+    if irreps_in is None:
+        odd = irreps is None or all(p < 0 for _, (l, p) in irreps.terms if l % 2)
+        irreps_in = "1o" if odd else "1e"
+    vector = Irreps(irreps_in)
+    if vector.terms not in (((1, (1, -1)),), ((1, (1, 1)),)):
+        raise ValueError(f"irreps_in must be a vector, 1o, or a pseudovector, 1e, got {vector}")
+    if irreps is None:
+        degrees = [index(degree) for degree in terms]
+    else:
+        parity = vector.terms[0][1][1]
+        for _, (degree, p) in irreps.terms:
+            if p != parity**degree:
+                raise ValueError(
+                    f"irreps_out must have the parity {parity**degree} at degree {degree}, for "
+                    f"irreps_in is {vector}, got {irreps}"
+                )
+        degrees = [degree for mul, (degree, _) in irreps.terms for _ in range(mul)]
+    if not degrees or min(degrees) < 0:
+        raise ValueError(f"expected at least one degree and none negative, got {l}")
+    return vector, degrees
+
+
+def harmonics_table(lmax: int, normalization: Basis) -> Tensor:
+    """Coefficients for the op of spherical harmonics.
+
+    Parameters
+    ----------
+    lmax : int
+        Largest degree.
+    normalization : {"integral", "component", "norm"}
+        Of the harmonics.
+
+    Returns
+    -------
+    Tensor, (6, lmax + 1, lmax + 1), float64
+        By order and degree.
+
+    Raises
+    ------
+    ValueError
+        If the normalization is unknown.
+    """
+    up, down, start = legendre_coefficients(lmax).transpose(1, 2)
+    l = torch.arange(lmax + 1, dtype=torch.float64)
+    m = l[:, None]
+    slope = (2 * l + 1) / (2 * l - 1) * (m <= l)
+    along = (slope * (l - m) * (l + m)).clamp(min=0).sqrt()
+    raised = -(slope * (l - m) * (l - m - 1)).clamp(min=0).sqrt()
+    lowered = (slope * (l + m) * (l + m - 1)).clamp(min=0).sqrt()
+    # Real harmonics of order zero have half the square of the others' real and imaginary parts.
+    raised[:1] *= math.sqrt(0.5)
+    lowered[1:2] *= math.sqrt(2)
+    scales = [basis_scale("normalization", normalization, max(0, k)) for k in range(-2, lmax + 1)]
+    scale = torch.tensor(scales, dtype=torch.float64)
+    once, twice = scale[2:] / scale[1:-1], scale[2:] / scale[:-2]
+    factors = torch.stack([once, twice, scale[2:], once, once, once])
+    return torch.stack([up, down, start, along, raised, lowered]) * factors[:, None]
+
+
+def evaluate_harmonics(x: Tensor, table: Tensor, degrees: Sequence[int], normalize: bool) -> Tensor:
+    """Evaluate harmonics of vectors in any shape and of degrees in any order.
+
+    Parameters
+    ----------
+    x : Tensor, (..., 3), floating
+        Vectors.
+    table : Tensor, (6, lmax + 1, lmax + 1)
+        In the dtype that :func:`working_dtype` gives for that of ``x``.
+    degrees : sequence of int
+        Wanted, in this order.
+    normalize : bool
+        Whether to divide vectors by their length.
+
+    Returns
+    -------
+    Tensor, (..., sum of 2 l + 1), dtype of ``x``
+        Degrees one after the other.
+    """
+    points = (x if x.ndim == 2 else x.reshape(-1, 3)).to(table.dtype)
+    ascending = sorted(set(degrees))
+    values = spherical_harmonics_op(points, table, ascending, normalize)
+    if ascending != list(degrees):
+        parts = dict(zip(ascending, values.split([2 * l + 1 for l in ascending], 1), strict=True))
+        values = torch.cat([parts[l] for l in degrees], 1)
+    values = values.to(x.dtype)
+    return values if x.ndim == 2 else values.view(*x.shape[:-1], values.shape[-1])
+
+
+def working_dtype(dtype: torch.dtype) -> torch.dtype:
+    """Precision to compute in: float32 also for what is narrower.
+
+    Parameters
+    ----------
+    dtype : torch.dtype
+        Of the vectors.
+
+    Returns
+    -------
+    torch.dtype
+        One that kernels have.
+    """
+    return dtype if dtype == torch.float64 else torch.float32
+
+
+def check_points(x: Tensor) -> None:
+    """Refuse what is not vectors.
+
+    Parameters
+    ----------
+    x : Tensor, (..., 3), floating
+        Vectors.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is not floating.
+    ValueError
+        If its last axis is not of length 3.
+    """
+    if not x.is_floating_point():
+        raise TypeError(f"x must be floating, got {x.dtype}")
+    if x.ndim == 0 or x.shape[-1] != 3:
+        raise ValueError(f"x must be (..., 3), got {tuple(x.shape)}")

@@ -1,0 +1,257 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from equigeo import mds
+from equigeo.mds.embedding.sign_frames import parity_classes
+from tests.mds.clouds import (
+    CUBE,
+    DISPHENOID,
+    ICOSAHEDRON,
+    LINE,
+    OCTAHEDRON,
+    PLANAR,
+    PYRAMID,
+    TETRAHEDRON,
+    box,
+    generator,
+    generic,
+    mirror,
+    motions,
+    polygon,
+    turned,
+)
+
+EXACT = {"rtol": 0.0, "atol": 1e-12}
+
+
+def network(dim=3, seed=0):
+    """A random function of a cloud that knows all directions, invariant under permutations."""
+    g = generator(seed)
+    first = torch.randn(dim, 16, generator=g, dtype=torch.float64)
+    shift = torch.randn(16, generator=g, dtype=torch.float64)
+    last = torch.randn(16, 4, generator=g, dtype=torch.float64)
+    return lambda y: torch.tanh(torch.tanh(y @ first + shift).sum(-2) @ last / 4)
+
+
+def averages(x, kind, group, fn=None):
+    """Averages over the frames of a cloud and of moved and permuted ones."""
+    fn = fn or network(x.shape[-1])
+    for k, g in enumerate(motions(12, x.shape[-1], proper=group == "SO")):
+        order = torch.randperm(len(x), generator=generator(k))
+        moved = (x @ g.mT + 0.3 * k)[order]
+        yield mds.frame_average(fn, mds.frames(moved, kind=kind, group=group))
+
+
+def spread(x, kind, group, fn=None):
+    values = torch.stack(list(averages(x, kind, group, fn)))
+    return float((values - values[0]).abs().max())
+
+
+SIMPLE = {
+    "generic": generic(),
+    "mirror": mirror(),
+    "disphenoid": DISPHENOID,
+    "box": box(3, 2, 1),
+    "planar": PLANAR,
+    "rectangle": torch.nn.functional.pad(box(2, 1), (0, 1)),
+    "line": LINE,
+    "pair": LINE[:2],
+}
+SOLIDS = {
+    "tetrahedron": TETRAHEDRON,
+    "cube": CUBE,
+    "octahedron": OCTAHEDRON,
+    "icosahedron": ICOSAHEDRON,
+    "pyramid": PYRAMID,
+    "prism": torch.cat([torch.nn.functional.pad(polygon(5), (0, 1), value=h) for h in (-1.0, 1.0)]),
+    "pentagon": torch.nn.functional.pad(polygon(5), (0, 1)),
+}
+
+
+@pytest.mark.parametrize("kind", ["joint", "frames", "soft", "frames24", "anchor"])
+@pytest.mark.parametrize("group", ["O", "SO"])
+@pytest.mark.parametrize("name", SIMPLE)
+def test_averages_are_invariant_where_the_spectrum_is_simple(name, group, kind):
+    x = turned(SIMPLE[name])
+    assert mds.frames(x, kind=kind, group=group).exact
+    assert spread(x, kind, group) < 1e-13
+
+
+@pytest.mark.parametrize("group", ["O", "SO"])
+@pytest.mark.parametrize("name", SOLIDS)
+def test_anchor_frames_are_exact_for_every_spectrum(name, group):
+    x = turned(SOLIDS[name])
+    assert mds.frames(x, kind="anchor", group=group).exact
+    assert spread(x, "anchor", group) < 1e-12
+
+
+@pytest.mark.parametrize("kind", ["joint", "frames", "soft", "frames24"])
+@pytest.mark.parametrize("name", SOLIDS)
+def test_sign_frames_of_solids_are_flagged(name, kind):
+    assert not mds.frames(turned(SOLIDS[name]), kind=kind).exact
+
+
+def test_sign_frames_of_a_cube_are_not_invariant():
+    assert spread(turned(CUBE), "frames", "O") > 0.01
+
+
+@pytest.mark.parametrize(
+    ("name", "o", "so"), [("generic", 1, 1), ("mirror", 2, 1), ("disphenoid", 4, 4), ("box", 8, 4)]
+)
+def test_numbers_of_residual_frames(name, o, so):
+    x = turned(SIMPLE[name])
+    for group, count in (("O", o), ("SO", so)):
+        found = mds.frames(x, group=group)
+        assert len(found) == count
+        assert_close(found.weight, torch.full((count,), 1 / count).double())
+        result = mds.embed(
+            x, group=group, sign="joint", options=mds.EmbedOptions(fallback="ignore")
+        )
+        assert len(result.frames) == count
+        assert bool(result.ambiguous.any()) == (count > 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "o", "so"),
+    [
+        ("generic", 2, 1),
+        ("tetrahedron", 24, 12),
+        ("octahedron", 48, 24),
+        ("cube", 96, 48),
+        ("icosahedron", 240, 120),
+        ("pyramid", 8, 4),
+    ],
+)
+def test_numbers_of_anchor_frames(name, o, so):
+    x = (SIMPLE | SOLIDS)[name]
+    assert len(mds.frames(turned(x), kind="anchor")) == o
+    assert len(mds.frames(turned(x), kind="anchor", group="SO")) == so
+
+
+def test_too_many_anchor_frames_are_thinned_out_and_said_not_to_be_exact():
+    options = mds.EmbedOptions(max_frames=100)
+    found = mds.frames(turned(ICOSAHEDRON), kind="anchor", options=options)
+    assert len(found) == 100
+    assert not found.exact
+    assert_close(found.weight.sum(), torch.tensor(1.0).double())
+
+
+@pytest.mark.parametrize("kind", ["joint", "frames", "soft", "frames24", "anchor"])
+@pytest.mark.parametrize("group", ["O", "SO"])
+def test_frames_are_frames(kind, group):
+    batch = torch.stack([generic(8), turned(box(3, 2, 1)), generic(8, seed=4)])
+    found = mds.frames(batch, kind=kind, group=group, scale="rms")
+    gram = found.frame.mT @ found.frame
+    assert_close(gram, torch.eye(3).double().expand_as(gram), **EXACT)
+    if group == "SO":
+        det = torch.linalg.det(found.frame)
+        assert_close(det, torch.ones_like(det), **EXACT)
+    assert_close(found.weight.sum(0), torch.ones(3).double(), **EXACT)
+    back = found.scale[:, None, None] * found.y @ found.frame.mT + found.centroid[:, None]
+    assert_close(back, batch.expand_as(back), **EXACT)
+    counts = {"frames": (8, 4), "frames24": (48, 24)}
+    if kind in counts:
+        assert len(found) == counts[kind][group == "SO"]
+
+
+@pytest.mark.parametrize("kind", ["joint", "frames", "soft", "frames24", "anchor"])
+def test_ragged_padded_and_single_frames_agree(kind):
+    clouds = [generic(6), turned(box(3, 2, 1)), turned(PLANAR)]
+    fn = network()
+    single = torch.stack([mds.frame_average(fn, mds.frames(x, kind=kind)) for x in clouds])
+    ptr = torch.tensor([0, 6, 14, 19])
+    ragged = mds.frames(torch.cat(clouds), kind=kind, ptr=ptr)
+
+    def on_rows(y):
+        return torch.stack([fn(part) for part in y.split(ptr.diff().tolist())])
+
+    assert_close(mds.frame_average(on_rows, ragged), single, **EXACT)
+    per_point = mds.frame_average(lambda y: y.square(), ragged)
+    first = mds.frame_average(lambda y: y.square(), mds.frames(clouds[0], kind=kind))
+    assert_close(per_point[:6], first, **EXACT)
+
+
+def test_mirror_images_of_points_get_equal_averages():
+    x = mirror()
+    found = mds.frames(turned(x), kind="frames")
+    matrix = torch.randn(3, 4, generator=generator(), dtype=torch.float64)
+    per_point = mds.frame_average(lambda y: torch.tanh(y @ matrix + 0.3), found)
+    half = len(x) // 2
+    assert_close(per_point[:half], per_point[half:], **EXACT)
+    assert float((per_point[:half] - per_point[:half].mean(0)).abs().max()) > 0.01
+
+
+def test_a_minimum_over_frames_is_invariant_too():
+    x = turned(box(3, 2, 1))
+    fn = network()
+    found = [mds.frames(x @ g.mT, kind="frames") for g in motions(5)]
+    for reduce in ("min", "max"):
+        values = [mds.frame_average(fn, f, reduce=reduce) for f in found]
+        assert_close(values[1:], values[:1] * 4, **EXACT)
+    batch = mds.frames(torch.stack([x, generic(8)]), kind="joint")
+    least = mds.frame_average(fn, batch, reduce="min")
+    assert_close(least[1], fn(mds.embed(generic(8), sign="joint").y), **EXACT)
+    with pytest.raises(ValueError, match="reduce must be one of"):
+        mds.frame_average(fn, batch, reduce="sum")
+    with pytest.raises(ValueError, match="must begin with the batch axes"):
+        mds.frame_average(lambda y: y.sum(), batch)
+
+
+def path_of_clouds(steps):
+    """A closed half turn in the space of clouds after which the first axis has turned around."""
+    g = generator(8)
+    basis = torch.linalg.qr(torch.randn(12, 6, generator=g, dtype=torch.float64))[0]
+    basis = torch.linalg.qr(torch.cat([torch.ones(12, 1).double(), basis], 1))[0][:, 1:]
+    for angle in torch.linspace(0, torch.pi, steps, dtype=torch.float64):
+        first = angle.cos() * basis[:, 2] + angle.sin() * basis[:, 3]
+        yield torch.stack([2 * first, 1.5 * basis[:, 0], basis[:, 1]], -1) * 3
+
+
+def test_soft_frames_are_continuous_where_no_choice_is():
+    clouds = list(path_of_clouds(2000))
+    soft = mds.frame_average(network(), mds.frames(torch.stack(clouds), kind="soft"))
+    quiet = mds.EmbedOptions(fallback="ignore")
+    hard = network()(mds.embed(torch.stack(clouds), options=quiet).y)
+    steps = [values.diff(dim=0).abs().max() for values in (hard, soft)]
+    assert steps[0] > 20 * steps[1]
+    assert steps[1] < 0.02
+    found = mds.frames(torch.stack(clouds[::50]), kind="soft")
+    assert_close(found.weight.sum(0), torch.ones(40).double(), rtol=0, atol=1e-14)
+    assert spread(clouds[700], "soft", "O") < 1e-13
+
+
+def test_monomials_are_those_of_the_specification():
+    classes = parity_classes(3)
+    order = [(1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 1), (1, 1, 0), (1, 0, 1), (0, 1, 1)]
+    assert [parity for parity, _ in classes] == order
+    assert sum(len(monomials) for _, monomials in classes) == 58
+    assert classes[0][1][:3] == [(3, 0, 0), (1, 2, 0), (1, 0, 2)]
+
+
+@pytest.mark.parametrize("dim", [1, 2, 4])
+def test_frames_in_other_dimensions(dim):
+    x = generic(9, dim)
+    for kind in ("joint", "frames", "soft", "frames24", "anchor"):
+        if kind == "anchor" and dim > 3:
+            with pytest.raises(ValueError, match="at most 3 dimensions"):
+                mds.frames(x, kind=kind)
+            continue
+        fn = network(dim)
+        want = mds.frame_average(fn, mds.frames(x, kind=kind))
+        moves = motions(4, dim) if dim > 1 else torch.tensor([[[-1.0]]]).double()
+        for g in moves:
+            got = mds.frame_average(fn, mds.frames(x @ g.mT + 1, kind=kind))
+            assert_close(got, want, **EXACT)
+    square = turned(box(1, 1))
+    if dim == 2:
+        assert spread(square, "anchor", "O") < 1e-13
+        assert spread(turned(polygon(7)), "anchor", "SO") < 1e-13
+
+
+def test_empty_batches_have_frames():
+    for kind in ("joint", "frames", "soft", "frames24", "anchor"):
+        assert mds.frames(torch.zeros(0, 4, 3), kind=kind).y.shape[1:] == (0, 4, 3)
+        assert mds.frames(torch.zeros(2, 0, 3), kind=kind).y.shape[1:] == (2, 0, 3)

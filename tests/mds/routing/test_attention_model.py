@@ -1,0 +1,231 @@
+"""The attention model: published equations, tours that rigid motions leave alone, its flags."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from equigeo.groups import Affine, O
+from equigeo.mds import AttentionModel, AttentionModelConfig, Tours, tour_lengths
+from equigeo.mds.routing.attention_encoder import AttentionEncoder
+from equigeo.mds.routing.pointer_decoder import PointerDecoder
+from equigeo.reps import Points, Trivial
+from equigeo.testing import assert_equivariant, equivariance_error
+from tests.mds.clouds import generator, motions, polygon
+
+
+def cities(number=50, size=12, seed=0):
+    return torch.rand(number, size, 2, generator=generator(seed), dtype=torch.float64)
+
+
+def make(inputs="mds", **settings):
+    """A small network that is not fresh: statistics of batch norm are not those of its start."""
+    torch.manual_seed(0)
+    config = {"channels": 16, "heads": 2, "layers": 2, "hidden": 32, "inputs": inputs}
+    model = AttentionModel(AttentionModelConfig(**(config | settings))).double()
+    for norm in model.modules():
+        if isinstance(norm, nn.BatchNorm1d):
+            nn.init.uniform_(norm.running_mean, -0.2, 0.2)
+            nn.init.uniform_(norm.running_var, 0.5, 2.0)
+    with torch.no_grad():
+        model.decoder.project.weight.mul_(3.0)  # decisions that are less close
+    return model.eval()
+
+
+@pytest.fixture(params=["mds", "plain"])
+def model(request):
+    return make(request.param)
+
+
+def published_log_prob(decoder, h, tour):
+    """Log-probability of one tour of one instance, step by step as it is published."""
+    channels, heads = h.shape[1], decoder.heads
+    last, first, key, value, score = decoder.project.weight.chunk(5)
+    mean, total = decoder.mean.weight @ h.mean(0), 0.0
+    visited = [int(tour[0])]
+    for city in tour[1:].tolist():
+        query = mean + first @ h[visited[0]] + last @ h[visited[-1]]
+        left = [j for j in range(len(h)) if j not in visited]
+        parts = query.chunk(heads), (h[left] @ key.T).chunk(heads, 1), h[left] @ value.T
+        seen = [
+            (k @ q / math.sqrt(channels // heads)).softmax(0) @ v
+            for q, k, v in zip(*parts[:2], parts[2].chunk(heads, 1), strict=True)
+        ]
+        scores = (h[left] @ score.T) @ torch.cat(seen) / math.sqrt(channels)
+        total = total + (decoder.clip * scores.tanh()).log_softmax(0)[left.index(city)]
+        visited.append(city)
+    return total
+
+
+@pytest.mark.parametrize("sample", [False, True])
+def test_tables_give_the_published_probabilities(sample):
+    torch.manual_seed(0)
+    decoder, h = PointerDecoder(16, 4).double(), torch.randn(3, 7, 16, dtype=torch.float64)
+    starts = torch.tensor([[0, 6], [3, 3], [2, 5]])
+    tours, log_prob = decoder(h, starts, sample)
+    assert torch.equal(tours[:, :, 0], starts)
+    want = [[published_log_prob(decoder, a, t) for t in b] for a, b in zip(h, tours, strict=True)]
+    torch.testing.assert_close(log_prob, torch.stack([torch.stack(w) for w in want]))
+
+
+def test_samples_come_as_often_as_their_probability_says():
+    torch.manual_seed(0)
+    decoder, number = PointerDecoder(8, 2).double(), 20_000
+    h = torch.randn(1, 4, 8, dtype=torch.float64)
+    with torch.no_grad():
+        tours, log_prob = decoder(h, torch.zeros(1, number, dtype=torch.long), sample=True)
+    orders, inverse, counts = tours[0].unique(dim=0, return_inverse=True, return_counts=True)
+    chances = torch.zeros(len(orders), dtype=torch.float64)
+    chances[inverse] = log_prob[0].exp()
+    assert len(orders) == 6
+    assert chances.sum().item() == pytest.approx(1)
+    deviation = (chances * (1 - chances) / number).sqrt()
+    assert ((counts / number - chances).abs() < 5 * deviation).all()
+
+
+def test_greedy_takes_the_likeliest_city_and_tours_are_complete(model):
+    found = model(cities())
+    assert torch.equal(found.order.sort(-1).values, torch.arange(12).expand(50, 1, 12))
+    assert torch.equal(found.length, tour_lengths(cities(), found.order))
+    drawn = model(cities(), found.order[:, :, 0].expand(-1, 30), sample=True)
+    same = (drawn.order == found.order).all(-1)
+    assert not same.all()
+    torch.testing.assert_close(drawn.log_prob[same], found.log_prob.expand(-1, 30)[same])
+    centred = cities() - cities().mean(1, keepdim=True)
+    assert torch.equal(found.order[:, 0, 0], centred.square().sum(-1).argmax(1))
+
+
+@pytest.mark.parametrize("choices", [{}, {"augment": True}, {"every_start": True}])
+def test_oracle_26_rigid_motions_and_scalings_leave_tours_alone(choices):
+    model, x = make(), cities(200)
+    want = model.solve(x, **choices)
+    for i, g in enumerate(motions(4, 2)):
+        moved = model.solve(10.0 ** (i - 1) * x @ g.mT + 10 * i, **choices)
+        assert torch.equal(moved.edges(), want.edges())
+        torch.testing.assert_close(moved.length, 10.0 ** (i - 1) * want.length)
+    assert not want.flagged.any()
+
+
+def test_weights_of_single_precision_see_double_embeddings():
+    model, x = make().float(), cities(200)
+    (g,) = motions(1, 2)
+    assert torch.equal(model.solve(x @ g.mT - 3).edges(), model.solve(x).edges())
+
+
+def test_the_plain_network_gives_other_tours_to_moved_cities():
+    model, x = make("plain"), cities(200)
+    for moved in (x.flip(-1), 1 - x, 3 * x, x + 2):
+        same = (model.solve(moved).edges() == model.solve(x).edges()).all(-1)
+        assert same.double().mean() < 0.7
+
+
+def test_features_obey_the_law_behind_the_embedding_only():
+    rep_in, rep_out = Points(Affine(O(2))), Trivial(Affine(O(2)), 16)
+
+    def features(model):
+        return lambda x: model.encoder(model.see(x)[0]).detach()
+
+    assert_equivariant(features(make()), rep_in, rep_out, inputs=[cities(1)])
+    plain = features(make("plain"))
+    assert equivariance_error(plain, rep_in, rep_out, inputs=[cities(1)]) > 0.01
+
+
+def test_tours_follow_permutations(model):
+    x, order = cities(), torch.randperm(12, generator=generator())
+    for choices in ({}, {"every_start": True, "augment": True}):
+        found = model.solve(x[:, order], **choices)
+        renamed = Tours(order[found.order], found.length, found.log_prob, found.flagged)
+        assert torch.equal(renamed.edges(), model.solve(x, **choices).edges())
+
+
+def test_frames_help_after_the_embedding_and_do_nothing_before():
+    model, x = make(), cities()
+    after = model.frames(model.see(x)[0])
+    assert (torch.pdist(after.flatten(1)) > 1).all()
+    before = torch.stack([model.see(y)[0] for y in model.frames(x - 0.5)])
+    torch.testing.assert_close(before, before[:1].expand_as(before))
+    greedy, best = model.solve(x), model.solve(x, augment=True)
+    assert (best.length <= greedy.length).all()
+    assert (best.length < greedy.length - 1e-6).any()
+    collapsed = torch.stack([model.solve(y).length for y in model.frames(x - 0.5)]).amin(0)
+    torch.testing.assert_close(collapsed, greedy.length)
+
+
+def test_every_start_is_at_least_as_good_as_the_usual_one(model):
+    x = cities()
+    assert (model.solve(x, every_start=True).length <= model.solve(x).length + 1e-12).all()
+
+
+def test_symmetric_instances_are_flagged():
+    line = torch.linspace(-1, 1, 8, dtype=torch.float64)
+    x = torch.stack([cities(1, 8)[0], polygon(8), torch.stack([line, 0 * line], -1)])
+    for choices in ({}, {"every_start": True, "augment": True}):
+        assert make().solve(x, **choices).flagged.tolist() == [False, True, True]
+    assert not make("plain").solve(x).flagged.any()
+
+
+def test_coinciding_and_few_cities_have_tours():
+    model = make()
+    for size in (1, 2, 3):
+        found = model.solve(torch.zeros(2, size, 2, dtype=torch.float64), every_start=True)
+        assert found.order.sort(-1).values.tolist() == [[list(range(size))]] * 2
+        assert found.length.tolist() == [[0.0]] * 2
+
+
+def test_gradients_reach_every_weight(model):
+    model.train()
+    tours = model(cities(4), torch.zeros(4, 1, dtype=torch.long), sample=True)
+    tours.log_prob.sum().backward()
+    assert all(p.grad.isfinite().all() for p in model.parameters())
+    assert all(p.grad.abs().sum() > 0 for p in model.decoder.parameters())
+
+
+def test_the_model_does_not_depend_on_the_number_of_cities(model):
+    assert model.solve(cities(2, 30)).order.shape == (2, 1, 30)
+
+
+def test_edges_and_the_best_tour():
+    order = torch.tensor([[[0, 1, 2, 3], [2, 1, 0, 3], [0, 2, 1, 3]]])
+    length = torch.tensor([[2.0, 1.0, 3.0]])
+    tours = Tours(order, length, torch.zeros(1, 3), torch.tensor([True]))
+    first, second, third = tours.edges()[0]
+    assert torch.equal(first, second)
+    assert not torch.equal(first, third)
+    assert tours.best().order.tolist() == [[[2, 1, 0, 3]]]
+    assert tours.best().length.tolist() == [[1.0]]
+
+
+@pytest.mark.parametrize("preset", ["default", "paper"])
+def test_settings_rebuild_the_network(preset):
+    model = AttentionModel.preset(preset, "plain").eval()
+    again = AttentionModel.from_config(model.config).eval()
+    again.load_state_dict(model.state_dict())
+    x = cities().float()
+    assert torch.equal(again.solve(x).order, model.solve(x).order)
+
+
+def test_bad_input_is_named():
+    model = make()
+    for shape in ((5, 2), (1, 5, 3), (1, 0, 2)):
+        with pytest.raises(ValueError, match=r"cities must be \(B, cities, 2\)"):
+            model.solve(torch.zeros(shape))
+    with pytest.raises(TypeError, match="cities must be floating"):
+        model.solve(torch.zeros(1, 5, 2, dtype=torch.long))
+    for inputs in ("mds", "plain"):
+        with pytest.raises(ValueError, match="finite"):
+            make(inputs).solve(torch.full((1, 5, 2), torch.nan))
+    with pytest.raises(ValueError, match="inputs must be mds or plain"):
+        AttentionModelConfig("raw")
+    with pytest.raises(ValueError, match="preset must be default or paper"):
+        AttentionModel.preset("large")
+    with pytest.raises(ValueError, match="unknown settings colour"):
+        AttentionModel.from_config({"colour": 1})
+    with pytest.raises(ValueError, match="heads divide channels"):
+        AttentionEncoder(2, 10, 3, 1, 8)
+    with pytest.raises(ValueError, match="heads divide channels"):
+        PointerDecoder(10, 3)
+    with pytest.raises(ValueError, match="must be positive"):
+        PointerDecoder(10, 2, clip=0)

@@ -1,0 +1,126 @@
+"""Dual graphs of the three kinds: their definition, their counts, their numbering."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+
+from equigeo.mesh import DualKind
+from equigeo.mesh.geometry.dual_graph import dual_edges, edge_to_dual, primal_edges
+from tests.mesh import shapes
+from tests.mesh.definitions import (
+    components,
+    directed_names,
+    dual_links,
+    dual_nodes,
+    edge_names,
+    graph_of,
+    shared_edges,
+)
+
+KINDS = list(DualKind)
+COUNTS = [
+    (shapes.tetrahedron(), 12, (6, 12), (24, 48, 24)),
+    (shapes.octahedron(), 24, (12, 24), (48, 96, 48)),
+    (shapes.cube(), 36, (18, 36), (72, 144, 72)),
+    (shapes.icosahedron(), 60, (30, 60), (120, 240, 120)),
+    (shapes.icosphere(1), 240, (120, 240), (480, 960, 480)),
+    (shapes.torus(), 576, (288, 576), (1152, 2304, 1152)),
+    (shapes.random_hull(1, 252), 1500, (750, 1500), (3000, 6000, 3000)),
+    (shapes.strip(), 18, (9, 18), (24, 48, 24)),
+    (shapes.closed_strip(), 42, (21, 42), (84, 168, 84)),
+    (shapes.two_faces(1.0), 2, (1, 2), (0, 0, 0)),
+    (shapes.triangle(), 0, (0, 0), (0, 0, 0)),
+]
+
+
+@pytest.mark.parametrize(("shape", "primal", "nodes", "links"), COUNTS)
+def test_counts_of_the_listed_meshes(shape, primal, nodes, links):
+    for kind, count in zip(KINDS, links, strict=True):
+        graph = graph_of(shape, kind)
+        assert graph.num_primal == shape.num_faces
+        assert graph.primal.num_edges == primal
+        assert graph.num_dual == nodes[kind is not DualKind.SINGLE]
+        assert graph.dual_edges.num_edges == count
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=25, deadline=None)
+@given(shape=shapes.meshes())
+def test_links_are_those_of_the_definition(kind, shape):
+    graph = graph_of(shape, kind)
+    names = edge_names(graph)
+    assert names == sorted(shared_edges(shape))
+    links = [tuple(row) for row in graph.dual_edges.edge_index.T.tolist()]
+    assert len(links) == len(set(links))
+    assert set(links) == dual_links(kind, names)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=25, deadline=None)
+@given(shape=shapes.meshes())
+def test_the_number_of_links_follows_from_the_degrees(kind, shape):
+    graph = graph_of(shape, kind)
+    degree = torch.bincount(graph.undirected.flatten(), minlength=graph.num_primal)
+    expected = int((degree * (degree - 1)).sum())
+    twice = 2 if kind is DualKind.DOUBLE_UNDIRECTED else 1
+    assert graph.dual_edges.num_edges == twice * expected
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=25, deadline=None)
+@given(shape=shapes.meshes())
+def test_a_message_from_j_to_i_is_weighed_by_the_pair_or_by_the_node_j_to_i(kind, shape):
+    graph = graph_of(shape, kind)
+    names = dual_nodes(kind, edge_names(graph))
+    directed = directed_names(graph)
+    assert sorted(directed) == sorted(
+        (a, b) for i, j in edge_names(graph) for a, b in ((i, j), (j, i))
+    )
+    for (source, target), node, u in zip(
+        directed, graph.edge_to_dual.tolist(), graph.to_undirected.tolist(), strict=True
+    ):
+        name = tuple(sorted((source, target)))
+        assert names[node] == (name if kind is DualKind.SINGLE else (source, target))
+        assert edge_names(graph)[u] == name
+
+
+@pytest.mark.parametrize("kind", [DualKind.DOUBLE_UNDIRECTED, DualKind.DOUBLE_DIRECTED])
+def test_a_directed_node_is_never_linked_to_its_reversal(kind):
+    source, target = graph_of(shapes.icosphere(1), kind).dual_edges.edge_index
+    assert bool((source != target).all())
+    assert bool((source != target ^ 1).all())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_regular_meshes_have_regular_dual_graphs(kind):
+    degree = 2 if kind is DualKind.DOUBLE_DIRECTED else 4
+    for shape in (shapes.tetrahedron(), shapes.icosahedron(), shapes.torus()):
+        graph = graph_of(shape, kind)
+        assert bool((graph.dual_edges.ptr.diff() == degree).all())
+        assert bool((graph.primal.ptr.diff() == 3).all())
+
+
+def test_undirected_kinds_link_both_ways():
+    for kind in (DualKind.SINGLE, DualKind.DOUBLE_UNDIRECTED):
+        edges = graph_of(shapes.bowl(), kind).dual_edges.edge_index
+        links = {tuple(row) for row in edges.T.tolist()}
+        assert {(t, s) for s, t in links} == links
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_hub_is_linked_all_around(kind):
+    spokes = [(0, leaf) for leaf in range(1, 9)]
+    undirected = torch.tensor(spokes)
+    edges, to_undirected = primal_edges(undirected, 9)
+    to_dual = edge_to_dual(kind, edges, to_undirected)
+    links = dual_edges(kind, edges, to_dual, undirected).edge_index.T.tolist()
+    assert sorted(map(tuple, links)) == sorted(dual_links(kind, spokes))
+
+
+@settings(max_examples=20, deadline=None)
+@given(shapes.meshes(("sphere", "torus")))
+def test_a_connected_mesh_has_one_connected_primal_and_dual_graph(shape):
+    graph = graph_of(shape)
+    for edges, size in ((graph.primal, graph.num_primal), (graph.dual_edges, graph.num_dual)):
+        pairs = [tuple(row) for row in edges.edge_index.T.tolist()]
+        assert set(components(pairs, size)) == {0}

@@ -1,0 +1,329 @@
+"""Node features: published values, invariances, and where the published set is not invariant."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import assume, given, settings
+
+from equigeo.groups import O
+from equigeo.mesh import DualKind, PrimalDualGraph, orient
+from equigeo.mesh.geometry.features import compute_features, feature_channels
+from equigeo.mesh.geometry.half_edge_geometry import HalfEdgeGeometry
+from equigeo.mesh.geometry.surface import Surface
+from equigeo.reps import Trivial
+from equigeo.testing import assert_equivariant, tolerance
+from tests.mesh import shapes
+from tests.mesh.definitions import (
+    F64,
+    FULL_TURN,
+    assert_close,
+    dual_nodes,
+    edge_names,
+    graph_of,
+    row_of,
+)
+
+KINDS = list(DualKind)
+DIRECTED = (DualKind.DOUBLE_UNDIRECTED, DualKind.DOUBLE_DIRECTED)
+SETS = ("reference", "sorted", "invariant")
+PUBLISHED = ("reference", "sorted")
+
+
+def _features(shape, dual=DualKind.SINGLE, features="reference"):
+    graph = graph_of(shape, dual, features)
+    return graph.x_primal, graph.x_dual
+
+
+def _named_rows(graph, order=None):
+    """Dual features by the names of the faces they join, in the old numbering if there is one."""
+    names = dual_nodes(graph.dual, edge_names(graph))
+    if order is not None:
+        names = [tuple(order[list(name)].tolist()) for name in names]
+    if graph.dual is DualKind.SINGLE:
+        names = [tuple(sorted(name)) for name in names]
+    return {name: graph.x_dual[i] for i, name in enumerate(names)}
+
+
+def _same_rows(left, right):
+    assert left.keys() == right.keys()
+    for name, row in left.items():
+        torch.testing.assert_close(right[name], row, **tolerance(F64, 64, 1e3))
+
+
+@pytest.mark.parametrize("features", PUBLISHED)
+@pytest.mark.parametrize(
+    ("shape", "angle"),
+    [
+        (shapes.tetrahedron(), FULL_TURN - math.acos(1 / 3)),
+        (shapes.octahedron(), FULL_TURN - math.acos(-1 / 3)),
+        (shapes.icosahedron(), FULL_TURN - math.acos(-math.sqrt(5) / 3)),
+    ],
+)
+def test_platonic_solids_have_one_row_of_features(shape, angle, features):
+    primal, dual = _features(shape, features=features)
+    assert_close(primal, torch.full_like(primal, 1 / shape.num_faces))
+    row = [angle, 2 / math.sqrt(3), 2 / math.sqrt(3), 1, 1, 1, 1]
+    assert_close(dual, [row] * (3 * shape.num_faces // 2))
+    inward = _features(shapes.reversed_winding(shape), features=features)[1]
+    assert_close(inward, [[FULL_TURN - angle, *row[1:]]] * len(dual))
+
+
+@pytest.mark.parametrize("features", PUBLISHED)
+def test_the_cube_has_the_listed_rows(features):
+    primal, dual = _features(shapes.cube(), features=features)
+    assert_close(primal, [[1 / 12]] * 12)
+    flat = (dual[:, 0] - math.pi).abs() < 1
+    root = math.sqrt(2)
+    assert_close(dual[flat], [[math.pi, 2, 2, root, root, root, root]] * 6)
+    assert_close(dual[~flat, :3], [[1.5 * math.pi, 1, 1]] * 12)
+    ratios = dual[~flat, 3:]
+    assert_close(torch.minimum((ratios - 1).abs(), (ratios - 1 / root).abs()), ratios * 0)
+
+
+def test_the_two_faces_have_the_listed_row_and_no_dual_edge():
+    for degrees in (45, 90, 135, 180, 225, 270, 315):
+        angle = math.radians(degrees)
+        graph = graph_of(shapes.two_faces(angle))
+        low, high, edge = 1 / math.sqrt(3), 2 / math.sqrt(3), 1 / math.sqrt(3.25)
+        assert_close(graph.x_dual, [[angle, low, high, edge, 1, edge, 1]])
+        assert_close(graph.x_primal, [[2 / 3], [1 / 3]])
+        assert graph.dual_edges.num_edges == 0
+
+
+@pytest.mark.parametrize("dual", DIRECTED)
+def test_directed_dual_nodes_hold_the_measures_inside_their_source_face(dual):
+    graph = graph_of(shapes.two_faces(1.0), dual)
+    edge = 1 / math.sqrt(3.25)
+    assert_close(graph.x_dual[row_of(graph, 0, 1)], [1, 1 / math.sqrt(3), edge, edge])
+    assert_close(graph.x_dual[row_of(graph, 1, 0)], [1, 2 / math.sqrt(3), 1, 1])
+
+
+@pytest.mark.parametrize("dual", DIRECTED)
+def test_the_strip_has_the_listed_directed_features(dual):
+    graph = graph_of(shapes.strip(), dual)
+    assert_close(graph.x_primal, [[1 / 8]] * 8)
+    expected = torch.tensor([[math.pi, 2 / math.sqrt(3), 1, 1]], dtype=F64).repeat(18, 1)
+    for source, target, channel in ((3, 2, 2), (7, 6, 2), (3, 4, 3), (7, 0, 3)):
+        expected[row_of(graph, source, target), channel] = 1 / math.sqrt(3)
+    assert_close(graph.x_dual, expected)
+
+
+@pytest.mark.parametrize("features", SETS)
+@settings(max_examples=15, deadline=None)
+@given(shape=shapes.meshes())
+def test_both_directions_of_a_pair_share_the_angle(features, shape):
+    directed = graph_of(shape, DualKind.DOUBLE_DIRECTED, features).x_dual
+    x = directed.unflatten(0, (-1, 2))[:, :, : 2 if features == "invariant" else 1]
+    assert torch.equal(x[:, 0], x[:, 1])
+    assert torch.equal(x[:, 0], graph_of(shape, DualKind.SINGLE, features).x_dual[:, : x.shape[2]])
+
+
+@settings(max_examples=25, deadline=None)
+@given(shapes.meshes())
+def test_single_rows_list_the_side_of_the_smaller_edge_height_ratio_first(shape):
+    single = graph_of(shape)
+    directed = graph_of(shape, DualKind.DOUBLE_DIRECTED).x_dual.reshape(-1, 2, 4)
+    for row, (lower, higher) in zip(single.x_dual, directed, strict=True):
+        first, second = (lower, higher) if lower[1] < higher[1] else (higher, lower)
+        pairs = [(first[k], second[k]) for k in (1, 2, 3)]
+        expected = torch.stack([lower[0], *(value for pair in pairs for value in pair)])
+        assert torch.equal(row, expected)
+
+
+@settings(max_examples=25, deadline=None)
+@given(shapes.meshes(("sphere", "torus", "open")))
+def test_invariant_rows_are_symmetric_functions_of_logarithms(shape):
+    shape = orient(shape)
+    single = graph_of(shape, features="invariant").x_dual
+    angle, *ratios = graph_of(shape, DualKind.DOUBLE_DIRECTED).x_dual.reshape(-1, 2, 4).unbind(2)
+    k, before, after = (ratio.log() for ratio in ratios)
+    sides = torch.stack((k, torch.minimum(before, after), torch.maximum(before, after)), dim=2)
+    assert_close(single[:, 0], angle[:, 0].cos())
+    assert_close(single[:, 1], angle[:, 0].sin())
+    assert_close(single[:, 2:5], sides.mean(dim=1))
+    assert_close(single[:, 5:], (sides[:, 0] - sides[:, 1]).abs())
+
+
+@pytest.mark.parametrize("features", SETS)
+def test_areas_sum_to_one_or_to_the_number_of_faces_in_every_mesh_of_a_batch(features):
+    parts = [shapes.lumpy(shapes.icosphere(1)), shapes.scaled(shapes.bowl(), 7.0)]
+    batch = PrimalDualGraph.batch([graph_of(part, features=features) for part in parts])
+    share = batch.x_primal[:, 0].exp() if features == "invariant" else batch.x_primal[:, 0]
+    total = torch.zeros(2, dtype=F64).index_add(0, batch.primal_batch, share)
+    expected = [part.num_faces for part in parts] if features == "invariant" else [1, 1]
+    assert_close(total / torch.tensor(expected), [1, 1], terms=143)
+
+
+@pytest.mark.parametrize("dual", KINDS)
+@pytest.mark.parametrize("features", SETS)
+def test_rotation_translation_and_scale_leave_features_alone(features, dual):
+    shape = shapes.lumpy(shapes.icosphere(1))
+    for moved in (
+        shapes.moved(shapes.turned(shape), (3, -2, 5)),
+        shapes.scaled(shape, 7.0),
+        shapes.scaled(shape, 1e-12),
+        shapes.scaled(shape, 1e12),
+    ):
+        for x, expected in zip(
+            _features(moved, dual, features), _features(shape, dual, features), strict=True
+        ):
+            torch.testing.assert_close(x, expected, **tolerance(F64, 64, 10))
+
+
+def test_reflection_and_winding_act_on_published_features_as_listed():
+    shape = shapes.lumpy(shapes.icosphere(1))
+    area, rows = _features(shape, DualKind.DOUBLE_DIRECTED)
+    angle, k, before, after = rows.unbind(1)
+    flipped = FULL_TURN - angle
+    listed = {
+        (True, False): (flipped, k, before, after),
+        (False, True): (flipped, k, after, before),
+        (True, True): (angle, k, after, before),
+    }
+    for (mirror, rewind), columns in listed.items():
+        other = shapes.mirrored(shape) if mirror else shape
+        other = shapes.reversed_winding(other) if rewind else other
+        got_area, got = _features(other, DualKind.DOUBLE_DIRECTED)
+        assert_close(got_area, area, terms=64)
+        assert_close(got, torch.stack(columns, dim=1), terms=64)
+
+
+@pytest.mark.parametrize("dual", KINDS)
+@pytest.mark.parametrize(
+    "shape",
+    [
+        shapes.lumpy(shapes.icosphere(1)),
+        shapes.torus(),
+        shapes.lumpy(shapes.torus(5, 4)),
+        shapes.bowl(),
+        shapes.union(shapes.bowl(), shapes.reversed_winding(shapes.cube())),
+        shapes.strip(),
+    ],
+)
+def test_invariant_features_see_neither_reflection_nor_winding(shape, dual):
+    def features(moved):
+        x_primal, x_dual = _features(moved, dual, "invariant")
+        return x_primal.exp(), x_dual  # equal areas have a logarithm of zero, up to rounding
+
+    channels = feature_channels(dual, "invariant")
+    rep_out = [Trivial(O(3), width) for width in channels]
+    assert_equivariant(features, rep_out=rep_out, inputs=[shape], condition=10)
+    for x, expected in zip(features(shapes.reversed_winding(shape)), features(shape), strict=True):
+        assert_close(x, expected, terms=64)
+
+
+def test_published_features_see_reflections():
+    shape = shapes.lumpy(shapes.icosphere(1))
+    rep_out = [Trivial(O(3), 1), Trivial(O(3), 7)]
+    with pytest.raises(AssertionError, match="not equivariant"):
+        assert_equivariant(_features, rep_out=rep_out, inputs=[shape], condition=10)
+
+
+@pytest.mark.parametrize("dual", KINDS)
+@pytest.mark.parametrize("features", SETS)
+@settings(max_examples=10, deadline=None)
+@given(shape=shapes.meshes(), seed=shapes.seeds)
+def test_renumbering_permutes_features_of_meshes_in_general_position(features, dual, shape, seed):
+    ratio = HalfEdgeGeometry.measure(shape.vertices, shape.faces).edge_height_ratio()
+    assume(features != "reference" or float(ratio.max()) < 50)  # two clamped sides are tied
+    rows = _named_rows(graph_of(shape, dual, features))
+    order = shapes.permutation(shape.num_vertices, seed)
+    _same_rows(
+        rows, _named_rows(graph_of(shapes.renumbered_vertices(shape, order), dual, features))
+    )
+    shifts = shapes.permutation(shape.num_faces, seed) % 3
+    _same_rows(rows, _named_rows(graph_of(shapes.shifted_corners(shape, shifts), dual, features)))
+    order = shapes.permutation(shape.num_faces, seed)
+    renumbered = graph_of(shapes.renumbered_faces(shape, order), dual, features)
+    _same_rows(rows, _named_rows(renumbered, order))
+    assert_close(renumbered.x_primal, graph_of(shape, dual, features).x_primal[order], terms=64)
+
+
+def _change_by_renumbering_the_cube(features):
+    shape, worst = shapes.cube(), 0.0
+    rows = _named_rows(graph_of(shape, features=features))
+    for seed in range(10):
+        order = shapes.permutation(12, seed)
+        renumbered = graph_of(shapes.renumbered_faces(shape, order), features=features)
+        for name, row in _named_rows(renumbered, order).items():
+            worst = max(worst, float((row - rows[name]).abs().max()))
+    return worst
+
+
+@pytest.mark.parametrize("features", ["sorted", "invariant"])
+def test_renumbering_the_faces_of_a_cube_permutes_its_features(features):
+    assert _change_by_renumbering_the_cube(features) <= tolerance(F64)["atol"]
+
+
+def test_the_reference_tie_rule_depends_on_face_numbers_on_a_cube():
+    change = torch.tensor(_change_by_renumbering_the_cube("reference"), dtype=F64)
+    assert_close(change, 1 - math.sqrt(0.5))
+
+
+@pytest.mark.parametrize("features", ["sorted", "invariant"])
+def test_ties_that_only_rounding_breaks_do_not_change_features(features):
+    """Every rotation rounds the equal ratios of a cube in its own way."""
+    expected = graph_of(shapes.cube(), features=features).x_dual
+    for seed in range(10):
+        got = graph_of(shapes.turned(shapes.cube(), seed), features=features).x_dual
+        assert_close(got, expected, terms=64)
+
+
+def test_two_faces_that_share_several_edges_have_one_dual_node_of_mean_features():
+    graph = graph_of(shapes.pillow())
+    assert (graph.num_dual, graph.primal.num_edges, graph.dual_edges.num_edges) == (1, 2, 0)
+    k = (3 / 4 + 25 / 12 + 4 / 3) / 3
+    one_way, other_way = (3 / 4 + 5 / 3 + 4 / 5) / 3, (3 / 5 + 5 / 4 + 4 / 3) / 3
+    row = graph.x_dual[0]
+    assert_close(row[:3], [0, k, k])
+    # one winding reads the sides in the other order, and equal k leave the order of sides open
+    assert_close(row[[3, 4]].sort().values, sorted((one_way, other_way)))
+    assert_close(row[[5, 6]].sort().values, sorted((one_way, other_way)))
+    directed = graph_of(shapes.pillow(), DualKind.DOUBLE_DIRECTED)
+    assert directed.num_dual == 2
+    assert_close(directed.x_dual, [[0, k, one_way, other_way], [0, k, other_way, one_way]])
+
+
+@pytest.mark.parametrize("dual", KINDS)
+def test_faces_folded_onto_each_other_keep_their_features_when_rotated(dual):
+    """Rounding decides on which side of a fold one face lies; the angle must not follow it."""
+    expected = graph_of(shapes.pillow(), dual, "invariant").x_dual
+    for seed in range(10):
+        got = graph_of(shapes.turned(shapes.pillow(), seed), dual, "invariant").x_dual
+        assert_close(got, expected, terms=64)
+
+
+@pytest.mark.parametrize("features", SETS)
+def test_the_announced_channels_are_those_measured(features):
+    for dual in KINDS:
+        for shape in (shapes.bowl(), shapes.triangle()):
+            widths = [x.shape[1] for x in _features(shape, dual, features)]
+            assert tuple(widths) == feature_channels(dual, features)
+    published = [feature_channels(dual, features) for dual in KINDS]
+    if features != "invariant":
+        assert published == [(1, 7), (1, 4), (1, 4)]
+
+
+def test_a_mesh_without_neighbours_has_areas_only():
+    graph = graph_of(shapes.triangle())
+    assert_close(graph.x_primal, [[1]])
+    assert graph.x_dual.shape == (0, 7)
+    assert graph_of(shapes.two_isolated(), DualKind.DOUBLE_DIRECTED).x_dual.shape == (0, 4)
+
+
+@pytest.mark.parametrize("dual", KINDS)
+@pytest.mark.parametrize("features", SETS)
+def test_faces_without_area_have_finite_features(features, dual):
+    cube = shapes.cube()
+    vertices = cube.vertices.clone()
+    vertices[1] = vertices[0]  # two faces collapse to segments
+    for x in _features(shapes.mesh(vertices, cube.faces), dual, features):
+        assert bool(torch.isfinite(x).all())
+    for x in _features(shapes.mesh(vertices * 0, cube.faces), dual, features):
+        assert bool(torch.isfinite(x).all())
+
+
+def test_an_unknown_set_of_features_is_refused():
+    with pytest.raises(ValueError, match=r"features must be one of.*'curvature'"):
+        compute_features(Surface.from_mesh(shapes.cube()), DualKind.SINGLE, "curvature")

@@ -1,0 +1,148 @@
+"""Winding every part outwards, in a way that a mirror image agrees with."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+
+from equigeo.groups import O
+from equigeo.mesh import MeshError, PrimalDualGraph, TriangleMesh, orient
+from equigeo.mesh.geometry.half_edge_geometry import HalfEdgeGeometry
+from equigeo.mesh.geometry.half_edges import HalfEdges
+from equigeo.testing import tolerance
+from tests.mesh import shapes
+
+CLOSED = [shapes.cube(), shapes.icosphere(1), shapes.torus(), shapes.closed_strip()]
+
+
+def _normals(shape):
+    corner = shape.vertices[shape.faces]
+    return torch.linalg.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0])
+
+
+@pytest.mark.parametrize("shape", CLOSED)
+def test_closed_parts_are_wound_outwards(shape):
+    assert torch.equal(orient(shape).faces, orient(shapes.reversed_winding(shape)).faces)
+    corner = orient(shape).vertices[orient(shape).faces]
+    volume = torch.linalg.det(corner - shape.vertices.mean(dim=0)).sum() / 6
+    assert float(volume) > 0
+
+
+@pytest.mark.parametrize("shape", CLOSED[:3])
+def test_a_mesh_that_is_wound_outwards_is_left_alone(shape):
+    oriented = orient(shape)
+    assert torch.equal(oriented.faces, shape.faces)
+    assert torch.equal(oriented.vertices, shape.vertices)
+
+
+@settings(max_examples=30, deadline=None)
+@given(shapes.meshes())
+def test_faces_keep_their_places_and_corners(shape):
+    oriented = orient(shape)
+    assert torch.equal(oriented.vertices, shape.vertices)
+    assert torch.equal(oriented.faces.sort(dim=1).values, shape.faces.sort(dim=1).values)
+    assert torch.equal(orient(oriented).faces, oriented.faces)
+
+
+@settings(max_examples=30, deadline=None)
+@given(shapes.meshes(("sphere", "torus", "two parts")))
+def test_orientation_commutes_with_rotations_and_reflections_and_forgets_the_winding(shape):
+    expected = orient(shape)
+    for g in O(3).testing_elements(torch.Generator().manual_seed(0)):
+        moved = orient(shape.act(g))
+        turned = bool(torch.linalg.det(g) < 0)
+        outward = shapes.reversed_winding(expected) if turned else expected
+        assert torch.equal(_normals(moved), _normals(outward.act(g)))
+    rewound = orient(shapes.reversed_winding(shape))
+    assert torch.equal(_normals(rewound), _normals(expected))
+
+
+def test_every_part_is_turned_by_itself():
+    inward = shapes.reversed_winding(shapes.icosphere(1))
+    outward = shapes.moved(shapes.cube(), (5, 0, 0))
+    small = shapes.moved(shapes.scaled(shapes.reversed_winding(shapes.cube()), 1e-3), (-5, 2, 0))
+    oriented = orient(shapes.union(inward, outward, small))
+    expected = shapes.union(
+        shapes.reversed_winding(inward), outward, shapes.reversed_winding(small)
+    )
+    assert torch.equal(oriented.faces, expected.faces)
+
+
+def test_parts_that_touch_in_a_vertex_are_turned_separately():
+    first = shapes.tetrahedron()
+    second = shapes.mesh(
+        torch.cat((first.vertices[:1], 3 * first.vertices[:1] - first.vertices[1:])),
+        shapes.reversed_winding(first).faces,
+    )
+    joined = shapes.union(first, second)
+    faces = torch.where(joined.faces == 4, 0, joined.faces)
+    glued = shapes.mesh(joined.vertices, faces)
+    one_turned = faces.clone()
+    one_turned[:4] = one_turned[:4, [0, 2, 1]]
+    expected = _normals(orient(glued))
+    assert torch.equal(_normals(orient(shapes.mesh(joined.vertices, one_turned))), expected)
+
+
+def test_an_open_part_has_positive_mean_curvature():
+    bowl = shapes.bowl()  # the upper part of a sphere, normals away from the centre
+    assert torch.equal(orient(bowl).faces, bowl.faces)
+    assert torch.equal(orient(shapes.reversed_winding(bowl)).faces, bowl.faces)
+    mirrored = orient(shapes.mirrored(bowl))
+    assert torch.equal(mirrored.faces, shapes.reversed_winding(bowl).faces)
+
+
+def test_volume_decides_for_a_closed_part_of_negative_mean_curvature():
+    sponge = shapes.sponge()
+    geometry = HalfEdgeGeometry.measure(sponge.vertices, sponge.faces)
+    pairs = HalfEdges.from_faces(sponge.faces).pairs()
+    bend = geometry.dihedral_angle(pairs) - torch.pi
+    assert float((geometry.length.reshape(-1)[pairs[:, 0]] * bend).sum()) < 0
+    assert torch.equal(orient(sponge).faces, sponge.faces)
+    assert torch.equal(orient(shapes.reversed_winding(sponge)).faces, sponge.faces)
+
+
+@pytest.mark.parametrize("height", [-100.0, 0.0, 100.0])
+def test_the_winding_of_an_open_part_does_not_depend_on_other_parts(height):
+    bowl, cube = shapes.bowl(), shapes.moved(shapes.cube(), (5, 5, height))
+    oriented = orient(shapes.union(shapes.reversed_winding(bowl), cube))
+    assert torch.equal(oriented.faces, shapes.union(bowl, cube).faces)
+
+
+@pytest.mark.parametrize(
+    "shape", [shapes.strip(), shapes.triangle(), shapes.two_isolated(), shapes.pillow()]
+)
+def test_flat_parts_have_no_outside_and_are_left_alone(shape):
+    for moved in (shape, shapes.reversed_winding(shape), shapes.turned(shape)):
+        assert torch.equal(orient(moved).faces, moved.faces)
+
+
+def test_inconsistent_winding_is_refused():
+    cube = shapes.cube()
+    faces = cube.faces.clone()
+    faces[3] = faces[3, [0, 2, 1]]
+    with pytest.raises(MeshError, match="inconsistently wound"):
+        orient(shapes.mesh(cube.vertices, faces))
+
+
+def folded_sheet() -> TriangleMesh:
+    """A floor, a step up and a shorter top: its two bends cancel in the total mean curvature."""
+    profile = [(-3.0, 0.0), (0.0, 0.0), (0.0, 1.0), (1.0, 1.0)]
+    vertices = [(x, y, z) for x, z in profile for y in (0.0, 1.0)]
+    quads = [(2 * i, 2 * i + 1, 2 * i + 3, 2 * i + 2) for i in range(3)]
+    faces = [f for a, b, c, d in quads for f in ((a, b, c), (a, c, d))]
+    return shapes.mesh(vertices, faces)
+
+
+def test_an_open_part_without_mean_curvature_is_wound_by_its_larger_bends():
+    sheet = folded_sheet()
+    geometry = HalfEdgeGeometry.measure(sheet.vertices, sheet.faces)
+    pairs = HalfEdges.from_faces(sheet.faces).pairs()
+    bend = geometry.dihedral_angle(pairs) - torch.pi
+    total = (geometry.length.reshape(-1)[pairs[:, 0]] * bend).sum()
+    torch.testing.assert_close(total, torch.zeros_like(total), **tolerance(torch.float64, 8))
+    other = shapes.reversed_winding(sheet)
+    turned = [not torch.equal(orient(each).faces, each.faces) for each in (sheet, other)]
+    assert sorted(turned) == [False, True]
+    mirror = torch.diag(torch.tensor([1.0, 1.0, -1.0]))
+    graphs = [PrimalDualGraph.from_mesh(m) for m in (sheet, other, sheet.act(mirror))]
+    for graph in graphs[1:]:
+        torch.testing.assert_close(graph.x_dual, graphs[0].x_dual)

@@ -1,0 +1,74 @@
+"""Reading one vector per mesh from the nodes of both graphs."""
+
+import pytest
+import torch
+
+from equigeo.mesh import DualKind, EdgePool, PrimalDualGraph
+from equigeo.mesh.models.readout import Readout
+from tests.mesh import shapes
+from tests.mesh.definitions import F64, assert_close, random_graph
+
+STREAMS = ("dual", "primal", "both")
+
+
+def _parts():
+    several = (shapes.bowl(), shapes.triangle(), shapes.cube(), shapes.two_isolated())
+    return [random_graph(seed, shape=shape) for seed, shape in enumerate(several)]
+
+
+@pytest.mark.parametrize("streams", STREAMS)
+@pytest.mark.parametrize("statistics", [("mean",), ("max",), ("mean", "max")])
+def test_statistics_are_those_of_each_mesh_alone(streams, statistics):
+    parts = _parts()
+    vector = Readout(streams, statistics)(PrimalDualGraph.batch(parts))
+    for row, part in zip(vector, parts, strict=True):
+        expected = []
+        for x in {"dual": [part.x_dual], "primal": [part.x_primal]}.get(
+            streams, [part.x_primal, part.x_dual]
+        ):
+            for name in statistics:
+                empty = torch.zeros(x.shape[1], dtype=F64)
+                reduced = (x.mean(dim=0) if name == "mean" else x.amax(dim=0)) if len(x) else empty
+                expected.append(reduced)
+        assert_close(row, torch.cat(expected), terms=256)
+
+
+@pytest.mark.parametrize("streams", STREAMS)
+def test_the_announced_width_is_the_width(streams):
+    readout = Readout(streams, ("mean", "max"))
+    assert readout(_parts()[0]).shape == (1, readout.width(primal=3, dual=4))
+
+
+def test_a_mesh_without_nodes_reads_zero_in_any_place():
+    empty = random_graph(0, shape=shapes.mesh(torch.zeros(1, 3), []))
+    full = random_graph(1, shape=shapes.cube())
+    readout = Readout("both", ("mean", "max"))
+    vector = readout(PrimalDualGraph.batch([empty, full, empty]))
+    assert not bool(vector[[0, 2]].any())
+    assert torch.equal(vector[1:2], readout(full))
+
+
+@pytest.mark.parametrize("dual", list(DualKind))
+def test_a_mesh_pooled_to_one_node_gives_no_nan_and_no_nan_gradient(dual):
+    graph = random_graph(0, dual=dual, shape=shapes.icosahedron())
+    x_primal = graph.x_primal.requires_grad_()
+    pooled, _ = EdgePool(keep=0.0)(graph, torch.rand(graph.primal.num_edges, 1))
+    vector = Readout("both", ("mean", "max"))(pooled)
+    assert bool(torch.isfinite(vector).all())
+    vector.sum().backward()
+    assert bool(torch.isfinite(x_primal.grad).all())
+
+
+def test_negative_features_keep_their_maximum():
+    graph = random_graph(0, shape=shapes.cube())
+    graph = graph.with_features(graph.x_primal - 100, graph.x_dual - 100)
+    assert bool((Readout("both", ("max",))(graph) < -90).all())
+
+
+def test_unknown_streams_and_statistics_are_refused():
+    with pytest.raises(ValueError, match=r"streams must be one of.*'all'"):
+        Readout("all", ("mean",))
+    with pytest.raises(ValueError, match=r"statistics must be among.*'median'"):
+        Readout("both", ("median",))
+    with pytest.raises(ValueError, match="statistics must be among"):
+        Readout("both", ())

@@ -1,0 +1,168 @@
+"""Merging faces: worked examples, counts, and the definition written as dictionaries."""
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from equigeo.mesh import DualKind, PrimalDualGraph
+from equigeo.mesh.pooling.contraction import contract
+from tests.mesh import shapes
+from tests.mesh.definitions import (
+    assert_close,
+    components,
+    dual_links,
+    dual_nodes,
+    edge_names,
+    graph_of,
+    random_graph,
+)
+
+KINDS = list(DualKind)
+
+
+def _marks(graph, seed, share):
+    return torch.as_tensor(np.random.default_rng(seed).random(len(graph.undirected)) < share)
+
+
+@pytest.mark.parametrize(
+    ("shape", "counts"),
+    [
+        (shapes.tetrahedron(), (3, 3, 6)),
+        (shapes.cube(), (11, 17, 72)),
+        (shapes.icosahedron(), (19, 29, 120)),
+    ],
+)
+def test_contracting_any_single_adjacency_gives_the_listed_counts(shape, counts):
+    graph = graph_of(shape)
+    for u in range(len(graph.undirected)):
+        marked = torch.zeros(len(graph.undirected), dtype=torch.bool)
+        marked[u] = True
+        pooled, _, _ = contract(graph, marked)
+        assert (pooled.num_primal, pooled.num_dual, pooled.dual_edges.num_edges) == counts
+
+
+@pytest.mark.parametrize("dual", KINDS)
+@pytest.mark.parametrize("aggregation", ["mean", "sum"])
+@settings(max_examples=12, deadline=None)
+@given(shape=shapes.meshes(), seed=shapes.seeds, share=st.sampled_from([0.1, 0.3, 0.6]))
+def test_contraction_equals_its_definition_written_as_dictionaries(
+    dual, aggregation, shape, seed, share
+):
+    graph = random_graph(seed, dual=dual, shape=shape)
+    marked = _marks(graph, seed, share)
+    marked[:1] = True
+    pooled, cluster, dual_to_new = contract(graph, marked, aggregation)
+    marked_pairs = [tuple(row) for row in graph.undirected[marked].tolist()]
+    label = components(marked_pairs, graph.num_primal)
+    if not len(marked):
+        assert pooled is graph
+        return
+    assert cluster.tolist() == label
+    members = defaultdict(list)
+    for face, c in enumerate(label):
+        members[c].append(graph.x_primal[face])
+    reduce = (lambda rows: sum(rows) / len(rows)) if aggregation == "mean" else sum
+    assert_close(pooled.x_primal, torch.stack([reduce(members[c]) for c in sorted(members)]), 64)
+    merged, target = defaultdict(list), []
+    for row, (i, j) in zip(graph.x_dual, dual_nodes(dual, edge_names(graph)), strict=True):
+        ends = (label[i], label[j])
+        name = tuple(sorted(ends)) if dual is DualKind.SINGLE else ends
+        target.append(name if ends[0] != ends[1] else None)
+        if ends[0] != ends[1]:
+            merged[name].append(row)
+    names = dual_nodes(dual, edge_names(pooled))
+    assert edge_names(pooled) == sorted({tuple(sorted(name)) for name in merged})
+    assert dual_to_new.tolist() == [-1 if name is None else names.index(name) for name in target]
+    if names:
+        assert_close(pooled.x_dual, torch.stack([reduce(merged[name]) for name in names]), 64)
+    links = {tuple(row) for row in pooled.dual_edges.edge_index.T.tolist()}
+    assert links == dual_links(dual, edge_names(pooled))
+    assert len(links) == pooled.dual_edges.num_edges
+
+
+@pytest.mark.parametrize("dual", KINDS)
+@settings(max_examples=15, deadline=None)
+@given(shape=shapes.meshes(), seed=shapes.seeds, share=st.sampled_from([0.1, 0.3, 0.9]))
+def test_the_pooled_graph_is_a_graph_again(dual, shape, seed, share):
+    graph = graph_of(shape, dual)
+    pooled, _, _ = contract(graph, _marks(graph, seed, share))
+    rebuilt = PrimalDualGraph.from_adjacency(
+        pooled.undirected, dual, pooled.primal_batch, pooled.num_graphs
+    )
+    for edges in ("primal", "dual_edges"):
+        ours, theirs = getattr(pooled, edges), getattr(rebuilt, edges)
+        assert torch.equal(ours.edge_index, theirs.edge_index)
+        assert torch.equal(ours.ptr, theirs.ptr)
+    assert torch.equal(pooled.edge_to_dual, rebuilt.edge_to_dual)
+    assert torch.equal(pooled.dual_batch, rebuilt.dual_batch)
+
+
+@settings(max_examples=25, deadline=None)
+@given(shapes.meshes(), shapes.seeds, st.sampled_from([0.2, 0.5, 0.9]))
+def test_clusters_are_faces_less_contractions_plus_cycles(shape, seed, share):
+    graph = graph_of(shape)
+    marked = _marks(graph, seed, share)
+    pooled, _, _ = contract(graph, marked)
+    contracted = graph.undirected[marked].numpy()
+    incidence = np.zeros((graph.num_primal, len(contracted)))
+    incidence[contracted[:, 0], np.arange(len(contracted))] = -1
+    incidence[contracted[:, 1], np.arange(len(contracted))] = 1
+    rank = np.linalg.matrix_rank(incidence) if len(contracted) else 0
+    cycles = len(contracted) - rank
+    assert pooled.num_primal == graph.num_primal - len(contracted) + cycles
+
+
+def test_contracting_nothing_returns_the_graph_itself():
+    graph = graph_of(shapes.cube())
+    pooled, cluster, dual_to_new = contract(graph, torch.zeros(18, dtype=torch.bool))
+    assert pooled is graph
+    assert cluster.tolist() == list(range(12))
+    assert dual_to_new.tolist() == list(range(18))
+
+
+@pytest.mark.parametrize("dual", KINDS)
+def test_contracting_everything_leaves_one_node_per_part(dual):
+    shape = shapes.union(shapes.cube(), shapes.moved(shapes.torus(), (5, 0, 0)))
+    graph = PrimalDualGraph.batch([random_graph(0, dual=dual, shape=shape)] * 2)
+    everything = torch.ones(len(graph.undirected), dtype=torch.bool)
+    pooled, _, dual_to_new = contract(graph, everything)
+    assert (pooled.num_primal, pooled.num_dual, pooled.num_graphs) == (4, 0, 2)
+    assert pooled.primal.num_edges == pooled.dual_edges.num_edges == 0
+    assert pooled.primal_batch.tolist() == [0, 0, 1, 1]
+    assert bool((dual_to_new == -1).all())
+    assert pooled.x_dual.shape == (0, 4)
+    assert_close(pooled.x_primal[0], graph.x_primal[:12].mean(dim=0), terms=12)
+
+
+@pytest.mark.parametrize("dual", KINDS)
+@settings(max_examples=12, deadline=None)
+@given(shape=shapes.meshes(), seed=shapes.seeds)
+def test_a_batch_is_contracted_mesh_by_mesh(dual, shape, seed):
+    parts = [random_graph(s, dual=dual, shape=m) for s, m in enumerate((shape, shapes.bowl()))]
+    marks = [_marks(part, seed, 0.3) for part in parts]
+    marks[1][0] = True  # contracting nothing at all keeps the features of every batch
+    separate = [contract(part, mark)[0] for part, mark in zip(parts, marks, strict=True)]
+    together, _, _ = contract(PrimalDualGraph.batch(parts), torch.cat(marks))
+    expected = PrimalDualGraph.batch(separate)
+    for name in ("x_primal", "x_dual", "undirected", "edge_to_dual", "primal_batch", "dual_batch"):
+        assert torch.equal(getattr(together, name), getattr(expected, name)), name
+
+
+def test_gradients_reach_every_merged_feature():
+    graph = random_graph(0, shape=shapes.bowl())
+    x_primal, x_dual = (x.requires_grad_() for x in (graph.x_primal, graph.x_dual))
+    pooled, cluster, dual_to_new = contract(graph, _marks(graph, 0, 0.3))
+    (pooled.x_primal.sum() + pooled.x_dual.sum()).backward()
+    sizes = torch.bincount(cluster)[cluster]
+    assert_close(x_primal.grad, (1 / sizes.double())[:, None].expand_as(x_primal))
+    assert torch.equal(x_dual.grad.any(dim=1), dual_to_new >= 0)
+
+
+def test_the_features_of_a_pooled_graph_cannot_be_measured_again():
+    pooled, _, _ = contract(graph_of(shapes.cube()), torch.ones(18, dtype=torch.bool))
+    with pytest.raises(ValueError, match="pooled graph has no surface"):
+        pooled.jitter(0.1)

@@ -1,0 +1,326 @@
+"""Pooling: the worked example, every criterion, ties, caps, batches and numbering."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from equigeo.mesh import DualKind, EdgePool, PrimalDualConv, PrimalDualGraph
+from equigeo.mesh.pooling.edge_pool import edge_scores
+from tests.mesh import shapes
+from tests.mesh.definitions import (
+    F64,
+    assert_close,
+    attention_from,
+    count_calls,
+    directed_names,
+    edge_names,
+    graph_of,
+    random_graph,
+)
+
+KINDS = list(DualKind)
+HIGH = [(0, 10), (6, 7), (7, 11), (10, 11), (1, 5), (2, 3), (3, 8), (4, 13)]
+CLUSTERS = [{0, 6, 7, 10, 11}, {1, 5}, {2, 3, 8}, {4, 13}, {9}, {12}]
+NEW_EDGES = [(0, 1), (0, 4), (0, 5), (1, 2), (1, 3), (2, 3), (2, 4), (3, 5)]
+OLD_TO_NEW = [0, -1, -1, 3, -1, -1, 6, 5, -1, 4, -1, 0, -1, 2, -1, 6, 5, 1, -1, 2, 7]
+CRITERIA = ({"keep": 0.619}, {"keep": 13 / 21}, {"num_to_keep": 13}, {"threshold": 0.5})
+
+
+def _example(dual=DualKind.SINGLE):
+    """The closed strip with eight high scores, and a lopsided one that must stay."""
+    graph = random_graph(0, dual=dual, shape=shapes.closed_strip())
+    attention = attention_from(graph, dict.fromkeys(HIGH, 0.8), rest=0.1)
+    names = directed_names(graph)
+    attention[names.index((1, 2))], attention[names.index((2, 1))] = 0.2, 0.7
+    return graph, attention
+
+
+def _random_attention(graph, seed, levels=1000, heads=2):
+    random = np.random.default_rng(seed)
+    size = (graph.primal.num_edges, heads)
+    return torch.as_tensor(random.integers(0, levels, size=size) / levels)
+
+
+def _partition(cluster):
+    members = {}
+    for face, c in enumerate(cluster.tolist()):
+        members.setdefault(c, set()).add(face)
+    return [members[c] for c in sorted(members)]
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_the_closed_strip_pools_into_the_listed_graph(criterion):
+    graph, attention = _example()
+    pooled, log = EdgePool(**criterion)(graph, attention)
+    assert _partition(log.cluster) == CLUSTERS
+    assert edge_names(pooled) == NEW_EDGES
+    assert sorted(pooled.primal.ptr.diff().tolist()) == [2, 2, 3, 3, 3, 3]
+    assert pooled.dual_edges.num_edges == 28
+    assert log.dual_to_new.tolist() == OLD_TO_NEW
+    assert (log.num_contracted, log.num_refused) == (8, 0)
+    assert log.graph is graph
+    means = [graph.x_primal[list(members)].mean(dim=0) for members in CLUSTERS]
+    assert_close(pooled.x_primal, torch.stack(means), terms=5)
+    old = [[u for u, new in enumerate(OLD_TO_NEW) if new == v] for v in range(8)]
+    assert_close(pooled.x_dual, torch.stack([graph.x_dual[rows].mean(dim=0) for rows in old]))
+
+
+@pytest.mark.parametrize("dual", KINDS)
+def test_the_kind_of_dual_graph_does_not_change_the_clusters(dual):
+    graph, attention = _example(dual)
+    pooled, log = EdgePool(keep=0.619)(graph, attention)
+    assert _partition(log.cluster) == CLUSTERS
+    assert edge_names(pooled) == NEW_EDGES
+    links = {DualKind.DOUBLE_UNDIRECTED: 56}.get(dual, 28)
+    assert pooled.dual_edges.num_edges == links
+
+
+def test_the_path_of_three_faces_pools_as_computed_by_hand():
+    graph = PrimalDualGraph.from_adjacency(
+        torch.tensor([[0, 1], [1, 2]]), DualKind.SINGLE, torch.zeros(3, dtype=torch.int64), 1
+    ).with_features(
+        torch.tensor([[10.0], [20.0], [30.0]], dtype=F64), torch.tensor([[1.0], [2.0]], dtype=F64)
+    )
+    conv = PrimalDualConv((1, 1), (1, 1)).double()
+    with torch.no_grad():
+        for parameter in conv.parameters():
+            parameter.fill_(1.0)
+        conv.dual_attention.zero_()
+        primal, dual, attention = conv(graph, graph.x_primal, graph.x_dual)
+    assert [round(score, 6) for score in edge_scores(graph, attention).tolist()] == [
+        0.865529,
+        0.634471,
+    ]
+    pooled, log = EdgePool(keep=0.5)(graph.with_features(primal, dual), attention)
+    assert _partition(log.cluster) == [{0, 1}, {2}]
+    assert [round(x, 6) for x in pooled.x_primal[:, 0].tolist()] == [17.689414, 20.0]
+    assert_close(pooled.x_dual, [[1]])
+    assert pooled.dual_edges.num_edges == 0
+
+
+def test_scores_average_heads_and_directions():
+    graph = random_graph(0, shape=shapes.bowl())
+    attention = _random_attention(graph, 0, heads=3)
+    expected = torch.zeros(len(graph.undirected), dtype=F64)
+    names = edge_names(graph)
+    for edge, row in zip(directed_names(graph), attention, strict=True):
+        expected[names.index(tuple(sorted(edge)))] += row.mean() / 2
+    assert_close(edge_scores(graph, attention), expected)
+
+
+@pytest.mark.parametrize("criterion", [{"keep": 1.0}, {"num_to_keep": 99}, {"threshold": 1.0}])
+def test_contracting_nothing_returns_the_graph_itself(criterion):
+    graph = random_graph(0, shape=shapes.cube())
+    pooled, log = EdgePool(**criterion)(graph, _random_attention(graph, 0))
+    assert pooled is graph
+    assert log.num_contracted == 0
+    assert log.cluster.tolist() == list(range(graph.num_primal))
+
+
+@pytest.mark.parametrize("dual", KINDS)
+def test_contracting_everything_leaves_one_node(dual):
+    graph = random_graph(0, dual=dual, shape=shapes.icosphere(1))
+    pooled, log = EdgePool(keep=0.0)(graph, _random_attention(graph, 0))
+    assert (pooled.num_primal, pooled.num_dual, pooled.primal.num_edges) == (1, 0, 0)
+    assert log.num_contracted == 120
+
+
+@pytest.mark.parametrize(("keep", "share"), [(0.8, 0.70), (0.7, 0.55)])
+def test_random_scores_leave_the_measured_share_of_faces_and_links(keep, share):
+    graph = graph_of(shapes.icosphere(4))
+    pooled, _ = EdgePool(keep)(graph, _random_attention(graph, 0, levels=2**40))
+    assert abs(pooled.num_primal / graph.num_primal - share) < 0.01
+    assert abs(pooled.dual_edges.num_edges / graph.dual_edges.num_edges - 1) < 0.1
+
+
+@settings(max_examples=30, deadline=None)
+@given(shapes.meshes(), shapes.seeds, st.sampled_from([0.5, 0.7, 0.8]))
+def test_without_consecutive_contractions_clusters_are_pairs(shape, seed, keep):
+    graph = graph_of(shape)
+    pool = EdgePool(keep, allow_consecutive=False)
+    _, log = pool(graph, _random_attention(graph, seed, levels=2**40))
+    assert int(torch.bincount(log.cluster).max()) <= 2
+    quota = int(np.floor((1 - keep) * len(graph.undirected) + 1e-9))
+    assert log.num_contracted + log.num_refused == quota
+    if len(graph.undirected) and quota:  # the best edge has no better neighbour
+        assert log.num_contracted >= 1
+
+
+def test_unmet_quotas_are_reported():
+    graph = random_graph(0, shape=shapes.icosahedron())
+    _, log = EdgePool(num_to_keep=0, allow_consecutive=False)(graph, _random_attention(graph, 0))
+    assert log.num_contracted <= 10
+    assert log.num_contracted + log.num_refused == 30
+
+
+@pytest.mark.parametrize("dual", KINDS)
+@pytest.mark.parametrize("criterion", [{"keep": 0.7}, {"num_to_keep": 5}, {"threshold": 0.6}])
+@settings(max_examples=10, deadline=None)
+@given(shape=shapes.meshes(), seed=shapes.seeds)
+def test_a_batch_pools_mesh_by_mesh(criterion, dual, shape, seed):
+    several = (shape, shapes.triangle(), shapes.bowl())
+    parts = [random_graph(s, dual=dual, shape=m) for s, m in enumerate(several)]
+    attention = [_random_attention(part, seed + i) for i, part in enumerate(parts)]
+    pool = EdgePool(**criterion)
+    separate = [pool(part, a) for part, a in zip(parts, attention, strict=True)]
+    together, log = pool(PrimalDualGraph.batch(parts), torch.cat(attention))
+    expected = PrimalDualGraph.batch([graph for graph, _ in separate])
+    for name in ("x_primal", "x_dual", "undirected", "edge_to_dual", "primal_batch", "dual_batch"):
+        assert torch.equal(getattr(together, name), getattr(expected, name)), name
+    assert log.num_contracted == sum(part.num_contracted for _, part in separate)
+
+
+def _assert_same_partition_after_renumbering(pool, shape, scores, seed):
+    """``scores`` maps unordered pairs of faces to numbers, whatever their order."""
+    graph = graph_of(shape)
+    order = shapes.permutation(shape.num_faces, seed)
+    renumbered = graph_of(shapes.renumbered_faces(shape, order))
+    place = torch.argsort(order).tolist()
+    moved = {tuple(sorted((place[i], place[j]))): score for (i, j), score in scores.items()}
+    _, log = pool(graph, attention_from(graph, scores))
+    _, new_log = pool(renumbered, attention_from(renumbered, moved))
+    expected = {frozenset(members) for members in _partition(log.cluster)}
+    got = {frozenset(order[list(m)].tolist()) for m in _partition(new_log.cluster)}
+    assert got == expected
+    assert new_log.num_contracted == log.num_contracted
+
+
+@pytest.mark.parametrize(
+    "pool",
+    [
+        EdgePool(keep=0.7),
+        EdgePool(num_to_keep=4),
+        EdgePool(keep=0.5, allow_consecutive=False),
+        EdgePool(keep=0.3, max_cluster_size=4, max_degree=6),
+    ],
+    ids=str,
+)
+@settings(max_examples=20, deadline=None)
+@given(shape=shapes.meshes(), seed=shapes.seeds, levels=st.sampled_from([1, 3, 8, 10_000]))
+def test_renumbering_faces_permutes_clusters_even_with_ties(pool, shape, seed, levels):
+    random = np.random.default_rng(seed)
+    scores = {e: int(random.integers(levels)) / levels for e in edge_names(graph_of(shape))}
+    _assert_same_partition_after_renumbering(pool, shape, scores, seed)
+
+
+@pytest.mark.parametrize(
+    "pool",
+    [
+        EdgePool(keep=0.7),
+        EdgePool(keep=0.5, allow_consecutive=False),
+        EdgePool(keep=0.3, max_cluster_size=4),
+        EdgePool(keep=0.3, max_degree=6),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("levels", [1, 4])
+def test_rounding_does_not_break_ties(pool, levels):
+    """Symmetric meshes have equal scores up to rounding, which follows the numbering of faces."""
+    graph = random_graph(0, shape=shapes.torus())
+    attention = _random_attention(graph, 0, levels)
+    pooled, log = pool(graph, attention)
+    for seed in range(5):
+        noise = 1e-14 * (_random_attention(graph, seed) - 0.5)
+        again, noisy_log = pool(graph, attention + noise)
+        assert torch.equal(noisy_log.cluster, log.cluster)
+        assert torch.equal(again.undirected, pooled.undirected)
+
+
+def test_constant_scores_contract_nothing_or_all():
+    graph = random_graph(0, shape=shapes.icosphere(2))
+    constant = torch.full((graph.primal.num_edges, 1), 1 / 3, dtype=F64)
+    pooled, log = EdgePool(keep=0.8)(graph, constant)
+    assert pooled is graph
+    assert log.num_refused == 96
+    assert EdgePool(keep=0.0)(graph, constant)[0].num_primal == 1
+
+
+def test_hubs_are_capped_where_scores_are_smooth():
+    """Spatially smooth scores make hubs, whose cliques outgrow the rest of the dual graph."""
+    shape = shapes.icosphere(4)
+    graph = graph_of(shape)
+    height = shape.vertices[shape.faces].mean(dim=1)[:, 2]
+    attention = height[graph.primal.edge_index].sum(dim=0)[:, None]
+    free, _ = EdgePool(keep=0.6, max_degree=None)(graph, attention)
+    capped, log = EdgePool(keep=0.6, max_degree=12)(graph, attention)
+    assert int(free.primal.ptr.diff().max()) > 64
+    assert int(capped.primal.ptr.diff().max()) <= 12
+    assert log.num_refused > 0
+    assert log.num_contracted + log.num_refused == 3072
+    assert int(EdgePool(keep=0.6)(graph, attention)[0].primal.ptr.diff().max()) <= 64
+    sizes = torch.bincount(EdgePool(keep=0.6, max_cluster_size=5)(graph, attention)[1].cluster)
+    assert int(sizes.max()) <= 5
+
+
+@pytest.mark.parametrize(
+    "pool",
+    [
+        EdgePool(keep=0.8),
+        EdgePool(keep=0.8, allow_consecutive=False),
+        EdgePool(keep=0.7, max_cluster_size=4),
+    ],
+    ids=str,
+)
+def test_the_number_of_calls_does_not_grow_with_the_mesh(pool):
+    calls = []
+    for subdivisions in (2, 5):
+        graph = random_graph(0, shape=shapes.icosphere(subdivisions))
+        attention = _random_attention(graph, 0, levels=2**40)
+        pool(graph, attention)
+        calls.append(count_calls(lambda g=graph, a=attention: pool(g, a)))
+    assert calls[1] < 1.5 * calls[0]  # 64 times as many faces; rounds grow like their logarithm
+
+
+def test_sums_add_up_and_means_stay_within_their_members():
+    graph = random_graph(0, shape=shapes.bowl())
+    attention = _random_attention(graph, 0)
+    total, _ = EdgePool(0.7, aggregation="sum")(graph, attention)
+    assert_close(total.x_primal.sum(dim=0), graph.x_primal.sum(dim=0), terms=143)
+    mean, log = EdgePool(0.7)(graph, attention)
+    sizes = torch.bincount(log.cluster).double()[:, None]
+    assert_close(mean.x_primal * sizes, total.x_primal, terms=64)
+
+
+def test_no_gradient_flows_through_the_choice():
+    graph = random_graph(0, shape=shapes.bowl())
+    attention = _random_attention(graph, 0).requires_grad_()
+    features = graph.x_primal.requires_grad_()
+    pooled, _ = EdgePool(0.7)(graph, attention)
+    pooled.x_primal.sum().backward()
+    assert attention.grad is None
+    assert bool(features.grad.all())
+
+
+def test_graphs_without_adjacencies_pass():
+    for shape in (shapes.triangle(), shapes.two_isolated()):
+        graph = random_graph(0, shape=shape)
+        for criterion in CRITERIA:
+            pooled, log = EdgePool(**criterion)(graph, torch.zeros(0, 2))
+            assert pooled is graph
+            assert log.num_contracted == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "exactly one of"),
+        ({"keep": 0.5, "threshold": 0.1}, "exactly one of"),
+        ({"keep": 1.5}, "keep must lie in"),
+        ({"keep": float("nan")}, "keep must lie in"),
+        ({"num_to_keep": -1}, "must not be negative"),
+        ({"keep": 0.5, "aggregation": "max"}, "'mean' or 'sum', got 'max'"),
+    ],
+)
+def test_bad_criteria_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        EdgePool(**arguments)
+
+
+def test_attention_of_another_graph_is_refused():
+    graph = random_graph(0, shape=shapes.cube())
+    with pytest.raises(ValueError, match=r"attention must be \(36, heads\), got \(35, 1\)"):
+        EdgePool(0.8)(graph, torch.zeros(35, 1))
+    with pytest.raises(ValueError, match=r"attention must be \(36, heads\), got \(36,\)"):
+        EdgePool(0.8)(graph, torch.zeros(36))

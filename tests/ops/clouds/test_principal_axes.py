@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from equigeo.ops.clouds import principal_axes
+from equigeo.ops.clouds.principal_axes_reference import principal_axes_reference
+from equigeo.testing import tolerance
+
+REST = (True, 1, 1, 1e-14, 1e-10)
+
+
+def cloud(points=5, dim=3):
+    g = torch.Generator().manual_seed(points)
+    return torch.randn(points, dim, generator=g, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("points", [1023, 1024, 1025, 2048, 5000])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_clouds_of_several_parts_are_those_of_the_reference(points, weighted):
+    x = cloud(points) * torch.tensor([3.0, 2.0, 1.0]) + 100
+    ptr = torch.tensor([0, points])
+    weight = torch.linspace(0, 1, points, dtype=torch.float64) if weighted else None
+    got = principal_axes(x, ptr, weight, *REST)
+    want = principal_axes_reference(x, ptr, weight, *REST)
+    for mine, theirs in zip(got, want, strict=True):
+        assert_close(mine, theirs, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [0, 1])
+@pytest.mark.parametrize("points", [1, 5, 31, 2047, 2048, 2049, 5000])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_float32_clouds_are_as_good_as_their_digits(points, weighted, scale):
+    """Not two points: the sign of their axis is rounding, whatever the type."""
+    x = (cloud(points).square() * torch.tensor([3.0, 2.0, 1.0]) + 30).float()
+    ptr = torch.tensor([0, points])
+    weight = torch.linspace(0, 1, points) if weighted else None
+    rest = (True, 1, scale, 1e-6, 1e-6)
+    got = principal_axes(x, ptr, weight, *rest)
+    double = None if weight is None else weight.double()
+    want = principal_axes_reference(x.double(), ptr, double, *rest)
+    bound = tolerance(torch.float32, 100)
+    for mine, theirs in zip(got, want, strict=True):
+        scale = max(1.0, float(theirs.abs().max()))
+        assert_close(mine.double() / scale, theirs / scale, **bound)
+    assert not (got[0].signbit() & (got[0] == 0)).any()  # no negative zeros
+
+
+@pytest.mark.parametrize("group", [1, 7, 8, 9, 40])
+def test_neighbours_change_no_bit(group):
+    sizes = torch.arange(group) * 37 % 300
+    ptr = torch.cat([torch.zeros(1), sizes]).cumsum(0).long()
+    x = cloud(int(ptr[-1])).float().square()
+    together = principal_axes(x, ptr, None, *REST[:3], 1e-6, 1e-6)
+    for k in range(group):
+        begin, end = ptr[k : k + 2].tolist()
+        alone = principal_axes(x[begin:end], torch.tensor([0, end - begin]), None, *REST[:3],
+                               1e-6, 1e-6)  # fmt: skip
+        assert torch.equal(alone[0], together[0][begin:end])
+        for mine, theirs in zip(alone[1:], together[1:], strict=True):
+            assert torch.equal(mine[0], theirs[k])
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3, 4])
+def test_null_axes_are_the_last_ones_and_make_frames_right_handed(dim):
+    x = torch.zeros(5, dim).double()
+    x[:, 0] = torch.tensor([0.0, 1, 2, 5, 9])
+    for signs in (2, 3):
+        y, frame, _, spread, _, margin = principal_axes(
+            x, torch.tensor([0, 5]), None, True, signs, 0, 1e-14, 1e-10
+        )
+        assert (spread[0] > 0).tolist() == [True] + [False] * (dim - 1)
+        assert not y[:, 1:].any()
+        assert_close(torch.linalg.det(frame), torch.ones(1).double())
+        assert margin[0, 0] > 0
+        assert not margin[0, 1:].any()
+
+
+def test_wrong_arguments():
+    x, ptr = cloud(), torch.tensor([0, 5])
+    with pytest.raises(TypeError, match="x must be float32"):
+        principal_axes(x.half(), ptr, None, *REST)
+    with pytest.raises(ValueError, match="at least one component"):
+        principal_axes(x[:, :0], ptr, None, *REST)
+    with pytest.raises(TypeError, match="ptr must be int64"):
+        principal_axes(x, ptr.int(), None, *REST)
+    for weight in (torch.ones(4).double(), torch.ones(5)):
+        with pytest.raises(ValueError, match="weight must be"):
+            principal_axes(x, ptr, weight, *REST)
+    with pytest.raises(ValueError, match="signs must be from 0 to 3"):
+        principal_axes(x, ptr, None, True, 4, 0, 0.0, 0.0)
+    with pytest.raises(ValueError, match="scale must be from 0 to 3"):
+        principal_axes(x, ptr, None, True, 1, -1, 0.0, 0.0)

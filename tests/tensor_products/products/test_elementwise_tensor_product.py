@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from e3nn import o3
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from equigeo.tensor_products import ElementwiseTensorProduct
+from equigeo.testing import assert_equivariant
+from tests.tensor_products.path_helpers import (
+    LAYOUTS,
+    assert_equals_e3nn,
+    assert_same,
+    compile_whole,
+    degrees_and_parities,
+    in_double,
+    inputs_of,
+)
+
+both_layouts = pytest.mark.parametrize("layout", LAYOUTS)
+
+irrep_lists = st.lists(
+    st.tuples(degrees_and_parities, degrees_and_parities), min_size=1, max_size=6
+)
+
+
+@settings(max_examples=15)
+@given(irrep_lists, st.sampled_from([None, "component", "norm", "none"]))
+def test_any_irreps_give_what_e3nn_gives(pairs, normalization):
+    in1, in2 = ([(1, pair[side]) for pair in pairs] for side in (0, 1))
+    reference = in_double(o3.ElementwiseTensorProduct, in1, in2, None, normalization)
+    product = in_double(ElementwiseTensorProduct, in1, in2, None, normalization)
+    assert str(product.irreps_in1) == str(reference.irreps_in1)
+    assert str(product.irreps_in2) == str(reference.irreps_in2)
+    assert_equals_e3nn(product, reference)
+    aligned = in_double(ElementwiseTensorProduct, *product.rep_in, None, normalization)
+    assert aligned.instructions == product.instructions
+
+
+@both_layouts
+def test_a_filter_keeps_what_e3nn_keeps(layout):
+    args = ("5x1o+3x2e", "5x1e+3x1o", ["0o", "1o"])
+    reference = in_double(o3.ElementwiseTensorProduct, *args)
+    assert_equals_e3nn(in_double(ElementwiseTensorProduct, *args, layout=layout), reference)
+
+
+def test_terms_are_split_until_they_align():
+    product = ElementwiseTensorProduct("5x1o+5x1e", "10x1e", ["0e", "0o"])
+    assert [str(irreps) for irreps in product.rep_in] == ["5x1o+5x1e", "5x1e+5x1e"]
+    assert str(product.irreps_out) == "5x0o+5x0e"
+    assert product.multiply_adds() == 10 * 9
+
+
+def test_outputs_keep_the_order_of_the_inputs():
+    product = ElementwiseTensorProduct("2x1o+0e", "2x1o+0e")
+    assert str(product.irreps_out) == "2x0e+2x1e+2x2e+1x0e"
+
+
+@both_layouts
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_is_equivariant_under_rotations_and_reflections(layout, dtype):
+    product = ElementwiseTensorProduct("3x0o+2x1o+2x2e", "3x1o+2x2o+2x2e", layout=layout).to(dtype)
+    assert_equivariant(product, inputs=inputs_of(product, 4, dtype=dtype))
+
+
+@both_layouts
+def test_both_derivatives_are_right(layout):
+    product = ElementwiseTensorProduct("2x0o+2x1o", "2x1o+2x1e", layout=layout)
+    inputs = [value.requires_grad_() for value in inputs_of(product, 2)]
+    assert torch.autograd.gradcheck(product, inputs)
+    assert torch.autograd.gradgradcheck(product, inputs)
+
+
+def test_compiles_whole():
+    product = ElementwiseTensorProduct("3x0o+2x1o", "3x1o+2x2o", layout="ir_mul")
+    x, y = inputs_of(product, 4)
+    assert_same(compile_whole(product)(x, y), product(x, y))
+
+
+@both_layouts
+def test_empty_strided_and_broadcast_inputs(layout):
+    product = ElementwiseTensorProduct("3x0o+2x1o", "3x1o+2x2o", layout=layout)
+    x, y = inputs_of(product, 4)
+    assert product(x[:0], y[:0]).shape == (0, product.irreps_out.dim)
+    assert_same(product(x.mT.contiguous().mT, y), product(x, y))
+    assert_same(product(x[:, None], y)[1, 3], product(x[1], y[3]))
+
+
+def test_equals_the_descriptor_of_cuequivariance():
+    cue = pytest.importorskip("cuequivariance", reason="cuEquivariance is an optional extra")
+    product = in_double(ElementwiseTensorProduct, "3x1o+2x2e", "3x1e+2x1o", layout="ir_mul")
+    group = [cue.Irreps("O3", str(irreps)) for irreps in product.rep_in]
+    descriptor = cue.descriptors.elementwise_tensor_product(*group)
+    assert str(descriptor.outputs[0].irreps) == str(product.irreps_out)
+    x, y = inputs_of(product)
+    (want,) = descriptor.polynomial(x.numpy(), y.numpy())
+    assert_same(product(x, y), torch.from_numpy(want))
+
+
+def test_unequal_numbers_of_irreps_are_refused():
+    with pytest.raises(ValueError, match="equally many irreps, got 3 and 2 in 3x1o and 2x1o"):
+        ElementwiseTensorProduct("3x1o", "2x1o")
+
+
+def test_terms_that_would_be_split_are_refused_in_the_other_layout():
+    with pytest.raises(ValueError, match=r'irreps_in2 must be "5x1e\+5x1e" in the layout "ir_mul"'):
+        ElementwiseTensorProduct("5x1o+5x1e", "10x1e", layout="ir_mul")
+    scalars = ElementwiseTensorProduct("5x1o+5x1e", "10x0e", layout="ir_mul")
+    assert str(scalars.irreps_in2) == "5x0e+5x0e"
+
+
+def test_irreps_that_cannot_be_read_are_named():
+    with pytest.raises(ValueError, match="irreps_in1: irreps 'vector' cannot be read"):
+        ElementwiseTensorProduct("vector", "1o")

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from e3nn import o3
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from equigeo.reps import Irreps
+from equigeo.tensor_products import FullyConnectedTensorProduct
+from equigeo.testing import assert_equivariant
+from tests.tensor_products.path_helpers import (
+    LAYOUTS,
+    assert_equals_e3nn,
+    assert_same,
+    compile_whole,
+    in_double,
+    inputs_of,
+    irreps,
+    random,
+)
+
+both_layouts = pytest.mark.parametrize("layout", LAYOUTS)
+
+PUBLISHED = ("2x0e+3x1o", "4x0e+5x1o", "6x0e+7x1o+2x1e")
+
+
+@settings(max_examples=15)
+@given(
+    irreps,
+    irreps,
+    irreps,
+    st.sampled_from([None, "component", "norm", "none"]),
+    st.sampled_from([None, "element", "path", "none"]),
+    st.booleans(),
+)
+def test_any_irreps_give_what_e3nn_gives(in1, in2, out, irrep, path, shared):
+    options = {"shared_weights": shared}
+    args = (in1, in2, out, irrep, path)
+    reference = in_double(o3.FullyConnectedTensorProduct, *args, **options)
+    for layout in LAYOUTS:
+        product = in_double(FullyConnectedTensorProduct, *args, **options, layout=layout)
+        assert_equals_e3nn(product, reference)
+
+
+def test_variances_give_what_e3nn_gives():
+    options = {"in1_var": [1.0, 3.0], "in2_var": [0.5, 2.0], "out_var": [1.0, 2.0, 4.0]}
+    reference = in_double(o3.FullyConnectedTensorProduct, *PUBLISHED, **options)
+    assert_equals_e3nn(in_double(FullyConnectedTensorProduct, *PUBLISHED, **options), reference)
+
+
+def test_published_paths_weights_and_factors():
+    product = FullyConnectedTensorProduct(*PUBLISHED)
+    assert product.weight_numel == 322
+    factors = {(path.i_out, path.path_weight) for path in product.instructions}
+    assert len(product.instructions) == 5
+    assert dict(factors) == pytest.approx(
+        {0: math.sqrt(1 / 23), 1: math.sqrt(3 / 22), 2: math.sqrt(3 / 15)}, abs=1e-15
+    )
+    assert len(factors) == 3
+
+
+def test_weights_count_all_triples_of_channels():
+    product = FullyConnectedTensorProduct(
+        "16x0e+16x1e+16x2e", "16x0e+16x1e+16x2e", "16x0e+16x1e+16x2e"
+    )
+    assert len(product.instructions) == 15
+    assert product.weight_numel == 61440
+    assert all(path.path_shape == (16, 16, 16) for path in product.instructions)
+
+
+@both_layouts
+def test_unit_variance_goes_in_and_comes_out(layout):
+    product = in_double(
+        FullyConnectedTensorProduct, *PUBLISHED, shared_weights=False, layout=layout
+    )
+    x, y, weight = inputs_of(product, 20000)
+    z = product(x, y, weight)
+    for place in product.irreps_out.slices():
+        assert float(z[:, place].var()) == pytest.approx(1.0, abs=0.03)
+
+
+@both_layouts
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_is_equivariant_under_rotations_and_reflections(layout, dtype):
+    product = FullyConnectedTensorProduct(
+        "3x0e+2x1o", "2x0o+1e+2o", "2x0o+3x1o+1e+2x2o", layout=layout
+    )
+    assert_equivariant(product.to(dtype), inputs=inputs_of(product, 4, dtype=dtype))
+
+
+@both_layouts
+@pytest.mark.parametrize("shared", [True, False])
+def test_both_derivatives_are_right(layout, shared):
+    product = FullyConnectedTensorProduct(
+        "2x0e+1o",
+        "2x1o",
+        "2x0e+1o+2e",
+        shared_weights=shared,
+        internal_weights=False,
+        layout=layout,
+    )
+    weight = random(*(() if shared else (2,)), product.weight_numel)
+    x, y = random(2, product.irreps_in1.dim, seed=1), random(2, product.irreps_in2.dim, seed=2)
+    inputs = [value.requires_grad_() for value in (x, y, weight)]
+    assert torch.autograd.gradcheck(product, inputs)
+    assert torch.autograd.gradgradcheck(product, inputs)
+
+
+def test_compiles_whole():
+    product = in_double(FullyConnectedTensorProduct, *PUBLISHED, layout="ir_mul")
+    x, y = inputs_of(product, 4)
+    assert_same(compile_whole(product)(x, y), product(x, y))
+
+
+@both_layouts
+def test_empty_and_strided_inputs(layout):
+    product = in_double(FullyConnectedTensorProduct, *PUBLISHED, layout=layout)
+    x, y = inputs_of(product, 4)
+    assert product(x[:0], y[:0]).shape == (0, product.irreps_out.dim)
+    assert_same(product(x.mT.contiguous().mT, y), product(x, y))
+
+
+def test_irreps_without_a_path_give_zeros():
+    product = FullyConnectedTensorProduct("2x1o", "3x1o", "2x0e+1x1o+0x1e")
+    assert [path.i_out for path in product.instructions] == [0, 2]
+    assert product.output_mask.tolist() == [1, 1, 0, 0, 0]
+    assert not product(torch.ones(2, 6), torch.ones(2, 9))[:, 2:].any()
+    nothing = FullyConnectedTensorProduct("", "1o", "")
+    assert nothing(torch.ones(2, 0), torch.ones(2, 3)).shape == (2, 0)
+
+
+def test_equals_the_descriptor_of_cuequivariance():
+    cue = pytest.importorskip("cuequivariance", reason="cuEquivariance is an optional extra")
+    product = in_double(FullyConnectedTensorProduct, *PUBLISHED, layout="ir_mul")
+    group = [cue.Irreps("O3", str(irreps)) for irreps in (*product.rep_in, product.rep_out)]
+    descriptor = cue.descriptors.fully_connected_tensor_product(*group).polynomial
+    x, y = inputs_of(product)
+    (want,) = descriptor(*(value.detach().numpy() for value in (product.weight, x, y)))
+    assert_same(product(x, y).detach(), torch.from_numpy(want))
+
+
+@pytest.mark.parametrize("name", ["irreps_in1", "irreps_in2", "irreps_out"])
+def test_irreps_that_cannot_be_read_are_named(name):
+    args = {"irreps_in1": "1o", "irreps_in2": "1o", "irreps_out": "1e", name: "x1o"}
+    with pytest.raises(ValueError, match=f"{name}: irreps 'x1o' cannot be read"):
+        FullyConnectedTensorProduct(**args)
+
+
+def test_weights_of_the_wrong_length_are_refused():
+    product = FullyConnectedTensorProduct(*PUBLISHED, internal_weights=False)
+    x, y = torch.zeros(2, product.irreps_in1.dim), torch.zeros(2, product.irreps_in2.dim)
+    with pytest.raises(ValueError, match=r"weight must be \(\.\.\., 322\), got \(321,\)"):
+        product(x, y, torch.zeros(321))
+    with pytest.raises(ValueError, match=r"weight \(\.\.\., 322\) is missing"):
+        product(x, y)
+
+
+def test_irreps_keep_their_layout():
+    product = FullyConnectedTensorProduct("2x1o", "1o", "2x1e", layout="ir_mul")
+    assert product.rep_in[0] == Irreps("2x1o", "ir_mul")
+    assert product.rep_out == Irreps("2x1e", "ir_mul")
