@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from equigeo.ops.sphere import spherical_harmonics
+from equigeo.ops import spherical_harmonics
 from equigeo.ops.sphere.spherical_harmonics import spherical_harmonics_reference
 from equigeo.ops.sphere.spherical_harmonics_backward import (
     spherical_harmonics_backward,

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from equigeo.interop.accelerated.accelerated_product import AcceleratedProduct
 from equigeo.interop.accelerated.edge_orders import edge_orders
-from equigeo.ops.products import channelwise_conv
+from equigeo.ops import channelwise_conv
 from equigeo.tensor_products import TensorProduct
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from equigeo.mds.embedding.cloud_rows import PointClouds
 from equigeo.mds.embedding.embed_options import EmbedOptions
 from equigeo.mds.embedding.signed_axes import AS_FOUND, EACH, Axes, right_handed, sign_tolerance
-from equigeo.ops.clouds import axis_flags
+from equigeo.ops import axis_flags
 
 _warned: set[str] = set()
 

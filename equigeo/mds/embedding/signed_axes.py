@@ -10,7 +10,7 @@ from torch import Tensor
 
 from equigeo.mds.embedding.cloud_rows import PointClouds
 from equigeo.mds.embedding.embed_options import EmbedOptions
-from equigeo.ops.clouds import principal_axes
+from equigeo.ops import principal_axes
 from equigeo.ops.clouds.axis_flags import dependent_axis
 
 SCALES = {"none": 0, "rms": 1, "lambda1": 2, "rms_dist": 3, "max": 0}

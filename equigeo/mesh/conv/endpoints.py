@@ -7,7 +7,7 @@ from torch import Tensor
 
 from equigeo.mesh.geometry.dual_kind import DualKind
 from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
-from equigeo.ops.segments import gather_sum
+from equigeo.ops import gather_sum
 
 
 def endpoint_features(graph: PrimalDualGraph, x_primal: Tensor) -> Tensor:

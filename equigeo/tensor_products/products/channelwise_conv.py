@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from equigeo.graphs import EdgeIndex
-from equigeo.ops.products import channelwise_conv
+from equigeo.ops import channelwise_conv
 from equigeo.tensor_products.paths.channelwise_paths import ChannelwisePaths
 from equigeo.tensor_products.products.channelwise_tensor_product import ChannelwiseTensorProduct
 

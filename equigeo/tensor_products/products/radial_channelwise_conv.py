@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.graphs import EdgeIndex
-from equigeo.ops.products import radial_conv
+from equigeo.ops import radial_conv
 from equigeo.tensor_products.products.channelwise_conv import ChannelwiseConv
 
 

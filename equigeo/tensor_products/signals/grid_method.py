@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.nn import Tables
-from equigeo.ops.sphere import grid_product
+from equigeo.ops import grid_product
 from equigeo.tensor_products.sphere.basis import Basis, basis_scale
 from equigeo.tensor_products.sphere.sphere_grid import SphereGrid
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from equigeo.ops.clouds import axis_flags
+from equigeo.ops import axis_flags
 from equigeo.ops.clouds.axis_flags import axis_flags_reference
 
 CLOUDS = 2000

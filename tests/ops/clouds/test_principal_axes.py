@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from equigeo.ops.clouds import principal_axes
+from equigeo.ops import principal_axes
 from equigeo.ops.clouds.principal_axes_reference import principal_axes_reference
 from equigeo.testing import tolerance
 

@@ -5,7 +5,7 @@ import torch
 from torch.testing import assert_close
 
 from equigeo.groups import O
-from equigeo.ops.clouds import symmetric_eigen
+from equigeo.ops import symmetric_eigen
 
 SPECTRA = {
     "generic": (3.0, 1.0, -2.0),

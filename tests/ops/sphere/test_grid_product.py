@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from equigeo.ops.sphere import grid_product
+from equigeo.ops import grid_product
 from equigeo.ops.sphere.sphere_transforms import DenseTransform, SeparableTransform
 from equigeo.testing import tolerance
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from equigeo.ops.sphere import spherical_harmonics
+from equigeo.ops import spherical_harmonics
 from equigeo.ops.sphere.spherical_harmonics import spherical_harmonics_reference
 from equigeo.tensor_products.sphere.harmonics import harmonics_table
 from equigeo.testing import tolerance
