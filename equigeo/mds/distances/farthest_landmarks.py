@@ -7,6 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from equigeo.points.farthest_point_sampling import farthest_first
+
 
 def farthest_landmarks(
     distances_from: Callable[[int], Tensor], count: int, *, start: int
@@ -47,10 +49,15 @@ def farthest_landmarks(
     """
     if count < 1:
         raise ValueError(f"there must be at least one landmark, got {count}")
-    rows = [distances_from(start).double()]
-    chosen, nearest = [start], rows[0]
-    while len(chosen) < min(count, len(nearest)):
-        chosen.append(int(nearest.argmax()))
-        rows.append(distances_from(chosen[-1]).double())
-        nearest = torch.minimum(nearest, rows[-1])
-    return torch.tensor(chosen), torch.stack(rows)
+    rows: dict[int, Tensor] = {}
+
+    def measure(landmark: Tensor) -> Tensor:
+        number = int(landmark)
+        if number not in rows:
+            rows[number] = distances_from(number).double()
+        return rows[number]
+
+    first = torch.tensor([start])
+    count = min(count, len(measure(first)))
+    landmarks = farthest_first(first, measure, count)
+    return landmarks, torch.stack([measure(landmark) for landmark in landmarks])
