@@ -5,7 +5,6 @@ of a cloud. Every layer takes features and :class:`equigeo.groups.GroupSamples` 
 """
 
 from equigeo.affine.farthest_points import farthest_points
-from equigeo.affine.group_pool import GroupPool
 from equigeo.affine.images.convolution_base import GroupConvolution
 from equigeo.affine.images.group_conv import GroupConv
 from equigeo.affine.images.lift_conv import LiftConv
@@ -32,9 +31,10 @@ from equigeo.affine.points.point_group_conv import PointGroupConv
 from equigeo.affine.points.point_lift_conv import PointLiftConv
 from equigeo.affine.points.point_neighborhood import PointNeighborhood
 from equigeo.affine.points.point_neighbors import PointNeighbors
-from equigeo.affine.quadrature import Quadrature
-from equigeo.affine.sample_norm import SampleBatchNorm, SampleLayerNorm
-from equigeo.affine.window_warning import WindowWarning
+from equigeo.affine.samples.check_samples import WindowWarning
+from equigeo.affine.samples.group_pool import GroupPool
+from equigeo.affine.samples.quadrature import Quadrature
+from equigeo.affine.samples.sample_norm import SampleBatchNorm, SampleLayerNorm
 
 __all__ = [
     "AffineKernel",

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from equigeo.affine.farthest_points import farthest_points
-from equigeo.affine.group_pool import GroupPool
 from equigeo.affine.kernels.affine_kernel import AffineKernel
 from equigeo.affine.kernels.kernel_spec import KernelSpec
 from equigeo.affine.kernels.relative_coordinates import relative_coordinates
@@ -19,7 +18,8 @@ from equigeo.affine.points.point_group_conv import PointGroupConv
 from equigeo.affine.points.point_lift_conv import PointLiftConv
 from equigeo.affine.points.point_neighborhood import PointNeighborhood
 from equigeo.affine.points.point_neighbors import take_rows
-from equigeo.affine.sample_norm import SampleBatchNorm
+from equigeo.affine.samples.group_pool import GroupPool
+from equigeo.affine.samples.sample_norm import SampleBatchNorm
 from equigeo.groups import SO, GroupSamples, finite_rotations
 
 

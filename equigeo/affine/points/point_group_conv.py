@@ -9,14 +9,13 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from equigeo.affine.images.lift_conv import check_group
 from equigeo.affine.kernels.affine_kernel import AffineKernel
 from equigeo.affine.kernels.kernel_spec import KernelSpec
 from equigeo.affine.kernels.relative_coordinates import relative_coordinates
 from equigeo.affine.points.point_convolution_base import PointConvolution
 from equigeo.affine.points.point_neighbors import PointNeighbors
-from equigeo.affine.quadrature import Quadrature
-from equigeo.affine.window_warning import check_window
+from equigeo.affine.samples.check_samples import check_group, check_window
+from equigeo.affine.samples.quadrature import Quadrature
 from equigeo.groups import GroupSamples, LinearGroup
 
 

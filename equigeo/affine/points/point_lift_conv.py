@@ -6,10 +6,10 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from equigeo.affine.images.lift_conv import check_group
 from equigeo.affine.kernels.affine_kernel import AffineKernel
 from equigeo.affine.kernels.kernel_spec import KernelSpec
 from equigeo.affine.points.point_convolution_base import PointConvolution
+from equigeo.affine.samples.check_samples import check_group
 from equigeo.groups import GroupSamples, LinearGroup
 
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from equigeo.affine.images.convolution_base import GroupConvolution
-from equigeo.affine.sample_norm import sample_norm
+from equigeo.affine.samples.sample_norm import sample_norm
 from equigeo.groups import GroupSamples
 
 

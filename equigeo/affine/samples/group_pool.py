@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from equigeo.affine.quadrature import Quadrature
+from equigeo.affine.samples.quadrature import Quadrature
 from equigeo.groups import GroupSamples
 
 

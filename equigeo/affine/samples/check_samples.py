@@ -1,10 +1,14 @@
-"""Tells what equivariance a window of samples costs."""
+"""Whether samples fit a layer: of its group, and reaching far enough for its kernel."""
 
 from __future__ import annotations
 
 import warnings
 
-from equigeo.groups import GroupSamples
+from equigeo.groups import GroupSamples, LinearGroup
+
+# Log-stretch by which a window may fall short: coordinates went through an exponential and a
+# logarithm, in float32 if need be, which leaves some ten units of rounding of 1e-7.
+_SLACK = 1e-6
 
 
 class WindowWarning(UserWarning):
@@ -45,6 +49,25 @@ class WindowWarning(UserWarning):
         )
 
 
+def check_group(samples: GroupSamples, group: LinearGroup) -> None:
+    """See that samples are of the group of a layer.
+
+    Parameters
+    ----------
+    samples : GroupSamples
+        The samples.
+    group : LinearGroup
+        The group.
+
+    Raises
+    ------
+    ValueError
+        If they are not.
+    """
+    if samples.group != group:
+        raise ValueError(f"samples must be of {group}, got {samples.group}")
+
+
 def check_window(inputs: GroupSamples, outputs: GroupSamples, reach: float) -> WindowWarning | None:
     """Apply the rule of valid group convolutions, and warn where it is broken.
 
@@ -58,8 +81,7 @@ def check_window(inputs: GroupSamples, outputs: GroupSamples, reach: float) -> W
     Returns
     -------
     WindowWarning or None
-        What was warned about; None for groups without stretches.
-
+        What was warned about; None where nothing is missing.
     """
     if inputs.group.symmetric_dimension == 0 or reach == 0:
         return None
@@ -69,6 +91,3 @@ def check_window(inputs: GroupSamples, outputs: GroupSamples, reach: float) -> W
     warning = WindowWarning(available, wanted, reach)
     warnings.warn(warning, stacklevel=3)
     return warning
-
-
-_SLACK = 1e-6  # of coordinates that went through an exponential

@@ -41,7 +41,7 @@ class SampleBatchNorm(nn.BatchNorm1d):
         Returns
         -------
         Tensor, (B, C, N, *S), dtype of ``x``
-            Normalised features, in memory as ``x`` is where the layers of this room made it.
+            Normalised features, in memory as ``x`` is where the layers of this package made it.
         """
         order = [0, *range(3, x.ndim), 2, 1]
         rows = x.permute(order)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from equigeo.groups import GroupSamples
 
@@ -61,3 +64,30 @@ class Quadrature:
         """
         weight = samples.mean_weight if self.mean else samples.weight
         return weight if self.measure else weight / samples.determinant
+
+    def in_chunks(
+        self, convolve: Callable[[GroupSamples], Tensor], outputs: GroupSamples, dim: int
+    ) -> Tensor:
+        """Evaluate a convolution at ``chunk`` output samples at a time, or at all of them at once.
+
+        Parameters
+        ----------
+        convolve : callable
+            Takes output samples, gives what comes out there.
+        outputs : GroupSamples
+            All output samples.
+        dim : int
+            Axis of its results that belongs to the samples.
+
+        Returns
+        -------
+        Tensor
+            The results in the order of the samples.
+        """
+        if self.chunk is None:
+            return convolve(outputs)
+        indices = torch.arange(len(outputs), device=outputs.h.device).split(self.chunk)
+        parts = [
+            checkpoint(convolve, outputs.select(part), use_reentrant=False) for part in indices
+        ]
+        return torch.cat(parts, dim=dim)
