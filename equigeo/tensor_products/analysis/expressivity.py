@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from equigeo.reps import Irreps
-from equigeo.tensor_products.paths.path_coefficients import (
+from equigeo.tensor_products.products.path_coefficients import (
     Irrep,
     embedded_probes,
     in_double,

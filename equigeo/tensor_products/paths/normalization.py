@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from equigeo.reps import Irreps
-from equigeo.tensor_products.paths.connections import CONNECTIONS
+from equigeo.tensor_products.paths.connection_modes import CONNECTIONS
 from equigeo.tensor_products.paths.instruction import Instruction
 from equigeo.tensor_products.paths.resolve import Operands, terms_of
 

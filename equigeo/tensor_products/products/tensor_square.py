@@ -9,7 +9,7 @@ from torch import Tensor
 
 from equigeo.reps import Irreps, Representation
 from equigeo.reps.irreps import Layout, Term
-from equigeo.tensor_products.paths.connections import pairs
+from equigeo.tensor_products.paths.connection_modes import pairs
 from equigeo.tensor_products.paths.normalization import IRREP_NORMALIZATIONS, check_choice
 from equigeo.tensor_products.paths.read_irreps import (
     Irrep,

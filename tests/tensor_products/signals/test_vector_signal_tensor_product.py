@@ -11,9 +11,9 @@ from torch.testing import assert_close
 import equigeo.tensor_products as tp
 from equigeo.reps import Irreps, wigner_3j
 from equigeo.tensor_products import GauntTensorProduct, SphereGrid, VectorSignalTensorProduct
-from equigeo.tensor_products.products.wigner_9j import wigner_9j
 from equigeo.tensor_products.signals.bilinear_algorithm import cross_product, quaternion_product
 from equigeo.tensor_products.signals.grid_method import GridMethod, analysis
+from equigeo.tensor_products.signals.wigner_symbols import wigner_9j
 from equigeo.testing import assert_equivariant, tolerance
 from tests.tensor_products.path_helpers import compile_whole, inputs_of, random
 from tests.tensor_products.signal_helpers import close

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from operator import index
-from typing import Literal
+from typing import Literal, final
 
 import torch
 from torch import Tensor
@@ -14,10 +14,11 @@ from equigeo.nn import Tables
 from equigeo.reps import Irreps, Representation
 from equigeo.reps.wigner_3j import wigner_3j_table
 from equigeo.tensor_products.products.product import Product
-from equigeo.tensor_products.products.read_degrees import read_degrees
-from equigeo.tensor_products.products.wigner_6j import wigner_6j
+from equigeo.tensor_products.signals.signal_product import read_degrees
+from equigeo.tensor_products.signals.wigner_symbols import wigner_6j
 
 
+@final
 class MatrixTensorProduct(Product):
     r"""Product of signals as matrices on the space of one degree ``t``.
 
@@ -104,38 +105,8 @@ class MatrixTensorProduct(Product):
             project=_embedding(lmax_out, self.t, normalization).flatten(1).T,
         )
 
-    @property
-    def rep_in(self) -> tuple[Representation, Representation]:
-        """Representations of the inputs, of SO(3) only where each has one parity."""
-        return self._restrict(self.irreps_in1), self._restrict(self.irreps_in2)
-
-    @property
-    def rep_out(self) -> Representation:
-        """Representation of the output, of SO(3) only where it has one parity."""
-        return self._restrict(self.irreps_out)
-
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """Multiply two signals.
-
-        Parameters
-        ----------
-        x : Tensor, (..., irreps_in1.dim), floating
-            First signal; channels are a leading axis.
-        y : Tensor, (..., irreps_in2.dim), floating
-            Second signal; leading axes broadcast.
-
-        Returns
-        -------
-        Tensor, (..., irreps_out.dim)
-            Their product.
-
-        Raises
-        ------
-        TypeError
-            If dtypes are not floating or differ.
-        ValueError
-            If shapes or devices do not fit.
-        """
+        """Embed both signals in matrices, multiply these, and project."""
         self.check_inputs(x, y)
         names = ("embed1", "embed2", "project")
         tables = [self.tables[name, x.dtype] for name in names]
@@ -169,13 +140,7 @@ class MatrixTensorProduct(Product):
         return (-1) ** l3 * scale * wigner_6j(l1, l2, l3, self.t, self.t, self.t)
 
     def multiply_adds(self) -> int:
-        """Count multiplications that are added up, for one sample.
-
-        Returns
-        -------
-        int
-            Of three dense conversions and a product of matrices; of two such with both parities.
-        """
+        """Count those of dense conversions and of products of matrices, two with both parities."""
         size = 2 * self.t + 1
         dims = (self.irreps_in1.dim, self.irreps_in2.dim, self.irreps_out.dim)
         return sum(dims) * size**2 + (1 if self.parity is None else 2) * size**3
@@ -184,7 +149,8 @@ class MatrixTensorProduct(Product):
         """Return what ``print(module)`` shows."""
         return f"{super().extra_repr()}, t={self.t}, group={self.rep_out.group}"
 
-    def _restrict(self, irreps: Irreps) -> Representation:
+    def _represent(self, irreps: Irreps) -> Representation:
+        # Of one parity each, signals of all degrees are mixed: only rotations commute with that.
         return irreps.restrict(SO(3)) if self.parity is None else irreps
 
 

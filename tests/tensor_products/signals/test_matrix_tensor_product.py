@@ -13,7 +13,7 @@ from torch.testing import assert_close
 from equigeo.groups import SO
 from equigeo.reps import Irreps
 from equigeo.tensor_products import MatrixTensorProduct
-from equigeo.tensor_products.products.wigner_6j import wigner_6j
+from equigeo.tensor_products.signals.wigner_symbols import wigner_6j
 from equigeo.testing import assert_equivariant, tolerance
 from tests.tensor_products.path_helpers import compile_whole, inputs_of, random
 from tests.tensor_products.signal_helpers import COSINES, SINES, block, close, couple, signal
