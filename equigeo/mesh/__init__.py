@@ -7,12 +7,11 @@ from equigeo.mesh.geometry.dual_kind import DualKind
 from equigeo.mesh.geometry.orient import orient
 from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
-from equigeo.mesh.io.load_mesh import load_mesh
-from equigeo.mesh.io.load_report import LoadReport
+from equigeo.mesh.load_mesh import load_mesh
+from equigeo.mesh.load_report import LoadReport
 from equigeo.mesh.models import ClassifierConfig, PrimalDualClassifier
 from equigeo.mesh.pooling.edge_pool import EdgePool
-from equigeo.mesh.pooling.pool_log import PoolLog
-from equigeo.mesh.pooling.unpool import unpool
+from equigeo.mesh.pooling.unpool import PoolLog, unpool
 
 __all__ = [
     "ClassifierConfig",

@@ -8,7 +8,7 @@ from equigeo.mesh.conv.node_norm import NormName, node_norm
 from equigeo.mesh.conv.primal_dual_conv import Channels, PrimalDualConv
 from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
 from equigeo.mesh.pooling.edge_pool import EdgePool
-from equigeo.mesh.pooling.pool_log import PoolLog
+from equigeo.mesh.pooling.unpool import PoolLog
 from equigeo.reps import Representation
 
 

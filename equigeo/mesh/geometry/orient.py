@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from equigeo.mesh.geometry.components import connected_components
+from equigeo.mesh.geometry.connected_components import connected_components
 from equigeo.mesh.geometry.half_edge_geometry import HalfEdgeGeometry
 from equigeo.mesh.geometry.half_edges import HalfEdges
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh

@@ -18,7 +18,7 @@ from equigeo.mesh.models.classifier_config import ClassifierConfig
 from equigeo.mesh.models.readout import Readout
 from equigeo.mesh.models.standardize import Standardize
 from equigeo.mesh.pooling.edge_pool import EdgePool
-from equigeo.mesh.pooling.pool_log import PoolLog
+from equigeo.mesh.pooling.unpool import PoolLog
 from equigeo.nn.evaluating import evaluating
 from equigeo.reps import Representation, Trivial
 

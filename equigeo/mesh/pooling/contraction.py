@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from equigeo.graphs import EdgeIndex
-from equigeo.mesh.geometry.components import connected_components
+from equigeo.mesh.geometry.connected_components import connected_components
 from equigeo.mesh.geometry.dual_kind import DualKind
 from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
 

@@ -5,7 +5,7 @@ at the first defect instead.
 """
 
 from equigeo.mesh.repair.mesh_topology import MeshTopology
-from equigeo.mesh.repair.repair_counts import RepairCounts
-from equigeo.mesh.repair.repair_mesh import RepairedMesh, repair_mesh
+from equigeo.mesh.repair.repair_mesh import repair_mesh
+from equigeo.mesh.repair.repaired_mesh import RepairCounts, RepairedMesh
 
 __all__ = ["MeshTopology", "RepairCounts", "RepairedMesh", "repair_mesh"]

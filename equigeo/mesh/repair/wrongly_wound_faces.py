@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import breadth_first_tree
 
-from equigeo.mesh.geometry.component_labels import component_labels
+from equigeo.mesh.geometry.connected_components import connected_components_numpy
 from equigeo.mesh.repair.edge_table import EdgeTable
 
 _Graph = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]  # face, face, clash
@@ -56,7 +56,7 @@ def wrongly_wound_faces(
     sheet = _sheets((left, right, clash), len(faces))
     twisted = sheet[0] == sheet[1]
     if twisted.any():
-        part = component_labels(left, right, len(faces))
+        part = connected_components_numpy(left, right, len(faces))
         tree = _tree_links((left, right, clash), part, twisted)
         num_nonorientable = len(np.unique(part[twisted]))
         sheet = _sheets(tree, len(faces))
@@ -70,7 +70,7 @@ def _sheets(links: _Graph, num_faces: int) -> NDArray[np.int64]:
     left, right, clash = links
     row = np.concatenate([left, left + num_faces])
     column = np.concatenate([right + num_faces * clash, right + num_faces * ~clash])
-    return component_labels(row, column, 2 * num_faces).reshape(2, num_faces)
+    return connected_components_numpy(row, column, 2 * num_faces).reshape(2, num_faces)
 
 
 def _tree_links(links: _Graph, part: NDArray[np.int64], twisted: NDArray[np.bool_]) -> _Graph:

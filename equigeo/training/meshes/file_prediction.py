@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from equigeo.mesh.io.load_mesh import load_mesh
+from equigeo.mesh.load_mesh import load_mesh
 from equigeo.training.meshes.trained_classifier import TrainedClassifier
 
 

@@ -1,4 +1,4 @@
-"""Points that coincide."""
+"""Points that coincide, by sorting instead of comparing all pairs."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from equigeo.mesh.geometry.component_labels import component_labels
+from equigeo.mesh.geometry.connected_components import connected_components_numpy
 
 
-def merge_points(points: NDArray[np.float64], tolerance: float) -> NDArray[np.int64]:
-    """Find for each point the first one that lies at the same place.
+def coincident_points(points: NDArray[np.float64], tolerance: float) -> NDArray[np.int64]:
+    """Find for each point the first one at the same position.
 
     Points are sorted along each axis in turn and parted wherever the next one is farther than the
     tolerance, which leaves almost nothing but the coincident ones, in linear memory however many
@@ -35,7 +35,7 @@ def merge_points(points: NDArray[np.float64], tolerance: float) -> NDArray[np.in
 
     Examples
     --------
-    >>> merge_points(np.array([[0, 0, 0], [1, 0, 0], [0, 0, 1e-12]]), 1e-9)
+    >>> coincident_points(np.array([[0, 0, 0], [1, 0, 0], [0, 0, 1e-12]]), 1e-9)
     array([0, 1, 0])
     """
     first = np.arange(len(points))
@@ -43,12 +43,14 @@ def merge_points(points: NDArray[np.float64], tolerance: float) -> NDArray[np.in
     if not len(active):
         return first
     starts = np.flatnonzero(np.diff(group, prepend=-1))
-    place = points[active]
-    extent = np.maximum.reduceat(place, starts) - np.minimum.reduceat(place, starts)
+    position = points[active]
+    # A group as narrow as the tolerance along every axis is taken for one point. A wider one may
+    # be several that no gap along an axis parts, such as a tilted lattice.
+    extent = np.maximum.reduceat(position, starts) - np.minimum.reduceat(position, starts)
     wide = np.repeat((extent > tolerance).any(axis=1), np.diff(starts, append=len(active)))
     if wide.any():
-        group[wide] = group.max() + 1 + _linked(place[wide], tolerance)
-    order = np.lexsort((active, group))
+        group[wide] = group.max() + 1 + _label_chains(position[wide], tolerance)
+    order = np.lexsort((active, group))  # by index within a group: its first point leads
     active, group = active[order], group[order]
     starts_group = np.diff(group, prepend=-1) != 0
     first[active] = active[starts_group][np.cumsum(starts_group) - 1]
@@ -60,7 +62,7 @@ def _split_at_gaps(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Points that are not alone, sorted by group, and their groups."""
     active, group = np.arange(len(points)), np.zeros(len(points), np.int64)
-    for turn in range(6):  # every axis again after the others have parted what they could
+    for turn in range(6):  # every axis twice: again after the others have parted what they could
         axis = points[active, turn % 3]
         order = np.lexsort((axis, group)) if turn else np.argsort(axis, kind="stable")
         active, axis, group = active[order], axis[order], group[order]
@@ -72,14 +74,15 @@ def _split_at_gaps(
     return active, group
 
 
-def _linked(place: NDArray[np.float64], tolerance: float) -> NDArray[np.int64]:
+def _label_chains(position: NDArray[np.float64], tolerance: float) -> NDArray[np.int64]:
     """Label points by chains of neighbors within the tolerance."""
-    # One point stands for each small cell, so that a crowd has few pairs.
-    cell = np.floor((place - place.min(axis=0)) / (tolerance / 2))
+    # One point stands for each small cell, so that a crowd has few pairs. The diagonal of a cell
+    # is sqrt(3) / 2 of the tolerance: what shares a cell belongs together.
+    cell = np.floor((position - position.min(axis=0)) / (tolerance / 2))
     order = np.lexsort(cell.T)
     new = np.append(True, (np.diff(cell[order], axis=0) != 0).any(axis=1))
-    cell_of = np.empty(len(place), np.int64)
+    cell_of = np.empty(len(position), np.int64)
     cell_of[order] = np.cumsum(new) - 1
-    leaders = place[order[new]]
+    leaders = position[order[new]]
     pairs = cKDTree(leaders).query_pairs(tolerance, output_type="ndarray")
-    return component_labels(pairs[:, 0], pairs[:, 1], len(leaders))[cell_of]
+    return connected_components_numpy(pairs[:, 0], pairs[:, 1], len(leaders))[cell_of]

@@ -9,8 +9,8 @@ import torch
 
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
-from equigeo.mesh.io.load_report import LoadReport
 from equigeo.mesh.io.read_mesh_file import read_mesh_file
+from equigeo.mesh.load_report import LoadReport
 from equigeo.mesh.repair.repair_mesh import repair_mesh
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bench.robustness_corpus import load_corpus, summarize
 from equigeo.mesh.errors import MeshError
-from equigeo.mesh.io.load_mesh import load_mesh
+from equigeo.mesh.load_mesh import load_mesh
 from tests.mesh.io.mesh_texts import FACES, SPELLINGS, VERTICES, obj_text, off_text
 from tests.shared_data import shared_data
 

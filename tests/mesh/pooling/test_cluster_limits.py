@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from equigeo.mesh.pooling.caps import respect_caps
+from equigeo.mesh.pooling.cluster_limits import limit_clusters
 from tests.mesh import shapes
 from tests.mesh.definitions import F64, components, graph_of
 
@@ -34,7 +34,7 @@ def _clusters(undirected, marked, nodes):
 @given(shapes.meshes(), shapes.seeds, st.integers(1, 6), st.sampled_from([3, 1000]))
 def test_no_cluster_exceeds_the_size_cap(shape, seed, cap, levels):
     undirected, marked, scores, nodes = _random_marks(shape, seed, levels)
-    kept = respect_caps(undirected, marked, scores, nodes, max_cluster_size=cap)
+    kept = limit_clusters(undirected, marked, scores, nodes, max_cluster_size=cap)
     sizes, _ = _clusters(undirected, kept, nodes)
     assert sizes.max() <= cap
     assert not (kept & ~marked).any()
@@ -44,7 +44,7 @@ def test_no_cluster_exceeds_the_size_cap(shape, seed, cap, levels):
 @given(shapes.meshes(), shapes.seeds, st.integers(3, 7), st.sampled_from([3, 1000]))
 def test_no_merged_cluster_exceeds_the_degree_cap(shape, seed, cap, levels):
     undirected, marked, scores, nodes = _random_marks(shape, seed, levels)
-    kept = respect_caps(undirected, marked, scores, nodes, max_degree=cap)
+    kept = limit_clusters(undirected, marked, scores, nodes, max_degree=cap)
     sizes, degrees = _clusters(undirected, kept, nodes)
     assert (degrees[sizes > 1] <= cap).all()
     assert not (kept & ~marked).any()
@@ -55,7 +55,7 @@ def test_no_merged_cluster_exceeds_the_degree_cap(shape, seed, cap, levels):
 def test_marks_within_the_caps_are_left_alone(shape, seed, levels):
     undirected, marked, scores, nodes = _random_marks(shape, seed, levels)
     sizes, degrees = _clusters(undirected, marked, nodes)
-    kept = respect_caps(
+    kept = limit_clusters(
         undirected,
         marked,
         scores,
@@ -64,7 +64,7 @@ def test_marks_within_the_caps_are_left_alone(shape, seed, levels):
         max_degree=int(degrees.max()),
     )
     assert torch.equal(kept, marked)
-    assert torch.equal(respect_caps(undirected, marked, scores, nodes), marked)
+    assert torch.equal(limit_clusters(undirected, marked, scores, nodes), marked)
 
 
 @settings(max_examples=40, deadline=None)
@@ -72,18 +72,18 @@ def test_marks_within_the_caps_are_left_alone(shape, seed, levels):
 def test_neither_the_order_of_edges_nor_the_numbers_of_nodes_matter(shape, seed, levels):
     undirected, marked, scores, nodes = _random_marks(shape, seed, levels)
     caps = {"max_cluster_size": 4, "max_degree": 5}
-    kept = respect_caps(undirected, marked, scores, nodes, **caps)
+    kept = limit_clusters(undirected, marked, scores, nodes, **caps)
     order = shapes.permutation(len(undirected), seed)
     number = shapes.permutation(nodes, seed + 1)
     renumbered = number[undirected].sort(dim=1).values[order]
-    again = respect_caps(renumbered, marked[order], scores[order], nodes, **caps)
+    again = limit_clusters(renumbered, marked[order], scores[order], nodes, **caps)
     assert torch.equal(again, kept[order])
 
 
 def test_the_weaker_contractions_of_a_chain_are_undone():
     chain = torch.tensor([[0, 1], [1, 2], [2, 3], [3, 4]])
     scores = torch.tensor([0.9, 0.1, 0.2, 0.8], dtype=F64)
-    kept = respect_caps(chain, torch.ones(4, dtype=torch.bool), scores, 5, max_cluster_size=2)
+    kept = limit_clusters(chain, torch.ones(4, dtype=torch.bool), scores, 5, max_cluster_size=2)
     assert kept.tolist() == [True, False, False, True]
 
 
@@ -91,5 +91,5 @@ def test_a_node_that_is_a_hub_by_itself_is_left_alone():
     star = torch.tensor([[0, leaf] for leaf in range(1, 9)] + [[9, 10], [8, 9]])
     marked = torch.zeros(10, dtype=torch.bool)
     marked[8] = True
-    kept = respect_caps(star, marked, torch.ones(10, dtype=F64), 11, max_degree=4)
+    kept = limit_clusters(star, marked, torch.ones(10, dtype=F64), 11, max_degree=4)
     assert torch.equal(kept, marked)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from equigeo.mesh.geometry.components import connected_components
+from equigeo.mesh.geometry.connected_components import connected_components
 
 
-def respect_caps(
+def limit_clusters(
     undirected: Tensor,
     marked: Tensor,
     scores: Tensor,

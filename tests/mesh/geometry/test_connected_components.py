@@ -9,7 +9,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components as scipy_components
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from equigeo.mesh.geometry.components import connected_components
+from equigeo.mesh.geometry.connected_components import connected_components
 from equigeo.mesh.geometry.half_edges import HalfEdges
 from tests.mesh import shapes
 from tests.mesh.definitions import components

@@ -1,8 +1,13 @@
-"""How often each repair was made."""
+"""What repair gives: the triangles that are left, where they come from, and what was done."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equigeo.mesh.repair.mesh_topology import MeshTopology
 
 
 @dataclass(frozen=True)
@@ -59,3 +64,37 @@ class RepairCounts:
             + self.duplicate_faces
             + self.nonmanifold_faces
         )
+
+
+@dataclass(frozen=True, eq=False)
+class RepairedMesh:
+    """Triangles after repair, and where they come from.
+
+    Parameters
+    ----------
+    vertices : ndarray, (vertices, 3), float64
+        Positions as in the file.
+    faces : ndarray, (faces, 3), int64
+        Triangles in file order.
+    triangle : ndarray, (faces,), int64
+        Index of each among the triangles of the file, polygons cut, before any was dropped.
+    polygon : ndarray, (faces,), int64
+        Index of the face of the file that each comes from.
+    vertex_map : ndarray, (vertices of the file,), int64
+        What each vertex of the file became, -1 if dropped.
+    counts : RepairCounts
+        How often each repair was made.
+    topology : MeshTopology
+        What the result is.
+    warnings : tuple of str
+        What a user should look at.
+    """
+
+    vertices: NDArray[np.float64]
+    faces: NDArray[np.int64]
+    triangle: NDArray[np.int64]
+    polygon: NDArray[np.int64]
+    vertex_map: NDArray[np.int64]
+    counts: RepairCounts
+    topology: MeshTopology
+    warnings: tuple[str, ...]

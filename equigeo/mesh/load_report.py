@@ -10,8 +10,7 @@ from torch import Tensor
 
 from equigeo.mesh.io.file_mesh import FileMesh
 from equigeo.mesh.repair.mesh_topology import MeshTopology
-from equigeo.mesh.repair.repair_counts import RepairCounts
-from equigeo.mesh.repair.repair_mesh import RepairedMesh
+from equigeo.mesh.repair.repaired_mesh import RepairCounts, RepairedMesh
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +40,7 @@ class LoadReport:
     Examples
     --------
     >>> import tempfile
-    >>> from equigeo.mesh.io.load_mesh import load_mesh
+    >>> from equigeo.mesh.load_mesh import load_mesh
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "square.off")
     ...     _ = path.write_text("OFF 5 1 0\n0 0 0\n1 0 0\n1 1 0\n0 1 0\n9 9 9\n4 0 1 2 3")
@@ -71,7 +70,7 @@ class LoadReport:
             path=path,
             file_vertices=len(file.vertices),
             file_faces=file.num_faces,
-            file_triangles=int((file.sizes - 2).clip(0).sum()),
+            file_triangles=file.num_triangles,
             counts=repaired.counts,
             topology=repaired.topology,
             kept_faces=torch.from_numpy(repaired.polygon),
