@@ -55,4 +55,4 @@ def test_forward_mode_is_active_under_its_transform():
 def test_a_reference_is_no_kernel():
     assert has_kernel("gather_sum", "CPU") == (kernels_info()["cpu"] is not None)
     assert not has_kernel("principal_axes_nd", "CPU")  # written for no device
-    assert not has_kernel("gather_sum", "Meta")
+    assert not has_kernel("gather_sum", "PrivateUse1")
