@@ -18,6 +18,7 @@ from equigeo.tensor_products.products.full_tensor_product import FullTensorProdu
 from equigeo.tensor_products.products.fully_connected_tensor_product import (
     FullyConnectedTensorProduct,
 )
+from equigeo.tensor_products.products.path_product import PathProduct
 from equigeo.tensor_products.products.product import Product
 from equigeo.tensor_products.products.radial_channelwise_conv import RadialChannelwiseConv
 from equigeo.tensor_products.products.symmetric_contraction import SymmetricContraction
@@ -50,6 +51,7 @@ __all__ = [
     "GauntTensorProduct",
     "Instruction",
     "MatrixTensorProduct",
+    "PathProduct",
     "Product",
     "RadialChannelwiseConv",
     "SignalProduct",

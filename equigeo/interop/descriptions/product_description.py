@@ -11,9 +11,15 @@ from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
-from equigeo.interop._couplings import read_signs, turn_paths, write_signs
-from equigeo.interop._order import WeightOrder, block_positions, sort_paths, sort_terms, take
-from equigeo.interop._state import building, copy_state, is_e3nn, layout_option
+from equigeo.interop.descriptions.coupling_signs import read_signs, turn_paths, write_signs
+from equigeo.interop.descriptions.module_state import building, copy_state, is_e3nn, layout_option
+from equigeo.interop.descriptions.term_order import (
+    WeightOrder,
+    block_positions,
+    sort_paths,
+    sort_terms,
+    take,
+)
 from equigeo.interop.sort_irreps import IrrepsOrder
 from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout
@@ -39,7 +45,7 @@ class SharedPath(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PathProduct:
+class ProductDescription:
     """What a ``TensorProduct`` computes, whichever library it is from.
 
     Parameters
@@ -61,7 +67,7 @@ class PathProduct:
     weight: Tensor
 
     @classmethod
-    def read(cls, module: Any, layout: Layout, library: Any) -> PathProduct:
+    def read(cls, module: Any, layout: Layout, library: Any) -> ProductDescription:
         """Read a ``TensorProduct`` of e3nn or of this library: both have the same attributes."""
         paths = module.instructions
         signs = read_signs(module, library) if is_e3nn(library) else [1.0] * len(paths)
@@ -148,12 +154,12 @@ class PathProduct:
 
     def reordered(
         self, irreps_order: IrrepsOrder | None, weight_order: WeightOrder | None
-    ) -> tuple[PathProduct, Tensor]:
+    ) -> tuple[ProductDescription, Tensor]:
         """Sort terms, then paths; see :func:`equigeo.interop.reorder`.
 
         Returns
         -------
-        PathProduct
+        ProductDescription
             The sorted product.
         Tensor, (weight_numel,), int64
             Where each of its weights was before.
@@ -196,7 +202,7 @@ class PathProduct:
 
     def _has_paths_of(self, module: Any) -> bool:
         """Whether a module computes this product, up to signs of couplings."""
-        other = PathProduct.read(module, self.layout, None)
+        other = ProductDescription.read(module, self.layout, None)
         return (
             other.operands == self.operands
             and len(other.paths) == len(self.paths)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from torch import nn
 
+M = TypeVar("M", bound=nn.Module)
 
-def stateless(module: nn.Module) -> nn.Module:
+
+def stateless(module: M) -> M:
     """Keep the buffers of a module out of its ``state_dict``, where it has no parameters.
+
+    For what is part of another module whose state must not show it.
 
     Parameters
     ----------
@@ -22,6 +28,11 @@ def stateless(module: nn.Module) -> nn.Module:
     ------
     ValueError
         If there are parameters.
+
+    Examples
+    --------
+    >>> stateless(nn.BatchNorm1d(2, affine=False)).state_dict()
+    OrderedDict()
     """
     names = [name for name, _ in module.named_parameters()]
     if names:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from equigeo.interop._path_product import SharedPath
-from equigeo.interop.cuequivariance._connections import CONNECTIONS, without_component
+from equigeo.interop.cuequivariance.subscripts import CONNECTIONS, without_component
+from equigeo.interop.descriptions.product_description import SharedPath
 from equigeo.reps import Irreps, wigner_3j
 
 

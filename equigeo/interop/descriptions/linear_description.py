@@ -8,15 +8,21 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from equigeo.interop._order import WeightOrder, block_positions, sort_paths, sort_terms, take
-from equigeo.interop._state import building, copy_state, layout_option
+from equigeo.interop.descriptions.module_state import building, copy_state, layout_option
+from equigeo.interop.descriptions.term_order import (
+    WeightOrder,
+    block_positions,
+    sort_paths,
+    sort_terms,
+    take,
+)
 from equigeo.interop.sort_irreps import IrrepsOrder
 from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout
 
 
 @dataclass(frozen=True)
-class LinearMap:
+class LinearDescription:
     """What a ``Linear`` computes, whichever library it is from.
 
     Parameters
@@ -46,7 +52,7 @@ class LinearMap:
     bias: Tensor
 
     @classmethod
-    def read(cls, module: Any, layout: Layout, library: Any) -> LinearMap:
+    def read(cls, module: Any, layout: Layout, library: Any) -> LinearDescription:
         """Read a ``Linear`` of e3nn or of this library: both have the same attributes."""
         blocks = [ins for ins in module.instructions if ins.i_in >= 0]
         biased = {ins.i_out for ins in module.instructions if ins.i_in < 0}
@@ -106,7 +112,7 @@ class LinearMap:
                     path_normalization=normalization,
                     **layout_option(library, self.layout),
                 )
-            factors = LinearMap.read(module, self.layout, library).factors
+            factors = LinearDescription.read(module, self.layout, library).factors
             if all(map(math.isclose, factors, self.factors)):
                 return module
         raise ValueError(
@@ -121,12 +127,12 @@ class LinearMap:
 
     def reordered(
         self, irreps_order: IrrepsOrder | None, weight_order: WeightOrder | None
-    ) -> tuple[LinearMap, Tensor]:
+    ) -> tuple[LinearDescription, Tensor]:
         """Sort terms, then blocks of weights; see :func:`equigeo.interop.reorder`.
 
         Returns
         -------
-        LinearMap
+        LinearDescription
             The sorted map.
         Tensor, (weight_numel,), int64
             Where each of its weights was before.

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.reps import wigner_3j
-from equigeo.tensor_products import TensorProduct
+from equigeo.tensor_products import PathProduct
 
 Degrees = tuple[int, int, int]
 PROGRAMS = ("_compiled_main_left_right", "_compiled_main_right")
@@ -59,6 +59,27 @@ def read_signs(module: Any, library: Any) -> list[float]:
     return [signs[degrees_of(module, path)] for path in module.instructions]
 
 
+def same_signs(product: PathProduct, module: Any, library: Any) -> bool:
+    """Tell whether a product of this library has the couplings that one of e3nn carries.
+
+    Parameters
+    ----------
+    product : PathProduct
+        Made from the module.
+    module : e3nn.o3.TensorProduct
+        Which may have loaded another state since.
+    library : module
+        ``e3nn.o3``.
+
+    Returns
+    -------
+    bool
+        Whether all signs agree.
+    """
+    signs = [math.copysign(1.0, path.path_weight) for path in product.instructions]
+    return signs == read_signs(module, library)
+
+
 def write_signs(module: Any, library: Any, signs: list[float]) -> None:
     """Make a module of e3nn use couplings of these signs.
 
@@ -90,12 +111,12 @@ def write_signs(module: Any, library: Any, signs: list[float]) -> None:
             coupling.neg_()
 
 
-def turn_paths(product: TensorProduct, signs: list[float]) -> None:
+def turn_paths(product: PathProduct, signs: list[float]) -> None:
     """Multiply the factors of paths by signs.
 
     Parameters
     ----------
-    product : TensorProduct
+    product : PathProduct
         Changed in place, tables included.
     signs : list of float
         1 or -1 for each instruction.

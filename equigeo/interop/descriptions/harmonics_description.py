@@ -8,15 +8,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from equigeo.interop._order import WeightOrder, sort_paths, sort_terms
-from equigeo.interop._state import building
+from equigeo.interop.descriptions.module_state import building
+from equigeo.interop.descriptions.term_order import WeightOrder, sort_paths, sort_terms
 from equigeo.interop.sort_irreps import IrrepsOrder
 from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout
 
 
 @dataclass(frozen=True)
-class Harmonics:
+class HarmonicsDescription:
     """What ``SphericalHarmonics`` computes, whichever library it is from.
 
     Parameters
@@ -35,7 +35,7 @@ class Harmonics:
     normalization: str
 
     @classmethod
-    def read(cls, module: Any, layout: Layout, library: Any) -> Harmonics:
+    def read(cls, module: Any, layout: Layout, library: Any) -> HarmonicsDescription:
         """Read the module of e3nn or of this library: both have the same attributes."""
         return cls(
             irreps_in=Irreps(tuple(module.irreps_in), layout),
@@ -63,12 +63,12 @@ class Harmonics:
 
     def reordered(
         self, irreps_order: IrrepsOrder | None, weight_order: WeightOrder | None
-    ) -> tuple[Harmonics, Tensor]:
+    ) -> tuple[HarmonicsDescription, Tensor]:
         """Sort terms; see :func:`equigeo.interop.reorder`.
 
         Returns
         -------
-        Harmonics
+        HarmonicsDescription
             The sorted harmonics.
         Tensor, (0,), int64
             There are no weights.

@@ -9,25 +9,26 @@ from torch import nn
 
 from equigeo import nn as equigeo_nn
 from equigeo import tensor_products as tp
-from equigeo.interop._harmonics import Harmonics
-from equigeo.interop._linear_map import LinearMap
-from equigeo.interop._path_product import PathProduct
+from equigeo.interop.descriptions.harmonics_description import HarmonicsDescription
+from equigeo.interop.descriptions.linear_description import LinearDescription
+from equigeo.interop.descriptions.product_description import ProductDescription
 from equigeo.reps.irreps import Layout
 
-Description = PathProduct | LinearMap | Harmonics
+Description = ProductDescription | LinearDescription | HarmonicsDescription
 
-# Subclasses come before TensorProduct: the first class that fits is kept.
+# Special products come before TensorProduct: the first class that fits is kept.
 SHARED: dict[str, type[Description]] = {
-    "FullyConnectedTensorProduct": PathProduct,
-    "FullTensorProduct": PathProduct,
-    "ElementwiseTensorProduct": PathProduct,
-    "TensorProduct": PathProduct,
-    "Linear": LinearMap,
-    "SphericalHarmonics": Harmonics,
+    "FullyConnectedTensorProduct": ProductDescription,
+    "FullTensorProduct": ProductDescription,
+    "ElementwiseTensorProduct": ProductDescription,
+    "TensorProduct": ProductDescription,
+    "Linear": LinearDescription,
+    "SphericalHarmonics": HarmonicsDescription,
 }
 
 OURS = SimpleNamespace(
-    **{name: getattr(equigeo_nn if name == "Linear" else tp, name) for name in SHARED}
+    PathProduct=tp.PathProduct,
+    **{name: getattr(equigeo_nn if name == "Linear" else tp, name) for name in SHARED},
 )
 
 
@@ -59,6 +60,8 @@ def describe(
     """
     for name, kind in SHARED.items():
         shared: Any = getattr(library, name)
+        if name == "TensorProduct":  # in e3nn the base of all products, here one of them
+            shared = getattr(library, "PathProduct", shared)
         if isinstance(module, shared) and type(module).forward is shared.forward:
             own: Layout = getattr(module.irreps_out, "layout", "mul_ir")
             return name, kind.read(module, layout or own, library)
