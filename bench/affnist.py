@@ -32,13 +32,13 @@ from training_facts import training_facts, typed_command
 
 from equigeo.affine import AffineResNet, AffineResNetConfig, WindowWarning
 from equigeo.datasets import AffNIST, load_digits
-from equigeo.training import (
+from equigeo.tasks.affnist import (
     IMAGE_RECIPES,
+    AffNISTClassification,
     ImageConfig,
     PlainCNN,
     evaluate_image_classifier,
     logit_change,
-    train_image_classifier,
 )
 
 
@@ -113,7 +113,7 @@ def one_run(arguments: argparse.Namespace, seed: int) -> dict[str, Any]:
     model = NETWORKS[arguments.network][1]()
     digits = AffNIST(*load_digits(config.data, split), split)
     untrained = logit_change(model.eval(), digits)
-    trained = train_image_classifier(
+    trained = AffNISTClassification().train(
         config,
         arguments.work / arguments.output.stem / f"run-{seed}",
         model=model.train() if arguments.network == "paper-style" else None,

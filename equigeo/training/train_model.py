@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import equigeo
-from equigeo.training.checkpoint import Checkpoint
-from equigeo.training.errors import CheckpointError
-from equigeo.training.fit_plan import FitPlan
+from equigeo.training.files.checkpoint import Checkpoint
+from equigeo.training.files.errors import CheckpointError
+from equigeo.training.files.run_folder import RunFolder
+from equigeo.training.files.run_record import RunRecord
+from equigeo.training.loop.fit_plan import FitPlan
 from equigeo.training.random_state import isolated_streams
 from equigeo.training.run_config import RunConfig
-from equigeo.training.run_folder import RunFolder
-from equigeo.training.run_record import RunRecord
 from equigeo.training.trained_model import TrainedModel
 
 if TYPE_CHECKING:
-    from equigeo.training.lightning import L
+    from equigeo.training.loop.lightning import L
 
 _Trained = TypeVar("_Trained", bound=TrainedModel)
 
@@ -56,8 +56,8 @@ def train_model(
     progress : bool
         Show progress on standard error.
     callbacks : sequence of Lightning callbacks
-        Added to those of the run, such as :func:`equigeo.training.time_limit`. One that sets
-        ``trainer.should_stop`` ends the sitting after the present step, with a checkpoint.
+        Added to those of the run, such as :func:`equigeo.training.loop.time_limit`. One that sets
+        ``trainer.should_stop`` ends the session after the present step, with a checkpoint.
 
     Returns
     -------
@@ -79,7 +79,7 @@ def train_model(
     """
     # Lightning takes seconds to import, and checkpoints are used without it; where it is missing,
     # this says so before anything is written.
-    from equigeo.training.fit import fit
+    from equigeo.training.loop.fit import fit
 
     folder = RunFolder(output, trained.config_type)
     folder.check(config, resume=resume, overwrite=overwrite)

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, TypeVar
 
 from torch import nn
 
-from equigeo.training.checkpoint import Checkpoint
-from equigeo.training.errors import CheckpointError
+from equigeo.training.files.checkpoint import Checkpoint
+from equigeo.training.files.errors import CheckpointError
 from equigeo.training.random_state import isolated_streams
 from equigeo.training.run_config import RunConfig
 
@@ -44,6 +44,16 @@ class TrainedModel(ABC):
     task: ClassVar[str]
     what: ClassVar[str]
     config_type: ClassVar[type[RunConfig]]
+
+    @property
+    def epochs_done(self) -> int:
+        """Epochs that the run has finished."""
+        return len(self.history)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether no epoch is left."""
+        return self.epochs_done >= self.config.recipe.epochs
 
     @classmethod
     @abstractmethod

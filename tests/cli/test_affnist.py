@@ -10,9 +10,8 @@ import pytest
 import torch
 
 from equigeo.cli import main
-from equigeo.training import IMAGE_RECIPES, ImageConfig, TrainedImageClassifier
-from equigeo.training.images.image_models import IMAGE_MODELS
-from tests.training import stand_in
+from equigeo.tasks.affnist import IMAGE_MODELS, IMAGE_RECIPES, ImageConfig, TrainedImageClassifier
+from tests.tasks import stand_in
 
 TRAIN = ("train", "affnist")
 SHORT = ("--epochs", "2", "--batch-size", "8", "--test-images", "24")
@@ -68,7 +67,7 @@ def test_resuming_keeps_the_options_of_the_run(finished, capsys):
     assert "holdout is False, asked True" in capsys.readouterr().err
 
 
-def test_a_time_limit_ends_the_sitting_with_a_hint(mnist, finished, tmp_path, capsys):
+def test_a_time_limit_ends_the_session_with_a_hint(mnist, finished, tmp_path, capsys):
     run = tmp_path / "run"
     arguments = (*TRAIN, "--data", mnist, "--output", run, *SHORT)
     assert _run(*arguments, "--time-limit", "1e-9") == 0
@@ -87,7 +86,7 @@ def test_a_time_limit_ends_the_sitting_with_a_hint(mnist, finished, tmp_path, ca
 
 
 def test_long_epochs_write_a_line_now_and_then(mnist, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("equigeo.training.training_progress.LINE_SECONDS", 0.0)
+    monkeypatch.setattr("equigeo.training.loop.training_progress.LINE_SECONDS", 0.0)
     assert _run(*TRAIN, "--data", mnist, "--output", tmp_path / "run", *SHORT) == 0
     lines = capsys.readouterr().err.splitlines()
     assert [line.split(", loss")[0] for line in lines[1:]] == [
@@ -172,11 +171,11 @@ def test_checkpoints_and_options_of_meshes_are_told_apart(finished, checkpoint, 
 
 _INTERRUPTED = """
 import os, signal, sys
-from equigeo.training.images.image_models import IMAGE_MODELS
-from tests.training import stand_in
+from equigeo.tasks.affnist import IMAGE_MODELS
+from tests.tasks import stand_in
 stand_in.install()
 from equigeo.cli import main
-from equigeo.training.optimization import Optimization
+from equigeo.training.loop.optimization import Optimization
 
 def interrupt(self, outputs, batch, step):
     if (self.epoch, step) == (1, 0):

@@ -9,15 +9,15 @@ import pytest
 
 import equigeo
 from equigeo.cli import main
-from equigeo.training import RECIPES, TrainConfig, TrainedClassifier
-from equigeo.training.meshes.random_copy import COPIES
+from equigeo.tasks.mesh_classification import MESH_RECIPES, MeshConfig, TrainedMeshClassifier
+from equigeo.tasks.mesh_classification.random_copy import MESH_COPIES
 
 
 def test_training_writes_the_configuration_it_was_given(run_folder, data):
     saved = json.loads((run_folder / "config.json").read_text())
-    config = TrainConfig.from_dict(saved)
+    config = MeshConfig.from_dict(saved)
     assert (config.data, config.split, config.recipe.epochs) == (str(data), "folder", 2)
-    assert config.recipe.learning_rate == RECIPES["default"].learning_rate
+    assert config.recipe.learning_rate == MESH_RECIPES["default"].learning_rate
 
 
 def test_evaluate_prints_accuracy_by_class_and_on_copies(checkpoint, capsys, tmp_path):
@@ -34,7 +34,7 @@ def test_evaluate_prints_accuracy_by_class_and_on_copies(checkpoint, capsys, tmp
     for copy in results["copies"]:
         assert copy["changed"] == []
         assert lines[copy["kind"]].split()[-2] == "0"
-    assert [copy["kind"] for copy in results["copies"]] == list(COPIES)
+    assert [copy["kind"] for copy in results["copies"]] == list(MESH_COPIES)
     assert {p.name for p in checkpoint.parent.iterdir()} == {"model.ckpt", "report.html"}
 
 
@@ -77,9 +77,9 @@ def test_given_options_change_the_preset_alone_where_given(data, tmp_path, capsy
     arguments = ["--data", str(data), "--output", str(tmp_path / "run"), "--epochs", "1"]
     options = ["--lr", "0.001", "--jitter", "0", "--seed", "3", "--holdout", "1", "--threads", "1"]
     assert main(["train", "mesh-classification", *arguments, *options]) == 0
-    recipe = TrainedClassifier.load(tmp_path / "run" / "model.ckpt").config.recipe
+    recipe = TrainedMeshClassifier.load(tmp_path / "run" / "model.ckpt").config.recipe
     assert (recipe.learning_rate, recipe.jitter, recipe.epochs) == (0.001, 0.0, 1)
-    assert recipe.weight_decay == RECIPES["default"].weight_decay
+    assert recipe.weight_decay == MESH_RECIPES["default"].weight_decay
     assert "held-out accuracy" in capsys.readouterr().out
 
 
@@ -100,7 +100,7 @@ def test_an_interruption_exits_with_130_and_a_hint(data, tmp_path, capsys, monke
     def interrupt(*_args, **_options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("equigeo.cli.train_meshes.train_classifier", interrupt)
+    monkeypatch.setattr("equigeo.tasks.task.train_model", interrupt)
     arguments = ["--data", str(data), "--output", str(tmp_path / "run")]
     assert main(["train", "mesh-classification", *arguments]) == 130
     assert f"--output {tmp_path / 'run'} --resume" in capsys.readouterr().err
@@ -109,7 +109,7 @@ def test_an_interruption_exits_with_130_and_a_hint(data, tmp_path, capsys, monke
 _INTERRUPTED = """
 import os, signal, sys
 from equigeo.cli import main
-from equigeo.training.optimization import Optimization
+from equigeo.training.loop.optimization import Optimization
 
 def interrupt(self, outputs, batch, step):
     if (self.epoch, step) == (1, 0):
@@ -132,7 +132,7 @@ def test_ctrl_c_during_training_keeps_the_last_epoch(data, tmp_path):
     assert done.returncode == 130, done.stderr
     assert "--resume" in done.stderr
     assert "Traceback" not in done.stderr
-    assert len(TrainedClassifier.load(tmp_path / "run" / "model.ckpt").history) == 1
+    assert len(TrainedMeshClassifier.load(tmp_path / "run" / "model.ckpt").history) == 1
 
 
 _WITHOUT = """

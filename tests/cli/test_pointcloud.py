@@ -9,9 +9,9 @@ import pytest
 
 from equigeo.cli import main
 from equigeo.mds import InvariantPointNet
-from equigeo.training import POINT_MODELS, POINT_PRESETS, PointConfig
-from equigeo.training.cloud_copies import CLOUD_COPIES
-from tests.training import stand_in
+from equigeo.tasks.measures.cloud_copies import CLOUD_COPIES
+from equigeo.tasks.pointcloud import POINT_MODELS, POINT_PRESETS, PointConfig
+from tests.tasks import stand_in
 
 TRAIN = ("train", "pointcloud")
 
@@ -71,7 +71,7 @@ def test_presets_networks_and_sittings(tmp_path, capsys):
     assert "equal predictions upright and rotated: " in out
     assert "flagged by the embedding" not in out  # it has none
 
-    run = tmp_path / "sittings"
+    run = tmp_path / "sessions"
     assert (
         main([*TRAIN, *short, "--model", "mds", "--time-limit", "1e-9", "--output", str(run)]) == 0
     )

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from equigeo.cli import main
-from equigeo.training import DECODINGS, TOUR_COPIES, TourConfig
+from equigeo.tasks.tsp import DECODINGS, TOUR_COPIES, TourConfig
 from tests.datasets.tsplib_files import write_library
 
 TRAIN = ("train", "tsp")

@@ -19,8 +19,8 @@ from equigeo.mds import (
 from equigeo.points.farthest_point_sampling import farthest_point_sampling
 from equigeo.points.nearest_neighbors import nearest_neighbors
 from equigeo.reps import Points, Trivial
+from equigeo.tasks.measures.cloud_copies import cloud_copies
 from equigeo.testing import assert_equivariant, equivariance_error
-from equigeo.training.cloud_copies import cloud_copies
 from tests.mds.clouds import generator
 
 EXACT = {"rtol": 0.0, "atol": 1e-11}

@@ -5,9 +5,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from equigeo.tasks.pointcloud.objective import UprightCrossEntropy
 from equigeo.training.cross_entropy import CrossEntropy
-from equigeo.training.labelled_batch import LabelledBatch
-from equigeo.training.points.upright_cross_entropy import UprightCrossEntropy
+from equigeo.training.labelled_source import LabelledBatch
 from equigeo.training.recipe import Recipe
 
 LABELS = torch.tensor([0] * 6 + [1] * 3 + [2])
