@@ -107,3 +107,7 @@ __all__ = [
     "train_tour_model",
     "validation_instances",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

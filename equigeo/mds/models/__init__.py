@@ -25,3 +25,7 @@ __all__ = [
     "Tours",
     "tour_lengths",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

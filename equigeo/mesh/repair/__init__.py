@@ -9,3 +9,7 @@ from equigeo.mesh.repair.repair_counts import RepairCounts
 from equigeo.mesh.repair.repair_mesh import RepairedMesh, repair_mesh
 
 __all__ = ["MeshTopology", "RepairCounts", "RepairedMesh", "repair_mesh"]
+
+
+def __dir__() -> list[str]:
+    return __all__
