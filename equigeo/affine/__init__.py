@@ -68,3 +68,7 @@ __all__ = [
     "relative_coordinates",
     "relative_points",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

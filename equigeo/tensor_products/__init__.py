@@ -71,3 +71,7 @@ __all__ = [
     "product_names",
     "spherical_harmonics",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

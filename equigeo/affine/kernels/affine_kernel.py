@@ -138,7 +138,7 @@ def embed_rotation(group: LinearGroup, s: Tensor) -> Tensor:
         Unchanged where the group has no rotations.
     """
     count = group.symmetric_dimension
-    if group.compact is None:
+    if not group.has_rotations:
         return s
     rotation = s[..., count:]
     if group.n == 2:
@@ -154,7 +154,7 @@ def _make_network(kernel: AffineKernel, out_features: int, fan_in: int) -> nn.Mo
         centers, width = _rbf_centers(kernel)
         return RBFKernel(centers, width, out_features, fan_in)
     dimension = group.dimension
-    if spec.continuous_rotation and group.compact is not None:
+    if spec.continuous_rotation and group.has_rotations:
         dimension = group.symmetric_dimension + (2 if group.n == 2 else group.n**2)
     features = (group.n if kernel.spatial else 0) + (dimension if kernel.grouped else 0)
     network = SirenKernel if spec.network == "siren" else GaborKernel
@@ -167,7 +167,7 @@ def _rbf_centers(kernel: AffineKernel) -> tuple[Tensor, float]:
     if not kernel.grouped:
         grid = kernel_grid(spec.centers, group.n)
         return grid[torch.linalg.vector_norm(grid, dim=1) < 1], 1 / spec.centers
-    if not kernel.spatial and group.dimension == 1 and group.n == 2 and group.compact is not None:
+    if not kernel.spatial and group.dimension == 1 and group.n == 2 and group.has_rotations:
         step = 2 * math.pi / spec.group_centers
         angles = step * torch.arange(spec.group_centers, dtype=torch.float64)
         return embed_rotation(group, angles[:, None]), step / 1.5

@@ -6,3 +6,7 @@ from equigeo.affine.models.affine_resnet import AffineResNet
 from equigeo.affine.models.affine_resnet_config import AffineResNetConfig
 
 __all__ = ["AffinePointNet", "AffinePointNetConfig", "AffineResNet", "AffineResNetConfig"]
+
+
+def __dir__() -> list[str]:
+    return __all__
