@@ -45,6 +45,7 @@ def declared(key: str) -> set[str]:
 CORE_DEPENDENCIES = declared("dependencies")
 TRAIN_DEPENDENCIES = declared("train")
 TRAIN_ROOMS = {"training", "report", "datasets"}
+OPTIONAL_DEPENDENCIES = {"points": {"torch_cluster"}}  # imported where they are installed
 FREE_ROOMS = {"interop", "examples"}  # they exist to meet other libraries
 
 MAX_LINES = 400
@@ -76,6 +77,7 @@ def forbidden_imports(
         yield 1, f"{room} is not a room of the house"
         return
     external = CORE_DEPENDENCIES | (TRAIN_DEPENDENCIES if room in TRAIN_ROOMS else set())
+    external = external | OPTIONAL_DEPENDENCIES.get(room, set())
     for line, target in imported_modules(tree, parts):
         top, *rest = target.split(".")
         if top == "equigeo":
@@ -208,6 +210,7 @@ ALLOWED = {
     "mesh/part.py": "import torch\nfrom equigeo.ops import x\nfrom . import y\nfrom .part import z",
     "cli/part.py": "from equigeo import __version__\nfrom equigeo.training import f\nprint(1)",
     "datasets/part.py": "import plotly\nfrom equigeo.mesh.errors import MeshError",
+    "points/part.py": "import importlib\nimportlib.import_module('torch_cluster')",
     "interop/part.py": "import torch_geometric\nfrom equigeo.mds import embed",
     "__init__.py": "from equigeo import mesh, tensor_products as tp",
     "examples/part.py": "from equigeo.training import f\nfrom equigeo.interop import g",
