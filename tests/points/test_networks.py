@@ -16,8 +16,7 @@ from equigeo.mds import (
     PointTransformer,
     embed,
 )
-from equigeo.points.farthest_point_sampling import farthest_point_sampling
-from equigeo.points.nearest_neighbors import nearest_neighbors
+from equigeo.points import nearest_neighbors
 from equigeo.reps import Points, Trivial
 from equigeo.tasks.measures.cloud_copies import cloud_copies
 from equigeo.testing import assert_equivariant, equivariance_error
@@ -200,14 +199,6 @@ def test_the_convolution_is_that_of_edges():
     # W applied to (x_i, x_j - x_i): what meets x_i alone is the sum of both
     values = (edges @ a.mT + (x @ (a + b).mT)[:, :, None]).amax(2)
     assert_close(conv(x), conv.layer.normalize(values), **EXACT)
-
-
-def test_spread_points_are_the_farthest_of_those_that_are_there():
-    x = torch.tensor([[[0.0], [1.0], [9.0], [4.0], [50.0]]])
-    mask = torch.tensor([[True, True, True, True, False]])
-    assert farthest_point_sampling(x, 3, mask).tolist() == [[2, 0, 3]]
-    assert farthest_point_sampling(x, 5, mask)[0, :4].tolist() == [2, 0, 3, 1]
-    assert not bool((farthest_point_sampling(x, 5, mask) == 4).any())
 
 
 def test_doubtful_clouds_can_be_averaged_in_use_and_sampled_in_training():
