@@ -18,11 +18,11 @@ from equigeo.affine.kernels.kernel_spec import KernelSpec
 from equigeo.affine.kernels.rbf_kernel import RBFKernel
 from equigeo.affine.kernels.relative_coordinates import relative_coordinates, relative_points
 from equigeo.affine.kernels.siren_kernel import SirenKernel
-from equigeo.affine.models import (
-    AffinePointNet,
-    AffinePointNetConfig,
-    AffineResNet,
-    AffineResNetConfig,
+from equigeo.affine.models.affine_point_net import AffinePointNet
+from equigeo.affine.models.affine_point_net_config import AffinePointNetConfig
+from equigeo.affine.models.affine_resnet import AffineResNet
+from equigeo.affine.models.affine_resnet_config import AffineResNetConfig
+from equigeo.affine.models.affine_resnet_parts import (
     ConvolutionsConfig,
     FrameConfig,
     HeadConfig,

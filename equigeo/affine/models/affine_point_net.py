@@ -65,6 +65,7 @@ class AffinePointNet(nn.Module):
             for radius, k in zip(config.radii, config.neighbors, strict=True)
         ]
         self.lift = PointLiftConv(SO(3), 1, lifted, spec, neighborhood=near[0], rank=config.rank)
+        # Checkpoints name parameters by these attributes: places are positions around the centroid.
         self.places = nn.ModuleList([_PositionFeatures(lifted), _PositionFeatures(gathered)])
         self.lifted = nn.Sequential(_Activation(lifted), _Pointwise(lifted, lifted))
         self.gather = PointGroupConv(
@@ -138,8 +139,11 @@ class AffinePointNet(nn.Module):
         ValueError
             If shape or type do not fit.
         """
+        # In its frame a moved cloud is the same but for signs of axes, and those permute samples.
         y = self.frame(points)
         samples = self._fixed.to(device=y.device)
+        # Farthest points are chosen in the frame, where shears are undone; the first of many are
+        # also the choice of few.
         many, few = (min(count, y.shape[1]) for count in self.config.centers)
         centers = gather_rows(y, farthest_points(y, many))
         ones = y.new_ones(y.shape[0], 1, y.shape[1])
@@ -200,5 +204,5 @@ class _SampleMixing(nn.Module):
 
     def forward(self, x: Tensor, samples: GroupSamples) -> Tensor:
         kernel = self.kernel(s=relative_coordinates(samples, samples))
-        kernel = kernel.unflatten(-1, (-1, x.shape[1])) / len(samples)
+        kernel = kernel.unflatten(-1, (-1, x.shape[1])) / len(samples)  # a mean over samples
         return x + self.activation(torch.einsum("abdc,ncb->nda", kernel.to(x.dtype), x))

@@ -56,5 +56,6 @@ def _binomial(size: int, like: Tensor) -> Tensor:
     """Matrix that weighs an axis, (size // 2, size)."""
     rows = 2 * torch.arange(size // 2, device=like.device)[:, None]
     distance = (2 * torch.arange(size, device=like.device) - 2 * rows - 1).abs()
+    # Distances of pixel middles from the middle of a pair, in half pixels: 1 and 3 on both sides.
     near, far = like.new_tensor(3 / 8), like.new_tensor(1 / 8)
     return torch.where(distance == 1, near, torch.where(distance == 3, far, torch.zeros_like(far)))

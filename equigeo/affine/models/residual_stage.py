@@ -84,7 +84,7 @@ class ResidualStage(nn.Module):
     def __init__(self, config: AffineResNetConfig, channels: int, width: int) -> None:
         super().__init__()
         stages, norm = config.stages, config.convolutions.norm
-        padding = stages.size // 2
+        padding = stages.size // 2  # keeps the resolution, as the size is odd
         self.widen, self.widen_norm = None, None
         if channels != width:
             self.widen = make_group_conv(config, channels, width, stages.size, padding)
