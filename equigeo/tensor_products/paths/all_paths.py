@@ -7,7 +7,7 @@ from typing import Literal
 from equigeo.reps import Irreps
 from equigeo.tensor_products.paths.read_irreps import Irrep, product_of_irreps
 
-PathPlace = tuple[int, int, int]  # positions of the terms of both inputs and of the output
+JoinedTerms = tuple[int, int, int]  # positions of the terms of both inputs and of the output
 
 
 def all_paths(
@@ -15,7 +15,7 @@ def all_paths(
     irreps_in2: Irreps,
     connection: Literal["uvuv", "uvu"],
     keep: frozenset[Irrep] | None,
-) -> tuple[Irreps, list[PathPlace]]:
+) -> tuple[Irreps, list[JoinedTerms]]:
     """Return sorted terms, one per path, and the paths, by terms of the inputs and then degrees."""
     made = [
         (n1, n2, (mul1 * mul2 if connection == "uvuv" else mul1, ir))
@@ -25,5 +25,5 @@ def all_paths(
         if keep is None or ir in keep
     ]
     irreps_out, order = Irreps([term for *_, term in made], irreps_in1.layout).sort()
-    place = {old: new for new, old in enumerate(order)}
-    return irreps_out, [(n1, n2, place[n]) for n, (n1, n2, _) in enumerate(made)]
+    position = {old: new for new, old in enumerate(order)}
+    return irreps_out, [(n1, n2, position[n]) for n, (n1, n2, _) in enumerate(made)]

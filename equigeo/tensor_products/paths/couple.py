@@ -14,12 +14,12 @@ from equigeo.reps.irreps import Layout
 
 
 def channel_axis(layout: Layout) -> int:
-    """Place of the channels of features with one channel axis."""
+    """Position of the channels of features with one channel axis."""
     return -2 if layout == "mul_ir" else -1
 
 
 def component_axis(layout: Layout) -> int:
-    """Place of the components of features with one channel axis."""
+    """Position of the components of features with one channel axis."""
     return -1 if layout == "mul_ir" else -2
 
 

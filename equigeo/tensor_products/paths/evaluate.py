@@ -81,5 +81,5 @@ def join_terms(
     return torch.cat(terms, dim=-1)
 
 
-def _block(weight: Tensor, place: tuple[int, int]) -> Tensor:
-    return weight.narrow(-1, *place)
+def _block(weight: Tensor, position: tuple[int, int]) -> Tensor:
+    return weight.narrow(-1, *position)

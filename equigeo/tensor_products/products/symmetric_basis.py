@@ -34,7 +34,7 @@ class CoupledPolynomial:
     ir : tuple of (int, int)
         Degree and parity of the value.
     inputs : tuple of int
-        Places of the coupled irreps in the feature, in the order of coupling.
+        Positions of the coupled irreps in the feature, in the order of coupling.
     values : Tensor, (2 l + 1, monomials), float64
         Coefficients, component by component.
     """
@@ -209,23 +209,23 @@ def _couple(
     table = math.sqrt(2 * l3 + 1) * wigner_3j_table(l1, l2, l3)
     start, degree = sum(2 * l + 1 for l, _ in irreps[:right]), len(left.inputs)
     terms = torch.einsum("ijk,is->ksj", table, left.values)
-    places = _product_places(_dim(irreps), degree)[:, start : start + 2 * l2 + 1]
+    positions = _product_positions(_dim(irreps), degree)[:, start : start + 2 * l2 + 1]
     values = torch.zeros(2 * l3 + 1, len(monomials(_dim(irreps), degree + 1)), dtype=torch.float64)
-    values.index_add_(1, places.flatten(), terms.flatten(1))
+    values.index_add_(1, positions.flatten(), terms.flatten(1))
     return CoupledPolynomial(ir, (*left.inputs, right), values)
 
 
 @cache
-def _product_places(dim: int, degree: int) -> Tensor:
-    """Place (monomials, dim) of each monomial times each variable."""
-    place = _places(dim, degree + 1)
-    rows = [[place[tuple(sorted((*s, i)))] for i in range(dim)] for s in monomials(dim, degree)]
+def _product_positions(dim: int, degree: int) -> Tensor:
+    """Position (monomials, dim) of each monomial times each variable."""
+    position = _positions(dim, degree + 1)
+    rows = [[position[tuple(sorted((*s, i)))] for i in range(dim)] for s in monomials(dim, degree)]
     return torch.tensor(rows, dtype=torch.int64).reshape(len(rows), dim)
 
 
 @cache
-def _places(dim: int, degree: int) -> dict[tuple[int, ...], int]:
-    return {s: place for place, s in enumerate(monomials(dim, degree))}
+def _positions(dim: int, degree: int) -> dict[tuple[int, ...], int]:
+    return {s: position for position, s in enumerate(monomials(dim, degree))}
 
 
 @cache

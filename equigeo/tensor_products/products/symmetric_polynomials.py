@@ -80,8 +80,8 @@ def _components(
     """Split one polynomial (components, monomials) into its components that are not zero."""
     components = []
     for m, row in enumerate(polynomial):
-        places = row.nonzero().flatten().tolist()
-        values = {names[place]: row[place].item() for place in places}
+        positions = row.nonzero().flatten().tolist()
+        values = {names[position]: row[position].item() for position in positions}
         if values:
             components.append(Polynomial(start + m, weight, values))
     return components

@@ -59,7 +59,7 @@ class FourierMethod(SignalMethod):
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """Convolve: transform both to the torus, multiply, and transform back."""
         if x.shape[0] == 0:  # which the transforms of MKL refuse
-            return (x[:, :1] * y[:, :1]).expand(-1, self.out.place.shape[0])
+            return (x[:, :1] * y[:, :1]).expand(-1, self.out.position.shape[0])
         values = [
             torch.fft.irfft2(series, s=self._size, norm="forward")
             for series in (self.first(x), self.second(y))
@@ -70,7 +70,7 @@ class FourierMethod(SignalMethod):
 class _ToFourier(nn.Module):
     """Coefficients to Fourier series, (samples, frequencies of a meridian, of a parallel)."""
 
-    place: Tensor
+    position: Tensor
 
     def __init__(self, lmax: int, size: int, basis: Basis) -> None:
         super().__init__()
@@ -80,11 +80,11 @@ class _ToFourier(nn.Module):
         # exp(iva) takes (x_v - i x_-v) / 2; a factor i at odd orders swaps the parts.
         own, other = center + order, center - order
         odd = (order % 2 == 1).expand_as(own)
-        place = torch.stack([torch.where(odd, other, own), torch.where(odd, own, other)], 1)
+        position = torch.stack([torch.where(odd, other, own), torch.where(odd, own, other)], 1)
         sign = torch.tensor([[0.5, 0.5 * (1 if v % 2 else -1)] for v in range(lmax + 1)])
         sign[0] = torch.tensor([1.0, 0.0])
         # Degrees below the order do not exist; the table is zero there.
-        self.register_buffer("place", place * (degree >= order)[:, None], persistent=False)
+        self.register_buffer("position", position * (degree >= order)[:, None], persistent=False)
         table = meridian_series(lmax, basis)
         self._nonzeros = int(table.count_nonzero()), int(table[0].count_nonzero())
         padded = torch.zeros(lmax + 1, lmax + 1, size, dtype=torch.float64)
@@ -96,7 +96,7 @@ class _ToFourier(nn.Module):
         return 2 * everything - order_zero
 
     def forward(self, x: Tensor) -> Tensor:
-        parts = x[:, self.place] * self.tables["sign", x.dtype]  # (samples, orders, 2, degrees)
+        parts = x[:, self.position] * self.tables["sign", x.dtype]  # (samples, orders, 2, degrees)
         samples, orders, two, degrees = parts.shape
         rows = parts.transpose(0, 1).reshape(orders, samples * two, degrees)
         series = (rows @ self.tables["series", x.dtype]).unflatten(1, (samples, two))
@@ -106,7 +106,7 @@ class _ToFourier(nn.Module):
 class _FromFourier(nn.Module):
     """Fourier series (samples, frequencies of a meridian, of a parallel) to coefficients."""
 
-    place: Tensor
+    position: Tensor
 
     def __init__(self, lmax: int, band: int, basis: Basis) -> None:
         super().__init__()
@@ -115,8 +115,8 @@ class _FromFourier(nn.Module):
         odd, sine = order.abs() % 2, (order < 0).long()
         # At even orders v reads the real part and -v minus the imaginary one; at odd orders v
         # reads minus the imaginary and -v minus the real one.
-        place = (2 * order.abs() + (sine ^ odd)) * (lmax + 1) + degree
-        self.register_buffer("place", place, persistent=False)
+        position = (2 * order.abs() + (sine ^ odd)) * (lmax + 1) + degree
+        self.register_buffer("position", position, persistent=False)
         sign = 1 - 2 * (sine | odd)
         frequencies = torch.arange(band + 1)[:, None] + torch.arange(-lmax, lmax + 1)
         series = meridian_series(lmax, "component") @ half_turn_integral(frequencies).mT
@@ -137,7 +137,7 @@ class _FromFourier(nn.Module):
         rows = parts.reshape(orders, samples * two, frequencies)
         by_order = (rows @ self.tables["series", rows.dtype]).unflatten(1, (samples, two))
         by_order = by_order.transpose(0, 1).flatten(1)  # (samples, orders x 2 x degrees)
-        return by_order[:, self.place] * self.tables["scale", rows.dtype]
+        return by_order[:, self.position] * self.tables["scale", rows.dtype]
 
 
 def meridian_series(lmax: int, basis: Basis) -> Tensor:
