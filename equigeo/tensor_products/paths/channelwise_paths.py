@@ -10,14 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.nn import Tables
-from equigeo.ops import Coupling, PathTable, channelwise_product
+from equigeo.ops import LARGEST_DEGREE, Coupling, PathTable, channelwise_product
 from equigeo.reps.wigner_3j import wigner_3j_table
 from equigeo.tensor_products.paths.index_tables import IndexTables
 from equigeo.tensor_products.paths.instruction import Instruction
 from equigeo.tensor_products.paths.leading_axes import as_rows, from_rows
 from equigeo.tensor_products.paths.resolve import Operands, terms_of
-
-LARGEST_DEGREE = 6  # of the first input; the op keeps its components in registers
 
 
 def channelwise_paths(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from equigeo.ops import LARGEST_DEGREE
 from equigeo.tensor_products.paths.connected_paths import (
     ConnectedPaths,
     CopywisePaths,
@@ -12,8 +13,6 @@ from equigeo.tensor_products.paths.connected_paths import (
 from equigeo.tensor_products.paths.instruction import Instruction
 from equigeo.tensor_products.paths.mixed_paths import MixedPaths
 from equigeo.tensor_products.paths.resolve import Operands, terms_of
-
-LARGEST_DEGREE = 6  # of what a fully connected product keeps in registers
 
 
 def connected_paths(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from equigeo.ops import copywise_product, fully_connected_product
+from equigeo.ops import copywise_product, fully_connected_product, runs_compiled
+from equigeo.ops.runtime.torch_internals import transforms_active
 from equigeo.tensor_products.paths.connection_table import StoredTable, connection_table
 from equigeo.tensor_products.paths.instruction import Instruction
 from equigeo.tensor_products.paths.leading_axes import as_rows, from_rows
@@ -17,12 +19,19 @@ from equigeo.tensor_products.paths.resolve import Operands
 class ConnectedPaths(nn.Module):
     """Some instructions, evaluated on rows.
 
-    Subclasses implement ``multiply`` for features and weights with one leading axis.
+    Subclasses name their op, and implement :meth:`multiply` for features and weights with one
+    leading axis.
     """
 
+    op: ClassVar[str]
+
     def accepts(self, x: Tensor, weight: Tensor | None) -> bool:
-        """Whether ops take these features and weights, and have kernels for them."""
-        return x.is_cpu and x.dtype in (torch.float32, torch.float64) and not _is_transformed()
+        """Whether the op takes these features and weights, and is compiled for their device."""
+        if x.dtype not in (torch.float32, torch.float64) or not runs_compiled(self.op, x.device):
+            return False
+        # Transforms of torch.func want a rule for batches, which the op does not have; a compiler
+        # has none of them at work, and cannot ask.
+        return torch.compiler.is_compiling() or not transforms_active()
 
     def forward(self, x: Tensor, y: Tensor, weight: Tensor | None, batch: torch.Size) -> Tensor:
         """Multiply; leading axes are broadcast to ``batch``."""
@@ -42,6 +51,8 @@ class ConnectedPaths(nn.Module):
 class CopywisePaths(ConnectedPaths):
     """Paths ``uvuv`` or ``uuu``, all with weights or all without."""
 
+    op = "copywise_product"
+
     def __init__(self, instructions: Sequence[Instruction], operands: Operands) -> None:
         super().__init__()
         self.table = StoredTable(connection_table(instructions, operands))
@@ -53,6 +64,8 @@ class CopywisePaths(ConnectedPaths):
 
 class FullyConnectedPaths(ConnectedPaths):
     """Paths ``uvw`` with weights of every row."""
+
+    op = "fully_connected_product"
 
     def __init__(self, instructions: Sequence[Instruction], operands: Operands) -> None:
         super().__init__()
@@ -67,8 +80,3 @@ class FullyConnectedPaths(ConnectedPaths):
         if weight is None:
             raise ValueError("weight is missing")
         return fully_connected_product(x, y, weight, self.table(x.dtype))
-
-
-def _is_transformed() -> bool:
-    """Whether a transform of torch.func is at work, which ops without a rule for it refuse."""
-    return not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active()

@@ -23,6 +23,8 @@ from equigeo.tensor_products.paths.resolve import Operands, terms_of
 class MixedPaths(ConnectedPaths):
     """Paths ``uvw`` or ``uuw``, term by term of the output."""
 
+    op = "copywise_product"
+
     def __init__(self, instructions: Sequence[Instruction], operands: Operands) -> None:
         super().__init__()
         self.out = operands[2]

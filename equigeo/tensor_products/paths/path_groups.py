@@ -67,6 +67,7 @@ class PathGroup:
         """Count products that are added up, for one sample."""
         u, v = self.coupled
         dim1, dim2, dim3 = self.shape
+        # Matched channels meet the whole table; pairs take the cheaper of two orders.
         coupling = u * dim1 * dim2 * dim3 if self.matched else pairs_order(u, v, self.shape)[1]
         mixed = {"mix x": dim1, "mix y": dim2}.get(self.before, 0)
         before = self.muls[0] * self.muls[1] * mixed
@@ -96,6 +97,7 @@ def _grouped(
     for n, path in enumerate(instructions):
         if 0 not in path.path_shape:
             before, matched = _coupling(path, operands)
+            # Weights before the coupling make the input of this path alone, which none can share.
             alone = n if before.startswith("mix") else None
             key = (path.i_in1, path.i_in2, before, matched, alone)
             shared.setdefault(key, []).append(n)
@@ -126,6 +128,7 @@ def _coupling(path: Instruction, operands: Operands) -> tuple[Before, bool]:
 
 def _path(path: Instruction, operands: Operands, weight: tuple[int, int]) -> Path:
     *_, (mul_out, (l, _)) = terms_of(path, operands)
+    # Where channels were mixed before, the weights are used up.
     after: After = ""
     if path.connection in ("uvw", "uuw", "u<vw"):
         after = "mix" if path.has_weight else "sum"

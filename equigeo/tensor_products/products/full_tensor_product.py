@@ -110,6 +110,8 @@ class FullTensorProduct(PathProduct):
         values, positions = {}, {}
         for n, group in enumerate(self._groups):
             table = self.tables[f"group{n}", torch.float64]
+            # Positions of entries as couple_pairs_sparse reads them: pairs of components, row-
+            # major.
             i, j, k = table.nonzero(as_tuple=True)
             values[f"group{n}"] = table[i, j, k]
             positions[f"pair{n}"] = i * group.shape[1] + j

@@ -50,6 +50,8 @@ def path_coefficients(product: Product, weight: Tensor | None = None) -> Tensor:
     """
     irreps1 = [ir for ir, _ in single_irreps(product.irreps_in1)]
     irreps2 = [ir for ir, _ in single_irreps(product.irreps_in2)]
+    # A product of single irreps is one number per allowed triple (Schur's lemma): random vectors of
+    # each pair, zeros elsewhere, give it as what comes out, projected on the coupling.
     x, y = embedded_probes(product.irreps_in1, 0), embedded_probes(product.irreps_in2, 1)
     given = () if weight is None else (weight,)
     rows = max(1, _CHUNK // max(1, len(irreps2) * SAMPLES * product.irreps_out.dim))
@@ -100,6 +102,7 @@ def project(
     index1 = torch.tensor([kinds1.index(ir) for ir in irreps1], dtype=torch.int64)
     index2 = torch.tensor([kinds2.index(ir) for ir in irreps2], dtype=torch.int64)
     parts, residuals = [z.new_zeros(*z.shape[:2], 0)], [z.new_zeros(())]
+    # Under SO(3) only, any parities may couple.
     reflects = product.rep_out.group == Irreps.group
     for ir, positions in _by_kind(product.irreps_out).items():
         table = z.new_zeros(len(kinds1), len(kinds2), SAMPLES, 2 * ir[0] + 1)
@@ -199,5 +202,6 @@ def _probe(l: int, operand: int) -> Tensor:
 @cache
 def _coupled_probes(l1: int, l2: int, l3: int) -> Tensor:
     """Couple the probes of two degrees (SAMPLES, 2 l3 + 1)."""
+    # z_k = sum_ij C_ijk x_i y_j
     left = torch.tensordot(_probe(l1, 0), wigner_3j_table(l1, l2, l3), 1)
     return torch.einsum("sjk,sj->sk", left, _probe(l2, 1))

@@ -120,6 +120,7 @@ class SymmetricContraction(nn.Module):
         self.basis = basis
         self._build()
         lengths = [block.stop - block.start for block in self.blocks.values()]
+        # As MACE draws them: N(0, 1) over the number of paths of a block.
         scale = torch.tensor([1 / length for length in lengths for _ in range(length)])
         weight = torch.randn(self.num_elements, len(scale), self.channels)
         self.weight = nn.Parameter(weight * scale[:, None])
@@ -157,6 +158,8 @@ class SymmetricContraction(nn.Module):
             If shapes or devices do not fit.
         """
         batch = self._check_inputs(x, element)
+        # Blocks of variables that lie side by side in a row, for each channel: all of a sample,
+        # each irrep in mul_ir, or single components in ir_mul.
         dims = [2 * l + 1 for _, (l, _) in self.irreps_in]
         ir_mul = self.irreps_out.layout == "ir_mul"
         if x.ndim == len(batch) + 2:
@@ -232,6 +235,7 @@ class SymmetricContraction(nn.Module):
             weight = self.reduce_weight(weight)
         if not element.is_floating_point():
             return weight, element.reshape(-1).long()
+        # A one-hot vector, or a mixture of elements: each row has weights of its own.
         mixed = torch.tensordot(element.reshape(-1, self.num_elements), weight, dims=1)
         return mixed, torch.arange(len(mixed), device=mixed.device)
 

@@ -36,6 +36,7 @@ class FourierMethod(SignalMethod):
 
     def __init__(self, lmax1: int, lmax2: int, lmax_out: int, basis: Basis) -> None:
         super().__init__()
+        # The product of polynomials of these degrees.
         band = lmax1 + lmax2
         # Aliases are harmless along a parallel where they fall on orders that nobody reads.
         self._size = (
@@ -52,6 +53,7 @@ class FourierMethod(SignalMethod):
         ``2.5 n log2 n`` operations are taken for a real transform of n points.
         """
         points = math.prod(self._size)
+        # Half of 2.5 n log2 n, for a multiply-accumulate operation counts as two.
         transform = round(1.25 * points * math.log2(points))
         conversions = sum(part.multiply_adds() for part in (self.first, self.second, self.out))
         return conversions + 3 * transform + points
@@ -159,6 +161,7 @@ def meridian_series(lmax: int, basis: Basis) -> Tensor:
     Tensor, (lmax + 1, lmax + 1, 2 lmax + 1), float64
         By order v, degree l and frequency u from ``-lmax`` to ``lmax``; zero for ``l < v``.
     """
+    # Samples over the full turn, on which harmonics continue as trigonometric polynomials.
     size = 2 * lmax + 1
     angle = 2 * torch.pi * torch.arange(size, dtype=torch.float64) / size
     value = meridian_factors(lmax, angle)[0] * degree_scales((lmax + 1) ** 2, basis)[:, None]
@@ -187,5 +190,6 @@ def half_turn_integral(k: Tensor) -> Tensor:
     Tensor, (...), float64
         Zero for odd ones.
     """
+    # 2 / (1 - k^2) for even k; for odd k the integral is imaginary or zero.
     even = k % 2 == 0
     return torch.where(even, 2 / (1 - (k * even).double() ** 2), 0.0)

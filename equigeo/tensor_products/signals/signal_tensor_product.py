@@ -110,6 +110,7 @@ class SignalTensorProduct(Product):
         self.products = nn.ModuleList(part.product for part in made)
         self._product_work = channels * sum(part.product.multiply_adds() for part in made)
         self.tables = Tables(**{f"scale{k}": part.scale for k, part in enumerate(made)})
+        # Several products may take the same signal, which is mixed once.
         signals = (
             list(dict.fromkeys(part.product.irreps_in1 for part in made)),
             list(dict.fromkeys(part.product.irreps_in2 for part in made)),
@@ -177,6 +178,8 @@ class _Part(NamedTuple):
             present = [ir in _kinds(there) for ir, _ in single_irreps(here)]
             held.append(torch.tensor(present, dtype=torch.float64))
         squares = path_coefficients(in_double(product)).square()
+        # Inputs of unit variance: the variance of an output irrep is the sum of squared
+        # coefficients over the pairs that are present, spread over its components.
         variance = torch.einsum("abc,a,b->c", squares, *held).tolist()
         wanted = _kinds(layer.irreps_out)
         terms, positions, scales = [], [torch.zeros(0, dtype=torch.int64)], []
