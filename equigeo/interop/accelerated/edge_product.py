@@ -11,6 +11,7 @@ from equigeo.interop.accelerated.accelerated_product import AcceleratedProduct
 from equigeo.interop.accelerated.edge_orders import edge_orders
 from equigeo.ops import channelwise_conv
 from equigeo.tensor_products import TensorProduct
+from equigeo.tensor_products.paths.channelwise_paths import ChannelwisePaths
 
 
 class EdgeProduct(nn.Module):
@@ -29,7 +30,7 @@ class EdgeProduct(nn.Module):
 
     def __init__(self, product: TensorProduct) -> None:
         super().__init__()
-        if product.channelwise is None:
+        if not isinstance(product.compiled, ChannelwisePaths):
             raise ValueError("its paths do not all keep the channels of the first input")
         self.product = product
 
@@ -68,7 +69,8 @@ class EdgeProduct(nn.Module):
             weight = None
         elif weight is not None and weight.ndim == 1:
             weight = weight.expand(source.shape[0], -1)
-        table = self.product.channelwise.table(x.dtype)  # type: ignore[union-attr]
+        paths: Any = self.product.compiled  # channelwise, as the constructor checks
+        table = paths.table(x.dtype)
         # Not len(x), which would be the same number in all graphs that are traced from here.
         graph = edge_orders(source, target, x.shape[0])
         return channelwise_conv(x, y, weight, graph, table)

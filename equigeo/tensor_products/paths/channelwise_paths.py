@@ -5,33 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import accumulate
+from typing import final
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from equigeo.nn import Tables
-from equigeo.ops import LARGEST_DEGREE, Coupling, PathTable, channelwise_product
+from equigeo.ops import Coupling, PathTable, channelwise_product
 from equigeo.reps.wigner_3j import wigner_3j_table
+from equigeo.tensor_products.paths.compiled_paths import CompiledPaths
 from equigeo.tensor_products.paths.index_tables import IndexTables
 from equigeo.tensor_products.paths.instruction import Instruction
-from equigeo.tensor_products.paths.leading_axes import as_rows, from_rows
 from equigeo.tensor_products.paths.resolve import Operands, terms_of
 
 
-def channelwise_paths(
-    instructions: Sequence[Instruction], operands: Operands
-) -> ChannelwisePaths | None:
-    """Gather the paths for the op; None where another connection or a mixture needs more."""
-    paths = [path for path in instructions if 0 not in path.path_shape]
-    weighted = {path.has_weight for path in paths}
-    degrees = [terms_of(path, operands)[0][1][0] for path in paths]
-    fits = all(path.connection == "uvu" for path in paths) and len(weighted) == 1
-    if not fits or max(degrees) > LARGEST_DEGREE:
-        return None
-    return ChannelwisePaths(instructions, operands)
-
-
-class ChannelwisePaths(nn.Module):
+@final
+class ChannelwisePaths(CompiledPaths):
     """The table of :func:`equigeo.ops.channelwise_product` for some instructions.
 
     Parameters
@@ -41,6 +30,8 @@ class ChannelwisePaths(nn.Module):
     operands : (Irreps, Irreps, Irreps)
         What they join.
     """
+
+    op = "channelwise_product"
 
     def __init__(self, instructions: Sequence[Instruction], operands: Operands) -> None:
         super().__init__()
@@ -57,9 +48,8 @@ class ChannelwisePaths(nn.Module):
         self.numbers = IndexTables(paths=table.paths, entries=table.entries)
         self.tables = Tables(values=table.values)
 
-    @staticmethod
-    def accepts(x: Tensor) -> bool:
-        """Whether the op takes the dtype of these features."""
+    def accepts(self, x: Tensor, weight: Tensor | None) -> bool:
+        """Whether the op takes the dtype of these features; it has rules for transforms."""
         return x.dtype in (torch.float32, torch.float64, torch.bfloat16)
 
     def table(self, dtype: torch.dtype) -> PathTable:
@@ -70,13 +60,9 @@ class ChannelwisePaths(nn.Module):
             self.numbers["paths"], self.numbers["entries"], values, *self.dims, self.ir_mul
         )
 
-    def forward(self, x: Tensor, y: Tensor, weight: Tensor | None, batch: torch.Size) -> Tensor:
-        """Multiply rows; leading axes are broadcast to ``batch``."""
-        weights = None if weight is None else as_rows(weight, batch)
-        out = channelwise_product(
-            as_rows(x, batch), as_rows(y, batch), weights, self.table(x.dtype)
-        )
-        return from_rows(out, batch)
+    def multiply(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
+        """Multiply each channel of the first input with all of the second, and sum over these."""
+        return channelwise_product(x, y, weight, self.table(x.dtype))
 
 
 def _coupling(path: Instruction, operands: Operands, weight: int) -> Coupling:

@@ -94,7 +94,7 @@ class FullTensorProduct(PathProduct):
         if self.method == "sparse":
             self._keep_entries()
         elif self.method == "dense":
-            self.connected = None
+            self.compiled = None
 
     def multiply_adds(self) -> int:
         """Count the entries that the method touches; by default those that are not zero."""

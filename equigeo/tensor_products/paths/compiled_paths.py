@@ -1,9 +1,10 @@
-"""Instructions whose channels meet in pairs, each set as one op."""
+"""Instructions that compiled ops evaluate, and those of the ops that take them as they are."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, final
 
 import torch
 from torch import Tensor, nn
@@ -16,8 +17,8 @@ from equigeo.tensor_products.paths.leading_axes import as_rows, from_rows
 from equigeo.tensor_products.paths.resolve import Operands
 
 
-class ConnectedPaths(nn.Module):
-    """Some instructions, evaluated on rows.
+class CompiledPaths(nn.Module, ABC):
+    """Some instructions, evaluated on rows by an op.
 
     Subclasses name their op, and implement :meth:`multiply` for features and weights with one
     leading axis.
@@ -43,12 +44,26 @@ class ConnectedPaths(nn.Module):
         """Give weights one leading axis."""
         return as_rows(weight, batch)
 
+    @abstractmethod
     def multiply(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
-        """Multiply row by row."""
-        raise NotImplementedError
+        """Multiply row by row.
+
+        Parameters
+        ----------
+        x, y : Tensor, (rows, dim)
+            Features that :meth:`accepts` takes.
+        weight : Tensor or None, (rows, weight_numel)
+            As :meth:`weight_rows` gives them.
+
+        Returns
+        -------
+        Tensor, (rows, irreps_out.dim), contiguous
+            The product.
+        """
 
 
-class CopywisePaths(ConnectedPaths):
+@final
+class CopywisePaths(CompiledPaths):
     """Paths ``uvuv`` or ``uuu``, all with weights or all without."""
 
     op = "copywise_product"
@@ -58,11 +73,12 @@ class CopywisePaths(ConnectedPaths):
         self.table = StoredTable(connection_table(instructions, operands))
 
     def multiply(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
-        """Multiply row by row."""
+        """Multiply and copy: each pair of channels that meets has an output of its own."""
         return copywise_product(x, y, weight, self.table(x.dtype))
 
 
-class FullyConnectedPaths(ConnectedPaths):
+@final
+class FullyConnectedPaths(CompiledPaths):
     """Paths ``uvw`` with weights of every row."""
 
     op = "fully_connected_product"
@@ -72,11 +88,11 @@ class FullyConnectedPaths(ConnectedPaths):
         self.table = StoredTable(connection_table(instructions, operands))
 
     def accepts(self, x: Tensor, weight: Tensor | None) -> bool:
-        """Whether the op takes these features and weights."""
+        """Whether there are weights for every row, too."""
         return super().accepts(x, weight) and weight is not None and weight.ndim > 1
 
     def multiply(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
-        """Multiply row by row."""
+        """Multiply all pairs of channels, and mix them by the weights of their row."""
         if weight is None:
             raise ValueError("weight is missing")
         return fully_connected_product(x, y, weight, self.table(x.dtype))
