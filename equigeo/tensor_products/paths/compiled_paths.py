@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from equigeo.ops import copywise_product, fully_connected_product, runs_compiled
 from equigeo.ops.runtime.torch_internals import transforms_active
-from equigeo.tensor_products.paths.connection_table import StoredTable, connection_table
 from equigeo.tensor_products.paths.instruction import Instruction
 from equigeo.tensor_products.paths.leading_axes import as_rows, from_rows
+from equigeo.tensor_products.paths.path_tables import StoredTable, path_table
 from equigeo.tensor_products.paths.resolve import Operands
 
 
@@ -70,7 +70,7 @@ class CopywisePaths(CompiledPaths):
 
     def __init__(self, instructions: Sequence[Instruction], operands: Operands) -> None:
         super().__init__()
-        self.table = StoredTable(connection_table(instructions, operands))
+        self.table = StoredTable(path_table(instructions, operands))
 
     def multiply(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
         """Multiply and copy: each pair of channels that meets has an output of its own."""
@@ -85,7 +85,7 @@ class FullyConnectedPaths(CompiledPaths):
 
     def __init__(self, instructions: Sequence[Instruction], operands: Operands) -> None:
         super().__init__()
-        self.table = StoredTable(connection_table(instructions, operands))
+        self.table = StoredTable(path_table(instructions, operands))
 
     def accepts(self, x: Tensor, weight: Tensor | None) -> bool:
         """Whether there are weights for every row, too."""
