@@ -16,7 +16,24 @@ def all_paths(
     connection: Literal["uvuv", "uvu"],
     keep: frozenset[Irrep] | None,
 ) -> tuple[Irreps, list[JoinedTerms]]:
-    """Return sorted terms, one per path, and the paths, by terms of the inputs and then degrees."""
+    """List the paths between all terms of two inputs, and the output that they make.
+
+    Parameters
+    ----------
+    irreps_in1, irreps_in2 : Irreps
+        Of the inputs, in one layout.
+    connection : {"uvuv", "uvu"}
+        Whether an output has a channel for each pair of channels, or for each of the first input.
+    keep : frozenset of (int, int) or None
+        Irreps to make; None for all.
+
+    Returns
+    -------
+    irreps_out : Irreps
+        One term per path, sorted by degree, odd before even.
+    paths : list of (int, int, int)
+        Positions of the terms that each joins, by terms of the inputs and then degrees.
+    """
     made = [
         (n1, n2, (mul1 * mul2 if connection == "uvuv" else mul1, ir))
         for n1, (mul1, ir1) in enumerate(irreps_in1.terms)

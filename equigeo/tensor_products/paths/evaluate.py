@@ -11,7 +11,7 @@ from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout
 from equigeo.tensor_products.paths.couple import channel_axis, component_axis, mix_channels
 from equigeo.tensor_products.paths.index_tables import IndexTables
-from equigeo.tensor_products.paths.path_groups import Path, PathGroup
+from equigeo.tensor_products.paths.path_groups import PathGroup, PathOutput
 
 
 def upper_triangles(groups: Sequence[PathGroup]) -> IndexTables:
@@ -50,7 +50,7 @@ def prepare_inputs(
 
 
 def finish_path(
-    path: Path, z: Tensor, weight: Tensor | None, upper: Tensor | None, layout: Layout
+    path: PathOutput, z: Tensor, weight: Tensor | None, upper: Tensor | None, layout: Layout
 ) -> Tensor:
     """Apply weights to the channels of a coupling, or add the channels up."""
     axis = channel_axis(layout)

@@ -1,4 +1,7 @@
-"""What e3nn saves with a product beside its weights: couplings, which tell their signs."""
+"""What e3nn saves with a product beside its weights: couplings, which tell their signs.
+
+On its own because it knows the format of another library, in several versions.
+"""
 
 from __future__ import annotations
 

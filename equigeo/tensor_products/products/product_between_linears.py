@@ -65,7 +65,7 @@ class ProductBetweenLinears(Product):
 
 
 def linear_multiply_adds(linear: Linear) -> int:
-    """Count multiplications that are added up, for one sample.
+    """Count multiply-accumulate operations, for one sample.
 
     Parameters
     ----------

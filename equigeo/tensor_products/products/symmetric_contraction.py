@@ -194,7 +194,7 @@ class SymmetricContraction(nn.Module):
         return self.tables["change", weight.dtype] @ weight
 
     def multiply_adds(self) -> int:
-        """Count multiplications that are added up, for one sample with all channels.
+        """Count multiply-accumulate operations, for one sample with all channels.
 
         Returns
         -------

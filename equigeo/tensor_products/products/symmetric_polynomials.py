@@ -69,7 +69,7 @@ class SymmetricPolynomials(nn.Module):
         return symmetric_contraction(x, weight, index, table)
 
     def multiply_adds(self) -> int:
-        """Count multiplications, most of them added up, for one channel."""
+        """Count multiply-accumulate operations and single multiplications, for one channel."""
         parts = (self.products, self.polynomials, self.groups, self.nodes)
         return sum(len(part) for part in parts)
 
