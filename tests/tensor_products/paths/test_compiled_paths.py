@@ -90,9 +90,9 @@ class Ops(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def readable(product):
+def by_reference(product):
     plain = copy.deepcopy(product)
-    plain.connected = None
+    plain.compiled = None
     return plain
 
 
@@ -111,10 +111,10 @@ def derivatives(product, inputs):
 @every_product
 @both_layouts
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-def test_ops_and_the_readable_path_agree_in_two_orders_of_gradients(name, layout, dtype):
+def test_ops_and_the_reference_agree_in_two_orders_of_gradients(name, layout, dtype):
     product = PRODUCTS[name][0](layout).to(dtype)
     inputs = inputs_of(product, 5, dtype=dtype)
-    plain = readable(product)
+    plain = by_reference(product)
     for got, want in zip(derivatives(product, inputs), derivatives(plain, inputs), strict=True):
         for mine, theirs in zip(got, want, strict=True):
             scale = max(1.0, float(theirs.detach().abs().max()))
@@ -123,7 +123,7 @@ def test_ops_and_the_readable_path_agree_in_two_orders_of_gradients(name, layout
 
 @every_product
 @both_layouts
-def test_every_instruction_alone_agrees_with_the_readable_path(name, layout):
+def test_every_instruction_alone_agrees_with_the_reference(name, layout):
     product = PRODUCTS[name][0](layout).double()
     x, y, *_ = inputs_of(product, 3)
     for path in product.instructions:
@@ -137,7 +137,7 @@ def test_every_instruction_alone_agrees_with_the_readable_path(name, layout):
             batch = () if single.shared_weights else (3,)
             numbers = torch.linspace(-1, 1, 3 * single.weight_numel, dtype=torch.float64)
             given = [numbers.view(3, -1)[0] if not batch else numbers.view(3, -1)]
-        got, want = single(x, y, *given), readable(single)(x, y, *given)
+        got, want = single(x, y, *given), by_reference(single)(x, y, *given)
         assert want.any()
         torch.testing.assert_close(got, want, **tolerance(torch.float64, terms=100))
 
@@ -153,7 +153,7 @@ def test_the_op_that_is_named_evaluates_the_product(name, layout):
 
 
 @every_product
-def test_dtypes_without_kernels_take_the_readable_path(name):
+def test_dtypes_without_kernels_take_the_reference(name):
     product = PRODUCTS[name][0]("mul_ir")
     inputs = inputs_of(product, 3, dtype=torch.float32)
     want = product(*inputs)
@@ -164,7 +164,7 @@ def test_dtypes_without_kernels_take_the_readable_path(name):
 
 
 @pytest.mark.parametrize("name", ["all pairs", "mixed, own weights"])
-def test_transforms_of_functions_take_the_readable_path(name):
+def test_transforms_of_functions_take_the_reference(name):
     product = PRODUCTS[name][0]("mul_ir").double()
     x, y = inputs_of(product, 3)
     want = product(x, y)
