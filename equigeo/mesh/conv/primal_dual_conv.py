@@ -51,7 +51,7 @@ class PrimalDualConv(nn.Module):
         Add to each dual node a linear map of the sum and of the absolute difference of the two
         faces beside it, so that the primal stream reaches the dual one.
     negative_slope : float
-        Slope of the leaky ReLU.
+        Slope of the leaky ReLU; by default that of graph attention networks.
 
     Raises
     ------
@@ -160,6 +160,7 @@ class PrimalDualConv(nn.Module):
 
     def _dual(self, graph: PrimalDualGraph, x_primal: Tensor, x_dual: Tensor) -> Tensor:
         values = self.dual_linear(x_dual).unflatten(1, (self.heads, -1))
+        # a . (z_t, z_s) = a_1 . z_t + a_2 . z_s: two numbers per node, not a vector per edge.
         halves = self.dual_attention.view(self.heads, 2, -1)  # for the target, for the source
         at_target, at_source = torch.einsum("nhc,hkc->khn", values, halves).unbind(0)
         edges = graph.dual_edges

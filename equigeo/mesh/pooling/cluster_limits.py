@@ -42,6 +42,8 @@ def limit_clusters(
     Tensor, (edges,), bool
         A subset of ``marked``. Which ones does not depend on the order of nodes and edges.
     """
+    # Which contractions of a cluster to undo is decided among its own, by rank: a threshold on
+    # scores would depend on the other clusters. Every round unmarks at least one, so it ends.
     scores = scores.detach().double()
     while max_cluster_size is not None or max_degree is not None:
         cluster = connected_components(undirected[marked], num_nodes)
@@ -65,7 +67,8 @@ def _oversized(
     if max_degree is not None:
         ends = cluster[undirected]
         ends = ends[ends[:, 0] != ends[:, 1]]
-        most = torch.bincount(ends.reshape(-1), minlength=len(size))  # parallel edges count twice
+        # An upper bound, because parallel edges count twice; as a rule it spares the sort below.
+        most = torch.bincount(ends.reshape(-1), minlength=len(size))
         if not bool(((most > max_degree) & (size > 1)).any()):
             return bad
         lower, higher = torch.minimum(*ends.unbind(1)), torch.maximum(*ends.unbind(1))
@@ -79,6 +82,7 @@ def _oversized(
 
 def _lower_quartile(scores: Tensor, owner: Tensor, owners: int) -> Tensor:
     """For each entry the lower quartile of the entries with the same owner."""
+    # Sorted by owner and by score within an owner; its quartile stands a quarter of the way in.
     order = torch.argsort(scores)
     order = order[torch.argsort(owner[order], stable=True)]
     counts = torch.bincount(owner, minlength=owners)

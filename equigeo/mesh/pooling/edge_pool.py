@@ -178,4 +178,6 @@ def edge_scores(graph: PrimalDualGraph, attention: Tensor) -> Tensor:
     return total / 2
 
 
-_GRID = 2**20  # scores that differ by less are equal: rounding depends on the order of faces
+# Scores that differ by less are equal: rounding depends on the order of faces. A score is a mean of
+# softmax weights below 1, each with a few roundings of float32, 2**-24.
+_GRID = 2**20

@@ -1,4 +1,7 @@
-"""Which adjacencies to contract: the best ones of each mesh, whatever the order of the faces."""
+"""Which adjacencies to contract: the best ones of each mesh, or those without common faces.
+
+Neither choice depends on the order of the faces: equal scores are never told apart by numbers.
+"""
 
 from __future__ import annotations
 
@@ -52,6 +55,7 @@ def select_top(scores: Tensor, batch: Tensor, quota: Tensor, *, window: float = 
     beyond = rank == quota[mesh]
     anchor = torch.full_like(quota, torch.inf, dtype=ordered.dtype)
     anchor[mesh[beyond]] = ordered[beyond]
+    # Candidates for the cut lie between the quota and the window above the first score beyond it.
     near = (rank <= quota[mesh]) & (ordered - anchor[mesh] <= window)
     widest = torch.zeros_like(anchor).scatter_reduce(0, mesh[near], gap[near], "amax")
     here = near & (gap == widest[mesh])
@@ -109,6 +113,7 @@ def dominant_matching(undirected: Tensor, scores: Tensor, num_nodes: int) -> Ten
         best = torch.full((num_nodes,), -torch.inf, dtype=each.dtype, device=each.device)
         best = best.scatter_reduce(0, ends.reshape(-1), each, "amax")
         is_best = scores[:, None] >= best[undirected]
+        # An edge is accepted if at both ends it is the only one of the highest score there.
         rivals = torch.bincount(undirected[alive & is_best[:, 0], 0], minlength=num_nodes)
         rivals += torch.bincount(undirected[alive & is_best[:, 1], 1], minlength=num_nodes)
         accepted = alive & (is_best & (rivals[undirected] == 1)).all(dim=1)

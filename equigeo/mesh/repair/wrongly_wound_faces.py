@@ -12,6 +12,9 @@ from equigeo.mesh.repair.edge_table import EdgeTable
 
 _Graph = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]  # face, face, clash
 
+# Share of the volume without cancellation: far above its rounding, 1e-16 for each face.
+_LEAST_VOLUME = 1e-9
+
 
 def wrongly_wound_faces(
     points: NDArray[np.float64], faces: NDArray[np.int64], edges: EdgeTable
@@ -113,10 +116,11 @@ def _turned(
     at_boundary = (edges.num_faces_at_edge != 2)[edges.edge].reshape(-1, 3).any(axis=1)
     is_closed = np.bincount(part, at_boundary | twisted, size) == 0
     a, b, c = points[faces].transpose(1, 0, 2)
+    # Six times the signed volume of the tetrahedron over each face, seen from the origin.
     volume = np.einsum("ij,ij->i", a, np.cross(b, c)) * np.where(turn, -1.0, 1.0)
     signed, absolute = np.bincount(part, volume, size), np.bincount(part, abs(volume), size)
     reverse = 2 * turned > total
     # A flat closed part has no outside; rounding must not choose for it.
-    has_inside = is_closed & (abs(signed) > 1e-9 * absolute)
+    has_inside = is_closed & (abs(signed) > _LEAST_VOLUME * absolute)
     reverse[has_inside] = signed[has_inside] < 0
     return turn ^ reverse[part]
