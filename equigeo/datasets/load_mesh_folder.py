@@ -16,7 +16,7 @@ _MESH_SUFFIXES = (".obj", ".off", ".ply", ".stl")
 _PARTS = ("train", "test")
 _FOREIGN = frozenset({"cache", "__MACOSX"})  # folders that MeshCNN and archivers leave behind
 _LAYOUT = "<class>/train/*.obj and <class>/test/*.obj (or .off, .ply, .stl)"
-_LISTED = 5
+_LISTED = 5  # failures that a message shows; the others are counted
 
 
 class _Member(NamedTuple):

@@ -218,6 +218,7 @@ def uniform_draws(
     >>> bool((both[1:] == uniform_draws(0, "demo", [(5, 1)], 4)).all())
     True
     """
+    # A checksum, because Python's hash of a string differs from process to process.
     stream = zlib.crc32(name.encode())
     words = [
         np.random.SeedSequence([seed, stream, index, variant]).generate_state(number, np.uint64)
