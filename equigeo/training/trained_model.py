@@ -5,20 +5,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
-
-from torch import nn
+from typing import Any, ClassVar, Generic, TypeVar
 
 from equigeo.training.files.checkpoint import Checkpoint
 from equigeo.training.files.errors import CheckpointError
 from equigeo.training.random_state import isolated_streams
 from equigeo.training.run_config import RunConfig
 
-_Model = TypeVar("_Model", bound="TrainedModel")
+_Config = TypeVar("_Config", bound=RunConfig)
+_Model = TypeVar("_Model", bound="TrainedModel[Any]")
 
 
 @dataclass(frozen=True, eq=False)
-class TrainedModel(ABC):
+class TrainedModel(ABC, Generic[_Config]):
     """What a training run produces and ``equigeo evaluate`` loads; one subclass for each task.
 
     Parameters
@@ -33,11 +32,20 @@ class TrainedModel(ABC):
         Version of the library that trained it.
     history : list of dict
         Loss and measures of every epoch.
+
+    Attributes
+    ----------
+    task : str
+        The ``task`` of the checkpoints.
+    what : str
+        What error messages call the model.
+    config_type : type
+        Of the configuration.
     """
 
-    model: nn.Module
+    model: Any
     classes: tuple[str, ...]
-    config: RunConfig
+    config: _Config
     version: str
     history: list[dict[str, Any]] = field(default_factory=list)
 
@@ -58,7 +66,25 @@ class TrainedModel(ABC):
     @classmethod
     @abstractmethod
     def build(cls, model: dict[str, Any], config: Any) -> Any:
-        """Build the model from its ``config`` and the run's, or raise ValueError."""
+        """Build a model.
+
+        Parameters
+        ----------
+        model : dict of JSON types
+            Its own ``config``, as the checkpoint has it.
+        config : RunConfig
+            Of the run; of ``config_type``.
+
+        Returns
+        -------
+        torch.nn.Module
+            With a ``config`` of its own.
+
+        Raises
+        ------
+        ValueError
+            If the model's ``config`` is another one's.
+        """
 
     @classmethod
     def load(cls: type[_Model], path: Path) -> _Model:
