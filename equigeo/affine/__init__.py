@@ -4,8 +4,6 @@ Features on a group are ``(B, C, N, *S)``: channels, group samples, pixels or vo
 of a cloud. Every layer takes features and :class:`equigeo.groups.GroupSamples` and gives both back.
 """
 
-from equigeo.affine.farthest_points import farthest_points
-from equigeo.affine.group_pool import GroupPool
 from equigeo.affine.images.convolution_base import GroupConvolution
 from equigeo.affine.images.group_conv import GroupConv
 from equigeo.affine.images.lift_conv import LiftConv
@@ -26,15 +24,16 @@ from equigeo.affine.models import (
     AffineResNet,
     AffineResNetConfig,
 )
+from equigeo.affine.points.farthest_points import farthest_points
 from equigeo.affine.points.point_convolution_base import PointConvolution
 from equigeo.affine.points.point_frame import PointFrame
 from equigeo.affine.points.point_group_conv import PointGroupConv
 from equigeo.affine.points.point_lift_conv import PointLiftConv
-from equigeo.affine.points.point_neighborhood import PointNeighborhood
-from equigeo.affine.points.point_neighbors import PointNeighbors
-from equigeo.affine.quadrature import Quadrature
-from equigeo.affine.sample_norm import SampleBatchNorm, SampleLayerNorm
-from equigeo.affine.window_warning import WindowWarning
+from equigeo.affine.points.point_neighborhood import PointNeighborhood, PointNeighbors
+from equigeo.affine.samples.check_samples import WindowWarning
+from equigeo.affine.samples.group_pool import GroupPool
+from equigeo.affine.samples.quadrature import Quadrature
+from equigeo.affine.samples.sample_norm import SampleBatchNorm, SampleLayerNorm
 
 __all__ = [
     "AffineKernel",

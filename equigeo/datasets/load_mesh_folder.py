@@ -12,7 +12,7 @@ from equigeo.datasets.mesh_dataset import MeshDataset
 from equigeo.datasets.unpack_archive import ARCHIVE_SUFFIXES, unpack_archive
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
-from equigeo.mesh.io.load_mesh import load_mesh
+from equigeo.mesh.load_mesh import load_mesh
 
 _MESH_SUFFIXES = (".obj", ".off", ".ply", ".stl")
 _PARTS = ("train", "test")

@@ -16,8 +16,8 @@ from equigeo.mds import (
     PointTransformer,
     embed,
 )
-from equigeo.points.farthest_point_sampling import spread_points
-from equigeo.points.nearest_neighbors import nearest_points
+from equigeo.points.farthest_point_sampling import farthest_point_sampling
+from equigeo.points.nearest_neighbors import nearest_neighbors
 from equigeo.reps import Points, Trivial
 from equigeo.tasks.measures.cloud_copies import cloud_copies
 from equigeo.testing import assert_equivariant, equivariance_error
@@ -192,7 +192,7 @@ def test_the_convolution_is_that_of_edges():
     """The formula of the paper, edge by edge, with the norm after the maximum."""
     conv = network("dgcnn").convolutions[0]
     x = clouds()
-    near = nearest_points(x, 6)
+    near = nearest_neighbors(x, 6)
     apart = torch.cdist(x, x).topk(6, largest=False)
     assert torch.equal(near, apart.indices)
     edges = torch.stack([x[b, near[b]] - x[b, :, None] for b in range(4)])
@@ -205,9 +205,9 @@ def test_the_convolution_is_that_of_edges():
 def test_spread_points_are_the_farthest_of_those_that_are_there():
     x = torch.tensor([[[0.0], [1.0], [9.0], [4.0], [50.0]]])
     mask = torch.tensor([[True, True, True, True, False]])
-    assert spread_points(x, 3, mask).tolist() == [[2, 0, 3]]
-    assert spread_points(x, 5, mask)[0, :4].tolist() == [2, 0, 3, 1]
-    assert not bool((spread_points(x, 5, mask) == 4).any())
+    assert farthest_point_sampling(x, 3, mask).tolist() == [[2, 0, 3]]
+    assert farthest_point_sampling(x, 5, mask)[0, :4].tolist() == [2, 0, 3, 1]
+    assert not bool((farthest_point_sampling(x, 5, mask) == 4).any())
 
 
 def test_doubtful_clouds_can_be_averaged_in_use_and_sampled_in_training():

@@ -8,19 +8,19 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from equigeo.affine.farthest_points import farthest_points
-from equigeo.affine.group_pool import GroupPool
 from equigeo.affine.kernels.affine_kernel import AffineKernel
 from equigeo.affine.kernels.kernel_spec import KernelSpec
 from equigeo.affine.kernels.relative_coordinates import relative_coordinates
 from equigeo.affine.models.affine_point_net_config import AffinePointNetConfig
+from equigeo.affine.points.farthest_points import farthest_points
 from equigeo.affine.points.point_frame import PointFrame
 from equigeo.affine.points.point_group_conv import PointGroupConv
 from equigeo.affine.points.point_lift_conv import PointLiftConv
 from equigeo.affine.points.point_neighborhood import PointNeighborhood
-from equigeo.affine.points.point_neighbors import take_rows
-from equigeo.affine.sample_norm import SampleBatchNorm
+from equigeo.affine.samples.group_pool import GroupPool
+from equigeo.affine.samples.sample_norm import SampleBatchNorm
 from equigeo.groups import SO, GroupSamples, finite_rotations
+from equigeo.points import gather_rows
 
 
 class AffinePointNet(nn.Module):
@@ -143,7 +143,7 @@ class AffinePointNet(nn.Module):
         y = self.frame(points)
         samples = self._fixed.to(device=y.device)
         many, few = (min(count, y.shape[1]) for count in self.settings.centers)
-        centers = take_rows(y, farthest_points(y, many))
+        centers = gather_rows(y, farthest_points(y, many))
         ones = y.new_ones(y.shape[0], 1, y.shape[1])
         x, _ = self.lift(ones, y, samples, centers)
         x = self.lifted(x + self.places[0](centers, samples))

@@ -18,9 +18,9 @@ from equigeo.affine.models.affine_resnet_config import AffineResNetConfig
 from equigeo.affine.models.disc_taper import fade
 from equigeo.affine.models.downsample import halve
 from equigeo.affine.models.heads import MaxHead, OrientationHead
-from equigeo.affine.models.residual_block import ResidualBlock
+from equigeo.affine.models.residual_stage import ResidualBlock
 from equigeo.affine.models.sample_sets import draw_samples, output_samples
-from equigeo.affine.sample_norm import sample_norm
+from equigeo.affine.samples.sample_norm import sample_norm
 from equigeo.groups import GroupSamples
 
 

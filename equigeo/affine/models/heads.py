@@ -6,7 +6,7 @@ import math
 
 from torch import Tensor, nn
 
-from equigeo.affine.group_pool import GroupPool
+from equigeo.affine.samples.group_pool import GroupPool
 from equigeo.groups import GroupSamples
 
 

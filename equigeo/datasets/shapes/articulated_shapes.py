@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from equigeo.datasets.atomic_save import atomic_save
 from equigeo.datasets.cache_folder import cache_folder
 from equigeo.datasets.mesh_dataset import MeshDataset
+from equigeo.datasets.save_arrays import atomic_save
 from equigeo.datasets.shapes.generate_shape import generate_shape
 from equigeo.datasets.shapes.shape_templates import SHAPE_TEMPLATES
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh

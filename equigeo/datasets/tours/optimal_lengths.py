@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from equigeo.datasets.atomic_save import atomic_save
 from equigeo.datasets.cache_folder import cache_folder
+from equigeo.datasets.save_arrays import atomic_save
 from equigeo.datasets.tours.optimal_tour import optimal_tour
 
 BLOCK = 250

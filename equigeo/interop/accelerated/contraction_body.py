@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from equigeo.interop._state import building
-from equigeo.interop.accelerated._stateless import stateless
+from equigeo.interop.descriptions.module_state import building
 from equigeo.nn import Tables
+from equigeo.nn.stateless import stateless
 from equigeo.reps import Irreps
 from equigeo.tensor_products import SymmetricContraction
 from equigeo.tensor_products.products.symmetric_basis import monomials, symmetric_basis

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from equigeo.interop._couplings import turn_paths
-from equigeo.interop._describe import OURS
-from equigeo.interop._path_product import SharedPath
-from equigeo.interop.cuequivariance._connections import without_component
-from equigeo.interop.cuequivariance._read_paths import read_paths
 from equigeo.interop.cuequivariance.irreps import from_cue_irreps, require_cue
+from equigeo.interop.cuequivariance.read_paths import read_paths
+from equigeo.interop.cuequivariance.subscripts import without_component
 from equigeo.interop.cuequivariance.to_descriptor import to_descriptor
+from equigeo.interop.descriptions.coupling_signs import turn_paths
+from equigeo.interop.descriptions.describe import OURS
+from equigeo.interop.descriptions.product_description import SharedPath
 from equigeo.reps import Irreps
 
 

@@ -59,6 +59,8 @@ class Surface:
         MeshError
             If the mesh is non-manifold or inconsistently wound.
         """
+        # Pairs are sorted by their two faces, so that several edges of two faces follow each other
+        # and an adjacency begins wherever the faces change.
         pairs = (half_edges or HalfEdges.from_faces(mesh.faces)).pairs()
         adjacent = pairs // 3
         differs = (adjacent[1:] != adjacent[:-1]).any(dim=1)

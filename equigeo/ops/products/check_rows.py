@@ -8,6 +8,10 @@ from equigeo.ops.connection_table import ConnectionTable
 from equigeo.ops.path_table import PathTable
 from equigeo.ops.runtime.checks import check_features
 
+LARGEST_DEGREE = 6
+"""Of segments whose components kernels keep in registers: those of the first input of channelwise
+products, and those of the first input and the output of fully connected products."""
+
 
 def check_rows(
     x: Tensor,

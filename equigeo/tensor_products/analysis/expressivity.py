@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from equigeo.reps import Irreps
-from equigeo.tensor_products.paths.path_coefficients import (
+from equigeo.tensor_products.products.path_coefficients import (
     Irrep,
     embedded_probes,
     in_double,
@@ -16,8 +16,8 @@ from equigeo.tensor_products.paths.path_coefficients import (
     project,
     single_irreps,
 )
+from equigeo.tensor_products.products.path_product import PathProduct
 from equigeo.tensor_products.products.product import Product
-from equigeo.tensor_products.products.tensor_product import TensorProduct
 
 _POINTS = 2  # the rank is generic at almost every point; two make sure of it
 _RANK = 1e-9  # of the largest singular value of a Jacobian with rows of unit length
@@ -86,7 +86,7 @@ def expressivity(
         for target, rep in zip(given, own, strict=True)
     ]
     product = in_double(product)
-    if isinstance(product, TensorProduct):
+    if isinstance(product, PathProduct):
         product.shared_weights = False  # of the copy, which is given weights pair by pair
     generator = torch.Generator().manual_seed(0)
     fixed = None if _is_weighted(product) else path_coefficients(product)
@@ -164,7 +164,7 @@ def _weight_rows(
     """Derivatives of the same coefficients by the weights of the product."""
     x = torch.einsum("ai,asd->isd", mixers[0], embedded_probes(product.irreps_in1, 0))
     y = torch.einsum("bj,bsd->jsd", mixers[1], embedded_probes(product.irreps_in2, 1))
-    if isinstance(product, TensorProduct) and weight is not None:
+    if isinstance(product, PathProduct) and weight is not None:
         return _path_weight_rows(product, weight, (x, y), mixers[2], targets)
     parameters = list(product.parameters())
     coefficients = _mixed(product(x[:, None], y[None]), product, mixers[2], targets).flatten()
@@ -182,7 +182,7 @@ def _weight_rows(
 
 
 def _path_weight_rows(
-    product: TensorProduct,
+    product: PathProduct,
     weight: Tensor,
     probes: tuple[Tensor, Tensor],
     mixer: Tensor,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from equigeo.tensor_products.paths.path_coefficients import (
+from equigeo.tensor_products.products.path_coefficients import (
     Irrep,
     in_double,
     path_coefficients,

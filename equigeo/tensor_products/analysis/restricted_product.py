@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import final
+
 import torch
 from torch import Tensor
 
@@ -11,6 +13,7 @@ from equigeo.tensor_products.paths.index_tables import IndexTables
 from equigeo.tensor_products.products.product import Product
 
 
+@final
 class RestrictedProduct(Product):
     """Inputs completed by zeros, outputs that nobody wants left out.
 
@@ -58,46 +61,12 @@ class RestrictedProduct(Product):
             out=torch.tensor(places[2], dtype=torch.int64),
         )
 
-    @property
-    def rep_in(self) -> tuple[Representation, Representation]:
-        """Representations of the inputs, of the group of the product."""
-        return self._restrict(self.irreps_in1), self._restrict(self.irreps_in2)
-
-    @property
-    def rep_out(self) -> Representation:
-        """Representation of the output, of the group of the product."""
-        return self._restrict(self.irreps_out)
-
     def multiply_adds(self) -> int:
-        """Count multiplications that are added up, for one sample.
-
-        Returns
-        -------
-        int
-            Those of the whole product.
-        """
+        """Count those of the whole product."""
         return self.product.multiply_adds()
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """Couple two features.
-
-        Parameters
-        ----------
-        x : Tensor, (..., irreps_in1.dim), floating
-            First input.
-        y : Tensor, (..., irreps_in2.dim), floating
-            Second input; leading axes broadcast.
-
-        Returns
-        -------
-        Tensor, (..., irreps_out.dim), dtype of ``x``
-            The wanted part.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As :meth:`Product.check_inputs`.
-        """
+        """Complete the inputs, multiply, and keep the wanted part."""
         self.check_inputs(x, y)
         zero = x.new_zeros(1)
         x = torch.cat([x, zero.expand(*x.shape[:-1], 1)], -1)[..., self.positions["in1"]]
@@ -105,7 +74,7 @@ class RestrictedProduct(Product):
         z: Tensor = self.product(x, y)[..., self.positions["out"]]
         return z
 
-    def _restrict(self, irreps: Irreps) -> Representation:
+    def _represent(self, irreps: Irreps) -> Representation:
         return irreps.restrict(self.product.rep_out.group)
 
 

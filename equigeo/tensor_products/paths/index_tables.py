@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, final
 
 from torch import Tensor, nn
 
 
+@final
 class IndexTables(nn.Module):
     """Integer constants that come back from the meta device, and are never saved.
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from equigeo.reps import Irreps
-from equigeo.tensor_products.paths.connections import CONNECTIONS
+from equigeo.tensor_products.paths.connection_modes import CONNECTIONS
 from equigeo.tensor_products.paths.instruction import Instruction
-from equigeo.tensor_products.paths.resolve import Operands, terms_of
+from equigeo.tensor_products.paths.resolve import Operands, resolve, terms_of
 
 IRREP_NORMALIZATIONS = ("component", "norm", "none")
 PATH_NORMALIZATIONS = ("element", "path", "none")
@@ -26,7 +26,11 @@ class Normalization:
 
     @classmethod
     def read(
-        cls, operands: Operands, variances: Sequence[Any], irrep: str | None, path: str | None
+        cls,
+        operands: Operands,
+        irrep: str | None,
+        path: str | None,
+        variances: Sequence[Any],
     ) -> Normalization:
         """Read the arguments of a product; None stands for the defaults of e3nn."""
         irrep, path = irrep or "component", path or "element"
@@ -61,6 +65,40 @@ class Normalization:
         """Inverse variance of a coupling of inputs of unit variance, or of unit norm."""
         dim1, dim2, dim3 = (2 * l + 1 for _, (l, _) in terms_of(path, operands))
         return {"component": dim3, "norm": dim1 * dim2, "none": 1}[self.irrep]
+
+
+def normalize(
+    instructions: Iterable[Any],
+    operands: Operands,
+    irrep_normalization: str | None = None,
+    path_normalization: str | None = None,
+    variances: Sequence[Any] = (None, None, None),
+) -> list[Instruction]:
+    """Check instructions as a user gives them, and give each path its factor.
+
+    Parameters
+    ----------
+    instructions : iterable of tuple or Instruction
+        With path weights.
+    operands : (Irreps, Irreps, Irreps)
+        What they join.
+    irrep_normalization, path_normalization : str or None
+        As in :class:`TensorProduct`; None stands for the defaults of e3nn.
+    variances : sequence of three sequences of float or None
+        Of the terms of each operand; ones by default.
+
+    Returns
+    -------
+    list of Instruction
+        With factors in place of path weights, and the shapes of weights.
+
+    Raises
+    ------
+    ValueError
+        If an argument cannot be read, or an instruction does not fit the operands.
+    """
+    conventions = Normalization.read(operands, irrep_normalization, path_normalization, variances)
+    return conventions.apply(resolve(instructions, operands), operands)
 
 
 def check_choice(name: str, value: str, known: tuple[str, ...]) -> None:

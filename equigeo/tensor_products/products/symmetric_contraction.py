@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from itertools import accumulate
 from operator import index
-from typing import Literal
+from typing import Literal, final
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +20,7 @@ from equigeo.tensor_products.products.symmetric_polynomials import SymmetricPoly
 Place = tuple[int, int]  # output term and order
 
 
+@final
 class SymmetricContraction(nn.Module):
     r"""Equivariant polynomial of a feature, channel by channel, with weights for each element.
 

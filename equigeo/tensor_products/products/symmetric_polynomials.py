@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
+from typing import final
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +14,7 @@ from equigeo.ops import Polynomial, PolynomialTable, symmetric_contraction
 from equigeo.tensor_products.products.symmetric_basis import monomials
 
 
+@final
 class SymmetricPolynomials(nn.Module):
     """The table of :func:`equigeo.ops.symmetric_contraction` for some bases.
 

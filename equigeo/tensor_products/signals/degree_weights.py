@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from operator import index
+from typing import final
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 from equigeo.reps import Irreps, Representation
 
 
+@final
 class DegreeWeights(nn.Module):
     """Multiply each degree of a signal by a weight, per channel where wanted.
 

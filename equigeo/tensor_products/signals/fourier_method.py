@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import final
 
 import torch
 from scipy.fft import next_fast_len
@@ -10,11 +11,13 @@ from torch import Tensor, nn
 
 from equigeo.nn import Tables
 from equigeo.tensor_products.signals.grid_method import degree_scales
+from equigeo.tensor_products.signals.signal_method import SignalMethod
 from equigeo.tensor_products.sphere.basis import Basis
 from equigeo.tensor_products.sphere.legendre import meridian_factors
 
 
-class FourierMethod(nn.Module):
+@final
+class FourierMethod(SignalMethod):
     r"""Both signals as Fourier series on the torus, convolved by fast transforms, and back.
 
     The polar angle b is continued to a full turn, where every harmonic is a trigonometric
@@ -46,10 +49,7 @@ class FourierMethod(nn.Module):
     def multiply_adds(self) -> int:
         """Count conversions over non-zeros, and half of the operations of the fast transforms.
 
-        Returns
-        -------
-        int
-            For one sample; ``2.5 n log2 n`` operations are taken for a real transform of n points.
+        ``2.5 n log2 n`` operations are taken for a real transform of n points.
         """
         points = math.prod(self._size)
         transform = round(1.25 * points * math.log2(points))
@@ -57,20 +57,7 @@ class FourierMethod(nn.Module):
         return conversions + 3 * transform + points
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """Multiply.
-
-        Parameters
-        ----------
-        x : Tensor, (samples, (lmax1 + 1)^2), float32 or float64
-            First signal.
-        y : Tensor, (samples, (lmax2 + 1)^2), dtype of ``x``
-            Second signal.
-
-        Returns
-        -------
-        Tensor, (samples, (lmax_out + 1)^2)
-            The product.
-        """
+        """Convolve: transform both to the torus, multiply, and transform back."""
         if x.shape[0] == 0:  # which the transforms of MKL refuse
             return (x[:, :1] * y[:, :1]).expand(-1, self.out.place.shape[0])
         values = [

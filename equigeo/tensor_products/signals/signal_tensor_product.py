@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import product as product_of
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, final
 
 import torch
 from torch import Tensor, nn
@@ -13,16 +13,16 @@ from torch import Tensor, nn
 from equigeo.nn import Linear, Tables
 from equigeo.reps import Irreps
 from equigeo.tensor_products.paths.index_tables import IndexTables
-from equigeo.tensor_products.paths.path_coefficients import (
+from equigeo.tensor_products.products.path_coefficients import (
     in_double,
     path_coefficients,
     single_irreps,
 )
-from equigeo.tensor_products.products.linear_multiply_adds import linear_multiply_adds
-from equigeo.tensor_products.products.matrix_tensor_product import MatrixTensorProduct
 from equigeo.tensor_products.products.product import Product
+from equigeo.tensor_products.products.product_between_linears import linear_multiply_adds
 from equigeo.tensor_products.signals.curl_tensor_product import CurlTensorProduct
 from equigeo.tensor_products.signals.gaunt_tensor_product import GauntTensorProduct
+from equigeo.tensor_products.signals.matrix_tensor_product import MatrixTensorProduct
 from equigeo.tensor_products.signals.vector_signal_tensor_product import VectorSignalTensorProduct
 
 Method = Literal["grid", "fourier", "paths"]
@@ -30,6 +30,7 @@ Method = Literal["grid", "fourier", "paths"]
 _KINDS = ("curl", "gaunt", "matrix", "vector_signal")
 
 
+@final
 class SignalTensorProduct(Product):
     r"""Several channels of signals, multiplied, between linear layers.
 
@@ -130,36 +131,12 @@ class SignalTensorProduct(Product):
         )
 
     def multiply_adds(self) -> int:
-        """Count multiplications that are added up, for one sample.
-
-        Returns
-        -------
-        int
-            Of the products in all channels, and of the linear layers.
-        """
+        """Count those of the products in all channels, and of the linear layers."""
         linears = self.linear1, self.linear2, self.linear_out
         return self._product_work + sum(linear_multiply_adds(linear) for linear in linears)
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """Multiply two features.
-
-        Parameters
-        ----------
-        x : Tensor, (..., irreps_in1.dim), floating
-            First input.
-        y : Tensor, (..., irreps_in2.dim), floating
-            Second input; leading axes broadcast.
-
-        Returns
-        -------
-        Tensor, (..., irreps_out.dim), dtype of ``x``
-            Zero where the product reaches nothing.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As :meth:`Product.check_inputs`.
-        """
+        """Mix into signals, multiply these, and mix the results."""
         batch = self.check_inputs(x, y)
         signals1 = self._signals(self.linear1(x)[..., self.positions["in1"]], self._sizes[0])
         signals2 = self._signals(self.linear2(y)[..., self.positions["in2"]], self._sizes[1])

@@ -16,7 +16,7 @@ from equigeo.tensor_products.sphere.basis import Basis, basis_scale
 from equigeo.tensor_products.sphere.legendre import legendre_coefficients
 
 
-def read_degrees(
+def read_harmonic_degrees(
     l: int | Iterable[Any] | str, irreps_in: Iterable[Any] | str | None = None
 ) -> tuple[Irreps, list[int]]:
     """Read the degrees wanted, and what kind of vector they are of, by the rules of e3nn.

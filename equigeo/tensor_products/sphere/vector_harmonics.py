@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, final
 
 import torch
 from torch import Tensor, nn
@@ -31,6 +31,7 @@ class Harmonic(NamedTuple):
     spin: int
 
 
+@final
 class VectorHarmonics(nn.Module):
     r"""Change of basis between irreps and Cartesian components of vector functions.
 
