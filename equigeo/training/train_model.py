@@ -126,7 +126,7 @@ def _resumable(
 
 
 def _present_form(trained: type[TrainedModel[Any]], config: RunConfig, saved: Any) -> Any:
-    """Write the configuration of a model as this version does; others may have named it otherwise."""
+    """Write the configuration of a model as this version does; others may say it otherwise."""
     try:
         return model_description(trained.build(saved, config))
     except (KeyError, TypeError, ValueError, AttributeError):
