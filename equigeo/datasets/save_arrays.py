@@ -1,4 +1,4 @@
-"""Saving of arrays without ever showing half a file."""
+"""Saving of arrays in the cache, without ever showing half a file."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from equigeo.datasets.apply_umask import apply_umask
 
 
-def atomic_save(path: Path, arrays: Mapping[str, NDArray[np.generic]]) -> None:
-    """Write an ``.npz`` file beside its place and rename it when it is complete.
+def save_arrays(path: Path, arrays: Mapping[str, NDArray[np.generic]]) -> None:
+    """Write an ``.npz`` file under a temporary name and rename it when it is complete.
 
     Parameters
     ----------

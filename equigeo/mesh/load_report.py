@@ -86,6 +86,7 @@ class LoadReport:
 
     def summary(self) -> str:
         """Say in a few lines what was read, what was repaired and what came out."""
+        # Vertices that are kept are numbered without gaps.
         vertices = int(self.vertex_map.max()) + 1
         state = self.topology
         flags = [

@@ -11,7 +11,7 @@ from torch.nn.functional import leaky_relu
 from equigeo.groups import O
 from equigeo.mesh.geometry.dual_kind import DualKind
 from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
-from equigeo.ops.segments import gather_sum
+from equigeo.ops import gather_sum
 from equigeo.reps import Representation, Trivial
 
 

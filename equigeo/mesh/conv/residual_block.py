@@ -107,6 +107,7 @@ class ResidualBlock(nn.Module):
         log : PoolLog or None
             Of the pooling, if there was one.
         """
+        # The first convolution may change the width, so the residual starts behind it.
         primal, dual, attention = self.first(graph, x_primal, x_dual)
         first_primal, first_dual = primal, dual
         for conv, norm in zip(self.branch, self.branch_norm, strict=True):

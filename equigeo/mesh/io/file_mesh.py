@@ -53,6 +53,7 @@ class FileMesh:
     def __post_init__(self) -> None:
         outside = (self.corners < 0) | (self.corners >= len(self.vertices))
         if outside.any():
+            # A corner belongs to the first face whose corners end behind it.
             corner = int(outside.argmax())
             face = int(np.searchsorted(np.cumsum(self.sizes), corner, side="right"))
             raise MeshError(
@@ -88,6 +89,7 @@ class FileMesh:
         >>> quad.fan_triangles()[0].tolist()
         [[2, 1, 0], [2, 0, 3]]
         """
+        # Corners 0, k and k + 1 for k from 1 to size - 2.
         counts = np.maximum(self.sizes - 2, 0)
         polygon = np.repeat(np.arange(len(self.sizes)), counts)
         first = np.cumsum(self.sizes) - self.sizes

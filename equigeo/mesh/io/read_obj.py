@@ -47,6 +47,7 @@ def read_obj(data: bytes) -> FileMesh:
     sizes = table.line_ptr[face_rows + 1] - first
     words = concatenate_ranges(first, sizes)
     corners = read_indices(table, words, stop=table.cut_at_slash(words))
+    # Negative indices count back from the last vertex above the line of the face.
     read_so_far = np.repeat(np.searchsorted(vertex_rows, face_rows), sizes)
     return FileMesh(
         vertices,

@@ -100,6 +100,7 @@ def _header(table: TokenTable) -> _Header:
         if match["any_dimension"]:
             raise MeshError("is an nOFF file of free dimension; save the surface as OFF")
         position = 4 if match["homogeneous"] else 3
+        # Numbers behind a position: two of a texture, four of a color, three of a normal.
         extra = {"texture": 2, "color": 4, "normal": 3}
         width = position + sum(size for name, size in extra.items() if match[name])
         words = [match["rest"], *words[1:]] if match["rest"] else words[1:]

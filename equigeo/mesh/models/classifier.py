@@ -196,6 +196,7 @@ class PrimalDualClassifier(nn.Module):
         """
         with evaluating(self):
             logs = self._encode(graph)[1]
+        # A log maps the clusters of the step before; composed, they map the original faces.
         levels: list[Tensor] = []
         for log in logs:
             levels.append(log.cluster[levels[-1]] if levels else log.cluster)

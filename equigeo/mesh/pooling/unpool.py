@@ -65,6 +65,8 @@ def unpool(
     ------------
     Commutes with permutations of clusters and of faces.
     """
+    # -1 marks pairs that vanished inside a cluster; clamped to 0 they copy some row, which the fill
+    # replaces below. Gradients then reach the fill and no wrong row.
     survives = (log.dual_to_new >= 0)[:, None]
     if len(x_dual):
         copied = x_dual[log.dual_to_new.clamp_min(0)]

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
+from equigeo.datasets.shapes.articulated_shapes import SHAPE_TEMPLATES
 from equigeo.datasets.shapes.pose_surface import pose_surface
 from equigeo.datasets.shapes.rest_surface import rest_surface
 from equigeo.datasets.shapes.shape_template import Limb, ShapeTemplate
-from equigeo.datasets.shapes.shape_templates import SHAPE_TEMPLATES
 from equigeo.datasets.shapes.skeleton import Skeleton
 from equigeo.datasets.shapes.surface_defect import surface_defect
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from equigeo.datasets import articulated_shapes, split_indices
+from equigeo.datasets.shapes.articulated_shapes import SHAPE_TEMPLATES
 from equigeo.datasets.shapes.generate_shape import generate_shape
-from equigeo.datasets.shapes.shape_templates import SHAPE_TEMPLATES
 from equigeo.datasets.shapes.surface_defect import surface_defect
 
 
@@ -64,7 +64,7 @@ def test_a_seed_repeats_to_the_bit_in_another_process_and_another_seed_differs(s
     assert not np.array_equal(here[0], other[0])
     code = (
         "import sys; from equigeo.datasets.shapes.generate_shape import generate_shape as g;"
-        "from equigeo.datasets.shapes.shape_templates import SHAPE_TEMPLATES as t;"
+        "from equigeo.datasets.shapes.articulated_shapes import SHAPE_TEMPLATES as t;"
         "v, f = g(t[-1], 500, 0, 1); sys.stdout.buffer.write(v.tobytes() + f.tobytes())"
     )
     there = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
