@@ -9,7 +9,7 @@ from equigeo.tasks.affnist.config import IMAGE_RECIPES, ImageConfig
 from equigeo.tasks.affnist.data import Digits
 from equigeo.tasks.affnist.evaluate import IMAGE_TESTS, ImageEvaluation, evaluate_image_classifier
 from equigeo.tasks.affnist.logits import logit_change
-from equigeo.tasks.affnist.models import IMAGE_MODELS, PlainCNN
+from equigeo.tasks.affnist.models import IMAGE_MODELS, PlainCNN, PlainCNNConfig
 from equigeo.tasks.affnist.trained import TrainedImageClassifier
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "ImageConfig",
     "ImageEvaluation",
     "PlainCNN",
+    "PlainCNNConfig",
     "TrainedImageClassifier",
     "evaluate_image_classifier",
     "logit_change",

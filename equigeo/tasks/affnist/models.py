@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
@@ -10,6 +11,39 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from equigeo.affine import AffineResNet
+from equigeo.nn.config import Config
+
+
+@dataclass(frozen=True)
+class PlainCNNConfig(Config):
+    """What a ``PlainCNN`` is made of.
+
+    Parameters
+    ----------
+    num_classes : int
+        Number of logits.
+    widths : tuple of int
+        Channels at each resolution.
+    blocks : int
+        Residual blocks at each resolution.
+
+    Raises
+    ------
+    ValueError
+        If a number is not positive.
+    """
+
+    num_classes: int
+    widths: tuple[int, ...] = (16, 32, 64)
+    blocks: int = 2
+
+    def __post_init__(self) -> None:
+        """Check ranges."""
+        if not self.widths or min(self.num_classes, self.blocks, *self.widths) < 1:
+            raise ValueError(
+                f"numbers must be positive, got {self.num_classes} classes, "
+                f"{self.widths} channels, {self.blocks} blocks"
+            )
 
 
 class PlainCNN(nn.Module):
@@ -22,17 +56,8 @@ class PlainCNN(nn.Module):
 
     Parameters
     ----------
-    num_classes : int
-        Number of logits.
-    widths : sequence of int
-        Channels at each resolution.
-    blocks : int
-        Residual blocks at each resolution.
-
-    Raises
-    ------
-    ValueError
-        If a number is not positive.
+    config : PlainCNNConfig
+        What it is made of; kept as ``model.config``.
 
     Examples
     --------
@@ -41,39 +66,30 @@ class PlainCNN(nn.Module):
     torch.Size([2, 10])
     """
 
-    def __init__(
-        self, num_classes: int, widths: Sequence[int] = (16, 32, 64), blocks: int = 2
-    ) -> None:
+    def __init__(self, config: PlainCNNConfig) -> None:
         super().__init__()
-        if not widths or min(num_classes, blocks, *widths) < 1:
-            raise ValueError(
-                f"numbers must be positive, got {num_classes} classes, "
-                f"{tuple(widths)} channels, {blocks} blocks"
-            )
-        self.config: dict[str, Any] = {
-            "num_classes": num_classes,
-            "widths": list(widths),
-            "blocks": blocks,
-        }
+        self.config, widths = config, config.widths
         layers: list[nn.Module] = [_convolution(1, widths[0], 5), nn.ReLU()]
         for before, width in zip((widths[0], *widths[:-1]), widths, strict=True):
-            if len(layers) > 2:
+            if len(layers) > 2:  # the first width stays at full resolution
                 layers += [nn.MaxPool2d(2), _convolution(before, width, 1), nn.ReLU()]
-            layers += [_Block(width) for _ in range(blocks)]
+            layers += [_Block(width) for _ in range(config.blocks)]
         self.body = nn.Sequential(*layers)
-        self.head = nn.Linear(widths[-1], num_classes)
+        self.head = nn.Linear(widths[-1], config.num_classes)
 
     @classmethod
     def preset(cls, name: str, num_classes: int = 10) -> PlainCNN:
         """Build the preset ``"cnn"``, the only one."""
         if name != "cnn":
             raise ValueError(f"preset must be 'cnn', got {name!r}")
-        return cls(num_classes)
+        return cls(PlainCNNConfig(num_classes))
 
     @classmethod
-    def from_config(cls, config: dict[str, Any]) -> PlainCNN:
-        """Build from what ``config`` said."""
-        return cls(**config)
+    def from_config(cls, config: PlainCNNConfig | Mapping[str, Any]) -> PlainCNN:
+        """Build from ``config``, or from what its ``to_dict`` gave."""
+        if isinstance(config, PlainCNNConfig):
+            return cls(config)
+        return cls(PlainCNNConfig.from_dict(config))
 
     def forward(self, images: Tensor) -> Tensor:
         """Classify images.
@@ -108,8 +124,8 @@ def _convolution(channels_in: int, channels_out: int, size: int) -> nn.Sequentia
     )
 
 
-# Each has ``preset(name, num_classes)``, ``from_config(config)`` and a ``config`` of JSON types
-# with ``num_classes``, and takes (images, 1, 40, 40) in [0, 1].
+# Each has ``preset(name, num_classes)``, ``from_config(config)`` and a ``config`` with
+# ``num_classes``, and takes (images, 1, 40, 40) in [0, 1].
 IMAGE_MODELS: Final[dict[str, Any]] = {
     "default": AffineResNet,
     "paper": AffineResNet,

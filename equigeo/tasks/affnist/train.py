@@ -1,4 +1,7 @@
-"""What a run on digits fits."""
+"""What a run on digits fits.
+
+On its own because every task has its training under this name.
+"""
 
 from __future__ import annotations
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from equigeo.tasks.affnist.config import ImageConfig
 from equigeo.tasks.affnist.logits import image_logits
@@ -15,22 +14,8 @@ from equigeo.training.run_config import RunConfig
 from equigeo.training.trained_model import TrainedModel
 
 
-@dataclass(frozen=True, eq=False)
-class TrainedImageClassifier(TrainedModel):
-    """What a run on affNIST produces and ``equigeo evaluate`` loads.
-
-    Parameters
-    ----------
-    model : torch.nn.Module
-        In evaluation mode, on the CPU.
-    config : ImageConfig
-        How it was trained.
-    classes, version, history
-        As for ``TrainedModel``.
-    """
-
-    model: nn.Module
-    config: ImageConfig
+class TrainedImageClassifier(TrainedModel[ImageConfig]):
+    """What a run on affNIST produces and ``equigeo evaluate`` loads."""
 
     task: ClassVar[str] = "affnist"
     what: ClassVar[str] = "image classifier"

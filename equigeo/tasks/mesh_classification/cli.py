@@ -95,7 +95,9 @@ class MeshClassification(Task[MeshConfig, MeshDataset, TrainedMeshClassifier]):
         dataset = load_meshes(config.data)
         _, test = split_meshes(dataset, config)
         evaluation = evaluate_mesh_classifier(trained, dataset, test, options.seed or 0)
-        used = replace(trained, config=config)
+        used = TrainedMeshClassifier(
+            trained.model, trained.classes, config, trained.version, trained.history
+        )
         results = summarize_run(used, evaluation, dataset, options.command_line)
         return EvaluationOutput(_text(evaluation), evaluation.to_dict(), render_report(results))
 

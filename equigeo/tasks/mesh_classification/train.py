@@ -1,4 +1,7 @@
-"""What a run on meshes fits."""
+"""What a run on meshes fits.
+
+On its own because every task has its training under this name.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ def plan_fit(
     train = LabelledGraphs(train.graphs, train.labels, config.recipe.jitter)
     model.fit_standardization(list(train.graphs))
     # a read-out of one stream leaves the last layers of the other unused
-    used = model.settings.streams == "both"
+    used = model.config.streams == "both"
     objective = CrossEntropy.of(config.recipe, train.labels, dataset.num_classes)
     evaluate = partial(_evaluate, test)
     return FitPlan(config, model, dataset.classes, train, objective, evaluate, used)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,22 +18,8 @@ from equigeo.training.run_config import RunConfig
 from equigeo.training.trained_model import TrainedModel
 
 
-@dataclass(frozen=True, eq=False)
-class TrainedMeshClassifier(TrainedModel):
-    """What a run on meshes produces and ``equigeo evaluate`` and ``predict`` load.
-
-    Parameters
-    ----------
-    model : PrimalDualClassifier
-        In evaluation mode, on the CPU.
-    config : MeshConfig
-        How it was trained.
-    classes, version, history
-        As for ``TrainedModel``.
-    """
-
-    model: PrimalDualClassifier
-    config: MeshConfig
+class TrainedMeshClassifier(TrainedModel[MeshConfig]):
+    """What a run on meshes produces and ``equigeo evaluate`` and ``predict`` load."""
 
     task: ClassVar[str] = "mesh-classification"
     what: ClassVar[str] = "mesh classifier"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from equigeo.tasks.measures.classification import classify
 from equigeo.tasks.pointcloud.config import PointConfig
@@ -17,22 +16,8 @@ from equigeo.training.trained_model import TrainedModel
 BATCH_SIZE: Final = 32  # clouds that are classified at once
 
 
-@dataclass(frozen=True, eq=False)
-class TrainedPointClassifier(TrainedModel):
-    """What a run on point clouds produces and ``equigeo evaluate`` loads.
-
-    Parameters
-    ----------
-    model : torch.nn.Module
-        In evaluation mode, on the CPU.
-    config : PointConfig
-        How it was trained.
-    classes, version, history
-        As for ``TrainedModel``.
-    """
-
-    model: nn.Module
-    config: PointConfig
+class TrainedPointClassifier(TrainedModel[PointConfig]):
+    """What a run on point clouds produces and ``equigeo evaluate`` loads."""
 
     task: ClassVar[str] = "pointcloud"
     what: ClassVar[str] = "classifier of point clouds"

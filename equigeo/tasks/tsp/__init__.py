@@ -9,12 +9,12 @@ from equigeo.tasks.tsp.config import TOUR_RECIPES, TourConfig
 from equigeo.tasks.tsp.data import validation_instances
 from equigeo.tasks.tsp.evaluate import (
     DECODINGS,
+    TOUR_COPIES,
     TourCopyResult,
     TourEvaluation,
     TourTransfer,
     evaluate_tour_model,
 )
-from equigeo.tasks.tsp.tour_copies import TOUR_COPIES
 from equigeo.tasks.tsp.trained import TrainedTourModel
 
 __all__ = [

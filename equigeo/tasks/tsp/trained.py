@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from equigeo.mds import AttentionModel, Tours
 from equigeo.tasks.tsp.config import TourConfig
@@ -15,24 +14,8 @@ from equigeo.training.run_config import RunConfig
 from equigeo.training.trained_model import TrainedModel
 
 
-@dataclass(frozen=True, eq=False)
-class TrainedTourModel(TrainedModel):
-    """What a run on tours produces and ``equigeo evaluate`` loads.
-
-    Parameters
-    ----------
-    model : torch.nn.Module
-        In evaluation mode, on the CPU.
-    classes : tuple of str
-        Empty.
-    config : TourConfig
-        How it was trained.
-    version, history
-        As for ``TrainedModel``.
-    """
-
-    model: nn.Module
-    config: TourConfig
+class TrainedTourModel(TrainedModel[TourConfig]):
+    """What a run on tours produces and ``equigeo evaluate`` loads."""
 
     task: ClassVar[str] = "tsp"
     what: ClassVar[str] = "model of tours"

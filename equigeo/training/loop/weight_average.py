@@ -1,4 +1,7 @@
-"""A running average of weights."""
+"""A running average of weights.
+
+On its own because it is a method of its own, which the loop only calls.
+"""
 
 from __future__ import annotations
 

@@ -1,14 +1,12 @@
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
 import torch
 
 from equigeo.datasets import MeshDataset
-from equigeo.report import render_report
-from equigeo.tasks.mesh_classification import evaluate_mesh_classifier, summarize_run
+from equigeo.tasks.mesh_classification import evaluate_mesh_classifier
 from equigeo.tasks.mesh_classification.random_copy import MESH_COPIES
 from tests.tasks.mesh_run import train_meshes
 
@@ -74,15 +72,3 @@ def test_unknown_classes_and_empty_parts_are_refused(trained, dataset):
         evaluate_mesh_classifier(trained, foreign, TEST)
     with pytest.raises(ValueError, match="no meshes"):
         evaluate_mesh_classifier(trained, dataset, TEST[:0])
-
-
-def test_a_report_is_made_of_plain_results(trained, dataset):
-    evaluation = evaluate_mesh_classifier(trained, dataset, TEST)
-    results = summarize_run(trained, evaluation, dataset, "equigeo evaluate x")
-    assert json.loads(json.dumps(results)) == json.loads(json.dumps(results, allow_nan=False))
-    shapes = results["shapes"]
-    assert 3 <= len(shapes) <= 6
-    wrong = [shape["label"] != shape["prediction"] for shape in shapes]
-    assert wrong == sorted(wrong, reverse=True)  # mistakes come first
-    assert all(len(s["levels"]) == 1 and len(s["levels"][0]) == len(s["faces"]) for s in shapes)
-    assert shapes[0]["name"] in render_report(results)

@@ -15,7 +15,7 @@ from equigeo.training import Checkpoint, CheckpointError
 @pytest.fixture
 def checkpoint(small_model):
     config = {
-        "model": small_model().config,
+        "model": small_model().config.to_dict(),
         "classes": ["a", "b", "c"],
         "train": MeshConfig("builtin").to_dict(),
         "version": "0",

@@ -52,9 +52,9 @@ def test_more_processes_than_meshes_are_refused(config, dataset, small_model, tm
 def test_a_model_with_parameters_that_no_gradient_reaches_trains_in_two_processes(
     config, dataset, small_model, tmp_path
 ):
-    settings = replace(small_model().settings, streams="dual")
+    different = replace(small_model().config, streams="dual")
     config = replace(config, devices=2, recipe=replace(config.recipe, epochs=2, batch_size=4))
-    trained = train_meshes(config, dataset, tmp_path / "run", model=PrimalDualClassifier(settings))
+    trained = train_meshes(config, dataset, tmp_path / "run", model=PrimalDualClassifier(different))
     assert len(trained.history) == 2
 
 

@@ -10,17 +10,11 @@ import pytest
 import torch
 
 from equigeo.cli import main
-from equigeo.tasks.affnist import IMAGE_MODELS, IMAGE_RECIPES, ImageConfig, TrainedImageClassifier
+from equigeo.tasks.affnist import IMAGE_RECIPES, ImageConfig, TrainedImageClassifier
 from tests.tasks import stand_in
 
 TRAIN = ("train", "affnist")
 SHORT = ("--epochs", "2", "--batch-size", "8", "--test-images", "24")
-
-
-@pytest.fixture(autouse=True)
-def _model(monkeypatch):
-    for preset in ("default", "paper"):
-        monkeypatch.setitem(IMAGE_MODELS, preset, stand_in.AffineResNet)
 
 
 @pytest.fixture(scope="module")
