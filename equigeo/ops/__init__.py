@@ -1,4 +1,4 @@
-"""Compiled operations on segments, clouds and the sphere, each readable where no kernel is loaded.
+"""Compiled operations, each with a reference implementation where no kernel is loaded.
 
 Functions here check shapes and call an op of PyTorch's dispatcher, which prefers the body that a
 loaded library adds for the device. ``kernels_info`` tells which libraries were loaded.
@@ -7,8 +7,7 @@ loaded library adds for the device. ``kernels_info`` tells which libraries were 
 from equigeo.ops.clouds.axis_flags import axis_flags
 from equigeo.ops.clouds.principal_axes import principal_axes
 from equigeo.ops.clouds.symmetric_eigen import symmetric_eigen
-from equigeo.ops.connection_table import Connection, ConnectionTable, Segment
-from equigeo.ops.path_table import Coupling, PathTable
+from equigeo.ops.path_table import Path, PathTable, Segment
 from equigeo.ops.polynomials.polynomial_table import Polynomial, PolynomialTable
 from equigeo.ops.polynomials.symmetric_contraction import symmetric_contraction
 from equigeo.ops.products.channelwise_conv import channelwise_conv
@@ -28,9 +27,7 @@ load_kernels(__path__)
 
 __all__ = [
     "LARGEST_DEGREE",
-    "Connection",
-    "ConnectionTable",
-    "Coupling",
+    "Path",
     "PathTable",
     "Polynomial",
     "PolynomialTable",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
-from equigeo.ops.path_table import PathTable, dense_paths
+from equigeo.ops.path_table import PathTable
 from equigeo.ops.products.channelwise_product_backward import channelwise_product_backward
 from equigeo.ops.products.check_rows import check_rows
+from equigeo.ops.products.connected_reference import channelwise, connected_product
+from equigeo.ops.products.multilinear import backward_of_product
 from equigeo.ops.runtime.checks import check_device
 from equigeo.ops.runtime.declare import declare
 
@@ -38,7 +38,8 @@ def channelwise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: Path
     weight : Tensor or None, (rows, table.dim_weight)
         Weights of every row; None where the paths have none.
     table : PathTable
-        The paths.
+        The paths, sorted by output, where segments do not overlap: ``from_paths`` with
+        ``by_output=True``. All segments are blocks of one layout.
 
     Returns
     -------
@@ -52,7 +53,8 @@ def channelwise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: Path
     ValueError
         If shapes or devices do not fit together.
     RuntimeError
-        If a path leaves its row, on the CPU with compiled kernels.
+        If a path leaves its row or its segments have another layout, on the CPU with compiled
+        kernels.
 
     Equivariance
     ------------
@@ -60,10 +62,11 @@ def channelwise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: Path
 
     Examples
     --------
-    >>> from equigeo.ops.path_table import Coupling
+    >>> from equigeo.ops.path_table import Path, Segment
     >>> eye = torch.eye(3)[..., None]
-    >>> dot = Coupling(x=0, y=0, out=0, weight=0, mul=2, mul2=1, coefficients=eye)
-    >>> table = PathTable.from_couplings([dot], dims=(6, 3, 2, 2))
+    >>> two, one = Segment.block(0, mul=2, d=3), Segment.block(0, mul=1, d=3)
+    >>> dot = Path(two, one, Segment.block(0, mul=2, d=1), weight=0, coefficients=eye)
+    >>> table = PathTable.from_paths([dot], dims=(6, 3, 2, 2), by_output=True)
     >>> x, y = torch.tensor([[1.0, 2, 3, 4, 5, 6]]), torch.tensor([[1.0, 1, 0]])
     >>> channelwise_product(x, y, torch.tensor([[1.0, 10.0]]), table)
     tensor([[ 3., 90.]])
@@ -84,16 +87,12 @@ def channelwise_product_reference(
     dim_out: int,
     ir_mul: bool,
 ) -> Tensor:
-    """Readable body of :func:`channelwise_product`, differentiable by PyTorch alone."""
+    """Reference implementation of :func:`channelwise_product`, differentiable by PyTorch alone."""
     dtype = x.dtype
     x, y = x.to(values.dtype), y.to(values.dtype)
     weight = None if weight is None else weight.to(values.dtype)
-    out = x.new_zeros(len(x), dim_out)
-    for path in dense_paths(paths, entries, values, ir_mul):
-        xs, ys, w = path.x(x), path.y(y), path.weight(weight, x)
-        coupled = torch.einsum("eui,evj,ijk,euv->euk", xs, ys, path.coefficients, w)
-        out = out.index_add(1, path.out_index.flatten().to(x.device), coupled.flatten(1))
-    return out.to(dtype)
+    table = paths, entries, values
+    return connected_product(x, y, weight, table, dim_out, channelwise).to(dtype)
 
 
 def computed_in(dtype: torch.dtype) -> torch.dtype:
@@ -101,34 +100,13 @@ def computed_in(dtype: torch.dtype) -> torch.dtype:
     return torch.float32 if dtype == torch.bfloat16 else dtype
 
 
-def _fake(
-    x: Tensor,
-    y: Tensor,
-    weight: Tensor | None,
-    paths: Tensor,
-    entries: Tensor,
-    values: Tensor,
-    dim_out: int,
-    ir_mul: bool,
-) -> Tensor:
+def _fake(x: Tensor, dim_out: int) -> Tensor:
     return x.new_empty(x.shape[0], dim_out)
-
-
-def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    ctx.save_for_backward(*inputs[:6])
-    ctx.ir_mul = inputs[7]
-
-
-def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    x, y, weight, *table = ctx.saved_tensors
-    to_x, to_y, to_weight = channelwise_product_backward(grad, x, y, weight, *table, ctx.ir_mul)
-    return to_x, to_y, None if weight is None else to_weight, *(None,) * 5
 
 
 _op = declare(
     SCHEMA,
     reference=channelwise_product_reference,
     fake=_fake,
-    setup_context=_setup_context,
-    backward=_backward,
+    backward=backward_of_product(channelwise_product_backward),
 )

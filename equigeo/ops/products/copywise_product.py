@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch import Tensor
 
-from equigeo.ops.connection_table import ConnectionTable
+from equigeo.ops.path_table import PathTable
 from equigeo.ops.products.check_rows import check_rows
 from equigeo.ops.products.connected_reference import connected_product, copywise
 from equigeo.ops.products.copywise_product_backward import copywise_product_backward
+from equigeo.ops.products.multilinear import backward_of_product
 from equigeo.ops.runtime.checks import check_device
 from equigeo.ops.runtime.declare import declare
 
@@ -19,7 +18,7 @@ SCHEMA = (
 )
 
 
-def copywise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: ConnectionTable) -> Tensor:
+def copywise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: PathTable) -> Tensor:
     r"""Couple copies of ``x`` with copies of ``y``, and mix none.
 
     A path whose output has ``mul * mul2`` copies couples all pairs (``uvuv`` in e3nn), one whose
@@ -41,7 +40,7 @@ def copywise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: Connect
     weight : Tensor or None, (rows, table.dim_weight)
         Weights of every row, one for each copy of a path; None where no path has weights.
         Expanded rows are not copied.
-    table : ConnectionTable
+    table : PathTable
         The paths.
 
     Returns
@@ -65,11 +64,11 @@ def copywise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: Connect
     Examples
     --------
     >>> import torch
-    >>> from equigeo.ops.connection_table import Connection, Segment
+    >>> from equigeo.ops.path_table import Path, Segment
     >>> dot = torch.eye(2)[..., None]
     >>> x, y, z = Segment.block(0, 2, 2), Segment.block(0, 1, 2), Segment.block(0, 2, 1)
-    >>> pairs = Connection(x, y, z, weight=None, coefficients=dot)
-    >>> table = ConnectionTable.from_connections([pairs], dims=(4, 2, 0, 2))
+    >>> pairs = Path(x, y, z, weight=None, coefficients=dot)
+    >>> table = PathTable.from_paths([pairs], dims=(4, 2, 0, 2))
     >>> copywise_product(torch.tensor([[1.0, 2, 3, 4]]), torch.tensor([[1.0, 10]]), None, table)
     tensor([[21., 43.]])
     """
@@ -88,37 +87,18 @@ def copywise_product_reference(
     values: Tensor,
     dim_out: int,
 ) -> Tensor:
-    """Readable body of :func:`copywise_product`, differentiable by PyTorch alone."""
+    """Reference implementation of :func:`copywise_product`, differentiable by PyTorch alone."""
     table = paths, entries, values
     return connected_product(x, y, weight, table, dim_out, copywise)
 
 
-def _fake(
-    x: Tensor,
-    y: Tensor,
-    weight: Tensor | None,
-    paths: Tensor,
-    entries: Tensor,
-    values: Tensor,
-    dim_out: int,
-) -> Tensor:
+def _fake(x: Tensor, dim_out: int) -> Tensor:
     return x.new_empty(x.shape[0], dim_out)
-
-
-def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    ctx.save_for_backward(*inputs[:6])
-
-
-def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    weight = ctx.saved_tensors[2]
-    to_x, to_y, to_weight = copywise_product_backward(grad, *ctx.saved_tensors)
-    return to_x, to_y, None if weight is None else to_weight, *(None,) * 4
 
 
 _op = declare(
     SCHEMA,
     reference=copywise_product_reference,
     fake=_fake,
-    setup_context=_setup_context,
-    backward=_backward,
+    backward=backward_of_product(copywise_product_backward),
 )

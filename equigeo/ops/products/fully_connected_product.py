@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch import Tensor
 
-from equigeo.ops.connection_table import ConnectionTable
+from equigeo.ops.path_table import PathTable
 from equigeo.ops.products.check_rows import check_rows
 from equigeo.ops.products.connected_reference import connected_product, fully_connected
 from equigeo.ops.products.fully_connected_product_backward import fully_connected_product_backward
+from equigeo.ops.products.multilinear import backward_of_product
 from equigeo.ops.runtime.checks import check_device
 from equigeo.ops.runtime.declare import declare
 
@@ -19,7 +18,7 @@ SCHEMA = (
 )
 
 
-def fully_connected_product(x: Tensor, y: Tensor, weight: Tensor, table: ConnectionTable) -> Tensor:
+def fully_connected_product(x: Tensor, y: Tensor, weight: Tensor, table: PathTable) -> Tensor:
     r"""Couple all channels of ``x`` with all of ``y``, and mix them by weights of every row.
 
     .. math:: z_{wk} \mathrel{+}= \sum_{uv} w_{uvw} \sum_{ij} C_{ijk}\, x_{ui}\, y_{vj}
@@ -36,7 +35,7 @@ def fully_connected_product(x: Tensor, y: Tensor, weight: Tensor, table: Connect
         Second input.
     weight : Tensor, (rows, table.dim_weight)
         Weights of every row: (mul, mul2, mul_out) for each path, none of them shared.
-    table : ConnectionTable
+    table : PathTable
         The paths, all weighted; segments of the output, too, have 1, 3, ... or 13 components.
 
     Returns
@@ -61,11 +60,11 @@ def fully_connected_product(x: Tensor, y: Tensor, weight: Tensor, table: Connect
     Examples
     --------
     >>> import torch
-    >>> from equigeo.ops.connection_table import Connection, Segment
+    >>> from equigeo.ops.path_table import Path, Segment
     >>> dot = torch.eye(3)[..., None]
     >>> x, y, z = Segment.block(0, 2, 3), Segment.block(0, 1, 3), Segment.block(0, 1, 1)
-    >>> path = Connection(x, y, z, weight=0, coefficients=dot)
-    >>> table = ConnectionTable.from_connections([path], dims=(6, 3, 2, 1))
+    >>> path = Path(x, y, z, weight=0, coefficients=dot)
+    >>> table = PathTable.from_paths([path], dims=(6, 3, 2, 1))
     >>> x, y = torch.tensor([[1.0, 2, 3, 4, 5, 6]]), torch.tensor([[1.0, 10, 100]])
     >>> fully_connected_product(x, y, torch.tensor([[1.0, 1000]]), table)
     tensor([[654321.]])
@@ -85,36 +84,18 @@ def fully_connected_product_reference(
     values: Tensor,
     dim_out: int,
 ) -> Tensor:
-    """Readable body of :func:`fully_connected_product`, differentiable by PyTorch alone."""
+    """Reference implementation of the op, differentiable by PyTorch alone."""
     table = paths, entries, values
     return connected_product(x, y, weight, table, dim_out, fully_connected)
 
 
-def _fake(
-    x: Tensor,
-    y: Tensor,
-    weight: Tensor,
-    paths: Tensor,
-    entries: Tensor,
-    values: Tensor,
-    dim_out: int,
-) -> Tensor:
+def _fake(x: Tensor, dim_out: int) -> Tensor:
     return x.new_empty(x.shape[0], dim_out)
-
-
-def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    ctx.save_for_backward(*inputs[:6])
-
-
-def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    gradients = fully_connected_product_backward(grad, *ctx.saved_tensors)
-    return *gradients, *(None,) * 4
 
 
 _op = declare(
     SCHEMA,
     reference=fully_connected_product_reference,
     fake=_fake,
-    setup_context=_setup_context,
-    backward=_backward,
+    backward=backward_of_product(fully_connected_product_backward),
 )

@@ -35,7 +35,7 @@ Gradients = dict[str, Tensor | None]
 _LIBRARY = torch.library.Library("equigeo", "DEF")
 
 
-def declare(  # noqa: PLR0913 - what an op is made of
+def declare(
     schema: str,
     *,
     reference: Function,
@@ -45,7 +45,6 @@ def declare(  # noqa: PLR0913 - what an op is made of
     constant_results: Sequence[str] = (),
     vmap: Function | None = None,
     direct: bool = False,
-    setup_context: Any = None,
 ) -> Function:
     """Declare one op: its schema, the body used where no kernel is loaded, and its gradient.
 
@@ -92,19 +91,13 @@ def declare(  # noqa: PLR0913 - what an op is made of
     signature = Signature.parse(schema)
     if not callable(backward):
         backward = _differentiate(reference, signature, backward)
-    tape: Any
-    if setup_context is None:
-        tape = _Tape(signature, backward, results, constant_results)
-    else:
-        from types import SimpleNamespace
-
-        tape = SimpleNamespace(keep=setup_context, backward=backward)
+    tape = _Tape(signature, backward, results, constant_results)
     name = signature.name
     SCHEMAS[name] = schema
     _LIBRARY.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
-    by_reference = reference if setup_context else by_position(reference, signature.arguments)
+    by_reference = by_position(reference, signature.arguments)
     _LIBRARY.impl(name, by_reference, "CompositeExplicitAutograd")
-    shapes = fake if setup_context else by_position(fake, signature.arguments)
+    shapes = by_position(fake, signature.arguments)
     torch.library.register_fake(f"equigeo::{name}", shapes, lib=_LIBRARY)
     torch.library.register_autograd(
         f"equigeo::{name}", tape.backward, setup_context=tape.keep, lib=_LIBRARY

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from itertools import accumulate
 
 import torch
 from torch import Tensor, nn
 
-from equigeo.nn import Tables
-from equigeo.ops import Coupling, PathTable, channelwise_product
-from equigeo.reps.wigner_3j import wigner_3j_table
-from equigeo.tensor_products.paths.index_tables import IndexTables
+from equigeo.ops import PathTable, channelwise_product
 from equigeo.tensor_products.paths.instruction import Instruction
 from equigeo.tensor_products.paths.leading_axes import as_rows, from_rows
+from equigeo.tensor_products.paths.path_tables import StoredTable, path_table
 from equigeo.tensor_products.paths.resolve import Operands, terms_of
 
 LARGEST_DEGREE = 6  # of the first input; the op keeps its components in registers
@@ -46,18 +42,7 @@ class ChannelwisePaths(nn.Module):
 
     def __init__(self, instructions: Sequence[Instruction], operands: Operands) -> None:
         super().__init__()
-        sizes = [math.prod(path.path_shape) if path.has_weight else 0 for path in instructions]
-        couplings = [
-            _coupling(path, operands, start)
-            for path, start in zip(instructions, accumulate([0, *sizes]), strict=False)
-            if 0 not in path.path_shape
-        ]
-        first, second, out = operands
-        self.dims = (first.dim, second.dim, sum(sizes), out.dim)
-        self.ir_mul = first.layout == "ir_mul"
-        table = PathTable.from_couplings(couplings, self.dims, ir_mul=self.ir_mul)
-        self.numbers = IndexTables(paths=table.paths, entries=table.entries)
-        self.tables = Tables(values=table.values)
+        self.stored = StoredTable(path_table(instructions, operands, by_output=True))
 
     @staticmethod
     def accepts(x: Tensor) -> bool:
@@ -66,11 +51,8 @@ class ChannelwisePaths(nn.Module):
 
     def table(self, dtype: torch.dtype) -> PathTable:
         """Give the table for features of a dtype, on the device of the module."""
-        computed = torch.float32 if dtype == torch.bfloat16 else dtype
-        values = self.tables["values", computed]
-        return PathTable(
-            self.numbers["paths"], self.numbers["entries"], values, *self.dims, self.ir_mul
-        )
+        table: PathTable = self.stored(dtype)
+        return table
 
     def forward(self, x: Tensor, y: Tensor, weight: Tensor | None, batch: torch.Size) -> Tensor:
         """Multiply rows; leading axes are broadcast to ``batch``."""
@@ -79,11 +61,3 @@ class ChannelwisePaths(nn.Module):
             as_rows(x, batch), as_rows(y, batch), weights, self.table(x.dtype)
         )
         return from_rows(out, batch)
-
-
-def _coupling(path: Instruction, operands: Operands, weight: int) -> Coupling:
-    (mul, (l1, _)), (mul2, (l2, _)), (_, (l3, _)) = terms_of(path, operands)
-    places = (path.i_in1, path.i_in2, path.i_out)
-    x, y, out = (irreps.slices()[n].start for irreps, n in zip(operands, places, strict=True))
-    coefficients = path.path_weight * wigner_3j_table(l1, l2, l3)
-    return Coupling(x, y, out, weight if path.has_weight else None, mul, mul2, coefficients)

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.ops import copywise_product, fully_connected_product
-from equigeo.tensor_products.paths.connection_table import StoredTable, connection_table
 from equigeo.tensor_products.paths.instruction import Instruction
 from equigeo.tensor_products.paths.leading_axes import as_rows, from_rows
+from equigeo.tensor_products.paths.path_tables import StoredTable, path_table
 from equigeo.tensor_products.paths.resolve import Operands
 
 
@@ -44,7 +44,7 @@ class CopywisePaths(ConnectedPaths):
 
     def __init__(self, instructions: Sequence[Instruction], operands: Operands) -> None:
         super().__init__()
-        self.table = StoredTable(connection_table(instructions, operands))
+        self.table = StoredTable(path_table(instructions, operands))
 
     def multiply(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
         """Multiply row by row."""
@@ -56,7 +56,7 @@ class FullyConnectedPaths(ConnectedPaths):
 
     def __init__(self, instructions: Sequence[Instruction], operands: Operands) -> None:
         super().__init__()
-        self.table = StoredTable(connection_table(instructions, operands))
+        self.table = StoredTable(path_table(instructions, operands))
 
     def accepts(self, x: Tensor, weight: Tensor | None) -> bool:
         """Whether the op takes these features and weights."""

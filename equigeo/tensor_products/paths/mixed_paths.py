@@ -8,15 +8,15 @@ from itertools import accumulate
 import torch
 from torch import Tensor, nn
 
-from equigeo.ops import Connection, ConnectionTable, Segment, copywise_product
+from equigeo.ops import Path, PathTable, Segment, copywise_product
 from equigeo.tensor_products.paths.connected_paths import ConnectedPaths
-from equigeo.tensor_products.paths.connection_table import (
+from equigeo.tensor_products.paths.instruction import Instruction
+from equigeo.tensor_products.paths.path_tables import (
     StoredTable,
     coefficients,
     segments,
     weight_starts,
 )
-from equigeo.tensor_products.paths.instruction import Instruction
 from equigeo.tensor_products.paths.resolve import Operands, terms_of
 
 
@@ -78,14 +78,14 @@ class TermMixer(nn.Module):
         _, _, (self.mul, (l, _)) = terms_of(paths[0][1], operands)
         self.components = 2 * l + 1
         self.blocks = []
-        connections = []
+        rows = []
         for (start, path), offset, count in zip(paths, offsets, counts, strict=True):
             x, y, _ = segments(path, operands)
             out = Segment(offset, count, self.components, 1, self.channels)
-            connections.append(Connection(x, y, out, None, coefficients(path, operands)))
+            rows.append(Path(x, y, out, None, coefficients(path, operands)))
             self.blocks.append((start if path.has_weight else None, count))
         dims = (operands[0].dim, operands[1].dim, 0, self.channels * self.components)
-        self.table = StoredTable(ConnectionTable.from_connections(connections, dims))
+        self.table = StoredTable(PathTable.from_paths(rows, dims))
 
     def forward(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
         """Couple rows and mix, to (rows, components, mul)."""
