@@ -50,3 +50,7 @@ __all__ = [
     "symmetric_contraction",
     "symmetric_eigen",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -23,7 +23,7 @@ class StoredTable(nn.Module):
 
     def __init__(self, table: PathTable) -> None:
         super().__init__()
-        self.places = IndexTables(paths=table.paths, entries=table.entries)
+        self.positions = IndexTables(paths=table.paths, entries=table.entries)
         self.tables = Tables(values=table.values)
         self.dims = (table.dim_x, table.dim_y, table.dim_weight, table.dim_out)
         self.ir_mul = table.ir_mul
@@ -31,7 +31,7 @@ class StoredTable(nn.Module):
     def forward(self, dtype: torch.dtype) -> PathTable:
         """Give the table for features of a dtype; those in bfloat16 are computed in float32."""
         values = self.tables["values", torch.float32 if dtype == torch.bfloat16 else dtype]
-        paths, entries = self.places["paths"], self.places["entries"]
+        paths, entries = self.positions["paths"], self.positions["entries"]
         return PathTable(paths, entries, values, *self.dims, self.ir_mul)
 
 
