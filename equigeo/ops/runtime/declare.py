@@ -92,12 +92,13 @@ def declare(
     if not callable(backward):
         backward = _differentiate(reference, signature, backward)
     tape = _Tape(signature, backward, results, constant_results)
+    body = by_position(reference, signature.arguments)
+    shapes = by_position(fake, signature.arguments)
+    # Names fit: only now is anything registered.
     name = signature.name
     SCHEMAS[name] = schema
     _LIBRARY.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
-    by_reference = by_position(reference, signature.arguments)
-    _LIBRARY.impl(name, by_reference, "CompositeExplicitAutograd")
-    shapes = by_position(fake, signature.arguments)
+    _LIBRARY.impl(name, body, "CompositeExplicitAutograd")
     torch.library.register_fake(f"equigeo::{name}", shapes, lib=_LIBRARY)
     torch.library.register_autograd(
         f"equigeo::{name}", tape.backward, setup_context=tape.keep, lib=_LIBRARY
