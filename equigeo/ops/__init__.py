@@ -1,4 +1,4 @@
-"""Compiled operations on segments, clouds and the sphere, each readable where no kernel is loaded.
+"""Compiled operations, each with a reference implementation where no kernel is loaded.
 
 Functions here check shapes and call an op of PyTorch's dispatcher, which prefers the body that a
 loaded library adds for the device. ``kernels_info`` tells which libraries were loaded.

@@ -22,7 +22,7 @@ from tests.ops.cloud_rows import cloud_rows
 from tests.ops.connected_rows import connected_rows
 from tests.ops.contraction_rows import contraction_rows
 from tests.ops.harmonics_rows import harmonics_rows
-from tests.ops.op import Op
+from tests.ops.op import Op, in_order
 from tests.ops.problems import Problem
 
 
@@ -99,14 +99,14 @@ OPS = [
     Op(
         "segment_attention_backward",
         segment_attention_backward,
-        segment_attention_backward_reference,
+        in_order(segment_attention_backward_reference),
         _gradients,
         _graph,
     ),
     Op(
         "segment_attention_backward",
         _without_second(segment_attention_backward),
-        _without_second(segment_attention_backward_reference),
+        _without_second(in_order(segment_attention_backward_reference)),
         _gradients_without_second,
         _graph,
         label="segment_attention_backward of the averages alone",
