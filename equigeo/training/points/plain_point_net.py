@@ -56,5 +56,5 @@ class PlainPointNet(InvariantPointNet):
         ValueError
             If the name is unknown.
         """
-        settings = InvariantPointNet.preset(name, num_classes).settings
-        return cls(InvariantPointNetConfig(num_classes, settings.network, settings.settings, None))
+        config = InvariantPointNet.preset(name, num_classes).config
+        return cls(InvariantPointNetConfig(num_classes, config.network, config.settings, None))
