@@ -18,8 +18,8 @@ from equigeo.mds import (
 )
 from equigeo.points import nearest_neighbors
 from equigeo.reps import Points, Trivial
+from equigeo.tasks.measures.cloud_copies import cloud_copies
 from equigeo.testing import assert_equivariant, equivariance_error
-from equigeo.training.cloud_copies import cloud_copies
 from tests.mds.clouds import generator
 
 EXACT = {"rtol": 0.0, "atol": 1e-11}
