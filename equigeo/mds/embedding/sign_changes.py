@@ -1,4 +1,4 @@
-"""Weights of the changes of sign of axes, from which sets of frames are made."""
+"""Changes of the signs of axes: which lead to other frames, and what they weigh."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from equigeo.mds.embedding.cloud_rows import PointClouds
-from equigeo.mds.embedding.signed_axes import LAST, Axes
+from equigeo.mds.embedding.align import SignRule
+from equigeo.mds.embedding.aligned_clouds import AlignedClouds
 from equigeo.ops.clouds.axis_flags import dependent_axis
 
+# Second moments off the diagonal vanish in principal axes, first ones about the centroid.
 LEAST_DEGREE, MOST_DEGREE = 3, 6
-MOST_AXES = 10
+MOST_AXES = 10  # 1024 changes of sign
 
 
 def sign_table(dim: int, like: Tensor) -> Tensor:
@@ -42,30 +43,28 @@ def sign_table(dim: int, like: Tensor) -> Tensor:
     return torch.tensor(list(product((1.0, -1.0), repeat=dim)), dtype=like.dtype).to(like.device)
 
 
-def allowed_signs(axes: Axes, group: str) -> Tensor:
+def allowed_signs(aligned: AlignedClouds) -> Tensor:
     """Which changes of sign lead to different frames of the group.
 
     Parameters
     ----------
-    axes : Axes
+    aligned : AlignedClouds
         Right-handed where the group is ``SO``.
-    group : {"O", "SO"}
-        Whether frames may be left-handed.
 
     Returns
     -------
     Tensor, (2 ** dim, clouds), bool
         A null axis is not turned around, unless that makes the frame right-handed.
     """
-    table = sign_table(axes.spread.shape[-1], axes.spread)
-    fixed = axes.null
-    if group == "SO":
-        fixed = fixed & ~dependent_axis(axes.margin, axes.null, LAST)
+    table = sign_table(aligned.dim, aligned.spread)
+    fixed = aligned.null
+    if aligned.group == "SO":
+        fixed = fixed & ~dependent_axis(aligned.margin, aligned.null, SignRule.LAST)
     allowed = ~((table[:, None, :] < 0) & fixed).any(-1)
-    return allowed & (table.prod(-1) > 0)[:, None] if group == "SO" else allowed
+    return allowed & (table.prod(-1) > 0)[:, None] if aligned.group == "SO" else allowed
 
 
-def residual_signs(axes: Axes, clouds: PointClouds, group: str) -> Tensor:
+def residual_signs(aligned: AlignedClouds) -> Tensor:
     """Changes of sign that no joint moment decides.
 
     Each moment that does not vanish says what the product of some signs is; it is skipped where
@@ -73,33 +72,29 @@ def residual_signs(axes: Axes, clouds: PointClouds, group: str) -> Tensor:
 
     Parameters
     ----------
-    axes : Axes
-        With coordinates.
-    clouds : PointClouds
-        Their offsets and weights.
-    group : {"O", "SO"}
-        Whether frames may be left-handed.
+    aligned : AlignedClouds
+        Coordinates.
 
     Returns
     -------
     Tensor, (2 ** dim, clouds), bool
         True for at least one.
     """
-    table = sign_table(axes.spread.shape[-1], axes.spread)
-    left = allowed_signs(axes, group)
-    for parity, sign in _equations(axes, clouds):
+    table = sign_table(aligned.dim, aligned.spread)
+    left = allowed_signs(aligned)
+    for parity, sign in _equations(aligned):
         character = table[:, parity].prod(-1)[:, None]
         agreeing = left & ((character == sign) | (sign == 0))
         left = torch.where(agreeing.any(0), agreeing, left)
     return left
 
 
-def _equations(axes: Axes, clouds: PointClouds) -> Iterator[tuple[list[int], Tensor]]:
+def _equations(aligned: AlignedClouds) -> Iterator[tuple[list[int], Tensor]]:
     """Axes of each equation and what the product of their signs is, 0 where nothing says so."""
-    y = axes.y.detach().double()
+    clouds, y = aligned.clouds, aligned.y.detach().double()
     size = clouds.largest(y.abs().amax(-1))
     y = y / clouds.spread_out(torch.where(size > 0, size, 1))[:, None]
-    tol = 1e-9 if clouds.eps == torch.finfo(torch.float64).eps else 1e-5
+    tol = clouds.by_precision(1e-9, 1e-5)  # as margins that leave signs ambiguous
     powers = [torch.ones_like(y)]
     for _ in range(MOST_DEGREE):
         powers.append(powers[-1] * y)
@@ -112,7 +107,7 @@ def _equations(axes: Axes, clouds: PointClouds) -> Iterator[tuple[list[int], Ten
             moments = clouds.add_up(torch.stack([terms, terms.abs()], -1))
             says = moments[:, 0].abs() > tol * moments[:, 1]
             sign = torch.where((sign == 0) & says, moments[:, 0].sign(), sign)
-        yield [k for k, p in enumerate(parity) if p], sign.to(axes.y.dtype)
+        yield [k for k, p in enumerate(parity) if p], sign.to(aligned.y.dtype)
 
 
 @lru_cache
@@ -145,34 +140,29 @@ def parity_classes(dim: int) -> list[tuple[tuple[int, ...], list[tuple[int, ...]
     return [(p, [e for e in exponents if tuple(n % 2 for n in e) == p]) for p in parities]
 
 
-def soft_weights(axes: Axes, clouds: PointClouds, group: str, softness: float) -> Tensor:
+def soft_weights(aligned: AlignedClouds) -> Tensor:
     """Weights of changes of sign that follow the skewness continuously.
 
     Parameters
     ----------
-    axes : Axes
-        With coordinates.
-    clouds : PointClouds
-        Their offsets and weights.
-    group : {"O", "SO"}
-        Whether frames may be left-handed; if not, the sign of the last axis follows.
-    softness : float
-        Skewness from which on there is one sign alone.
+    aligned : AlignedClouds
+        With the skewness from which on there is one sign alone as ``options.softness``. Where the
+        group is ``SO``, the sign of the last axis follows.
 
     Returns
     -------
     Tensor, (2 ** dim, clouds)
         Those of a cloud add up to one; differentiable.
     """
-    table = sign_table(axes.spread.shape[-1], axes.spread)
-    cubes = axes.y**3
+    clouds, table = aligned.clouds, sign_table(aligned.dim, aligned.spread)
+    cubes = aligned.y**3
     if clouds.weight is not None:
         cubes = clouds.weight[:, None] * cubes
     total = clouds.add_up(cubes.abs())
     margin = clouds.add_up(cubes) / torch.where(total == 0, 1, total)
-    factor = (1 + table[:, None, :] * (margin / softness).clamp(-1, 1)) / 2
-    constant = axes.null
-    if group == "SO":
-        constant = constant | dependent_axis(axes.margin, axes.null, LAST)
+    factor = (1 + table[:, None, :] * (margin / aligned.options.softness).clamp(-1, 1)) / 2
+    constant = aligned.null
+    if aligned.group == "SO":
+        constant = constant | dependent_axis(aligned.margin, aligned.null, SignRule.LAST)
     weight = torch.where(constant, 1, factor).prod(-1)
-    return weight * allowed_signs(axes, group)
+    return weight * allowed_signs(aligned)
