@@ -45,8 +45,14 @@ from equigeo.training.trained_model import model_description
 
 def paper_style() -> AffineResNet:
     """The published layers with as many channels and samples as the cost allows."""
-    settings = replace(AffineResNetConfig.paper(10), channels=(5,), features=5, samples=5)
-    return AffineResNet(settings)
+    paper = AffineResNetConfig.paper(10)
+    config = replace(
+        paper,
+        samples=replace(paper.samples, count=5),
+        stages=replace(paper.stages, channels=(5,)),
+        head=replace(paper.head, features=5),
+    )
+    return AffineResNet(config)
 
 
 TEST_IMAGES = 20_000  # of each test, but for the longest

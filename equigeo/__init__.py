@@ -1,8 +1,7 @@
 """Layers for 3D geometry in PyTorch, with symmetry declared and checked.
 
-The rooms ``groups``, ``reps``, ``ops``, ``graphs``, ``nn``, ``tensor_products``, ``mesh``,
-``mds``, ``datasets`` and ``testing`` are imported when they are first used; ``interop``, which
-meets other libraries, by name. :func:`kernels_info` tells which compiled kernels were found.
+Every package below is imported when it is first used: ``equigeo.mesh``, ``equigeo.affine``, ...
+:func:`kernels_info` tells which compiled kernels were found.
 
 Examples
 --------
@@ -14,29 +13,20 @@ Examples
 from __future__ import annotations
 
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
 __version__ = "0.1.0"
 
-_ROOMS = (
-    "datasets",
-    "graphs",
-    "groups",
-    "mds",
-    "mesh",
-    "nn",
-    "ops",
-    "reps",
-    "tensor_products",
-    "testing",
-)
+# Read off the folder, so that there is no second list to keep.
+_PACKAGES = sorted(entry.name for entry in iter_modules(__path__) if entry.ispkg)
 
-__all__ = ["__version__", "kernels_info", *_ROOMS]
+__all__ = ["__version__", "kernels_info", *_PACKAGES]  # noqa: PLE0604 - all of them are strings
 
 
 def __getattr__(name: str) -> Any:
-    """Import a room on first use."""
-    if name in _ROOMS:
+    """Import a package on first use."""
+    if name in _PACKAGES:
         return import_module(f"equigeo.{name}")
     if name == "kernels_info":
         return import_module("equigeo.ops").kernels_info
@@ -44,4 +34,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

@@ -1,4 +1,4 @@
-"""Importing the package is cheap and asks for nothing that is optional."""
+"""Importing the package is cheap, asks for nothing that is optional, and shows public names only."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import subprocess
 import sys
 
 import pytest
+
+import equigeo
+from tests.architecture.pending import enforce
+from tests.architecture.source import Module, read_modules, the_package
 
 OPTIONAL = [
     "lightning",
@@ -17,7 +21,9 @@ OPTIONAL = [
     "cuequivariance_torch",
     "matplotlib",
 ]
-CORE = ["equigeo", *(f"equigeo.{room}" for room in ("groups", "reps", "ops", "graphs", "mesh"))]
+CORE = ["equigeo", *(f"equigeo.{name}" for name in ("groups", "reps", "ops", "graphs", "mesh"))]
+PACKAGES = sorted({module.package for module in the_package().values()} - {""})
+PROGRAMS = {"examples"}  # started with `python -m`; its modules are its names
 
 
 def run(program: str) -> subprocess.CompletedProcess[str]:
@@ -55,3 +61,56 @@ def test_import_changes_no_global_state_of_torch():
 
 def test_blocking_a_package_works():
     assert run("import sys\nsys.modules['lightning'] = None\nimport lightning").returncode == 1
+
+
+def test_every_package_is_an_attribute_in_a_fresh_process():
+    done = run(
+        "import os, torch\n"  # what every process needs, loaded once
+        f"for name in {PACKAGES}:\n"
+        "    if os.fork() == 0:\n"
+        "        import equigeo\n"
+        "        print(getattr(equigeo, name).__name__, flush=True)\n"
+        "        os._exit(0)\n"
+        "    if os.wait()[1] != 0:\n"
+        "        break\n"
+    )
+    assert done.stdout.split() == [f"equigeo.{name}" for name in PACKAGES], done.stderr
+
+
+def test_the_root_names_every_package():
+    assert dir(equigeo) == sorted(["__version__", "kernels_info", *PACKAGES])
+    with pytest.raises(AttributeError, match="no attribute 'attic'"):
+        _ = equigeo.attic
+
+
+def with_public_names(modules: dict[str, Module]) -> list[str]:
+    """Packages that list their names."""
+    return [name for name, m in modules.items() if m.is_package and "\n__all__" in m.source]
+
+
+def test_every_package_lists_its_names():
+    listed = with_public_names(the_package())
+    missing = [name for name in PACKAGES if f"equigeo.{name}" not in {*listed, "equigeo.examples"}]
+    enforce("public names", missing)
+
+
+def test_packages_show_public_names_only():
+    """Also after everything inside them has been imported."""
+    modules = [m.name for m in the_package().values() if m.package not in PROGRAMS]
+    done = run(
+        "import importlib, sys\n"
+        f"for name in {[m for m in modules if not m.endswith('__main__')]}:\n"
+        "    importlib.import_module(name)\n"
+        f"for name in {with_public_names(the_package())}:\n"
+        "    package = sys.modules[name]\n"
+        "    if set(dir(package)) != set(package.__all__):\n"
+        "        print(name, sorted(set(dir(package)) ^ set(package.__all__)))\n"
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+
+
+def test_names_that_are_not_listed_are_seen(tmp_path):
+    (tmp_path / "equigeo").mkdir()
+    (tmp_path / "equigeo" / "__init__.py").write_text("x = 0\n")
+    assert with_public_names(read_modules(tmp_path)) == []

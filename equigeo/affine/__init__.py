@@ -18,11 +18,17 @@ from equigeo.affine.kernels.kernel_spec import KernelSpec
 from equigeo.affine.kernels.rbf_kernel import RBFKernel
 from equigeo.affine.kernels.relative_coordinates import relative_coordinates, relative_points
 from equigeo.affine.kernels.siren_kernel import SirenKernel
-from equigeo.affine.models import (
-    AffinePointNet,
-    AffinePointNetConfig,
-    AffineResNet,
-    AffineResNetConfig,
+from equigeo.affine.models.affine_point_net import AffinePointNet
+from equigeo.affine.models.affine_point_net_config import AffinePointNetConfig
+from equigeo.affine.models.affine_resnet import AffineResNet
+from equigeo.affine.models.affine_resnet_config import AffineResNetConfig
+from equigeo.affine.models.affine_resnet_parts import (
+    ConvolutionsConfig,
+    FrameConfig,
+    HeadConfig,
+    LiftConfig,
+    SamplesConfig,
+    StagesConfig,
 )
 from equigeo.affine.points.farthest_points import farthest_points
 from equigeo.affine.points.point_convolution_base import PointConvolution
@@ -41,11 +47,15 @@ __all__ = [
     "AffinePointNetConfig",
     "AffineResNet",
     "AffineResNetConfig",
+    "ConvolutionsConfig",
+    "FrameConfig",
     "GaborKernel",
     "GroupConv",
     "GroupConvolution",
     "GroupPool",
+    "HeadConfig",
     "KernelSpec",
+    "LiftConfig",
     "LiftConv",
     "MomentFrame",
     "PointConvolution",
@@ -59,8 +69,10 @@ __all__ = [
     "RBFKernel",
     "SampleBatchNorm",
     "SampleLayerNorm",
+    "SamplesConfig",
     "SeparableGroupConv",
     "SirenKernel",
+    "StagesConfig",
     "TensorReadout",
     "WindowWarning",
     "farthest_points",
@@ -68,3 +80,7 @@ __all__ = [
     "relative_coordinates",
     "relative_points",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

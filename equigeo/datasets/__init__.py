@@ -48,3 +48,7 @@ __all__ = [
     "split_indices",
     "uniform_cities",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

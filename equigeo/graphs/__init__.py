@@ -3,3 +3,7 @@
 from equigeo.graphs.edge_index import EdgeIndex
 
 __all__ = ["EdgeIndex"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -6,14 +6,13 @@ homogeneous ``(n + 1, n + 1)`` matrices for affine ones, acting on column vector
 
 from equigeo.groups.affine import Affine
 from equigeo.groups.charts.rotation_chart import rotation_exp, rotation_log
-from equigeo.groups.gl import GL
-from equigeo.groups.gl_plus import GLPlus
 from equigeo.groups.group import Group
+from equigeo.groups.inclusions import CompactFactor, PolarForm, Stretches
+from equigeo.groups.kinds import GL, SL, SO, GLPlus, O, Scaling, Similarity
 from equigeo.groups.linear_group import LinearGroup
 from equigeo.groups.matrices.matrix_exp import matrix_exp
 from equigeo.groups.matrices.polar import polar
 from equigeo.groups.matrices.spd import spd_exp, spd_log, spd_sqrt
-from equigeo.groups.o import O
 from equigeo.groups.samples.combine_samples import multiply_samples, pair_samples
 from equigeo.groups.samples.group_samples import GroupSamples
 from equigeo.groups.samples.sample_rotations import (
@@ -27,23 +26,22 @@ from equigeo.groups.samples.sample_stretches import (
     lognormal_stretches,
     sobol_stretches,
 )
-from equigeo.groups.scaling import Scaling
-from equigeo.groups.similarity import Similarity
-from equigeo.groups.sl import SL
-from equigeo.groups.so import SO
 
 __all__ = [
     "GL",
     "SL",
     "SO",
     "Affine",
+    "CompactFactor",
     "GLPlus",
     "Group",
     "GroupSamples",
     "LinearGroup",
     "O",
+    "PolarForm",
     "Scaling",
     "Similarity",
+    "Stretches",
     "ball_stretches",
     "equidistant_rotations",
     "finite_rotations",
@@ -61,3 +59,7 @@ __all__ = [
     "spd_log",
     "spd_sqrt",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

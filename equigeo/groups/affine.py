@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from equigeo.groups.charts.polar_chart import chart_trace, check_coordinates
 from equigeo.groups.group import Group
-from equigeo.groups.linear_group import LinearGroup, uniform_ball
+from equigeo.groups.inclusions import PolarForm
+from equigeo.groups.linear_group import LinearGroup
 from equigeo.groups.matrices.check_matrices import values_at_hand
 from equigeo.groups.matrices.matrix_exp import matrix_exp
+from equigeo.groups.matrices.random_matrices import random_ball
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,6 +61,11 @@ class Affine(Group):
     def linear_group(self) -> LinearGroup:
         """Group of the linear parts."""
         return self.linear
+
+    @property
+    def polar_form(self) -> PolarForm:
+        """What the group ``H`` is made of."""
+        return self.linear.polar_form
 
     def element(self, h: Tensor, t: Tensor) -> Tensor:
         """Assemble homogeneous matrices.
@@ -187,7 +193,7 @@ class Affine(Group):
         ValueError
             If the last axis has another length or the type is too coarse.
         """
-        check_coordinates(self, c)
+        self.check_coordinates(c)
         return self.element(self.linear.from_coordinates(c[..., self.n :]), c[..., : self.n])
 
     def haar_density(self, c: Tensor) -> Tensor:
@@ -209,9 +215,9 @@ class Affine(Group):
         ValueError
             If the last axis has another length or the type is too coarse.
         """
-        check_coordinates(self, c)
+        self.check_coordinates(c)
         c = c[..., self.n :]
-        return self.linear.haar_density(c) * torch.exp(-chart_trace(self.linear, c))
+        return self.linear.haar_density(c) * torch.exp(-self.linear.log_determinant(c))
 
     def log_stretch(self, g: Tensor) -> Tensor:
         """Largest ``|log s|`` over the singular values of the linear parts.
@@ -264,7 +270,7 @@ class Affine(Group):
             If ``radius`` is negative.
         """
         h = self.linear.sample(k, radius=radius, generator=generator)
-        return self.element(h, uniform_ball(k, self.n, radius=radius, generator=generator))
+        return self.element(h, random_ball(k, self.n, radius=radius, generator=generator))
 
     def special_elements(self) -> Tensor:
         """Return the special elements of ``H`` and one pure translation.

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from equigeo.groups.inclusions import PolarForm
+from equigeo.groups.matrices.check_matrices import check_precision
 from equigeo.groups.matrices.matrix_exp import matrix_exp
-
-if TYPE_CHECKING:
-    from equigeo.groups.linear_group import LinearGroup
 
 
 class Group(ABC):
@@ -31,8 +29,13 @@ class Group(ABC):
 
     @property
     @abstractmethod
-    def linear_group(self) -> LinearGroup:
+    def linear_group(self) -> Group:
         """Group of the linear parts of all elements; a linear group is its own."""
+
+    @property
+    @abstractmethod
+    def polar_form(self) -> PolarForm:
+        """What the group of the linear parts is made of."""
 
     @abstractmethod
     def generators(self) -> Tensor:
@@ -296,7 +299,7 @@ class Group(ABC):
         >>> SO(3).maps_to(O(3)), O(3).maps_to(SO(3)), Affine(SO(3)).maps_to(O(3))
         (True, False, True)
         """
-        return self.linear_group.is_subgroup_of(target.linear_group)
+        return self.polar_form.lies_in(target.polar_form)
 
     def convert(self, g: Tensor, target: Group) -> Tensor:
         """Send elements to ``target`` by inclusion or by taking the linear part.
@@ -359,6 +362,25 @@ class Group(ABC):
             raise ValueError(
                 f"elements of {self} are (..., {self.size}, {self.size}), got {tuple(g.shape)}"
             )
+
+    def check_coordinates(self, c: Tensor) -> None:
+        """Refuse tensors that cannot be coordinates; values are not looked at.
+
+        Parameters
+        ----------
+        c : Tensor, (..., dimension)
+            Candidates.
+
+        Raises
+        ------
+        ValueError
+            If the last axis has another length or the type is too coarse.
+        """
+        if c.shape[-1:] != (self.dimension,):
+            raise ValueError(
+                f"coordinates of {self} are (..., {self.dimension}), got {tuple(c.shape)}"
+            )
+        check_precision("coordinates", c)
 
     def _resize(self, g: Tensor, target: Group, corner: float) -> Tensor:
         self.check_shape(g)

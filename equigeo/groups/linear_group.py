@@ -4,25 +4,31 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from equigeo.groups.charts.algebra_bases import rotation_basis
+from equigeo.groups.charts.algebra_bases import rotation_basis, stretch_basis
 from equigeo.groups.charts.polar_chart import (
     chart_coordinates,
     chart_density,
     chart_element,
+    chart_inverse,
+    chart_trace,
     linear_exp,
     log_stretch,
 )
+from equigeo.groups.charts.rotation_chart import special_rotations
 from equigeo.groups.group import Group
+from equigeo.groups.inclusions import CompactFactor, PolarForm, Stretches
+from equigeo.groups.matrices.check_matrices import check_precision, determinant, values_at_hand
 from equigeo.groups.matrices.matrix_exp import matrix_exp
-
-if TYPE_CHECKING:
-    from equigeo.groups.o import O
-    from equigeo.groups.so import SO
+from equigeo.groups.matrices.random_matrices import (
+    random_ball,
+    random_orthogonal,
+    random_rotations,
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -30,8 +36,8 @@ class LinearGroup(Group):
     """A closed group of real invertible matrices, in its polar form.
 
     Every group here is ``exp(V) K``: the exponential of a space ``V`` of symmetric matrices, times
-    a compact group ``K`` that is O(n), SO(n) or trivial. A kind states ``V``, ``K`` and its
-    defining equations; the rest follows.
+    a compact group ``K`` that is O(n), SO(n) or trivial. A kind states ``V`` (``stretches``), ``K``
+    (``compact_factor``) and its defining equations; the rest follows.
 
     Parameters
     ----------
@@ -45,6 +51,8 @@ class LinearGroup(Group):
     """
 
     n: int
+    stretches: ClassVar[Stretches]
+    compact_factor: ClassVar[CompactFactor]
 
     def __post_init__(self) -> None:
         """Check the dimension."""
@@ -57,7 +65,7 @@ class LinearGroup(Group):
 
     @property
     def size(self) -> int:
-        """Number of rows of an element, ``n``."""
+        """Number of rows and columns of an element, ``n``."""
         return self.n
 
     @property
@@ -66,17 +74,14 @@ class LinearGroup(Group):
         return self
 
     @property
-    @abstractmethod
-    def compact(self) -> O | SO | None:
-        """The compact factor ``K``; None where it is trivial."""
+    def polar_form(self) -> PolarForm:
+        """Both factors of the group, which decide which groups it is part of."""
+        return PolarForm(self.n, self.stretches, self.compact_factor)
 
-    @abstractmethod
-    def _positive_basis(self) -> Tensor:
-        """Basis (d, n, n) of the symmetric factor ``V``, possibly empty; a shared table."""
-
-    @abstractmethod
-    def _supergroups(self) -> tuple[LinearGroup, ...]:
-        """Next larger groups; the transitive closure is the subgroup order."""
+    @property
+    def has_rotations(self) -> bool:
+        """Whether the compact factor is not trivial."""
+        return self.compact_factor is not CompactFactor.TRIVIAL
 
     @abstractmethod
     def _equations_hold(self, g: Tensor, tol: float) -> Tensor:
@@ -95,47 +100,32 @@ class LinearGroup(Group):
         bool
             True also for the group itself.
         """
-        return self == other or any(group.is_subgroup_of(other) for group in self._supergroups())
+        return self.polar_form.lies_in(other.polar_form)
 
     def generators(self) -> Tensor:
-        """Basis of the Lie algebra: symmetric generators, then rotations (x, y, z in 3D).
+        """Basis of the Lie algebra: symmetric generators, then rotations (x, y, z in 3D)."""
+        symmetric = self._basis()
+        if not self.has_rotations:
+            return symmetric.clone()
+        return torch.cat([symmetric, rotation_basis(self.n)])
 
-        Returns
-        -------
-        Tensor, (dimension, n, n), float64
-            A fresh copy.
-        """
-        positive = self._positive_basis()
-        if self.compact is None:
-            return positive.clone()
-        return torch.cat([positive, rotation_basis(self.n)])
+    def _basis(self) -> Tensor:
+        """Basis (d, n, n) of ``V``, possibly empty; a shared table."""
+        return stretch_basis(self.stretches, self.n)
 
     @property
     def symmetric_dimension(self) -> int:
         """Number of coordinates of the symmetric factor ``V``; they come first."""
-        return len(self._positive_basis())
+        return len(self._basis())
 
     @property
     def dimension(self) -> int:
         """Number of coordinates of an element: stretches, then rotations."""
-        rotations = 0 if self.compact is None else self.n * (self.n - 1) // 2
+        rotations = self.n * (self.n - 1) // 2 if self.has_rotations else 0
         return self.symmetric_dimension + rotations
 
     def exp(self, x: Tensor) -> Tensor:
-        """Exponential of algebra elements; not onto for SL, GL+ and GL.
-
-        In closed form in the plane and for rotations of space.
-
-        Parameters
-        ----------
-        x : Tensor, (..., n, n), floating
-            Linear combinations of :meth:`generators`.
-
-        Returns
-        -------
-        Tensor, (..., n, n), dtype of ``x``
-            Elements of the component of the identity.
-        """
+        """Exponential, in closed form in the plane and for rotations of space."""
         self.check_shape(x)
         return linear_exp(x, skew=self.symmetric_dimension == 0)
 
@@ -167,10 +157,38 @@ class LinearGroup(Group):
         >>> Similarity(2).coordinates(torch.tensor([[0.0, -1.0], [1.0, 0.0]]))
         tensor([0.0000, 1.5708])
         """
-        return chart_coordinates(self, g)
+        self._check_proper_elements(g)
+        return chart_coordinates(g, self._basis(), rotations=self.has_rotations)
+
+    def _check_proper_elements(self, g: Tensor) -> None:
+        """Refuse matrices that are no elements of the component of the identity."""
+        self.check_shape(g)
+        check_precision("elements", g)
+        if not values_at_hand() or g.numel() == 0:
+            return
+        g = g.detach()
+        # rounding of a product grows with its entries, so the bound does too
+        size = float(g.abs().amax().clamp(min=1))
+        inside = self.contains(g, tol=torch.finfo(g.dtype).eps ** 0.5 * size**self.n)
+        if not bool(inside.all()):
+            raise ValueError(
+                f"{int((~inside).sum())} of {inside.numel()} matrices are no elements of {self}, "
+                f"the first is {g[~inside][0].tolist()}"
+            )
+        improper = determinant(g) < 0
+        if bool(improper.any()):
+            raise ValueError(
+                f"coordinates describe the component of the identity of {self}, "
+                f"got {int(improper.sum())} improper elements: which component is not in them"
+            )
 
     def from_coordinates(self, c: Tensor) -> Tensor:
-        """Elements ``exp(Y) R`` with given coordinates of ``Y`` and ``R``.
+        """Elements ``exp(Y) R`` with given coordinates of ``Y`` and ``R``."""
+        self.check_coordinates(c)
+        return chart_element(c, self._basis(), rotations=self.has_rotations)
+
+    def inverse_from_coordinates(self, c: Tensor) -> Tensor:
+        """Inverses ``R^T exp(-Y)`` of the elements with given coordinates.
 
         Parameters
         ----------
@@ -180,14 +198,30 @@ class LinearGroup(Group):
         Returns
         -------
         Tensor, (..., n, n), dtype of ``c``
-            Elements of the component of the identity.
+            As precise as the elements, for no system is solved; in storage of their own.
 
         Raises
         ------
         ValueError
             If the last axis has another length or the type is too coarse.
         """
-        return chart_element(self, c)
+        self.check_coordinates(c)
+        return chart_inverse(c, self._basis(), rotations=self.has_rotations)
+
+    def log_determinant(self, c: Tensor) -> Tensor:
+        """Logarithms of the determinants of elements, ``tr Y``.
+
+        Parameters
+        ----------
+        c : Tensor, (..., dimension), floating
+            Coordinates.
+
+        Returns
+        -------
+        Tensor, (...), dtype of ``c``
+            Linear in the coordinates.
+        """
+        return chart_trace(c, self._basis())
 
     def haar_density(self, c: Tensor) -> Tensor:
         r"""Density :math:`\prod_{i<j} \sinh(y_i - y_j) / (y_i - y_j)`, y the eigenvalues of Y.
@@ -207,34 +241,20 @@ class LinearGroup(Group):
         ValueError
             If the last axis has another length or the type is too coarse.
         """
-        return chart_density(self, c)
+        if c.shape[-1:] != (self.symmetric_dimension,):
+            self.check_coordinates(c)
+        check_precision("c", c)
+        return chart_density(c, self._basis())
 
     def log_stretch(self, g: Tensor) -> Tensor:
-        """Largest ``|log s|`` over the singular values, which is the spectral radius of ``Y``.
-
-        Parameters
-        ----------
-        g : Tensor, (..., n, n), floating
-            Elements.
-
-        Returns
-        -------
-        Tensor, (...), dtype of ``g``
-            Subadditive, and zero for rotations and reflections.
-        """
+        """Largest ``|log s|`` over the singular values, which is the spectral radius of ``Y``."""
         self.check_shape(g)
         return log_stretch(g)
 
     def components(self) -> Tensor:
-        """Return the identity, and ``diag(-1, 1, ...)`` where the group has reflections.
-
-        Returns
-        -------
-        Tensor, (1 or 2, n, n), float64
-            One element of each connected component.
-        """
+        """Return the identity, and ``diag(-1, 1, ...)`` where the group has reflections."""
         identity = self.identity()
-        if self.compact is None or self.compact.is_connected:
+        if self.compact_factor is not CompactFactor.ORTHOGONAL:
             return identity[None]
         mirror = identity.clone()
         mirror[0, 0] = -1.0
@@ -265,127 +285,26 @@ class LinearGroup(Group):
         ValueError
             If ``radius`` is negative.
         """
-        basis = self._positive_basis()
-        coordinates = uniform_ball(k, len(basis), radius=radius, generator=generator)
+        basis = self._basis()
+        coordinates = random_ball(k, len(basis), radius=radius, generator=generator)
         positive = matrix_exp(torch.einsum("kd,dij->kij", coordinates, basis))
-        if self.compact is None:
+        if not self.has_rotations:
             return positive
-        return positive @ self.compact.haar(k, generator=generator)
+        proper = self.compact_factor is CompactFactor.ROTATIONS
+        draw = random_rotations if proper else random_orthogonal
+        return positive @ draw(k, self.n, generator=generator)
 
     def special_elements(self) -> Tensor:
-        """Half turn, quarter turn, cyclic permutation of axes; strong stretches.
-
-        Returns
-        -------
-        Tensor, (elements, n, n), float64
-            Elements of the component of the identity.
-        """
-        basis = self._positive_basis()
+        """Half turn, quarter turn, cyclic permutation of axes; strong stretches."""
+        basis = self._basis()
         chosen = basis[[0, -1]] if len(basis) > 1 else basis
-        stretches = matrix_exp(0.9 * chosen)
-        if self.compact is None:
+        stretches = matrix_exp(0.9 * chosen)  # factors up to e^0.9 = 2.5: strong, yet no window
+        if not self.has_rotations:
             return torch.cat([stretches, matrix_exp(-0.9 * chosen)])
         return torch.cat([special_rotations(self.n), stretches])
 
     def contains(self, g: Tensor, *, tol: float | None = None) -> Tensor:
-        """Tell which matrices are elements, up to rounding.
-
-        Parameters
-        ----------
-        g : Tensor, (..., n, n), floating
-            Matrices.
-        tol : float, optional
-            Largest deviation from the defining equations; by default the square root of the
-            precision of ``g``, which admits long products of elements.
-
-        Returns
-        -------
-        Tensor, (...), bool
-            True where the matrix is an element; never where an entry is not finite.
-
-        Raises
-        ------
-        ValueError
-            If the last two axes are not ``(n, n)``.
-        """
+        """Tell which matrices are elements, up to rounding; never those that are not finite."""
         self.check_shape(g)
         tol = torch.finfo(g.dtype).eps ** 0.5 if tol is None else tol
         return self._equations_hold(g, tol) & torch.isfinite(g).all(-1).all(-1)
-
-
-def uniform_ball(
-    k: int, dimension: int, *, radius: float, generator: torch.Generator | None
-) -> Tensor:
-    """Points drawn uniformly from a ball.
-
-    Parameters
-    ----------
-    k, dimension : int
-        Number of points and of coordinates; no coordinates are allowed.
-    radius : float
-        Radius of the ball, not negative.
-    generator : torch.Generator or None
-        Source of randomness; None is torch's global one.
-
-    Returns
-    -------
-    Tensor, (k, dimension), float64
-        The points.
-
-    Raises
-    ------
-    ValueError
-        If ``radius`` is negative.
-    """
-    if radius < 0:
-        raise ValueError(f"radius must not be negative, got {radius}")
-    if dimension == 0:
-        return torch.zeros(k, 0, dtype=torch.float64)
-    direction = torch.randn(k, dimension, dtype=torch.float64, generator=generator)
-    direction = direction / torch.linalg.vector_norm(direction, dim=1, keepdim=True)
-    share = torch.rand(k, 1, dtype=torch.float64, generator=generator) ** (1.0 / dimension)
-    return radius * share * direction
-
-
-def special_rotations(n: int) -> Tensor:
-    """Rotations that break naive charts: half turn, quarter turn, permutation of the axes.
-
-    The half turn is the cut of the logarithm, the quarter turn about y is a pole of the
-    Y-X-Y Euler angles.
-
-    Parameters
-    ----------
-    n : int
-        Dimension of space, at least 2.
-
-    Returns
-    -------
-    Tensor, (elements, n, n), float64
-        Entries are 0, 1 and -1 without rounding.
-    """
-    identity = torch.eye(n, dtype=torch.float64)
-    half = identity.clone()
-    half[-2, -2] = half[-1, -1] = -1.0
-    quarter = identity.clone()
-    quarter[0, 0] = quarter[-1, -1] = 0.0
-    quarter[0, -1], quarter[-1, 0] = 1.0, -1.0
-    cyclic = identity.roll(1, dims=0)
-    cyclic[0] *= (-1.0) ** (n - 1)  # a cycle of even length is odd
-    return torch.stack([half, quarter] if n == 2 else [half, quarter, cyclic])
-
-
-def orthogonality_defect(g: Tensor) -> Tensor:
-    """Largest entry of ``g^T g - 1``.
-
-    Parameters
-    ----------
-    g : Tensor, (..., n, n), floating
-        Matrices.
-
-    Returns
-    -------
-    Tensor, (...), dtype of ``g``
-        Zero for orthogonal matrices.
-    """
-    identity = torch.eye(g.shape[-1], dtype=g.dtype, device=g.device)
-    return (g.mT @ g - identity).abs().amax((-2, -1))

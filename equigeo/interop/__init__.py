@@ -26,3 +26,7 @@ __all__ = [
     "sort_irreps",
     "to_e3nn",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -59,3 +59,7 @@ __all__ = [
     "sample_frame",
     "tour_lengths",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

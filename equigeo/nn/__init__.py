@@ -8,3 +8,7 @@ from equigeo.nn.radial_mlp import RadialMLP
 from equigeo.nn.tables import Tables
 
 __all__ = ["Activation", "Gate", "Linear", "NormalizedActivation", "RadialMLP", "Tables"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -7,8 +7,7 @@ loaded library adds for the device. ``kernels_info`` tells which libraries were 
 from equigeo.ops.clouds.axis_flags import axis_flags
 from equigeo.ops.clouds.principal_axes import principal_axes
 from equigeo.ops.clouds.symmetric_eigen import symmetric_eigen
-from equigeo.ops.connection_table import Connection, ConnectionTable, Segment
-from equigeo.ops.path_table import Coupling, PathTable
+from equigeo.ops.path_table import Path, PathTable, Segment
 from equigeo.ops.polynomials.polynomial_table import Polynomial, PolynomialTable
 from equigeo.ops.polynomials.symmetric_contraction import symmetric_contraction
 from equigeo.ops.products.channelwise_conv import channelwise_conv
@@ -28,9 +27,7 @@ load_kernels(__path__)
 
 __all__ = [
     "LARGEST_DEGREE",
-    "Connection",
-    "ConnectionTable",
-    "Coupling",
+    "Path",
     "PathTable",
     "Polynomial",
     "PolynomialTable",
@@ -53,3 +50,7 @@ __all__ = [
     "symmetric_contraction",
     "symmetric_eigen",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -7,6 +7,7 @@ that says which points there are.
 from equigeo.points.farthest_point_sampling import farthest_point_sampling
 from equigeo.points.gather_rows import gather_rows
 from equigeo.points.nearest_neighbors import nearest_neighbors
+from equigeo.points.neighbor_backend import neighbor_backend
 from equigeo.points.networks import (
     DGCNN,
     PointNet,
@@ -25,5 +26,6 @@ __all__ = [
     "farthest_point_sampling",
     "gather_rows",
     "nearest_neighbors",
+    "neighbor_backend",
     "radius_neighbors",
 ]

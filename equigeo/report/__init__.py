@@ -6,3 +6,7 @@
 from equigeo.report.render_report import render_report
 
 __all__ = ["render_report"]
+
+
+def __dir__() -> list[str]:
+    return __all__

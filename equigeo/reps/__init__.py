@@ -38,3 +38,7 @@ __all__ = [
     "wigner_3j",
     "wigner_d",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

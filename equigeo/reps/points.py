@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from equigeo.groups import Affine, Group
+from equigeo.groups import GL, Affine, Group
 from equigeo.reps.representation import Representation
 
 
@@ -81,7 +81,7 @@ class Points(Representation):
         Tensor, (..., n + 1, n + 1), dtype of ``g``
             The elements themselves, padded where the group is linear.
         """
-        return self.group.convert(g, Affine(self.group.linear_group))
+        return self.group.convert(g, Affine(GL(self.group.n)))
 
     def algebra(self, x: Tensor) -> Tensor:
         """Derivative of :meth:`matrix` at the identity.
@@ -96,7 +96,7 @@ class Points(Representation):
         Tensor, (..., n + 1, n + 1), dtype of ``x``
             The elements themselves, padded where the group is linear.
         """
-        return self.group.convert_algebra(x, Affine(self.group.linear_group))
+        return self.group.convert_algebra(x, Affine(GL(self.group.n)))
 
     def restrict(self, subgroup: Group) -> Points:
         """Return the points of a smaller group.

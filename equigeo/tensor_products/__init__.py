@@ -3,6 +3,19 @@
 Every product is fixed by one number for each admissible triple of degrees, which multiplies the
 same coupling tensor. Clebsch-Gordan products keep every path apart; Gaunt, curl, matrix and
 vector-signal products add all paths of a degree up, and are cheaper for it.
+
+Four words have one meaning each, that of :mod:`equigeo.ops.path_table`. A *segment* is a term of
+some irreps where it is in a row; a *path* leads from a segment of each input to one of the output,
+and an *instruction* is a path as a user writes it; its *connection* says how multiplicities and
+weights go together; its *coupling* is the tensor of coefficients that joins components.
+
+Inside, imports point one way::
+
+    sphere, paths -> products -> signals -> product_by_name, analysis
+
+where ``paths`` describes and evaluates instructions, ``products`` are Clebsch-Gordan products and
+what holds one, ``signals`` are products of functions on the ``sphere``, and ``analysis`` measures
+any of them.
 """
 
 from equigeo.tensor_products.analysis.compare import compare
@@ -71,3 +84,7 @@ __all__ = [
     "product_names",
     "spherical_harmonics",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from equigeo.reps import Irreps
 from equigeo.tensor_products.products.channelwise_tensor_product import ChannelwiseTensorProduct
@@ -19,12 +19,18 @@ from equigeo.tensor_products.signals.signal_tensor_product import SignalTensorPr
 Builder = Callable[..., Product]
 
 
-def make(
+def make(  # noqa: PLR0913 - each is an option of some product
     name: str,
     irreps_in1: Irreps | str,
     irreps_in2: Irreps | str,
     irreps_out: Irreps | str,
-    **options: Any,
+    *,
+    channels: int | None = None,
+    method: Literal["grid", "fourier", "paths", "dense", "sparse"] | None = None,
+    t: int | None = None,
+    irrep_normalization: str | None = None,
+    path_normalization: str | None = None,
+    weight_order: Literal["output", "instruction"] | None = None,
 ) -> Product:
     """Make a layer ``irreps_in1 x irreps_in2 -> irreps_out`` around the product of that name.
 
@@ -49,9 +55,20 @@ def make(
         As above. Products of signals may be joined by "+" in any way.
     irreps_in1, irreps_in2, irreps_out : Irreps or str
         In the layout ``mul_ir``.
-    **options
-        Passed on: to :class:`SignalTensorProduct` for products of signals (``channels``,
-        ``method``, ``t``), ``channels`` to "elementwise", normalisations to the others.
+    channels : int, optional
+        For products of signals and "elementwise": how many stand side by side; by default the
+        largest multiplicity of the output.
+    method : str, optional
+        For products of signals as in :class:`SignalTensorProduct`, for "full" as in
+        :class:`FullTensorProduct`.
+    t : int, optional
+        For "matrix", as in :class:`MatrixTensorProduct`.
+    irrep_normalization : {"component", "norm", "none"}, optional
+        For products that are not of signals, as in :class:`TensorProduct`.
+    path_normalization : {"element", "path", "none"}, optional
+        For "fully_connected" and "channelwise", as in :class:`TensorProduct`.
+    weight_order : {"output", "instruction"}, optional
+        For "channelwise", as in :class:`ChannelwiseTensorProduct`.
 
     Returns
     -------
@@ -63,7 +80,7 @@ def make(
     ValueError
         If there is no product of that name, or an argument is out of range.
     TypeError
-        If the product has no such option.
+        If the product has no option that is given.
 
     Equivariance
     ------------
@@ -83,6 +100,15 @@ def make(
     torch.Size([5, 32])
     """
     irreps = Irreps(irreps_in1), Irreps(irreps_in2), Irreps(irreps_out)
+    named = {
+        "channels": channels,
+        "method": method,
+        "t": t,
+        "irrep_normalization": irrep_normalization,
+        "path_normalization": path_normalization,
+        "weight_order": weight_order,
+    }
+    options: dict[str, Any] = {key: value for key, value in named.items() if value is not None}
     if name in _BUILDERS:
         return _BUILDERS[name](*irreps, **options)
     if isinstance(name, str) and set(name.split("+")) <= set(_SIGNALS):
@@ -101,22 +127,52 @@ def product_names() -> tuple[str, ...]:
     return (*_BUILDERS, *_SIGNALS, "gaunt+curl")
 
 
-def _full(irreps_in1: Irreps, irreps_in2: Irreps, irreps_out: Irreps, **options: Any) -> Product:
-    product = FullTensorProduct(irreps_in1, irreps_in2, _kinds(irreps_out), **options)
+def _full(
+    irreps_in1: Irreps,
+    irreps_in2: Irreps,
+    irreps_out: Irreps,
+    *,
+    method: Literal["dense", "sparse"] | None = None,
+    irrep_normalization: str | None = None,
+) -> Product:
+    kinds = _kinds(irreps_out)
+    product = FullTensorProduct(irreps_in1, irreps_in2, kinds, irrep_normalization, method=method)
     return ProductBetweenLinears(product, irreps_in1, irreps_in2, irreps_out)
 
 
 def _full_sparse(
-    irreps_in1: Irreps, irreps_in2: Irreps, irreps_out: Irreps, **options: Any
+    irreps_in1: Irreps,
+    irreps_in2: Irreps,
+    irreps_out: Irreps,
+    *,
+    irrep_normalization: str | None = None,
 ) -> Product:
-    return _full(irreps_in1, irreps_in2, irreps_out, method="sparse", **options)
+    return _full(
+        irreps_in1,
+        irreps_in2,
+        irreps_out,
+        method="sparse",
+        irrep_normalization=irrep_normalization,
+    )
 
 
 def _channelwise(
-    irreps_in1: Irreps, irreps_in2: Irreps, irreps_out: Irreps, **options: Any
+    irreps_in1: Irreps,
+    irreps_in2: Irreps,
+    irreps_out: Irreps,
+    *,
+    irrep_normalization: str | None = None,
+    path_normalization: str | None = None,
+    weight_order: Literal["output", "instruction"] = "output",
 ) -> Product:
     product = ChannelwiseTensorProduct(
-        irreps_in1, irreps_in2, irreps_out, shared_weights=True, **options
+        irreps_in1,
+        irreps_in2,
+        irreps_out,
+        irrep_normalization,
+        path_normalization,
+        weight_order=weight_order,
+        shared_weights=True,
     )
     return ProductBetweenLinears(product, irreps_in1, irreps_in2, irreps_out)
 
@@ -127,7 +183,7 @@ def _elementwise(
     irreps_out: Irreps,
     *,
     channels: int | None = None,
-    **options: Any,
+    irrep_normalization: str | None = None,
 ) -> Product:
     """Align the inputs: one block of channels for each pair of their irreps."""
     if channels is None:
@@ -137,7 +193,8 @@ def _elementwise(
     pairs = [(ir1, ir2) for ir1 in _kinds(irreps_in1) for ir2 in _kinds(irreps_in2)]
     aligned1 = Irreps([(channels, ir1) for ir1, _ in pairs])
     aligned2 = Irreps([(channels, ir2) for _, ir2 in pairs])
-    product = ElementwiseTensorProduct(aligned1, aligned2, _kinds(irreps_out), **options)
+    kinds = _kinds(irreps_out)
+    product = ElementwiseTensorProduct(aligned1, aligned2, kinds, irrep_normalization)
     return ProductBetweenLinears(product, irreps_in1, irreps_in2, irreps_out)
 
 

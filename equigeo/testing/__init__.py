@@ -5,3 +5,7 @@ from equigeo.testing.equivariance_error import equivariance_error
 from equigeo.testing.tolerance import tolerance
 
 __all__ = ["assert_equivariant", "equivariance_error", "tolerance"]
+
+
+def __dir__() -> list[str]:
+    return __all__

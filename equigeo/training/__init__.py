@@ -35,3 +35,7 @@ __all__ = [
     "time_limit",
     "train_model",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

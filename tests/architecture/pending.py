@@ -12,6 +12,7 @@ PENDING = {
     "mirrored tests",
     "overrides",
     "positional slices",
+    "public names",
     "small modules",
     "words",
 }

@@ -40,12 +40,12 @@ def generator(seed: int = 0) -> torch.Generator:
 def test_density_is_the_jacobian_of_the_chart(n, spread):
     group = GLPlus(n)
     c = spread * torch.randn(10, group.dimension, dtype=torch.float64, generator=generator())
-    rotations = group.generators()[group.symmetric_dimension :]
+    stretches, rotations = group.generators().tensor_split([group.symmetric_dimension])
 
     def moved(c: Tensor, y: Tensor, w: Tensor) -> Tensor:
         """Element at coordinates y, its rotation multiplied from the left by a small one."""
-        p, _ = chart_factors(group, torch.cat([y, 0 * w]))
-        _, r = chart_factors(group, c)
+        p, _ = chart_factors(torch.cat([y, 0 * w]), stretches, rotations=True)
+        _, r = chart_factors(c, stretches, rotations=True)
         skew = torch.einsum("d,dij->ij", w / math.sqrt(2), rotations)  # orthonormal in so(n)
         return (p @ (torch.eye(n) + skew) @ r).flatten()
 
@@ -209,7 +209,9 @@ def test_hyperbolic_plane():
     group = SL(2)
 
     def half_plane(y: Tensor) -> Tensor:
-        p, _ = chart_factors(group, torch.nn.functional.pad(y, (0, 1)))
+        p, _ = chart_factors(
+            torch.nn.functional.pad(y, (0, 1)), group.generators()[:2], rotations=True
+        )
         # z = p . i for the Moebius action
         low = p[1, 0] ** 2 + p[1, 1] ** 2
         return torch.stack([(p[0, 0] * p[1, 0] + p[0, 1] * p[1, 1]) / low, 1 / low])

@@ -94,13 +94,15 @@ class GroupConv(GroupConvolution):
         s = relative_coordinates(outputs, inputs)[:, :, None]
         shape = (len(outputs), len(inputs), len(grid))
         values = self.kernel(u.expand(*shape, -1), s.expand(*shape, -1))
+        # Determinants of the inputs, not of the outputs: they are part of the measure summed over.
         weight = self.quadrature.weights(inputs).to(values)
         values = values * (weight * self.spec.pixel_volume(n))[:, None, None]
         values = values.unflatten(-1, (self.out_channels, self.in_channels))
         return values.permute(3, 0, 4, 1, 2).unflatten(-1, (size,) * n)
 
     def convolve(self, packed: Tensor, inputs: GroupSamples, outputs: GroupSamples) -> Tensor:
-        """Convolve packed features with the dense kernel; see :class:`GroupConvolution`."""
+        """Convolve with the dense kernel; see :class:`GroupConvolution`."""
+        # (C_out, N_out, C_in, N_in, *k) to (N_out C_out, N_in C_in, *k), as features are packed.
         kernel = self.evaluate_kernel(inputs, outputs)
         kernel = kernel.transpose(0, 1).transpose(2, 3).flatten(2, 3).flatten(0, 1)
         return convolve(packed, kernel, padding=self.padding, padding_mode=self.padding_mode)

@@ -42,6 +42,6 @@ def farthest_points(points: Tensor, count: int) -> Tensor:
     """
     if points.ndim != 3:  # refused below, which a mean over points would not survive
         return farthest_point_sampling(points, count)
-    # Sums over a contiguous axis are pairwise, and the mean of a far cloud needs that in float32.
+    # Contiguous: the order of this sum, and so the choice, must not depend on strides.
     mean = points.mT.contiguous().mean(2)
     return farthest_point_sampling(points, count, origin=mean)

@@ -56,7 +56,7 @@ class PointConvolution(nn.Module, ABC):
         self.spec, self.rank = spec or KernelSpec(network="rbf"), rank
         self.neighborhood = neighborhood or PointNeighborhood()
         self.weight = nn.Parameter(torch.empty(out_channels, rank * in_channels))
-        # Outputs then have the variance of inputs, as kernel values have that of one number.
+        # A sum of so many products then keeps the variance of its terms.
         nn.init.normal_(self.weight, std=(rank * in_channels) ** -0.5)
 
     def extra_repr(self) -> str:

@@ -103,6 +103,6 @@ class PointLiftConv(PointConvolution):
     def evaluate_kernel(
         self, near: PointNeighbors, inputs: GroupSamples, outputs: GroupSamples
     ) -> Tensor:
-        """Numbers of the kernel on space; see :class:`equigeo.affine.PointConvolution`."""
+        """Numbers of the kernel on space; see :class:`PointConvolution`."""
         values = self.kernel(near.u).to(near.u.dtype) * near.weight[..., None]
         return values[..., None, :]

@@ -124,6 +124,7 @@ class PointNeighborhood:
                 None if mask is None else mask[:, None],
                 centers=centers[:, None] @ metrics.mT,
             )
+            # A mean over neighbours; without any, zero instead of a division by it.
             share = inside.to(positions.dtype)
             weight = share / share.sum(-1, keepdim=True).clamp_min(1)
         displacement = gather_rows(positions, indices) - centers[:, None, :, None]

@@ -86,6 +86,7 @@ class Quadrature:
         """
         if self.chunk is None:
             return convolve(outputs)
+        # Checkpointing keeps no kernel of a chunk for the backward pass: it is made again there.
         indices = torch.arange(len(outputs), device=outputs.h.device).split(self.chunk)
         parts = [
             checkpoint(convolve, outputs.select(part), use_reentrant=False) for part in indices

@@ -43,6 +43,7 @@ class SampleBatchNorm(nn.BatchNorm1d):
         Tensor, (B, C, N, *S), dtype of ``x``
             Normalised features, in memory as ``x`` is where the layers of this package made it.
         """
+        # Layers leave channels innermost in memory, then samples: rows in that order are a view.
         order = [0, *range(3, x.ndim), 2, 1]
         rows = x.permute(order)
         normalized = super().forward(rows.reshape(-1, x.shape[1])).view(rows.shape)

@@ -8,6 +8,8 @@ from functools import cache
 import torch
 from torch import Tensor
 
+from equigeo.groups.inclusions import Stretches
+
 
 @cache
 def rotation_basis(n: int) -> Tensor:
@@ -111,6 +113,31 @@ def traceless_symmetric_basis(n: int) -> Tensor:
         diagonal.append(unit / math.sqrt(k * (k + 1)))
     mixed = [_symmetric_unit(n, i, j) for i in range(n) for j in range(i + 1, n)]
     return torch.stack(diagonal + mixed)
+
+
+def stretch_basis(stretches: Stretches, n: int) -> Tensor:
+    """Basis of a space of symmetric matrices.
+
+    Parameters
+    ----------
+    stretches : Stretches
+        The space.
+    n : int
+        Dimension of space.
+
+    Returns
+    -------
+    Tensor, (d, n, n), float64
+        Callers must not write to it. The identity alone is not normalised: its coordinate is the
+        logarithm of the factor.
+    """
+    if stretches is Stretches.SYMMETRIC:
+        return symmetric_basis(n)
+    if stretches is Stretches.TRACELESS:
+        return traceless_symmetric_basis(n)
+    if stretches is Stretches.UNIFORM:
+        return torch.eye(n, dtype=torch.float64)[None]
+    return torch.zeros(0, n, n, dtype=torch.float64)
 
 
 def _symmetric_unit(n: int, i: int, j: int) -> Tensor:

@@ -1,187 +1,172 @@
-"""The chart of linear groups: symmetric logarithm of the stretch, coordinates of the rotation."""
+"""The chart of linear groups: symmetric logarithm of the stretch, coordinates of the rotation.
+
+An element is ``exp(Y) R``. The functions take a basis of the symmetric matrices ``Y``, and whether
+there are rotations ``R``; coordinates of ``Y`` come first.
+"""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from equigeo.groups.charts.algebra_bases import vee
 from equigeo.groups.charts.rotation_chart import rotation_exp, rotation_log
-from equigeo.groups.matrices.check_matrices import (
-    check_precision,
-    determinant,
-    full_precision,
-    values_at_hand,
-)
+from equigeo.groups.matrices.check_matrices import determinant, full_precision
 from equigeo.groups.matrices.entire_functions import cosh_root, sinhc_root
 from equigeo.groups.matrices.matrix_exp import matrix_exp
 from equigeo.groups.matrices.polar import polar
 from equigeo.groups.matrices.spd import spd_exp, spd_log
 
-if TYPE_CHECKING:
-    from equigeo.groups.group import Group
-    from equigeo.groups.linear_group import LinearGroup
 
-
-def chart_coordinates(group: LinearGroup, g: Tensor) -> Tensor:
-    """Coordinates of elements; see :meth:`LinearGroup.coordinates`.
+def chart_coordinates(g: Tensor, basis: Tensor, *, rotations: bool) -> Tensor:
+    """Coordinates of elements.
 
     Parameters
     ----------
-    group : LinearGroup
-        The group.
     g : Tensor, (..., n, n), float32 or float64
-        Elements.
+        Elements of the component of the identity.
+    basis : Tensor, (d, n, n), float64
+        Basis of the logarithms ``Y`` of the stretches, possibly empty.
+    rotations : bool
+        Whether there are rotations.
 
     Returns
     -------
     Tensor, (..., dimension), dtype of ``g``
         Stretches, then rotations.
-
-    Raises
-    ------
-    ValueError
-        If a matrix is no proper element.
     """
-    check_members(group, g)
-    dimension = group.symmetric_dimension
+    dimension = len(basis)
     if dimension == 0:
         return rotation_log(g)
     if dimension == 1:  # multiples of one another: the factor is the root of the mean square
-        scale = (g.square().sum((-2, -1)) / group.n).sqrt()
+        scale = (g.square().sum((-2, -1)) / g.shape[-1]).sqrt()
         stretch = scale.log()[..., None]
-        if group.compact is None:
+        if not rotations:
             return stretch
         return torch.cat([stretch, rotation_log(g / scale[..., None, None])], dim=-1)
     p, r = polar(g)
     with full_precision(g):
-        y = torch.einsum("...ij,dij->...d", spd_log(p), group._positive_basis().to(g))
+        y = torch.einsum("...ij,dij->...d", spd_log(p), basis.to(g))
     return torch.cat([y, rotation_log(r)], dim=-1)
 
 
-def chart_element(group: LinearGroup, c: Tensor) -> Tensor:
-    """Elements with given coordinates; see :meth:`LinearGroup.from_coordinates`.
+def chart_element(c: Tensor, basis: Tensor, *, rotations: bool) -> Tensor:
+    """Elements with given coordinates.
 
     Parameters
     ----------
-    group : LinearGroup
-        The group.
     c : Tensor, (..., dimension), float32 or float64
         Coordinates.
+    basis : Tensor, (d, n, n), float64
+        Basis of the logarithms ``Y`` of the stretches, possibly empty.
+    rotations : bool
+        Whether there are rotations.
 
     Returns
     -------
     Tensor, (..., n, n), dtype of ``c``
         Elements.
-
-    Raises
-    ------
-    ValueError
-        If the last axis has another length or the type is too coarse.
     """
-    return _product(*chart_factors(group, c))
+    return _product(*chart_factors(c, basis, rotations=rotations))
 
 
-def chart_inverse(group: LinearGroup, c: Tensor) -> Tensor:
+def chart_inverse(c: Tensor, basis: Tensor, *, rotations: bool) -> Tensor:
     """Inverses ``R^T exp(-Y)`` of the elements with given coordinates.
 
     Parameters
     ----------
-    group : LinearGroup
-        The group.
     c : Tensor, (..., dimension), float32 or float64
         Coordinates.
+    basis : Tensor, (d, n, n), float64
+        Basis of the logarithms ``Y`` of the stretches, possibly empty.
+    rotations : bool
+        Whether there are rotations.
 
     Returns
     -------
     Tensor, (..., n, n), dtype of ``c``
         In storage of their own, as precise as the elements; no system is solved.
     """
-    stretch, rotation = c.tensor_split([group.symmetric_dimension], dim=-1)
-    p, r = chart_factors(group, torch.cat([-stretch, rotation], dim=-1))
+    stretch, rotation = c.tensor_split([len(basis)], dim=-1)
+    negative = torch.cat([-stretch, rotation], dim=-1)
+    p, r = chart_factors(negative, basis, rotations=rotations)
     return _product(None if r is None else r.mT, p).clone(memory_format=torch.contiguous_format)
 
 
-def chart_factors(group: LinearGroup, c: Tensor) -> tuple[Tensor | None, Tensor | None]:
-    """Stretch ``exp(Y)`` and rotation; None for a factor that the group lacks, never for both.
+def chart_factors(
+    c: Tensor, basis: Tensor, *, rotations: bool
+) -> tuple[Tensor | None, Tensor | None]:
+    """Stretch ``exp(Y)`` and rotation; None for a factor that there is not, never for both.
 
     Parameters
     ----------
-    group : LinearGroup
-        The group.
     c : Tensor, (..., dimension), float32 or float64
         Coordinates.
+    basis : Tensor, (d, n, n), float64
+        Basis of the logarithms ``Y`` of the stretches, possibly empty.
+    rotations : bool
+        Whether there are rotations.
 
     Returns
     -------
     p, r : Tensor, (..., n, n), or None
         The factors of the elements.
     """
-    check_coordinates(group, c)
-    stretch, rotation = c.tensor_split([group.symmetric_dimension], dim=-1)
-    r = None if group.compact is None else rotation_exp(rotation)
-    if group.symmetric_dimension == 0:
+    stretch, rotation = c.tensor_split([len(basis)], dim=-1)
+    r = rotation_exp(rotation) if rotations else None
+    if len(basis) == 0:
         return None, r
-    if group.symmetric_dimension == 1:
-        identity = torch.eye(group.n, dtype=c.dtype, device=c.device)
+    if len(basis) == 1:
+        identity = torch.eye(basis.shape[-1], dtype=c.dtype, device=c.device)
         return stretch.exp()[..., None] * identity, r
-    return spd_exp(_logarithm(group, stretch)), r
+    return spd_exp(_logarithm(stretch, basis)), r
 
 
-def chart_density(group: LinearGroup, c: Tensor) -> Tensor:
-    """Density of the Haar measure; see :meth:`LinearGroup.haar_density`.
+def chart_density(c: Tensor, basis: Tensor) -> Tensor:
+    r"""Density :math:`\prod_{i<j} \sinh(y_i - y_j) / (y_i - y_j)` of the Haar measure.
 
     Parameters
     ----------
-    group : LinearGroup
-        The group.
-    c : Tensor, (..., dimension) or (..., symmetric_dimension), float32 or float64
-        Coordinates.
+    c : Tensor, (..., d) or more, float32 or float64
+        Coordinates, of which those of ``Y`` come first.
+    basis : Tensor, (d, n, n), float64
+        Basis of the logarithms ``Y`` of the stretches, possibly empty.
 
     Returns
     -------
     Tensor, (...), dtype of ``c``
         At least 1.
-
-    Raises
-    ------
-    ValueError
-        If the last axis has another length or the type is too coarse.
     """
-    dimension = group.symmetric_dimension
-    if c.shape[-1:] != (dimension,):
-        check_coordinates(group, c)
-    check_precision("c", c)
-    if dimension <= 1:
+    dimension, n = len(basis), basis.shape[-1]
+    if dimension <= 1:  # rotations and scalings commute: nothing is distorted
         return c.new_ones(c.shape[:-1])
-    y = _logarithm(group, c[..., :dimension])
-    if group.n == 2:
+    y = _logarithm(c[..., :dimension], basis)
+    if n == 2:
+        # (y_1 - y_2)^2 is the discriminant of the characteristic polynomial
         gap = (y[..., 0, 0] - y[..., 1, 1]).square() + 4 * y[..., 0, 1].square()
         return sinhc_root(gap)
     values = torch.linalg.eigvalsh(y)
-    i, j = torch.triu_indices(group.n, group.n, 1, device=c.device)
+    i, j = torch.triu_indices(n, n, 1, device=c.device)
     return sinhc_root((values[..., i] - values[..., j]).square()).prod(-1)
 
 
-def chart_trace(group: LinearGroup, c: Tensor) -> Tensor:
+def chart_trace(c: Tensor, basis: Tensor) -> Tensor:
     """Logarithm of the determinant, ``tr Y``.
 
     Parameters
     ----------
-    group : LinearGroup
-        The group.
-    c : Tensor, (..., dimension), floating
-        Coordinates.
+    c : Tensor, (..., d) or more, floating
+        Coordinates, of which those of ``Y`` come first.
+    basis : Tensor, (d, n, n), float64
+        Basis of the logarithms ``Y`` of the stretches, possibly empty.
 
     Returns
     -------
     Tensor, (...), dtype of ``c``
         Linear in the coordinates.
     """
-    traces = group._positive_basis().diagonal(dim1=-2, dim2=-1).sum(-1).to(c)
-    return (c[..., : group.symmetric_dimension] * traces).sum(-1)
+    traces = basis.diagonal(dim1=-2, dim2=-1).sum(-1).to(c)
+    return (c[..., : len(basis)] * traces).sum(-1)
 
 
 def linear_exp(x: Tensor, *, skew: bool) -> Tensor:
@@ -233,66 +218,6 @@ def log_stretch(g: Tensor) -> Tensor:
         return torch.linalg.svdvals(g).log().abs().amax(-1)
 
 
-def check_coordinates(group: Group, c: Tensor) -> None:
-    """Refuse tensors that cannot be coordinates.
-
-    Parameters
-    ----------
-    group : Group
-        The group.
-    c : Tensor, (..., dimension)
-        Candidates.
-
-    Raises
-    ------
-    ValueError
-        If the last axis has another length or the type is too coarse.
-    """
-    if c.shape[-1:] != (group.dimension,):
-        raise ValueError(
-            f"coordinates of {group} are (..., {group.dimension}), got {tuple(c.shape)}"
-        )
-    check_precision("coordinates", c)
-
-
-def check_members(group: LinearGroup, g: Tensor) -> None:
-    """Refuse matrices that are no proper elements of a group.
-
-    Rounding of a product grows with its entries, so the bound does too. Not evaluated
-    where there are no values to look at.
-
-    Parameters
-    ----------
-    group : LinearGroup
-        The group.
-    g : Tensor, (..., n, n)
-        Candidates.
-
-    Raises
-    ------
-    ValueError
-        If the shape or type does not fit, or a matrix is improper or no element.
-    """
-    group.check_shape(g)
-    check_precision("elements", g)
-    if not values_at_hand() or g.numel() == 0:
-        return
-    g = g.detach()
-    size = float(g.abs().amax().clamp(min=1))
-    inside = group.contains(g, tol=torch.finfo(g.dtype).eps ** 0.5 * size**group.n)
-    if not bool(inside.all()):
-        raise ValueError(
-            f"{int((~inside).sum())} of {inside.numel()} matrices are no elements of {group}, "
-            f"the first is {g[~inside][0].tolist()}"
-        )
-    improper = determinant(g) < 0
-    if bool(improper.any()):
-        raise ValueError(
-            f"coordinates describe the component of the identity of {group}, "
-            f"got {int(improper.sum())} improper elements: which component is not in them"
-        )
-
-
 def _product(left: Tensor | None, right: Tensor | None) -> Tensor:
     """Product of two factors, of which one may be missing."""
     if left is None or right is None:
@@ -301,7 +226,7 @@ def _product(left: Tensor | None, right: Tensor | None) -> Tensor:
         return left @ right
 
 
-def _logarithm(group: LinearGroup, stretch: Tensor) -> Tensor:
-    """Symmetric matrices (..., n, n) of coordinates (..., symmetric_dimension)."""
+def _logarithm(stretch: Tensor, basis: Tensor) -> Tensor:
+    """Symmetric matrices (..., n, n) of coordinates (..., d)."""
     with full_precision(stretch):
-        return torch.einsum("...d,dij->...ij", stretch, group._positive_basis().to(stretch))
+        return torch.einsum("...d,dij->...ij", stretch, basis.to(stretch))

@@ -126,3 +126,30 @@ def quaternion(r: Tensor) -> Tensor:
     row = torch.take_along_dim(rows, best[..., None, None], dim=-2)[..., 0, :]
     q = row / torch.linalg.vector_norm(row, dim=-1, keepdim=True)
     return torch.where(q[..., :1] < 0, -q, q)
+
+
+def special_rotations(n: int) -> Tensor:
+    """Rotations that break naive charts: half turn, quarter turn, permutation of the axes.
+
+    The half turn is the cut of the logarithm, the quarter turn about y is a pole of the
+    Y-X-Y Euler angles.
+
+    Parameters
+    ----------
+    n : int
+        Dimension of space, at least 2.
+
+    Returns
+    -------
+    Tensor, (elements, n, n), float64
+        Entries are 0, 1 and -1 without rounding.
+    """
+    identity = torch.eye(n, dtype=torch.float64)
+    half = identity.clone()
+    half[-2, -2] = half[-1, -1] = -1.0
+    quarter = identity.clone()
+    quarter[0, 0] = quarter[-1, -1] = 0.0
+    quarter[0, -1], quarter[-1, 0] = 1.0, -1.0
+    cyclic = identity.roll(1, dims=0)
+    cyclic[0] *= (-1.0) ** (n - 1)  # a cycle of even length is odd
+    return torch.stack([half, quarter] if n == 2 else [half, quarter, cyclic])

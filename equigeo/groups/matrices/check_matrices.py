@@ -113,6 +113,23 @@ def determinant(g: Tensor) -> Tensor:
     return torch.linalg.det(g)
 
 
+def orthogonality_defect(g: Tensor) -> Tensor:
+    """Largest entry of ``g^T g - 1``.
+
+    Parameters
+    ----------
+    g : Tensor, (..., n, n), floating
+        Matrices.
+
+    Returns
+    -------
+    Tensor, (...), dtype of ``g``
+        Zero for orthogonal matrices.
+    """
+    identity = torch.eye(g.shape[-1], dtype=g.dtype, device=g.device)
+    return (g.mT @ g - identity).abs().amax((-2, -1))
+
+
 def symmetric_part(x: Tensor) -> Tensor:
     """Mean of a matrix and its transpose.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from equigeo.groups.inclusions import CompactFactor, PolarForm, Stretches
 from equigeo.groups.samples.group_samples import GroupSamples
 
 
@@ -97,10 +98,12 @@ def _combined(
 
 
 def _check_factors(stretches: GroupSamples, rotations: GroupSamples) -> None:
-    compact = stretches.group.compact
-    if compact is None or not rotations.group.is_subgroup_of(compact):
+    factor, n = stretches.group.compact_factor, stretches.group.n
+    compact = PolarForm(n, Stretches.NONE, factor)
+    if factor is CompactFactor.TRIVIAL or not rotations.group.polar_form.lies_in(compact):
+        name = None if factor is CompactFactor.TRIVIAL else f"{factor.value}({n})"
         raise ValueError(
-            f"stretches of {stretches.group} need rotations in {compact}, "
+            f"stretches of {stretches.group} need rotations in {name}, "
             f"got samples of {rotations.group}"
         )
     if bool((stretches.coordinates[:, stretches.group.symmetric_dimension :] != 0).any()):

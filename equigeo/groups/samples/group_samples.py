@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from equigeo.groups.affine import Affine
-from equigeo.groups.charts.polar_chart import chart_element, chart_inverse, chart_trace
 from equigeo.groups.linear_group import LinearGroup
 from equigeo.groups.matrices.check_matrices import check_precision, values_at_hand
 
@@ -23,7 +22,7 @@ class GroupSamples:
     that is not compact has infinite measure: every set implies a window of stretches, outside of
     which functions must vanish for the sum to be the integral.
 
-    Made by :meth:`from_coordinates` and :meth:`from_elements`, and by the samplers of this room;
+    Made by :meth:`from_coordinates` and :meth:`from_elements`, and by the samplers of this package;
     the constructor takes fields that agree already.
 
     Parameters
@@ -127,7 +126,7 @@ class GroupSamples:
             raise TypeError(f"group must be a LinearGroup such as SL(2), got {group!r}")
         if values_at_hand() and not bool(torch.isfinite(coordinates).all()):
             raise ValueError("coordinates must be finite")
-        h, h_inv = chart_element(group, coordinates), chart_inverse(group, coordinates)
+        h, h_inv = group.from_coordinates(coordinates), group.inverse_from_coordinates(coordinates)
         return cls(group, h, h_inv, weight, coordinates)
 
     @classmethod
@@ -157,7 +156,7 @@ class GroupSamples:
         if group.symmetric_dimension == 0:
             h_inv = h.mT.clone(memory_format=torch.contiguous_format)
         else:
-            h_inv = chart_inverse(group, coordinates)
+            h_inv = group.inverse_from_coordinates(coordinates)
         return cls(group, h, h_inv, weight, coordinates)
 
     def __len__(self) -> int:
@@ -176,7 +175,7 @@ class GroupSamples:
     @property
     def determinant(self) -> Tensor:
         """Determinants of the elements, (N,), as ``exp(tr Y)``."""
-        return chart_trace(self.group, self.coordinates).exp()
+        return self.group.log_determinant(self.coordinates).exp()
 
     @property
     def radius(self) -> float:

@@ -8,8 +8,8 @@ from itertools import permutations, product
 import torch
 from torch import Tensor
 
+from equigeo.groups.kinds import SO
 from equigeo.groups.samples.group_samples import GroupSamples
-from equigeo.groups.so import SO
 
 GOLDEN = (1 + math.sqrt(5)) / 2
 

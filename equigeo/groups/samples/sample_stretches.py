@@ -11,7 +11,8 @@ import math
 import torch
 from torch import Tensor
 
-from equigeo.groups.linear_group import LinearGroup, uniform_ball
+from equigeo.groups.linear_group import LinearGroup
+from equigeo.groups.matrices.random_matrices import random_ball
 from equigeo.groups.samples.group_samples import GroupSamples
 
 
@@ -84,7 +85,7 @@ def ball_stretches(
     """
     _check_window(group, k, radius=radius)
     dimension = group.symmetric_dimension
-    return _ball(group, uniform_ball(k, dimension, radius=radius, generator=generator), radius)
+    return _ball(group, random_ball(k, dimension, radius=radius, generator=generator), radius)
 
 
 def sobol_stretches(

@@ -54,7 +54,8 @@ class AcceleratedProduct(Accelerated):
     def renew(self) -> None:
         """Take over the signs of couplings, which e3nn saves."""
         if not same_signs(self.accelerated, self, require_e3nn()):
-            self.accelerated = self.body_of(self).train(self.training)
+            body: Any = self.body_of(self)
+            self.accelerated = body.train(self.training)
 
     def example(self) -> tuple[Any, ...]:
         """Make features of three samples, and weights where they are external."""

@@ -110,7 +110,7 @@ def _expand(tensor: Tensor, ins: tuple[tuple[int, int], ...], order: int, ir: An
 
 
 def _monomial_of_index(dim: int, order: int) -> Tensor:
-    """Place of the monomial that each entry of a tensor multiplies, (dim ** order,)."""
+    """Position of the monomial that each entry of a tensor multiplies, (dim ** order,)."""
     digits = dim ** torch.arange(order - 1, -1, -1)
     grid = torch.cartesian_prod(*[torch.arange(dim)] * order).reshape(-1, order)
     codes = (torch.tensor(monomials(dim, order)) * digits).sum(1)

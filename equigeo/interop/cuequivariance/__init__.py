@@ -12,3 +12,7 @@ __all__ = [
     "to_cue_irreps",
     "to_descriptor",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -58,9 +58,9 @@ def read_paths(stp: Any, irreps: Sequence[Irreps]) -> Iterator[tuple[int | None,
             connection = "uvu"
         degrees = [l for _, (l, _) in terms]
         factor = _factor(np.transpose(path.coefficients, axes), degrees)
-        place = path.indices[0] if weight else None
+        position = path.indices[0] if weight else None
         yield (
-            place,
+            position,
             SharedPath(indices[0], indices[1], indices[2], connection, bool(weight), factor, ()),
         )
 

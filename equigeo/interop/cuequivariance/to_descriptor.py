@@ -150,13 +150,13 @@ def _segmented(
     )
     segment = 0
     for path in product.paths:
-        place = (segment,) if weighted else ()
+        position = (segment,) if weighted else ()
         segment += path.has_weight
         if (path.connection, path.has_weight) != kind:
             continue
         sizes = _sizes(product, path)
         stp.add_path(
-            *place,
+            *position,
             path.i_in1,
             path.i_in2,
             path.i_out,
@@ -167,8 +167,8 @@ def _segmented(
 
 def _coefficients(product: ProductDescription, path: SharedPath, alone: list[int]) -> np.ndarray:
     """The coupling, constant along the axes that only one operand has."""
-    places = (path.i_in1, path.i_in2, path.i_out)
-    degrees = [irreps.terms[n][1][0] for irreps, n in zip(product.operands, places, strict=True)]
+    positions = (path.i_in1, path.i_in2, path.i_out)
+    degrees = [irreps.terms[n][1][0] for irreps, n in zip(product.operands, positions, strict=True)]
     coupling = path.factor * wigner_3j(*degrees).numpy()
     shape = coupling.shape + (1,) * len(alone)
     return np.broadcast_to(coupling.reshape(shape), coupling.shape + tuple(alone))
@@ -176,8 +176,8 @@ def _coefficients(product: ProductDescription, path: SharedPath, alone: list[int
 
 def _sizes(product: ProductDescription, path: SharedPath) -> dict[str, int]:
     """Multiplicities by their letters."""
-    places = (path.i_in1, path.i_in2, path.i_out)
-    muls = [irreps.terms[n][0] for irreps, n in zip(product.operands, places, strict=True)]
+    positions = (path.i_in1, path.i_in2, path.i_out)
+    muls = [irreps.terms[n][0] for irreps, n in zip(product.operands, positions, strict=True)]
     return dict(zip("uvw", muls, strict=True))
 
 

@@ -71,9 +71,9 @@ class ProductDescription:
         """Read a ``TensorProduct`` of e3nn or of this library: both have the same attributes."""
         paths = module.instructions
         signs = read_signs(module, library) if is_e3nn(library) else [1.0] * len(paths)
-        operands = tuple(Irreps(tuple(getattr(module, name)), layout) for name in OPERANDS)
+        first, second, third = (Irreps(tuple(getattr(module, n)), layout) for n in OPERANDS)
         return cls(
-            operands=operands,  # type: ignore[arg-type]
+            operands=(first, second, third),
             paths=tuple(
                 SharedPath(
                     path.i_in1,

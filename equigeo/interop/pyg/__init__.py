@@ -16,3 +16,7 @@ __all__ = [
     "triangle_mesh",
     "triangle_meshes",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

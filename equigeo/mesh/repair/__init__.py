@@ -9,3 +9,7 @@ from equigeo.mesh.repair.repair_mesh import repair_mesh
 from equigeo.mesh.repair.repaired_mesh import RepairCounts, RepairedMesh
 
 __all__ = ["MeshTopology", "RepairCounts", "RepairedMesh", "repair_mesh"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -152,6 +152,8 @@ def check_couplings(product: Product, kappa: Tensor, x: Tensor, y: Tensor) -> No
     with torch.no_grad():
         got = product(x, y).double().cpu()
     error = float((got - want).abs().max()) / float(want.abs().max())
+    # Rounding grows as the root of the number of terms; 32 leaves room for the transforms of the
+    # methods, and a missing path is off by orders of magnitude more.
     bound = 32 * torch.finfo(x.dtype).eps * max(rep.dim for rep in reps) ** 0.5
     if not error <= bound:
         raise RuntimeError(

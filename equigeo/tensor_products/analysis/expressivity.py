@@ -125,6 +125,7 @@ def _jacobian(
     else:
         for parameter in product.parameters():
             parameter.data = _away_from_zero(parameter.shape, generator)
+    # The chain rule: derivatives by the linear maps, and by the weights of the product.
     linear = _linear_rows(path_coefficients(product, weight), mixers)
     return torch.cat([linear, _weight_rows(product, weight, mixers, targets)])
 
@@ -152,6 +153,7 @@ def _linear_rows(kappa: Tensor, mixers: list[Tensor]) -> Tensor:
     first, second, third = *inner, torch.einsum("abc,ai,bj->cij", kappa, x, y)
     for axis, (mixer, slope) in enumerate(zip(mixers, (first, second, third), strict=True)):
         own, target = mixer.nonzero(as_tuple=True)
+        # One row per entry of a mixer: it moves the coefficients that its irreps take part in.
         block = kappa.new_zeros(len(own), *shape)
         block.movedim(axis + 1, 1)[torch.arange(len(own)), target] = slope[own]
         rows.append(block)
@@ -200,6 +202,7 @@ def _path_weight_rows(
         for _ in range(math.prod(path.path_shape))
     ]
     x, y = probes
+    # Copies of the weights, of which the gradient tells pairs apart.
     leaf = weight.expand(len(x), len(y), 1, -1).clone().requires_grad_()
     coefficients = _mixed(product(x[:, None], y[None], leaf), product, mixer, targets)
     rows = coefficients.new_zeros(len(weight), *coefficients.shape)
@@ -224,5 +227,6 @@ def _rank(jacobian: Tensor) -> int:
     columns = jacobian[:, jacobian.any(0)]
     if not columns.numel():
         return 0
+    # Columns of unit length: a coefficient counts as reached however small it is.
     values = torch.linalg.svdvals(columns / columns.norm(dim=0))
     return int((values > _RANK * values[0]).sum())

@@ -54,11 +54,13 @@ class RestrictedProduct(Product):
         super().__init__(Irreps(irreps_in1), Irreps(irreps_in2), Irreps(irreps_out))
         self.product = product
         sides = ("irreps_in1", "irreps_in2", "irreps_out")
-        places = [_places(name, getattr(self, name), getattr(product, name)) for name in sides]
+        positions = [
+            _positions(name, getattr(self, name), getattr(product, name)) for name in sides
+        ]
         self.positions = IndexTables(
-            in1=_sources(places[0], product.irreps_in1),
-            in2=_sources(places[1], product.irreps_in2),
-            out=torch.tensor(places[2], dtype=torch.int64),
+            in1=_sources(positions[0], product.irreps_in1),
+            in2=_sources(positions[1], product.irreps_in2),
+            out=torch.tensor(positions[2], dtype=torch.int64),
         )
 
     def multiply_adds(self) -> int:
@@ -78,7 +80,7 @@ class RestrictedProduct(Product):
         return irreps.restrict(self.product.rep_out.group)
 
 
-def _places(name: str, wanted: Irreps, whole: Irreps) -> list[int]:
+def _positions(name: str, wanted: Irreps, whole: Irreps) -> list[int]:
     """Positions of the wanted components on the whole feature axis."""
     found: list[int] = []
     rest: list[tuple[Term, slice]] = list(zip(whole.terms, whole.slices(), strict=True))
@@ -87,13 +89,13 @@ def _places(name: str, wanted: Irreps, whole: Irreps) -> list[int]:
             rest.pop(0)
         if not rest:
             raise ValueError(f"{name} must be terms of {whole}, in that order, got {wanted}")
-        place = rest.pop(0)[1]
-        found.extend(range(place.start, place.stop))
+        position = rest.pop(0)[1]
+        found.extend(range(position.start, position.stop))
     return found
 
 
-def _sources(places: list[int], whole: Irreps) -> Tensor:
+def _sources(positions: list[int], whole: Irreps) -> Tensor:
     """For each component of the whole, its position in the part, or that of a zero behind it."""
-    sources = torch.full((whole.dim,), len(places))
-    sources[torch.tensor(places).long()] = torch.arange(len(places))
+    sources = torch.full((whole.dim,), len(positions))
+    sources[torch.tensor(positions).long()] = torch.arange(len(positions))
     return sources

@@ -42,6 +42,7 @@ class Normalization:
 
     def apply(self, instructions: list[Instruction], operands: Operands) -> list[Instruction]:
         """Replace the given path weights by the factors that result."""
+        # e3nn: path_weight is the share of variance; amplitudes are its roots.
         fan_in = [self._fan_in(instruction, operands) for instruction in instructions]
         slots: dict[int, list[float]] = {}
         for path, variance in zip(instructions, fan_in, strict=True):
@@ -49,8 +50,11 @@ class Normalization:
         normalized = []
         for path, variance in zip(instructions, fan_in, strict=True):
             slot = slots[path.i_out]
+            # Unit variance of a term that several paths reach: each is divided by the variance of
+            # all of them (element), or by its own times their number (path).
             total = {"element": sum(slot), "path": variance * len(slot), "none": 1.0}[self.path]
             scale = path.path_weight * self.variances[2][path.i_out] * self._scale(path, operands)
+            # Where all variance is zero there is nothing to divide by.
             factor = math.sqrt(scale / total if total > 0 else scale)
             normalized.append(replace(path, path_weight=factor))
         return normalized
@@ -58,11 +62,15 @@ class Normalization:
     def _fan_in(self, path: Instruction, operands: Operands) -> float:
         """Variance that a path sums up before any factor."""
         u, v, w = (mul for mul, _ in terms_of(path, operands))
+        # A sum of n independent products of unit variance has variance n.
         elements = CONNECTIONS[path.connection].num_elements(u, v, w)
         return self.variances[0][path.i_in1] * self.variances[1][path.i_in2] * elements
 
     def _scale(self, path: Instruction, operands: Operands) -> int:
         """Inverse variance of a coupling of inputs of unit variance, or of unit norm."""
+        # The coupling tensor has unit norm: its square sums to 1 over i, j and k. With components
+        # of variance 1 the output has 1 / dim3 in each; with inputs of norm 1 it is 1 / (dim1
+        # dim2).
         dim1, dim2, dim3 = (2 * l + 1 for _, (l, _) in terms_of(path, operands))
         return {"component": dim3, "norm": dim1 * dim2, "none": 1}[self.irrep]
 

@@ -104,8 +104,9 @@ layout
         """Sum over the neighbours of each target, with one row of weights for each edge."""
         product = self.product
         product.check_inputs(x[:1], edge_attr[:1], None if weight is None else weight[:1])
-        if product.channelwise is not None and ChannelwisePaths.accepts(x):
-            table = product.channelwise.table(x.dtype)
+        paths = product.compiled
+        if isinstance(paths, ChannelwisePaths) and paths.accepts(x, weight):
+            table = paths.table(x.dtype)
             return channelwise_conv(x, edge_attr, weight, op_graph(edges), table)
         # Edge by edge, for dtypes and degrees that the op does not take.
         source, target = edges.edge_index

@@ -87,6 +87,7 @@ def _align(irreps_in1: Irreps, irreps_in2: Irreps) -> tuple[Irreps, Irreps]:
             f"irreps_in1 and irreps_in2 must have equally many irreps, got {counts[0]} and "
             f"{counts[1]} in {irreps_in1} and {irreps_in2}"
         )
+    # The n-th irreps of both meet: wherever a term ends on either side, both are cut.
     ends = sorted({end for irreps in (irreps_in1, irreps_in2) for end in _ends(irreps)})
     first, second = _split_at(irreps_in1, ends), _split_at(irreps_in2, ends)
     check_blocks("irreps_in1", irreps_in1, first)

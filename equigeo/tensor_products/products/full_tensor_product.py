@@ -94,7 +94,7 @@ class FullTensorProduct(PathProduct):
         if self.method == "sparse":
             self._keep_entries()
         elif self.method == "dense":
-            self.connected = None
+            self.compiled = None
 
     def multiply_adds(self) -> int:
         """Count the entries that the method touches; by default those that are not zero."""
@@ -110,6 +110,8 @@ class FullTensorProduct(PathProduct):
         values, positions = {}, {}
         for n, group in enumerate(self._groups):
             table = self.tables[f"group{n}", torch.float64]
+            # Positions of entries as couple_pairs_sparse reads them: pairs of components, row-
+            # major.
             i, j, k = table.nonzero(as_tuple=True)
             values[f"group{n}"] = table[i, j, k]
             positions[f"pair{n}"] = i * group.shape[1] + j

@@ -50,6 +50,8 @@ def path_coefficients(product: Product, weight: Tensor | None = None) -> Tensor:
     """
     irreps1 = [ir for ir, _ in single_irreps(product.irreps_in1)]
     irreps2 = [ir for ir, _ in single_irreps(product.irreps_in2)]
+    # A product of single irreps is one number per allowed triple (Schur's lemma): random vectors of
+    # each pair, zeros elsewhere, give it as what comes out, projected on the coupling.
     x, y = embedded_probes(product.irreps_in1, 0), embedded_probes(product.irreps_in2, 1)
     given = () if weight is None else (weight,)
     rows = max(1, _CHUNK // max(1, len(irreps2) * SAMPLES * product.irreps_out.dim))
@@ -100,8 +102,9 @@ def project(
     index1 = torch.tensor([kinds1.index(ir) for ir in irreps1], dtype=torch.int64)
     index2 = torch.tensor([kinds2.index(ir) for ir in irreps2], dtype=torch.int64)
     parts, residuals = [z.new_zeros(*z.shape[:2], 0)], [z.new_zeros(())]
+    # Under SO(3) only, any parities may couple.
     reflects = product.rep_out.group == Irreps.group
-    for ir, places in _by_kind(product.irreps_out).items():
+    for ir, positions in _by_kind(product.irreps_out).items():
         table = z.new_zeros(len(kinds1), len(kinds2), SAMPLES, 2 * ir[0] + 1)
         for i, (l1, p1) in enumerate(kinds1):
             for j, (l2, p2) in enumerate(kinds2):
@@ -109,7 +112,7 @@ def project(
                 if allowed and abs(l1 - l2) <= ir[0] <= l1 + l2:
                     table[i, j] = _coupled_probes(l1, l2, ir[0])
         expected = table[index1][:, index2]
-        found = z[..., places]
+        found = z[..., positions]
         square = expected.square().sum((-1, -2)).clamp_min(torch.finfo(z.dtype).tiny)
         part = torch.einsum("absum,absm->abu", found, expected) / square[..., None]
         rest = found - part[:, :, None, :, None] * expected[..., None, :]
@@ -119,7 +122,7 @@ def project(
 
 
 def single_irreps(irreps: Irreps) -> list[tuple[Irrep, Tensor]]:
-    """List every copy of every irrep with the places of its components.
+    """List every copy of every irrep with the positions of its components.
 
     Parameters
     ----------
@@ -131,7 +134,7 @@ def single_irreps(irreps: Irreps) -> list[tuple[Irrep, Tensor]]:
     list of ((int, int), Tensor)
         Irrep and positions (2 l + 1,) on the feature axis; copies of one irrep are neighbours.
     """
-    return [(ir, row) for ir, places in _by_kind(irreps).items() for row in places]
+    return [(ir, row) for ir, positions in _by_kind(irreps).items() for row in positions]
 
 
 def embedded_probes(irreps: Irreps, operand: int) -> Tensor:
@@ -151,8 +154,8 @@ def embedded_probes(irreps: Irreps, operand: int) -> Tensor:
     """
     singles = single_irreps(irreps)
     x = torch.zeros(len(singles), SAMPLES, irreps.dim, dtype=torch.float64)
-    for row, ((l, _), places) in zip(x, singles, strict=True):
-        row[:, places] = _probe(l, operand)
+    for row, ((l, _), positions) in zip(x, singles, strict=True):
+        row[:, positions] = _probe(l, operand)
     return x
 
 
@@ -179,8 +182,8 @@ def _largest(x: Tensor) -> Tensor:
 def _by_kind(irreps: Irreps) -> dict[Irrep, Tensor]:
     """Positions (copies, 2 l + 1) of each irrep, in the order of first appearance."""
     found: dict[Irrep, list[Tensor]] = {}
-    for (mul, ir), place in zip(irreps.terms, irreps.slices(), strict=True):
-        positions = torch.arange(place.start, place.stop)
+    for (mul, ir), span in zip(irreps.terms, irreps.slices(), strict=True):
+        positions = torch.arange(span.start, span.stop)
         size = 2 * ir[0] + 1
         if irreps.layout == "mul_ir":
             positions = positions.reshape(mul, size)
@@ -199,5 +202,6 @@ def _probe(l: int, operand: int) -> Tensor:
 @cache
 def _coupled_probes(l1: int, l2: int, l3: int) -> Tensor:
     """Couple the probes of two degrees (SAMPLES, 2 l3 + 1)."""
+    # z_k = sum_ij C_ijk x_i y_j
     left = torch.tensordot(_probe(l1, 0), wigner_3j_table(l1, l2, l3), 1)
     return torch.einsum("sjk,sj->sk", left, _probe(l2, 1))

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor
 
 from equigeo.nn import Tables
-from equigeo.reps.irreps import Layout
-from equigeo.tensor_products.paths.channelwise_paths import ChannelwisePaths, channelwise_paths
-from equigeo.tensor_products.paths.connected_ops import connected_paths
+from equigeo.ops import LARGEST_DEGREE
+from equigeo.reps.irreps import Layout, Term
+from equigeo.tensor_products.paths.channelwise_paths import ChannelwisePaths
+from equigeo.tensor_products.paths.compiled_paths import (
+    CompiledPaths,
+    CopywisePaths,
+    FullyConnectedPaths,
+)
 from equigeo.tensor_products.paths.couple import component_axis, couple_matched, couple_pairs
 from equigeo.tensor_products.paths.evaluate import (
     finish_path,
@@ -21,8 +26,9 @@ from equigeo.tensor_products.paths.evaluate import (
     upper_triangles,
 )
 from equigeo.tensor_products.paths.instruction import Instruction
+from equigeo.tensor_products.paths.mixed_paths import MixedPaths
 from equigeo.tensor_products.paths.path_groups import group_paths, group_tables
-from equigeo.tensor_products.paths.resolve import Operands
+from equigeo.tensor_products.paths.resolve import Operands, terms_of
 from equigeo.tensor_products.products.product import Product
 from equigeo.tensor_products.products.weighted_paths import WeightedPaths
 
@@ -44,6 +50,8 @@ class PathProduct(Product, WeightedPaths):
 
     Attributes
     ----------
+    compiled : CompiledPaths or None
+        What evaluates all paths by one op, where there is such an op.
     instructions : tuple of Instruction
         With the factor of each path in place of its ``path_weight``, as in e3nn.
     layout : {"mul_ir", "ir_mul"}
@@ -80,8 +88,7 @@ class PathProduct(Product, WeightedPaths):
         self._groups = group_paths(self.instructions, operands)
         tables = group_tables(self.instructions, operands)
         self.tables = Tables(**{f"group{n}": table for n, table in enumerate(tables)})
-        self.channelwise = channelwise_paths(self.instructions, operands)
-        self.connected = connected_paths(
+        self.compiled = compiled_paths(
             self.instructions, operands, shared_weights=self.shared_weights
         )
 
@@ -110,11 +117,8 @@ class PathProduct(Product, WeightedPaths):
         """
         weight = self._choose_weight(weight)
         batch = self.check_inputs(x, y, weight)
-        if self.channelwise is not None and ChannelwisePaths.accepts(x):
-            out: Tensor = self.channelwise(x, y, weight, batch)
-            return out
-        if self.connected is not None and self.connected.accepts(x, weight):
-            out = self.connected(x, y, weight, batch)
+        if self.compiled is not None and self.compiled.accepts(x, weight):
+            out: Tensor = self.compiled(x, y, weight, batch)
             return out
         return self._forward_reference(x, y, weight, batch)
 
@@ -148,3 +152,45 @@ class PathProduct(Product, WeightedPaths):
         table = self.tables[f"group{n}", x.dtype]
         couple = couple_matched if self._groups[n].matched else couple_pairs
         return couple(x, y, table, self.layout)
+
+
+def compiled_paths(
+    instructions: Sequence[Instruction], operands: Operands, *, shared_weights: bool
+) -> CompiledPaths | None:
+    """Choose the op that evaluates instructions together.
+
+    Parameters
+    ----------
+    instructions : sequence of Instruction
+        Resolved, with their factors.
+    operands : (Irreps, Irreps, Irreps)
+        What they join.
+    shared_weights : bool
+        Whether all rows have the same weights.
+
+    Returns
+    -------
+    CompiledPaths or None
+        None where connections are mixed, some paths only have weights, or degrees are beyond what
+        kernels keep in registers.
+    """
+    paths = [path for path in instructions if 0 not in path.path_shape]
+    modes = {path.connection for path in paths}
+    weighted = {path.has_weight for path in paths}
+    # Shared weights mix channels by a matrix product, for any degrees and some paths without.
+    if paths and modes <= {"uvw", "uuw"} and (shared_weights or weighted == {False}):
+        return MixedPaths(instructions, operands)
+    if len(weighted) != 1:
+        return None
+    if modes <= {"uvuv", "uuu"}:
+        return CopywisePaths(instructions, operands)
+    first, _, out = zip(*(terms_of(path, operands) for path in paths), strict=True)
+    if modes == {"uvu"} and _fit_registers(first):
+        return ChannelwisePaths(instructions, operands)
+    if modes == {"uvw"} and _fit_registers([*first, *out]):
+        return FullyConnectedPaths(instructions, operands)
+    return None
+
+
+def _fit_registers(terms: Sequence[Term]) -> bool:
+    return max(l for _, (l, _) in terms) <= LARGEST_DEGREE

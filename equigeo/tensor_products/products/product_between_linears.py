@@ -65,7 +65,7 @@ class ProductBetweenLinears(Product):
 
 
 def linear_multiply_adds(linear: Linear) -> int:
-    """Count multiplications that are added up, for one sample.
+    """Count multiply-accumulate operations, for one sample.
 
     Parameters
     ----------
@@ -85,5 +85,6 @@ def linear_multiply_adds(linear: Linear) -> int:
 
 
 def _bridge(given: Irreps, taken: Irreps) -> Linear | None:
+    # Neighbouring terms of one irrep hold the same data as one merged term in mul_ir.
     same = given.simplify() == taken.simplify()
     return None if same else Linear(given, taken)

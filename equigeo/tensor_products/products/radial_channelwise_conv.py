@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from equigeo.graphs import EdgeIndex
 from equigeo.ops import radial_conv
 from equigeo.reps.irreps import Layout
+from equigeo.tensor_products.paths.channelwise_paths import ChannelwisePaths
 from equigeo.tensor_products.products.edge_convolution import EdgeConvolution, op_graph
 
 
@@ -126,8 +127,8 @@ class RadialChannelwiseConv(EdgeConvolution):
         # Unit variance of the weights for hidden numbers of unit variance.
         radial = self.radial * self.num_hidden**-0.5
         edges = self.check_graph(x, edge_index, edge_attr, num_nodes)
-        channelwise = self.product.channelwise
-        if channelwise is None or x.dtype not in (torch.float32, torch.float64):
-            return self._convolve(x, edges, edge_attr, hidden @ radial)
-        table = channelwise.table(x.dtype)
-        return radial_conv(x, edge_attr, hidden, radial, op_graph(edges), table)
+        paths = self.product.compiled
+        if isinstance(paths, ChannelwisePaths) and x.dtype in (torch.float32, torch.float64):
+            table = paths.table(x.dtype)
+            return radial_conv(x, edge_attr, hidden, radial, op_graph(edges), table)
+        return self._convolve(x, edges, edge_attr, hidden @ radial)

@@ -69,7 +69,7 @@ class SymmetricPolynomials(nn.Module):
         return symmetric_contraction(x, weight, index, table)
 
     def multiply_adds(self) -> int:
-        """Count multiplications, most of them added up, for one channel."""
+        """Count multiply-accumulate operations and single multiplications, for one channel."""
         parts = (self.products, self.polynomials, self.groups, self.nodes)
         return sum(len(part) for part in parts)
 
@@ -80,8 +80,8 @@ def _components(
     """Split one polynomial (components, monomials) into its components that are not zero."""
     components = []
     for m, row in enumerate(polynomial):
-        places = row.nonzero().flatten().tolist()
-        values = {names[place]: row[place].item() for place in places}
+        positions = row.nonzero().flatten().tolist()
+        values = {names[position]: row[position].item() for position in positions}
         if values:
             components.append(Polynomial(start + m, weight, values))
     return components

@@ -144,6 +144,7 @@ def _into_own_terms(
     for n1, n2, _, _, ir3, mode in made:
         mul1, mul2 = irreps_in.terms[n1][0], irreps_in.terms[n2][0]
         muls = {"uvuv": mul1 * mul2, "uvu<v": pairs(mul1), "uuu": mul1}
+        # One channel per pair of channels that meet.
         terms.append((muls[mode], ir3))
     irreps_out, order = Irreps(terms, irreps_in.layout).sort()
     paths: list[Fields] = []
@@ -174,6 +175,8 @@ def _connections(modes: tuple[str, str, str], same: bool, mul: int, ir: Irrep) -
     """Connections between two terms, or within one, where only even degrees are symmetric."""
     if not same:
         return [modes[0]]
+    # x_u (x) x_v with u < v makes all degrees; x_u (x) x_u is symmetric under exchange, under which
+    # the coupling (l, l, l3) has the sign (-1)^l3: odd degrees vanish.
     upper = [modes[1]] if mul > 1 else []
     return [*upper, modes[2]] if ir[0] % 2 == 0 else upper
 
@@ -184,6 +187,7 @@ def _variance(normalization: str, ir1: Irrep, ir2: Irrep, ir3: Irrep, squared: b
     if normalization == "none":
         return 1.0
     if not squared:
+        # As in other products, see Normalization.
         return dim3 if normalization == "component" else dim1 * dim2
     # The square of a normal component has variance 2; a sum of them is a scalar of its own.
     if normalization == "component":

@@ -61,6 +61,7 @@ class DegreeWeights(nn.Module):
         self.channels = channels
         shape = (lmax + 1,) if channels is None else (channels, lmax + 1)
         self.weight = nn.Parameter(torch.ones(shape))
+        # Of every coefficient of a signal.
         degree = torch.cat([torch.full((2 * l + 1,), l) for l in range(lmax + 1)])
         self.register_buffer("degree", degree, persistent=False)
 

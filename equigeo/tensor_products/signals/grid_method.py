@@ -39,6 +39,7 @@ class GridMethod(SignalMethod):
         """Count those of separable transforms, order by order along meridians."""
         summands = max(shape[0] for shape in self._shapes)
         _, _, latitudes, _, longitudes = self._shapes[0]
+        # The product at every point, once for each summand of the integrand.
         count = summands * latitudes * longitudes
         for number, coefficients, _, orders, _ in self._shapes:
             count += number * latitudes * (coefficients + orders * longitudes)

@@ -137,10 +137,12 @@ class MatrixTensorProduct(Product):
             scale = 1.0
         else:
             scale = math.sqrt((2 * l1 + 1) * (2 * l2 + 1) * (2 * l3 + 1))
+        # Recoupling of two products of matrices: a 6j symbol with three spins t.
         return (-1) ** l3 * scale * wigner_6j(l1, l2, l3, self.t, self.t, self.t)
 
     def multiply_adds(self) -> int:
         """Count those of dense conversions and of products of matrices, two with both parities."""
+        # To matrices, their product by rows and columns, and back.
         size = 2 * self.t + 1
         dims = (self.irreps_in1.dim, self.irreps_in2.dim, self.irreps_out.dim)
         return sum(dims) * size**2 + (1 if self.parity is None else 2) * size**3
@@ -170,6 +172,7 @@ def _choose_t(largest: int, t: int | None) -> int:
 
 def _embedding(lmax: int, t: int, normalization: str) -> Tensor:
     """Matrices ((lmax + 1)^2, 2 t + 1, 2 t + 1) that stand for the coefficients of a signal."""
+    # Matrices of spin t are the sum of degrees 0 to 2 t: coupling tensors (t, t, l) are a basis.
     scale = [1.0 if normalization == "none" else math.sqrt(2 * l + 1) for l in range(lmax + 1)]
     return torch.cat([scale[l] * wigner_3j_table(t, t, l).movedim(2, 0) for l in range(lmax + 1)])
 
@@ -181,6 +184,7 @@ def _sum_and_difference(x: Tensor) -> Tensor:
     ``s(z) = s(x) s(y)`` and ``d(z) = d(x) d(y)``. Where an input has one parity, the forbidden
     output is exactly zero, for then both products have the same magnitude.
     """
+    # The group algebra of Z2 in its characters.
     even, odd = x.unflatten(-1, (2, x.shape[-1] // 2)).unbind(-2)
     return torch.stack([even + odd, even - odd], dim=-2)
 

@@ -38,6 +38,7 @@ class PathMethod(SignalMethod):
         for degrees in product(range(lmax1 + 1), range(lmax2 + 1), range(lmax_out + 1)):
             kappa = coupling(*degrees)
             if kappa != 0:
+                # Degree l stands at l^2 to (l + 1)^2 in a signal.
                 rows, columns, layers = (slice(l * l, (l + 1) ** 2) for l in degrees)
                 table[rows, columns, layers] = kappa * wigner_3j_table(*degrees)
         self._nonzeros = int(table.count_nonzero())

@@ -106,10 +106,11 @@ class SignalTensorProduct(Product):
         self.channels = channels
         self.kind = kind
         made = [_Part.of(product, self) for product in _candidates(self, kind, method, t)]
-        made = [part for part in made if len(part.place)]
+        made = [part for part in made if len(part.position)]
         self.products = nn.ModuleList(part.product for part in made)
         self._product_work = channels * sum(part.product.multiply_adds() for part in made)
         self.tables = Tables(**{f"scale{k}": part.scale for k, part in enumerate(made)})
+        # Several products may take the same signal, which is mixed once.
         signals = (
             list(dict.fromkeys(part.product.irreps_in1 for part in made)),
             list(dict.fromkeys(part.product.irreps_in2 for part in made)),
@@ -126,7 +127,7 @@ class SignalTensorProduct(Product):
         self.linear_out = Linear(mixed[2], self.irreps_out)
         orders = [_channels_first(side, channels) for side in signals]
         self.positions = IndexTables(
-            **{f"part{k}": part.place for k, part in enumerate(made)},
+            **{f"part{k}": part.position for k, part in enumerate(made)},
             **{"in1": orders[0], "in2": orders[1], "out": orders[2].argsort()},
         )
 
@@ -165,7 +166,7 @@ class _Part(NamedTuple):
 
     product: Product
     irreps_out: Irreps
-    place: Tensor  # of these irreps on the feature axis
+    position: Tensor  # of these irreps on the feature axis
     scale: Tensor  # to unit variance, for inputs whose irreps have that
 
     @classmethod
@@ -177,16 +178,18 @@ class _Part(NamedTuple):
             present = [ir in _kinds(there) for ir, _ in single_irreps(here)]
             held.append(torch.tensor(present, dtype=torch.float64))
         squares = path_coefficients(in_double(product)).square()
+        # Inputs of unit variance: the variance of an output irrep is the sum of squared
+        # coefficients over the pairs that are present, spread over its components.
         variance = torch.einsum("abc,a,b->c", squares, *held).tolist()
         wanted = _kinds(layer.irreps_out)
-        terms, places, scales = [], [torch.zeros(0, dtype=torch.int64)], []
-        for value, (ir, place) in zip(variance, single_irreps(product.irreps_out), strict=True):
+        terms, positions, scales = [], [torch.zeros(0, dtype=torch.int64)], []
+        for value, (ir, position) in zip(variance, single_irreps(product.irreps_out), strict=True):
             if value > 0 and ir in wanted:
                 terms.append((1, ir))
-                places.append(place)
-                scales += [math.sqrt(len(place) / value)] * len(place)
+                positions.append(position)
+                scales += [math.sqrt(len(position) / value)] * len(position)
         scale = torch.tensor(scales, dtype=torch.float64)
-        return cls(product, Irreps(terms), torch.cat(places), scale)
+        return cls(product, Irreps(terms), torch.cat(positions), scale)
 
 
 def _kinds(irreps: Irreps) -> set[tuple[int, int]]:

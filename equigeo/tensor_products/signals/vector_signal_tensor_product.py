@@ -118,6 +118,7 @@ class VectorSignalTensorProduct(Product):
         sides = [
             VectorHarmonics(degrees[0], scalars, scale),
             VectorHarmonics(degrees[1], scalars, scale),
+            # The transposed change of basis takes coefficients out: its scale is the inverse.
             VectorHarmonics(degrees[2], scalars, lambda j: 1 / scale(j)),
         ]
         parities = parity1, parity2, parity1 * parity2
@@ -134,6 +135,7 @@ class VectorSignalTensorProduct(Product):
             found.harmonics(degrees[1]),
             analysis(found, degrees[2], "component"),
         )
+        # Few scalar products on the grid instead of 6 for cross products or 16 for quaternions.
         forms = quaternion_product() if scalars else cross_product()
         self.tables = Tables(**forms._asdict())
 
@@ -188,7 +190,9 @@ class VectorSignalTensorProduct(Product):
         """
         terms = [side[k] for side, k in zip(self.harmonics, (term1, term2, term_out), strict=True)]
         (j1, l1, s1), (j2, l2, s2), (j3, l3, s3) = terms
+        # Recoupling (l1 s1) j1, (l2 s2) j2 to (l1 l2) l3, (s1 s2) s3: a 9j symbol.
         spin_coupling = _SPIN_COUPLING.get((s1, s2, s3), 0.0)
+        # Harmonics V_jl have 2 j + 1 in the sum of their squares.
         root = math.sqrt((2 * j1 + 1) * (2 * j2 + 1) * (2 * j3 + 1))
         symbol = wigner_9j((l1, l2, l3), (s1, s2, s3), (j1, j2, j3))
         scale1, scale2, scale3 = (basis_scale("basis", self.basis, j) for j in (j1, j2, j3))

@@ -32,6 +32,7 @@ def wigner_6j(l1: int, l2: int, l3: int, l4: int, l5: int, l6: int) -> float:
     >>> wigner_6j(1, 1, 1, 1, 1, 1), wigner_6j(3, 5, 5, 3, 3, 3)
     (0.16666666666666666, 0.0)
     """
+    # Four triangles of the tetrahedron; their coefficients stand under one root.
     triads = ((l1, l2, l3), (l1, l5, l6), (l4, l2, l6), (l4, l5, l3))
     square = math.prod((triangle_coefficient(*triad) for triad in triads), start=Fraction(1))
     return times_root(racah_sum(l1, l2, l3, l4, l5, l6), square) if square else 0.0
@@ -68,6 +69,7 @@ def wigner_9j(first: Row, second: Row, third: Row) -> float:
     (a, b, c), (d, e, f), (g, h, i) = first, second, third
     # Each triangle with the summed degree x belongs to two of the three 6j: no root is left.
     total = Fraction(0)
+    # Sum over x of three 6j symbols, each with the sign (-1)^(2x) = 1 for integer degrees.
     for x in range(max(abs(a - i), abs(d - h), abs(b - f)), min(a + i, d + h, b + f) + 1):
         roots = math.prod(triangle_coefficient(*t, x) for t in ((a, i), (d, h), (b, f)))
         sums = racah_sum(a, d, g, h, i, x) * racah_sum(b, e, h, d, x, f)
@@ -107,6 +109,7 @@ def racah_sum(l1: int, l2: int, l3: int, l4: int, l5: int, l6: int) -> int:
     int
         Of either sign.
     """
+    # Racah's formula: alternating, so that floating-point terms would cancel; integers do not.
     triads = (l1 + l2 + l3, l1 + l5 + l6, l4 + l2 + l6, l4 + l5 + l3)
     quads = (l1 + l2 + l4 + l5, l2 + l3 + l5 + l6, l3 + l1 + l6 + l4)
     total = 0
@@ -132,5 +135,6 @@ def times_root(factor: int | Fraction, square: Fraction) -> float:
     float
         ``factor * sqrt(square)``.
     """
+    # Squared first: numerator and denominator may exceed what a float holds, the quotient does not.
     root = math.sqrt(Fraction(factor) ** 2 * square)
     return -root if factor < 0 else root

@@ -1,0 +1,104 @@
+"""What a linear group is made of, and which of them lie in one another.
+
+Every linear group here is ``exp(V) K``: the exponential of a space ``V`` of symmetric matrices,
+times a compact group ``K``. Both factors come from short lists, and by the uniqueness of the polar
+decomposition one group lies in another exactly if either factor lies in that of the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Stretches(Enum):
+    """The space ``V`` of symmetric matrices: logarithms of the stretches of a group."""
+
+    NONE = "none"
+    UNIFORM = "multiples of the identity"
+    TRACELESS = "trace zero"
+    SYMMETRIC = "all"
+
+    def lies_in(self, other: Stretches) -> bool:
+        """Tell whether this space is part of another one.
+
+        Parameters
+        ----------
+        other : Stretches
+            The candidate.
+
+        Returns
+        -------
+        bool
+            True also for the space itself.
+        """
+        # multiples of the identity and traceless matrices share nothing but zero
+        return self == other or self is Stretches.NONE or other is Stretches.SYMMETRIC
+
+
+class CompactFactor(Enum):
+    """The compact group ``K``, a maximal compact subgroup; the value is its name."""
+
+    TRIVIAL = "1"
+    ROTATIONS = "SO"
+    ORTHOGONAL = "O"
+
+    def lies_in(self, other: CompactFactor) -> bool:
+        """Tell whether this group is a subgroup of another one.
+
+        Parameters
+        ----------
+        other : CompactFactor
+            The candidate.
+
+        Returns
+        -------
+        bool
+            True also for the group itself.
+        """
+        order = list(CompactFactor)  # a chain: each lies in the next
+        return order.index(self) <= order.index(other)
+
+
+@dataclass(frozen=True)
+class PolarForm:
+    """Both factors of a linear group, which determine it.
+
+    Parameters
+    ----------
+    n : int
+        Dimension of space.
+    stretches : Stretches
+        The space ``V`` of symmetric matrices.
+    compact_factor : CompactFactor
+        The compact group ``K``.
+
+    Examples
+    --------
+    >>> special = PolarForm(3, Stretches.TRACELESS, CompactFactor.ROTATIONS)
+    >>> special.lies_in(PolarForm(3, Stretches.SYMMETRIC, CompactFactor.ORTHOGONAL))
+    True
+    """
+
+    n: int
+    stretches: Stretches
+    compact_factor: CompactFactor
+
+    def lies_in(self, other: PolarForm) -> bool:
+        """Tell whether the group is a subgroup of another one.
+
+        Parameters
+        ----------
+        other : PolarForm
+            The factors of the candidate, of any dimension.
+
+        Returns
+        -------
+        bool
+            True also for the group itself.
+        """
+        return (
+            self.n == other.n
+            and self.stretches.lies_in(other.stretches)
+            and self.compact_factor.lies_in(other.compact_factor)
+        )

@@ -1,0 +1,215 @@
+"""The kinds of linear groups: each a choice of stretches, of a compact factor, and equations."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from equigeo.groups.inclusions import CompactFactor, Stretches
+from equigeo.groups.linear_group import LinearGroup
+from equigeo.groups.matrices.check_matrices import orthogonality_defect
+from equigeo.groups.matrices.random_matrices import random_orthogonal, random_rotations
+
+
+class O(LinearGroup):  # noqa: E742 - the name of the group
+    """Rotations and reflections of ``n``-dimensional space: ``g^T g = 1``.
+
+    Parameters
+    ----------
+    n : int
+        Dimension of space, at least 2.
+
+    Examples
+    --------
+    >>> g = O(3).haar(5, generator=torch.Generator().manual_seed(0))
+    >>> bool(O(3).contains(g).all()), O(3) == O(3)
+    (True, True)
+    """
+
+    stretches = Stretches.NONE
+    compact_factor = CompactFactor.ORTHOGONAL
+
+    def haar(self, k: int, *, generator: torch.Generator | None = None) -> Tensor:
+        """Draw elements from the uniform (Haar) distribution.
+
+        Parameters
+        ----------
+        k : int
+            Number of elements.
+        generator : torch.Generator, optional
+            Source of randomness; torch's global one by default.
+
+        Returns
+        -------
+        Tensor, (k, n, n), float64
+            Independent elements, orthogonal to rounding.
+        """
+        return random_orthogonal(k, self.n, generator=generator)
+
+    def inverse(self, g: Tensor) -> Tensor:
+        """Transpose, exactly."""
+        self.check_shape(g)
+        return g.mT
+
+    def _equations_hold(self, g: Tensor, tol: float) -> Tensor:
+        return orthogonality_defect(g) <= tol
+
+
+class SO(LinearGroup):
+    """Rotations of ``n``-dimensional space: ``g^T g = 1`` and ``det g = 1``.
+
+    Parameters
+    ----------
+    n : int
+        Dimension of space, at least 2.
+
+    Examples
+    --------
+    >>> SO(3).generators()[2].tolist()  # turns x towards y
+    [[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
+    """
+
+    stretches = Stretches.NONE
+    compact_factor = CompactFactor.ROTATIONS
+
+    def haar(self, k: int, *, generator: torch.Generator | None = None) -> Tensor:
+        """Draw rotations from the uniform (Haar) distribution.
+
+        Parameters
+        ----------
+        k : int
+            Number of elements.
+        generator : torch.Generator, optional
+            Source of randomness; torch's global one by default.
+
+        Returns
+        -------
+        Tensor, (k, n, n), float64
+            Independent rotations, orthogonal to rounding.
+        """
+        return random_rotations(k, self.n, generator=generator)
+
+    def inverse(self, g: Tensor) -> Tensor:
+        """Transpose, exactly."""
+        self.check_shape(g)
+        return g.mT
+
+    def _equations_hold(self, g: Tensor, tol: float) -> Tensor:
+        return (orthogonality_defect(g) <= tol) & (torch.linalg.det(g) > 0)
+
+
+class SL(LinearGroup):
+    """Matrices that keep volume and orientation: ``det g = 1``.
+
+    Parameters
+    ----------
+    n : int
+        Dimension of space, at least 2.
+
+    Examples
+    --------
+    >>> SL(2).contains(torch.tensor([[1.0, 3.0], [0.0, 1.0]]))
+    tensor(True)
+    """
+
+    stretches = Stretches.TRACELESS
+    compact_factor = CompactFactor.ROTATIONS
+
+    def _equations_hold(self, g: Tensor, tol: float) -> Tensor:
+        return (torch.linalg.det(g) - 1).abs() <= tol
+
+
+class GL(LinearGroup):
+    """All invertible matrices, reflections included.
+
+    Parameters
+    ----------
+    n : int
+        Dimension of space, at least 2.
+
+    Examples
+    --------
+    >>> GL(2).contains(torch.tensor([[0.0, 2.0], [1.0, 0.0]]))
+    tensor(True)
+    """
+
+    stretches = Stretches.SYMMETRIC
+    compact_factor = CompactFactor.ORTHOGONAL
+
+    def _equations_hold(self, g: Tensor, tol: float) -> Tensor:
+        return torch.linalg.det(g) != 0
+
+
+class GLPlus(LinearGroup):
+    """Matrices of positive determinant, the component of the identity of GL(n).
+
+    Parameters
+    ----------
+    n : int
+        Dimension of space, at least 2.
+
+    Examples
+    --------
+    >>> GLPlus(3).generators().shape
+    torch.Size([9, 3, 3])
+    """
+
+    stretches = Stretches.SYMMETRIC
+    compact_factor = CompactFactor.ROTATIONS
+
+    def _equations_hold(self, g: Tensor, tol: float) -> Tensor:
+        return torch.linalg.det(g) > 0
+
+
+class Scaling(LinearGroup):
+    """Positive multiples of the identity; the coordinate is the logarithm of the factor.
+
+    Parameters
+    ----------
+    n : int
+        Dimension of space, at least 2.
+
+    Examples
+    --------
+    >>> Scaling(2).exp(torch.eye(2) * 0.0).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+
+    stretches = Stretches.UNIFORM
+    compact_factor = CompactFactor.TRIVIAL
+
+    def _equations_hold(self, g: Tensor, tol: float) -> Tensor:
+        scale = g.diagonal(dim1=-2, dim2=-1).mean(-1)
+        identity = torch.eye(self.n, dtype=g.dtype, device=g.device)
+        defect = (g - scale[..., None, None] * identity).abs().amax((-2, -1))
+        return (scale > 0) & (defect <= tol * scale)
+
+
+class Similarity(LinearGroup):
+    """Positive multiples of orthogonal matrices: shape is kept, up to size and mirror image.
+
+    ``Affine(Similarity(n))`` adds translations.
+
+    Parameters
+    ----------
+    n : int
+        Dimension of space, at least 2.
+
+    Examples
+    --------
+    >>> Similarity(2).contains(torch.tensor([[0.0, 3.0], [3.0, 0.0]]))
+    tensor(True)
+    """
+
+    stretches = Stretches.UNIFORM
+    compact_factor = CompactFactor.ORTHOGONAL
+
+    def inverse(self, g: Tensor) -> Tensor:
+        """Transpose over the squared factor."""
+        self.check_shape(g)
+        # g^T g = s^2 1, so that the squares of all n^2 entries sum to n s^2
+        return g.mT / g.square().mean((-2, -1), keepdim=True) / self.n
+
+    def _equations_hold(self, g: Tensor, tol: float) -> Tensor:
+        scale = torch.linalg.matrix_norm(g) / self.n**0.5  # the Frobenius norm of s R is s sqrt n
+        return (scale > 0) & (orthogonality_defect(g / scale[..., None, None]) <= tol)
