@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import platform
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -29,15 +30,17 @@ def _run(options: argparse.Namespace) -> int:
         "platform": platform.platform(),
         "threads": torch.get_num_threads(),
         "cuda": torch.version.cuda if torch.cuda.is_available() else "not available",
-        "cache": _cache(),
+        "cache": _found(lambda: str(cache_folder())),
+        "neighbors": _found(equigeo.points.neighbor_backend),
         **{f"kernels: {name}": value for name, value in equigeo.kernels_info().items()},
     }.items():
         print(f"{name:<20} {value}")
     return 0
 
 
-def _cache() -> str:
+def _found(look: Callable[[], str]) -> str:
+    """What a look gives, or why it gives nothing: the other lines are worth showing."""
     try:
-        return str(cache_folder())
-    except ImportError as error:  # the layers alone need no cache
+        return look()
+    except (ImportError, ValueError) as error:
         return str(error)

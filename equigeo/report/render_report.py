@@ -9,7 +9,7 @@ from equigeo.report.confusion_figure import confusion_figure
 from equigeo.report.escape import escape_json, escape_text
 from equigeo.report.page import render_figure, render_page
 from equigeo.report.shape_view import cluster_colors, count_clusters, shape_view
-from equigeo.report.tables import class_table, copies_table, errors_table
+from equigeo.report.tables import render_class_table, render_copies_table, render_errors_table
 from equigeo.report.training_curves import training_curves
 
 
@@ -82,9 +82,9 @@ def _accuracy(results: Mapping[str, Any]) -> str:
     caption = "Number of evaluated meshes by true class (row) and predicted class (column)."
     matrix = confusion_figure(results["classes"], results["confusion"])
     return (
-        f"<h2>Accuracy by class</h2>{class_table(results)}"
+        f"<h2>Accuracy by class</h2>{render_class_table(results)}"
         f"<h2>Confusion matrix</h2>{render_figure('confusion', matrix, caption)}"
-        f"<h2>Misclassified meshes</h2>{errors_table(results)}"
+        f"<h2>Misclassified meshes</h2>{render_errors_table(results)}"
     )
 
 
@@ -92,7 +92,7 @@ def _copies(results: Mapping[str, Any]) -> str:
     return (
         "<h2>Invariance</h2><p>Every evaluated mesh was transformed at random and classified "
         "again. A model with the promised symmetry changes no prediction.</p>"
-        + copies_table(results)
+        + render_copies_table(results)
     )
 
 

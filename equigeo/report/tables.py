@@ -32,7 +32,7 @@ def _cell(value: object) -> str:
     return f"<td>{escape_text(value)}</td>"
 
 
-def class_table(results: Mapping[str, Any]) -> str:
+def render_class_table(results: Mapping[str, Any]) -> str:
     """Render accuracy by class."""
     classes, rows = results["classes"], []
     for i, counts in enumerate(results["confusion"]):
@@ -51,7 +51,7 @@ def class_table(results: Mapping[str, Any]) -> str:
     )
 
 
-def copies_table(results: Mapping[str, Any]) -> str:
+def render_copies_table(results: Mapping[str, Any]) -> str:
     """Render predictions on transformed copies."""
     rows = [
         [row["kind"], row["accuracy"], len(row["changed"]), f"{row['largest_difference']:.1e}"]
@@ -61,7 +61,7 @@ def copies_table(results: Mapping[str, Any]) -> str:
     return render_table(header, rows)
 
 
-def errors_table(results: Mapping[str, Any]) -> str:
+def render_errors_table(results: Mapping[str, Any]) -> str:
     """Render the meshes that were misclassified, surest mistakes first."""
     classes = results["classes"]
     columns = ("names", "labels", "predictions", "confidences")

@@ -40,6 +40,7 @@ def hold_out(labels: Tensor, positions: Tensor, number: int, *draw: int) -> tupl
     held: list[int] = []
     for label in range(int(labels.max()) + 1):
         members = positions[labels[positions] == label].numpy()
+        # a stream for each class: adding a class leaves the draws of the others as they were
         stream = np.random.default_rng(seed_sequence(0, "holdout", *draw, label))
         held += stream.permutation(members)[:number].tolist()
     is_held = torch.isin(positions, torch.tensor(held, dtype=torch.long))

@@ -65,6 +65,7 @@ class CrossEntropy(Objective):
         """
         if recipe.logit_adjustment == 0:
             return cls(recipe.label_smoothing)
+        # a class without samples would have the logarithm of 0
         counts = torch.bincount(labels, minlength=num_classes).clamp_min(1).double()
         logarithms = recipe.logit_adjustment * (counts / counts.sum()).log()
         return cls(recipe.label_smoothing, tuple(logarithms.tolist()))

@@ -48,6 +48,7 @@ def enter_stream(seed: int, name: str, *position: int) -> None:
     ``isolated_streams``.
     """
     torch.set_rng_state(derived_generator(seed, name, *position).get_state())
+    # eight words: the state of a Mersenne twister is spread from them
     words = seed_sequence(seed, name, *position).generate_state(8)
     np.random.set_state(np.random.RandomState(np.random.MT19937(words)).get_state())  # noqa: NPY002
     random.seed(words.tobytes())

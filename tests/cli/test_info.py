@@ -11,3 +11,5 @@ def test_info_names_versions_and_cache(capsys):
     out = capsys.readouterr().out
     assert equigeo.__version__ in out
     assert "cache" in out
+    (line,) = [line for line in out.splitlines() if line.startswith("neighbors ")]
+    assert line.split(maxsplit=1)[1] == equigeo.points.neighbor_backend()

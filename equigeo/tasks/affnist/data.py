@@ -32,6 +32,7 @@ def image_inputs(images: Tensor) -> Tensor:
     >>> image_inputs(torch.full((2, 3, 3), 255, dtype=torch.uint8)).unique()
     tensor([1.])
     """
+    # in place: `float` has made a copy already
     return images.float().div_(255).unsqueeze(1)
 
 

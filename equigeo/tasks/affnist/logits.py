@@ -85,6 +85,7 @@ def logit_change(model: nn.Module, data: AffNIST, number: int = 1000) -> float:
     ValueError
         If there are fewer than two digits.
     """
+    # one transformed version of each digit, beside its centred original
     indices, variants = data.pairs(data.spread(min(number, len(data.images))))
     if len(indices) < 2:
         raise ValueError(f"the change of logits needs at least 2 digits, got {len(indices)}")

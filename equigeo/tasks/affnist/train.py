@@ -39,6 +39,7 @@ def plan_fit(config: ImageConfig, digits: Digits, model: nn.Module | None = None
     if model is None:
         enter_stream(config.seed, "model")
         model = IMAGE_MODELS[config.preset].preset(config.preset, num_classes=len(DIGITS))
+    # spread over digits and transformations, and the same after every epoch
     evaluate = partial(_evaluate, digits.evaluated, digits.evaluated.spread(config.test_images))
     objective = CrossEntropy.of(config.recipe, digits.train.labels, len(DIGITS))
     return FitPlan(config, model, DIGITS, digits.train, objective, evaluate)

@@ -75,6 +75,7 @@ def confusion_matrix(labels: Tensor, predictions: Tensor, num_classes: int) -> T
     >>> confusion_matrix(torch.tensor([0, 0, 1]), torch.tensor([0, 1, 1]), 2).tolist()
     [[1, 1], [0, 1]]
     """
+    # one number for each pair of true and predicted class
     pairs = labels * num_classes + predictions
     counts = torch.bincount(pairs, minlength=num_classes * num_classes)
     return counts.reshape(num_classes, num_classes)

@@ -63,11 +63,13 @@ def _copy(cloud: Tensor, kind: str, generator: torch.Generator) -> Tensor:
     if kind == "translated":
         return cloud + torch.randn(dim, generator=generator, dtype=cloud.dtype)
     if kind == "scaled":
+        # even in the logarithm between 1/4 and 4: shrinking is as likely as growing
         return cloud * 4.0 ** (2 * torch.rand((), generator=generator, dtype=cloud.dtype) - 1)
     q = random_orthogonal(generator, -1.0 if kind == "reflected" else 1.0, dim)
     if kind == "sheared":
+        # the exponential of a symmetric matrix without trace: positive, of determinant 1
         noise = _STRETCH * torch.randn(dim, dim, generator=generator, dtype=cloud.dtype)
         symmetric = noise.tril() + noise.tril(-1).mT
         symmetric = symmetric - symmetric.trace() / dim * torch.eye(dim, dtype=cloud.dtype)
         q = torch.linalg.matrix_exp(symmetric) @ q
-    return cloud @ q.mT
+    return cloud @ q.mT  # points are rows

@@ -47,6 +47,7 @@ class CopyResult:
             What to call the samples.
         """
         predicted = seen.argmax(dim=1)
+        # compared with the original's prediction, right or wrong: invariance is no accuracy
         changed = (predicted != original.argmax(dim=1)).nonzero().flatten().tolist()
         return cls(
             kind=kind,

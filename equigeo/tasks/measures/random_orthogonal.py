@@ -29,6 +29,7 @@ def random_orthogonal(generator: torch.Generator, determinant: float, dim: int =
     >>> round(float(torch.linalg.det(q)), 12)
     -1.0
     """
+    # the distribution of a Gaussian matrix is that of its product with any orthogonal one
     gaussian = torch.randn(dim, dim, generator=generator, dtype=torch.float64)
     q, r = torch.linalg.qr(gaussian)
     q = q * r.diagonal().sign()  # makes the factorisation unique, hence the draw uniform

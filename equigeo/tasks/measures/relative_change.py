@@ -32,8 +32,9 @@ def relative_change(original: Tensor, moved: Tensor) -> float:
     0.5
     """
     original, moved = original.double(), moved.double()
+    # both sums are over the same samples and classes, so that their numbers cancel
     change = (moved - original).square().sum()
     spread = (original - original.mean(dim=0)).square().sum()
-    if spread == 0:
+    if spread == 0:  # a constant model tells nothing apart
         return 0.0 if change == 0 else float("inf")
     return float(torch.sqrt(change / spread))

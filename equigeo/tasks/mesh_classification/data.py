@@ -55,6 +55,7 @@ def split_meshes(dataset: MeshDataset, config: MeshConfig) -> tuple[Tensor, Tens
     train, test = split_indices(dataset, config.split, config.split_index)
     if config.holdout > 0:
         train, test = hold_out(dataset.labels, train, config.holdout, config.split_index)
+    # a class without a training mesh could never be predicted
     present = set(dataset.labels[train].tolist())
     for label, name in enumerate(dataset.classes):
         if label not in present:

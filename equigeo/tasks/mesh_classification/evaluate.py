@@ -78,11 +78,13 @@ def evaluate_mesh_classifier(
     labels = _translate_labels(classifier, dataset)[indices]
     chosen = indices.tolist()
     meshes, names = [dataset.meshes[i] for i in chosen], [dataset.names[i] for i in chosen]
+    # in double precision, so that differences between copies are those of the model
     probabilities = classifier.logits(meshes).double().softmax(dim=1)
     predictions = probabilities.argmax(dim=1)
     confusion = confusion_matrix(labels, predictions, len(classifier.classes))
     copies = []
     for kind in MESH_COPIES:
+        # a stream for each mesh: its copies do not depend on which others are evaluated
         moved = [
             random_copy(mesh, kind, derived_generator(seed, kind, i))
             for i, mesh in zip(chosen, meshes, strict=True)

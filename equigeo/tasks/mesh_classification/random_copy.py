@@ -44,11 +44,12 @@ def random_copy(mesh: TriangleMesh, kind: str, generator: torch.Generator) -> Tr
     if kind not in MESH_COPIES:
         raise ValueError(f"kind must be one of {', '.join(MESH_COPIES)}, got {kind!r}")
     everything = kind == MESH_COPIES[-1]
-    g = torch.eye(4, dtype=torch.float64)
+    g = torch.eye(4, dtype=torch.float64)  # homogeneous
     if everything or kind in ("rotated", "reflected"):
         mirrored = kind == "reflected" or (everything and _uniform(generator) < 0.5)
         g[:3, :3] = random_orthogonal(generator, -1.0 if mirrored else 1.0)
     if everything or kind == "scaled":
+        # even in the logarithm between 1/100 and 100
         g[:3, :3] *= 100.0 ** (2 * _uniform(generator) - 1)
     moved = mesh.act(g)
     if everything or kind == "translated":
@@ -61,9 +62,11 @@ def _uniform(generator: torch.Generator) -> float:
 
 
 def _translation(mesh: TriangleMesh, generator: torch.Generator) -> torch.Tensor:
+    # vertices of no face could lie anywhere
     used = mesh.vertices[mesh.faces.unique()]
     diagonal = (used.amax(dim=0) - used.amin(dim=0)).norm()
     g = torch.eye(4, dtype=torch.float64)
+    # at ten diagonals coordinates have about one decimal digit less than at the origin
     g[:3, 3] = 10 * diagonal * torch.randn(3, generator=generator, dtype=torch.float64)
     return g
 
@@ -73,5 +76,6 @@ def _reindexed(mesh: TriangleMesh, generator: torch.Generator) -> TriangleMesh:
     vertices = torch.empty_like(mesh.vertices)
     vertices[new] = mesh.vertices
     faces = new[mesh.faces][torch.randperm(mesh.num_faces, generator=generator)]
+    # a rotation of the corners keeps the winding, which an exchange would turn round
     shift = torch.randint(3, (mesh.num_faces, 1), generator=generator)
     return TriangleMesh(vertices, faces.gather(1, (torch.arange(3) + shift) % 3))

@@ -12,7 +12,7 @@ from equigeo.datasets import MeshDataset
 from equigeo.tasks.mesh_classification.evaluate import MeshEvaluation
 from equigeo.tasks.mesh_classification.trained import TrainedMeshClassifier
 
-_SHOWN = 6
+_SHOWN = 6  # shapes, which fill two rows of a wide window
 _LARGEST = 20_000  # faces; a larger mesh would make the page slow to open
 
 
@@ -80,6 +80,7 @@ def _shapes(
                 "label": evaluation.classes[evaluation.labels[i]],
                 "prediction": evaluation.classes[evaluation.predictions[i]],
                 "probability": evaluation.confidences[i],
+                # five digits are more than the eye sees, and half the bytes
                 "vertices": [[float(f"{x:.5g}") for x in row] for row in mesh.vertices.tolist()],
                 "faces": mesh.faces.tolist(),
                 "levels": [level.tolist() for level in levels],
@@ -100,5 +101,6 @@ def _choose(evaluation: MeshEvaluation) -> list[int]:
     chosen = sorted(wrong, key=lambda i: -evaluation.confidences[i])[:_SHOWN]
     free = _SHOWN - len(chosen)
     candidates = list(right.values())
+    # classes at even distances, not the first ones of the alphabet
     stride = max(1, len(candidates) // free) if free else 1
     return chosen + candidates[::stride][:free]

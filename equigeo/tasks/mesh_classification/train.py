@@ -37,7 +37,9 @@ def plan_fit(
         enter_stream(config.seed, "model")
         model = PrimalDualClassifier.preset(config.preset, dataset.num_classes)
     train, test = (_graphs(model, dataset, part) for part in split_meshes(dataset, config))
+    # evaluated meshes get no noise
     train = LabelledGraphs(train.graphs, train.labels, config.recipe.jitter)
+    # of training meshes alone: nothing about the others may reach the weights
     model.fit_standardization(list(train.graphs))
     # a read-out of one stream leaves the last layers of the other unused
     used = model.config.streams == "both"

@@ -96,6 +96,7 @@ def _fewer_points(clouds: PointClouds, number: int) -> PointClouds:
     total = clouds.points.shape[1]
     if number == total:
         return clouds
+    # a stream for each cloud: not the seed of the run, which must not choose what it is judged by
     kept = [
         torch.randperm(total, generator=derived_generator(0, "points", i))[:number]
         for i in range(len(clouds))

@@ -41,5 +41,6 @@ class UprightCrossEntropy(CrossEntropy):
     def sums(self, model: Any, batch: LabelledBatch) -> tuple[Tensor, Tensor]:
         """Sum losses and correct classes of a batch."""
         logits, up = model.pairs(batch.inputs)
+        # the probability of a class is the sum over directions
         right = logits.detach().logsumexp(-1).argmax(dim=1) == batch.labels
         return self._loss(logits, batch.labels * logits.shape[-1] + up), right.sum()

@@ -57,6 +57,7 @@ def tour_copies(cities: Tensor, kind: str, seed: int = 0) -> Tensor:
     >>> moved.shape
     torch.Size([1, 3, 2])
     """
+    # copies of the unit square stay near it, which a network without an embedding needs
     copies = cities - _CENTRE
     for part in TOUR_COPIES[1:-1] if kind == TOUR_COPIES[-1] else (kind,):
         copies = cloud_copies(copies, part, seed)
@@ -197,7 +198,9 @@ def evaluate_tour_model(
 def _copies(
     trained: TrainedTourModel, cities: Tensor, greedy: Tours, optimal: float, kind: str, seed: int
 ) -> TourCopyResult:
+    # lengths of the originals: a scaled copy has others, and its gap is that of the same tour
     tours = trained.solve(tour_copies(cities, kind, seed))
+    # as sets of edges, so that neither start nor direction counts
     same = (tours.edges() == greedy.edges()).all(-1)
     return TourCopyResult(
         kind=kind,

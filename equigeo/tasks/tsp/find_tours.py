@@ -10,7 +10,7 @@ from torch import Tensor
 from equigeo.mds import Tours
 from equigeo.nn.evaluating import evaluating
 
-_AT_ONCE = 2_000_000  # scores of a step, over instances, tours, and cities
+_AT_ONCE = 2_000_000  # scores of a step, over instances, tours, heads and cities: bounds memory
 
 
 def find_tours(

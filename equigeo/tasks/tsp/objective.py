@@ -48,11 +48,14 @@ class PolicyGradient(Objective):
     def sums(self, model: nn.Module, batch: LabelledBatch) -> tuple[Tensor, Tensor]:
         """Sum surrogate losses and mean lengths of a batch."""
         instances, cities, _ = batch.inputs.shape
+        # one tour from every city: solutions are symmetric in where they start
         starts = torch.arange(cities, device=batch.inputs.device).expand(instances, -1)
         tours = model(batch.inputs, starts, sample=True)
-        length = tours.length.detach()
+        length = tours.length.detach()  # lengths are rewards, only choices have a gradient
         mean = length.mean(dim=1, keepdim=True)
         above = length - mean
+        # over the whole batch: instances without much to gain then weigh little
         deviation = above.square().mean().sqrt().maximum(_LEAST * mean.mean())
+        # equal tours have no deviation at all, and no advantage
         advantage = (above / torch.where(deviation > 0, deviation, 1)).to(tours.log_prob.dtype)
         return (advantage * tours.log_prob).mean(dim=1).sum(), mean.sum()

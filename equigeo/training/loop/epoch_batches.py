@@ -49,6 +49,7 @@ class EpochBatches(Dataset[LabelledBatch]):
         num_processes: int = 1,
     ) -> None:
         order = np.random.default_rng(seed_sequence(seed, "order", epoch)).permutation(len(source))
+        # parts differ by one at most, where slices would leave a remainder
         self._steps = np.array_split(order, self.count(len(source), batch_size))
         smallest = min(len(step) for step in self._steps)
         if smallest < 2 * num_processes:

@@ -43,6 +43,7 @@ class WeightAverage:
         if not self.state:
             self.state = {name: value.clone() for name, value in current.items()}
         self._updates += 1
+        # after t steps about t / 10 of them count
         decay = min(self._decay, (1 + self._updates) / (10 + self._updates))
         for name, value in current.items():
             self.state[name] = self.state[name].to(value.device)  # a resumed one is on the CPU
