@@ -82,6 +82,11 @@ SIDE_e3nn04 := e3nn==0.4.4
 SIDE_nequip := 'nequip==0.19.*' ase matscipy hydra-core omegaconf 'antlr4-python3-runtime==4.9.*'
 SIDE_mace := 'mace-torch==0.3.*' e3nn==0.4.4 torch-ema ase pandas python-dateutil matplotlib \
   contourpy cycler fonttools kiwisolver pillow
+# Compiled once per machine, Python and PyTorch, which takes ten minutes on two cores.
+WHEELS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/equigeo/wheels
+CLUSTER_WHEELS = "$(WHEELS)/torch-$$($(BIN)/python -c \
+  'import sys, torch; print(torch.__version__, sys.implementation.cache_tag, sep="-")')"
+SIDE_cluster = --no-index --find-links $(CLUSTER_WHEELS) torch-cluster
 PURELIB = python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'
 $(VENV)-%/.done: | $(VENV)/.with-test
 	rm -rf $(@D)
@@ -89,6 +94,12 @@ $(VENV)-%/.done: | $(VENV)/.with-test
 	$(PIP) --python $(@D)/bin/python install --no-deps $(SIDE_$*)
 	@own=$$($(@D)/bin/$(PURELIB)); shared=$$($(BIN)/$(PURELIB)); \
 	  echo "import site; site.addsitedir('$$shared')" > "$$own/shared.pth"
+	@touch $@
+
+$(VENV)-cluster/.done: | $(VENV)/.cluster-wheel
+$(VENV)/.cluster-wheel: | $(VENV)/.with-test
+	ls $(CLUSTER_WHEELS)/torch_cluster-*.whl 2>/dev/null \
+	  || $(PIP) wheel --no-build-isolation --no-deps -w $(CLUSTER_WHEELS) 'torch-cluster>=1.6'
 	@touch $@
 
 .PHONY: test-e3nn04
@@ -102,6 +113,10 @@ test-interop: $(VENV)/.with-test $(VENV)-nequip/.done $(VENV)-mace/.done ## acce
 	$(VENV)-mace/bin/python -m pytest -q -p tests.e3nn04 tests/interop/test_mace.py
 	$(VENV)-nequip/bin/python -m bench.interop_models nequip
 	$(VENV)-mace/bin/python -m bench.interop_models mace
+
+.PHONY: test-cluster
+test-cluster: $(VENV)/.with-test $(VENV)-cluster/.done ## compare searches through torch-cluster with our own
+	EQUIGEO_NEIGHBORS=torch-cluster $(VENV)-cluster/bin/python -m pytest -q tests/points
 
 LIST_ISAS = EQUIGEO_REQUIRE_KERNELS=1 $(BIN)/python -c \
   'from equigeo.ops import kernels_info; print(*kernels_info()["available_isas"])'

@@ -32,20 +32,27 @@ from training_facts import training_facts, typed_command
 
 from equigeo.affine import AffineResNet, AffineResNetConfig, WindowWarning
 from equigeo.datasets import AffNIST, load_digits
-from equigeo.training import (
+from equigeo.tasks.affnist import (
     IMAGE_RECIPES,
+    AffNISTClassification,
     ImageConfig,
     PlainCNN,
     evaluate_image_classifier,
     logit_change,
-    train_image_classifier,
 )
+from equigeo.training.trained_model import model_description
 
 
 def paper_style() -> AffineResNet:
     """The published layers with as many channels and samples as the cost allows."""
-    settings = replace(AffineResNetConfig.paper(10), channels=(5,), features=5, samples=5)
-    return AffineResNet(settings)
+    paper = AffineResNetConfig.paper(10)
+    config = replace(
+        paper,
+        samples=replace(paper.samples, count=5),
+        stages=replace(paper.stages, channels=(5,)),
+        head=replace(paper.head, features=5),
+    )
+    return AffineResNet(config)
 
 
 TEST_IMAGES = 20_000  # of each test, but for the longest
@@ -113,7 +120,7 @@ def one_run(arguments: argparse.Namespace, seed: int) -> dict[str, Any]:
     model = NETWORKS[arguments.network][1]()
     digits = AffNIST(*load_digits(config.data, split), split)
     untrained = logit_change(model.eval(), digits)
-    trained = train_image_classifier(
+    trained = AffNISTClassification().train(
         config,
         arguments.work / arguments.output.stem / f"run-{seed}",
         model=model.train() if arguments.network == "paper-style" else None,
@@ -143,7 +150,7 @@ def one_run(arguments: argparse.Namespace, seed: int) -> dict[str, Any]:
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "GFLOP for an image": flops(trained.model),
         "history": trained.history,
-        "model": trained.model.config,
+        "model": model_description(trained.model),
     }
 
 

@@ -22,14 +22,15 @@ from typing import Any
 import torch
 from training_facts import training_facts, typed_command
 
-from equigeo.training import (
+from equigeo.tasks.pointcloud import (
     POINT_PRESETS,
+    PointCloudClassification,
     PointConfig,
     TrainedPointClassifier,
     evaluate_point_classifier,
-    time_limit,
-    train_point_classifier,
 )
+from equigeo.training import time_limit
+from equigeo.training.trained_model import model_description
 
 NETWORKS: dict[str, tuple[str, str]] = {  # family and preset
     "mds": ("mds", "default"),
@@ -67,7 +68,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--epochs", type=int, help="by default those of the preset")
     parser.add_argument("--points", type=int, help="by default those of the preset")
-    parser.add_argument("--time-limit", type=float, metavar="MINUTES", help="of this sitting")
+    parser.add_argument("--time-limit", type=float, metavar="MINUTES", help="of this session")
     parser.add_argument("--holdout", type=int, default=0)
     parser.add_argument("--evaluate-every", type=int, default=0)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
@@ -86,10 +87,8 @@ def read_results(path: Path) -> dict[str, Any]:
 def run_config(arguments: argparse.Namespace) -> PointConfig:
     """Give what the preset says, and what the command line changes."""
     model, preset = NETWORKS[arguments.network]
-    config = PointConfig.of_preset(
-        str(arguments.data.resolve()),
-        preset,
-        model=model,
+    config = replace(
+        PointConfig.of_preset(str(arguments.data.resolve()), preset, model),
         seed=arguments.seed,
         holdout=arguments.holdout,
         evaluate_every=arguments.evaluate_every,
@@ -107,9 +106,9 @@ def shown(config: PointConfig) -> dict[str, Any]:
 
 
 def train(arguments: argparse.Namespace, config: PointConfig) -> TrainedPointClassifier:
-    """Train, or go on training, for as long as this sitting may last."""
+    """Train, or go on training, for as long as this session may last."""
     limit = arguments.time_limit
-    return train_point_classifier(
+    return PointCloudClassification().train(
         config,
         arguments.work / f"{arguments.network}-{config.seed}",
         resume=True,
@@ -141,7 +140,7 @@ def measure(trained: TrainedPointClassifier) -> dict[str, Any]:
         "epochs": len(trained.history),
         "threads": torch.get_num_threads(),
         "parameters": sum(parameter.numel() for parameter in trained.model.parameters()),
-        "settings": {"train": shown(trained.config), "model": trained.model.config},
+        "settings": {"train": shown(trained.config), "model": model_description(trained.model)},
         "history": trained.history,
     }
 

@@ -25,7 +25,7 @@ import torch
 import trimesh
 
 from equigeo.mesh.errors import MeshError
-from equigeo.mesh.io.load_mesh import load_mesh
+from equigeo.mesh.load_mesh import load_mesh
 
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS_PER_FILE = 2.0

@@ -29,9 +29,13 @@ from training_facts import training_facts
 
 from equigeo.datasets import MeshDataset, load_mesh_folder
 from equigeo.mesh import ClassifierConfig, PrimalDualClassifier
-from equigeo.training import TrainConfig, evaluate_classifier, train_classifier
-from equigeo.training.meshes.divide import divide
-from equigeo.training.meshes.recipes import RECIPES
+from equigeo.tasks.mesh_classification import (
+    MESH_RECIPES,
+    MeshClassification,
+    MeshConfig,
+    evaluate_mesh_classifier,
+)
+from equigeo.tasks.mesh_classification.data import split_meshes
 
 NO_POOLING: tuple[None, ...] = (None, None, None, None)
 VARIANTS: dict[str, dict[str, Any]] = {  # what differs from the preset in model and recipe
@@ -106,10 +110,10 @@ def one_run(arguments: argparse.Namespace, dataset: MeshDataset, number: int) ->
         freeze_attention(model)
     folder = arguments.work / arguments.output.stem / f"run-{number}"
     start = time.perf_counter()
-    classifier = train_classifier(config, dataset, folder, model=model, resume=True)
+    classifier = MeshClassification().train(config, folder, data=dataset, model=model, resume=True)
     seconds = time.perf_counter() - start
-    _, test = divide(dataset, config)
-    evaluation = evaluate_classifier(classifier, dataset, test)
+    _, test = split_meshes(dataset, config)
+    evaluation = evaluate_mesh_classifier(classifier, dataset, test)
     pairs = zip(evaluation.names, evaluation.labels, evaluation.predictions, strict=True)
     return {
         "number": number,
@@ -125,7 +129,7 @@ def one_run(arguments: argparse.Namespace, dataset: MeshDataset, number: int) ->
             copy.kind: copy.largest_difference for copy in evaluation.copies
         },
         "training seconds": sum(epoch["seconds"] for epoch in classifier.history),
-        "seconds of this sitting": seconds,
+        "seconds of this session": seconds,
         "seconds per epoch": median(epoch["seconds"] for epoch in classifier.history),
         "epochs": config.recipe.epochs,
         "threads": torch.get_num_threads(),
@@ -141,12 +145,14 @@ def freeze_attention(model: PrimalDualClassifier) -> None:
             torch.nn.init.zeros_(parameter).requires_grad_(False)
 
 
-def run_config(arguments: argparse.Namespace, number: int) -> TrainConfig:
+def run_config(arguments: argparse.Namespace, number: int) -> MeshConfig:
     """Configuration of one run of the series."""
-    recipe = replace(RECIPES[arguments.preset], **VARIANTS[arguments.variant].get("recipe", {}))
+    recipe = replace(
+        MESH_RECIPES[arguments.preset], **VARIANTS[arguments.variant].get("recipe", {})
+    )
     if arguments.epochs is not None:
         recipe = replace(recipe, epochs=arguments.epochs)
-    return TrainConfig(
+    return MeshConfig(
         data=arguments.data.name,
         split=arguments.split,
         split_index=number if arguments.split == "10" else 0,

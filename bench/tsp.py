@@ -4,7 +4,7 @@
         --output bench/results/tsp.json
 
 Trains both networks on the same random instances of twenty cities, or resumes them from their
-checkpoints in ``--work``; a sitting of either ends after ``--time-limit`` minutes. Gaps are means
+checkpoints in ``--work``; a session of either ends after ``--time-limit`` minutes. Gaps are means
 of lengths over means of shortest ones, less one: on the 1,000 validation instances after every
 epoch, and after the training on the published test instances, on rigid copies of them, and on
 TSPLIB. Shortest tours are proved by SciPy's mixed-integer solver, about 30 ms each, and cached.
@@ -24,15 +24,15 @@ import torch
 from training_facts import training_facts
 
 from equigeo.datasets import optimal_lengths
-from equigeo.training import (
+from equigeo.tasks.tsp import (
     TOUR_RECIPES,
     TourConfig,
     TrainedTourModel,
+    TravellingSalesman,
     evaluate_tour_model,
-    time_limit,
-    train_tour_model,
     validation_instances,
 )
+from equigeo.training import time_limit
 
 MODELS = ("mds", "plain")
 
@@ -96,9 +96,9 @@ def facts(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def one_network(arguments: argparse.Namespace, config: TourConfig) -> dict[str, Any]:
-    """Train a sitting and evaluate what there is."""
+    """Train a session and evaluate what there is."""
     started = time.process_time()
-    trained = train_tour_model(
+    trained = TravellingSalesman().train(
         config,
         arguments.work / config.model,
         resume=True,
@@ -113,7 +113,7 @@ def one_network(arguments: argparse.Namespace, config: TourConfig) -> dict[str, 
         "config": config.to_dict(),
         "parameters": sum(parameter.numel() for parameter in trained.model.parameters()),
         "epochs done": len(trained.history),
-        "CPU seconds of this sitting": used,
+        "CPU seconds of this session": used,
         "curve": curve(trained),
         **evaluation.to_dict(),
     }

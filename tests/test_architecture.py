@@ -50,6 +50,7 @@ def declared(key: str) -> set[str]:
 CORE_DEPENDENCIES = declared("dependencies")
 TRAIN_DEPENDENCIES = declared("train")
 TRAIN_PACKAGES = {"training", "tasks", "report", "datasets"}
+OPTIONAL_DEPENDENCIES = {"points": {"torch_cluster"}}  # imported where they are installed
 FREE_PACKAGES = {"interop", "examples"}  # they exist to work with other libraries
 
 GLOBAL_SEEDS = {"torch.manual_seed", "np.random.seed", "numpy.random.seed"}
@@ -70,6 +71,7 @@ def forbidden_imports(module: Module) -> Iterator[tuple[int, str]]:
         yield 1, f"{package} has no place in the layers"
         return
     external = CORE_DEPENDENCIES | (TRAIN_DEPENDENCIES if package in TRAIN_PACKAGES else set())
+    external = external | OPTIONAL_DEPENDENCIES.get(package, set())
     for entry in module.imports:
         top, *rest = entry.target.split(".")
         if top == "equigeo":

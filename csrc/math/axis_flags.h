@@ -1,9 +1,9 @@
 // What rounding can do to the principal axes of one cloud.
 #pragma once
 
+#include "args/axis_flags.h"
+#include "args/principal_axes.h"
 #include "math/square_root.h"
-#include "ops/axis_flags.h"
-#include "ops/principal_axes.h"
 
 namespace equigeo {
 namespace {
@@ -88,7 +88,9 @@ struct JudgedCloud {
   EQUIGEO_HOST_DEVICE int64_t dependent() const {
     int64_t found = op.dim - 1;
     for (int64_t k = op.dim - 1; k-- > 0 && !null(found);) {
-      found = null(k) || (op.signs == kLeast && size(margin[k]) < size(margin[found])) ? k : found;
+      found = null(k) || (op.signs == Signs::kLeast && size(margin[k]) < size(margin[found]))
+                  ? k
+                  : found;
     }
     return found;
   }
@@ -111,21 +113,21 @@ struct JudgedCloud {
   // Write the row; whether it has a flag.
   EQUIGEO_HOST_DEVICE bool judge() const {
     const double close = 64 * noise > op.gap_tol ? 64 * noise : op.gap_tol;
-    const bool ruled = op.signs != kAsFound;
+    const bool ruled = op.signs != Signs::kAsFound;
     bool flagged = false;
     for (int64_t k = 0; k + 1 < op.dim; ++k) {
       gap[k] = static_cast<T>(gap_below(k));
       degenerate[k] = ruled && gap_below(k) <= close && !null(k) && !null(k + 1);
       flagged |= degenerate[k];
     }
-    const int64_t last = ruled && op.signs != kEach ? dependent() : -1;
+    const int64_t last = ruled && op.signs != Signs::kEach ? dependent() : -1;
     bool others = false;
     for (int64_t k = 0; k < op.dim; ++k) {
       ambiguous[k] = ruled && k != last && unclear(k);
       others |= ambiguous[k];
     }
     if (last >= 0 && !null(last)) {
-      ambiguous[last] = others || (op.signs == kLeast && tied());
+      ambiguous[last] = others || (op.signs == Signs::kLeast && tied());
       others |= ambiguous[last];
     }
     return flagged || others;

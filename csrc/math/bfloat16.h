@@ -1,8 +1,8 @@
 // Conversions of bfloat16.
 #pragma once
 
+#include "args/storage.h"
 #include "math/host_device.h"
-#include "ops/storage.h"
 
 namespace equigeo {
 namespace {

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "math/host_device.h"
-#include "ops/copywise_product.h"
+#include "math/sparse_matrix.h"
 
 namespace equigeo {
 namespace {
@@ -77,7 +77,7 @@ EQUIGEO_HOST_DEVICE void sparse_rows(
     Group sum{};
     EQUIGEO_UNROLL
     for (int64_t n = 0; n < terms; ++n) {
-      sum.add(term[n].value, Group::load(source + term[n].place * Group::kLanes));
+      sum.add(term[n].value, Group::load(source + term[n].column * Group::kLanes));
     }
     put(row[r], sum);
     term += terms;

@@ -5,14 +5,15 @@
 // wrote.
 #pragma once
 
+#include "args/copywise_product.h"
 #include "math/host_device.h"
-#include "ops/copywise_product.h"
+#include "math/path_table.h"
 
 namespace equigeo {
 namespace {
 
-EQUIGEO_HOST_DEVICE int64_t place(const Copies& copies, int64_t copy, int64_t component) {
-  return copies.first + copy * copies.copy + component * copies.step;
+EQUIGEO_HOST_DEVICE int64_t place(const Segment& segment, int64_t copy, int64_t component) {
+  return segment.offset + copy * segment.copy + component * segment.step;
 }
 
 template <class T, class Team>
@@ -26,7 +27,7 @@ EQUIGEO_HOST_DEVICE void clear_row(T* row, int64_t count, const Team& team) {
 // The operands of one row; weights are null where there are none.
 template <class T>
 struct CopyRow {
-  const ConnectionView<T>& table;
+  const PathTable<T>& table;
   const T* x;
   const T* y;
   const T* weight;
@@ -38,7 +39,7 @@ struct CopyRow {
         y(op.y + row * op.table.dim_y),
         weight(op.weight == nullptr ? nullptr : op.weight + row * weight_stride) {}
 
-  EQUIGEO_HOST_DEVICE T weight_of(const Connection& path, int64_t copy) const {
+  EQUIGEO_HOST_DEVICE T weight_of(const Path& path, int64_t copy) const {
     return weight == nullptr ? T(1) : weight[path.weight + copy];
   }
 };
@@ -46,7 +47,7 @@ struct CopyRow {
 // Component k that copies u and v make.
 template <class T>
 EQUIGEO_HOST_DEVICE T
-couple_copies(const CopyRow<T>& row, const Connection& path, int64_t u, int64_t v, int64_t k) {
+couple_copies(const CopyRow<T>& row, const Path& path, int64_t u, int64_t v, int64_t k) {
   T sum = 0;
   for (int64_t n = path.first; n < path.last; ++n) {
     const Entry e = row.table.entry[n];
@@ -64,7 +65,7 @@ EQUIGEO_HOST_DEVICE void copywise_row(
   T* out = op.out + number * row.table.dim_out;
   clear_row(out, row.table.dim_out, team);
   for (int64_t p = 0; p < row.table.count; ++p) {
-    const Connection& path = row.table.path[p];
+    const Path& path = row.table.path[p];
     const bool matched = is_matched(path);
     for (int64_t n = team.lane; n < path.out.mul * path.out.d; n += team.lanes) {
       const int64_t copy = n / path.out.d, k = n % path.out.d;
@@ -84,7 +85,7 @@ struct CopySlopes {
   const T* grad;
 
   // Of component i of the copy of the first input that meets copy v.
-  EQUIGEO_HOST_DEVICE T first(const Connection& path, int64_t v, int64_t copy, int64_t i) const {
+  EQUIGEO_HOST_DEVICE T first(const Path& path, int64_t v, int64_t copy, int64_t i) const {
     T sum = 0;
     for (int64_t n = path.first; n < path.last; ++n) {
       const Entry e = row.table.entry[n];
@@ -96,7 +97,7 @@ struct CopySlopes {
   }
 
   // Of component j of the copy of the second input that meets copy u.
-  EQUIGEO_HOST_DEVICE T second(const Connection& path, int64_t u, int64_t copy, int64_t j) const {
+  EQUIGEO_HOST_DEVICE T second(const Path& path, int64_t u, int64_t copy, int64_t j) const {
     T sum = 0;
     for (int64_t n = path.first; n < path.last; ++n) {
       const Entry e = row.table.entry[n];
@@ -107,7 +108,7 @@ struct CopySlopes {
     return row.weight_of(path, copy) * sum;
   }
 
-  EQUIGEO_HOST_DEVICE T weight(const Connection& path, int64_t u, int64_t v, int64_t copy) const {
+  EQUIGEO_HOST_DEVICE T weight(const Path& path, int64_t u, int64_t v, int64_t copy) const {
     T sum = 0;
     for (int64_t n = path.first; n < path.last; ++n) {
       const Entry e = row.table.entry[n];
@@ -122,7 +123,7 @@ template <class T, class Team>
 EQUIGEO_HOST_DEVICE void copywise_backward_row(
     const CopywiseProductBackward<T>& op, int64_t number, const Team& team) {
   const CopyRow<T> row(op, number, op.weight_stride);
-  const ConnectionView<T>& table = row.table;
+  const PathTable<T>& table = row.table;
   const CopySlopes<T> slopes{row, op.grad + number * table.dim_out};
   T* grad_x = op.grad_x + number * table.dim_x;
   T* grad_y = op.grad_y + number * table.dim_y;
@@ -131,7 +132,7 @@ EQUIGEO_HOST_DEVICE void copywise_backward_row(
   clear_row(grad_y, table.dim_y, team);
   clear_row(grad_weight, table.dim_weight, team);
   for (int64_t p = 0; p < table.count; ++p) {
-    const Connection& path = table.path[p];
+    const Path& path = table.path[p];
     const bool matched = is_matched(path);
     const int64_t mul = path.x.mul, mul2 = path.y.mul;
     for (int64_t n = team.lane; n < mul * path.x.d; n += team.lanes) {

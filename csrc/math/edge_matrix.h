@@ -5,8 +5,8 @@
 // out_k = sum_i M_ki (w x_i). Rows of components are `stride` elements apart.
 #pragma once
 
+#include "args/path_table.h"
 #include "math/host_device.h"
-#include "ops/channelwise_product.h"
 
 namespace equigeo {
 namespace {
@@ -15,15 +15,15 @@ namespace {
 // apart in `y` and `matrix`; the matrix has rows k of d1 numbers.
 template <class Pack, class T>
 EQUIGEO_HOST_DEVICE void edge_matrix(
-    const Paths<T>& paths, const Path& path, const T* y, int64_t y_stride, T* matrix) {
+    const PathTable<T>& table, const Path& path, const T* y, int64_t y_stride, T* matrix) {
   constexpr int64_t kStep = kWidth<Pack, T>;
-  for (int64_t n = 0; n < path.d1 * path.d3; ++n) {
+  for (int64_t n = 0; n < path.x.d * path.out.d; ++n) {
     Memory<Pack, T>::store(matrix + n * kStep, Pack{});
   }
   for (int64_t n = path.first; n < path.last; ++n) {
-    const Entry entry = paths.entry[n];
-    T* into = matrix + (entry.k * path.d1 + entry.i) * kStep;
-    const Pack term = paths.value[n] * Memory<Pack, T>::load(y + entry.j * y_stride * kStep);
+    const Entry entry = table.entry[n];
+    T* into = matrix + (entry.k * path.x.d + entry.i) * kStep;
+    const Pack term = table.value[n] * Memory<Pack, T>::load(y + entry.j * y_stride * kStep);
     Memory<Pack, T>::store(into, Memory<Pack, T>::load(into) + term);
   }
 }
@@ -196,19 +196,19 @@ EQUIGEO_HOST_DEVICE void matrix_gradient(
 
 // grad_y_j += sum_ik C_ijk Q_ki, lane by lane. Entries come sorted by j, whose sum stays in a
 // register.
-template <class Pack, class T>
+template <class Pack, class Table, class T>
 EQUIGEO_HOST_DEVICE void contract_gradient(
-    const Paths<T>& paths, const Path& path, const T* gradient, T* grad_y, int64_t y_stride) {
+    const Table& table, const Path& path, const T* gradient, T* grad_y, int64_t y_stride) {
   constexpr int64_t kStep = kWidth<Pack, T>;
   int64_t n = path.first;
   while (n < path.last) {
-    const int64_t j = paths.entry_by_second[n].j;
+    const int64_t j = table.entry_by_second[n].j;
     T* into = grad_y + j * y_stride * kStep;
     Pack sum = Memory<Pack, T>::load(into);
-    for (; n < path.last && paths.entry_by_second[n].j == j; ++n) {
-      const Entry entry = paths.entry_by_second[n];
-      const int64_t place = entry.k * path.d1 + entry.i;
-      sum += paths.value_by_second[n] * Memory<Pack, T>::load(gradient + place * kStep);
+    for (; n < path.last && table.entry_by_second[n].j == j; ++n) {
+      const Entry entry = table.entry_by_second[n];
+      const int64_t place = entry.k * path.x.d + entry.i;
+      sum += table.value_by_second[n] * Memory<Pack, T>::load(gradient + place * kStep);
     }
     Memory<Pack, T>::store(into, sum);
   }

@@ -6,12 +6,12 @@
 namespace equigeo {
 namespace {
 
-struct Segment {
+struct EdgeRange {
   int64_t begin;
   int64_t end;
 };
 
-EQUIGEO_HOST_DEVICE Segment segment_of(const int64_t* ptr, int64_t row) {
+EQUIGEO_HOST_DEVICE EdgeRange edges_of(const int64_t* ptr, int64_t row) {
   return {ptr[row], ptr[row + 1]};
 }
 

@@ -2,36 +2,35 @@
 // parallels.
 #pragma once
 
+#include "args/grid_product.h"
 #include "math/host_device.h"
 
 namespace equigeo {
 
-// Factors along meridians, (summands, (lmax + 1)^2, latitudes), and along parallels, (summands,
-// 2 lmax + 1, longitudes). The only summand, where there is one, stands for all.
-template <class T>
-struct Expansion {
-  const T* legendre;
-  const T* trig;
-  int64_t summands, lmax;
-
-  EQUIGEO_HOST_DEVICE int64_t orders() const { return 2 * lmax + 1; }
-  EQUIGEO_HOST_DEVICE int64_t coefficients() const { return (lmax + 1) * (lmax + 1); }
-};
-
 namespace {
+
+template <class T>
+EQUIGEO_HOST_DEVICE int64_t orders_of(const Expansion<T>& function) {
+  return 2 * function.lmax + 1;
+}
+
+template <class T>
+EQUIGEO_HOST_DEVICE int64_t coefficients_of(const Expansion<T>& function) {
+  return (function.lmax + 1) * (function.lmax + 1);
+}
 
 template <class T>
 EQUIGEO_HOST_DEVICE const T* meridian_of(
     const Expansion<T>& function, int64_t latitudes, int64_t summand, int64_t latitude) {
   const int64_t s = function.summands == 1 ? 0 : summand;
-  return function.legendre + s * function.coefficients() * latitudes + latitude;
+  return function.legendre + s * coefficients_of(function) * latitudes + latitude;
 }
 
 template <class T>
 EQUIGEO_HOST_DEVICE const T* parallels_of(
     const Expansion<T>& function, int64_t longitudes, int64_t summand) {
   const int64_t s = function.summands == 1 ? 0 : summand;
-  return function.trig + s * function.orders() * longitudes;
+  return function.trig + s * orders_of(function) * longitudes;
 }
 
 // The factor of the m-th order, -lmax first, that all points of a parallel share.
@@ -63,7 +62,7 @@ EQUIGEO_HOST_DEVICE T along_parallel(
     const T* orders) {
   const T* trig = parallels_of(function, longitudes, summand) + longitude;
   T sum = 0;
-  for (int64_t m = 0; m < function.orders(); ++m) {
+  for (int64_t m = 0; m < orders_of(function); ++m) {
     sum += trig[m * longitudes] * orders[m];
   }
   return sum;

@@ -10,7 +10,7 @@ namespace {
 // that start at `rows` and `out`. The sums stay in registers.
 template <class Pack, int N, class T, class Edges>
 EQUIGEO_HOST_DEVICE void gather_sum(
-    const Edges& edges, Segment segment, const T* rows, int64_t stride, T* out) {
+    const Edges& edges, EdgeRange segment, const T* rows, int64_t stride, T* out) {
   constexpr int kStep = kWidth<Pack, T>;
   Pack sum[N] = {};
   for (int64_t k = segment.begin; k < segment.end; ++k) {

@@ -4,8 +4,8 @@
 // weights are then read side by side. See copy_rows.h about teams.
 #pragma once
 
+#include "args/fully_connected_product.h"
 #include "math/copy_rows.h"
-#include "ops/fully_connected_product.h"
 
 namespace equigeo {
 namespace {
@@ -34,7 +34,7 @@ struct MixingRow {
   template <class Run>
   EQUIGEO_HOST_DEVICE void for_tiles(const Run& run) const {
     for (int64_t p = 0; p < row.table.count; ++p) {
-      const Connection& path = row.table.path[p];
+      const Path& path = row.table.path[p];
       const int64_t all = path.x.mul * path.y.mul, most = tile.size / path.out.d;
       for (int64_t begin = 0; begin < all; begin += most) {
         const PairRange pairs{begin, begin + most < all ? begin + most : all};
@@ -45,7 +45,7 @@ struct MixingRow {
     }
   }
 
-  EQUIGEO_HOST_DEVICE void couple(const Connection& path, const PairRange& pairs) const {
+  EQUIGEO_HOST_DEVICE void couple(const Path& path, const PairRange& pairs) const {
     const int64_t d = path.out.d, mul2 = path.y.mul;
     for (int64_t n = team.lane; n < (pairs.end - pairs.begin) * d; n += team.lanes) {
       const int64_t pair = pairs.begin + n / d;
@@ -54,12 +54,12 @@ struct MixingRow {
     team.sync();
   }
 
-  EQUIGEO_HOST_DEVICE const T* weights(const Connection& path, const PairRange& pairs) const {
+  EQUIGEO_HOST_DEVICE const T* weights(const Path& path, const PairRange& pairs) const {
     return row.weight + path.weight + pairs.begin * path.out.mul;
   }
 
   // out_wk += sum over pairs of couplings and weights
-  EQUIGEO_HOST_DEVICE void mix(const Connection& path, const PairRange& pairs, T* out) const {
+  EQUIGEO_HOST_DEVICE void mix(const Path& path, const PairRange& pairs, T* out) const {
     const int64_t mul3 = path.out.mul, d = path.out.d, count = pairs.end - pairs.begin;
     const T* weight = weights(path, pairs);
     for (int64_t n = team.lane; n < mul3 * d; n += team.lanes) {
@@ -74,7 +74,7 @@ struct MixingRow {
 
   // Gradients of weights and couplings.
   EQUIGEO_HOST_DEVICE void arrive(
-      const Connection& path, const PairRange& pairs, const T* grad, T* grad_weight) const {
+      const Path& path, const PairRange& pairs, const T* grad, T* grad_weight) const {
     const int64_t mul3 = path.out.mul, d = path.out.d, count = pairs.end - pairs.begin;
     const T* weight = weights(path, pairs);
     T* to_weight = grad_weight + path.weight + pairs.begin * mul3;
@@ -97,7 +97,7 @@ struct MixingRow {
 
   // Component i of channel u, from the pairs of the tile.
   EQUIGEO_HOST_DEVICE T
-  first(const Connection& path, const PairRange& pairs, int64_t u, int64_t i) const {
+  first(const Path& path, const PairRange& pairs, int64_t u, int64_t i) const {
     T sum = 0;
     for (int64_t v = 0; v < path.y.mul; ++v) {
       const int64_t pair = u * path.y.mul + v;
@@ -112,7 +112,7 @@ struct MixingRow {
   }
 
   EQUIGEO_HOST_DEVICE T
-  second(const Connection& path, const PairRange& pairs, int64_t v, int64_t j) const {
+  second(const Path& path, const PairRange& pairs, int64_t v, int64_t j) const {
     T sum = 0;
     for (int64_t u = 0; u < path.x.mul; ++u) {
       const int64_t pair = u * path.y.mul + v;
@@ -131,12 +131,12 @@ struct MixingRow {
   }
 
   EQUIGEO_HOST_DEVICE T
-  slope(const Connection& path, const PairRange& pairs, int64_t pair, int64_t k) const {
+  slope(const Path& path, const PairRange& pairs, int64_t pair, int64_t k) const {
     return tile.slopes[(pair - pairs.begin) * path.out.d + k];
   }
 
   EQUIGEO_HOST_DEVICE void leave(
-      const Connection& path, const PairRange& pairs, T* grad_x, T* grad_y) const {
+      const Path& path, const PairRange& pairs, T* grad_x, T* grad_y) const {
     for (int64_t n = team.lane; n < path.x.mul * path.x.d; n += team.lanes) {
       const int64_t u = n / path.x.d, i = n % path.x.d;
       grad_x[place(path.x, u, i)] += first(path, pairs, u, i);
@@ -157,7 +157,7 @@ EQUIGEO_HOST_DEVICE void fully_connected_row(
   const MixingRow<T, Team> row{{op, number, op.table.dim_weight}, tile, team};
   T* out = op.out + number * op.table.dim_out;
   clear_row(out, op.table.dim_out, team);
-  row.for_tiles([&](const Connection& path, const PairRange& pairs) { row.mix(path, pairs, out); });
+  row.for_tiles([&](const Path& path, const PairRange& pairs) { row.mix(path, pairs, out); });
 }
 
 template <class T, class Team>
@@ -174,7 +174,7 @@ EQUIGEO_HOST_DEVICE void fully_connected_backward_row(
   clear_row(grad_x, op.table.dim_x, team);
   clear_row(grad_y, op.table.dim_y, team);
   clear_row(grad_weight, op.table.dim_weight, team);
-  row.for_tiles([&](const Connection& path, const PairRange& pairs) {
+  row.for_tiles([&](const Path& path, const PairRange& pairs) {
     row.arrive(path, pairs, grad, grad_weight);
     row.leave(path, pairs, grad_x, grad_y);
   });

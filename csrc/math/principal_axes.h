@@ -4,8 +4,8 @@
 // that never changes, before anything follows from it.
 #pragma once
 
+#include "args/principal_axes.h"
 #include "math/symmetric_eigen.h"
-#include "ops/principal_axes.h"
 
 namespace equigeo {
 namespace {
@@ -34,7 +34,7 @@ EQUIGEO_HOST_DEVICE int64_t exponent_above(double x) {
   return static_cast<int64_t>(bits >> 52) - 1022;
 }
 
-EQUIGEO_HOST_DEVICE double or_one(double x) { return x == 0 ? 1 : x; }
+EQUIGEO_HOST_DEVICE double one_if_zero(double x) { return x == 0 ? 1 : x; }
 
 EQUIGEO_HOST_DEVICE double larger(double a, double b) { return a > b ? a : b; }
 
@@ -179,7 +179,7 @@ struct CloudAxes {
 
   EQUIGEO_HOST_DEVICE void find_mean(const double (&sum)[D], bool center) {
     for (int k = 0; k < D; ++k) {
-      mean[k] = center ? sum[k] * inverse / or_one(total) : 0;
+      mean[k] = center ? sum[k] * inverse / one_if_zero(total) : 0;
     }
   }
 
@@ -198,7 +198,7 @@ struct CloudAxes {
   // large nor small, that of the result where there is one.
   template <class Pack>
   EQUIGEO_HOST_DEVICE SquareSums<double, D> predict(
-      const Eigen<Pack, D>& eigen, int l, int64_t scale) {
+      const Eigen<Pack, D>& eigen, int l, Scale scale) {
     SquareSums<double, D> sums;
     for (int k = 0; k < D; ++k) {
       const double value = lane(eigen.value + k, 0, l);
@@ -206,9 +206,9 @@ struct CloudAxes {
       spread[k] = square_root(sums.square[k]);
     }
     const bool some = finite && spread[0] > 0;
-    guess = !some                ? 1
-            : scale == kUnscaled ? power_of_two(-exponent_above(spread[0]))
-                                 : 1 / size_of(scale);
+    guess = !some                       ? 1
+            : scale == Scale::kUnscaled ? power_of_two(-exponent_above(spread[0]))
+                                        : 1 / size_of(scale);
     return sums;
   }
 
@@ -216,16 +216,16 @@ struct CloudAxes {
   EQUIGEO_HOST_DEVICE void finish(
       const SquareSums<double, D>& squares,
       const CubeSums<double, D>& cubes,
-      int64_t signs,
-      int64_t scale) {
-    const double most_null = noise * noise * or_one(total);
+      Signs signs,
+      Scale scale) {
+    const double most_null = noise * noise * one_if_zero(total);
     bool dead = false, alive = false;
     for (int k = 0; k < D; ++k) {
       dead |= squares.square[k] <= most_null;  // and so are those that follow
       null[k] = dead;
       alive |= !dead;
       spread[k] = dead ? 0 : square_root(squares.square[k]);
-      margin[k] = dead ? 0 : cubes.cube[k] / or_one(cubes.size[k]);
+      margin[k] = dead ? 0 : cubes.cube[k] / one_if_zero(cubes.size[k]);
       sign[k] = 1;
     }
     for (int k = 0; k < D && !alive; ++k) {
@@ -234,30 +234,30 @@ struct CloudAxes {
       }
     }
     choose_signs(signs);
-    if (scale == kUnscaled) {
+    if (scale == Scale::kUnscaled) {
       size = alive;
       factor = power;
     } else {
       size = size_of(scale);
-      factor = 1 / or_one(size);
+      factor = 1 / one_if_zero(size);
       size *= power;
     }
     correction = factor / guess;
   }
 
   // What spreads are divided by.
-  EQUIGEO_HOST_DEVICE double size_of(int64_t scale) const {
+  EQUIGEO_HOST_DEVICE double size_of(Scale scale) const {
     double square = 0;
-    for (int k = 0; k < (scale == kFirst ? 1 : D); ++k) {
+    for (int k = 0; k < (scale == Scale::kFirst ? 1 : D); ++k) {
       square += spread[k] * spread[k];
     }
     const double pairs = total - 1 > 1 ? total - 1 : 1;
-    const double share = scale == kPairs ? 2 / pairs : 1 / or_one(total);
+    const double share = scale == Scale::kPairs ? 2 / pairs : 1 / one_if_zero(total);
     return square_root(share * square);
   }
 
-  EQUIGEO_HOST_DEVICE void choose_signs(int64_t signs) {
-    if (signs == kAsFound) {
+  EQUIGEO_HOST_DEVICE void choose_signs(Signs signs) {
+    if (signs == Signs::kAsFound) {
       return;
     }
     for (int k = 0; k < D; ++k) {
@@ -265,11 +265,11 @@ struct CloudAxes {
         turn_around(k);
       }
     }
-    if (signs == kEach || determinant() >= 0) {
+    if (signs == Signs::kEach || determinant() >= 0) {
       return;
     }
     int dependent = D - 1;
-    for (int k = D - 1; k-- > 0 && !null[D - 1] && signs == kLeast;) {
+    for (int k = D - 1; k-- > 0 && !null[D - 1] && signs == Signs::kLeast;) {
       if (magnitude(margin[k]) < magnitude(margin[dependent])) {
         dependent = k;
       }
@@ -370,8 +370,8 @@ struct CloudGradient {
       const GradientSums<double, D>& sums, const PrincipalAxesBackward<T>& op, int64_t cloud) {
     const T* spread = op.spread + cloud * D;
     const T* frame = op.frame + cloud * D * D;
-    const double size = or_one(op.size[cloud]), first = or_one(spread[0]);
-    const double total = sums.total, weight = or_one(total);
+    const double size = one_if_zero(op.size[cloud]), first = one_if_zero(spread[0]);
+    const double total = sums.total, weight = one_if_zero(total);
     double moment[D][D], noise[D][D], trace = 0;
     for (int i = 0; i < D; ++i) {
       const double length = square_root(sums.of_y[i]) / first;
@@ -391,7 +391,7 @@ struct CloudGradient {
     }
     const double along = (op.grad_size[cloud] - trace / size);
     const double pairs = total - 1 > 1 ? total - 1 : 1;
-    const double share = op.scale == kPairs ? 2 / pairs : 1 / weight;
+    const double share = op.scale == Scale::kPairs ? 2 / pairs : 1 / weight;
     double matrix[D][D];
     for (int i = 0; i < D; ++i) {
       for (int j = 0; j < D; ++j) {
@@ -399,7 +399,7 @@ struct CloudGradient {
             moment[i][j] - moment[j][i], noise[i][j] + noise[j][i], spread[i] / first,
             spread[j] / first, op);
       }
-      const bool counts = op.scale != kUnscaled && (i == 0 || op.scale != kFirst);
+      const bool counts = op.scale != Scale::kUnscaled && (i == 0 || op.scale != Scale::kFirst);
       const double of_size = counts ? share * (spread[i] / size) * along : 0;
       if (spread[i] > 0) {
         matrix[i][i] += (op.grad_spread[cloud * D + i] + of_size) * (first / spread[i]);

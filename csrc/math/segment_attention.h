@@ -11,7 +11,7 @@ namespace {
 
 // Logits less the largest of the row, so that their exponentials cannot overflow.
 template <class T>
-EQUIGEO_HOST_DEVICE void shift_row(Segment row, int64_t heads, const T* logits, T* shifted) {
+EQUIGEO_HOST_DEVICE void shift_row(EdgeRange row, int64_t heads, const T* logits, T* shifted) {
   if (row.begin == row.end) {
     return;
   }
@@ -27,7 +27,7 @@ EQUIGEO_HOST_DEVICE void shift_row(Segment row, int64_t heads, const T* logits, 
 
 // Divide by the sum of the row.
 template <class T>
-EQUIGEO_HOST_DEVICE void normalize_row(Segment row, int64_t heads, T* weights) {
+EQUIGEO_HOST_DEVICE void normalize_row(EdgeRange row, int64_t heads, T* weights) {
   T total = 0;
   for (int64_t e = row.begin; e < row.end; ++e) {
     total += weights[e * heads];
@@ -53,7 +53,7 @@ partial_dot(const T* a, const T* b, int64_t begin, int64_t end, int64_t step) {
 // to the logits.
 template <class T>
 EQUIGEO_HOST_DEVICE void softmax_backward_row(
-    Segment row, int64_t heads, const T* attention, T* slope) {
+    EdgeRange row, int64_t heads, const T* attention, T* slope) {
   T mean = 0;
   for (int64_t e = row.begin; e < row.end; ++e) {
     mean += attention[e * heads] * slope[e * heads];

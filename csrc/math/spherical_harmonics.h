@@ -7,9 +7,9 @@
 //   d/dy Q_l^m = along Q_{l-1}^m,   d/dx Q_l^m = raise x Q_{l-1}^{m+1},   and z like x.
 #pragma once
 
+#include "args/spherical_harmonics.h"
 #include "math/dual.h"
 #include "math/square_root.h"
-#include "ops/spherical_harmonics.h"
 
 namespace equigeo {
 namespace {

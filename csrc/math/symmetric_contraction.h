@@ -5,8 +5,8 @@
 // of the N packs.
 #pragma once
 
+#include "args/symmetric_contraction.h"
 #include "math/dual.h"
-#include "ops/symmetric_contraction.h"
 
 namespace equigeo {
 namespace {

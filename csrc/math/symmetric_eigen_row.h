@@ -1,8 +1,8 @@
 // Some matrices of the op, one in each lane.
 #pragma once
 
+#include "args/symmetric_eigen.h"
 #include "math/symmetric_eigen.h"
-#include "ops/symmetric_eigen.h"
 
 namespace equigeo {
 namespace {

@@ -3,109 +3,101 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import os
+import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, TypeAlias
 
 import torch
 
-from equigeo.cli.check_target import check_target
-from equigeo.cli.evaluate_images import evaluate_images
-from equigeo.cli.evaluate_meshes import evaluate_meshes
-from equigeo.cli.evaluate_points import evaluate_points
-from equigeo.cli.evaluate_tours import evaluate_tours
-from equigeo.cli.parser import natural, positive
-from equigeo.training import (
-    IMAGE_TESTS,
-    Checkpoint,
-    CheckpointError,
-    TrainedClassifier,
-    TrainedImageClassifier,
-    TrainedPointClassifier,
-    TrainedTourModel,
-)
+from equigeo.tasks import TASKS, Task, find_task
+from equigeo.tasks.arguments import Argument, positive
 
-_EVALUATIONS: Final[dict[str, Callable[[argparse.Namespace], None]]] = {
-    TrainedClassifier.task: evaluate_meshes,
-    TrainedImageClassifier.task: evaluate_images,
-    TrainedPointClassifier.task: evaluate_points,
-    TrainedTourModel.task: evaluate_tours,
-}
-_SPLITS: Final[dict[str, tuple[str, ...]]] = {
-    TrainedClassifier.task: ("folder", "16", "10"),
-    TrainedImageClassifier.task: ("validation", "test"),
-}
-_TASKS: Final = {  # of options that mean nothing elsewhere
-    "split": (TrainedClassifier.task, TrainedImageClassifier.task),
-    "split_index": (TrainedClassifier.task,),
-    "seed": (TrainedClassifier.task, TrainedPointClassifier.task, TrainedTourModel.task),
-    "test": (TrainedImageClassifier.task,),
-    "images": (TrainedImageClassifier.task,),
-    "instances": (TrainedTourModel.task,),
-}
+_AnyTask: TypeAlias = Task[Any, Any, Any]
 
 
 def add_parser(commands: Any) -> None:
-    """Add the command."""
+    """Add the command, with the options of all tasks: which one it is stands in the checkpoint."""
     parser = commands.add_parser("evaluate", help="measure accuracy and invariance")
     parser.set_defaults(run=_run)
     parser.add_argument("checkpoint", type=Path, metavar="CHECKPOINT", help="model.ckpt of a run")
-    parser.add_argument(
-        "--data",
-        metavar="builtin|DIR|ARCHIVE",
-        help="by default what the model was trained on; tours: TSPLIB, by default none",
-    )
-    parser.add_argument(
-        "--split", choices=[name for names in _SPLITS.values() for name in names],
-        help="what to evaluate on; by default that of the training. Meshes: folder, 16, 10, whose "
-        "test part is used. Digits: validation, test",
-    )  # fmt: skip
     parser.add_argument("--threads", type=positive, metavar="N", help="by default one per core")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there too")
-    parser.add_argument("--seed", type=natural, help="seed of transformed copies (default: 0)")
-    meshes = parser.add_argument_group("meshes (writes a report beside the checkpoint)")
-    meshes.add_argument("--split-index", type=natural, metavar="I", help="number of the draw")
-    images = parser.add_argument_group("digits")
-    images.add_argument(
-        "--test", choices=IMAGE_TESTS, help="how digits are transformed (default: affnist)"
-    )
-    images.add_argument(
-        "--images", type=positive, metavar="N",
-        help="how many transformed digits (default: 20000; there are 320000)",
-    )  # fmt: skip
-    tours = parser.add_argument_group("tours")
-    tours.add_argument(
-        "--instances", type=positive, metavar="N",
-        help="how many test instances, of which the shortest tours are found (default: 1000)",
-    )  # fmt: skip
+    owners = _owners()
+    for tasks, argument in owners:
+        if len(tasks) > 1:
+            argument.add_to(parser)
+    for task in TASKS:
+        report = " (writes a report beside the checkpoint)" if task.writes_report else ""
+        group = parser.add_argument_group(f"{task.name}{report}")
+        for tasks, argument in owners:
+            if tasks == [task]:
+                argument.add_to(group)
+
+
+def _owners() -> list[tuple[list[_AnyTask], Argument]]:
+    """Options with the tasks that have them; tasks may allow different values."""
+    found: dict[str, tuple[list[_AnyTask], Argument]] = {}
+    for task in TASKS:
+        for argument in task.evaluate_arguments:
+            tasks, known = found.get(argument.name, ([], argument))
+            found[argument.name] = ([*tasks, task], _union(known, argument))
+    return list(found.values())
+
+
+def _union(one: Argument, other: Argument) -> Argument:
+    choices = None if one.choices is None else (*one.choices, *(other.choices or ()))
+    texts = one.help if other.help in one.help else f"{one.help}; {other.help}"
+    return replace(one, choices=choices and tuple(dict.fromkeys(choices)), help=texts)
 
 
 def _run(options: argparse.Namespace) -> int:
-    task = Checkpoint.load(options.checkpoint).task
-    if task not in _EVALUATIONS:
-        raise CheckpointError(
-            f"{options.checkpoint}: is for the task {task!r}, expected one of "
-            f"{', '.join(_EVALUATIONS)}; pass a checkpoint of one of them"
-        )
+    task = find_task(options.checkpoint, TASKS)
     _check_options(options, task)
-    if options.json:
-        check_target(options.json)
+    report = options.checkpoint.with_name("report.html")
+    for target in (options.json, report if task.writes_report else None):
+        if target is not None:
+            _check_writable(target)
     if options.threads:
         torch.set_num_threads(options.threads)
-    _EVALUATIONS[task](options)
+    trained = task.trained_type.load(options.checkpoint)
+    if not trained.is_finished:
+        epochs = f"{trained.epochs_done} of {trained.config.recipe.epochs} epochs"
+        print(f"note: this run has finished {epochs}", file=sys.stderr)
+    output = task.evaluate(trained, options)
+    print(output.text)
+    if options.json is not None:
+        output.write_results(options.json)
+    if task.writes_report:
+        output.write_page(report)
+        print(f"report: {report}")
     return 0
 
 
-def _check_options(options: argparse.Namespace, task: str) -> None:
-    """Refuse options that mean nothing for the task."""
-    for name, tasks in _TASKS.items():
-        if task not in tasks and getattr(options, name) is not None:
+def _check_options(options: argparse.Namespace, task: _AnyTask) -> None:
+    """Refuse options, and values of them, that mean nothing for the task."""
+    meant = {argument.name: argument for argument in task.evaluate_arguments}
+    for tasks, argument in _owners():
+        value = getattr(options, argument.name)
+        if value is None:
+            continue
+        if argument.name not in meant:
+            names = " or ".join(repr(owner.name) for owner in tasks)
             raise ValueError(
-                f"--{name.replace('_', '-')} is for checkpoints of the task "
-                f"{' or '.join(map(repr, tasks))}, and {options.checkpoint} is for {task!r}"
+                f"{argument.flag} is for checkpoints of the task {names}, "
+                f"and {options.checkpoint} is for {task.name!r}"
             )
-    if options.split not in (None, *_SPLITS.get(task, ())):
-        raise ValueError(
-            f"--split must be {', '.join(_SPLITS[task])} for the task {task!r}, "
-            f"got {options.split!r}"
-        )
+        choices = meant[argument.name].choices
+        if choices is not None and value not in choices:
+            raise ValueError(
+                f"{argument.flag} must be {', '.join(choices)} for the task {task.name!r}, "
+                f"got {value!r}"
+            )
+
+
+def _check_writable(path: Path) -> None:
+    """See early that a file can be written, without touching it."""
+    writable = path.parent.is_dir() and os.access(path.parent, os.W_OK)
+    if not writable or path.is_dir():
+        raise ValueError(f"{path}: cannot be written; choose a file in an existing folder")

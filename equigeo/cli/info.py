@@ -1,4 +1,7 @@
-"""``equigeo info``."""
+"""``equigeo info``.
+
+On its own because every command has its module.
+"""
 
 from __future__ import annotations
 

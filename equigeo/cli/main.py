@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import equigeo
 from equigeo.cli import evaluate, info, predict, train
 from equigeo.cli.parser import PROGRAM, Parser
-from equigeo.cli.printable import printable
+from equigeo.tasks.text import printable
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -16,29 +16,3 @@ class Parser(argparse.ArgumentParser):
         """Print one message and exit with status 2."""
         print(f"{PROGRAM}: error: {message} (see {self.prog} --help)", file=sys.stderr)
         sys.exit(2)
-
-
-def positive(text: str) -> int:
-    """Read an integer of at least 1.
-
-    Raises
-    ------
-    argparse.ArgumentTypeError
-        If it is none.
-    """
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a positive integer, got {text!r}")
-    return int(text)
-
-
-def natural(text: str) -> int:
-    """Read an integer of at least 0.
-
-    Raises
-    ------
-    argparse.ArgumentTypeError
-        If it is none.
-    """
-    if not text.isascii() or not text.isdigit():
-        raise argparse.ArgumentTypeError(f"expected an integer of at least 0, got {text!r}")
-    return int(text)

@@ -1,6 +1,6 @@
 """Data sets: readers of published layouts, and generators.
 
-Meshes arrive as a ``MeshDataset``, which ``split_indices`` divides by the protocols of the
+Meshes arrive as a ``MeshDataset``, which ``split_indices`` splits by the protocols of the
 literature; point clouds as ``PointClouds``; images as tensors of bytes, of which ``AffNIST`` and
 ``HomNIST`` draw transformed versions on demand; instances of the travelling-salesman problem as
 ``TSPInstance`` or tensors of cities, with their optimal tours. Unpacked, generated and solved data

@@ -10,15 +10,13 @@ import torch
 
 from equigeo.datasets.mesh_dataset import MeshDataset
 from equigeo.datasets.unpack_archive import ARCHIVE_SUFFIXES, unpack_archive
-from equigeo.mesh.errors import MeshError
-from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
-from equigeo.mesh.io.load_mesh import load_mesh
+from equigeo.mesh import MeshError, TriangleMesh, load_mesh
 
 _MESH_SUFFIXES = (".obj", ".off", ".ply", ".stl")
 _PARTS = ("train", "test")
 _FOREIGN = frozenset({"cache", "__MACOSX"})  # folders that MeshCNN and archivers leave behind
 _LAYOUT = "<class>/train/*.obj and <class>/test/*.obj (or .off, .ply, .stl)"
-_LISTED = 5
+_LISTED = 5  # failures that a message shows; the others are counted
 
 
 class _Member(NamedTuple):

@@ -17,7 +17,7 @@ MAX_BYTES = 1 << 30
 
 _FILES = {"train": "modelnet10_train.npz", "test": "modelnet10_test_a.npz"}
 _FIELDS = {"points": np.int16, "label": np.uint8}
-_LARGEST = 32767
+_LARGEST = 32767  # coordinates are stored as int16 fractions of half the largest side
 
 
 def load_modelnet_points(
@@ -69,6 +69,7 @@ def load_modelnet_points(
 
 
 def _read(path: Path) -> dict[str, NDArray[np.generic]]:
+    # The directory of the archive tells sizes before anything is decompressed.
     with zipfile.ZipFile(path) as archive:
         size = sum(member.file_size for member in archive.infolist())
     if size > MAX_BYTES:

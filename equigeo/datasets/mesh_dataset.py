@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
+from equigeo.datasets.check_labels import check_labels
+from equigeo.mesh import TriangleMesh
 
 
 @dataclass(frozen=True, eq=False)
 class MeshDataset:
-    """Labelled meshes with the division into training and test that their source ships.
+    """Labelled meshes with the split into training and test that their source ships.
 
     Parameters
     ----------
@@ -55,14 +56,11 @@ class MeshDataset:
             raise ValueError("a data set needs at least one mesh, got none")
         if len(self.names) != number:
             raise ValueError(f"names must name {number} meshes, got {len(self.names)}")
-        _require_vector("labels", self.labels, number, torch.int64)
-        _require_vector("in_train", self.in_train, number, torch.bool)
-        if len(set(self.classes)) != len(self.classes):
-            raise ValueError(f"classes must have different names, got {self.classes}")
-        low, high = int(self.labels.min()), int(self.labels.max())
-        if low < 0 or high >= len(self.classes):
+        check_labels(self.labels, self.classes, number)
+        if self.in_train.shape != (number,) or self.in_train.dtype != torch.bool:
             raise ValueError(
-                f"labels must be positions in {len(self.classes)} classes, got {low} to {high}"
+                f"in_train must be {torch.bool} ({number},), "
+                f"got {self.in_train.dtype} {tuple(self.in_train.shape)}"
             )
 
     def __len__(self) -> int:
@@ -73,10 +71,3 @@ class MeshDataset:
     def num_classes(self) -> int:
         """Number of classes, with or without meshes."""
         return len(self.classes)
-
-
-def _require_vector(name: str, vector: Tensor, length: int, dtype: torch.dtype) -> None:
-    if vector.shape != (length,) or vector.dtype != dtype:
-        raise ValueError(
-            f"{name} must be {dtype} ({length},), got {vector.dtype} {tuple(vector.shape)}"
-        )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
+
+from equigeo.datasets.check_labels import check_labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +31,7 @@ class PointClouds:
 
     Examples
     --------
+    >>> import torch
     >>> clouds = PointClouds(torch.zeros(2, 5, 3), torch.tensor([0, 1]), ("chair", "table"))
     >>> len(clouds), clouds.num_classes
     (2, 2)
@@ -48,18 +50,7 @@ class PointClouds:
             )
         if not bool(self.points.isfinite().all()):
             raise ValueError("points must be finite")
-        if self.labels.shape != shape[:1] or self.labels.dtype != torch.int64:
-            raise ValueError(
-                f"labels must be torch.int64 ({shape[0]},), "
-                f"got {self.labels.dtype} {tuple(self.labels.shape)}"
-            )
-        if len(set(self.classes)) != len(self.classes):
-            raise ValueError(f"classes must have different names, got {self.classes}")
-        low, high = int(self.labels.min()), int(self.labels.max())
-        if low < 0 or high >= len(self.classes):
-            raise ValueError(
-                f"labels must be positions in {len(self.classes)} classes, got {low} to {high}"
-            )
+        check_labels(self.labels, self.classes, shape[0])
 
     def __len__(self) -> int:
         """Count the clouds."""

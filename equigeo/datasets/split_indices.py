@@ -1,4 +1,4 @@
-"""Division of a data set into training and test meshes."""
+"""Splits of a data set into training and test meshes."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _CHOICES = ("folder", *_PER_CLASS)
 def split_indices(dataset: MeshDataset, split: str, index: int = 0) -> tuple[Tensor, Tensor]:
     """Positions of the training and of the test meshes under a named protocol.
 
-    ``"folder"`` is the division that the source ships. ``"16"`` and ``"10"`` train on that many
+    ``"folder"`` is the split that the source ships. ``"16"`` and ``"10"`` train on that many
     meshes of every class and test on all others; ``index`` numbers the seeded draws, and draw 0 of
-    ``"16"`` is the shipped division where that has exactly 16 training meshes in every class
+    ``"16"`` is the shipped split where that has exactly 16 training meshes in every class
     (SHREC'11 as published). A draw depends on nothing but its number and the order of the meshes.
 
     Parameters
     ----------
     dataset : MeshDataset
-        The meshes to divide.
+        The meshes to split.
     split : {"folder", "16", "10"}
         The protocol.
     index : int
@@ -48,7 +48,7 @@ def split_indices(dataset: MeshDataset, split: str, index: int = 0) -> tuple[Ten
 
     Examples
     --------
-    >>> from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
+    >>> from equigeo.mesh import TriangleMesh
     >>> mesh = TriangleMesh(torch.eye(3), torch.tensor([[0, 1, 2]]))
     >>> labels = torch.arange(2).repeat(20)
     >>> names, shipped = tuple("ab" * 20), torch.arange(40) < 32

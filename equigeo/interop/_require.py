@@ -52,3 +52,9 @@ def require_e3nn() -> Any:
     """
     with torch.serialization.safe_globals([slice]):
         return import_module("e3nn.o3")
+
+
+def require_pyg() -> Any:
+    """Import ``torch_geometric``, or say how to install it."""
+    require("torch_geometric.data", "torch-geometric")
+    return require("torch_geometric", "torch-geometric")

@@ -6,8 +6,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from equigeo.interop._describe import OURS, describe
-from equigeo.interop._order import WeightOrder
+from equigeo.interop.descriptions.describe import OURS, describe
+from equigeo.interop.descriptions.term_order import WeightOrder
 from equigeo.interop.sort_irreps import IrrepsOrder
 from equigeo.reps.irreps import Layout
 

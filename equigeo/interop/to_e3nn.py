@@ -6,9 +6,9 @@ from typing import Any
 
 from torch import nn
 
-from equigeo.interop._describe import OURS, describe
-from equigeo.interop._order import WeightOrder
 from equigeo.interop._require import require_e3nn
+from equigeo.interop.descriptions.describe import OURS, describe
+from equigeo.interop.descriptions.term_order import WeightOrder
 from equigeo.interop.sort_irreps import IrrepsOrder
 
 

@@ -9,6 +9,7 @@ outputs; ``distance_embed``, ``landmark_embed`` and ``geodesic_embed`` take dist
 
 from equigeo.mds.distances.distance_embed import distance_embed
 from equigeo.mds.distances.distance_embedding import DistanceEmbedding
+from equigeo.mds.distances.farthest_landmarks import farthest_landmarks
 from equigeo.mds.distances.geodesic_embed import geodesic_embed
 from equigeo.mds.distances.gram_root import gram_root
 from equigeo.mds.distances.graph_distances import graph_distances
@@ -22,19 +23,13 @@ from equigeo.mds.embedding.frames import frames
 from equigeo.mds.embedding.invariant import Invariant
 from equigeo.mds.embedding.mds_result import MDSResult
 from equigeo.mds.embedding.sample_frame import sample_frame
-from equigeo.mds.farthest_landmarks import farthest_landmarks
-from equigeo.mds.models import (
-    DGCNN,
-    AttentionModel,
-    AttentionModelConfig,
-    InvariantPointNet,
-    InvariantPointNetConfig,
-    PointNet,
-    PointNetPlusPlus,
-    PointTransformer,
-    Tours,
-    tour_lengths,
-)
+from equigeo.mds.models.invariant_point_net import InvariantPointNet
+from equigeo.mds.models.invariant_point_net_config import InvariantPointNetConfig
+from equigeo.mds.routing.attention_model import AttentionModel
+from equigeo.mds.routing.attention_model_config import AttentionModelConfig
+from equigeo.mds.routing.tour_lengths import tour_lengths
+from equigeo.mds.routing.tours import Tours
+from equigeo.points import DGCNN, PointNet, PointNetPlusPlus, PointTransformer
 
 __all__ = [
     "DGCNN",

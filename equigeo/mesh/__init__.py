@@ -1,4 +1,14 @@
-"""Mesh networks: triangle meshes, their primal and dual graphs, convolution, pooling, models."""
+"""Mesh networks: triangle meshes, their primal and dual graphs, convolution, pooling, models.
+
+Modules read in one order, in which each imports from those before it alone::
+
+    errors -> geometry -> io -> repair -> load_report -> load_mesh
+              geometry -> pooling -> conv -> models
+
+``geometry`` has the mesh, both graphs and what is measured on them. A reader of ``io`` turns the
+bytes of a file into a ``FileMesh``, its polygons as written; ``repair`` turns that into a
+``RepairedMesh``; ``load_mesh`` joins the two, and its ``LoadReport`` tells what was done.
+"""
 
 from equigeo.mesh.conv.primal_dual_conv import PrimalDualConv
 from equigeo.mesh.conv.residual_block import ResidualBlock
@@ -7,12 +17,11 @@ from equigeo.mesh.geometry.dual_kind import DualKind
 from equigeo.mesh.geometry.orient import orient
 from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
-from equigeo.mesh.io.load_mesh import load_mesh
-from equigeo.mesh.io.load_report import LoadReport
+from equigeo.mesh.load_mesh import load_mesh
+from equigeo.mesh.load_report import LoadReport
 from equigeo.mesh.models import ClassifierConfig, PrimalDualClassifier
 from equigeo.mesh.pooling.edge_pool import EdgePool
-from equigeo.mesh.pooling.pool_log import PoolLog
-from equigeo.mesh.pooling.unpool import unpool
+from equigeo.mesh.pooling.unpool import PoolLog, unpool
 
 __all__ = [
     "ClassifierConfig",

@@ -7,16 +7,16 @@ loaded library adds for the device. ``kernels_info`` tells which libraries were 
 from equigeo.ops.clouds.axis_flags import axis_flags
 from equigeo.ops.clouds.principal_axes import principal_axes
 from equigeo.ops.clouds.symmetric_eigen import symmetric_eigen
-from equigeo.ops.connection_table import Connection, ConnectionTable, Segment
-from equigeo.ops.path_table import Coupling, PathTable
+from equigeo.ops.path_table import Path, PathTable, Segment
 from equigeo.ops.polynomials.polynomial_table import Polynomial, PolynomialTable
 from equigeo.ops.polynomials.symmetric_contraction import symmetric_contraction
 from equigeo.ops.products.channelwise_conv import channelwise_conv
 from equigeo.ops.products.channelwise_product import channelwise_product
+from equigeo.ops.products.check_rows import LARGEST_DEGREE
 from equigeo.ops.products.copywise_product import copywise_product
 from equigeo.ops.products.fully_connected_product import fully_connected_product
 from equigeo.ops.products.radial_conv import radial_conv
-from equigeo.ops.runtime.load_kernels import kernels_info, load_kernels
+from equigeo.ops.runtime.load_kernels import kernels_info, load_kernels, runs_compiled
 from equigeo.ops.runtime.result_memory import kept_result_memory, limit_result_memory
 from equigeo.ops.segments.gather_sum import gather_sum
 from equigeo.ops.segments.segment_attention import segment_attention
@@ -26,9 +26,8 @@ from equigeo.ops.sphere.spherical_harmonics import spherical_harmonics
 load_kernels(__path__)
 
 __all__ = [
-    "Connection",
-    "ConnectionTable",
-    "Coupling",
+    "LARGEST_DEGREE",
+    "Path",
     "PathTable",
     "Polynomial",
     "PolynomialTable",
@@ -45,6 +44,7 @@ __all__ = [
     "limit_result_memory",
     "principal_axes",
     "radial_conv",
+    "runs_compiled",
     "segment_attention",
     "spherical_harmonics",
     "symmetric_contraction",

@@ -1,52 +1,106 @@
-"""The paths of a product of rows, as the tensors that ops take."""
+"""The paths of a product of rows, as the tensors that ops take.
+
+Four words have one meaning each, here and in the kernels:
+
+segment
+    Copies of an irrep inside a row, all of the same components: where they are.
+path
+    One segment of each input and where they lead, with coefficients and, where there are any,
+    weights. A row of the table.
+connection
+    How the multiplicities of a path go together, as the modes of e3nn have it: ``uvw``, ``uvu``,
+    ``uuu``, ... A matter of the op, not of the table.
+coupling
+    The coefficients of three irreps, such as those of Wigner: how components go together.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import torch
 from torch import Tensor
 
+COLUMNS = 18
 
-@dataclass(frozen=True, eq=False)
-class Coupling:
-    """One path: a segment of each input and where it leads. Offsets count elements of a row.
+
+@dataclass(frozen=True)
+class Segment:
+    """Copies of an irrep in a row: component i of copy u is element ``offset + u copy + i step``.
 
     Parameters
     ----------
-    x, y, out : int
-        Offsets of the segments.
-    weight : int or None
-        Offset of the (mul, mul2) weights.
-    mul, mul2 : int
-        Multiplicities of the inputs; the output has that of the first.
-    coefficients : Tensor, (d1, d2, d3), floating
-        What couples their components.
+    offset : int
+        Where the segment begins.
+    mul, d : int
+        Copies and components.
+    copy, step : int
+        From copy to copy and from component to component, at least 1.
     """
 
-    x: int
-    y: int
-    out: int
-    weight: int | None
+    offset: int
     mul: int
-    mul2: int
+    d: int
+    copy: int
+    step: int
+
+    @classmethod
+    def block(cls, offset: int, mul: int, d: int, *, ir_mul: bool = False) -> Segment:
+        """Lay copies side by side.
+
+        Parameters
+        ----------
+        offset, mul, d : int
+            As above.
+        ir_mul : bool
+            Whether components are outside.
+
+        Returns
+        -------
+        Segment
+            Without gaps.
+        """
+        return cls(offset, mul, d, 1, mul) if ir_mul else cls(offset, mul, d, d, 1)
+
+    def index(self) -> Tensor:
+        """Positions of the elements, (mul, d), int64, on the CPU."""
+        copies, components = torch.arange(self.mul), torch.arange(self.d)
+        return self.offset + self.copy * copies[:, None] + self.step * components
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """A segment of each input and where they lead.
+
+    Parameters
+    ----------
+    x, y, out : Segment
+        Of the inputs and the output.
+    weight : int or None
+        Offset of the weights, which are as many as the connection asks for.
+    coefficients : Tensor, (x.d, y.d, out.d), floating
+        The coupling of their components.
+    """
+
+    x: Segment
+    y: Segment
+    out: Segment
+    weight: int | None
     coefficients: Tensor
 
 
 @dataclass(frozen=True, eq=False)
 class PathTable:
-    """Which segments of two rows couple into which segments of a third.
+    """Which segments of two rows lead to which segments of a third.
 
-    A segment is a block of ``mul`` copies of ``d`` components, components inside
-    (``ir_mul = False``) or outside. Either all paths have weights or none.
+    Either all paths have weights or none: a product is then linear in them.
 
     Parameters
     ----------
-    paths : Tensor, (paths, 11), int64
-        Offset, multiplicity and components in the first input; the same in the second; offset and
-        components in the output; offset of the (mul, mul2) weights, or -1; first and last
-        coefficient. Sorted by offset in the output; segments there do not overlap.
+    paths : Tensor, (paths, 18), int64
+        Offset, copies, components and both steps of a segment of the first input, the second and
+        the output; offset of the weights, or -1; first and last coefficient.
     entries : Tensor, (coefficients, 3), int64
         Components (i, j, k) that a coefficient couples.
     values : Tensor, (coefficients,), float64
@@ -54,7 +108,21 @@ class PathTable:
     dim_x, dim_y, dim_weight, dim_out : int
         Lengths of the rows.
     ir_mul : bool
-        The layout of all segments.
+        Whether segments have components outside; of use to ops whose segments all have one layout.
+        It follows from the segments, but ops must know it without reading a table that may be on
+        a device.
+
+    Examples
+    --------
+    The scalar product of two vectors with a third:
+
+    >>> dot = torch.eye(3)[..., None]
+    >>> two, one = Segment.block(0, mul=2, d=3), Segment.block(0, mul=1, d=3)
+    >>> path = Path(two, one, Segment.block(0, mul=2, d=1), weight=None, coefficients=dot)
+    >>> PathTable.from_paths([path], dims=(6, 3, 0, 2)).entries
+    tensor([[0, 0, 0],
+            [1, 1, 0],
+            [2, 2, 0]])
     """
 
     paths: Tensor
@@ -67,23 +135,23 @@ class PathTable:
     ir_mul: bool = False
 
     @classmethod
-    def from_couplings(
+    def from_paths(
         cls,
-        couplings: Sequence[Coupling],
+        paths: Sequence[Path],
         dims: tuple[int, int, int, int],
         *,
-        ir_mul: bool = False,
+        by_output: bool = False,
     ) -> PathTable:
-        """Sort paths by output and list their coefficients that are not zero.
+        """List the coefficients of paths that are not zero.
 
         Parameters
         ----------
-        couplings : sequence of Coupling
-            The paths; paths into one segment of the output add up.
+        paths : sequence of Path
+            What they make of one element of the output adds up.
         dims : tuple of int
             ``dim_x, dim_y, dim_weight, dim_out``.
-        ir_mul : bool
-            The layout.
+        by_output : bool
+            Whether to sort paths by their place in the output, as channelwise ops want them.
 
         Returns
         -------
@@ -93,88 +161,53 @@ class PathTable:
         Raises
         ------
         ValueError
-            If only some paths have weights.
+            If only some paths have weights, or coefficients have other components than the segments
+            that they join.
         """
-        if len({coupling.weight is None for coupling in couplings}) > 1:
+        if len({path.weight is None for path in paths}) > 1:
             raise ValueError("either all paths have weights or none")
         rows, entries, values, first = [], [], [], 0
-        for c in sorted(couplings, key=lambda coupling: coupling.out):
-            d1, d2, d3 = c.coefficients.shape
-            where = c.coefficients.nonzero()
+        for path in sorted(paths, key=lambda path: path.out.offset) if by_output else paths:
+            shape = (path.x.d, path.y.d, path.out.d)
+            if path.coefficients.shape != shape:
+                given = tuple(path.coefficients.shape)
+                raise ValueError(f"coefficients must have shape {shape}, got {given}")
+            where = path.coefficients.nonzero()
             last = first + len(where)
-            weight = -1 if c.weight is None else c.weight
-            rows.append([c.x, c.mul, d1, c.y, c.mul2, d2, c.out, d3, weight, first, last])
+            segments = [n for segment in (path.x, path.y, path.out) for n in astuple(segment)]
+            rows.append([*segments, -1 if path.weight is None else path.weight, first, last])
             entries.append(where)
-            values.append(c.coefficients[tuple(where.T)].double())
+            values.append(path.coefficients[tuple(where.T)].double())
             first = last
         return cls(
-            torch.tensor(rows, dtype=torch.int64).reshape(-1, 11),
+            torch.tensor(rows, dtype=torch.int64).reshape(-1, COLUMNS),
             torch.cat([torch.zeros(0, 3, dtype=torch.int64), *entries]),
             torch.cat([torch.zeros(0, dtype=torch.float64), *values]),
             *dims,
-            ir_mul,
+            any(_is_ir_mul(segment) for path in paths for segment in (path.x, path.y, path.out)),
         )
 
 
-@dataclass(frozen=True)
-class DensePath:
-    """A path of a table in the form of the readable bodies."""
-
-    coefficients: Tensor
-    x_index: Tensor
-    y_index: Tensor
-    out_index: Tensor
-    weight_index: Tensor | None
-
-    def x(self, row: Tensor) -> Tensor:
-        """Segment of the first input, (rows, mul, d1)."""
-        return row[:, self.x_index]
-
-    def y(self, row: Tensor) -> Tensor:
-        """Segment of the second input, (rows, mul2, d2)."""
-        return row[:, self.y_index]
-
-    def out(self, row: Tensor) -> Tensor:
-        """Segment of the output, (rows, mul, d3)."""
-        return row[:, self.out_index]
-
-    def weight(self, row: Tensor | None, like: Tensor) -> Tensor:
-        """Weights, (rows, mul, mul2); ones where there are none."""
-        if row is None or self.weight_index is None:
-            return like.new_ones(len(like), len(self.x_index), len(self.y_index))
-        return row[:, self.weight_index]
+def _is_ir_mul(segment: Segment) -> bool:
+    """Whether components are outside; one copy or one component is in either layout."""
+    return segment.mul > 1 and segment.d > 1 and segment.copy == 1
 
 
-def dense_paths(
-    paths: Tensor, entries: Tensor, values: Tensor, ir_mul: bool
-) -> Iterator[DensePath]:
+def read_paths(paths: Tensor, entries: Tensor, values: Tensor) -> Iterator[Path]:
     """Read a table path by path.
 
     Parameters
     ----------
     paths, entries, values : Tensor
         As in :class:`PathTable`.
-    ir_mul : bool
-        The layout.
 
     Yields
     ------
-    DensePath
-        With dense coefficients, on the device of ``values``.
+    Path
+        With coefficients on the device of ``values``.
     """
-    for row in paths.tolist():
-        x, mul, d1, y, mul2, d2, out, d3, weight, first, last = row
+    for *numbers, weight, first, last in paths.tolist():
+        x, y, out = (Segment(*numbers[n : n + 5]) for n in (0, 5, 10))
         place = tuple(entries[first:last].T)
-        coefficients = values.new_zeros(d1, d2, d3)
-        coefficients = coefficients.index_put(place, values[first:last])
-        pairs = None
-        if weight >= 0:
-            pairs = _block(weight, mul, mul2, False)
-        blocks = (_block(x, mul, d1, ir_mul), _block(y, mul2, d2, ir_mul))
-        yield DensePath(coefficients, *blocks, _block(out, mul, d3, ir_mul), pairs)
-
-
-def _block(offset: int, mul: int, d: int, ir_mul: bool) -> Tensor:
-    """Positions of a segment, (mul, d)."""
-    flat = torch.arange(offset, offset + mul * d)
-    return flat.view(d, mul).T if ir_mul else flat.view(mul, d)
+        coefficients = values.new_zeros(x.d, y.d, out.d).index_put(place, values[first:last])
+        yield Path(x, y, out, None if weight < 0 else weight, coefficients)

@@ -1,1 +1,31 @@
-"""What point clouds share: rows of clouds, neighbours, farthest point sampling, networks."""
+"""What point clouds share: neighbours, farthest point sampling, rows of clouds, networks.
+
+Clouds of one size are tensors ``(B, P, dim)``; of several sizes, the same with a mask ``(B, P)``
+that says which points there are.
+"""
+
+from equigeo.points.farthest_point_sampling import farthest_point_sampling
+from equigeo.points.gather_rows import gather_rows
+from equigeo.points.nearest_neighbors import nearest_neighbors
+from equigeo.points.neighbor_backend import neighbor_backend
+from equigeo.points.networks import (
+    DGCNN,
+    PointNet,
+    PointNetPlusPlus,
+    PointNetwork,
+    PointTransformer,
+)
+from equigeo.points.radius_neighbors import radius_neighbors
+
+__all__ = [
+    "DGCNN",
+    "PointNet",
+    "PointNetPlusPlus",
+    "PointNetwork",
+    "PointTransformer",
+    "farthest_point_sampling",
+    "gather_rows",
+    "nearest_neighbors",
+    "neighbor_backend",
+    "radius_neighbors",
+]

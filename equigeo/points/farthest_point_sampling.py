@@ -1,33 +1,48 @@
-"""A few points spread evenly over a cloud."""
+"""A few points spread evenly over a cloud: farthest point sampling."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
-from equigeo.points.gather_rows import take_rows
+from equigeo.points.gather_rows import gather_rows
 
 
-def spread_points(x: Tensor, count: int, mask: Tensor | None = None) -> Tensor:
-    """Choose points, each the farthest from those before, the first from the origin.
+def farthest_point_sampling(
+    points: Tensor, count: int, mask: Tensor | None = None, *, origin: Tensor | None = None
+) -> Tensor:
+    """Choose points one after another, each the farthest from those before.
+
+    The first ``m`` of the result are the choice of ``m``. Of points that are equally far, the first
+    in the cloud is chosen.
 
     Parameters
     ----------
-    x : Tensor, (B, P, dim), floating
-        Clouds, about the origin.
+    points : Tensor, (B, P, dim), floating
+        Clouds.
     count : int
         How many, at most P.
     mask : Tensor, (B, P), bool, optional
-        Which points there are; where they are too few, some are chosen again.
+        Which points there are; where they are too few, the first of them fills the rest.
+    origin : Tensor, (B, dim), dtype of ``points``, optional
+        The first choice is the farthest from here; from zero by default.
 
     Returns
     -------
     Tensor, (B, count), int64
         Positions in the clouds.
 
+    Raises
+    ------
+    ValueError
+        If ``points`` is no batch of clouds, or has fewer points than that.
+
     Equivariance
     ------------
-    Invariant to rotations about the origin, and equivariant to permutations, but for ties.
+    Invariant to scalings, rotations and reflections about the origin, and to all similarities where
+    the origin moves with the cloud; equivariant to permutations of points. But for ties.
 
     References
     ----------
@@ -35,19 +50,53 @@ def spread_points(x: Tensor, count: int, mask: Tensor | None = None) -> Tensor:
 
     Examples
     --------
-    >>> spread_points(torch.tensor([[[0.0], [1.0], [9.0], [4.0]]]), 3).tolist()
-    [[2, 0, 3]]
+    >>> farthest_point_sampling(torch.tensor([[[0.0], [1.0], [9.0], [4.0]]]), 3)
+    tensor([[2, 0, 3]])
     """
-    x = x.detach()
-    columns = x.mT.contiguous()
-    square = columns.square().sum(1)
-    nearest = torch.full_like(square, torch.inf)
-    if mask is not None:
-        square = square.masked_fill(~mask, -torch.inf)
-        nearest = nearest.masked_fill(~mask, -torch.inf)
-    chosen = [square.argmax(1, keepdim=True)]
+    if points.ndim != 3 or not 1 <= count <= points.shape[1]:
+        raise ValueError(
+            f"count must be from 1 to the points of {tuple(points.shape)}, got {count}"
+        )
+    points = points.detach()
+    columns = points.mT.contiguous()  # coordinates apart: sums over them are then vectorised
+
+    def squares_from(place: Tensor) -> Tensor:
+        squares = (columns - place).square_().sum(1)
+        # Nothing is nearer than this, so that padding is never the farthest.
+        return squares if mask is None else squares.masked_fill_(~mask, -torch.inf)
+
+    start = columns.new_zeros(()) if origin is None else origin.detach()[..., None]
+    first = squares_from(start).argmax(1, keepdim=True)
+    return farthest_first(first, lambda chosen: squares_from(gather_rows(points, chosen).mT), count)
+
+
+def farthest_first(first: Tensor, distances_from: Callable[[Tensor], Tensor], count: int) -> Tensor:
+    """Choose elements of metric spaces greedily, each the farthest from those before.
+
+    Parameters
+    ----------
+    first : Tensor, (*B, 1), int64
+        The first choice in each space.
+    distances_from : callable
+        From elements, (*B, 1), to the distances of all elements from them, (*B, P), or anything
+        that grows with these. It is called for each element that is chosen but the last.
+    count : int
+        How many to choose, at least 1.
+
+    Returns
+    -------
+    Tensor, (*B, count), int64
+        The choice; the first of equals.
+
+    Examples
+    --------
+    >>> x = torch.tensor([0.0, 1.0, 5.0, 9.0])
+    >>> farthest_first(torch.tensor([0]), lambda chosen: (x - x[chosen]).abs(), 3)
+    tensor([0, 3, 2])
+    """
+    chosen, nearest = [first], None
     while len(chosen) < count:
-        square = (columns - take_rows(x, chosen[-1]).mT).square_().sum(1)
-        nearest = torch.minimum(nearest, square)
-        chosen.append(nearest.argmax(1, keepdim=True))
-    return torch.cat(chosen, dim=1)
+        distances = distances_from(chosen[-1])
+        nearest = distances if nearest is None else torch.minimum(nearest, distances)
+        chosen.append(nearest.argmax(-1, keepdim=True))
+    return torch.cat(chosen, dim=-1)

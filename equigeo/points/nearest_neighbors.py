@@ -1,25 +1,31 @@
-"""Neighbours of points by brute force."""
+"""The nearest points of a cloud, in any space."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
+from equigeo.points.cluster_search import cluster_for, cluster_nearest, settle
+from equigeo.points.gather_rows import gather_rows
 
-def nearest_points(
-    x: Tensor, count: int, mask: Tensor | None = None, *, centers: Tensor | None = None
+
+def nearest_neighbors(
+    points: Tensor, count: int, mask: Tensor | None = None, *, centers: Tensor | None = None
 ) -> Tensor:
     """Find the nearest points, each itself among its own.
 
+    Distances are compared to rounding. Which of points at one distance comes first is not
+    promised, but the same with and without torch-cluster.
+
     Parameters
     ----------
-    x : Tensor, (B, P, C), floating
-        Points in any space.
+    points : Tensor, (B, P, C), floating
+        Clouds in any space.
     count : int
         How many neighbours; of fewer points, all.
     mask : Tensor, (B, P), bool, optional
         Which points there are; where they are too few, the nearest is named again.
-    centers : Tensor, (B, Q, C), floating, optional
+    centers : Tensor, (B, Q, C), dtype of ``points``, optional
         Whose neighbours; those of all points by default.
 
     Returns
@@ -29,21 +35,62 @@ def nearest_points(
 
     Equivariance
     ------------
-    Invariant to isometries of the space, and equivariant to permutations of points, but for ties.
+    Invariant to similarities of the space, and equivariant to permutations of points, but for ties.
 
     Examples
     --------
-    >>> nearest_points(torch.tensor([[[0.0], [1.0], [5.0]]]), 2)
+    >>> nearest_neighbors(torch.tensor([[[0.0], [1.0], [5.0]]]), 2)
     tensor([[[0, 1],
              [1, 0],
              [2, 1]]])
     """
-    x = x.detach()
-    centers = x if centers is None else centers.detach()
-    square = (-2 * centers @ x.mT).add_(x.square().sum(-1)[:, None, :])
+    points = points.detach()
+    centers = points if centers is None else centers.detach()
+    count = min(count, points.shape[1])
+    found = _search_trees(points, centers, count, mask)
+    return _compare_all(points, centers, count, mask) if found is None else found
+
+
+def _compare_all(
+    points: Tensor,
+    centers: Tensor,
+    count: int,
+    mask: Tensor | None,
+    rows: Tensor | slice = slice(None),
+) -> Tensor:
+    """Compare all distances from centres (B, Q, C), or from some of them, to (B, rows, count)."""
+    # |c - x|^2 without |c|^2, which is the same for all x: one matrix product in any dimension.
+    square = (-2 * centers @ points.mT).add_(points.square().sum(-1)[:, None, :])
     if mask is not None:
         square = square.masked_fill(~mask[:, None, :], torch.inf)
-    found = square.topk(min(count, x.shape[1]), largest=False)
+    found = square[:, rows].topk(count, largest=False)
     if mask is None:
         return found.indices
     return torch.where(found.values < torch.inf, found.indices, found.indices[..., :1])
+
+
+def _search_trees(
+    points: Tensor, centers: Tensor, count: int, mask: Tensor | None
+) -> Tensor | None:
+    """Ask torch-cluster, then compare all distances where rounding may decide between points."""
+    cluster = cluster_for(points, mask)
+    if cluster is None or centers.dtype != points.dtype or 0 in (count, centers.shape[1]):
+        return None
+    table = cluster_nearest(cluster, points, centers, count, mask)
+    if table is None:
+        return None
+    near, there = gather_rows(points, table.clamp_min(0)), table >= 0
+    square = (near - centers[:, :, None]).square().sum(-1).masked_fill(~there, torch.inf)
+    # Either square has C + 2 roundings, each of at most eps / 2 of |c|^2 + 2 |x|^2. Two points and
+    # two ways of computing, and a factor of 2 for points that are farther out than those listed.
+    scale = centers.square().sum(-1) + near.square().sum(-1).amax(-1)
+    bound = 8 * (points.shape[2] + 2) * torch.finfo(points.dtype).eps * scale
+    doubtful = (square.diff(dim=-1) <= bound[..., None]).any(-1)
+    indices = torch.where(there, table, table[..., :1])[..., :count]
+
+    def search(cloud: int, rows: Tensor) -> Tensor:
+        one = slice(cloud, cloud + 1)
+        here = None if mask is None else mask[one]
+        return _compare_all(points[one], centers[one], count, here, rows)[0]
+
+    return settle(indices, doubtful, search)

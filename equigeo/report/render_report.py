@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from equigeo.report.confusion_matrix import confusion_matrix
+from equigeo.report.confusion_figure import confusion_figure
 from equigeo.report.escape import escape_json, escape_text
 from equigeo.report.page import render_figure, render_page
 from equigeo.report.shape_view import cluster_colors, count_clusters, shape_view
@@ -80,7 +80,7 @@ def _curves(results: Mapping[str, Any]) -> str:
 
 def _accuracy(results: Mapping[str, Any]) -> str:
     caption = "Number of evaluated meshes by true class (row) and predicted class (column)."
-    matrix = confusion_matrix(results["classes"], results["confusion"])
+    matrix = confusion_figure(results["classes"], results["confusion"])
     return (
         f"<h2>Accuracy by class</h2>{class_table(results)}"
         f"<h2>Confusion matrix</h2>{render_figure('confusion', matrix, caption)}"

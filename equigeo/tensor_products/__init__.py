@@ -3,6 +3,19 @@
 Every product is fixed by one number for each admissible triple of degrees, which multiplies the
 same coupling tensor. Clebsch-Gordan products keep every path apart; Gaunt, curl, matrix and
 vector-signal products add all paths of a degree up, and are cheaper for it.
+
+Four words have one meaning each, that of :mod:`equigeo.ops.path_table`. A *segment* is a term of
+some irreps where it is in a row; a *path* leads from a segment of each input to one of the output,
+and an *instruction* is a path as a user writes it; its *connection* says how multiplicities and
+weights go together; its *coupling* is the tensor of coefficients that joins components.
+
+Inside, imports point one way::
+
+    sphere, paths -> products -> signals -> product_by_name, analysis
+
+where ``paths`` describes and evaluates instructions, ``products`` are Clebsch-Gordan products and
+what holds one, ``signals`` are products of functions on the ``sphere``, and ``analysis`` measures
+any of them.
 """
 
 from equigeo.tensor_products.analysis.compare import compare
@@ -10,6 +23,7 @@ from equigeo.tensor_products.analysis.comparison import Comparison, ComparisonRo
 from equigeo.tensor_products.analysis.expressivity import expressivity
 from equigeo.tensor_products.analysis.interactability import interactability
 from equigeo.tensor_products.paths.instruction import Instruction
+from equigeo.tensor_products.product_by_name import make, product_names
 from equigeo.tensor_products.products.channelwise_conv import ChannelwiseConv
 from equigeo.tensor_products.products.channelwise_tensor_product import ChannelwiseTensorProduct
 from equigeo.tensor_products.products.elementwise_tensor_product import ElementwiseTensorProduct
@@ -17,24 +31,25 @@ from equigeo.tensor_products.products.full_tensor_product import FullTensorProdu
 from equigeo.tensor_products.products.fully_connected_tensor_product import (
     FullyConnectedTensorProduct,
 )
-from equigeo.tensor_products.products.make import make, product_names
-from equigeo.tensor_products.products.matrix_tensor_product import MatrixTensorProduct
+from equigeo.tensor_products.products.path_product import PathProduct
 from equigeo.tensor_products.products.product import Product
 from equigeo.tensor_products.products.radial_channelwise_conv import RadialChannelwiseConv
 from equigeo.tensor_products.products.symmetric_contraction import SymmetricContraction
 from equigeo.tensor_products.products.tensor_product import TensorProduct
 from equigeo.tensor_products.products.tensor_square import TensorSquare
-from equigeo.tensor_products.signals.curl_coupling import curl_coupling
 from equigeo.tensor_products.signals.curl_tensor_product import CurlTensorProduct
 from equigeo.tensor_products.signals.degree_weights import DegreeWeights
-from equigeo.tensor_products.signals.gaunt_coupling import gaunt_coupling
 from equigeo.tensor_products.signals.gaunt_tensor_product import GauntTensorProduct
+from equigeo.tensor_products.signals.matrix_tensor_product import MatrixTensorProduct
+from equigeo.tensor_products.signals.signal_couplings import curl_coupling, gaunt_coupling
 from equigeo.tensor_products.signals.signal_product import SignalProduct
 from equigeo.tensor_products.signals.signal_tensor_product import SignalTensorProduct
 from equigeo.tensor_products.signals.vector_signal_tensor_product import VectorSignalTensorProduct
 from equigeo.tensor_products.sphere.sphere_grid import SphereGrid
-from equigeo.tensor_products.sphere.spherical_harmonics import spherical_harmonics
-from equigeo.tensor_products.sphere.spherical_harmonics_module import SphericalHarmonics
+from equigeo.tensor_products.sphere.spherical_harmonics import (
+    SphericalHarmonics,
+    spherical_harmonics,
+)
 
 __all__ = [
     "ChannelwiseConv",
@@ -49,6 +64,7 @@ __all__ = [
     "GauntTensorProduct",
     "Instruction",
     "MatrixTensorProduct",
+    "PathProduct",
     "Product",
     "RadialChannelwiseConv",
     "SignalProduct",

@@ -1,14 +1,39 @@
-"""Where batches come from."""
+"""Labelled samples, and the batches that are assembled from them."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from equigeo.training.labelled_batch import LabelledBatch
+
+@dataclass(frozen=True, eq=False)
+class LabelledBatch:
+    """Inputs of several samples as one, with their labels.
+
+    Parameters
+    ----------
+    inputs : Tensor or PrimalDualGraph
+        The argument of the model.
+    labels : Tensor, (samples,), int64
+        Class index of every sample.
+    total : int
+        Samples of this step over all processes.
+    """
+
+    inputs: Any
+    labels: Tensor
+    total: int
+
+    def to(self, device: torch.device) -> LabelledBatch:
+        """Move to a device."""
+        if self.labels.device == device:
+            return self
+        return LabelledBatch(self.inputs.to(device), self.labels.to(device), self.total)
 
 
 class LabelledSource(ABC):
@@ -21,13 +46,29 @@ class LabelledSource(ABC):
         return len(self.labels)
 
     @abstractmethod
+    def inputs(self, chosen: Tensor, generator: torch.Generator | None) -> Any:
+        """Unite the inputs of some samples, in the given order.
+
+        Parameters
+        ----------
+        chosen : Tensor, (batch,), int64
+            Which samples.
+        generator : torch.Generator, optional
+            Source of the noise that training adds, if any; without it nothing is added.
+
+        Returns
+        -------
+        Tensor or PrimalDualGraph
+            The argument of the model.
+        """
+
     def batch(
         self,
         indices: Sequence[int],
         total: int | None = None,
         generator: torch.Generator | None = None,
     ) -> LabelledBatch:
-        """Unite some samples, in the given order.
+        """Assemble a batch.
 
         Parameters
         ----------
@@ -36,8 +77,11 @@ class LabelledSource(ABC):
         total : int, optional
             Samples of the step over all processes; by default those of this batch.
         generator : torch.Generator, optional
-            Source of the noise that training adds, if any; without it nothing is added.
+            As of :meth:`inputs`.
         """
+        chosen = torch.as_tensor(indices, dtype=torch.long)
+        number = len(indices) if total is None else total
+        return LabelledBatch(self.inputs(chosen, generator), self.labels[chosen], number)
 
     def batches(self, batch_size: int) -> Iterator[LabelledBatch]:
         """Give all samples in order and without noise, ``batch_size`` at a time."""

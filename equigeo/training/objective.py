@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
-from equigeo.training.labelled_batch import LabelledBatch
+from equigeo.training.labelled_source import LabelledBatch
 
 
 class Objective(ABC):

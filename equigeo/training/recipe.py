@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
+
+from torch import nn, optim
+from torch.optim.lr_scheduler import CosineAnnealingLR, LRScheduler, OneCycleLR
+
+from equigeo.nn.config import Config
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Recipe(Config):
     """Everything that decides how the weights move; part of the training configuration.
 
     Parameters
@@ -59,6 +65,9 @@ class Recipe:
     jitter: float = 0.0
     ema_decay: float = 0.0
 
+    complete: ClassVar[bool] = True
+    title: ClassVar[str] = "the recipe"
+
     def __post_init__(self) -> None:
         """Check ranges and names."""
         for name in ("epochs", "batch_size"):
@@ -76,3 +85,29 @@ class Recipe:
 def _require(name: str, value: object, holds: bool, expected: str) -> None:
     if not holds:
         raise ValueError(f"{name} must be {expected}, got {value}")
+
+
+def build_optimizer(
+    parameters: Iterable[nn.Parameter], recipe: Recipe, steps_per_epoch: int
+) -> tuple[optim.Optimizer, LRScheduler | None]:
+    """Give the optimiser and, unless the rate is constant, the schedule to step after every batch.
+
+    Examples
+    --------
+    >>> recipe = Recipe(1, 1, 0.1, optimizer="adam", schedule="constant")
+    >>> optimizer, schedule = build_optimizer([nn.Parameter()], recipe, steps_per_epoch=30)
+    >>> type(optimizer).__name__, schedule
+    ('Adam', None)
+    """
+    rate, decay = recipe.learning_rate, recipe.weight_decay
+    optimizer: optim.Optimizer
+    if recipe.optimizer == "adamw":
+        optimizer = optim.AdamW(parameters, lr=rate, weight_decay=decay, fused=True)
+    else:
+        optimizer = optim.Adam(parameters, lr=rate, weight_decay=decay, fused=True)
+    if recipe.schedule == "constant":
+        return optimizer, None
+    steps = recipe.epochs * steps_per_epoch
+    if recipe.schedule == "cosine":
+        return optimizer, CosineAnnealingLR(optimizer, steps)
+    return optimizer, OneCycleLR(optimizer, rate, steps)

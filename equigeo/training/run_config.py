@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any, ClassVar, Literal, TypeVar, get_args, get_origin, get_type_hints
+from dataclasses import dataclass
+from typing import ClassVar, TypeVar
 
+from equigeo.nn.config import Config
 from equigeo.training.recipe import Recipe
 
 _Config = TypeVar("_Config", bound="RunConfig")
 
 
 @dataclass(frozen=True)
-class RunConfig:
+class RunConfig(Config):
     """What decides the weights of a run; saved as ``config.json``.
 
     Two runs of equal configurations give equal weights on the same machine and versions. Every
@@ -47,7 +48,11 @@ class RunConfig:
     devices: int = 1
     evaluate_every: int = 0
 
+    complete: ClassVar[bool] = True  # whatever decides the weights is written down
     recipes: ClassVar[Mapping[str, Recipe]] = {}
+    preset_choices: ClassVar[frozenset[str]] = frozenset({"data", "preset"})  # of ``of_preset``
+    unused: ClassVar[tuple[str, ...]] = ()  # entries of the recipe that mean nothing here
+    samples: ClassVar[str] = "samples"  # what is trained on
     _natural: ClassVar[tuple[str, ...]] = ("seed", "evaluate_every")
 
     def __post_init__(self) -> None:
@@ -60,12 +65,14 @@ class RunConfig:
         if self.preset not in self.recipes:
             known = ", ".join(self.recipes)
             raise ValueError(f"preset must be one of {known}, got {self.preset!r}")
+        for name in self.unused:
+            value = getattr(self.recipe, name)
+            if value != 0:
+                raise ValueError(f"{name} must be 0 for {self.samples}, got {value}")
 
     @classmethod
-    def of_preset(
-        cls: type[_Config], data: str, preset: Any = "default", **choices: Any
-    ) -> _Config:
-        """Give what a preset says, where nothing else is chosen.
+    def of_preset(cls: type[_Config], data: str, preset: str = "default") -> _Config:
+        """Give what a preset says; ``dataclasses.replace`` changes the rest.
 
         Parameters
         ----------
@@ -73,64 +80,13 @@ class RunConfig:
             What to train on.
         preset : str
             Name of model and recipe.
-        **choices
-            Other fields.
 
         Raises
         ------
         ValueError
-            If a number is out of range or a name unknown.
+            If the preset is unknown.
         """
         recipe = cls.recipes.get(preset)
         if recipe is None:
             raise ValueError(f"preset must be one of {', '.join(cls.recipes)}, got {preset!r}")
-        return cls(data, recipe, preset, **choices)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give nested dictionaries of JSON types."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls: type[_Config], values: Mapping[str, Any]) -> _Config:
-        """Read what ``to_dict`` gave.
-
-        Raises
-        ------
-        ValueError
-            If a field is missing, unknown or of another type.
-        """
-        _check_fields(cls, values, "the configuration")
-        _check_fields(Recipe, values["recipe"], "the recipe")
-        return cls(**{**values, "recipe": Recipe(**values["recipe"])})
-
-
-def _check_fields(owner: type, values: Any, what: str) -> None:
-    """Compare names and types with the fields of a dataclass."""
-    if not isinstance(values, Mapping):
-        raise ValueError(f"{what} must be a JSON object, got {type(values).__name__}")
-    names = {f.name for f in fields(owner)}
-    if names != set(values):
-        missing, unknown = sorted(names - set(values)), sorted(map(str, set(values) - names))
-        raise ValueError(f"{what} has missing fields {missing} and unknown fields {unknown}")
-    hints = get_type_hints(owner)
-    for name, value in values.items():
-        if not _fits(value, hints[name]):
-            raise ValueError(f"{what} has {name} = {value!r}, expected {_describe(hints[name])}")
-
-
-def _fits(value: object, hint: Any) -> bool:
-    if get_origin(hint) is Literal:
-        return isinstance(value, str) and value in get_args(hint)
-    if hint is Recipe:
-        return isinstance(value, Mapping)
-    if hint is float:
-        return isinstance(value, (int, float)) and not isinstance(value, bool)
-    if hint is bool:
-        return isinstance(value, bool)
-    return isinstance(value, hint) and not isinstance(value, bool)
-
-
-def _describe(hint: Any) -> str:
-    if get_origin(hint) is Literal:
-        return "one of " + ", ".join(map(repr, get_args(hint)))
-    return hint.__name__ if isinstance(hint, type) else str(hint)
+        return cls(data, recipe, preset)

@@ -7,19 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import equigeo
-from equigeo.training.checkpoint import Checkpoint
-from equigeo.training.errors import CheckpointError
-from equigeo.training.fit_plan import FitPlan
+from equigeo.training.files.checkpoint import Checkpoint
+from equigeo.training.files.errors import CheckpointError
+from equigeo.training.files.run_folder import RunFolder
+from equigeo.training.files.run_record import RunRecord
+from equigeo.training.loop.fit_plan import FitPlan
 from equigeo.training.random_state import isolated_streams
 from equigeo.training.run_config import RunConfig
-from equigeo.training.run_folder import RunFolder
-from equigeo.training.run_record import RunRecord
-from equigeo.training.trained_model import TrainedModel
+from equigeo.training.trained_model import TrainedModel, model_description
 
 if TYPE_CHECKING:
-    from equigeo.training.lightning import L
+    from equigeo.training.loop.lightning import L
 
-_Trained = TypeVar("_Trained", bound=TrainedModel)
+_Trained = TypeVar("_Trained", bound=TrainedModel[Any])
 
 
 def train_model(
@@ -56,8 +56,8 @@ def train_model(
     progress : bool
         Show progress on standard error.
     callbacks : sequence of Lightning callbacks
-        Added to those of the run, such as :func:`equigeo.training.time_limit`. One that sets
-        ``trainer.should_stop`` ends the sitting after the present step, with a checkpoint.
+        Added to those of the run, such as :func:`equigeo.training.loop.time_limit`. One that sets
+        ``trainer.should_stop`` ends the session after the present step, with a checkpoint.
 
     Returns
     -------
@@ -79,19 +79,19 @@ def train_model(
     """
     # Lightning takes seconds to import, and checkpoints are used without it; where it is missing,
     # this says so before anything is written.
-    from equigeo.training.fit import fit
+    from equigeo.training.loop.fit import fit
 
     folder = RunFolder(output, trained.config_type)
     folder.check(config, resume=resume, overwrite=overwrite)
     with isolated_streams():
         fit_plan = plan()
         description = {
-            "model": fit_plan.model.config,
+            "model": model_description(fit_plan.model),
             "classes": list(fit_plan.classes),
             "train": config.to_dict(),
             "version": equigeo.__version__,
         }
-        resumed = _resumable(folder, trained.task, description) if resume else None
+        resumed = _resumable(folder, trained, config, description) if resume else None
         fit_plan.check()
         folder.begin(config, resume=resume, overwrite=overwrite)
         record = RunRecord(folder, trained.task, description)
@@ -102,13 +102,18 @@ def train_model(
     return trained.load(folder.checkpoint)
 
 
-def _resumable(folder: RunFolder, task: str, description: dict[str, Any]) -> dict[str, Any] | None:
+def _resumable(
+    folder: RunFolder, trained: type[_Trained], config: RunConfig, description: dict[str, Any]
+) -> dict[str, Any] | None:
     """Give the saved training state, or None where there is none yet."""
     if not folder.checkpoint.exists():
         return None
-    checkpoint = Checkpoint.load(folder.checkpoint, task)
+    checkpoint = Checkpoint.load(folder.checkpoint, trained.task)
+    saved = dict(checkpoint.config)
+    if saved.get("model") != description["model"]:
+        saved["model"] = _present_form(trained, config, saved.get("model"))
     for name in ("train", "model", "classes"):
-        if checkpoint.config.get(name) != description[name]:
+        if saved.get(name) != description[name]:
             raise CheckpointError(
                 f"{folder.checkpoint}: was trained with another {name!r} configuration; "
                 "start over with --overwrite, or choose another --output"
@@ -118,3 +123,11 @@ def _resumable(folder: RunFolder, task: str, description: dict[str, Any]) -> dic
             f"{folder.checkpoint}: holds no training state to resume; start over with --overwrite"
         )
     return checkpoint.training
+
+
+def _present_form(trained: type[TrainedModel[Any]], config: RunConfig, saved: Any) -> Any:
+    """Write the configuration of a model as this version does; others may say it otherwise."""
+    try:
+        return model_description(trained.build(saved, config))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return saved

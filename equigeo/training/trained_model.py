@@ -5,20 +5,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
-from torch import nn
-
-from equigeo.training.checkpoint import Checkpoint
-from equigeo.training.errors import CheckpointError
+from equigeo.nn.config import Config
+from equigeo.training.files.checkpoint import Checkpoint
+from equigeo.training.files.errors import CheckpointError
 from equigeo.training.random_state import isolated_streams
 from equigeo.training.run_config import RunConfig
 
-_Model = TypeVar("_Model", bound="TrainedModel")
+_Config = TypeVar("_Config", bound=RunConfig)
+_Model = TypeVar("_Model", bound="TrainedModel[Any]")
 
 
 @dataclass(frozen=True, eq=False)
-class TrainedModel(ABC):
+class TrainedModel(ABC, Generic[_Config]):
     """What a training run produces and ``equigeo evaluate`` loads; one subclass for each task.
 
     Parameters
@@ -33,11 +33,20 @@ class TrainedModel(ABC):
         Version of the library that trained it.
     history : list of dict
         Loss and measures of every epoch.
+
+    Attributes
+    ----------
+    task : str
+        The ``task`` of the checkpoints.
+    what : str
+        What error messages call the model.
+    config_type : type
+        Of the configuration.
     """
 
-    model: nn.Module
+    model: Any
     classes: tuple[str, ...]
-    config: RunConfig
+    config: _Config
     version: str
     history: list[dict[str, Any]] = field(default_factory=list)
 
@@ -45,10 +54,38 @@ class TrainedModel(ABC):
     what: ClassVar[str]
     config_type: ClassVar[type[RunConfig]]
 
+    @property
+    def epochs_done(self) -> int:
+        """Epochs that the run has finished."""
+        return len(self.history)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether no epoch is left."""
+        return self.epochs_done >= self.config.recipe.epochs
+
     @classmethod
     @abstractmethod
     def build(cls, model: dict[str, Any], config: Any) -> Any:
-        """Build the model from its ``config`` and the run's, or raise ValueError."""
+        """Build a model.
+
+        Parameters
+        ----------
+        model : dict of JSON types
+            Its own ``config``, as the checkpoint has it.
+        config : RunConfig
+            Of the run; of ``config_type``.
+
+        Returns
+        -------
+        torch.nn.Module
+            With a ``config`` of its own.
+
+        Raises
+        ------
+        ValueError
+            If the model's ``config`` is another one's.
+        """
 
     @classmethod
     def load(cls: type[_Model], path: Path) -> _Model:
@@ -69,7 +106,7 @@ class TrainedModel(ABC):
             with isolated_streams():  # initial weights are drawn, then overwritten
                 model = cls.build(described["model"], config)
             model.load_state_dict(checkpoint.state)
-            number = model.config.get("num_classes", 0)
+            number = model_description(model).get("num_classes", 0)
             if number != len(classes):
                 raise ValueError(f"{len(classes)} names for {number} classes")
             version = str(described["version"])
@@ -81,6 +118,12 @@ class TrainedModel(ABC):
                 "use the version that wrote it, or train again"
             ) from error
         return cls(model.eval(), classes, config, version, history)
+
+
+def model_description(model: Any) -> dict[str, Any]:
+    """Give the ``config`` of a model in JSON types, whether it is a ``Config`` or that already."""
+    config = model.config
+    return config.to_dict() if isinstance(config, Config) else dict(config)
 
 
 def _history(training: dict[str, Any]) -> list[dict[str, Any]]:

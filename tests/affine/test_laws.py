@@ -13,10 +13,13 @@ from equigeo.affine import (
     AffineResNetConfig,
     GroupConv,
     GroupPool,
+    HeadConfig,
     KernelSpec,
     LiftConv,
     ProjectConv,
+    SamplesConfig,
     SeparableGroupConv,
+    StagesConfig,
     TensorReadout,
 )
 from equigeo.groups import SO, GroupSamples, equidistant_rotations
@@ -129,7 +132,10 @@ def test_read_out_gives_vectors() -> None:
 def test_network_without_a_window_is_invariant() -> None:
     torch.manual_seed(0)
     config = AffineResNetConfig(
-        5, channels=(4,), pool=(True,), features=6, samples=8, orientation_window=180.0
+        5,
+        samples=SamplesConfig(count=8),
+        stages=StagesConfig(channels=(4,), pool=(True,)),
+        head=HeadConfig(features=6, window=180.0),
     )
     model = AffineResNet(config).double().eval()
     pixels = torch.zeros(1, 1, 24, 24, dtype=torch.float64)

@@ -19,8 +19,8 @@ from equigeo.groups import (
 )
 from equigeo.reps import Points, Regular, Trivial
 from equigeo.testing import assert_equivariant, equivariance_error
-from tests.affine.test_affine_point_net import cloud
-from tests.affine.test_point_conv import Network, draw, random
+from tests.affine.models.test_affine_point_net import cloud
+from tests.affine.points.test_point_group_conv import Network, draw, random
 
 pytestmark = pytest.mark.filterwarnings("ignore::equigeo.affine.WindowWarning")
 

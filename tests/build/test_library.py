@@ -102,7 +102,9 @@ def test_a_missing_library_is_one_line_in_the_log(tmp_path):
     result = python("import equigeo.ops", EQUIGEO_KERNELS=str(tmp_path))
     assert result.returncode == 0
     (line,) = result.stderr.splitlines()
-    assert line.startswith("no compiled kernels, so that slower readable bodies run; rebuild with")
+    assert line.startswith(
+        "no compiled kernels, so slower reference implementations run; rebuild with"
+    )
 
 
 def test_a_missing_library_is_an_error_where_it_is_required(tmp_path):

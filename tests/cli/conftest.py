@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from equigeo.cli import main
-from tests.training.tiny_data import write_tiny_folder
+from tests.tasks.tiny_data import write_tiny_folder
 
 
 @pytest.fixture(scope="session")

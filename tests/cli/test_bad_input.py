@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from equigeo.cli import main
-from tests.training.tiny_data import write_tiny_folder
+from tests.tasks.tiny_data import write_tiny_folder
 
 
 @pytest.fixture

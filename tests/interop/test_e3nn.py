@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from equigeo import nn, tensor_products
 from equigeo.interop import from_e3nn, reorder, to_e3nn
-from equigeo.interop._couplings import degrees_of, turn_paths
+from equigeo.interop.descriptions.coupling_signs import degrees_of, turn_paths
 from equigeo.reps import Irreps, wigner_3j
 from tests.interop.e3nn_modules import BUILDERS, build, float64, inputs, o3, random
 

@@ -1,4 +1,4 @@
-"""Definitions of the mesh room as plain loops, to compare the vectorised code with."""
+"""Definitions of the mesh package as plain loops, to compare the vectorised code with."""
 
 from __future__ import annotations
 

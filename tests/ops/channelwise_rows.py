@@ -10,8 +10,9 @@ from torch import Tensor
 
 from equigeo.graphs import EdgeIndex
 from equigeo.ops import (
-    Coupling,
+    Path,
     PathTable,
+    Segment,
     channelwise_conv,
     channelwise_product,
     radial_conv,
@@ -37,16 +38,34 @@ def coefficients(d1: int, d2: int, d3: int) -> Tensor:
     return torch.where(numbers.abs() < 0.4, 0.0, numbers)
 
 
+def channelwise_path(
+    x: int,
+    y: int,
+    out: int,
+    weight: int | None,
+    mul: int,
+    mul2: int,
+    coefficients: Tensor,
+    *,
+    ir_mul: bool = False,
+) -> Path:
+    """A path between blocks at these offsets."""
+    d1, d2, d3 = coefficients.shape
+    segments = [(x, mul, d1), (y, mul2, d2), (out, mul, d3)]
+    blocks = [Segment.block(*numbers, ir_mul=ir_mul) for numbers in segments]
+    return Path(*blocks, weight, coefficients)
+
+
 def odd_table() -> PathTable:
     """Odd multiplicities, copies of the second input, shared outputs, a gap in every row."""
     dims = (7 * 3 + 2 + 3 * 7 + 1, 2 * 3 + 1 + 5, 14 + 14 + 7 + 3, 7 * 5 + 3 * 9 + 2)
-    couplings = [
-        Coupling(0, 0, 0, 0, 7, 2, coefficients(3, 3, 5)),
-        Coupling(0, 7, 0, 28, 7, 1, coefficients(3, 5, 5)),
-        Coupling(23, 6, 36, 35, 3, 1, coefficients(7, 1, 9)),
-        Coupling(0, 0, 0, 14, 7, 2, coefficients(3, 3, 5)),
+    paths = [
+        channelwise_path(0, 0, 0, 0, 7, 2, coefficients(3, 3, 5)),
+        channelwise_path(0, 7, 0, 28, 7, 1, coefficients(3, 5, 5)),
+        channelwise_path(23, 6, 36, 35, 3, 1, coefficients(7, 1, 9)),
+        channelwise_path(0, 0, 0, 14, 7, 2, coefficients(3, 3, 5)),
     ]
-    return PathTable.from_couplings(couplings, dims)
+    return PathTable.from_paths(paths, dims, by_output=True)
 
 
 def wide_table(*, weighted: bool) -> PathTable:
@@ -54,13 +73,16 @@ def wide_table(*, weighted: bool) -> PathTable:
     dims = (16 * 4 + 37 * 5, 4, 16 * 2 + 37 if weighted else 0, 16 * 3 + 16 + 37 * 11)
     paths = [(0, 0, 16, 1, 1), (16, 48, 16, 3, 3), (64, 64, 37, 5, 11)]
     starts = (0, 16, 32)
-    couplings = [
-        Coupling(x, 3 - i, out, start if weighted else None, mul, 1, coefficients(d1, 1, d3))
+    rows = [
+        channelwise_path(
+            *(x, 3 - i, out, start if weighted else None, mul, 1, coefficients(d1, 1, d3)),
+            ir_mul=True,
+        )
         for i, ((x, out, mul, d1, d3), start) in enumerate(
             zip([(0, 48, 16, 1, 1), (16, 0, 16, 3, 3), paths[2]], starts, strict=True)
         )
     ]
-    return PathTable.from_couplings(couplings, dims, ir_mul=True)
+    return PathTable.from_paths(rows, dims, by_output=True)
 
 
 TABLES = {

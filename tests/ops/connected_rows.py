@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from equigeo.ops import (
-    Connection,
-    ConnectionTable,
+    Path,
+    PathTable,
     Segment,
     copywise_product,
     fully_connected_product,
@@ -30,53 +30,51 @@ from tests.ops.op import Op
 from tests.ops.problems import Problem
 
 
-def connection(x: Segment, y: Segment, out: Segment, weight: int | None) -> Connection:
-    return Connection(x, y, out, weight, coefficients(x.d, y.d, out.d))
+def path_between(x: Segment, y: Segment, out: Segment, weight: int | None) -> Path:
+    return Path(x, y, out, weight, coefficients(x.d, y.d, out.d))
 
 
-def pairs_table() -> ConnectionTable:
+def pairs_table() -> PathTable:
     """All pairs of copies and matched ones, some into one segment, a gap in every row."""
     x, y = Segment.block(1, 3, 3), Segment.block(0, 2, 5)
     small = Segment.block(10, 3, 1)
     out = Segment.block(2, 6, 5)
     matched = Segment.block(32, 3, 7)
-    connections = [
-        connection(x, y, out, 0),
-        connection(x, small, matched, 6),
-        connection(small, y, out, 9),
-        connection(x, y, Segment.block(53, 6, 1), 15),
-        connection(Segment.block(0, 1, 1), y, Segment.block(60, 2, 5), 22),
+    paths = [
+        path_between(x, y, out, 0),
+        path_between(x, small, matched, 6),
+        path_between(small, y, out, 9),
+        path_between(x, y, Segment.block(53, 6, 1), 15),
+        path_between(Segment.block(0, 1, 1), y, Segment.block(60, 2, 5), 22),
     ]
-    return ConnectionTable.from_connections(connections, (13, 13, 25, 71))
+    return PathTable.from_paths(paths, (13, 13, 25, 71))
 
 
-def natural_table(lmax: int) -> ConnectionTable:
+def natural_table(lmax: int) -> PathTable:
     """One copy of each degree, every number of the output reached once."""
-    connections, place = [], 0
+    paths, place = [], 0
     for l1 in range(lmax + 1):
         for l2 in range(lmax + 1):
             for l3 in range(abs(l1 - l2), l1 + l2 + 1):
                 inputs = (Segment.block(l * l, 1, 2 * l + 1) for l in (l1, l2))
-                connections.append(connection(*inputs, Segment.block(place, 1, 2 * l3 + 1), None))
+                paths.append(path_between(*inputs, Segment.block(place, 1, 2 * l3 + 1), None))
                 place += 2 * l3 + 1
-    return ConnectionTable.from_connections(
-        connections, ((lmax + 1) ** 2, (lmax + 1) ** 2, 0, place)
-    )
+    return PathTable.from_paths(paths, ((lmax + 1) ** 2, (lmax + 1) ** 2, 0, place))
 
 
-def strided_table() -> ConnectionTable:
+def strided_table() -> PathTable:
     """Components outside, and outputs of two paths that interleave."""
     x, y = Segment.block(0, 3, 3, ir_mul=True), Segment.block(1, 2, 3, ir_mul=True)
     first, second = Segment(0, 6, 5, 1, 9), Segment(6, 3, 5, 1, 9)
-    connections = [
-        connection(x, y, first, 0),
-        connection(x, Segment.block(0, 1, 1), second, 6),
-        connection(x, x, Segment.block(45, 3, 1), 9),
+    paths = [
+        path_between(x, y, first, 0),
+        path_between(x, Segment.block(0, 1, 1), second, 6),
+        path_between(x, x, Segment.block(45, 3, 1), 9),
     ]
-    return ConnectionTable.from_connections(connections, (9, 9, 12, 48))
+    return PathTable.from_paths(paths, (9, 9, 12, 48))
 
 
-def mixed_table(*, ir_mul: bool) -> ConnectionTable:
+def mixed_table(*, ir_mul: bool) -> PathTable:
     """Copies of the second input, a shared output, a gap in every row."""
 
     def block(offset: int, mul: int, d: int) -> Segment:
@@ -84,14 +82,14 @@ def mixed_table(*, ir_mul: bool) -> ConnectionTable:
 
     scalars, vectors, y = block(1, 3, 1), block(4, 2, 3), block(0, 2, 3)
     out, tensors = block(0, 3, 1), block(4, 1, 5)
-    connections = [
-        connection(scalars, y, block(9, 2, 3), 0),
-        connection(vectors, y, out, 12),
-        connection(scalars, block(6, 1, 1), out, 24),
-        connection(vectors, block(7, 1, 5), tensors, 33),
-        connection(vectors, y, tensors, 36),
+    paths = [
+        path_between(scalars, y, block(9, 2, 3), 0),
+        path_between(vectors, y, out, 12),
+        path_between(scalars, block(6, 1, 1), out, 24),
+        path_between(vectors, block(7, 1, 5), tensors, 33),
+        path_between(vectors, y, tensors, 36),
     ]
-    return ConnectionTable.from_connections(connections, (10, 12, 41, 15))
+    return PathTable.from_paths(paths, (10, 12, 41, 15))
 
 
 COPYWISE = {"pairs": pairs_table(), "natural": natural_table(2), "strided": strided_table()}
@@ -111,9 +109,7 @@ def connected_rows() -> Iterator[Op]:
         yield backward_row("fully_connected_product_backward", name, table, backward)
 
 
-def operands(
-    table: ConnectionTable, *, grad: bool
-) -> Callable[[Problem, torch.dtype], list[Tensor]]:
+def operands(table: PathTable, *, grad: bool) -> Callable[[Problem, torch.dtype], list[Tensor]]:
     def features(problem: Problem, dtype: torch.dtype) -> list[Tensor]:
         dims = {"x": table.dim_x, "y": table.dim_y}
         if grad:
@@ -127,14 +123,14 @@ def operands(
 
 
 def product_row(
-    op: str, name: str, table: ConnectionTable, functions: tuple[Callable[..., Any], ...]
+    op: str, name: str, table: PathTable, functions: tuple[Callable[..., Any], ...]
 ) -> Op:
     public, reference = functions
     dims = (table.dim_x, table.dim_y, table.dim_weight, table.dim_out)
 
     def call(x: Tensor, y: Tensor, *rest: Tensor) -> Tensor:
         weight, rest = (rest[0], rest[1:]) if table.dim_weight else (None, rest)
-        return public(x, y, weight, ConnectionTable(*rest, *dims))
+        return public(x, y, weight, PathTable(*rest, *dims))
 
     constants = (table.dim_out,)
     return Op(
@@ -149,7 +145,7 @@ def product_row(
 
 
 def backward_row(
-    op: str, name: str, table: ConnectionTable, functions: tuple[Callable[..., Any], ...]
+    op: str, name: str, table: PathTable, functions: tuple[Callable[..., Any], ...]
 ) -> Op:
     public, reference = functions
     return Op(

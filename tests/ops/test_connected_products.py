@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from equigeo.ops import (
-    Connection,
-    ConnectionTable,
+    Path,
+    PathTable,
     Segment,
     copywise_product,
     fully_connected_product,
@@ -21,12 +21,12 @@ compiled = pytest.mark.skipif(
 )
 DOT = torch.eye(3, dtype=torch.float64)[..., None]
 VECTORS, VECTOR = Segment.block(0, 2, 3), Segment.block(0, 1, 3)
-PAIRS = Connection(VECTORS, VECTOR, Segment.block(0, 2, 1), 0, DOT)
-MIXED = Connection(VECTORS, VECTOR, Segment.block(0, 1, 1), 0, DOT)
+PAIRS = Path(VECTORS, VECTOR, Segment.block(0, 2, 1), 0, DOT)
+MIXED = Path(VECTORS, VECTOR, Segment.block(0, 1, 1), 0, DOT)
 DIMS = (6, 3, 2, 2)
 TABLES = {
-    copywise_product: ConnectionTable.from_connections([PAIRS], DIMS),
-    fully_connected_product: ConnectionTable.from_connections([MIXED], DIMS),
+    copywise_product: PathTable.from_paths([PAIRS], DIMS),
+    fully_connected_product: PathTable.from_paths([MIXED], DIMS),
 }
 BACKWARD = {
     copywise_product: copywise_product_backward,
@@ -42,7 +42,7 @@ def rows(count=4):
 def changed(table, column, value):
     paths = table.paths.clone()
     paths[0, column] = value
-    return ConnectionTable(paths, table.entries, table.values, *DIMS)
+    return PathTable(paths, table.entries, table.values, *DIMS)
 
 
 def test_a_table_lists_the_coefficients_that_are_not_zero():
@@ -58,19 +58,19 @@ def test_a_segment_knows_its_elements():
 
 
 def test_weights_belong_to_all_paths_or_to_none():
-    plain = Connection(VECTORS, VECTOR, Segment.block(0, 2, 1), None, DOT)
+    plain = Path(VECTORS, VECTOR, Segment.block(0, 2, 1), None, DOT)
     with pytest.raises(ValueError, match="either all paths have weights or none"):
-        ConnectionTable.from_connections([PAIRS, plain], DIMS)
+        PathTable.from_paths([PAIRS, plain], DIMS)
 
 
 def test_coefficients_have_the_components_of_their_segments():
-    wrong = Connection(VECTORS, VECTOR, Segment.block(0, 2, 3), 0, DOT)
+    wrong = Path(VECTORS, VECTOR, Segment.block(0, 2, 3), 0, DOT)
     with pytest.raises(ValueError, match=r"coefficients must have shape \(3, 3, 3\), got \(3, 3"):
-        ConnectionTable.from_connections([wrong], (6, 3, 2, 6))
+        PathTable.from_paths([wrong], (6, 3, 2, 6))
 
 
 def test_an_empty_table_gives_zero():
-    nothing = ConnectionTable.from_connections([], (2, 1, 0, 5))
+    nothing = PathTable.from_paths([], (2, 1, 0, 5))
     out = copywise_product(torch.ones(3, 2), torch.ones(3, 1), None, nothing)
     assert torch.equal(out, torch.zeros(3, 5))
 
@@ -79,10 +79,10 @@ def test_copies_meet_in_pairs_or_one_by_one():
     x, y = torch.tensor([[1.0, 2]]), torch.tensor([[10.0, 100]])
     one = torch.ones(1, 1, 1, dtype=torch.float64)
     inputs = Segment.block(0, 2, 1), Segment.block(0, 2, 1)
-    pairs = Connection(*inputs, Segment.block(0, 4, 1), None, one)
-    matched = Connection(*inputs, Segment.block(0, 2, 1), None, one)
+    pairs = Path(*inputs, Segment.block(0, 4, 1), None, one)
+    matched = Path(*inputs, Segment.block(0, 2, 1), None, one)
     for path, want in ((pairs, [[10.0, 100, 20, 200]]), (matched, [[10.0, 200]])):
-        table = ConnectionTable.from_connections([path], (2, 2, 0, len(want[0])))
+        table = PathTable.from_paths([path], (2, 2, 0, len(want[0])))
         assert copywise_product(x, y, None, table).tolist() == want
 
 
@@ -141,8 +141,8 @@ def test_copies_that_do_not_meet_are_refused():
 
 @compiled
 def test_segments_that_are_mixed_must_not_overlap():
-    twice = Connection(VECTORS, VECTOR, Segment.block(1, 1, 1), 0, DOT)
-    table = ConnectionTable.from_connections([MIXED, twice], DIMS)
+    twice = Path(VECTORS, VECTOR, Segment.block(1, 1, 1), 0, DOT)
+    table = PathTable.from_paths([MIXED, twice], DIMS)
     with pytest.raises(RuntimeError, match="paths must not overlap in the weights"):
         fully_connected_product(*rows(), table)
 

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from equigeo.graphs import EdgeIndex
-from equigeo.ops import Coupling, PathTable, channelwise_conv, gather_sum
+from equigeo.ops import PathTable, channelwise_conv, gather_sum
+from tests.ops.channelwise_rows import channelwise_path
 
 CHANNELS, ROWS = 2**20, 2**11 + 2  # the last two rows begin at 2^31 and beyond
 
@@ -59,5 +60,5 @@ def _graph(edges: EdgeIndex) -> tuple[torch.Tensor, ...]:
 
 
 def _scalars() -> PathTable:
-    coupling = Coupling(0, 0, 0, None, CHANNELS, 1, torch.ones(1, 1, 1))
-    return PathTable.from_couplings([coupling], (CHANNELS, 1, 0, CHANNELS))
+    path = channelwise_path(0, 0, 0, None, CHANNELS, 1, torch.ones(1, 1, 1))
+    return PathTable.from_paths([path], (CHANNELS, 1, 0, CHANNELS), by_output=True)

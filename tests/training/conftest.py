@@ -1,33 +1,3 @@
-from __future__ import annotations
+from tests.tasks.mesh_run import config, dataset, small_model
 
-import pytest
-import torch
-
-from equigeo.mesh import ClassifierConfig, PrimalDualClassifier
-from equigeo.training import Recipe, TrainConfig
-from tests.training.tiny_data import tiny_dataset
-
-
-@pytest.fixture(scope="session")
-def dataset():
-    return tiny_dataset()
-
-
-@pytest.fixture(scope="session")
-def config():
-    recipe = Recipe(epochs=3, batch_size=4, learning_rate=1e-2, jitter=0.02)
-    return TrainConfig("memory", recipe=recipe)
-
-
-@pytest.fixture
-def small_model():
-    """Build a small model whose initial weights depend on the seed alone; it pools, too."""
-
-    def build(seed: int = 0) -> PrimalDualClassifier:
-        with torch.random.fork_rng():
-            torch.set_rng_state(torch.Generator().manual_seed(seed).get_state())
-            return PrimalDualClassifier(
-                ClassifierConfig(3, channels=(8, 8), keep=(0.7, None), dropout=0.3)
-            )
-
-    return build
+__all__ = ["config", "dataset", "small_model"]

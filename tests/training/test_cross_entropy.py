@@ -6,12 +6,15 @@ from torch import nn
 from torch.nn import functional as F
 
 from equigeo.training.cross_entropy import CrossEntropy
-from equigeo.training.labelled_batch import LabelledBatch
-from equigeo.training.points.upright_cross_entropy import UprightCrossEntropy
+from equigeo.training.labelled_source import LabelledBatch
 from equigeo.training.recipe import Recipe
 
 LABELS = torch.tensor([0] * 6 + [1] * 3 + [2])
+
+
 INPUTS = torch.randn(10, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+
 BATCH = LabelledBatch(INPUTS, LABELS, 10)
 
 
@@ -48,24 +51,3 @@ def test_a_model_that_sees_nothing_learns_no_preference_with_weight_one(weight, 
 def test_a_class_without_samples_counts_as_if_it_had_one():
     objective = CrossEntropy.of(_recipe(1.0), torch.tensor([0, 0, 0]), 2)
     assert objective.adjustment == pytest.approx((torch.tensor([0.75, 0.25]).log()).tolist())
-
-
-def test_pairs_of_class_and_direction_are_one_classification():
-    class Pairs(nn.Module):
-        def pairs(self, x):
-            return x.unflatten(1, (3, 6)), torch.arange(10) % 6
-
-    inputs = torch.randn(10, 18, generator=torch.Generator().manual_seed(1))
-    batch = LabelledBatch(inputs, LABELS, 10)
-    objective = UprightCrossEntropy.of(_recipe(0.5), LABELS, 3)
-    loss, right = objective.sums(Pairs(), batch)
-    shares = torch.tensor([0.6, 0.3, 0.1]).repeat_interleave(6)
-    expected = F.cross_entropy(
-        inputs + 0.5 * shares.log(),
-        6 * LABELS + torch.arange(10) % 6,
-        label_smoothing=0.1,
-        reduction="sum",
-    )
-    torch.testing.assert_close(loss, expected)
-    classes = inputs.exp().unflatten(1, (3, 6)).sum(-1)
-    assert right == (classes.argmax(1) == LABELS).sum()

@@ -6,13 +6,11 @@ from abc import ABC, abstractmethod
 
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from equigeo.affine.images.convolve import PaddingMode, check_features, pack, unpack
-from equigeo.affine.images.lift_conv import check_group
 from equigeo.affine.kernels.kernel_spec import KernelSpec
-from equigeo.affine.quadrature import Quadrature
-from equigeo.affine.window_warning import check_window
+from equigeo.affine.samples.check_samples import check_group, check_window
+from equigeo.affine.samples.quadrature import Quadrature
 from equigeo.groups import GroupSamples, LinearGroup
 
 
@@ -42,17 +40,10 @@ class GroupConvolution(nn.Module, ABC):
     """
 
     def __init__(
-        self,
-        group: LinearGroup,
-        in_channels: int,
-        out_channels: int,
-        spec: KernelSpec | None = None,
-        *,
-        padding: int = 0,
-        padding_mode: PaddingMode = "zeros",
-        quadrature: Quadrature | None = None,
-        bias: bool = True,
-    ) -> None:
+        self, group: LinearGroup, in_channels: int, out_channels: int,
+        spec: KernelSpec | None = None, padding: int = 0, padding_mode: PaddingMode = "zeros",
+        quadrature: Quadrature | None = None, bias: bool = True,
+    ) -> None:  # fmt: skip
         super().__init__()
         if min(in_channels, out_channels) < 1 or padding < 0:
             raise ValueError(
@@ -95,23 +86,14 @@ class GroupConvolution(nn.Module, ABC):
         check_group(outputs, self.group)
         check_features(x, self.in_channels, self.group.n, len(inputs))
         check_window(inputs, outputs, self.spec.reach)
-        y = self._convolve_chunks(pack(x), inputs, outputs)
+        packed = pack(x)
+        y = self.quadrature.in_chunks(
+            lambda part: self.convolve(packed, inputs, part), outputs, dim=1
+        )
+        y = unpack(y, len(outputs))
         if self.bias is not None:
             y = y + self.bias.to(y.dtype).view(-1, *[1] * (y.ndim - 2))
         return y, outputs
-
-    def _convolve_chunks(
-        self, packed: Tensor, inputs: GroupSamples, outputs: GroupSamples
-    ) -> Tensor:
-        chunk = self.quadrature.chunk
-        if chunk is None:
-            return unpack(self.convolve(packed, inputs, outputs), len(outputs))
-        indices = torch.arange(len(outputs), device=outputs.h.device).split(chunk)
-        parts = [
-            checkpoint(self.convolve, packed, inputs, outputs.select(part), use_reentrant=False)
-            for part in indices
-        ]
-        return unpack(torch.cat(parts, dim=1), len(outputs))
 
     @abstractmethod
     def convolve(self, packed: Tensor, inputs: GroupSamples, outputs: GroupSamples) -> Tensor:

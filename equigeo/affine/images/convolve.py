@@ -43,6 +43,7 @@ def convolve(
         The convolved features.
     """
     n = x.ndim - 2
+    # A kernel stored channels last makes the result so: packing it for the next layer is a view.
     kernel = kernel.to(x.dtype)
     if n in _CHANNELS_LAST:
         kernel = kernel.contiguous(memory_format=_CHANNELS_LAST[n])

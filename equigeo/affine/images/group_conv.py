@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch import Tensor, nn
 
 from equigeo.affine.images.convolution_base import GroupConvolution
-from equigeo.affine.images.convolve import convolve
-from equigeo.affine.images.lift_conv import pixel_volume
+from equigeo.affine.images.convolve import PaddingMode, convolve
 from equigeo.affine.kernels.affine_kernel import AffineKernel
-from equigeo.affine.kernels.kernel_grid import kernel_grid
 from equigeo.affine.kernels.kernel_spec import KernelSpec
 from equigeo.affine.kernels.relative_coordinates import relative_coordinates, relative_points
+from equigeo.affine.samples.quadrature import Quadrature
 from equigeo.groups import GroupSamples, LinearGroup
 
 
@@ -61,19 +58,16 @@ class GroupConv(GroupConvolution):
     """
 
     def __init__(
-        self,
-        group: LinearGroup,
-        in_channels: int,
-        out_channels: int,
-        spec: KernelSpec | None = None,
-        **options: Any,
-    ) -> None:
-        super().__init__(group, in_channels, out_channels, spec, **options)
+        self, group: LinearGroup, in_channels: int, out_channels: int,
+        spec: KernelSpec | None = None, *, padding: int = 0, padding_mode: PaddingMode = "zeros",
+        quadrature: Quadrature | None = None, bias: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            group, in_channels, out_channels, spec, padding, padding_mode, quadrature, bias
+        )
+        fan_in = in_channels * self.spec.size**group.n
         self.kernel: nn.Module = AffineKernel(
-            group,
-            in_channels * out_channels,
-            self.spec,
-            fan_in=in_channels * self.spec.size**group.n,
+            group, in_channels * out_channels, self.spec, fan_in=fan_in
         )
 
     def evaluate_kernel(self, inputs: GroupSamples, outputs: GroupSamples) -> Tensor:
@@ -95,18 +89,20 @@ class GroupConv(GroupConvolution):
             If the samples are of another group.
         """
         n, size = self.group.n, self.spec.size
-        grid = kernel_grid(size, n, self.spec.extent).to(outputs.h)
+        grid = self.spec.grid(n).to(outputs.h)
         u = relative_points(outputs, grid)[:, None]
         s = relative_coordinates(outputs, inputs)[:, :, None]
         shape = (len(outputs), len(inputs), len(grid))
         values = self.kernel(u.expand(*shape, -1), s.expand(*shape, -1))
+        # Determinants of the inputs, not of the outputs: they are part of the measure summed over.
         weight = self.quadrature.weights(inputs).to(values)
-        values = values * (weight * pixel_volume(self.spec, n))[:, None, None]
+        values = values * (weight * self.spec.pixel_volume(n))[:, None, None]
         values = values.unflatten(-1, (self.out_channels, self.in_channels))
         return values.permute(3, 0, 4, 1, 2).unflatten(-1, (size,) * n)
 
     def convolve(self, packed: Tensor, inputs: GroupSamples, outputs: GroupSamples) -> Tensor:
-        """Convolve packed features with the dense kernel; see :class:`GroupConvolution`."""
+        """Convolve with the dense kernel; see :class:`GroupConvolution`."""
+        # (C_out, N_out, C_in, N_in, *k) to (N_out C_out, N_in C_in, *k), as features are packed.
         kernel = self.evaluate_kernel(inputs, outputs)
         kernel = kernel.transpose(0, 1).transpose(2, 3).flatten(2, 3).flatten(0, 1)
         return convolve(packed, kernel, padding=self.padding, padding_mode=self.padding_mode)

@@ -6,9 +6,9 @@ from torch import Tensor, nn
 
 from equigeo.affine.images.convolve import PaddingMode, check_features, convolve, unpack
 from equigeo.affine.kernels.affine_kernel import AffineKernel
-from equigeo.affine.kernels.kernel_grid import kernel_grid
 from equigeo.affine.kernels.kernel_spec import KernelSpec
 from equigeo.affine.kernels.relative_coordinates import relative_points
+from equigeo.affine.samples.check_samples import check_group
 from equigeo.groups import GroupSamples, LinearGroup
 
 
@@ -54,28 +54,18 @@ class LiftConv(nn.Module):
     """
 
     def __init__(
-        self,
-        group: LinearGroup,
-        in_channels: int,
-        out_channels: int,
-        spec: KernelSpec | None = None,
-        *,
-        padding: int = 0,
-        padding_mode: PaddingMode = "zeros",
-        stride: int = 1,
-        measure: bool = False,
-    ) -> None:
+        self, group: LinearGroup, in_channels: int, out_channels: int,
+        spec: KernelSpec | None = None, *, padding: int = 0, padding_mode: PaddingMode = "zeros",
+        stride: int = 1, measure: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__()
         self.group, self.in_channels, self.out_channels = group, in_channels, out_channels
         self.spec = spec or KernelSpec()
         self.padding, self.padding_mode, self.stride = padding, padding_mode, stride
         self.measure = measure
+        fan_in = in_channels * self.spec.size**group.n
         self.kernel: nn.Module = AffineKernel(
-            group,
-            in_channels * out_channels,
-            self.spec,
-            grouped=False,
-            fan_in=in_channels * self.spec.size**group.n,
+            group, in_channels * out_channels, self.spec, grouped=False, fan_in=fan_in
         )
 
     def forward(self, x: Tensor, samples: GroupSamples) -> tuple[Tensor, GroupSamples]:
@@ -103,11 +93,7 @@ class LiftConv(nn.Module):
         check_features(x, self.in_channels, self.group.n, None)
         kernel = self.evaluate_kernel(samples).transpose(0, 1).flatten(0, 1)
         y = convolve(
-            x,
-            kernel,
-            padding=self.padding,
-            padding_mode=self.padding_mode,
-            stride=self.stride,
+            x, kernel, padding=self.padding, padding_mode=self.padding_mode, stride=self.stride
         )
         return unpack(y, len(samples)), samples
 
@@ -131,47 +117,10 @@ class LiftConv(nn.Module):
         """
         check_group(samples, self.group)
         n, size = self.group.n, self.spec.size
-        grid = kernel_grid(size, n, self.spec.extent).to(samples.h)
+        grid = self.spec.grid(n).to(samples.h)
         values = self.kernel(relative_points(samples, grid))
-        if not self.measure:
+        if not self.measure:  # the kernel has the same integral over space at every sample
             values = values / samples.determinant.to(values)[:, None, None]
-        values = values * pixel_volume(self.spec, n)
+        values = values * self.spec.pixel_volume(n)
         values = values.unflatten(-1, (self.out_channels, self.in_channels))
         return values.permute(2, 0, 3, 1).unflatten(-1, (size,) * n)
-
-
-def check_group(samples: GroupSamples, group: LinearGroup) -> None:
-    """See that samples are of the group of a layer.
-
-    Parameters
-    ----------
-    samples : GroupSamples
-        The samples.
-    group : LinearGroup
-        The group.
-
-    Raises
-    ------
-    ValueError
-        If they are not.
-    """
-    if samples.group != group:
-        raise ValueError(f"samples must be of {group}, got {samples.group}")
-
-
-def pixel_volume(spec: KernelSpec, n: int) -> float:
-    """Volume of a cell of the kernel grid, in units of the kernel's coordinates.
-
-    Parameters
-    ----------
-    spec : KernelSpec
-        Size and extent.
-    n : int
-        Dimension of space.
-
-    Returns
-    -------
-    float
-        What turns the sum over cells into an integral.
-    """
-    return float(2 * spec.extent / spec.size) ** n

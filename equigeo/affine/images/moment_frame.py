@@ -103,10 +103,12 @@ class MomentFrame(nn.Module):
         mixed = torch.einsum("bij,bi,bj->b", mass, dy, dx)
         moments = [(rows * dy.square()).sum(1), mixed, mixed, (columns * dx.square()).sum(1)]
         covariance = torch.stack(moments, dim=1).view(-1, 2, 2) / scale[..., None]
-        # Half a pixel is the least that an image resolves; it keeps lines and points invertible.
+        # Half a pixel is the least deviation that an image resolves, 0.25 its square; added where
+        # the ellipse is smaller than that, it keeps lines and points invertible.
         least = 0.25 * torch.eye(2, dtype=image.dtype, device=image.device)
         thin = (torch.linalg.det(covariance) < 0.25**2)[:, None, None]
         covariance = torch.where(thin, covariance + least, covariance)
+        # An empty image has no frame: a quarter of its side, which is sqrt(0.25) times the half.
         default = least * (min(mass.shape[1:]) / 2) ** 2
         covariance = torch.where(empty[:, None, None], default, covariance)
         return self.group.element(spd_sqrt(covariance), center)
@@ -130,10 +132,12 @@ class MomentFrame(nn.Module):
         points = torch.cartesian_prod(axis, axis)
         places = points @ elements[:, :2, :2].mT + elements[:, None, :2, 2]
         half = places.new_tensor(image.shape[2:]) / 2
+        # grid_sample wants (column, row), edges of the image at -1 and 1.
         places = (places / half).flip(-1).unflatten(1, (self.size, self.size))
         seen = F.grid_sample(image, places, mode="bilinear", align_corners=False)
         if not self.normalize:
             return seen
+        # Brightness is a convention of the camera; an empty frame stays as it is.
         power = seen.square().mean((1, 2, 3), keepdim=True)
         return seen * torch.where(power > 0, power, torch.ones_like(power)).rsqrt()
 
@@ -155,7 +159,7 @@ def gaussian_blur(image: Tensor, width: float) -> Tensor:
     """
     if width == 0:
         return image
-    reach = int(4 * width) + 1
+    reach = int(4 * width) + 1  # beyond four deviations lie 6e-5 of the mass
     offsets = torch.arange(-reach, reach + 1, dtype=image.dtype, device=image.device)
     weights = torch.exp(-0.5 * (offsets / width).square())
     weights = weights / weights.sum()

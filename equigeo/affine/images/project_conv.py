@@ -5,12 +5,11 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from equigeo.affine.images.convolve import PaddingMode, check_features, convolve, pack
-from equigeo.affine.images.lift_conv import check_group, pixel_volume
 from equigeo.affine.kernels.affine_kernel import AffineKernel
-from equigeo.affine.kernels.kernel_grid import kernel_grid
 from equigeo.affine.kernels.kernel_spec import KernelSpec
 from equigeo.affine.kernels.relative_coordinates import relative_points
-from equigeo.affine.quadrature import Quadrature
+from equigeo.affine.samples.check_samples import check_group
+from equigeo.affine.samples.quadrature import Quadrature
 from equigeo.groups import GroupSamples, LinearGroup
 
 
@@ -49,26 +48,17 @@ class ProjectConv(nn.Module):
     """
 
     def __init__(
-        self,
-        group: LinearGroup,
-        in_channels: int,
-        out_channels: int,
-        spec: KernelSpec | None = None,
-        *,
-        padding: int = 0,
-        padding_mode: PaddingMode = "zeros",
+        self, group: LinearGroup, in_channels: int, out_channels: int,
+        spec: KernelSpec | None = None, *, padding: int = 0, padding_mode: PaddingMode = "zeros",
         quadrature: Quadrature | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__()
         self.group, self.in_channels, self.out_channels = group, in_channels, out_channels
         self.spec, self.quadrature = spec or KernelSpec(), quadrature or Quadrature()
         self.padding, self.padding_mode = padding, padding_mode
+        fan_in = in_channels * self.spec.size**group.n
         self.kernel: nn.Module = AffineKernel(
-            group,
-            in_channels * out_channels,
-            self.spec,
-            grouped=False,
-            fan_in=in_channels * self.spec.size**group.n,
+            group, in_channels * out_channels, self.spec, grouped=False, fan_in=fan_in
         )
 
     def forward(self, x: Tensor, inputs: GroupSamples) -> Tensor:
@@ -110,9 +100,10 @@ class ProjectConv(nn.Module):
             The weights of an ordinary convolution.
         """
         n, size = self.group.n, self.spec.size
-        grid = kernel_grid(size, n, self.spec.extent).to(inputs.h)
+        grid = self.spec.grid(n).to(inputs.h)
+        # The output at x reads the cell x + y of the features, whose kernel is at h^-1 (-y).
         values = self.kernel(relative_points(inputs, -grid))
-        weight = self.quadrature.weights(inputs).to(values) * pixel_volume(self.spec, n)
+        weight = self.quadrature.weights(inputs).to(values) * self.spec.pixel_volume(n)
         values = (values * weight[:, None, None]).unflatten(
             -1, (self.out_channels, self.in_channels)
         )

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from torch import Tensor, nn
 
 from equigeo.affine.images.convolution_base import GroupConvolution
-from equigeo.affine.images.convolve import convolve
-from equigeo.affine.images.lift_conv import pixel_volume
+from equigeo.affine.images.convolve import PaddingMode, convolve
 from equigeo.affine.kernels.affine_kernel import AffineKernel
-from equigeo.affine.kernels.kernel_grid import kernel_grid
 from equigeo.affine.kernels.kernel_spec import KernelSpec
 from equigeo.affine.kernels.relative_coordinates import relative_coordinates, relative_points
+from equigeo.affine.samples.quadrature import Quadrature
 from equigeo.groups import GroupSamples, LinearGroup
 
 
@@ -34,8 +33,8 @@ class SeparableGroupConv(GroupConvolution):
     spatial : {"depthwise", "dense"}
         Whether the spatial part has one kernel per channel, or mixes channels again: on CPUs the
         second takes no longer up to about sixteen channels.
-    **options
-        Padding, quadrature and bias as of :class:`equigeo.affine.GroupConv`.
+    padding, padding_mode, quadrature, bias
+        As of :class:`equigeo.affine.GroupConv`.
 
     Equivariance
     ------------
@@ -56,30 +55,25 @@ class SeparableGroupConv(GroupConvolution):
     torch.Size([2, 6, 8, 9, 9])
     """
 
-    def __init__(
-        self,
-        group: LinearGroup,
-        in_channels: int,
-        out_channels: int,
-        spec: KernelSpec | None = None,
-        *,
-        spatial: Literal["depthwise", "dense"] = "depthwise",
-        **options: Any,
-    ) -> None:
+    def __init__(  # noqa: PLR0913 -- those of GroupConv, and which spatial part
+        self, group: LinearGroup, in_channels: int, out_channels: int,
+        spec: KernelSpec | None = None, *, spatial: Literal["depthwise", "dense"] = "depthwise",
+        padding: int = 0, padding_mode: PaddingMode = "zeros",
+        quadrature: Quadrature | None = None, bias: bool = True,
+    ) -> None:  # fmt: skip
         if spatial not in ("depthwise", "dense"):
             raise ValueError(f"spatial must be 'depthwise' or 'dense', got {spatial!r}")
-        super().__init__(group, in_channels, out_channels, spec, **options)
+        super().__init__(
+            group, in_channels, out_channels, spec, padding, padding_mode, quadrature, bias
+        )
         self.spatial = spatial
         width = out_channels if spatial == "dense" else 1
         self.group_kernel: nn.Module = AffineKernel(
             group, out_channels * in_channels, self.spec, spatial=False, fan_in=in_channels
         )
+        fan_in = width * self.spec.size**group.n
         self.spatial_kernel: nn.Module = AffineKernel(
-            group,
-            out_channels * width,
-            self.spec,
-            grouped=False,
-            fan_in=width * self.spec.size**group.n,
+            group, out_channels * width, self.spec, grouped=False, fan_in=fan_in
         )
 
     def evaluate_group_kernel(self, inputs: GroupSamples, outputs: GroupSamples) -> Tensor:
@@ -114,17 +108,19 @@ class SeparableGroupConv(GroupConvolution):
             The weights of an ordinary convolution at each sample.
         """
         n, size = self.group.n, self.spec.size
-        grid = kernel_grid(size, n, self.spec.extent).to(outputs.h)
-        values = self.spatial_kernel(relative_points(outputs, grid)) * pixel_volume(self.spec, n)
+        grid = self.spec.grid(n).to(outputs.h)
+        values = self.spatial_kernel(relative_points(outputs, grid)) * self.spec.pixel_volume(n)
         values = values.unflatten(-1, (self.out_channels, -1))
         return values.permute(0, 2, 3, 1).unflatten(-1, (size,) * n)
 
     def convolve(self, packed: Tensor, inputs: GroupSamples, outputs: GroupSamples) -> Tensor:
         """Convolve packed features over group, then space; see :class:`GroupConvolution`."""
         n, count = self.group.n, len(outputs)
+        # First samples and channels, one pixel at a time: a convolution of size 1.
         mixing = self.evaluate_group_kernel(inputs, outputs).permute(1, 0, 3, 2)
         mixing = mixing.flatten(2).flatten(0, 1)
         mixed = convolve(packed, mixing.view(*mixing.shape, *[1] * n))
+        # Then space, one sample at a time: groups of all its channels, or of each alone.
         return convolve(
             mixed,
             self.evaluate_spatial_kernel(outputs).flatten(0, 1),

@@ -72,6 +72,7 @@ class TensorReadout(nn.Module):
             )
         if samples.group != self.rep_out.group:
             raise ValueError(f"samples must be of {self.rep_out.group}, got {samples.group}")
+        # With h = A h', rho(h) F(A^-1 h) is rho(A) rho(h') F(h'): the sum moves as rho says.
         weight = samples.mean_weight * samples.determinant**self.density
         matrices = (self.rep_out.matrix(samples.h) * weight[:, None, None]).to(x)
         return torch.einsum("ade,bcea...->bc...d", matrices, x.unflatten(1, (-1, dim)))

@@ -14,6 +14,10 @@ from equigeo.affine.kernels.rbf_kernel import RBFKernel
 from equigeo.affine.kernels.siren_kernel import SirenKernel
 from equigeo.groups import LinearGroup, rotation_exp
 
+# Of Gaussians around points that fill [-1, 1] and unit spheres: somewhat less than the distance of
+# neighbours among a dozen, 2 / 12^(1/3) = 0.87 in three dimensions, so that they overlap.
+_SOBOL_WIDTH = 0.7
+
 
 class AffineKernel(nn.Module):
     r"""Kernel :math:`k(u, s)`, with u in space, s the coordinates of a relative group element.
@@ -67,7 +71,7 @@ class AffineKernel(nn.Module):
         if not (spatial or grouped):
             raise ValueError("a kernel must read space, the group, or both")
         self.group, self.spec, self.spatial, self.grouped = group, spec, spatial, grouped
-        self.network = _make_network(self, out_features, fan_in)
+        self.network = self._make_network(out_features, fan_in)
         # Layers multiply by the volume of a cell; weights start at the scale of a sum over cells.
         self.gain = (spec.size / (2 * spec.extent)) ** group.n if spatial and cells else 1.0
 
@@ -99,6 +103,47 @@ class AffineKernel(nn.Module):
         window = self._window(u, s)
         return values if window is None else values * window[..., None].to(dtype)
 
+    def _make_network(self, out_features: int, fan_in: int) -> nn.Module:
+        group, spec = self.group, self.spec
+        if spec.network == "rbf":
+            centers, width = self._gaussian_centers()
+            return RBFKernel(centers, width, out_features, fan_in)
+        dimension = group.dimension
+        if spec.continuous_rotation and group.has_rotations:
+            dimension = group.symmetric_dimension + (2 if group.n == 2 else group.n**2)
+        features = (group.n if self.spatial else 0) + (dimension if self.grouped else 0)
+        network = SirenKernel if spec.network == "siren" else GaborKernel
+        return network(features, out_features, hidden=spec.hidden, fan_in=fan_in)
+
+    def _gaussian_centers(self) -> tuple[Tensor, float]:
+        """Centres on a grid in space, and spread evenly over the group where it is read."""
+        group, spec = self.group, self.spec
+        if not self.grouped:
+            # Half the distance of neighbours is one deviation: there both have exp(-1/2) = 0.61.
+            grid = kernel_grid(spec.centers, group.n)
+            return grid[torch.linalg.vector_norm(grid, dim=1) < 1], 1 / spec.centers
+        turns_alone = group.dimension == 1 and group.n == 2 and group.has_rotations
+        if not self.spatial and turns_alone:
+            # Neighbours on the circle meet at three quarters of a deviation, at 0.75 of the height.
+            step = 2 * math.pi / spec.group_centers
+            angles = step * torch.arange(spec.group_centers, dtype=torch.float64)
+            return embed_rotation(group, angles[:, None]), step / 1.5
+        return self._sobol_centers(), _SOBOL_WIDTH
+
+    def _sobol_centers(self) -> Tensor:
+        """Few centres in many dimensions: a sequence of low discrepancy, the same every time."""
+        group, spec = self.group, self.spec
+        # Centres are in no checkpoint, hence the fixed seed.
+        sobol = torch.quasirandom.SobolEngine(
+            group.dimension + (group.n if self.spatial else 0), scramble=True, seed=0
+        )
+        points = 2 * sobol.draw(spec.group_centers, dtype=torch.float64) - 1
+        rotations = points[:, group.symmetric_dimension : group.dimension] * math.pi
+        # Up to half the reach: at its end the compact window leaves nothing of a Gaussian.
+        stretches = points[:, : group.symmetric_dimension] * spec.stretch_reach / 2
+        embedded = embed_rotation(group, torch.cat([stretches, rotations], dim=1))
+        return torch.cat([points[:, group.dimension :], embedded], dim=1)
+
     def _embed(self, s: Tensor | None) -> Tensor | None:
         if s is None or not (self.spec.continuous_rotation or self.spec.network == "rbf"):
             return s
@@ -108,13 +153,14 @@ class AffineKernel(nn.Module):
         name = self.spec.window
         if name == "none":
             return None
-        if name == "sigmoid":
+        if name == "sigmoid":  # that of the published layers over GL+
             everything = torch.cat([part for part in (u, s) if part is not None], dim=-1)
             return torch.sigmoid(2 - 2 * torch.linalg.vector_norm(everything, dim=-1))
         square = None if u is None else u.square().sum(-1)
         if name == "disc":
             return None if square is None else (square <= 1).to(square.dtype)
         window = None if square is None else (1 - square).clamp_min(0).square()
+        # Stretches alone: rotations are compact, and a sum over them needs no end.
         if s is not None and self.group.symmetric_dimension > 0:
             stretch = s[..., : self.group.symmetric_dimension].square().sum(-1)
             factor = (1 - stretch / self.spec.stretch_reach**2).clamp_min(0) ** 3
@@ -146,37 +192,3 @@ def embed_rotation(group: LinearGroup, s: Tensor) -> Tensor:
     else:
         embedded = rotation_exp(rotation).flatten(-2)
     return torch.cat([s[..., :count], embedded], dim=-1)
-
-
-def _make_network(kernel: AffineKernel, out_features: int, fan_in: int) -> nn.Module:
-    group, spec = kernel.group, kernel.spec
-    if spec.network == "rbf":
-        centers, width = _rbf_centers(kernel)
-        return RBFKernel(centers, width, out_features, fan_in)
-    dimension = group.dimension
-    if spec.continuous_rotation and group.has_rotations:
-        dimension = group.symmetric_dimension + (2 if group.n == 2 else group.n**2)
-    features = (group.n if kernel.spatial else 0) + (dimension if kernel.grouped else 0)
-    network = SirenKernel if spec.network == "siren" else GaborKernel
-    return network(features, out_features, hidden=spec.hidden, fan_in=fan_in)
-
-
-def _rbf_centers(kernel: AffineKernel) -> tuple[Tensor, float]:
-    """Centres on a grid in space, and spread evenly over the group where it is read."""
-    group, spec = kernel.group, kernel.spec
-    if not kernel.grouped:
-        grid = kernel_grid(spec.centers, group.n)
-        return grid[torch.linalg.vector_norm(grid, dim=1) < 1], 1 / spec.centers
-    if not kernel.spatial and group.dimension == 1 and group.n == 2 and group.has_rotations:
-        step = 2 * math.pi / spec.group_centers
-        angles = step * torch.arange(spec.group_centers, dtype=torch.float64)
-        return embed_rotation(group, angles[:, None]), step / 1.5
-    sobol = torch.quasirandom.SobolEngine(
-        group.dimension + (group.n if kernel.spatial else 0), scramble=True, seed=0
-    )
-    points = 2 * sobol.draw(spec.group_centers, dtype=torch.float64) - 1
-    rotations = points[:, group.symmetric_dimension : group.dimension] * math.pi
-    stretches = points[:, : group.symmetric_dimension] * spec.stretch_reach / 2
-    embedded = embed_rotation(group, torch.cat([stretches, rotations], dim=1))
-    centers = torch.cat([points[:, group.dimension :], embedded], dim=1)
-    return centers, 0.7

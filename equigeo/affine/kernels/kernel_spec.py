@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from torch import Tensor
+
+from equigeo.affine.kernels.kernel_grid import kernel_grid
+
 NetworkName = Literal["siren", "gabor", "rbf"]
 WindowName = Literal["compact", "disc", "sigmoid", "none"]
 
@@ -73,3 +77,33 @@ class KernelSpec:
     def reach(self) -> float:
         """Relative log-stretch at which the kernel vanishes; infinite where it does not."""
         return self.stretch_reach if self.window == "compact" else float("inf")
+
+    def grid(self, n: int) -> Tensor:
+        """Give the points at which a kernel on ``n``-dimensional space is evaluated.
+
+        Parameters
+        ----------
+        n : int
+            Dimension of space.
+
+        Returns
+        -------
+        Tensor, (size ** n, n), float64
+            See :func:`equigeo.affine.kernel_grid`.
+        """
+        return kernel_grid(self.size, n, self.extent)
+
+    def pixel_volume(self, n: int) -> float:
+        """Volume of a cell of the grid, which turns a sum over cells into an integral.
+
+        Parameters
+        ----------
+        n : int
+            Dimension of space.
+
+        Returns
+        -------
+        float
+            In units of the kernel's coordinates.
+        """
+        return float(2 * self.extent / self.size) ** n

@@ -51,11 +51,13 @@ class RBFKernel(nn.Module):
             )
         self.width = width
         self.register_buffer("centers", centers.to(torch.get_default_dtype()), persistent=False)
+        # Weights of variance 1 would give values of variance power, on average over the centres.
         power = self._gaussians(self.centers).square().sum(1).mean()
         weight = torch.randn(out_features, len(centers)) * (power * fan_in).rsqrt()
         self.weight = nn.Parameter(weight)
 
     def _gaussians(self, x: Tensor) -> Tensor:
+        # Not |x|^2 - 2 x c + |c|^2, which cancels next to a centre.
         distance = torch.cdist(x, self.centers, compute_mode="donot_use_mm_for_euclid_dist")
         return torch.exp(-0.5 * (distance / self.width).square())
 

@@ -58,5 +58,6 @@ def relative_coordinates(outputs: GroupSamples, inputs: GroupSamples) -> Tensor:
     if outputs.group != inputs.group:
         raise ValueError(f"samples must be of one group, got {outputs.group} and {inputs.group}")
     group = inputs.group
+    # Nothing else of the two elements may be read: left multiplication of both leaves this alone.
     products = outputs.h_inv[:, None] @ inputs.h[None]
     return group.coordinates(products)

@@ -49,7 +49,7 @@ class SirenKernel(nn.Module):
         out_features: int,
         hidden: int = 60,
         layers: int = 3,
-        omega: float = 10.0,
+        omega: float = 10.0,  # that of the published layers, first and later ones alike
         fan_in: int = 1,
     ) -> None:
         super().__init__()
@@ -61,9 +61,13 @@ class SirenKernel(nn.Module):
         widths = pairwise([in_features, *[hidden] * layers])
         sines = [nn.Linear(a, b) for a, b in widths]
         self.last = nn.Linear(hidden, out_features)
+        # Sitzmann et al., section 3.2. Uniform in +-b has variance b^2 / 3, and a sine of arguments
+        # spread over many turns has 1 / 2: with b = sqrt(6 / hidden) a sum of hidden products has
+        # variance 1, whatever the depth. The first layer reads coordinates.
         nn.init.uniform_(sines[0].weight, -1 / in_features, 1 / in_features)
         for layer in sines[1:]:
             _initialize(layer, math.sqrt(6 / hidden) / omega)
+        # Values of variance 1 / fan_in keep the variance of the features that are convolved.
         _initialize(self.last, math.sqrt(6 / hidden) / math.sqrt(fan_in))
         self.hidden = nn.ModuleList(sines)
 

@@ -1,12 +1,1 @@
-"""Networks on affine groups."""
-
-from equigeo.affine.models.affine_point_net import AffinePointNet
-from equigeo.affine.models.affine_point_net_config import AffinePointNetConfig
-from equigeo.affine.models.affine_resnet import AffineResNet
-from equigeo.affine.models.affine_resnet_config import AffineResNetConfig
-
-__all__ = ["AffinePointNet", "AffinePointNetConfig", "AffineResNet", "AffineResNetConfig"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+"""Networks on affine groups, and what they are made of."""

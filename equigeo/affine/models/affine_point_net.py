@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from equigeo.affine.farthest_points import farthest_points
-from equigeo.affine.group_pool import GroupPool
 from equigeo.affine.kernels.affine_kernel import AffineKernel
 from equigeo.affine.kernels.kernel_spec import KernelSpec
 from equigeo.affine.kernels.relative_coordinates import relative_coordinates
 from equigeo.affine.models.affine_point_net_config import AffinePointNetConfig
+from equigeo.affine.points.farthest_points import farthest_points
 from equigeo.affine.points.point_frame import PointFrame
 from equigeo.affine.points.point_group_conv import PointGroupConv
 from equigeo.affine.points.point_lift_conv import PointLiftConv
 from equigeo.affine.points.point_neighborhood import PointNeighborhood
-from equigeo.affine.points.point_neighbors import take_rows
-from equigeo.affine.sample_norm import SampleBatchNorm
+from equigeo.affine.samples.group_pool import GroupPool
+from equigeo.affine.samples.sample_norm import SampleBatchNorm
 from equigeo.groups import SO, GroupSamples, finite_rotations
+from equigeo.points import gather_rows
 
 
 class AffinePointNet(nn.Module):
@@ -55,7 +56,7 @@ class AffinePointNet(nn.Module):
 
     def __init__(self, config: AffinePointNetConfig) -> None:
         super().__init__()
-        self.settings = config
+        self.config = config
         lifted, gathered, described = config.channels
         self.frame = PointFrame(config.make_group())
         spec = KernelSpec(network="rbf", centers=config.gaussians)
@@ -64,7 +65,8 @@ class AffinePointNet(nn.Module):
             for radius, k in zip(config.radii, config.neighbors, strict=True)
         ]
         self.lift = PointLiftConv(SO(3), 1, lifted, spec, neighborhood=near[0], rank=config.rank)
-        self.places = nn.ModuleList([_Place(lifted), _Place(gathered)])
+        # Checkpoints name parameters by these attributes: places are positions around the centroid.
+        self.places = nn.ModuleList([_PositionFeatures(lifted), _PositionFeatures(gathered)])
         self.lifted = nn.Sequential(_Activation(lifted), _Pointwise(lifted, lifted))
         self.gather = PointGroupConv(
             SO(3), lifted, gathered, spec, neighborhood=near[1], rank=config.rank
@@ -102,25 +104,22 @@ class AffinePointNet(nn.Module):
         raise ValueError(f"preset must be 'default', 'SO', 'Similarity' or 'GLPlus', got {name!r}")
 
     @classmethod
-    def from_config(cls, config: dict[str, Any]) -> AffinePointNet:
-        """Build from what :attr:`config` returned.
+    def from_config(cls, config: AffinePointNetConfig | Mapping[str, Any]) -> AffinePointNet:
+        """Build from :attr:`config`, or from the mapping that a checkpoint holds of it.
 
         Parameters
         ----------
-        config : dict of JSON types
-            Settings; those that are missing take the default preset's value.
+        config : AffinePointNetConfig or mapping of JSON types
+            What it is made of; what is missing takes the default preset's value.
 
         Raises
         ------
         ValueError
-            If a setting is unknown or missing.
+            If a name is unknown or missing.
         """
-        return cls(AffinePointNetConfig.from_dict(config))
-
-    @property
-    def config(self) -> dict[str, Any]:
-        """Settings, of JSON types."""
-        return self.settings.to_dict()
+        if not isinstance(config, AffinePointNetConfig):
+            config = AffinePointNetConfig.from_dict(config)
+        return cls(config)
 
     def forward(self, points: Tensor) -> Tensor:
         """Classify clouds.
@@ -140,10 +139,13 @@ class AffinePointNet(nn.Module):
         ValueError
             If shape or type do not fit.
         """
+        # In its frame a moved cloud is the same but for signs of axes, and those permute samples.
         y = self.frame(points)
         samples = self._fixed.to(device=y.device)
-        many, few = (min(count, y.shape[1]) for count in self.settings.centers)
-        centers = take_rows(y, farthest_points(y, many))
+        # Farthest points are chosen in the frame, where shears are undone; the first of many are
+        # also the choice of few.
+        many, few = (min(count, y.shape[1]) for count in self.config.centers)
+        centers = gather_rows(y, farthest_points(y, many))
         ones = y.new_ones(y.shape[0], 1, y.shape[1])
         x, _ = self.lift(ones, y, samples, centers)
         x = self.lifted(x + self.places[0](centers, samples))
@@ -177,7 +179,7 @@ class _Pointwise(nn.Module):
         return self.activation(self.linear(x.permute(0, 3, 2, 1)).permute(0, 3, 2, 1))
 
 
-class _Place(nn.Module):
+class _PositionFeatures(nn.Module):
     """Features of where points lie around the centroid, as each sample sees it."""
 
     def __init__(self, channels: int) -> None:
@@ -202,5 +204,5 @@ class _SampleMixing(nn.Module):
 
     def forward(self, x: Tensor, samples: GroupSamples) -> Tensor:
         kernel = self.kernel(s=relative_coordinates(samples, samples))
-        kernel = kernel.unflatten(-1, (-1, x.shape[1])) / len(samples)
+        kernel = kernel.unflatten(-1, (-1, x.shape[1])) / len(samples)  # a mean over samples
         return x + self.activation(torch.einsum("abdc,ncb->nda", kernel.to(x.dtype), x))

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
-from equigeo.affine.models.network_config import NetworkConfig
 from equigeo.groups import SO, GLPlus, LinearGroup, Similarity
+from equigeo.nn.config import Config
 
 _GROUPS: dict[str, type[LinearGroup]] = {"SO": SO, "Similarity": Similarity, "GLPlus": GLPlus}
 
 
 @dataclass(frozen=True)
-class AffinePointNetConfig(NetworkConfig):
-    """Settings of :class:`equigeo.affine.AffinePointNet`, all of JSON types.
+class AffinePointNetConfig(Config):
+    """Configuration of :class:`equigeo.affine.AffinePointNet`.
 
     Parameters
     ----------
@@ -43,15 +43,18 @@ class AffinePointNetConfig(NetworkConfig):
     Raises
     ------
     ValueError
-        If a setting is out of range.
+        If a value is out of range.
 
     Examples
     --------
-    >>> settings = AffinePointNetConfig(10, group="GLPlus")
-    >>> AffinePointNetConfig.from_dict(settings.to_dict()) == settings
+    >>> config = AffinePointNetConfig(10, group="GLPlus")
+    >>> AffinePointNetConfig.from_dict(config.to_dict()) == config
     True
     """
 
+    title: ClassVar[str] = "the configuration of an AffinePointNet"
+
+    num_classes: int
     group: Literal["SO", "Similarity", "GLPlus"] = "Similarity"
     rotations: Literal["dihedral", "octahedral"] = "dihedral"
     centers: tuple[int, int] = (128, 32)

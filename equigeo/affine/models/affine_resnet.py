@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from equigeo.affine.images.convolution_base import GroupConvolution
-from equigeo.affine.images.group_conv import GroupConv
 from equigeo.affine.images.lift_conv import LiftConv
 from equigeo.affine.images.moment_frame import MomentFrame
-from equigeo.affine.images.separable_group_conv import SeparableGroupConv
-from equigeo.affine.kernels.kernel_spec import KernelSpec
 from equigeo.affine.models.affine_resnet_config import AffineResNetConfig
-from equigeo.affine.models.disc_taper import fade
-from equigeo.affine.models.downsample import halve
-from equigeo.affine.models.heads import MaxHead, OrientationHead
-from equigeo.affine.models.residual_block import ResidualBlock
-from equigeo.affine.models.sample_sets import draw_samples, output_samples
-from equigeo.affine.sample_norm import sample_norm
-from equigeo.groups import GroupSamples
+from equigeo.affine.models.affine_resnet_parts import HeadConfig
+from equigeo.affine.models.disc_taper import disc_taper
+from equigeo.affine.models.downsample import downsample
+from equigeo.affine.models.heads import make_head
+from equigeo.affine.models.residual_stage import ResidualStage, make_group_conv
+from equigeo.affine.samples.sample_norm import sample_norm
+from equigeo.groups import (
+    GroupSamples,
+    equidistant_rotations,
+    lognormal_stretches,
+    pair_samples,
+)
 
 
 class AffineResNet(nn.Module):
@@ -57,33 +59,28 @@ class AffineResNet(nn.Module):
 
     def __init__(self, config: AffineResNetConfig) -> None:
         super().__init__()
-        self.settings = config
-        self.group = config.make_group()
-        self.frame = None
-        if config.frame:
-            self.frame = MomentFrame(config.frame_size, config.frame_extent, config.blur)
-        first = config.channels[0]
+        self.config = config
+        self.group = config.samples.make_group()
+        frame, lift, head = config.frame, config.lift, config.head
+        channels, norm = config.stages.channels, config.convolutions.norm
+        self.frame = MomentFrame(frame.size, frame.extent, frame.blur) if frame.use else None
+        spec = config.convolutions.kernel_spec(lift.size, lift.centers, config.samples.count)
         self.lift = LiftConv(
-            self.group,
-            1,
-            first,
-            _spec(config, config.lift_size, config.lift_centers),
-            stride=config.lift_stride,
-            padding=config.lift_padding,
+            self.group, 1, channels[0], spec, stride=lift.stride, padding=lift.padding
         )
-        self.lift_norm = sample_norm(config.norm, first)
-        self.stages = nn.ModuleList()
-        for before, width in zip((first, *config.channels), config.channels, strict=False):
-            self.stages.append(_Stage(config, before, width))
-        self.pool_norms = nn.ModuleList(sample_norm(config.norm, c) for c in config.channels)
-        self.last = _conv(config, config.channels[-1], config.features, config.last_size, 0)
-        self.last_norm = sample_norm(config.norm, config.features)
-        self.head = _make_head(config)
+        self.lift_norm = sample_norm(norm, channels[0])
+        self.stages = nn.ModuleList(
+            ResidualStage(config, before, width)
+            for before, width in zip((channels[0], *channels), channels, strict=False)
+        )
+        self.pool_norms = nn.ModuleList(sample_norm(norm, width) for width in channels)
+        self.last = make_group_conv(config, channels[-1], head.features, head.size, 0)
+        self.last_norm = sample_norm(norm, head.features)
+        self.head = make_head(head, config.num_classes)
+        # In use: the same samples always, also after loading a checkpoint, which holds none.
         fixed = torch.Generator().manual_seed(0)
-        first_samples, last_samples = draw_samples(config, fixed), draw_samples(config, fixed)
-        if config.head == "orientation":
-            last_samples = output_samples(config)
-        self._fixed = (first_samples, last_samples)
+        first, last = _draw_samples(config, fixed), _draw_samples(config, fixed)
+        self._fixed = (first, last if head.kind == "max" else _output_rotations(head))
 
     @classmethod
     def preset(cls, name: str, num_classes: int = 10) -> AffineResNet:
@@ -108,25 +105,22 @@ class AffineResNet(nn.Module):
         raise ValueError(f"preset must be 'default' or 'paper', got {name!r}")
 
     @classmethod
-    def from_config(cls, config: dict[str, Any]) -> AffineResNet:
-        """Build from what :attr:`config` returned.
+    def from_config(cls, config: AffineResNetConfig | Mapping[str, Any]) -> AffineResNet:
+        """Build from :attr:`config`, or from the mapping that a checkpoint holds of it.
 
         Parameters
         ----------
-        config : dict of JSON types
-            Settings; those that are missing take the default preset's value.
+        config : AffineResNetConfig or mapping of JSON types
+            What it is made of; what is missing takes the default preset's value.
 
         Raises
         ------
         ValueError
-            If a setting is unknown or missing.
+            If a name is unknown or missing.
         """
-        return cls(AffineResNetConfig.from_dict(config))
-
-    @property
-    def config(self) -> dict[str, Any]:
-        """Settings, of JSON types."""
-        return self.settings.to_dict()
+        if not isinstance(config, AffineResNetConfig):
+            config = AffineResNetConfig.from_dict(config)
+        return cls(config)
 
     def forward(self, images: Tensor) -> Tensor:
         """Classify images.
@@ -146,81 +140,46 @@ class AffineResNet(nn.Module):
         ValueError
             If the shape does not fit.
         """
-        first, last = self._samples(images)
-        rim = self.settings.rim
-        x = images if self.frame is None else fade(self.frame(images), rim)
-        x = fade(F.gelu(self.lift_norm(self.lift(x, first)[0])), rim)
-        for stage, norm, pool in zip(self.stages, self.pool_norms, self.settings.pool, strict=True):
-            x = fade(stage(x, first), rim)
+        config, (first, last) = self.config, self._samples(images)
+        rim = config.convolutions.rim
+        x = images if self.frame is None else disc_taper(self.frame(images), rim)
+        x = disc_taper(F.gelu(self.lift_norm(self.lift(x, first)[0])), rim)
+        for stage, norm, pool in zip(self.stages, self.pool_norms, config.stages.pool, strict=True):
+            x = disc_taper(stage(x, first), rim)
             if pool:
-                x = fade(F.gelu(halve(norm(x), self.settings.pooling)), rim)
+                x = disc_taper(F.gelu(downsample(norm(x), config.stages.pooling)), rim)
         x, outputs = self.last(x, first, last)
         return self.head(F.gelu(self.last_norm(x)), outputs)
 
     def _samples(self, like: Tensor) -> tuple[GroupSamples, GroupSamples]:
         """Samples of all features but the last, and of the last."""
-        config = self.settings
         first, last = self._fixed
-        if self.training and config.group != "SO":
-            first, last = draw_samples(config), draw_samples(config)
+        if self.training and self.config.samples.group != "SO":
+            first, last = _draw_samples(self.config), _draw_samples(self.config)
         return first.to(device=like.device), last.to(device=like.device)
 
 
-class _Stage(nn.Module):
-    """Residual blocks, after a convolution where the number of channels changes."""
-
-    def __init__(self, config: AffineResNetConfig, channels: int, width: int) -> None:
-        super().__init__()
-        padding = config.size // 2
-        self.widen, self.widen_norm = None, None
-        if channels != width:
-            self.widen = _conv(config, channels, width, config.size, padding)
-            self.widen_norm = sample_norm(config.norm, width)
-        self.blocks = nn.ModuleList(
-            ResidualBlock(
-                [
-                    _conv(config, width, width, config.size, padding)
-                    for _ in range(config.block_convs)
-                ],
-                config.norm,
-            )
-            for _ in range(config.blocks)
-        )
-
-    def forward(self, x: Tensor, samples: GroupSamples) -> Tensor:
-        if self.widen is not None and self.widen_norm is not None:
-            x = F.gelu(self.widen_norm(self.widen(x, samples)[0]))
-        for block in self.blocks:
-            x = block(x, samples)
-        return x
-
-
-def _spec(config: AffineResNetConfig, size: int, centers: int) -> KernelSpec:
-    return KernelSpec(
-        size,
-        network=config.network,
-        window=config.window,
-        extent=config.extent,
-        stretch_reach=config.stretch_reach,
-        centers=centers,
-        group_centers=config.samples,
+def _draw_samples(
+    config: AffineResNetConfig, generator: torch.Generator | None = None
+) -> GroupSamples:
+    """Rotations alone for SO(2), else pairs; stretches are drawn, rotations equidistant."""
+    samples = config.samples
+    rotations = equidistant_rotations(samples.count)
+    if samples.group == "SO":
+        return rotations
+    stretches = lognormal_stretches(
+        samples.make_group(), samples.count, samples.stretch_std, generator=generator
     )
+    return pair_samples(stretches, rotations)
 
 
-def _conv(
-    config: AffineResNetConfig, channels: int, width: int, size: int, padding: int
-) -> GroupConvolution:
-    spec, group = _spec(config, size, config.centers), config.make_group()
-    if config.separable:
-        return SeparableGroupConv(
-            group, channels, width, spec, spatial="dense", padding=padding, bias=False
-        )
-    return GroupConv(group, channels, width, spec, padding=padding, bias=False)
+def _output_rotations(head: HeadConfig) -> GroupSamples:
+    """Rotations at which an orientation head reads: up to a quarter beyond its window.
 
-
-def _make_head(config: AffineResNetConfig) -> nn.Module:
-    if config.head == "max":
-        return MaxHead(config.features, config.num_classes, config.dropout)
-    return OrientationHead(
-        config.features, config.num_classes, config.orientation_window, config.dropout
-    )
+    There the window weighs with exp(-1.25^4) = 0.09 of the middle. Further out, they would be
+    computed for nothing.
+    """
+    rotations = equidistant_rotations(head.rotations)
+    angle = rotations.coordinates[:, -1].abs().rad2deg()
+    # Angles that equal the bound count, whatever their rounding: they are of the order of 100.
+    return rotations.select(torch.nonzero(angle <= 1.25 * head.window + 1e-6)[:, 0])

@@ -1,4 +1,8 @@
-"""Features on a disc instead of a square."""
+"""Features on a disc instead of a square.
+
+On its own because it is signal processing with a law of its own, used wherever features of the
+plane are about to be convolved.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,8 @@ import torch
 from torch import Tensor
 
 
-def fade(x: Tensor, rim: float) -> Tensor:
-    r"""Let features of the plane fall to zero towards the inscribed circle.
+def disc_taper(x: Tensor, rim: float) -> Tensor:
+    r"""Taper features of the plane towards the inscribed circle.
 
     Whatever lies between circle and edge is zero afterwards, as what lies beyond the edge is for
     the next convolution. A square that ends in nonzero features is seen by every output near it,
@@ -32,18 +36,18 @@ def fade(x: Tensor, rim: float) -> Tensor:
     Examples
     --------
     >>> import torch
-    >>> fade(torch.ones(1, 4, 4), rim=0.5)[0, 1]
+    >>> disc_taper(torch.ones(1, 4, 4), rim=0.5)[0, 1]
     tensor([0.3794, 1.0000, 1.0000, 0.3794])
     """
     if rim == 0:
         return x
-    down, right = (_places(size, x) for size in x.shape[-2:])
+    down, right = (_pixel_middles(size, x) for size in x.shape[-2:])
     radius = (down[:, None].square() + right.square()).sqrt()
     t = ((1 - radius) / rim).clamp(0, 1)
-    return x * (t.square() * (3 - 2 * t))
+    return x * (t.square() * (3 - 2 * t))  # cubic with zero slope at both ends
 
 
-def _places(size: int, like: Tensor) -> Tensor:
+def _pixel_middles(size: int, like: Tensor) -> Tensor:
     """Middles of pixels, the edges being at -1 and 1."""
     steps = torch.arange(size, dtype=like.dtype, device=like.device)
     return (2 * steps + 1) / size - 1

@@ -1,4 +1,4 @@
-"""Half the resolution of features of the plane."""
+"""Downsampling of features of the plane by two."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from torch import Tensor
 from torch.nn import functional as F
 
 
-def halve(x: Tensor, pooling: Literal["binomial", "max"]) -> Tensor:
-    r"""Halve the resolution of features of the plane.
+def downsample(x: Tensor, pooling: Literal["binomial", "max"]) -> Tensor:
+    r"""Downsample features of the plane by two.
 
     Binomial pooling weighs four neighbours of each axis with :math:`(1, 3, 3, 1) / 8`, a mean of
     two pixels smoothed by one of three. A turned or moved image then gives nearly the turned or
     moved features, which the mean of two, and much less the maximum, cannot promise: they let
-    through waves that the halved grid takes for others.
+    through waves that the coarser grid takes for others.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def halve(x: Tensor, pooling: Literal["binomial", "max"]) -> Tensor:
     Returns
     -------
     Tensor, (..., C, H // 2, W // 2), dtype of ``x``
-        The halved features.
+        Features at half the resolution.
 
     Equivariance
     ------------
@@ -41,7 +41,7 @@ def halve(x: Tensor, pooling: Literal["binomial", "max"]) -> Tensor:
     Examples
     --------
     >>> import torch
-    >>> halve(torch.ones(1, 6, 6), "binomial")
+    >>> downsample(torch.ones(1, 6, 6), "binomial")
     tensor([[[0.7656, 0.8750, 0.7656],
              [0.8750, 1.0000, 0.8750],
              [0.7656, 0.8750, 0.7656]]])
@@ -56,5 +56,6 @@ def _binomial(size: int, like: Tensor) -> Tensor:
     """Matrix that weighs an axis, (size // 2, size)."""
     rows = 2 * torch.arange(size // 2, device=like.device)[:, None]
     distance = (2 * torch.arange(size, device=like.device) - 2 * rows - 1).abs()
+    # Distances of pixel middles from the middle of a pair, in half pixels: 1 and 3 on both sides.
     near, far = like.new_tensor(3 / 8), like.new_tensor(1 / 8)
     return torch.where(distance == 1, near, torch.where(distance == 3, far, torch.zeros_like(far)))

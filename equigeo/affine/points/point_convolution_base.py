@@ -1,16 +1,18 @@
-"""What convolutions of point clouds share: checks and the matrices of a low-rank kernel."""
+"""What convolutions of point clouds share: checks, neighbours, a kernel of low rank."""
 
 from __future__ import annotations
+
+from abc import ABC, abstractmethod
 
 import torch
 from torch import Tensor, nn
 
 from equigeo.affine.kernels.kernel_spec import KernelSpec
-from equigeo.affine.points.point_neighborhood import PointNeighborhood
-from equigeo.groups import LinearGroup
+from equigeo.affine.points.point_neighborhood import PointNeighborhood, PointNeighbors
+from equigeo.groups import GroupSamples, LinearGroup
 
 
-class PointConvolution(nn.Module):
+class PointConvolution(nn.Module, ABC):
     r"""A convolution with the kernel :math:`\sum_m a_m(\mathrm{coordinates})\, W_m`.
 
     Features of neighbours are contracted with the few numbers :math:`a_m` before any matrix acts:
@@ -41,15 +43,10 @@ class PointConvolution(nn.Module):
     """
 
     def __init__(
-        self,
-        group: LinearGroup,
-        in_channels: int,
-        out_channels: int,
-        spec: KernelSpec | None = None,
-        *,
-        neighborhood: PointNeighborhood | None = None,
+        self, group: LinearGroup, in_channels: int, out_channels: int,
+        spec: KernelSpec | None = None, *, neighborhood: PointNeighborhood | None = None,
         rank: int = 16,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__()
         if min(in_channels, out_channels, rank) < 1:
             raise ValueError(
@@ -59,6 +56,7 @@ class PointConvolution(nn.Module):
         self.spec, self.rank = spec or KernelSpec(network="rbf"), rank
         self.neighborhood = neighborhood or PointNeighborhood()
         self.weight = nn.Parameter(torch.empty(out_channels, rank * in_channels))
+        # A sum of so many products then keeps the variance of its terms.
         nn.init.normal_(self.weight, std=(rank * in_channels) ** -0.5)
 
     def extra_repr(self) -> str:
@@ -68,27 +66,63 @@ class PointConvolution(nn.Module):
             f"{self.neighborhood}"
         )
 
-    def contract(self, values: Tensor, seen: Tensor) -> Tensor:
+    @abstractmethod
+    def evaluate_kernel(
+        self, near: PointNeighbors, inputs: GroupSamples, outputs: GroupSamples
+    ) -> Tensor:
+        """Numbers :math:`a_m` of the kernel, with all weights.
+
+        Parameters
+        ----------
+        near : PointNeighbors
+            Who is read.
+        inputs, outputs : GroupSamples
+            Samples of the two sides; a lifting reads features on space, whatever the inputs.
+
+        Returns
+        -------
+        Tensor, (B, N_out, Q, k, N or 1, rank), floating
+            One row per neighbour and sample of the inputs.
+        """
+
+    def convolve(
+        self,
+        rows: Tensor,
+        positions: Tensor,
+        inputs: GroupSamples,
+        outputs: GroupSamples,
+        centers: Tensor | None,
+        mask: Tensor | None,
+    ) -> Tensor:
         """Sum features of neighbours with kernel values, then apply the matrices.
 
         Parameters
         ----------
-        values : Tensor, (B, N, Q, k, rank), floating
-            Numbers of the kernel, with weights.
-        seen : Tensor, (B, N or 1, Q, k, in_channels), floating
-            Features of neighbours, of each sample or of all alike.
+        rows : Tensor, (B, P, N or 1, in_channels), floating
+            Features of points.
+        positions : Tensor, (B, P, n), dtype of ``rows``
+            Where the points are.
+        inputs, outputs : GroupSamples
+            Samples of the two sides.
+        centers : Tensor, (B, Q, n), optional
+            Where to evaluate; at the points by default.
+        mask : Tensor, (B, P), bool, optional
+            Which points exist.
 
         Returns
         -------
-        Tensor, (B, out_channels, N, Q), dtype of ``values``
+        Tensor, (B, out_channels, N_out, Q), dtype of ``rows``
             Features, channels innermost in memory.
         """
-        if seen.shape[1] == 1:
+        near = self.neighborhood.find(outputs, positions, centers, mask)
+        values = self.evaluate_kernel(near, inputs, outputs).to(rows.dtype).flatten(3, 4)
+        seen = near.take(rows).flatten(3, 4)
+        # The few numbers of the kernel first: an edge then costs rank, not out_channels, products.
+        if seen.shape[1] == 1:  # all samples read the same neighbours
             contracted = torch.einsum("baqkm,bqkc->bqamc", values, seen[:, 0])
         else:
             contracted = torch.einsum("baqkm,baqkc->bqamc", values, seen)
-        rows = contracted.flatten(-2) @ self.weight.mT.to(values.dtype)
-        return rows.permute(0, 3, 2, 1)
+        return (contracted.flatten(-2) @ self.weight.mT.to(rows.dtype)).permute(0, 3, 2, 1)
 
     def check_clouds(
         self,

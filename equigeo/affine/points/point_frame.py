@@ -7,8 +7,10 @@ from torch import Tensor, nn
 
 from equigeo.groups import SO, Affine, GLPlus, LinearGroup, Similarity, spd_sqrt
 
-_THIN = 1e-12  # determinant of a covariance with mean eigenvalue 1 that counts as flat
-_PADDING = 1e-6  # variance that flat clouds get, in mean variances
+# Determinant of a covariance with mean eigenvalue 1 that counts as flat: a thickness of about 1e-6
+# of the size, some ten times what rounding to float32 makes of a plane.
+_THIN = 1e-12
+_PADDING = 1e-6  # variance that flat clouds get, in mean variances: a thousandth of their size
 
 
 class PointFrame(nn.Module):
@@ -134,6 +136,7 @@ def _fourth_moment_axes(x: Tensor, covariance: Tensor, variance: Tensor) -> Tens
     thin = torch.linalg.det(covariance / variance) < _THIN
     padded = covariance + _PADDING * variance * identity
     root = spd_sqrt(torch.where(thin[:, None, None], padded, covariance))
+    # Whitened points move by rotations alone, which only moments beyond the second can tell.
     z = torch.linalg.solve(root, x.mT).mT
     weighted = z * z.square().sum(-1, keepdim=True)
     return root @ _proper_axes(weighted.mT @ z / x.shape[1])

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
-import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
-from equigeo.affine.images.lift_conv import check_group
 from equigeo.affine.kernels.affine_kernel import AffineKernel
 from equigeo.affine.kernels.kernel_spec import KernelSpec
 from equigeo.affine.kernels.relative_coordinates import relative_coordinates
 from equigeo.affine.points.point_convolution_base import PointConvolution
-from equigeo.affine.points.point_neighbors import PointNeighbors
-from equigeo.affine.quadrature import Quadrature
-from equigeo.affine.window_warning import check_window
+from equigeo.affine.points.point_neighborhood import PointNeighborhood, PointNeighbors
+from equigeo.affine.samples.check_samples import check_group, check_window
+from equigeo.affine.samples.quadrature import Quadrature
 from equigeo.groups import GroupSamples, LinearGroup
 
 
@@ -68,19 +64,15 @@ class PointGroupConv(PointConvolution):
     """
 
     def __init__(
-        self,
-        group: LinearGroup,
-        in_channels: int,
-        out_channels: int,
-        spec: KernelSpec | None = None,
-        *,
-        separable: bool = True,
-        quadrature: Quadrature | None = None,
-        **options: Any,
-    ) -> None:
+        self, group: LinearGroup, in_channels: int, out_channels: int,
+        spec: KernelSpec | None = None, *, neighborhood: PointNeighborhood | None = None,
+        rank: int = 16, separable: bool = True, quadrature: Quadrature | None = None,
+    ) -> None:  # fmt: skip
         # Gaussians fill space, but not the many dimensions of space and group together.
         spec = spec or KernelSpec(network="rbf" if separable else "siren")
-        super().__init__(group, in_channels, out_channels, spec, **options)
+        super().__init__(
+            group, in_channels, out_channels, spec, neighborhood=neighborhood, rank=rank
+        )
         self.quadrature = quadrature or Quadrature(measure=True)
         if not self.quadrature.measure:
             raise ValueError("points are a measure: the quadrature must have measure=True")
@@ -135,38 +127,16 @@ class PointGroupConv(PointConvolution):
         check_group(outputs, self.group)
         self.check_clouds(x, positions, len(inputs), centers, mask)
         check_window(inputs, outputs, self.spec.reach)
-        chunk = self.quadrature.chunk
-        if chunk is None:
-            return self._convolve(x, positions, inputs, outputs, centers, mask), outputs
-        indices = torch.arange(len(outputs), device=outputs.h.device).split(chunk)
-        parts = [
-            checkpoint(
-                self._convolve,
-                *(x, positions, inputs, outputs.select(part), centers, mask),
-                use_reentrant=False,
-            )
-            for part in indices
-        ]
-        return torch.cat(parts, dim=2), outputs
+        rows = x.permute(0, 3, 2, 1)
+        y = self.quadrature.in_chunks(
+            lambda part: self.convolve(rows, positions, inputs, part, centers, mask), outputs, dim=2
+        )
+        return y, outputs
 
-    def _convolve(
-        self,
-        x: Tensor,
-        positions: Tensor,
-        inputs: GroupSamples,
-        outputs: GroupSamples,
-        centers: Tensor | None,
-        mask: Tensor | None,
-    ) -> Tensor:
-        near = self.neighborhood.find(outputs, positions, centers, mask)
-        values = self._evaluate(near, inputs, outputs).to(x.dtype)
-        seen = near.take(x.permute(0, 3, 2, 1))
-        return self.contract(values.flatten(3, 4), seen.flatten(3, 4))
-
-    def _evaluate(
+    def evaluate_kernel(
         self, near: PointNeighbors, inputs: GroupSamples, outputs: GroupSamples
     ) -> Tensor:
-        """Kernel with all weights, (B, N_out, Q, k, N, rank)."""
+        """Numbers of the kernel on space and group; see :class:`PointConvolution`."""
         u, share = near.u, near.weight[..., None]
         s = relative_coordinates(outputs, inputs).to(u)
         weight = self.quadrature.weights(inputs).to(u)[:, None]

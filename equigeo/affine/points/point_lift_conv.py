@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch import Tensor, nn
 
-from equigeo.affine.images.lift_conv import check_group
 from equigeo.affine.kernels.affine_kernel import AffineKernel
 from equigeo.affine.kernels.kernel_spec import KernelSpec
 from equigeo.affine.points.point_convolution_base import PointConvolution
+from equigeo.affine.points.point_neighborhood import PointNeighborhood, PointNeighbors
+from equigeo.affine.samples.check_samples import check_group
 from equigeo.groups import GroupSamples, LinearGroup
 
 
@@ -50,14 +49,13 @@ class PointLiftConv(PointConvolution):
     """
 
     def __init__(
-        self,
-        group: LinearGroup,
-        in_channels: int,
-        out_channels: int,
-        spec: KernelSpec | None = None,
-        **options: Any,
-    ) -> None:
-        super().__init__(group, in_channels, out_channels, spec, **options)
+        self, group: LinearGroup, in_channels: int, out_channels: int,
+        spec: KernelSpec | None = None, *, neighborhood: PointNeighborhood | None = None,
+        rank: int = 16,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            group, in_channels, out_channels, spec, neighborhood=neighborhood, rank=rank
+        )
         self.kernel: nn.Module = AffineKernel(
             group, self.rank, self.spec, grouped=False, cells=False
         )
@@ -99,6 +97,12 @@ class PointLiftConv(PointConvolution):
         """
         check_group(samples, self.group)
         self.check_clouds(x, positions, None, centers, mask)
-        near = self.neighborhood.find(samples, positions, centers, mask)
-        values = self.kernel(near.u).to(x.dtype) * near.weight[..., None]
-        return self.contract(values, near.take(x.mT)), samples
+        rows = x.mT[:, :, None]
+        return self.convolve(rows, positions, samples, samples, centers, mask), samples
+
+    def evaluate_kernel(
+        self, near: PointNeighbors, inputs: GroupSamples, outputs: GroupSamples
+    ) -> Tensor:
+        """Numbers of the kernel on space; see :class:`PointConvolution`."""
+        values = self.kernel(near.u).to(near.u.dtype) * near.weight[..., None]
+        return values[..., None, :]

@@ -3,12 +3,46 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from equigeo.affine.points.point_neighbors import PointNeighbors, take_rows
 from equigeo.groups import GroupSamples
+from equigeo.points import gather_rows, radius_neighbors
+
+
+class PointNeighbors(NamedTuple):
+    """Which points a convolution reads at every centre and sample, and where they lie.
+
+    Parameters
+    ----------
+    indices : Tensor, (B, M, Q, k), int64
+        Positions in the cloud; ``M`` is 1 where all samples have the same neighbours, else N.
+    weight : Tensor, (B, M, Q, k), floating
+        One over the number of neighbours, and 0 for those that are none.
+    u : Tensor, (B, N, Q, k, n), floating
+        Relative displacements :math:`h_a^{-1}(x_j - x_i)`, in radii.
+    """
+
+    indices: Tensor
+    weight: Tensor
+    u: Tensor
+
+    def take(self, rows: Tensor) -> Tensor:
+        """Collect what is stored at the neighbours.
+
+        Parameters
+        ----------
+        rows : Tensor, (B, P, *F)
+            One row per point.
+
+        Returns
+        -------
+        Tensor, (B, M, Q, k, *F), dtype of ``rows``
+            One row per neighbour.
+        """
+        return gather_rows(rows, self.indices)
 
 
 @dataclass(frozen=True)
@@ -83,23 +117,16 @@ class PointNeighborhood:
         # Rotations keep distances: one search serves all of them.
         metrics = h_inv[:1] if samples.group.symmetric_dimension == 0 else h_inv
         with torch.no_grad():
-            indices, weight = self._search(metrics, positions, centers, mask)
-        displacement = take_rows(positions, indices) - centers[:, None, :, None]
+            indices, inside = radius_neighbors(
+                positions[:, None] @ metrics.mT,
+                self.radius,
+                self.k,
+                None if mask is None else mask[:, None],
+                centers=centers[:, None] @ metrics.mT,
+            )
+            # A mean over neighbours; without any, zero instead of a division by it.
+            share = inside.to(positions.dtype)
+            weight = share / share.sum(-1, keepdim=True).clamp_min(1)
+        displacement = gather_rows(positions, indices) - centers[:, None, :, None]
         u = displacement.expand(-1, len(h_inv), -1, -1, -1) @ h_inv.mT[:, None] / self.radius
         return PointNeighbors(indices, weight, u)
-
-    def _search(
-        self, metrics: Tensor, positions: Tensor, centers: Tensor, mask: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
-        seen, origin = positions[:, None] @ metrics.mT, centers[:, None] @ metrics.mT
-        distance = torch.cdist(origin, seen, compute_mode="donot_use_mm_for_euclid_dist")
-        if mask is not None:
-            distance = distance.masked_fill(~mask[:, None, None], float("inf"))
-        if self.k is None:
-            indices = torch.arange(positions.shape[1], device=positions.device)
-            indices = indices.expand(distance.shape)
-        else:
-            count = min(self.k, positions.shape[1])
-            distance, indices = distance.topk(count, largest=False, sorted=False)
-        inside = (distance <= self.radius).to(distance.dtype)
-        return indices, inside / inside.sum(-1, keepdim=True).clamp_min(1)

@@ -58,6 +58,7 @@ class AffNIST(TransformedDigits):
         s = np.array([math.sin(a) for a in angle])
         shear, wide, high = 0.2 * unit[:, 1], 1 + 0.2 * unit[:, 2], 1 + 0.2 * unit[:, 3]
         maps = np.zeros((len(draws), 3, 3))
+        # The product of the docstring, written out: diag(wide, high) (1 shear; 0 1) R(angle).
         maps[:, 0, 0], maps[:, 0, 1] = wide * (c + shear * s), wide * (shear * c - s)
         maps[:, 1, 0], maps[:, 1, 1] = high * s, high * c
         maps[:, 2, 2] = 1

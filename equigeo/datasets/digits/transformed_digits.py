@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from equigeo.datasets._uniform_draws import uniform_draws
 from equigeo.datasets.digits.load_digits import SPLITS
 from equigeo.datasets.digits.warp_digits import warp_digits
 
@@ -132,8 +132,8 @@ class TransformedDigits(ABC):
             ]
         )
         order = torch.arange(whole).repeat_interleave(digits)
-        places = torch.cat([order, torch.full((rest,), whole)])
-        return indices * len(self.variants) + places
+        variants = torch.cat([order, torch.full((rest,), whole)])
+        return indices * len(self.variants) + variants
 
     def batch(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Give the images, (count, 40, 40), uint8, and labels, (count,), at some positions."""
@@ -186,3 +186,44 @@ class TransformedDigits(ABC):
     @abstractmethod
     def _maps(self, draws: NDArray[np.float64], indices: Tensor) -> NDArray[np.float64]:
         """Turn uniform numbers, (count, draws), into homogeneous matrices, (count, 3, 3)."""
+
+
+def uniform_draws(
+    seed: int, name: str, pairs: Iterable[tuple[int, int]], number: int
+) -> NDArray[np.float64]:
+    """Draw uniform numbers for every pair (index, variant), whatever else is drawn.
+
+    They are read off the seed sequence itself: its words are the same in every version of NumPy,
+    which the methods of a generator do not promise.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of the data set, not negative.
+    name : str
+        Name of the stream.
+    pairs : iterable of (int, int)
+        Index and variant, not negative.
+    number : int
+        Numbers for each pair.
+
+    Returns
+    -------
+    array, (pairs, number), float64
+        Strictly between 0 and 1.
+
+    Examples
+    --------
+    >>> both = uniform_draws(0, "demo", [(3, 0), (5, 1)], 4)
+    >>> bool((both[1:] == uniform_draws(0, "demo", [(5, 1)], 4)).all())
+    True
+    """
+    # A checksum, because Python's hash of a string differs from process to process.
+    stream = zlib.crc32(name.encode())
+    words = [
+        np.random.SeedSequence([seed, stream, index, variant]).generate_state(number, np.uint64)
+        for index, variant in pairs
+    ]
+    stacked = np.array(words, dtype=np.uint64).reshape(-1, number)
+    # The upper 52 bits and a half: what a float64 holds exactly, never 0 and never 1.
+    return ((stacked >> np.uint64(12)) + 0.5) * 2.0**-52

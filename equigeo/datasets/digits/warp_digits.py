@@ -10,7 +10,7 @@ from torch import Tensor
 from equigeo.datasets.digits.centred import CANVAS
 
 _CENTRE = (CANVAS - 1) / 2
-_CENTRE_IN = 13.5
+_CENTRE_IN = 13.5  # (28 - 1) / 2
 _AT_ONCE = 64  # so that the intermediate results stay in the processor's cache
 
 
@@ -72,6 +72,8 @@ def _warp(images: Tensor, inverse: Tensor) -> Tensor:
 def _interpolate(images: Tensor, x: Tensor, y: Tensor) -> Tensor:
     """Interpolate at positions in pixels of the input; outside of it everything is 0."""
     count, side = len(images), images.shape[-1]
+    # One line of background before the digit and two after it: a position beyond the edge is
+    # clamped to background, and the corner to the right of it still exists.
     padded = torch.zeros(count, side + 3, side + 3)
     padded[:, 1:-2, 1:-2] = images
     x, y = x.clamp(-1, side) + 1, y.clamp(-1, side) + 1

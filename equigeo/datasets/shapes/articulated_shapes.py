@@ -10,12 +10,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from equigeo.datasets.atomic_save import atomic_save
 from equigeo.datasets.cache_folder import cache_folder
 from equigeo.datasets.mesh_dataset import MeshDataset
+from equigeo.datasets.save_arrays import save_arrays
+from equigeo.datasets.shapes.animal_templates import ANIMAL_TEMPLATES
 from equigeo.datasets.shapes.generate_shape import generate_shape
-from equigeo.datasets.shapes.shape_templates import SHAPE_TEMPLATES
-from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
+from equigeo.datasets.shapes.object_templates import OBJECT_TEMPLATES
+from equigeo.mesh import TriangleMesh
+
+# Sixteen classes in the spirit of SHREC'11. Rest positions hold limbs apart and joints in the
+# middle of their range: the surface is made there once, and posing only turns the joints.
+SHAPE_TEMPLATES = tuple(sorted(ANIMAL_TEMPLATES + OBJECT_TEMPLATES, key=lambda t: t.name))
 
 _VERSION = 1  # raise with every change that alters a generated mesh
 _TRAIN_SHARE = 0.8
@@ -82,7 +87,7 @@ def articulated_shapes(
         arrays = _generate(seed, per_class, faces)
         meshes = _meshes(arrays)
         try:
-            atomic_save(path, arrays)
+            save_arrays(path, arrays)
         except OSError as error:
             _log.warning("cannot cache generated shapes in %s: %s", path, error)
     return _label(meshes, per_class)

@@ -16,7 +16,7 @@ from equigeo.datasets.shapes.surface_defect import surface_defect
 
 _DETAIL = 3  # faces of the rest surface for each face of an instance
 _NOISE = 0.002  # of the bounding box's diagonal
-_ATTEMPTS = 8
+_ATTEMPTS = 8  # each with random numbers of its own
 
 
 def generate_shape(

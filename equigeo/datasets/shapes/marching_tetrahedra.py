@@ -7,10 +7,11 @@ from itertools import permutations, product
 import numpy as np
 from numpy.typing import NDArray
 
-_MARGIN = 0.1
+_MARGIN = 0.1  # of an edge: how far cut points stay away from grid points
 
 
 def _is_even(order: tuple[int, ...]) -> bool:
+    # A permutation is even when it has an even number of pairs in the wrong order.
     inversions = sum(a > b for i, a in enumerate(order) for b in order[i + 1 :])
     return inversions % 2 == 0
 
@@ -24,6 +25,7 @@ def _kuhn_tetrahedra() -> NDArray[np.int64]:
     tetrahedra = []
     for axes in permutations((4, 2, 1)):
         path = [0, axes[0], axes[0] + axes[1], 7]
+        # An odd order of the axes gives a mirrored tetrahedron; two corners exchanged mend that.
         if not _is_even(tuple(-axis for axis in axes)):
             path[1], path[2] = path[2], path[1]
         tetrahedra.append(path)
@@ -35,8 +37,11 @@ def _case_triangles(inside: tuple[int, ...]) -> list[list[tuple[int, int]]]:
 
     A triangle is three cut edges, each a pair of corners; its normal points away from ``inside``.
     """
+    # Three corners inside are cut like the one outside, seen from the other side.
     flipped = len(inside) == 3
     first = set(inside) if not flipped else {0, 1, 2, 3} - set(inside)
+    # The orders of the corners that are rotations of the tetrahedron keep it right-handed, so one
+    # pattern with a first, or a and b, does for every case.
     a, b, c, d = next(
         order
         for order in permutations(range(4))
@@ -103,8 +108,10 @@ def marching_tetrahedra(
         [tetrahedra[masks == mask][:, case].reshape(-1, 3, 2) for mask, case in _CASES.items()]
     )
     ends.sort(axis=2)
+    # One vertex per cut edge of the grid, named by its two ends, whichever tetrahedra share it.
     keys, faces = np.unique(ends[..., 0] * values.size + ends[..., 1], return_inverse=True)
     low, high = np.divmod(keys, values.size)
+    # The cut is where a function that is linear along the edge vanishes.
     flat = values.reshape(-1)
     cut = np.clip(flat[low] / (flat[low] - flat[high]), _MARGIN, 1 - _MARGIN)[:, None]
     start = np.stack(np.unravel_index(low, values.shape), axis=1).astype(np.float64)

@@ -11,10 +11,10 @@ from equigeo.datasets.shapes.skeleton import Skeleton
 
 Array = NDArray[np.float64]
 
-_LENGTH = 0.05
-_THICKNESS = 0.08
-_ATTEMPTS = 24
-_SAMPLES = 5
+_LENGTH = 0.05  # largest change of a bone's length
+_THICKNESS = 0.08  # largest change of the thickness of all bones
+_ATTEMPTS = 24  # each with smaller angles
+_SAMPLES = 5  # points along a bone at which gaps are measured
 
 
 def pose_surface(rest: RestSurface, generator: np.random.Generator) -> Array:
@@ -62,6 +62,7 @@ def _draw_maps(
     widths = np.full(number, 1.0 + generator.uniform(-_THICKNESS, _THICKNESS))
     along = skeleton.ends - skeleton.starts
     along /= np.linalg.norm(along, axis=1, keepdims=True)
+    # Thickness across the bone and length along it: w (I - t t^T) + l t t^T.
     stretch = widths[:, None, None] * np.eye(3)
     stretch += (lengths - widths)[:, None, None] * along[:, :, None] * along[:, None, :]
     rotation = np.empty((number, 3, 3))
@@ -84,6 +85,7 @@ def _clearance(skeleton: Skeleton, starts: Array, ends: Array) -> Array:
     steps = np.linspace(0.0, 1.0, _SAMPLES)[:, None]
     points = (starts[:, None] + steps * (ends - starts)[:, None]).reshape(-1, 3)
     radii = (skeleton.radii[:, :1] + steps.T * np.diff(skeleton.radii)).reshape(-1)
+    # |p - q|^2 by a product of matrices instead of an array of differences.
     square = np.einsum("pi,pi->p", points, points)
     squared = square[:, None] + square - 2.0 * points @ points.T
     gaps = np.sqrt(np.maximum(squared, 0.0)) - radii[:, None] - radii

@@ -16,9 +16,9 @@ from equigeo.datasets.shapes.skeleton import Skeleton
 
 Array = NDArray[np.float64]
 
-_CELLS = 12_000
+_CELLS = 12_000  # of the first grid, unless the thinnest radius wants finer ones
 _FINENESS = 1.0  # largest cell, of the thinnest radius
-_OVERSAMPLING = 2
+_OVERSAMPLING = 2  # faces of the polygonised surface for each that simplification leaves
 _BLEND = 0.12  # of the thinnest radius: the bulge where two bones meet
 _MARGIN = 2.5  # cells between the surface and the boundary of the grid
 
@@ -69,11 +69,12 @@ def rest_surface(template: ShapeTemplate, count: int) -> RestSurface:
     cell = 1.0
     vertices, faces = _wrap(skeleton, cell)
     while len(faces) < _OVERSAMPLING * count:
-        cell *= 0.8
+        cell *= 0.8  # a cell is a share of the usual one; faces go with its inverse square
         vertices, faces = _wrap(skeleton, cell)
     generator = np.random.default_rng(zlib.crc32(template.name.encode()))
     vertices, faces = simplify_surface(vertices, faces, count, generator)
     distances, radii = skeleton.distances(vertices)
+    # The smallest exponent is taken off, so that the nearest bone has weight one and none is 0 / 0.
     exponents = (distances / radii) ** 2
     weights = np.exp(exponents.min(axis=1, keepdims=True) - exponents)
     weights /= weights.sum(axis=1, keepdims=True)

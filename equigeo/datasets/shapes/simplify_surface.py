@@ -92,6 +92,7 @@ def _vertex_quadrics(vertices: Array, faces: Indices) -> Array:
     doubled = np.linalg.norm(normals, axis=1, keepdims=True)
     normals /= doubled
     planes = np.concatenate([normals, -np.sum(normals * corners[:, 0], 1, keepdims=True)], axis=1)
+    # A third of the area to each corner: the norm of the cross product is twice the area.
     per_face = (doubled[:, :, None] / 6) * planes[:, :, None] * planes[:, None, :]
     spread = _incidence(faces, len(vertices))
     return (spread @ per_face.reshape(-1, 16)).reshape(-1, 4, 4)
@@ -141,6 +142,7 @@ def _candidates(
 def _best_positions(quadrics: Array, middles: Array) -> tuple[Array, Array]:
     """Minimise each quadric, with a slight pull to the middle that decides where it is flat."""
     matrices, vectors = quadrics[:, :3, :3], quadrics[:, :3, 3]
+    # A hundredth of the quadric's own size: in a plane its matrix is singular.
     pull = 1e-2 * np.trace(matrices, axis1=1, axis2=2)[:, None, None] * np.eye(3)
     right = -vectors[:, :, None] + pull @ middles[:, :, None]
     positions = np.linalg.solve(matrices + pull, right)[:, :, 0]
@@ -197,6 +199,7 @@ def _normals_and_quality(corners: Array) -> tuple[Array, Array]:
     normals = np.cross(sides[:, 0], sides[:, 1])
     doubled = np.linalg.norm(normals, axis=1)
     squares = np.sum(sides**2, axis=(1, 2))
+    # 4 sqrt(3) area over the sum of squared sides, the usual measure: 1 for equilateral triangles.
     tiny = np.finfo(float).tiny
     return normals / (doubled[:, None] + tiny), 2 * 3**0.5 * doubled / (squares + tiny)
 

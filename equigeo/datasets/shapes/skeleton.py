@@ -132,9 +132,10 @@ def _bones(limb: Limb, copy: Array) -> tuple[Array, Array, Array, Array, Array]:
     radii = np.stack([limb.radii[:-1], limb.radii[1:]], axis=1).astype(float)
     along = (ends - starts) / np.linalg.norm(ends - starts, axis=1, keepdims=True)
     bend = copy @ np.array(limb.axis, dtype=float)
+    # The part of the axis across each bone, by Gram and Schmidt.
     bend = bend - (along @ bend)[:, None] * along
     across = np.linalg.norm(bend, axis=1, keepdims=True)
-    if not (across > 1e-6).all():
+    if not (across > 1e-6).all():  # of unit vectors: the direction across would be rounding
         raise ValueError(f"limb {limb.name!r}: axis lies along a bone")
     bend /= across
     axes = np.stack([bend, np.cross(along, bend)], axis=1)

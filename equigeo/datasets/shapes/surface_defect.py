@@ -43,6 +43,7 @@ def surface_defect(
     keys = np.sort(start * number + end)
     if (start == end).any() or (np.diff(keys) == 0).any():
         return "a face is degenerate or an edge has two faces on one side"
+    # Closed and oriented: every directed edge occurs once, and so does its reverse.
     if not np.array_equal(keys, np.sort(end * number + start)):
         return "an edge does not have one face on each side"
     graph = sparse.coo_matrix((np.ones(len(start)), (start, end)), (number, number))
@@ -55,6 +56,7 @@ def surface_defect(
     normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     if not (np.linalg.norm(normals, axis=1) > 0).all():
         return "a face has no area"
+    # The sum over faces of corner . normal is six times the enclosed volume, by Gauss's theorem.
     if np.sum(normals * corners[:, 0]) <= 0:
         return "its enclosed volume is not positive"
     return None

@@ -69,6 +69,7 @@ def _enter(path: Path) -> Path:
         raise ValueError(f"{path}: {what}")
     if any(path.glob("*.tsp")):
         return path
+    # As the collection of data sets keeps it: packed, beside a description.
     archive = path / "tsplib.tar.xz"
     if archive.is_file():
         return _enter(archive)

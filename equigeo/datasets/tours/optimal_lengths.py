@@ -11,11 +11,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from equigeo.datasets.atomic_save import atomic_save
 from equigeo.datasets.cache_folder import cache_folder
+from equigeo.datasets.save_arrays import save_arrays
 from equigeo.datasets.tours.optimal_tour import optimal_tour
 
-BLOCK = 250
+BLOCK = 250  # instances in a cached file: a few seconds of work for twenty cities
 
 
 def optimal_lengths(cities: Tensor) -> Tensor:
@@ -59,7 +59,7 @@ def _block(cities: NDArray[np.float64]) -> NDArray[np.float64]:
     lengths = _saved(path, len(cities))
     if lengths is None:
         lengths = np.array([_length(instance) for instance in cities])
-        atomic_save(path, {"lengths": lengths})
+        save_arrays(path, {"lengths": lengths})
     return lengths
 
 

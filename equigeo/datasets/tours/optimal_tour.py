@@ -41,8 +41,8 @@ def optimal_tour(distances: ArrayLike) -> NDArray[np.int64]:
     Examples
     --------
     >>> corners = np.array([0, 2, 1, 3]) * np.pi / 2
-    >>> place = np.exp(1j * corners)
-    >>> optimal_tour(abs(place[:, None] - place)).tolist()
+    >>> position = np.exp(1j * corners)
+    >>> optimal_tour(abs(position[:, None] - position)).tolist()
     [0, 2, 1, 3]
     """
     table = np.asarray(distances, dtype=np.float64)
@@ -68,6 +68,7 @@ def optimal_tour(distances: ArrayLike) -> NDArray[np.int64]:
         number, part = connected_components(graph, directed=False)
         if number == 1:
             return _order(graph)
+        # Subtour elimination: k cities that are a tour of their own may have k - 1 edges inside.
         inside = (part[a] == np.arange(number)[:, None]) & (part[b] == np.arange(number)[:, None])
         most = np.bincount(part) - 1
         constraints.append(LinearConstraint(inside.astype(np.float64), -np.inf, most))

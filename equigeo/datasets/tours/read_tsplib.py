@@ -68,7 +68,7 @@ def read_tsplib(path: str | Path) -> TSPInstance:
 
 
 def _parts(text: str) -> tuple[dict[str, str], dict[str, list[str]]]:
-    """Divide a file into its header and the words of its sections."""
+    """Take a file apart into its header and the words of its sections."""
     header: dict[str, str] = {}
     sections: dict[str, list[str]] = {}
     words: list[str] | None = None

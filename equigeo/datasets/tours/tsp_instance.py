@@ -145,6 +145,7 @@ def _pseudo_euclidean(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray
 
 def _geographical(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
     (latitude_a, longitude_a), (latitude_b, longitude_b) = _radians(a), _radians(b)
+    # The spherical law of cosines in the form of TSPLIB, so that rounding agrees.
     q1 = np.cos(longitude_a - longitude_b)
     q2 = np.cos(latitude_a - latitude_b)
     q3 = np.cos(latitude_a + latitude_b)
@@ -152,9 +153,10 @@ def _geographical(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.
     return np.floor(_RADIUS * np.arccos(np.clip(cosine, -1, 1)) + 1)
 
 
-def _radians(place: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    degrees = np.trunc(place)
-    angle = _PI * (degrees + 5 * (place - degrees) / 3) / 180
+def _radians(position: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    # DDD.MM: the fraction holds minutes in hundredths, 100 / 60 = 5 / 3 of itself in degrees.
+    degrees = np.trunc(position)
+    angle = _PI * (degrees + 5 * (position - degrees) / 3) / 180
     return angle[..., 0], angle[..., 1]
 
 

@@ -1,4 +1,7 @@
-"""Random instances of the travelling-salesman problem, as the published test sets are made."""
+"""Random instances of the travelling-salesman problem, as the published test sets are made.
+
+On its own because it is a public generator beside readers and solvers.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Modules of other libraries that keep their state and run on the ops of this one.
 
 :func:`equigeo.interop.accelerate` gives a module a subclass of its own class, made of a class in
-this room and of the old one: parameters, buffers, attributes, methods and hooks stay, ``forward``
-is replaced. What the ops do not take, such as mixed dtypes, goes to the ``forward`` of before.
+this package and of the old one: parameters, buffers, attributes, methods and hooks stay, and
+``forward`` is replaced. What the ops do not take, such as mixed dtypes, goes to the ``forward`` of
+before.
 """
 
 from equigeo.interop.accelerated.accelerated import Accelerated

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from equigeo.interop.accelerated._arguments import fit, random
 from equigeo.interop.accelerated.accelerated import Accelerated
+from equigeo.interop.accelerated.arguments import fit, random
 from equigeo.interop.accelerated.contraction_body import ContractionBody, contraction_weights
 
 

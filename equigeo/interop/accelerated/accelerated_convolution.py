@@ -7,10 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from equigeo.interop.accelerated._arguments import fit, random
-from equigeo.interop.accelerated._signs import same_signs
+from equigeo.interop._require import require_e3nn
 from equigeo.interop.accelerated.accelerated import Accelerated
+from equigeo.interop.accelerated.arguments import fit, random
 from equigeo.interop.accelerated.edge_product import EdgeProduct
+from equigeo.interop.descriptions.coupling_signs import same_signs
 
 
 class AcceleratedConvolution(Accelerated):
@@ -55,7 +56,7 @@ class AcceleratedConvolution(Accelerated):
 
     def renew(self) -> None:
         """Take over the signs of couplings, which e3nn saves."""
-        if not same_signs(self.accelerated.product, self):
+        if not same_signs(self.accelerated.product, self, require_e3nn()):
             self.accelerated = EdgeProduct.of(self).train(self.training)
 
     def example(self) -> tuple[Any, ...]:

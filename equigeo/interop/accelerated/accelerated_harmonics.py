@@ -7,12 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from equigeo.interop._describe import OURS
-from equigeo.interop._harmonics import Harmonics
 from equigeo.interop._require import require_e3nn
-from equigeo.interop.accelerated._arguments import fit, random
-from equigeo.interop.accelerated._stateless import stateless
 from equigeo.interop.accelerated.accelerated import Accelerated
+from equigeo.interop.accelerated.arguments import fit, random
+from equigeo.interop.descriptions.describe import OURS
+from equigeo.interop.descriptions.harmonics_description import HarmonicsDescription
+from equigeo.nn.stateless import stateless
 
 
 class AcceleratedHarmonics(Accelerated):
@@ -23,7 +23,7 @@ class AcceleratedHarmonics(Accelerated):
     @classmethod
     def body_of(cls, module: Any) -> nn.Module:
         """Make the harmonics; see :meth:`Accelerated.body_of`."""
-        harmonics = Harmonics.read(module, "mul_ir", require_e3nn())
+        harmonics = HarmonicsDescription.read(module, "mul_ir", require_e3nn())
         body = harmonics.build(OURS, "SphericalHarmonics")
         harmonics.copy_into(body, module)
         return stateless(body)

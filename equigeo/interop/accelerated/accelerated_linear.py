@@ -7,12 +7,12 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from equigeo.interop._describe import OURS
-from equigeo.interop._linear_map import LinearMap
 from equigeo.interop._require import require_e3nn
-from equigeo.interop.accelerated._arguments import fit, random
-from equigeo.interop.accelerated._stateless import stateless
 from equigeo.interop.accelerated.accelerated import Accelerated
+from equigeo.interop.accelerated.arguments import fit, random
+from equigeo.interop.descriptions.describe import OURS
+from equigeo.interop.descriptions.linear_description import LinearDescription
+from equigeo.nn.stateless import stateless
 
 
 class AcceleratedLinear(Accelerated):
@@ -32,7 +32,7 @@ class AcceleratedLinear(Accelerated):
     @classmethod
     def body_of(cls, module: Any) -> nn.Module:
         """Make the map with external weights; see :meth:`Accelerated.body_of`."""
-        linear = LinearMap.read(module, "mul_ir", require_e3nn())
+        linear = LinearDescription.read(module, "mul_ir", require_e3nn())
         if linear.weight.ndim > 1:
             raise ValueError("has f_in and f_out, which this library does not know")
         empty = module.output_mask.new_empty(0)

@@ -7,13 +7,14 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from equigeo.interop._describe import OURS
-from equigeo.interop._path_product import PathProduct
 from equigeo.interop._require import require_e3nn
-from equigeo.interop.accelerated._arguments import fit, random
-from equigeo.interop.accelerated._signs import same_signs
-from equigeo.interop.accelerated._stateless import stateless
 from equigeo.interop.accelerated.accelerated import Accelerated
+from equigeo.interop.accelerated.arguments import fit, random
+from equigeo.interop.descriptions.coupling_signs import same_signs
+from equigeo.interop.descriptions.describe import OURS
+from equigeo.interop.descriptions.product_description import ProductDescription
+from equigeo.nn.stateless import stateless
+from equigeo.tensor_products import PathProduct
 
 
 class AcceleratedProduct(Accelerated):
@@ -31,11 +32,12 @@ class AcceleratedProduct(Accelerated):
     output_mask: Tensor
     irreps_in1: Any
     irreps_in2: Any
+    accelerated: PathProduct
 
     @classmethod
     def body_of(cls, module: Any) -> nn.Module:
         """Make the product with external weights; see :meth:`Accelerated.body_of`."""
-        product = PathProduct.read(module, "mul_ir", require_e3nn())
+        product = ProductDescription.read(module, "mul_ir", require_e3nn())
         product = replace(product, internal_weights=False, weight=module.weight.new_empty(0))
         body = product.build(OURS, "TensorProduct")
         product.copy_into(body, module)
@@ -51,8 +53,9 @@ class AcceleratedProduct(Accelerated):
 
     def renew(self) -> None:
         """Take over the signs of couplings, which e3nn saves."""
-        if not same_signs(self.accelerated, self):
-            self.accelerated = self.body_of(self).train(self.training)
+        if not same_signs(self.accelerated, self, require_e3nn()):
+            body: Any = self.body_of(self)
+            self.accelerated = body.train(self.training)
 
     def example(self) -> tuple[Any, ...]:
         """Make features of three samples, and weights where they are external."""

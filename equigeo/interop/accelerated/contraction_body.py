@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from equigeo.interop._state import building
-from equigeo.interop.accelerated._stateless import stateless
+from equigeo.interop.descriptions.module_state import building
 from equigeo.nn import Tables
+from equigeo.nn.stateless import stateless
 from equigeo.reps import Irreps
 from equigeo.tensor_products import SymmetricContraction
 from equigeo.tensor_products.products.symmetric_basis import monomials, symmetric_basis
@@ -110,7 +110,7 @@ def _expand(tensor: Tensor, ins: tuple[tuple[int, int], ...], order: int, ir: An
 
 
 def _monomial_of_index(dim: int, order: int) -> Tensor:
-    """Place of the monomial that each entry of a tensor multiplies, (dim ** order,)."""
+    """Position of the monomial that each entry of a tensor multiplies, (dim ** order,)."""
     digits = dim ** torch.arange(order - 1, -1, -1)
     grid = torch.cartesian_prod(*[torch.arange(dim)] * order).reshape(-1, order)
     codes = (torch.tensor(monomials(dim, order)) * digits).sum(1)

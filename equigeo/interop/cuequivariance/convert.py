@@ -8,15 +8,15 @@ from typing import Any
 import torch
 from torch import nn
 
-from equigeo.interop._describe import OURS
 from equigeo.interop._require import require
-from equigeo.interop._state import building, copy_state
 from equigeo.interop.cuequivariance.from_descriptor import from_descriptor
 from equigeo.interop.cuequivariance.irreps import (
     from_cue_irreps,
     from_cue_layout,
     require_cue,
 )
+from equigeo.interop.descriptions.describe import OURS
+from equigeo.interop.descriptions.module_state import building, copy_state
 from equigeo.interop.reorder import reorder
 from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout

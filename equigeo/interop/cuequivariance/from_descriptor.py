@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
-from equigeo.interop._couplings import turn_paths
-from equigeo.interop._describe import OURS
-from equigeo.interop._path_product import SharedPath
-from equigeo.interop.cuequivariance._connections import without_component
-from equigeo.interop.cuequivariance._read_paths import read_paths
 from equigeo.interop.cuequivariance.irreps import from_cue_irreps, require_cue
+from equigeo.interop.cuequivariance.read_paths import read_paths
+from equigeo.interop.cuequivariance.subscripts import without_component
 from equigeo.interop.cuequivariance.to_descriptor import to_descriptor
+from equigeo.interop.descriptions.coupling_signs import turn_paths
+from equigeo.interop.descriptions.describe import OURS
+from equigeo.interop.descriptions.product_description import SharedPath
 from equigeo.reps import Irreps
+
+
+class _Ownership(NamedTuple):
+    """Who owns the weights of a module; None leaves it to its constructor."""
+
+    internal_weights: bool | None
+    shared_weights: bool | None
 
 
 def from_descriptor(
@@ -70,12 +77,10 @@ def from_descriptor(
     for operation, _ in operations:
         if len(set(operation.buffers)) < len(operation.buffers):
             raise ValueError(f"an input occurs twice in a product: {operation.buffers}")
-    options: dict[str, Any] = dict(
-        internal_weights=internal_weights, shared_weights=shared_weights, layout=layouts[0]
-    )
+    ownership = _Ownership(internal_weights, shared_weights)
     stps = [stp for _, stp in operations]
     make = _linear if inputs == 2 and all(map(_is_linear, stps)) else _product
-    module = make(stps, irreps, options)
+    module = make(stps, irreps, ownership)
     numel = irreps[0].dim if make is _linear or inputs == 3 else 0
     if module.weight_numel != numel:
         raise ValueError(f"{numel} weights are declared, but paths use {module.weight_numel}")
@@ -86,7 +91,7 @@ def _is_linear(stp: Any) -> bool:
     return len(stp.operands) == 3 and not stp.coefficient_subscripts
 
 
-def _linear(stps: list[Any], irreps: list[Irreps], options: dict[str, Any]) -> Any:
+def _linear(stps: list[Any], irreps: list[Irreps], ownership: _Ownership) -> Any:
     """Blocks of weights between equal irreps, normalised in one of two ways."""
     _, irreps_in, irreps_out = irreps
     blocks = sorted((path.indices, float(path.coefficients)) for stp in stps for path in stp.paths)
@@ -98,7 +103,12 @@ def _linear(stps: list[Any], irreps: list[Irreps], options: dict[str, Any]) -> A
     pairs = [indices[1:] for indices, _ in blocks]
     for normalization in ("element", "path"):
         module = OURS.Linear(
-            irreps_in, irreps_out, instructions=pairs, path_normalization=normalization, **options
+            irreps_in,
+            irreps_out,
+            instructions=pairs,
+            path_normalization=normalization,
+            layout=irreps_in.layout,
+            **ownership._asdict(),
         )
         factors = [block.path_weight for block in module.instructions]
         if all(map(math.isclose, factors, (factor for _, factor in blocks))):
@@ -106,23 +116,24 @@ def _linear(stps: list[Any], irreps: list[Irreps], options: dict[str, Any]) -> A
     raise ValueError("the coefficients are neither element nor path normalised")
 
 
-def _product(stps: list[Any], irreps: list[Irreps], options: dict[str, Any]) -> Any:
+def _product(stps: list[Any], irreps: list[Irreps], ownership: _Ownership) -> Any:
     """Paths in the order of their weights, those without last."""
     weighted: dict[int, SharedPath] = {}
     unweighted: list[SharedPath] = []
     for stp in stps:
-        for place, path in read_paths(stp, irreps[-3:]):
-            if place is None:
+        for position, path in read_paths(stp, irreps[-3:]):
+            if position is None:
                 unweighted.append(path)
-            elif weighted.setdefault(place, path) is not path:
-                raise ValueError(f"segment {place} of the weights has more than one path")
-    paths = [weighted[place] for place in sorted(weighted)] + unweighted
+            elif weighted.setdefault(position, path) is not path:
+                raise ValueError(f"segment {position} of the weights has more than one path")
+    paths = [weighted[position] for position in sorted(weighted)] + unweighted
     module = OURS.TensorProduct(
         *irreps[-3:],
         [(*path[:5], path.factor**2) for path in paths],
         irrep_normalization="none",
         path_normalization="none",
-        **options,
+        layout=irreps[0].layout,
+        **ownership._asdict(),
     )
     turn_paths(module, [math.copysign(1.0, path.factor) for path in paths])
     return module

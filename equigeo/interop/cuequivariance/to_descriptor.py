@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from equigeo.interop._describe import OURS, describe
-from equigeo.interop._harmonics import Harmonics
-from equigeo.interop._linear_map import LinearMap
-from equigeo.interop._path_product import PathProduct, SharedPath
-from equigeo.interop.cuequivariance._connections import CONNECTIONS, with_component
 from equigeo.interop.cuequivariance.irreps import (
     Group,
     require_cue,
     to_cue_irreps,
     to_cue_layout,
 )
+from equigeo.interop.cuequivariance.subscripts import CONNECTIONS, with_component
+from equigeo.interop.descriptions.describe import OURS, describe
+from equigeo.interop.descriptions.harmonics_description import HarmonicsDescription
+from equigeo.interop.descriptions.linear_description import LinearDescription
+from equigeo.interop.descriptions.product_description import ProductDescription, SharedPath
 from equigeo.reps import Irreps, wigner_3j
 
 
@@ -62,14 +62,14 @@ def to_descriptor(module: nn.Module, *, group: Group = "O3") -> Any:
     """
     cue = require_cue()
     _, description = describe(module, OURS)
-    if isinstance(description, PathProduct):
+    if isinstance(description, ProductDescription):
         return _describe_product(cue, description, group)
-    if isinstance(description, LinearMap):
+    if isinstance(description, LinearDescription):
         return _describe_linear(cue, description, group)
     return _describe_harmonics(cue, description, group)
 
 
-def _describe_product(cue: Any, product: PathProduct, group: Group) -> Any:
+def _describe_product(cue: Any, product: ProductDescription, group: Group) -> Any:
     unknown = {path.connection for path in product.paths} - CONNECTIONS.keys()
     if unknown:
         raise ValueError(
@@ -94,7 +94,7 @@ def _describe_product(cue: Any, product: PathProduct, group: Group) -> Any:
     )
 
 
-def _weights(cue: Any, product: PathProduct) -> Any:
+def _weights(cue: Any, product: ProductDescription) -> Any:
     """One segment per weighted path; axes of length one where another path has more."""
     shapes = [path.path_shape for path in product.paths if path.has_weight]
     rank = max(map(len, shapes), default=1)
@@ -109,7 +109,7 @@ def _features(cue: Any, irreps: Irreps) -> Any:
     return cue.SegmentedOperand(ndim=2, segments=shapes)
 
 
-def _outputs(cue: Any, product: PathProduct) -> Any:
+def _outputs(cue: Any, product: ProductDescription) -> Any:
     """Segments of the output: a term that pairs of channels reach has an axis for either."""
     shapes: list[set[tuple[int, ...]]] = [set() for _ in product.operands[2].terms]
     for path in product.paths:
@@ -127,7 +127,9 @@ def _outputs(cue: Any, product: PathProduct) -> Any:
     return cue.SegmentedOperand(ndim=rank + 1, segments=segments)
 
 
-def _segmented(cue: Any, product: PathProduct, kind: tuple[str, bool], operands: list[Any]) -> Any:
+def _segmented(
+    cue: Any, product: ProductDescription, kind: tuple[str, bool], operands: list[Any]
+) -> Any:
     """All paths of one connection, weighted or not."""
     connection, weighted = kind
     modes = CONNECTIONS[connection]
@@ -148,13 +150,13 @@ def _segmented(cue: Any, product: PathProduct, kind: tuple[str, bool], operands:
     )
     segment = 0
     for path in product.paths:
-        place = (segment,) if weighted else ()
+        position = (segment,) if weighted else ()
         segment += path.has_weight
         if (path.connection, path.has_weight) != kind:
             continue
         sizes = _sizes(product, path)
         stp.add_path(
-            *place,
+            *position,
             path.i_in1,
             path.i_in2,
             path.i_out,
@@ -163,27 +165,27 @@ def _segmented(cue: Any, product: PathProduct, kind: tuple[str, bool], operands:
     return stp
 
 
-def _coefficients(product: PathProduct, path: SharedPath, alone: list[int]) -> np.ndarray:
+def _coefficients(product: ProductDescription, path: SharedPath, alone: list[int]) -> np.ndarray:
     """The coupling, constant along the axes that only one operand has."""
-    places = (path.i_in1, path.i_in2, path.i_out)
-    degrees = [irreps.terms[n][1][0] for irreps, n in zip(product.operands, places, strict=True)]
+    positions = (path.i_in1, path.i_in2, path.i_out)
+    degrees = [irreps.terms[n][1][0] for irreps, n in zip(product.operands, positions, strict=True)]
     coupling = path.factor * wigner_3j(*degrees).numpy()
     shape = coupling.shape + (1,) * len(alone)
     return np.broadcast_to(coupling.reshape(shape), coupling.shape + tuple(alone))
 
 
-def _sizes(product: PathProduct, path: SharedPath) -> dict[str, int]:
+def _sizes(product: ProductDescription, path: SharedPath) -> dict[str, int]:
     """Multiplicities by their letters."""
-    places = (path.i_in1, path.i_in2, path.i_out)
-    muls = [irreps.terms[n][0] for irreps, n in zip(product.operands, places, strict=True)]
+    positions = (path.i_in1, path.i_in2, path.i_out)
+    muls = [irreps.terms[n][0] for irreps, n in zip(product.operands, positions, strict=True)]
     return dict(zip("uvw", muls, strict=True))
 
 
-def _out_rank(product: PathProduct) -> int:
+def _out_rank(product: ProductDescription) -> int:
     return max((len(CONNECTIONS[path.connection].out) for path in product.paths), default=1)
 
 
-def _describe_linear(cue: Any, linear: LinearMap, group: Group) -> Any:
+def _describe_linear(cue: Any, linear: LinearDescription, group: Group) -> Any:
     if any(linear.biases):
         raise ValueError("a Linear with biases has no descriptor: add them to its output")
     letters = ["uv"] + [with_component("i", m, linear.layout) for m in "uv"]
@@ -201,7 +203,7 @@ def _describe_linear(cue: Any, linear: LinearMap, group: Group) -> Any:
     )
 
 
-def _describe_harmonics(cue: Any, harmonics: Harmonics, group: Group) -> Any:
+def _describe_harmonics(cue: Any, harmonics: HarmonicsDescription, group: Group) -> Any:
     if harmonics.normalize:
         raise ValueError(
             "SphericalHarmonics with normalize=True are no polynomial: build them with False, and "

@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from equigeo.graphs import EdgeIndex
-from equigeo.interop.pyg._require_pyg import require_pyg
+from equigeo.interop._require import require_pyg
 
 
 def edge_index(source: Any, *, size: tuple[int, int] | None = None) -> EdgeIndex:

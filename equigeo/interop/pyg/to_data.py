@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from equigeo.graphs import EdgeIndex
-from equigeo.interop.pyg._require_pyg import require_pyg
+from equigeo.interop._require import require_pyg
 from equigeo.mesh import PrimalDualGraph, TriangleMesh
 
 

@@ -119,8 +119,8 @@ def distance_embed(
 def _by_landmarks(
     square: Tensor, dim: int | None, correction: str, count: int
 ) -> DistanceEmbedding:
+    from equigeo.mds.distances.farthest_landmarks import farthest_landmarks
     from equigeo.mds.distances.landmark_embed import landmark_embed
-    from equigeo.mds.farthest_landmarks import farthest_landmarks
 
     if square.ndim != 2:
         raise ValueError(f"landmarks need one matrix, got shape {tuple(square.shape)}")

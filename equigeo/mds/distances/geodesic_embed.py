@@ -11,8 +11,8 @@ from scipy.sparse import csgraph
 from torch import Tensor
 
 from equigeo.mds.distances.distance_embedding import DistanceEmbedding
+from equigeo.mds.distances.farthest_landmarks import farthest_landmarks
 from equigeo.mds.distances.landmark_embed import landmark_embed
-from equigeo.mds.farthest_landmarks import farthest_landmarks
 
 FromVertex = Callable[[int], np.ndarray]
 SWEEPS = 4

@@ -12,7 +12,7 @@ from equigeo.mds.embedding.invariant import Invariant
 from equigeo.mds.models.direction_up import direction_up
 from equigeo.mds.models.invariant_point_net_config import InvariantPointNetConfig
 from equigeo.mds.models.upright_network import UprightNetwork
-from equigeo.points.networks.networks import NETWORKS
+from equigeo.points.networks import NETWORKS
 
 _QUIET = EmbedOptions(fallback="ignore")
 _DIRECTIONS = 6  # three axes, forwards and backwards

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
-from equigeo.points.networks.networks import NETWORKS
+from equigeo.points.networks import NETWORKS
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from torch import Tensor, nn
 from torch.nn.functional import leaky_relu
 
 from equigeo.groups import O
-from equigeo.mesh.conv.endpoints import endpoint_features
+from equigeo.mesh.geometry.dual_kind import DualKind
 from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
+from equigeo.ops import gather_sum
 from equigeo.reps import Representation, Trivial
 
 
@@ -50,7 +51,7 @@ class PrimalDualConv(nn.Module):
         Add to each dual node a linear map of the sum and of the absolute difference of the two
         faces beside it, so that the primal stream reaches the dual one.
     negative_slope : float
-        Slope of the leaky ReLU.
+        Slope of the leaky ReLU; by default that of graph attention networks.
 
     Raises
     ------
@@ -159,6 +160,7 @@ class PrimalDualConv(nn.Module):
 
     def _dual(self, graph: PrimalDualGraph, x_primal: Tensor, x_dual: Tensor) -> Tensor:
         values = self.dual_linear(x_dual).unflatten(1, (self.heads, -1))
+        # a . (z_t, z_s) = a_1 . z_t + a_2 . z_s: two numbers per node, not a vector per edge.
         halves = self.dual_attention.view(self.heads, 2, -1)  # for the target, for the source
         at_target, at_source = torch.einsum("nhc,hkc->khn", values, halves).unbind(0)
         edges = graph.dual_edges
@@ -169,7 +171,7 @@ class PrimalDualConv(nn.Module):
         if self.dual_self is not None:
             out = torch.addmm(out, x_dual, self.dual_self.weight.mT)
         if self.dual_coupling is not None:
-            out = out + self.dual_coupling(endpoint_features(graph, x_primal))
+            out = out + self.dual_coupling(_endpoint_features(graph, x_primal))
         return out.relu() if self.activation else out
 
     def _primal(
@@ -188,3 +190,22 @@ class PrimalDualConv(nn.Module):
 
 def _plus(x: Tensor, bias: Tensor | None) -> Tensor:
     return x if bias is None else x + bias
+
+
+def _endpoint_features(graph: PrimalDualGraph, x_primal: Tensor) -> Tensor:
+    """Sum and absolute difference of the features of the two faces of each dual node.
+
+    Both are symmetric, so that the order of the faces does not matter: (dual nodes, 2 channels).
+    """
+    ends = graph.undirected.reshape(-1)
+    each = torch.arange(len(ends) + 1, device=ends.device)
+    edges = graph.primal
+    # A gather whose gradient is the sum over the edges that arrive at a face, in their fixed
+    # order: an index_select would add up its gradient with atomics on a GPU.
+    arrives_at = 2 * graph.to_undirected + (edges.target > edges.source).long()
+    both = gather_sum(x_primal, ends, each, arrives_at, edges.ptr).unflatten(0, (-1, 2))
+    lower, higher = both.unbind(1)
+    symmetric = torch.cat((lower + higher, (lower - higher).abs()), dim=1)
+    if graph.dual is DualKind.SINGLE:
+        return symmetric
+    return symmetric.repeat_interleave(2, dim=0)

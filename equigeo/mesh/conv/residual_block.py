@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from torch import Tensor, nn
 
 from equigeo.mesh.conv.node_norm import NormName, node_norm
 from equigeo.mesh.conv.primal_dual_conv import Channels, PrimalDualConv
 from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
 from equigeo.mesh.pooling.edge_pool import EdgePool
-from equigeo.mesh.pooling.pool_log import PoolLog
+from equigeo.mesh.pooling.unpool import PoolLog
 from equigeo.reps import Representation
 
 
@@ -31,8 +33,8 @@ class ResidualBlock(nn.Module):
         For ``"group"``, see :func:`equigeo.mesh.conv.node_norm.node_norm`.
     pool : EdgePool, optional
         Applied last, with the attention of the last convolution.
-    **conv
-        Passed to every :class:`equigeo.mesh.PrimalDualConv`.
+    heads, bias, activation, self_term, coupling, negative_slope
+        Of every convolution, see :class:`equigeo.mesh.PrimalDualConv`.
 
     Equivariance
     ------------
@@ -40,7 +42,7 @@ class ResidualBlock(nn.Module):
     mix the meshes of a batch.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all by name, those of the convolution among them
         self,
         in_channels: tuple[int, int],
         out_channels: tuple[int, int],
@@ -49,15 +51,27 @@ class ResidualBlock(nn.Module):
         norm: NormName = "batch",
         groups: int | None = None,
         pool: EdgePool | None = None,
-        **conv: int | float | bool,
+        heads: int = 1,
+        bias: bool = False,
+        activation: bool = False,
+        self_term: bool = False,
+        coupling: bool = False,
+        negative_slope: float = 0.2,
     ) -> None:
         super().__init__()
-        self.first = PrimalDualConv(in_channels, out_channels, **conv)  # type: ignore[arg-type]
-        width = self.out_channels = self.first.out_channels
-        self.branch = nn.ModuleList(
-            PrimalDualConv(width, out_channels, **conv)  # type: ignore[arg-type]
-            for _ in range(skips)
+        make_conv = partial(
+            PrimalDualConv,
+            out_channels=out_channels,
+            heads=heads,
+            bias=bias,
+            activation=activation,
+            self_term=self_term,
+            coupling=coupling,
+            negative_slope=negative_slope,
         )
+        self.first = make_conv(in_channels)
+        width = self.out_channels = self.first.out_channels
+        self.branch = nn.ModuleList(make_conv(width) for _ in range(skips))
         self.branch_norm = nn.ModuleList(_Both("batch", width) for _ in range(skips))
         self.norm = _Both(norm, width, groups)
         self.pool = pool
@@ -93,6 +107,7 @@ class ResidualBlock(nn.Module):
         log : PoolLog or None
             Of the pooling, if there was one.
         """
+        # The first convolution may change the width, so the residual starts behind it.
         primal, dual, attention = self.first(graph, x_primal, x_dual)
         first_primal, first_dual = primal, dual
         for conv, norm in zip(self.branch, self.branch_norm, strict=True):

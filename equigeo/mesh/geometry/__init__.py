@@ -1,1 +1,6 @@
-"""Triangle meshes, their graphs, and what is measured on them."""
+"""Triangle meshes, their graphs, and what is measured on them.
+
+A network sees a mesh as tensors: ``triangle_mesh``, ``half_edges``, ``orient``, ``surface``,
+``features``, ``dual_graph``, ``primal_dual_graph``. Files are read and repaired as NumPy arrays;
+``connected_components``, ``coincident_points`` and ``concatenate_ranges`` are what that needs.
+"""

@@ -26,6 +26,8 @@ def primal_edges(undirected: Tensor, num_nodes: int) -> tuple[EdgeIndex, Tensor]
     to_undirected : Tensor, (2 * edges,), int64
         Undirected edge of each directed edge.
     """
+    # First all edges from lower to higher, then all reversed: the undirected edge is the position
+    # modulo their number.
     source = torch.cat((undirected[:, 0], undirected[:, 1]))
     target = torch.cat((undirected[:, 1], undirected[:, 0]))
     order = torch.argsort(target * num_nodes + source)
@@ -98,6 +100,7 @@ def dual_edges(kind: DualKind, edges: EdgeIndex, to_dual: Tensor, undirected: Te
 
 def _around(anchor: Tensor, ptr: Tensor, to_dual: Tensor) -> tuple[Tensor, Tensor]:
     """Dual nodes of all edges that arrive at each anchor, and the position of that anchor."""
+    # One slot per arriving edge: the j-th edge of anchor a is edge ptr[a] + j of the graph.
     degree = ptr.diff()[anchor]
     slot = torch.repeat_interleave(degree)
     shift = ptr[anchor] - (torch.cumsum(degree, 0) - degree)

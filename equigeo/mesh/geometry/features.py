@@ -86,6 +86,7 @@ def compute_features(
     x_dual = surface.mean_over_edges(x_dual.flatten(1)).reshape(-1, x_dual.shape[-1])
     share = _area_share(surface, geometry.area)
     if features == "invariant":
+        # Area over mean area: share times number of faces.
         count = torch.bincount(surface.face_batch, minlength=surface.num_meshes)
         share = (share * count[surface.face_batch, None]).log()
     return share, x_dual
@@ -93,7 +94,7 @@ def compute_features(
 
 def _area_share(surface: Surface, area: Tensor) -> Tensor:
     """Area of each face over that of its mesh, (faces, 1)."""
-    tiny = torch.finfo(area.dtype).tiny
+    tiny = torch.finfo(area.dtype).tiny  # a face without area must not become log 0
     total = area.new_zeros(surface.num_meshes).index_add(0, surface.face_batch, area)
     return (area.clamp_min(tiny) / total.clamp_min(tiny)[surface.face_batch])[:, None]
 
@@ -106,6 +107,8 @@ def _ordered_sides(geometry: HalfEdgeGeometry) -> Tensor:
 
 def _symmetric_sides(geometry: HalfEdgeGeometry) -> Tensor:
     """Logarithms of the edge/height, smaller and larger edge/edge ratio, (faces, 3, 3)."""
+    # A mirror image exchanges the previous and the next edge; smaller and larger stay what they
+    # are. The logarithm makes a ratio and its inverse opposite numbers.
     previous, following = geometry.edge_edge_ratios()
     smaller, larger = torch.minimum(previous, following), torch.maximum(previous, following)
     return torch.stack((geometry.edge_height_ratio(), smaller, larger), dim=-1).log()
@@ -136,6 +139,9 @@ def _ordered_pair(two_sides: Tensor, features: FeatureSet) -> Tensor:
 
 def _lexicographic_less(a: Tensor, b: Tensor) -> Tensor:
     """Row-wise comparison that treats values equal to rounding as equal."""
+    # Some twenty operations lead from coordinates to a ratio. The ratios of congruent faces whose
+    # corners are numbered differently differ by a few units in the last place; 64 are safe, and
+    # still 1e-14 in float64.
     tolerance = 64 * torch.finfo(a.dtype).eps
     close = (a - b).abs() <= tolerance * b.abs()
     first = torch.argmax((~close).to(torch.uint8), dim=1, keepdim=True)

@@ -8,6 +8,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+# A sliver has ratios of up to a million, which would make up all of the mean and the deviation by
+# which a channel is standardized. These ranges hold every triangle with angles above 3 degrees.
+_EDGE_HEIGHT_RANGE = (0.05, 50.0)
+_EDGE_EDGE_RANGE = (0.02, 50.0)
+
 
 @dataclass(frozen=True, eq=False)
 class HalfEdgeGeometry:
@@ -81,7 +86,7 @@ class HalfEdgeGeometry:
         """
         tiny = torch.finfo(self.area.dtype).tiny
         ratio = self.length.square() / (2 * self.area).clamp_min(tiny)[:, None]
-        return ratio.clamp(0.05, 50.0)
+        return ratio.clamp(*_EDGE_HEIGHT_RANGE)
 
     def edge_edge_ratios(self) -> tuple[Tensor, Tensor]:
         """Edge length over that of the previous and of the next edge, clamped to [0.02, 50].
@@ -91,10 +96,11 @@ class HalfEdgeGeometry:
         previous, following : Tensor, (faces, 3)
             ``r_bef`` and ``r_aft`` of every half-edge, dimensionless.
         """
+        # Half-edge k of a face comes after k - 1 and before k + 1.
         safe = self.length.clamp_min(torch.finfo(self.length.dtype).tiny)
         previous = self.length / safe.roll(1, dims=1)
         following = self.length / safe.roll(-1, dims=1)
-        return previous.clamp(0.02, 50.0), following.clamp(0.02, 50.0)
+        return previous.clamp(*_EDGE_EDGE_RANGE), following.clamp(*_EDGE_EDGE_RANGE)
 
     def dihedral_angle(self, pairs: Tensor) -> Tensor:
         r"""Angle of the wedge on the side to which the normals point, in [0, 2 pi).
@@ -115,6 +121,9 @@ class HalfEdgeGeometry:
         ------------
         Invariant to rotations; a reflection with the same winding turns ``a`` into ``2 pi - a``.
         """
+        # Normal times edge points into a face, across the edge. In the plane across the edge the
+        # other face lies at the angle a from this one: inward . normal' = sin a, and
+        # inward . inward' = cos a. The arc tangent is accurate for all a, the arc cosine is not.
         face, other = pairs[:, 0] // 3, pairs[:, 1] // 3
         direction = self.direction.reshape(-1, 3)
         inward = torch.linalg.cross(self.normal[face], direction[pairs[:, 0]])

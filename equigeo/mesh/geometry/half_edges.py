@@ -59,6 +59,7 @@ class HalfEdges:
         vertices = int(start.max()) + 1 if len(start) else 0
         if vertices > _MAX_VERTICES:
             raise MeshError(f"at most {_MAX_VERTICES} vertices are supported, got {vertices}")
+        # A directed edge is one number, so that twins are found by a search in sorted numbers.
         keys, order = torch.sort(start * vertices + end)
         if len(keys) > 1 and bool((keys[1:] == keys[:-1]).any()):
             twice = order[1:][keys[1:] == keys[:-1]][0]

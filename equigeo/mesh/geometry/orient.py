@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from equigeo.mesh.geometry.components import connected_components
+from equigeo.mesh.geometry.connected_components import connected_components
 from equigeo.mesh.geometry.half_edge_geometry import HalfEdgeGeometry
 from equigeo.mesh.geometry.half_edges import HalfEdges
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
@@ -66,6 +66,8 @@ def orient(mesh: TriangleMesh, half_edges: HalfEdges | None = None) -> TriangleM
     turned = torch.zeros_like(is_open)
     measures = [(_signed_volume(mesh), geometry.area * extent, ~is_open)]
     measures += [(*bends, is_open) for bends in _bends(geometry, pairs)]
+    # Each measure is an integral over a part that changes sign with its winding, and the bound what
+    # it would be without any cancellation. The first that is no rounding decides.
     for measure, bound, applies in measures:
         total = measure.new_zeros(parts).index_add(0, part, measure)
         scale = measure.new_zeros(parts).index_add(0, part, bound)
@@ -94,6 +96,7 @@ def _bends(geometry: HalfEdgeGeometry, pairs: Tensor) -> list[tuple[Tensor, Tens
     length = geometry.length.reshape(-1)[pairs[:, 0]]
     area = geometry.area[face] + geometry.area[other]
 
+    # Total mean curvature is the sum of length times bend, by Steiner's formula for polyhedra.
     def on_face(x: Tensor) -> Tensor:
         return torch.zeros_like(geometry.area).index_add(0, face, x)
 

@@ -116,6 +116,8 @@ class PrimalDualGraph:
         Invariant to rotation, translation and scale; with ``"invariant"`` to reflection as well.
         Renumbering faces permutes nodes.
         """
+        # Turning a part renumbers the half-edges inside its faces; where nothing was turned, the
+        # pairing is used again.
         half_edges = HalfEdges.from_faces(mesh.faces)
         oriented = orient(mesh, half_edges) if features == "invariant" else mesh
         surface = Surface.from_mesh(oriented, half_edges if oriented is mesh else None)
@@ -157,6 +159,7 @@ class PrimalDualGraph:
         """
         primal, to_undirected = primal_edges(undirected, len(primal_batch))
         to_dual = edge_to_dual(dual, primal, to_undirected)
+        # Both faces of an adjacency belong to one mesh: the first tells the mesh of a dual node.
         nodes = len(undirected) * dual.nodes_per_edge
         dual_batch = primal_batch[undirected[:, 0]].repeat_interleave(dual.nodes_per_edge)
         return cls(

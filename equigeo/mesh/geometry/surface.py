@@ -59,6 +59,8 @@ class Surface:
         MeshError
             If the mesh is non-manifold or inconsistently wound.
         """
+        # Pairs are sorted by their two faces, so that several edges of two faces follow each other
+        # and an adjacency begins wherever the faces change.
         pairs = (half_edges or HalfEdges.from_faces(mesh.faces)).pairs()
         adjacent = pairs // 3
         differs = (adjacent[1:] != adjacent[:-1]).any(dim=1)
@@ -154,6 +156,7 @@ class Surface:
         length = torch.linalg.vector_norm(corner.roll(-1, dims=1) - corner, dim=-1).mean(dim=1)
         total = length.new_zeros(self.num_meshes).index_add(0, self.face_batch, length)
         mean = total / torch.bincount(self.face_batch, minlength=self.num_meshes).clamp_min(1)
+        # Drawn in float32 on the CPU: the same numbers whatever the dtype and the device.
         noise = torch.randn(self.vertices.shape, generator=generator, dtype=torch.float32)
         step = (scale * mean)[self.vertex_batch, None] * noise.to(self.vertices)
         return replace(self, vertices=self.vertices + step)

@@ -101,6 +101,7 @@ class TriangleMesh:
         if g.shape not in ((3, 3), (4, 4)):
             raise ValueError(f"g must be (3, 3) or homogeneous (4, 4), got {tuple(g.shape)}")
         g = g.to(self.vertices)
+        # Rows are positions: x' = A x + t becomes X' = X A^T + t.
         moved = self.vertices @ g[:3, :3].mT
         if len(g) == 4:
             moved = moved + g[:3, 3]

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equigeo.mesh.errors import MeshError
+from equigeo.mesh.geometry.concatenate_ranges import concatenate_ranges
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +53,7 @@ class FileMesh:
     def __post_init__(self) -> None:
         outside = (self.corners < 0) | (self.corners >= len(self.vertices))
         if outside.any():
+            # A corner belongs to the first face whose corners end behind it.
             corner = int(outside.argmax())
             face = int(np.searchsorted(np.cumsum(self.sizes), corner, side="right"))
             raise MeshError(
@@ -64,6 +66,36 @@ class FileMesh:
     def num_faces(self) -> int:
         """Number of faces, whatever their number of corners."""
         return len(self.sizes)
+
+    @property
+    def num_triangles(self) -> int:
+        """Number of triangles that :meth:`fan_triangles` cuts."""
+        return int((self.sizes - 2).clip(0).sum())
+
+    def fan_triangles(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Cut each polygon into triangles around its first corner.
+
+        Returns
+        -------
+        triangles : ndarray, (triangles, 3), int64
+            In the order of the polygons, with their winding; a polygon of fewer than three corners
+            gives none.
+        polygon : ndarray, (triangles,), int64
+            Which polygon each comes from.
+
+        Examples
+        --------
+        >>> quad = FileMesh(np.eye(4, 3), np.array([2, 1, 0, 3]), np.array([4]))
+        >>> quad.fan_triangles()[0].tolist()
+        [[2, 1, 0], [2, 0, 3]]
+        """
+        # Corners 0, k and k + 1 for k from 1 to size - 2.
+        counts = np.maximum(self.sizes - 2, 0)
+        polygon = np.repeat(np.arange(len(self.sizes)), counts)
+        first = np.cumsum(self.sizes) - self.sizes
+        second = concatenate_ranges(first + 1, counts)
+        positions = np.stack([first[polygon], second, second + 1], axis=1)
+        return self.corners[positions], polygon
 
     def locate_face(self, face: int) -> str:
         """Say where a face is, for messages."""

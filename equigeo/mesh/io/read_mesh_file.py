@@ -1,4 +1,7 @@
-"""The reader that fits a file."""
+"""The reader that fits a file.
+
+On its own because it is the only way from the other folders to the readers.
+"""
 
 from __future__ import annotations
 

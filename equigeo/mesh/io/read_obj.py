@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from equigeo.mesh.errors import MeshError
-from equigeo.mesh.geometry.ranges import ranges
+from equigeo.mesh.geometry.concatenate_ranges import concatenate_ranges
 from equigeo.mesh.io.file_mesh import FileMesh
 from equigeo.mesh.io.normalize_text import normalize_text
+from equigeo.mesh.io.text_numbers import read_indices, read_rows, warn_of_nonfinite
 from equigeo.mesh.io.token_table import TokenTable
-from equigeo.mesh.io.unreadable_numbers import unreadable_numbers
 
 
 def read_obj(data: bytes) -> FileMesh:
@@ -46,16 +45,9 @@ def read_obj(data: bytes) -> FileMesh:
     vertices, warnings = _vertices(table, vertex_rows)
     first = table.line_ptr[face_rows] + 1
     sizes = table.line_ptr[face_rows + 1] - first
-    words = ranges(first, sizes)
-    corners = table.numbers(words, int, stop=table.cut_at_slash(words))
-    bad = corners == np.iinfo(np.int64).min
-    if bad.any():
-        word = words[bad.argmax()]
-        text = table.data[table.start[word] : table.stop[word]].tobytes()
-        raise MeshError(
-            f"line {table.line_number(word)}: expected the number of a vertex, "
-            f"got {text[:80].decode(errors='replace')!r}; export the mesh again"
-        )
+    words = concatenate_ranges(first, sizes)
+    corners = read_indices(table, words, stop=table.cut_at_slash(words))
+    # Negative indices count back from the last vertex above the line of the face.
     read_so_far = np.repeat(np.searchsorted(vertex_rows, face_rows), sizes)
     return FileMesh(
         vertices,
@@ -73,7 +65,5 @@ def _vertices(
 ) -> tuple[NDArray[np.float64], tuple[str, ...]]:
     first = table.line_ptr[rows] + 1
     counts = np.minimum(table.line_ptr[rows + 1] - first, 3)
-    words = ranges(first, counts)
-    vertices = np.full((len(rows), 3), np.nan)
-    vertices[np.arange(3) < counts[:, None]] = table.numbers(words, float)
-    return vertices, unreadable_numbers(table, vertices, first - 1)
+    vertices = read_rows(table, first, counts, width=3)
+    return vertices, warn_of_nonfinite(table, vertices, first - 1)

@@ -9,18 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equigeo.mesh.errors import MeshError
-from equigeo.mesh.geometry.ranges import ranges
+from equigeo.mesh.geometry.concatenate_ranges import concatenate_ranges
 from equigeo.mesh.io.check_counts import check_counts
 from equigeo.mesh.io.file_mesh import FileMesh
 from equigeo.mesh.io.normalize_text import normalize_text
+from equigeo.mesh.io.text_numbers import read_indices, read_rows, warn_of_nonfinite
 from equigeo.mesh.io.token_table import TokenTable
-from equigeo.mesh.io.unreadable_numbers import unreadable_numbers
 
 _KEYWORD = re.compile(
     rb"(?P<texture>ST)?(?P<color>C)?(?P<normal>N)?(?P<homogeneous>4)?(?P<any_dimension>n)?OFF"
     rb"(?P<rest>.*)"
 )
-_LEAST_INT = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ def read_off(data: bytes) -> FileMesh:
         sizes,
         vertex_lines=table.line_number(vertex_first),
         face_lines=table.line_number(face_first),
-        warnings=warnings + unreadable_numbers(table, vertices, vertex_first),
+        warnings=warnings + warn_of_nonfinite(table, vertices, vertex_first),
     )
 
 
@@ -101,6 +100,7 @@ def _header(table: TokenTable) -> _Header:
         if match["any_dimension"]:
             raise MeshError("is an nOFF file of free dimension; save the surface as OFF")
         position = 4 if match["homogeneous"] else 3
+        # Numbers behind a position: two of a texture, four of a color, three of a normal.
         extra = {"texture": 2, "color": 4, "normal": 3}
         width = position + sum(size for name, size in extra.items() if match[name])
         words = [match["rest"], *words[1:]] if match["rest"] else words[1:]
@@ -143,13 +143,13 @@ def _stream(
     if word > len(table.start):
         return None
     values = table.numbers(np.arange(word, len(table.start)), int).tolist()
-    firsts, place = [], 0
-    for _ in range(header.faces):
-        if place >= len(values) or values[place] < 0:
+    firsts, position = [], 0
+    for _ in range(header.faces):  # one after the other: where a face begins depends on the last
+        if position >= len(values) or values[position] < 0:
             return None
-        firsts.append(word + place)
-        place += values[place] + 1
-    if place != len(values):
+        firsts.append(word + position)
+        position += values[position] + 1
+    if position != len(values):
         return None
     vertex_first = begin + header.width * np.arange(header.vertices)
     return vertex_first, np.array(firsts, np.int64)
@@ -161,9 +161,7 @@ def _vertices(table: TokenTable, header: _Header, first: NDArray[np.int64]) -> N
     if header.vertices and len(np.unique(line)) < header.vertices:  # several on a line
         room = np.diff(np.append(first, len(table.start)))
     counts = np.minimum(room, header.position)
-    vertices = np.full((header.vertices, header.position), np.nan)
-    words = ranges(first, counts)
-    vertices[np.arange(header.position) < counts[:, None]] = table.numbers(words, float)
+    vertices = read_rows(table, first, counts, header.position)
     if header.position == 4:
         with np.errstate(all="ignore"):  # a point at infinity is reported as not finite
             vertices = vertices[:, :3] / vertices[:, 3:]
@@ -174,14 +172,4 @@ def _faces(
     table: TokenTable, first: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     sizes = table.numbers(first, int)
-    words = ranges(first + 1, sizes)
-    corners = table.numbers(words, int)
-    bad = corners == _LEAST_INT
-    if bad.any():
-        word = words[bad.argmax()]
-        text = table.data[table.start[word] : table.stop[word]].tobytes()
-        raise MeshError(
-            f"line {table.line_number(word)}: expected a vertex number, "
-            f"got {text[:80].decode(errors='replace')!r}; export the mesh again"
-        )
-    return corners, sizes
+    return read_indices(table, concatenate_ranges(first + 1, sizes)), sizes

@@ -6,7 +6,7 @@ import numpy as np
 from trimesh.exchange.stl import load_stl
 
 from equigeo.mesh.errors import MeshError
-from equigeo.mesh.geometry.merge_points import merge_points
+from equigeo.mesh.geometry.coincident_points import coincident_points
 from equigeo.mesh.io.file_mesh import FileMesh
 from equigeo.mesh.io.parse_with_trimesh import parse_with_trimesh
 
@@ -54,7 +54,7 @@ def read_stl(data: bytes) -> FileMesh:
             f"closes {text.count('endfacet')} facets but gives {len(points)} corners: the file is "
             "truncated or damaged; export the mesh again"
         )
-    first, vertex = np.unique(merge_points(points, 0.0), return_inverse=True)
+    first, vertex = np.unique(coincident_points(points, 0.0), return_inverse=True)
     sizes = np.full(len(points) // 3, 3, np.int64)
     return FileMesh(points[first], vertex.reshape(-1), sizes, warnings=(notes or ()) + caught)
 

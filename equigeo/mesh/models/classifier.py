@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -18,7 +18,7 @@ from equigeo.mesh.models.classifier_config import ClassifierConfig
 from equigeo.mesh.models.readout import Readout
 from equigeo.mesh.models.standardize import Standardize
 from equigeo.mesh.pooling.edge_pool import EdgePool
-from equigeo.mesh.pooling.pool_log import PoolLog
+from equigeo.mesh.pooling.unpool import PoolLog
 from equigeo.nn.evaluating import evaluating
 from equigeo.reps import Representation, Trivial
 
@@ -29,7 +29,7 @@ class PrimalDualClassifier(nn.Module):
     Parameters
     ----------
     config : ClassifierConfig
-        What it is made of.
+        What it is made of; kept as ``model.config``.
 
     Equivariance
     ------------
@@ -53,7 +53,7 @@ class PrimalDualClassifier(nn.Module):
 
     def __init__(self, config: ClassifierConfig) -> None:
         super().__init__()
-        self.settings = config
+        self.config = config
         self.dual_kind = DualKind(config.dual)
         channels = feature_channels(self.dual_kind, config.features)
         self.standardize_primal = Standardize(channels[0])
@@ -101,30 +101,27 @@ class PrimalDualClassifier(nn.Module):
         return cls(presets[name](num_classes))
 
     @classmethod
-    def from_config(cls, config: dict[str, Any]) -> PrimalDualClassifier:
-        """Build from what :attr:`config` returned.
+    def from_config(cls, config: ClassifierConfig | Mapping[str, Any]) -> PrimalDualClassifier:
+        """Build from :attr:`config`, or from what its ``to_dict`` gave.
 
         Parameters
         ----------
-        config : dict of JSON types
-            Settings; those that are missing take the default preset's value.
+        config : ClassifierConfig or mapping of JSON types
+            Fields that a mapping lacks take the default preset's value.
 
         Raises
         ------
         ValueError
-            If a setting is unknown or missing.
+            If a field is unknown, missing or out of range.
         """
-        return cls(ClassifierConfig.from_dict(config))
-
-    @property
-    def config(self) -> dict[str, Any]:
-        """Settings, of JSON types."""
-        return self.settings.to_dict()
+        return cls(
+            config if isinstance(config, ClassifierConfig) else ClassifierConfig.from_dict(config)
+        )
 
     @property
     def rep_out(self) -> Representation:
         """Invariant logits."""
-        return Trivial(O(3), self.settings.num_classes)
+        return Trivial(O(3), self.config.num_classes)
 
     def graph(self, mesh: TriangleMesh) -> PrimalDualGraph:
         """Build the graph of a mesh with the features of this model.
@@ -145,7 +142,7 @@ class PrimalDualClassifier(nn.Module):
             If the mesh is non-manifold or inconsistently wound.
         """
         dtype = self.standardize_primal.mean.dtype
-        return PrimalDualGraph.from_mesh(mesh, self.dual_kind, self.settings.features, dtype=dtype)
+        return PrimalDualGraph.from_mesh(mesh, self.dual_kind, self.config.features, dtype=dtype)
 
     def fit_standardization(self, graphs: Sequence[PrimalDualGraph]) -> None:
         """Measure mean and deviation of the features over training graphs.
@@ -199,15 +196,16 @@ class PrimalDualClassifier(nn.Module):
         """
         with evaluating(self):
             logs = self._encode(graph)[1]
+        # A log maps the clusters of the step before; composed, they map the original faces.
         levels: list[Tensor] = []
         for log in logs:
             levels.append(log.cluster[levels[-1]] if levels else log.cluster)
         return levels
 
     def _encode(self, graph: PrimalDualGraph) -> tuple[Tensor, list[PoolLog]]:
-        if (graph.dual, graph.features) != (self.dual_kind, self.settings.features):
+        if (graph.dual, graph.features) != (self.dual_kind, self.config.features):
             raise ValueError(
-                f"the model wants {self.dual_kind.value} graphs with {self.settings.features} "
+                f"the model wants {self.dual_kind.value} graphs with {self.config.features} "
                 f"features, got {graph.dual.value} with {graph.features}"
             )
         graph = graph.with_features(
@@ -219,7 +217,7 @@ class PrimalDualClassifier(nn.Module):
             vectors.append(self.readout(graph))
             if log is not None:
                 logs.append(log)
-        return torch.cat(vectors if self.settings.every_block else vectors[-1:], dim=1), logs
+        return torch.cat(vectors if self.config.every_block else vectors[-1:], dim=1), logs
 
 
 def _head(width: int, config: ClassifierConfig) -> nn.Module:
@@ -228,7 +226,7 @@ def _head(width: int, config: ClassifierConfig) -> nn.Module:
             nn.BatchNorm1d(width), nn.Dropout(config.dropout), nn.Linear(width, config.num_classes)
         )
     layers = (nn.Linear(width, config.hidden), nn.Linear(config.hidden, config.num_classes))
-    for layer in layers:
+    for layer in layers:  # as PD-MeshNet initialises its linear layers
         nn.init.normal_(layer.weight, std=0.02)
         nn.init.zeros_(layer.bias)
     return nn.Sequential(layers[0], nn.ReLU(), nn.Dropout(config.dropout), layers[1])

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
-from typing import Any, get_args
+from dataclasses import dataclass
+from typing import ClassVar, get_args
 
 from equigeo.mesh.conv.node_norm import NormName
 from equigeo.mesh.geometry.dual_kind import DualKind
 from equigeo.mesh.geometry.features import FeatureSet
 from equigeo.mesh.models.readout import Statistic, Streams
+from equigeo.nn.config import Config
 
 
 @dataclass(frozen=True)
-class ClassifierConfig:
+class ClassifierConfig(Config):
     """Choices of a :class:`equigeo.mesh.PrimalDualClassifier`, all of JSON types.
 
     The defaults are the default preset; :meth:`paper` is PD-MeshNet as published.
@@ -49,6 +50,8 @@ class ClassifierConfig:
     >>> ClassifierConfig.from_dict(ClassifierConfig(3).to_dict()) == ClassifierConfig(3)
     True
     """
+
+    title: ClassVar[str] = "the configuration of the classifier"
 
     num_classes: int
     dual: str = DualKind.SINGLE.value
@@ -116,28 +119,3 @@ class ClassifierConfig:
             hidden=100,
             dropout=0.0,
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Values of JSON types."""
-        values = asdict(self)
-        return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> ClassifierConfig:
-        """Inverse of :meth:`to_dict`.
-
-        Raises
-        ------
-        ValueError
-            If a key is unknown or missing.
-        """
-        names = {field.name for field in fields(cls)}
-        if unknown := sorted(set(values) - names):
-            raise ValueError(f"unknown classifier settings {unknown}; known are {sorted(names)}")
-        if "num_classes" not in values:
-            raise ValueError("classifier settings lack num_classes")
-        frozen: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in values.items()
-        }
-        return cls(**frozen)

@@ -77,6 +77,7 @@ class Readout(nn.Module):
 
 
 def _mean(x: Tensor, batch: Tensor, size: int) -> Tensor:
+    # A mesh without nodes has total zero, over one.
     total = x.new_zeros(size, x.shape[1]).index_add(0, batch, x)
     return total / torch.bincount(batch, minlength=size).clamp_min(1)[:, None].to(x.dtype)
 

@@ -55,6 +55,8 @@ class Standardize(nn.Module):
             shape = None if rows is None else tuple(rows.shape)
             raise ValueError(f"features must be (nodes, {len(self.mean)}), got {shape}")
         deviation = rows.std(dim=0) if len(rows) > 1 else torch.ones_like(self.mean).double()
+        # PD-MeshNet refuses a deviation below 10 machine epsilons; here of the values themselves,
+        # because that is what rounding leaves of a constant channel.
         largest = rows.abs().amax(dim=0)
         constant = deviation <= 10 * torch.finfo(self.mean.dtype).eps * largest
         if bool(constant.any()):

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from equigeo.graphs import EdgeIndex
-from equigeo.mesh.geometry.components import connected_components
+from equigeo.mesh.geometry.connected_components import connected_components
 from equigeo.mesh.geometry.dual_kind import DualKind
 from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
 
@@ -64,6 +64,8 @@ def contract(
 
 def _merge_adjacencies(ends: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
     """Distinct pairs of clusters, the new adjacency of each old one, and whether it turned."""
+    # Clusters are numbered by their smallest face, so the end with the lower face may well lie in
+    # the cluster with the higher number: then the adjacency turns.
     lower, higher = torch.minimum(*ends.unbind(1)), torch.maximum(*ends.unbind(1))
     survives = lower != higher
     keys, inverse = torch.unique(lower[survives] * count + higher[survives], return_inverse=True)
@@ -75,13 +77,14 @@ def _merge_adjacencies(ends: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor
 def _dual_to_new(kind: DualKind, to_new: Tensor, flipped: Tensor) -> Tensor:
     if kind is DualKind.SINGLE:
         return to_new
+    # Nodes 2u and 2u + 1 run from the lower to the higher end and back; turned, they change roles.
     direction = torch.stack((flipped, ~flipped), dim=1).long()
     both = torch.where(to_new[:, None] < 0, -1, 2 * to_new[:, None] + direction)
     return both.reshape(-1)
 
 
 def _aggregate(x: Tensor, to_new: Tensor, count: int, aggregation: Aggregation) -> Tensor:
-    """Combine the rows that go to the same place; rows bound for -1 are dropped."""
+    """Combine the rows that go to the same row; rows bound for -1 are dropped."""
     source = torch.nonzero(to_new >= 0).squeeze(1)
     edges = EdgeIndex.from_valid_edges(torch.stack((source, to_new[source])), len(x), count)
     total = edges.sum(x)

@@ -6,11 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
-from equigeo.mesh.pooling.caps import respect_caps
+from equigeo.mesh.pooling.cluster_limits import limit_clusters
 from equigeo.mesh.pooling.contraction import Aggregation, contract
-from equigeo.mesh.pooling.matching import dominant_matching
-from equigeo.mesh.pooling.pool_log import PoolLog
-from equigeo.mesh.pooling.selection import select_top
+from equigeo.mesh.pooling.edge_selection import dominant_matching, select_top
+from equigeo.mesh.pooling.unpool import PoolLog
 
 
 class EdgePool(nn.Module):
@@ -34,7 +33,7 @@ class EdgePool(nn.Module):
         Whether two contracted adjacencies may share a face. If not, no cluster exceeds two faces.
     max_cluster_size, max_degree : int, optional
         Caps on the faces in a cluster and on the neighbours of one, see
-        :func:`equigeo.mesh.pooling.caps.respect_caps`.
+        :func:`equigeo.mesh.pooling.cluster_limits.limit_clusters`.
 
     Raises
     ------
@@ -116,7 +115,7 @@ class EdgePool(nn.Module):
         scores = edge_scores(graph, attention)
         ranking = (scores * _GRID).round() / _GRID
         marked, quota = self._select(graph, scores, ranking)
-        marked = respect_caps(
+        marked = limit_clusters(
             graph.undirected,
             marked,
             ranking,
@@ -179,4 +178,6 @@ def edge_scores(graph: PrimalDualGraph, attention: Tensor) -> Tensor:
     return total / 2
 
 
-_GRID = 2**20  # scores that differ by less are equal: rounding depends on the order of faces
+# Scores that differ by less are equal: rounding depends on the order of faces. A score is a mean of
+# softmax weights below 1, each with a few roundings of float32, 2**-24.
+_GRID = 2**20

@@ -1,12 +1,39 @@
-"""Undoing a pooling step."""
+"""What a pooling step did, and undoing it."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
-from equigeo.mesh.pooling.pool_log import PoolLog
+
+
+@dataclass(frozen=True, eq=False)
+class PoolLog:
+    """The graph before pooling and where its nodes went.
+
+    Parameters
+    ----------
+    graph : PrimalDualGraph
+        Before pooling.
+    cluster : Tensor, (primal nodes before,), int64
+        Cluster of each primal node; clusters are numbered by their smallest member.
+    dual_to_new : Tensor, (dual nodes before,), int64
+        Dual node after pooling, or -1 if its two faces are now in one cluster.
+    num_contracted : int
+        Adjacencies that were contracted.
+    num_refused : int
+        Adjacencies within the quota that were kept because of a tie at the cut, a cap or the rule
+        against consecutive contractions.
+    """
+
+    graph: PrimalDualGraph
+    cluster: Tensor
+    dual_to_new: Tensor
+    num_contracted: int
+    num_refused: int
 
 
 def unpool(
@@ -38,6 +65,8 @@ def unpool(
     ------------
     Commutes with permutations of clusters and of faces.
     """
+    # -1 marks pairs that vanished inside a cluster; clamped to 0 they copy some row, which the fill
+    # replaces below. Gradients then reach the fill and no wrong row.
     survives = (log.dual_to_new >= 0)[:, None]
     if len(x_dual):
         copied = x_dual[log.dual_to_new.clamp_min(0)]

@@ -1,12 +1,12 @@
-"""Repair of meshes as files hold them: one step per file, each vectorised and each on arrays.
+"""Repair of meshes as files hold them: from a ``FileMesh`` to a ``RepairedMesh``.
 
-``repair_mesh`` runs the steps in a fixed order, counts what each does, and in strict mode raises
-at the first defect instead.
+Every step is vectorised and works on arrays. ``repair_mesh`` runs them in a fixed order, counts
+what each does, and in strict mode raises at the first defect instead.
 """
 
 from equigeo.mesh.repair.mesh_topology import MeshTopology
-from equigeo.mesh.repair.repair_counts import RepairCounts
-from equigeo.mesh.repair.repair_mesh import RepairedMesh, repair_mesh
+from equigeo.mesh.repair.repair_mesh import repair_mesh
+from equigeo.mesh.repair.repaired_mesh import RepairCounts, RepairedMesh
 
 __all__ = ["MeshTopology", "RepairCounts", "RepairedMesh", "repair_mesh"]
 

@@ -54,6 +54,7 @@ class EdgeTable:
         """
         tail, head = faces.ravel(), np.roll(faces, -1, axis=1).ravel()
         low, high = np.minimum(tail, head), np.maximum(tail, head)
+        # Fits into 64 bits up to 3.03e9 vertices, the root of 2**63.
         key = low * (int(high.max(initial=0)) + 1) + high
         order = np.argsort(key, kind="stable")
         starts = np.append(True, np.diff(key[order]) != 0)[: len(key)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from equigeo.mesh.geometry.component_labels import component_labels
+from equigeo.mesh.geometry.connected_components import connected_components_numpy
 from equigeo.mesh.repair.edge_table import EdgeTable
 
 
@@ -95,12 +95,15 @@ def num_components(faces: NDArray[np.int64]) -> int:
     2
     """
     a, b, c = faces.T
-    label = component_labels(np.append(a, a), np.append(b, c), int(faces.max(initial=-1)) + 1)
+    label = connected_components_numpy(
+        np.append(a, a), np.append(b, c), int(faces.max(initial=-1)) + 1
+    )
     return int(np.count_nonzero(np.bincount(label[a])))
 
 
 def _num_fans(faces: NDArray[np.int64], edges: EdgeTable) -> NDArray[np.int64]:
     """Fans of faces at each vertex: corners of a vertex, linked across the edges they share."""
+    # At an edge of any number of faces, each is linked to the first: one fan, as they touch.
     first = np.repeat(edges.order[edges.ptr[:-1]], edges.num_faces_at_edge)
     second = edges.order
     rest = first != second
@@ -112,7 +115,7 @@ def _num_fans(faces: NDArray[np.int64], edges: EdgeTable) -> NDArray[np.int64]:
     column = np.concatenate(
         [np.where(same_way, other, other_end), np.where(same_way, other_end, other)]
     )
-    fan = component_labels(row, column, faces.size)
+    fan = connected_components_numpy(row, column, faces.size)
     vertex_of_fan = np.zeros(int(fan.max(initial=-1)) + 1, np.int64)
     vertex_of_fan[fan] = faces.ravel()
     return np.bincount(vertex_of_fan)

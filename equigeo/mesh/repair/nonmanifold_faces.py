@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from equigeo.mesh.geometry.ranges import ranges
+from equigeo.mesh.geometry.concatenate_ranges import concatenate_ranges
 from equigeo.mesh.repair.edge_table import EdgeTable
 
 
@@ -40,39 +40,64 @@ def nonmanifold_faces(edges: EdgeTable, forward: NDArray[np.bool_]) -> NDArray[n
     array([False, False,  True])
     """
     directed = 2 * edges.edge + forward
-    crowded = np.flatnonzero(np.bincount(directed)[directed] > 1)
-    order = crowded[np.argsort(directed[crowded], kind="stable")]
+    contested = np.flatnonzero(np.bincount(directed)[directed] > 1)
+    order = contested[np.argsort(directed[contested], kind="stable")]
     starts = np.diff(directed[order], prepend=-1) != 0
-    place_of = np.full(len(directed), -1)  # crowded directed half-edges, numbered
-    place_of[order] = np.cumsum(starts) - 1
-    member = order // 3  # faces at place p: member[head[p]:end[p]], in file order
-    head = np.flatnonzero(starts)
-    end = np.append(head[1:], len(order))
-    wanted = np.bincount(member, minlength=len(directed) // 3)
-    leading = np.zeros(len(wanted), np.int64)  # places at which the face is the first
-    dropped = np.zeros(len(wanted), bool)
-    changed = np.arange(len(head))
-    while len(changed):
-        changed = changed[head[changed] < end[changed]]
-        face = member[head[changed]]
-        gone = dropped[face]
-        passed = changed[gone]
-        head[passed] += 1
-        np.add.at(leading, face[~gone], 1)
-        kept = np.unique(face[~gone & (leading[face] == wanted[face])])
-        settled = _places(place_of, kept)
-        losers = member[ranges(head[settled] + 1, end[settled] - head[settled] - 1)]
-        losers = np.unique(losers[~dropped[losers]])
-        dropped[losers] = True
-        head[settled] = end[settled]
-        affected = _places(place_of, losers)
-        affected = affected[head[affected] < end[affected]]
-        affected = affected[dropped[member[head[affected]]]]
-        changed = np.unique(np.concatenate([passed, affected]))
-    return dropped
+    queue_of = np.full(len(directed), -1)  # -1: no other face runs along this half-edge
+    queue_of[order] = np.cumsum(starts) - 1
+    queues = _Queues(order // 3, np.flatnonzero(starts), len(order), queue_of.reshape(-1, 3))
+    return queues.serve()
 
 
-def _places(place_of: NDArray[np.int64], faces: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Crowded places at the half-edges of some faces."""
-    places = place_of.reshape(-1, 3)[faces].ravel()
-    return places[places >= 0]
+class _Queues:
+    """Undecided faces at each contested directed half-edge, in file order.
+
+    Queue ``q`` is ``member[head[q]:end[q]]``; a face stands in up to three queues.
+    """
+
+    def __init__(
+        self,
+        member: NDArray[np.int64],
+        head: NDArray[np.int64],
+        size: int,
+        queues_of_face: NDArray[np.int64],
+    ) -> None:
+        self.member, self.head, self.end = member, head, np.append(head[1:], size)
+        self.queues_of_face = queues_of_face
+        self.num_queues = np.bincount(member, minlength=len(queues_of_face))
+        self.num_led = np.zeros(len(queues_of_face), np.int64)  # queues that a face heads
+        self.dropped = np.zeros(len(queues_of_face), bool)
+
+    def serve(self) -> NDArray[np.bool_]:
+        """Decide all faces, (faces,), in rounds over the queues whose head changed."""
+        changed = np.arange(len(self.head))
+        while len(changed):
+            changed = changed[self.head[changed] < self.end[changed]]
+            first = self.member[self.head[changed]]
+            gone = self.dropped[first]
+            passed = changed[gone]
+            self.head[passed] += 1
+            np.add.at(self.num_led, first[~gone], 1)
+            # First in all of its queues: nothing earlier in the file can rule this face out.
+            kept = np.unique(first[~gone & (self.num_led[first] == self.num_queues[first])])
+            losers = self._settle(kept)
+            affected = self._queues(losers)
+            affected = affected[self.head[affected] < self.end[affected]]
+            affected = affected[self.dropped[self.member[self.head[affected]]]]
+            changed = np.unique(np.concatenate([passed, affected]))
+        return self.dropped
+
+    def _settle(self, kept: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Empty the queues of faces that are kept; drop and return all who stood behind them."""
+        settled = self._queues(kept)
+        behind = self.head[settled] + 1
+        losers = self.member[concatenate_ranges(behind, self.end[settled] - behind)]
+        losers = np.unique(losers[~self.dropped[losers]])
+        self.dropped[losers] = True
+        self.head[settled] = self.end[settled]
+        return losers
+
+    def _queues(self, faces: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Queues in which some faces stand."""
+        queues = self.queues_of_face[faces].ravel()
+        return queues[queues >= 0]

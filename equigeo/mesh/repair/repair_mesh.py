@@ -2,59 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from equigeo.mesh.errors import MeshError
-from equigeo.mesh.geometry.merge_points import merge_points
+from equigeo.mesh.geometry.coincident_points import coincident_points
 from equigeo.mesh.io.file_mesh import FileMesh
-from equigeo.mesh.repair.duplicate_faces import duplicate_faces
 from equigeo.mesh.repair.edge_table import EdgeTable
-from equigeo.mesh.repair.fan_triangles import fan_triangles
 from equigeo.mesh.repair.mesh_topology import MeshTopology, num_components
 from equigeo.mesh.repair.nonmanifold_faces import nonmanifold_faces
-from equigeo.mesh.repair.repair_counts import RepairCounts
-from equigeo.mesh.repair.unit_points import unit_points
+from equigeo.mesh.repair.repaired_mesh import RepairCounts, RepairedMesh
 from equigeo.mesh.repair.wrongly_wound_faces import wrongly_wound_faces
 
+# Far above the rounding of float64 coordinates (1e-16), far below any edge that is meant: files
+# in text hold six to nine digits.
 _MERGE_DISTANCE = 1e-9  # of the diagonal of the bounding box
-_LEAST_AREA = 1e-12  # of its square
-
-
-@dataclass(frozen=True, eq=False)
-class RepairedMesh:
-    """Triangles after repair, and where they come from.
-
-    Parameters
-    ----------
-    vertices : ndarray, (vertices, 3), float64
-        Positions as in the file.
-    faces : ndarray, (faces, 3), int64
-        Triangles in file order.
-    triangle : ndarray, (faces,), int64
-        Index of each among the triangles of the file, polygons cut, before any was dropped.
-    polygon : ndarray, (faces,), int64
-        Index of the face of the file that each comes from.
-    vertex_map : ndarray, (vertices of the file,), int64
-        What each vertex of the file became, -1 if dropped.
-    counts : RepairCounts
-        How often each repair was made.
-    topology : MeshTopology
-        What the result is.
-    warnings : tuple of str
-        What a user should look at.
-    """
-
-    vertices: NDArray[np.float64]
-    faces: NDArray[np.int64]
-    triangle: NDArray[np.int64]
-    polygon: NDArray[np.int64]
-    vertex_map: NDArray[np.int64]
-    counts: RepairCounts
-    topology: MeshTopology
-    warnings: tuple[str, ...]
+_LEAST_AREA = 1e-12  # of the square of that diagonal: a right triangle with legs of 1.4e-6
 
 
 def repair_mesh(file: FileMesh, strict: bool = False) -> RepairedMesh:
@@ -101,7 +64,7 @@ def repair_mesh(file: FileMesh, strict: bool = False) -> RepairedMesh:
     """
     draft = _Draft(file, strict)
     draft.drop_nonfinite()
-    points = unit_points(file.vertices, draft.faces)
+    points = scale_to_unit_diagonal(file.vertices, draft.faces)
     draft.merge(points)
     draft.drop_degenerate(points)
     draft.orient(points)
@@ -122,7 +85,7 @@ class _Draft:
             )
         self.count("short_faces", file.sizes < 3, "has fewer than three corners", "drop it")
         self.count("polygons", file.sizes > 3, "has more than three corners", "cut polygons")
-        self.faces, self.polygon = fan_triangles(file.corners, file.sizes)
+        self.faces, self.polygon = file.fan_triangles()
         self.triangle = np.arange(len(self.faces))
         self.require_faces()
 
@@ -131,8 +94,8 @@ class _Draft:
         number = int(bad.sum())
         self.counts[action] = number
         if number and self.strict:
-            place = self.file.locate_face(int(bad.argmax()))
-            raise MeshError(f"{place} {what}; load it with strict=False to {remedy}")
+            where = self.file.locate_face(int(bad.argmax()))
+            raise MeshError(f"{where} {what}; load it with strict=False to {remedy}")
         return number > 0
 
     def drop(self, action: str, bad: NDArray[np.bool_], what: str) -> None:
@@ -165,7 +128,7 @@ class _Draft:
     def merge(self, points: NDArray[np.float64]) -> None:
         """Merge vertices that lie at the same place."""
         used = np.flatnonzero(self.used())
-        first = used[merge_points(points[used], _MERGE_DISTANCE)]
+        first = used[coincident_points(points[used], _MERGE_DISTANCE)]
         moved = used != first
         self.counts["merged_vertices"] = int(moved.sum())
         if not moved.any():
@@ -216,8 +179,8 @@ class _Draft:
         unused = ~kept & (self.vertex_map == np.arange(len(kept)))
         self.counts["unreferenced_vertices"] = int(unused.sum())
         if self.strict and unused.any():
-            place = self.file.locate_vertex(int(unused.argmax()))
-            raise MeshError(f"{place} is in no face; load it with strict=False to drop it")
+            where = self.file.locate_vertex(int(unused.argmax()))
+            raise MeshError(f"{where} is in no face; load it with strict=False to drop it")
         faces = number[self.faces]
         topology = MeshTopology.from_faces(faces, self.edges)
         if topology.nonmanifold_vertices:
@@ -235,3 +198,69 @@ class _Draft:
             topology,
             tuple(self.warnings),
         )
+
+
+def scale_to_unit_diagonal(
+    vertices: NDArray[np.float64], corners: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Scale and move so that the box around the vertices in use has a diagonal of length 1.
+
+    In this unit a tolerance means the same for every file.
+
+    Parameters
+    ----------
+    vertices : ndarray, (vertices, 3), float64
+        Positions; those in use must be finite, of any magnitude.
+    corners : ndarray, integer
+        Vertices in use, any shape.
+
+    Returns
+    -------
+    ndarray, (vertices, 3), float64
+        Moved positions; zero where all vertices in use coincide.
+
+    Examples
+    --------
+    >>> far = np.array([[0.0, 0, 0], [3e300, 4e300, 0]])
+    >>> points = scale_to_unit_diagonal(far, np.array([0, 1]))
+    >>> points[1] - points[0]
+    array([0.6, 0.8, 0. ])
+    """
+    with np.errstate(all="ignore"):  # vertices out of use may be NaN, infinite or far away
+        is_used = np.zeros(len(vertices), bool)
+        is_used[corners] = True
+        used = vertices[is_used]
+        # First by the largest coordinate: the square of one beyond 1e154 overflows in the norm.
+        largest = np.abs(used).max(initial=0.0)
+        scaled, used = vertices / (largest or 1.0), used / (largest or 1.0)
+        low, high = used.min(axis=0), used.max(axis=0)
+        diagonal = float(np.linalg.norm(high - low))
+        if diagonal == 0.0:
+            return np.zeros_like(vertices)
+        return (scaled - (low + high) / 2) / diagonal
+
+
+def duplicate_faces(faces: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Find triangles on the same three vertices as an earlier one, wound either way.
+
+    Parameters
+    ----------
+    faces : ndarray, (faces, 3), int64
+        Vertex indices.
+
+    Returns
+    -------
+    ndarray, (faces,), bool
+        True from the second occurrence on.
+
+    Examples
+    --------
+    >>> duplicate_faces(np.array([[0, 1, 2], [3, 4, 5], [2, 1, 0]]))
+    array([False, False,  True])
+    """
+    low, middle, high = np.sort(faces, axis=1).T
+    order = np.lexsort((high, middle, low))  # stable: the first occurrence comes first
+    same = [np.diff(column[order]) == 0 for column in (low, middle, high)]
+    duplicate = np.zeros(len(faces), bool)
+    duplicate[order[1:]] = same[0] & same[1] & same[2]
+    return duplicate

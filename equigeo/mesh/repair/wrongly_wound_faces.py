@@ -7,10 +7,13 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import breadth_first_tree
 
-from equigeo.mesh.geometry.component_labels import component_labels
+from equigeo.mesh.geometry.connected_components import connected_components_numpy
 from equigeo.mesh.repair.edge_table import EdgeTable
 
 _Graph = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]  # face, face, clash
+
+# Share of the volume without cancellation: far above its rounding, 1e-16 for each face.
+_LEAST_VOLUME = 1e-9
 
 
 def wrongly_wound_faces(
@@ -56,7 +59,7 @@ def wrongly_wound_faces(
     sheet = _sheets((left, right, clash), len(faces))
     twisted = sheet[0] == sheet[1]
     if twisted.any():
-        part = component_labels(left, right, len(faces))
+        part = connected_components_numpy(left, right, len(faces))
         tree = _tree_links((left, right, clash), part, twisted)
         num_nonorientable = len(np.unique(part[twisted]))
         sheet = _sheets(tree, len(faces))
@@ -70,7 +73,7 @@ def _sheets(links: _Graph, num_faces: int) -> NDArray[np.int64]:
     left, right, clash = links
     row = np.concatenate([left, left + num_faces])
     column = np.concatenate([right + num_faces * clash, right + num_faces * ~clash])
-    return component_labels(row, column, 2 * num_faces).reshape(2, num_faces)
+    return connected_components_numpy(row, column, 2 * num_faces).reshape(2, num_faces)
 
 
 def _tree_links(links: _Graph, part: NDArray[np.int64], twisted: NDArray[np.bool_]) -> _Graph:
@@ -113,10 +116,11 @@ def _turned(
     at_boundary = (edges.num_faces_at_edge != 2)[edges.edge].reshape(-1, 3).any(axis=1)
     is_closed = np.bincount(part, at_boundary | twisted, size) == 0
     a, b, c = points[faces].transpose(1, 0, 2)
+    # Six times the signed volume of the tetrahedron over each face, seen from the origin.
     volume = np.einsum("ij,ij->i", a, np.cross(b, c)) * np.where(turn, -1.0, 1.0)
     signed, absolute = np.bincount(part, volume, size), np.bincount(part, abs(volume), size)
     reverse = 2 * turned > total
     # A flat closed part has no outside; rounding must not choose for it.
-    has_inside = is_closed & (abs(signed) > 1e-9 * absolute)
+    has_inside = is_closed & (abs(signed) > _LEAST_VOLUME * absolute)
     reverse[has_inside] = signed[has_inside] < 0
     return turn ^ reverse[part]

@@ -76,10 +76,10 @@ def channelwise_conv(
     Examples
     --------
     >>> import torch
-    >>> from equigeo.ops import Coupling
-    >>> one = torch.ones(1, 1, 1)
-    >>> scale = Coupling(x=0, y=0, out=0, weight=None, mul=1, mul2=1, coefficients=one)
-    >>> table = PathTable.from_couplings([scale], dims=(1, 1, 0, 1))
+    >>> from equigeo.ops import Path, Segment
+    >>> scalar = Segment.block(0, mul=1, d=1)
+    >>> scale = Path(scalar, scalar, scalar, weight=None, coefficients=torch.ones(1, 1, 1))
+    >>> table = PathTable.from_paths([scale], dims=(1, 1, 0, 1), by_output=True)
     >>> two_edges = torch.tensor([0, 1]), torch.tensor([0, 2]), torch.arange(2)
     >>> back = torch.tensor([0, 0]), torch.arange(2), torch.arange(3)
     >>> x, y = torch.tensor([[1.0], [2.0]]), torch.tensor([[10.0], [100.0]])

@@ -7,9 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from equigeo.ops.path_table import PathTable, dense_paths
+from equigeo.ops.path_table import PathTable
 from equigeo.ops.products.channelwise_product_backward import channelwise_product_backward
 from equigeo.ops.products.check_rows import check_rows
+from equigeo.ops.products.connected_reference import channelwise, connected_product
 from equigeo.ops.runtime.checks import check_device
 from equigeo.ops.runtime.declare import declare
 
@@ -38,7 +39,8 @@ def channelwise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: Path
     weight : Tensor or None, (rows, table.dim_weight)
         Weights of every row; None where the paths have none.
     table : PathTable
-        The paths.
+        The paths, sorted by output, where segments do not overlap: ``from_paths`` with
+        ``by_output=True``. All segments are blocks of one layout.
 
     Returns
     -------
@@ -52,7 +54,8 @@ def channelwise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: Path
     ValueError
         If shapes or devices do not fit together.
     RuntimeError
-        If a path leaves its row, on the CPU with compiled kernels.
+        If a path leaves its row or its segments have another layout, on the CPU with compiled
+        kernels.
 
     Equivariance
     ------------
@@ -60,10 +63,11 @@ def channelwise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: Path
 
     Examples
     --------
-    >>> from equigeo.ops.path_table import Coupling
+    >>> from equigeo.ops.path_table import Path, Segment
     >>> eye = torch.eye(3)[..., None]
-    >>> dot = Coupling(x=0, y=0, out=0, weight=0, mul=2, mul2=1, coefficients=eye)
-    >>> table = PathTable.from_couplings([dot], dims=(6, 3, 2, 2))
+    >>> two, one = Segment.block(0, mul=2, d=3), Segment.block(0, mul=1, d=3)
+    >>> dot = Path(two, one, Segment.block(0, mul=2, d=1), weight=0, coefficients=eye)
+    >>> table = PathTable.from_paths([dot], dims=(6, 3, 2, 2), by_output=True)
     >>> x, y = torch.tensor([[1.0, 2, 3, 4, 5, 6]]), torch.tensor([[1.0, 1, 0]])
     >>> channelwise_product(x, y, torch.tensor([[1.0, 10.0]]), table)
     tensor([[ 3., 90.]])
@@ -88,12 +92,8 @@ def channelwise_product_reference(
     dtype = x.dtype
     x, y = x.to(values.dtype), y.to(values.dtype)
     weight = None if weight is None else weight.to(values.dtype)
-    out = x.new_zeros(len(x), dim_out)
-    for path in dense_paths(paths, entries, values, ir_mul):
-        xs, ys, w = path.x(x), path.y(y), path.weight(weight, x)
-        coupled = torch.einsum("eui,evj,ijk,euv->euk", xs, ys, path.coefficients, w)
-        out = out.index_add(1, path.out_index.flatten().to(x.device), coupled.flatten(1))
-    return out.to(dtype)
+    table = paths, entries, values
+    return connected_product(x, y, weight, table, dim_out, channelwise).to(dtype)
 
 
 def computed_in(dtype: torch.dtype) -> torch.dtype:

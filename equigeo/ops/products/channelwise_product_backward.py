@@ -7,7 +7,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from equigeo.ops.path_table import dense_paths
+from equigeo.ops.path_table import read_paths
+from equigeo.ops.products.connected_reference import (
+    CHANNELWISE,
+    add_to_segment,
+    read_segment,
+    weight_segment,
+    weights_of,
+)
 from equigeo.ops.products.multilinear import multilinear_second_order
 from equigeo.ops.runtime.declare import declare
 
@@ -33,16 +40,15 @@ def channelwise_product_backward_reference(
     weight = None if weight is None else weight.to(values.dtype)
     to_x, to_y = torch.zeros_like(x), torch.zeros_like(y)
     to_weight = x.new_zeros(0, 0) if weight is None else torch.zeros_like(weight)
-    for path in dense_paths(paths, entries, values, ir_mul):
-        g, xs, ys, w = path.out(grad), path.x(x), path.y(y), path.weight(weight, x)
-        c = path.coefficients
+    for path in read_paths(paths, entries, values):
+        g, xs, ys = read_segment(grad, path.out), read_segment(x, path.x), read_segment(y, path.y)
+        w, c = weights_of(weight, path, CHANNELWISE, x), path.coefficients
         to_xs = torch.einsum("euk,evj,ijk,euv->eui", g, ys, c, w)
         to_ys = torch.einsum("euk,eui,ijk,euv->evj", g, xs, c, w)
-        to_x = to_x.index_add(1, path.x_index.flatten().to(x.device), to_xs.flatten(1))
-        to_y = to_y.index_add(1, path.y_index.flatten().to(x.device), to_ys.flatten(1))
-        if path.weight_index is not None:
-            to_w = torch.einsum("euk,eui,evj,ijk->euv", g, xs, ys, c).flatten(1)
-            to_weight = to_weight.index_add(1, path.weight_index.flatten().to(x.device), to_w)
+        to_x, to_y = add_to_segment(to_x, path.x, to_xs), add_to_segment(to_y, path.y, to_ys)
+        if path.weight is not None:
+            to_w = torch.einsum("euk,eui,evj,ijk->euv", g, xs, ys, c)
+            to_weight = add_to_segment(to_weight, weight_segment(path, CHANNELWISE), to_w)
     return to_x.to(dtype), to_y.to(dtype), to_weight.to(dtype)
 
 

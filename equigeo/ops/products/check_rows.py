@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from equigeo.ops.connection_table import ConnectionTable
 from equigeo.ops.path_table import PathTable
 from equigeo.ops.runtime.checks import check_features
+
+LARGEST_DEGREE = 6
+"""Of segments whose components kernels keep in registers: those of the first input of channelwise
+products, and those of the first input and the output of fully connected products."""
 
 
 def check_rows(
     x: Tensor,
     y: Tensor,
     weight: Tensor | None,
-    table: ConnectionTable | PathTable,
+    table: PathTable,
     *,
     rows: int | None = None,
     bfloat16: bool = False,
@@ -24,7 +27,7 @@ def check_rows(
     ----------
     x, y, weight : Tensor or None
         The operands of a product.
-    table : ConnectionTable or PathTable
+    table : PathTable
         Its paths.
     rows : int, optional
         Rows of ``y`` and ``weight``; by default those of ``x``.

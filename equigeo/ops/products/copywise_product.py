@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from equigeo.ops.connection_table import ConnectionTable
+from equigeo.ops.path_table import PathTable
 from equigeo.ops.products.check_rows import check_rows
 from equigeo.ops.products.connected_reference import connected_product, copywise
 from equigeo.ops.products.copywise_product_backward import copywise_product_backward
@@ -19,7 +19,7 @@ SCHEMA = (
 )
 
 
-def copywise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: ConnectionTable) -> Tensor:
+def copywise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: PathTable) -> Tensor:
     r"""Couple copies of ``x`` with copies of ``y``, and mix none.
 
     A path whose output has ``mul * mul2`` copies couples all pairs (``uvuv`` in e3nn), one whose
@@ -41,7 +41,7 @@ def copywise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: Connect
     weight : Tensor or None, (rows, table.dim_weight)
         Weights of every row, one for each copy of a path; None where no path has weights.
         Expanded rows are not copied.
-    table : ConnectionTable
+    table : PathTable
         The paths.
 
     Returns
@@ -65,11 +65,11 @@ def copywise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: Connect
     Examples
     --------
     >>> import torch
-    >>> from equigeo.ops.connection_table import Connection, Segment
+    >>> from equigeo.ops.path_table import Path, Segment
     >>> dot = torch.eye(2)[..., None]
     >>> x, y, z = Segment.block(0, 2, 2), Segment.block(0, 1, 2), Segment.block(0, 2, 1)
-    >>> pairs = Connection(x, y, z, weight=None, coefficients=dot)
-    >>> table = ConnectionTable.from_connections([pairs], dims=(4, 2, 0, 2))
+    >>> pairs = Path(x, y, z, weight=None, coefficients=dot)
+    >>> table = PathTable.from_paths([pairs], dims=(4, 2, 0, 2))
     >>> copywise_product(torch.tensor([[1.0, 2, 3, 4]]), torch.tensor([[1.0, 10]]), None, table)
     tensor([[21., 43.]])
     """

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from equigeo.ops.connection_table import ConnectionTable
+from equigeo.ops.path_table import PathTable
 from equigeo.ops.products.check_rows import check_rows
 from equigeo.ops.products.connected_reference import connected_product, fully_connected
 from equigeo.ops.products.fully_connected_product_backward import fully_connected_product_backward
@@ -19,7 +19,7 @@ SCHEMA = (
 )
 
 
-def fully_connected_product(x: Tensor, y: Tensor, weight: Tensor, table: ConnectionTable) -> Tensor:
+def fully_connected_product(x: Tensor, y: Tensor, weight: Tensor, table: PathTable) -> Tensor:
     r"""Couple all channels of ``x`` with all of ``y``, and mix them by weights of every row.
 
     .. math:: z_{wk} \mathrel{+}= \sum_{uv} w_{uvw} \sum_{ij} C_{ijk}\, x_{ui}\, y_{vj}
@@ -36,7 +36,7 @@ def fully_connected_product(x: Tensor, y: Tensor, weight: Tensor, table: Connect
         Second input.
     weight : Tensor, (rows, table.dim_weight)
         Weights of every row: (mul, mul2, mul_out) for each path, none of them shared.
-    table : ConnectionTable
+    table : PathTable
         The paths, all weighted; segments of the output, too, have 1, 3, ... or 13 components.
 
     Returns
@@ -61,11 +61,11 @@ def fully_connected_product(x: Tensor, y: Tensor, weight: Tensor, table: Connect
     Examples
     --------
     >>> import torch
-    >>> from equigeo.ops.connection_table import Connection, Segment
+    >>> from equigeo.ops.path_table import Path, Segment
     >>> dot = torch.eye(3)[..., None]
     >>> x, y, z = Segment.block(0, 2, 3), Segment.block(0, 1, 3), Segment.block(0, 1, 1)
-    >>> path = Connection(x, y, z, weight=0, coefficients=dot)
-    >>> table = ConnectionTable.from_connections([path], dims=(6, 3, 2, 1))
+    >>> path = Path(x, y, z, weight=0, coefficients=dot)
+    >>> table = PathTable.from_paths([path], dims=(6, 3, 2, 1))
     >>> x, y = torch.tensor([[1.0, 2, 3, 4, 5, 6]]), torch.tensor([[1.0, 10, 100]])
     >>> fully_connected_product(x, y, torch.tensor([[1.0, 1000]]), table)
     tensor([[654321.]])

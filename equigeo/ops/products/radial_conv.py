@@ -68,10 +68,10 @@ def radial_conv(
     Examples
     --------
     >>> import torch
-    >>> from equigeo.ops import Coupling
-    >>> one = torch.ones(1, 1, 1)
-    >>> scale = Coupling(x=0, y=0, out=0, weight=0, mul=1, mul2=1, coefficients=one)
-    >>> table = PathTable.from_couplings([scale], dims=(1, 1, 1, 1))
+    >>> from equigeo.ops import Path, Segment
+    >>> scalar = Segment.block(0, mul=1, d=1)
+    >>> scale = Path(scalar, scalar, scalar, weight=0, coefficients=torch.ones(1, 1, 1))
+    >>> table = PathTable.from_paths([scale], dims=(1, 1, 1, 1), by_output=True)
     >>> edge = torch.tensor([0]), torch.tensor([0, 1]), torch.tensor([0])
     >>> back = torch.tensor([0]), torch.tensor([0]), torch.tensor([0, 1])
     >>> x, hidden = torch.ones(1, 1), torch.tensor([[2.0, 3.0]])

@@ -6,7 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.autograd import forward_ad
+
+from equigeo.ops.runtime.torch_internals import (
+    below_autograd,
+    forward_mode_active,
+    transforms_active,
+)
 
 SCHEMAS: dict[str, str] = {}
 """Schema of every declared op by name; the compiled libraries must have been built from these."""
@@ -70,14 +75,14 @@ def _direct(op: Callable[..., Any]) -> Callable[..., Any]:
     def call(*inputs: Any) -> Any:
         if torch.compiler.is_compiling() or _differentiated(inputs):
             return op(*inputs)
-        with torch._C._AutoDispatchBelowAutograd():
+        with below_autograd():
             return op(*inputs)
 
     return call
 
 
 def _differentiated(inputs: tuple[Any, ...]) -> bool:
-    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+    if transforms_active() or forward_mode_active():
         return True
     return torch.is_grad_enabled() and any(
         isinstance(x, torch.Tensor) and x.requires_grad for x in inputs
@@ -93,7 +98,7 @@ def _transformable(
     """Wrap an op for eager mode: the dispatcher's gradients are slow and unknown to torch.func."""
 
     def compute(*inputs: Any) -> Any:
-        with torch._C._AutoDispatchBelowAutograd():
+        with below_autograd():
             return op(*inputs)
 
     def compute_and_keep(ctx: Any, *inputs: Any) -> Any:
@@ -113,7 +118,7 @@ def _transformable(
     def call(*inputs: Any) -> Any:
         if torch.compiler.is_compiling():
             return op(*inputs)
-        if torch._C._are_functorch_transforms_active():
+        if transforms_active():
             return transformed.apply(*inputs)
         return plain.apply(*inputs) if torch.is_grad_enabled() else compute(*inputs)
 

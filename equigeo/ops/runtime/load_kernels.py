@@ -14,9 +14,11 @@ import torch
 
 from equigeo.ops.runtime.declare import SCHEMAS
 from equigeo.ops.runtime.schemas import MARKER, fingerprint
+from equigeo.ops.runtime.torch_internals import has_kernel
 
 _log = logging.getLogger("equigeo")
 _loaded: dict[str, str] = {}
+_compiled: dict[str, frozenset[str]] = {}
 
 REMEDY = (
     "rebuild with `pip install --no-build-isolation --no-deps .` (`-e .` in a checkout), "
@@ -62,10 +64,13 @@ def load_kernels(folders: Iterable[str]) -> None:
         if path is not None:
             load_library(path)
             _loaded[name] = str(path)
+            _compiled[name] = frozenset(op for op in SCHEMAS if has_kernel(op, name.upper()))
         elif required and name == "cpu":
             raise ImportError(f"EQUIGEO_REQUIRE_KERNELS=1, but {found[0]} is missing; {REMEDY}")
         elif name == "cpu":
-            _log.warning("no compiled kernels, so that slower readable bodies run; %s", REMEDY)
+            _log.warning(
+                "no compiled kernels, so that slower reference implementations run; %s", REMEDY
+            )
 
 
 def load_library(path: Path) -> None:
@@ -122,6 +127,45 @@ def kernels_info() -> dict[str, Any]:
         library = ctypes.CDLL(info["cpu"])
         info["isa"], info["available_isas"] = _isa(library), _available(library)
     return info
+
+
+def runs_compiled(op_name: str, device: torch.device) -> bool:
+    """Tell whether an op is compiled for a device, for callers that have another way.
+
+    Ops run on every device, by their reference implementation where no kernel is: this is a
+    question of speed. Free to ask, and a constant under :func:`torch.compile`.
+
+    Parameters
+    ----------
+    op_name : str
+        As in ``torch.ops.equigeo``.
+    device : torch.device
+        Of the arguments.
+
+    Returns
+    -------
+    bool
+        Whether a loaded library has a body for the type of the device. Where no library of the CPU
+        is loaded, True for the CPU: references then stand in for all kernels, so that a layer makes
+        the same choice with and without them.
+
+    Raises
+    ------
+    ValueError
+        If there is no such op.
+
+    Examples
+    --------
+    >>> runs_compiled("copywise_product", torch.device("cpu"))
+    True
+    >>> runs_compiled("copywise_product", torch.device("meta"))
+    False
+    """
+    if op_name not in SCHEMAS:
+        raise ValueError(f"op_name must be an op of equigeo, got {op_name!r}")
+    if device.type == "cpu" and "cpu" not in _compiled:
+        return True
+    return op_name in _compiled.get(device.type, ())
 
 
 def _choose_isa(library: ctypes.CDLL, name: str | None) -> None:

@@ -8,21 +8,18 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from equigeo.points.networks.check_numbers import check_numbers
-from equigeo.points.networks.edge_conv import EdgeConv
-from equigeo.points.networks.masked_max import greatest
-from equigeo.points.networks.point_head import PointHead
-from equigeo.points.networks.point_layer import PointLayer
-from equigeo.points.networks.point_network import PointNetwork
+from equigeo.points.gather_rows import gather_rows
+from equigeo.points.nearest_neighbors import nearest_neighbors
+from equigeo.points.networks.layers import PointHead, PointLayer, masked_max
+from equigeo.points.networks.point_network import PointNetwork, check_positive
 
 
 class DGCNN(PointNetwork):
     """Classify clouds by what points see in their neighbours.
 
     Settings are the published ones; batch norm of the convolutions reads maxima, see
-    :class:`~equigeo.points.networks.edge_conv.EdgeConv`. Neighbours of the first layer are the same
-    with
-    and without an embedding.
+    :class:`~equigeo.points.networks.dgcnn.EdgeConv`. Neighbours of the first layer are the same
+    with and without an embedding.
 
     Parameters
     ----------
@@ -71,7 +68,7 @@ class DGCNN(PointNetwork):
         dim: int = 3,
     ) -> None:
         super().__init__(dim)
-        check_numbers(
+        check_positive(
             dropout,
             num_classes=num_classes,
             widths=widths,
@@ -94,4 +91,67 @@ class DGCNN(PointNetwork):
             seen.append(x)
         x = self.features(torch.cat(seen, -1), mask)
         mean = x.mean(1) if mask is None else x.sum(1) / mask.sum(1, keepdim=True)
-        return self.head(torch.cat([greatest(x, mask), mean], -1))
+        return self.head(torch.cat([masked_max(x, mask), mean], -1))
+
+
+class EdgeConv(nn.Module):
+    r"""The greatest of what a point sees in its neighbours.
+
+    .. math:: y_i = \sigma(\max_j W (x_i \oplus (x_j - x_i)))
+
+    The neighbours j are the nearest by features. The linear map is taken apart, so that no number
+    is stored for an edge; batch norm reads the maxima.
+
+    Parameters
+    ----------
+    channels, width : int
+        Numbers of a point before and after.
+    neighbors : int
+        How many, the point itself included.
+
+    Equivariance
+    ------------
+    To permutations of points, but for ties among distances.
+
+    References
+    ----------
+    Wang et al., "Dynamic graph CNN for learning on point clouds", 2019.
+
+    Examples
+    --------
+    >>> EdgeConv(3, 8, 4)(torch.rand(2, 100, 3)).shape
+    torch.Size([2, 100, 8])
+    """
+
+    def __init__(self, channels: int, width: int, neighbors: int) -> None:
+        super().__init__()
+        self.neighbors = neighbors
+        self.center = nn.Linear(channels, width, bias=False)
+        self.layer = PointLayer(channels, width, slope=0.2)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Look at neighbours.
+
+        Parameters
+        ----------
+        x : Tensor, (B, P, channels), floating
+            Features.
+        mask : Tensor, (B, P), bool, optional
+            Which points there are.
+
+        Returns
+        -------
+        Tensor, (B, P, width), floating
+            Features; zero where there is no point.
+        """
+        near = nearest_neighbors(x, self.neighbors, mask)
+        y = self.layer.linear(x)
+        return self.layer.normalize(self.center(x) + _greatest_neighbor(y, near), mask)
+
+
+def _greatest_neighbor(y: Tensor, near: Tensor) -> Tensor:
+    """Maxima over neighbours, (B, P, C); a gradient reaches the first that is greatest."""
+    with torch.no_grad():
+        which = gather_rows(y, near).max(2).indices
+        which = near.gather(2, which)
+    return y.gather(1, which)

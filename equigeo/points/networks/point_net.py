@@ -7,11 +7,8 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
-from equigeo.points.networks.check_numbers import check_numbers
-from equigeo.points.networks.masked_max import greatest
-from equigeo.points.networks.point_head import PointHead
-from equigeo.points.networks.point_layer import PointLayer
-from equigeo.points.networks.point_network import PointNetwork
+from equigeo.points.networks.layers import PointHead, PointLayer, masked_max
+from equigeo.points.networks.point_network import PointNetwork, check_positive
 
 
 class PointNet(PointNetwork):
@@ -63,7 +60,7 @@ class PointNet(PointNetwork):
         dim: int = 3,
     ) -> None:
         super().__init__(dim)
-        check_numbers(dropout, num_classes=num_classes, dim=dim, widths=widths, hidden=hidden)
+        check_positive(dropout, num_classes=num_classes, dim=dim, widths=widths, hidden=hidden)
         self.points = nn.ModuleList(PointLayer(a, b) for a, b in pairwise([dim, *widths]))
         self.head = PointHead(widths[-1], hidden, num_classes, dropout)
 
@@ -71,4 +68,4 @@ class PointNet(PointNetwork):
         """Classify a batch, (B, points, dim), whose padding is zero, to (B, num_classes)."""
         for layer in self.points:
             x = layer(x, mask)
-        return self.head(greatest(x, mask))
+        return self.head(masked_max(x, mask))

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
 from torch.linalg import vector_norm
 
-from equigeo.points.networks.check_numbers import check_numbers
-from equigeo.points.networks.masked_max import greatest
-from equigeo.points.networks.point_head import PointHead
-from equigeo.points.networks.point_layer import PointLayer
-from equigeo.points.networks.point_network import PointNetwork
-from equigeo.points.networks.set_abstraction import SetAbstraction
+from equigeo.points.gather_rows import gather_rows
+from equigeo.points.networks.grouping import group_features, group_points
+from equigeo.points.networks.layers import PointHead, PointLayer, masked_max
+from equigeo.points.networks.point_network import PointNetwork, check_positive
 
 
 class PointNetPlusPlus(PointNetwork):
@@ -82,7 +81,7 @@ class PointNetPlusPlus(PointNetwork):
     ) -> None:
         super().__init__(dim)
         flat = [width for layer in widths for width in layer]
-        check_numbers(
+        check_positive(
             dropout,
             num_classes=num_classes,
             groups=groups,
@@ -107,11 +106,101 @@ class PointNetPlusPlus(PointNetwork):
 
     def classify(self, x: Tensor, mask: Tensor | None) -> Tensor:
         """Classify a batch, (B, points, dim), whose padding is zero, to (B, num_classes)."""
-        places, x = x, x[..., :0]
+        positions, x = x, x[..., :0]
         for group in self.groups:
-            places, x, mask = group(places, x, mask)
-        seen = [places, x]
+            positions, x, mask = group(positions, x, mask)
+        seen = [positions, x]
         if self.distances:
-            seen.append(vector_norm(places, dim=-1, keepdim=True))
+            seen.append(vector_norm(positions, dim=-1, keepdim=True))
         x = self.features(torch.cat(seen, -1), mask)
-        return self.head(greatest(x, mask))
+        return self.head(masked_max(x, mask))
+
+
+class SetAbstraction(nn.Module):
+    """Small PointNets, each of which sees one group of neighbours from its middle.
+
+    With distances, a point is seen beside its coordinates by the sides of the triangle that it
+    forms with the middle of its group and the origin, which no rotation changes.
+
+    Parameters
+    ----------
+    channels : int
+        Features of a point, beside its coordinates.
+    widths : sequence of int
+        Channels of the layers; a maximum over the group follows them.
+    count : int
+        Points that are left.
+    neighbors : int
+        Points of a group.
+    dim : int
+        Coordinates of a point.
+    distances : bool
+        Whether to see sides of triangles too.
+
+    Equivariance
+    ------------
+    Features are invariant to permutations, but for ties among distances, and without distances to
+    translations.
+
+    References
+    ----------
+    Qi et al., "PointNet++: Deep hierarchical feature learning on point sets in a metric space",
+    NeurIPS 2017; Zhang et al., "Rotation invariant convolutions for 3D point clouds deep learning",
+    3DV 2019, where the triangles are from.
+
+    Examples
+    --------
+    >>> layer = SetAbstraction(0, (16, 32), count=10, neighbors=8)
+    >>> positions, features, _ = layer(torch.rand(2, 100, 3), torch.empty(2, 100, 0))
+    >>> positions.shape, features.shape
+    (torch.Size([2, 10, 3]), torch.Size([2, 10, 32]))
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        widths: Sequence[int],
+        count: int,
+        neighbors: int,
+        dim: int = 3,
+        *,
+        distances: bool = False,
+    ) -> None:
+        super().__init__()
+        self.count, self.neighbors, self.distances = count, neighbors, distances
+        channels += dim + (3 if distances else 0)
+        self.layers = nn.ModuleList(PointLayer(a, b) for a, b in pairwise([channels, *widths]))
+
+    def forward(
+        self, positions: Tensor, x: Tensor, mask: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Look at groups.
+
+        Parameters
+        ----------
+        positions : Tensor, (B, P, dim), floating
+            Points, about the origin.
+        x : Tensor, (B, P, channels), floating
+            Their features.
+        mask : Tensor, (B, P), bool, optional
+            Which points there are.
+
+        Returns
+        -------
+        tuple of Tensor (B, Q, dim), Tensor (B, Q, widths[-1]), Tensor (B, Q) or None
+            The points that are left, their features, and which of them there are.
+        """
+        few, near, left = group_points(positions, self.count, self.neighbors, mask)
+        centers = gather_rows(positions, few)
+        y = torch.cat([self._see(gather_rows(positions, near), centers), gather_rows(x, near)], -1)
+        return centers, group_features(self.layers, y, left), left
+
+    def _see(self, positions: Tensor, centers: Tensor) -> Tensor:
+        """What is known of points (B, Q, k, dim) beside their features."""
+        centers = centers[:, :, None].expand_as(positions)
+        sides = (positions - centers, centers, positions)
+        if not self.distances:
+            return sides[0]
+        return torch.cat(
+            [sides[0], *(vector_norm(side, dim=-1, keepdim=True) for side in sides)], -1
+        )

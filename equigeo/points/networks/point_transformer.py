@@ -8,14 +8,10 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from equigeo.points.gather_rows import take_rows
-from equigeo.points.networks.check_numbers import check_numbers
-from equigeo.points.networks.group_network import see_groups
-from equigeo.points.networks.group_points import group_points
-from equigeo.points.networks.masked_max import greatest
-from equigeo.points.networks.point_head import PointHead
-from equigeo.points.networks.point_layer import PointLayer
-from equigeo.points.networks.point_network import PointNetwork
+from equigeo.points.gather_rows import gather_rows
+from equigeo.points.networks.grouping import group_features, group_points
+from equigeo.points.networks.layers import PointHead, PointLayer, masked_max
+from equigeo.points.networks.point_network import PointNetwork, check_positive
 
 
 class PointTransformer(PointNetwork):
@@ -78,7 +74,7 @@ class PointTransformer(PointNetwork):
         dim: int = 3,
     ) -> None:
         super().__init__(dim)
-        check_numbers(
+        check_positive(
             dropout,
             num_classes=num_classes,
             groups=groups,
@@ -100,15 +96,18 @@ class PointTransformer(PointNetwork):
 
     def classify(self, x: Tensor, mask: Tensor | None) -> Tensor:
         """Classify a batch, (B, points, dim), whose padding is zero, to (B, num_classes)."""
-        places, x = x, self.first(x, mask)
+        positions, x = x, self.first(x, mask)
         for count, group in zip(self.counts, self.groups, strict=True):
-            few, near, mask = group_points(places, count, self.neighbors, mask)
-            places, x = take_rows(places, few), group(take_rows(x, few), take_rows(x, near), mask)
+            few, near, mask = group_points(positions, count, self.neighbors, mask)
+            positions, x = (
+                gather_rows(positions, few),
+                group(gather_rows(x, few), gather_rows(x, near), mask),
+            )
         seen = [x]
         for attention in self.attentions:
             seen.append(attention(seen[-1], mask))
         x = self.features(torch.cat(seen, -1), mask)
-        return self.head(greatest(x, mask))
+        return self.head(masked_max(x, mask))
 
 
 class _Group(nn.Module):
@@ -120,7 +119,7 @@ class _Group(nn.Module):
 
     def forward(self, x: Tensor, near: Tensor, mask: Tensor | None) -> Tensor:
         x = x[:, :, None].expand_as(near)
-        return see_groups(self.layers, torch.cat([near - x, x], -1), mask)
+        return group_features(self.layers, torch.cat([near - x, x], -1), mask)
 
 
 class _OffsetAttention(nn.Module):

@@ -1,1 +1,1 @@
-"""What products can express and what they cost: measured, counted and compared."""
+"""What products cost, reach and couple."""

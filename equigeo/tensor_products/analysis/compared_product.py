@@ -9,10 +9,10 @@ from equigeo.reps import Irreps
 from equigeo.tensor_products.analysis.cost import Setting
 from equigeo.tensor_products.analysis.restricted_product import RestrictedProduct
 from equigeo.tensor_products.products.full_tensor_product import FullTensorProduct
-from equigeo.tensor_products.products.matrix_tensor_product import MatrixTensorProduct
 from equigeo.tensor_products.products.product import Product
 from equigeo.tensor_products.signals.curl_tensor_product import CurlTensorProduct
 from equigeo.tensor_products.signals.gaunt_tensor_product import GauntTensorProduct
+from equigeo.tensor_products.signals.matrix_tensor_product import MatrixTensorProduct
 from equigeo.tensor_products.signals.vector_signal_tensor_product import VectorSignalTensorProduct
 
 

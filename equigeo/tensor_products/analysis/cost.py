@@ -35,6 +35,7 @@ def count_paths(lmax: int, parity: Literal["all", "even", "odd"] = "all") -> int
     """
     _check_degree(lmax)
     n = lmax + 1
+    # Sums of 2 min(l1, l2) + 1 over l1 and l2, and of those degrees whose sum with l1 + l2 is even.
     counts = {
         "all": n * (2 * n * n + 1) // 3,
         "even": n * (n + 1) * (2 * n + 1) // 6,
@@ -123,6 +124,7 @@ def published_flops(name: Literal["gaunt grid", "matrix"], lmax: int) -> int:
     orders_in, orders_out = 2 * lmax + 1, 4 * lmax + 1
     inwards = orders_in * latitudes * n + orders_in * latitudes * longitudes
     outwards = latitudes * longitudes * orders_out + orders_out * latitudes * size
+    # Two inputs, and two operations for each multiply-accumulate.
     return 4 * inwards + latitudes * longitudes + 2 * outwards + latitudes * orders_out
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from equigeo.reps import Irreps
-from equigeo.tensor_products.paths.path_coefficients import (
+from equigeo.tensor_products.products.path_coefficients import (
     Irrep,
     embedded_probes,
     in_double,
@@ -16,8 +16,8 @@ from equigeo.tensor_products.paths.path_coefficients import (
     project,
     single_irreps,
 )
+from equigeo.tensor_products.products.path_product import PathProduct
 from equigeo.tensor_products.products.product import Product
-from equigeo.tensor_products.products.tensor_product import TensorProduct
 
 _POINTS = 2  # the rank is generic at almost every point; two make sure of it
 _RANK = 1e-9  # of the largest singular value of a Jacobian with rows of unit length
@@ -86,7 +86,7 @@ def expressivity(
         for target, rep in zip(given, own, strict=True)
     ]
     product = in_double(product)
-    if isinstance(product, TensorProduct):
+    if isinstance(product, PathProduct):
         product.shared_weights = False  # of the copy, which is given weights pair by pair
     generator = torch.Generator().manual_seed(0)
     fixed = None if _is_weighted(product) else path_coefficients(product)
@@ -125,6 +125,7 @@ def _jacobian(
     else:
         for parameter in product.parameters():
             parameter.data = _away_from_zero(parameter.shape, generator)
+    # The chain rule: derivatives by the linear maps, and by the weights of the product.
     linear = _linear_rows(path_coefficients(product, weight), mixers)
     return torch.cat([linear, _weight_rows(product, weight, mixers, targets)])
 
@@ -152,6 +153,7 @@ def _linear_rows(kappa: Tensor, mixers: list[Tensor]) -> Tensor:
     first, second, third = *inner, torch.einsum("abc,ai,bj->cij", kappa, x, y)
     for axis, (mixer, slope) in enumerate(zip(mixers, (first, second, third), strict=True)):
         own, target = mixer.nonzero(as_tuple=True)
+        # One row per entry of a mixer: it moves the coefficients that its irreps take part in.
         block = kappa.new_zeros(len(own), *shape)
         block.movedim(axis + 1, 1)[torch.arange(len(own)), target] = slope[own]
         rows.append(block)
@@ -164,7 +166,7 @@ def _weight_rows(
     """Derivatives of the same coefficients by the weights of the product."""
     x = torch.einsum("ai,asd->isd", mixers[0], embedded_probes(product.irreps_in1, 0))
     y = torch.einsum("bj,bsd->jsd", mixers[1], embedded_probes(product.irreps_in2, 1))
-    if isinstance(product, TensorProduct) and weight is not None:
+    if isinstance(product, PathProduct) and weight is not None:
         return _path_weight_rows(product, weight, (x, y), mixers[2], targets)
     parameters = list(product.parameters())
     coefficients = _mixed(product(x[:, None], y[None]), product, mixers[2], targets).flatten()
@@ -182,7 +184,7 @@ def _weight_rows(
 
 
 def _path_weight_rows(
-    product: TensorProduct,
+    product: PathProduct,
     weight: Tensor,
     probes: tuple[Tensor, Tensor],
     mixer: Tensor,
@@ -200,6 +202,7 @@ def _path_weight_rows(
         for _ in range(math.prod(path.path_shape))
     ]
     x, y = probes
+    # Copies of the weights, of which the gradient tells pairs apart.
     leaf = weight.expand(len(x), len(y), 1, -1).clone().requires_grad_()
     coefficients = _mixed(product(x[:, None], y[None], leaf), product, mixer, targets)
     rows = coefficients.new_zeros(len(weight), *coefficients.shape)
@@ -224,5 +227,6 @@ def _rank(jacobian: Tensor) -> int:
     columns = jacobian[:, jacobian.any(0)]
     if not columns.numel():
         return 0
+    # Columns of unit length: a coefficient counts as reached however small it is.
     values = torch.linalg.svdvals(columns / columns.norm(dim=0))
     return int((values > _RANK * values[0]).sum())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from equigeo.tensor_products.paths.path_coefficients import (
+from equigeo.tensor_products.products.path_coefficients import (
     Irrep,
     in_double,
     path_coefficients,
@@ -71,7 +71,8 @@ def interactability(
         weight = weight.detach().cpu().double()
     kappa = path_coefficients(in_double(product), weight)
     reps = product.irreps_in1, product.irreps_in2, product.irreps_out
-    rows, columns, layers = (_places([ir for ir, _ in single_irreps(rep)]) for rep in reps)
+    rows, columns, layers = (_spans([ir for ir, _ in single_irreps(rep)]) for rep in reps)
+    # Irreps of one kind are neighbours among single irreps, so that blocks are slices.
     triples = {
         (ir1, ir2, ir3): kappa[a][:, b][:, :, c]
         for ir1, a in rows.items()
@@ -81,7 +82,7 @@ def interactability(
     return {triple: found for triple, found in triples.items() if found.any()}
 
 
-def _places(irreps: list[Irrep]) -> dict[Irrep, slice]:
+def _spans(irreps: list[Irrep]) -> dict[Irrep, slice]:
     """Where the copies of each irrep stand, which are neighbours."""
     return {
         ir: slice(irreps.index(ir), irreps.index(ir) + irreps.count(ir))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import final
+
 import torch
 from torch import Tensor
 
@@ -11,6 +13,7 @@ from equigeo.tensor_products.paths.index_tables import IndexTables
 from equigeo.tensor_products.products.product import Product
 
 
+@final
 class RestrictedProduct(Product):
     """Inputs completed by zeros, outputs that nobody wants left out.
 
@@ -51,53 +54,21 @@ class RestrictedProduct(Product):
         super().__init__(Irreps(irreps_in1), Irreps(irreps_in2), Irreps(irreps_out))
         self.product = product
         sides = ("irreps_in1", "irreps_in2", "irreps_out")
-        places = [_places(name, getattr(self, name), getattr(product, name)) for name in sides]
+        positions = [
+            _positions(name, getattr(self, name), getattr(product, name)) for name in sides
+        ]
         self.positions = IndexTables(
-            in1=_sources(places[0], product.irreps_in1),
-            in2=_sources(places[1], product.irreps_in2),
-            out=torch.tensor(places[2], dtype=torch.int64),
+            in1=_sources(positions[0], product.irreps_in1),
+            in2=_sources(positions[1], product.irreps_in2),
+            out=torch.tensor(positions[2], dtype=torch.int64),
         )
 
-    @property
-    def rep_in(self) -> tuple[Representation, Representation]:
-        """Representations of the inputs, of the group of the product."""
-        return self._restrict(self.irreps_in1), self._restrict(self.irreps_in2)
-
-    @property
-    def rep_out(self) -> Representation:
-        """Representation of the output, of the group of the product."""
-        return self._restrict(self.irreps_out)
-
     def multiply_adds(self) -> int:
-        """Count multiplications that are added up, for one sample.
-
-        Returns
-        -------
-        int
-            Those of the whole product.
-        """
+        """Count those of the whole product."""
         return self.product.multiply_adds()
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """Couple two features.
-
-        Parameters
-        ----------
-        x : Tensor, (..., irreps_in1.dim), floating
-            First input.
-        y : Tensor, (..., irreps_in2.dim), floating
-            Second input; leading axes broadcast.
-
-        Returns
-        -------
-        Tensor, (..., irreps_out.dim), dtype of ``x``
-            The wanted part.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As :meth:`Product.check_inputs`.
-        """
+        """Complete the inputs, multiply, and keep the wanted part."""
         self.check_inputs(x, y)
         zero = x.new_zeros(1)
         x = torch.cat([x, zero.expand(*x.shape[:-1], 1)], -1)[..., self.positions["in1"]]
@@ -105,11 +76,11 @@ class RestrictedProduct(Product):
         z: Tensor = self.product(x, y)[..., self.positions["out"]]
         return z
 
-    def _restrict(self, irreps: Irreps) -> Representation:
+    def _represent(self, irreps: Irreps) -> Representation:
         return irreps.restrict(self.product.rep_out.group)
 
 
-def _places(name: str, wanted: Irreps, whole: Irreps) -> list[int]:
+def _positions(name: str, wanted: Irreps, whole: Irreps) -> list[int]:
     """Positions of the wanted components on the whole feature axis."""
     found: list[int] = []
     rest: list[tuple[Term, slice]] = list(zip(whole.terms, whole.slices(), strict=True))
@@ -118,13 +89,13 @@ def _places(name: str, wanted: Irreps, whole: Irreps) -> list[int]:
             rest.pop(0)
         if not rest:
             raise ValueError(f"{name} must be terms of {whole}, in that order, got {wanted}")
-        place = rest.pop(0)[1]
-        found.extend(range(place.start, place.stop))
+        position = rest.pop(0)[1]
+        found.extend(range(position.start, position.stop))
     return found
 
 
-def _sources(places: list[int], whole: Irreps) -> Tensor:
+def _sources(positions: list[int], whole: Irreps) -> Tensor:
     """For each component of the whole, its position in the part, or that of a zero behind it."""
-    sources = torch.full((whole.dim,), len(places))
-    sources[torch.tensor(places).long()] = torch.arange(len(places))
+    sources = torch.full((whole.dim,), len(positions))
+    sources[torch.tensor(positions).long()] = torch.arange(len(positions))
     return sources

@@ -1,1 +1,1 @@
-"""The paths of a product: instructions, normalisation, coefficients, evaluation."""
+"""Paths of a product: instructions, their factors, and what evaluates them."""

@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from itertools import accumulate
+from typing import final
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from equigeo.nn import Tables
-from equigeo.ops import Coupling, PathTable, channelwise_product
-from equigeo.reps.wigner_3j import wigner_3j_table
-from equigeo.tensor_products.paths.index_tables import IndexTables
+from equigeo.ops import PathTable, channelwise_product
+from equigeo.tensor_products.paths.compiled_paths import CompiledPaths
 from equigeo.tensor_products.paths.instruction import Instruction
-from equigeo.tensor_products.paths.leading_axes import as_rows, from_rows
-from equigeo.tensor_products.paths.resolve import Operands, terms_of
-
-LARGEST_DEGREE = 6  # of the first input; the op keeps its components in registers
+from equigeo.tensor_products.paths.path_tables import StoredTable, path_table
+from equigeo.tensor_products.paths.resolve import Operands
 
 
-def channelwise_paths(
-    instructions: Sequence[Instruction], operands: Operands
-) -> ChannelwisePaths | None:
-    """Gather the paths for the op; None where another connection or a mixture needs more."""
-    paths = [path for path in instructions if 0 not in path.path_shape]
-    weighted = {path.has_weight for path in paths}
-    degrees = [terms_of(path, operands)[0][1][0] for path in paths]
-    fits = all(path.connection == "uvu" for path in paths) and len(weighted) == 1
-    if not fits or max(degrees) > LARGEST_DEGREE:
-        return None
-    return ChannelwisePaths(instructions, operands)
-
-
-class ChannelwisePaths(nn.Module):
+@final
+class ChannelwisePaths(CompiledPaths):
     """The table of :func:`equigeo.ops.channelwise_product` for some instructions.
 
     Parameters
@@ -44,46 +27,21 @@ class ChannelwisePaths(nn.Module):
         What they join.
     """
 
+    op = "channelwise_product"
+
     def __init__(self, instructions: Sequence[Instruction], operands: Operands) -> None:
         super().__init__()
-        sizes = [math.prod(path.path_shape) if path.has_weight else 0 for path in instructions]
-        couplings = [
-            _coupling(path, operands, start)
-            for path, start in zip(instructions, accumulate([0, *sizes]), strict=False)
-            if 0 not in path.path_shape
-        ]
-        first, second, out = operands
-        self.dims = (first.dim, second.dim, sum(sizes), out.dim)
-        self.ir_mul = first.layout == "ir_mul"
-        table = PathTable.from_couplings(couplings, self.dims, ir_mul=self.ir_mul)
-        self.numbers = IndexTables(paths=table.paths, entries=table.entries)
-        self.tables = Tables(values=table.values)
+        self.stored = StoredTable(path_table(instructions, operands, by_output=True))
 
-    @staticmethod
-    def accepts(x: Tensor) -> bool:
-        """Whether the op takes the dtype of these features."""
+    def accepts(self, x: Tensor, weight: Tensor | None) -> bool:
+        """Whether the op takes the dtype of these features; it has rules for transforms."""
         return x.dtype in (torch.float32, torch.float64, torch.bfloat16)
 
     def table(self, dtype: torch.dtype) -> PathTable:
         """Give the table for features of a dtype, on the device of the module."""
-        computed = torch.float32 if dtype == torch.bfloat16 else dtype
-        values = self.tables["values", computed]
-        return PathTable(
-            self.numbers["paths"], self.numbers["entries"], values, *self.dims, self.ir_mul
-        )
+        table: PathTable = self.stored(dtype)
+        return table
 
-    def forward(self, x: Tensor, y: Tensor, weight: Tensor | None, batch: torch.Size) -> Tensor:
-        """Multiply rows; leading axes are broadcast to ``batch``."""
-        weights = None if weight is None else as_rows(weight, batch)
-        out = channelwise_product(
-            as_rows(x, batch), as_rows(y, batch), weights, self.table(x.dtype)
-        )
-        return from_rows(out, batch)
-
-
-def _coupling(path: Instruction, operands: Operands, weight: int) -> Coupling:
-    (mul, (l1, _)), (mul2, (l2, _)), (_, (l3, _)) = terms_of(path, operands)
-    places = (path.i_in1, path.i_in2, path.i_out)
-    x, y, out = (irreps.slices()[n].start for irreps, n in zip(operands, places, strict=True))
-    coefficients = path.path_weight * wigner_3j_table(l1, l2, l3)
-    return Coupling(x, y, out, weight if path.has_weight else None, mul, mul2, coefficients)
+    def multiply(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
+        """Multiply each channel of the first input with all of the second, and sum over these."""
+        return channelwise_product(x, y, weight, self.table(x.dtype))

@@ -14,12 +14,12 @@ from equigeo.reps.irreps import Layout
 
 
 def channel_axis(layout: Layout) -> int:
-    """Place of the channels of features with one channel axis."""
+    """Position of the channels of features with one channel axis."""
     return -2 if layout == "mul_ir" else -1
 
 
 def component_axis(layout: Layout) -> int:
-    """Place of the components of features with one channel axis."""
+    """Position of the components of features with one channel axis."""
     return -1 if layout == "mul_ir" else -2
 
 
@@ -48,11 +48,13 @@ def couple_pairs(x: Tensor, y: Tensor, table: Tensor, layout: Layout) -> Tensor:
     The table meets one input first, so that nothing of size (u, v, i, j) arises; except where an
     input has one channel or one component, and that is the cheapest.
     """
+    # Both orders are exact; they differ in the size of what stands in between.
     u, v = (value.shape[channel_axis(layout)] for value in (x, y))
     first = pairs_order(u, v, table.shape)[0]
     if first == "y":
         z = _couple_second_first(x, y, table, layout)
     elif first == "x":
+        # By symmetry, with the axes of the coupling exchanged.
         z = _couple_second_first(y, x, table.transpose(0, 1), layout)
         z = z.transpose(-3, -2) if layout == "mul_ir" else z.mT
     else:
@@ -80,8 +82,11 @@ def pairs_order(u: int, v: int, shape: Sequence[int]) -> tuple[str, int]:
     """Choose what meets a table of this shape first, and count the multiply-adds of that order."""
     i, j, k = shape
     costs = {
+        # All pairs of channels and of components, then the table.
         "xy": u * v * i * j * k,
+        # The table with y, (i, v, k), and then x.
         "y": v * i * j * k + u * v * i * k,
+        # The table with x, (j, u, k), and then y.
         "x": u * i * j * k + u * v * j * k,
     }
     first = min(costs, key=lambda order: costs[order])
@@ -97,6 +102,8 @@ def couple_pairs_sparse(
     that an entry adds a whole row of samples and channels to another.
     """
     pair, component, value = entries
+    # Non-zeros of a real coupling are few: of l1, l2 and l3, |m3| is |m1| + |m2| or their
+    # difference.
     xy = outer(x, y).movedim(component_axis(layout), 0)
     terms = xy.index_select(0, pair) * value.view(-1, *[1] * (xy.ndim - 1))
     z = terms.new_zeros(dim_out, *terms.shape[1:]).index_add(0, component, terms)

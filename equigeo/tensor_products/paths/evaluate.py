@@ -11,7 +11,7 @@ from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout
 from equigeo.tensor_products.paths.couple import channel_axis, component_axis, mix_channels
 from equigeo.tensor_products.paths.index_tables import IndexTables
-from equigeo.tensor_products.paths.path_groups import Path, PathGroup
+from equigeo.tensor_products.paths.path_groups import PathGroup, PathOutput
 
 
 def upper_triangles(groups: Sequence[PathGroup]) -> IndexTables:
@@ -35,12 +35,14 @@ def prepare_inputs(
 ) -> tuple[Tensor, Tensor]:
     """Sum over channels before the coupling where that is possible."""
     axis = channel_axis(layout)
+    # The coupling is linear in each input: what is summed afterwards may be summed before.
     if group.before == "sum x":
         return x.sum(axis, keepdim=True), y
     if group.before == "sum y":
         return x, y.sum(axis, keepdim=True)
     if weight is None or not group.before:
         return x, y
+    # uvv: sum_u w_uv x_u is an input with the channels of y; uvu likewise, w transposed.
     w = _block(weight, group.paths[0].weight).unflatten(-1, group.muls)
     if group.before == "mix x":
         return mix_channels(x, w, layout), y
@@ -48,10 +50,11 @@ def prepare_inputs(
 
 
 def finish_path(
-    path: Path, z: Tensor, weight: Tensor | None, upper: Tensor | None, layout: Layout
+    path: PathOutput, z: Tensor, weight: Tensor | None, upper: Tensor | None, layout: Layout
 ) -> Tensor:
     """Apply weights to the channels of a coupling, or add the channels up."""
     axis = channel_axis(layout)
+    # uvu<v and u<vw keep pairs of channels u < v, rows of the upper triangle.
     if upper is not None:
         z = z.index_select(axis, upper)
     if path.after == "sum":
@@ -61,6 +64,7 @@ def finish_path(
     w = _block(weight, path.weight)
     if path.after == "scale":
         return z * w.unsqueeze(component_axis(layout))
+    # uvw, uuw and u<vw: all channels that were coupled mix into those of the output.
     return mix_channels(z, w.unflatten(-1, (-1, path.mul_out)), layout)
 
 
@@ -81,5 +85,5 @@ def join_terms(
     return torch.cat(terms, dim=-1)
 
 
-def _block(weight: Tensor, place: tuple[int, int]) -> Tensor:
-    return weight.narrow(-1, *place)
+def _block(weight: Tensor, position: tuple[int, int]) -> Tensor:
+    return weight.narrow(-1, *position)

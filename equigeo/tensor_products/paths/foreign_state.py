@@ -1,4 +1,7 @@
-"""What e3nn saves with a product beside its weights: couplings, which tell their signs."""
+"""What e3nn saves with a product beside its weights: couplings, which tell their signs.
+
+On its own because it knows the format of another library, in several versions.
+"""
 
 from __future__ import annotations
 
@@ -40,6 +43,8 @@ def differing_couplings(
         if match is None or table.is_meta:
             continue
         l1, l2, l3 = (int(l) for l in match.groups())
+        # Unit-norm couplings are unique up to sign, so that the sign of the overlap tells them
+        # apart.
         own = signs.get((l1, l2, l3), 1.0) * wigner_3j_table(l1, l2, l3).flatten()
         if float(table.detach().cpu().double().flatten() @ own) < 0:
             problems.append(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, final
 
 from torch import Tensor, nn
 
 
+@final
 class IndexTables(nn.Module):
     """Integer constants that come back from the meta device, and are never saved.
 
@@ -30,6 +31,7 @@ class IndexTables(nn.Module):
         super()._apply(fn, recurse)
         for name, old in before.items():
             new = self._buffers[name]
+            # to_empty() leaves garbage behind, which nothing saved would overwrite.
             if old is not None and new is not None and old.is_meta and not new.is_meta:
                 self._buffers[name] = self._exact[name].to(new.device)
         return self

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
+from typing import final
 
 import torch
 from torch import Tensor, nn
 
-from equigeo.ops import Connection, ConnectionTable, Segment, copywise_product
-from equigeo.tensor_products.paths.connected_paths import ConnectedPaths
-from equigeo.tensor_products.paths.connection_table import (
+from equigeo.ops import Path, PathTable, Segment, copywise_product
+from equigeo.tensor_products.paths.compiled_paths import CompiledPaths
+from equigeo.tensor_products.paths.instruction import Instruction
+from equigeo.tensor_products.paths.path_tables import (
     StoredTable,
     coefficients,
     segments,
     weight_starts,
 )
-from equigeo.tensor_products.paths.instruction import Instruction
 from equigeo.tensor_products.paths.resolve import Operands, terms_of
 
 
-class MixedPaths(ConnectedPaths):
+@final
+class MixedPaths(CompiledPaths):
     """Paths ``uvw`` or ``uuw``, term by term of the output."""
+
+    op = "copywise_product"
 
     def __init__(self, instructions: Sequence[Instruction], operands: Operands) -> None:
         super().__init__()
@@ -38,7 +42,7 @@ class MixedPaths(ConnectedPaths):
                 self.mixers[str(n)] = TermMixer(into, operands)
 
     def accepts(self, x: Tensor, weight: Tensor | None) -> bool:
-        """Whether these features have the same weights for all rows."""
+        """Whether all rows have the same weights, too."""
         return super().accepts(x, weight) and (weight is None or weight.ndim == 1)
 
     def weight_rows(self, weight: Tensor, batch: torch.Size) -> Tensor:
@@ -46,7 +50,7 @@ class MixedPaths(ConnectedPaths):
         return weight
 
     def multiply(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
-        """Multiply row by row."""
+        """Couple and mix, term by term of the output."""
         parts = [x.new_zeros(x.shape[0], 0)]
         for n, (mul, (l, _)) in enumerate(self.out.terms):
             if str(n) in self.mixers:
@@ -78,14 +82,14 @@ class TermMixer(nn.Module):
         _, _, (self.mul, (l, _)) = terms_of(paths[0][1], operands)
         self.components = 2 * l + 1
         self.blocks = []
-        connections = []
+        rows = []
         for (start, path), offset, count in zip(paths, offsets, counts, strict=True):
             x, y, _ = segments(path, operands)
             out = Segment(offset, count, self.components, 1, self.channels)
-            connections.append(Connection(x, y, out, None, coefficients(path, operands)))
+            rows.append(Path(x, y, out, None, coefficients(path, operands)))
             self.blocks.append((start if path.has_weight else None, count))
         dims = (operands[0].dim, operands[1].dim, 0, self.channels * self.components)
-        self.table = StoredTable(ConnectionTable.from_connections(connections, dims))
+        self.table = StoredTable(PathTable.from_paths(rows, dims))
 
     def forward(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
         """Couple rows and mix, to (rows, components, mul)."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from equigeo.reps import Irreps
-from equigeo.tensor_products.paths.connections import CONNECTIONS
+from equigeo.tensor_products.paths.connection_modes import CONNECTIONS
 from equigeo.tensor_products.paths.instruction import Instruction
-from equigeo.tensor_products.paths.resolve import Operands, terms_of
+from equigeo.tensor_products.paths.resolve import Operands, resolve, terms_of
 
 IRREP_NORMALIZATIONS = ("component", "norm", "none")
 PATH_NORMALIZATIONS = ("element", "path", "none")
@@ -26,7 +26,11 @@ class Normalization:
 
     @classmethod
     def read(
-        cls, operands: Operands, variances: Sequence[Any], irrep: str | None, path: str | None
+        cls,
+        operands: Operands,
+        irrep: str | None,
+        path: str | None,
+        variances: Sequence[Any],
     ) -> Normalization:
         """Read the arguments of a product; None stands for the defaults of e3nn."""
         irrep, path = irrep or "component", path or "element"
@@ -38,6 +42,7 @@ class Normalization:
 
     def apply(self, instructions: list[Instruction], operands: Operands) -> list[Instruction]:
         """Replace the given path weights by the factors that result."""
+        # e3nn: path_weight is the share of variance; amplitudes are its roots.
         fan_in = [self._fan_in(instruction, operands) for instruction in instructions]
         slots: dict[int, list[float]] = {}
         for path, variance in zip(instructions, fan_in, strict=True):
@@ -45,8 +50,11 @@ class Normalization:
         normalized = []
         for path, variance in zip(instructions, fan_in, strict=True):
             slot = slots[path.i_out]
+            # Unit variance of a term that several paths reach: each is divided by the variance of
+            # all of them (element), or by its own times their number (path).
             total = {"element": sum(slot), "path": variance * len(slot), "none": 1.0}[self.path]
             scale = path.path_weight * self.variances[2][path.i_out] * self._scale(path, operands)
+            # Where all variance is zero there is nothing to divide by.
             factor = math.sqrt(scale / total if total > 0 else scale)
             normalized.append(replace(path, path_weight=factor))
         return normalized
@@ -54,13 +62,51 @@ class Normalization:
     def _fan_in(self, path: Instruction, operands: Operands) -> float:
         """Variance that a path sums up before any factor."""
         u, v, w = (mul for mul, _ in terms_of(path, operands))
+        # A sum of n independent products of unit variance has variance n.
         elements = CONNECTIONS[path.connection].num_elements(u, v, w)
         return self.variances[0][path.i_in1] * self.variances[1][path.i_in2] * elements
 
     def _scale(self, path: Instruction, operands: Operands) -> int:
         """Inverse variance of a coupling of inputs of unit variance, or of unit norm."""
+        # The coupling tensor has unit norm: its square sums to 1 over i, j and k. With components
+        # of variance 1 the output has 1 / dim3 in each; with inputs of norm 1 it is 1 / (dim1
+        # dim2).
         dim1, dim2, dim3 = (2 * l + 1 for _, (l, _) in terms_of(path, operands))
         return {"component": dim3, "norm": dim1 * dim2, "none": 1}[self.irrep]
+
+
+def normalize(
+    instructions: Iterable[Any],
+    operands: Operands,
+    irrep_normalization: str | None = None,
+    path_normalization: str | None = None,
+    variances: Sequence[Any] = (None, None, None),
+) -> list[Instruction]:
+    """Check instructions as a user gives them, and give each path its factor.
+
+    Parameters
+    ----------
+    instructions : iterable of tuple or Instruction
+        With path weights.
+    operands : (Irreps, Irreps, Irreps)
+        What they join.
+    irrep_normalization, path_normalization : str or None
+        As in :class:`TensorProduct`; None stands for the defaults of e3nn.
+    variances : sequence of three sequences of float or None
+        Of the terms of each operand; ones by default.
+
+    Returns
+    -------
+    list of Instruction
+        With factors in place of path weights, and the shapes of weights.
+
+    Raises
+    ------
+    ValueError
+        If an argument cannot be read, or an instruction does not fit the operands.
+    """
+    conventions = Normalization.read(operands, irrep_normalization, path_normalization, variances)
+    return conventions.apply(resolve(instructions, operands), operands)
 
 
 def check_choice(name: str, value: str, known: tuple[str, ...]) -> None:

@@ -25,8 +25,8 @@ After = Literal["", "sum", "scale", "mix"]
 
 
 @dataclass(frozen=True)
-class Path:
-    """What becomes of one instruction's share of a coupling."""
+class PathOutput:
+    """What becomes of the part of a joint coupling that belongs to one instruction."""
 
     i_out: int
     mul_out: int
@@ -48,7 +48,7 @@ class PathGroup:
     muls: tuple[int, int]
     before: Before
     matched: bool
-    paths: tuple[Path, ...]
+    paths: tuple[PathOutput, ...]
     shape: tuple[int, int, int]  # of the table: components of x, of y, and of all paths
 
     @property
@@ -64,9 +64,10 @@ class PathGroup:
         return reduced.get(self.before, (u, v))
 
     def multiply_adds(self) -> int:
-        """Count products that are added up, for one sample."""
+        """Count multiply-accumulate operations, for one sample."""
         u, v = self.coupled
         dim1, dim2, dim3 = self.shape
+        # Matched channels meet the whole table; pairs take the cheaper of two orders.
         coupling = u * dim1 * dim2 * dim3 if self.matched else pairs_order(u, v, self.shape)[1]
         mixed = {"mix x": dim1, "mix y": dim2}.get(self.before, 0)
         before = self.muls[0] * self.muls[1] * mixed
@@ -96,6 +97,7 @@ def _grouped(
     for n, path in enumerate(instructions):
         if 0 not in path.path_shape:
             before, matched = _coupling(path, operands)
+            # Weights before the coupling make the input of this path alone, which none can share.
             alone = n if before.startswith("mix") else None
             key = (path.i_in1, path.i_in2, before, matched, alone)
             shared.setdefault(key, []).append(n)
@@ -107,7 +109,7 @@ def _grouped(
     return groups
 
 
-def _group(first: Instruction, paths: tuple[Path, ...], operands: Operands) -> PathGroup:
+def _group(first: Instruction, paths: tuple[PathOutput, ...], operands: Operands) -> PathGroup:
     (u, (l1, _)), (v, (l2, _)), _ = terms_of(first, operands)
     before, matched = _coupling(first, operands)
     shape = (2 * l1 + 1, 2 * l2 + 1, sum(path.dim for path in paths))
@@ -124,15 +126,16 @@ def _coupling(path: Instruction, operands: Operands) -> tuple[Before, bool]:
     return "", path.connection in ("uuu", "uuw")
 
 
-def _path(path: Instruction, operands: Operands, weight: tuple[int, int]) -> Path:
+def _path(path: Instruction, operands: Operands, weight: tuple[int, int]) -> PathOutput:
     *_, (mul_out, (l, _)) = terms_of(path, operands)
+    # Where channels were mixed before, the weights are used up.
     after: After = ""
     if path.connection in ("uvw", "uuw", "u<vw"):
         after = "mix" if path.has_weight else "sum"
     elif path.has_weight and not _coupling(path, operands)[0]:
         after = "scale"
     upper = path.connection in ("uvu<v", "u<vw")
-    return Path(path.i_out, mul_out, 2 * l + 1, upper, after, weight)
+    return PathOutput(path.i_out, mul_out, 2 * l + 1, upper, after, weight)
 
 
 def _table(path: Instruction, operands: Operands) -> Tensor:

@@ -9,7 +9,7 @@ from operator import index
 from typing import Any
 
 from equigeo.reps import Irreps
-from equigeo.tensor_products.paths.connections import CONNECTIONS
+from equigeo.tensor_products.paths.connection_modes import CONNECTIONS
 from equigeo.tensor_products.paths.instruction import Instruction
 from equigeo.tensor_products.paths.read_irreps import irrep_name, product_of_irreps
 

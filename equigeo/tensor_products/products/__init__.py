@@ -1,1 +1,1 @@
-"""Equivariant products of irreps as modules."""
+"""Clebsch-Gordan products, what holds one, and what measures any."""

@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
+from typing import Any, Literal, final
+
 from torch import Tensor
 
 from equigeo.graphs import EdgeIndex
-from equigeo.ops import channelwise_conv
-from equigeo.tensor_products.paths.channelwise_paths import ChannelwisePaths
-from equigeo.tensor_products.products.channelwise_tensor_product import ChannelwiseTensorProduct
+from equigeo.reps.irreps import Layout
+from equigeo.tensor_products.products.edge_convolution import EdgeConvolution
 
 
-class ChannelwiseConv(ChannelwiseTensorProduct):
+@final
+class ChannelwiseConv(EdgeConvolution):
     r"""Sum over neighbours of a channelwise product, without a message in memory.
 
     .. math:: z_t = \sum_{e: s \to t} \mathrm{product}(x_s, y_e, w_e)
 
-    The convolution of NequIP and MACE. The parameters are those of
-    :class:`ChannelwiseTensorProduct`. Targets add their own edges in a fixed order, so that results
-    are reproducible to the bit.
+    The convolution of NequIP and MACE. It holds a :class:`ChannelwiseTensorProduct` and has the
+    same parameters and state. Targets add their own edges in a fixed order, so that results are
+    reproducible to the bit.
+
+    Parameters
+    ----------
+    irreps_in1, irreps_in2, irreps_out, irrep_normalization, path_normalization, weight_order, \
+shared_weights, layout
+        As in :class:`ChannelwiseTensorProduct`.
+
+    Attributes
+    ----------
+    product : ChannelwiseTensorProduct
+        Without weights of its own.
+    weight : Parameter or Tensor, (weight_numel,)
+        Where ``shared_weights``, drawn from N(0, 1); else empty.
+
+    Raises
+    ------
+    ValueError
+        If an argument cannot be read.
 
     Equivariance
     ------------
@@ -38,7 +58,30 @@ class ChannelwiseConv(ChannelwiseTensorProduct):
     torch.Size([3, 64])
     """
 
-    def forward(  # type: ignore[override]
+    def __init__(
+        self,
+        irreps_in1: Any,
+        irreps_in2: Any,
+        irreps_out: Any,
+        irrep_normalization: str | None = None,
+        path_normalization: str | None = None,
+        *,
+        weight_order: Literal["output", "instruction"] = "output",
+        shared_weights: bool = False,
+        layout: Layout = "mul_ir",
+    ) -> None:
+        super().__init__(
+            irreps_in1,
+            irreps_in2,
+            irreps_out,
+            irrep_normalization,
+            path_normalization,
+            weight_order=weight_order,
+            shared_weights=shared_weights,
+            layout=layout,
+        )
+
+    def forward(
         self,
         x: Tensor,
         edge_index: EdgeIndex | Tensor,
@@ -79,71 +122,4 @@ class ChannelwiseConv(ChannelwiseTensorProduct):
         weight = self._choose_weight(weights)
         if weight is not None and weight.ndim == 1:
             weight = weight.expand(edges.num_edges, -1)
-        self.check_inputs(x[:1], edge_attr[:1], None if weight is None else weight[:1])
-        if self.channelwise is None or not ChannelwisePaths.accepts(x):
-            return self._by_messages(x, edges, edge_attr, weight)
-        table = self.channelwise.table(x.dtype)
-        return channelwise_conv(x, edge_attr, weight, self.graph_of(edges), table)
-
-    def check_graph(
-        self, x: Tensor, edge_index: EdgeIndex | Tensor, edge_attr: Tensor, num_nodes: int | None
-    ) -> EdgeIndex:
-        """Refuse features that do not fit the graph, and sort its edges where they are not.
-
-        Parameters
-        ----------
-        x : Tensor, (sources, components)
-            Node features.
-        edge_index : EdgeIndex or Tensor, (2, edges), int64
-            The edges.
-        edge_attr : Tensor, (edges, components)
-            Edge features.
-        num_nodes : int or None
-            Number of targets.
-
-        Returns
-        -------
-        EdgeIndex
-            The edges.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As :meth:`forward`.
-        """
-        if x.ndim != 2 or edge_attr.ndim != 2:
-            raise ValueError(
-                "x must be (sources, components) and edge_attr (edges, components), "
-                f"got {tuple(x.shape)} and {tuple(edge_attr.shape)}"
-            )
-        edges = self._edges(x, edge_index, num_nodes)
-        if edge_attr.shape[0] != edges.num_edges:
-            raise ValueError(
-                f"edge_attr must have {edges.num_edges} rows, got {edge_attr.shape[0]}"
-            )
-        return edges
-
-    @staticmethod
-    def graph_of(edges: EdgeIndex) -> tuple[Tensor, ...]:
-        """Give the index tensors that the op takes."""
-        by_target = (edges.source, edges.ptr, edges.order)
-        return (*by_target, edges.target, edges.back_order, edges.back_ptr)
-
-    def _edges(self, x: Tensor, edge_index: EdgeIndex | Tensor, num_nodes: int | None) -> EdgeIndex:
-        if isinstance(edge_index, Tensor):
-            targets = x.shape[0] if num_nodes is None else num_nodes
-            return EdgeIndex.from_edges(edge_index, x.shape[0], targets)
-        if edge_index.num_sources != x.shape[0] or num_nodes not in (None, edge_index.num_targets):
-            raise ValueError(
-                f"edge_index joins {edge_index.num_sources} sources and {edge_index.num_targets} "
-                f"targets, but x has {x.shape[0]} rows and num_nodes is {num_nodes}"
-            )
-        return edge_index
-
-    def _by_messages(
-        self, x: Tensor, edges: EdgeIndex, edge_attr: Tensor, weight: Tensor | None
-    ) -> Tensor:
-        """Multiply edge by edge, for dtypes and degrees that the op does not take."""
-        source, target = edges.edge_index
-        messages = super().forward(x.index_select(0, source), edge_attr, weight)
-        return x.new_zeros(edges.num_targets, messages.shape[1]).index_add(0, target, messages)
+        return self._convolve(x, edges, edge_attr, weight)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, final
 
 from equigeo.reps.irreps import Layout
 from equigeo.tensor_products.paths.all_paths import all_paths
+from equigeo.tensor_products.paths.normalization import normalize
 from equigeo.tensor_products.paths.read_irreps import read_irreps
-from equigeo.tensor_products.products.tensor_product import TensorProduct
+from equigeo.tensor_products.products.path_product import PathProduct
 
 
-class ChannelwiseTensorProduct(TensorProduct):
+@final
+class ChannelwiseTensorProduct(PathProduct):
     r"""Clebsch-Gordan product that keeps the channels of the first input, weighted per path.
 
     .. math:: z^{(p)}_u = f_p \sum_v w^{(p)}_{uv}\, x_u \otimes y_v
@@ -85,14 +87,12 @@ class ChannelwiseTensorProduct(TensorProduct):
         made, paths = all_paths(first, second, "uvu", keep)
         if weight_order == "output":
             paths.sort(key=lambda path: path[2])
-        super().__init__(
-            first,
-            second,
-            made,
+        operands = (first, second, made)
+        instructions = normalize(
             [(*path, "uvu", True) for path in paths],
-            irrep_normalization=irrep_normalization,
-            path_normalization=path_normalization,
-            shared_weights=shared_weights,
-            layout=layout,
+            operands,
+            irrep_normalization,
+            path_normalization,
         )
+        super().__init__(operands, instructions, shared_weights=shared_weights)
         self.weight_order = weight_order

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from itertools import accumulate
-from typing import Any
+from typing import Any, final
 
 from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout, Term
+from equigeo.tensor_products.paths.normalization import normalize
 from equigeo.tensor_products.paths.read_irreps import (
     check_blocks,
     product_of_irreps,
@@ -14,10 +15,11 @@ from equigeo.tensor_products.paths.read_irreps import (
     read_irreps,
     simplify,
 )
-from equigeo.tensor_products.products.tensor_product import TensorProduct
+from equigeo.tensor_products.products.path_product import PathProduct
 
 
-class ElementwiseTensorProduct(TensorProduct):
+@final
+class ElementwiseTensorProduct(PathProduct):
     r"""Clebsch-Gordan product of the n-th irrep of one input with the n-th of the other.
 
     .. math:: z_u = x_u \otimes y_u
@@ -73,14 +75,8 @@ class ElementwiseTensorProduct(TensorProduct):
                 if keep is None or ir in keep:
                     instructions.append((n, n, len(terms), "uuu", False))
                     terms.append((mul, ir))
-        super().__init__(
-            first,
-            second,
-            Irreps(terms, layout),
-            instructions,
-            irrep_normalization=irrep_normalization,
-            layout=layout,
-        )
+        operands = (first, second, Irreps(terms, layout))
+        super().__init__(operands, normalize(instructions, operands, irrep_normalization))
 
 
 def _align(irreps_in1: Irreps, irreps_in2: Irreps) -> tuple[Irreps, Irreps]:
@@ -91,6 +87,7 @@ def _align(irreps_in1: Irreps, irreps_in2: Irreps) -> tuple[Irreps, Irreps]:
             f"irreps_in1 and irreps_in2 must have equally many irreps, got {counts[0]} and "
             f"{counts[1]} in {irreps_in1} and {irreps_in2}"
         )
+    # The n-th irreps of both meet: wherever a term ends on either side, both are cut.
     ends = sorted({end for irreps in (irreps_in1, irreps_in2) for end in _ends(irreps)})
     first, second = _split_at(irreps_in1, ends), _split_at(irreps_in2, ends)
     check_blocks("irreps_in1", irreps_in1, first)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any, Literal, final
 
 import torch
 from torch import Tensor
@@ -14,15 +14,17 @@ from equigeo.tensor_products.paths.all_paths import all_paths
 from equigeo.tensor_products.paths.couple import couple_pairs_sparse
 from equigeo.tensor_products.paths.index_tables import IndexTables
 from equigeo.tensor_products.paths.instruction import Instruction
+from equigeo.tensor_products.paths.normalization import normalize
 from equigeo.tensor_products.paths.read_irreps import (
     read_filter,
     read_irreps,
     simplify,
 )
-from equigeo.tensor_products.products.tensor_product import TensorProduct
+from equigeo.tensor_products.products.path_product import PathProduct
 
 
-class FullTensorProduct(TensorProduct):
+@final
+class FullTensorProduct(PathProduct):
     r"""Clebsch-Gordan product along every path: each pair of irreps, each degree they make.
 
     .. math:: z^{(p)}_{uvk} = f_p \sum_{ij} C^{l_1 l_2 l_3}_{ijk}\, x_{ui}\, y_{vj}
@@ -82,38 +84,20 @@ class FullTensorProduct(TensorProduct):
         second = simplify("irreps_in2", read_irreps("irreps_in2", irreps_in2, layout))
         irreps_out, paths = all_paths(first, second, "uvuv", read_filter(filter_ir_out))
         self.method = method  # which paths are made for
-        super().__init__(
-            first,
-            second,
-            irreps_out,
-            [(*path, "uvuv", False) for path in paths],
-            irrep_normalization=irrep_normalization,
-            layout=layout,
-        )
+        operands = (first, second, irreps_out)
+        instructions = [(*path, "uvuv", False) for path in paths]
+        super().__init__(operands, normalize(instructions, operands, irrep_normalization))
 
     def set_paths(self, instructions: Iterable[Instruction]) -> None:
-        """Make what evaluates paths by the method that was chosen.
-
-        Parameters
-        ----------
-        instructions : iterable of Instruction
-            As in :class:`TensorProduct`.
-        """
+        """Make what evaluates paths by the method that was chosen."""
         super().set_paths(instructions)
         if self.method == "sparse":
             self._keep_entries()
         elif self.method == "dense":
-            self.connected = None
+            self.compiled = None
 
     def multiply_adds(self) -> int:
-        """Count multiplications that are added up, for one sample.
-
-        Returns
-        -------
-        int
-            Of the entries that the method touches, for all channels; by default those that are not
-            zero.
-        """
+        """Count the entries that the method touches; by default those that are not zero."""
         if self.method == "dense":
             return super().multiply_adds()
         names = (f"group{n}" for n in range(len(self._groups)))
@@ -126,6 +110,8 @@ class FullTensorProduct(TensorProduct):
         values, positions = {}, {}
         for n, group in enumerate(self._groups):
             table = self.tables[f"group{n}", torch.float64]
+            # Positions of entries as couple_pairs_sparse reads them: pairs of components, row-
+            # major.
             i, j, k = table.nonzero(as_tuple=True)
             values[f"group{n}"] = table[i, j, k]
             positions[f"pair{n}"] = i * group.shape[1] + j

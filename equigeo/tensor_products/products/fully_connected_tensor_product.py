@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, final
 
 from equigeo.reps.irreps import Layout
+from equigeo.tensor_products.paths.normalization import normalize
 from equigeo.tensor_products.paths.read_irreps import product_of_irreps, read_irreps
-from equigeo.tensor_products.products.tensor_product import TensorProduct
+from equigeo.tensor_products.products.path_product import PathProduct
 
 
-class FullyConnectedTensorProduct(TensorProduct):
+@final
+class FullyConnectedTensorProduct(PathProduct):
     r"""Clebsch-Gordan product with a weight for each path and each three channels.
 
     .. math:: z_w = \sum_p f_p \sum_{uv} w^{(p)}_{uvw}\, x_u \otimes y_v
@@ -68,17 +70,11 @@ class FullyConnectedTensorProduct(TensorProduct):
             for n3, (_, ir3) in enumerate(third.terms)
             if ir3 in product_of_irreps(ir1, ir2)
         ]
+        operands = (first, second, third)
+        variances = (in1_var, in2_var, out_var)
         super().__init__(
-            first,
-            second,
-            third,
-            instructions,
-            in1_var,
-            in2_var,
-            out_var,
-            irrep_normalization,
-            path_normalization,
-            internal_weights,
-            shared_weights,
-            layout=layout,
+            operands,
+            normalize(instructions, operands, irrep_normalization, path_normalization, variances),
+            internal_weights=internal_weights,
+            shared_weights=True if shared_weights is None else shared_weights,
         )

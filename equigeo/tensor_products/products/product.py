@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 import torch
 from torch import Tensor, nn
 
@@ -9,11 +11,11 @@ from equigeo.reps import Irreps, Representation
 from equigeo.tensor_products.paths.leading_axes import broadcast_batch
 
 
-class Product(nn.Module):
+class Product(nn.Module, ABC):
     """An equivariant bilinear map of two features, batched over leading axes.
 
-    Subclasses implement ``forward(x, y)`` or ``forward(x, y, weight=None)``, call
-    :meth:`check_inputs` first, and count their work in :meth:`multiply_adds`.
+    Subclasses implement :meth:`forward`, which may take external weights as a third argument and
+    calls :meth:`check_inputs` first, and count their work in :meth:`multiply_adds`.
 
     Parameters
     ----------
@@ -39,32 +41,59 @@ class Product(nn.Module):
     @property
     def rep_in(self) -> tuple[Representation, Representation]:
         """Representations of the two inputs."""
-        return self.irreps_in1, self.irreps_in2
+        return self._represent(self.irreps_in1), self._represent(self.irreps_in2)
 
     @property
     def rep_out(self) -> Representation:
         """Representation of the output."""
-        return self.irreps_out
+        return self._represent(self.irreps_out)
+
+    @abstractmethod
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        """Multiply two features.
+
+        Parameters
+        ----------
+        x : Tensor, (..., irreps_in1.dim), floating
+            First input; channels of signals are a leading axis.
+        y : Tensor, (..., irreps_in2.dim), floating
+            Second input. Leading axes broadcast.
+
+        Returns
+        -------
+        Tensor, (..., irreps_out.dim), dtype of ``x``
+            The product; zero where it reaches nothing.
+
+        Raises
+        ------
+        TypeError
+            If dtypes are not floating or differ.
+        ValueError
+            If shapes do not fit or devices differ.
+        """
 
     def multiply_adds(self) -> int:
-        """Count multiplications that are added up, for one sample.
+        """Count multiply-accumulate operations, for one sample.
 
         Returns
         -------
         int
             Of the forward pass as implemented.
+
+        Raises
+        ------
+        NotImplementedError
+            If the product does not count its work.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not count its work")
 
     def check_inputs(self, x: Tensor, y: Tensor, weight: Tensor | None = None) -> torch.Size:
         """Refuse inputs that do not fit, without looking at their values.
 
         Parameters
         ----------
-        x : Tensor, (..., irreps_in1.dim), floating
-            First input.
-        y : Tensor, (..., irreps_in2.dim), floating
-            Second input.
+        x, y : Tensor, floating
+            As in :meth:`forward`.
         weight : Tensor or None, (..., weight_numel), floating
             External or internal weights.
 
@@ -101,3 +130,7 @@ class Product(nn.Module):
     def extra_repr(self) -> str:
         """Return what ``print(module)`` shows."""
         return f"{self.irreps_in1} x {self.irreps_in2} -> {self.irreps_out}"
+
+    def _represent(self, irreps: Irreps) -> Representation:
+        """Give the representation that irreps stand for: of O(3), but for a product of less."""
+        return irreps

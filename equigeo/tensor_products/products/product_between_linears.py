@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import final
+
 from torch import Tensor
 
 from equigeo.nn import Linear
 from equigeo.reps import Irreps
-from equigeo.tensor_products.products.linear_multiply_adds import linear_multiply_adds
 from equigeo.tensor_products.products.product import Product
 
 
+@final
 class ProductBetweenLinears(Product):
     """Any product, made to map the irreps that a model has.
 
@@ -48,37 +50,13 @@ class ProductBetweenLinears(Product):
         self.linear_out = Linear(product.irreps_out, self.irreps_out)
 
     def multiply_adds(self) -> int:
-        """Count multiplications that are added up, for one sample.
-
-        Returns
-        -------
-        int
-            Of the product and the linear layers.
-        """
+        """Count those of the product and of the linear layers."""
         linears = (self.linear1, self.linear2, self.linear_out)
         around = sum(linear_multiply_adds(linear) for linear in linears if linear is not None)
         return around + self.product.multiply_adds()
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """Multiply two features.
-
-        Parameters
-        ----------
-        x : Tensor, (..., irreps_in1.dim), floating
-            First input.
-        y : Tensor, (..., irreps_in2.dim), floating
-            Second input; leading axes broadcast.
-
-        Returns
-        -------
-        Tensor, (..., irreps_out.dim), dtype of ``x``
-            Zero where the product reaches nothing.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As :meth:`Product.check_inputs`.
-        """
+        """Map into what the product takes, multiply, and map the result."""
         self.check_inputs(x, y)
         x = x if self.linear1 is None else self.linear1(x)
         y = y if self.linear2 is None else self.linear2(y)
@@ -86,6 +64,27 @@ class ProductBetweenLinears(Product):
         return out
 
 
+def linear_multiply_adds(linear: Linear) -> int:
+    """Count multiply-accumulate operations, for one sample.
+
+    Parameters
+    ----------
+    linear : Linear
+        Without biases.
+
+    Returns
+    -------
+    int
+        Multiplicities of both sides times components, over all blocks of weights.
+    """
+    terms = linear.irreps_out.terms
+    return sum(
+        ins.path_shape[0] * ins.path_shape[1] * (2 * terms[ins.i_out][1][0] + 1)
+        for ins in linear.instructions
+    )
+
+
 def _bridge(given: Irreps, taken: Irreps) -> Linear | None:
+    # Neighbouring terms of one irrep hold the same data as one merged term in mul_ir.
     same = given.simplify() == taken.simplify()
     return None if same else Linear(given, taken)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, final
 
 import torch
 from torch import Tensor, nn
 
 from equigeo.graphs import EdgeIndex
 from equigeo.ops import radial_conv
-from equigeo.tensor_products.products.channelwise_conv import ChannelwiseConv
+from equigeo.reps.irreps import Layout
+from equigeo.tensor_products.paths.channelwise_paths import ChannelwisePaths
+from equigeo.tensor_products.products.edge_convolution import EdgeConvolution, op_graph
 
 
-class RadialChannelwiseConv(ChannelwiseConv):
+@final
+class RadialChannelwiseConv(EdgeConvolution):
     r"""Channelwise convolution with weights :math:`h_e R / \sqrt{H}`, which are never stored.
 
     The weights of a convolution are most of what it reads, and the last layer of a radial network
@@ -24,8 +27,8 @@ class RadialChannelwiseConv(ChannelwiseConv):
         As in :class:`ChannelwiseTensorProduct`.
     num_hidden : int
         Hidden numbers H of each edge.
-    **options
-        As in :class:`ChannelwiseTensorProduct`, but for ``shared_weights``.
+    irrep_normalization, path_normalization, weight_order, layout
+        As in :class:`ChannelwiseTensorProduct`.
 
     Attributes
     ----------
@@ -56,15 +59,32 @@ class RadialChannelwiseConv(ChannelwiseConv):
     """
 
     def __init__(
-        self, irreps_in1: Any, irreps_in2: Any, irreps_out: Any, num_hidden: int, **options: Any
+        self,
+        irreps_in1: Any,
+        irreps_in2: Any,
+        irreps_out: Any,
+        num_hidden: int,
+        irrep_normalization: str | None = None,
+        path_normalization: str | None = None,
+        *,
+        weight_order: Literal["output", "instruction"] = "output",
+        layout: Layout = "mul_ir",
     ) -> None:
-        super().__init__(irreps_in1, irreps_in2, irreps_out, **options, shared_weights=False)
+        super().__init__(
+            irreps_in1,
+            irreps_in2,
+            irreps_out,
+            irrep_normalization,
+            path_normalization,
+            weight_order=weight_order,
+            layout=layout,
+        )
         if num_hidden < 1:
             raise ValueError(f"num_hidden must be positive, got {num_hidden}")
         self.num_hidden = num_hidden
         self.radial = nn.Parameter(torch.randn(num_hidden, self.weight_numel))
 
-    def forward(  # type: ignore[override]
+    def forward(
         self,
         x: Tensor,
         edge_index: EdgeIndex | Tensor,
@@ -104,9 +124,11 @@ class RadialChannelwiseConv(ChannelwiseConv):
             raise ValueError(
                 f"hidden must be (edges, {self.num_hidden}), got {tuple(hidden.shape)}"
             )
+        # Unit variance of the weights for hidden numbers of unit variance.
         radial = self.radial * self.num_hidden**-0.5
-        if self.channelwise is None or x.dtype not in (torch.float32, torch.float64):
-            return super().forward(x, edge_index, edge_attr, hidden @ radial, num_nodes=num_nodes)
         edges = self.check_graph(x, edge_index, edge_attr, num_nodes)
-        table = self.channelwise.table(x.dtype)
-        return radial_conv(x, edge_attr, hidden, radial, self.graph_of(edges), table)
+        paths = self.product.compiled
+        if isinstance(paths, ChannelwisePaths) and x.dtype in (torch.float32, torch.float64):
+            table = paths.table(x.dtype)
+            return radial_conv(x, edge_attr, hidden, radial, op_graph(edges), table)
+        return self._convolve(x, edges, edge_attr, hidden @ radial)

@@ -34,7 +34,7 @@ class CoupledPolynomial:
     ir : tuple of (int, int)
         Degree and parity of the value.
     inputs : tuple of int
-        Places of the coupled irreps in the feature, in the order of coupling.
+        Positions of the coupled irreps in the feature, in the order of coupling.
     values : Tensor, (2 l + 1, monomials), float64
         Coefficients, component by component.
     """
@@ -130,13 +130,17 @@ def symmetric_basis(irreps: tuple[Irrep, ...], degree: int, ir_out: Irrep) -> Te
     basis = torch.zeros(0, len(weight), dtype=torch.float64)
     for path in coupled_polynomials(irreps, degree, ir_out, "ascending"):
         rest = path.values.flatten() * weight
+        # What is antisymmetric in two equal factors vanishes, such as the cross product of x and x.
         if rest.norm() < _DEPENDENT:
             continue
+        # Gram-Schmidt, in the metric of symmetric tensors.
         rest = rest / rest.norm()
         for _ in range(2):  # the second pass removes what rounding left in the first
             rest = rest - basis.T @ (basis @ rest)
         if rest.norm() > _DEPENDENT:
             basis = torch.cat([basis, rest[None] / rest.norm()])
+    # Back from orthonormal coordinates, to the norm that a coupled path has before it is made
+    # symmetric: one per component.
     basis = math.sqrt(size) * basis / weight
     basis[basis.abs() < 1e-12] = 0.0  # exact zeros leave rounding behind
     return basis.unflatten(1, (size, len(weight) // size))
@@ -159,9 +163,11 @@ def projection(irreps: tuple[Irrep, ...], degree: int, ir_out: Irrep) -> Tensor:
     Tensor, (paths of MACE, basis), float64
         Each row gives one symmetrized path.
     """
+    # Inner products of symmetric tensors, of which a monomial stands for all orders of its factors.
     size, weight = 2 * ir_out[0] + 1, _inverse_multiplicities(_dim(irreps), degree)
     basis = symmetric_basis(irreps, degree, ir_out)
     empty = torch.zeros(0, *basis.shape[1:], dtype=torch.float64)
+    # An orthogonal projection: coefficients are inner products over squared norms, 2 l + 1 each.
     paths = [path.values[None] for path in coupled_polynomials(irreps, degree, ir_out, "mace")]
     return torch.cat([empty, *paths]).flatten(1) @ (basis * weight).flatten(1).T / size
 
@@ -206,26 +212,29 @@ def _couple(
     left: CoupledPolynomial, right: int, ir: Irrep, irreps: tuple[Irrep, ...]
 ) -> CoupledPolynomial:
     l1, l2, l3 = left.ir[0], irreps[right][0], ir[0]
+    # Components of variance one for independent inputs of variance one.
     table = math.sqrt(2 * l3 + 1) * wigner_3j_table(l1, l2, l3)
     start, degree = sum(2 * l + 1 for l, _ in irreps[:right]), len(left.inputs)
+    # Coefficient of (monomial s of the left factor) times (variable j of the right one).
     terms = torch.einsum("ijk,is->ksj", table, left.values)
-    places = _product_places(_dim(irreps), degree)[:, start : start + 2 * l2 + 1]
+    positions = _product_positions(_dim(irreps), degree)[:, start : start + 2 * l2 + 1]
     values = torch.zeros(2 * l3 + 1, len(monomials(_dim(irreps), degree + 1)), dtype=torch.float64)
-    values.index_add_(1, places.flatten(), terms.flatten(1))
+    # Monomials that become equal, such as (x y) z and (x z) y, add up: the result is symmetric.
+    values.index_add_(1, positions.flatten(), terms.flatten(1))
     return CoupledPolynomial(ir, (*left.inputs, right), values)
 
 
 @cache
-def _product_places(dim: int, degree: int) -> Tensor:
-    """Place (monomials, dim) of each monomial times each variable."""
-    place = _places(dim, degree + 1)
-    rows = [[place[tuple(sorted((*s, i)))] for i in range(dim)] for s in monomials(dim, degree)]
+def _product_positions(dim: int, degree: int) -> Tensor:
+    """Position (monomials, dim) of each monomial times each variable."""
+    position = _positions(dim, degree + 1)
+    rows = [[position[tuple(sorted((*s, i)))] for i in range(dim)] for s in monomials(dim, degree)]
     return torch.tensor(rows, dtype=torch.int64).reshape(len(rows), dim)
 
 
 @cache
-def _places(dim: int, degree: int) -> dict[tuple[int, ...], int]:
-    return {s: place for place, s in enumerate(monomials(dim, degree))}
+def _positions(dim: int, degree: int) -> dict[tuple[int, ...], int]:
+    return {s: position for position, s in enumerate(monomials(dim, degree))}
 
 
 @cache

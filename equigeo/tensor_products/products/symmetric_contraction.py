@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from itertools import accumulate
 from operator import index
-from typing import Literal
+from typing import Literal, final
 
 import torch
 from torch import Tensor, nn
@@ -17,9 +17,10 @@ from equigeo.tensor_products.paths.read_irreps import read_irreps
 from equigeo.tensor_products.products.symmetric_basis import projection, symmetric_basis
 from equigeo.tensor_products.products.symmetric_polynomials import SymmetricPolynomials
 
-Place = tuple[int, int]  # output term and order
+Block = tuple[int, int]  # of weights: output term and order of the polynomial
 
 
+@final
 class SymmetricContraction(nn.Module):
     r"""Equivariant polynomial of a feature, channel by channel, with weights for each element.
 
@@ -56,7 +57,7 @@ class SymmetricContraction(nn.Module):
         Drawn from a normal distribution over the number of weights of its block. The shape is that
         of cuEquivariance for either basis.
     blocks : dict of (int, int) to slice
-        Place on the second axis of ``weight`` of each pair of output term and order. In MACE, block
+        Where on the second axis of ``weight`` each pair of output term and order is. In MACE, block
         ``(i, N)`` is ``contractions.i.weights_max`` and ``(i, n)`` is ``contractions.i.weights.j``
         with ``j = N - 1 - n``.
     irreps_in, irreps_out : Irreps
@@ -119,6 +120,7 @@ class SymmetricContraction(nn.Module):
         self.basis = basis
         self._build()
         lengths = [block.stop - block.start for block in self.blocks.values()]
+        # As MACE draws them: N(0, 1) over the number of paths of a block.
         scale = torch.tensor([1 / length for length in lengths for _ in range(length)])
         weight = torch.randn(self.num_elements, len(scale), self.channels)
         self.weight = nn.Parameter(weight * scale[:, None])
@@ -156,6 +158,8 @@ class SymmetricContraction(nn.Module):
             If shapes or devices do not fit.
         """
         batch = self._check_inputs(x, element)
+        # Blocks of variables that lie side by side in a row, for each channel: all of a sample,
+        # each irrep in mul_ir, or single components in ir_mul.
         dims = [2 * l + 1 for _, (l, _) in self.irreps_in]
         ir_mul = self.irreps_out.layout == "ir_mul"
         if x.ndim == len(batch) + 2:
@@ -190,7 +194,7 @@ class SymmetricContraction(nn.Module):
         return self.tables["change", weight.dtype] @ weight
 
     def multiply_adds(self) -> int:
-        """Count multiplications that are added up, for one sample with all channels.
+        """Count multiply-accumulate operations, for one sample with all channels.
 
         Returns
         -------
@@ -214,13 +218,13 @@ class SymmetricContraction(nn.Module):
         bases = [[symmetric_basis(tuple(ins), n, ir) for ir in outs] for n in orders]
         self.polynomials = SymmetricPolynomials(self.irreps_in.dim // self.channels, bases)
         tables: dict[str, Tensor] = {}
-        places = [(i, n) for n in orders for i in range(len(outs))]
-        self.blocks = _consecutive({(i, n): len(bases[n - 1][i]) for i, n in places})
+        keys = [(i, n) for n in orders for i in range(len(outs))]
+        self.blocks = _consecutive({(i, n): len(bases[n - 1][i]) for i, n in keys})
         if self.basis == "original":
-            places = [(i, n) for i in range(len(outs)) for n in reversed(orders)]
-            parts = {(i, n): projection(tuple(ins), n, outs[i]).T for i, n in places}
+            keys = [(i, n) for i in range(len(outs)) for n in reversed(orders)]
+            parts = {(i, n): projection(tuple(ins), n, outs[i]).T for i, n in keys}
             reduced = self.blocks
-            self.blocks = _consecutive({place: part.shape[1] for place, part in parts.items()})
+            self.blocks = _consecutive({key: part.shape[1] for key, part in parts.items()})
             tables["change"] = _assemble(parts, reduced, self.blocks)
         self.tables = Tables(**tables)
 
@@ -231,6 +235,7 @@ class SymmetricContraction(nn.Module):
             weight = self.reduce_weight(weight)
         if not element.is_floating_point():
             return weight, element.reshape(-1).long()
+        # A one-hot vector, or a mixture of elements: each row has weights of its own.
         mixed = torch.tensordot(element.reshape(-1, self.num_elements), weight, dims=1)
         return mixed, torch.arange(len(mixed), device=mixed.device)
 
@@ -276,17 +281,17 @@ def _channels(*sides: Irreps) -> int:
     return found.pop()
 
 
-def _consecutive(lengths: dict[Place, int]) -> dict[Place, slice]:
+def _consecutive(lengths: dict[Block, int]) -> dict[Block, slice]:
     ends = list(accumulate(lengths.values(), initial=0))
-    return {place: slice(*ends[k : k + 2]) for k, place in enumerate(lengths)}
+    return {key: slice(*ends[k : k + 2]) for k, key in enumerate(lengths)}
 
 
 def _assemble(
-    parts: dict[Place, Tensor], rows: dict[Place, slice], columns: dict[Place, slice]
+    parts: dict[Block, Tensor], rows: dict[Block, slice], columns: dict[Block, slice]
 ) -> Tensor:
     """One matrix of blocks, zero elsewhere."""
     shape = (max(s.stop for s in rows.values()), max(s.stop for s in columns.values()))
     whole = torch.zeros(shape, dtype=torch.float64)
-    for place, part in parts.items():
-        whole[rows[place], columns[place]] = part
+    for key, part in parts.items():
+        whole[rows[key], columns[key]] = part
     return whole

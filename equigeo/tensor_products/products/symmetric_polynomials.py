@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
+from typing import final
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +14,7 @@ from equigeo.ops import Polynomial, PolynomialTable, symmetric_contraction
 from equigeo.tensor_products.products.symmetric_basis import monomials
 
 
+@final
 class SymmetricPolynomials(nn.Module):
     """The table of :func:`equigeo.ops.symmetric_contraction` for some bases.
 
@@ -67,7 +69,7 @@ class SymmetricPolynomials(nn.Module):
         return symmetric_contraction(x, weight, index, table)
 
     def multiply_adds(self) -> int:
-        """Count multiplications, most of them added up, for one channel."""
+        """Count multiply-accumulate operations and single multiplications, for one channel."""
         parts = (self.products, self.polynomials, self.groups, self.nodes)
         return sum(len(part) for part in parts)
 
@@ -78,8 +80,8 @@ def _components(
     """Split one polynomial (components, monomials) into its components that are not zero."""
     components = []
     for m, row in enumerate(polynomial):
-        places = row.nonzero().flatten().tolist()
-        values = {names[place]: row[place].item() for place in places}
+        positions = row.nonzero().flatten().tolist()
+        values = {names[position]: row[position].item() for position in positions}
         if values:
             components.append(Polynomial(start + m, weight, values))
     return components

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, final
 
 from torch import Tensor
 
 from equigeo.reps import Irreps, Representation
 from equigeo.reps.irreps import Layout, Term
-from equigeo.tensor_products.paths.connections import pairs
+from equigeo.tensor_products.paths.connection_modes import pairs
 from equigeo.tensor_products.paths.normalization import IRREP_NORMALIZATIONS, check_choice
 from equigeo.tensor_products.paths.read_irreps import (
     Irrep,
@@ -18,15 +18,17 @@ from equigeo.tensor_products.paths.read_irreps import (
     read_irreps,
     simplify,
 )
+from equigeo.tensor_products.products.held_product import HeldProduct
 from equigeo.tensor_products.products.tensor_product import TensorProduct
 
-Path = tuple[int, int, int, str, bool, float]  # an instruction
+Fields = tuple[int, int, int, str, bool, float]  # of an instruction
 
 UNWEIGHTED = ("uvuv", "uvu<v", "uuu")  # different terms; one term, u < v; one term, u = v
 WEIGHTED = ("uvw", "u<vw", "uuw")
 
 
-class TensorSquare(TensorProduct):
+@final
+class TensorSquare(HeldProduct):
     r"""Clebsch-Gordan product of a feature with itself, each pair of irreps once.
 
     .. math:: z = x \otimes x
@@ -85,23 +87,25 @@ class TensorSquare(TensorProduct):
             paths = _into_given_terms(first, made, normalization)
         else:
             raise ValueError("filter_ir_out must be None where irreps_out is given")
-        super().__init__(
+        shared = True if shared_weights is None else shared_weights
+        product = TensorProduct(
             first,
             first,
             made,
             paths,
             irrep_normalization="none",
-            internal_weights=internal_weights,
-            shared_weights=shared_weights,
+            internal_weights=False,
+            shared_weights=shared,
             layout=layout,
         )
+        super().__init__(product, internal_weights=internal_weights, shared_weights=shared)
 
     @property
-    def rep_in(self) -> Representation:  # type: ignore[override]  # one input instead of two
+    def rep_in(self) -> Representation:
         """Representation of the input."""
         return self.irreps_in1
 
-    def forward(self, x: Tensor, weight: Tensor | None = None) -> Tensor:  # type: ignore[override]
+    def forward(self, x: Tensor, weight: Tensor | None = None) -> Tensor:
         """Multiply a feature with itself.
 
         Parameters
@@ -121,12 +125,13 @@ class TensorSquare(TensorProduct):
         TypeError, ValueError
             As in :class:`TensorProduct`.
         """
-        return super().forward(x, x, weight)
+        square: Tensor = self.product(x, x, self._choose_weight(weight))
+        return square
 
 
 def _into_own_terms(
     irreps_in: Irreps, keep: frozenset[Irrep] | None, normalization: str
-) -> tuple[Irreps, list[Path]]:
+) -> tuple[Irreps, list[Fields]]:
     """Give every path a term of its own, and sort the terms."""
     made = [
         (n1, n2, ir1, ir2, ir3, mode)
@@ -139,16 +144,17 @@ def _into_own_terms(
     for n1, n2, _, _, ir3, mode in made:
         mul1, mul2 = irreps_in.terms[n1][0], irreps_in.terms[n2][0]
         muls = {"uvuv": mul1 * mul2, "uvu<v": pairs(mul1), "uuu": mul1}
+        # One channel per pair of channels that meet.
         terms.append((muls[mode], ir3))
     irreps_out, order = Irreps(terms, irreps_in.layout).sort()
-    paths: list[Path] = []
+    paths: list[Fields] = []
     for n, (n1, n2, ir1, ir2, ir3, mode) in enumerate(made):
         variance = _variance(normalization, ir1, ir2, ir3, mode == "uuu")
         paths.append((n1, n2, order.index(n), mode, False, variance))
     return irreps_out, paths
 
 
-def _into_given_terms(irreps_in: Irreps, irreps_out: Irreps, normalization: str) -> list[Path]:
+def _into_given_terms(irreps_in: Irreps, irreps_out: Irreps, normalization: str) -> list[Fields]:
     """Connect every pair of terms with every term that it can make."""
     return [
         (n1, n2, n3, mode, True, _variance(normalization, ir1, ir2, ir3, mode == "uuw"))
@@ -169,6 +175,8 @@ def _connections(modes: tuple[str, str, str], same: bool, mul: int, ir: Irrep) -
     """Connections between two terms, or within one, where only even degrees are symmetric."""
     if not same:
         return [modes[0]]
+    # x_u (x) x_v with u < v makes all degrees; x_u (x) x_u is symmetric under exchange, under which
+    # the coupling (l, l, l3) has the sign (-1)^l3: odd degrees vanish.
     upper = [modes[1]] if mul > 1 else []
     return [*upper, modes[2]] if ir[0] % 2 == 0 else upper
 
@@ -179,6 +187,7 @@ def _variance(normalization: str, ir1: Irrep, ir2: Irrep, ir3: Irrep, squared: b
     if normalization == "none":
         return 1.0
     if not squared:
+        # As in other products, see Normalization.
         return dim3 if normalization == "component" else dim1 * dim2
     # The square of a normal component has variance 2; a sum of them is a scalar of its own.
     if normalization == "component":

@@ -1,1 +1,1 @@
-"""Products of signals on the sphere: Gaunt, curl, and those of vector signals."""
+"""Products of functions on the sphere, as the coefficients of signals."""

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Literal
+from typing import Literal, final
 
 import torch
-from torch import nn
 
-from equigeo.tensor_products.signals.curl_coupling import curl_coupling
 from equigeo.tensor_products.signals.grid_method import (
     GridMethod,
     analysis,
@@ -16,11 +14,14 @@ from equigeo.tensor_products.signals.grid_method import (
     synthesis,
 )
 from equigeo.tensor_products.signals.path_method import PathMethod
+from equigeo.tensor_products.signals.signal_couplings import curl_coupling
+from equigeo.tensor_products.signals.signal_method import SignalMethod
 from equigeo.tensor_products.signals.signal_product import SignalProduct
 from equigeo.tensor_products.sphere.basis import Basis
 from equigeo.tensor_products.sphere.sphere_grid import SphereGrid
 
 
+@final
 class CurlTensorProduct(SignalProduct):
     r"""Coefficients of the Poisson bracket of two functions on the sphere.
 
@@ -92,17 +93,7 @@ class CurlTensorProduct(SignalProduct):
         self.body = self._body(method, grid)
 
     def coefficient(self, l1: int, l2: int, l3: int) -> float:
-        """What multiplies ``wigner_3j``, by the closed form of :func:`curl_coupling`.
-
-        Parameters
-        ----------
-        l1, l2, l3 : int
-            Degrees of the two inputs and of the output.
-
-        Returns
-        -------
-        float
-            Zero for a triple that the product cannot make.
+        """Evaluate the closed form, :func:`curl_coupling`.
 
         Examples
         --------
@@ -111,7 +102,7 @@ class CurlTensorProduct(SignalProduct):
         """
         return curl_coupling(l1, l2, l3, self.basis)
 
-    def _body(self, method: str, grid: SphereGrid | tuple[int, int] | None) -> nn.Module:
+    def _body(self, method: str, grid: SphereGrid | tuple[int, int] | None) -> SignalMethod:
         degrees = self.lmax1, self.lmax2, self.lmax_out
         if method == "paths":
             return PathMethod(*degrees, coupling=partial(curl_coupling, basis=self.basis))

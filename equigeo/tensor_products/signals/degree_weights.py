@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from operator import index
+from typing import final
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 from equigeo.reps import Irreps, Representation
 
 
+@final
 class DegreeWeights(nn.Module):
     """Multiply each degree of a signal by a weight, per channel where wanted.
 
@@ -59,6 +61,7 @@ class DegreeWeights(nn.Module):
         self.channels = channels
         shape = (lmax + 1,) if channels is None else (channels, lmax + 1)
         self.weight = nn.Parameter(torch.ones(shape))
+        # Of every coefficient of a signal.
         degree = torch.cat([torch.full((2 * l + 1,), l) for l in range(lmax + 1)])
         self.register_buffer("degree", degree, persistent=False)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import final
 
 import torch
 from scipy.fft import next_fast_len
@@ -10,11 +11,13 @@ from torch import Tensor, nn
 
 from equigeo.nn import Tables
 from equigeo.tensor_products.signals.grid_method import degree_scales
+from equigeo.tensor_products.signals.signal_method import SignalMethod
 from equigeo.tensor_products.sphere.basis import Basis
 from equigeo.tensor_products.sphere.legendre import meridian_factors
 
 
-class FourierMethod(nn.Module):
+@final
+class FourierMethod(SignalMethod):
     r"""Both signals as Fourier series on the torus, convolved by fast transforms, and back.
 
     The polar angle b is continued to a full turn, where every harmonic is a trigonometric
@@ -33,6 +36,7 @@ class FourierMethod(nn.Module):
 
     def __init__(self, lmax1: int, lmax2: int, lmax_out: int, basis: Basis) -> None:
         super().__init__()
+        # The product of polynomials of these degrees.
         band = lmax1 + lmax2
         # Aliases are harmless along a parallel where they fall on orders that nobody reads.
         self._size = (
@@ -46,33 +50,18 @@ class FourierMethod(nn.Module):
     def multiply_adds(self) -> int:
         """Count conversions over non-zeros, and half of the operations of the fast transforms.
 
-        Returns
-        -------
-        int
-            For one sample; ``2.5 n log2 n`` operations are taken for a real transform of n points.
+        ``2.5 n log2 n`` operations are taken for a real transform of n points.
         """
         points = math.prod(self._size)
+        # Half of 2.5 n log2 n, for a multiply-accumulate operation counts as two.
         transform = round(1.25 * points * math.log2(points))
         conversions = sum(part.multiply_adds() for part in (self.first, self.second, self.out))
         return conversions + 3 * transform + points
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """Multiply.
-
-        Parameters
-        ----------
-        x : Tensor, (samples, (lmax1 + 1)^2), float32 or float64
-            First signal.
-        y : Tensor, (samples, (lmax2 + 1)^2), dtype of ``x``
-            Second signal.
-
-        Returns
-        -------
-        Tensor, (samples, (lmax_out + 1)^2)
-            The product.
-        """
+        """Convolve: transform both to the torus, multiply, and transform back."""
         if x.shape[0] == 0:  # which the transforms of MKL refuse
-            return (x[:, :1] * y[:, :1]).expand(-1, self.out.place.shape[0])
+            return (x[:, :1] * y[:, :1]).expand(-1, self.out.position.shape[0])
         values = [
             torch.fft.irfft2(series, s=self._size, norm="forward")
             for series in (self.first(x), self.second(y))
@@ -83,7 +72,7 @@ class FourierMethod(nn.Module):
 class _ToFourier(nn.Module):
     """Coefficients to Fourier series, (samples, frequencies of a meridian, of a parallel)."""
 
-    place: Tensor
+    position: Tensor
 
     def __init__(self, lmax: int, size: int, basis: Basis) -> None:
         super().__init__()
@@ -93,11 +82,11 @@ class _ToFourier(nn.Module):
         # exp(iva) takes (x_v - i x_-v) / 2; a factor i at odd orders swaps the parts.
         own, other = center + order, center - order
         odd = (order % 2 == 1).expand_as(own)
-        place = torch.stack([torch.where(odd, other, own), torch.where(odd, own, other)], 1)
+        position = torch.stack([torch.where(odd, other, own), torch.where(odd, own, other)], 1)
         sign = torch.tensor([[0.5, 0.5 * (1 if v % 2 else -1)] for v in range(lmax + 1)])
         sign[0] = torch.tensor([1.0, 0.0])
         # Degrees below the order do not exist; the table is zero there.
-        self.register_buffer("place", place * (degree >= order)[:, None], persistent=False)
+        self.register_buffer("position", position * (degree >= order)[:, None], persistent=False)
         table = meridian_series(lmax, basis)
         self._nonzeros = int(table.count_nonzero()), int(table[0].count_nonzero())
         padded = torch.zeros(lmax + 1, lmax + 1, size, dtype=torch.float64)
@@ -109,7 +98,7 @@ class _ToFourier(nn.Module):
         return 2 * everything - order_zero
 
     def forward(self, x: Tensor) -> Tensor:
-        parts = x[:, self.place] * self.tables["sign", x.dtype]  # (samples, orders, 2, degrees)
+        parts = x[:, self.position] * self.tables["sign", x.dtype]  # (samples, orders, 2, degrees)
         samples, orders, two, degrees = parts.shape
         rows = parts.transpose(0, 1).reshape(orders, samples * two, degrees)
         series = (rows @ self.tables["series", x.dtype]).unflatten(1, (samples, two))
@@ -119,7 +108,7 @@ class _ToFourier(nn.Module):
 class _FromFourier(nn.Module):
     """Fourier series (samples, frequencies of a meridian, of a parallel) to coefficients."""
 
-    place: Tensor
+    position: Tensor
 
     def __init__(self, lmax: int, band: int, basis: Basis) -> None:
         super().__init__()
@@ -128,8 +117,8 @@ class _FromFourier(nn.Module):
         odd, sine = order.abs() % 2, (order < 0).long()
         # At even orders v reads the real part and -v minus the imaginary one; at odd orders v
         # reads minus the imaginary and -v minus the real one.
-        place = (2 * order.abs() + (sine ^ odd)) * (lmax + 1) + degree
-        self.register_buffer("place", place, persistent=False)
+        position = (2 * order.abs() + (sine ^ odd)) * (lmax + 1) + degree
+        self.register_buffer("position", position, persistent=False)
         sign = 1 - 2 * (sine | odd)
         frequencies = torch.arange(band + 1)[:, None] + torch.arange(-lmax, lmax + 1)
         series = meridian_series(lmax, "component") @ half_turn_integral(frequencies).mT
@@ -150,7 +139,7 @@ class _FromFourier(nn.Module):
         rows = parts.reshape(orders, samples * two, frequencies)
         by_order = (rows @ self.tables["series", rows.dtype]).unflatten(1, (samples, two))
         by_order = by_order.transpose(0, 1).flatten(1)  # (samples, orders x 2 x degrees)
-        return by_order[:, self.place] * self.tables["scale", rows.dtype]
+        return by_order[:, self.position] * self.tables["scale", rows.dtype]
 
 
 def meridian_series(lmax: int, basis: Basis) -> Tensor:
@@ -172,6 +161,7 @@ def meridian_series(lmax: int, basis: Basis) -> Tensor:
     Tensor, (lmax + 1, lmax + 1, 2 lmax + 1), float64
         By order v, degree l and frequency u from ``-lmax`` to ``lmax``; zero for ``l < v``.
     """
+    # Samples over the full turn, on which harmonics continue as trigonometric polynomials.
     size = 2 * lmax + 1
     angle = 2 * torch.pi * torch.arange(size, dtype=torch.float64) / size
     value = meridian_factors(lmax, angle)[0] * degree_scales((lmax + 1) ** 2, basis)[:, None]
@@ -200,5 +190,6 @@ def half_turn_integral(k: Tensor) -> Tensor:
     Tensor, (...), float64
         Zero for odd ones.
     """
+    # 2 / (1 - k^2) for even k; for odd k the integral is imaginary or zero.
     even = k % 2 == 0
     return torch.where(even, 2 / (1 - (k * even).double() ** 2), 0.0)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Literal
-
-from torch import nn
+from typing import Literal, final
 
 from equigeo.tensor_products.signals.fourier_method import FourierMethod
-from equigeo.tensor_products.signals.gaunt_coupling import gaunt_coupling
 from equigeo.tensor_products.signals.grid_method import (
     GridMethod,
     analysis,
@@ -16,11 +13,14 @@ from equigeo.tensor_products.signals.grid_method import (
     synthesis,
 )
 from equigeo.tensor_products.signals.path_method import PathMethod
+from equigeo.tensor_products.signals.signal_couplings import gaunt_coupling
+from equigeo.tensor_products.signals.signal_method import SignalMethod
 from equigeo.tensor_products.signals.signal_product import SignalProduct
 from equigeo.tensor_products.sphere.basis import Basis
 from equigeo.tensor_products.sphere.sphere_grid import SphereGrid
 
 
+@final
 class GauntTensorProduct(SignalProduct):
     r"""Coefficients of the pointwise product of two functions on the sphere.
 
@@ -93,17 +93,7 @@ class GauntTensorProduct(SignalProduct):
         self.body = self._body(method, grid)
 
     def coefficient(self, l1: int, l2: int, l3: int) -> float:
-        """What multiplies ``wigner_3j``, by the closed form of :func:`gaunt_coupling`.
-
-        Parameters
-        ----------
-        l1, l2, l3 : int
-            Degrees of the two inputs and of the output.
-
-        Returns
-        -------
-        float
-            Zero for a triple that the product cannot make.
+        """Evaluate the closed form, :func:`gaunt_coupling`.
 
         Examples
         --------
@@ -112,7 +102,7 @@ class GauntTensorProduct(SignalProduct):
         """
         return gaunt_coupling(l1, l2, l3, self.basis)
 
-    def _body(self, method: str, grid: SphereGrid | tuple[int, int] | None) -> nn.Module:
+    def _body(self, method: str, grid: SphereGrid | tuple[int, int] | None) -> SignalMethod:
         degrees = self.lmax1, self.lmax2, self.lmax_out
         if method == "paths":
             return PathMethod(*degrees, coupling=partial(gaunt_coupling, basis=self.basis))

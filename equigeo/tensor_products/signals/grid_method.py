@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
+from typing import final
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from equigeo.nn import Tables
 from equigeo.ops import grid_product
+from equigeo.tensor_products.signals.signal_method import SignalMethod
 from equigeo.tensor_products.sphere.basis import Basis, basis_scale
 from equigeo.tensor_products.sphere.sphere_grid import SphereGrid
 
 Factors = tuple[Tensor, Tensor]
 
 
-class GridMethod(nn.Module):
+@final
+class GridMethod(SignalMethod):
     """Both signals on the grid, their product there, and its coefficients, in one op.
 
     Parameters
@@ -33,39 +36,22 @@ class GridMethod(nn.Module):
         self._shapes = [(*legendre.shape, *trig.shape[1:]) for legendre, trig in pairs.values()]
 
     def multiply_adds(self) -> int:
-        """Count for separable transforms, order by order along meridians.
-
-        Returns
-        -------
-        int
-            For one sample.
-        """
+        """Count those of separable transforms, order by order along meridians."""
         summands = max(shape[0] for shape in self._shapes)
         _, _, latitudes, _, longitudes = self._shapes[0]
+        # The product at every point, once for each summand of the integrand.
         count = summands * latitudes * longitudes
         for number, coefficients, _, orders, _ in self._shapes:
             count += number * latitudes * (coefficients + orders * longitudes)
         return count
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """Multiply.
-
-        Parameters
-        ----------
-        x : Tensor, (samples, (lmax1 + 1)^2), float32 or float64
-            First signal.
-        y : Tensor, (samples, (lmax2 + 1)^2), dtype of ``x``
-            Second signal.
-
-        Returns
-        -------
-        Tensor, (samples, (lmax_out + 1)^2)
-            The product.
+        """Transform to the grid, multiply there, and transform back.
 
         Raises
         ------
         TypeError
-            If the dtype is another.
+            If the dtype is neither float32 nor float64.
         """
         return grid_product(x, y, *(self.tables[name, x.dtype] for name in self._names))
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
+from typing import final
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from equigeo.nn import Tables
 from equigeo.reps.wigner_3j import wigner_3j_table
+from equigeo.tensor_products.signals.signal_method import SignalMethod
 
 
-class PathMethod(nn.Module):
+@final
+class PathMethod(SignalMethod):
     """All paths in one matrix, from pairs of components to outputs.
 
     The matrix is mostly zeros, but a dense product with it is many times faster in PyTorch than
@@ -35,35 +38,17 @@ class PathMethod(nn.Module):
         for degrees in product(range(lmax1 + 1), range(lmax2 + 1), range(lmax_out + 1)):
             kappa = coupling(*degrees)
             if kappa != 0:
+                # Degree l stands at l^2 to (l + 1)^2 in a signal.
                 rows, columns, layers = (slice(l * l, (l + 1) ** 2) for l in degrees)
                 table[rows, columns, layers] = kappa * wigner_3j_table(*degrees)
         self._nonzeros = int(table.count_nonzero())
         self.tables = Tables(paths=table.flatten(0, 1))
 
     def multiply_adds(self) -> int:
-        """Count non-zeros, what a product that skips zeros would visit.
-
-        Returns
-        -------
-        int
-            For one sample.
-        """
+        """Count non-zeros, what a product that skips zeros would visit."""
         return self._nonzeros
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """Couple.
-
-        Parameters
-        ----------
-        x : Tensor, (samples, (lmax1 + 1)^2)
-            First signal.
-        y : Tensor, (samples, (lmax2 + 1)^2)
-            Second signal.
-
-        Returns
-        -------
-        Tensor, (samples, (lmax_out + 1)^2)
-            The product.
-        """
+        """Multiply all pairs of components, and sum them by the table."""
         pairs = (x[:, :, None] * y[:, None, :]).flatten(1)
         return pairs @ self.tables["paths", x.dtype]

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from operator import index
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from equigeo.reps import Irreps
 from equigeo.tensor_products.paths.leading_axes import as_rows, from_rows
 from equigeo.tensor_products.products.product import Product
+from equigeo.tensor_products.signals.signal_method import SignalMethod
 from equigeo.tensor_products.sphere.basis import Basis
 
 
 class SignalProduct(Product):
     """A product of two functions on the sphere, given and returned as coefficients.
 
-    Subclasses set ``body``, a module that takes two batches of coefficients, and define
-    :meth:`coefficient`.
+    Subclasses set ``body``, a module that takes two batches of coefficients and counts its work,
+    and define :meth:`coefficient`.
 
     Parameters
     ----------
@@ -42,7 +44,7 @@ class SignalProduct(Product):
         If a degree is out of range or a parity is not a sign.
     """
 
-    body: nn.Module
+    body: SignalMethod
 
     def __init__(
         self,
@@ -53,12 +55,7 @@ class SignalProduct(Product):
         *,
         parities: tuple[int, int, int],
     ) -> None:
-        degrees = [index(lmax) for lmax in (lmax1, lmax2, lmax_out)]
-        if min(degrees) < 0 or degrees[2] > degrees[0] + degrees[1]:
-            raise ValueError(
-                "degrees must not be negative, nor lmax_out above lmax1 + lmax2, got "
-                f"lmax1={lmax1}, lmax2={lmax2}, lmax_out={lmax_out}"
-            )
+        degrees = read_degrees(lmax1, lmax2, lmax_out)
         for name, parity in zip(("parity1", "parity2"), parities[:2], strict=True):
             if parity not in (1, -1):
                 raise ValueError(f"{name} must be 1 or -1, got {parity!r}")
@@ -66,6 +63,7 @@ class SignalProduct(Product):
         self.lmax1, self.lmax2, self.lmax_out = degrees
         self.basis = basis
 
+    @abstractmethod
     def coefficient(self, l1: int, l2: int, l3: int) -> float:
         """What multiplies ``wigner_3j``, of unit norm, by the closed form.
 
@@ -79,40 +77,42 @@ class SignalProduct(Product):
         float
             Zero for a triple that the product cannot make.
         """
-        raise NotImplementedError
 
     def multiply_adds(self) -> int:
-        """Count multiplications that are added up, for one sample.
-
-        Returns
-        -------
-        int
-            Of the chosen method.
-        """
-        return self.body.multiply_adds()  # type: ignore[operator]
+        """Count those of the chosen method."""
+        return self.body.multiply_adds()
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """Multiply two signals.
-
-        Parameters
-        ----------
-        x : Tensor, (..., (lmax1 + 1)^2), float32 or float64
-            First signal; channels are a leading axis.
-        y : Tensor, (..., (lmax2 + 1)^2), dtype of ``x``
-            Second signal; leading axes broadcast.
-
-        Returns
-        -------
-        Tensor, (..., (lmax_out + 1)^2)
-            Their product.
-
-        Raises
-        ------
-        TypeError
-            If dtypes are not floating or differ.
-        ValueError
-            If shapes or devices do not fit.
-        """
+        """Multiply two signals, of dtype float32 or float64."""
         batch = self.check_inputs(x, y)
         z: Tensor = self.body(as_rows(x, batch), as_rows(y, batch))
         return from_rows(z, batch)
+
+
+def read_degrees(lmax1: int, lmax2: int, lmax_out: int) -> tuple[int, int, int]:
+    """Refuse degrees that no product of signals can have.
+
+    Parameters
+    ----------
+    lmax1, lmax2, lmax_out : int
+        Largest degrees, included.
+
+    Returns
+    -------
+    tuple of three int
+        The same.
+
+    Raises
+    ------
+    TypeError
+        If one is not an integer.
+    ValueError
+        If one is negative, or the last above the sum of the others.
+    """
+    degrees = index(lmax1), index(lmax2), index(lmax_out)
+    if min(degrees) < 0 or degrees[2] > degrees[0] + degrees[1]:
+        raise ValueError(
+            "degrees must not be negative, nor lmax_out above lmax1 + lmax2, got "
+            f"lmax1={lmax1}, lmax2={lmax2}, lmax_out={lmax_out}"
+        )
+    return degrees

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import product as product_of
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, final
 
 import torch
 from torch import Tensor, nn
@@ -13,16 +13,16 @@ from torch import Tensor, nn
 from equigeo.nn import Linear, Tables
 from equigeo.reps import Irreps
 from equigeo.tensor_products.paths.index_tables import IndexTables
-from equigeo.tensor_products.paths.path_coefficients import (
+from equigeo.tensor_products.products.path_coefficients import (
     in_double,
     path_coefficients,
     single_irreps,
 )
-from equigeo.tensor_products.products.linear_multiply_adds import linear_multiply_adds
-from equigeo.tensor_products.products.matrix_tensor_product import MatrixTensorProduct
 from equigeo.tensor_products.products.product import Product
+from equigeo.tensor_products.products.product_between_linears import linear_multiply_adds
 from equigeo.tensor_products.signals.curl_tensor_product import CurlTensorProduct
 from equigeo.tensor_products.signals.gaunt_tensor_product import GauntTensorProduct
+from equigeo.tensor_products.signals.matrix_tensor_product import MatrixTensorProduct
 from equigeo.tensor_products.signals.vector_signal_tensor_product import VectorSignalTensorProduct
 
 Method = Literal["grid", "fourier", "paths"]
@@ -30,6 +30,7 @@ Method = Literal["grid", "fourier", "paths"]
 _KINDS = ("curl", "gaunt", "matrix", "vector_signal")
 
 
+@final
 class SignalTensorProduct(Product):
     r"""Several channels of signals, multiplied, between linear layers.
 
@@ -105,10 +106,11 @@ class SignalTensorProduct(Product):
         self.channels = channels
         self.kind = kind
         made = [_Part.of(product, self) for product in _candidates(self, kind, method, t)]
-        made = [part for part in made if len(part.place)]
+        made = [part for part in made if len(part.position)]
         self.products = nn.ModuleList(part.product for part in made)
         self._product_work = channels * sum(part.product.multiply_adds() for part in made)
         self.tables = Tables(**{f"scale{k}": part.scale for k, part in enumerate(made)})
+        # Several products may take the same signal, which is mixed once.
         signals = (
             list(dict.fromkeys(part.product.irreps_in1 for part in made)),
             list(dict.fromkeys(part.product.irreps_in2 for part in made)),
@@ -125,41 +127,17 @@ class SignalTensorProduct(Product):
         self.linear_out = Linear(mixed[2], self.irreps_out)
         orders = [_channels_first(side, channels) for side in signals]
         self.positions = IndexTables(
-            **{f"part{k}": part.place for k, part in enumerate(made)},
+            **{f"part{k}": part.position for k, part in enumerate(made)},
             **{"in1": orders[0], "in2": orders[1], "out": orders[2].argsort()},
         )
 
     def multiply_adds(self) -> int:
-        """Count multiplications that are added up, for one sample.
-
-        Returns
-        -------
-        int
-            Of the products in all channels, and of the linear layers.
-        """
+        """Count those of the products in all channels, and of the linear layers."""
         linears = self.linear1, self.linear2, self.linear_out
         return self._product_work + sum(linear_multiply_adds(linear) for linear in linears)
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """Multiply two features.
-
-        Parameters
-        ----------
-        x : Tensor, (..., irreps_in1.dim), floating
-            First input.
-        y : Tensor, (..., irreps_in2.dim), floating
-            Second input; leading axes broadcast.
-
-        Returns
-        -------
-        Tensor, (..., irreps_out.dim), dtype of ``x``
-            Zero where the product reaches nothing.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As :meth:`Product.check_inputs`.
-        """
+        """Mix into signals, multiply these, and mix the results."""
         batch = self.check_inputs(x, y)
         signals1 = self._signals(self.linear1(x)[..., self.positions["in1"]], self._sizes[0])
         signals2 = self._signals(self.linear2(y)[..., self.positions["in2"]], self._sizes[1])
@@ -188,7 +166,7 @@ class _Part(NamedTuple):
 
     product: Product
     irreps_out: Irreps
-    place: Tensor  # of these irreps on the feature axis
+    position: Tensor  # of these irreps on the feature axis
     scale: Tensor  # to unit variance, for inputs whose irreps have that
 
     @classmethod
@@ -200,16 +178,18 @@ class _Part(NamedTuple):
             present = [ir in _kinds(there) for ir, _ in single_irreps(here)]
             held.append(torch.tensor(present, dtype=torch.float64))
         squares = path_coefficients(in_double(product)).square()
+        # Inputs of unit variance: the variance of an output irrep is the sum of squared
+        # coefficients over the pairs that are present, spread over its components.
         variance = torch.einsum("abc,a,b->c", squares, *held).tolist()
         wanted = _kinds(layer.irreps_out)
-        terms, places, scales = [], [torch.zeros(0, dtype=torch.int64)], []
-        for value, (ir, place) in zip(variance, single_irreps(product.irreps_out), strict=True):
+        terms, positions, scales = [], [torch.zeros(0, dtype=torch.int64)], []
+        for value, (ir, position) in zip(variance, single_irreps(product.irreps_out), strict=True):
             if value > 0 and ir in wanted:
                 terms.append((1, ir))
-                places.append(place)
-                scales += [math.sqrt(len(place) / value)] * len(place)
+                positions.append(position)
+                scales += [math.sqrt(len(position) / value)] * len(position)
         scale = torch.tensor(scales, dtype=torch.float64)
-        return cls(product, Irreps(terms), torch.cat(places), scale)
+        return cls(product, Irreps(terms), torch.cat(positions), scale)
 
 
 def _kinds(irreps: Irreps) -> set[tuple[int, int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
+from typing import final
 
 import torch
 from torch import Tensor
@@ -12,11 +13,11 @@ from torch import Tensor
 from equigeo.nn import Tables
 from equigeo.reps import Irreps
 from equigeo.tensor_products.products.product import Product
-from equigeo.tensor_products.products.read_degrees import read_degrees
-from equigeo.tensor_products.products.wigner_9j import wigner_9j
 from equigeo.tensor_products.signals.bilinear_algorithm import cross_product, quaternion_product
-from equigeo.tensor_products.signals.gaunt_coupling import gaunt_coupling
 from equigeo.tensor_products.signals.grid_method import GridMethod, analysis, resolve_grid
+from equigeo.tensor_products.signals.signal_couplings import gaunt_coupling
+from equigeo.tensor_products.signals.signal_product import read_degrees
+from equigeo.tensor_products.signals.wigner_symbols import wigner_9j
 from equigeo.tensor_products.sphere.basis import Basis, basis_scale
 from equigeo.tensor_products.sphere.sphere_grid import SphereGrid
 from equigeo.tensor_products.sphere.vector_harmonics import Harmonic, VectorHarmonics
@@ -31,6 +32,7 @@ _SPIN_COUPLING = {
 }
 
 
+@final
 class VectorSignalTensorProduct(Product):
     r"""Pointwise product of functions from the sphere to vectors or quaternions.
 
@@ -116,6 +118,7 @@ class VectorSignalTensorProduct(Product):
         sides = [
             VectorHarmonics(degrees[0], scalars, scale),
             VectorHarmonics(degrees[1], scalars, scale),
+            # The transposed change of basis takes coefficients out: its scale is the inverse.
             VectorHarmonics(degrees[2], scalars, lambda j: 1 / scale(j)),
         ]
         parities = parity1, parity2, parity1 * parity2
@@ -132,31 +135,12 @@ class VectorSignalTensorProduct(Product):
             found.harmonics(degrees[1]),
             analysis(found, degrees[2], "component"),
         )
+        # Few scalar products on the grid instead of 6 for cross products or 16 for quaternions.
         forms = quaternion_product() if scalars else cross_product()
         self.tables = Tables(**forms._asdict())
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """Multiply two functions.
-
-        Parameters
-        ----------
-        x : Tensor, (..., irreps_in1.dim), float32 or float64
-            First function; channels are a leading axis.
-        y : Tensor, (..., irreps_in2.dim), dtype of ``x``
-            Second function; leading axes broadcast.
-
-        Returns
-        -------
-        Tensor, (..., irreps_out.dim)
-            Their product.
-
-        Raises
-        ------
-        TypeError
-            If dtypes are not floating or differ.
-        ValueError
-            If shapes or devices do not fit.
-        """
+        """Multiply two functions, of dtype float32 or float64."""
         batch = self.check_inputs(x, y)
         first = self._forms("first", self.harmonics1.components(x), batch)
         second = self._forms("second", self.harmonics2.components(y), batch)
@@ -206,7 +190,9 @@ class VectorSignalTensorProduct(Product):
         """
         terms = [side[k] for side, k in zip(self.harmonics, (term1, term2, term_out), strict=True)]
         (j1, l1, s1), (j2, l2, s2), (j3, l3, s3) = terms
+        # Recoupling (l1 s1) j1, (l2 s2) j2 to (l1 l2) l3, (s1 s2) s3: a 9j symbol.
         spin_coupling = _SPIN_COUPLING.get((s1, s2, s3), 0.0)
+        # Harmonics V_jl have 2 j + 1 in the sum of their squares.
         root = math.sqrt((2 * j1 + 1) * (2 * j2 + 1) * (2 * j3 + 1))
         symbol = wigner_9j((l1, l2, l3), (s1, s2, s3), (j1, j2, j3))
         scale1, scale2, scale3 = (basis_scale("basis", self.basis, j) for j in (j1, j2, j3))
@@ -214,13 +200,7 @@ class VectorSignalTensorProduct(Product):
         return spin_coupling * root * symbol * strength
 
     def multiply_adds(self) -> int:
-        """Count multiplications that are added up, for one sample.
-
-        Returns
-        -------
-        int
-            Of separable transforms, of the changes of basis, and of sums of components.
-        """
+        """Count those of separable transforms, changes of basis, and sums of components."""
         products, components = self.tables["first", torch.float64].shape
         count = products * self.body.multiply_adds()
         for side in (self.harmonics1, self.harmonics2, self.harmonics_out):

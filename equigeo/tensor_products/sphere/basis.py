@@ -30,6 +30,7 @@ def basis_scale(name: str, basis: str, l: int) -> float:
     ValueError
         If the basis is unknown.
     """
+    # Sums of squares over orders: 2 l + 1, (2 l + 1) / 4 pi, and 1.
     scales = {
         "component": 1.0,
         "integral": math.sqrt(1 / (4 * math.pi)),

@@ -16,7 +16,7 @@ from equigeo.tensor_products.sphere.basis import Basis, basis_scale
 from equigeo.tensor_products.sphere.legendre import legendre_coefficients
 
 
-def read_degrees(
+def read_harmonic_degrees(
     l: int | Iterable[Any] | str, irreps_in: Iterable[Any] | str | None = None
 ) -> tuple[Irreps, list[int]]:
     """Read the degrees wanted, and what kind of vector they are of, by the rules of e3nn.
@@ -86,16 +86,20 @@ def harmonics_table(lmax: int, normalization: Basis) -> Tensor:
     ValueError
         If the normalization is unknown.
     """
+    # By order and then degree, as the kernel walks through them.
     up, down, start = legendre_coefficients(lmax).transpose(1, 2)
     l = torch.arange(lmax + 1, dtype=torch.float64)
     m = l[:, None]
     slope = (2 * l + 1) / (2 * l - 1) * (m <= l)
+    # Derivatives are harmonics of one degree less: d/dy keeps the order, d/dz +- i d/dx change it
+    # by one. The norms of degrees l and l - 1 enter by the ratio of 2 l + 1 and 2 l - 1.
     along = (slope * (l - m) * (l + m)).clamp(min=0).sqrt()
     raised = -(slope * (l - m) * (l - m - 1)).clamp(min=0).sqrt()
     lowered = (slope * (l + m) * (l + m - 1)).clamp(min=0).sqrt()
     # Real harmonics of order zero have half the square of the others' real and imaginary parts.
     raised[:1] *= math.sqrt(0.5)
     lowered[1:2] *= math.sqrt(2)
+    # Recursions reach one and two degrees back, derivatives one: ratios of the scales there.
     scales = [basis_scale("normalization", normalization, max(0, k)) for k in range(-2, lmax + 1)]
     scale = torch.tensor(scales, dtype=torch.float64)
     once, twice = scale[2:] / scale[1:-1], scale[2:] / scale[:-2]

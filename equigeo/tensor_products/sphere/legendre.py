@@ -26,10 +26,12 @@ def legendre_coefficients(lmax: int) -> Tensor:
     """
     order = torch.arange(lmax + 1, dtype=torch.float64)
     l, m = order[:, None], order
+    # Three-term recursion of fully normalised associated Legendre functions, over l at fixed m.
     below = (l * l - m * m).clamp(min=1)
     up = ((4 * l * l - 1) / below).clamp(min=0).sqrt() * (m < l)
     down = (2 * l + 1) / (2 * l - 3) * ((l - 1) ** 2 - m * m) / below
     down = down.clamp(min=0).sqrt() * (m < l - 1)
+    # Q_m^m: the product of (2 k + 1) / (2 k) up to m, and 2 for the two real harmonics of m > 0.
     growth = torch.cat([order.new_ones(1), 1 + 1 / (2 * order[1:])])
     start = (growth.cumprod(0) * torch.where(order > 0, 2, 1)).sqrt().diag()
     return torch.stack([up, down, start])
@@ -87,6 +89,7 @@ def meridian_factors(lmax: int, angle: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         slope = up[l] * (padded[l - 1] + cos * slopes[-1])
         slopes.append(slope - down[l] * slopes[-2] if l > 1 else slope)
     order = torch.arange(lmax + 1)[:, None]
+    # Theta = sin^m Q; neither has a pole, nor has their derivative.
     power = sin**order
     lower = order * sin ** (order - 1).clamp(min=0)  # the derivative of sin^m by sin
     factors: tuple[list[Tensor], ...] = ([], [], [])

@@ -70,6 +70,7 @@ class SphereGrid:
         _check_size(latitudes, longitudes)
         roots, weights = roots_legendre(latitudes)
         polar, weights = (torch.from_numpy(x).flip(0) for x in (np.arccos(roots), weights))
+        # n nodes of Gauss integrate 2 n - 1 degrees; n even longitudes integrate orders below n.
         return cls(polar, weights, index(longitudes), min(2 * latitudes, longitudes) - 1)
 
     @classmethod
@@ -94,6 +95,7 @@ class SphereGrid:
         """
         _check_size(latitudes, longitudes)
         polar = torch.pi * (torch.arange(latitudes, dtype=torch.float64) + 0.5) / latitudes
+        # Fejer's first rule: the integral of sin b times the cosine series through the nodes.
         k = torch.arange(1, latitudes // 2 + 1, dtype=torch.float64)[:, None]
         series = ((2 * k * polar).cos() / (4 * k * k - 1)).sum(0)
         weights = 2 / latitudes * (1 - 2 * series)
@@ -183,6 +185,7 @@ class SphereGrid:
         _, slope, over_sine = meridian_factors(lmax, self.polar)
         trig = self._trig(lmax)
         order = torch.arange(-lmax, lmax + 1)[:, None]
+        # d/da makes |m| cos of sin |m|a and -m sin of cos ma; |m| / sin b is in over_sine.
         turned = torch.where(order > 0, -1, 1) * (order != 0) * trig.flip(0)
         return torch.stack([slope, over_sine]), torch.stack([trig, turned])
 

@@ -1,22 +1,135 @@
-"""Spherical harmonics as a function of vectors."""
+"""Spherical harmonics as a module and as a function of vectors."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-from typing import Any
+from typing import Any, final
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from equigeo.nn import Tables
+from equigeo.reps import Irreps, Representation
 from equigeo.tensor_products.sphere.basis import Basis
 from equigeo.tensor_products.sphere.harmonics import (
     check_points,
     evaluate_harmonics,
     harmonics_table,
-    read_degrees,
+    read_harmonic_degrees,
     working_dtype,
 )
+
+
+@final
+class SphericalHarmonics(nn.Module):
+    r"""Real spherical harmonics as polynomials of (x, y, z), to any degree.
+
+    In the order, with the signs and with the polar axis, y, of e3nn:
+
+    .. math:: Y_l^{\pm m}(x, y, z) = Q_l^m(y, r^2)\,
+              \genfrac{}{}{0pt}{}{\mathrm{Re}}{\mathrm{Im}} (z + i x)^m
+
+    where :math:`Q` follows a recursion over degrees. There are neither angles nor poles, and
+    gradients of any order are right everywhere.
+
+    Parameters
+    ----------
+    irreps_out : int, sequence of int, Irreps, e3nn.o3.Irreps or str
+        Degrees, in the order wanted; as irreps, their parities must be those of a power of the
+        input.
+    normalize : bool
+        Whether to divide the input by its length. If not, the output of degree l is a homogeneous
+        polynomial of degree l.
+    normalization : {"integral", "component", "norm"}
+        Of the output, on the sphere: the square of each function integrates to 1; squares of one
+        degree add up to ``2 l + 1``; they add up to 1.
+    irreps_in : Irreps, e3nn.o3.Irreps or str, optional
+        ``"1o"``, or ``"1e"`` for a pseudovector; by default what ``irreps_out`` needs, else a
+        vector.
+
+    Attributes
+    ----------
+    irreps_in, irreps_out : Irreps
+        Of input and output.
+
+    Raises
+    ------
+    TypeError
+        If a degree is not an integer.
+    ValueError
+        If ``irreps_in`` is not a vector, parities do not fit it, a degree is negative, none is
+        given, or ``normalization`` is unknown.
+
+    Equivariance
+    ------------
+    Under O(3).
+
+    References
+    ----------
+    Bigi et al., "Fast evaluation of spherical harmonics with sphericart", 2023.
+
+    Examples
+    --------
+    >>> harmonics = SphericalHarmonics("0e + 1o", normalize=True, normalization="norm")
+    >>> harmonics(torch.tensor([[0.0, 3.0, 4.0], [0.0, 0.0, 0.0]]))
+    tensor([[1.0000, 0.0000, 0.6000, 0.8000],
+            [1.0000, 0.0000, 0.0000, 0.0000]])
+    """
+
+    def __init__(
+        self,
+        irreps_out: int | Iterable[Any] | str,
+        normalize: bool,
+        normalization: Basis = "integral",
+        irreps_in: Iterable[Any] | str | None = None,
+    ) -> None:
+        super().__init__()
+        self.normalize = normalize
+        self.normalization = normalization
+        self.irreps_in, self.degrees = read_harmonic_degrees(irreps_out, irreps_in)
+        _, (_, parity) = self.irreps_in.terms[0]
+        self.irreps_out = Irreps([(1, (l, parity**l)) for l in self.degrees]).simplify()
+        self.tables = Tables(table=harmonics_table(max(self.degrees), normalization))
+
+    @property
+    def rep_in(self) -> Representation:
+        """Representation of the input."""
+        return self.irreps_in
+
+    @property
+    def rep_out(self) -> Representation:
+        """Representation of the output."""
+        return self.irreps_out
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Evaluate.
+
+        Parameters
+        ----------
+        x : Tensor, (..., 3), floating
+            Vectors. Where ``normalize``, the zero vector gives what the polynomials do: a constant
+            for degree 0, else zero.
+
+        Returns
+        -------
+        Tensor, (..., irreps_out.dim), dtype of ``x``
+            Degrees one after the other.
+
+        Raises
+        ------
+        TypeError
+            If ``x`` is not floating.
+        ValueError
+            If the last axis is not of length 3.
+        """
+        check_points(x)
+        table = self.tables["table", working_dtype(x.dtype)]
+        return evaluate_harmonics(x, table, self.degrees, self.normalize)
+
+    def extra_repr(self) -> str:
+        """Return what ``print(module)`` shows."""
+        return f"{self.irreps_out}, normalize={self.normalize}, {self.normalization}"
 
 
 def spherical_harmonics(
@@ -34,8 +147,7 @@ def spherical_harmonics(
     normalize : bool
         Whether to divide them by their length. The zero vector stays zero.
     normalization : {"integral", "component", "norm"}
-        Of the output, on the sphere: the square of each function integrates to 1; squares of one
-        degree add up to ``2 l + 1``; they add up to 1.
+        Of the output, as there.
 
     Returns
     -------
@@ -56,7 +168,6 @@ def spherical_harmonics(
 
     Examples
     --------
-    >>> import torch
     >>> x = torch.tensor([0.0, 3.0, 4.0])
     >>> spherical_harmonics([0, 1], x, normalize=True, normalization="norm")
     tensor([1.0000, 0.0000, 0.6000, 0.8000])
@@ -64,7 +175,7 @@ def spherical_harmonics(
     tensor(8.0373)
     """
     check_points(x)
-    _, degrees = read_degrees(l)
+    _, degrees = read_harmonic_degrees(l)
     key = max(degrees), normalization, working_dtype(x.dtype), x.device
     # A compiler takes the table into its graph and would not see through the cache.
     table = _table(*key) if torch.compiler.is_compiling() else _kept_table(*key)

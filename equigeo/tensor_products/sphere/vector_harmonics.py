@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, final
 
 import torch
 from torch import Tensor, nn
@@ -31,6 +31,7 @@ class Harmonic(NamedTuple):
     spin: int
 
 
+@final
 class VectorHarmonics(nn.Module):
     r"""Change of basis between irreps and Cartesian components of vector functions.
 
@@ -65,6 +66,7 @@ class VectorHarmonics(nn.Module):
     def __init__(self, lmax: int, scalars: bool, scale: Callable[[int], float]) -> None:
         super().__init__()
         self.lmax, self.scalars = lmax, scalars
+        # Components of degree l and a unit vector, degree 1, couple to j = l - 1, l, l + 1.
         vectors = sorted((j, l) for l in range(lmax + 1) for j in _degrees(l))
         self.harmonics = [Harmonic(l, l, 0) for l in range(lmax + 1) if scalars]
         self.harmonics += [Harmonic(j, l, 1) for j, l in vectors]
@@ -99,6 +101,7 @@ class VectorHarmonics(nn.Module):
         parts = dict(zip(self.harmonics, x.split(self._sizes, dim=-1), strict=True))
         vector = []
         for l in range(self.lmax + 1):
+            # All j with components of this l: an orthogonal matrix of size 3 (2 l + 1).
             part = torch.cat([parts[Harmonic(j, l, 1)] for j in _degrees(l)], dim=-1)
             whole = part @ self.tables[f"degree{l}", x.dtype]
             vector.append(whole.unflatten(-1, (3, 2 * l + 1)).movedim(-2, 0))
@@ -141,6 +144,7 @@ def _degrees(l: int) -> range:
 def _cartesian(l: int, scale: Callable[[int], float]) -> Tensor:
     """Matrix from irreps, ``j`` ascending, to components; orthogonal but for the scale."""
     blocks = [
+        # Of unit norm are rows of C times sqrt(2 j + 1), as C has norm 1 over all orders m.
         scale(j) * math.sqrt(2 * j + 1) * wigner_3j_table(l, 1, j).permute(2, 1, 0)
         for j in _degrees(l)
     ]

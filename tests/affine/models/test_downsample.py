@@ -1,4 +1,4 @@
-"""Half the resolution of features."""
+"""Downsampling of features by two."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from equigeo.affine.models.downsample import halve
+from equigeo.affine.models.downsample import downsample
 
 
 @pytest.mark.parametrize("sides", [(8, 8), (7, 10), (1, 5), (2, 3)])
@@ -20,26 +20,26 @@ def test_binomial_pooling_is_a_strided_convolution(sides: tuple[int, int]) -> No
         padded = F.pad(padded, (0, 4, 0, 4))
     expected = F.conv2d(padded, (weights[:, None] * weights)[None, None], stride=2)[:, 0]
     expected = expected[:, : sides[0] // 2, : sides[1] // 2].unflatten(0, (2, 3, 4))
-    torch.testing.assert_close(halve(x, "binomial"), expected, rtol=0, atol=1e-14)
+    torch.testing.assert_close(downsample(x, "binomial"), expected, rtol=0, atol=1e-14)
 
 
 def test_pooling_turns_and_reflects_with_features() -> None:
     x = torch.randn(2, 3, 8, 8, dtype=torch.float64)
     poolings: tuple[Literal["binomial", "max"], ...] = ("binomial", "max")
     for pooling in poolings:
-        y = halve(x, pooling)
-        torch.testing.assert_close(halve(x.rot90(1, (2, 3)), pooling), y.rot90(1, (2, 3)))
-        torch.testing.assert_close(halve(x.flip(3), pooling), y.flip(3))
+        y = downsample(x, pooling)
+        torch.testing.assert_close(downsample(x.rot90(1, (2, 3)), pooling), y.rot90(1, (2, 3)))
+        torch.testing.assert_close(downsample(x.flip(3), pooling), y.flip(3))
 
 
 def response_to_the_finest_wave(pooling: Literal["binomial", "max"]) -> float:
-    """What is left of pixels that alternate, which no halved grid can show."""
+    """What is left of pixels that alternate, which no coarser grid can show."""
     steps = torch.arange(16, dtype=torch.float64)
     wave = torch.cos(torch.pi * steps)[:, None].expand(1, 16, 16)
-    return float(halve(wave, pooling)[0, 1:-1].abs().max())
+    return float(downsample(wave, pooling)[0, 1:-1].abs().max())
 
 
-def test_binomial_pooling_stops_waves_that_the_halved_grid_cannot_show() -> None:
+def test_binomial_pooling_stops_waves_that_the_coarser_grid_cannot_show() -> None:
     assert abs(response_to_the_finest_wave("binomial")) < 1e-14
     assert response_to_the_finest_wave("max") > 0.9
 
@@ -48,4 +48,4 @@ def test_binomial_pooling_lets_less_through_where_waves_fold_than_a_mean_of_two(
     steps = torch.arange(16, dtype=torch.float64)
     wave = torch.cos(0.75 * torch.pi * (steps - 0.5))[:, None].expand(1, 16, 16)
     mean = F.avg_pool2d(wave, 2)[:, 1:-1, 1:-1].abs().max()
-    assert halve(wave, "binomial")[:, 1:-1, 1:-1].abs().max() < 0.2 * mean
+    assert downsample(wave, "binomial")[:, 1:-1, 1:-1].abs().max() < 0.2 * mean

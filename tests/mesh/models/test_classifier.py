@@ -260,18 +260,31 @@ def test_asking_for_clusters_changes_nothing():
 )
 def test_a_model_is_rebuilt_from_its_configuration_and_state(config):
     model = _trained(config)
-    values = json.loads(json.dumps(model.config))
-    assert values == model.config
+    values = json.loads(json.dumps(model.config.to_dict()))
+    assert values == model.config.to_dict()
     rebuilt = PrimalDualClassifier.from_config(values).double().eval()
-    assert rebuilt.settings == config
+    assert rebuilt.config == config
     rebuilt.load_state_dict(model.state_dict())
     for shape in (_chiral(), shapes.bowl()):
         assert torch.equal(_logits(rebuilt)(shape), _logits(model)(shape))
 
 
+def test_the_configuration_of_an_earlier_checkpoint_still_loads():
+    written = (  # by the first version that had checkpoints
+        '{"num_classes": 30, "dual": "single", "features": "reference", "channels": [64, 128], '
+        '"keep": [0.8, 0.8], "heads": 3, "skips": 1, "norm": "group", "groups": 16, '
+        '"max_degree": null, "activation": true, "self_term": false, "coupling": false, '
+        '"streams": "dual", "statistics": ["mean"], "every_block": false, "hidden": 100, '
+        '"dropout": 0.0}'
+    )
+    model = PrimalDualClassifier.from_config(json.loads(written))
+    assert model.config == ClassifierConfig.paper(30)
+    assert json.dumps(model.config.to_dict()) == written
+
+
 def test_presets_are_the_configurations_of_their_names():
-    assert PrimalDualClassifier.preset("default", 3).settings == ClassifierConfig(3)
-    assert PrimalDualClassifier.preset("paper", 3).settings == ClassifierConfig.paper(3)
+    assert PrimalDualClassifier.preset("default", 3).config == ClassifierConfig(3)
+    assert PrimalDualClassifier.preset("paper", 3).config == ClassifierConfig.paper(3)
     with pytest.raises(ValueError, match=r"preset must be one of.*'huge'"):
         PrimalDualClassifier.preset("huge", 3)
 

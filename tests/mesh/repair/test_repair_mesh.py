@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from equigeo.mesh import MeshError
 from equigeo.mesh.io.file_mesh import FileMesh
 from equigeo.mesh.repair import MeshTopology, repair_mesh
+from equigeo.mesh.repair.repair_mesh import duplicate_faces, scale_to_unit_diagonal
+from tests.mesh.repair.triangle_soups import soups
 
 SQUARE = [[0.0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]]
 NAN, INF = float("nan"), float("inf")
@@ -182,3 +185,28 @@ def test_strict_mode_raises_exactly_where_something_would_be_repaired(file: File
     else:
         with pytest.raises(MeshError):
             repair_mesh(file, strict=True)
+
+
+@settings(max_examples=200, deadline=None)
+@given(soups())
+def test_duplicates_are_all_but_the_first_of_a_vertex_set(faces: NDArray[np.int64]) -> None:
+    seen: set[frozenset[int]] = set()
+    expected = []
+    for face in faces.tolist():
+        expected.append(frozenset(face) in seen)
+        seen.add(frozenset(face))
+    assert duplicate_faces(faces).tolist() == expected
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-9, 1.0, 1e300])
+def test_unit_points_do_not_depend_on_the_unit(scale: float) -> None:
+    points = np.random.default_rng(0).random((20, 3))
+    moved = scale_to_unit_diagonal(points * scale, np.arange(20))
+    expected = scale_to_unit_diagonal(points, np.arange(20))
+    np.testing.assert_allclose(moved, expected, rtol=0, atol=1e-14)
+
+
+def test_unit_points_ignore_vertices_out_of_use() -> None:
+    points = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [np.nan, 1e308, np.inf]])
+    moved = scale_to_unit_diagonal(points, np.array([[0, 1, 2]]))
+    assert np.linalg.norm(np.ptp(moved[:3], axis=0)) == pytest.approx(1)

@@ -6,20 +6,22 @@ import pytest
 import torch
 
 from equigeo.ops import (
-    Coupling,
+    Path,
     PathTable,
+    Segment,
     channelwise_conv,
     channelwise_product,
     kernels_info,
     radial_conv,
 )
+from tests.ops.channelwise_rows import channelwise_path
 
 compiled = pytest.mark.skipif(
     kernels_info()["cpu"] is None, reason="the readable body trusts its table"
 )
 EYE = torch.eye(3, dtype=torch.float64)[..., None]
-DOT = Coupling(x=0, y=0, out=0, weight=0, mul=2, mul2=1, coefficients=EYE)
-TABLE = PathTable.from_couplings([DOT], dims=(6, 3, 2, 2))
+DOT = channelwise_path(x=0, y=0, out=0, weight=0, mul=2, mul2=1, coefficients=EYE)
+TABLE = PathTable.from_paths([DOT], dims=(6, 3, 2, 2), by_output=True)
 
 
 def rows(table=TABLE, count=4, dtype=torch.float32):
@@ -37,20 +39,34 @@ def changed(column, value, table=TABLE, path=0):
 def test_a_table_lists_the_coefficients_that_are_not_zero():
     assert TABLE.entries.tolist() == [[0, 0, 0], [1, 1, 0], [2, 2, 0]]
     assert TABLE.values.tolist() == [1, 1, 1]
-    assert TABLE.paths.tolist() == [[0, 2, 3, 0, 1, 3, 0, 1, 0, 0, 3]]
+    assert TABLE.paths.tolist() == [[0, 2, 3, 3, 1, 0, 1, 3, 3, 1, 0, 2, 1, 1, 1, 0, 0, 3]]
+
+
+def test_a_table_knows_the_layout_of_its_segments():
+    outside = channelwise_path(0, 0, 0, 0, 2, 1, EYE, ir_mul=True)
+    assert PathTable.from_paths([outside], dims=(6, 3, 2, 2)).ir_mul
+    assert not TABLE.ir_mul
+
+
+@compiled
+def test_segments_of_two_layouts_are_refused():
+    blocks = Segment.block(0, 2, 3, ir_mul=True), Segment.block(0, 2, 3), Segment.block(0, 2, 1)
+    table = PathTable.from_paths([Path(*blocks, None, EYE)], dims=(6, 6, 0, 2))
+    with pytest.raises(RuntimeError, match="path 0: all segments must be blocks of the layout ir_"):
+        channelwise_product(torch.zeros(4, 6), torch.zeros(4, 6), None, table)
 
 
 def test_an_empty_table_gives_zero():
-    nothing = PathTable.from_couplings([], dims=(2, 1, 0, 5))
+    nothing = PathTable.from_paths([], dims=(2, 1, 0, 5))
     assert torch.equal(
         channelwise_product(torch.ones(3, 2), torch.ones(3, 1), None, nothing), torch.zeros(3, 5)
     )
 
 
 def test_weights_belong_to_all_paths_or_to_none():
-    plain = Coupling(x=0, y=0, out=2, weight=None, mul=2, mul2=1, coefficients=EYE)
+    plain = channelwise_path(x=0, y=0, out=2, weight=None, mul=2, mul2=1, coefficients=EYE)
     with pytest.raises(ValueError, match="either all paths have weights or none"):
-        PathTable.from_couplings([DOT, plain], dims=(6, 3, 2, 4))
+        PathTable.from_paths([DOT, plain], dims=(6, 3, 2, 4))
 
 
 @compiled
@@ -64,14 +80,18 @@ def test_weights_belong_to_all_paths_or_to_none():
         (1, 2**62, "path 0 leaves its rows"),
         (2, 2, "first inputs have 1 to 13 components"),
         (2, 15, "first inputs have 1 to 13 components"),
-        (3, 1, "path 0 leaves its rows"),
+        (3, 4, "path 0 leaves its rows"),
+        (3, 2, "path 0: all segments must be blocks of the layout mul_ir"),
         (4, 2, "path 0 leaves its rows"),
-        (5, 1, "a component that does not exist"),
-        (6, 1, "path 0 leaves its rows"),
-        (7, 0, "path 0 leaves its rows"),
-        (8, 1, "path 0 leaves its rows"),
-        (9, -1, "coefficients that do not exist"),
-        (10, 4, "coefficients that do not exist"),
+        (5, 1, "path 0 leaves its rows"),
+        (6, 2, "path 0 leaves its rows"),
+        (7, 1, "a component that does not exist"),
+        (10, 1, "path 0 leaves its rows"),
+        (11, 1, "path 0 must have as many copies in the output, got 1, as in the first input, 2"),
+        (12, 0, "path 0 leaves its rows"),
+        (15, 1, "path 0 leaves its rows"),
+        (16, -1, "coefficients that do not exist"),
+        (17, 4, "coefficients that do not exist"),
     ],
 )
 def test_a_table_that_leaves_its_rows_is_refused(column, value, message):
@@ -81,11 +101,11 @@ def test_a_table_that_leaves_its_rows_is_refused(column, value, message):
 
 @compiled
 def test_segments_of_the_output_are_sorted_and_apart():
-    two = [DOT, Coupling(x=0, y=0, out=2, weight=2, mul=2, mul2=1, coefficients=EYE)]
-    table = PathTable.from_couplings(two, dims=(6, 3, 4, 4))
+    two = [DOT, channelwise_path(x=0, y=0, out=2, weight=2, mul=2, mul2=1, coefficients=EYE)]
+    table = PathTable.from_paths(two, dims=(6, 3, 4, 4), by_output=True)
     channelwise_product(*rows(table), table)
-    overlapping = changed(6, 1, table, path=1)
-    unsorted = changed(6, 0, changed(6, 2, table, path=0), path=1)
+    overlapping = changed(10, 1, table, path=1)
+    unsorted = changed(10, 0, changed(10, 2, table, path=0), path=1)
     for wrong in (overlapping, unsorted):
         with pytest.raises(RuntimeError, match="sorted by their segments of the output"):
             channelwise_product(*rows(wrong), wrong)

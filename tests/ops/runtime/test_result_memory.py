@@ -10,13 +10,13 @@ import pytest
 import torch
 
 from equigeo.ops import (
-    Coupling,
     PathTable,
     channelwise_product,
     kept_result_memory,
     kernels_info,
     limit_result_memory,
 )
+from tests.ops.channelwise_rows import channelwise_path
 
 MEBIBYTE = 2**20
 pytestmark = pytest.mark.skipif(
@@ -34,8 +34,8 @@ def limit():
 
 def product(rows: int, offset: float = 0.0) -> torch.Tensor:
     """Scalars times scalars: x y, 512 channels, 2 KiB a row."""
-    coupling = Coupling(0, 0, 0, None, 512, 1, torch.ones(1, 1, 1))
-    table = PathTable.from_couplings([coupling], (512, 1, 0, 512))
+    path = channelwise_path(0, 0, 0, None, 512, 1, torch.ones(1, 1, 1))
+    table = PathTable.from_paths([path], (512, 1, 0, 512), by_output=True)
     x = torch.arange(512.0).expand(rows, 512) + offset
     return channelwise_product(x, torch.full((rows, 1), 2.0), None, table)
 

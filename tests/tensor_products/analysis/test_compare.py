@@ -7,10 +7,10 @@ import torch
 
 import equigeo.tensor_products as tp
 from equigeo.reps import Irreps
-from equigeo.tensor_products.analysis.check_couplings import check_couplings
+from equigeo.tensor_products.analysis.compare import check_couplings
 from equigeo.tensor_products.analysis.compared_product import compared_product
 from equigeo.tensor_products.analysis.cost import count_paths, published_flops, published_freedom
-from equigeo.tensor_products.paths.path_coefficients import in_double, path_coefficients
+from equigeo.tensor_products.products.path_coefficients import in_double, path_coefficients
 
 
 def test_published_path_counts():

@@ -167,7 +167,7 @@ def test_targets_may_differ_from_sources_and_edges_be_missing():
 @pytest.mark.usefixtures("float64")
 def test_degrees_and_dtypes_that_the_op_does_not_take_go_by_messages():
     high = ChannelwiseConv("2x7o", "0e+1o", "7o+8e")
-    assert high.channelwise is None
+    assert high.product.compiled is None
     edge_index = graph()
     x, edge_attr, weights = features(high, 9, 40)
     torch.testing.assert_close(

@@ -1,0 +1,53 @@
+// Arguments of the ops, for any device: contiguous arrays whose sizes have been checked.
+#pragma once
+
+#include "args/path_table.h"
+#include "args/storage.h"
+
+namespace equigeo {
+
+// Edges sorted by target, and the same edges listed by source. Positions count sorted edges; rows
+// of per-edge features are in the order in which the edges were given.
+struct Graph {
+  const int64_t* source;      // (edges,) of each position
+  const int64_t* ptr;         // (targets + 1,)
+  const int64_t* order;       // (edges,) row of each position
+  const int64_t* target;      // (edges,) of each position
+  const int64_t* back_order;  // (edges,) positions by source
+  const int64_t* back_ptr;    // (sources + 1,)
+  int64_t sources, targets, edges;
+};
+
+template <class S>
+struct ChannelwiseConv {
+  using T = Compute<S>;
+  PathTable<T> table;
+  Graph graph;
+  const S* x;       // (sources, dim_x)
+  const S* y;       // (edges, dim_y)
+  const S* weight;  // (edges, dim_weight) or null
+  S* out;           // (targets, dim_out)
+
+  // Where weights are linear in a few hidden numbers of each edge, `weight` is null and they are
+  // hidden @ radial.
+  const T* hidden;  // (edges, num_hidden) or null
+  const T* radial;  // (num_hidden, radial_stride)
+  int64_t num_hidden;
+  int64_t radial_stride;  // dim_weight; in kernels on the CPU padded to whole registers
+};
+
+template <class S>
+struct ChannelwiseConvBackward {
+  using T = Compute<S>;
+  PathTable<T> table;
+  Graph graph;
+  const S* grad;    // (targets, dim_out)
+  const S* x;       // (sources, dim_x)
+  const S* y;       // (edges, dim_y)
+  const S* weight;  // (edges, dim_weight) or null
+  S* grad_x;        // (sources, dim_x)
+  S* grad_y;        // (edges, dim_y)
+  S* grad_weight;   // (edges, dim_weight) or null
+};
+
+}  // namespace equigeo

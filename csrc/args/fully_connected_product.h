@@ -1,0 +1,31 @@
+// Arguments of the ops, for any device: contiguous arrays whose sizes have been checked.
+#pragma once
+
+#include "args/path_table.h"
+
+namespace equigeo {
+
+template <class T>
+struct FullyConnectedProduct {
+  PathTable<T> table;
+  const T* x;       // (rows, dim_x)
+  const T* y;       // (rows, dim_y)
+  const T* weight;  // (rows, dim_weight)
+  int64_t rows;
+  T* out;  // (rows, dim_out)
+};
+
+template <class T>
+struct FullyConnectedProductBackward {
+  PathTable<T> table;
+  const T* grad;  // (rows, dim_out)
+  const T* x;
+  const T* y;
+  const T* weight;
+  int64_t rows;
+  T* grad_x;
+  T* grad_y;
+  T* grad_weight;
+};
+
+}  // namespace equigeo

@@ -1,0 +1,299 @@
+// Compiled once per instruction set: no torch, no C++ standard headers.
+#include "kernels/cpu/channelwise_conv.h"
+
+#include "kernels/cpu/edge_product.h"
+#include "kernels/cpu/panel_product.h"
+#include "kernels/cpu/rows.h"
+#include "math/edges.h"
+
+namespace equigeo {
+namespace {
+
+template <class S>
+int pad(const PadRows<S>& op, int64_t begin, int64_t end) {
+  using T = Compute<S>;
+  const ChannelwisePlan<T>& plan = op.plan;
+  const int64_t dim = op.output ? plan.dim_out : plan.dim_x;
+  Scratch<T> memory(Scratch<T>::round_up(scratch_row<S>(dim)));
+  if (memory.failed()) {
+    return kOutOfMemory;
+  }
+  T* wide = memory.take(scratch_row<S>(dim));
+  for (int64_t r = begin; r < end; ++r) {
+    const T* from = read_row(op.from + r * dim, dim, wide);
+    if (op.output) {
+      T* to = op.to + r * plan.padded_out;
+      for (int64_t p = 0; p < plan.count; ++p) {
+        const Path& path = plan.path[p];
+        if (plan.layout[p].first_into_output) {
+          fetch(
+              from + path.out.offset, plan.ir_mul, path.x.mul, path.out.d, to + plan.layout[p].out,
+              padded(path.x.mul));
+        }
+      }
+    } else {
+      T* to = op.to + r * plan.padded_x;
+      for (int64_t s = 0; s < plan.segments; ++s) {
+        const PaddedSegment segment = plan.segment[s];
+        fetch(
+            from + segment.offset, plan.ir_mul, segment.mul, segment.d, to + segment.padded,
+            padded(segment.mul));
+      }
+    }
+  }
+  return 0;
+}
+
+// Matrices of a run of edges, a register of them at a time, and their weights where those are
+// linear in hidden numbers.
+template <class S, class Row>
+class EdgeRun {
+ public:
+  using T = Compute<S>;
+  static constexpr int64_t kEdges = EdgeMatrices<T>::kEdges;
+
+  EdgeRun(const ChannelwisePlan<T>& plan, Scratch<T>& memory, const S* y, const S* weight, Row row)
+      : plan_(plan),
+        matrices_(plan, memory),
+        y_(y),
+        weight_(weight),
+        row_(row),
+        wide_y_(memory.take(scratch_row<S>(plan.dim_y))),
+        wide_weight_(memory.take(scratch_row<S>(plan.dim_weight))) {}
+
+  static int64_t size(const ChannelwisePlan<T>& plan) {
+    return EdgeMatrices<T>::size(plan) + Scratch<T>::round_up(scratch_row<S>(plan.dim_y)) +
+           Scratch<T>::round_up(scratch_row<S>(plan.dim_weight));
+  }
+
+  void add_radial(const PlannedChannelwiseConv<S>& op, T* weights) {
+    radial_ = &op;
+    radial_weights_ = weights;
+  }
+
+  // Go to edge k of a run that goes on to `last`.
+  void go(int64_t k, int64_t last) {
+    if (k >= end_) {
+      begin_ = k;
+      end_ = k + kEdges < last ? k + kEdges : last;
+      load();
+    }
+    lane_ = k - begin_;
+    edge_ = row_(k);
+  }
+
+  int64_t edge() const { return edge_; }
+
+  PathRow<T> at(Components<const T> x) const { return {matrices_, lane_, x, weights_}; }
+
+  // The weights of the edge, once for all of its plan.
+  void read_weights() {
+    weights_ = radial_ != nullptr ? radial_weights_ + lane_ * radial_->radial_stride
+                                  : read_row(
+                                        row_or_null(weight_, edge_, plan_.dim_weight),
+                                        plan_.dim_weight, wide_weight_);
+  }
+
+ private:
+  void load() {
+    for (int64_t k = begin_; k < end_; ++k) {
+      const S* y = y_ + row_(k) * plan_.dim_y;
+      matrices_.load(k - begin_, read_row(y, plan_.dim_y, wide_y_));
+    }
+    matrices_.compute();
+    if constexpr (!kCopies<S>) {
+      if (radial_ != nullptr) {
+        const T* hidden[kLanes];
+        for (int64_t k = begin_; k < end_; ++k) {
+          hidden[k - begin_] = radial_->hidden + row_(k) * radial_->num_hidden;
+        }
+        multiply_panel(
+            hidden, end_ - begin_, radial_->num_hidden, radial_->radial, radial_->radial_stride,
+            radial_weights_);
+      }
+    }
+  }
+
+  const ChannelwisePlan<T>& plan_;
+  EdgeMatrices<T> matrices_;
+  const S* y_;
+  const S* weight_;
+  Row row_;
+  T* wide_y_;
+  T* wide_weight_;
+  const PlannedChannelwiseConv<S>* radial_ = nullptr;
+  T* radial_weights_ = nullptr;
+  const T* weights_ = nullptr;
+  int64_t begin_ = 0, end_ = 0, lane_ = 0, edge_ = 0;
+};
+
+template <class T>
+Components<const T> first_input(const ChannelwisePlan<T>& plan, int64_t p, const T* row) {
+  return {row + plan.layout[p].x, padded(plan.path[p].x.mul)};
+}
+
+template <class T>
+Components<T> output(const ChannelwisePlan<T>& plan, int64_t p, T* row) {
+  return {row + plan.layout[p].out, padded(plan.path[p].x.mul)};
+}
+
+template <class T>
+Components<const T> arriving(const ChannelwisePlan<T>& plan, int64_t p, const T* row) {
+  return {row + plan.layout[p].out, padded(plan.path[p].x.mul)};
+}
+
+template <class S>
+int conv_targets(const PlannedChannelwiseConv<S>& op, int64_t begin, int64_t end) {
+  using T = Compute<S>;
+  const ChannelwisePlan<T>& plan = op.plan;
+  int stray = 0;
+  const Index source{op.graph.source, op.graph.sources, &stray};
+  const Index order{op.graph.order, op.graph.edges, &stray};
+  const auto row_of = [&](int64_t k) { return order[k]; };
+  using Run = EdgeRun<S, decltype(row_of)>;
+  const int64_t radial = Run::kEdges * op.radial_stride;
+  Scratch<T> memory(
+      PathScratch<T>::size(plan) + Run::size(plan) + Scratch<T>::round_up(plan.padded_out) +
+      RowWriter<S>::size(plan.dim_out) + Scratch<T>::round_up(radial));
+  if (memory.failed()) {
+    return kOutOfMemory;
+  }
+  const PathScratch<T> scratch(plan, memory);
+  Run run(plan, memory, op.y, op.weight, row_of);
+  T* sum = memory.take(plan.padded_out);
+  RowWriter<S> rows(plan.dim_out, false, memory);
+  if (op.hidden != nullptr) {
+    run.add_radial(op, memory.take(radial));
+  }
+  for (int64_t t = begin; t < end; ++t) {
+    fill_zero(sum, plan.padded_out);
+    for (int64_t k = op.graph.ptr[t]; k < op.graph.ptr[t + 1]; ++k) {
+      run.go(k, op.graph.ptr[end]);
+      run.read_weights();
+      const T* x = op.padded_x + source[k] * plan.padded_x;
+      for (int64_t p = 0; p < plan.count; ++p) {
+        path_forward(plan, p, run.at(first_input(plan, p, x)), output(plan, p, sum), true, scratch);
+      }
+    }
+    T* out = rows.begin(op.out + t * plan.dim_out);
+    if (!plan.covers) {
+      fill_zero(out, plan.dim_out);
+    }
+    for (int64_t p = 0; p < plan.count; ++p) {
+      const Path& path = plan.path[p];
+      if (plan.layout[p].first_into_output) {
+        const Components<T> from = output(plan, p, sum);
+        put_back(
+            from.data, from.stride, plan.ir_mul, path.x.mul, path.out.d, out + path.out.offset);
+      }
+    }
+    rows.finish();
+  }
+  return stray ? kStrayIndex : 0;
+}
+
+// Gradients of what belongs to edges, target by target.
+template <class S>
+int conv_backward_edges(const PlannedChannelwiseConvBackward<S>& op, int64_t begin, int64_t end) {
+  using T = Compute<S>;
+  const ChannelwisePlan<T>& plan = op.plan;
+  int stray = 0;
+  const Index source{op.graph.source, op.graph.sources, &stray};
+  const Index order{op.graph.order, op.graph.edges, &stray};
+  const auto row_of = [&](int64_t k) { return order[k]; };
+  using Run = EdgeRun<S, decltype(row_of)>;
+  Scratch<T> memory(
+      PathScratch<T>::size(plan) + Run::size(plan) +
+      Scratch<T>::round_up(plan.dim_y * Run::kEdges) + RowWriter<S>::size(plan.dim_y) +
+      RowWriter<S>::size(plan.dim_weight));
+  if (memory.failed()) {
+    return kOutOfMemory;
+  }
+  const PathScratch<T> scratch(plan, memory);
+  Run run(plan, memory, op.y, op.weight, row_of);
+  T* registers = memory.take(plan.dim_y * Run::kEdges);
+  RowWriter<S> rows_y(plan.dim_y, false, memory), rows_weight(plan.dim_weight, false, memory);
+  for (int64_t t = begin; t < end; ++t) {
+    const T* grad = op.padded_grad + t * plan.padded_out;
+    for (int64_t k = op.graph.ptr[t]; k < op.graph.ptr[t + 1]; ++k) {
+      run.go(k, op.graph.ptr[end]);
+      run.read_weights();
+      const T* x = op.padded_x + source[k] * plan.padded_x;
+      T* grad_weight = rows_weight.begin(row_or_null(op.grad_weight, run.edge(), plan.dim_weight));
+      if (grad_weight != nullptr && !plan.covers_weight) {
+        fill_zero(grad_weight, plan.dim_weight);
+      }
+      fill_zero(registers, plan.dim_y * Run::kEdges);
+      for (int64_t p = 0; p < plan.count; ++p) {
+        path_backward(
+            plan, p, run.at(first_input(plan, p, x)), arriving(plan, p, grad),
+            {nullptr, grad_weight, registers}, scratch);
+      }
+      rows_weight.finish();
+      sum_registers(registers, plan.dim_y, rows_y.begin(op.grad_y + run.edge() * plan.dim_y));
+      rows_y.finish();
+    }
+  }
+  return stray ? kStrayIndex : 0;
+}
+
+// Gradients of the first input, source by source: the forward pass transposed.
+template <class S>
+int conv_backward_sources(const PlannedChannelwiseConvBackward<S>& op, int64_t begin, int64_t end) {
+  using T = Compute<S>;
+  const ChannelwisePlan<T>& plan = op.plan;
+  int stray = 0;
+  const Index position{op.graph.back_order, op.graph.edges, &stray};
+  const Index order{op.graph.order, op.graph.edges, &stray};
+  const Index target{op.graph.target, op.graph.targets, &stray};
+  const auto row_of = [&](int64_t k) { return order[position[k]]; };
+  using Run = EdgeRun<S, decltype(row_of)>;
+  Scratch<T> memory(
+      PathScratch<T>::size(plan) + Run::size(plan) + Scratch<T>::round_up(plan.padded_x) +
+      RowWriter<S>::size(plan.dim_x));
+  if (memory.failed()) {
+    return kOutOfMemory;
+  }
+  const PathScratch<T> scratch(plan, memory);
+  Run run(plan, memory, op.y, op.weight, row_of);
+  T* sum = memory.take(plan.padded_x);
+  RowWriter<S> rows(plan.dim_x, false, memory);
+  for (int64_t s = begin; s < end; ++s) {
+    fill_zero(sum, plan.padded_x);
+    for (int64_t k = op.graph.back_ptr[s]; k < op.graph.back_ptr[s + 1]; ++k) {
+      run.go(k, op.graph.back_ptr[end]);
+      run.read_weights();
+      const T* grad = op.padded_grad + target[position[k]] * plan.padded_out;
+      for (int64_t p = 0; p < plan.count; ++p) {
+        T* into = sum + plan.layout[p].x;
+        path_backward(
+            plan, p, run.at({into, padded(plan.path[p].x.mul)}), arriving(plan, p, grad),
+            {into, nullptr, nullptr}, scratch);
+      }
+    }
+    T* grad_x = rows.begin(op.grad_x + s * plan.dim_x);
+    if (!plan.covers_x) {
+      fill_zero(grad_x, plan.dim_x);
+    }
+    for (int64_t i = 0; i < plan.segments; ++i) {
+      const PaddedSegment segment = plan.segment[i];
+      put_back(
+          sum + segment.padded, padded(segment.mul), plan.ir_mul, segment.mul, segment.d,
+          grad_x + segment.offset);
+    }
+    rows.finish();
+  }
+  return stray ? kStrayIndex : 0;
+}
+
+}  // namespace
+
+const Kernels<PadRows> EQUIGEO_FOR_ISA(pad_rows) = {pad<float>, pad<double>, pad<Bf16>};
+const Kernels<PlannedChannelwiseConv> EQUIGEO_FOR_ISA(channelwise_conv_targets) = {
+    conv_targets<float>, conv_targets<double>, conv_targets<Bf16>};
+const Kernels<PlannedChannelwiseConvBackward> EQUIGEO_FOR_ISA(channelwise_conv_backward_edges) = {
+    conv_backward_edges<float>, conv_backward_edges<double>, conv_backward_edges<Bf16>};
+const Kernels<PlannedChannelwiseConvBackward> EQUIGEO_FOR_ISA(channelwise_conv_backward_sources) = {
+    conv_backward_sources<float>, conv_backward_sources<double>, conv_backward_sources<Bf16>};
+
+}  // namespace equigeo

@@ -1,0 +1,36 @@
+#pragma once
+
+#include "args/channelwise_conv.h"
+#include "kernels/cpu/channelwise_plan.h"
+#include "kernels/cpu/isa.h"
+
+namespace equigeo {
+
+template <class S>
+struct PlannedChannelwiseConv : ChannelwiseConv<S> {
+  ChannelwisePlan<Compute<S>> plan;
+  const Compute<S>* padded_x;  // (sources, plan.padded_x)
+};
+
+template <class S>
+struct PlannedChannelwiseConvBackward : ChannelwiseConvBackward<S> {
+  ChannelwisePlan<Compute<S>> plan;
+  const Compute<S>* padded_grad;  // (targets, plan.padded_out)
+  const Compute<S>* padded_x;     // (sources, plan.padded_x)
+};
+
+// Rows of a tensor brought into the layout of kernels.
+template <class S>
+struct PadRows {
+  ChannelwisePlan<Compute<S>> plan;
+  const S* from;
+  Compute<S>* to;
+  bool output;  // rows of the output, not of the first input
+};
+
+EQUIGEO_DECLARE_KERNELS(PadRows, pad_rows);
+EQUIGEO_DECLARE_KERNELS(PlannedChannelwiseConv, channelwise_conv_targets);
+EQUIGEO_DECLARE_KERNELS(PlannedChannelwiseConvBackward, channelwise_conv_backward_edges);
+EQUIGEO_DECLARE_KERNELS(PlannedChannelwiseConvBackward, channelwise_conv_backward_sources);
+
+}  // namespace equigeo

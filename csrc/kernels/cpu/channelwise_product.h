@@ -1,0 +1,24 @@
+#pragma once
+
+#include "args/channelwise_product.h"
+#include "kernels/cpu/channelwise_plan.h"
+#include "kernels/cpu/isa.h"
+
+namespace equigeo {
+
+constexpr int64_t kBlock = 16;  // rows whose matrices are computed together
+
+template <class S>
+struct PlannedChannelwiseProduct : ChannelwiseProduct<S> {
+  ChannelwisePlan<Compute<S>> plan;
+};
+
+template <class S>
+struct PlannedChannelwiseProductBackward : ChannelwiseProductBackward<S> {
+  ChannelwisePlan<Compute<S>> plan;
+};
+
+EQUIGEO_DECLARE_KERNELS(PlannedChannelwiseProduct, channelwise_product_rows);
+EQUIGEO_DECLARE_KERNELS(PlannedChannelwiseProductBackward, channelwise_product_backward_rows);
+
+}  // namespace equigeo

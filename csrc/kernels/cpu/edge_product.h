@@ -1,0 +1,287 @@
+// One path of a channelwise product, for all channels of one row, forward and backward.
+//
+// First input, output and their gradients are in the layout of kernels (see components.h).
+#pragma once
+
+#include "kernels/cpu/components.h"
+#include "kernels/cpu/scratch.h"
+#include "math/edge_matrix.h"
+
+namespace equigeo {
+namespace {
+
+// Call run.template with<D1>() for the number of components of the first input.
+template <class Run>
+EQUIGEO_HOST_DEVICE void for_components(int64_t d1, const Run& run) {
+  switch (d1) {
+    case 1:
+      return run.template with<1>();
+    case 3:
+      return run.template with<3>();
+    case 5:
+      return run.template with<5>();
+    case 7:
+      return run.template with<7>();
+    case 9:
+      return run.template with<9>();
+    case 11:
+      return run.template with<11>();
+    default:
+      return run.template with<13>();
+  }
+}
+
+template <class T>
+struct Apply {
+  const T* matrix;
+  int64_t d3;
+  Components<const T> x;
+  const T* weight;
+  Components<T> out;
+  bool add;
+
+  template <int D1>
+  void with() const {
+    constexpr int kW = kWidth<WidePack<T>, T>, kN = D1 <= 5 ? 2 : 1;
+    int64_t u = 0;
+    for (; u + kN * kW <= x.stride; u += kN * kW) {
+      block<D1, kN>(u);
+    }
+    for (; u < x.stride; u += kW) {
+      block<D1, 1>(u);
+    }
+  }
+
+  template <int D1, int N>
+  EQUIGEO_HOST_DEVICE void block(int64_t u) const {
+    apply_matrix<WidePack<T>, D1, N, kWidth<WidePack<T>, T>>(
+        matrix, d3, x.data + u, x.stride, weight ? weight + u : nullptr, out.data + u, out.stride,
+        add);
+  }
+};
+
+template <class T>
+struct Transpose {
+  const T* matrix;
+  int64_t d3;
+  Components<const T> grad, x;
+  const T* weight;
+  T* grad_x;       // as x, or null
+  T* grad_weight;  // or null
+  T* weighted;     // as x, or null where the gradient of the matrix is not wanted
+  T* gradient;
+
+  template <int D1>
+  void with() const {
+    constexpr int kW = kWidth<WidePack<T>, T>;
+    constexpr int kN = D1 <= 7 ? 2 : 1;
+    int64_t u = 0;
+    for (; u + kN * kW <= x.stride; u += kN * kW) {
+      channels<D1, kN>(u);
+    }
+    for (; u < x.stride; u += kW) {
+      channels<D1, 1>(u);
+    }
+    if (weighted == nullptr) {
+      return;
+    }
+    constexpr int kRows = D1 <= 5 ? 3 : D1 <= 7 ? 2 : 1;
+    int64_t k = 0;
+    for (; k + kRows <= d3; k += kRows) {
+      rows<D1, kRows>(k);
+    }
+    for (; k < d3; ++k) {
+      rows<D1, 1>(k);
+    }
+  }
+
+  template <int D1, int N>
+  EQUIGEO_HOST_DEVICE void channels(int64_t u) const {
+    transpose_matrix<WidePack<T>, D1, N, kWidth<WidePack<T>, T>>(
+        matrix, d3, grad.data + u, grad.stride, x.data + u, weight ? weight + u : nullptr, x.stride,
+        grad_x ? grad_x + u : nullptr, grad_weight ? grad_weight + u : nullptr,
+        weighted ? weighted + u : nullptr);
+  }
+
+  template <int D1, int K>
+  EQUIGEO_HOST_DEVICE void rows(int64_t k) const {
+    constexpr int kW = kWidth<WidePack<T>, T>;
+    matrix_gradient<WidePack<T>, D1, K>(
+        grad.data + k * grad.stride, grad.stride, weighted, x.stride, x.stride,
+        gradient + k * D1 * kW);
+  }
+};
+
+// Position of component j of copy v of the second input of a path: `first + j * step`.
+struct Second {
+  int64_t first, step;
+};
+
+EQUIGEO_HOST_DEVICE Second second_input(const Path& path, bool ir_mul, int64_t v) {
+  return ir_mul ? Second{path.y.offset + v, path.y.mul} : Second{path.y.offset + v * path.y.d, 1};
+}
+
+// Weights of copy v, padded; `row` may be used in place.
+template <class T>
+inline const T* weights_of(const Path& path, const T* row, int64_t v, T* scratch) {
+  if (row == nullptr || path.weight < 0) {
+    return nullptr;
+  }
+  const T* from = row + path.weight;
+  if (path.y.mul == 1 && path.x.mul % kLanes == 0) {
+    return from;
+  }
+  for (int64_t u = 0; u < path.x.mul; ++u) {
+    scratch[u] = from[u * path.y.mul + v];
+  }
+  for (int64_t u = path.x.mul; u < padded(path.x.mul); ++u) {
+    scratch[u] = 0;
+  }
+  return scratch;
+}
+
+// The matrices of all paths for a block of edges, one edge to a lane.
+template <class T>
+class EdgeMatrices {
+ public:
+  static constexpr int64_t kEdges = kWidth<WidePack<T>, T>;
+
+  EdgeMatrices(const ChannelwisePlan<T>& plan, Scratch<T>& scratch)
+      : plan_(plan),
+        second_(scratch.take(plan.dim_y * kEdges)),
+        matrices_(scratch.take(plan.matrices * kEdges)) {}
+
+  static int64_t size(const ChannelwisePlan<T>& plan) {
+    return Scratch<T>::round_up(plan.dim_y * kEdges) + Scratch<T>::round_up(plan.matrices * kEdges);
+  }
+
+  // Row `lane` of the block; missing lanes keep what they have.
+  void load(int64_t lane, const T* y) {
+    for (int64_t j = 0; j < plan_.dim_y; ++j) {
+      second_[j * kEdges + lane] = y[j];
+    }
+  }
+
+  void compute() {
+    for (int64_t p = 0; p < plan_.count; ++p) {
+      const Path& path = plan_.path[p];
+      for (int64_t v = 0; v < path.y.mul; ++v) {
+        const Second second = second_input(path, plan_.ir_mul, v);
+        edge_matrix<WidePack<T>>(
+            plan_, path, second_ + second.first * kEdges, second.step, matrix(p, v));
+      }
+    }
+  }
+
+  // Its numbers for one lane are kEdges apart.
+  T* matrix(int64_t p, int64_t v) const {
+    const Path& path = plan_.path[p];
+    return matrices_ + (plan_.layout[p].matrix + v * path.x.d * path.out.d) * kEdges;
+  }
+
+ private:
+  const ChannelwisePlan<T>& plan_;
+  T* second_;
+  T* matrices_;
+};
+
+// What a path of one row needs beside its arguments.
+template <class T>
+struct PathScratch {
+  T* weight;
+  T* grad_weight;
+  T* weighted;
+  T* gradient;
+
+  static int64_t size(const ChannelwisePlan<T>& plan) {
+    return Scratch<T>::round_up(plan.largest_matrix * kWidth<WidePack<T>, T>) +
+           3 * Scratch<T>::round_up(plan.largest_x);
+  }
+
+  PathScratch(const ChannelwisePlan<T>& plan, Scratch<T>& scratch)
+      : weight(scratch.take(plan.largest_x)),
+        grad_weight(scratch.take(plan.largest_x)),
+        weighted(scratch.take(plan.largest_x)),
+        gradient(scratch.take(plan.largest_matrix * kWidth<WidePack<T>, T>)) {}
+};
+
+// One row, which is a lane of a block of matrices.
+template <class T>
+struct PathRow {
+  const EdgeMatrices<T>& matrices;
+  int64_t lane;
+  Components<const T> x;
+  const T* weight;  // all weights of the row, or null
+};
+
+template <class T>
+inline void path_forward(
+    const ChannelwisePlan<T>& plan,
+    int64_t p,
+    const PathRow<T>& row,
+    Components<T> out,
+    bool add,
+    const PathScratch<T>& scratch) {
+  const Path& path = plan.path[p];
+  for (int64_t v = 0; v < path.y.mul; ++v) {
+    const T* w = weights_of(path, row.weight, v, scratch.weight);
+    const T* matrix = row.matrices.matrix(p, v) + row.lane;
+    for_components(path.x.d, Apply<T>{matrix, path.out.d, row.x, w, out, add || v > 0});
+  }
+}
+
+// Gradients of one row; null pointers are not wanted. `grad_y` holds a register per component.
+template <class T>
+struct RowGradients {
+  T* x;       // segment of the path in the layout of kernels, added to
+  T* weight;  // row of the tensor
+  T* y;
+};
+
+template <class T>
+inline void path_backward(
+    const ChannelwisePlan<T>& plan,
+    int64_t p,
+    const PathRow<T>& row,
+    Components<const T> grad,
+    const RowGradients<T>& into,
+    const PathScratch<T>& scratch) {
+  constexpr int64_t kW = kWidth<WidePack<T>, T>;
+  const Path& path = plan.path[p];
+  const bool in_row = path.y.mul == 1 && path.x.mul % kLanes == 0;
+  for (int64_t v = 0; v < path.y.mul; ++v) {
+    const T* w = weights_of(path, row.weight, v, scratch.weight);
+    T* grad_weight = nullptr;
+    if (into.weight != nullptr && path.weight >= 0) {
+      grad_weight = in_row ? into.weight + path.weight : scratch.grad_weight;
+    }
+    T* weighted = into.y ? scratch.weighted : nullptr;
+    for_components(
+        path.x.d, Transpose<T>{
+                      row.matrices.matrix(p, v) + row.lane, path.out.d, grad, row.x, w, into.x,
+                      grad_weight, weighted, scratch.gradient});
+    if (grad_weight != nullptr && !in_row) {
+      for (int64_t u = 0; u < path.x.mul; ++u) {
+        into.weight[path.weight + u * path.y.mul + v] = grad_weight[u];
+      }
+    }
+    if (into.y != nullptr) {
+      const Second second = second_input(path, plan.ir_mul, v);
+      contract_gradient<WidePack<T>>(
+          plan, path, scratch.gradient, into.y + second.first * kW, second.step);
+    }
+  }
+}
+
+// Add up the lanes of a row of registers.
+template <class T>
+inline void sum_registers(const T* registers, int64_t count, T* out) {
+  using Pack = WidePack<T>;
+  constexpr int64_t kW = kWidth<Pack, T>;
+  for (int64_t n = 0; n < count; ++n) {
+    out[n] = sum_lanes<T, EQUIGEO_PACK_BYTES>(Memory<Pack, T>::load(registers + n * kW));
+  }
+}
+
+}  // namespace
+}  // namespace equigeo

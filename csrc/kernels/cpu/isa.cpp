@@ -1,0 +1,92 @@
+#include "kernels/cpu/isa.h"
+
+#include <cstring>
+
+namespace equigeo {
+namespace {
+
+struct Entry {
+  Isa isa;
+  const char* name;
+  bool available;
+};
+
+// From the least to the most capable, as far as compiled.
+const Entry* entries() {
+#if defined(EQUIGEO_HAS_AVX2) || defined(EQUIGEO_HAS_AVX512)
+  __builtin_cpu_init();
+#endif
+#ifdef EQUIGEO_HAS_AVX2
+  static const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#else
+  static const bool avx2 = false;
+#endif
+#ifdef EQUIGEO_HAS_AVX512
+  static const bool avx512 = __builtin_cpu_supports("avx512f") &&
+                             __builtin_cpu_supports("avx512bw") &&
+                             __builtin_cpu_supports("avx512dq") &&
+                             __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma");
+#else
+  static const bool avx512 = false;
+#endif
+  static const Entry table[] = {
+      {Isa::kBaseline, "baseline", true},
+      {Isa::kAvx2, "avx2", avx2},
+      {Isa::kAvx512, "avx512", avx512},
+  };
+  return table;
+}
+
+constexpr int kEntries = 3;
+
+const Entry* best() {
+  const Entry* last = entries();
+  for (int i = 0; i < kEntries; ++i) {
+    last = entries()[i].available ? entries() + i : last;
+  }
+  return last;
+}
+
+const Entry*& current() {
+  static const Entry* entry = best();
+  return entry;
+}
+
+}  // namespace
+
+Isa current_isa() { return current()->isa; }
+
+}  // namespace equigeo
+
+extern "C" {
+
+__attribute__((visibility("default"))) const char* equigeo_isa() {
+  return equigeo::current()->name;
+}
+
+// Names that this machine can run, separated by commas.
+__attribute__((visibility("default"))) const char* equigeo_available_isas() {
+  static char names[64];
+  if (names[0] == '\0') {
+    for (int i = 0; i < equigeo::kEntries; ++i) {
+      if (equigeo::entries()[i].available) {
+        std::strcat(names, names[0] == '\0' ? "" : ",");
+        std::strcat(names, equigeo::entries()[i].name);
+      }
+    }
+  }
+  return names;
+}
+
+// Returns 1, or 0 and changes nothing if there is no such instruction set here.
+__attribute__((visibility("default"))) int equigeo_set_isa(const char* name) {
+  for (int i = 0; i < equigeo::kEntries; ++i) {
+    const equigeo::Entry* entry = equigeo::entries() + i;
+    if (entry->available && std::strcmp(entry->name, name) == 0) {
+      equigeo::current() = entry;
+      return 1;
+    }
+  }
+  return 0;
+}
+}

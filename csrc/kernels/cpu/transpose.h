@@ -1,0 +1,196 @@
+// Rows of numbers, one row per lane of a pack, and their columns, one pack each.
+//
+// Kernels that compute one row of a tensor in each lane find number j of all rows in the pack at
+// `columns + j * stride`, with a stride of W, or more where rows are in several packs. There is
+// room for `padded_columns` packs, so that blocks of W are whole.
+#pragma once
+
+#include "kernels/cpu/components.h"
+
+namespace equigeo {
+namespace {
+
+#ifdef EQUIGEO_HAS_SHUFFLE
+// Lane `lane` of rows a and b, of W lanes each, after they exchanged blocks of H lanes: row a has
+// the even blocks of both, row b the odd ones.
+constexpr int exchanged(int lane, int h, int w, bool second) {
+  const int from = second ? lane | h : lane & ~h;
+  return (lane & h) != 0 ? w + from : from;
+}
+
+template <int H, class Pack, int... Lane>
+EQUIGEO_HOST_DEVICE void exchange(Pack& a, Pack& b, Sequence<Lane...>) {
+  constexpr int kW = sizeof...(Lane);
+  const Pack even = __builtin_shufflevector(a, b, exchanged(Lane, H, kW, false)...);
+  b = __builtin_shufflevector(a, b, exchanged(Lane, H, kW, true)...);
+  a = even;
+}
+
+// Transpose W x W numbers in registers, exchanging ever smaller blocks.
+template <int H, class Pack, int W>
+EQUIGEO_HOST_DEVICE void transpose_blocks(Pack (&rows)[W]) {
+  if constexpr (H > 0) {
+    EQUIGEO_UNROLL
+    for (int i = 0; i < W; ++i) {
+      if ((i & H) == 0) {
+        exchange<H>(rows[i], rows[i + H], typename Count<W>::Type());
+      }
+    }
+    transpose_blocks<H / 2>(rows);
+  }
+}
+
+template <class Pack, int W>
+EQUIGEO_HOST_DEVICE void transpose(Pack (&rows)[W]) {
+  transpose_blocks<W / 2>(rows);
+}
+
+// Add what ever smaller blocks exchange, until one row of sums is left.
+template <int H, class Pack, int W>
+EQUIGEO_HOST_DEVICE void add_blocks(Pack (&rows)[W]) {
+  if constexpr (H > 0) {
+    EQUIGEO_UNROLL
+    for (int i = 0; i < H; ++i) {
+      exchange<H>(rows[i], rows[i + H], typename Count<W>::Type());
+      rows[i] += rows[i + H];
+    }
+    add_blocks<H / 2>(rows);
+  }
+}
+
+// Lane i is the sum of the lanes of row i; the rows are lost.
+template <class Pack, int W>
+EQUIGEO_HOST_DEVICE Pack sum_each(Pack (&rows)[W]) {
+  add_blocks<W / 2>(rows);
+  return rows[0];
+}
+#else
+template <class Pack, int W>
+inline void transpose(Pack (&rows)[W]) {
+  for (int i = 0; i < W; ++i) {
+    for (int j = 0; j < i; ++j) {
+      const auto swapped = rows[i][j];
+      rows[i][j] = rows[j][i];
+      rows[j][i] = swapped;
+    }
+  }
+}
+
+template <class Pack, int W>
+inline Pack sum_each(Pack (&rows)[W]) {
+  transpose(rows);
+  for (int i = 1; i < W; ++i) {
+    rows[0] += rows[i];
+  }
+  return rows[0];
+}
+#endif
+
+template <class T>
+EQUIGEO_HOST_DEVICE int64_t padded_columns(int64_t dim) {
+  constexpr int64_t kW = kWidth<WidePack<T>, T>;
+  return (dim + kW - 1) / kW * kW;
+}
+
+// Few columns are cheaper to pick from the rows, D (D - 1) shuffles instead of W log2(W).
+template <class T, int D>
+EQUIGEO_HOST_DEVICE bool split_few(
+    const T* rows, int64_t dim, int64_t count, T* columns, int64_t stride) {
+  constexpr int64_t kW = kWidth<WidePack<T>, T>;
+  return dim == D && count == kW && split_blocks<T, D>(rows, kW, columns, stride) == kW;
+}
+
+template <class T, int D>
+EQUIGEO_HOST_DEVICE bool join_few(
+    const T* columns, int64_t stride, int64_t dim, int64_t count, T* rows) {
+  constexpr int64_t kW = kWidth<WidePack<T>, T>;
+  return dim == D && count == kW && join_blocks<T, D>(columns, stride, kW, rows) == kW;
+}
+
+// The first `count` of W rows of `dim` numbers, side by side in a tensor, as `dim` columns; other
+// lanes are zero. The tensor has `beyond` numbers behind the rows, which may be read.
+template <class T>
+inline void load_columns(
+    const T* rows,
+    int64_t dim,
+    int64_t count,
+    int64_t beyond,
+    T* columns,
+    int64_t stride = kWidth<WidePack<T>, T>) {
+  using Pack = WidePack<T>;
+  constexpr int kW = kWidth<Pack, T>;
+  if (split_few<T, 3>(rows, dim, count, columns, stride) ||
+      split_few<T, 4>(rows, dim, count, columns, stride)) {
+    return;
+  }
+  for (int64_t j = 0; j < dim; j += kW) {
+    const int64_t width = dim - j < kW ? dim - j : kW;
+    Pack block[kW];
+    if (count == kW && (width == kW || beyond >= kW)) {
+      EQUIGEO_UNROLL
+      for (int i = 0; i < kW; ++i) {
+        block[i] = Memory<Pack, T>::load(rows + i * dim + j);
+      }
+    } else {
+      T padded_rows[kW * kW] = {};
+      for (int64_t i = 0; i < count; ++i) {
+        copy_row(rows + i * dim + j, width, padded_rows + i * kW);
+      }
+      EQUIGEO_UNROLL
+      for (int i = 0; i < kW; ++i) {
+        block[i] = Memory<Pack, T>::load(padded_rows + i * kW);
+      }
+    }
+    transpose(block);
+    EQUIGEO_UNROLL
+    for (int i = 0; i < kW; ++i) {
+      Memory<Pack, T>::store(columns + (j + i) * stride, block[i]);
+    }
+  }
+}
+
+// The way back. Of the `beyond` numbers behind the rows some may be overwritten, so rows must be
+// stored in ascending order.
+template <class T>
+inline void store_rows(
+    const T* columns,
+    int64_t dim,
+    int64_t count,
+    int64_t beyond,
+    T* rows,
+    int64_t stride = kWidth<WidePack<T>, T>) {
+  using Pack = WidePack<T>;
+  constexpr int kW = kWidth<Pack, T>;
+  if (join_few<T, 3>(columns, stride, dim, count, rows) ||
+      join_few<T, 4>(columns, stride, dim, count, rows)) {
+    return;
+  }
+  // What the last block writes too much belongs to the next rows, whose turn comes later.
+  for (int64_t j = padded_columns<T>(dim) - kW; j >= 0; j -= kW) {
+    const int64_t width = dim - j < kW ? dim - j : kW;
+    Pack block[kW];
+    EQUIGEO_UNROLL
+    for (int i = 0; i < kW; ++i) {
+      block[i] = Memory<Pack, T>::load(columns + (j + i) * stride);
+    }
+    transpose(block);
+    if (count == kW && (width == kW || beyond >= kW)) {
+      EQUIGEO_UNROLL
+      for (int i = 0; i < kW; ++i) {
+        Memory<Pack, T>::store(rows + i * dim + j, block[i]);
+      }
+    } else {
+      T padded_rows[kW * kW];
+      EQUIGEO_UNROLL
+      for (int i = 0; i < kW; ++i) {
+        Memory<Pack, T>::store(padded_rows + i * kW, block[i]);
+      }
+      for (int64_t i = 0; i < count; ++i) {
+        copy_row(padded_rows + i * kW, width, rows + i * dim + j);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace equigeo

@@ -1,0 +1,134 @@
+#include "args/channelwise_conv.h"
+
+#include <type_traits>
+
+#include "kernels/cuda/differentiate_products.h"
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/outside_components.h"
+#include "kernels/cuda/sum_products.h"
+
+namespace equigeo {
+namespace {
+
+// Rows with components outside, where they come otherwise.
+template <class S>
+S* cut_rows(const PathTable<Compute<S>>& table, int64_t rows, int64_t dim, Carver& memory) {
+  return table.ir_mul ? nullptr : memory.take<S>(rows * dim);
+}
+
+template <class S>
+struct ForwardScratch {
+  Plan<Compute<S>> plan;
+  S* x;
+
+  ForwardScratch(const ChannelwiseConv<S>& op, Carver& memory)
+      : plan(cut_plan(op.table, Side::kOut, memory)),
+        x(cut_rows<S>(op.table, op.graph.sources, op.table.dim_x, memory)) {}
+};
+
+template <class S>
+struct BackwardScratch {
+  static constexpr bool kSums = !std::is_same_v<S, Compute<S>>;
+  Plan<Compute<S>> plan;
+  S* x;
+  S* grad;
+  Compute<S>* sums;  // of grad_x, which are not stored as they are computed
+
+  BackwardScratch(const ChannelwiseConvBackward<S>& op, Carver& memory)
+      : plan(cut_plan(op.table, Side::kFirst, memory)),
+        x(cut_rows<S>(op.table, op.graph.sources, op.table.dim_x, memory)),
+        grad(cut_rows<S>(op.table, op.graph.targets, op.table.dim_out, memory)) {
+    if constexpr (kSums) {
+      sums = memory.take<Compute<S>>(op.graph.sources * op.table.dim_x);
+    } else {
+      sums = op.grad_x;
+    }
+  }
+};
+
+template <class S>
+int64_t size_of(const ChannelwiseConv<S>& op) {
+  Carver memory(nullptr);
+  ForwardScratch<S>(op, memory);
+  return memory.used();
+}
+
+template <class S>
+int64_t size_of(const ChannelwiseConvBackward<S>& op) {
+  Carver memory(nullptr);
+  BackwardScratch<S>(op, memory);
+  return memory.used();
+}
+
+template <class S>
+const char* run(const ChannelwiseConv<S>& op, void* memory, void* stream) {
+  Carver carver(memory);
+  const ForwardScratch<S> scratch(op, carver);
+  const char* error = make_plan(op.table, scratch.plan, stream);
+  SumProducts<S> sums{};
+  sums.plan = scratch.plan;
+  sums.edges = arriving_edges(op.graph);
+  sums.x = op.x;
+  sums.y = op.y;
+  sums.weight = op.weight;
+  sums.layer = {op.hidden, op.radial, op.num_hidden, op.radial_stride};
+  sums.out = op.out;
+  sums.x_ir_mul = true;
+  if (error == nullptr && !op.table.ir_mul) {
+    error = move_components_outside(
+        scratch.plan, Side::kFirst, op.x, op.graph.sources, scratch.x, stream);
+    sums.x = scratch.x;
+  }
+  return error == nullptr ? sum_products(sums, stream) : error;
+}
+
+template <class S>
+const char* run(const ChannelwiseConvBackward<S>& op, void* memory, void* stream) {
+  Carver carver(memory);
+  const BackwardScratch<S> scratch(op, carver);
+  const char* error = make_plan(op.table, scratch.plan, stream);
+  DifferentiateProducts<S> gradients{};
+  gradients.plan = scratch.plan;
+  gradients.edges = leaving_edges(op.graph);
+  gradients.grad = op.grad;
+  gradients.x = op.x;
+  gradients.y = op.y;
+  gradients.weight = op.weight;
+  gradients.grad_x = op.grad_x;
+  gradients.grad_y = op.grad_y;
+  gradients.grad_weight = op.grad_weight;
+  gradients.sums = scratch.sums;
+  gradients.in_ir_mul = true;
+  if (error == nullptr && !op.table.ir_mul) {
+    error = move_components_outside(
+        scratch.plan, Side::kFirst, op.x, op.graph.sources, scratch.x, stream);
+    gradients.x = scratch.x;
+  }
+  if (error == nullptr && !op.table.ir_mul) {
+    error = move_components_outside(
+        scratch.plan, Side::kOut, op.grad, op.graph.targets, scratch.grad, stream);
+    gradients.grad = scratch.grad;
+  }
+  return error == nullptr ? differentiate_products(gradients, stream) : error;
+}
+
+}  // namespace
+
+#define EQUIGEO_DEFINE_LAUNCH(Op)                                 \
+  template <>                                                     \
+  int64_t scratch_size(const Op& op) {                            \
+    return size_of(op);                                           \
+  }                                                               \
+  template <>                                                     \
+  const char* launch(const Op& op, void* scratch, void* stream) { \
+    return run(op, scratch, stream);                              \
+  }
+
+EQUIGEO_DEFINE_LAUNCH(ChannelwiseConv<float>)
+EQUIGEO_DEFINE_LAUNCH(ChannelwiseConv<double>)
+EQUIGEO_DEFINE_LAUNCH(ChannelwiseConv<Bf16>)
+EQUIGEO_DEFINE_LAUNCH(ChannelwiseConvBackward<float>)
+EQUIGEO_DEFINE_LAUNCH(ChannelwiseConvBackward<double>)
+EQUIGEO_DEFINE_LAUNCH(ChannelwiseConvBackward<Bf16>)
+
+}  // namespace equigeo

@@ -1,0 +1,76 @@
+#include "args/channelwise_product.h"
+
+#include "kernels/cuda/differentiate_products.h"
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/sum_products.h"
+
+namespace equigeo {
+namespace {
+
+template <class S>
+int64_t size_of(const ChannelwiseProduct<S>& op) {
+  Carver memory(nullptr);
+  cut_plan(op.table, Side::kOut, memory);
+  return memory.used();
+}
+
+template <class S>
+int64_t size_of(const ChannelwiseProductBackward<S>& op) {
+  Carver memory(nullptr);
+  cut_plan(op.table, Side::kFirst, memory);
+  return memory.used();
+}
+
+template <class S>
+const char* run(const ChannelwiseProduct<S>& op, void* scratch, void* stream) {
+  Carver memory(scratch);
+  SumProducts<S> sums{};
+  sums.plan = cut_plan(op.table, Side::kOut, memory);
+  sums.edges = own_rows(op.rows);
+  sums.x = op.x;
+  sums.y = op.y;
+  sums.weight = op.weight;
+  sums.out = op.out;
+  sums.x_ir_mul = op.table.ir_mul;
+  const char* error = make_plan(op.table, sums.plan, stream);
+  return error == nullptr ? sum_products(sums, stream) : error;
+}
+
+template <class S>
+const char* run(const ChannelwiseProductBackward<S>& op, void* scratch, void* stream) {
+  Carver memory(scratch);
+  DifferentiateProducts<S> gradients{};
+  gradients.plan = cut_plan(op.table, Side::kFirst, memory);
+  gradients.edges = own_rows(op.rows);
+  gradients.grad = op.grad;
+  gradients.x = op.x;
+  gradients.y = op.y;
+  gradients.weight = op.weight;
+  gradients.grad_x = op.grad_x;
+  gradients.grad_y = op.grad_y;
+  gradients.grad_weight = op.grad_weight;
+  gradients.in_ir_mul = op.table.ir_mul;
+  const char* error = make_plan(op.table, gradients.plan, stream);
+  return error == nullptr ? differentiate_products(gradients, stream) : error;
+}
+
+}  // namespace
+
+#define EQUIGEO_DEFINE_LAUNCH(Op)                                 \
+  template <>                                                     \
+  int64_t scratch_size(const Op& op) {                            \
+    return size_of(op);                                           \
+  }                                                               \
+  template <>                                                     \
+  const char* launch(const Op& op, void* scratch, void* stream) { \
+    return run(op, scratch, stream);                              \
+  }
+
+EQUIGEO_DEFINE_LAUNCH(ChannelwiseProduct<float>)
+EQUIGEO_DEFINE_LAUNCH(ChannelwiseProduct<double>)
+EQUIGEO_DEFINE_LAUNCH(ChannelwiseProduct<Bf16>)
+EQUIGEO_DEFINE_LAUNCH(ChannelwiseProductBackward<float>)
+EQUIGEO_DEFINE_LAUNCH(ChannelwiseProductBackward<double>)
+EQUIGEO_DEFINE_LAUNCH(ChannelwiseProductBackward<Bf16>)
+
+}  // namespace equigeo

@@ -1,0 +1,29 @@
+// The three gradients of products of edges, in one pass over the edges of every row of the first
+// input.
+#pragma once
+
+#include "kernels/cuda/edge_list.h"
+#include "kernels/cuda/plan.h"
+
+namespace equigeo {
+
+template <class S>
+struct DifferentiateProducts {
+  Plan<Compute<S>> plan;  // with tiles of the first input
+  EdgeList edges;
+  const S* grad;     // (others, dim_out)
+  const S* x;        // (rows, dim_x)
+  const S* y;        // (edges, dim_y)
+  const S* weight;   // (edges, dim_weight) or null
+  S* grad_x;         // (rows, dim_x)
+  S* grad_y;         // (edges, dim_y)
+  S* grad_weight;    // (edges, dim_weight) or null
+  Compute<S>* sums;  // (rows, dim_x), of grad_x over some of the edges; may be grad_x itself
+  bool in_ir_mul;    // the layout of grad and x, which may be another than that of the plan
+};
+
+// Queue the op on a stream; null, or what went wrong.
+template <class S>
+const char* differentiate_products(const DifferentiateProducts<S>& op, void* stream);
+
+}  // namespace equigeo

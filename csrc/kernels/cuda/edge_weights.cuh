@@ -1,0 +1,103 @@
+// Weights of the channels of a lane for a batch of edges, in shared memory, where each lane finds
+// its own again.
+#pragma once
+
+#include "kernels/cuda/channels.cuh"
+#include "kernels/cuda/radial_layer.h"
+#include "kernels/cuda/staged_matrices.cuh"
+
+namespace equigeo {
+namespace {
+
+// The weights of a path for a copy of the second input, or null where it has none.
+template <class S>
+__device__ S* weights_of(S* weights, int64_t row, const PlannedPath& path, int copy) {
+  const bool any = weights != nullptr && path.weight >= 0;
+  return any ? weights + row + path.weight + copy : nullptr;
+}
+
+// From memory, or ones. They come from afar, and only once: ask for them early and wait late.
+template <int N, class S, class T>
+__device__ __forceinline__ void fetch_weights(
+    const S* weights,
+    int64_t dim,
+    const PlannedPath& path,
+    int copy,
+    const Channels& channels,
+    const EdgeRows* edges,
+    int count,
+    T* to) {
+  __syncwarp();  // those that are there have been read
+#pragma unroll 1
+  for (int b = 0; b < count; ++b) {
+    const S* from = weights_of(weights, edges[b].own * dim, path, copy);
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+      T* at = to + (b * N + n) * kWarp + threadIdx.x;
+      if (from != nullptr && channels.has(n)) {
+        copy_later(at, from + channels.at(n) * path.mul2);
+      } else {
+        *at = T(1);
+      }
+    }
+  }
+}
+
+// hidden @ radial for a path that has weights. Hidden numbers of all edges lie side by side in
+// `staged`, which has room for Room of each edge, so that a number of `radial` is read once.
+template <int N, int Room, class T>
+__device__ __forceinline__ void compute_weights(
+    const RadialLayer<T>& layer,
+    const PlannedPath& path,
+    int copy,
+    const Channels& channels,
+    const EdgeRows* edges,
+    int count,
+    T* staged,
+    T* to) {
+  T sum[kBatch][N] = {};
+  const T* from = layer.radial + path.weight + copy + channels.first * path.mul2;
+#pragma unroll 1
+  for (int64_t begin = 0; begin < layer.size; begin += Room) {
+    const int left = static_cast<int>(layer.size - begin < Room ? layer.size - begin : Room);
+    __syncwarp();  // what was there has been read
+#pragma unroll 1
+    for (int n = threadIdx.x; n < left * kBatch; n += kWarp) {
+      const int b = n % kBatch;
+      const int64_t hidden = begin + n / kBatch;
+      staged[n] = b < count ? load(layer.hidden + edges[b].own * layer.size + hidden) : T(0);
+    }
+    __syncwarp();
+#pragma unroll 1
+    for (int h = 0; h < left; ++h, from += layer.stride) {
+      T hidden[kBatch];
+      load_row<kBatch>(staged + h * kBatch, hidden);
+#pragma unroll
+      for (int n = 0; n < N; ++n) {
+        const T factor = channels.has(n) ? load(from + n * kWarp * path.mul2) : T(0);
+#pragma unroll
+        for (int b = 0; b < kBatch; ++b) {
+          sum[b][n] += hidden[b] * factor;
+        }
+      }
+    }
+  }
+#pragma unroll
+  for (int b = 0; b < kBatch; ++b) {
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+      to[(b * N + n) * kWarp + threadIdx.x] = sum[b][n];
+    }
+  }
+}
+
+template <int N, class T>
+__device__ __forceinline__ void load_weights(const T* from, int b, T (&weight)[N]) {
+#pragma unroll
+  for (int n = 0; n < N; ++n) {
+    weight[n] = from[(b * N + n) * kWarp + threadIdx.x];
+  }
+}
+
+}  // namespace
+}  // namespace equigeo

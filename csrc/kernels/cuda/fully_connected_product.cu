@@ -1,0 +1,65 @@
+#include "args/fully_connected_product.h"
+
+#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/warp.cuh"
+#include "math/mixing_rows.h"
+
+namespace equigeo {
+namespace {
+
+constexpr int kTile = 160;  // couplings of a warp at a time
+
+template <class T>
+__device__ void run_row(
+    const FullyConnectedProduct<T>& op,
+    int64_t row,
+    const CouplingTile<T>& tile,
+    const Warp& warp) {
+  fully_connected_row(op, row, tile, warp);
+}
+
+template <class T>
+__device__ void run_row(
+    const FullyConnectedProductBackward<T>& op,
+    int64_t row,
+    const CouplingTile<T>& tile,
+    const Warp& warp) {
+  fully_connected_backward_row(op, row, tile, warp);
+}
+
+template <template <class> class Op, class T>
+__global__ void warp_per_row(const __grid_constant__ Op<T> op) {
+  __shared__ T shared[kThreads / kWarp][2][kTile];
+  T(*own)[kTile] = shared[threadIdx.x / kWarp];
+  for (int64_t row = first_item() / kWarp; row < op.rows; row += item_stride() / kWarp) {
+    run_row(op, row, CouplingTile<T>{own[0], own[1], kTile}, this_warp());
+  }
+}
+
+template <template <class> class Op, class T>
+const char* run(const Op<T>& op, void* stream) {
+  launch_threads<Op<T>>(warp_per_row<Op, T>, op.rows * kWarp, stream, op);
+  return launch_error();
+}
+
+}  // namespace
+
+template <>
+const char* launch(const FullyConnectedProduct<float>& op, void* stream) {
+  return run(op, stream);
+}
+template <>
+const char* launch(const FullyConnectedProduct<double>& op, void* stream) {
+  return run(op, stream);
+}
+template <>
+const char* launch(const FullyConnectedProductBackward<float>& op, void* stream) {
+  return run(op, stream);
+}
+template <>
+const char* launch(const FullyConnectedProductBackward<double>& op, void* stream) {
+  return run(op, stream);
+}
+
+}  // namespace equigeo

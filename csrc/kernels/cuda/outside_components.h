@@ -1,0 +1,16 @@
+// Rows with components inside, brought into the layout with components outside.
+//
+// A convolution reads every row once per edge. Moved once, lanes read neighbours each time.
+#pragma once
+
+#include "kernels/cuda/plan.h"
+
+namespace equigeo {
+
+// Rows of the output, or of the first input; what lies in no segment is not copied. Null, or what
+// went wrong.
+template <class S>
+const char* move_components_outside(
+    const Plan<Compute<S>>& plan, Side side, const S* from, int64_t rows, S* to, void* stream);
+
+}  // namespace equigeo

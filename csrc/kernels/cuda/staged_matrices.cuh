@@ -1,0 +1,149 @@
+// Edge matrices in the shared memory of a warp.
+#pragma once
+
+#include <type_traits>
+
+#include "kernels/cuda/edge_batch.cuh"
+#include "kernels/cuda/plan.h"
+#include "kernels/cuda/stored.cuh"
+#include "math/edge_matrix.h"
+
+namespace equigeo {
+namespace {
+
+// Numbers from one row of a staged matrix to the next: rows are read in words of 16 bytes.
+EQUIGEO_HOST_DEVICE constexpr int row_stride(int d1) { return d1 == 1 ? 1 : (d1 + 3) / 4 * 4; }
+
+// Rows [first, first + count) of a matrix.
+struct RowRange {
+  int first, count;
+};
+
+// Call run with the number of components of a first input as a constant.
+template <class Run>
+__device__ __forceinline__ void for_components(int d1, const Run& run) {
+  switch (d1) {
+    case 1:
+      return run(std::integral_constant<int, 1>());
+    case 3:
+      return run(std::integral_constant<int, 3>());
+    case 5:
+      return run(std::integral_constant<int, 5>());
+    case 7:
+      return run(std::integral_constant<int, 7>());
+    case 9:
+      return run(std::integral_constant<int, 9>());
+    case 11:
+      return run(std::integral_constant<int, 11>());
+    default:
+      return run(std::integral_constant<int, 13>());
+  }
+}
+
+// One number of the matrices of up to four edges: a lane adds up its terms, for all at once.
+template <class S, class T>
+__device__ __forceinline__ void stage_number(
+    const Run& run,
+    const Term<T>* terms,
+    const S* y,
+    int component,
+    int64_t dim_y,
+    const EdgeRows* edges,
+    int count,
+    T* to,
+    int size) {
+  constexpr int kEdges = 4;
+  T sum[kEdges] = {};
+#pragma unroll 1
+  for (int m = run.first; m < run.last; ++m) {
+    const Term<T> term = terms[m];
+    const S* second = y + term.at * component;
+#pragma unroll
+    for (int b = 0; b < kEdges; ++b) {
+      if (b < count) {
+        sum[b] += term.value * load(second + edges[b].own * dim_y);
+      }
+    }
+  }
+#pragma unroll
+  for (int b = 0; b < kEdges; ++b) {
+    if (b < count) {
+      to[b * size] = sum[b];
+    }
+  }
+}
+
+// Rows of the matrices of copy `copy` of the second input for a few edges, one after another.
+template <class S, class T>
+__device__ __forceinline__ void stage_matrices(
+    const Plan<T>& plan,
+    const PlannedPath& path,
+    int copy,
+    RowRange rows,
+    const S* y,
+    const EdgeRows* edges,
+    int count,
+    T* to) {
+  const int stride = row_stride(path.d1), size = rows.count * stride;
+  __syncwarp();  // what was there has been read
+#pragma unroll 1
+  for (int n = threadIdx.x; n < count * size; n += kWarp) {
+    to[n] = 0;
+  }
+  __syncwarp();
+  const Run* runs = plan.by_place.run + path.terms;
+  const Term<T>* terms = plan.by_place.term + path.terms;
+  const int number = plan.by_place.count[path.table];
+  y += path.y + copy * path.y_copy;
+#pragma unroll 1
+  for (int n = threadIdx.x; n < number; n += kWarp) {
+    const Run run = runs[n];
+    const int k = run.key / kColumns - rows.first;
+    if (k < 0 || k >= rows.count) {
+      continue;
+    }
+    T* first = to + k * stride + run.key % kColumns;
+#pragma unroll 1
+    for (int b = 0; b < count; b += 4) {
+      stage_number(
+          run, terms, y, path.y_component, plan.dim_y, edges + b, count - b, first + b * size,
+          size);
+    }
+  }
+  __syncwarp();
+}
+
+template <class T>
+struct Word;
+template <>
+struct Word<float> {
+  using Type = float4;
+};
+template <>
+struct Word<double> {
+  using Type = double2;
+};
+
+// A row of a staged matrix into registers.
+template <int D1, class T>
+__device__ __forceinline__ void load_row(const T* from, T (&row)[row_stride(D1)]) {
+  if constexpr (D1 == 1) {
+    row[0] = from[0];
+  } else {
+    using Wide = typename Word<T>::Type;
+    constexpr int kWide = sizeof(Wide) / sizeof(T);
+#pragma unroll
+    for (int i = 0; i < D1; i += kWide) {
+      const Wide wide = *reinterpret_cast<const Wide*>(from + i);
+      row[i] = wide.x;
+      row[i + 1] = wide.y;
+      if constexpr (kWide == 4) {
+        row[i + 2] = wide.z;
+        row[i + 3] = wide.w;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace equigeo

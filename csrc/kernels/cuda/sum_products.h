@@ -1,0 +1,26 @@
+// Products of edges, added up at the rows of the output.
+#pragma once
+
+#include "kernels/cuda/edge_list.h"
+#include "kernels/cuda/plan.h"
+#include "kernels/cuda/radial_layer.h"
+
+namespace equigeo {
+
+template <class S>
+struct SumProducts {
+  Plan<Compute<S>> plan;  // with tiles of the output
+  EdgeList edges;
+  const S* x;       // (others, dim_x)
+  const S* y;       // (edges, dim_y)
+  const S* weight;  // (edges, dim_weight) or null
+  S* out;           // (rows, dim_out)
+  RadialLayer<Compute<S>> layer;
+  bool x_ir_mul;  // the layout of x, which may be another than that of the plan
+};
+
+// Queue the sums on a stream; null, or what went wrong.
+template <class S>
+const char* sum_products(const SumProducts<S>& op, void* stream);
+
+}  // namespace equigeo

@@ -1,0 +1,178 @@
+#include "args/channelwise_conv.h"
+
+#include <optional>
+#include <tuple>
+
+#include "register/channelwise_operands.h"
+
+namespace equigeo {
+namespace {
+
+struct GraphTensors {
+  Tensor source, ptr, order, target, back_order, back_ptr;
+  Graph sizes;
+
+  GraphTensors(
+      const Tensor& x,
+      const Tensor& source_given,
+      const Tensor& ptr_given,
+      const Tensor& order_given,
+      const Tensor& target_given,
+      const Tensor& back_order_given,
+      const Tensor& back_ptr_given)
+      : sizes{} {
+    STD_TORCH_CHECK(source_given.dim() == 1, "source must have one axis");
+    STD_TORCH_CHECK(
+        ptr_given.dim() == 1 && ptr_given.size(0) > 0, "ptr must have one axis and one entry");
+    sizes.edges = source_given.size(0);
+    sizes.targets = ptr_given.size(0) - 1;
+    sizes.sources = x.size(0);
+    STD_TORCH_CHECK(
+        sizes.sources > 0 || sizes.edges == 0, "there must be no edges where there is no source");
+    source = checked_index("source", source_given, x, sizes.edges);
+    ptr = checked_index("ptr", ptr_given, x, sizes.targets + 1);
+    order = checked_index("order", order_given, x, sizes.edges);
+    target = checked_index("target", target_given, x, sizes.edges);
+    back_order = checked_index("back_order", back_order_given, x, sizes.edges);
+    back_ptr = checked_index("back_ptr", back_ptr_given, x, sizes.sources + 1);
+  }
+
+  Graph view() const {
+    Graph graph = sizes;
+    graph.source = read<int64_t>(source);
+    graph.ptr = read<int64_t>(ptr);
+    graph.order = read<int64_t>(order);
+    graph.target = read<int64_t>(target);
+    graph.back_order = read<int64_t>(back_order);
+    graph.back_ptr = read<int64_t>(back_ptr);
+    return graph;
+  }
+};
+
+Tensor channelwise_conv_op(
+    Tensor x,
+    Tensor y,
+    std::optional<Tensor> weight,
+    Tensor source,
+    Tensor ptr,
+    Tensor order,
+    Tensor target,
+    Tensor back_order,
+    Tensor back_ptr,
+    Tensor paths,
+    Tensor entries,
+    Tensor values,
+    int64_t dim_out,
+    bool ir_mul) {
+  STD_TORCH_CHECK(dim_out >= 0, "dim_out must not be negative");
+  STD_TORCH_CHECK(y.dim() == 2, "y must be (edges, components)");
+  const ChannelwiseOperands operands(
+      x, y, weight, paths, entries, values, dim_out, ir_mul, y.size(0));
+  const GraphTensors graph(operands.x, source, ptr, order, target, back_order, back_ptr);
+  Tensor out = new_result(operands.x, {graph.sizes.targets, dim_out});
+  for_storage(operands.x, [&](auto zero) {
+    using S = decltype(zero);
+    ChannelwiseConv<S> op{};
+    op.graph = graph.view();
+    operands.fill(op);
+    op.out = write<S>(out);
+    run(op, operands.x);
+  });
+  return out;
+}
+
+std::tuple<Tensor, Tensor, Tensor> channelwise_conv_backward_op(
+    Tensor grad,
+    Tensor x,
+    Tensor y,
+    std::optional<Tensor> weight,
+    Tensor source,
+    Tensor ptr,
+    Tensor order,
+    Tensor target,
+    Tensor back_order,
+    Tensor back_ptr,
+    Tensor paths,
+    Tensor entries,
+    Tensor values,
+    bool ir_mul) {
+  STD_TORCH_CHECK(y.dim() == 2, "y must be (edges, components)");
+  STD_TORCH_CHECK(grad.dim() == 2, "grad must be (targets, components)");
+  const ChannelwiseOperands operands(
+      x, y, weight, paths, entries, values, grad.size(1), ir_mul, y.size(0));
+  const Tensor& like = operands.x;
+  const GraphTensors graph(like, source, ptr, order, target, back_order, back_ptr);
+  grad = checked("grad", grad, like, like.scalar_type(), {graph.sizes.targets, grad.size(1)});
+  Tensor grad_x = new_result(like, {graph.sizes.sources, operands.dims.x});
+  Tensor grad_y = new_result(like, {graph.sizes.edges, operands.dims.y});
+  Tensor grad_weight = operands.new_grad_weight();
+  for_storage(like, [&](auto zero) {
+    using S = decltype(zero);
+    ChannelwiseConvBackward<S> op{};
+    op.graph = graph.view();
+    op.grad = read<S>(grad);
+    operands.fill(op);
+    op.grad_x = write<S>(grad_x);
+    op.grad_y = write<S>(grad_y);
+    op.grad_weight = op.weight == nullptr ? nullptr : write<S>(grad_weight);
+    run(op, like);
+  });
+  return {grad_x, grad_y, grad_weight};
+}
+
+Tensor radial_conv_op(
+    Tensor x,
+    Tensor y,
+    Tensor hidden,
+    Tensor radial,
+    Tensor source,
+    Tensor ptr,
+    Tensor order,
+    Tensor target,
+    Tensor back_order,
+    Tensor back_ptr,
+    Tensor paths,
+    Tensor entries,
+    Tensor values,
+    int64_t dim_out,
+    bool ir_mul) {
+  STD_TORCH_CHECK(dim_out >= 0, "dim_out must not be negative");
+  STD_TORCH_CHECK(y.dim() == 2, "y must be (edges, components)");
+  STD_TORCH_CHECK(hidden.dim() == 2, "hidden must be (edges, numbers)");
+  STD_TORCH_CHECK(radial.dim() == 2, "radial must be (numbers, weights)");
+  ChannelwiseOperands operands(
+      x, y, std::nullopt, paths, entries, values, dim_out, ir_mul, y.size(0));
+  const Tensor& like = operands.x;
+  const ScalarType dtype = like.scalar_type();
+  operands.dims.weight = radial.size(1);
+  hidden = checked("hidden", hidden, like, dtype, {y.size(0), hidden.size(1)});
+  radial = checked("radial", radial, like, dtype, {hidden.size(1), radial.size(1)});
+  if (hidden.size(1) == 0) {  // kernels know the layer by its pointers, which empty tensors lack
+    hidden = torch::stable::new_zeros(like, {y.size(0), 1});
+    radial = torch::stable::new_zeros(like, {1, operands.dims.weight});
+  }
+  const GraphTensors graph(like, source, ptr, order, target, back_order, back_ptr);
+  Tensor out = new_result(like, {graph.sizes.targets, dim_out});
+  for_dtype(like, [&](auto zero) {
+    using T = decltype(zero);
+    ChannelwiseConv<T> op{};
+    op.graph = graph.view();
+    operands.fill(op);
+    op.hidden = read<T>(hidden);
+    op.radial = read<T>(radial);
+    op.num_hidden = hidden.size(1);
+    op.radial_stride = radial.size(1);
+    op.out = write<T>(out);
+    run(op, operands.x);
+  });
+  return out;
+}
+
+}  // namespace
+}  // namespace equigeo
+
+STABLE_TORCH_LIBRARY_IMPL(equigeo, EQUIGEO_DEVICE, library) {
+  library.impl("channelwise_conv", TORCH_BOX(&equigeo::channelwise_conv_op));
+  library.impl("channelwise_conv_backward", TORCH_BOX(&equigeo::channelwise_conv_backward_op));
+  library.impl("radial_conv", TORCH_BOX(&equigeo::radial_conv_op));
+}

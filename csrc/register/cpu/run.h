@@ -1,0 +1,103 @@
+// Running ops on the CPU: checks of what the host can read, the table in the form of the kernels,
+// and how the work is cut.
+#pragma once
+
+#include "kernels/cpu/axis_flags.h"
+#include "kernels/cpu/gather_sum.h"
+#include "kernels/cpu/principal_axes.h"
+#include "kernels/cpu/segment_attention.h"
+#include "kernels/cpu/spherical_harmonics.h"
+#include "kernels/cpu/symmetric_eigen.h"
+#include "register/cpu/run_channelwise.h"
+#include "register/cpu/run_contraction.h"
+#include "register/cpu/run_copywise.h"
+#include "register/cpu/run_fully_connected.h"
+#include "register/cpu/run_grid_product.h"
+
+namespace equigeo {
+
+template <class T>
+void run(const GatherSum<T>& op, const Tensor&) {
+  check_offsets("ptr", op.ptr, op.segments, op.edges);
+  const int64_t work = (op.edges + op.segments) * op.channels;
+  run_rows(EQUIGEO_KERNELS(gather_sum_rows), op, op.segments, work);
+}
+
+template <class T>
+void run(const SegmentAttention<T>& op, const Tensor&) {
+  check_offsets("ptr", op.ptr, op.targets, op.edges);
+  const int64_t work = (op.edges + op.targets) * op.heads * (op.channels + 8);
+  run_rows(EQUIGEO_KERNELS(segment_attention_rows), op, op.targets, work);
+}
+
+template <class T>
+void run(const SegmentAttentionBackward<T>& op, const Tensor&) {
+  check_offsets("ptr", op.ptr, op.targets, op.edges);
+  check_offsets("back_ptr", op.back_ptr, op.sources, op.edges);
+  const int64_t work = op.heads * (op.channels + 8);
+  run_rows(
+      EQUIGEO_KERNELS(segment_attention_backward_targets), op, op.targets,
+      (op.edges + op.targets) * work);
+  run_rows(
+      EQUIGEO_KERNELS(segment_attention_backward_sources), op, op.sources,
+      (op.edges + op.sources) * work);
+}
+
+// Spherical harmonics: multiply-adds of all points, and points in a chunk at least, a multiple of
+// every register.
+template <class Op>
+int64_t harmonics_work(const Op& op) {
+  const int64_t size = op.table.lmax + 1;
+  return op.points * (4 * size * size + 16);
+}
+
+constexpr int64_t kLeastPoints = 256;
+
+template <class T>
+void run(const SphericalHarmonics<T>& op, const Tensor&) {
+  run_rows(
+      EQUIGEO_KERNELS(spherical_harmonics_rows), op, op.points, harmonics_work(op), kLeastPoints);
+}
+
+template <class T>
+void run(const SphericalHarmonicsBackward<T>& op, const Tensor&) {
+  run_rows(
+      EQUIGEO_KERNELS(spherical_harmonics_backward_rows), op, op.points, 2 * harmonics_work(op),
+      kLeastPoints);
+}
+
+template <class T>
+void run(const SphericalHarmonicsDoubleBackward<T>& op, const Tensor&) {
+  run_rows(
+      EQUIGEO_KERNELS(spherical_harmonics_double_backward_rows), op, op.points,
+      4 * harmonics_work(op), kLeastPoints);
+}
+
+template <class T>
+void run(const SymmetricEigen<T>& op, const Tensor&) {
+  run_rows(EQUIGEO_KERNELS(symmetric_eigen_rows), op, op.count, op.count * 256);
+}
+
+template <class T>
+void run(const PrincipalAxes<T>& op, const Tensor&) {
+  check_offsets("ptr", op.ptr, op.clouds, op.points);
+  const int64_t work = op.points * op.dim * 16 + op.clouds * 256;
+  run_rows(EQUIGEO_KERNELS(principal_axes_clouds), op, op.clouds, work);
+}
+
+template <class T>
+void run(const PrincipalAxesBackward<T>& op, const Tensor&) {
+  check_offsets("ptr", op.ptr, op.clouds, op.points);
+  const int64_t work = op.points * op.dim * 16 + op.clouds * 256;
+  run_rows(EQUIGEO_KERNELS(principal_axes_backward_clouds), op, op.clouds, work);
+}
+
+template <class T>
+void run(const AxisFlags<T>& op, const Tensor&) {
+  if (op.points >= 0) {
+    check_offsets("ptr", op.ptr, op.clouds, op.points);
+  }
+  run_rows(EQUIGEO_KERNELS(axis_flags_clouds), op, op.clouds, op.clouds * op.dim * 32);
+}
+
+}  // namespace equigeo

@@ -1,0 +1,124 @@
+// Running channelwise products and convolutions on the CPU.
+#pragma once
+
+#include <algorithm>
+
+#include "kernels/cpu/channelwise_conv.h"
+#include "kernels/cpu/channelwise_product.h"
+#include "register/cpu/channelwise_plan.h"
+#include "register/cpu/result_memory.h"
+#include "register/cpu/run_rows.h"
+
+namespace equigeo {
+
+template <class S>
+void run(const ChannelwiseProduct<S>& op, const Tensor&) {
+  const ChannelwisePlanner<Compute<S>> planner(op.table);
+  const PlannedChannelwiseProduct<S> planned{op, planner.plan()};
+  run_rows(
+      EQUIGEO_KERNELS(channelwise_product_rows), planned, op.rows, op.rows * planner.work(),
+      kBlock);
+}
+
+template <class S>
+void run(const ChannelwiseProductBackward<S>& op, const Tensor&) {
+  const ChannelwisePlanner<Compute<S>> planner(op.table);
+  const PlannedChannelwiseProductBackward<S> planned{op, planner.plan()};
+  run_rows(
+      EQUIGEO_KERNELS(channelwise_product_backward_rows), planned, op.rows,
+      2 * op.rows * planner.work(), kBlock);
+}
+
+// Rows of a tensor in the layout of kernels: its own where they are so already.
+template <class S>
+class PaddedRows {
+ public:
+  using T = Compute<S>;
+
+  PaddedRows(
+      const ChannelwisePlan<T>& plan,
+      const S* from,
+      int64_t rows,
+      bool output,
+      const Tensor& like) {
+    if constexpr (sizeof(S) == sizeof(T)) {
+      if (are_padded(plan, output)) {
+        data_ = from;
+        return;
+      }
+    }
+    const int64_t size = output ? plan.padded_out : plan.padded_x;
+    // A bfloat16 row takes two of its elements for each float.
+    memory_ = new_result(like, {rows, size * static_cast<int64_t>(sizeof(T) / sizeof(S))});
+    const PadRows<S> op{plan, from, write<T>(memory_), output};
+    run_rows(EQUIGEO_KERNELS(pad_rows), op, rows, rows * size);
+    data_ = op.to;
+  }
+
+  const T* data() const { return data_; }
+
+ private:
+  static bool are_padded(const ChannelwisePlan<T>& plan, bool output) {
+    bool same = output ? plan.padded_out == plan.dim_out : plan.padded_x == plan.dim_x;
+    for (int64_t p = 0; output && p < plan.count; ++p) {
+      const Segment& out = plan.path[p].out;
+      same &= plan.layout[p].out == out.offset && (plan.ir_mul || out.d == 1);
+    }
+    for (int64_t s = 0; !output && s < plan.segments; ++s) {
+      const PaddedSegment& segment = plan.segment[s];
+      same &= segment.padded == segment.offset && (plan.ir_mul || segment.d == 1);
+    }
+    return same;
+  }
+
+  Tensor memory_;
+  const T* data_ = nullptr;
+};
+
+// The matrix of a radial layer with columns up to whole registers.
+template <class S>
+Tensor pad_radial(PlannedChannelwiseConv<S>& op, const Tensor& like) {
+  using T = Compute<S>;
+  const int64_t weights = op.radial_stride;
+  op.radial_stride = (weights + 15) / 16 * 16;
+  const ScalarType dtype = sizeof(T) == sizeof(float) ? ScalarType::Float : ScalarType::Double;
+  Tensor radial = torch::stable::new_zeros(like, {op.num_hidden, op.radial_stride}, dtype);
+  T* to = write<T>(radial);
+  for (int64_t h = 0; h < op.num_hidden; ++h) {
+    std::copy_n(op.radial + h * weights, weights, to + h * op.radial_stride);
+  }
+  op.radial = to;
+  return radial;
+}
+
+template <class S>
+void run(const ChannelwiseConv<S>& op, const Tensor& like) {
+  const ChannelwisePlanner<Compute<S>> planner(op.table);
+  const Graph& graph = op.graph;
+  check_offsets("ptr", graph.ptr, graph.targets, graph.edges);
+  const PaddedRows<S> x(planner.plan(), op.x, graph.sources, false, like);
+  PlannedChannelwiseConv<S> planned{op, planner.plan(), x.data()};
+  Tensor radial;
+  int64_t work = planner.work();
+  if (op.hidden != nullptr) {
+    radial = pad_radial(planned, like);
+    work += op.num_hidden * op.table.dim_weight;
+  }
+  run_rows(EQUIGEO_KERNELS(channelwise_conv_targets), planned, graph.targets, graph.edges * work);
+}
+
+template <class S>
+void run(const ChannelwiseConvBackward<S>& op, const Tensor& like) {
+  const ChannelwisePlanner<Compute<S>> planner(op.table);
+  const Graph& graph = op.graph;
+  check_offsets("ptr", graph.ptr, graph.targets, graph.edges);
+  check_offsets("back_ptr", graph.back_ptr, graph.sources, graph.edges);
+  const PaddedRows<S> x(planner.plan(), op.x, graph.sources, false, like);
+  const PaddedRows<S> grad(planner.plan(), op.grad, graph.targets, true, like);
+  const PlannedChannelwiseConvBackward<S> planned{op, planner.plan(), grad.data(), x.data()};
+  const int64_t work = graph.edges * planner.work();
+  run_rows(EQUIGEO_KERNELS(channelwise_conv_backward_edges), planned, graph.targets, 2 * work);
+  run_rows(EQUIGEO_KERNELS(channelwise_conv_backward_sources), planned, graph.sources, work);
+}
+
+}  // namespace equigeo

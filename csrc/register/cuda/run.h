@@ -1,0 +1,76 @@
+// Running ops on PyTorch's current stream, through its stable interface.
+#pragma once
+
+#include <torch/csrc/inductor/aoti_torch/c/shim.h>
+#include <torch/csrc/stable/accelerator.h>
+#include <torch/csrc/stable/tensor.h>
+
+#include <initializer_list>
+
+#include "args/channelwise_conv.h"
+#include "args/channelwise_product.h"
+#include "kernels/cuda/launch.h"
+#include "register/tensors.h"
+
+namespace equigeo {
+
+// PyTorch's current stream on the device of a tensor, which is made current while this lives.
+class Stream {
+ public:
+  explicit Stream(const torch::stable::Tensor& tensor) : guard_(tensor.get_device_index()) {
+    STABLE_TORCH_ERROR_CODE_CHECK(
+        aoti_torch_get_current_cuda_stream(tensor.get_device_index(), &handle_));
+  }
+
+  void* handle() const { return handle_; }
+
+ private:
+  torch::stable::accelerator::DeviceGuard guard_;
+  void* handle_ = nullptr;
+};
+
+// `error` is CUDA's name of what went wrong, or null.
+inline void check_launch(const char* error) {
+  STD_TORCH_CHECK(error == nullptr, "CUDA kernel launch failed: ", error);
+}
+
+// What an op gives back, not yet written.
+inline Tensor new_result(
+    const Tensor& like, std::initializer_list<int64_t> sizes, bool* = nullptr) {
+  return torch::stable::new_empty(like, sizes);
+}
+
+template <class Op>
+void run(const Op& op, const Tensor& like) {
+  check_launch(launch(op, Stream(like).handle()));
+}
+
+// Launch an op that needs scratch memory. PyTorch may hand the memory on as soon as this returns:
+// to what it queues on the same stream, which comes later.
+template <class Op>
+void run_with_scratch(const Op& op, const Tensor& like) {
+  const Tensor scratch = torch::stable::new_empty(like, {scratch_size(op)}, ScalarType::Byte);
+  check_launch(launch(op, scratch.mutable_data_ptr(), Stream(like).handle()));
+}
+
+template <class S>
+void run(const ChannelwiseProduct<S>& op, const Tensor& like) {
+  run_with_scratch(op, like);
+}
+
+template <class S>
+void run(const ChannelwiseProductBackward<S>& op, const Tensor& like) {
+  run_with_scratch(op, like);
+}
+
+template <class S>
+void run(const ChannelwiseConv<S>& op, const Tensor& like) {
+  run_with_scratch(op, like);
+}
+
+template <class S>
+void run(const ChannelwiseConvBackward<S>& op, const Tensor& like) {
+  run_with_scratch(op, like);
+}
+
+}  // namespace equigeo

@@ -1,0 +1,97 @@
+#include "args/fully_connected_product.h"
+
+#include <tuple>
+#include <utility>
+
+#include "register/device.h"
+#include "register/path_table.h"
+
+namespace equigeo {
+namespace {
+
+struct FullyConnectedOperands {
+  Tensor x, y, weight;
+  PathTensors table;
+  PathDims dims;
+  int64_t rows;
+
+  FullyConnectedOperands(
+      const Tensor& x_given,
+      const Tensor& y_given,
+      const Tensor& weight_given,
+      PathTensors table_given,
+      int64_t dim_out)
+      : table(std::move(table_given)), dims{}, rows(0) {
+    STD_TORCH_CHECK(x_given.dim() == 2, "x must be (rows, components)");
+    STD_TORCH_CHECK(y_given.dim() == 2, "y must be (rows, components)");
+    STD_TORCH_CHECK(weight_given.dim() == 2, "weight must be (rows, weights)");
+    const ScalarType dtype = x_given.scalar_type();
+    rows = x_given.size(0);
+    dims = {x_given.size(1), y_given.size(1), weight_given.size(1), dim_out};
+    x = checked("x", x_given, x_given, dtype, {rows, dims.x});
+    y = checked("y", y_given, x, dtype, {rows, dims.y});
+    weight = checked("weight", weight_given, x, dtype, {rows, dims.weight});
+  }
+
+  template <template <class> class Op, class T>
+  void fill(Op<T>& op) const {
+    op.table = table.view<T>(dims, true, false);
+    op.x = read<T>(x);
+    op.y = read<T>(y);
+    op.weight = read<T>(weight);
+    op.rows = rows;
+  }
+};
+
+Tensor fully_connected_product_op(
+    Tensor x,
+    Tensor y,
+    Tensor weight,
+    Tensor paths,
+    Tensor entries,
+    Tensor values,
+    int64_t dim_out) {
+  STD_TORCH_CHECK(dim_out >= 0, "dim_out must not be negative");
+  const FullyConnectedOperands operands(x, y, weight, {x, paths, entries, values}, dim_out);
+  Tensor out = new_result(operands.x, {operands.rows, dim_out});
+  for_dtype(operands.x, [&](auto zero) {
+    using T = decltype(zero);
+    FullyConnectedProduct<T> op{};
+    operands.fill(op);
+    op.out = write<T>(out);
+    run(op, operands.x);
+  });
+  return out;
+}
+
+std::tuple<Tensor, Tensor, Tensor> fully_connected_product_backward_op(
+    Tensor grad, Tensor x, Tensor y, Tensor weight, Tensor paths, Tensor entries, Tensor values) {
+  STD_TORCH_CHECK(grad.dim() == 2, "grad must be (rows, components)");
+  const FullyConnectedOperands operands(x, y, weight, {x, paths, entries, values}, grad.size(1));
+  const Tensor& like = operands.x;
+  const PathDims& dims = operands.dims;
+  grad = checked("grad", grad, like, like.scalar_type(), {operands.rows, dims.out});
+  Tensor grad_x = new_result(like, {operands.rows, dims.x});
+  Tensor grad_y = new_result(like, {operands.rows, dims.y});
+  Tensor grad_weight = new_result(like, {operands.rows, dims.weight});
+  for_dtype(like, [&](auto zero) {
+    using T = decltype(zero);
+    FullyConnectedProductBackward<T> op{};
+    operands.fill(op);
+    op.grad = read<T>(grad);
+    op.grad_x = write<T>(grad_x);
+    op.grad_y = write<T>(grad_y);
+    op.grad_weight = write<T>(grad_weight);
+    run(op, operands.x);
+  });
+  return {grad_x, grad_y, grad_weight};
+}
+
+}  // namespace
+}  // namespace equigeo
+
+STABLE_TORCH_LIBRARY_IMPL(equigeo, EQUIGEO_DEVICE, library) {
+  library.impl("fully_connected_product", TORCH_BOX(&equigeo::fully_connected_product_op));
+  library.impl(
+      "fully_connected_product_backward", TORCH_BOX(&equigeo::fully_connected_product_backward_op));
+}

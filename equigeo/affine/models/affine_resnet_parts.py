@@ -1,0 +1,242 @@
+"""The parts of what an AffineResNet is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from equigeo.affine.kernels.kernel_spec import KernelSpec, NetworkName, WindowName
+from equigeo.groups import SL, SO, GLPlus, LinearGroup
+from equigeo.nn.config import Config
+
+_GROUPS: dict[str, type[LinearGroup]] = {"SO": SO, "SL": SL, "GLPlus": GLPlus}
+
+
+@dataclass(frozen=True)
+class SamplesConfig(Config):
+    """On which elements of which group the features of a network live.
+
+    Parameters
+    ----------
+    group : {"SO", "SL", "GLPlus"}
+        Group of the samples, in two dimensions.
+    count : int
+        Their number. Of SO(2), equidistant; of larger groups, pairs of a log-normal stretch and an
+        equidistant rotation.
+    stretch_std : float
+        Standard deviation of the coordinates of stretches.
+
+    Raises
+    ------
+    ValueError
+        If the group is unknown or there are no samples.
+    """
+
+    title: ClassVar[str] = "the configuration of samples"
+
+    group: Literal["SO", "SL", "GLPlus"] = "SO"
+    count: int = 12
+    # sqrt(0.1) / 2: published samples S have log-coordinates of variance 0.1; stretches, S^(1/2).
+    stretch_std: float = 0.158
+
+    def __post_init__(self) -> None:
+        """Check group and number."""
+        if self.group not in _GROUPS:
+            raise ValueError(f"group must be one of {', '.join(_GROUPS)}, got {self.group!r}")
+        if self.count < 1:
+            raise ValueError(f"the number of samples must be positive, got {self.count}")
+
+    def make_group(self) -> LinearGroup:
+        """Return the group of the samples."""
+        return _GROUPS[self.group](2)
+
+
+@dataclass(frozen=True)
+class FrameConfig(Config):
+    """How images are seen, see :class:`equigeo.affine.MomentFrame`.
+
+    Parameters
+    ----------
+    use : bool
+        See images from their moment frame first. Then the samples need only be of SO(2).
+    size : int
+        Pixels of each side of what the frame shows.
+    extent : float
+        Half its side, in standard deviations of the brightness.
+    blur : float
+        Smoothing of the image in pixels.
+    """
+
+    title: ClassVar[str] = "the configuration of the frame"
+
+    use: bool = True
+    size: int = 32
+    extent: float = 2.7
+    blur: float = 0.7
+
+
+@dataclass(frozen=True)
+class LiftConfig(Config):
+    """The lifting convolution.
+
+    Parameters
+    ----------
+    size, stride, padding : int
+        Of its kernels, in pixels.
+    centers : int
+        Gaussians along an axis of its ``rbf`` kernels.
+    """
+
+    title: ClassVar[str] = "the configuration of the lifting"
+
+    size: int = 8
+    stride: int = 2
+    padding: int = 3
+    centers: int = 5
+
+
+@dataclass(frozen=True)
+class ConvolutionsConfig(Config):
+    """What all convolutions share, and what stands between them.
+
+    Parameters
+    ----------
+    separable : bool
+        Separable convolutions, with dense spatial kernels, or full ones.
+    network : {"rbf", "siren", "gabor"}
+        What makes kernels.
+    centers : int
+        Gaussians along an axis of ``rbf`` kernels, but for those of the lifting.
+    window : {"compact", "disc", "sigmoid", "none"}
+        Window of the kernels.
+    extent, stretch_reach : float
+        Half the side of kernels and their reach in log-stretch.
+    norm : {"batch", "layer"}
+        Normalisation after each convolution.
+    rim : float
+        Share of the radius over which features fall to zero before each convolution, so that they
+        end in a circle instead of a square; 0 keeps the square.
+
+    Raises
+    ------
+    ValueError
+        If ``rim`` is not between 0 and 1.
+    """
+
+    title: ClassVar[str] = "the configuration of the convolutions"
+
+    separable: bool = True
+    network: NetworkName = "rbf"
+    centers: int = 4
+    window: WindowName = "compact"
+    extent: float = 0.87
+    stretch_reach: float = 1.0
+    norm: Literal["batch", "layer"] = "batch"
+    rim: float = 0.35
+
+    def __post_init__(self) -> None:
+        """Check the rim."""
+        if not 0 <= self.rim <= 1:
+            raise ValueError(f"rim must be between 0 and 1, got {self.rim}")
+
+    def kernel_spec(self, size: int, centers: int, group_centers: int) -> KernelSpec:
+        """Describe kernels of one size.
+
+        Parameters
+        ----------
+        size : int
+            Pixels along each axis.
+        centers, group_centers : int
+            Gaussians along an axis of space, and of a kernel that reads the group.
+
+        Returns
+        -------
+        KernelSpec
+            With network, window, extent and reach of this configuration.
+        """
+        return KernelSpec(
+            size,
+            network=self.network,
+            window=self.window,
+            extent=self.extent,
+            stretch_reach=self.stretch_reach,
+            centers=centers,
+            group_centers=group_centers,
+        )
+
+
+@dataclass(frozen=True)
+class StagesConfig(Config):
+    """The residual stages between the lifting and the last convolution.
+
+    Parameters
+    ----------
+    channels : tuple of int
+        Channels of each stage; the first stage follows the lifting.
+    pool : tuple of bool
+        After which stages to halve the resolution.
+    pooling : {"binomial", "max"}
+        How, see :func:`equigeo.affine.models.downsample.downsample`.
+    blocks, convs : int
+        Residual blocks of a stage and convolutions of a block.
+    size : int
+        Pixels along each axis of their kernels; odd, so that features keep their resolution.
+
+    Raises
+    ------
+    ValueError
+        If there is no stage, a list has another length, or the size is even.
+    """
+
+    title: ClassVar[str] = "the configuration of the stages"
+
+    channels: tuple[int, ...] = (16, 16)
+    pool: tuple[bool, ...] = (True, False)
+    pooling: Literal["binomial", "max"] = "binomial"
+    blocks: int = 1
+    convs: int = 1
+    size: int = 5
+
+    def __post_init__(self) -> None:
+        """Check numbers and lengths."""
+        if not self.channels:
+            raise ValueError("the number of stages must be positive, got channels ()")
+        if len(self.channels) != len(self.pool):
+            raise ValueError(
+                f"channels and pool must be equally long, got {self.channels} and {self.pool}"
+            )
+        if self.size % 2 == 0:
+            raise ValueError(f"size must be odd, got {self.size}")
+
+
+@dataclass(frozen=True)
+class HeadConfig(Config):
+    """The last convolution, and how its features become logits.
+
+    Parameters
+    ----------
+    features : int
+        Channels of the last convolution, which covers its whole input where ``size`` says so.
+    size : int
+        Pixels along each axis of its kernels.
+    kind : {"orientation", "max"}
+        Logits at the orientation that an attention within a window finds; or a maximum over group
+        and space, then a perceptron.
+    window : float
+        Half-width in degrees within which orientations count; 180 or more counts all alike, which
+        is invariant and cannot tell 6 from 9.
+    rotations : int
+        Equidistant rotations of a full turn at which the last convolution is evaluated for the
+        orientation head, of which those near the window are kept.
+    dropout : float
+        Share of features set to zero before the classifier.
+    """
+
+    title: ClassVar[str] = "the configuration of the head"
+
+    features: int = 48
+    size: int = 8
+    kind: Literal["orientation", "max"] = "orientation"
+    window: float = 60.0
+    rotations: int = 24
+    dropout: float = 0.3

@@ -1,0 +1,93 @@
+"""Whether samples fit a layer: of its group, and reaching far enough for its kernel."""
+
+from __future__ import annotations
+
+import warnings
+
+from equigeo.groups import GroupSamples, LinearGroup
+
+# Log-stretch by which a window may fall short: coordinates went through an exponential and a
+# logarithm, in float32 if need be, which leaves some ten units of rounding of 1e-7.
+_SLACK = 1e-6
+
+
+class WindowWarning(UserWarning):
+    """Input samples do not reach as far as outputs and kernel need them.
+
+    An output at log-stretch ``r_out`` with a kernel of reach ``r_k`` reads inputs up to
+    ``r_out + r_k``, because log-stretch is subadditive. Where inputs end earlier the integral over
+    the group is cut off, at another place for every output, and the layer is equivariant only up
+    to what is missing. No number of samples cures that; a larger window of inputs, a smaller one of
+    outputs or a kernel of less reach does.
+
+    Parameters
+    ----------
+    inputs, outputs : float
+        Largest log-stretch of the samples.
+    reach : float
+        That of the kernel.
+
+    Attributes
+    ----------
+    missing : float
+        Log-stretch by which inputs fall short.
+
+    Examples
+    --------
+    >>> WindowWarning(inputs=0.5, outputs=0.25, reach=0.5).missing
+    0.25
+    """
+
+    def __init__(self, inputs: float, outputs: float, reach: float) -> None:
+        self.inputs, self.outputs, self.reach = inputs, outputs, reach
+        self.missing = outputs + reach - inputs
+        super().__init__(
+            f"samples reach log-stretch {inputs:.3g}, but outputs up to {outputs:.3g} with a "
+            f"kernel of reach {reach:.3g} need {outputs + reach:.3g}: equivariance to stretches "
+            "is only approximate; enlarge the input window, or shrink that of the outputs or the "
+            "kernel"
+        )
+
+
+def check_group(samples: GroupSamples, group: LinearGroup) -> None:
+    """See that samples are of the group of a layer.
+
+    Parameters
+    ----------
+    samples : GroupSamples
+        The samples.
+    group : LinearGroup
+        The group.
+
+    Raises
+    ------
+    ValueError
+        If they are not.
+    """
+    if samples.group != group:
+        raise ValueError(f"samples must be of {group}, got {samples.group}")
+
+
+def check_window(inputs: GroupSamples, outputs: GroupSamples, reach: float) -> WindowWarning | None:
+    """Apply the rule of valid group convolutions, and warn where it is broken.
+
+    Parameters
+    ----------
+    inputs, outputs : GroupSamples
+        Samples of the two sides of a convolution.
+    reach : float
+        Log-stretch at which the kernel vanishes; infinite where it does not.
+
+    Returns
+    -------
+    WindowWarning or None
+        What was warned about; None where nothing is missing.
+    """
+    if inputs.group.symmetric_dimension == 0 or reach == 0:
+        return None
+    available, wanted = inputs.radius, outputs.radius
+    if available + _SLACK >= wanted + reach:
+        return None
+    warning = WindowWarning(available, wanted, reach)
+    warnings.warn(warning, stacklevel=3)
+    return warning

@@ -1,0 +1,91 @@
+"""Pooling over group samples and space."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.affine.samples.quadrature import Quadrature
+from equigeo.groups import GroupSamples
+
+
+class GroupPool(nn.Module):
+    r"""Maximum or mean of features over the group, and over space as well.
+
+    A mean over group and space weighs a sample with its affine Haar measure,
+    :math:`w_i |\det h_i|^{-1}`; a mean over the group alone gives a field and weighs with
+    :math:`w_i`. A maximum needs no weight.
+
+    Parameters
+    ----------
+    kind : {"max", "mean"}
+        What is taken.
+    space : bool
+        Whether to pool over space too.
+    measure : bool
+        Treat features as values of a measure that is pushed forward, as those of points: no
+        determinants.
+
+    Raises
+    ------
+    ValueError
+        If ``kind`` is unknown.
+
+    Equivariance
+    ------------
+    With ``space`` invariant, up to the window of the samples; else a field on space.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from equigeo.groups import equidistant_rotations
+    >>> GroupPool("max")(torch.rand(2, 6, 8, 9, 9), equidistant_rotations(8)).shape
+    torch.Size([2, 6])
+    """
+
+    def __init__(
+        self, kind: Literal["max", "mean"] = "max", space: bool = True, *, measure: bool = False
+    ) -> None:
+        super().__init__()
+        if kind not in ("max", "mean"):
+            raise ValueError(f"kind must be 'max' or 'mean', got {kind!r}")
+        self.kind, self.space, self.measure = kind, space, measure
+
+    def extra_repr(self) -> str:
+        """Name the options."""
+        return f"{self.kind!r}, space={self.space}"
+
+    def forward(self, x: Tensor, samples: GroupSamples) -> Tensor:
+        """Pool.
+
+        Parameters
+        ----------
+        x : Tensor, (B, C, N, *S), floating
+            Features on the group.
+        samples : GroupSamples
+            The ``N`` samples that they live on.
+
+        Returns
+        -------
+        Tensor, (B, C) or (B, C, *S), dtype of ``x``
+            Invariants, or fields where space is kept.
+
+        Raises
+        ------
+        ValueError
+            If there are not as many samples as features have.
+        """
+        if x.ndim < 3 or x.shape[2] != len(samples):
+            raise ValueError(
+                f"features must be (B, C, {len(samples)}, *S) for {len(samples)} samples, "
+                f"got {tuple(x.shape)}"
+            )
+        if self.kind == "max":
+            return x.flatten(2).amax(2) if self.space else x.amax(2)
+        # A mean over space as well is one over the affine group, whose measure has |det h|^-1.
+        weight = Quadrature(measure=self.measure or not self.space).weights(samples)
+        weight = (weight / weight.sum()).to(x)
+        pooled = torch.einsum("bci...,i->bc...", x, weight)
+        return pooled.flatten(2).mean(2) if self.space and pooled.ndim > 2 else pooled

@@ -1,0 +1,117 @@
+"""Normalisation of features on a group."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+class SampleBatchNorm(nn.BatchNorm1d):
+    """Batch norm of ``(B, C, N, *S)``: one mean and deviation per channel.
+
+    Statistics run over images, samples and pixels alike; a mean per sample would tell samples
+    apart.
+
+    Parameters
+    ----------
+    num_features : int
+        Channels.
+
+    Equivariance
+    ------------
+    Acts on values, the same way at every sample and pixel.
+
+    Examples
+    --------
+    >>> import torch
+    >>> SampleBatchNorm(6)(torch.rand(2, 6, 8, 9, 9)).shape
+    torch.Size([2, 6, 8, 9, 9])
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalise.
+
+        Parameters
+        ----------
+        x : Tensor, (B, C, N, *S), floating
+            Features on a group.
+
+        Returns
+        -------
+        Tensor, (B, C, N, *S), dtype of ``x``
+            Normalised features, in memory as ``x`` is where the layers of this package made it.
+        """
+        # Layers leave channels innermost in memory, then samples: rows in that order are a view.
+        order = [0, *range(3, x.ndim), 2, 1]
+        rows = x.permute(order)
+        normalized = super().forward(rows.reshape(-1, x.shape[1])).view(rows.shape)
+        return normalized.permute(0, x.ndim - 1, x.ndim - 2, *range(1, x.ndim - 2))
+
+
+class SampleLayerNorm(nn.Module):
+    """Layer norm over channels, samples and pixels together, without parameters.
+
+    Parameters
+    ----------
+    eps : float
+        Added to the variance.
+
+    Equivariance
+    ------------
+    Divides each image's features by one number.
+
+    Examples
+    --------
+    >>> import torch
+    >>> x = SampleLayerNorm()(torch.rand(2, 6, 8, 9, 9))
+    >>> bool(x.mean((1, 2, 3, 4)).abs().max() < 1e-5)
+    True
+    """
+
+    def __init__(self, eps: float = 1e-5) -> None:
+        super().__init__()
+        self.eps = eps
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalise.
+
+        Parameters
+        ----------
+        x : Tensor, (B, C, N, *S), floating
+            Features on a group.
+
+        Returns
+        -------
+        Tensor, (B, C, N, *S), dtype of ``x``
+            Mean 0 and variance 1 for each image.
+        """
+        return F.layer_norm(x, x.shape[1:], eps=self.eps)
+
+
+def sample_norm(name: Literal["batch", "layer"], channels: int) -> nn.Module:
+    """Make a normalisation by name.
+
+    Parameters
+    ----------
+    name : {"batch", "layer"}
+        Which one.
+    channels : int
+        Number of channels.
+
+    Returns
+    -------
+    torch.nn.Module
+        For features ``(B, C, N, *S)``.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown.
+    """
+    if name == "batch":
+        return SampleBatchNorm(channels)
+    if name == "layer":
+        return SampleLayerNorm()
+    raise ValueError(f"norm must be 'batch' or 'layer', got {name!r}")

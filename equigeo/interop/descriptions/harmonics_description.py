@@ -1,0 +1,78 @@
+"""Spherical harmonics in terms that every library shares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.interop.descriptions.module_state import building
+from equigeo.interop.descriptions.term_order import WeightOrder, sort_paths, sort_terms
+from equigeo.interop.sort_irreps import IrrepsOrder
+from equigeo.reps import Irreps
+from equigeo.reps.irreps import Layout
+
+
+@dataclass(frozen=True)
+class HarmonicsDescription:
+    """What ``SphericalHarmonics`` computes, whichever library it is from.
+
+    Parameters
+    ----------
+    irreps_in, irreps_out : Irreps
+        A vector or pseudovector, and its harmonics.
+    normalize : bool
+        Whether vectors are normalised first.
+    normalization : {"component", "norm", "integral"}
+        Of the harmonics.
+    """
+
+    irreps_in: Irreps
+    irreps_out: Irreps
+    normalize: bool
+    normalization: str
+
+    @classmethod
+    def read(cls, module: Any, layout: Layout, library: Any) -> HarmonicsDescription:
+        """Read the module of e3nn or of this library: both have the same attributes."""
+        return cls(
+            irreps_in=Irreps(tuple(module.irreps_in), layout),
+            irreps_out=Irreps(tuple(module.irreps_out), layout),
+            normalize=module.normalize,
+            normalization=module.normalization,
+        )
+
+    @property
+    def layout(self) -> Layout:
+        """Layout of both sides."""
+        return self.irreps_in.layout
+
+    def build(self, library: Any, name: str) -> Any:
+        """Build the module that computes this, in ``e3nn.o3`` or in this library."""
+        make = getattr(library, "Irreps", lambda irreps: irreps)
+        with building():
+            return library.SphericalHarmonics(
+                make(self.irreps_out), self.normalize, self.normalization, make(self.irreps_in)
+            )
+
+    def copy_into(self, target: nn.Module, source: nn.Module) -> None:
+        """Give the training flag to a module that :meth:`build` made; there is nothing else."""
+        target.to(torch.get_default_dtype()).train(source.training)
+
+    def reordered(
+        self, irreps_order: IrrepsOrder | None, weight_order: WeightOrder | None
+    ) -> tuple[HarmonicsDescription, Tensor]:
+        """Sort terms; see :func:`equigeo.interop.reorder`.
+
+        Returns
+        -------
+        HarmonicsDescription
+            The sorted harmonics.
+        Tensor, (0,), int64
+            There are no weights.
+        """
+        sort_paths([], weight_order)
+        irreps_out, _ = sort_terms(self.irreps_out, irreps_order)
+        return replace(self, irreps_out=irreps_out), torch.arange(0)

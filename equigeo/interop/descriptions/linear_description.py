@@ -1,0 +1,160 @@
+"""A linear map between irreps in terms that every library shares."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+from torch import Tensor, nn
+
+from equigeo.interop.descriptions.module_state import building, copy_state, layout_option
+from equigeo.interop.descriptions.term_order import (
+    WeightOrder,
+    block_positions,
+    sort_paths,
+    sort_terms,
+    take,
+)
+from equigeo.interop.sort_irreps import IrrepsOrder
+from equigeo.reps import Irreps
+from equigeo.reps.irreps import Layout
+
+
+@dataclass(frozen=True)
+class LinearDescription:
+    """What a ``Linear`` computes, whichever library it is from.
+
+    Parameters
+    ----------
+    irreps_in, irreps_out : Irreps
+        In one layout.
+    pairs : tuple of (int, int)
+        Terms that are connected, in the order of their weights.
+    factors : tuple of float
+        Final coefficient of each block of weights.
+    biases : tuple of bool
+        Which output terms have one.
+    shared_weights, internal_weights : bool
+        As in the modules.
+    weight, bias : Tensor, (numel,) or empty
+        Internal parameters.
+    """
+
+    irreps_in: Irreps
+    irreps_out: Irreps
+    pairs: tuple[tuple[int, int], ...]
+    factors: tuple[float, ...]
+    biases: tuple[bool, ...]
+    shared_weights: bool
+    internal_weights: bool
+    weight: Tensor
+    bias: Tensor
+
+    @classmethod
+    def read(cls, module: Any, layout: Layout, library: Any) -> LinearDescription:
+        """Read a ``Linear`` of e3nn or of this library: both have the same attributes."""
+        blocks = [ins for ins in module.instructions if ins.i_in >= 0]
+        biased = {ins.i_out for ins in module.instructions if ins.i_in < 0}
+        irreps_out = Irreps(tuple(module.irreps_out), layout)
+        return cls(
+            irreps_in=Irreps(tuple(module.irreps_in), layout),
+            irreps_out=irreps_out,
+            pairs=tuple((ins.i_in, ins.i_out) for ins in blocks),
+            factors=tuple(float(ins.path_weight) for ins in blocks),
+            biases=tuple(j in biased for j in range(len(irreps_out.terms))),
+            shared_weights=module.shared_weights,
+            internal_weights=module.internal_weights,
+            weight=module.weight,
+            bias=module.bias,
+        )
+
+    @property
+    def layout(self) -> Layout:
+        """Layout of both sides."""
+        return self.irreps_in.layout
+
+    def build(self, library: Any, name: str) -> Any:
+        """Build the module that computes this, in ``e3nn.o3`` or in this library.
+
+        Parameters
+        ----------
+        library : module
+            Has ``Linear``, and ``Irreps`` where it wants its own.
+        name : str
+            Wanted class; there is but one.
+
+        Returns
+        -------
+        Module
+            In float64, with weights that mean nothing yet.
+
+        Raises
+        ------
+        ValueError
+            If neither normalisation makes these coefficients.
+        """
+        make = getattr(library, "Irreps", lambda irreps: irreps)
+        if self.weight.ndim > 1:
+            raise ValueError(
+                f"Linear with f_in and f_out cannot be converted, got weights of shape "
+                f"{tuple(self.weight.shape)}"
+            )
+        for normalization in ("element", "path"):
+            with building():
+                module = library.Linear(
+                    make(self.irreps_in),
+                    make(self.irreps_out),
+                    internal_weights=self.internal_weights,
+                    shared_weights=self.shared_weights,
+                    instructions=list(self.pairs),
+                    biases=list(self.biases),
+                    path_normalization=normalization,
+                    **layout_option(library, self.layout),
+                )
+            factors = LinearDescription.read(module, self.layout, library).factors
+            if all(map(math.isclose, factors, self.factors)):
+                return module
+        raise ValueError(
+            f"Linear {self.irreps_in} -> {self.irreps_out} has neither element nor path "
+            "normalisation, as with f_in and f_out: it cannot be converted"
+        )
+
+    def copy_into(self, target: nn.Module, source: nn.Module) -> None:
+        """Give weights, dtype, device and training flags to a module that :meth:`build` made."""
+        mask = source.get_buffer("output_mask")
+        copy_state(target, mask, source.training, {"weight": self.weight, "bias": self.bias})
+
+    def reordered(
+        self, irreps_order: IrrepsOrder | None, weight_order: WeightOrder | None
+    ) -> tuple[LinearDescription, Tensor]:
+        """Sort terms, then blocks of weights; see :func:`equigeo.interop.reorder`.
+
+        Returns
+        -------
+        LinearDescription
+            The sorted map.
+        Tensor, (weight_numel,), int64
+            Where each of its weights was before.
+        """
+        irreps_in, new_in = sort_terms(self.irreps_in, irreps_order)
+        irreps_out, new_out = sort_terms(self.irreps_out, irreps_order)
+        pairs = [(new_in[i], new_out[j]) for i, j in self.pairs]
+        order = sort_paths(pairs, weight_order)
+        muls_in, muls_out = ([mul for mul, _ in t] for t in (self.irreps_in, self.irreps_out))
+        weights = block_positions([muls_in[i] * muls_out[j] for i, j in self.pairs], order)
+        old_out = sorted(range(len(new_out)), key=new_out.__getitem__)
+        shifts = block_positions(
+            [mul * bias for mul, bias in zip(muls_out, self.biases, strict=True)], old_out
+        )
+        sorted_map = replace(
+            self,
+            irreps_in=irreps_in,
+            irreps_out=irreps_out,
+            pairs=tuple(pairs[n] for n in order),
+            factors=tuple(self.factors[n] for n in order),
+            biases=tuple(self.biases[j] for j in old_out),
+            weight=take(self.weight, weights),
+            bias=take(self.bias, shifts),
+        )
+        return sorted_map, weights

@@ -1,0 +1,217 @@
+"""A product by paths in terms that every library shares."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
+from typing import Any, NamedTuple
+
+from torch import Tensor, nn
+
+from equigeo.interop.descriptions.coupling_signs import read_signs, turn_paths, write_signs
+from equigeo.interop.descriptions.module_state import building, copy_state, is_e3nn, layout_option
+from equigeo.interop.descriptions.term_order import (
+    WeightOrder,
+    block_positions,
+    sort_paths,
+    sort_terms,
+    take,
+)
+from equigeo.interop.sort_irreps import IrrepsOrder
+from equigeo.reps import Irreps
+from equigeo.reps.irreps import Layout
+
+OPERANDS = ("irreps_in1", "irreps_in2", "irreps_out")
+NAMED = ("FullyConnectedTensorProduct", "FullTensorProduct", "ElementwiseTensorProduct")
+
+
+class SharedPath(NamedTuple):
+    """One path with its final factor, in the order of the fields of both libraries.
+
+    The factor multiplies the coupling of this library; it is negative where a library uses the
+    other sign of a coupling.
+    """
+
+    i_in1: int
+    i_in2: int
+    i_out: int
+    connection: str
+    has_weight: bool
+    factor: float
+    path_shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ProductDescription:
+    """What a ``TensorProduct`` computes, whichever library it is from.
+
+    Parameters
+    ----------
+    operands : tuple of Irreps
+        Of both inputs and the output, in one layout.
+    paths : tuple of SharedPath
+        In the order of their weights.
+    shared_weights, internal_weights : bool
+        As in the modules.
+    weight : Tensor, (weight_numel,) or empty
+        Internal weights.
+    """
+
+    operands: tuple[Irreps, Irreps, Irreps]
+    paths: tuple[SharedPath, ...]
+    shared_weights: bool
+    internal_weights: bool
+    weight: Tensor
+
+    @classmethod
+    def read(cls, module: Any, layout: Layout, library: Any) -> ProductDescription:
+        """Read a ``TensorProduct`` of e3nn or of this library: both have the same attributes."""
+        paths = module.instructions
+        signs = read_signs(module, library) if is_e3nn(library) else [1.0] * len(paths)
+        first, second, third = (Irreps(tuple(getattr(module, n)), layout) for n in OPERANDS)
+        return cls(
+            operands=(first, second, third),
+            paths=tuple(
+                SharedPath(
+                    path.i_in1,
+                    path.i_in2,
+                    path.i_out,
+                    path.connection_mode,
+                    bool(path.has_weight),
+                    sign * float(path.path_weight),
+                    tuple(path.path_shape),
+                )
+                for path, sign in zip(paths, signs, strict=True)
+            ),
+            shared_weights=module.shared_weights,
+            internal_weights=module.internal_weights,
+            weight=module.weight,
+        )
+
+    @property
+    def layout(self) -> Layout:
+        """Layout of all operands."""
+        return self.operands[0].layout
+
+    def build(self, library: Any, name: str) -> Any:
+        """Build the module that computes this, of a library and a class if that can be.
+
+        Parameters
+        ----------
+        library : module
+            ``e3nn.o3`` or ``equigeo.tensor_products``.
+        name : str
+            Wanted class; where none of its normalisations makes these paths, ``TensorProduct``.
+
+        Returns
+        -------
+        Module
+            In float64, with weights that mean nothing yet.
+        """
+        signs = [math.copysign(1.0, path.factor) for path in self.paths]
+        with building():
+            module = self._build_named(library, name) or self._build_general(library)
+            if is_e3nn(library):
+                write_signs(module, library, signs)
+            else:
+                turn_paths(module, signs)
+        return module
+
+    def _build_named(self, library: Any, name: str) -> Any:
+        """Build a class other than ``TensorProduct``; None where it has other paths."""
+        for attempt in self._attempts(library, name):
+            try:
+                module = attempt()
+            except ValueError:  # terms in "ir_mul" that this class would merge or cut
+                continue
+            if self._has_paths_of(module):
+                return module
+        return None
+
+    def _build_general(self, library: Any) -> Any:
+        return library.TensorProduct(
+            *self.operands_for(library),
+            [(*path[:5], path.factor**2) for path in self.paths],
+            irrep_normalization="none",
+            path_normalization="none",
+            internal_weights=self.internal_weights,
+            shared_weights=self.shared_weights,
+            **layout_option(library, self.layout),
+        )
+
+    def operands_for(self, library: Any) -> list[Any]:
+        """Convert operands to what a library takes."""
+        make = getattr(library, "Irreps", lambda irreps: irreps)
+        return [make(irreps) for irreps in self.operands]
+
+    def copy_into(self, target: nn.Module, source: nn.Module) -> None:
+        """Give weights, dtype, device and training flags to a module that :meth:`build` made."""
+        mask = source.get_buffer("output_mask")
+        copy_state(target, mask, source.training, {"weight": self.weight})
+
+    def reordered(
+        self, irreps_order: IrrepsOrder | None, weight_order: WeightOrder | None
+    ) -> tuple[ProductDescription, Tensor]:
+        """Sort terms, then paths; see :func:`equigeo.interop.reorder`.
+
+        Returns
+        -------
+        ProductDescription
+            The sorted product.
+        Tensor, (weight_numel,), int64
+            Where each of its weights was before.
+        """
+        operands, new = zip(*(sort_terms(t, irreps_order) for t in self.operands), strict=True)
+        paths = [
+            path._replace(
+                i_in1=new[0][path.i_in1], i_in2=new[1][path.i_in2], i_out=new[2][path.i_out]
+            )
+            for path in self.paths
+        ]
+        order = sort_paths([path[:3] for path in paths], weight_order)
+        sizes = [math.prod(path.path_shape) * path.has_weight for path in paths]
+        weights = block_positions(sizes, order)
+        sorted_product = replace(
+            self,
+            operands=operands,
+            paths=tuple(paths[n] for n in order),
+            weight=take(self.weight, weights),
+        )
+        return sorted_product, weights
+
+    def _attempts(self, library: Any, name: str) -> Iterator[Callable[[], Any]]:
+        """Ways to call the constructor of a named class, the usual normalisations first."""
+        if name not in NAMED:
+            return
+        first, second, third = self.operands_for(library)
+        make = getattr(library, name)
+        kinds = ("component", "norm", "none")
+        options: dict[str, Any] = {**layout_option(library, self.layout)}
+        if name == "FullyConnectedTensorProduct":
+            options["internal_weights"] = self.internal_weights
+            options["shared_weights"] = self.shared_weights
+            for path, irrep in product(("element", "path", "none"), kinds):
+                yield partial(make, first, second, third, irrep, path, **options)
+        else:
+            keep = [f"{l}{'e' if p > 0 else 'o'}" for _, (l, p) in self.operands[2]]
+            for irrep in kinds:
+                yield partial(make, first, second, keep, irrep, **options)
+
+    def _has_paths_of(self, module: Any) -> bool:
+        """Whether a module computes this product, up to signs of couplings."""
+        other = ProductDescription.read(module, self.layout, None)
+        return (
+            other.operands == self.operands
+            and len(other.paths) == len(self.paths)
+            and (other.shared_weights, other.internal_weights)
+            == (self.shared_weights, self.internal_weights)
+            and all(map(_agree, self.paths, other.paths))
+        )
+
+
+def _agree(path: SharedPath, other: SharedPath) -> bool:
+    same = path._replace(factor=0.0) == other._replace(factor=0.0)
+    return same and math.isclose(abs(path.factor), other.factor, rel_tol=1e-14)

@@ -1,0 +1,68 @@
+"""A mesh file to a triangle mesh that every layer can use."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+
+import torch
+
+from equigeo.mesh.errors import MeshError
+from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
+from equigeo.mesh.io.read_mesh_file import read_mesh_file
+from equigeo.mesh.load_report import LoadReport
+from equigeo.mesh.repair.repair_mesh import repair_mesh
+
+
+def load_mesh(
+    path: str | PathLike[str], *, strict: bool = False
+) -> tuple[TriangleMesh, LoadReport]:
+    r"""Load an OBJ, OFF, PLY or STL file, and repair what would break a network on its surface.
+
+    Faces keep the order of the file. Polygons are cut into triangles; vertices at the same place
+    are merged; degenerate, duplicate and non-manifold faces are dropped; the winding is made
+    consistent, outward on closed parts. The report counts all of it and maps faces back.
+
+    Parameters
+    ----------
+    path : str or PathLike
+        The file; its extension names the format.
+    strict : bool, keyword-only
+        Whether to raise at the first defect instead, so that the mesh is the file as written.
+
+    Returns
+    -------
+    mesh : TriangleMesh
+        At least one triangle; every edge has at most two faces, wound alike.
+    report : LoadReport
+        What was done.
+
+    Raises
+    ------
+    MeshError
+        If the file cannot be used, or has a defect in strict mode. One message names the file, the
+        cause and the remedy.
+
+    Equivariance
+    ------------
+    Commutes with rotation, translation and scaling of the file, and with renumbering its vertices,
+    up to the rounding of tolerances. A reflection is undone in the winding of closed parts.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "two.obj")
+    ...     _ = path.write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\nf 1 2 2")
+    ...     mesh, report = load_mesh(path)
+    >>> mesh.num_faces, report.counts.repeated_index_faces, report.kept_faces.tolist()
+    (1, 1, [0])
+    """
+    path = Path(path)
+    try:
+        file = read_mesh_file(path)
+        repaired = repair_mesh(file, strict)
+    except MeshError as error:
+        raise MeshError(f"{path}: {error}") from error.__cause__
+    mesh = TriangleMesh(torch.from_numpy(repaired.vertices), torch.from_numpy(repaired.faces))
+    return mesh, LoadReport.from_repair(path, file, repaired)

@@ -1,0 +1,108 @@
+"""What loading a mesh file did to it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from equigeo.mesh.io.file_mesh import FileMesh
+from equigeo.mesh.repair.mesh_topology import MeshTopology
+from equigeo.mesh.repair.repaired_mesh import RepairCounts, RepairedMesh
+
+
+@dataclass(frozen=True, eq=False)
+class LoadReport:
+    r"""Repairs made by ``load_mesh``, and the maps by which labels follow them.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    file_vertices, file_faces, file_triangles : int
+        Numbers in the file; the triangles are those of its faces when polygons are cut.
+    counts : RepairCounts
+        How often each repair was made.
+    topology : MeshTopology
+        What the result is: closed, oriented, manifold, its components and Euler characteristic.
+    kept_faces : Tensor, (faces,), int64
+        For each face of the result, the index of the face of the file that it comes from: labels
+        per face follow as ``labels[report.kept_faces]``.
+    kept_triangles : Tensor, (faces,), int64
+        The same, counting the triangles of cut polygons.
+    vertex_map : Tensor, (file_vertices,), int64
+        For each vertex of the file, its index in the result, -1 if it was dropped.
+    warnings : tuple of str
+        What a user should look at.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from equigeo.mesh.load_mesh import load_mesh
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "square.off")
+    ...     _ = path.write_text("OFF 5 1 0\n0 0 0\n1 0 0\n1 1 0\n0 1 0\n9 9 9\n4 0 1 2 3")
+    ...     report = load_mesh(path)[1]
+    >>> print(report.summary())
+    square.off: 5 vertices, 1 faces -> 4 vertices, 2 triangles
+    open, oriented, manifold, components 1, Euler characteristic 1
+    polygons: 1
+    unreferenced vertices: 1
+    """
+
+    path: Path
+    file_vertices: int
+    file_faces: int
+    file_triangles: int
+    counts: RepairCounts
+    topology: MeshTopology
+    kept_faces: Tensor
+    kept_triangles: Tensor
+    vertex_map: Tensor
+    warnings: tuple[str, ...] = ()
+
+    @classmethod
+    def from_repair(cls, path: Path, file: FileMesh, repaired: RepairedMesh) -> LoadReport:
+        """Describe the way from a file to its repaired mesh."""
+        return cls(
+            path=path,
+            file_vertices=len(file.vertices),
+            file_faces=file.num_faces,
+            file_triangles=file.num_triangles,
+            counts=repaired.counts,
+            topology=repaired.topology,
+            kept_faces=torch.from_numpy(repaired.polygon),
+            kept_triangles=torch.from_numpy(repaired.triangle),
+            vertex_map=torch.from_numpy(repaired.vertex_map),
+            warnings=repaired.warnings,
+        )
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether the file was used exactly as written."""
+        return not any(asdict(self.counts).values())
+
+    def summary(self) -> str:
+        """Say in a few lines what was read, what was repaired and what came out."""
+        # Vertices that are kept are numbered without gaps.
+        vertices = int(self.vertex_map.max()) + 1
+        state = self.topology
+        flags = [
+            "closed" if state.closed else "open",
+            "oriented" if state.oriented else "not oriented",
+            "manifold" if state.manifold else "not manifold",
+            f"components {state.components}",
+            f"Euler characteristic {state.euler}",
+        ]
+        actions = asdict(self.counts).items()
+        return "\n".join(
+            [
+                f"{self.path.name}: {self.file_vertices} vertices, {self.file_faces} faces -> "
+                f"{vertices} vertices, {len(self.kept_faces)} triangles",
+                ", ".join(flags),
+                *(f"{action.replace('_', ' ')}: {count}" for action, count in actions if count),
+                *(f"warning: {text}" for text in self.warnings),
+            ]
+        )

@@ -1,0 +1,100 @@
+"""What repair gives: the triangles that are left, where they come from, and what was done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equigeo.mesh.repair.mesh_topology import MeshTopology
+
+
+@dataclass(frozen=True)
+class RepairCounts:
+    """Counts per action, in the order in which the actions are taken.
+
+    Parameters
+    ----------
+    polygons : int
+        Faces of more than three corners, cut into triangles.
+    short_faces : int
+        Faces of the file with fewer than three corners, dropped.
+    nonfinite_faces : int
+        Triangles dropped for a vertex that is no three finite numbers.
+    merged_vertices : int
+        Vertices replaced by an earlier one at the same place.
+    repeated_index_faces : int
+        Triangles dropped for a vertex that occurs twice, also after merging.
+    zero_area_faces : int
+        Triangles dropped for an area below 1e-12 of the squared diagonal of the bounding box.
+    duplicate_faces : int
+        Triangles dropped for an earlier one on the same vertices.
+    reoriented_faces : int
+        Triangles turned over.
+    nonmanifold_faces : int
+        Triangles dropped for a directed half-edge that an earlier one holds.
+    unreferenced_vertices : int
+        Vertices dropped because no triangle uses them.
+
+    Examples
+    --------
+    >>> RepairCounts(polygons=2, duplicate_faces=3, zero_area_faces=1).removed_faces
+    4
+    """
+
+    polygons: int = 0
+    short_faces: int = 0
+    nonfinite_faces: int = 0
+    merged_vertices: int = 0
+    repeated_index_faces: int = 0
+    zero_area_faces: int = 0
+    duplicate_faces: int = 0
+    reoriented_faces: int = 0
+    nonmanifold_faces: int = 0
+    unreferenced_vertices: int = 0
+
+    @property
+    def removed_faces(self) -> int:
+        """Triangles dropped for any reason."""
+        return (
+            self.nonfinite_faces
+            + self.repeated_index_faces
+            + self.zero_area_faces
+            + self.duplicate_faces
+            + self.nonmanifold_faces
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class RepairedMesh:
+    """Triangles after repair, and where they come from.
+
+    Parameters
+    ----------
+    vertices : ndarray, (vertices, 3), float64
+        Positions as in the file.
+    faces : ndarray, (faces, 3), int64
+        Triangles in file order.
+    triangle : ndarray, (faces,), int64
+        Index of each among the triangles of the file, polygons cut, before any was dropped.
+    polygon : ndarray, (faces,), int64
+        Index of the face of the file that each comes from.
+    vertex_map : ndarray, (vertices of the file,), int64
+        What each vertex of the file became, -1 if dropped.
+    counts : RepairCounts
+        How often each repair was made.
+    topology : MeshTopology
+        What the result is.
+    warnings : tuple of str
+        What a user should look at.
+    """
+
+    vertices: NDArray[np.float64]
+    faces: NDArray[np.int64]
+    triangle: NDArray[np.int64]
+    polygon: NDArray[np.int64]
+    vertex_map: NDArray[np.int64]
+    counts: RepairCounts
+    topology: MeshTopology
+    warnings: tuple[str, ...]

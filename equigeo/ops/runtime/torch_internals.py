@@ -1,0 +1,63 @@
+"""Everything private that this package asks of PyTorch, so that an upgrade has one file to check.
+
+Each name says what it is for and what to do when PyTorch changes it; a test of the same name fails
+where PyTorch has.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch.autograd import forward_ad
+
+below_autograd = torch._C._AutoDispatchBelowAutograd
+"""Context in which a call of an op skips the dispatcher's autograd keys.
+
+Ops whose gradient is not wanted, or is an ``autograd.Function`` of ours, save the time that the
+dispatcher takes to find that out, which is more than the kernel of a small problem takes. C++ has
+it as ``at::AutoDispatchBelowAutograd``, a public guard. Without it: ``contextlib.nullcontext``,
+with :func:`torch.no_grad` inside of an ``autograd.Function``; slower, with the same results.
+"""
+
+transforms_active = torch._C._are_functorch_transforms_active
+"""Tell whether a transform of :mod:`torch.func` is at work, in constant time.
+
+Its tensors must be seen by the dispatcher, so no call may go round that. Without it:
+``torch._C._functorch.peek_interpreter_stack() is not None``; or answer True always, which is
+correct and slow.
+"""
+
+
+def forward_mode_active() -> bool:
+    """Tell whether a level of forward-mode differentiation is open.
+
+    Ops have no forward mode. Those that go round the dispatcher ask, because it then raises the
+    error that says so. Without the counter: ask ``forward_ad.unpack_dual`` of every tensor.
+
+    Returns
+    -------
+    bool
+        True inside of ``torch.autograd.forward_ad.dual_level`` and ``torch.func.jvp``.
+    """
+    return forward_ad._current_level >= 0
+
+
+def has_kernel(op: str, key: str) -> bool:
+    """Tell whether a body of an op is registered for a dispatch key itself, not by a fallback.
+
+    The dispatcher finds bodies by itself; this is for callers that have another way to a result
+    where an op is not compiled. Without it: look for the key in the lines of
+    ``torch._C._dispatch_dump``, or let libraries export the names of their ops.
+
+    Parameters
+    ----------
+    op : str
+        Name without the namespace.
+    key : str
+        ``"CPU"`` or ``"CUDA"``.
+
+    Returns
+    -------
+    bool
+        Whether a library has registered one.
+    """
+    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(f"equigeo::{op}", key))

@@ -1,0 +1,239 @@
+"""Searches through torch-cluster, with the results of this library's own.
+
+torch-cluster searches trees, own searches compare all pairs; both are exact. What could differ is
+settled here:
+
+* Starts. Farthest point sampling of torch-cluster begins with the first point of a cloud, so that
+  the start is moved there; the others keep their order, in which the first of equals is chosen.
+* Ties. Distances are summed in different orders. Where two of them are equal or differ by less than
+  rounding can explain, the search is *doubtful* there, and the own search is asked.
+* Radii. torch-cluster leaves out what lies on the sphere, and the farther of more than it may list
+  are not those it drops. Balls are made a little larger, and distances measured again.
+* Order. Of points inside a radius it is not promised, and not the same.
+
+What is not the same to the last bit is not sent there: points of more than three coordinates (in
+which sums over coordinates have several orders, and trees are slower than matrix products), other
+types than float32 and float64, points on a GPU (where the two have never been compared), clouds
+without points, and programs that are compiled or exported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Final, NamedTuple
+
+import torch
+from torch import Tensor
+
+from equigeo.points.gather_rows import gather_rows
+from equigeo.points.neighbor_backend import torch_cluster
+
+_MOST_COORDINATES: Final = 3
+# Above this share of doubtful rows, searching them again costs more than one search of all.
+_MOST_DOUBTFUL: Final = 0.25
+# By how much balls are made larger: far above rounding, far below what would list many points.
+_SWELL: Final = 1e-3
+
+
+def cluster_for(points: Tensor, mask: Tensor | None) -> ModuleType | None:
+    """Give torch-cluster if it is to search clouds ``(B, P, C)`` that have no gradient.
+
+    Parameters
+    ----------
+    points : Tensor, (B, P, C)
+        Clouds.
+    mask : Tensor, (B, P), bool, optional
+        Which points there are.
+
+    Returns
+    -------
+    module or None
+        None where own searches are to be used.
+    """
+    if torch.compiler.is_compiling() or type(points) is not Tensor:
+        return None
+    if points.device.type != "cpu" or points.dtype not in (torch.float32, torch.float64):
+        return None
+    if points.numel() == 0 or points.shape[-1] > _MOST_COORDINATES:
+        return None
+    if mask is not None and not bool(mask.any(-1).all()):
+        return None
+    return torch_cluster()
+
+
+def cluster_sampling(
+    cluster: ModuleType, points: Tensor, first: Tensor, count: int, mask: Tensor | None
+) -> Tensor:
+    """Sample farthest points.
+
+    Parameters
+    ----------
+    cluster : module
+        torch-cluster.
+    points : Tensor, (B, P, C)
+        Clouds.
+    first : Tensor, (B, 1), int64
+        Where to start.
+    count : int
+        How many points.
+    mask : Tensor, (B, P), bool, optional
+        Which points there are.
+
+    Returns
+    -------
+    Tensor, (B, count), int64
+        Positions in the clouds.
+    """
+    batch, size = points.shape[:2]
+    order = torch.arange(size).expand(batch, -1)
+    order = torch.where(order <= first, order - 1, order).scatter(
+        1, first.new_zeros(batch, 1), first
+    )
+    there = points.new_ones(batch, size, dtype=torch.bool) if mask is None else mask
+    cloud = _pack(gather_rows(points, order), there.gather(1, order))
+    sizes = there.sum(1)
+    wanted = sizes.clamp_max(count)
+    # The share is rounded up to a whole number of points: half a point less is safe either way.
+    share = (wanted - 0.5) / sizes.double()
+    found = cluster.fps(cloud.rows, cloud.batch, ratio=share, random_start=False)
+    chosen = order[cloud.batch[found], cloud.positions[found]]
+    # Where no distance is left, the own search names the first point there is, torch-cluster its
+    # start.
+    result = there.int().argmax(1, keepdim=True).repeat(1, count)
+    result[torch.arange(count) < wanted[:, None]] = chosen
+    again = (result == first) & (torch.arange(count) > 0)
+    return torch.where(again, there.int().argmax(1, keepdim=True), result)
+
+
+def cluster_nearest(
+    cluster: ModuleType, points: Tensor, centers: Tensor, count: int, mask: Tensor | None
+) -> Tensor | None:
+    """List the nearest points and the one after them.
+
+    Parameters
+    ----------
+    cluster : module
+        torch-cluster.
+    points : Tensor, (B, P, C)
+        Clouds.
+    centers : Tensor, (B, Q, C)
+        Whose neighbours.
+    count : int
+        How many.
+    mask : Tensor, (B, P), bool, optional
+        Which points there are.
+
+    Returns
+    -------
+    Tensor, (B, Q, k), int64, or None
+        Positions in the cloud, the nearest first, -1 where there are no more; ``k`` is
+        ``count + 1`` or P, whichever is less. None if a coordinate is not a number.
+    """
+    batch, queries = centers.shape[:2]
+    count = min(count + 1, points.shape[1])
+    cloud, query = _pack(points, mask), _pack(centers, None)
+    row, column = cluster.knn(cloud.rows, query.rows, count, cloud.batch, query.batch)
+    listed = row.bincount(minlength=batch * queries)
+    sizes = cloud.batch.bincount(minlength=batch).clamp_max(count)
+    if not torch.equal(listed, sizes[query.batch]):
+        return None
+    rank = torch.arange(len(row)) - (listed.cumsum(0) - listed)[row]
+    result = row.new_full((batch * queries, count), -1)
+    result[row, rank] = cloud.positions[column]
+    return result.view(batch, queries, count)
+
+
+def cluster_inside(
+    cluster: ModuleType,
+    points: Tensor,
+    centers: Tensor,
+    radius: float,
+    mask: Tensor | None,
+) -> Tensor:
+    """Say which points are inside balls.
+
+    Parameters
+    ----------
+    cluster : module
+        torch-cluster.
+    points : Tensor, (B, P, C)
+        Clouds.
+    centers : Tensor, (B, Q, C)
+        Middles of the balls.
+    radius : float
+        Of the balls, their surfaces included.
+    mask : Tensor, (B, P), bool, optional
+        Which points there are.
+
+    Returns
+    -------
+    Tensor, (B, Q, P), bool
+        One flag per pair.
+    """
+    cloud, query = _pack(points, mask), _pack(centers, None)
+    row, column = cluster.radius(
+        cloud.rows,
+        query.rows,
+        radius * (1 + _SWELL),
+        cloud.batch,
+        query.batch,
+        max_num_neighbors=points.shape[1],
+    )
+    inside = distances(query.rows[row], cloud.rows[column]) <= radius
+    row, column = row[inside], column[inside]
+    result = torch.zeros(*centers.shape[:2], points.shape[1], dtype=torch.bool)
+    result.flatten(0, 1)[row, cloud.positions[column]] = True
+    return result
+
+
+def distances(a: Tensor, b: Tensor) -> Tensor:
+    """Measure ``(..., C)`` and ``(..., C)`` to ``(...)``, in the bits of the own search."""
+    # A matrix of one pair each: the own search has one matrix of all pairs.
+    pairs = torch.cdist(
+        a[..., None, :], b[..., None, :], compute_mode="donot_use_mm_for_euclid_dist"
+    )
+    return pairs[..., 0, 0]
+
+
+def settle(
+    indices: Tensor, doubtful: Tensor, search: Callable[[int, Tensor], Tensor]
+) -> Tensor | None:
+    """Search again where the order of points is in doubt.
+
+    Parameters
+    ----------
+    indices : Tensor, (B, Q, k), int64
+        Neighbours found; overwritten.
+    doubtful : Tensor, (B, Q), bool
+        Where to search again.
+    search : callable
+        From the number of a cloud and flags (Q,) to the neighbours of those centres.
+
+    Returns
+    -------
+    Tensor or None
+        The neighbours; None where so many are in doubt that all should be searched again.
+    """
+    if not doubtful.any():
+        return indices
+    if doubtful.double().mean() > _MOST_DOUBTFUL:
+        return None
+    for cloud in doubtful.any(1).nonzero()[:, 0].tolist():
+        indices[cloud, doubtful[cloud]] = search(cloud, doubtful[cloud])
+    return indices
+
+
+class _Packed(NamedTuple):
+    """Clouds end to end: rows (N, C), the number of the cloud (N,), and the position in it (N,)."""
+
+    rows: Tensor
+    batch: Tensor
+    positions: Tensor
+
+
+def _pack(points: Tensor, mask: Tensor | None) -> _Packed:
+    if mask is None:
+        mask = torch.ones(points.shape[:2], dtype=torch.bool)
+    batch, positions = mask.nonzero(as_tuple=True)
+    return _Packed(points[mask], batch, positions)

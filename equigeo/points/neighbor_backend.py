@@ -1,0 +1,76 @@
+"""The switch between torch-cluster and this library's own searches.
+
+On its own because it is the one place that reads the environment, and ``equigeo info`` reports it.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from importlib import import_module
+from importlib.metadata import version
+from types import ModuleType
+from typing import Final
+
+_VARIABLE: Final = "EQUIGEO_NEIGHBORS"
+_CHOICES: Final = ("auto", "torch-cluster", "own")
+
+
+def neighbor_backend() -> str:
+    """Name what searches neighbours and samples farthest points.
+
+    torch-cluster does where it is installed, for points of up to three coordinates on the CPU,
+    and gives the same as the searches of this library, which do everything else: see
+    :mod:`equigeo.points.cluster_search`. The environment variable ``EQUIGEO_NEIGHBORS``, read once,
+    chooses: ``auto`` (so by default), ``torch-cluster`` (an error where it is not installed) or
+    ``own``.
+
+    Returns
+    -------
+    str
+        ``"torch-cluster"`` and its version, or ``"equigeo"``.
+
+    Raises
+    ------
+    ValueError
+        If the environment variable has another value.
+    ImportError
+        If torch-cluster is wanted and not installed, or installed and broken.
+
+    Examples
+    --------
+    >>> neighbor_backend().split()[0] in ("torch-cluster", "equigeo")
+    True
+    """
+    return "equigeo" if torch_cluster() is None else f"torch-cluster {version('torch-cluster')}"
+
+
+@cache
+def torch_cluster() -> ModuleType | None:
+    """Import torch-cluster where it is to be used, as :func:`neighbor_backend` says.
+
+    Returns
+    -------
+    module or None
+        None stands for the searches of this library.
+    """
+    choice = os.environ.get(_VARIABLE, "auto")
+    if choice not in _CHOICES:
+        raise ValueError(f"{_VARIABLE} must be one of {', '.join(_CHOICES)}, got {choice!r}")
+    if choice == "own":
+        return None
+    try:
+        return import_module("torch_cluster")
+    except ModuleNotFoundError as error:
+        if choice == "auto" and error.name == "torch_cluster":
+            return None
+        raise ImportError(
+            f"{_VARIABLE} is {choice}, but {error.name} is not installed: "
+            f"pip install --no-build-isolation torch-cluster, or set {_VARIABLE}=own"
+        ) from error
+    except (ImportError, OSError) as error:  # built for another PyTorch
+        raise ImportError(
+            f"torch-cluster is installed, but cannot be loaded ({error}): build it again with "
+            f"pip install --no-build-isolation --force-reinstall torch-cluster, "
+            f"or set {_VARIABLE}=own"
+        ) from error

@@ -1,0 +1,134 @@
+"""The points of a cloud inside a radius."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import torch
+from torch import Tensor
+
+from equigeo.points.cluster_search import (
+    cluster_for,
+    cluster_inside,
+    cluster_nearest,
+    distances,
+    settle,
+)
+from equigeo.points.gather_rows import gather_rows
+
+
+def radius_neighbors(
+    points: Tensor,
+    radius: float,
+    count: int | None = None,
+    mask: Tensor | None = None,
+    *,
+    centers: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Find the points inside a radius, its end included, or the nearest of them.
+
+    Parameters
+    ----------
+    points : Tensor, (*B, P, C), floating
+        Clouds.
+    radius : float
+        Of the ball around each centre.
+    count : int, optional
+        Only the nearest ``count`` in each ball; all by default. Which of points at one distance
+        is left out is not promised.
+    mask : Tensor, (*B, P), bool, optional
+        Which points there are; batch axes of length 1 stand for all.
+    centers : Tensor, (*B, Q, C), dtype of ``points``, optional
+        The middles of the balls; all points by default.
+
+    Returns
+    -------
+    indices : Tensor, (*B, Q, k), int64
+        Positions in the cloud, in no particular order; ``k`` is ``count`` or P, whichever is less.
+    inside : Tensor, (*B, Q, k), bool
+        Which of them are inside; the others mean nothing.
+
+    Equivariance
+    ------------
+    Invariant to isometries of the space, and equivariant to permutations of points, but for ties.
+
+    Examples
+    --------
+    >>> indices, inside = radius_neighbors(torch.tensor([[[0.0], [1.0], [5.0]]]), 1.0)
+    >>> inside.int().tolist()
+    [[[1, 1, 0], [1, 1, 0], [0, 0, 1]]]
+    """
+    points = points.detach()
+    centers = points if centers is None else centers.detach()
+    count = None if count is None else min(count, points.shape[-2])
+    found = _search_trees(points, centers, radius, count, mask)
+    return _compare_all(points, centers, radius, count, mask) if found is None else found
+
+
+def _compare_all(
+    points: Tensor,
+    centers: Tensor,
+    radius: float,
+    count: int | None,
+    mask: Tensor | None,
+) -> tuple[Tensor, Tensor]:
+    # Differences, not a matrix product: what lies on the radius must not be lost to cancellation.
+    distance = torch.cdist(centers, points, compute_mode="donot_use_mm_for_euclid_dist")
+    if mask is not None:
+        distance = distance.masked_fill(~mask[..., None, :], torch.inf)
+    if count is None:
+        return _all_positions(distance), distance <= radius
+    distance, indices = distance.topk(count, largest=False, sorted=False)
+    return indices, distance <= radius
+
+
+def _all_positions(pairs: Tensor) -> Tensor:
+    return torch.arange(pairs.shape[-1], device=pairs.device).expand(pairs.shape)
+
+
+def _search_trees(
+    points: Tensor, centers: Tensor, radius: float, count: int | None, mask: Tensor | None
+) -> tuple[Tensor, Tensor] | None:
+    """Ask torch-cluster; batch axes become one."""
+    cluster = cluster_for(points, mask)
+    if cluster is None or centers.dtype != points.dtype or 0 in (count, *centers.shape):
+        return None
+    shape = torch.broadcast_shapes(points.shape[:-2], centers.shape[:-2])
+    points, centers = (
+        x.expand(*shape, *x.shape[-2:]).reshape(-1, *x.shape[-2:]) for x in (points, centers)
+    )
+    if mask is not None:
+        mask = mask.expand(*shape, mask.shape[-1]).reshape(-1, mask.shape[-1])
+    if count is None:
+        inside = cluster_inside(cluster, points, centers, radius, mask)
+        inside = inside.view(*shape, *inside.shape[1:])
+        return _all_positions(inside), inside
+    indices = _nearest(cluster, points, centers, count, mask)
+    if indices is None:
+        return None
+    near = gather_rows(points, indices.clamp_min(0))
+    inside = (distances(centers[:, :, None].expand_as(near), near) <= radius) & (indices >= 0)
+    lead = (*shape, *indices.shape[1:])
+    return indices.clamp_min(0).view(lead), inside.view(lead)
+
+
+def _nearest(
+    cluster: ModuleType, points: Tensor, centers: Tensor, count: int, mask: Tensor | None
+) -> Tensor | None:
+    """Positions (B, Q, count) of the nearest points, -1 where there are no more."""
+    table = cluster_nearest(cluster, points, centers, count, mask)
+    if table is None or table.shape[2] == count:  # nothing was left out
+        return table
+    near = gather_rows(points, table[..., count - 1 :].clamp_min(0))
+    square = (near - centers[:, :, None]).square().sum(-1)
+    square = square.masked_fill(table[..., count - 1 :] < 0, torch.inf)
+    # Each of C + 2 roundings is at most eps / 2 of the square; two points, two ways of computing,
+    # and a factor of 2 to be safe.
+    bound = 4 * (points.shape[2] + 2) * torch.finfo(points.dtype).eps * square[..., 0]
+    doubtful = square[..., 1] - square[..., 0] <= bound
+
+    def search(cloud: int, rows: Tensor) -> Tensor:
+        here = None if mask is None else mask[cloud]
+        return _compare_all(points[cloud], centers[cloud, rows], torch.inf, count, here)[0]
+
+    return settle(table[..., :count].contiguous(), doubtful, search)

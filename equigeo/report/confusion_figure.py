@@ -1,0 +1,69 @@
+"""The figure of true against predicted classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from equigeo.report.escape import escape_text
+from equigeo.report.plotting import FONT, go
+
+_LONGEST = 24
+
+
+def confusion_figure(classes: Sequence[str], counts: Sequence[Sequence[int]]) -> go.Figure:
+    """Draw counts as a square of cells, true classes as rows.
+
+    Parameters
+    ----------
+    classes : sequence of str
+        Names; shown escaped and shortened.
+    counts : sequence of sequences of int
+        Meshes by true class (row) and predicted class (column).
+
+    Examples
+    --------
+    >>> figure = confusion_figure(["cat", "dog"], [[3, 1], [0, 4]])
+    >>> figure.data[0].text[1][0]
+    ''
+    """
+    number = len(classes)
+    ticks: dict[str, Any] = {
+        "tickmode": "array",
+        "tickvals": list(range(number)),
+        "ticktext": [escape_text(_shorten(name)) for name in classes],
+        "showgrid": False,
+        "zeroline": False,
+        "constrain": "domain",
+    }
+    heat = go.Heatmap(
+        z=counts,
+        text=[[str(count) if count else "" for count in row] for row in counts],
+        texttemplate="%{text}",
+        textfont_size=11 if number <= 20 else 9,
+        colorscale=[[0, "#ffffff"], [0.02, "#dbe7f4"], [1, "#2f6db3"]],
+        zmin=0,
+        showscale=False,
+        xgap=1,
+        ygap=1,
+        hovertemplate="true: %{y}<br>predicted: %{x}<br>meshes: %{z}<extra></extra>",
+    )
+    figure = go.Figure(heat)
+    figure.update_xaxes(title_text="predicted class", tickangle=-45, side="bottom", **ticks)
+    figure.update_yaxes(
+        title_text="true class", autorange="reversed", scaleanchor="x", ticklabelstandoff=4, **ticks
+    )
+    for axis in (figure.update_xaxes, figure.update_yaxes):
+        axis(showline=True, linecolor="#999", mirror=True, automargin=True, title_standoff=12)
+    figure.update_layout(
+        template="none",
+        font=FONT,
+        height=min(820, 240 + 20 * number),
+        margin={"l": 60, "r": 20, "t": 10, "b": 60},
+        plot_bgcolor="#f4f4f4",
+    )
+    return figure
+
+
+def _shorten(name: str) -> str:
+    return name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"

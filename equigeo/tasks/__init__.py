@@ -1,0 +1,35 @@
+"""Tasks: what a model is trained for, on which data, and how it is judged.
+
+Every task has a folder with its configuration, data, training, evaluation and options, behind one
+``Task`` object; a new one is a folder and an entry of ``TASKS``. The loop itself is
+:mod:`equigeo.training`, and the command line offers whatever ``TASKS`` lists.
+"""
+
+from typing import Any, Final
+
+from equigeo.tasks.affnist import AffNISTClassification
+from equigeo.tasks.mesh_classification import MeshClassification
+from equigeo.tasks.pointcloud import PointCloudClassification
+from equigeo.tasks.task import EvaluationOutput, FilePrediction, Task, find_task
+from equigeo.tasks.tsp import TravellingSalesman
+from equigeo.training.loop.time_limit import time_limit
+
+TASKS: Final[tuple[Task[Any, Any, Any], ...]] = (
+    MeshClassification(),
+    AffNISTClassification(),
+    PointCloudClassification(),
+    TravellingSalesman(),
+)
+
+__all__ = [
+    "TASKS",
+    "AffNISTClassification",
+    "EvaluationOutput",
+    "FilePrediction",
+    "MeshClassification",
+    "PointCloudClassification",
+    "Task",
+    "TravellingSalesman",
+    "find_task",
+    "time_limit",
+]

@@ -1,0 +1,93 @@
+"""affNIST as a task: its options, and what is shown of an evaluation."""
+
+from __future__ import annotations
+
+import argparse
+
+from torch import nn
+
+from equigeo.tasks.affnist.config import ImageConfig
+from equigeo.tasks.affnist.data import Digits
+from equigeo.tasks.affnist.evaluate import IMAGE_TESTS, evaluate_image_classifier
+from equigeo.tasks.affnist.train import plan_fit
+from equigeo.tasks.affnist.trained import TrainedImageClassifier
+from equigeo.tasks.arguments import Argument, positive
+from equigeo.tasks.task import EvaluationOutput, Task
+from equigeo.tasks.text import class_table
+from equigeo.training.loop.fit_plan import FitPlan
+
+
+class AffNISTClassification(Task[ImageConfig, Digits, TrainedImageClassifier]):
+    """Classify transformed digits after training on centred ones.
+
+    Examples
+    --------
+    >>> AffNISTClassification().name
+    'affnist'
+    """
+
+    help = "classify transformed digits after training on centred ones"
+    data_remedy = "the folder with the files of MNIST"
+    train_arguments = (
+        Argument("--data", "folder with the four files of MNIST", metavar="DIR"),
+        Argument(
+            "--digits", "train on the first N digits (default: all)", positive, metavar="N"
+        ),
+        Argument(
+            "--test-images", "transformed digits to evaluate on (default: 20000)", positive,
+            metavar="N",
+        ),
+        Argument(
+            "--holdout",
+            "evaluate on transformed validation digits, and leave the test digits unseen",
+            constant=True,
+        ),
+    )  # fmt: skip
+    evaluate_arguments = (
+        Argument("--data", "by default what the model was trained on", metavar="DIR"),
+        Argument("--split", "affnist: validation or test digits", choices=("validation", "test")),
+        Argument(
+            "--test", "how digits are transformed (default: affnist)", choices=IMAGE_TESTS
+        ),
+        Argument(
+            "--images", "how many transformed digits (default: 20000; there are 320000)", positive,
+            metavar="N",
+        ),
+    )  # fmt: skip
+    measures = {  # noqa: RUF012
+        "test_accuracy": "{part} accuracy {value:.2%}",
+        "logit_change": "equivariance error {value:.3f}: change of the logits / deviation",
+    }
+    trained_type = TrainedImageClassifier
+
+    def load(self, config: ImageConfig) -> Digits:
+        """Load training digits and those to evaluate on."""
+        return Digits.load(config)
+
+    def describe(self, config: ImageConfig, data: Digits) -> str:
+        """Count the digits."""
+        digits = f"{config.digits} digits" if config.digits else "all training digits"
+        return f"{digits} of {config.data}, {config.preset} preset"
+
+    def plan(self, config: ImageConfig, data: Digits, model: nn.Module | None = None) -> FitPlan:
+        """Build the model."""
+        return plan_fit(config, data, model)
+
+    def evaluate(
+        self, trained: TrainedImageClassifier, options: argparse.Namespace
+    ) -> EvaluationOutput:
+        """Give accuracy by class and the change of the logits."""
+        evaluation = evaluate_image_classifier(
+            trained,
+            options.test or "affnist",
+            options.images,
+            data=options.data,
+            split=options.split,
+        )
+        text = (
+            f"{evaluation.test}, {evaluation.images} images of the {evaluation.split} digits\n"
+            f"{class_table(evaluation.classes, evaluation.confusion, 'images')}\n\n"
+            f"equivariance error {evaluation.logit_change:.3f}: root mean square change of the "
+            "logits under affNIST's\ntransformations / their deviation across centred digits"
+        )
+        return EvaluationOutput(text, evaluation.to_dict())

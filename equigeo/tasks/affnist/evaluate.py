@@ -1,0 +1,114 @@
+"""Results of an image classifier on transformed digits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal
+
+from torch import Tensor
+
+from equigeo.datasets import AffNIST, HomNIST, TransformedDigits, centred, load_digits
+from equigeo.tasks.affnist.logits import IMAGES_AT_ONCE, image_confusion, logit_change
+from equigeo.tasks.affnist.trained import TrainedImageClassifier
+
+IMAGE_TESTS: Final = ("affnist", "homnist", "centred")
+DEFAULT_IMAGES: Final = 20_000
+
+
+@dataclass(frozen=True)
+class ImageEvaluation:
+    """Predictions on transformed digits, and how far the model is from invariance.
+
+    Parameters
+    ----------
+    test : {"affnist", "homnist", "centred"}
+        How the digits were transformed.
+    split : {"validation", "test"}
+        Which digits.
+    classes : list of str
+        Class names.
+    confusion : list of list of int
+        Images by true class (row) and predicted class (column).
+    images : int
+        How many.
+    accuracy : float
+        Share of images classified correctly.
+    logit_change : float
+        Root mean square change of the logits under affNIST's transformations, in units of their
+        deviation across centred digits.
+    """
+
+    test: str
+    split: str
+    classes: list[str]
+    confusion: list[list[int]]
+    images: int
+    accuracy: float
+    logit_change: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give nested dictionaries of JSON types."""
+        return asdict(self)
+
+
+def evaluate_image_classifier(
+    classifier: TrainedImageClassifier,
+    test: Literal["affnist", "homnist", "centred"] = "affnist",
+    number: int | None = None,
+    *,
+    data: str | None = None,
+    split: Literal["validation", "test"] | None = None,
+) -> ImageEvaluation:
+    """Classify transformed digits, and measure by how much transformations change the logits.
+
+    Parameters
+    ----------
+    classifier : TrainedImageClassifier
+        What to evaluate.
+    test : {"affnist", "homnist", "centred"}
+        How the digits are transformed; the centred ones are not.
+    number : int, optional
+        How many images; by default 20,000, or all where there are fewer. The whole affNIST and
+        homNIST have 320,000 of each split.
+    data : str, optional
+        Folder with the files of MNIST; by default that of the training.
+    split : {"validation", "test"}, optional
+        Which digits; by default those that the training evaluated on.
+
+    Raises
+    ------
+    ValueError
+        If the test is unknown, the data are unusable, or there are not so many images.
+    """
+    if test not in IMAGE_TESTS:
+        raise ValueError(f"test must be one of {', '.join(IMAGE_TESTS)}, got {test!r}")
+    config = classifier.config
+    split = config.evaluated_split if split is None else split
+    images, labels = load_digits(config.data if data is None else data, split)
+    affnist = AffNIST(images, labels, split)
+    # one variant of every digit, where only the digit counts
+    source = {"affnist": affnist, "homnist": HomNIST(images, labels, split)}.get(
+        test, AffNIST(images, labels, split, variants=range(1))
+    )
+    positions = source.spread(min(DEFAULT_IMAGES, len(source)) if number is None else number)
+    batches = _batches(source, positions, is_centred=test == "centred")
+    confusion = image_confusion(classifier.model, batches, len(classifier.classes))
+    return ImageEvaluation(
+        test=test,
+        split=split,
+        classes=list(classifier.classes),
+        confusion=confusion.tolist(),
+        images=len(positions),
+        accuracy=float(confusion.diagonal().sum()) / len(positions),
+        logit_change=logit_change(classifier.model, affnist),
+    )
+
+
+def _batches(
+    source: TransformedDigits, positions: Tensor, is_centred: bool
+) -> Iterator[tuple[Tensor, Tensor]]:
+    for part in positions.split(IMAGES_AT_ONCE):
+        indices, variants = source.pairs(part)
+        images = centred(source.images[indices]) if is_centred else source.render(indices, variants)
+        yield images, source.labels[indices]

@@ -1,0 +1,92 @@
+"""Logits of image models: of many images, by class, and how far they are from invariance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.datasets import AffNIST, centred
+from equigeo.tasks.affnist.data import image_inputs
+from equigeo.tasks.measures.classification import classify, confusion_matrix
+from equigeo.tasks.measures.relative_change import relative_change
+
+IMAGES_AT_ONCE: Final = 1000  # transformed images in memory
+_BATCH_SIZE: Final = 100
+
+
+def image_logits(model: nn.Module, images: Tensor) -> Tensor:
+    """Run a model on images in evaluation mode, a hundred at a time.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        Takes (images, 1, height, width) in [0, 1].
+    images : Tensor, (images, height, width), uint8
+        At least one; grey values, background 0.
+
+    Returns
+    -------
+    Tensor, (images, classes)
+        Logits, on the CPU.
+    """
+    return classify(model, (image_inputs(part) for part in images.split(_BATCH_SIZE)))
+
+
+def image_confusion(
+    model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]], num_classes: int
+) -> Tensor:
+    """Count images by true and predicted class.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        Takes (images, 1, height, width) in [0, 1].
+    batches : iterable of (images, labels)
+        uint8 (images, height, width) and int64 (images,); one batch in memory at a time.
+    num_classes : int
+        Number of logits.
+
+    Returns
+    -------
+    Tensor, (true classes, predicted classes), int64
+        Counts.
+    """
+    counts = torch.zeros(num_classes, num_classes, dtype=torch.long)
+    for images, labels in batches:
+        predictions = image_logits(model, images).argmax(dim=1)
+        counts += confusion_matrix(labels, predictions, num_classes)
+    return counts
+
+
+def logit_change(model: nn.Module, data: AffNIST, number: int = 1000) -> float:
+    """Measure by how much affNIST's transformations change the logits of a model.
+
+    Every digit is compared with its centred original; see ``relative_change``.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        Takes (images, 1, 40, 40) in [0, 1].
+    data : AffNIST
+        Digits and transformations.
+    number : int
+        How many digits, spread over the data; at least 2 are needed.
+
+    Returns
+    -------
+    float
+        The relative change: 0 for an invariant model.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two digits.
+    """
+    indices, variants = data.pairs(data.spread(min(number, len(data.images))))
+    if len(indices) < 2:
+        raise ValueError(f"the change of logits needs at least 2 digits, got {len(indices)}")
+    original = image_logits(model, centred(data.images[indices]))
+    return relative_change(original, image_logits(model, data.render(indices, variants)))

@@ -1,0 +1,53 @@
+"""What a run on digits fits.
+
+On its own because every task has its training under this name.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from torch import Tensor, nn
+
+from equigeo.datasets import AffNIST
+from equigeo.tasks.affnist.config import ImageConfig
+from equigeo.tasks.affnist.data import Digits
+from equigeo.tasks.affnist.logits import IMAGES_AT_ONCE, image_confusion, logit_change
+from equigeo.tasks.affnist.models import IMAGE_MODELS
+from equigeo.training.cross_entropy import CrossEntropy
+from equigeo.training.loop.fit_plan import FitPlan
+from equigeo.training.random_state import enter_stream
+
+DIGITS: Final = tuple("0123456789")
+
+
+def plan_fit(config: ImageConfig, digits: Digits, model: nn.Module | None = None) -> FitPlan:
+    """Build the model; no training digit is transformed.
+
+    The history has accuracy and change of logits on transformed digits.
+
+    Parameters
+    ----------
+    config : ImageConfig
+        What to do.
+    digits : Digits
+        What ``config`` names.
+    model : torch.nn.Module, optional
+        Train this one instead of the preset's; of the preset's class, with ten classes.
+    """
+    if model is None:
+        enter_stream(config.seed, "model")
+        model = IMAGE_MODELS[config.preset].preset(config.preset, num_classes=len(DIGITS))
+    evaluate = partial(_evaluate, digits.evaluated, digits.evaluated.spread(config.test_images))
+    objective = CrossEntropy.of(config.recipe, digits.train.labels, len(DIGITS))
+    return FitPlan(config, model, DIGITS, digits.train, objective, evaluate)
+
+
+def _evaluate(data: AffNIST, positions: Tensor, model: nn.Module) -> dict[str, float]:
+    batches = (data.batch(part) for part in positions.split(IMAGES_AT_ONCE))
+    confusion = image_confusion(model, batches, len(DIGITS))
+    return {
+        "test_accuracy": float(confusion.diagonal().sum()) / len(positions),
+        "logit_change": logit_change(model, data),
+    }

@@ -1,0 +1,44 @@
+"""A trained image classifier with the names of its classes."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from equigeo.tasks.affnist.config import ImageConfig
+from equigeo.tasks.affnist.logits import image_logits
+from equigeo.tasks.affnist.models import IMAGE_MODELS
+from equigeo.training.run_config import RunConfig
+from equigeo.training.trained_model import TrainedModel
+
+
+class TrainedImageClassifier(TrainedModel[ImageConfig]):
+    """What a run on affNIST produces and ``equigeo evaluate`` loads."""
+
+    task: ClassVar[str] = "affnist"
+    what: ClassVar[str] = "image classifier"
+    config_type: ClassVar[type[RunConfig]] = ImageConfig
+
+    @classmethod
+    def build(cls, model: dict[str, Any], config: Any) -> Any:
+        """Build the model from its ``config`` and the preset."""
+        return IMAGE_MODELS[config.preset].from_config(model)
+
+    def logits(self, images: Tensor) -> Tensor:
+        """Classify images.
+
+        Parameters
+        ----------
+        images : Tensor, (images, 40, 40), uint8
+            Grey values, background 0.
+
+        Returns
+        -------
+        Tensor, (images, classes)
+            Logits.
+        """
+        if len(images) == 0:
+            return torch.zeros(0, len(self.classes))
+        return image_logits(self.model, images)

@@ -1,0 +1,46 @@
+"""Training samples that are put aside, so that choices are not made on test samples."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from equigeo.training.random_state import seed_sequence
+
+
+def hold_out(labels: Tensor, positions: Tensor, number: int, *draw: int) -> tuple[Tensor, Tensor]:
+    """Split samples into those to train on and ``number`` of every class to evaluate on.
+
+    The draw does not depend on the seed of a run, so that runs with several seeds are judged by the
+    same samples.
+
+    Parameters
+    ----------
+    labels : Tensor, (all samples,), int64
+        Class index of every sample.
+    positions : Tensor, (samples,), int64
+        Which samples to split, in increasing order.
+    number : int
+        How many of every class; all of a class that has fewer.
+    draw : int
+        Number of the draw, where there are several.
+
+    Returns
+    -------
+    train, held : Tensor, int64
+        Increasing positions.
+
+    Examples
+    --------
+    >>> train, held = hold_out(torch.tensor([0, 0, 0, 1, 1]), torch.arange(5), 1)
+    >>> len(train), len(held)
+    (3, 2)
+    """
+    held: list[int] = []
+    for label in range(int(labels.max()) + 1):
+        members = positions[labels[positions] == label].numpy()
+        stream = np.random.default_rng(seed_sequence(0, "holdout", *draw, label))
+        held += stream.permutation(members)[:number].tolist()
+    is_held = torch.isin(positions, torch.tensor(held, dtype=torch.long))
+    return positions[~is_held], positions[is_held]

@@ -1,0 +1,1 @@
+"""What the evaluations of several tasks measure, and the transformed copies they need."""

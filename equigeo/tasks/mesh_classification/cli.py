@@ -1,0 +1,129 @@
+"""Mesh classification as a task: its options, and what is shown of an evaluation."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from equigeo.datasets import MeshDataset
+from equigeo.mesh import PrimalDualClassifier
+from equigeo.tasks.arguments import Argument, natural
+from equigeo.tasks.mesh_classification.config import MeshConfig
+from equigeo.tasks.mesh_classification.data import BUILTIN, load_meshes, split_meshes
+from equigeo.tasks.mesh_classification.evaluate import MeshEvaluation, evaluate_mesh_classifier
+from equigeo.tasks.mesh_classification.report import summarize_run
+from equigeo.tasks.mesh_classification.train import plan_fit
+from equigeo.tasks.mesh_classification.trained import TrainedMeshClassifier, classify_file
+from equigeo.tasks.task import EvaluationOutput, FilePrediction, Task
+from equigeo.tasks.text import class_table, copies_table, printable
+from equigeo.training.loop.fit_plan import FitPlan
+
+_SPLITS = ("folder", "16", "10")
+_SPLIT_INDEX = Argument("--split-index", "number of the draw", natural, metavar="I")
+
+
+class MeshClassification(Task[MeshConfig, MeshDataset, TrainedMeshClassifier]):
+    """Classify triangle meshes with a primal-dual network.
+
+    Examples
+    --------
+    >>> MeshClassification().name
+    'mesh-classification'
+    """
+
+    help = "classify triangle meshes"
+    data_remedy = "builtin, a folder or an archive"
+    train_arguments = (
+        Argument(
+            "--data", "the built-in shapes, or a folder or archive <class>/{train,test}/<mesh>",
+            metavar="builtin|DIR|ARCHIVE",
+        ),
+        Argument(
+            "--split", "as shipped (default), or 16 or 10 training meshes per class",
+            choices=_SPLITS,
+        ),
+        _SPLIT_INDEX,
+        Argument(
+            "--holdout",
+            "evaluate on N training meshes per class, held out, and leave the test part unseen",
+            natural, metavar="N",
+        ),
+    )  # fmt: skip
+    evaluate_arguments = (
+        Argument(
+            "--data", "by default what the model was trained on", metavar="builtin|DIR|ARCHIVE"
+        ),
+        Argument(
+            "--split", "what to evaluate on, by default that of the training; meshes: the test part"
+            " of folder, 16 or 10", choices=_SPLITS,
+        ),
+        _SPLIT_INDEX,
+        Argument("--seed", "seed of transformed copies (default: 0)", natural),
+    )  # fmt: skip
+    measures = {"test_accuracy": "{part} accuracy {value:.2%}"}  # noqa: RUF012
+    writes_report = True
+    files = "OBJ, OFF, PLY or STL"
+    trained_type = TrainedMeshClassifier
+
+    def resolve_data(self, data: str | None) -> str:
+        """Leave the name of the built-in shapes alone."""
+        return data if data == BUILTIN else super().resolve_data(data)
+
+    def load(self, config: MeshConfig) -> MeshDataset:
+        """Load the whole data set; the configuration's split is taken later."""
+        return load_meshes(config.data)
+
+    def describe(self, config: MeshConfig, data: MeshDataset) -> str:
+        """Count meshes and classes."""
+        return f"{len(data)} meshes of {data.num_classes} classes, {config.preset} preset"
+
+    def plan(
+        self, config: MeshConfig, data: MeshDataset, model: PrimalDualClassifier | None = None
+    ) -> FitPlan:
+        """Build graphs and model."""
+        return plan_fit(config, data, model)
+
+    def evaluate(
+        self, trained: TrainedMeshClassifier, options: argparse.Namespace
+    ) -> EvaluationOutput:
+        """Give accuracy by class and on copies, and a report with shapes."""
+        from equigeo.report import render_report  # plotly, which the other commands do without
+
+        config = _configure(options, trained.config)
+        dataset = load_meshes(config.data)
+        _, test = split_meshes(dataset, config)
+        evaluation = evaluate_mesh_classifier(trained, dataset, test, options.seed or 0)
+        used = TrainedMeshClassifier(
+            trained.model, trained.classes, config, trained.version, trained.history
+        )
+        results = summarize_run(used, evaluation, dataset, options.command_line)
+        return EvaluationOutput(_text(evaluation), evaluation.to_dict(), render_report(results))
+
+    def predict(self, trained: TrainedMeshClassifier, path: Path, top: int = 1) -> FilePrediction:
+        """Classify a mesh file, repaired where needed."""
+        return classify_file(trained, path, top)
+
+
+def _configure(options: argparse.Namespace, config: MeshConfig) -> MeshConfig:
+    """Change what the configuration of the training says of the data."""
+    changes: dict[str, Any] = {}
+    if options.data is not None:
+        changes["data"] = MeshClassification().resolve_data(options.data)
+    if options.split is not None:
+        changes |= {"split": options.split, "split_index": 0, "holdout": 0}
+    if options.split_index is not None:
+        changes["split_index"] = options.split_index
+    return replace(config, **changes)
+
+
+def _text(evaluation: MeshEvaluation) -> str:
+    lines = [
+        class_table(evaluation.classes, evaluation.confusion, "meshes"),
+        "",
+        copies_table(evaluation.copies),
+    ]
+    for copy in evaluation.copies:
+        lines += [f"changed when {copy.kind}: {printable(name)}" for name in copy.changed]
+    return "\n".join(lines)

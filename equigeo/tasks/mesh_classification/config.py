@@ -1,0 +1,80 @@
+"""The configuration of one training run on meshes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Final, Literal
+
+from equigeo.training.recipe import Recipe
+from equigeo.training.run_config import RunConfig
+
+MESH_RECIPES: Final[dict[str, Recipe]] = {
+    "default": Recipe(
+        epochs=50,
+        batch_size=16,
+        learning_rate=4e-3,
+        optimizer="adamw",
+        schedule="one_cycle",
+        weight_decay=0.01,
+        label_smoothing=0.1,
+        jitter=0.05,
+    ),
+    # As released with PD-MeshNet: Adam at a constant rate, nothing else.
+    "paper": Recipe(
+        epochs=200,
+        batch_size=16,
+        learning_rate=2e-4,
+        optimizer="adam",
+        schedule="constant",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class MeshConfig(RunConfig):
+    """What a run on meshes trains on, with which preset and recipe; saved as ``config.json``.
+
+    Parameters
+    ----------
+    data : str
+        ``"builtin"``, or the path of a folder or archive in the MeshCNN layout.
+    recipe, seed, devices, evaluate_every
+        As for ``RunConfig``.
+    preset : {"default", "paper"}
+        Model and recipe.
+    split : {"folder", "16", "10"}
+        Protocol that splits the data; see ``equigeo.datasets.split_indices``.
+    split_index : int
+        Number of the seeded draw.
+    holdout : int
+        If positive, that many training meshes of every class replace the test meshes: what
+        hyper-parameters may be chosen on.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range or a name unknown.
+
+    Examples
+    --------
+    >>> config = MeshConfig("builtin", recipe=MESH_RECIPES["paper"], preset="paper")
+    >>> MeshConfig.from_dict(config.to_dict()) == config
+    True
+    """
+
+    recipe: Recipe = MESH_RECIPES["default"]
+    preset: Literal["default", "paper"] = "default"
+    split: Literal["folder", "16", "10"] = "folder"
+    split_index: int = 0
+    holdout: int = 0
+
+    recipes: ClassVar[Mapping[str, Recipe]] = MESH_RECIPES
+    samples: ClassVar[str] = "meshes"
+    _natural: ClassVar[tuple[str, ...]] = ("split_index", "holdout", "seed", "evaluate_every")
+
+    def __post_init__(self) -> None:
+        """Check ranges and names."""
+        super().__post_init__()
+        if self.split not in ("folder", "16", "10"):
+            raise ValueError(f"split must be folder, 16 or 10, got {self.split!r}")

@@ -1,0 +1,103 @@
+"""The data of mesh classification: which set, how it is split, and batches of graphs."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+from equigeo.datasets import MeshDataset, articulated_shapes, load_mesh_folder, split_indices
+from equigeo.mesh import PrimalDualGraph
+from equigeo.tasks.hold_out import hold_out
+from equigeo.tasks.mesh_classification.config import MeshConfig
+from equigeo.training.labelled_source import LabelledSource
+
+BUILTIN: Final = "builtin"
+BATCH_SIZE: Final = 32  # meshes that are classified at once
+
+
+def load_meshes(data: str) -> MeshDataset:
+    """Load the built-in data set, or a folder or archive in the MeshCNN layout.
+
+    Parameters
+    ----------
+    data : str
+        ``"builtin"``, or a path.
+
+    Raises
+    ------
+    ValueError
+        If the path holds no usable data set; the message names the file and the remedy.
+    """
+    if data == BUILTIN:
+        return articulated_shapes()
+    return load_mesh_folder(data)
+
+
+def split_meshes(dataset: MeshDataset, config: MeshConfig) -> tuple[Tensor, Tensor]:
+    """Split a data set by the protocol of a configuration, and hold out if it says so.
+
+    Returns
+    -------
+    train, evaluated : Tensor, (meshes of the part,), int64
+        Increasing positions. With ``holdout``, both are training meshes of the split and its test
+        meshes stay unseen.
+
+    Raises
+    ------
+    ValueError
+        If the split does not fit the data, or a class has no training mesh left.
+    """
+    train, test = split_indices(dataset, config.split, config.split_index)
+    if config.holdout > 0:
+        train, test = hold_out(dataset.labels, train, config.holdout, config.split_index)
+    present = set(dataset.labels[train].tolist())
+    for label, name in enumerate(dataset.classes):
+        if label not in present:
+            raise ValueError(
+                f"class {name!r} has no mesh to train on under split {config.split!r} with "
+                f"holdout {config.holdout}; add meshes or choose another split"
+            )
+    return train, test
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledGraphs(LabelledSource):
+    """One graph and one label per mesh.
+
+    Parameters
+    ----------
+    graphs : sequence of PrimalDualGraph
+        On the CPU.
+    labels : Tensor, (meshes,), int64
+        Class index of every mesh.
+    jitter : float
+        Deviation of the noise on vertices, in mean edge lengths, where noise is asked for.
+    """
+
+    graphs: Sequence[PrimalDualGraph]
+    labels: Tensor
+    jitter: float = 0.0
+
+    def inputs(self, chosen: Tensor, generator: torch.Generator | None) -> PrimalDualGraph:
+        """Unite some graphs."""
+        graph = PrimalDualGraph.batch([self.graphs[i] for i in chosen.tolist()])
+        if generator is not None and self.jitter > 0:
+            return graph.jitter(self.jitter, generator)
+        return graph
+
+    # Processes receive a copy as bytes: sharing every tensor of every graph through a file
+    # descriptor, as torch.multiprocessing does, runs into the limit on open files.
+    def __getstate__(self) -> dict[str, Any]:
+        """Give a state without shared memory."""
+        return {"bytes": pickle.dumps((list(self.graphs), self.labels, self.jitter))}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a copy of one's own making (never a file)."""
+        values = pickle.loads(state["bytes"])
+        for name, value in zip(("graphs", "labels", "jitter"), values, strict=True):
+            object.__setattr__(self, name, value)

@@ -1,0 +1,113 @@
+"""Results of a classifier on labelled meshes."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from equigeo.datasets import MeshDataset
+from equigeo.tasks.measures.classification import accuracy, confusion_matrix
+from equigeo.tasks.measures.copy_result import CopyResult
+from equigeo.tasks.mesh_classification.random_copy import MESH_COPIES, random_copy
+from equigeo.tasks.mesh_classification.trained import TrainedMeshClassifier
+from equigeo.training.random_state import derived_generator
+
+
+@dataclass(frozen=True)
+class MeshEvaluation:
+    """Predictions on labelled meshes and on transformed copies of them.
+
+    Parameters
+    ----------
+    classes : list of str
+        Class names.
+    names : list of str
+        Names of the meshes.
+    labels, predictions : list of int
+        True and predicted class of every mesh.
+    confidences : list of float
+        Probability of the predicted class.
+    confusion : list of list of int
+        Meshes by true class (row) and predicted class (column).
+    accuracy : float
+        Share of meshes classified correctly.
+    copies : list of CopyResult
+        One entry per kind of copy.
+    """
+
+    classes: list[str]
+    names: list[str]
+    labels: list[int]
+    predictions: list[int]
+    confidences: list[float]
+    confusion: list[list[int]]
+    accuracy: float
+    copies: list[CopyResult]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give nested dictionaries of JSON types."""
+        return asdict(self)
+
+
+def evaluate_mesh_classifier(
+    classifier: TrainedMeshClassifier, dataset: MeshDataset, indices: Tensor, seed: int = 0
+) -> MeshEvaluation:
+    """Classify meshes of a data set, and randomly transformed copies of each.
+
+    Parameters
+    ----------
+    classifier : TrainedMeshClassifier
+        What to evaluate.
+    dataset : MeshDataset
+        Its classes must be known to the classifier; they may come in another order.
+    indices : Tensor, (meshes,), int64
+        Which meshes.
+    seed : int
+        Decides the copies.
+
+    Raises
+    ------
+    ValueError
+        If there is no mesh, or the data set has a class unknown to the classifier.
+    """
+    if len(indices) == 0:
+        raise ValueError("the evaluated part of the data has no meshes; choose another split")
+    labels = _translate_labels(classifier, dataset)[indices]
+    chosen = indices.tolist()
+    meshes, names = [dataset.meshes[i] for i in chosen], [dataset.names[i] for i in chosen]
+    probabilities = classifier.logits(meshes).double().softmax(dim=1)
+    predictions = probabilities.argmax(dim=1)
+    confusion = confusion_matrix(labels, predictions, len(classifier.classes))
+    copies = []
+    for kind in MESH_COPIES:
+        moved = [
+            random_copy(mesh, kind, derived_generator(seed, kind, i))
+            for i, mesh in zip(chosen, meshes, strict=True)
+        ]
+        seen = classifier.logits(moved).double().softmax(dim=1)
+        copies.append(CopyResult.compare(kind, seen, probabilities, labels, names))
+    return MeshEvaluation(
+        classes=list(classifier.classes),
+        names=names,
+        labels=labels.tolist(),
+        predictions=predictions.tolist(),
+        confidences=probabilities.amax(dim=1).tolist(),
+        confusion=confusion.tolist(),
+        accuracy=accuracy(probabilities, labels),
+        copies=copies,
+    )
+
+
+def _translate_labels(classifier: TrainedMeshClassifier, dataset: MeshDataset) -> Tensor:
+    """Give every mesh the classifier's number of its class."""
+    unknown = [name for name in dataset.classes if name not in classifier.classes]
+    if unknown:
+        raise ValueError(
+            f"the data have classes that the checkpoint does not know: {', '.join(unknown)}; "
+            "evaluate on data with the classes of the training"
+        )
+    number = torch.tensor([classifier.classes.index(name) for name in dataset.classes])
+    return number[dataset.labels]

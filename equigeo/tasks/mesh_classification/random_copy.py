@@ -1,0 +1,77 @@
+"""Copies of a mesh that a classifier should not tell from the original."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import torch
+
+from equigeo.mesh import TriangleMesh
+from equigeo.tasks.measures.random_orthogonal import random_orthogonal
+
+MESH_COPIES: Final = ("rotated", "reflected", "scaled", "translated", "re-indexed", "all of these")
+
+
+def random_copy(mesh: TriangleMesh, kind: str, generator: torch.Generator) -> TriangleMesh:
+    """Draw a copy of a mesh.
+
+    ``rotated`` draws from the Haar measure of SO(3), ``reflected`` composes such a rotation with a
+    mirror and leaves the winding of faces alone, as a mirrored file does; ``scaled`` multiplies by
+    1/100 to 100, evenly in the logarithm; ``translated`` moves by ten bounding-box diagonals in
+    each direction; ``re-indexed`` permutes vertices and faces and rotates the corners of each face.
+
+    Parameters
+    ----------
+    mesh : TriangleMesh
+        The original.
+    kind : str
+        One of ``MESH_COPIES``.
+    generator : torch.Generator
+        Source of randomness.
+
+    Raises
+    ------
+    ValueError
+        If the kind is unknown.
+
+    Examples
+    --------
+    >>> mesh = TriangleMesh(torch.eye(3), torch.tensor([[0, 1, 2]]))
+    >>> moved = random_copy(mesh, "rotated", torch.Generator().manual_seed(0)).vertices
+    >>> torch.allclose(torch.pdist(moved), torch.pdist(mesh.vertices))
+    True
+    """
+    if kind not in MESH_COPIES:
+        raise ValueError(f"kind must be one of {', '.join(MESH_COPIES)}, got {kind!r}")
+    everything = kind == MESH_COPIES[-1]
+    g = torch.eye(4, dtype=torch.float64)
+    if everything or kind in ("rotated", "reflected"):
+        mirrored = kind == "reflected" or (everything and _uniform(generator) < 0.5)
+        g[:3, :3] = random_orthogonal(generator, -1.0 if mirrored else 1.0)
+    if everything or kind == "scaled":
+        g[:3, :3] *= 100.0 ** (2 * _uniform(generator) - 1)
+    moved = mesh.act(g)
+    if everything or kind == "translated":
+        moved = moved.act(_translation(moved, generator))
+    return _reindexed(moved, generator) if everything or kind == "re-indexed" else moved
+
+
+def _uniform(generator: torch.Generator) -> float:
+    return float(torch.rand((), generator=generator, dtype=torch.float64))
+
+
+def _translation(mesh: TriangleMesh, generator: torch.Generator) -> torch.Tensor:
+    used = mesh.vertices[mesh.faces.unique()]
+    diagonal = (used.amax(dim=0) - used.amin(dim=0)).norm()
+    g = torch.eye(4, dtype=torch.float64)
+    g[:3, 3] = 10 * diagonal * torch.randn(3, generator=generator, dtype=torch.float64)
+    return g
+
+
+def _reindexed(mesh: TriangleMesh, generator: torch.Generator) -> TriangleMesh:
+    new = torch.randperm(mesh.num_vertices, generator=generator)  # position of every vertex
+    vertices = torch.empty_like(mesh.vertices)
+    vertices[new] = mesh.vertices
+    faces = new[mesh.faces][torch.randperm(mesh.num_faces, generator=generator)]
+    shift = torch.randint(3, (mesh.num_faces, 1), generator=generator)
+    return TriangleMesh(vertices, faces.gather(1, (torch.arange(3) + shift) % 3))

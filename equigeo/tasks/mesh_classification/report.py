@@ -1,0 +1,104 @@
+"""The plain results that a report is made from."""
+
+from __future__ import annotations
+
+import platform
+from typing import Any
+
+import torch
+
+import equigeo
+from equigeo.datasets import MeshDataset
+from equigeo.tasks.mesh_classification.evaluate import MeshEvaluation
+from equigeo.tasks.mesh_classification.trained import TrainedMeshClassifier
+
+_SHOWN = 6
+_LARGEST = 20_000  # faces; a larger mesh would make the page slow to open
+
+
+def summarize_run(
+    classifier: TrainedMeshClassifier,
+    evaluation: MeshEvaluation,
+    dataset: MeshDataset,
+    command: str,
+) -> dict[str, Any]:
+    """Collect what ``equigeo.report.render_report`` draws, as JSON types.
+
+    Parameters
+    ----------
+    classifier : TrainedMeshClassifier
+        What was evaluated.
+    evaluation : MeshEvaluation
+        Its results on meshes of ``dataset``.
+    dataset : MeshDataset
+        For the geometry of the shapes to show.
+    command : str
+        What made the results.
+    """
+    config = classifier.config
+    correct = sum(evaluation.confusion[i][i] for i in range(len(evaluation.classes)))
+    parameters = sum(p.numel() for p in classifier.model.parameters())
+    seconds = sum(line["seconds"] for line in classifier.history)
+    facts = [
+        ("accuracy", f"{evaluation.accuracy:.2%} ({correct} of {len(evaluation.labels)} meshes)"),
+        ("data", f"{config.data}, split {config.split}, draw {config.split_index}"),
+        ("held out for validation", f"{config.holdout} meshes per class"),
+        ("model", f"{config.preset} preset, {parameters:,} parameters"),
+        ("training", f"{len(classifier.history)} epochs, {seconds:.0f} s, seed {config.seed}"),
+        ("recipe", ", ".join(f"{k} {v}" for k, v in config.to_dict()["recipe"].items())),
+        (
+            "versions",
+            f"trained by equigeo {classifier.version}; evaluated by {equigeo.__version__}, "
+            f"torch {torch.__version__}, Python {platform.python_version()}",
+        ),
+    ]
+    return {
+        "title": "Mesh classification",
+        "lead": "A primal-dual mesh network, its training and its evaluation.",
+        "command": command,
+        "facts": [fact for fact in facts if fact[0] != "held out for validation" or config.holdout],
+        "history": classifier.history,
+        **evaluation.to_dict(),
+        "shapes": _shapes(classifier, evaluation, dataset),
+    }
+
+
+def _shapes(
+    classifier: TrainedMeshClassifier, evaluation: MeshEvaluation, dataset: MeshDataset
+) -> list[dict[str, Any]]:
+    """Give the geometry and clusters of a few shapes, misclassified ones first."""
+    position = {name: i for i, name in enumerate(dataset.names)}
+    shapes = []
+    for i in _choose(evaluation):
+        mesh = dataset.meshes[position[evaluation.names[i]]]
+        if mesh.num_faces > _LARGEST:
+            continue
+        levels = classifier.model.clusters(classifier.model.graph(mesh))
+        shapes.append(
+            {
+                "name": evaluation.names[i],
+                "label": evaluation.classes[evaluation.labels[i]],
+                "prediction": evaluation.classes[evaluation.predictions[i]],
+                "probability": evaluation.confidences[i],
+                "vertices": [[float(f"{x:.5g}") for x in row] for row in mesh.vertices.tolist()],
+                "faces": mesh.faces.tolist(),
+                "levels": [level.tolist() for level in levels],
+            }
+        )
+    return shapes
+
+
+def _choose(evaluation: MeshEvaluation) -> list[int]:
+    """Take misclassified meshes, surest mistakes first, then one of each class, spread evenly."""
+    wrong: list[int] = []
+    right: dict[int, int] = {}
+    for i, (label, seen) in enumerate(zip(evaluation.labels, evaluation.predictions, strict=True)):
+        if label != seen:
+            wrong.append(i)
+        else:
+            right.setdefault(label, i)
+    chosen = sorted(wrong, key=lambda i: -evaluation.confidences[i])[:_SHOWN]
+    free = _SHOWN - len(chosen)
+    candidates = list(right.values())
+    stride = max(1, len(candidates) // free) if free else 1
+    return chosen + candidates[::stride][:free]

@@ -1,0 +1,104 @@
+"""Classification of point clouds as a task: its options, and what is shown of an evaluation."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TypeAlias
+
+from torch import nn
+
+from equigeo.datasets import PointClouds
+from equigeo.tasks.arguments import Argument, natural, positive
+from equigeo.tasks.pointcloud.config import PointConfig
+from equigeo.tasks.pointcloud.data import load_clouds
+from equigeo.tasks.pointcloud.evaluate import PointEvaluation, evaluate_point_classifier
+from equigeo.tasks.pointcloud.models import POINT_MODELS
+from equigeo.tasks.pointcloud.train import plan_fit
+from equigeo.tasks.pointcloud.trained import TrainedPointClassifier
+from equigeo.tasks.task import EvaluationOutput, Task
+from equigeo.tasks.text import class_table, copies_table
+from equigeo.training.loop.fit_plan import FitPlan
+
+_Clouds: TypeAlias = tuple[PointClouds, PointClouds]
+
+
+class PointCloudClassification(Task[PointConfig, _Clouds, TrainedPointClassifier]):
+    """Classify point clouds after training on upright ones.
+
+    Examples
+    --------
+    >>> PointCloudClassification().name
+    'pointcloud'
+    """
+
+    help = "classify point clouds after training on upright ones"
+    data_remedy = "the folder with modelnet10_train.npz"
+    train_arguments = (
+        Argument("--data", "folder with modelnet10_train.npz", metavar="DIR"),
+        Argument(
+            "--model", "family of the model (default: affine); plain is mds without the embedding",
+            choices=tuple(POINT_MODELS),
+        ),
+        Argument("--no-embedding", "--model plain", constant="plain", dest="model"),
+        Argument("--points", "points of every cloud (of the preset)", positive, metavar="N"),
+        Argument(
+            "--holdout",
+            "evaluate on N training clouds per class, held out, and leave the test part unseen",
+            natural, metavar="N",
+        ),
+    )  # fmt: skip
+    evaluate_arguments = (
+        Argument("--data", "by default what the model was trained on", metavar="DIR"),
+        Argument("--seed", "seed of transformed copies (default: 0)", natural),
+    )
+    measures = {  # noqa: RUF012
+        "test_accuracy": "{part} accuracy {value:.2%}",
+        "rotated_accuracy": "rotated accuracy {value:.2%}",
+        "logit_change": "equivariance error {value:.3f}: change of the logits / deviation",
+    }
+    trained_type = TrainedPointClassifier
+
+    def load(self, config: PointConfig) -> _Clouds:
+        """Load clouds to train on and to evaluate on."""
+        return load_clouds(config)
+
+    def describe(self, config: PointConfig, data: _Clouds) -> str:
+        """Name data and model."""
+        return (
+            f"clouds of {config.data}, {config.points} points each, {config.model} model, "
+            f"{config.preset} preset"
+        )
+
+    def plan(self, config: PointConfig, data: _Clouds, model: nn.Module | None = None) -> FitPlan:
+        """Build the model."""
+        return plan_fit(config, data, model)
+
+    def evaluate(
+        self, trained: TrainedPointClassifier, options: argparse.Namespace
+    ) -> EvaluationOutput:
+        """Give accuracy by class and what transformations change."""
+        evaluation = evaluate_point_classifier(trained, data=options.data, seed=options.seed or 0)
+        text = (
+            f"{class_table(evaluation.classes, evaluation.confusion, 'clouds')}\n\n"
+            f"{copies_table(evaluation.copies, evaluation.logit_changes)}\n\n"
+            "equivariance error: change of the logits / their deviation across upright clouds\n\n"
+            f"{_summary(evaluation)}"
+        )
+        return EvaluationOutput(text, evaluation.to_dict())
+
+
+def _summary(evaluation: PointEvaluation) -> str:
+    """Put what counts into a few lines."""
+    (rotated,) = (copy for copy in evaluation.copies if copy.kind == "rotated")
+    number = len(evaluation.labels)
+    lines = [
+        f"accuracy upright {evaluation.accuracy:.2%}, rotated {rotated.accuracy:.2%}",
+        f"equal predictions upright and rotated: {1 - len(rotated.changed) / number:.2%}",
+    ]
+    if evaluation.flagged is not None:
+        share = len(evaluation.flagged) / number
+        lines.append(f"flagged by the embedding at default thresholds: {share:.2%}")
+    if evaluation.unflagged_accuracy:
+        upright, turned = (evaluation.unflagged_accuracy[k] for k in ("upright", "rotated"))
+        lines.append(f"without flagged clouds: upright {upright:.2%}, rotated {turned:.2%}")
+    return "\n".join(lines)

@@ -1,0 +1,127 @@
+"""The configuration of one training run on point clouds, and the presets of every model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Final, Literal
+
+from equigeo.tasks.pointcloud.models import POINT_MODELS
+from equigeo.training.recipe import Recipe
+from equigeo.training.run_config import RunConfig
+
+
+@dataclass(frozen=True)
+class PointPreset:
+    """What a preset says beside the settings of the model.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        How the weights are optimised.
+    points : int
+        Points of every cloud.
+    """
+
+    recipe: Recipe
+    points: int = 1024
+
+
+_RECIPE: Final = Recipe(
+    epochs=30,
+    batch_size=32,
+    learning_rate=2e-3,
+    optimizer="adamw",
+    schedule="one_cycle",
+    weight_decay=0.01,
+    label_smoothing=0.1,
+    jitter=0.01,
+)
+_AFFINE: Final = PointPreset(_RECIPE)
+_BALANCED: Final = replace(_RECIPE, logit_adjustment=0.5)
+_NETWORKS: Final = {  # half an hour on two cores at most
+    "default": PointPreset(replace(_BALANCED, epochs=80)),
+    "pointnet": PointPreset(replace(_BALANCED, epochs=90), points=256),
+    "pointnet++": PointPreset(replace(_BALANCED, epochs=80)),
+    "dgcnn": PointPreset(replace(_BALANCED, epochs=20), points=256),
+    "transformer": PointPreset(replace(_BALANCED, epochs=25), points=256),
+}
+
+# The network is the same with and without an embedding, and so is how it is trained.
+POINT_PRESETS: Final[dict[str, dict[str, PointPreset]]] = {
+    "affine": {"default": _AFFINE, "SO": _AFFINE, "GLPlus": _AFFINE},
+    "mds": _NETWORKS,
+    "plain": _NETWORKS,
+}
+
+
+@dataclass(frozen=True)
+class PointConfig(RunConfig):
+    """What a run on ModelNet10 trains on, with which model; saved as ``config.json``.
+
+    Training clouds stand upright, as they are published; none is transformed.
+
+    Parameters
+    ----------
+    data : str
+        The folder of the clouds; see ``equigeo.datasets.load_modelnet_points``.
+    recipe, seed, devices, evaluate_every
+        As for ``RunConfig``.
+    preset : {"default", "SO", "GLPlus", "pointnet", "pointnet++", "dgcnn", "transformer"}
+        Recipe, and settings of the model: for ``affine`` one of the first three, the group; else
+        the first or one of the last three, the network.
+    model : {"affine", "mds", "plain"}
+        Family of the model; the last is the network of ``mds`` without the embedding.
+    points : int
+        Points of every cloud, from 1 to 1024; in training drawn anew every time.
+    holdout : int
+        If positive, that many training clouds of every class replace the test clouds: what
+        hyper-parameters may be chosen on.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range or a name unknown.
+
+    Examples
+    --------
+    >>> config = PointConfig("modelnet10_points", model="mds", points=256)
+    >>> PointConfig.from_dict(config.to_dict()) == config
+    True
+    """
+
+    recipe: Recipe = POINT_PRESETS["affine"]["default"].recipe
+    preset: Literal["default", "SO", "GLPlus", "pointnet", "pointnet++", "dgcnn", "transformer"] = (
+        "default"
+    )
+    model: Literal["affine", "mds", "plain"] = "affine"
+    points: int = 1024
+    holdout: int = 0
+
+    recipes: ClassVar[Mapping[str, Recipe]] = {
+        name: preset.recipe
+        for presets in POINT_PRESETS.values()
+        for name, preset in presets.items()
+    }
+    preset_choices: ClassVar[frozenset[str]] = frozenset({"data", "preset", "model"})
+    samples: ClassVar[str] = "point clouds"
+    _natural: ClassVar[tuple[str, ...]] = ("holdout", "seed", "evaluate_every")
+
+    def __post_init__(self) -> None:
+        """Check ranges and names."""
+        super().__post_init__()
+        if self.model not in POINT_MODELS:
+            raise ValueError(f"model must be one of {', '.join(POINT_MODELS)}, got {self.model!r}")
+        if self.preset not in POINT_PRESETS[self.model]:
+            raise ValueError(
+                f"preset must be one of {', '.join(POINT_PRESETS[self.model])} for the model "
+                f"{self.model!r}, got {self.preset!r}"
+            )
+        if self.points < 1:
+            raise ValueError(f"points must be at least 1, got {self.points}")
+
+    @classmethod
+    def of_preset(cls, data: str, preset: Any = "default", model: Any = "affine") -> PointConfig:
+        """Give the recipe and the number of points of a model's preset."""
+        said = POINT_PRESETS.get(model, {}).get(preset, _AFFINE)  # an unknown one is refused below
+        return cls(data, said.recipe, preset, model=model, points=said.points)

@@ -1,0 +1,108 @@
+"""ModelNet10 as point clouds: which ones a run trains on and which it is evaluated on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from equigeo.datasets import PointClouds, load_modelnet_points
+from equigeo.tasks.hold_out import hold_out
+from equigeo.tasks.pointcloud.config import PointConfig
+from equigeo.training.labelled_source import LabelledSource
+from equigeo.training.random_state import derived_generator
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledClouds(LabelledSource):
+    """One cloud and one label per sample.
+
+    Parameters
+    ----------
+    points : Tensor, (clouds, points, 3), floating
+        On the CPU.
+    labels : Tensor, (clouds,), int64
+        Class index of every cloud.
+    num_points : int
+        Points to draw from every cloud, anew every time, where noise is asked for.
+    jitter : float
+        Deviation of the noise on points, where noise is asked for.
+    """
+
+    points: Tensor
+    labels: Tensor
+    num_points: int
+    jitter: float = 0.0
+
+    def inputs(self, chosen: Tensor, generator: torch.Generator | None) -> Tensor:
+        """Unite some clouds."""
+        points = self.points[chosen]
+        if generator is not None and self.num_points < points.shape[1]:
+            # the largest of independent keys: a uniform draw without replacement
+            keys = torch.rand(points.shape[:2], generator=generator)
+            points = _take(points, keys.topk(self.num_points, dim=1).indices)
+        if generator is not None and self.jitter > 0:
+            noise = torch.randn(points.shape, generator=generator, dtype=points.dtype)
+            points = points + self.jitter * noise
+        return points
+
+
+def load_clouds(config: PointConfig) -> tuple[PointClouds, PointClouds]:
+    """Load training and evaluated clouds.
+
+    Returns
+    -------
+    train : PointClouds
+        With all their points.
+    evaluated : PointClouds
+        With as many points as the configuration says, drawn once and for all. With ``holdout``
+        these are training clouds, and the test file is not opened.
+
+    Raises
+    ------
+    ValueError
+        If the data are unusable, have fewer points, or a class has no cloud left to train on.
+    """
+    train = load_modelnet_points(config.data, "train")
+    if config.points > train.points.shape[1]:
+        raise ValueError(
+            f"{config.data}: clouds have {train.points.shape[1]} points, not {config.points}"
+        )
+    if not config.holdout:
+        evaluated = load_modelnet_points(config.data, "test")
+        if evaluated.classes != train.classes:
+            raise ValueError(f"{config.data}: training and test clouds have different classes")
+        return train, _fewer_points(evaluated, config.points)
+    rest, held = _hold_out(train, config.holdout)
+    return rest, _fewer_points(held, config.points)
+
+
+def _hold_out(clouds: PointClouds, number: int) -> tuple[PointClouds, PointClouds]:
+    counts = clouds.labels.bincount(minlength=clouds.num_classes)
+    for name, count in zip(clouds.classes, counts.tolist(), strict=True):
+        if count <= number:
+            raise ValueError(
+                f"class {name!r} has {count} training clouds, too few to hold out {number} of them"
+            )
+    parts = hold_out(clouds.labels, torch.arange(len(clouds)), number)
+    rest, held = (
+        replace(clouds, points=clouds.points[part], labels=clouds.labels[part]) for part in parts
+    )
+    return rest, held
+
+
+def _fewer_points(clouds: PointClouds, number: int) -> PointClouds:
+    total = clouds.points.shape[1]
+    if number == total:
+        return clouds
+    kept = [
+        torch.randperm(total, generator=derived_generator(0, "points", i))[:number]
+        for i in range(len(clouds))
+    ]
+    return replace(clouds, points=_take(clouds.points, torch.stack(kept)))
+
+
+def _take(points: Tensor, kept: Tensor) -> Tensor:
+    """Give the points of every cloud at positions (clouds, kept)."""
+    return points.gather(1, kept[:, :, None].expand(-1, -1, 3))

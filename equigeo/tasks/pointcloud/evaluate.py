@@ -1,0 +1,120 @@
+"""Results of a classifier of point clouds."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from torch import Tensor
+
+from equigeo.tasks.measures.classification import accuracy, confusion_matrix
+from equigeo.tasks.measures.cloud_copies import CLOUD_COPIES, cloud_copies
+from equigeo.tasks.measures.copy_result import CopyResult
+from equigeo.tasks.measures.relative_change import relative_change
+from equigeo.tasks.pointcloud.data import load_clouds
+from equigeo.tasks.pointcloud.trained import TrainedPointClassifier
+
+
+@dataclass(frozen=True)
+class PointEvaluation:
+    """Predictions on upright clouds and on transformed copies of them.
+
+    Parameters
+    ----------
+    classes : list of str
+        Class names.
+    labels, predictions : list of int
+        True and predicted class of every cloud.
+    confusion : list of list of int
+        Clouds by true class (row) and predicted class (column).
+    accuracy : float
+        Share of upright clouds classified correctly.
+    copies : list of CopyResult
+        One entry per kind of copy; clouds are named by their position.
+    logit_changes : dict of float
+        By kind of copy, the root mean square change of the logits in units of their deviation
+        across upright clouds.
+    flagged : list of int, optional
+        Clouds of which the embedding says that it is not invariant to rounding, at its default
+        thresholds; None for a model without an embedding.
+    unflagged_accuracy : dict of float
+        Accuracy on the other clouds, upright and by kind of copy; empty where there are none, or
+        no embedding.
+    """
+
+    classes: list[str]
+    labels: list[int]
+    predictions: list[int]
+    confusion: list[list[int]]
+    accuracy: float
+    copies: list[CopyResult]
+    logit_changes: dict[str, float]
+    flagged: list[int] | None = None
+    unflagged_accuracy: dict[str, float] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give nested dictionaries of JSON types."""
+        return asdict(self)
+
+
+def evaluate_point_classifier(
+    classifier: TrainedPointClassifier, *, data: str | None = None, seed: int = 0
+) -> PointEvaluation:
+    """Classify the clouds that the training evaluated on, and transformed copies of each.
+
+    Parameters
+    ----------
+    classifier : TrainedPointClassifier
+        What to evaluate.
+    data : str, optional
+        Folder of the clouds; by default that of the training.
+    seed : int
+        Decides the copies.
+
+    Raises
+    ------
+    ValueError
+        If the data are unusable, or have other classes than the classifier.
+    """
+    config = classifier.config
+    _, test = load_clouds(config if data is None else replace(config, data=data))
+    if test.classes != classifier.classes:
+        raise ValueError(
+            f"the data have the classes {', '.join(test.classes)}, "
+            f"the checkpoint {', '.join(classifier.classes)}"
+        )
+    logits = {"upright": classifier.logits(test.points)}
+    logits |= {
+        kind: classifier.logits(cloud_copies(test.points, kind, seed)) for kind in CLOUD_COPIES
+    }
+    probabilities = {kind: seen.double().softmax(dim=1) for kind, seen in logits.items()}
+    original = probabilities["upright"]
+    predictions = original.argmax(dim=1)
+    names = [str(i) for i in range(len(test))]
+    flagged = classifier.flagged(test.points)
+    return PointEvaluation(
+        classes=list(classifier.classes),
+        labels=test.labels.tolist(),
+        predictions=predictions.tolist(),
+        confusion=confusion_matrix(test.labels, predictions, test.num_classes).tolist(),
+        accuracy=accuracy(original, test.labels),
+        copies=[
+            CopyResult.compare(kind, probabilities[kind], original, test.labels, names)
+            for kind in CLOUD_COPIES
+        ],
+        logit_changes={
+            kind: relative_change(logits["upright"], logits[kind]) for kind in CLOUD_COPIES
+        },
+        flagged=None if flagged is None else flagged.nonzero().flatten().tolist(),
+        unflagged_accuracy=_accuracy_without(flagged, probabilities, test.labels),
+    )
+
+
+def _accuracy_without(
+    flagged: Tensor | None, probabilities: dict[str, Tensor], labels: Tensor
+) -> dict[str, float]:
+    """Accuracy on clouds that are not flagged, by kind of copy; empty where there are none."""
+    if flagged is None or bool(flagged.all()):
+        return {}
+    kept = ~flagged
+    return {kind: accuracy(seen[kept], labels[kept]) for kind, seen in probabilities.items()}

@@ -1,0 +1,333 @@
+"""What a task is: everything that training, evaluation and the command line ask of it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from torch import nn
+
+from equigeo.tasks.arguments import Argument
+from equigeo.training.files.checkpoint import Checkpoint
+from equigeo.training.files.errors import CheckpointError
+from equigeo.training.files.replace_file import replace_file
+from equigeo.training.files.run_folder import RunFolder
+from equigeo.training.loop.fit_plan import FitPlan
+from equigeo.training.recipe import Recipe
+from equigeo.training.run_config import RunConfig
+from equigeo.training.train_model import train_model
+from equigeo.training.trained_model import TrainedModel
+
+if TYPE_CHECKING:
+    from equigeo.training.loop.lightning import L
+
+_Config = TypeVar("_Config", bound=RunConfig)
+_Data = TypeVar("_Data")
+_Trained = TypeVar("_Trained", bound=TrainedModel)
+
+
+@dataclass(frozen=True)
+class EvaluationOutput:
+    """What ``equigeo evaluate`` shows and writes.
+
+    Parameters
+    ----------
+    text : str
+        For the terminal.
+    results : dict of JSON types
+        For other programs.
+    page : str
+        A report in HTML, if the task writes one.
+    """
+
+    text: str
+    results: dict[str, Any]
+    page: str = ""
+
+    def write_results(self, path: Path) -> None:
+        """Write the results as JSON; the file is the old or the new one at any moment."""
+        replace_file(path, json.dumps(self.results, indent=1) + "\n")
+
+    def write_page(self, path: Path) -> None:
+        """Write the report; the file is the old or the new one at any moment."""
+        replace_file(path, self.page)
+
+
+@dataclass(frozen=True)
+class FilePrediction:
+    """The likeliest classes of a file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    ranking : list of (str, float)
+        Class names with probabilities, likeliest first.
+    notes : str
+        What the loader repaired or warned of; empty if nothing.
+    """
+
+    path: Path
+    ranking: list[tuple[str, float]]
+    notes: str
+
+
+class Task(ABC, Generic[_Config, _Data, _Trained]):
+    """A kind of model, the data that it learns from, and how it is judged.
+
+    A subclass says what is particular; how a run is configured, trained, resumed and reported is
+    the same for all and stands here.
+
+    Attributes
+    ----------
+    help : str
+        One line for the command line.
+    data_remedy : str
+        What to give where ``--data`` is missing.
+    train_arguments : tuple of Argument
+        Options of ``equigeo train`` that are named like fields of the configuration.
+    evaluate_arguments : tuple of Argument
+        Options of ``equigeo evaluate``.
+    measures : mapping of str to str
+        Entries of the history that are shown after training, in this order, and how: a format of
+        ``value`` and ``part``, which is ``held-out`` or ``test``.
+    writes_report : bool
+        Whether an evaluation has a page.
+    files : str
+        What ``equigeo predict`` reads; empty if the task has no :meth:`predict`.
+    trained_type : type
+        What a run produces.
+    """
+
+    help: ClassVar[str]
+    data_remedy: ClassVar[str] = ""
+    train_arguments: ClassVar[tuple[Argument, ...]] = ()
+    evaluate_arguments: ClassVar[tuple[Argument, ...]] = ()
+    measures: ClassVar[Mapping[str, str]]
+    writes_report: ClassVar[bool] = False
+    files: ClassVar[str] = ""
+    trained_type: type[_Trained]
+
+    @property
+    def name(self) -> str:
+        """What the user types, and the ``task`` of the checkpoints."""
+        return self.trained_type.task
+
+    @property
+    def config_type(self) -> type[RunConfig]:
+        """The class of the configuration; its recipes are the presets."""
+        return self.trained_type.config_type
+
+    @abstractmethod
+    def load(self, config: _Config) -> _Data:
+        """Load what a configuration trains on and is evaluated on.
+
+        Raises
+        ------
+        ValueError
+            If the data are missing, damaged or too few.
+        """
+
+    @abstractmethod
+    def describe(self, config: _Config, data: _Data) -> str:
+        """Say in a few words what is about to be trained."""
+
+    @abstractmethod
+    def plan(self, config: _Config, data: _Data, model: Any = None) -> FitPlan:
+        """Prepare a fit; without a ``model``, of the preset's.
+
+        Raises
+        ------
+        ValueError
+            If the data do not fit the configuration.
+        """
+
+    @abstractmethod
+    def evaluate(self, trained: _Trained, options: argparse.Namespace) -> EvaluationOutput:
+        """Evaluate with the options of the command line.
+
+        Parameters
+        ----------
+        trained : TrainedModel
+            What to evaluate.
+        options : argparse.Namespace
+            Those of ``evaluate_arguments``, and ``command_line``, what the user typed.
+
+        Raises
+        ------
+        ValueError
+            If an option does not fit, or the data are unusable.
+        """
+
+    def predict(self, trained: _Trained, path: Path, top: int = 1) -> FilePrediction:
+        """Classify a file, where the task has ``files``.
+
+        Parameters
+        ----------
+        trained : TrainedModel
+            What to ask.
+        path : Path
+            The file.
+        top : int
+            How many classes to give.
+
+        Raises
+        ------
+        ValueError
+            If the file cannot be used; the message names it.
+        """
+        raise NotImplementedError(f"the task {self.name!r} predicts no files")
+
+    def resolve_data(self, data: str | None) -> str:
+        """Give the configuration's ``data`` for what the user typed after ``--data``, if anything.
+
+        Raises
+        ------
+        ValueError
+            If it is missing.
+        """
+        if data is None:
+            raise ValueError(f"--data is missing; give {self.data_remedy}")
+        return str(Path(data).resolve())
+
+    def folder(self, output: Path) -> RunFolder:
+        """Give the names of a run's files."""
+        return RunFolder(output, self.config_type)
+
+    def configure(
+        self,
+        output: Path,
+        options: Mapping[str, Any],
+        *,
+        resume: bool = False,
+        overwrite: bool = False,
+    ) -> RunConfig:
+        """Combine the configuration of the run to resume, or else the preset's, with options.
+
+        Parameters
+        ----------
+        output : Path
+            Folder of the run; looked at, not touched.
+        options : mapping
+            Values of fields of the configuration and of its recipe; None, and whatever else there
+            is, means nothing.
+        resume : bool
+            Start from the configuration in ``output``, if there is one.
+        overwrite : bool
+            Another run in ``output`` does not matter.
+
+        Raises
+        ------
+        ValueError
+            If a value is out of range.
+        OutputFolderError
+            If ``output`` is unwritable, holds another run, or a damaged configuration to resume.
+        """
+        given = _given(self.config_type, options)
+        folder = self.folder(output)
+        resumed = resume and folder.is_used()
+        if "data" in given or not resumed:
+            given["data"] = self.resolve_data(given.get("data"))
+        if resumed:
+            base = folder.saved_config()
+        else:
+            names = self.config_type.preset_choices & given.keys()
+            base = self.config_type.of_preset(**{name: given[name] for name in names})
+        recipe = replace(base.recipe, **_given(Recipe, options))
+        config = replace(base, **(given | {"recipe": recipe}))
+        folder.check(config, resume=resume, overwrite=overwrite)
+        return config
+
+    def train(
+        self,
+        config: _Config,
+        output: Path,
+        *,
+        data: _Data | None = None,
+        model: nn.Module | None = None,
+        resume: bool = False,
+        overwrite: bool = False,
+        progress: bool = False,
+        callbacks: Sequence[L.Callback] = (),
+    ) -> _Trained:
+        """Train and write ``config.json``, ``history.json`` and ``model.ckpt``.
+
+        Parameters
+        ----------
+        config : RunConfig
+            What to do; of ``config_type``.
+        output : Path
+            Folder of the run.
+        data : optional
+            What :meth:`load` would give, where it is in memory already.
+        model : torch.nn.Module, optional
+            Train this one instead of the preset's; of the same class.
+        resume, overwrite, progress, callbacks
+            As of :func:`equigeo.training.train_model`, which also says what may go wrong.
+
+        Returns
+        -------
+        TrainedModel
+            Read back from the checkpoint; of ``trained_type``.
+        """
+        return train_model(
+            self.trained_type,
+            config,
+            output,
+            partial(self._prepare, config, data, model),
+            resume=resume,
+            overwrite=overwrite,
+            progress=progress,
+            callbacks=callbacks,
+        )
+
+    def _prepare(self, config: _Config, data: _Data | None, model: nn.Module | None) -> FitPlan:
+        return self.plan(config, self.load(config) if data is None else data, model)
+
+    def summarize(self, trained: _Trained) -> list[str]:
+        """Give the measures of a finished run, a line each."""
+        last = trained.history[-1]
+        part = "held-out" if getattr(trained.config, "holdout", False) else "test"
+        return [
+            form.format(value=last[name], part=part)
+            for name, form in self.measures.items()
+            if last.get(name) is not None
+        ]
+
+
+def _given(owner: type[Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options that are fields of a dataclass and that the user gave."""
+    names = [field.name for field in fields(owner)]
+    return {name: options[name] for name in names if options.get(name) is not None}
+
+
+def find_task(checkpoint: Path, tasks: Sequence[Task[Any, Any, Any]]) -> Task[Any, Any, Any]:
+    """Tell which task a checkpoint is for.
+
+    Parameters
+    ----------
+    checkpoint : Path
+        The file.
+    tasks : sequence of Task
+        To choose from.
+
+    Raises
+    ------
+    CheckpointError
+        If the file is unusable, or for none of them.
+    """
+    name = Checkpoint.load(checkpoint).task
+    for task in tasks:
+        if task.name == name:
+            return task
+    known = ", ".join(repr(task.name) for task in tasks)
+    raise CheckpointError(
+        f"{checkpoint}: is for the task {name!r}, expected one of {known}; "
+        "pass a checkpoint of one of them"
+    )

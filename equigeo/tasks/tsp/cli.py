@@ -1,0 +1,118 @@
+"""The travelling-salesman problem as a task: its options, and what is shown of an evaluation."""
+
+from __future__ import annotations
+
+import argparse
+
+from torch import Tensor, nn
+
+from equigeo.tasks.arguments import Argument, natural, positive
+from equigeo.tasks.task import EvaluationOutput, Task
+from equigeo.tasks.text import printable
+from equigeo.tasks.tsp.config import TourConfig
+from equigeo.tasks.tsp.data import validation_instances
+from equigeo.tasks.tsp.evaluate import DECODINGS, TourEvaluation, evaluate_tour_model
+from equigeo.tasks.tsp.train import plan_fit
+from equigeo.tasks.tsp.trained import TrainedTourModel
+from equigeo.training.loop.fit_plan import FitPlan
+
+
+class TravellingSalesman(Task[TourConfig, Tensor, TrainedTourModel]):
+    """Find short round trips after training on random cities.
+
+    Examples
+    --------
+    >>> TravellingSalesman().name
+    'tsp'
+    """
+
+    help = "find short round trips after training on random cities"
+    train_arguments = (
+        Argument(
+            "--model", "what the network sees: embedded cities (mds, default), or coordinates",
+            choices=("mds", "plain"),
+        ),
+        Argument("--cities", "cities of every instance (default: 20)", positive, metavar="N"),
+        Argument("--instances", "instances of an epoch (default: 100000)", positive, metavar="N"),
+    )  # fmt: skip
+    evaluate_arguments = (
+        Argument("--data", "tsp: TSPLIB, by default none", metavar="DIR|ARCHIVE"),
+        Argument("--seed", "seed of transformed copies (default: 0)", natural),
+        Argument(
+            "--instances",
+            "how many test instances, of which the shortest tours are found (default: 1000)",
+            positive, metavar="N",
+        ),
+    )  # fmt: skip
+    measures = {  # noqa: RUF012
+        "greedy_length": "mean length of greedy tours {value:.4f}",
+        "multistart_length": "mean length of the best of all starts {value:.4f}",
+    }
+    trained_type = TrainedTourModel
+
+    def resolve_data(self, data: str | None) -> str:
+        """Give the only choice."""
+        return TourConfig.data
+
+    def load(self, config: TourConfig) -> Tensor:
+        """Draw the instances that the run is watched on; the others are drawn while it trains."""
+        return validation_instances(config.cities)
+
+    def describe(self, config: TourConfig, data: Tensor) -> str:
+        """Name instances and model."""
+        return (
+            f"{config.instances} random instances of {config.cities} cities an epoch, "
+            f"{config.model} model"
+        )
+
+    def plan(self, config: TourConfig, data: Tensor, model: nn.Module | None = None) -> FitPlan:
+        """Build the model."""
+        return plan_fit(config, data, model)
+
+    def evaluate(self, trained: TrainedTourModel, options: argparse.Namespace) -> EvaluationOutput:
+        """Give gaps to optimal tours, what transformations change, and gaps on TSPLIB."""
+        evaluation = evaluate_tour_model(
+            trained, instances=options.instances or 1000, data=options.data, seed=options.seed or 0
+        )
+        return EvaluationOutput(tour_tables(evaluation), evaluation.to_dict())
+
+
+def tour_tables(evaluation: TourEvaluation) -> str:
+    """Lay out gaps, what transformations change, and the instances of TSPLIB.
+
+    Parameters
+    ----------
+    evaluation : TourEvaluation
+        The results.
+
+    Examples
+    --------
+    >>> print(tour_tables(TourEvaluation(20, 1000, 3.84, {"greedy": 3.92}, 0, [], [])))
+    1000 instances of 20 cities, mean length of the shortest tours 3.8400
+    tours                      length      gap
+    greedy                     3.9200    2.08%
+    """
+    lines = [
+        f"{evaluation.instances} instances of {evaluation.cities} cities, mean length of the "
+        f"shortest tours {evaluation.optimal_length:.4f}",
+        f"{'tours':<24}  {'length':>7}  {'gap':>7}",
+    ]
+    for name, length in evaluation.lengths.items():
+        lines.append(f"{name:<24}  {length:7.4f}  {evaluation.gap(name):7.2%}")
+    if evaluation.copies:
+        lines += ["", f"{'copies':<14}  {'same tour':>9}  {'gap':>7}  {'flagged':>7}"]
+    for copy in evaluation.copies:
+        lines.append(f"{copy.kind:<14}  {copy.identical:9.2%}  {copy.gap:7.2%}  {copy.flagged:7d}")
+    if evaluation.transfer:
+        lines += ["", *_transfer(evaluation)]
+    return "\n".join(lines)
+
+
+def _transfer(evaluation: TourEvaluation) -> list[str]:
+    """Give a line for every instance of TSPLIB, with gaps to the best known length."""
+    lines = [f"{'TSPLIB':<10}  {'best':>8}  " + "  ".join(DECODINGS)]
+    for entry in evaluation.transfer:
+        gaps = (f"{entry.lengths[d] / entry.best - 1:{len(d)}.2%}" for d in DECODINGS)
+        lines.append(f"{printable(entry.name):<10}  {entry.best:8d}  " + "  ".join(gaps))
+    means = (f"{evaluation.transfer_gap(d):{len(d)}.2%}" for d in DECODINGS)
+    return [*lines, f"{'mean':<20}  " + "  ".join(means)]

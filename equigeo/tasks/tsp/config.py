@@ -1,0 +1,85 @@
+"""The configuration of one training run on tours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Final, Literal
+
+from equigeo.training.recipe import Recipe
+from equigeo.training.run_config import RunConfig
+
+UNIFORM: Final = "uniform"
+TOUR_RECIPES: Final[dict[str, Recipe]] = {
+    "default": Recipe(
+        epochs=15,
+        batch_size=64,
+        learning_rate=1e-3,
+        optimizer="adamw",
+        schedule="one_cycle",
+        weight_decay=0.01,
+    ),
+    # The published model, trained as POMO is.
+    "paper": Recipe(
+        epochs=200,
+        batch_size=64,
+        learning_rate=1e-4,
+        optimizer="adam",
+        schedule="constant",
+        weight_decay=1e-6,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class TourConfig(RunConfig):
+    """What a run on the travelling-salesman problem trains on; saved as ``config.json``.
+
+    Parameters
+    ----------
+    data : {"uniform"}
+        How cities are drawn: uniformly from the unit square, anew in every step.
+    recipe, seed, devices, evaluate_every
+        As for ``RunConfig``; label smoothing and jitter of the recipe must be 0.
+    preset : {"default", "paper"}
+        Size of the model, and recipe.
+    model : {"mds", "plain"}
+        Whether the network sees embedded cities or their coordinates.
+    cities : int
+        Of every instance, at least 3.
+    instances : int
+        Of an epoch.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range or a name unknown.
+
+    Examples
+    --------
+    >>> config = TourConfig(model="plain", cities=50)
+    >>> TourConfig.from_dict(config.to_dict()) == config
+    True
+    """
+
+    data: str = UNIFORM
+    recipe: Recipe = TOUR_RECIPES["default"]
+    preset: Literal["default", "paper"] = "default"
+    model: Literal["mds", "plain"] = "mds"
+    cities: int = 20
+    instances: int = 100_000
+
+    recipes: ClassVar[Mapping[str, Recipe]] = TOUR_RECIPES
+    unused: ClassVar[tuple[str, ...]] = ("label_smoothing", "logit_adjustment", "jitter")
+    samples: ClassVar[str] = "tours"
+
+    def __post_init__(self) -> None:
+        """Check ranges and names."""
+        super().__post_init__()
+        if self.data != UNIFORM:
+            raise ValueError(f"data must be {UNIFORM}, got {self.data!r}")
+        if self.model not in ("mds", "plain"):
+            raise ValueError(f"model must be one of mds, plain, got {self.model!r}")
+        for name, least in (("cities", 3), ("instances", 1)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")

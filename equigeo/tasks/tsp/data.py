@@ -1,0 +1,69 @@
+"""Instances of the travelling-salesman problem, drawn when they are needed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from equigeo.training.labelled_source import LabelledSource
+from equigeo.training.random_state import derived_generator
+
+
+@dataclass(frozen=True, eq=False)
+class RandomInstances(LabelledSource):
+    """Cities uniform in the unit square; labels are zeros.
+
+    Parameters
+    ----------
+    number : int
+        Instances of an epoch.
+    cities : int
+        Of every instance.
+
+    Examples
+    --------
+    >>> RandomInstances(1000, 20).batch(range(8)).inputs.shape
+    torch.Size([8, 20, 2])
+    """
+
+    number: int
+    cities: int
+    labels: Tensor = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Set labels that take no memory."""
+        labels = torch.zeros((), dtype=torch.int64).expand(self.number)
+        object.__setattr__(self, "labels", labels)
+
+    def inputs(self, chosen: Tensor, generator: torch.Generator | None) -> Tensor:
+        """Draw as many instances as are chosen; without a generator always the same."""
+        if generator is None:
+            generator = derived_generator(0, "instances", self.number)
+        shape = (len(chosen), self.cities, 2)
+        return torch.rand(shape, generator=generator, dtype=torch.float64)
+
+
+_NUMBER = 1000
+
+
+def validation_instances(cities: int) -> Tensor:
+    """Give the thousand instances that runs are watched on, for any seed the same.
+
+    Parameters
+    ----------
+    cities : int
+        Of every instance.
+
+    Returns
+    -------
+    Tensor, (1000, cities, 2), float64
+        Uniform in the unit square; neither training nor test instances.
+
+    Examples
+    --------
+    >>> validation_instances(20).shape
+    torch.Size([1000, 20, 2])
+    """
+    return RandomInstances(_NUMBER, cities).batch(range(_NUMBER)).inputs

@@ -1,0 +1,230 @@
+"""Results of a model of tours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+from equigeo.datasets import TSPInstance, load_tsplib, optimal_lengths, uniform_cities
+from equigeo.mds import Tours, tour_lengths
+from equigeo.tasks.measures.cloud_copies import cloud_copies
+from equigeo.tasks.tsp.trained import TrainedTourModel
+
+DECODINGS: Final[Mapping[str, dict[str, bool]]] = {
+    "greedy": {},
+    "greedy in 8 frames": {"augment": True},
+    "every start": {"every_start": True},
+    "every start in 8 frames": {"every_start": True, "augment": True},
+}
+LARGEST_TRANSFER: Final = 200  # cities
+TOUR_COPIES: Final = ("rotated", "reflected", "scaled", "translated", "all of these")
+
+_CENTRE = 0.5  # of the unit square, in every coordinate
+
+
+def tour_copies(cities: Tensor, kind: str, seed: int = 0) -> Tensor:
+    """Draw a transformed copy of every instance.
+
+    Rotations, reflections and scalings leave the centre of the unit square where it is;
+    ``all of these`` turns, reflects, scales and moves.
+
+    Parameters
+    ----------
+    cities : Tensor, (B, cities, 2), float64
+        The originals.
+    kind : str
+        One of ``TOUR_COPIES``; see :func:`equigeo.tasks.measures.cloud_copies.cloud_copies`.
+    seed : int
+        With the position of an instance, decides its copy.
+
+    Returns
+    -------
+    Tensor, (B, cities, 2), float64
+        The copies.
+
+    Raises
+    ------
+    ValueError
+        If the kind is unknown.
+
+    Examples
+    --------
+    >>> moved = tour_copies(torch.rand(1, 3, 2).double(), "all of these")
+    >>> moved.shape
+    torch.Size([1, 3, 2])
+    """
+    copies = cities - _CENTRE
+    for part in TOUR_COPIES[1:-1] if kind == TOUR_COPIES[-1] else (kind,):
+        copies = cloud_copies(copies, part, seed)
+    return copies + _CENTRE
+
+
+@dataclass(frozen=True)
+class TourCopyResult:
+    """Greedy tours of transformed copies.
+
+    Parameters
+    ----------
+    kind : str
+        One of ``TOUR_COPIES``.
+    identical : float
+        Share of instances whose tour is the same set of edges.
+    gap : float
+        Mean length of the tours over the optimal one, less one; both of the originals.
+    flagged : int
+        Copies that the embedding reports as symmetric.
+    """
+
+    kind: str
+    identical: float
+    gap: float
+    flagged: int
+
+
+@dataclass(frozen=True)
+class TourTransfer:
+    """Tours of one instance of TSPLIB.
+
+    Parameters
+    ----------
+    name : str
+        Of the instance.
+    cities : int
+        How many.
+    best : int
+        Best known length.
+    lengths : dict of int
+        By decoding, with the distances of TSPLIB.
+    flagged : bool
+        Whether the embedding reports a symmetry.
+    """
+
+    name: str
+    cities: int
+    best: int
+    lengths: dict[str, int]
+    flagged: bool
+
+
+@dataclass(frozen=True)
+class TourEvaluation:
+    """Tours of uniform instances, of transformed copies of them, and of TSPLIB.
+
+    Parameters
+    ----------
+    cities, instances : int
+        Size of a test instance, and how many.
+    optimal_length : float
+        Mean of the shortest tours.
+    lengths : dict of float
+        Mean lengths by decoding, one of ``DECODINGS``.
+    flagged : int
+        Test instances that the embedding reports as symmetric.
+    copies : list of TourCopyResult
+        One entry per kind of copy.
+    transfer : list of TourTransfer
+        One entry per instance of TSPLIB; empty without.
+    """
+
+    cities: int
+    instances: int
+    optimal_length: float
+    lengths: dict[str, float]
+    flagged: int
+    copies: list[TourCopyResult]
+    transfer: list[TourTransfer]
+
+    def gap(self, decoding: str) -> float:
+        """Give how much longer than optimal tours are on average."""
+        return self.lengths[decoding] / self.optimal_length - 1
+
+    def transfer_gap(self, decoding: str) -> float:
+        """Give the mean over instances of TSPLIB of the gap to the best known length."""
+        gaps = [entry.lengths[decoding] / entry.best - 1 for entry in self.transfer]
+        return sum(gaps) / len(gaps)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give nested dictionaries of JSON types, gaps included."""
+        gaps: dict[str, Any] = {"gaps": {name: self.gap(name) for name in self.lengths}}
+        if self.transfer:
+            gaps["transfer_gaps"] = {name: self.transfer_gap(name) for name in DECODINGS}
+        return {**asdict(self), **gaps}
+
+
+def evaluate_tour_model(
+    trained: TrainedTourModel, *, instances: int = 1000, data: str | None = None, seed: int = 0
+) -> TourEvaluation:
+    """Find tours of the published test instances, of copies of them, and of TSPLIB.
+
+    The shortest tours come from :func:`equigeo.datasets.optimal_lengths`, which keeps them.
+
+    Parameters
+    ----------
+    trained : TrainedTourModel
+        What to evaluate.
+    instances : int
+        How many of the 10,000 test instances, the first ones.
+    data : str, optional
+        Folder or archive of TSPLIB, for its Euclidean instances of at most 200 cities.
+    seed : int
+        Decides the copies.
+
+    Raises
+    ------
+    ValueError
+        If the data are unusable.
+    """
+    examples = [] if data is None else _examples(data)
+    cities = uniform_cities(instances, trained.config.cities)
+    optimal = optimal_lengths(cities).mean().item()
+    found = {name: trained.solve(cities, **choices) for name, choices in DECODINGS.items()}
+    greedy = found["greedy"]
+    return TourEvaluation(
+        cities=trained.config.cities,
+        instances=instances,
+        optimal_length=optimal,
+        lengths={name: tours.length.mean().item() for name, tours in found.items()},
+        flagged=int(greedy.flagged.sum()),
+        copies=[_copies(trained, cities, greedy, optimal, kind, seed) for kind in TOUR_COPIES],
+        transfer=[_transfer(trained, instance) for instance in examples],
+    )
+
+
+def _copies(
+    trained: TrainedTourModel, cities: Tensor, greedy: Tours, optimal: float, kind: str, seed: int
+) -> TourCopyResult:
+    tours = trained.solve(tour_copies(cities, kind, seed))
+    same = (tours.edges() == greedy.edges()).all(-1)
+    return TourCopyResult(
+        kind=kind,
+        identical=same.double().mean().item(),
+        gap=tour_lengths(cities, tours.order).mean().item() / optimal - 1,
+        flagged=int(tours.flagged.sum()),
+    )
+
+
+def _examples(data: str) -> list[TSPInstance]:
+    return [
+        instance
+        for instance in load_tsplib(data, most=LARGEST_TRANSFER)
+        if instance.kind == "EUC_2D" and not instance.fixed and instance.best is not None
+    ]
+
+
+def _transfer(trained: TrainedTourModel, instance: TSPInstance) -> TourTransfer:
+    """Decode in the unit square, which a network without an embedding needs."""
+    points = torch.as_tensor(instance.coordinates)
+    low, high = points.amin(0), points.amax(0)
+    square = (points - low)[None] / (high - low).max()
+    found = {name: trained.solve(square, **choices) for name, choices in DECODINGS.items()}
+    return TourTransfer(
+        name=instance.name,
+        cities=len(instance),
+        best=instance.best or 0,
+        lengths={n: instance.length(tours.order[0, 0].numpy()) for n, tours in found.items()},
+        flagged=bool(found["greedy"].flagged),
+    )

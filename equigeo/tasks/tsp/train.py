@@ -1,0 +1,48 @@
+"""What a run on tours fits.
+
+On its own because every task has its training under this name.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from torch import Tensor, nn
+
+from equigeo.mds import AttentionModel
+from equigeo.tasks.tsp.config import TourConfig
+from equigeo.tasks.tsp.data import RandomInstances
+from equigeo.tasks.tsp.find_tours import find_tours
+from equigeo.tasks.tsp.objective import PolicyGradient
+from equigeo.training.loop.fit_plan import FitPlan
+from equigeo.training.random_state import enter_stream
+
+
+def plan_fit(config: TourConfig, validation: Tensor, model: nn.Module | None = None) -> FitPlan:
+    """Build the model; instances are drawn while it trains.
+
+    The history has the mean length of sampled tours, and after epochs that are evaluated those of
+    the tours of the validation instances, greedy and best of all starts.
+
+    Parameters
+    ----------
+    config : TourConfig
+        What to do.
+    validation : Tensor, (B, cities, 2), float64
+        Instances that the run is watched on.
+    model : torch.nn.Module, optional
+        Train this one instead of the preset's.
+    """
+    if model is None:
+        enter_stream(config.seed, "model")
+        model = AttentionModel.preset(config.preset, config.model)
+    source = RandomInstances(config.instances, config.cities)
+    evaluate = partial(_evaluate, validation)
+    return FitPlan(config, model, (), source, PolicyGradient(), evaluate)
+
+
+def _evaluate(cities: Tensor, model: nn.Module) -> dict[str, float]:
+    return {
+        "greedy_length": find_tours(model, cities).length.mean().item(),
+        "multistart_length": find_tours(model, cities, every_start=True).length.mean().item(),
+    }

@@ -1,0 +1,49 @@
+"""A trained model of tours."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from equigeo.mds import AttentionModel, Tours
+from equigeo.tasks.tsp.config import TourConfig
+from equigeo.tasks.tsp.find_tours import find_tours
+from equigeo.training.run_config import RunConfig
+from equigeo.training.trained_model import TrainedModel
+
+
+class TrainedTourModel(TrainedModel[TourConfig]):
+    """What a run on tours produces and ``equigeo evaluate`` loads."""
+
+    task: ClassVar[str] = "tsp"
+    what: ClassVar[str] = "model of tours"
+    config_type: ClassVar[type[RunConfig]] = TourConfig
+
+    @classmethod
+    def build(cls, model: dict[str, Any], config: Any) -> Any:
+        """Build the model from its ``config``."""
+        return AttentionModel.from_config(model)
+
+    def solve(self, cities: Tensor, *, every_start: bool = False, augment: bool = False) -> Tours:
+        """Find tours in float64, where decisions do not depend on rounding.
+
+        Parameters
+        ----------
+        cities : Tensor, (B, cities, 2), floating
+            Instances.
+        every_start, augment : bool
+            As of :meth:`equigeo.mds.AttentionModel.solve`.
+
+        Returns
+        -------
+        Tours
+            The best of every instance.
+
+        Equivariance
+        ------------
+        As of :class:`equigeo.mds.AttentionModel`.
+        """
+        exact = copy.deepcopy(self.model).double()
+        return find_tours(exact, cities.double(), every_start=every_start, augment=augment)

@@ -1,0 +1,98 @@
+"""Instructions that compiled ops evaluate, and those of the ops that take them as they are."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar, final
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.ops import copywise_product, fully_connected_product, runs_compiled
+from equigeo.ops.runtime.torch_internals import transforms_active
+from equigeo.tensor_products.paths.instruction import Instruction
+from equigeo.tensor_products.paths.leading_axes import as_rows, from_rows
+from equigeo.tensor_products.paths.path_tables import StoredTable, path_table
+from equigeo.tensor_products.paths.resolve import Operands
+
+
+class CompiledPaths(nn.Module, ABC):
+    """Some instructions, evaluated on rows by an op.
+
+    Subclasses name their op, and implement :meth:`multiply` for features and weights with one
+    leading axis.
+    """
+
+    op: ClassVar[str]
+
+    def accepts(self, x: Tensor, weight: Tensor | None) -> bool:
+        """Whether the op takes these features and weights, and is compiled for their device."""
+        if x.dtype not in (torch.float32, torch.float64) or not runs_compiled(self.op, x.device):
+            return False
+        # Transforms of torch.func want a rule for batches, which the op does not have; a compiler
+        # has none of them at work, and cannot ask.
+        return torch.compiler.is_compiling() or not transforms_active()
+
+    def forward(self, x: Tensor, y: Tensor, weight: Tensor | None, batch: torch.Size) -> Tensor:
+        """Multiply; leading axes are broadcast to ``batch``."""
+        weights = None if weight is None else self.weight_rows(weight, batch)
+        out = self.multiply(as_rows(x, batch), as_rows(y, batch), weights)
+        return from_rows(out, batch)
+
+    def weight_rows(self, weight: Tensor, batch: torch.Size) -> Tensor:
+        """Give weights one leading axis."""
+        return as_rows(weight, batch)
+
+    @abstractmethod
+    def multiply(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
+        """Multiply row by row.
+
+        Parameters
+        ----------
+        x, y : Tensor, (rows, dim)
+            Features that :meth:`accepts` takes.
+        weight : Tensor or None, (rows, weight_numel)
+            As :meth:`weight_rows` gives them.
+
+        Returns
+        -------
+        Tensor, (rows, irreps_out.dim), contiguous
+            The product.
+        """
+
+
+@final
+class CopywisePaths(CompiledPaths):
+    """Paths ``uvuv`` or ``uuu``, all with weights or all without."""
+
+    op = "copywise_product"
+
+    def __init__(self, instructions: Sequence[Instruction], operands: Operands) -> None:
+        super().__init__()
+        self.table = StoredTable(path_table(instructions, operands))
+
+    def multiply(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
+        """Multiply and copy: each pair of channels that meets has an output of its own."""
+        return copywise_product(x, y, weight, self.table(x.dtype))
+
+
+@final
+class FullyConnectedPaths(CompiledPaths):
+    """Paths ``uvw`` with weights of every row."""
+
+    op = "fully_connected_product"
+
+    def __init__(self, instructions: Sequence[Instruction], operands: Operands) -> None:
+        super().__init__()
+        self.table = StoredTable(path_table(instructions, operands))
+
+    def accepts(self, x: Tensor, weight: Tensor | None) -> bool:
+        """Whether there are weights for every row, too."""
+        return super().accepts(x, weight) and weight is not None and weight.ndim > 1
+
+    def multiply(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
+        """Multiply all pairs of channels, and mix them by the weights of their row."""
+        if weight is None:
+            raise ValueError("weight is missing")
+        return fully_connected_product(x, y, weight, self.table(x.dtype))

@@ -1,0 +1,78 @@
+"""Instructions as the tables that ops take."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import accumulate
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.nn import Tables
+from equigeo.ops import Path, PathTable, Segment
+from equigeo.reps import Irreps
+from equigeo.reps.wigner_3j import wigner_3j_table
+from equigeo.tensor_products.paths.index_tables import IndexTables
+from equigeo.tensor_products.paths.instruction import Instruction
+from equigeo.tensor_products.paths.resolve import Operands, terms_of
+
+
+class StoredTable(nn.Module):
+    """A table of paths that follows its module to a device and is never saved."""
+
+    def __init__(self, table: PathTable) -> None:
+        super().__init__()
+        self.positions = IndexTables(paths=table.paths, entries=table.entries)
+        self.tables = Tables(values=table.values)
+        self.dims = (table.dim_x, table.dim_y, table.dim_weight, table.dim_out)
+        self.ir_mul = table.ir_mul
+
+    def forward(self, dtype: torch.dtype) -> PathTable:
+        """Give the table for features of a dtype; those in bfloat16 are computed in float32."""
+        values = self.tables["values", torch.float32 if dtype == torch.bfloat16 else dtype]
+        paths, entries = self.positions["paths"], self.positions["entries"]
+        return PathTable(paths, entries, values, *self.dims, self.ir_mul)
+
+
+def path_table(
+    instructions: Sequence[Instruction], operands: Operands, *, by_output: bool = False
+) -> PathTable:
+    """Describe instructions to an op; those without channels are left out."""
+    starts = weight_starts(instructions)
+    paths = [
+        Path(
+            *segments(path, operands),
+            start if path.has_weight else None,
+            coefficients(path, operands),
+        )
+        for path, start in zip(instructions, starts, strict=False)
+        if 0 not in path.path_shape
+    ]
+    first, second, out = operands
+    dims = (first.dim, second.dim, starts[-1], out.dim)
+    return PathTable.from_paths(paths, dims, by_output=by_output)
+
+
+def segments(path: Instruction, operands: Operands) -> tuple[Segment, Segment, Segment]:
+    """Find the terms that an instruction joins in the rows that hold them."""
+    first, second, out = operands
+    return _segment(first, path.i_in1), _segment(second, path.i_in2), _segment(out, path.i_out)
+
+
+def _segment(irreps: Irreps, term: int) -> Segment:
+    mul, (l, _) = irreps.terms[term]
+    start = irreps.slices()[term].start
+    return Segment.block(start, mul, 2 * l + 1, ir_mul=irreps.layout == "ir_mul")
+
+
+def coefficients(path: Instruction, operands: Operands) -> Tensor:
+    """Coupling of an instruction, with its factor."""
+    l1, l2, l3 = (l for _, (l, _) in terms_of(path, operands))
+    return path.path_weight * wigner_3j_table(l1, l2, l3)
+
+
+def weight_starts(instructions: Sequence[Instruction]) -> list[int]:
+    """Offset of the weights of each instruction, and of what is behind the last."""
+    sizes = [math.prod(path.path_shape) if path.has_weight else 0 for path in instructions]
+    return [*accumulate(sizes, initial=0)]

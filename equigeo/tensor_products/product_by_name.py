@@ -1,0 +1,212 @@
+"""Products by name, so that a model swaps one for another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from equigeo.reps import Irreps
+from equigeo.tensor_products.products.channelwise_tensor_product import ChannelwiseTensorProduct
+from equigeo.tensor_products.products.elementwise_tensor_product import ElementwiseTensorProduct
+from equigeo.tensor_products.products.full_tensor_product import FullTensorProduct
+from equigeo.tensor_products.products.fully_connected_tensor_product import (
+    FullyConnectedTensorProduct,
+)
+from equigeo.tensor_products.products.product import Product
+from equigeo.tensor_products.products.product_between_linears import ProductBetweenLinears
+from equigeo.tensor_products.signals.signal_tensor_product import SignalTensorProduct
+
+Builder = Callable[..., Product]
+
+
+def make(  # noqa: PLR0913 - each is an option of some product
+    name: str,
+    irreps_in1: Irreps | str,
+    irreps_in2: Irreps | str,
+    irreps_out: Irreps | str,
+    *,
+    channels: int | None = None,
+    method: Literal["grid", "fourier", "paths", "dense", "sparse"] | None = None,
+    t: int | None = None,
+    irrep_normalization: str | None = None,
+    path_normalization: str | None = None,
+    weight_order: Literal["output", "instruction"] | None = None,
+) -> Product:
+    """Make a layer ``irreps_in1 x irreps_in2 -> irreps_out`` around the product of that name.
+
+    ====================  ======================================================================
+    full, full_sparse     every path, then a linear layer
+    fully_connected       every path with weights for all triples of channels
+    channelwise           every path per channel of the first input, then a linear layer
+    elementwise           ``channels`` of each pair of irreps, between linear layers
+    gaunt                 ``channels`` of signals on the sphere: even paths only
+    curl                  the same with their Poisson bracket: odd paths only
+    gaunt+curl            both
+    matrix                ``channels`` of signals as matrices
+    vector_signal         ``channels`` of vector signals
+    ====================  ======================================================================
+
+    Weights are parameters of the layer. An irrep of the output that the product cannot reach is
+    zero: Gaunt products, for one, make no pseudoscalar of natural-parity features.
+
+    Parameters
+    ----------
+    name : str
+        As above. Products of signals may be joined by "+" in any way.
+    irreps_in1, irreps_in2, irreps_out : Irreps or str
+        In the layout ``mul_ir``.
+    channels : int, optional
+        For products of signals and "elementwise": how many stand side by side; by default the
+        largest multiplicity of the output.
+    method : str, optional
+        For products of signals as in :class:`SignalTensorProduct`, for "full" as in
+        :class:`FullTensorProduct`.
+    t : int, optional
+        For "matrix", as in :class:`MatrixTensorProduct`.
+    irrep_normalization : {"component", "norm", "none"}, optional
+        For products that are not of signals, as in :class:`TensorProduct`.
+    path_normalization : {"element", "path", "none"}, optional
+        For "fully_connected" and "channelwise", as in :class:`TensorProduct`.
+    weight_order : {"output", "instruction"}, optional
+        For "channelwise", as in :class:`ChannelwiseTensorProduct`.
+
+    Returns
+    -------
+    Product
+        With ``forward(x, y)``.
+
+    Raises
+    ------
+    ValueError
+        If there is no product of that name, or an argument is out of range.
+    TypeError
+        If the product has no option that is given.
+
+    Equivariance
+    ------------
+    Under O(3), for any weights.
+
+    References
+    ----------
+    Xie, Daigavane, Kotak, Smidt, "The Price of Freedom", ICML 2025.
+
+    Examples
+    --------
+    >>> import torch
+    >>> x, y = torch.randn(2, 5, 9)
+    >>> for name in ("full", "gaunt+curl"):
+    ...     make(name, "0e+1o+2e", "0e+1o+2e", "8x0e+8x1o")(x, y).shape
+    torch.Size([5, 32])
+    torch.Size([5, 32])
+    """
+    irreps = Irreps(irreps_in1), Irreps(irreps_in2), Irreps(irreps_out)
+    named = {
+        "channels": channels,
+        "method": method,
+        "t": t,
+        "irrep_normalization": irrep_normalization,
+        "path_normalization": path_normalization,
+        "weight_order": weight_order,
+    }
+    options: dict[str, Any] = {key: value for key, value in named.items() if value is not None}
+    if name in _BUILDERS:
+        return _BUILDERS[name](*irreps, **options)
+    if isinstance(name, str) and set(name.split("+")) <= set(_SIGNALS):
+        return SignalTensorProduct(*irreps, name, **options)
+    raise ValueError(f"name must be one of {', '.join(product_names())}, got {name!r}")
+
+
+def product_names() -> tuple[str, ...]:
+    """Names that :func:`make` knows, the combined one among them.
+
+    Returns
+    -------
+    tuple of str
+        In the order of the table there.
+    """
+    return (*_BUILDERS, *_SIGNALS, "gaunt+curl")
+
+
+def _full(
+    irreps_in1: Irreps,
+    irreps_in2: Irreps,
+    irreps_out: Irreps,
+    *,
+    method: Literal["dense", "sparse"] | None = None,
+    irrep_normalization: str | None = None,
+) -> Product:
+    kinds = _kinds(irreps_out)
+    product = FullTensorProduct(irreps_in1, irreps_in2, kinds, irrep_normalization, method=method)
+    return ProductBetweenLinears(product, irreps_in1, irreps_in2, irreps_out)
+
+
+def _full_sparse(
+    irreps_in1: Irreps,
+    irreps_in2: Irreps,
+    irreps_out: Irreps,
+    *,
+    irrep_normalization: str | None = None,
+) -> Product:
+    return _full(
+        irreps_in1,
+        irreps_in2,
+        irreps_out,
+        method="sparse",
+        irrep_normalization=irrep_normalization,
+    )
+
+
+def _channelwise(
+    irreps_in1: Irreps,
+    irreps_in2: Irreps,
+    irreps_out: Irreps,
+    *,
+    irrep_normalization: str | None = None,
+    path_normalization: str | None = None,
+    weight_order: Literal["output", "instruction"] = "output",
+) -> Product:
+    product = ChannelwiseTensorProduct(
+        irreps_in1,
+        irreps_in2,
+        irreps_out,
+        irrep_normalization,
+        path_normalization,
+        weight_order=weight_order,
+        shared_weights=True,
+    )
+    return ProductBetweenLinears(product, irreps_in1, irreps_in2, irreps_out)
+
+
+def _elementwise(
+    irreps_in1: Irreps,
+    irreps_in2: Irreps,
+    irreps_out: Irreps,
+    *,
+    channels: int | None = None,
+    irrep_normalization: str | None = None,
+) -> Product:
+    """Align the inputs: one block of channels for each pair of their irreps."""
+    if channels is None:
+        channels = max([1, *(mul for mul, _ in irreps_out.simplify().terms)])
+    if channels < 1:
+        raise ValueError(f"channels must be at least 1, got {channels}")
+    pairs = [(ir1, ir2) for ir1 in _kinds(irreps_in1) for ir2 in _kinds(irreps_in2)]
+    aligned1 = Irreps([(channels, ir1) for ir1, _ in pairs])
+    aligned2 = Irreps([(channels, ir2) for _, ir2 in pairs])
+    kinds = _kinds(irreps_out)
+    product = ElementwiseTensorProduct(aligned1, aligned2, kinds, irrep_normalization)
+    return ProductBetweenLinears(product, irreps_in1, irreps_in2, irreps_out)
+
+
+def _kinds(irreps: Irreps) -> list[tuple[int, int]]:
+    return list(dict.fromkeys(ir for mul, ir in irreps.terms if mul))
+
+
+_BUILDERS: dict[str, Builder] = {
+    "full": _full,
+    "full_sparse": _full_sparse,
+    "fully_connected": FullyConnectedTensorProduct,
+    "channelwise": _channelwise,
+    "elementwise": _elementwise,
+}
+_SIGNALS = ("gaunt", "curl", "matrix", "vector_signal")

@@ -1,0 +1,143 @@
+"""What convolutions by a channelwise product share: the graph, and the sum over neighbours."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Literal
+
+from torch import Tensor
+
+from equigeo.graphs import EdgeIndex
+from equigeo.ops import channelwise_conv
+from equigeo.reps import Representation
+from equigeo.reps.irreps import Layout
+from equigeo.tensor_products.paths.channelwise_paths import ChannelwisePaths
+from equigeo.tensor_products.products.channelwise_tensor_product import ChannelwiseTensorProduct
+from equigeo.tensor_products.products.held_product import HeldProduct
+
+
+class EdgeConvolution(HeldProduct):
+    """Sum over neighbours of a :class:`ChannelwiseTensorProduct`; subclasses say of what weights.
+
+    Parameters
+    ----------
+    irreps_in1, irreps_in2, irreps_out, irrep_normalization, path_normalization, weight_order, \
+layout
+        As in :class:`ChannelwiseTensorProduct`.
+    shared_weights : bool
+        Whether the module owns one row of weights for all edges.
+    """
+
+    @abstractmethod
+    def __init__(
+        self,
+        irreps_in1: Any,
+        irreps_in2: Any,
+        irreps_out: Any,
+        irrep_normalization: str | None = None,
+        path_normalization: str | None = None,
+        *,
+        weight_order: Literal["output", "instruction"] = "output",
+        shared_weights: bool = False,
+        layout: Layout = "mul_ir",
+    ) -> None:
+        product = ChannelwiseTensorProduct(
+            irreps_in1,
+            irreps_in2,
+            irreps_out,
+            irrep_normalization,
+            path_normalization,
+            weight_order=weight_order,
+            layout=layout,
+        )
+        super().__init__(product, shared_weights=shared_weights)
+        self.weight_order = weight_order
+
+    @property
+    def rep_in(self) -> tuple[Representation, Representation]:
+        """Representations of the features of nodes and of edges."""
+        return self.irreps_in1, self.irreps_in2
+
+    def check_graph(
+        self, x: Tensor, edge_index: EdgeIndex | Tensor, edge_attr: Tensor, num_nodes: int | None
+    ) -> EdgeIndex:
+        """Refuse features that do not fit the graph, and sort its edges where they are not.
+
+        Parameters
+        ----------
+        x : Tensor, (sources, components)
+            Node features.
+        edge_index : EdgeIndex or Tensor, (2, edges), int64
+            The edges.
+        edge_attr : Tensor, (edges, components)
+            Edge features.
+        num_nodes : int or None
+            Number of targets.
+
+        Returns
+        -------
+        EdgeIndex
+            The edges.
+
+        Raises
+        ------
+        TypeError
+            If indices are not int64.
+        ValueError
+            If shapes do not fit, or a node does not exist.
+        """
+        if x.ndim != 2 or edge_attr.ndim != 2:
+            raise ValueError(
+                "x must be (sources, components) and edge_attr (edges, components), "
+                f"got {tuple(x.shape)} and {tuple(edge_attr.shape)}"
+            )
+        edges = _sorted_edges(x, edge_index, num_nodes)
+        if edge_attr.shape[0] != edges.num_edges:
+            raise ValueError(
+                f"edge_attr must have {edges.num_edges} rows, got {edge_attr.shape[0]}"
+            )
+        return edges
+
+    def _convolve(
+        self, x: Tensor, edges: EdgeIndex, edge_attr: Tensor, weight: Tensor | None
+    ) -> Tensor:
+        """Sum over the neighbours of each target, with one row of weights for each edge."""
+        product = self.product
+        product.check_inputs(x[:1], edge_attr[:1], None if weight is None else weight[:1])
+        paths = product.compiled
+        if isinstance(paths, ChannelwisePaths) and paths.accepts(x, weight):
+            table = paths.table(x.dtype)
+            return channelwise_conv(x, edge_attr, weight, op_graph(edges), table)
+        # Edge by edge, for dtypes and degrees that the op does not take.
+        source, target = edges.edge_index
+        messages = product(x.index_select(0, source), edge_attr, weight)
+        return x.new_zeros(edges.num_targets, messages.shape[1]).index_add(0, target, messages)
+
+
+def op_graph(edges: EdgeIndex) -> tuple[Tensor, ...]:
+    """Give the index tensors that ops of convolutions take.
+
+    Parameters
+    ----------
+    edges : EdgeIndex
+        The graph.
+
+    Returns
+    -------
+    tuple of Tensor, int64
+        ``source, ptr, order, target, back_order, back_ptr``.
+    """
+    by_target = (edges.source, edges.ptr, edges.order)
+    return (*by_target, edges.target, edges.back_order, edges.back_ptr)
+
+
+def _sorted_edges(x: Tensor, edge_index: EdgeIndex | Tensor, num_nodes: int | None) -> EdgeIndex:
+    if isinstance(edge_index, Tensor):
+        targets = x.shape[0] if num_nodes is None else num_nodes
+        return EdgeIndex.from_edges(edge_index, x.shape[0], targets)
+    if edge_index.num_sources != x.shape[0] or num_nodes not in (None, edge_index.num_targets):
+        raise ValueError(
+            f"edge_index joins {edge_index.num_sources} sources and {edge_index.num_targets} "
+            f"targets, but x has {x.shape[0]} rows and num_nodes is {num_nodes}"
+        )
+    return edge_index

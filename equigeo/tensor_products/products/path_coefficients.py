@@ -1,0 +1,207 @@
+"""The numbers that fix a product: one for each three single irreps it couples."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from equigeo.reps import Irreps
+from equigeo.reps.wigner_3j import wigner_3j_table
+from equigeo.tensor_products.products.product import Product
+
+Irrep = tuple[int, int]
+
+SAMPLES = 4  # random vectors per irrep; one would do, if it never met a coupling near a zero
+RESIDUAL = 1e-12  # of the largest output: what rounding may leave of a block that is no coupling
+ZERO = 1e-11  # of the largest coefficient; rounding leaves a thousandth of it
+NOTHING = 1e-13  # of the product of the inputs: an output that is rounding and nothing else
+_CHUNK = 2**24  # numbers of output computed at a time
+
+
+def path_coefficients(product: Product, weight: Tensor | None = None) -> Tensor:
+    r"""Measure the coefficients of a product, and check that it is nothing but couplings.
+
+    .. math:: z_c = \sum_{ab} \kappa_{abc}\, C^{l_a l_b l_c}(x_a, y_b)
+
+    Indices run over single irreps (see :func:`single_irreps`). Each pair of them is given random
+    vectors, the rest zeros; two bilinear maps that agree there agree everywhere, with probability
+    one.
+
+    Parameters
+    ----------
+    product : Product
+        In float64.
+    weight : Tensor, (weight_numel,), float64, optional
+        Passed on where given.
+
+    Returns
+    -------
+    Tensor, (irreps of in1, irreps of in2, irreps of out), float64
+        Detached; exactly zero where nothing but rounding was found.
+
+    Raises
+    ------
+    ValueError
+        If the product is not a sum of couplings, and so not equivariant.
+    """
+    irreps1 = [ir for ir, _ in single_irreps(product.irreps_in1)]
+    irreps2 = [ir for ir, _ in single_irreps(product.irreps_in2)]
+    # A product of single irreps is one number per allowed triple (Schur's lemma): random vectors of
+    # each pair, zeros elsewhere, give it as what comes out, projected on the coupling.
+    x, y = embedded_probes(product.irreps_in1, 0), embedded_probes(product.irreps_in2, 1)
+    given = () if weight is None else (weight,)
+    rows = max(1, _CHUNK // max(1, len(irreps2) * SAMPLES * product.irreps_out.dim))
+    parts = [x.new_zeros(0, len(irreps2), len(single_irreps(product.irreps_out)))]
+    sizes, residuals = [x.new_zeros(())], [x.new_zeros(())]
+    with torch.no_grad():
+        for start in range(0, len(irreps1), rows):
+            z = product(x[start : start + rows, None], y[None], *given)
+            part, rest = project(z, irreps1[start : start + rows], irreps2, product)
+            parts.append(part)
+            sizes.append(_largest(z))
+            residuals.append(rest)
+    kappa = torch.cat(parts)
+    size, left = float(torch.stack(sizes).amax()), float(torch.stack(residuals).amax())
+    if size <= NOTHING * float(_largest(x) * _largest(y)):
+        return torch.zeros_like(kappa)
+    if not left <= RESIDUAL * size:
+        raise ValueError(
+            f"{type(product).__name__}({product.extra_repr()}) must be equivariant under "
+            f"{product.rep_out.group}, but {left / size:.2g} of its output is no multiple of a "
+            "coupling"
+        )
+    return kappa.where(kappa.abs() > ZERO * _largest(kappa), 0.0)
+
+
+def project(
+    z: Tensor, irreps1: Sequence[Irrep], irreps2: Sequence[Irrep], product: Product
+) -> tuple[Tensor, Tensor]:
+    """Read coefficients off the outputs of probes.
+
+    Parameters
+    ----------
+    z : Tensor, (first irreps, second irreps, SAMPLES, dim), float64
+        Outputs for probes of these irreps; differentiable.
+    irreps1, irreps2 : sequence of (int, int)
+        Irreps of the probes.
+    product : Product
+        What was probed; under SO(3) its parities are names only.
+
+    Returns
+    -------
+    coefficients : Tensor, (first irreps, second irreps, irreps of out), float64
+        Zero where the triangle or the parity rule forbids a coupling.
+    residual : Tensor, (), float64
+        Largest component of what no coupling explains.
+    """
+    kinds1, kinds2 = list(dict.fromkeys(irreps1)), list(dict.fromkeys(irreps2))
+    index1 = torch.tensor([kinds1.index(ir) for ir in irreps1], dtype=torch.int64)
+    index2 = torch.tensor([kinds2.index(ir) for ir in irreps2], dtype=torch.int64)
+    parts, residuals = [z.new_zeros(*z.shape[:2], 0)], [z.new_zeros(())]
+    # Under SO(3) only, any parities may couple.
+    reflects = product.rep_out.group == Irreps.group
+    for ir, positions in _by_kind(product.irreps_out).items():
+        table = z.new_zeros(len(kinds1), len(kinds2), SAMPLES, 2 * ir[0] + 1)
+        for i, (l1, p1) in enumerate(kinds1):
+            for j, (l2, p2) in enumerate(kinds2):
+                allowed = not reflects or p1 * p2 == ir[1]
+                if allowed and abs(l1 - l2) <= ir[0] <= l1 + l2:
+                    table[i, j] = _coupled_probes(l1, l2, ir[0])
+        expected = table[index1][:, index2]
+        found = z[..., positions]
+        square = expected.square().sum((-1, -2)).clamp_min(torch.finfo(z.dtype).tiny)
+        part = torch.einsum("absum,absm->abu", found, expected) / square[..., None]
+        rest = found - part[:, :, None, :, None] * expected[..., None, :]
+        residuals.append(_largest(rest.detach()))
+        parts.append(part)
+    return torch.cat(parts, dim=-1), torch.stack(residuals).amax()
+
+
+def single_irreps(irreps: Irreps) -> list[tuple[Irrep, Tensor]]:
+    """List every copy of every irrep with the positions of its components.
+
+    Parameters
+    ----------
+    irreps : Irreps
+        In either layout.
+
+    Returns
+    -------
+    list of ((int, int), Tensor)
+        Irrep and positions (2 l + 1,) on the feature axis; copies of one irrep are neighbours.
+    """
+    return [(ir, row) for ir, positions in _by_kind(irreps).items() for row in positions]
+
+
+def embedded_probes(irreps: Irreps, operand: int) -> Tensor:
+    """Random features, one single irrep at a time.
+
+    Parameters
+    ----------
+    irreps : Irreps
+        Of the features.
+    operand : {0, 1}
+        Which of two independent sets of vectors.
+
+    Returns
+    -------
+    Tensor, (single irreps, SAMPLES, dim), float64
+        In the order of :func:`single_irreps`.
+    """
+    singles = single_irreps(irreps)
+    x = torch.zeros(len(singles), SAMPLES, irreps.dim, dtype=torch.float64)
+    for row, ((l, _), positions) in zip(x, singles, strict=True):
+        row[:, positions] = _probe(l, operand)
+    return x
+
+
+def in_double(product: Product) -> Product:
+    """Copy a product into float64 on the CPU.
+
+    Parameters
+    ----------
+    product : Product
+        Left as it is.
+
+    Returns
+    -------
+    Product
+        In evaluation mode.
+    """
+    return copy.deepcopy(product).cpu().double().eval()
+
+
+def _largest(x: Tensor) -> Tensor:
+    return x.abs().amax() if x.numel() else x.new_zeros(())
+
+
+def _by_kind(irreps: Irreps) -> dict[Irrep, Tensor]:
+    """Positions (copies, 2 l + 1) of each irrep, in the order of first appearance."""
+    found: dict[Irrep, list[Tensor]] = {}
+    for (mul, ir), span in zip(irreps.terms, irreps.slices(), strict=True):
+        positions = torch.arange(span.start, span.stop)
+        size = 2 * ir[0] + 1
+        if irreps.layout == "mul_ir":
+            positions = positions.reshape(mul, size)
+        else:
+            positions = positions.reshape(size, mul).mT
+        found.setdefault(ir, []).append(positions)
+    return {ir: torch.cat(rows) for ir, rows in found.items() if sum(map(len, rows))}
+
+
+@cache
+def _probe(l: int, operand: int) -> Tensor:
+    generator = torch.Generator().manual_seed(2 * l + operand)
+    return torch.randn(SAMPLES, 2 * l + 1, dtype=torch.float64, generator=generator)
+
+
+@cache
+def _coupled_probes(l1: int, l2: int, l3: int) -> Tensor:
+    """Couple the probes of two degrees (SAMPLES, 2 l3 + 1)."""
+    # z_k = sum_ij C_ijk x_i y_j
+    left = torch.tensordot(_probe(l1, 0), wigner_3j_table(l1, l2, l3), 1)
+    return torch.einsum("sjk,sj->sk", left, _probe(l2, 1))

@@ -1,0 +1,196 @@
+"""What products by paths have in common: how paths are evaluated, and with which weights."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+
+import torch
+from torch import Tensor
+
+from equigeo.nn import Tables
+from equigeo.ops import LARGEST_DEGREE
+from equigeo.reps.irreps import Layout, Term
+from equigeo.tensor_products.paths.channelwise_paths import ChannelwisePaths
+from equigeo.tensor_products.paths.compiled_paths import (
+    CompiledPaths,
+    CopywisePaths,
+    FullyConnectedPaths,
+)
+from equigeo.tensor_products.paths.couple import component_axis, couple_matched, couple_pairs
+from equigeo.tensor_products.paths.evaluate import (
+    finish_path,
+    join_terms,
+    prepare_inputs,
+    split_terms,
+    upper_triangles,
+)
+from equigeo.tensor_products.paths.instruction import Instruction
+from equigeo.tensor_products.paths.mixed_paths import MixedPaths
+from equigeo.tensor_products.paths.path_groups import group_paths, group_tables
+from equigeo.tensor_products.paths.resolve import Operands, terms_of
+from equigeo.tensor_products.products.product import Product
+from equigeo.tensor_products.products.weighted_paths import WeightedPaths
+
+
+class PathProduct(Product, WeightedPaths):
+    """A Clebsch-Gordan product along paths; subclasses say along which.
+
+    Paths for which an op is compiled go through it, the others through the reference
+    implementation in PyTorch.
+
+    Parameters
+    ----------
+    operands : (Irreps, Irreps, Irreps)
+        Of the inputs and the output, in one layout.
+    instructions : iterable of Instruction
+        Resolved, with the factors of paths.
+    internal_weights, shared_weights : bool, optional
+        As in :class:`TensorProduct`.
+
+    Attributes
+    ----------
+    compiled : CompiledPaths or None
+        What evaluates all paths by one op, where there is such an op.
+    instructions : tuple of Instruction
+        With the factor of each path in place of its ``path_weight``, as in e3nn.
+    layout : {"mul_ir", "ir_mul"}
+        Of inputs and output.
+    """
+
+    @abstractmethod
+    def __init__(
+        self,
+        operands: Operands,
+        instructions: Iterable[Instruction],
+        *,
+        internal_weights: bool | None = None,
+        shared_weights: bool = True,
+    ) -> None:
+        super().__init__(*operands)
+        self.layout: Layout = self.irreps_in1.layout
+        # Whether all rows share weights decides which op evaluates the paths.
+        self.shared_weights = shared_weights
+        self.set_paths(instructions)
+        self._set_weights(internal=internal_weights, shared=shared_weights)
+        self.upper = upper_triangles(self._groups)
+
+    def set_paths(self, instructions: Iterable[Instruction]) -> None:
+        """Make what evaluates paths; weights and output stay as they are.
+
+        Parameters
+        ----------
+        instructions : iterable of Instruction
+            Resolved, with the factors of paths.
+        """
+        self.instructions = tuple(instructions)
+        operands = (self.irreps_in1, self.irreps_in2, self.irreps_out)
+        self._groups = group_paths(self.instructions, operands)
+        tables = group_tables(self.instructions, operands)
+        self.tables = Tables(**{f"group{n}": table for n, table in enumerate(tables)})
+        self.compiled = compiled_paths(
+            self.instructions, operands, shared_weights=self.shared_weights
+        )
+
+    def forward(self, x: Tensor, y: Tensor, weight: Tensor | None = None) -> Tensor:
+        """Multiply two features.
+
+        Parameters
+        ----------
+        x, y : Tensor, (..., dim), floating
+            As in :class:`Product`.
+        weight : Tensor, (..., weight_numel) or (weight_numel,), floating, optional
+            One row per sample, or, where ``shared_weights``, one for all; instead of the weights
+            that the module may own. Leading axes of all three broadcast.
+
+        Returns
+        -------
+        Tensor, (..., irreps_out.dim), dtype of ``x``
+            The product.
+
+        Raises
+        ------
+        TypeError
+            If dtypes are not floating or differ.
+        ValueError
+            If shapes do not fit, devices differ, or weights are missing.
+        """
+        weight = self._choose_weight(weight)
+        batch = self.check_inputs(x, y, weight)
+        if self.compiled is not None and self.compiled.accepts(x, weight):
+            out: Tensor = self.compiled(x, y, weight, batch)
+            return out
+        return self._forward_reference(x, y, weight, batch)
+
+    def multiply_adds(self) -> int:
+        """Count those of couplings and weights; products that are not added up do not count."""
+        return sum(group.multiply_adds() for group in self._groups)
+
+    def extra_repr(self) -> str:
+        """Return what ``print(module)`` shows."""
+        paths = len(self.instructions)
+        return f"{super().extra_repr()}, {paths} paths, {self.weight_numel} weights"
+
+    def _forward_reference(
+        self, x: Tensor, y: Tensor, weight: Tensor | None, batch: torch.Size
+    ) -> Tensor:
+        """Evaluate group by group, and add what paths make into the terms of the output."""
+        slots: list[list[Tensor]] = [[] for _ in self.irreps_out.terms]
+        xs, ys = split_terms(x, self.irreps_in1), split_terms(y, self.irreps_in2)
+        for n, group in enumerate(self._groups):
+            x_term, y_term = xs[group.i_in1], ys[group.i_in2]
+            x_term, y_term = prepare_inputs(group, x_term, y_term, weight, self.layout)
+            joint = self._couple(n, x_term, y_term)
+            shares = joint.split(group.dims, component_axis(self.layout))
+            for path, z in zip(group.paths, shares, strict=True):
+                upper = self.upper[f"mul{group.muls[0]}"] if path.upper else None
+                slots[path.i_out].append(finish_path(path, z, weight, upper, self.layout))
+        return join_terms(slots, self.irreps_out, batch, x)
+
+    def _couple(self, n: int, x: Tensor, y: Tensor) -> Tensor:
+        """Couple two terms by the table of a group: (..., channels, components), or reversed."""
+        table = self.tables[f"group{n}", x.dtype]
+        couple = couple_matched if self._groups[n].matched else couple_pairs
+        return couple(x, y, table, self.layout)
+
+
+def compiled_paths(
+    instructions: Sequence[Instruction], operands: Operands, *, shared_weights: bool
+) -> CompiledPaths | None:
+    """Choose the op that evaluates instructions together.
+
+    Parameters
+    ----------
+    instructions : sequence of Instruction
+        Resolved, with their factors.
+    operands : (Irreps, Irreps, Irreps)
+        What they join.
+    shared_weights : bool
+        Whether all rows have the same weights.
+
+    Returns
+    -------
+    CompiledPaths or None
+        None where connections are mixed, some paths only have weights, or degrees are beyond what
+        kernels keep in registers.
+    """
+    paths = [path for path in instructions if 0 not in path.path_shape]
+    modes = {path.connection for path in paths}
+    weighted = {path.has_weight for path in paths}
+    # Shared weights mix channels by a matrix product, for any degrees and some paths without.
+    if paths and modes <= {"uvw", "uuw"} and (shared_weights or weighted == {False}):
+        return MixedPaths(instructions, operands)
+    if len(weighted) != 1:
+        return None
+    if modes <= {"uvuv", "uuu"}:
+        return CopywisePaths(instructions, operands)
+    first, _, out = zip(*(terms_of(path, operands) for path in paths), strict=True)
+    if modes == {"uvu"} and _fit_registers(first):
+        return ChannelwisePaths(instructions, operands)
+    if modes == {"uvw"} and _fit_registers([*first, *out]):
+        return FullyConnectedPaths(instructions, operands)
+    return None
+
+
+def _fit_registers(terms: Sequence[Term]) -> bool:
+    return max(l for _, (l, _) in terms) <= LARGEST_DEGREE

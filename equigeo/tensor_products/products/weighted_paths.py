@@ -1,0 +1,131 @@
+"""What a module keeps that multiplies along weighted paths: flat weights and what they reach."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.reps import Irreps
+from equigeo.tensor_products.paths.foreign_state import differing_couplings, without_tables
+from equigeo.tensor_products.paths.instruction import Instruction
+
+
+class WeightedPaths(nn.Module):
+    """Base of products by paths and of what holds one; has no constructor.
+
+    Attributes
+    ----------
+    weight : Parameter or Tensor, (weight_numel,)
+        One row-major block per weighted instruction, in their order. Empty where weights are given
+        to ``forward``.
+    output_mask : Tensor, (irreps_out.dim,)
+        1 where a path reaches the output, else 0.
+    weight_numel : int
+        Numbers that ``forward`` takes as weights.
+    internal_weights, shared_weights : bool
+        Whether the module owns its weights, and whether all samples have the same.
+    """
+
+    weight: Tensor
+    output_mask: Tensor
+    instructions: tuple[Instruction, ...]
+    irreps_in1: Irreps
+    irreps_in2: Irreps
+    irreps_out: Irreps
+    weight_numel: int
+    internal_weights: bool
+    shared_weights: bool
+
+    def weight_view_for_instruction(self, instruction: int, weight: Tensor | None = None) -> Tensor:
+        """View the weights of one path.
+
+        Parameters
+        ----------
+        instruction : int
+            Its position in ``instructions``.
+        weight : Tensor, (..., weight_numel), optional
+            Flat weights; those of the module by default.
+
+        Returns
+        -------
+        Tensor, (..., *path_shape)
+            Shares memory with the flat weights.
+
+        Raises
+        ------
+        ValueError
+            If the path has no weights, or the module none of its own.
+        """
+        path = self.instructions[instruction]
+        if not path.has_weight:
+            raise ValueError(f"instructions[{instruction}] has no weights: {path}")
+        flat = self._choose_weight(weight)
+        if flat is None or flat.shape[-1] != self.weight_numel:
+            got = "none" if flat is None else tuple(flat.shape)
+            raise ValueError(f"weight must be (..., {self.weight_numel}), got {got}")
+        before = (p for p in self.instructions[:instruction] if p.has_weight)
+        start = sum(math.prod(p.path_shape) for p in before)
+        block = flat.narrow(-1, start, math.prod(path.path_shape))
+        return block.view(*flat.shape[:-1], *path.path_shape)
+
+    def weight_views(self, weight: Tensor | None = None) -> Iterator[Tensor]:
+        """View the weights of every weighted path, in order.
+
+        Parameters
+        ----------
+        weight : Tensor, (..., weight_numel), optional
+            Flat weights; those of the module by default.
+
+        Yields
+        ------
+        Tensor, (..., *path_shape)
+            Shares memory with the flat weights.
+        """
+        for n, path in enumerate(self.instructions):
+            if path.has_weight:
+                yield self.weight_view_for_instruction(n, weight)
+
+    def _set_weights(self, *, internal: bool | None, shared: bool) -> None:
+        """Decide as e3nn does who owns the weights, draw them, and register what is saved."""
+        weighted = [path for path in self.instructions if path.has_weight]
+        self.weight_numel = sum(math.prod(path.path_shape) for path in weighted)
+        self.shared_weights = shared
+        self.internal_weights = shared and bool(weighted) if internal is None else internal
+        if self.internal_weights and not shared:
+            raise ValueError("internal_weights must be shared: shared_weights is False")
+        if self.internal_weights and self.weight_numel > 0:
+            self.weight = nn.Parameter(torch.randn(self.weight_numel))
+        else:
+            self.register_buffer("weight", torch.empty(0))
+        self.register_buffer("output_mask", self._reached())
+
+    def _choose_weight(self, weight: Tensor | None) -> Tensor | None:
+        """Take the weights that are given, or those of the module."""
+        if weight is None:
+            if self.weight_numel > 0 and not self.internal_weights:
+                raise ValueError(f"weight (..., {self.weight_numel}) is missing: none are internal")
+            return self.weight if self.weight_numel > 0 else None
+        if self.shared_weights and weight.ndim != 1:
+            expected = f"({self.weight_numel},), for shared_weights is True"
+            raise ValueError(f"weight must be {expected}, got {tuple(weight.shape)}")
+        return weight
+
+    def _reached(self) -> Tensor:
+        reached = {p.i_out for p in self.instructions if p.path_weight and 0 not in p.path_shape}
+        terms = enumerate(self.irreps_out.terms)
+        parts = [
+            torch.full((mul * (2 * l + 1),), float(n in reached)) for n, (mul, (l, _)) in terms
+        ]
+        return torch.cat([torch.empty(0), *parts])
+
+    def _load_from_state_dict(self, state_dict: Mapping[str, Any], prefix: str, *args: Any) -> None:
+        """Load the state of e3nn too, whose tables must have the signs of those here."""
+        own, tables = without_tables(state_dict, prefix)
+        operands = (self.irreps_in1, self.irreps_in2, self.irreps_out)
+        *_, error_messages = args
+        error_messages.extend(differing_couplings(tables, self.instructions, operands))
+        super()._load_from_state_dict(own, prefix, *args)

@@ -1,0 +1,97 @@
+"""The strengths with which products of two functions on the sphere couple degrees."""
+
+from __future__ import annotations
+
+import math
+
+from equigeo.reps.wigner_3j import wigner_3j_table
+from equigeo.tensor_products.sphere.basis import Basis, basis_scale
+
+
+def gaunt_coupling(l1: int, l2: int, l3: int, basis: Basis = "component") -> float:
+    r"""Coefficient of ``wigner_3j`` in the product of two functions on the sphere.
+
+    In the basis of harmonics of mean square one, ``"component"``, it is
+
+    .. math:: \sqrt{(2 l_1 + 1)(2 l_2 + 1)(2 l_3 + 1)}
+              \left|\begin{pmatrix} l_1 & l_2 & l_3 \\ 0 & 0 & 0 \end{pmatrix}\right|
+
+    Parameters
+    ----------
+    l1, l2, l3 : int
+        Degrees of the two factors and of the product.
+    basis : {"component", "integral", "norm"}
+        Of all three expansions.
+
+    Returns
+    -------
+    float
+        Never negative; zero where the sum of degrees is odd or they break the triangle rule.
+
+    Raises
+    ------
+    ValueError
+        If a degree is negative or the basis unknown.
+
+    References
+    ----------
+    Luo, Chen, Krishnapriyan, "Enabling Efficient Equivariant Operations in the Fourier Basis via
+    Gaunt Tensor Products", ICLR 2024.
+
+    Examples
+    --------
+    >>> round(gaunt_coupling(1, 1, 2, "integral"), 10)
+    0.6909882989
+    >>> gaunt_coupling(1, 1, 1)  # no cross product
+    0.0
+    """
+    # Coefficients scale inversely to basis functions: inputs multiply, the output divides.
+    scale1, scale2, scale3 = (basis_scale("basis", basis, l) for l in (l1, l2, l3))
+    # The real tensor at orders (0, 0, 0) is the 3j symbol, up to a sign.
+    middle = abs(wigner_3j_table(l1, l2, l3)[l1, l2, l3].item())
+    return middle * math.sqrt((2 * l1 + 1) * (2 * l2 + 1) * (2 * l3 + 1)) * scale1 * scale2 / scale3
+
+
+def curl_coupling(l1: int, l2: int, l3: int, basis: Basis = "component") -> float:
+    r"""Coefficient of ``wigner_3j`` in the curl product of two functions on the sphere.
+
+    In the basis of harmonics of mean square one, ``"component"``, it is
+
+    .. math:: \sqrt{l_1 (l_1 + 1)\, l_2 (l_2 + 1) (2 l_1 + 1)(2 l_2 + 1)(2 l_3 + 1)}
+              \left|\begin{pmatrix} l_1 & l_2 & l_3 \\ 1 & -1 & 0 \end{pmatrix}\right|
+
+    for an odd sum of degrees.
+
+    Parameters
+    ----------
+    l1, l2, l3 : int
+        Degrees of the two factors and of the product.
+    basis : {"component", "integral", "norm"}
+        Of all three expansions.
+
+    Returns
+    -------
+    float
+        Never negative; zero where the sum of degrees is even or they break the triangle rule.
+
+    Raises
+    ------
+    ValueError
+        If a degree is negative or the basis unknown.
+
+    Examples
+    --------
+    >>> round(curl_coupling(1, 1, 1, "integral"), 10)
+    1.1968268412
+    >>> curl_coupling(1, 1, 2)
+    0.0
+    """
+    scale1, scale2, scale3 = (basis_scale("basis", basis, l) for l in (l1, l2, l3))
+    table = wigner_3j_table(l1, l2, l3)
+    if (l1 + l2 + l3) % 2 == 0 or min(l1, l2) == 0:
+        return 0.0
+    # For an odd sum the real tensor at the orders (-1, 1, 0) is the symbol, up to a sign.
+    symbol = abs(table[l1 - 1, l2 + 1, l3].item())
+    # The surface gradient of a harmonic has the norm sqrt(l (l + 1)).
+    lengths = l1 * (l1 + 1) * l2 * (l2 + 1) * (2 * l1 + 1) * (2 * l2 + 1) * (2 * l3 + 1)
+    return symbol * math.sqrt(lengths) * scale1 * scale2 / scale3

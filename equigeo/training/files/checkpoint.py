@@ -1,0 +1,123 @@
+"""The checkpoint file of a training run."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+from equigeo.training.files.errors import CheckpointError
+from equigeo.training.files.replace_file import replace_file
+
+_FORMAT: Final = 1
+_FIELDS: Final[dict[str, type]] = {"task": str, "config": dict, "state": dict, "training": dict}
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a checkpoint file holds; only tensors and JSON types, so that loading runs no code.
+
+    Parameters
+    ----------
+    task : str
+        What the model was trained for, such as ``"mesh-classification"``.
+    config : dict of JSON types
+        What rebuilds the model and the run.
+    state : dict of Tensor
+        The ``state_dict`` of the model to evaluate.
+    training : dict
+        What a resumed run needs; empty in a file meant for inference only.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "model.ckpt"
+    ...     Checkpoint("demo", {"width": 2}, {"w": torch.zeros(2)}, {}).save(file)
+    ...     Checkpoint.load(file, "demo").config
+    {'width': 2}
+    """
+
+    task: str
+    config: dict[str, Any]
+    state: dict[str, Tensor]
+    training: dict[str, Any]
+
+    def save(self, path: Path) -> None:
+        """Write the file atomically.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written; an older one is then unharmed.
+        """
+        content = {"format": f"equigeo/{_FORMAT}"} | {f: getattr(self, f) for f in _FIELDS}
+        replace_file(path, lambda file: torch.save(content, file))
+
+    @classmethod
+    def load(cls, path: Path, task: str | None = None) -> Checkpoint:
+        """Read a checkpoint without running code from it.
+
+        Parameters
+        ----------
+        path : Path
+            The file.
+        task : str, optional
+            What it must be for; by default anything.
+
+        Raises
+        ------
+        CheckpointError
+            If the file is missing, damaged, unsafe, no checkpoint of this library, of a newer
+            format, or of another task.
+        """
+        content = _read(path)
+        version = content.get("format") if isinstance(content, dict) else None
+        matched = re.fullmatch(r"equigeo/(\d{1,9})", version) if isinstance(version, str) else None
+        if matched is None:
+            raise CheckpointError(
+                f"{path}: not a checkpoint of equigeo; pass the model.ckpt of a training run"
+            )
+        if int(matched[1]) != _FORMAT:
+            raise CheckpointError(
+                f"{path}: has format {version}, this version reads equigeo/{_FORMAT}; "
+                "upgrade equigeo, or train again"
+            )
+        for field, expected in _FIELDS.items():
+            if not isinstance(content.get(field), expected):
+                raise CheckpointError(
+                    f"{path}: field {field!r} is missing or no {expected.__name__}; train again"
+                )
+        if task is not None and content["task"] != task:
+            raise CheckpointError(
+                f"{path}: is for the task {content['task']!r}, expected {task!r}; "
+                "pass a checkpoint of that task"
+            )
+        return cls(**{field: content[field] for field in _FIELDS})
+
+
+def _read(path: Path) -> Any:
+    if not path.is_file():
+        what = "is a folder" if path.is_dir() else "no such file"
+        raise CheckpointError(f"{path}: {what}; pass the model.ckpt of a training run")
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise CheckpointError(
+            f"{path}: cannot be read ({error.strerror}); pass the model.ckpt of a training run"
+        ) from error
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about formats that are refused below anyway
+            return torch.load(BytesIO(content), map_location="cpu", weights_only=True)
+    except Exception as error:  # damaged bytes raise anything from EOFError to UnicodeDecodeError
+        raise CheckpointError(
+            f"{path}: truncated, damaged, or holds objects other than tensors and plain data, "
+            "which are never loaded; pass an intact model.ckpt from a training run"
+        ) from error

@@ -1,0 +1,131 @@
+"""The output folder of a training run."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from equigeo.training.files.errors import OutputFolderError
+from equigeo.training.files.replace_file import replace_file
+from equigeo.training.run_config import RunConfig
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Names of a run's files, and the rules for starting where a run already is.
+
+    Parameters
+    ----------
+    path : Path
+        The folder; it and its parents are created by ``begin``.
+    config_type : type
+        What the run's configuration is, for reading it again.
+
+    Examples
+    --------
+    >>> RunFolder(Path("runs/demo"), RunConfig).checkpoint.as_posix()
+    'runs/demo/model.ckpt'
+    """
+
+    path: Path
+    config_type: type[RunConfig]
+
+    @property
+    def checkpoint(self) -> Path:
+        """The last epoch's model, and what resuming needs."""
+        return self.path / "model.ckpt"
+
+    @property
+    def config(self) -> Path:
+        """The configuration of the run."""
+        return self.path / "config.json"
+
+    @property
+    def history(self) -> Path:
+        """Loss and accuracy of every epoch."""
+        return self.path / "history.json"
+
+    def is_used(self) -> bool:
+        """Say whether a run has started here."""
+        return self.config.exists() or self.checkpoint.exists()
+
+    def saved_config(self) -> RunConfig:
+        """Read the configuration of the run that started here.
+
+        Raises
+        ------
+        OutputFolderError
+            If it is missing or damaged.
+        """
+        try:
+            return self.config_type.from_dict(json.loads(self.config.read_text(encoding="utf-8")))
+        except FileNotFoundError as error:
+            raise OutputFolderError(
+                f"{self.config}: no such file, so there is no run to resume; leave out --resume"
+            ) from error
+        except (OSError, ValueError) as error:
+            raise OutputFolderError(
+                f"{self.config}: not a configuration ({error}); start over with --overwrite"
+            ) from error
+
+    def check(self, config: RunConfig, *, resume: bool = False, overwrite: bool = False) -> None:
+        """See whether a run may start here, without touching anything.
+
+        Raises
+        ------
+        OutputFolderError
+            If the folder cannot be written, holds another run, or the run to resume has another
+            configuration.
+        """
+        self._check_writable()
+        if overwrite or not self.is_used():
+            return
+        if not resume:
+            raise OutputFolderError(
+                f"{self.path}: already holds a training run; continue it with --resume, "
+                "replace it with --overwrite, or choose another --output"
+            )
+        saved, asked = self.saved_config().to_dict(), config.to_dict()
+        differing = [
+            f"{name} is {saved[name]!r}, asked {asked[name]!r}"
+            for name in saved
+            if saved[name] != asked[name]
+        ]
+        if differing:
+            raise OutputFolderError(
+                f"{self.path}: holds a run with another configuration ({'; '.join(differing)}); "
+                "resume it with its own, replace it with --overwrite, or choose another --output"
+            )
+
+    def begin(self, config: RunConfig, *, resume: bool = False, overwrite: bool = False) -> None:
+        """Create the folder and write the configuration; with ``overwrite``, remove an older run.
+
+        Raises
+        ------
+        OutputFolderError
+            As ``check``, or if writing fails.
+        """
+        self.check(config, resume=resume, overwrite=overwrite)
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            if not resume:
+                for file in (self.checkpoint, self.history, self.path / "report.html"):
+                    file.unlink(missing_ok=True)
+            text = json.dumps(config.to_dict(), indent=1) + "\n"
+            replace_file(self.config, text)
+        except OSError as error:
+            raise OutputFolderError(self._unwritable(str(error.strerror))) from error
+
+    def _check_writable(self) -> None:
+        existing = self.path
+        while not existing.exists() and existing != existing.parent:
+            existing = existing.parent
+        if not existing.is_dir():
+            raise OutputFolderError(self._unwritable(f"{existing} is not a folder"))
+        if not os.access(existing, os.W_OK | os.X_OK):
+            raise OutputFolderError(self._unwritable(f"no permission to write in {existing}"))
+
+    def _unwritable(self, cause: str) -> str:
+        return f"{self.path}: cannot be written ({cause}); choose another --output"

@@ -1,0 +1,54 @@
+"""What a run has done so far, and the two files that say it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+
+from equigeo.training.files.checkpoint import Checkpoint
+from equigeo.training.files.replace_file import replace_file
+from equigeo.training.files.run_folder import RunFolder
+
+
+@dataclass
+class RunRecord:
+    """The history of a run and its place on the disk.
+
+    Parameters
+    ----------
+    folder : RunFolder
+        Where to write.
+    task : str
+        The ``task`` of the checkpoint.
+    description : dict of JSON types
+        The ``config`` of the checkpoint.
+    history : list of dict
+        Epochs that are complete.
+    seconds : float
+        Time spent on the epoch under way by earlier sessions.
+    """
+
+    folder: RunFolder
+    task: str
+    description: dict[str, Any]
+    history: list[dict[str, Any]] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def save(self, state: dict[str, Tensor], training: dict[str, Any]) -> None:
+        """Write the checkpoint, then the history, each atomically.
+
+        Parameters
+        ----------
+        state : dict of Tensor
+            Weights to evaluate.
+        training : dict
+            What resuming needs, besides history and seconds.
+        """
+        training = training | {"history": self.history, "seconds": self.seconds}
+        checkpoint = Checkpoint(self.task, self.description, state, training)
+        checkpoint.save(self.folder.checkpoint)
+        text = json.dumps(self.history, indent=1, allow_nan=False) + "\n"
+        replace_file(self.folder.history, text)

@@ -1,1 +1,0 @@
-"""Digits: networks, training, accuracy and the change of the logits."""

@@ -1,0 +1,1 @@
+"""The loop on Lightning, which this folder alone imports, and only where a run starts."""

@@ -1,0 +1,115 @@
+"""What is written at the end of every epoch, and within long ones."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+from torch import nn
+
+from equigeo.training.files.run_record import RunRecord
+from equigeo.training.loop.lightning import L
+from equigeo.training.loop.optimization import Optimization
+from equigeo.training.run_config import RunConfig
+
+SAVE_SECONDS = 300.0
+
+
+class EpochRecorder(L.Callback):
+    """Write checkpoint and history, atomically, from the first process.
+
+    After every epoch; within an epoch every five minutes, and where a session ends. The checkpoint
+    is always the latest: nothing is selected by what is evaluated.
+
+    Parameters
+    ----------
+    record : RunRecord
+        What an earlier session did, and where to write.
+    config : RunConfig
+        When to evaluate.
+    evaluate : callable
+        Gives the entries of the history that a model to evaluate deserves.
+    """
+
+    def __init__(
+        self,
+        record: RunRecord,
+        config: RunConfig,
+        evaluate: Callable[[nn.Module], dict[str, float]],
+    ) -> None:
+        self._record, self._config, self._evaluate = record, config, evaluate
+        self._started = self._saved = 0.0
+        self._unfinished = False
+
+    def on_train_epoch_start(self, trainer: L.Trainer, module: L.LightningModule) -> None:
+        """Start the clock."""
+        self._saved = time.perf_counter()
+        self._started = self._saved - self._record.seconds
+
+    def on_train_batch_end(
+        self,
+        trainer: L.Trainer,
+        module: L.LightningModule,
+        outputs: Any,
+        batch: Any,
+        batch_idx: int,
+    ) -> None:
+        """Save within an epoch where it is time, or where another callback ends the session."""
+        if trainer.is_last_batch:
+            return
+        self._unfinished = trainer.should_stop
+        now = time.perf_counter()
+        # the first process decides for all
+        if trainer.strategy.broadcast(now - self._saved >= SAVE_SECONDS) or self._unfinished:
+            optimization = _optimization(module)
+            self._numbers(optimization)
+            self._saved, self._record.seconds = now, now - self._started
+            self._save(trainer, optimization, optimization.step_in_epoch(batch_idx) + 1)
+
+    def on_train_epoch_end(self, trainer: L.Trainer, module: L.LightningModule) -> None:
+        """Add a line to the history and write both files."""
+        if self._unfinished:
+            return
+        optimization = _optimization(module)
+        seconds = time.perf_counter() - self._started
+        loss, measure = self._numbers(optimization)
+        objective = optimization.objective
+        line = {
+            "epoch": optimization.epoch + 1,
+            "loss": loss,
+            f"train_{objective.measure}": measure,
+            objective.evaluated: None,
+            "seconds": seconds,
+        }
+        if trainer.is_global_zero and self._is_due(optimization.epoch + 1):
+            line |= self._evaluate(optimization.evaluated_model())
+        self._record.history = [*self._record.history, line]
+        self._record.seconds = 0.0
+        self._save(trainer, optimization, 0)
+
+    def _numbers(self, module: Optimization) -> tuple[float, float]:
+        """Give loss and measure of the epoch so far, unless there is nothing worth saving."""
+        loss, measure = module.tally(over_processes=True)
+        if not math.isfinite(loss):
+            raise ValueError(
+                f"the loss of epoch {module.epoch + 1} is {loss}: training diverged; the last "
+                f"checkpoint is kept, lower the learning rate ({self._config.recipe.learning_rate})"
+            )
+        return loss, measure
+
+    def _is_due(self, done: int) -> bool:
+        every = self._config.evaluate_every
+        return done == self._config.recipe.epochs or (every > 0 and done % every == 0)
+
+    def _save(self, trainer: L.Trainer, module: Optimization, step: int) -> None:
+        training = module.training_state(step)  # all processes take part
+        if trainer.is_global_zero:
+            self._record.save(module.evaluated_model().state_dict(), training)
+
+
+def _optimization(module: L.LightningModule) -> Optimization:
+    if not isinstance(module, Optimization):
+        raise TypeError(f"expected an Optimization, got {type(module).__name__}")
+    return module

@@ -1,0 +1,101 @@
+"""The Lightning run of a plan."""
+
+from __future__ import annotations
+
+import signal
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from equigeo.training.files.run_record import RunRecord
+from equigeo.training.loop.epoch_data_module import EpochDataModule
+from equigeo.training.loop.epoch_recorder import EpochRecorder
+from equigeo.training.loop.fit_plan import FitPlan
+from equigeo.training.loop.lightning import L, quiet_lightning, silence_lightning
+from equigeo.training.loop.optimization import Optimization
+from equigeo.training.loop.training_progress import TrainingProgress
+
+
+def fit(
+    plan: FitPlan,
+    record: RunRecord,
+    resumed: dict[str, Any] | None = None,
+    *,
+    progress: bool = False,
+    callbacks: Sequence[L.Callback] = (),
+) -> None:
+    """Run the epochs that remain, unless a callback stops the session before.
+
+    With several devices every process is a fresh interpreter that receives a copy of the samples.
+    Each takes its share of every batch and gradients are averaged, so the weights stay equal;
+    statistics of normalisation layers are those of the process's own share.
+
+    Parameters
+    ----------
+    plan : FitPlan
+        What to run.
+    record : RunRecord
+        What is done, and where to write.
+    resumed : dict, optional
+        The ``training`` of the checkpoint to continue.
+    progress : bool
+        Show progress on standard error.
+    callbacks : sequence of Lightning callbacks
+        Added to those of the run.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If the user interrupts.
+    """
+    config = plan.config
+    module = Optimization(plan.model, config, plan.objective, plan.steps_per_epoch, resumed)
+    data = EpochDataModule(plan.train, config, module.first_epoch, module.first_step)
+    recorder = EpochRecorder(record, config, plan.evaluate)
+    bar = [TrainingProgress(config, plan.steps_per_epoch)] if progress else []
+    with quiet_lightning(), tempfile.TemporaryDirectory() as scratch, _interruptible():
+        trainer = L.Trainer(
+            accelerator="auto" if torch.cuda.is_available() else "cpu",
+            devices=config.devices,
+            strategy=_strategy(plan) if config.devices > 1 else "auto",
+            max_epochs=config.recipe.epochs - module.first_epoch,
+            callbacks=[*bar, *callbacks, recorder],
+            logger=False,
+            enable_checkpointing=False,  # the recorder writes this library's own format
+            enable_progress_bar=False,
+            enable_model_summary=False,
+            use_distributed_sampler=False,  # batches are divided by EpochBatches
+            reload_dataloaders_every_n_epochs=1,
+            num_sanity_val_steps=0,
+            default_root_dir=scratch,
+        )
+        trainer.fit(module, datamodule=data)
+
+
+def _strategy(plan: FitPlan) -> L.pytorch.strategies.DDPStrategy:
+    unused = not plan.uses_all_parameters
+    return _QuietProcesses(start_method="spawn", find_unused_parameters=unused)
+
+
+class _QuietProcesses(L.pytorch.strategies.DDPStrategy):
+    """Processes in which Lightning is as quiet as in the one that started them."""
+
+    def setup_environment(self) -> None:
+        silence_lightning()
+        super().setup_environment()
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Turn Lightning's exit after Ctrl-C, which also disables Ctrl-C, into KeyboardInterrupt."""
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    except SystemExit as exit_:
+        if isinstance(exit_.__context__, KeyboardInterrupt):
+            signal.signal(signal.SIGINT, handler)
+            raise KeyboardInterrupt from None
+        raise

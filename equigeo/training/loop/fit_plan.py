@@ -1,0 +1,72 @@
+"""Everything that a fit needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from equigeo.training.labelled_source import LabelledSource
+from equigeo.training.loop.epoch_batches import EpochBatches
+from equigeo.training.objective import Objective
+from equigeo.training.run_config import RunConfig
+
+
+@dataclass(frozen=True, eq=False)
+class FitPlan:
+    """A model, its data and how it is evaluated.
+
+    Parameters
+    ----------
+    config : RunConfig
+        What to do.
+    model : torch.nn.Module
+        Ready for the training samples; trained in place. Has a ``config``: a ``Config``, or a dict
+        of JSON types.
+    classes : tuple of str
+        Class names in the order of the logits; none where there are no classes.
+    train : LabelledSource
+        Training samples.
+    objective : Objective
+        What to minimise on them.
+    evaluate : callable
+        Gives what the history says of a model after an epoch that is evaluated, such as
+        ``test_accuracy``. Processes receive copies of it.
+    uses_all_parameters : bool
+        Whether a gradient reaches every parameter of the model.
+    """
+
+    config: RunConfig
+    model: Any
+    classes: tuple[str, ...]
+    train: LabelledSource
+    objective: Objective
+    evaluate: Callable[[nn.Module], dict[str, float]]
+    uses_all_parameters: bool = True
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Length of an epoch."""
+        return EpochBatches.count(len(self.train), self.config.recipe.batch_size)
+
+    def check(self) -> None:
+        """See whether there are devices, and enough samples for every process in every step.
+
+        Raises
+        ------
+        ValueError
+            If not.
+        """
+        gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        if gpus and self.config.devices > gpus:
+            raise ValueError(f"devices must be at most {gpus} here, got {self.config.devices}")
+        EpochBatches(
+            self.train,
+            self.config.recipe.batch_size,
+            seed=0,
+            epoch=0,
+            num_processes=self.config.devices,
+        )

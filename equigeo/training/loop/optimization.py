@@ -1,0 +1,161 @@
+"""The Lightning module of every task."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.training.labelled_source import LabelledBatch
+from equigeo.training.loop.lightning import L
+from equigeo.training.loop.weight_average import WeightAverage
+from equigeo.training.objective import Objective
+from equigeo.training.random_state import enter_stream
+from equigeo.training.recipe import build_optimizer
+from equigeo.training.run_config import RunConfig
+
+
+class Optimization(L.LightningModule):
+    """Steps of an objective on batches.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        What the objective expects.
+    config : RunConfig
+        Seed and recipe.
+    objective : Objective
+        What to minimise.
+    steps_per_epoch : int
+        Length of an epoch, for the schedule.
+    resumed : dict, optional
+        What ``training_state`` gave after an earlier step.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        config: RunConfig,
+        objective: Objective,
+        steps_per_epoch: int,
+        resumed: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__()
+        self.model, self.objective = model, objective
+        self.first_epoch = self.first_step = 0
+        self.average = WeightAverage(config.recipe.ema_decay) if config.recipe.ema_decay else None
+        self._config, self._steps_per_epoch, self._resumed = config, steps_per_epoch, resumed
+        if resumed is not None:
+            self.first_epoch, self.first_step = int(resumed["epochs"]), resumed.get("step", 0)
+            self.model.load_state_dict(resumed["weights"])
+        self._tally = torch.zeros(3, dtype=torch.float64)  # sums of loss, measure and samples
+
+    @property
+    def epoch(self) -> int:
+        """Number of the current epoch in the whole run, resumed parts included."""
+        return self.first_epoch + int(self.current_epoch)
+
+    def step_in_epoch(self, batch_idx: int) -> int:
+        """Number of a step in its whole epoch, which an earlier session may have begun."""
+        return batch_idx + (self.first_step if self.current_epoch == 0 else 0)
+
+    def on_train_epoch_start(self) -> None:
+        """Start counting anew, or go on where the earlier session stopped."""
+        self._tally = torch.zeros(3, dtype=torch.float64)
+        if self._resumed is not None and self.step_in_epoch(0) > 0 and self.global_rank == 0:
+            self._tally = self._resumed["tally"].double()
+
+    def training_step(self, batch: LabelledBatch, batch_idx: int) -> Tensor:
+        """Give the loss of a batch.
+
+        Processes may hold shares of different size, and gradients are averaged over processes:
+        the sum over the share, times processes over samples, averages to the mean over the batch.
+        Every step has a random stream of its own, which makes dropout independent of whatever
+        drew numbers before it, and resuming exact.
+        """
+        step = self.step_in_epoch(batch_idx)
+        enter_stream(self._config.seed, "step", self.epoch, step, self.global_rank)
+        loss, measure = self.objective.sums(self.model, batch)
+        seen = torch.full_like(loss, len(batch.labels))
+        # in double precision sums do not depend on where sessions end
+        sums = torch.stack([x.detach().double() for x in (loss, measure, seen)])
+        self._tally = self._tally.to(loss.device) + sums
+        return loss * (self.trainer.world_size / batch.total)
+
+    def optimizer_step(self, *args: Any, **kwargs: Any) -> None:
+        """Move the weights, then their average: callbacks find both after the same step."""
+        super().optimizer_step(*args, **kwargs)
+        if self.average is not None:
+            self.average.update(self.model)
+
+    def configure_optimizers(self) -> Any:
+        """Build optimiser, schedule and average, or continue those of the resumed run.
+
+        Each process continues a copy: what it received may lie in memory that it shares with the
+        others, and all of this is updated in place.
+        """
+        recipe = self._config.recipe
+        optimizer, schedule = build_optimizer(
+            self.model.parameters(), recipe, self._steps_per_epoch
+        )
+        if self._resumed is not None:
+            resumed = copy.deepcopy(self._resumed)
+            optimizer.load_state_dict(resumed["optimizer"])
+            if schedule is not None:
+                schedule.load_state_dict(resumed["schedule"])
+            if self.average is not None:
+                self.average.load_state_dict(resumed["average"])
+        if schedule is None:
+            return optimizer
+        return {
+            "optimizer": optimizer,
+            "lr_scheduler": {"scheduler": schedule, "interval": "step"},
+        }
+
+    def tally(self, over_processes: bool = False) -> tuple[float, float]:
+        """Give mean loss and measure of the epoch so far.
+
+        Parameters
+        ----------
+        over_processes : bool
+            Sum over all processes; all of them must call.
+        """
+        sums = self._total() if over_processes else self._tally
+        loss, measure, seen = sums.tolist()
+        return loss / max(seen, 1), measure / max(seen, 1)
+
+    def _total(self) -> Tensor:
+        # a copy: the sum over processes is written where the summands are
+        total: Tensor = self.trainer.strategy.reduce(self._tally.clone(), reduce_op="sum")
+        return total
+
+    def evaluated_model(self) -> nn.Module:
+        """Give the model to evaluate and save: the average where there is one."""
+        if self.average is None:
+            return self.model
+        model = copy.deepcopy(self.model)
+        model.load_state_dict(self.average.state)
+        return model
+
+    def training_state(self, step: int = 0) -> dict[str, Any]:
+        """Give all that another process needs to continue; every process must call.
+
+        Parameters
+        ----------
+        step : int
+            Steps that are done in an epoch under way; 0 where the epoch is complete.
+        """
+        optimizer, schedule = self.optimizers(use_pl_optimizer=False), self.lr_schedulers()
+        if isinstance(optimizer, list) or isinstance(schedule, list):
+            raise RuntimeError("a run has one optimiser and at most one schedule")
+        return {
+            "epochs": self.epoch + (0 if step else 1),
+            "step": step,
+            "tally": self._total().cpu(),
+            "weights": self.model.state_dict(),
+            "average": None if self.average is None else self.average.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "schedule": None if schedule is None else schedule.state_dict(),
+        }

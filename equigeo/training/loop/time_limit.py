@@ -1,0 +1,38 @@
+"""The end of a session by the clock."""
+
+from __future__ import annotations
+
+import math
+from datetime import timedelta
+from typing import Any
+
+
+def time_limit(minutes: float) -> list[Any]:
+    """Give the callbacks that end training after the first step past a number of minutes.
+
+    A checkpoint is written there, and resuming continues with the next step; the final weights do
+    not depend on where sessions end.
+
+    Parameters
+    ----------
+    minutes : float
+        Positive; counted from the first step.
+
+    Raises
+    ------
+    ValueError
+        If it is not a positive number.
+    ImportError
+        If Lightning is not installed.
+
+    Examples
+    --------
+    >>> len(time_limit(0.5))
+    1
+    """
+    if not 0 < minutes < math.inf:
+        raise ValueError(f"the time limit must be a positive number of minutes, got {minutes}")
+    from equigeo.training.loop.lightning import L
+
+    duration = max(timedelta(minutes=minutes), timedelta.resolution)  # none would forbid any step
+    return [L.pytorch.callbacks.Timer(duration, verbose=False)]

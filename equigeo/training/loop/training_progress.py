@@ -1,0 +1,115 @@
+"""The progress of a run on the terminal."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from typing import Any
+
+from equigeo.training.loop.lightning import L
+from equigeo.training.loop.optimization import Optimization
+from equigeo.training.run_config import RunConfig
+
+LINE_SECONDS = 60.0
+
+Tqdm = L.pytorch.callbacks.progress.tqdm_progress.Tqdm
+
+
+class TrainingProgress(L.Callback):
+    """One bar over all steps with live loss and measure.
+
+    Where there is no terminal, a line after every epoch, and every minute within long ones.
+
+    Parameters
+    ----------
+    config : RunConfig
+        For the number of epochs.
+    steps_per_epoch : int
+        Length of an epoch.
+    """
+
+    def __init__(self, config: RunConfig, steps_per_epoch: int) -> None:
+        self._epochs, self._steps = config.recipe.epochs, steps_per_epoch
+        self._bar: Tqdm | None = None
+        self._written = 0.0
+
+    def on_train_start(self, trainer: L.Trainer, module: L.LightningModule) -> None:
+        """Open the bar where earlier sessions ended."""
+        self._written = time.perf_counter()
+        if not trainer.is_global_zero or not sys.stderr.isatty():
+            return
+        size = shutil.get_terminal_size()
+        self._bar = Tqdm(
+            total=self._epochs * self._steps,
+            initial=_epoch(module) * self._steps + _first_step(module),
+            mininterval=0.2,
+            ncols=size.columns or 80,  # the terminal of a container may say that it has no size
+            nrows=size.lines or 24,
+            bar_format="{desc} {bar} {percentage:3.0f}% [{elapsed}<{remaining}{postfix}]",
+        )
+
+    def on_train_batch_end(
+        self,
+        trainer: L.Trainer,
+        module: L.LightningModule,
+        outputs: Any,
+        batch: Any,
+        batch_idx: int,
+    ) -> None:
+        """Advance the bar; the numbers are read only when it is redrawn."""
+        if self._bar is None:
+            self._write_line(trainer, module, batch_idx)
+        elif self._bar.update() or batch_idx == 0:
+            self._bar.set_description_str(f"epoch {_epoch(module) + 1}/{self._epochs}", False)
+            self._bar.set_postfix_str(_numbers(module), refresh=False)
+
+    def _write_line(self, trainer: L.Trainer, module: L.LightningModule, batch_idx: int) -> None:
+        """Write a line within an epoch where it is time."""
+        now = time.perf_counter()
+        if trainer.is_global_zero and now - self._written >= LINE_SECONDS:
+            self._written = now
+            step = _first_step(module) + batch_idx + 1
+            sys.stderr.write(
+                f"epoch {_epoch(module) + 1}/{self._epochs}, step {step}/{self._steps}, "
+                f"{_numbers(module)}\n"
+            )
+
+    def on_train_epoch_end(self, trainer: L.Trainer, module: L.LightningModule) -> None:
+        """Write a line where there is no bar."""
+        if self._bar is not None:
+            self._bar.set_postfix_str(_numbers(module))
+        elif trainer.is_global_zero and trainer.is_last_batch:
+            epoch = _epoch(module) + 1
+            sys.stderr.write(f"epoch {epoch}/{self._epochs}, {_numbers(module)}\n")
+
+    def on_train_end(self, trainer: L.Trainer, module: L.LightningModule) -> None:
+        """Close the bar."""
+        self._close()
+
+    def on_exception(
+        self, trainer: L.Trainer, module: L.LightningModule, exception: BaseException
+    ) -> None:
+        """Close the bar, so that the message starts on a line of its own."""
+        self._close()
+
+    def _close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+
+def _epoch(module: L.LightningModule) -> int:
+    return module.epoch if isinstance(module, Optimization) else module.current_epoch
+
+
+def _first_step(module: L.LightningModule) -> int:
+    return module.step_in_epoch(0) if isinstance(module, Optimization) else 0
+
+
+def _numbers(module: L.LightningModule) -> str:
+    if not isinstance(module, Optimization):
+        return ""
+    loss, measure = module.tally()
+    objective = module.objective
+    return f"loss {loss:.3f}, {objective.measure} {measure:{objective.form}}"

@@ -1,1 +1,0 @@
-"""Meshes: training, evaluation and prediction by file."""

@@ -1,1 +1,0 @@
-"""Point clouds: networks with presets, training, evaluation of transformed copies."""

@@ -1,1 +1,0 @@
-"""Tours: training by reinforcement, gaps to shortest tours, transfer."""

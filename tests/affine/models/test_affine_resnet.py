@@ -1,0 +1,104 @@
+"""The network: counts of the published one, configuration, invariance."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+from typing import Any
+
+import pytest
+import torch
+
+from equigeo.affine import (
+    AffineResNet,
+    AffineResNetConfig,
+    HeadConfig,
+    SamplesConfig,
+    StagesConfig,
+    WindowWarning,
+)
+
+
+@pytest.mark.parametrize(("group", "count"), [("SL", 339_102), ("GLPlus", 339_282)])
+def test_published_number_of_parameters(group: str, count: int) -> None:
+    model = AffineResNet(AffineResNetConfig.paper(10, group))
+    assert sum(p.numel() for p in model.parameters()) == count
+
+
+def small(samples: int = 8, **head: Any) -> AffineResNet:
+    torch.manual_seed(0)
+    config = AffineResNetConfig(
+        5,
+        samples=SamplesConfig(count=samples),
+        stages=StagesConfig(channels=(4, 6)),
+        head=HeadConfig(features=8, **head),
+    )
+    return AffineResNet(config).double().eval()
+
+
+def digit() -> torch.Tensor:
+    image = torch.zeros(1, 1, 40, 40, dtype=torch.float64)
+    image[..., 12:26, 14:24] = torch.rand(14, 10, generator=torch.Generator().manual_seed(0))
+    return image
+
+
+def test_shifts_by_pixels_are_exact() -> None:
+    model, x = small(), digit()
+    torch.testing.assert_close(model(x.roll((5, -7), (-2, -1))), model(x), rtol=0, atol=1e-11)
+
+
+def test_quarter_turns_are_exact_without_a_window_and_seen_with_one() -> None:
+    x = digit()
+    turned = x.rot90(1, (-2, -1))
+    without, within = small(window=180.0), small()
+    torch.testing.assert_close(without(turned), without(x), rtol=0, atol=1e-11)
+    assert float((within(turned) - within(x)).detach().abs().max()) > 1e-4
+
+
+def test_odd_numbers_of_rotations_are_not_invariant_to_quarter_turns() -> None:
+    model, x = small(samples=5, rotations=5, window=180.0), digit()
+    assert float((model(x.rot90(1, (-2, -1))) - model(x)).detach().abs().max()) > 1e-5
+
+
+def test_configuration_rebuilds_the_network() -> None:
+    model, x = small(), digit()
+    for config in (model.config, json.loads(json.dumps(model.config.to_dict()))):
+        again = AffineResNet.from_config(config).double().eval()
+        again.load_state_dict(model.state_dict())
+        torch.testing.assert_close(again(x), model(x), rtol=0, atol=0)
+
+
+def test_published_network_draws_in_training_and_is_fixed_in_use() -> None:
+    paper = AffineResNetConfig.paper(3)
+    config = dataclasses.replace(
+        paper,
+        samples=dataclasses.replace(paper.samples, count=4),
+        stages=dataclasses.replace(paper.stages, channels=(3,)),
+        head=dataclasses.replace(paper.head, features=3),
+    )
+    model, x = AffineResNet(config), digit().float()
+    model.train()
+    with pytest.warns(WindowWarning, match="only approximate"):
+        assert not torch.equal(model(x), model(x))
+    model.eval()
+    with pytest.warns(WindowWarning, match="only approximate"):
+        assert torch.equal(model(x), model(x))
+
+
+def test_compiles_and_exports() -> None:
+    model, x = small(), digit()
+    program = torch.export.export(model, (x,))
+    torch.testing.assert_close(program.module()(x), model(x), rtol=1e-9, atol=1e-9)
+
+
+def test_state_loads_safely() -> None:
+    buffer = io.BytesIO()
+    torch.save(small().state_dict(), buffer)
+    buffer.seek(0)
+    small().load_state_dict(torch.load(buffer, weights_only=True))
+
+
+def test_unknown_preset_is_named() -> None:
+    with pytest.raises(ValueError, match="preset"):
+        AffineResNet.preset("other")

@@ -1,0 +1,34 @@
+"""Heads: where the orientation is read, and what a window leaves out."""
+
+from __future__ import annotations
+
+import torch
+
+from equigeo.affine import HeadConfig
+from equigeo.affine.models.heads import MaxHead, OrientationHead, make_head
+from equigeo.groups import equidistant_rotations, rotation_log
+
+
+def test_head_reads_all_logits_where_one_score_looks() -> None:
+    head, rotations = OrientationHead(4, 3, window=180.0).double(), equidistant_rotations(8)
+    torch.nn.init.constant_(head.attend.weight, 10.0)
+    x = torch.rand(2, 4, 8, 1, 1, dtype=torch.float64)
+    x[:, :, 5] += 5.0
+    torch.testing.assert_close(head(x, rotations), head.classify(x[:, :, 5, 0, 0]))
+    torch.testing.assert_close(head(x.roll(3, 2), rotations), head(x, rotations))
+
+
+def test_window_of_the_head_leaves_out_what_stands_on_its_head() -> None:
+    head, rotations = OrientationHead(4, 3, window=60.0).double(), equidistant_rotations(8)
+    weight = head.attention(torch.rand(2, 4, 8, dtype=torch.float64), rotations)
+    torch.testing.assert_close(weight.sum(1), torch.ones(2, dtype=torch.float64))
+    angle = rotation_log(rotations.h).flatten().abs()
+    assert float(weight[:, angle > 3].max().detach()) < 1e-20
+    assert (weight.argmax(1) == angle.argmin()).all()  # untrained, the window decides alone
+
+
+def test_configuration_chooses_the_head() -> None:
+    assert isinstance(make_head(HeadConfig(features=4, kind="max"), 3), MaxHead)
+    head = make_head(HeadConfig(features=4, window=30.0), 3)
+    assert isinstance(head, OrientationHead)
+    assert (head.window, head.classify.out_features) == (30.0, 3)

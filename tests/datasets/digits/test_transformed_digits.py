@@ -1,0 +1,316 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import ndimage
+from scipy.linalg import expm, logm
+
+from equigeo.datasets import AffNIST, HomNIST, centred
+from equigeo.datasets.digits import warp_digits as module
+from equigeo.datasets.digits.homnist import _SCALES, _algebra, _haar_density
+from equigeo.datasets.digits.transformed_digits import uniform_draws
+from equigeo.datasets.digits.warp_digits import warp_digits
+from equigeo.testing import tolerance
+from tests.datasets.digits import synthetic_digits
+from tests.shared_data import shared_data
+
+_KINDS = pytest.mark.parametrize("kind", [AffNIST, HomNIST])
+
+
+def _data(kind, number=12, split="test", variants=range(3), seed=0):
+    return kind(*synthetic_digits(number), split, variants, seed)
+
+
+def _whole(data):
+    return data.batch(torch.arange(len(data)))
+
+
+@_KINDS
+def test_pairs_are_in_the_order_of_indices_then_variants(kind):
+    data = _data(kind, variants=(5, 2))
+    indices, variants = data.pairs(torch.arange(len(data)))
+    assert indices.tolist() == [i for i in range(12) for _ in range(2)]
+    assert variants.tolist() == [5, 2] * 12
+    assert torch.equal(_whole(data)[1], data.labels.repeat_interleave(2))
+
+
+@given(number=st.integers(1, 36))
+def test_a_spread_takes_one_variant_after_the_other_and_digits_evenly(number):
+    data = _data(AffNIST, variants=(4, 7, 2))
+    indices, variants = data.pairs(data.spread(number))
+    whole, rest = divmod(number, 12)
+    assert variants.tolist() == [v for v in (4, 7, 2) for _ in range(12)][:number]
+    assert indices.tolist()[: 12 * whole] == list(range(12)) * whole
+    last = indices[12 * whole :]
+    assert len(last) == rest
+    if rest > 1:
+        assert int(last.diff().amax() - last.diff().amin()) <= 1
+        assert 12 - int(last[-1]) <= 12 / rest + 1
+
+
+@pytest.mark.parametrize("number", [0, 37])
+def test_a_spread_of_more_than_there_are_is_refused(number):
+    with pytest.raises(ValueError, match=f"number must be 1 to 36, got {number}"):
+        _data(AffNIST).spread(number)
+
+
+def test_twenty_thousand_of_affnist_are_two_variants_of_every_digit():
+    images, labels = (x.repeat_interleave(1000, dim=0) for x in synthetic_digits(10))
+    indices, variants = AffNIST(images, labels, "test").pairs(
+        AffNIST(images, labels, "test").spread(20_000)
+    )
+    assert torch.equal(indices, torch.arange(10_000).repeat(2))
+    assert torch.equal(variants, torch.arange(2).repeat_interleave(10_000))
+
+
+@_KINDS
+@given(positions=st.lists(st.integers(0, 35), max_size=90), size=st.integers(1, 40))
+def test_any_order_and_any_chunking_give_the_same_bits(kind, positions, size):
+    data = _data(kind)
+    images, labels = _whole(data)
+    chosen = torch.tensor(positions, dtype=torch.long)
+    some, some_labels = data.batch(chosen)
+    assert torch.equal(some, images[chosen])
+    assert torch.equal(some_labels, labels[chosen])
+    chunks = list(data.chunks(size))
+    assert {len(x) for x, _ in chunks[:-1]} <= {size}
+    assert torch.equal(torch.cat([x for x, _ in chunks]), images)
+    assert torch.equal(torch.cat([y for _, y in chunks]), labels)
+
+
+@_KINDS
+def test_an_image_does_not_depend_on_the_other_originals_or_variants(kind):
+    data = _data(kind, number=12, variants=range(3))
+    fewer = _data(kind, number=4, variants=(2,))
+    assert torch.equal(_whole(fewer)[0], data.render(torch.arange(4), torch.full((4,), 2)))
+
+
+@_KINDS
+def test_every_part_of_the_name_matters(kind):
+    images = _whole(_data(kind))[0]
+    for other in (_data(kind, seed=1), _data(kind, split="train"), _data(kind, variants=(3, 4, 5))):
+        assert (_whole(other)[0] != images).flatten(1).any(1).all()
+    maps = _data(kind).matrices(torch.tensor([0, 0, 1]), torch.tensor([0, 1, 0]))
+    assert len(maps.unique(dim=0)) == 3
+
+
+@_KINDS
+def test_another_process_gives_the_same_bits(kind):
+    code = (
+        f"import sys; from equigeo.datasets import {kind.__name__} as K;"
+        "from tests.datasets.digits import synthetic_digits as d;"
+        "x = [i for i, _ in K(*d(12), 'test', range(3)).chunks(5)];"
+        "[sys.stdout.buffer.write(i.numpy().tobytes()) for i in x]"
+    )
+    there = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
+    assert there == _whole(_data(kind))[0].numpy().tobytes()
+
+
+def test_the_random_numbers_are_the_promised_ones():
+    draws = uniform_draws(0, "affnist test", [(0, 0), (9999, 1)], 2)
+    words = np.random.SeedSequence([0, 0x82762497, 9999, 1]).generate_state(2, np.uint64)
+    np.testing.assert_array_equal(draws[1], ((words >> np.uint64(12)) + 0.5) / 2**52)
+    assert ((draws > 0) & (draws < 1)).all()
+    assert uniform_draws(0, "affnist test", [], 2).shape == (0, 2)
+
+
+@_KINDS
+def test_the_matrices_draw_the_images(kind):
+    """An independent renderer: spline interpolation of order 1 in float64."""
+    data = _data(kind)
+    indices, variants = data.pairs(torch.arange(len(data)))
+    canvas = centred(data.images).double().numpy()
+    y, x = np.mgrid[:40, :40] - 19.5
+    triples = zip(_whole(data)[0], indices, data.matrices(indices, variants), strict=True)
+    for image, i, matrix in triples:
+        u, v, w = np.linalg.inv(matrix.numpy()) @ np.stack([x, y, np.ones_like(x)]).reshape(3, -1)
+        # at the edge of the canvas, the published homNIST repeats pixels: all background here
+        expected = ndimage.map_coordinates(
+            canvas[i], [v / w + 19.5, u / w + 19.5], order=1, mode="nearest"
+        ).reshape(40, 40)
+        assert np.abs(image.numpy() - expected).max() < 0.501
+
+
+def test_the_identity_gives_the_centred_digit():
+    images, _ = synthetic_digits(70)
+    still = np.broadcast_to(np.eye(3), (70, 3, 3))
+    assert torch.equal(warp_digits(images, still), centred(images))
+    assert torch.equal(centred(images)[:, 6:34, 6:34], images)
+    assert centred(images).sum() == images.sum()
+
+
+def test_integer_translations_and_quarter_turns_move_pixels():
+    images, _ = synthetic_digits(5)
+    shift, turn = np.eye(3), np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    shift[:2, 2] = 3, -2  # to the right and up
+    moved = centred(images).roll((-2, 3), (1, 2))
+    assert torch.equal(warp_digits(images, np.stack([shift] * 5)), moved)
+    # x right and y down: from x to y is clockwise
+    turned = centred(images).rot90(-1, (1, 2))
+    assert torch.equal(warp_digits(images, np.stack([turn] * 5)), turned)
+
+
+def test_no_digit_pixel_leaves_the_canvas_of_affnist(monkeypatch):
+    data = _data(AffNIST, number=50, variants=range(20))
+    indices, variants = data.pairs(torch.arange(len(data)))
+    matrices = data.matrices(indices, variants).numpy()
+
+    def outside(matrices):
+        """Largest value beyond the canvas, drawn on one that is 10 pixels larger on all sides."""
+        monkeypatch.setattr(module, "CANVAS", 60)
+        monkeypatch.setattr(module, "_CENTRE", 29.5)
+        large = warp_digits(data.images[indices], matrices)
+        large[:, 10:50, 10:50] = 0
+        monkeypatch.undo()
+        return int(large.max())
+
+    assert outside(matrices) == 0
+    further = matrices.copy()
+    further[:, 0, 2] += 2
+    assert outside(further) > 0  # digits come close enough to the edge for that
+
+
+def test_translations_of_affnist_are_even_over_what_is_left():
+    """Where a digit lies between its extreme places, from its own bounding box."""
+    data = _data(AffNIST, number=20, variants=range(100))
+    images = _whole(data)[0] > 0
+    places = []
+    for axis in (1, 2):
+        on = images.any(dim=axis).byte()
+        first, last = on.argmax(1), 39 - on.flip(1).argmax(1)
+        places.append(first / (first + 39 - last).clamp(min=1))
+        assert (first == 0).any()
+        assert (last == 39).any()
+    for place in places:
+        assert place.mean().item() == pytest.approx(0.5, abs=0.03)
+        assert place.std().item() == pytest.approx(12**-0.5, abs=0.03)
+
+
+@pytest.fixture(scope="module")
+def linear_parts():
+    data = _data(AffNIST, number=1, variants=range(40_000))
+    return data.matrices(*data.pairs(torch.arange(len(data))))[:, :2, :2].numpy()
+
+
+def test_statistics_of_affnist(linear_parts):
+    """Specification 4.2 and oracle 23, within 1 %."""
+    left, stretch, right = np.linalg.svd(linear_parts)
+    log = np.log(stretch)
+    norm, trace = np.hypot(log[:, 0], log[:, 1]), log.sum(axis=1)
+    assert norm.mean() == pytest.approx(0.176, rel=0.01)
+    assert np.sqrt((norm**2).mean()) == pytest.approx(0.184, rel=0.01)
+    assert np.quantile(norm, 0.95) == pytest.approx(0.262, rel=0.01)
+    assert 0.3 < norm.max() < 0.34
+    assert np.abs(log[:, 0] - log[:, 1]).mean() / 2**0.5 == pytest.approx(0.129, rel=0.01)
+    assert trace.mean() == pytest.approx(-0.013, abs=0.165 * 3 / 200)
+    assert trace.std() == pytest.approx(0.165, rel=0.01)
+    assert -0.447 < trace.min() < -0.43
+    assert 0.34 < trace.max() < 0.365
+    rotation = left @ right
+    angle = np.degrees(np.arctan2(rotation[:, 1, 0], rotation[:, 0, 0]))
+    assert angle.std() == pytest.approx(12.0, rel=0.01)
+    assert 24 < np.abs(angle).max() < 26.4
+
+
+def test_the_factors_of_affnist_are_where_they_should_be(linear_parts):
+    """diag(ex, ey) shear rotation: rows are stretched, and the second row is not sheared."""
+    c, s = linear_parts[:, 1, 1], linear_parts[:, 1, 0]
+    high, angle = np.hypot(c, s), np.arctan2(s, c)
+    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    first = np.einsum("nj,kjn->nk", linear_parts[:, 0], turn)  # (ex, ex s)
+    for values, middle, half in (
+        (high, 1, 0.2),
+        (first[:, 0], 1, 0.2),
+        (first[:, 1] / first[:, 0], 0, 0.2),
+        (np.degrees(angle), 0, 20),
+    ):
+        assert np.abs(values - middle).max() == pytest.approx(half, rel=1e-3)
+        assert values.mean() == pytest.approx(middle, abs=3 * half / 340)
+        assert values.std() == pytest.approx(half / 3**0.5, rel=0.01)
+
+
+def test_homographies_have_determinant_one_and_the_published_spread():
+    data = _data(HomNIST, number=1, variants=range(4000))
+    maps = data.matrices(*data.pairs(torch.arange(len(data)))).numpy()
+    assert np.abs(np.linalg.det(maps) - 1).max() < tolerance(torch.float64, terms=9)["atol"] * 10
+    square = np.array([19.5, 19.5, 1.0])
+    unit = maps / square[:, None] * square
+    found = np.array([np.real(logm(m)) for m in unit[:500]])
+    expected = _SCALES * 2**0.5  # a start and one step, almost always taken
+    entries = [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)]
+    for (i, j), scale in zip(entries, expected[[1, 2, 3, 5, 6, 7]], strict=True):
+        assert found[:, i, j].std() == pytest.approx(scale, rel=0.12)
+        assert abs(found[:, i, j].mean()) < 4 * scale / 500**0.5
+
+
+def test_the_haar_density_of_homographies_is_the_jacobian_of_the_exponential():
+    rng = np.random.default_rng(0)
+    basis = [_algebra(e[None])[0] for e in np.eye(8)]
+    flat = np.array([b.reshape(-1) for b in basis]).T
+    for v in rng.normal(size=(3, 8)) * 0.5:
+        inverse = expm(-_algebra(v[None])[0])
+        step = 1e-6
+        columns = []
+        for k in range(8):
+            ahead, behind = (
+                _algebra((v + sign * step * np.eye(8)[k])[None])[0] for sign in (1, -1)
+            )
+            moved = inverse @ (expm(ahead) - expm(behind)) / (2 * step)
+            columns.append(np.linalg.lstsq(flat, moved.reshape(-1), rcond=None)[0])
+        jacobian = abs(np.linalg.det(np.array(columns).T))
+        assert _haar_density(_algebra(v[None]))[0] == pytest.approx(jacobian, rel=1e-7)
+    assert _haar_density(np.zeros((1, 3, 3))).tolist() == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"images": torch.zeros(3, 28, 27, dtype=torch.uint8)}, r"uint8 \(digits, 28, 28\), got"),
+        ({"images": torch.zeros(3, 28, 28)}, "got torch.float32"),
+        ({"images": torch.zeros(3, 28, 28, dtype=torch.uint8)}, "image 0 is blank"),
+        ({"labels": torch.zeros(2, dtype=torch.long)}, r"labels must be \(3,\), got \(2,\)"),
+        ({"split": "dev"}, "split must be one of"),
+        ({"variants": ()}, "variants must be different"),
+        ({"variants": (1, 1)}, "variants must be different"),
+        ({"variants": (-1,)}, "not negative"),
+        ({"seed": -1}, "seed must not be negative"),
+    ],
+)
+def test_unfitting_arguments_are_refused(changes, message):
+    images, labels = synthetic_digits(3)
+    arguments = {"images": images, "labels": labels, "split": "test", **changes}
+    with pytest.raises(ValueError, match=message):
+        AffNIST(**arguments)
+
+
+def test_positions_outside_and_empty_chunks_are_refused():
+    data = _data(AffNIST)
+    for position in (-1, 36):
+        with pytest.raises(ValueError, match="positions must be 0 to 35"):
+            data.batch(torch.tensor([0, position]))
+    with pytest.raises(ValueError, match="size must be at least 1"):
+        next(data.chunks(0))
+    with pytest.raises(ValueError, match=r"28, 28\), got"):
+        centred(torch.zeros(40, 40))
+
+
+def test_a_digit_that_fills_the_image_is_refused_where_it_cannot_stay():
+    images = torch.full((1, 28, 28), 255, dtype=torch.uint8)
+    data = AffNIST(images, torch.zeros(1, dtype=torch.long), "test")
+    with pytest.raises(ValueError, match="image 0 is too large: transformed, it spans 4"):
+        _whole(data)
+
+
+@_KINDS
+def test_every_test_digit_of_mnist_has_a_place(kind):
+    from equigeo.datasets import load_digits
+
+    data = kind(*load_digits(shared_data("mnist"), "test"), "test", range(2))
+    assert len(data) == 20_000
+    images, labels = data.batch(torch.arange(0, 20_000, 40))
+    assert (images.flatten(1).amax(1) > 100).all()
+    assert len(labels.unique()) == 10

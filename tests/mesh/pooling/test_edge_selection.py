@@ -1,0 +1,131 @@
+"""The best adjacencies of each mesh against a sorted top-k and a greedy matching; ties."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from equigeo.mesh.pooling.edge_selection import dominant_matching, select_top
+from tests.mesh import shapes
+from tests.mesh.definitions import F64, graph_of, greedy_matching
+
+
+def _random_batch(seed, meshes=4):
+    """Distinct scores in random order, the mesh of each, and a quota per mesh."""
+    random = np.random.default_rng(seed)
+    counts = random.integers(0, 12, size=meshes)
+    total = int(counts.sum())
+    scores = torch.as_tensor(random.permutation(total) / max(total, 1), dtype=F64)
+    batch = torch.arange(meshes).repeat_interleave(torch.as_tensor(counts))
+    return scores, batch, torch.as_tensor(random.integers(0, 14, size=meshes))
+
+
+@settings(max_examples=60, deadline=None)
+@given(shapes.seeds)
+def test_distinct_scores_give_the_sorted_top_of_each_mesh(seed):
+    scores, batch, quota = _random_batch(seed)
+    expected = torch.zeros(len(scores), dtype=torch.bool)
+    for mesh, k in enumerate(quota.tolist()):
+        members = torch.nonzero(batch == mesh).flatten()
+        best = members[torch.argsort(scores[members], descending=True)[:k]]
+        expected[best] = True
+    assert torch.equal(select_top(scores, batch, quota), expected)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=30), st.integers(0, 30), shapes.seeds)
+def test_a_tied_group_is_taken_whole_or_left_whole_and_never_beyond_the_quota(levels, k, seed):
+    scores = torch.tensor(levels, dtype=F64)
+    batch, quota = torch.zeros(len(levels), dtype=torch.int64), torch.tensor([k])
+    marked = select_top(scores, batch, quota)
+    better = [int((scores >= score).sum()) for score in scores]
+    assert marked.tolist() == [count <= k for count in better]
+    order = shapes.permutation(len(levels), seed)
+    assert torch.equal(select_top(scores[order], batch, quota), marked[order])
+
+
+@settings(max_examples=30, deadline=None)
+@given(shapes.seeds)
+def test_meshes_of_a_batch_do_not_see_each_other(seed):
+    scores, batch, quota = _random_batch(seed)
+    together = select_top(scores, batch, quota)
+    for mesh in range(len(quota)):
+        own = scores[batch == mesh]
+        alone = select_top(own, torch.zeros(len(own), dtype=torch.int64), quota[mesh : mesh + 1])
+        assert torch.equal(together[batch == mesh], alone)
+
+
+def test_scores_that_rounding_tells_apart_are_tied():
+    scores = torch.tensor([0.5, 0.5 + 1e-12, 0.9, 0.5 - 1e-12], dtype=F64)
+    batch = torch.zeros(4, dtype=torch.int64)
+    marked = select_top(scores, batch, torch.tensor([2]))
+    assert marked.tolist() == [False, False, True, False]
+    assert select_top(scores, batch, torch.tensor([4])).all()
+
+
+def test_no_edges_and_no_quota_mark_nothing():
+    none = torch.zeros(0, dtype=F64)
+    assert select_top(none, none.long(), torch.tensor([3, 1])).shape == (0,)
+    scores = torch.tensor([0.1, 0.2])
+    assert not select_top(scores, torch.zeros(2, dtype=torch.int64), torch.tensor([0])).any()
+
+
+@pytest.mark.parametrize("edges", [1_000, 100_000, 1_500_000])
+def test_a_mesh_of_any_size_is_pooled_close_to_its_quota(edges):
+    """Attention of a closed mesh crowds around one third; ties must not chain through it."""
+    random = np.random.default_rng(edges)
+    scores = torch.as_tensor(random.normal(1 / 3, 0.02, size=edges))
+    quota = edges // 5
+    batch = torch.zeros(edges, dtype=torch.int64)
+    marked = int(select_top(scores, batch, torch.tensor([quota])).sum())
+    assert 0.99 * quota <= marked <= quota
+
+
+def _scores(size, seed, levels=None):
+    random = np.random.default_rng(seed)
+    values = random.permutation(size) if levels is None else random.integers(0, levels, size)
+    return torch.as_tensor(values / max(size, 1))
+
+
+@settings(max_examples=60, deadline=None)
+@given(shapes.meshes(), shapes.seeds)
+def test_distinct_scores_give_the_sequential_greedy_matching(shape, seed):
+    graph = graph_of(shape)
+    scores = _scores(len(graph.undirected), seed)
+    pairs = [tuple(row) for row in graph.undirected.tolist()]
+    got = dominant_matching(graph.undirected, scores, graph.num_primal)
+    assert got.tolist() == greedy_matching(pairs, scores.tolist())
+
+
+@settings(max_examples=40, deadline=None)
+@given(shapes.meshes(), shapes.seeds, st.integers(1, 5))
+def test_with_ties_no_face_is_used_twice_and_no_numbering_decides(shape, seed, levels):
+    graph = graph_of(shape)
+    scores = _scores(len(graph.undirected), seed, levels)
+    got = dominant_matching(graph.undirected, scores, graph.num_primal)
+    used = graph.undirected[got].flatten()
+    assert len(used.unique()) == len(used)
+    order = shapes.permutation(len(scores), seed)
+    number = shapes.permutation(graph.num_primal, seed + 1)
+    renumbered = number[graph.undirected].sort(dim=1).values[order]
+    again = dominant_matching(renumbered, scores[order], graph.num_primal)
+    assert torch.equal(again, got[order])
+
+
+def test_equal_neighbours_block_each_other_and_equal_strangers_do_not():
+    path = torch.tensor([[0, 1], [1, 2], [3, 4]])
+    got = dominant_matching(path, torch.tensor([0.5, 0.5, 0.5]), 5)
+    assert got.tolist() == [False, False, True]
+
+
+def test_no_edges_give_no_matching():
+    none = torch.zeros(0, 2, dtype=torch.int64)
+    assert dominant_matching(none, torch.zeros(0), 3).shape == (0,)
+
+
+def test_a_long_descending_path_terminates_with_every_second_edge():
+    nodes = 400
+    path = torch.stack((torch.arange(nodes - 1), torch.arange(1, nodes)), dim=1)
+    got = dominant_matching(path, -torch.arange(nodes - 1.0), nodes)
+    assert got.tolist() == [u % 2 == 0 for u in range(nodes - 1)]

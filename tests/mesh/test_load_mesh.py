@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench.robustness_corpus import load_corpus, summarize
+from equigeo.mesh.errors import MeshError
+from equigeo.mesh.load_mesh import load_mesh
+from tests.mesh.io.mesh_texts import FACES, SPELLINGS, VERTICES, obj_text, off_text
+from tests.shared_data import shared_data
+
+SOUND = (
+    "closed_sphere",
+    "closed_genus_gt_0",
+    "boundary",
+    "multi_component",
+    "self_intersecting",
+    "polygonal",
+    "unwelded",
+)
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_every_format_gives_the_same_mesh(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name.upper()  # extensions in any case
+    path.write_bytes(SPELLINGS[name]())
+    mesh, report = load_mesh(path, strict=True)
+    corners = mesh.vertices[mesh.faces].numpy()
+    assert np.array_equal(corners, VERTICES[FACES])
+    assert report.is_clean
+    assert report.topology.closed
+    assert report.topology.manifold
+    assert report.topology.euler == 2
+    assert report.kept_faces.tolist() == list(range(len(FACES)))
+
+
+def test_labels_follow_kept_faces(tmp_path: Path) -> None:
+    path = tmp_path / "labels.obj"
+    path.write_bytes(b"v 7 7 7\n" + obj_text(faces=np.insert(FACES + 1, 2, [1, 1, 2], axis=0)))
+    mesh, report = load_mesh(path)
+    assert report.kept_faces.tolist() == [0, 1, 3, 4, 5, 6]
+    assert report.kept_triangles.tolist() == [0, 1, 3, 4, 5, 6]
+    assert report.vertex_map.tolist() == [-1, 0, 1, 2, 3, 4]
+    assert torch.equal(mesh.faces, torch.as_tensor(FACES))
+    assert not report.is_clean
+
+
+def test_the_summary_names_repairs_and_warnings(tmp_path: Path) -> None:
+    path = tmp_path / "two.obj"
+    path.write_bytes(
+        obj_text(
+            np.concatenate([VERTICES, VERTICES + 9, VERTICES[:1] - 9]),
+            np.concatenate([FACES, FACES[:, ::-1] + 5]),
+        )
+    )
+    summary = load_mesh(path)[1].summary()
+    assert summary.startswith("two.obj: 11 vertices, 12 faces -> 10 vertices, 12 triangles")
+    assert "closed, oriented, manifold, components 2, Euler characteristic 4" in summary
+    assert "reoriented faces: 6" in summary
+    assert "unreferenced vertices: 1" in summary
+    assert "warning: the mesh has 2 components" in summary
+
+
+TRIANGLE = "v 0 0 0\nv 1 0 0\nv 0 1 0\n"
+UNUSABLE = {
+    "empty.obj": b"",
+    "blank.off": b"\n \n",
+    "comments.obj": b"# nothing\n",
+    "points.obj": TRIANGLE.encode(),
+    "photo.obj": b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8,
+    "photo.off": b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8,
+    "photo.ply": b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8,
+    "photo.stl": b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8,
+    "broken_utf16.obj": b"\xff\xfev\0 \0\x00\xd8",
+    "truncated.off": off_text()[:-15],
+    "truncated.ply": SPELLINGS["binary.ply"]()[:-15],
+    "truncated.stl": SPELLINGS["binary.stl"]()[:-15],
+    "outside.obj": f"{TRIANGLE}f 1 2 4".encode(),
+    "nan.obj": b"v nan 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3",
+    "zero_area.obj": b"v 0 0 0\nv 1 0 0\nv 2 0 0\nf 1 2 3",
+    "shape.step": b"ISO-10303-21;",
+    "no_extension": obj_text(),
+}
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+@pytest.mark.parametrize("strict", [False, True])
+def test_an_unusable_file_gives_one_error_that_names_it(
+    name: str, strict: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(UNUSABLE[name])
+    with pytest.raises(MeshError) as error:
+        load_mesh(path, strict=strict)
+    assert str(error.value).startswith(f"{path}: ")
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["missing.obj", "missing/deeper.ply", "nul\0byte.obj"])
+def test_a_missing_file_gives_one_error_that_names_it(name: str, tmp_path: Path) -> None:
+    with pytest.raises(MeshError, match=r"does not exist; check the path|cannot be read"):
+        load_mesh(tmp_path / name)
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    folder = tmp_path / "folder.obj"
+    folder.mkdir()
+    with pytest.raises(MeshError, match=r"folder\.obj: is not a regular file"):
+        load_mesh(folder)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_does_not_block(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.obj"
+    os.mkfifo(pipe)
+    with pytest.raises(MeshError, match="is not a regular file"):
+        load_mesh(pipe)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root reads anything")
+def test_an_unreadable_file_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "locked.obj"
+    path.write_bytes(obj_text())
+    path.chmod(0)
+    with pytest.raises(MeshError, match="cannot be read"):
+        load_mesh(path)
+
+
+def test_one_face_is_a_mesh(tmp_path: Path) -> None:
+    path = tmp_path / "one.obj"
+    path.write_text(f"{TRIANGLE}f 1 2 3")
+    mesh, report = load_mesh(path, strict=True)
+    assert mesh.num_faces == 1
+    assert not report.topology.closed
+
+
+def test_a_strict_error_names_file_and_line(tmp_path: Path) -> None:
+    path = tmp_path / "quad.obj"
+    path.write_text(f"{TRIANGLE}v 1 1 0\n# a quad\nf 1 2 4 3")
+    with pytest.raises(MeshError, match=r"quad\.obj: line 6 \(face 0\) has more than three"):
+        load_mesh(path, strict=True)
+
+
+def test_loading_is_silent(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    for name, write in SPELLINGS.items():
+        path = tmp_path / name
+        path.write_bytes(write().replace(b"comment", b"comment TextureFile none.png"))
+        load_mesh(path)
+        path.write_bytes(write()[:-9])
+        with contextlib.suppress(MeshError):
+            load_mesh(path)
+    assert capfd.readouterr() == ("", "")
+
+
+@st.composite
+def damaged_files(draw: st.DrawFn) -> tuple[str, bytes]:
+    """A sound file of any format with bytes changed, cut out, repeated or cut off."""
+    name = draw(st.sampled_from(sorted(SPELLINGS)))
+    data = bytearray(SPELLINGS[name]())
+    for _ in range(draw(st.integers(0, 4))):
+        place = draw(st.integers(0, len(data) - 1))
+        data[place] = draw(st.one_of(st.integers(0, 255), st.sampled_from(b"0123456789-. \n#/\\")))
+    place, length = draw(st.integers(0, len(data))), draw(st.integers(0, 40))
+    change = draw(st.sampled_from(["keep", "truncate", "remove", "repeat"]))
+    if change == "truncate":
+        del data[place:]
+    elif change == "remove":
+        del data[place : place + length]
+    elif change == "repeat":
+        data[place:place] = data[place : place + length]
+    return name, bytes(data)
+
+
+@settings(max_examples=300, deadline=None)
+@given(damaged_files(), st.booleans())
+def test_a_damaged_file_loads_or_raises_mesh_error(
+    damaged: tuple[str, bytes], strict: bool
+) -> None:
+    name, data = damaged
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, name)
+        path.write_bytes(data)
+        try:
+            mesh, report = load_mesh(path, strict=strict)
+        except MeshError as error:
+            assert name in str(error)  # noqa: PT017
+        else:
+            assert mesh.num_faces == report.file_triangles - report.counts.removed_faces > 0
+            assert not strict or report.is_clean
+
+
+def test_the_robustness_corpus_loads_as_its_manifest_says() -> None:
+    summary = summarize(load_corpus(shared_data("robustness_meshes")))
+    assert summary["files"] == 228
+    assert summary["problems"] == []
+    categories = summary["categories"]
+    assert isinstance(categories, dict)
+    for name in SOUND:
+        assert categories[name]["triangles_as_expected"] == categories[name]["files"]

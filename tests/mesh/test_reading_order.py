@@ -1,0 +1,50 @@
+"""The modules of the package read in one order, at module level and inside functions."""
+
+import ast
+from pathlib import Path
+
+import equigeo.mesh
+
+PACKAGE = Path(equigeo.mesh.__file__).parent
+BEFORE = {  # what each folder or module of the package may import
+    "errors": set(),
+    "geometry": {"errors"},
+    "io": {"errors", "geometry"},
+    "repair": {"errors", "geometry", "io"},
+    "load_report": {"io", "repair"},
+    "load_mesh": {"errors", "geometry", "io", "repair", "load_report"},
+    "pooling": {"geometry"},
+    "conv": {"geometry", "pooling"},
+    "models": {"errors", "geometry", "pooling", "conv"},
+}
+
+
+def _imports(path):
+    """Names below ``equigeo.mesh`` that a module imports, wherever the import stands."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("equigeo.mesh"):
+            for name in node.names:
+                yield f"{node.module}.{name.name}".removeprefix("equigeo.mesh.")
+
+
+def test_every_module_imports_from_those_before_it_alone():
+    wrong = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        part = path.relative_to(PACKAGE).with_suffix("").parts[0]
+        if part == "__init__":
+            continue
+        used = {name.split(".")[0] for name in _imports(path)}
+        wrong += [f"{path.name}: {name}" for name in used - BEFORE[part] - {part}]
+    assert not wrong
+
+
+def test_no_folder_has_a_circle():
+    modules = {}
+    for path in PACKAGE.rglob("*.py"):
+        if path.name != "__init__.py":
+            name = ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+            modules[name] = {found.rpartition(".")[0] for found in _imports(path)}
+    while modules:
+        leaves = {name for name, used in modules.items() if not used & modules.keys()}
+        assert leaves, f"a circle among {sorted(modules)}"
+        modules = {name: used for name, used in modules.items() if name not in leaves}

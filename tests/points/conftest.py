@@ -1,0 +1,32 @@
+"""Searches of both kinds."""
+
+from __future__ import annotations
+
+import pytest
+
+from equigeo.points import cluster_search
+from equigeo.points.neighbor_backend import torch_cluster
+from tests.points.clusters import INSTALLED, StandIn
+
+
+@pytest.fixture
+def own_searches(monkeypatch):
+    """No torch-cluster, installed or not."""
+    monkeypatch.setattr(cluster_search, "torch_cluster", lambda: None)
+
+
+@pytest.fixture(params=["stand-in", "torch-cluster"])
+def both(request, monkeypatch):
+    """Call a function with own searches and through torch-cluster."""
+    if request.param == "torch-cluster" and not INSTALLED:
+        pytest.skip("torch-cluster is not installed: make test-cluster")
+    cluster = StandIn() if request.param == "stand-in" else torch_cluster()
+    assert cluster is not None
+
+    def call(function, *args, **keywords):
+        monkeypatch.setattr(cluster_search, "torch_cluster", lambda: None)
+        own = function(*args, **keywords)
+        monkeypatch.setattr(cluster_search, "torch_cluster", lambda: cluster)
+        return own, function(*args, **keywords)
+
+    return call

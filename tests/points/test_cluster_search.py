@@ -1,0 +1,191 @@
+"""torch-cluster gives what own searches give: the same indices, ties included."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+import torch
+
+from equigeo.points import (
+    cluster_search,
+    farthest_point_sampling,
+    nearest_neighbors,
+    radius_neighbors,
+)
+
+DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def cloud_set(name, dtype):
+    """Clouds (4, P, dim) of one kind."""
+    g = generator()
+    if name == "grid":  # nothing but ties, and squares without rounding
+        grid = torch.cartesian_prod(*[torch.arange(5.0)] * 3).to(dtype)
+        return torch.stack([grid[torch.randperm(125, generator=g)] for _ in range(4)]) - 2
+    if name == "duplicates":
+        x = torch.rand(4, 12, 3, generator=g, dtype=dtype)
+        return x[:, torch.randint(12, (60,), generator=g)]
+    if name == "one point":
+        return torch.rand(4, 1, 3, generator=g, dtype=dtype).expand(4, 20, 3)
+    if name == "single":
+        return torch.rand(4, 1, 3, generator=g, dtype=dtype)
+    if name == "far away":  # cancellation leaves few digits of the expanded squares
+        return torch.rand(4, 100, 3, generator=g, dtype=dtype) + 100
+    if name == "outliers":
+        x = torch.rand(4, 100, 3, generator=g, dtype=dtype)
+        return x * torch.where(torch.rand(4, 100, 1, generator=g) < 0.05, 1e3, 1.0)
+    if name == "not a number":
+        return torch.rand(4, 50, 3, generator=g, dtype=dtype).masked_fill(
+            torch.rand(4, 50, 1, generator=g) < 0.1, torch.nan
+        )
+    dim = {"line": 1, "plane": 2, "space": 3, "features": 5}[name]
+    return torch.randn(4, 150, dim, generator=g, dtype=dtype)
+
+
+CLOUDS = pytest.mark.parametrize(
+    "name",
+    [
+        *("grid", "duplicates", "one point", "single", "far away", "outliers", "not a number"),
+        *("line", "plane", "space", "features"),
+    ],
+)
+MASKS = pytest.mark.parametrize("masked", [False, True], ids=["all", "padded"])
+
+
+def mask_for(x, masked):
+    """Clouds of all sizes: all points, some, one."""
+    if not masked:
+        return None
+    kept = torch.rand(x.shape[:2], generator=generator(1)) < torch.tensor([[2], [0.5], [0.1], [0]])
+    kept[:, x.shape[1] // 2] = True
+    return kept
+
+
+@DTYPES
+@CLOUDS
+@MASKS
+@pytest.mark.parametrize("count", [1, 6, 30])
+def test_the_same_points_are_the_farthest(both, name, dtype, masked, count):
+    x = cloud_set(name, dtype)
+    count = min(count, x.shape[1])
+    mask = mask_for(x, masked)
+    own, through = both(farthest_point_sampling, x, count, mask)
+    assert torch.equal(own, through)
+    own, through = both(farthest_point_sampling, x, count, mask, origin=x.mean(1))
+    assert torch.equal(own, through)
+
+
+@DTYPES
+@CLOUDS
+@MASKS
+@pytest.mark.parametrize("count", [1, 8, 1000])
+def test_the_same_points_are_the_nearest(both, name, dtype, masked, count):
+    x = cloud_set(name, dtype)
+    mask = mask_for(x, masked)
+    own, through = both(nearest_neighbors, x, count, mask)
+    assert torch.equal(own, through)
+    centers = torch.randn(4, 9, x.shape[2], generator=generator(2), dtype=dtype)
+    own, through = both(nearest_neighbors, x, count, mask, centers=centers)
+    assert torch.equal(own, through)
+
+
+def members(indices, inside, size):
+    """Which points are inside, (..., Q, P), whatever the order."""
+    flags = torch.zeros(*indices.shape[:-1], size)
+    return flags.scatter_add(-1, indices, inside.float())
+
+
+@DTYPES
+@CLOUDS
+@MASKS
+def test_the_same_points_are_inside(both, name, dtype, masked):
+    x = cloud_set(name, dtype)
+    mask, size = mask_for(x, masked), x.shape[1]
+    # Which of points without distances are the nearest means nothing.
+    counts = (None,) if name == "not a number" else (None, 1, 8, 1000)
+    for radius in (0.25, 1.0, 2.0):
+        for count in counts:
+            own, through = both(radius_neighbors, x, radius, count, mask)
+            assert own[0].shape == through[0].shape
+            assert torch.equal(members(*own, size), members(*through, size))
+
+
+def test_batch_axes_of_centers_and_points_are_broadcast(both):
+    x = torch.randn(2, 1, 60, 3, generator=generator(), dtype=torch.float64)
+    frames = torch.randn(5, 3, 3, generator=generator(1), dtype=torch.float64)
+    mask = (torch.rand(2, 1, 60, generator=generator(2)) < 0.7).requires_grad_(False)
+    for count in (None, 4):
+        own, through = both(
+            radius_neighbors, x @ frames, 0.8, count, mask, centers=x[:, :, :7] @ frames
+        )
+        assert own[0].shape == through[0].shape == (2, 5, 7, count or 60)
+        assert torch.equal(members(*own, 60), members(*through, 60))
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        torch.zeros(0, 5, 3),
+        torch.zeros(2, 0, 3),
+        torch.zeros(2, 5, 0),
+        torch.rand(2, 5, 3).half(),
+        torch.rand(2, 5, 4),
+        torch.rand(2, 5, 3, device="meta"),
+    ],
+    ids=["no clouds", "no points", "no coordinates", "half", "features", "no values"],
+)
+def test_other_clouds_are_left_to_own_searches(monkeypatch, x):
+    monkeypatch.setattr(cluster_search, "torch_cluster", lambda: pytest.fail("was asked"))
+    assert nearest_neighbors(x, 2).shape == (*x.shape[:2], min(2, x.shape[1]))
+
+
+def test_clouds_without_points_beside_others_are_left_to_own_searches(both):
+    x = torch.randn(3, 20, 3, generator=generator())
+    mask = torch.tensor([True, False, True])[:, None].expand(3, 20)
+    own, through = both(nearest_neighbors, x, 4, mask)
+    assert torch.equal(own, through)
+    own, through = both(farthest_point_sampling, x, 4, mask)
+    assert torch.equal(own, through)
+    own, through = both(radius_neighbors, x, 1.0, 4, mask)
+    assert torch.equal(own[1], through[1])
+    assert not own[1][1].any()
+
+
+def test_no_centers_have_no_neighbors(both):
+    x = torch.randn(2, 20, 3, generator=generator())
+    for found in both(nearest_neighbors, x, 4, centers=x[:, :0]):
+        assert found.shape == (2, 0, 4)
+    for indices, inside in both(radius_neighbors, x, 1.0, 4, centers=x[:, :0]):
+        assert indices.shape == inside.shape == (2, 0, 4)
+
+
+def test_doubtful_rows_alone_are_searched_again(both, monkeypatch):
+    """Two points at one distance from one centre: one row in doubt among many."""
+    x = torch.randn(1, 100, 3, generator=generator(), dtype=torch.float64)
+    x[0, :3] = torch.tensor([[9.0, 0, 0], [9, 1, 0], [9, -1, 0]])
+    asked = []
+    settle = cluster_search.settle
+
+    def spy(indices, doubtful, search):
+        asked.append(doubtful.nonzero()[:, 1].tolist())
+        return settle(indices, doubtful, search)
+
+    monkeypatch.setattr(sys.modules["equigeo.points.nearest_neighbors"], "settle", spy)
+    own, through = both(nearest_neighbors, x, 3)
+    assert torch.equal(own, through)
+    assert asked == [[0]]
+
+
+def test_gradients_do_not_pass_and_inputs_stay(both):
+    x = torch.randn(2, 30, 3, generator=generator()).requires_grad_()
+    before = x.detach().clone()
+    for function in (farthest_point_sampling, nearest_neighbors):
+        own, through = both(function, x, 5)
+        assert torch.equal(own, through)
+        assert not through.requires_grad
+    assert torch.equal(x, before)

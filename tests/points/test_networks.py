@@ -1,0 +1,220 @@
+"""Networks of points: one interface, permutations, padding, and invariance behind an embedding."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from equigeo.groups import Affine, O
+from equigeo.mds import (
+    DGCNN,
+    EmbedOptions,
+    Invariant,
+    PointNet,
+    PointNetPlusPlus,
+    PointTransformer,
+    embed,
+)
+from equigeo.points import nearest_neighbors
+from equigeo.reps import Points, Trivial
+from equigeo.tasks.measures.cloud_copies import cloud_copies
+from equigeo.testing import assert_equivariant, equivariance_error
+from tests.mds.clouds import generator
+
+EXACT = {"rtol": 0.0, "atol": 1e-11}
+SMALL = {
+    "pointnet": lambda **k: PointNet(5, (16, 32), (16,), **k),
+    "pointnet++": lambda **k: PointNetPlusPlus(5, (9, 5), 6, ((8,), (8, 16)), 32, (16,), **k),
+    "pointnet++ published": lambda **k: PointNetPlusPlus(
+        5, (9, 5), 6, ((8,), (8, 16)), 32, (16,), distances=False, **k
+    ),
+    "dgcnn": lambda **k: DGCNN(5, (8, 16), 6, 32, (16,), **k),
+    "transformer": lambda **k: PointTransformer(5, (9, 5), 6, 8, 2, 32, (16,), **k),
+}
+NETWORKS = pytest.mark.parametrize("name", list(SMALL))
+
+
+def network(name, **keywords):
+    """A network with drawn weights whose statistics are not the initial ones."""
+    g = generator()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = SMALL[name](**keywords).double()
+        dim = keywords.get("dim", 3)
+        for _ in range(20):
+            model(torch.randn(8, 30, dim, generator=g, dtype=torch.float64))
+    return model.eval()
+
+
+def clouds(count=4, points=30, dim=3):
+    """Clouds without symmetry, whose embedding is stable."""
+    x = torch.rand(count, points, dim, generator=generator(), dtype=torch.float64)
+    return x.square() * torch.arange(dim, 0, -1)
+
+
+@NETWORKS
+def test_logits_do_not_depend_on_the_order_of_points(name):
+    model, x = network(name), clouds()
+    y = model(x)
+    assert y.shape == (4, 5)
+    assert_close(model(x[:, torch.randperm(30, generator=generator())]), y, **EXACT)
+    assert (y[0] - y[1]).abs().max() > 1e-3
+
+
+@NETWORKS
+def test_padding_changes_nothing(name):
+    model, x = network(name), clouds()
+    mask = torch.arange(30) < torch.tensor([[30], [29], [11], [4]])
+    padded = x.masked_fill(~mask[..., None], torch.nan)
+    y = model(padded, mask)
+    assert_close(model(x, torch.ones_like(mask)), model(x), **EXACT)
+    for i, count in enumerate(mask.sum(1).tolist()):
+        assert_close(y[i], model(x[i, :count]), **EXACT)
+    shuffled = torch.randperm(30, generator=generator())
+    assert_close(model(padded[:, shuffled], mask[:, shuffled]), y, **EXACT)
+
+
+@NETWORKS
+def test_padding_is_no_part_of_the_statistics(name):
+    x = clouds()
+    short, long = network(name).train(), network(name).train()
+    mask = torch.arange(40) < 30
+    for module in (*short.modules(), *long.modules()):
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    padded = torch.cat([x, torch.full((4, 10, 3), 9.0)], dim=1)
+    assert_close(long(padded, mask.expand(4, -1)), short(x), **EXACT)
+    for a, b in zip(short.state_dict().values(), long.state_dict().values(), strict=True):
+        assert_close(a, b, **EXACT)
+
+
+@NETWORKS
+def test_batch_axes_and_dimensions_are_free(name):
+    model, x = network(name), clouds()
+    assert_close(model(x.view(2, 2, 30, 3)), model(x).view(2, 2, 5), **EXACT)
+    assert_close(model(x[0]), model(x)[0], **EXACT)
+    flat = network(name, dim=2)
+    assert flat(clouds(dim=2)).shape == (4, 5)
+    assert model(x[:, :1]).isfinite().all()
+    assert model(torch.zeros(2, 30, 3).double()).isfinite().all()
+
+
+@NETWORKS
+def test_gradients_reach_points_and_all_weights(name):
+    model, x = network(name).train(), clouds(8).requires_grad_()
+    model(x).square().sum().backward()
+    assert x.grad.isfinite().all()
+    assert x.grad.abs().amax() > 0
+    assert all(p.grad is not None and bool(p.grad.any()) for p in model.parameters())
+
+
+@NETWORKS
+def test_an_embedding_makes_them_invariant(name):
+    alone = network(name)
+    model = Invariant(alone).eval()
+    law = (Points(Affine(O(3))), Trivial(Affine(O(3)), 5))
+    assert_equivariant(lambda x: model(x).detach(), *law, inputs=[clouds(2)], condition=4.0)
+    assert equivariance_error(lambda x: alone(x).detach(), *law, inputs=[clouds(2)]) > 1e-3
+
+
+@NETWORKS
+def test_masks_pass_through_the_embedding(name):
+    model, x = Invariant(network(name)).eval(), clouds()
+    mask = (torch.arange(30) < 25).expand(4, -1)
+    y = model(x.masked_fill(~mask[..., None], torch.nan), mask, mask=mask)
+    assert_close(y, model(x[:, :25]), **EXACT)
+
+
+@NETWORKS
+@pytest.mark.parametrize("kind", ["skew", "frames"])
+def test_oracle_26_upright_and_rotated_logits_agree(name, kind):
+    """Specification 8.26, in float32, on clouds whose signs are decided by more than noise."""
+    model = Invariant(network(name).float(), kind=kind).eval()
+    x = clouds(40).float()
+    result = embed(x)
+    steady = (result.margin.abs() >= 1e-3).all(-1) & (result.gap >= 1e-2).all(-1)
+    assert steady.sum() >= 30
+    for copy in ("rotated", "reflected", "scaled", "translated", "re-ordered"):
+        seen, want = model(cloud_copies(x, copy)[steady]), model(x[steady])
+        assert_close(seen, want, rtol=1e-4, atol=1e-4)
+        assert torch.equal(seen.argmax(1), want.argmax(1))
+    other = (model(cloud_copies(x, "sheared")) - model(x)).abs().amax()
+    assert other > 1e-3
+
+
+@NETWORKS
+def test_it_exports_and_compiles(name):
+    model, x = network(name), clouds()
+    compiled = torch.compile(model, backend="aot_eager")
+    assert_close(compiled(x), model(x), **EXACT)
+    assert_close(torch.export.export(model, (x,)).module()(x), model(x), **EXACT)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: PointNet(0), "num_classes must be positive, got 0"),
+        (lambda: PointNet(5, widths=()), "widths must be positive"),
+        (lambda: DGCNN(5, neighbors=0), "neighbors must be positive"),
+        (lambda: DGCNN(5, hidden=(8, -1)), "hidden must be positive"),
+        (lambda: DGCNN(5, dropout=1.0), "dropout must be at least 0"),
+        (lambda: PointTransformer(5, groups=(8, 0)), "groups must be positive"),
+        (lambda: PointNetPlusPlus(5, widths=((8,), (0,))), "widths must be positive"),
+        (lambda: PointNetPlusPlus(5, groups=(8,)), "equally long"),
+        (lambda: PointTransformer(5, dim=0), "dim must be positive"),
+    ],
+)
+def test_settings_out_of_range_are_named(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+@NETWORKS
+@pytest.mark.parametrize(
+    ("points", "mask", "message"),
+    [
+        (torch.zeros(2, 9, 2), None, r"points must be \(\.\.\., points, 3\)"),
+        (torch.zeros(3), None, "with at least one point"),
+        (torch.zeros(2, 0, 3), None, "with at least one point"),
+        (torch.zeros(2, 9, 3).int(), None, "points must be floating"),
+        (torch.zeros(2, 9, 3), torch.ones(9).bool(), r"mask must be bool \(2, 9\)"),
+        (torch.zeros(2, 9, 3), torch.ones(2, 9), r"mask must be bool"),
+    ],
+)
+def test_bad_input_is_named(name, points, mask, message):
+    with pytest.raises(ValueError, match=message):
+        SMALL[name]()(points, mask)
+
+
+def test_the_convolution_is_that_of_edges():
+    """The formula of the paper, edge by edge, with the norm after the maximum."""
+    conv = network("dgcnn").convolutions[0]
+    x = clouds()
+    near = nearest_neighbors(x, 6)
+    apart = torch.cdist(x, x).topk(6, largest=False)
+    assert torch.equal(near, apart.indices)
+    edges = torch.stack([x[b, near[b]] - x[b, :, None] for b in range(4)])
+    a, b = conv.layer.linear.weight, conv.center.weight
+    # W applied to (x_i, x_j - x_i): what meets x_i alone is the sum of both
+    values = (edges @ a.mT + (x @ (a + b).mT)[:, :, None]).amax(2)
+    assert_close(conv(x), conv.layer.normalize(values), **EXACT)
+
+
+def test_doubtful_clouds_can_be_averaged_in_use_and_sampled_in_training():
+    model = Invariant(
+        network("pointnet"),
+        kind="frames",
+        training_sample=True,
+        options=EmbedOptions(fallback="ignore"),
+    )
+    x = torch.cartesian_prod(*[torch.tensor([-s, s]) for s in (3.0, 2.0, 1.0)]).double()[None]
+    x = x + 0.1 * clouds(1, 8)
+    assert_close(model.eval()(x), model(x.flip(-1)), **EXACT)
+    for module in model.train().modules():
+        if isinstance(module, (torch.nn.Dropout, torch.nn.BatchNorm1d)):
+            module.eval()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        drawn = torch.cat([model(x) for _ in range(64)])
+    assert 4 < len(drawn.detach().mul(1e8).round().unique(dim=0)) <= 8

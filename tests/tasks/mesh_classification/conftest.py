@@ -1,0 +1,3 @@
+from tests.tasks.mesh_run import config, dataset, small_model
+
+__all__ = ["config", "dataset", "small_model"]

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from equigeo.tasks.mesh_classification.random_copy import MESH_COPIES, random_copy
+from tests.tasks.tiny_data import tiny_dataset
+
+MESH = tiny_dataset(1, 0).meshes[1]
+
+
+def _copy(kind, seed=0):
+    return random_copy(MESH, kind, torch.Generator().manual_seed(seed))
+
+
+def _volume(mesh):
+    a, b, c = mesh.vertices[mesh.faces].unbind(dim=1)
+    return float((torch.linalg.cross(a, b) * c).sum()) / 6
+
+
+def _sorted_areas(mesh):
+    a, b, c = mesh.vertices[mesh.faces].unbind(dim=1)
+    return torch.linalg.cross(b - a, c - a).norm(dim=1).sort().values
+
+
+@pytest.mark.parametrize("kind", MESH_COPIES)
+def test_copies_are_similar_and_not_identical(kind):
+    copy = _copy(kind)
+    ratio = _sorted_areas(copy) / _sorted_areas(MESH)
+    torch.testing.assert_close(ratio, ratio.mean().expand_as(ratio), rtol=1e-6, atol=0)
+    same = torch.equal(copy.vertices, MESH.vertices) and torch.equal(copy.faces, MESH.faces)
+    assert not same
+
+
+@pytest.mark.parametrize(("kind", "sign"), [("rotated", 1), ("reflected", -1)])
+def test_reflection_alone_turns_the_surface_inside_out(kind, sign):
+    for seed in range(8):
+        assert _volume(_copy(kind, seed)) * sign == pytest.approx(_volume(MESH))
+
+
+def test_everything_reflects_about_half_of_the_copies():
+    signs = [_volume(_copy(MESH_COPIES[-1], seed)) > 0 for seed in range(32)]
+    assert 4 < sum(signs) < 28
+
+
+def test_reindexing_permutes_vertices_faces_and_corners():
+    copy = _copy("re-indexed")
+    assert not torch.equal(copy.vertices, MESH.vertices)
+    assert _volume(copy) == pytest.approx(_volume(MESH))  # corners are rotated, never exchanged
+    torch.testing.assert_close(copy.vertices.sum(dim=0), MESH.vertices.sum(dim=0))
+
+
+def test_unknown_kind_is_refused():
+    with pytest.raises(ValueError, match="kind must be one of rotated"):
+        _copy("sheared")

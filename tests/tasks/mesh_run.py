@@ -1,0 +1,40 @@
+"""A tiny run on meshes: fixtures for the tests of the task and of the loop."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from equigeo.mesh import ClassifierConfig, PrimalDualClassifier
+from equigeo.tasks.mesh_classification import MeshClassification, MeshConfig
+from equigeo.training import Recipe
+from tests.tasks.tiny_data import tiny_dataset
+
+
+@pytest.fixture(scope="session")
+def dataset():
+    return tiny_dataset()
+
+
+@pytest.fixture(scope="session")
+def config():
+    recipe = Recipe(epochs=3, batch_size=4, learning_rate=1e-2, jitter=0.02)
+    return MeshConfig("memory", recipe=recipe)
+
+
+@pytest.fixture
+def small_model():
+    """Build a small model whose initial weights depend on the seed alone; it pools, too."""
+
+    def build(seed: int = 0) -> PrimalDualClassifier:
+        with torch.random.fork_rng():
+            torch.set_rng_state(torch.Generator().manual_seed(seed).get_state())
+            return PrimalDualClassifier(
+                ClassifierConfig(3, channels=(8, 8), keep=(0.7, None), dropout=0.3)
+            )
+
+    return build
+
+
+def train_meshes(config, dataset, output, **options):
+    return MeshClassification().train(config, output, data=dataset, **options)

@@ -1,0 +1,269 @@
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.testing import assert_close
+
+from equigeo.groups import SO
+from equigeo.reps import Irreps
+from equigeo.tensor_products import MatrixTensorProduct
+from equigeo.tensor_products.signals.wigner_symbols import wigner_6j
+from equigeo.testing import assert_equivariant, tolerance
+from tests.tensor_products.path_helpers import compile_whole, inputs_of, random
+from tests.tensor_products.signal_helpers import COSINES, SINES, block, close, couple, signal
+from tests.tensor_products.symbols import allowed, wigner_6j_symbol
+
+PARITIES = [None, "both"]
+every_parity = pytest.mark.parametrize("parity", PARITIES)
+
+FULL = """-0.1061081274 -0.1685990566 0.0032570354 -0.0085093747 -0.0104945249 0.0958107474
+    0.0374657154 -0.1432654856 0.1255135564 0.0314947720 -0.0851214459 0.0342881742 -0.0188857672
+    0.0558842650 -0.0100393400 -0.0613598842 -0.0131857314 0.0023947208 0.0052077853 0.0067070113
+    0.0144537484 -0.0050206429 -0.0029239067 0.0079367911 -0.0071717778"""
+CUT_OFF = """-0.1369850035 -0.2201808434 0.0279108723 -0.0332131776 0.0797255850 0.1126740051
+    -0.0207564450 -0.2070478173 0.1434713331"""
+
+
+def numbers(text: str) -> Tensor:
+    return torch.tensor([float(number) for number in text.split()], dtype=torch.float64)
+
+
+def triples(lmax: int, lmax_out: int) -> list[tuple[int, int, int]]:
+    ranges = range(lmax + 1), range(lmax + 1), range(lmax_out + 1)
+    return [triple for triple in itertools.product(*ranges) if allowed(*triple)]
+
+
+def paths(product: MatrixTensorProduct, lmax: int, x: Tensor, y: Tensor) -> Tensor:
+    """The same as a sum of couplings."""
+    z = torch.zeros(*x.shape[:-1], product.irreps_out.dim, dtype=x.dtype)
+    lmax_out = math.isqrt(product.irreps_out.dim) - 1
+    for l1, l2, l3 in triples(lmax, lmax_out):
+        z[..., block(l3)] += product.coefficient(l1, l2, l3) * couple(l1, l2, l3, x, y)
+    return z
+
+
+@pytest.mark.parametrize("t", range(5))
+def test_exact_6j_symbols(t):
+    for triple in itertools.product(range(2 * t + 2), repeat=3):
+        got = wigner_6j(*triple, t, t, t)
+        assert got == pytest.approx(wigner_6j_symbol(*triple, t, t, t), rel=1e-14, abs=1e-300)
+        assert got == wigner_6j(triple[1], triple[2], triple[0], t, t, t)
+
+
+def test_6j_symbols_of_large_degrees_are_orthogonal():
+    size = 60
+    row = [wigner_6j(size, size, x, size, size, 7) for x in range(2 * size + 1)]
+    total = math.fsum((2 * x + 1) * value**2 for x, value in enumerate(row))
+    assert 15 * total == pytest.approx(1, rel=1e-13)
+
+
+@pytest.mark.parametrize("normalization", ["none", "component"])
+@pytest.mark.parametrize("t", [1, 2, 3])
+def test_every_path_has_the_strength_of_the_6j_symbol(t, normalization):
+    product = MatrixTensorProduct(2 * t, 2 * t, 2 * t, t, normalization=normalization)
+    for l1, l2, l3 in triples(2 * t, 2 * t):
+        eye = torch.eye((2 * t + 1) ** 2, dtype=torch.float64)
+        made = product(eye[block(l1), None], eye[None, block(l2)])[..., block(l3)]
+        scale = math.sqrt((2 * l1 + 1) * (2 * l2 + 1) * (2 * l3 + 1))
+        kappa = (-1) ** l3 * wigner_6j_symbol(l1, l2, l3, t, t, t)
+        kappa *= 1 if normalization == "none" else scale
+        want = kappa * couple(l1, l2, l3, eye[:, None], eye[None])[block(l1), block(l2)]
+        assert_close(made, want, rtol=0, atol=1e-15 * scale)
+        assert product.coefficient(l1, l2, l3) == pytest.approx(kappa, rel=1e-13)
+
+
+def test_published_products():
+    assert_close(MatrixTensorProduct(2, 2, 4)(SINES, COSINES), numbers(FULL), rtol=0, atol=1e-10)
+    got = MatrixTensorProduct(2, 2, 2, t=1)(SINES, COSINES)
+    assert_close(got, numbers(CUT_OFF), rtol=0, atol=1e-10)
+
+
+@given(st.integers(0, 4), st.integers(0, 2), st.data())
+def test_any_t_gives_the_sum_of_its_paths(lmax, above, data):
+    lmax_out = data.draw(st.integers(0, 2 * lmax))
+    t = (max(lmax, lmax_out) + 1) // 2 + above
+    product = MatrixTensorProduct(lmax, lmax, lmax_out, t)
+    x, y = signal(lmax, 3), signal(lmax, 3, name="y")
+    assert close(product(x, y), paths(product, lmax, x, y), 1e-12)
+
+
+def test_the_smallest_t_is_the_default():
+    sizes = [(1, 1, 2), (2, 2, 2), (2, 2, 4), (3, 1, 2), (0, 0, 0), (5, 5, 0)]
+    assert [MatrixTensorProduct(*degrees).t for degrees in sizes] == [1, 1, 2, 2, 0, 3]
+
+
+def test_few_strengths_vanish_by_accident():
+    missing = {(3, 5, 5), (5, 3, 5), (5, 5, 3)}
+    product = MatrixTensorProduct(6, 6, 6, t=3)
+    assert len(triples(6, 6)) == 175
+    zeros = {triple for triple in triples(6, 6) if product.coefficient(*triple) == 0}
+    assert zeros == missing
+    x, y = signal(6), signal(6, name="y")
+    for l1, l2, l3 in [*missing, (3, 5, 4)]:
+        one, two = torch.zeros(2, 49, dtype=torch.float64)
+        one[block(l1)], two[block(l2)] = x[block(l1)], y[block(l2)]
+        vanishes = bool(product(one, two)[block(l3)].abs().max() < 1e-15)
+        assert vanishes == ((l1, l2, l3) in missing)
+
+
+def test_anticommutator_has_the_even_paths_and_commutator_the_odd_ones():
+    product = MatrixTensorProduct(2, 2, 4)
+    x, y = signal(2), signal(2, name="y")
+    sums, differences = product(x, y) + product(y, x), product(x, y) - product(y, x)
+    for parity, combined in ((0, sums), (1, differences)):
+        want = torch.zeros(25, dtype=torch.float64)
+        for l1, l2, l3 in triples(2, 4):
+            if (l1 + l2 + l3) % 2 == parity:
+                kappa = 2 * product.coefficient(l1, l2, l3)
+                want[block(l3)] += kappa * couple(l1, l2, l3, x, y)
+        assert close(combined, want, 1e-13)
+
+
+def test_matrices_of_full_size_associate():
+    product = MatrixTensorProduct(4, 4, 4, t=2, normalization="component")  # an isometry
+    x, y, z = (signal(4, name=name) for name in "xyz")
+    assert close(product(product(x, y), z), product(x, product(y, z)), 1e-13)
+
+
+@pytest.mark.parametrize("degrees", [(1, 1, 2), (2, 1, 3), (0, 2, 2), (3, 3, 3)], ids=str)
+def test_one_parity_is_equivariant_under_rotations_only(degrees):
+    product = MatrixTensorProduct(*degrees)
+    assert product.rep_out.group == SO(3)
+    inputs = inputs_of(product, 3)
+    assert_equivariant(product, inputs=inputs)
+    if degrees != (0, 2, 2):  # a scalar makes no odd path
+        whole = product.irreps_in1, product.irreps_in2
+        with pytest.raises(AssertionError, match=r"not equivariant under O\(3\).* determinant -1"):
+            assert_equivariant(product, whole, product.irreps_out, inputs=inputs)
+
+
+@pytest.mark.parametrize("degrees", [(1, 1, 2), (2, 1, 3), (0, 2, 2), (3, 3, 3)], ids=str)
+def test_both_parities_are_equivariant_under_reflections(degrees):
+    product = MatrixTensorProduct(*degrees, parity="both")
+    assert product.rep_out == product.irreps_out
+    inputs = inputs_of(product, 3)
+    assert_equivariant(product, inputs=inputs)
+    swapped = Irreps([(mul, (l, -p)) for mul, (l, p) in product.irreps_out])
+    with pytest.raises(AssertionError, match="not equivariant"):
+        assert_equivariant(product, product.rep_in, swapped, inputs=inputs)
+
+
+@pytest.mark.parametrize("parities", list(itertools.product((0, 1), repeat=2)), ids=str)
+def test_parities_multiply_exactly(parities):
+    single, both = MatrixTensorProduct(2, 2, 3), MatrixTensorProduct(2, 2, 3, parity="both")
+    assert str(both.irreps_in1) == "1x0e+1x1e+1x2e+1x0o+1x1o+1x2o"
+    x, y = signal(2, 4), signal(2, 4, name="y")
+    families = torch.zeros(2, 4, 2, 9, dtype=torch.float64)
+    families[0, :, parities[0]], families[1, :, parities[1]] = x, y
+    z = both(*families.flatten(-2)).unflatten(-1, (2, 16))
+    made = sum(parities) % 2
+    assert_close(z[:, made], single(x, y), rtol=0, atol=1e-15)
+    assert not z[:, 1 - made].any()
+
+
+def test_counts_of_one_block():
+    counts = [MatrixTensorProduct(l, l, 2 * l).multiply_adds() for l in range(1, 11)]
+    assert counts[:4] == [180, 1200, 4312, 11340]
+    assert counts[4:] == [24684, 47320, 82800, 135252, 209380, 310464]
+    assert MatrixTensorProduct(2, 2, 4, parity="both").multiply_adds() == 2 * 1200
+
+
+@pytest.mark.parametrize(("lmax", "flops"), [(1, 672), (2, 8424), (3, 49664)])
+def test_one_block_costs_less_than_all_blocks(lmax, flops):
+    size, outputs = (lmax + 1) ** 2, (2 * lmax + 1) ** 2  # matrices of all degrees up to lmax
+    conversions = (2 * size + outputs) * size**2
+    assert 2 * (conversions + size**3) == flops
+    assert 2 * MatrixTensorProduct(lmax, lmax, 2 * lmax).multiply_adds() < flops
+
+
+@every_parity
+def test_first_and_second_derivatives(parity):
+    product = MatrixTensorProduct(1, 2, 3, parity=parity)
+    inputs = [x.requires_grad_() for x in inputs_of(product, 2)]
+    assert torch.autograd.gradcheck(product, inputs)
+    assert torch.autograd.gradgradcheck(product, inputs)
+
+
+@every_parity
+def test_float32(parity):
+    product = MatrixTensorProduct(4, 4, 8, parity=parity)
+    x, y = inputs_of(product, 3, dtype=torch.float32)
+    got = product(x, y)
+    assert got.dtype == torch.float32
+    bound = tolerance(torch.float32, terms=product.irreps_in1.dim)["rtol"]
+    assert close(got.double(), product(x.double(), y.double()), bound)
+
+
+def test_tables_stay_exact_through_casts():
+    product = MatrixTensorProduct(2, 2, 4)
+    want = product(SINES, COSINES)
+    assert_close(product.half().double()(SINES, COSINES), want, rtol=0, atol=0)
+    assert not product.state_dict()
+
+
+@every_parity
+def test_leading_axes_broadcast(parity):
+    product = MatrixTensorProduct(1, 2, 2, parity=parity)
+    x = random(5, 1, 3, product.irreps_in1.dim)
+    y = random(4, 1, product.irreps_in2.dim, seed=1)
+    z = product(x, y)
+    assert z.shape == (5, 4, 3, product.irreps_out.dim)
+    assert_close(z[1, 2, 0], product(x[1, 0, 0], y[2, 0]), rtol=0, atol=1e-14)
+    assert product(x[:0], y).shape == (0, 4, 3, product.irreps_out.dim)
+    strided = x.mT.contiguous().mT
+    assert_close(product(strided, y), z, rtol=0, atol=1e-14)
+
+
+@every_parity
+def test_compiles_without_a_graph_break(parity):
+    product = MatrixTensorProduct(2, 2, 4, parity=parity)
+    inputs = [x.requires_grad_() for x in inputs_of(product, 3)]
+    compiled = compile_whole(product, "aot_eager")
+    got, want = (
+        (call(*inputs), *torch.autograd.grad(call(*inputs).square().sum(), inputs))
+        for call in (compiled, product)
+    )
+    assert_close(got, want)
+
+
+@every_parity
+def test_exports_for_any_number_of_samples(parity):
+    product = MatrixTensorProduct(2, 1, 2, parity=parity)
+    shapes = ({0: torch.export.Dim("samples")},) * 2
+    program = torch.export.export(product, tuple(inputs_of(product, 3)), dynamic_shapes=shapes)
+    inputs = inputs_of(product, 5)
+    assert_close(program.module()(*inputs), product(*inputs))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "error", "message"),
+    [
+        ((-1, 1, 0), {}, ValueError, "degrees must not be negative, .* lmax1=-1"),
+        ((1, 1, 3), {}, ValueError, "nor lmax_out above lmax1 \\+ lmax2, got .* lmax_out=3"),
+        ((1.0, 1, 1), {}, TypeError, "integer"),
+        ((2, 2, 4, 1), {}, ValueError, "t must be at least half of the largest degree 4, got 1"),
+        ((2, 2, 2, 1.5), {}, TypeError, "integer"),
+        ((1, 1, 1), {"parity": "even"}, ValueError, 'parity must be None or "both", got'),
+        ((1, 1, 1), {"normalization": "norm"}, ValueError, 'normalization must be "none" or'),
+    ],
+)
+def test_what_cannot_be_is_named(arguments, options, error, message):
+    with pytest.raises(error, match=message):
+        MatrixTensorProduct(*arguments, **options)
+
+
+def test_inputs_that_do_not_fit_are_named():
+    product = MatrixTensorProduct(1, 2, 3)
+    x, y = inputs_of(product, 2)
+    with pytest.raises(ValueError, match=r"y must be \(\.\.\., 9\), got \(2, 4\)"):
+        product(x, x)
+    with pytest.raises(TypeError, match="y must have the dtype of x"):
+        product(x, y.float())
+    with pytest.raises(ValueError, match="leading axes must broadcast"):
+        product(x, signal(2, 3))

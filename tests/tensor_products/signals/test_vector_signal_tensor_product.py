@@ -1,0 +1,336 @@
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+import torch
+from torch import Tensor
+from torch.testing import assert_close
+
+import equigeo.tensor_products as tp
+from equigeo.reps import Irreps, wigner_3j
+from equigeo.tensor_products import GauntTensorProduct, SphereGrid, VectorSignalTensorProduct
+from equigeo.tensor_products.signals.bilinear_algorithm import cross_product, quaternion_product
+from equigeo.tensor_products.signals.grid_method import GridMethod, analysis
+from equigeo.tensor_products.signals.wigner_symbols import wigner_9j
+from equigeo.testing import assert_equivariant, tolerance
+from tests.tensor_products.path_helpers import compile_whole, inputs_of, random
+from tests.tensor_products.signal_helpers import close
+from tests.tensor_products.symbols import allowed
+
+BASES = ["component", "integral", "norm"]
+PARITIES = list(itertools.product((1, -1), repeat=2))
+every_kind = pytest.mark.parametrize("scalars", [False, True], ids=["cross", "quaternion"])
+
+
+def wigner_9j_symbol(*rows: tuple[int, int, int]) -> float:
+    """As a closed network of six coupling tensors."""
+    first, second, third, left, middle, right = (
+        wigner_3j(*triad) for triad in (*rows, *zip(*rows, strict=True))
+    )
+    network = torch.einsum("abc,adg->bcdg", first, left)
+    network = torch.einsum("bcdg,beh->cdgeh", network, middle)
+    network = torch.einsum("cdgeh,def->cghf", network, second)
+    return torch.einsum("cghf,ghi,cfi->", network, third, right).item()
+
+
+def quaternion(x: Tensor, y: Tensor) -> Tensor:
+    """Product of quaternions (..., 4), or cross product of vectors (..., 3)."""
+    if x.shape[-1] == 3:
+        return torch.linalg.cross(*torch.broadcast_tensors(x, y))
+    (f, g), (vector1, vector2) = (x[..., :1], y[..., :1]), (x[..., 1:], y[..., 1:])
+    scalar = f * g - (vector1 * vector2).sum(-1, keepdim=True)
+    return torch.cat([scalar, f * vector2 + g * vector1 + quaternion(vector1, vector2)], -1)
+
+
+def values(x: Tensor, irreps: Irreps, harmonics, basis: str, points: Tensor) -> Tensor:
+    """Functions (points, 3 or 4) with given coefficients, straight from the definition."""
+    out = torch.zeros(len(points), 4, dtype=torch.float64)
+    for place, (j, l, spin) in zip(irreps.slices(), harmonics, strict=True):
+        component = tp.spherical_harmonics(l, points, True, "component")
+        table = math.sqrt(2 * j + 1) * wigner_3j(l, spin, j)
+        scale = {"component": 1, "integral": 1 / math.sqrt(4 * math.pi), "norm": 1}[basis]
+        scale /= math.sqrt(2 * j + 1) if basis == "norm" else 1
+        target = out[:, 1:] if spin else out[:, :1]
+        target += scale * torch.einsum("pi,iam,...m->pa", component, table, x[..., place])
+    return out if any(spin == 0 for _, _, spin in harmonics) else out[:, 1:]
+
+
+def paths(product: VectorSignalTensorProduct):
+    """All triples of terms, with their harmonics."""
+    numbered = [list(enumerate(side)) for side in product.harmonics]
+    for (a, first), (b, second), (c, third) in itertools.product(*numbered):
+        yield (a, b, c), (first, second, third)
+
+
+def test_exact_9j_symbols():
+    generator = torch.Generator().manual_seed(0)
+    nonzero = 0
+    for numbers in torch.randint(4, (1000, 3, 3), generator=generator).tolist():
+        rows = tuple(map(tuple, numbers))
+        if all(allowed(*triad) for triad in (*rows, *zip(*rows, strict=True))):
+            assert wigner_9j(*rows) == pytest.approx(wigner_9j_symbol(*rows), abs=1e-15)
+            nonzero += wigner_9j(*rows) != 0
+        else:
+            assert wigner_9j(*rows) == 0
+    assert nonzero > 20
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "multiplications"), [(cross_product(), 5), (quaternion_product(), 8)]
+)
+def test_algorithms_of_few_multiplications_are_exact(algorithm, multiplications):
+    size = algorithm.first.shape[1]
+    eye = torch.eye(size, dtype=torch.float64)
+    forms = (algorithm.first @ eye)[:, :, None] * (algorithm.second @ eye)[:, None, :]
+    made = torch.einsum("cr,rab->abc", algorithm.out, forms)
+    assert_close(made, quaternion(eye[:, None], eye[None]), rtol=0, atol=0)
+    assert len(forms) == multiplications
+
+
+@pytest.mark.parametrize("basis", BASES)
+@every_kind
+@pytest.mark.parametrize("degrees", [(1, 1, 2), (2, 1, 3), (0, 2, 2)], ids=str)
+def test_is_the_pointwise_product(degrees, scalars, basis):
+    product = VectorSignalTensorProduct(*degrees, basis, scalars=scalars)
+    points = random(7, 3, seed=2)
+    x, y = inputs_of(product)
+    f, g, h = (
+        values(*args, basis, points)
+        for args in zip(
+            (x, y, product(x, y)),
+            (product.irreps_in1, product.irreps_in2, product.irreps_out),
+            product.harmonics,
+            strict=True,
+        )
+    )
+    assert close(h, quaternion(f, g), 1e-13)
+
+
+@pytest.mark.parametrize("basis", BASES)
+@pytest.mark.parametrize("degrees", [(1, 1, 2), (3, 2, 2)], ids=str)
+def test_every_path_has_the_strength_of_the_9j_symbol(degrees, basis):
+    product = VectorSignalTensorProduct(*degrees, basis)
+    eyes = [torch.eye(rep.dim, dtype=torch.float64) for rep in product.rep_in]
+    made = product(eyes[0][:, None], eyes[1][None])
+    sides = product.irreps_in1, product.irreps_in2, product.irreps_out
+    slices = [side.slices() for side in sides]
+    for (a, b, c), terms in paths(product):
+        want = product.coefficient(a, b, c) * wigner_3j(*(term.j for term in terms))
+        block = made[slices[0][a], slices[1][b], slices[2][c]]
+        assert_close(block, want, rtol=0, atol=2e-15 * made.abs().max().item())
+
+
+def test_strength_of_cross_products_up_to_degree_three():
+    product = VectorSignalTensorProduct(3, 3, 3, "integral", scalars=False)
+    made, triples = {}, 0
+    for places, terms in paths(product):
+        (j1, l1, _), (j2, l2, _), (j3, l3, _) = terms
+        strength = product.coefficient(*places)
+        if allowed(j1, j2, j3) and allowed(l1, l2, l3) and (l1 + l2 + l3) % 2 == 0:
+            triples += 1
+            root = math.sqrt(6 * (2 * j1 + 1) * (2 * j2 + 1) * (2 * j3 + 1))
+            symbol = wigner_9j_symbol((l1, l2, l3), (1, 1, 1), (j1, j2, j3))
+            want = root * symbol * tp.gaunt_coupling(l1, l2, l3, "integral")
+            assert strength == pytest.approx(want, rel=1e-12, abs=1e-15)
+        else:
+            assert strength == 0
+        if abs(strength) > 1e-12:
+            made.setdefault((j1, j2, j3), set()).add((l1, l2, l3))
+    assert triples == 301
+    assert len(made[1, 1, 1]) == 11
+    assert (0, 0, 0) in made[1, 1, 1]
+    assert len(made[2, 2, 1]) == 12
+    assert made[2, 2, 2] == set(itertools.permutations((1, 2, 3)))
+    assert (0, 0, 0) not in made
+
+
+@pytest.mark.parametrize("lmax", range(4))
+def test_irreps_of_vectors_and_pseudovectors(lmax):
+    cross = VectorSignalTensorProduct(lmax, lmax, lmax, scalars=False, parity1=-1)
+    vectors, pseudovectors = cross.irreps_in1, cross.irreps_in2
+    assert len(vectors.terms) == 1 + 3 * lmax
+    assert vectors.dim == 3 * (lmax + 1) ** 2
+    assert [ir for _, ir in vectors] == [(l, -p) for _, (l, p) in pseudovectors]
+    if lmax == 1:
+        assert str(vectors) == "1x0e+1x1o+1x1e+1x2e"
+        assert str(pseudovectors) == "1x0o+1x1e+1x1o+1x2o"
+    whole = VectorSignalTensorProduct(lmax, lmax, lmax)
+    assert whole.irreps_in1 == Irreps.signal(lmax) + pseudovectors
+
+
+def test_two_scalars_make_a_scalar_only_beside_the_cross_product():
+    found = tp.interactability(VectorSignalTensorProduct(1, 1, 1, scalars=False, parity1=-1))
+    assert (0, 0, 0) not in {(a[0], b[0], c[0]) for a, b, c in found}
+    found = tp.interactability(VectorSignalTensorProduct(1, 1, 1))
+    assert ((0, 1), (0, 1), (0, 1)) in found
+    assert ((1, -1), (1, -1), (1, 1)) in found  # the cross product of vectors
+    triples = {(a[0], b[0], c[0]) for a, b, c in found}
+    wanted = [t for t in itertools.product(range(2), repeat=3) if allowed(*t)]
+    assert triples >= set(wanted)
+
+
+def test_scalar_functions_alone_multiply_as_gaunt_does():
+    product, gaunt = VectorSignalTensorProduct(2, 2, 4), GauntTensorProduct(2, 2, 4)
+    x, y = inputs_of(gaunt, 3)
+    padded = [torch.cat([s, s.new_zeros(3, 27)], -1) for s in (x, y)]
+    z = product(*padded)
+    assert close(z[:, :25], gaunt(x, y), 1e-13)
+    assert z[:, 25:].abs().max() < 1e-13
+
+
+def test_the_product_is_associative_with_one_and_the_cross_product_alternates():
+    pair, chain = VectorSignalTensorProduct(1, 1, 2), VectorSignalTensorProduct(2, 1, 3)
+    chain_right = VectorSignalTensorProduct(1, 2, 3)
+    x, y, z = (random(16, seed=seed) for seed in range(3))
+    assert close(chain(pair(x, y), z), chain_right(x, pair(y, z)), 1e-13)
+    one = torch.zeros(16, dtype=torch.float64)
+    one[0] = 1
+    same = VectorSignalTensorProduct(1, 1, 1)
+    assert close(same(one, x), x, 1e-14)
+    cross = VectorSignalTensorProduct(2, 2, 4, scalars=False)
+    x, y = inputs_of(cross)
+    assert close(cross(x, y), -cross(y, x), 1e-14)
+    assert cross(x, x).abs().max() < 1e-14
+
+
+@pytest.mark.parametrize("parities", PARITIES, ids=str)
+@pytest.mark.parametrize("degrees", [(1, 1, 2), (2, 1, 1), (0, 2, 2)], ids=str)
+@every_kind
+def test_is_equivariant_under_reflections_too(degrees, scalars, parities):
+    options = dict(zip(("parity1", "parity2"), parities, strict=True))
+    product = VectorSignalTensorProduct(*degrees, scalars=scalars, **options)
+    inputs = inputs_of(product, 3)
+    assert_equivariant(product, inputs=inputs)
+    wrong = Irreps([(mul, (l, -p)) for mul, (l, p) in product.irreps_out])
+    with pytest.raises(AssertionError, match="not equivariant"):
+        assert_equivariant(product, product.rep_in, wrong, inputs=inputs)
+
+
+@pytest.mark.parametrize("grid", [(4, 9), (5, 8), SphereGrid.fejer(8, 9)], ids=str)
+def test_a_grid_too_small_is_refused_for_it_would_be_wrong(grid):
+    with pytest.raises(ValueError, match="grid must be exact for polynomials of degree 8"):
+        VectorSignalTensorProduct(2, 2, 4, grid=grid)
+    product = VectorSignalTensorProduct(2, 2, 4)
+    inputs = inputs_of(product)
+    want = product(*inputs)
+    found = grid if isinstance(grid, SphereGrid) else SphereGrid.gauss_legendre(*grid)
+    factors = found.harmonics(2)
+    product.body = GridMethod(factors, factors, analysis(found, 4, "component"))
+    assert not close(product(*inputs), want, 1e-4)
+    larger = VectorSignalTensorProduct(2, 2, 4, grid=(7, 12))
+    assert close(larger(*inputs), want, 1e-13)
+
+
+def test_counts():
+    grid = GauntTensorProduct(2, 1, 3).multiply_adds()
+    blocks = [9 * sum((2 * l + 1) ** 2 for l in range(lmax + 1)) for lmax in (2, 1, 3)]
+    size = 9 + 4 + 16
+    cross = VectorSignalTensorProduct(2, 1, 3, scalars=False)
+    assert cross.multiply_adds() == 5 * grid + sum(blocks) + 15 * size
+    whole = VectorSignalTensorProduct(2, 1, 3)
+    assert whole.multiply_adds() == 8 * grid + sum(blocks) + 32 * size
+
+
+@every_kind
+def test_first_and_second_derivatives(scalars):
+    product = VectorSignalTensorProduct(1, 1, 1, scalars=scalars)
+    inputs = [x.requires_grad_() for x in inputs_of(product, 2)]
+    assert torch.autograd.gradcheck(product, inputs)
+    assert torch.autograd.gradgradcheck(product, inputs)
+
+
+def test_nothing_of_the_size_of_the_grid_is_kept_for_the_gradient():
+    product = VectorSignalTensorProduct(1, 1, 1, grid=(30, 30)).double()
+    inputs = [x.requires_grad_() for x in inputs_of(product, 50)]
+    tables = {table.data_ptr() for table in product.buffers()}
+    saved = {}
+
+    def pack(tensor: Tensor) -> Tensor:
+        if tensor.data_ptr() not in tables:
+            saved[tensor.data_ptr()] = tensor.numel()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        product(*inputs).sum()
+    assert 50 * 8 * 4 <= sum(saved.values()) < 50 * 30 * 30
+
+
+@every_kind
+def test_float32(scalars):
+    product = VectorSignalTensorProduct(3, 3, 6, scalars=scalars)
+    x, y = inputs_of(product, 4, dtype=torch.float32)
+    got = product(x, y)
+    assert got.dtype == torch.float32
+    bound = tolerance(torch.float32, terms=product.irreps_in1.dim)["rtol"]
+    assert close(got.double(), product(x.double(), y.double()), bound)
+
+
+def test_tables_stay_exact_through_casts():
+    product = VectorSignalTensorProduct(1, 1, 2)
+    inputs = inputs_of(product, 2)
+    want = product(*inputs)
+    assert_close(product.half().double()(*inputs), want, rtol=0, atol=0)
+    assert not product.state_dict()
+
+
+@every_kind
+def test_leading_axes_broadcast(scalars):
+    product = VectorSignalTensorProduct(1, 2, 2, scalars=scalars)
+    x = random(5, 1, 3, product.irreps_in1.dim)
+    y = random(4, 1, product.irreps_in2.dim, seed=1)
+    z = product(x, y)
+    assert z.shape == (5, 4, 3, product.irreps_out.dim)
+    assert_close(z[1, 2, 0], product(x[1, 0, 0], y[2, 0]), rtol=0, atol=1e-13)
+    assert product(x[:0], y).shape == (0, 4, 3, product.irreps_out.dim)
+    strided = x.mT.contiguous().mT
+    assert_close(product(strided, y), z, rtol=0, atol=1e-14)
+
+
+@every_kind
+def test_compiles_without_a_graph_break(scalars):
+    product = VectorSignalTensorProduct(1, 1, 2, scalars=scalars)
+    inputs = [x.requires_grad_() for x in inputs_of(product, 3)]
+    compiled = compile_whole(product, "aot_eager")
+    got, want = (
+        (call(*inputs), *torch.autograd.grad(call(*inputs).square().sum(), inputs))
+        for call in (compiled, product)
+    )
+    assert_close(got, want)
+
+
+def test_exports_for_any_number_of_samples():
+    product = VectorSignalTensorProduct(2, 1, 2)
+    shapes = ({0: torch.export.Dim("samples")},) * 2
+    program = torch.export.export(product, tuple(inputs_of(product, 3)), dynamic_shapes=shapes)
+    inputs = inputs_of(product, 5)
+    assert_close(program.module()(*inputs), product(*inputs))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "error", "message"),
+    [
+        ((-1, 1, 0), {}, ValueError, "degrees must not be negative, .* lmax1=-1"),
+        ((1, 1, 3), {}, ValueError, "nor lmax_out above lmax1 \\+ lmax2, got .* lmax_out=3"),
+        ((1.0, 1, 1), {}, TypeError, "integer"),
+        ((1, 1, 1, "unit"), {}, ValueError, 'basis must be "component", "integral" or "norm"'),
+        ((1, 1, 1), {"parity2": 0}, ValueError, "parity2 must be 1 or -1, got 1 and 0"),
+    ],
+)
+def test_what_cannot_be_is_named(arguments, options, error, message):
+    with pytest.raises(error, match=message):
+        VectorSignalTensorProduct(*arguments, **options)
+
+
+def test_inputs_that_do_not_fit_are_named():
+    product = VectorSignalTensorProduct(1, 2, 3)
+    x, y = inputs_of(product, 2)
+    with pytest.raises(ValueError, match=r"y must be \(\.\.\., 36\), got \(2, 16\)"):
+        product(x, x)
+    with pytest.raises(TypeError, match="y must have the dtype of x"):
+        product(x, y.float())
+    with pytest.raises(ValueError, match="leading axes must broadcast"):
+        product(x, random(3, 36))
+    with pytest.raises(IndexError):
+        product.coefficient(0, 0, 99)
