@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from equigeo.reps._real_basis import complex_from_real
+from equigeo.reps.real_basis import complex_from_real
 
 
 def so3_generators(l: int) -> Tensor:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from equigeo.reps._real_basis import complex_from_real
+from equigeo.reps.real_basis import complex_from_real
 
 
 def wigner_3j(l1: int, l2: int, l3: int) -> Tensor:
