@@ -5,6 +5,7 @@ loaded library adds for the device. ``kernels_info`` tells which libraries were 
 """
 
 from equigeo.ops.clouds.axis_flags import axis_flags
+from equigeo.ops.clouds.axis_rules import ScaleRule, SignRule
 from equigeo.ops.clouds.principal_axes import principal_axes
 from equigeo.ops.clouds.symmetric_eigen import symmetric_eigen
 from equigeo.ops.path_table import Path, PathTable, Segment
@@ -31,7 +32,9 @@ __all__ = [
     "PathTable",
     "Polynomial",
     "PolynomialTable",
+    "ScaleRule",
     "Segment",
+    "SignRule",
     "axis_flags",
     "channelwise_conv",
     "channelwise_product",

@@ -158,7 +158,7 @@ def product_row(name: str, table: PathTable) -> Op:
     return Op(
         "channelwise_product",
         call,
-        with_weight(channelwise_product_reference, 2, table, constants),
+        with_weight(in_order(channelwise_product_reference), 2, table, constants),
         operands(table, lambda p: p.edges, grad=None),
         lambda graph: arrays(table),
         f"channelwise_product, {name}",
@@ -171,7 +171,7 @@ def product_backward_row(name: str, table: PathTable) -> Op:
     return Op(
         "channelwise_product_backward",
         with_weight(channelwise_product_backward, 3, table, constants),
-        with_weight(channelwise_product_backward_reference, 3, table, constants),
+        with_weight(in_order(channelwise_product_backward_reference), 3, table, constants),
         operands(table, lambda p: p.edges, grad=lambda p: p.edges),
         lambda graph: arrays(table),
         f"channelwise_product_backward, {name}",

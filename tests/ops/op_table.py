@@ -115,7 +115,7 @@ OPS = [
     Op(
         "grid_product",
         grid_product,
-        grid_product_reference,
+        in_order(grid_product_reference),
         _coefficients(2, 1),
         _tables(2, 1, 3, grid=(4, 7)),
         terms=4 * 7,
@@ -123,7 +123,7 @@ OPS = [
     Op(
         "grid_product",
         grid_product,
-        grid_product_reference,
+        in_order(grid_product_reference),
         _coefficients(1, 2),
         _tables(1, 2, 0, grid=(3, 5), summands=(2, 2, 1)),
         label="grid_product of gradients",
@@ -132,7 +132,7 @@ OPS = [
     Op(
         "grid_product",
         grid_product,
-        grid_product_reference,
+        in_order(grid_product_reference),
         _coefficients(0, 1),
         _tables(0, 1, 8, grid=(29, 57), summands=(1, 2, 2)),
         label="grid_product in two stages",

@@ -16,7 +16,11 @@ SCHEMA = (
 )
 
 ROUNDING = 32.0
-"""A torque of no more roundings than this is none."""
+"""A torque of no more roundings than this is none.
+
+Each of the four factors of a torque carries a few; a power of two above their sum, and far below
+any torque that turns axes on purpose.
+"""
 
 
 def principal_axes_backward_reference(  # noqa: PLR0913 - those of the op
@@ -66,11 +70,13 @@ def principal_axes_backward_reference(  # noqa: PLR0913 - those of the op
     unit = y * (size / first)[segment]
     turn = _turn(unit, grad_y, (frame.mT @ grad_frame) / first[..., None], spread / first, clouds,
                  smoothing, torch.finfo(dtype).eps)  # fmt: skip
+    # A spread is the length of one column of coordinates: it pulls along them.
     stretch = torch.where(alive, grad_spread * (first / safe_divisor(spread)), 0)
     matrix = turn + torch.diag_embed(stretch)
     moved = grad_y + clouds.weight[:, None] * torch.einsum("pi,pik->pk", unit, matrix[segment])
     grad = torch.einsum("pk,pik->pi", moved, frame[segment])
     if center:
+        # Moving one point moves the mean that all are relative to.
         drift = grad_centroid - clouds.add_up(grad)
         grad = grad + clouds.weight[:, None] * (drift / total)[segment]
     return grad.to(dtype)
@@ -93,6 +99,7 @@ def _turn(
         lengths = [clouds.add_up(rows.square()).sqrt() for rows in (unit, grad)]
         noise = lengths[0][:, :, None] * lengths[1][:, None, :] + of_frame.abs()
         felt = torque.abs() > ROUNDING * eps * (noise + noise.mT)
+    # 1 / gap, smoothed where neighbouring spreads are close: eigenvectors turn at that rate.
     gap = spread[:, None, :].square() - spread[:, :, None].square()
     square = gap.square() + smoothing**2
     return torch.where(felt & (square > 0), torque * gap / safe_divisor(square), 0)

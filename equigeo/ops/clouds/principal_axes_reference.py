@@ -88,6 +88,7 @@ def _rotate(unit: Tensor, clouds: Clouds, noise: Tensor) -> tuple[Tensor, Tensor
 
 
 def _skewness(coordinates: Tensor, clouds: Clouds) -> Tensor:
+    # Between -1 and 1 whatever the scale, and odd in the axis: what gives it a sign.
     cubes = clouds.weight[:, None] * coordinates**3
     return clouds.add_up(cubes) / safe_divisor(clouds.add_up(cubes.abs()))
 

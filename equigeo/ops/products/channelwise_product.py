@@ -78,20 +78,12 @@ def channelwise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: Path
 
 
 def channelwise_product_reference(
-    x: Tensor,
-    y: Tensor,
-    weight: Tensor | None,
-    paths: Tensor,
-    entries: Tensor,
-    values: Tensor,
-    dim_out: int,
-    ir_mul: bool,
+    x: Tensor, y: Tensor, weight: Tensor | None, dim_out: int, ir_mul: bool, **table: Tensor
 ) -> Tensor:
     """Reference implementation of :func:`channelwise_product`, differentiable by PyTorch alone."""
-    dtype = x.dtype
-    x, y = x.to(values.dtype), y.to(values.dtype)
-    weight = None if weight is None else weight.to(values.dtype)
-    table = paths, entries, values
+    dtype, working = x.dtype, table["values"].dtype
+    x, y = x.to(working), y.to(working)
+    weight = None if weight is None else weight.to(working)
     return connected_product(x, y, weight, table, dim_out, channelwise).to(dtype)
 
 

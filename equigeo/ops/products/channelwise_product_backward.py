@@ -23,22 +23,15 @@ SCHEMA = (
 
 
 def channelwise_product_backward_reference(
-    grad: Tensor,
-    x: Tensor,
-    y: Tensor,
-    weight: Tensor | None,
-    paths: Tensor,
-    entries: Tensor,
-    values: Tensor,
-    ir_mul: bool,
+    grad: Tensor, x: Tensor, y: Tensor, weight: Tensor | None, ir_mul: bool, **table: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Reference implementation of the op; no weights have an empty gradient."""
-    dtype = x.dtype
-    grad, x, y = (given.to(values.dtype) for given in (grad, x, y))
-    weight = None if weight is None else weight.to(values.dtype)
+    dtype, working = x.dtype, table["values"].dtype
+    grad, x, y = (given.to(working) for given in (grad, x, y))
+    weight = None if weight is None else weight.to(working)
     to_x, to_y = torch.zeros_like(x), torch.zeros_like(y)
     to_weight = x.new_zeros(0, 0) if weight is None else torch.zeros_like(weight)
-    for path in read_paths(paths, entries, values):
+    for path in read_paths(**table):
         g, xs, ys = read_segment(grad, path.out), read_segment(x, path.x), read_segment(y, path.y)
         w, c = weights_of(weight, path, CHANNELWISE, x), path.coefficients
         to_xs = torch.einsum("euk,evj,ijk,euv->eui", g, ys, c, w)

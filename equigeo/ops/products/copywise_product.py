@@ -79,16 +79,9 @@ def copywise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: PathTab
 
 
 def copywise_product_reference(
-    x: Tensor,
-    y: Tensor,
-    weight: Tensor | None,
-    paths: Tensor,
-    entries: Tensor,
-    values: Tensor,
-    dim_out: int,
+    x: Tensor, y: Tensor, weight: Tensor | None, dim_out: int, **table: Tensor
 ) -> Tensor:
     """Reference implementation of :func:`copywise_product`, differentiable by PyTorch alone."""
-    table = paths, entries, values
     return connected_product(x, y, weight, table, dim_out, copywise)
 
 

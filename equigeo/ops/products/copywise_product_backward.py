@@ -15,16 +15,9 @@ SCHEMA = (
 
 
 def copywise_product_backward_reference(
-    grad: Tensor,
-    x: Tensor,
-    y: Tensor,
-    weight: Tensor | None,
-    paths: Tensor,
-    entries: Tensor,
-    values: Tensor,
+    grad: Tensor, x: Tensor, y: Tensor, weight: Tensor | None, **table: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Reference implementation of the op; no weights have an empty gradient."""
-    table = paths, entries, values
     return connected_product_backward(grad, x, y, weight, table, copywise)
 
 

@@ -76,16 +76,9 @@ def fully_connected_product(x: Tensor, y: Tensor, weight: Tensor, table: PathTab
 
 
 def fully_connected_product_reference(
-    x: Tensor,
-    y: Tensor,
-    weight: Tensor,
-    paths: Tensor,
-    entries: Tensor,
-    values: Tensor,
-    dim_out: int,
+    x: Tensor, y: Tensor, weight: Tensor, dim_out: int, **table: Tensor
 ) -> Tensor:
     """Reference implementation of the op, differentiable by PyTorch alone."""
-    table = paths, entries, values
     return connected_product(x, y, weight, table, dim_out, fully_connected)
 
 

@@ -15,16 +15,9 @@ SCHEMA = (
 
 
 def fully_connected_product_backward_reference(
-    grad: Tensor,
-    x: Tensor,
-    y: Tensor,
-    weight: Tensor,
-    paths: Tensor,
-    entries: Tensor,
-    values: Tensor,
+    grad: Tensor, x: Tensor, y: Tensor, weight: Tensor, **table: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Reference implementation of the op."""
-    table = paths, entries, values
     return connected_product_backward(grad, x, y, weight, table, fully_connected)
 
 

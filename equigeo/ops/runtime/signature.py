@@ -100,10 +100,9 @@ def named_parameters(
     ['y', 'x']
     """
     parameters = inspect.signature(function).parameters.values()
-    kinds = {inspect.Parameter.KEYWORD_ONLY}
-    if not keyword_only:
-        kinds.add(inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    taken = [p.name for p in parameters if p.kind in kinds]
+    by_name = [p for p in parameters if p.kind == p.KEYWORD_ONLY]
+    by_either = [p for p in parameters if p.kind == p.POSITIONAL_OR_KEYWORD]
+    taken = [p.name for p in (by_name if keyword_only else [*by_either, *by_name])]
     if unknown := [name for name in taken if name not in names]:
         raise ValueError(
             f"{function.__qualname__} takes {', '.join(unknown)}, which is none of "

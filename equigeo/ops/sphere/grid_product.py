@@ -133,32 +133,28 @@ _AXES = {
 }
 
 
-def grid_product_reference(
-    x: Tensor,
-    y: Tensor,
-    legendre_x: Tensor,
-    trig_x: Tensor,
-    legendre_y: Tensor,
-    trig_y: Tensor,
-    legendre_z: Tensor,
-    trig_z: Tensor,
-) -> Tensor:
+def grid_product_reference(x: Tensor, y: Tensor, **tables: Tensor) -> Tensor:
     """Reference implementation of :func:`grid_product`, differentiable by PyTorch alone."""
     x, y = x.contiguous(), y.contiguous()
-    tables = (legendre_x, trig_x), (legendre_y, trig_y), (legendre_z, trig_z)
-    pairs = [(legendre.contiguous(), trig.contiguous()) for legendre, trig in tables]
-    points = legendre_x.shape[2] * trig_x.shape[2]
+    tables = {name: table.contiguous() for name, table in tables.items()}
+    pairs = _pairs(tables)
+    points = tables["legendre_x"].shape[2] * tables["trig_x"].shape[2]
     entries = max(legendre.shape[1] for legendre, _ in pairs) * points
     transform = DenseTransform if entries <= _DENSE_ENTRIES else SeparableTransform
     first, second, third = (transform(legendre, trig) for legendre, trig in pairs)
     values = points * max(len(legendre) for legendre, _ in pairs)
     rows = max(1, _BLOCK_VALUES // max(1, values))
     # Written in place: results kept block by block would break up the memory that blocks reuse.
-    z = x.new_empty(x.shape[0], legendre_z.shape[1])
+    z = x.new_empty(x.shape[0], tables["legendre_z"].shape[1])
     for start in range(0, x.shape[0], rows):
         block = slice(start, start + rows)
         z[block] = third.analyze(first.evaluate(x[block]) * second.evaluate(y[block]))
     return z
+
+
+def _pairs(tables: dict[str, Tensor]) -> list[tuple[Tensor, Tensor]]:
+    """Both factors of each operand."""
+    return [(tables[f"legendre_{operand}"], tables[f"trig_{operand}"]) for operand in "xyz"]
 
 
 def _fake(x: Tensor, legendre_z: Tensor) -> Tensor:
@@ -168,9 +164,7 @@ def _fake(x: Tensor, legendre_z: Tensor) -> Tensor:
 def _backward(
     grad: Tensor, *, x: Tensor, y: Tensor, needed: set[str], **tables: Tensor
 ) -> Gradients:
-    first, second, third = (
-        (tables[f"legendre_{operand}"], tables[f"trig_{operand}"]) for operand in ("x", "y", "z")
-    )
+    first, second, third = _pairs(tables)
     # One trilinear form: z takes the place of the operand that is differentiated.
     gradients: Gradients = {}
     if "x" in needed:
