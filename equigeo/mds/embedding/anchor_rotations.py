@@ -42,7 +42,7 @@ def anchor_rotations(y: Tensor, group: str, tol: float) -> tuple[Tensor, int]:
     if dim == 1:
         return (first[:, :, None] if group == "O" else identity[None]), 0
     if dim == 2:
-        turned = torch.stack([-first[:, 1], first[:, 0]], -1)
+        turned = torch.stack([-first[:, 1], first[:, 0]], -1)  # a quarter turn
         return _frames([first, turned], group), 0
     pairs = _pairs(y.detach(), first.detach(), radius.detach(), largest, tol)
     if not len(pairs):
@@ -58,6 +58,7 @@ def _pairs(y: Tensor, first: Tensor, radius: Tensor, largest: Tensor, tol: float
     along = first @ y.mT
     across = (y - along[..., None] * first[:, None, :]).norm(dim=-1)
     able = across >= PARALLEL * largest
+    # Ties are broken by a second length; what ties in both is a frame of its own.
     for length in (radius.expand_as(across), across):
         length = torch.where(able, length, -1)
         able = able & (length >= length.amax() - tol * largest)
@@ -76,6 +77,7 @@ def _along_line(first: Tensor, group: str) -> Tensor:
     """Frames whose last two axes are any that are orthogonal."""
     signs = (first * first[:1]).sum(-1).sign().unique()
     least = first[0].detach().abs().argmin()
+    # The coordinate axis that is least parallel: its cross product cannot vanish.
     helper = torch.nn.functional.one_hot(least, 3).to(first)
     b = torch.linalg.cross(first[0], helper)
     b = b / b.norm()

@@ -87,6 +87,7 @@ def embed(
 
     Examples
     --------
+    >>> import torch
     >>> path = torch.tensor([[0.0, 0, 0], [1, 0, 0], [1, 2, 0], [1, 2, 3]]).double()
     >>> y = embed(path).y
     >>> turned = path @ torch.tensor([[0.0, -1, 0], [1, 0, 0], [0, 0, 1]]).double() + 5

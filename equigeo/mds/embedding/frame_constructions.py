@@ -62,7 +62,7 @@ def joint_signs(aligned: AlignedClouds) -> tuple[AlignedClouds, FrameSet]:
     """
     left = residual_signs(aligned)
     table = sign_table(aligned.dim, aligned.spread)
-    chosen = table[left.int().argmax(0)]
+    chosen = table[left.int().argmax(0)]  # the first that is left
     negative = (table[:, None, :] < 0) & left[..., None]
     positive = (table[:, None, :] > 0) & left[..., None]
     ambiguous = negative.any(0) & positive.any(0) & ~aligned.null
@@ -107,6 +107,7 @@ def signed_frames(aligned: AlignedClouds, weight: Tensor) -> FrameSet:
     """
     used = weight.detach() > 0
     count = int(used.sum(0).amax()) if used.shape[1] else 1
+    # Signs in use first, in their order: as many rows as the cloud that needs most.
     order = (~used).int().argsort(stable=True, dim=0)[:count]
     total = weight.sum(0)
     weight = weight.gather(0, order) / torch.where(total == 0, 1, total)

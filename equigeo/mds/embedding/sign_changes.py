@@ -83,6 +83,7 @@ def residual_signs(aligned: AlignedClouds) -> Tensor:
     table = sign_table(aligned.dim, aligned.spread)
     left = allowed_signs(aligned)
     for parity, sign in _equations(aligned):
+        # A moment of odd powers of some axes changes by the product of their signs.
         character = table[:, parity].prod(-1)[:, None]
         agreeing = left & ((character == sign) | (sign == 0))
         left = torch.where(agreeing.any(0), agreeing, left)
@@ -160,6 +161,7 @@ def soft_weights(aligned: AlignedClouds) -> Tensor:
         cubes = clouds.weight[:, None] * cubes
     total = clouds.add_up(cubes.abs())
     margin = clouds.add_up(cubes) / torch.where(total == 0, 1, total)
+    # Linear between the two signs: (1 + s m / softness) / 2, and one sign alone beyond.
     factor = (1 + table[:, None, :] * (margin / aligned.options.softness).clamp(-1, 1)) / 2
     constant = aligned.null
     if aligned.group == "SO":

@@ -179,6 +179,7 @@ class AttentionModel(nn.Module):
             return SPREAD * result.y, result.flagged
         if not bool(cities.isfinite().all()):
             raise ValueError("cities must be finite")
+        # The centre of the unit square, which instances are drawn from.
         return cities - 0.5, cities.new_zeros(len(cities), dtype=torch.bool)
 
     @staticmethod
