@@ -129,5 +129,5 @@ def _present_form(trained: type[TrainedModel[Any]], config: RunConfig, saved: An
     """Write the configuration of a model as this version does; others may say it otherwise."""
     try:
         return model_description(trained.build(saved, config))
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, RuntimeError, AttributeError):
         return saved
