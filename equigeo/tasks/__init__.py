@@ -33,3 +33,7 @@ __all__ = [
     "find_task",
     "time_limit",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

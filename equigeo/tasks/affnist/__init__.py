@@ -26,3 +26,7 @@ __all__ = [
     "evaluate_image_classifier",
     "logit_change",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -28,3 +28,7 @@ __all__ = [
     "split_meshes",
     "summarize_run",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

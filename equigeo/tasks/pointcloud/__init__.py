@@ -23,3 +23,7 @@ __all__ = [
     "evaluate_point_classifier",
     "load_clouds",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -30,3 +30,7 @@ __all__ = [
     "evaluate_tour_model",
     "validation_instances",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__
