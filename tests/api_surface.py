@@ -96,8 +96,8 @@ def signature(thing: Any) -> str:
             parts.append("*")
         parts.append(text)
     returned = "" if whole.return_annotation is whole.empty else whole.return_annotation
-    arrow = "" if returned == "" else f" -> {annotation(returned)}"
-    return f"({', '.join(parts)}){arrow}"
+    result = "" if returned == "" else f" -> {annotation(returned)}"
+    return f"({', '.join(parts)}){result}"
 
 
 def annotation(value: Any) -> str:

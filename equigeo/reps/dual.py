@@ -52,6 +52,7 @@ class Dual(Representation):
 
     def algebra(self, x: Tensor) -> Tensor:
         """Derivative of :meth:`matrix` at the identity: ``-rep.algebra(x)^T``."""
+        # derivative of (exp(t x)^-1)^T at t = 0
         return -self.rep.algebra(x).mT
 
     def dual(self) -> Representation:

@@ -279,6 +279,7 @@ class Irreps(Representation):
     def _blocks(self, g: Tensor) -> dict[tuple[int, int], Tensor]:
         """Matrices (..., 2l+1, 2l+1) of every irrep that occurs."""
         self.group.check_shape(g)
+        # an improper g is the inversion times the rotation -g, and the inversion acts as p
         improper = (torch.linalg.det(g) < 0)[..., None, None]
         rotation = torch.where(improper, -g, g)
         degrees = {l for _, (l, _) in self.terms}

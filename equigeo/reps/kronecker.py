@@ -57,6 +57,7 @@ class Kronecker(Representation):
         g = g[..., None, None, :, :]
         dims = [factor.dim for factor in self.factors]
         for k, factor in enumerate(self.factors):
+            # axes of slower factors, this one, faster ones; it goes last to be acted on
             x = x.unflatten(-1, (math.prod(dims[:k]), dims[k], math.prod(dims[k + 1 :])))
             x = factor.act(g, x.mT).mT.flatten(-3)
         return x

@@ -20,6 +20,7 @@ def complex_from_real(l: int) -> np.ndarray:
     np.ndarray, (2 l + 1, 2 l + 1), complex128
         Rows are complex, columns real components; the phase makes generators and 3j tensors real.
     """
+    # columns are ordered m = -l ... l, negative orders being sines and positive ones cosines
     q = np.zeros((2 * l + 1, 2 * l + 1), dtype=np.complex128)
     q[l, l] = 1.0
     for m in range(1, l + 1):

@@ -81,6 +81,7 @@ class Regular(Representation):
         self.group.check_shape(g)
         h = self.samples.h.double()
         moved = (g.to(h)[..., None, :, :] @ h).flatten(-2)
+        # distances by inner products would lose half of the digits
         distance, position = torch.cdist(
             moved, h.flatten(-2), compute_mode="donot_use_mm_for_euclid_dist"
         ).min(-1)
@@ -105,6 +106,7 @@ class Regular(Representation):
     def act(self, g: Tensor, x: Tensor) -> Tensor:
         """Permute features."""
         self.check_features(x)
+        # (L_g F)(h_j) = F(g^-1 h_j): gathered by the inverse permutation
         source = self.permutation(g).argsort(-1).to(x.device)
         shape = torch.broadcast_shapes(source.shape, x.shape)
         return torch.gather(x.expand(shape), -1, source.expand(shape))

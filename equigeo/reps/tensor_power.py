@@ -68,7 +68,7 @@ class TensorPower(Representation):
         return replace(self, rep=self.rep.restrict(subgroup))
 
     def _restricted(self, x: Tensor) -> Tensor:
-        basis = self._basis().to(x)
+        basis = self._basis().to(x)  # rows are orthonormal: the transpose is the inverse on them
         return basis @ x @ basis.mT
 
 
@@ -152,7 +152,7 @@ def _symmetric(dim: int, power: int) -> Tensor:
 @cache
 def _alternating(dim: int, power: int) -> Tensor:
     chosen = list(combinations(range(dim), power))
-    if (dim, power) == (3, 2):
+    if (dim, power) == (3, 2):  # the order in which components of cross products come
         chosen = [(1, 2), (2, 0), (0, 1)]
     rows = [
         _orbit([(tuple(indices[i] for i in order), _sign(order)) for order in orders], dim)

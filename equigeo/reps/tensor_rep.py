@@ -65,6 +65,7 @@ class TensorRep(Representation):
         weight, factors = self._factors(g.double())
         n = self.group.n
         for k, factor in enumerate(factors):
+            # axes of slower indices, of this one, of faster ones
             x = x.unflatten(-1, (n**k, n, self.dim // n ** (k + 1)))
             x = (factor.to(x.dtype)[..., None, :, :] @ x).flatten(-3)
         return weight[..., None].to(x.dtype) * x
@@ -107,7 +108,7 @@ class TensorRep(Representation):
         linear = self.group.linear_group
         g = self.group.convert(g, linear)
         weight = g.new_ones(g.shape[:-2])
-        if self.density:
+        if self.density:  # the absolute value: a mirror image has the same mass
             weight = torch.linalg.det(g).abs() ** self.density
         lower = [linear.inverse(g).mT] * self.down if self.down else []
         return weight, [g] * self.up + lower

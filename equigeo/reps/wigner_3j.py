@@ -94,6 +94,7 @@ def _clebsch_gordan(l1: int, l2: int, l3: int) -> np.ndarray:
         m3 = m1 + m2
         if abs(m3) > l3:
             continue
+        # van der Waerden's single sum, its factorials paired into binomial coefficients
         low = max(0, l1 - m1 - n2, l2 + m2 - n3)
         terms = (
             (-1) ** k * math.comb(n1, k) * math.comb(n2, l1 - m1 - k) * math.comb(n3, l2 + m2 - k)
