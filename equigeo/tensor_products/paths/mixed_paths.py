@@ -93,7 +93,9 @@ class TermMixer(nn.Module):
 
     def forward(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
         """Couple rows and mix, to (rows, components, mul)."""
-        couplings = copywise_product(x, y, None, self.stored.for_dtype(x.dtype)).view(-1, self.channels)
+        couplings = copywise_product(x, y, None, self.stored.for_dtype(x.dtype)).view(
+            -1, self.channels
+        )
         mixed = couplings @ self._matrix(weight, x)
         return mixed.view(x.shape[0], self.components, self.mul)
 
