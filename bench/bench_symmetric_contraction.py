@@ -1,4 +1,4 @@
-"""Symmetric contractions of MACE, beside the readable reference and cuEquivariance.
+"""Symmetric contractions of MACE, beside the reference implementation and cuEquivariance.
 
 Run with ``make bench``; choose by id, as in ``-k "large and forward"``. All take the same weights,
 those of MACE's own basis. ``training`` is what learning from forces asks for: the gradient of the
