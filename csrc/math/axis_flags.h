@@ -74,7 +74,7 @@ struct JudgedCloud {
     }
     nearest = nearest > op.eps ? nearest : op.eps;
     const double longer = unit(k > 0 ? k - 1 : 0), own = null(k) ? 1 : unit(k);
-    // 50 is "a few times", and the constant of the error noise / gap, with room to spare: it is
+    // 50 is "a few times", and the constant of the error noise / gap, with a margin: it is
     // chosen, and equigeo/ops/clouds/axis_flags.py chooses the same. A single axis has no other:
     // infinity times a margin of zero is no number, and not in error.
     const bool turned = margin_size * own * nearest <= 50 * noise * longer;

@@ -119,7 +119,7 @@ def _smoothing(clouds: CloudRows, options: EmbedOptions) -> float:
     if options.grad == "detach":
         return inf  # all of them: no axis turns
     # The derivative of axes has 1 / gap, here gap / (gap^2 + smoothing^2). In float32 that is about
-    # eight roundings; in float64 there is room to be safe, as gaps this small are flagged anyway.
+    # eight roundings; in float64 a safer one costs nothing, as gaps this small are flagged anyway.
     return 1e-10 if clouds.points.dtype == torch.float64 else 1e-6
 
 
