@@ -1,4 +1,7 @@
-"""The three gradients of a copywise product in one pass."""
+"""The three gradients of a copywise product in one pass.
+
+On its own because every op has a file of its name.
+"""
 
 from __future__ import annotations
 
