@@ -14,7 +14,7 @@ settled here:
 What is not the same to the last bit is not sent there: points of more than three coordinates (in
 which sums over coordinates have several orders, and trees are slower than matrix products), other
 types than float32 and float64, points on a GPU (where the two have never been compared), clouds
-without points, and programs that are compiled or exported.
+without points, coordinates that are not finite, and programs that are compiled or exported.
 """
 
 from __future__ import annotations
@@ -36,15 +36,19 @@ _MOST_DOUBTFUL: Final = 0.25
 _SWELL: Final = 1e-3
 
 
-def cluster_for(points: Tensor, mask: Tensor | None) -> ModuleType | None:
-    """Give torch-cluster if it is to search clouds ``(B, P, C)`` that have no gradient.
+def cluster_for(
+    points: Tensor, mask: Tensor | None, centers: Tensor | None = None
+) -> ModuleType | None:
+    """Give torch-cluster if it is to search clouds that have no gradient.
 
     Parameters
     ----------
-    points : Tensor, (B, P, C)
+    points : Tensor, (*B, P, C)
         Clouds.
-    mask : Tensor, (B, P), bool, optional
+    mask : Tensor, (*B, P), bool, optional
         Which points there are.
+    centers : Tensor, (*B, Q, C), optional
+        Where to search.
 
     Returns
     -------
@@ -57,9 +61,20 @@ def cluster_for(points: Tensor, mask: Tensor | None) -> ModuleType | None:
         return None
     if points.numel() == 0 or points.shape[-1] > _MOST_COORDINATES:
         return None
-    if mask is not None and not bool(mask.any(-1).all()):
+    if centers is not None and (centers.dtype != points.dtype or centers.numel() == 0):
         return None
-    return torch_cluster()
+    cluster = torch_cluster()
+    return cluster if cluster is not None and _searchable(points, mask, centers) else None
+
+
+def _searchable(points: Tensor, mask: Tensor | None, centers: Tensor | None) -> bool:
+    """Whether every cloud has a point, and trees can order all of them."""
+    finite = points.isfinite().all(-1)
+    if mask is not None:
+        if not bool(mask.any(-1).all()):
+            return False
+        finite = finite | ~mask
+    return bool(finite.all()) and (centers is None or bool(centers.isfinite().all()))
 
 
 def cluster_sampling(
@@ -128,7 +143,7 @@ def cluster_nearest(
     -------
     Tensor, (B, Q, k), int64, or None
         Positions in the cloud, the nearest first, -1 where there are no more; ``k`` is
-        ``count + 1`` or P, whichever is less. None if a coordinate is not a number.
+        ``count + 1`` or P, whichever is less. None if distances overflow.
     """
     batch, queries = centers.shape[:2]
     count = min(count + 1, points.shape[1])

@@ -73,8 +73,8 @@ def _search_trees(
     points: Tensor, centers: Tensor, count: int, mask: Tensor | None
 ) -> Tensor | None:
     """Ask torch-cluster, then compare all distances where rounding may decide between points."""
-    cluster = cluster_for(points, mask)
-    if cluster is None or centers.dtype != points.dtype or 0 in (count, centers.shape[1]):
+    cluster = cluster_for(points, mask, centers)
+    if cluster is None or count == 0:
         return None
     table = cluster_nearest(cluster, points, centers, count, mask)
     if table is None:

@@ -90,8 +90,8 @@ def _search_trees(
     points: Tensor, centers: Tensor, radius: float, count: int | None, mask: Tensor | None
 ) -> tuple[Tensor, Tensor] | None:
     """Ask torch-cluster; batch axes become one."""
-    cluster = cluster_for(points, mask)
-    if cluster is None or centers.dtype != points.dtype or 0 in (count, *centers.shape):
+    cluster = cluster_for(points, mask, centers)
+    if cluster is None or count == 0:
         return None
     shape = torch.broadcast_shapes(points.shape[:-2], centers.shape[:-2])
     points, centers = (
