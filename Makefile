@@ -130,6 +130,12 @@ isa: $(VENV)/.with-test ## run the op tests on every instruction set but the wid
 	    -k '$(KERNELS_ONLY)'; \
 	done
 
+.PHONY: test-cpp
+test-cpp: $(VENV)/.torch ## run the C++ tests of the arithmetic that all kernels share
+	cmake -S csrc/tests -B build/test-cpp -G Ninja
+	cmake --build build/test-cpp
+	ctest --test-dir build/test-cpp --verbose | grep -E '^[0-9]+: (ok|FAIL|  )|tests passed|Failed'
+
 # Python itself leaks. The sanitizer can follow exceptions only where the C++ library is loaded
 # before it starts.
 SANITIZE_ENV = LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" \

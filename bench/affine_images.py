@@ -38,25 +38,25 @@ def image_error(pixels: int, size: float, points: int = 6) -> float:
         image = f.moved(g).values(kernel_grid(pixels, 2, HALF)).view(1, 1, pixels, pixels)
         features, _ = lift(image, samples)
         for p in range(points):
-            window, place = _around(features, (g @ x[p]) / pixel, count)
+            window, position = _around(features, (g @ x[p]) / pixel, count)
             output, _ = conv(window, samples, h.act(g).select(torch.tensor([p])))
-            values.append(_interpolate(output[:, :, 0], place))
+            values.append(_interpolate(output[:, :, 0], position))
     before, after = torch.stack(values).view(2, points)
     return float(((after - before).square().mean() / before.square().mean()).sqrt())
 
 
 def _around(features: Tensor, x: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Features that four by four outputs around x (in pixels) need, and the place of x there."""
-    place = x + (features.shape[-1] - 1) / 2
-    first = place.floor().long() - 1
+    """Features that four by four outputs around x (in pixels) need, and where x is there."""
+    position = x + (features.shape[-1] - 1) / 2
+    first = position.floor().long() - 1
     rows, columns = ((int(i) - count // 2, int(i) + 4 + count // 2) for i in first)
     pad = count + 4
     padded = F.pad(features, [pad] * 4)
     window = padded[..., rows[0] + pad : rows[1] + pad, columns[0] + pad : columns[1] + pad]
-    return window, place - first
+    return window, position - first
 
 
-def _interpolate(field: Tensor, place: Tensor) -> Tensor:
+def _interpolate(field: Tensor, position: Tensor) -> Tensor:
     """Bicubic value of (1, 1, 4, 4) at (row, column), both between 1 and 2."""
-    grid = ((place + 0.5) / 2 - 1).flip(-1).view(1, 1, 1, 2)
+    grid = ((position + 0.5) / 2 - 1).flip(-1).view(1, 1, 1, 2)
     return F.grid_sample(field, grid, mode="bicubic", align_corners=False).reshape(())

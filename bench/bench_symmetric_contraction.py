@@ -1,4 +1,4 @@
-"""Symmetric contractions of MACE, beside the readable reference and cuEquivariance.
+"""Symmetric contractions of MACE, beside the reference implementation and cuEquivariance.
 
 Run with ``make bench``; choose by id, as in ``-k "large and forward"``. All take the same weights,
 those of MACE's own basis. ``training`` is what learning from forces asks for: the gradient of the
@@ -19,7 +19,7 @@ from interleaved import copy_bandwidth
 from torch import Tensor
 from torch.testing import assert_close
 
-from equigeo.ops import kernels_info
+from equigeo.ops import PolynomialTable, kernels_info
 from equigeo.ops.polynomials.symmetric_contraction import symmetric_contraction_reference
 from equigeo.tensor_products import SymmetricContraction
 from equigeo.testing import tolerance
@@ -72,9 +72,10 @@ def reference(problem: str, layout: str, element: Tensor) -> Peer:
 
     def call(x: Tensor) -> Tensor:
         values = p.tables["values", x.dtype]
-        tables = (p.products, p.polynomials, p.groups, p.nodes, values, p.levels, dims_in, dims_out)
+        numbers = (p.products, p.polynomials, p.groups, p.nodes, values, p.levels)
+        table = PolynomialTable(*numbers, dims_in, dims_out)
         weight = ours.reduce_weight(ours.weight)
-        return symmetric_contraction_reference(x, weight, element, *tables)
+        return symmetric_contraction_reference(x, weight, element, **vars(table))
 
     return call, ours.weight
 

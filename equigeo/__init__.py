@@ -21,7 +21,7 @@ __version__ = "0.1.0"
 # Read off the folder, so that there is no second list to keep.
 _PACKAGES = sorted(entry.name for entry in iter_modules(__path__) if entry.ispkg)
 
-__all__ = ["__version__", "kernels_info", *_PACKAGES]  # noqa: PLE0604 - all of them are strings
+__all__ = ["__version__", "kernels_info", *_PACKAGES]
 
 
 def __getattr__(name: str) -> Any:

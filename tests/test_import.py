@@ -1,4 +1,4 @@
-"""Importing the package is cheap, asks for nothing that is optional, and shows public names only."""
+"""Importing is cheap and asks for nothing optional; packages show public names only."""
 
 from __future__ import annotations
 

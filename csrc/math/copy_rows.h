@@ -12,7 +12,7 @@
 namespace equigeo {
 namespace {
 
-EQUIGEO_HOST_DEVICE int64_t place(const Segment& segment, int64_t copy, int64_t component) {
+EQUIGEO_HOST_DEVICE int64_t position(const Segment& segment, int64_t copy, int64_t component) {
   return segment.offset + copy * segment.copy + component * segment.step;
 }
 
@@ -52,7 +52,7 @@ couple_copies(const CopyRow<T>& row, const Path& path, int64_t u, int64_t v, int
   for (int64_t n = path.first; n < path.last; ++n) {
     const Entry e = row.table.entry[n];
     if (e.k == k) {
-      sum += row.table.value[n] * row.x[place(path.x, u, e.i)] * row.y[place(path.y, v, e.j)];
+      sum += row.table.value[n] * row.x[position(path.x, u, e.i)] * row.y[position(path.y, v, e.j)];
     }
   }
   return sum;
@@ -71,7 +71,7 @@ EQUIGEO_HOST_DEVICE void copywise_row(
       const int64_t copy = n / path.out.d, k = n % path.out.d;
       const int64_t u = matched ? copy : copy / path.y.mul;
       const int64_t v = matched ? copy : copy % path.y.mul;
-      out[place(path.out, copy, k)] +=
+      out[position(path.out, copy, k)] +=
           row.weight_of(path, copy) * couple_copies(row, path, u, v, k);
     }
     team.sync();
@@ -84,25 +84,27 @@ struct CopySlopes {
   const CopyRow<T>& row;
   const T* grad;
 
-  // Of component i of the copy of the first input that meets copy v.
+  // Of component i of the copy of the first input that goes with copy v.
   EQUIGEO_HOST_DEVICE T first(const Path& path, int64_t v, int64_t copy, int64_t i) const {
     T sum = 0;
     for (int64_t n = path.first; n < path.last; ++n) {
       const Entry e = row.table.entry[n];
       if (e.i == i) {
-        sum += row.table.value[n] * row.y[place(path.y, v, e.j)] * grad[place(path.out, copy, e.k)];
+        sum += row.table.value[n] * row.y[position(path.y, v, e.j)] *
+               grad[position(path.out, copy, e.k)];
       }
     }
     return row.weight_of(path, copy) * sum;
   }
 
-  // Of component j of the copy of the second input that meets copy u.
+  // Of component j of the copy of the second input that goes with copy u.
   EQUIGEO_HOST_DEVICE T second(const Path& path, int64_t u, int64_t copy, int64_t j) const {
     T sum = 0;
     for (int64_t n = path.first; n < path.last; ++n) {
       const Entry e = row.table.entry[n];
       if (e.j == j) {
-        sum += row.table.value[n] * row.x[place(path.x, u, e.i)] * grad[place(path.out, copy, e.k)];
+        sum += row.table.value[n] * row.x[position(path.x, u, e.i)] *
+               grad[position(path.out, copy, e.k)];
       }
     }
     return row.weight_of(path, copy) * sum;
@@ -112,8 +114,8 @@ struct CopySlopes {
     T sum = 0;
     for (int64_t n = path.first; n < path.last; ++n) {
       const Entry e = row.table.entry[n];
-      sum += row.table.value[n] * row.x[place(path.x, u, e.i)] * row.y[place(path.y, v, e.j)] *
-             grad[place(path.out, copy, e.k)];
+      sum += row.table.value[n] * row.x[position(path.x, u, e.i)] *
+             row.y[position(path.y, v, e.j)] * grad[position(path.out, copy, e.k)];
     }
     return sum;
   }
@@ -141,7 +143,7 @@ EQUIGEO_HOST_DEVICE void copywise_backward_row(
       for (int64_t v = matched ? u : 0; v < (matched ? u + 1 : mul2); ++v) {
         sum += slopes.first(path, v, matched ? u : u * mul2 + v, i);
       }
-      grad_x[place(path.x, u, i)] += sum;
+      grad_x[position(path.x, u, i)] += sum;
     }
     for (int64_t n = team.lane; n < mul2 * path.y.d; n += team.lanes) {
       const int64_t v = n / path.y.d, j = n % path.y.d;
@@ -149,7 +151,7 @@ EQUIGEO_HOST_DEVICE void copywise_backward_row(
       for (int64_t u = matched ? v : 0; u < (matched ? v + 1 : mul); ++u) {
         sum += slopes.second(path, u, matched ? u : u * mul2 + v, j);
       }
-      grad_y[place(path.y, v, j)] += sum;
+      grad_y[position(path.y, v, j)] += sum;
     }
     for (int64_t n = team.lane; row.weight != nullptr && n < path.out.mul; n += team.lanes) {
       grad_weight[path.weight + n] +=

@@ -1,8 +1,8 @@
 // A coupling of one edge as a small matrix.
 //
-// All channels of an edge meet the same second operand. Contracting it into the coefficients first
-// leaves a matrix M of d3 x d1 numbers, which then acts on every channel:
-// out_k = sum_i M_ki (w x_i). Rows of components are `stride` elements apart.
+// All channels of an edge are coupled with the same second operand. Contracting it into the
+// coefficients first leaves a matrix M of d3 x d1 numbers, which then acts on every channel: out_k
+// = sum_i M_ki (w x_i). Rows of components are `stride` elements apart.
 #pragma once
 
 #include "args/path_table.h"

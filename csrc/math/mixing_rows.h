@@ -68,7 +68,7 @@ struct MixingRow {
       for (int64_t pair = 0; pair < count; ++pair) {
         sum += tile.couplings[pair * d + k] * weight[pair * mul3 + w];
       }
-      out[place(path.out, w, k)] += sum;
+      out[position(path.out, w, k)] += sum;
     }
   }
 
@@ -81,14 +81,14 @@ struct MixingRow {
     for (int64_t n = team.lane; n < count * mul3; n += team.lanes) {
       T sum = 0;
       for (int64_t k = 0; k < d; ++k) {
-        sum += tile.couplings[n / mul3 * d + k] * grad[place(path.out, n % mul3, k)];
+        sum += tile.couplings[n / mul3 * d + k] * grad[position(path.out, n % mul3, k)];
       }
       to_weight[n] += sum;
     }
     for (int64_t n = team.lane; n < count * d; n += team.lanes) {
       T sum = 0;
       for (int64_t w = 0; w < mul3; ++w) {
-        sum += weight[n / d * mul3 + w] * grad[place(path.out, w, n % d)];
+        sum += weight[n / d * mul3 + w] * grad[position(path.out, w, n % d)];
       }
       tile.slopes[n] = sum;
     }
@@ -104,7 +104,8 @@ struct MixingRow {
       for (int64_t n = path.first; n < path.last && is_in(pair, pairs); ++n) {
         const Entry e = row.table.entry[n];
         if (e.i == i) {
-          sum += row.table.value[n] * row.y[place(path.y, v, e.j)] * slope(path, pairs, pair, e.k);
+          sum +=
+              row.table.value[n] * row.y[position(path.y, v, e.j)] * slope(path, pairs, pair, e.k);
         }
       }
     }
@@ -119,7 +120,8 @@ struct MixingRow {
       for (int64_t n = path.first; n < path.last && is_in(pair, pairs); ++n) {
         const Entry e = row.table.entry[n];
         if (e.j == j) {
-          sum += row.table.value[n] * row.x[place(path.x, u, e.i)] * slope(path, pairs, pair, e.k);
+          sum +=
+              row.table.value[n] * row.x[position(path.x, u, e.i)] * slope(path, pairs, pair, e.k);
         }
       }
     }
@@ -139,11 +141,11 @@ struct MixingRow {
       const Path& path, const PairRange& pairs, T* grad_x, T* grad_y) const {
     for (int64_t n = team.lane; n < path.x.mul * path.x.d; n += team.lanes) {
       const int64_t u = n / path.x.d, i = n % path.x.d;
-      grad_x[place(path.x, u, i)] += first(path, pairs, u, i);
+      grad_x[position(path.x, u, i)] += first(path, pairs, u, i);
     }
     for (int64_t n = team.lane; n < path.y.mul * path.y.d; n += team.lanes) {
       const int64_t v = n / path.y.d, j = n % path.y.d;
-      grad_y[place(path.y, v, j)] += second(path, pairs, v, j);
+      grad_y[position(path.y, v, j)] += second(path, pairs, v, j);
     }
   }
 };

@@ -25,7 +25,6 @@ EQUIGEO_HOST_DEVICE N dot(const Vector<N>& a, const Vector<N>& b) {
 }
 
 // --- Directions of vectors
-// ------------------------------------------------------------------------
 
 template <class T>
 struct Exponent;
@@ -101,7 +100,6 @@ EQUIGEO_HOST_DEVICE Vector<N> project(const Direction<N>& at, const Vector<N>& s
 }
 
 // --- Harmonics
-// ------------------------------------------------------------------------------------
 
 // Real and imaginary part of (z + i x)^m and of the power before.
 template <class N>
@@ -247,7 +245,6 @@ EQUIGEO_HOST_DEVICE Vector<N> gradient(
 }
 
 // --- The ops at a point, or at one point per lane
-// -------------------------------------------------
 
 // Writes (dim) harmonics.
 template <class Op, class Pack, class T>

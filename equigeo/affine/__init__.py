@@ -2,6 +2,10 @@
 
 Features on a group are ``(B, C, N, *S)``: channels, group samples, pixels or voxels, or the points
 of a cloud. Every layer takes features and :class:`equigeo.groups.GroupSamples` and gives both back.
+
+``kernels`` are functions of relative coordinates, ``samples`` what features on group samples share
+whatever they lie on; ``images`` and ``points`` convolve with both and know nothing of each other;
+``models`` are networks of these layers.
 """
 
 from equigeo.affine.images.convolution_base import GroupConvolution

@@ -98,30 +98,13 @@ class Affine(Group):
         return torch.cat([top, bottom.expand(*batch, 1, self.size)], dim=-2)
 
     def inverse(self, g: Tensor) -> Tensor:
-        """Invert elements: ``(t, h)`` becomes ``(-h^-1 t, h^-1)``.
-
-        Parameters
-        ----------
-        g : Tensor, (..., n + 1, n + 1), floating
-            Elements.
-
-        Returns
-        -------
-        Tensor, (..., n + 1, n + 1), dtype of ``g``
-            The inverses.
-        """
+        """Invert elements: ``(t, h)`` becomes ``(-h^-1 t, h^-1)``."""
         self.check_shape(g)
         h = self.linear.inverse(g[..., :-1, :-1])
         return self.element(h, -(h @ g[..., :-1, -1:])[..., 0])
 
     def generators(self) -> Tensor:
-        """Basis of the Lie algebra: that of ``H``, then the translations.
-
-        Returns
-        -------
-        Tensor, (dim H + n, n + 1, n + 1), float64
-            A fresh copy.
-        """
+        """Basis of the Lie algebra: that of ``H``, then the translations."""
         linear = self.linear.convert_algebra(self.linear.generators(), self)
         translations = torch.zeros(self.n, self.size, self.size, dtype=torch.float64)
         translations[:, :-1, -1] = torch.eye(self.n, dtype=torch.float64)
@@ -137,38 +120,12 @@ class Affine(Group):
 
         :math:`\varphi_1(X) = \int_0^1 e^{s X} ds` is read off the exponential of the whole
         matrix, which needs no case for singular ``X``.
-
-        Parameters
-        ----------
-        x : Tensor, (..., n + 1, n + 1), floating
-            Linear combinations of :meth:`generators`.
-
-        Returns
-        -------
-        Tensor, (..., n + 1, n + 1), dtype of ``x``
-            Elements of the component of the identity.
         """
         self.check_shape(x)
         return matrix_exp(x)
 
     def coordinates(self, g: Tensor) -> Tensor:
-        """Translation, then the coordinates of the linear part in ``H``.
-
-        Parameters
-        ----------
-        g : Tensor, (..., n + 1, n + 1), float32 or float64
-            Elements.
-
-        Returns
-        -------
-        Tensor, (..., dimension), dtype of ``g``
-            ``(t, chart of h)``; the logarithm of an affine map is never needed.
-
-        Raises
-        ------
-        ValueError
-            If a matrix is no element, or improper.
-        """
+        """Translation, then the coordinates in ``H``; no logarithm of the whole is needed."""
         self.check_shape(g)
         bottom = torch.nn.functional.pad(g.new_ones(1), (self.n, 0))
         if values_at_hand() and not bool((g[..., -1, :] == bottom).all()):
@@ -176,73 +133,26 @@ class Affine(Group):
         return torch.cat([g[..., :-1, -1], self.linear.coordinates(g[..., :-1, :-1])], dim=-1)
 
     def from_coordinates(self, c: Tensor) -> Tensor:
-        """Elements with given translations and coordinates of the linear part.
-
-        Parameters
-        ----------
-        c : Tensor, (..., dimension), float32 or float64
-            In the order of :meth:`coordinates`.
-
-        Returns
-        -------
-        Tensor, (..., n + 1, n + 1), dtype of ``c``
-            Elements of the component of the identity.
-
-        Raises
-        ------
-        ValueError
-            If the last axis has another length or the type is too coarse.
-        """
+        """Elements with given translations and coordinates of the linear part."""
         self.check_coordinates(c)
         return self.element(self.linear.from_coordinates(c[..., self.n :]), c[..., : self.n])
 
     def haar_density(self, c: Tensor) -> Tensor:
         r"""Density of the left Haar measure, :math:`|\det h|^{-1}` times that of ``H``.
 
-        Parameters
-        ----------
-        c : Tensor, (..., dimension), float32 or float64
-            Coordinates.
-
-        Returns
-        -------
-        Tensor, (...), dtype of ``c``
-            Relative to Lebesgue measure in translations and stretches and the uniform
-            distribution of rotations. The right Haar measure lacks the determinant.
-
-        Raises
-        ------
-        ValueError
-            If the last axis has another length or the type is too coarse.
+        The right Haar measure lacks the determinant.
         """
         self.check_coordinates(c)
         c = c[..., self.n :]
         return self.linear.haar_density(c) * torch.exp(-self.linear.log_determinant(c))
 
     def log_stretch(self, g: Tensor) -> Tensor:
-        """Largest ``|log s|`` over the singular values of the linear parts.
-
-        Parameters
-        ----------
-        g : Tensor, (..., n + 1, n + 1), floating
-            Elements.
-
-        Returns
-        -------
-        Tensor, (...), dtype of ``g``
-            Translations do not count.
-        """
+        """Largest ``|log s|`` over the singular values; translations do not count."""
         self.check_shape(g)
         return self.linear.log_stretch(g[..., :-1, :-1])
 
     def components(self) -> Tensor:
-        """Components of ``H``, without translation.
-
-        Returns
-        -------
-        Tensor, (1 or 2, n + 1, n + 1), float64
-            One element of each connected component, the identity first.
-        """
+        """Components of ``H``, without translation."""
         return self.linear.convert(self.linear.components(), self)
 
     def sample(
@@ -250,60 +160,20 @@ class Affine(Group):
     ) -> Tensor:
         """Draw a linear part from ``H`` and a translation uniformly from a ball.
 
-        Parameters
-        ----------
-        k : int
-            Number of elements.
-        radius : float
-            Radius of the ball of translations, in the unit of the points, and of ``H.sample``.
-        generator : torch.Generator, optional
-            Source of randomness; torch's global one by default.
-
-        Returns
-        -------
-        Tensor, (k, n + 1, n + 1), float64
-            Independent elements.
-
-        Raises
-        ------
-        ValueError
-            If ``radius`` is negative.
+        Both have the bound ``radius``, that of translations in the unit of the points; a negative
+        one raises ``ValueError``.
         """
         h = self.linear.sample(k, radius=radius, generator=generator)
         return self.element(h, random_ball(k, self.n, radius=radius, generator=generator))
 
     def special_elements(self) -> Tensor:
-        """Return the special elements of ``H`` and one pure translation.
-
-        Returns
-        -------
-        Tensor, (elements, n + 1, n + 1), float64
-            Elements of the component of the identity.
-        """
+        """Return the special elements of ``H`` and one pure translation."""
         linear = self.linear.convert(self.linear.special_elements(), self)
         shift = 1.0 + torch.arange(self.n, dtype=torch.float64)
         return torch.cat([linear, self.element(self.linear.identity(), shift)[None]])
 
     def contains(self, g: Tensor, *, tol: float | None = None) -> Tensor:
-        """Tell which matrices are elements, up to rounding.
-
-        Parameters
-        ----------
-        g : Tensor, (..., n + 1, n + 1), floating
-            Matrices.
-        tol : float, optional
-            As in ``H.contains``; the last row must be ``0 ... 0 1`` up to it.
-
-        Returns
-        -------
-        Tensor, (...), bool
-            True where the matrix is an element.
-
-        Raises
-        ------
-        ValueError
-            If the last two axes are not ``(n + 1, n + 1)``.
-        """
+        """Tell which matrices are elements: last row and linear part, each up to ``tol``."""
         self.check_shape(g)
         bound = torch.finfo(g.dtype).eps ** 0.5 if tol is None else tol
         bottom = torch.nn.functional.pad(g.new_ones(1), (self.n, 0))

@@ -136,21 +136,6 @@ class LinearGroup(Group):
         identity for scalings, whose coordinate is the logarithm of the factor. The rotation has
         its angle in the plane, and axis times angle in space.
 
-        Parameters
-        ----------
-        g : Tensor, (..., n, n), float32 or float64
-            Elements of the component of the identity.
-
-        Returns
-        -------
-        Tensor, (..., dimension), dtype of ``g``
-            One chart for the whole component, unlike the logarithm.
-
-        Raises
-        ------
-        ValueError
-            If a matrix is no element, or improper; for groups with rotations of ``n > 3``.
-
         Examples
         --------
         >>> from equigeo.groups import Similarity
@@ -226,20 +211,8 @@ class LinearGroup(Group):
     def haar_density(self, c: Tensor) -> Tensor:
         r"""Density :math:`\prod_{i<j} \sinh(y_i - y_j) / (y_i - y_j)`, y the eigenvalues of Y.
 
-        Parameters
-        ----------
-        c : Tensor, (..., dimension), float32 or float64
-            Coordinates, or those of ``Y`` alone: (..., symmetric_dimension).
-
-        Returns
-        -------
-        Tensor, (...), dtype of ``c``
-            Of the Haar measure relative to dY and the uniform distribution of rotations.
-
-        Raises
-        ------
-        ValueError
-            If the last axis has another length or the type is too coarse.
+        Relative to dY and the uniform distribution of rotations. The coordinates of ``Y`` alone,
+        (..., symmetric_dimension), are enough.
         """
         if c.shape[-1:] != (self.symmetric_dimension,):
             self.check_coordinates(c)
@@ -265,25 +238,8 @@ class LinearGroup(Group):
     ) -> Tensor:
         """Draw ``exp(Y) R``: ``Y`` uniform in a ball, ``R`` uniform in the compact factor.
 
-        Parameters
-        ----------
-        k : int
-            Number of elements.
-        radius : float
-            Bound of the coordinates of ``Y`` in the symmetric generators; a compact group has
-            none and ignores it.
-        generator : torch.Generator, optional
-            Source of randomness; torch's global one by default.
-
-        Returns
-        -------
-        Tensor, (k, n, n), float64
-            Independent elements.
-
-        Raises
-        ------
-        ValueError
-            If ``radius`` is negative.
+        ``radius`` bounds the coordinates of ``Y``; a compact group has none and ignores it. A
+        negative one raises ``ValueError``.
         """
         basis = self._basis()
         coordinates = random_ball(k, len(basis), radius=radius, generator=generator)

@@ -25,7 +25,7 @@ def to_e3nn(
 
     Parameters
     ----------
-    module : TensorProduct or a subclass that keeps forward, Linear, or SphericalHarmonics
+    module : PathProduct, Linear or SphericalHarmonics
         Read only; in the layout ``mul_ir``, for e3nn knows no other.
     irreps_order : {"e3nn", "natural"}, optional
         Sort the terms of all operands, see :func:`sort_irreps`; by default they stay.

@@ -27,8 +27,7 @@ from equigeo.mds.models.invariant_point_net import InvariantPointNet
 from equigeo.mds.models.invariant_point_net_config import InvariantPointNetConfig
 from equigeo.mds.routing.attention_model import AttentionModel
 from equigeo.mds.routing.attention_model_config import AttentionModelConfig
-from equigeo.mds.routing.tour_lengths import tour_lengths
-from equigeo.mds.routing.tours import Tours
+from equigeo.mds.routing.tours import Tours, tour_lengths
 from equigeo.points import DGCNN, PointNet, PointNetPlusPlus, PointTransformer
 
 __all__ = [

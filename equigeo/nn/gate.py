@@ -15,7 +15,7 @@ from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout, Term
 
 
-class _Place(NamedTuple):
+class _Channels(NamedTuple):
     """Channels of one term of the input."""
 
     term: int
@@ -148,7 +148,7 @@ class Gate(nn.Module):
             )
         ]
 
-        def take(places: Sequence[_Place]) -> list[Tensor]:
+        def take(places: Sequence[_Channels]) -> list[Tensor]:
             return [pieces[p.term].narrow(channels, p.start, p.mul) for p in places]
 
         def join(parts: list[Tensor]) -> Tensor:
@@ -178,30 +178,32 @@ def _check_numbers(scalars: Irreps, gates: Irreps, gated: Irreps) -> None:
         )
 
 
-def _merge(parts: Irreps) -> tuple[Irreps, list[_Place]]:
+def _merge(parts: Irreps) -> tuple[Irreps, list[_Channels]]:
     """Sort and merge terms; where each one went."""
     order = parts.sort()[1]
     merged: list[Term] = []
-    places: dict[int, _Place] = {}
+    places: dict[int, _Channels] = {}
     for old in order:
         mul, ir = parts.terms[old]
         if not merged or merged[-1][1] != ir:
             merged.append((0, ir))
-        places[old] = _Place(len(merged) - 1, merged[-1][0], mul)
+        places[old] = _Channels(len(merged) - 1, merged[-1][0], mul)
         merged[-1] = (merged[-1][0] + mul, ir)
     return Irreps(merged, parts.layout), [places[i] for i in range(len(order))]
 
 
-def _align(gated: Irreps, gates: Irreps, places: Sequence[_Place]) -> list[tuple[_Place, Term]]:
+def _align(
+    gated: Irreps, gates: Irreps, places: Sequence[_Channels]
+) -> list[tuple[_Channels, Term]]:
     """Cut gated terms where a term of gates ends; the channels and the output term of each cut."""
     left = [[mul, p] for mul, (_, p) in gates]
-    out: list[tuple[_Place, Term]] = []
+    out: list[tuple[_Channels, Term]] = []
     for (mul, (l, p)), place in zip(gated, places, strict=True):
         done = 0
         while done < mul:
             cut = min(mul - done, left[0][0])
-            term = (cut, (l, p * left[0][1]))
-            out.append((_Place(place.term, place.start + done, cut), term))
+            term = (cut, (l, p * left[0][1]))  # an odd gate flips the parity
+            out.append((_Channels(place.term, place.start + done, cut), term))
             done += cut
             left[0][0] -= cut
             if left[0][0] == 0:

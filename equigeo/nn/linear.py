@@ -167,7 +167,7 @@ class Linear(nn.Module):
             arriving[ins.i_out].append(shift)
         out = [features.new_zeros(*batch, 0)]
         for parts, (mul, (l, _)) in zip(arriving, self.irreps_out, strict=True):
-            nothing = features.new_zeros(mul * (2 * l + 1))
+            nothing = features.new_zeros(mul * (2 * l + 1))  # terms that no input reaches
             out.append((sum(parts[1:], parts[0]) if parts else nothing).expand(*batch, -1))
         return torch.cat(out, dim=-1)
 
@@ -179,6 +179,7 @@ class Linear(nn.Module):
         for ins, w in zip(self._blocks, weight.split(_sizes(self._blocks), -1), strict=True):
             mul, dim = shapes[ins.i_in]
             w = w.unflatten(-1, ins.path_shape) * ins.path_weight
+            # weights mix channels only: by Schur's lemma nothing else commutes with an irrep
             if self.irreps_in.layout == "mul_ir":
                 mixed = w.mT @ pieces[ins.i_in].unflatten(-1, (mul, dim))
             else:
@@ -279,8 +280,9 @@ def _normalize(
     out = []
     for i, j in pairs:
         mul = irreps_in.terms[i][0]
-        meeting = [irreps_in.terms[k][0] for k, target in pairs if target == j]
-        fan = sum(meeting) if path_normalization == "element" else mul * len(meeting)
+        # independent inputs and weights of unit variance give outputs of variance fan
+        summed = [irreps_in.terms[k][0] for k, target in pairs if target == j]
+        fan = sum(summed) if path_normalization == "element" else mul * len(summed)
         shape = (mul, irreps_out.terms[j][0])
         out.append(LinearInstruction(i, j, shape, 1.0 if fan == 0 else fan**-0.5))
     return tuple(out)

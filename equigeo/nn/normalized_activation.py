@@ -123,6 +123,7 @@ def _mean_square(values: Tensor, weights: Tensor) -> float:
 def _normal_quadrature() -> tuple[np.ndarray, np.ndarray]:
     """Nodes and weights against the standard normal density."""
     nodes, weights = np.polynomial.legendre.leggauss(24)
+    # beyond 14 the density is below 1e-42, so that even exp(z)^2 adds nothing
     panels = np.arange(-14, 14)[:, None]
     z = (panels + (nodes + 1) / 2).ravel()
     density = np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)

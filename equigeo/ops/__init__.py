@@ -1,10 +1,11 @@
-"""Compiled operations on segments, clouds and the sphere, each readable where no kernel is loaded.
+"""Compiled operations, each with a reference implementation where no kernel is loaded.
 
 Functions here check shapes and call an op of PyTorch's dispatcher, which prefers the body that a
 loaded library adds for the device. ``kernels_info`` tells which libraries were loaded.
 """
 
 from equigeo.ops.clouds.axis_flags import axis_flags
+from equigeo.ops.clouds.axis_rules import ScaleRule, SignRule
 from equigeo.ops.clouds.principal_axes import principal_axes
 from equigeo.ops.clouds.symmetric_eigen import symmetric_eigen
 from equigeo.ops.path_table import Path, PathTable, Segment
@@ -31,7 +32,9 @@ __all__ = [
     "PathTable",
     "Polynomial",
     "PolynomialTable",
+    "ScaleRule",
     "Segment",
+    "SignRule",
     "axis_flags",
     "channelwise_conv",
     "channelwise_product",

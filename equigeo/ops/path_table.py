@@ -17,7 +17,7 @@ coupling
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -62,6 +62,10 @@ class Segment:
             Without gaps.
         """
         return cls(offset, mul, d, 1, mul) if ir_mul else cls(offset, mul, d, d, 1)
+
+    def numbers(self) -> tuple[int, int, int, int, int]:
+        """List the fields, in a fraction of the time of :func:`dataclasses.astuple`."""
+        return self.offset, self.mul, self.d, self.copy, self.step
 
     def index(self) -> Tensor:
         """Positions of the elements, (mul, d), int64, on the CPU."""
@@ -174,7 +178,7 @@ class PathTable:
                 raise ValueError(f"coefficients must have shape {shape}, got {given}")
             where = path.coefficients.nonzero()
             last = first + len(where)
-            segments = [n for segment in (path.x, path.y, path.out) for n in astuple(segment)]
+            segments = [n for segment in (path.x, path.y, path.out) for n in segment.numbers()]
             rows.append([*segments, -1 if path.weight is None else path.weight, first, last])
             entries.append(where)
             values.append(path.coefficients[tuple(where.T)].double())

@@ -29,3 +29,7 @@ __all__ = [
     "neighbor_backend",
     "radius_neighbors",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

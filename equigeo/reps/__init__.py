@@ -5,7 +5,6 @@ direct sum, ``@`` the tensor product (first factor slowest, unsorted), and ``dua
 do what their names say. Irreps of O(3) follow the conventions of e3nn.
 """
 
-from equigeo.reps.alt_power import AltPower
 from equigeo.reps.direct_sum import DirectSum
 from equigeo.reps.dual import Dual
 from equigeo.reps.irreps import Irreps
@@ -15,7 +14,7 @@ from equigeo.reps.regular import Regular
 from equigeo.reps.representation import Representation
 from equigeo.reps.restricted import Restricted
 from equigeo.reps.so3_generators import so3_generators
-from equigeo.reps.sym_power import SymPower
+from equigeo.reps.tensor_power import AltPower, SymPower
 from equigeo.reps.tensor_rep import TensorRep
 from equigeo.reps.trivial import Trivial
 from equigeo.reps.wigner_3j import wigner_3j

@@ -56,88 +56,26 @@ class DirectSum(Representation):
         object.__setattr__(self, "dim", sum(part.dim for part in self.parts))
 
     def act(self, g: Tensor, x: Tensor) -> Tensor:
-        """Apply elements to features, part by part.
-
-        Parameters
-        ----------
-        g : Tensor, (..., size, size), floating
-            Elements of the group.
-        x : Tensor, (..., dim), floating
-            Features; batch axes broadcast with those of ``g``.
-
-        Returns
-        -------
-        Tensor, (..., dim), dtype of ``x``
-            The moved features.
-
-        Raises
-        ------
-        ValueError
-            If ``g`` or ``x`` has the wrong shape.
-        """
+        """Apply elements to features, part by part."""
         self.check_features(x)
         pieces = x.split([part.dim for part in self.parts], dim=-1)
         moved = [part.act(g, piece) for part, piece in zip(self.parts, pieces, strict=True)]
         return torch.cat(moved, dim=-1)
 
     def matrix(self, g: Tensor) -> Tensor:
-        """Block-diagonal matrices of the action.
-
-        Parameters
-        ----------
-        g : Tensor, (..., size, size), floating
-            Elements of the group.
-
-        Returns
-        -------
-        Tensor, (..., dim, dim), dtype of ``g``
-            The matrices of the parts along the diagonal.
-        """
+        """Block-diagonal matrices of the action."""
         return block_diagonal([part.matrix(g) for part in self.parts])
 
     def algebra(self, x: Tensor) -> Tensor:
-        """Block-diagonal derivative of :meth:`matrix` at the identity.
-
-        Parameters
-        ----------
-        x : Tensor, (..., size, size), floating
-            Elements of the Lie algebra.
-
-        Returns
-        -------
-        Tensor, (..., dim, dim), dtype of ``x``
-            The derivatives of the parts along the diagonal.
-        """
+        """Block-diagonal derivative of :meth:`matrix` at the identity."""
         return block_diagonal([part.algebra(x) for part in self.parts])
 
     def dual(self) -> Representation:
-        """Return the direct sum of the duals.
-
-        Returns
-        -------
-        Representation
-            Parts in the same order.
-        """
+        """Return the direct sum of the duals."""
         return DirectSum(tuple(part.dual() for part in self.parts))
 
     def restrict(self, subgroup: Group) -> Representation:
-        """Restrict every part.
-
-        Parameters
-        ----------
-        subgroup : Group
-            A group with a canonical map to this one.
-
-        Returns
-        -------
-        Representation
-            Parts in the same order.
-
-        Raises
-        ------
-        ValueError
-            If there is no canonical map.
-        """
+        """Restrict every part."""
         return DirectSum(tuple(part.restrict(subgroup) for part in self.parts))
 
 

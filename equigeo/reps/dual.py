@@ -47,61 +47,18 @@ class Dual(Representation):
         object.__setattr__(self, "dim", self.rep.dim)
 
     def matrix(self, g: Tensor) -> Tensor:
-        """Transposed inverses of the matrices of ``rep``.
-
-        Parameters
-        ----------
-        g : Tensor, (..., size, size), floating
-            Elements of the group.
-
-        Returns
-        -------
-        Tensor, (..., dim, dim), dtype of ``g``
-            ``rep.matrix(g^-1)^T``.
-        """
+        """Transposed inverses of the matrices of ``rep``."""
         return self.rep.matrix(self.group.inverse(g)).mT
 
     def algebra(self, x: Tensor) -> Tensor:
-        """Derivative of :meth:`matrix` at the identity.
-
-        Parameters
-        ----------
-        x : Tensor, (..., size, size), floating
-            Elements of the Lie algebra.
-
-        Returns
-        -------
-        Tensor, (..., dim, dim), dtype of ``x``
-            ``-rep.algebra(x)^T``.
-        """
+        """Derivative of :meth:`matrix` at the identity: ``-rep.algebra(x)^T``."""
+        # derivative of (exp(t x)^-1)^T at t = 0
         return -self.rep.algebra(x).mT
 
     def dual(self) -> Representation:
-        """Return the representation itself: finite dimensions are reflexive.
-
-        Returns
-        -------
-        Representation
-            ``rep``.
-        """
+        """Return the representation itself: finite dimensions are reflexive."""
         return self.rep
 
     def restrict(self, subgroup: Group) -> Representation:
-        """Return the dual of the restriction.
-
-        Parameters
-        ----------
-        subgroup : Group
-            A group with a canonical map to this one.
-
-        Returns
-        -------
-        Representation
-            The same matrices for the elements of ``subgroup``.
-
-        Raises
-        ------
-        ValueError
-            If there is no canonical map.
-        """
+        """Return the dual of the restriction."""
         return self.rep.restrict(subgroup).dual()

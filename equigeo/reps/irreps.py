@@ -91,23 +91,6 @@ class Irreps(Representation):
         """Apply elements of O(3) to features, irrep by irrep.
 
         No matrix is larger than ``2 l + 1``, whatever the multiplicities.
-
-        Parameters
-        ----------
-        g : Tensor, (..., 3, 3), floating
-            Rotations and rotoreflections.
-        x : Tensor, (..., dim), floating
-            Features in ``layout``; batch axes broadcast with those of ``g``.
-
-        Returns
-        -------
-        Tensor, (..., dim), dtype of ``x``
-            The moved features.
-
-        Raises
-        ------
-        ValueError
-            If ``g`` or ``x`` has the wrong shape.
         """
         self.check_features(x)
         matrices = self._blocks(g.double())
@@ -125,43 +108,14 @@ class Irreps(Representation):
     def matrix(self, g: Tensor) -> Tensor:
         """Dense matrices of the action; prefer :meth:`act` for many multiplicities.
 
-        Parameters
-        ----------
-        g : Tensor, (..., 3, 3), floating
-            Rotations and rotoreflections.
-
-        Returns
-        -------
-        Tensor, (..., dim, dim), dtype of ``g``
-            Orthogonal matrices, computed in float64.
-
-        Raises
-        ------
-        ValueError
-            If ``g`` has the wrong shape.
+        Orthogonal, computed in float64.
         """
         matrices = self._blocks(g.double())
         empty = g.new_zeros(*g.shape[:-2], 0, 0, dtype=torch.float64)
         return self._assemble(empty, matrices).to(g.dtype)
 
     def algebra(self, x: Tensor) -> Tensor:
-        """Derivative of :meth:`matrix` at the identity.
-
-        Parameters
-        ----------
-        x : Tensor, (..., 3, 3), floating
-            Skew matrices.
-
-        Returns
-        -------
-        Tensor, (..., dim, dim), dtype of ``x``
-            Skew matrices.
-
-        Raises
-        ------
-        ValueError
-            If ``x`` has the wrong shape.
-        """
+        """Derivative of :meth:`matrix` at the identity: skew matrices."""
         self.group.check_shape(x)
         omega = torch.stack([x[..., 2, 1], x[..., 0, 2], x[..., 1, 0]], -1)
         blocks = {
@@ -171,38 +125,15 @@ class Irreps(Representation):
         return self._assemble(x.new_zeros(*x.shape[:-2], 0, 0), blocks)
 
     def is_trivial(self) -> bool:
-        """Tell whether there are scalars ``0e`` only.
-
-        Returns
-        -------
-        bool
-            True also where nothing is left.
-        """
+        """Tell whether there are scalars ``0e`` only."""
         return all(mul == 0 or ir == (0, 1) for mul, ir in self.terms)
 
     def dual(self) -> Irreps:
-        """Return the representation itself, for it is orthogonal.
-
-        Returns
-        -------
-        Irreps
-            Equal to this one.
-        """
+        """Return the representation itself, for it is orthogonal."""
         return self
 
     def merged(self, other: Representation) -> Irreps | None:
-        """Return the direct sum as Irreps where the layouts agree.
-
-        Parameters
-        ----------
-        other : Representation
-            The right neighbour in a sum.
-
-        Returns
-        -------
-        Irreps or None
-            The terms of both.
-        """
+        """Return the direct sum as Irreps where the layouts agree."""
         if isinstance(other, Irreps) and other.layout == self.layout:
             return Irreps(self.terms + other.terms, self.layout)
         return None
@@ -348,6 +279,7 @@ class Irreps(Representation):
     def _blocks(self, g: Tensor) -> dict[tuple[int, int], Tensor]:
         """Matrices (..., 2l+1, 2l+1) of every irrep that occurs."""
         self.group.check_shape(g)
+        # an improper g is the inversion times the rotation -g, and the inversion acts as p
         improper = (torch.linalg.det(g) < 0)[..., None, None]
         rotation = torch.where(improper, -g, g)
         degrees = {l for _, (l, _) in self.terms}

@@ -52,64 +52,25 @@ class Kronecker(Representation):
         object.__setattr__(self, "dim", math.prod(factor.dim for factor in self.factors))
 
     def act(self, g: Tensor, x: Tensor) -> Tensor:
-        """Apply elements to features, one factor after the other.
-
-        Parameters
-        ----------
-        g : Tensor, (..., size, size), floating
-            Elements of the group.
-        x : Tensor, (..., dim), floating
-            Features; batch axes broadcast with those of ``g``.
-
-        Returns
-        -------
-        Tensor, (..., dim), dtype of ``x``
-            The moved features.
-
-        Raises
-        ------
-        ValueError
-            If ``g`` or ``x`` has the wrong shape.
-        """
+        """Apply elements to features, one factor after the other."""
         self.check_features(x)
         g = g[..., None, None, :, :]
         dims = [factor.dim for factor in self.factors]
         for k, factor in enumerate(self.factors):
+            # axes of slower factors, this one, faster ones; it goes last to be acted on
             x = x.unflatten(-1, (math.prod(dims[:k]), dims[k], math.prod(dims[k + 1 :])))
             x = factor.act(g, x.mT).mT.flatten(-3)
         return x
 
     def matrix(self, g: Tensor) -> Tensor:
-        """Kronecker products of the matrices of the factors.
-
-        Parameters
-        ----------
-        g : Tensor, (..., size, size), floating
-            Elements of the group.
-
-        Returns
-        -------
-        Tensor, (..., dim, dim), dtype of ``g``
-            The first factor varies slowest.
-        """
+        """Kronecker products of the matrices of the factors."""
         out = self.factors[0].matrix(g)
         for factor in self.factors[1:]:
             out = batched_kronecker(out, factor.matrix(g))
         return out
 
     def algebra(self, x: Tensor) -> Tensor:
-        """Derivative of :meth:`matrix` at the identity, by the product rule.
-
-        Parameters
-        ----------
-        x : Tensor, (..., size, size), floating
-            Elements of the Lie algebra.
-
-        Returns
-        -------
-        Tensor, (..., dim, dim), dtype of ``x``
-            ``A (x) 1 + 1 (x) B`` for two factors.
-        """
+        """Derivative by the product rule: ``A (x) 1 + 1 (x) B`` for two factors."""
         out = self.factors[0].algebra(x)
         for factor in self.factors[1:]:
             left = torch.eye(out.shape[-1], dtype=out.dtype, device=out.device)
@@ -118,33 +79,11 @@ class Kronecker(Representation):
         return out
 
     def dual(self) -> Representation:
-        """Return the tensor product of the duals.
-
-        Returns
-        -------
-        Representation
-            Factors in the same order.
-        """
+        """Return the tensor product of the duals."""
         return Kronecker(tuple(factor.dual() for factor in self.factors))
 
     def restrict(self, subgroup: Group) -> Representation:
-        """Restrict every factor.
-
-        Parameters
-        ----------
-        subgroup : Group
-            A group with a canonical map to this one.
-
-        Returns
-        -------
-        Representation
-            Factors in the same order.
-
-        Raises
-        ------
-        ValueError
-            If there is no canonical map.
-        """
+        """Restrict every factor."""
         return Kronecker(tuple(factor.restrict(subgroup) for factor in self.factors))
 
 

@@ -45,77 +45,21 @@ class Points(Representation):
         return False
 
     def act(self, g: Tensor, x: Tensor) -> Tensor:
-        """Move points.
-
-        Parameters
-        ----------
-        g : Tensor, (..., size, size), floating
-            Elements of the group.
-        x : Tensor, (..., n), floating
-            Points; batch axes broadcast with those of ``g``.
-
-        Returns
-        -------
-        Tensor, (..., n), dtype of ``x``
-            The moved points.
-
-        Raises
-        ------
-        ValueError
-            If ``g`` or ``x`` has the wrong shape.
-        """
+        """Move points."""
         self.check_features(x)
         matrix = self.matrix(g.double()).to(x.dtype)
         return (matrix[..., :-1, :-1] @ x[..., None])[..., 0] + matrix[..., :-1, -1]
 
     def matrix(self, g: Tensor) -> Tensor:
-        """Homogeneous matrices of the action.
-
-        Parameters
-        ----------
-        g : Tensor, (..., size, size), floating
-            Elements of the group.
-
-        Returns
-        -------
-        Tensor, (..., n + 1, n + 1), dtype of ``g``
-            The elements themselves, padded where the group is linear.
-        """
+        """Homogeneous matrices: the elements themselves, padded where the group is linear."""
         return self.group.convert(g, Affine(GL(self.group.n)))
 
     def algebra(self, x: Tensor) -> Tensor:
-        """Derivative of :meth:`matrix` at the identity.
-
-        Parameters
-        ----------
-        x : Tensor, (..., size, size), floating
-            Elements of the Lie algebra.
-
-        Returns
-        -------
-        Tensor, (..., n + 1, n + 1), dtype of ``x``
-            The elements themselves, padded where the group is linear.
-        """
+        """Derivative of :meth:`matrix`: the same, padded by zeros."""
         return self.group.convert_algebra(x, Affine(GL(self.group.n)))
 
     def restrict(self, subgroup: Group) -> Points:
-        """Return the points of a smaller group.
-
-        Parameters
-        ----------
-        subgroup : Group
-            A subgroup; an affine group is none of a linear one, for it moves the origin.
-
-        Returns
-        -------
-        Points
-            The same coordinates.
-
-        Raises
-        ------
-        ValueError
-            If ``subgroup`` is not a subgroup.
-        """
+        """Return the points of a subgroup; an affine group is none of a linear one: it moves 0."""
         moves_origin = subgroup.size > self.group.size
         if moves_origin or not subgroup.maps_to(self.group):
             raise ValueError(f"{self} cannot be restricted: {subgroup} is not a subgroup")

@@ -81,6 +81,7 @@ class Regular(Representation):
         self.group.check_shape(g)
         h = self.samples.h.double()
         moved = (g.to(h)[..., None, :, :] @ h).flatten(-2)
+        # distances by inner products would lose half of the digits
         distance, position = torch.cdist(
             moved, h.flatten(-2), compute_mode="donot_use_mm_for_euclid_dist"
         ).min(-1)
@@ -95,84 +96,31 @@ class Regular(Representation):
         return position
 
     def matrix(self, g: Tensor) -> Tensor:
-        """Permutation matrices.
+        """Permutation matrices: one in row j and column i where ``g h_i`` is ``h_j``.
 
-        Parameters
-        ----------
-        g : Tensor, (..., n, n), floating
-            Elements that permute the samples.
-
-        Returns
-        -------
-        Tensor, (..., N, N), dtype of ``g``
-            One in row j and column i where ``g h_i`` is ``h_j``.
-
-        Raises
-        ------
-        ValueError
-            If an element does not permute the samples.
+        An element that does not permute the samples raises ``ValueError``, as in :meth:`act`.
         """
         position = self.permutation(g).to(g.device)
         return torch.nn.functional.one_hot(position, self.dim).mT.to(g.dtype)
 
     def act(self, g: Tensor, x: Tensor) -> Tensor:
-        """Permute features.
-
-        Parameters
-        ----------
-        g : Tensor, (..., n, n), floating
-            Elements that permute the samples.
-        x : Tensor, (..., N)
-            Features of any dtype; batch axes broadcast with those of ``g``.
-
-        Returns
-        -------
-        Tensor, (..., N), dtype of ``x``
-            Not rounded.
-
-        Raises
-        ------
-        ValueError
-            If ``g`` or ``x`` has the wrong shape, or ``g`` does not permute the samples.
-        """
+        """Permute features."""
         self.check_features(x)
+        # (L_g F)(h_j) = F(g^-1 h_j): gathered by the inverse permutation
         source = self.permutation(g).argsort(-1).to(x.device)
         shape = torch.broadcast_shapes(source.shape, x.shape)
         return torch.gather(x.expand(shape), -1, source.expand(shape))
 
     def algebra(self, x: Tensor) -> Tensor:
-        """Refuse: no motion near the identity permutes a finite set.
-
-        Parameters
-        ----------
-        x : Tensor, (..., n, n), floating
-            Elements of the Lie algebra.
-
-        Raises
-        ------
-        ValueError
-            Always.
-        """
+        """Refuse with ``ValueError``: no motion near the identity permutes a finite set."""
         raise ValueError(f"{self!r} is a permutation of a finite set and has no derivative")
 
     def is_trivial(self) -> bool:
-        """Tell whether every element that acts does so as the identity.
-
-        Returns
-        -------
-        bool
-            True for a single sample only: ``h_j h_i^-1`` moves any other.
-        """
+        """Tell whether every element that acts does so as the identity."""
         return self.dim == 1
 
     def dual(self) -> Regular:
-        """Return the representation itself: permutations are orthogonal.
-
-        Returns
-        -------
-        Regular
-            Equal to this one.
-        """
+        """Return the representation itself: permutations are orthogonal."""
         return self
 
     def _value(self) -> tuple[Group, torch.dtype, bytes]:

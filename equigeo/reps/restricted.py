@@ -54,85 +54,23 @@ class Restricted(Representation):
         object.__setattr__(self, "dim", self.rep.dim)
 
     def act(self, g: Tensor, x: Tensor) -> Tensor:
-        """Apply elements to features through the larger group.
-
-        Parameters
-        ----------
-        g : Tensor, (..., size, size), floating
-            Elements of the smaller group.
-        x : Tensor, (..., dim), floating
-            Features; batch axes broadcast with those of ``g``.
-
-        Returns
-        -------
-        Tensor, (..., dim), dtype of ``x``
-            The moved features.
-
-        Raises
-        ------
-        ValueError
-            If ``g`` or ``x`` has the wrong shape.
-        """
+        """Apply elements to features through the larger group."""
         return self.rep.act(self.group.convert(g, self.rep.group), x)
 
     def matrix(self, g: Tensor) -> Tensor:
-        """Matrices of ``rep`` at the images of ``g``.
-
-        Parameters
-        ----------
-        g : Tensor, (..., size, size), floating
-            Elements of the smaller group.
-
-        Returns
-        -------
-        Tensor, (..., dim, dim), dtype of ``g``
-            The same matrices as those of ``rep``.
-        """
+        """Matrices of ``rep`` at the images of ``g``."""
         return self.rep.matrix(self.group.convert(g, self.rep.group))
 
     def algebra(self, x: Tensor) -> Tensor:
-        """Derivative of :meth:`matrix` at the identity.
-
-        Parameters
-        ----------
-        x : Tensor, (..., size, size), floating
-            Elements of the Lie algebra of the smaller group.
-
-        Returns
-        -------
-        Tensor, (..., dim, dim), dtype of ``x``
-            Those of ``rep`` at the images of ``x``.
-        """
+        """Derivative of :meth:`matrix`: that of ``rep`` at the images of ``x``."""
         return self.rep.algebra(self.group.convert_algebra(x, self.rep.group))
 
     def dual(self) -> Representation:
-        """Return the restriction of the dual.
-
-        Returns
-        -------
-        Representation
-            Of the same group.
-        """
+        """Return the restriction of the dual."""
         return self.rep.dual().restrict(self.group)
 
     def restrict(self, subgroup: Group) -> Representation:
-        """Restrict in one step.
-
-        Parameters
-        ----------
-        subgroup : Group
-            A group with a canonical map to this one.
-
-        Returns
-        -------
-        Representation
-            ``rep`` restricted to ``subgroup``.
-
-        Raises
-        ------
-        ValueError
-            If there is no canonical map.
-        """
+        """Restrict in one step."""
         if not subgroup.maps_to(self.group):
             raise ValueError(f"{subgroup} has no canonical map to {self.group}")
         return self.rep.restrict(subgroup)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from equigeo.reps._real_basis import complex_from_real
+from equigeo.reps.real_basis import complex_from_real
 
 
 def so3_generators(l: int) -> Tensor:
@@ -61,10 +61,12 @@ def so3_generators_table(l: int) -> Tensor:
     """
     if l < 0:
         raise ValueError(f"l must not be negative, got {l}")
+    # ladder operators in the basis of orders m about y, then the change to real components
     m = np.arange(-l, l + 1)
     step = np.sqrt(l * (l + 1) - m[:-1] * m[1:])
     raising, lowering = np.diag(-step, -1), np.diag(step, 1)
     spin = np.stack([0.5 * (raising + lowering), np.diag(1j * m), -0.5j * (raising - lowering)])
     change = complex_from_real(l)
     real = (change.conj().T @ spin @ change).real
+    # antisymmetric up to rounding, now to the last bit
     return torch.from_numpy(0.5 * (real - real.swapaxes(1, 2)))

@@ -60,46 +60,18 @@ class TensorRep(Representation):
         object.__setattr__(self, "dim", int(self.group.n ** (self.up + self.down)))
 
     def act(self, g: Tensor, x: Tensor) -> Tensor:
-        """Apply elements to tensors, one index after the other.
-
-        Parameters
-        ----------
-        g : Tensor, (..., size, size), floating
-            Elements of the group.
-        x : Tensor, (..., dim), floating
-            Components; batch axes broadcast with those of ``g``.
-
-        Returns
-        -------
-        Tensor, (..., dim), dtype of ``x``
-            The moved tensors.
-
-        Raises
-        ------
-        ValueError
-            If ``g`` or ``x`` has the wrong shape.
-        """
+        """Apply elements to tensors, one index after the other."""
         self.check_features(x)
         weight, factors = self._factors(g.double())
         n = self.group.n
         for k, factor in enumerate(factors):
+            # axes of slower indices, of this one, of faster ones
             x = x.unflatten(-1, (n**k, n, self.dim // n ** (k + 1)))
             x = (factor.to(x.dtype)[..., None, :, :] @ x).flatten(-3)
         return weight[..., None].to(x.dtype) * x
 
     def matrix(self, g: Tensor) -> Tensor:
-        """Matrices of the action.
-
-        Parameters
-        ----------
-        g : Tensor, (..., size, size), floating
-            Elements of the group.
-
-        Returns
-        -------
-        Tensor, (..., dim, dim), dtype of ``g``
-            Kronecker products of ``g`` and its transposed inverse.
-        """
+        """Kronecker products of ``g`` and its transposed inverse, times the density factor."""
         weight, factors = self._factors(g)
         out = weight[..., None, None]
         for factor in factors:
@@ -107,18 +79,7 @@ class TensorRep(Representation):
         return out
 
     def algebra(self, x: Tensor) -> Tensor:
-        """Derivative of :meth:`matrix` at the identity.
-
-        Parameters
-        ----------
-        x : Tensor, (..., size, size), floating
-            Elements of the Lie algebra.
-
-        Returns
-        -------
-        Tensor, (..., dim, dim), dtype of ``x``
-            A sum over the indices, and the weight times the trace.
-        """
+        """Derivative of :meth:`matrix`: a sum over the indices, and the weight times the trace."""
         x = self.group.convert_algebra(x, self.group.linear_group)
         out = self.density * x.diagonal(dim1=-2, dim2=-1).sum(-1)[..., None, None]
         identity = torch.eye(self.group.n, dtype=x.dtype, device=x.device)
@@ -130,33 +91,14 @@ class TensorRep(Representation):
     def dual(self) -> Representation:
         """Return the action on linear functions: indices trade places, the weight its sign.
 
-        Returns
-        -------
-        Representation
-            A TensorRep unless there are indices of both kinds, whose order would change.
+        No TensorRep where there are indices of both kinds: their order would change.
         """
         if self.up and self.down:
             return super().dual()
         return TensorRep(self.group, self.down, self.up, -self.density)
 
     def restrict(self, subgroup: Group) -> TensorRep:
-        """Return the tensors of a smaller group.
-
-        Parameters
-        ----------
-        subgroup : Group
-            A group with a canonical map to this one.
-
-        Returns
-        -------
-        TensorRep
-            With the same indices and weight.
-
-        Raises
-        ------
-        ValueError
-            If there is no canonical map.
-        """
+        """Return the tensors of a smaller group."""
         if not subgroup.maps_to(self.group):
             raise ValueError(f"{subgroup} has no canonical map to {self.group}")
         return TensorRep(subgroup, self.up, self.down, self.density)
@@ -166,7 +108,7 @@ class TensorRep(Representation):
         linear = self.group.linear_group
         g = self.group.convert(g, linear)
         weight = g.new_ones(g.shape[:-2])
-        if self.density:
+        if self.density:  # the absolute value: a mirror image has the same mass
             weight = torch.linalg.det(g).abs() ** self.density
         lower = [linear.inverse(g).mT] * self.down if self.down else []
         return weight, [g] * self.up + lower

@@ -43,100 +43,32 @@ class Trivial(Representation):
             raise ValueError(f"dim must not be negative, got {self.dim}")
 
     def act(self, g: Tensor, x: Tensor) -> Tensor:
-        """Repeat the features for every element.
-
-        Parameters
-        ----------
-        g : Tensor, (..., size, size)
-            Elements of the group.
-        x : Tensor, (..., dim)
-            Features of any dtype; batch axes broadcast with those of ``g``.
-
-        Returns
-        -------
-        Tensor, (..., dim), dtype of ``x``
-            The same values, possibly a view.
-
-        Raises
-        ------
-        ValueError
-            If ``g`` or ``x`` has the wrong shape.
-        """
+        """Repeat the features, of any dtype, for every element; possibly a view."""
         self.group.check_shape(g)
         self.check_features(x)
         return x.expand(*torch.broadcast_shapes(g.shape[:-2], x.shape[:-1]), self.dim)
 
     def matrix(self, g: Tensor) -> Tensor:
-        """Identity matrices.
-
-        Parameters
-        ----------
-        g : Tensor, (..., size, size), floating
-            Elements of the group.
-
-        Returns
-        -------
-        Tensor, (..., dim, dim), dtype of ``g``
-            A view of one identity.
-        """
+        """Identity matrices."""
         self.group.check_shape(g)
         identity = torch.eye(self.dim, dtype=g.dtype, device=g.device)
         return identity.expand(*g.shape[:-2], self.dim, self.dim)
 
     def algebra(self, x: Tensor) -> Tensor:
-        """Zero matrices.
-
-        Parameters
-        ----------
-        x : Tensor, (..., size, size), floating
-            Elements of the Lie algebra.
-
-        Returns
-        -------
-        Tensor, (..., dim, dim), dtype of ``x``
-            Zeros.
-        """
+        """Zero matrices."""
         self.group.check_shape(x)
         return x.new_zeros(*x.shape[:-2], self.dim, self.dim)
 
     def is_trivial(self) -> bool:
-        """Tell whether every element acts as the identity.
-
-        Returns
-        -------
-        bool
-            True.
-        """
+        """Tell whether every element acts as the identity."""
         return True
 
     def dual(self) -> Trivial:
-        """Return the representation itself.
-
-        Returns
-        -------
-        Trivial
-            Equal to this one.
-        """
+        """Return the representation itself."""
         return self
 
     def restrict(self, subgroup: Group) -> Trivial:
-        """Return the trivial representation of another group.
-
-        Parameters
-        ----------
-        subgroup : Group
-            A group with a canonical map to this one.
-
-        Returns
-        -------
-        Trivial
-            Of the same dimension.
-
-        Raises
-        ------
-        ValueError
-            If there is no canonical map.
-        """
+        """Return the trivial representation of another group."""
         if not subgroup.maps_to(self.group):
             raise ValueError(f"{subgroup} has no canonical map to {self.group}")
         return Trivial(subgroup, self.dim)

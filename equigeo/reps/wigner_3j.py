@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from equigeo.reps._real_basis import complex_from_real
+from equigeo.reps.real_basis import complex_from_real
 
 
 def wigner_3j(l1: int, l2: int, l3: int) -> Tensor:
@@ -94,6 +94,7 @@ def _clebsch_gordan(l1: int, l2: int, l3: int) -> np.ndarray:
         m3 = m1 + m2
         if abs(m3) > l3:
             continue
+        # van der Waerden's single sum, its factorials paired into binomial coefficients
         low = max(0, l1 - m1 - n2, l2 + m2 - n3)
         terms = (
             (-1) ** k * math.comb(n1, k) * math.comb(n2, l1 - m1 - k) * math.comb(n3, l2 + m2 - k)

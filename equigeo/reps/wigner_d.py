@@ -48,5 +48,6 @@ def wigner_d(l: int, rotation: Tensor) -> Tensor:
         raise ValueError(f"rotation must be (..., 3, 3), got {tuple(rotation.shape)}")
     generators = so3_generators_table(l).to(rotation.device)
     omega = rotation_log(rotation.double())
+    # the algebra is exponentiated in one step, where Euler angles would multiply three matrices
     exponent = (omega[..., None, None] * generators).sum(-3)
     return matrix_exp(exponent).to(rotation.dtype)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from equigeo.reps import Irreps
+from equigeo.tensor_products.paths.resolve import Operands
 from equigeo.tensor_products.products.channelwise_tensor_product import ChannelwiseTensorProduct
 from equigeo.tensor_products.products.elementwise_tensor_product import ElementwiseTensorProduct
 from equigeo.tensor_products.products.full_tensor_product import FullTensorProduct
@@ -110,7 +111,7 @@ def make(  # noqa: PLR0913 - each is an option of some product
     }
     options: dict[str, Any] = {key: value for key, value in named.items() if value is not None}
     if name in _BUILDERS:
-        return _BUILDERS[name](*irreps, **options)
+        return _BUILDERS[name](irreps, **options)
     if isinstance(name, str) and set(name.split("+")) <= set(_SIGNALS):
         return SignalTensorProduct(*irreps, name, **options)
     raise ValueError(f"name must be one of {', '.join(product_names())}, got {name!r}")
@@ -128,74 +129,60 @@ def product_names() -> tuple[str, ...]:
 
 
 def _full(
-    irreps_in1: Irreps,
-    irreps_in2: Irreps,
-    irreps_out: Irreps,
+    irreps: Operands,
     *,
     method: Literal["dense", "sparse"] | None = None,
     irrep_normalization: str | None = None,
 ) -> Product:
-    kinds = _kinds(irreps_out)
-    product = FullTensorProduct(irreps_in1, irreps_in2, kinds, irrep_normalization, method=method)
-    return ProductBetweenLinears(product, irreps_in1, irreps_in2, irreps_out)
+    first, second, out = irreps
+    product = FullTensorProduct(first, second, _kinds(out), irrep_normalization, method=method)
+    return ProductBetweenLinears(product, *irreps)
 
 
-def _full_sparse(
-    irreps_in1: Irreps,
-    irreps_in2: Irreps,
-    irreps_out: Irreps,
+def _full_sparse(irreps: Operands, *, irrep_normalization: str | None = None) -> Product:
+    return _full(irreps, method="sparse", irrep_normalization=irrep_normalization)
+
+
+def _fully_connected(
+    irreps: Operands,
     *,
     irrep_normalization: str | None = None,
+    path_normalization: str | None = None,
 ) -> Product:
-    return _full(
-        irreps_in1,
-        irreps_in2,
-        irreps_out,
-        method="sparse",
-        irrep_normalization=irrep_normalization,
-    )
+    return FullyConnectedTensorProduct(*irreps, irrep_normalization, path_normalization)
 
 
 def _channelwise(
-    irreps_in1: Irreps,
-    irreps_in2: Irreps,
-    irreps_out: Irreps,
+    irreps: Operands,
     *,
     irrep_normalization: str | None = None,
     path_normalization: str | None = None,
     weight_order: Literal["output", "instruction"] = "output",
 ) -> Product:
     product = ChannelwiseTensorProduct(
-        irreps_in1,
-        irreps_in2,
-        irreps_out,
+        *irreps,
         irrep_normalization,
         path_normalization,
         weight_order=weight_order,
         shared_weights=True,
     )
-    return ProductBetweenLinears(product, irreps_in1, irreps_in2, irreps_out)
+    return ProductBetweenLinears(product, *irreps)
 
 
 def _elementwise(
-    irreps_in1: Irreps,
-    irreps_in2: Irreps,
-    irreps_out: Irreps,
-    *,
-    channels: int | None = None,
-    irrep_normalization: str | None = None,
+    irreps: Operands, *, channels: int | None = None, irrep_normalization: str | None = None
 ) -> Product:
     """Align the inputs: one block of channels for each pair of their irreps."""
+    first, second, out = irreps
     if channels is None:
-        channels = max([1, *(mul for mul, _ in irreps_out.simplify().terms)])
+        channels = max([1, *(mul for mul, _ in out.simplify().terms)])
     if channels < 1:
         raise ValueError(f"channels must be at least 1, got {channels}")
-    pairs = [(ir1, ir2) for ir1 in _kinds(irreps_in1) for ir2 in _kinds(irreps_in2)]
+    pairs = [(ir1, ir2) for ir1 in _kinds(first) for ir2 in _kinds(second)]
     aligned1 = Irreps([(channels, ir1) for ir1, _ in pairs])
     aligned2 = Irreps([(channels, ir2) for _, ir2 in pairs])
-    kinds = _kinds(irreps_out)
-    product = ElementwiseTensorProduct(aligned1, aligned2, kinds, irrep_normalization)
-    return ProductBetweenLinears(product, irreps_in1, irreps_in2, irreps_out)
+    product = ElementwiseTensorProduct(aligned1, aligned2, _kinds(out), irrep_normalization)
+    return ProductBetweenLinears(product, *irreps)
 
 
 def _kinds(irreps: Irreps) -> list[tuple[int, int]]:
@@ -205,7 +192,7 @@ def _kinds(irreps: Irreps) -> list[tuple[int, int]]:
 _BUILDERS: dict[str, Builder] = {
     "full": _full,
     "full_sparse": _full_sparse,
-    "fully_connected": FullyConnectedTensorProduct,
+    "fully_connected": _fully_connected,
     "channelwise": _channelwise,
     "elementwise": _elementwise,
 }

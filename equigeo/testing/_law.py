@@ -209,6 +209,7 @@ def _common_group(reps: Sequence[Representation]) -> Group:
     if not able:
         names = ", ".join(sorted({str(group) for group in groups}))
         raise ValueError(f"no declared group acts everywhere: {names}; use restrict")
+    # the largest asks the most: translations too where some input has them
     return max(able, key=lambda group: len(group.generators()))
 
 
@@ -221,6 +222,7 @@ def _restrict(rep: Representation, group: Group) -> Representation:
 
 def _elements(elements: Tensor | None, group: Group) -> Tensor:
     if elements is None:
+        # always the same ones, and the caller's random numbers stay as they are
         return group.testing_elements(torch.Generator().manual_seed(0))
     if elements.ndim != 3 or len(elements) == 0:
         raise ValueError(
@@ -247,6 +249,7 @@ def _copy(x: Any) -> Any:
 
 def _move(g: Tensor, rep: Representation | None, x: Any) -> Any:
     if rep is not None:
+        # in float64 and rounded once, so that the data add no more than one rounding to the law
         moved = rep.act(g.to(x.device), x.detach().double()).to(x.dtype)
         return moved.requires_grad_(x.requires_grad)
     return x.act(g) if _has_action(x) else _copy(x)
@@ -263,4 +266,4 @@ def _deviation(rep: Representation, g: Tensor, y: Tensor, got: Tensor) -> float:
         return 0.0
     error, scale = float((got.double() - want).abs().max()), float(want.abs().max())
     relative = error / scale if scale > 0 else error
-    return relative if relative == relative else float("inf")
+    return relative if relative == relative else float("inf")  # NaN equals nothing

@@ -1,4 +1,7 @@
-"""How far a function is from a law of equivariance."""
+"""How far a function is from a law of equivariance.
+
+On its own because it measures what :func:`assert_equivariant` judges, for layers that sample.
+"""
 
 from __future__ import annotations
 

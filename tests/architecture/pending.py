@@ -6,13 +6,8 @@ import pytest
 
 PENDING = {
     "duplicates",
-    "folder size",
-    "import circles",
-    "layers",
     "mirrored tests",
-    "overrides",
     "positional slices",
-    "public names",
     "small modules",
     "words",
 }

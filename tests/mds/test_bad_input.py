@@ -10,7 +10,7 @@ import torch
 from torch.testing import assert_close
 
 from equigeo import mds
-from equigeo.mds.embedding import embedding_flags as _flags
+from equigeo.mds.embedding import flag_reports
 from tests.mds.clouds import CUBE, QUIET, box, generic, motions, turned
 
 SCALES = ["none", "rms", "max", "lambda1", "rms_dist"]
@@ -185,7 +185,7 @@ def test_shapes_and_choices():
 
 
 def test_flagged_clouds(monkeypatch):
-    monkeypatch.setattr(_flags, "_warned", set())
+    monkeypatch.setattr(flag_reports, "_warned", set())
     with pytest.warns(UserWarning, match="1 of 1 clouds, the first at batch index "):
         mds.embed(CUBE)
     with warnings.catch_warnings():

@@ -28,7 +28,7 @@ from equigeo.ops.products.channelwise_product_backward import (
     channelwise_product_backward_reference,
 )
 from equigeo.ops.products.radial_conv import radial_conv_reference
-from tests.ops.op import Op
+from tests.ops.op import Op, in_order
 from tests.ops.problems import Problem
 
 
@@ -158,7 +158,7 @@ def product_row(name: str, table: PathTable) -> Op:
     return Op(
         "channelwise_product",
         call,
-        with_weight(channelwise_product_reference, 2, table, constants),
+        with_weight(in_order(channelwise_product_reference), 2, table, constants),
         operands(table, lambda p: p.edges, grad=None),
         lambda graph: arrays(table),
         f"channelwise_product, {name}",
@@ -171,7 +171,7 @@ def product_backward_row(name: str, table: PathTable) -> Op:
     return Op(
         "channelwise_product_backward",
         with_weight(channelwise_product_backward, 3, table, constants),
-        with_weight(channelwise_product_backward_reference, 3, table, constants),
+        with_weight(in_order(channelwise_product_backward_reference), 3, table, constants),
         operands(table, lambda p: p.edges, grad=lambda p: p.edges),
         lambda graph: arrays(table),
         f"channelwise_product_backward, {name}",
@@ -192,7 +192,7 @@ def conv_row(name: str, table: PathTable) -> Op:
     return Op(
         "channelwise_conv",
         call,
-        with_weight(channelwise_conv_reference, 2, table, constants),
+        with_weight(in_order(channelwise_conv_reference), 2, table, constants),
         operands(table, lambda p: p.sources, grad=None),
         lambda graph: [*graph_tensors(graph), *arrays(table)],
         f"channelwise_conv, {name}",
@@ -205,7 +205,7 @@ def conv_backward_row(name: str, table: PathTable) -> Op:
     return Op(
         "channelwise_conv_backward",
         with_weight(channelwise_conv_backward, 3, table, constants),
-        with_weight(channelwise_conv_backward_reference, 3, table, constants),
+        with_weight(in_order(channelwise_conv_backward_reference), 3, table, constants),
         operands(table, lambda p: p.sources, grad=lambda p: p.targets),
         lambda graph: [*graph_tensors(graph), *arrays(table)],
         f"channelwise_conv_backward, {name}",
@@ -230,7 +230,7 @@ def radial_row(name: str, table: PathTable) -> Op:
     return Op(
         "radial_conv",
         call,
-        lambda *arguments: radial_conv_reference(*arguments, *constants),
+        lambda *arguments: in_order(radial_conv_reference)(*arguments, *constants),
         features,
         lambda graph: [*graph_tensors(graph), *arrays(table)],
         f"radial_conv, {name}",

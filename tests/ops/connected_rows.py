@@ -26,7 +26,7 @@ from equigeo.ops.products.fully_connected_product_backward import (
     fully_connected_product_backward_reference,
 )
 from tests.ops.channelwise_rows import arrays, coefficients, options, with_weight
-from tests.ops.op import Op
+from tests.ops.op import Op, in_order
 from tests.ops.problems import Problem
 
 
@@ -136,7 +136,7 @@ def product_row(
     return Op(
         op,
         call,
-        with_weight(reference, 2, table, constants),
+        with_weight(in_order(reference), 2, table, constants),
         operands(table, grad=False),
         lambda graph: arrays(table),
         f"{op}, {name}",
@@ -151,7 +151,7 @@ def backward_row(
     return Op(
         op,
         with_weight(public, 3, table, ()),
-        with_weight(reference, 3, table, ()),
+        with_weight(in_order(reference), 3, table, ()),
         operands(table, grad=True),
         lambda graph: arrays(table),
         f"{op}, {name}",

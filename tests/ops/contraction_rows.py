@@ -20,7 +20,7 @@ from equigeo.ops.polynomials.symmetric_contraction_double_backward import (
     symmetric_contraction_double_backward,
     symmetric_contraction_double_backward_reference,
 )
-from tests.ops.op import Op
+from tests.ops.op import Op, in_order
 from tests.ops.problems import Problem
 
 WEIGHTS = 4
@@ -76,7 +76,7 @@ def by_set(graph: EdgeIndex) -> list[Tensor]:
 def operands(t: PolynomialTable, *kinds: str) -> Callable[[Problem, torch.dtype], list[Tensor]]:
     def features(problem: Problem, dtype: torch.dtype) -> list[Tensor]:
         rows, sets, channels = problem.edges, problem.targets, problem.channels
-        # Readable bodies hold every term of every row and channel: many rows are kept narrow.
+        # References hold every term of every row and channel: many rows are kept narrow.
         channels = channels if rows < 1000 else 2
         shapes = {
             "grad": (rows, channels * sum(t.dims_out)),
@@ -102,7 +102,7 @@ def contraction_row(name: str, t: PolynomialTable) -> Op:
     return Op(
         "symmetric_contraction",
         call,
-        with_constants(symmetric_contraction_reference, lists(t)),
+        with_constants(in_order(symmetric_contraction_reference), lists(t)),
         operands(t, "x", "weight"),
         lambda graph: [graph.edge_index[1], *arrays(t)],
         f"symmetric_contraction, {name}",
@@ -115,7 +115,7 @@ def backward_row(name: str, t: PolynomialTable, *, only_x: bool) -> Op:
     return Op(
         "symmetric_contraction_backward",
         with_constants(symmetric_contraction_backward, constants),
-        with_constants(symmetric_contraction_backward_reference, constants),
+        with_constants(in_order(symmetric_contraction_backward_reference), constants),
         operands(t, "grad", "x", "weight"),
         lambda graph: [*by_set(graph), *arrays(t)],
         f"symmetric_contraction_backward, {name}" + ", of x alone" * only_x,
@@ -127,7 +127,7 @@ def double_backward_row(name: str, t: PolynomialTable) -> Op:
     return Op(
         "symmetric_contraction_double_backward",
         with_constants(symmetric_contraction_double_backward, lists(t)),
-        with_constants(symmetric_contraction_double_backward_reference, lists(t)),
+        with_constants(in_order(symmetric_contraction_double_backward_reference), lists(t)),
         operands(t, "grad", "x", "weight", "grad", "x", "weight"),
         lambda graph: [*by_set(graph), *arrays(t)],
         f"symmetric_contraction_double_backward, {name}",

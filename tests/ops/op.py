@@ -10,7 +10,15 @@ import torch
 from torch import Tensor
 
 from equigeo.graphs import EdgeIndex
+from equigeo.ops.runtime.declare import SCHEMAS
+from equigeo.ops.runtime.signature import Signature, by_position
 from tests.ops.problems import Problem
+
+
+def in_order(reference: Callable[..., Any]) -> Callable[..., Any]:
+    """A reference that takes all arguments of its op by position, whatever it names."""
+    schema = SCHEMAS[reference.__name__.removesuffix("_reference")]
+    return by_position(reference, Signature.parse(schema).arguments)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from tests.ops.cloud_rows import cloud_rows
 from tests.ops.connected_rows import connected_rows
 from tests.ops.contraction_rows import contraction_rows
 from tests.ops.harmonics_rows import harmonics_rows
-from tests.ops.op import Op
+from tests.ops.op import Op, in_order
 from tests.ops.problems import Problem
 
 
@@ -99,14 +99,14 @@ OPS = [
     Op(
         "segment_attention_backward",
         segment_attention_backward,
-        segment_attention_backward_reference,
+        in_order(segment_attention_backward_reference),
         _gradients,
         _graph,
     ),
     Op(
         "segment_attention_backward",
         _without_second(segment_attention_backward),
-        _without_second(segment_attention_backward_reference),
+        _without_second(in_order(segment_attention_backward_reference)),
         _gradients_without_second,
         _graph,
         label="segment_attention_backward of the averages alone",
@@ -115,7 +115,7 @@ OPS = [
     Op(
         "grid_product",
         grid_product,
-        grid_product_reference,
+        in_order(grid_product_reference),
         _coefficients(2, 1),
         _tables(2, 1, 3, grid=(4, 7)),
         terms=4 * 7,
@@ -123,7 +123,7 @@ OPS = [
     Op(
         "grid_product",
         grid_product,
-        grid_product_reference,
+        in_order(grid_product_reference),
         _coefficients(1, 2),
         _tables(1, 2, 0, grid=(3, 5), summands=(2, 2, 1)),
         label="grid_product of gradients",
@@ -132,7 +132,7 @@ OPS = [
     Op(
         "grid_product",
         grid_product,
-        grid_product_reference,
+        in_order(grid_product_reference),
         _coefficients(0, 1),
         _tables(0, 1, 8, grid=(29, 57), summands=(1, 2, 2)),
         label="grid_product in two stages",

@@ -17,7 +17,7 @@ from equigeo.ops.products.copywise_product_backward import copywise_product_back
 from equigeo.ops.products.fully_connected_product_backward import fully_connected_product_backward
 
 compiled = pytest.mark.skipif(
-    kernels_info()["cpu"] is None, reason="the readable body trusts its table"
+    kernels_info()["cpu"] is None, reason="the reference trusts its table"
 )
 DOT = torch.eye(3, dtype=torch.float64)[..., None]
 VECTORS, VECTOR = Segment.block(0, 2, 3), Segment.block(0, 1, 3)

@@ -1,10 +1,14 @@
-"""Wigner symbols in exact arithmetic, independent of the package."""
+"""Wigner symbols, independent of those of the package."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 from functools import cache
 from math import factorial, sqrt
+
+import torch
+
+from equigeo.reps import wigner_3j
 
 
 def allowed(*triple: int) -> bool:
@@ -57,3 +61,14 @@ def wigner_6j_symbol(a: int, b: int, c: int, d: int, e: int, f: int) -> float:
     for triad in triads:
         scale *= _delta(*triad)
     return float(total) * sqrt(scale)
+
+
+def wigner_9j_symbol(*rows: tuple[int, int, int]) -> float:
+    """As a closed network of six coupling tensors."""
+    first, second, third, left, middle, right = (
+        wigner_3j(*triad) for triad in (*rows, *zip(*rows, strict=True))
+    )
+    network = torch.einsum("abc,adg->bcdg", first, left)
+    network = torch.einsum("bcdg,beh->cdgeh", network, middle)
+    network = torch.einsum("cdgeh,def->cghf", network, second)
+    return torch.einsum("cghf,ghi,cfi->", network, third, right).item()

@@ -194,3 +194,20 @@ def test_full_products_by_name_agree_whatever_the_method():
     sparse.load_state_dict(dense.state_dict())
     inputs = sample(dense, 5)
     torch.testing.assert_close(sparse(*inputs), dense(*inputs), rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        ("full", {"channels": 2}),
+        ("full_sparse", {"method": "dense"}),
+        ("fully_connected", {"weight_order": "output"}),
+        ("channelwise", {"t": 2}),
+        ("elementwise", {"path_normalization": "path"}),
+        ("gaunt", {"irrep_normalization": "norm"}),
+    ],
+    ids=str,
+)
+def test_an_option_of_another_product_is_refused(name, option):
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{next(iter(option))}'"):
+        tp.make(name, *SIDES, **option)

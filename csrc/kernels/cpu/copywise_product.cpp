@@ -67,7 +67,7 @@ class Rows {
   int64_t dim_;
 };
 
-// What both passes do: fetch a block of rows and go through the pairs of copies that meet.
+// What both passes do: fetch a block of rows and go through the pairs of copies that are coupled.
 template <class T>
 class CopyPass {
  protected:
@@ -100,7 +100,7 @@ class CopyPass {
     }
   }
 
-  // Call run(group, u, v, copy of the output) for all pairs of copies that meet.
+  // Call run(group, u, v, copy of the output) for all pairs of copies that are coupled.
   template <class Run>
   void for_pairs(const Run& run) const {
     for (int64_t g = 0; g < plan_.groups; ++g) {

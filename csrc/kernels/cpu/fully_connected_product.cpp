@@ -1,7 +1,7 @@
 // Compiled once per instruction set: no torch, no C++ standard headers.
 //
-// The channels of the first input meet the matrices of the second as in a channelwise product, and
-// the weights of the row mix what comes out while they stream past.
+// The matrices of the second input act on the channels of the first as in a channelwise product,
+// and the weights of the row mix what comes out while they stream past.
 #include "kernels/cpu/fully_connected_product.h"
 
 #include "kernels/cpu/mixed_path.h"

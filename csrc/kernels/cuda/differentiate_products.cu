@@ -1,7 +1,7 @@
 // A block takes the edges of one row of the first input, a batch at a time; its warps take tiles of
-// that row. What belongs to an edge meets all of them: gradients of weights are written by the warp
-// that has the channels, gradients of the second input add up in each warp and then over the warps,
-// in order.
+// that row. What belongs to an edge is needed by all of them: gradients of weights are written by
+// the warp that has the channels, gradients of the second input add up in each warp and then over
+// the warps, in order.
 #include "kernels/cuda/differentiate_products.h"
 
 #include "kernels/cuda/channels.cuh"

@@ -3,6 +3,7 @@
 // A convolution reads every row once per edge. Moved once, lanes read neighbours each time.
 #pragma once
 
+#include "args/storage.h"
 #include "kernels/cuda/plan.h"
 
 namespace equigeo {

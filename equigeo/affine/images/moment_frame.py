@@ -130,11 +130,11 @@ class MomentFrame(nn.Module):
         image = gaussian_blur(image, self.blur)
         axis = _centered(self.size, image) * (2 * self.extent / self.size)
         points = torch.cartesian_prod(axis, axis)
-        places = points @ elements[:, :2, :2].mT + elements[:, None, :2, 2]
-        half = places.new_tensor(image.shape[2:]) / 2
+        positions = points @ elements[:, :2, :2].mT + elements[:, None, :2, 2]
+        half = positions.new_tensor(image.shape[2:]) / 2
         # grid_sample wants (column, row), edges of the image at -1 and 1.
-        places = (places / half).flip(-1).unflatten(1, (self.size, self.size))
-        seen = F.grid_sample(image, places, mode="bilinear", align_corners=False)
+        positions = (positions / half).flip(-1).unflatten(1, (self.size, self.size))
+        seen = F.grid_sample(image, positions, mode="bilinear", align_corners=False)
         if not self.normalize:
             return seen
         # Brightness is a convention of the camera; an empty frame stays as it is.

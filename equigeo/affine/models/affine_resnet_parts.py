@@ -174,7 +174,7 @@ class StagesConfig(Config):
     channels : tuple of int
         Channels of each stage; the first stage follows the lifting.
     pool : tuple of bool
-        After which stages to halve the resolution.
+        After which stages to downsample by two.
     pooling : {"binomial", "max"}
         How, see :func:`equigeo.affine.models.downsample.downsample`.
     blocks, convs : int

@@ -90,6 +90,7 @@ def rotation_log(r: Tensor) -> Tensor:
     if r.shape[-1] == 2:
         # adding zero turns -0 into 0: a half turn is pi, never -pi
         return torch.atan2(r[..., 1, 0] + 0.0, r[..., 0, 0])[..., None]
+    # the angle t from (cos t/2, sin t/2 * axis): by arc tangents of whichever ratio is below 1
     w, v = quaternion(r).tensor_split([1], -1)
     square = v.square().sum(-1, keepdim=True)
     near = square < w.square()

@@ -83,6 +83,7 @@ def check_proper(name: str, g: Tensor) -> None:
     g = g.detach()
     lengths = torch.linalg.vector_norm(g, dim=-1)
     unit = g / lengths[..., None]
+    # rounding of a determinant of unit rows is about n eps; twice that is taken for zero
     bound = 2 * g.shape[-1] * torch.finfo(g.dtype).eps
     good = torch.isfinite(lengths).all(-1) & (determinant(unit) > bound)
     if not bool(good.all()):

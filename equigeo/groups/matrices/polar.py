@@ -63,6 +63,7 @@ def polar(g: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _planar_rotation(g: Tensor) -> Tensor:
+    # the rotation R that maximises tr(R^T g), by the angle of these two numbers
     cosine, sine = g[..., 0, 0] + g[..., 1, 1], g[..., 1, 0] - g[..., 0, 1]
     length = torch.hypot(cosine, sine)
     cosine, sine = cosine / length, sine / length
@@ -80,6 +81,8 @@ class PolarRotation(torch.autograd.Function):
         r = g / torch.linalg.matrix_norm(g, keepdim=True)
         for _ in range(NEWTON_STEPS):
             inverse = _inverse(r).mT
+            # norms of r and of its inverse are made equal: far from the limit, plain steps halve
+            # the singular values one by one (Frobenius scaling in Higham's book)
             scale = torch.linalg.matrix_norm(inverse) / torch.linalg.matrix_norm(r)
             scale = scale.sqrt()[..., None, None]
             r = (scale * r + inverse / scale) / 2
@@ -105,6 +108,7 @@ def _solve_skew(p: Tensor, a: Tensor) -> Tensor:
     if n == 3:  # for X = hat(x) the left side is hat((tr P - P) x)
         trace = p.diagonal(dim1=-2, dim2=-1).sum(-1)[..., None, None]
         return hat((_inverse(trace * identity - p) @ vee(a)[..., None])[..., 0])
+    # in general a linear system for the n^2 entries of X
     system = torch.einsum("...ik,jl->...ijkl", p, identity)
     system = system + torch.einsum("ik,...jl->...ijkl", identity, p)
     system = system.flatten(-2).flatten(-3, -2)

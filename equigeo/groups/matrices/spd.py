@@ -55,6 +55,7 @@ def spd_exp(y: Tensor) -> Tensor:
             return SpectralFunction.apply(symmetric_part(y), EXP)[0]
         mean, deviation, square = _planar_parts(symmetric_part(y))
         identity = torch.eye(2, dtype=y.dtype, device=y.device)
+        # deviation^2 = square * 1 (Cayley and Hamilton), so that the series splits by parity
         even, odd = cosh_root(square), sinhc_root(square)
         return mean.exp() * (even * identity + odd * deviation)
 
@@ -136,6 +137,7 @@ def spd_sqrt(p: Tensor) -> Tensor:
         scale = _planar_root_of_determinant("spd_sqrt", p)
         trace = p.diagonal(dim1=-2, dim2=-1).sum(-1)[..., None, None]
         identity = torch.eye(2, dtype=p.dtype, device=p.device)
+        # r^2 - tr(r) r + det(r) = 0 for the root r, with det r = scale, tr^2 r = tr p + 2 det r
         return (p + scale * identity) / (trace + 2 * scale).sqrt()
 
 
@@ -152,6 +154,6 @@ def _planar_root_of_determinant(name: str, p: Tensor) -> Tensor:
     det = determinant(p)
     if values_at_hand():
         mean, _, square = (part[..., 0, 0].detach() for part in _planar_parts(p))
-        high = mean + square.sqrt()
+        high = mean + square.sqrt()  # the lower one is det / high: no difference of near numbers
         check_positive(name, torch.stack([det.detach() / high, high], -1))
     return det.sqrt()[..., None, None]

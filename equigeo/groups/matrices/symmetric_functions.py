@@ -17,6 +17,8 @@ from torch import Tensor
 from equigeo.groups.matrices.check_matrices import values_at_hand
 from equigeo.groups.matrices.entire_functions import sinhc_root
 
+# Of the series of second divided differences. Points lie within 0.2 of their mean for exp and
+# within 0.07 of it, relatively, for log: what is left out is below 1e-17.
 TERMS = 16
 
 
@@ -94,6 +96,7 @@ class SpectralDerivative(torch.autograd.Function):
         first, second = transposed @ g @ vectors, transposed @ grad @ vectors
         difference = f.first(values[..., :, None], values[..., None, :])
         grad_g = vectors @ (difference * second) @ transposed
+        # derivative of f[l_i, l_j] along S: second differences, summed over a third eigenvalue
         triple = f.second(
             values[..., :, None, None], values[..., None, :, None], values[..., None, None, :]
         )
@@ -132,6 +135,7 @@ def _homogeneous_sum(
     a: Tensor, b: Tensor, c: Tensor, coefficient: Callable[[int], Tensor | float]
 ) -> Tensor:
     """Sum over k of coefficient(k) h_k(a, b, c), complete homogeneous, for a + b + c = 0."""
+    # sum_k h_k t^k = 1 / ((1 - a t)(1 - b t)(1 - c t)), whose denominator has no linear term here
     e2, e3 = a * b + b * c + c * a, a * b * c
     h = [torch.ones_like(e3), torch.zeros_like(e3), -e2]
     total = coefficient(0) * h[0] + coefficient(2) * h[2]
@@ -149,11 +153,14 @@ def _ordered(a: Tensor, b: Tensor, c: Tensor) -> tuple[Tensor, Tensor, Tensor, T
 
 
 def _exp_first(a: Tensor, b: Tensor) -> Tensor:
+    # (e^a - e^b) / (a - b) = e^m sinh(d) / d with m the mean and d half the difference
     return torch.exp((a + b) / 2) * sinhc_root((a - b).square() / 4)
 
 
 def _exp_second(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
     low, middle, high, mean = _ordered(a, b, c)
+    # f[a, b, c] = (f[b, c] - f[a, b]) / (c - a) over the widest gap; where that is small, the
+    # Taylor series sum_k h_k(a - m, b - m, c - m) f^(k+2)(m) / (k + 2)! about the mean m
     near = high - low < 0.3
     gap = torch.where(near, 1.0, high - low)
     far = (_exp_first(middle, high) - _exp_first(low, middle)) / gap
@@ -164,12 +171,14 @@ def _exp_second(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
 
 def _log_first(a: Tensor, b: Tensor) -> Tensor:
     low, high = torch.minimum(a, b), torch.maximum(a, b)
+    # log(high / low) / (high - low), from the ratio minus one to keep the digits of small gaps
     x = (high - low) / low
     return torch.where(x > 0, torch.log1p(x) / torch.where(x > 0, x, 1.0), 1.0) / low
 
 
 def _log_second(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
     low, middle, high, mean = _ordered(a, b, c)
+    # as for exp, with values relative to the mean: log(s a) differs from log(a) by a constant
     near = high - low < 0.1 * mean
     gap = torch.where(near, 1.0, high - low)
     far = (_log_first(middle, high) - _log_first(low, middle)) / gap
@@ -179,6 +188,7 @@ def _log_second(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
 
 
 def _sqrt_second(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
+    # sqrt[a, b] = 1 / (sqrt a + sqrt b), and once more the same way: no difference is left
     x, y, z = a.sqrt(), b.sqrt(), c.sqrt()
     return -1 / ((x + y) * (y + z) * (z + x))
 

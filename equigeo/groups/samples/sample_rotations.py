@@ -12,6 +12,7 @@ from equigeo.groups.kinds import SO
 from equigeo.groups.samples.group_samples import GroupSamples
 
 GOLDEN = (1 + math.sqrt(5)) / 2
+SNAP = 1e-15  # a few roundings of an angle below 2 pi
 
 
 def equidistant_rotations(k: int, offset: float = 0.0) -> GroupSamples:
@@ -49,7 +50,7 @@ def equidistant_rotations(k: int, offset: float = 0.0) -> GroupSamples:
     cosine, sine = angle.cos(), angle.sin()
     for values in (cosine, sine):  # quarter turns permute a grid only if they are exact
         nearest = values.round()
-        values.copy_(torch.where((values - nearest).abs() < 1e-15, nearest + 0.0, values))
+        values.copy_(torch.where((values - nearest).abs() < SNAP, nearest + 0.0, values))
     h = torch.stack([cosine, -sine + 0.0, sine, cosine], -1).unflatten(-1, (2, 2))
     return _uniform(h)
 

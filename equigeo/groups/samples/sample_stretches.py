@@ -187,6 +187,7 @@ def _normal(group: LinearGroup, standard: Tensor, std: float) -> GroupSamples:
 def _ball(group: LinearGroup, y: Tensor, radius: float) -> GroupSamples:
     """Samples at uniform draws from a ball."""
     k, dimension = y.shape
+    # of the ball, by the gamma function in any dimension
     volume = math.pi ** (dimension / 2) / math.gamma(dimension / 2 + 1) * radius**dimension
     return _weighted(group, y, torch.full_like(y[:, 0], volume / k))
 
@@ -202,9 +203,11 @@ def _sobol(k: int, dimension: int, generator: torch.Generator | None) -> Tensor:
     """Sobol points (k, dimension) inside the unit cube, shifted modulo 1."""
     engine = torch.quasirandom.SobolEngine(dimension)
     points = engine.draw(k, dtype=torch.float64)
+    # the sequence starts at 0, which is no interior point: half a cell centres it
     shift = torch.full((dimension,), 0.5 / k, dtype=torch.float64)
     if generator is not None:
         shift = torch.rand(dimension, dtype=torch.float64, generator=generator)
+    # by one rounding away from 0 and 1, where the normal quantile is infinite
     return ((points + shift) % 1.0).clamp(2.0**-53, 1 - 2.0**-53)
 
 

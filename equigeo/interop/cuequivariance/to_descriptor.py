@@ -32,7 +32,7 @@ def to_descriptor(module: nn.Module, *, group: Group = "O3") -> Any:
 
     Parameters
     ----------
-    module : TensorProduct or a subclass that keeps forward, Linear, or SphericalHarmonics
+    module : PathProduct, Linear or SphericalHarmonics
         Its weights are not read.
     group : {"O3", "O3_e3nn"}
         The class of irreps in the descriptor.

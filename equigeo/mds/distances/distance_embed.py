@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from equigeo.mds.distances.distance_embedding import DistanceEmbedding
+from equigeo.mds.distances.farthest_landmarks import farthest_landmarks
 from equigeo.mds.distances.gram import (
     added_constant,
     check_correction,
@@ -18,6 +19,7 @@ from equigeo.mds.distances.gram import (
     spectrum,
     squared_differences,
 )
+from equigeo.mds.distances.landmark_embed import landmark_embed
 
 
 def distance_embed(
@@ -119,9 +121,6 @@ def distance_embed(
 def _by_landmarks(
     square: Tensor, dim: int | None, correction: str, count: int
 ) -> DistanceEmbedding:
-    from equigeo.mds.distances.farthest_landmarks import farthest_landmarks
-    from equigeo.mds.distances.landmark_embed import landmark_embed
-
     if square.ndim != 2:
         raise ValueError(f"landmarks need one matrix, got shape {tuple(square.shape)}")
     distances = square.sqrt()

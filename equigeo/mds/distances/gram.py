@@ -30,6 +30,7 @@ def check_distances(distances: Tensor) -> None:
         raise ValueError(
             "distances must be finite, got NaN or infinity: embed components of a graph one by one"
         )
+    # Looser than rounding: distances come from files and solvers with six digits.
     tol = 1e-6 * (float(distances.abs().max()) if distances.numel() else 0.0)
     largest = {
         "be symmetric": (distances - distances.mT).abs(),
@@ -74,6 +75,7 @@ def double_centred(square: Tensor) -> Tensor:
     """
     if not square.numel():
         return square
+    # B = -J D^2 J / 2 with J = 1 - ones / n, written out.
     rows, columns = square.mean(-1, keepdim=True), square.mean(-2, keepdim=True)
     return (rows + columns - square - square.mean((-2, -1), keepdim=True)) / 2
 
@@ -122,10 +124,12 @@ def added_constant(square: Tensor, correction: str) -> Tensor:
     euclidean = least >= -NOTHING * most * square.shape[-1]
     if correction == "lingoes":
         return torch.where(euclidean, zero, -least)
+    # Cailliez, 1983: the least constant is the largest real eigenvalue of this matrix.
     eye = torch.eye(square.shape[-1], dtype=square.dtype, device=square.device).expand_as(gram)
     upper = torch.cat([torch.zeros_like(gram), 2 * gram], -1)
     lower = torch.cat([-eye, -4 * double_centred(square.sqrt())], -1)
     roots = torch.linalg.eigvals(torch.cat([upper, lower], -2))
+    # Of a matrix that is not symmetric: real ones come out with half of the digits at worst.
     real = roots.imag.abs() <= 1e-7 * roots.abs().amax(-1, keepdim=True)
     largest = torch.where(real, roots.real, 0).amax(-1)
     return torch.where(euclidean, zero, largest)
@@ -182,6 +186,7 @@ def chosen_axes(values: Tensor, dim: int | None, pseudo: bool) -> Tensor:
         least = NOTHING * values.abs().amax(-1, keepdim=True) * values.shape[-1]
         dim = int((size > least).sum(-1).amax()) if values.numel() else 0
     order = size.argsort(dim=-1, descending=True, stable=True)[..., :dim]
+    # Euclidean axes first, then pseudo-Euclidean ones, each by falling magnitude.
     negative = values.gather(-1, order) < 0
     return order.gather(-1, negative.int().argsort(dim=-1, stable=True))
 
@@ -202,7 +207,7 @@ def skewed(y: Tensor) -> tuple[Tensor, Tensor]:
         Skewness, not negative.
     """
     largest = y.abs().amax(-2, keepdim=True) if y.shape[-2] else y.sum(-2, keepdim=True)
-    unit = y / torch.where(largest == 0, 1, largest)
+    unit = y / torch.where(largest == 0, 1, largest)  # cubes neither overflow nor vanish
     total = unit.abs().pow(3).sum(-2)
     margin = unit.pow(3).sum(-2) / torch.where(total == 0, 1, total)
     sign = torch.where(margin < 0, -1.0, 1.0).to(y)

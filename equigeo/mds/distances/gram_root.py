@@ -52,6 +52,7 @@ def gram_root(x: Tensor) -> Tensor:
     _, spread, axes = torch.linalg.svd(centred, full_matrices=False)
     # The squares of singular values would lose half of the digits of small ones.
     y = centred @ axes.mT
+    # What n sums of rounded numbers can leave of nothing: 8 roundings, times the root of n.
     least = 8 * torch.finfo(x.dtype).eps * x.shape[-2] ** 0.5
     some = spread > least
     inverse = torch.where(some, 1 / torch.where(some, spread, 1), 0)

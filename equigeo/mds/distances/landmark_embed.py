@@ -127,6 +127,7 @@ def _extended(
     size = kept.abs() if pseudo else kept
     some = size > NOTHING * values.abs().amax() * len(values)
     inverse = torch.where(some, kept.sign() / torch.where(some, size, 1).sqrt(), 0)
+    # Gower's formula for further points: y = -Lambda^(-1/2) U^T (d^2 - mean of D^2) / 2.
     return -0.5 * (centred @ columns) * inverse, torch.where(kept < 0, -1.0, 1.0).to(kept)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor
 
 
 @dataclass(frozen=True, eq=False)
-class PointClouds:
+class CloudRows:
     """Rows of points, cloud by cloud.
 
     Parameters
@@ -38,7 +39,7 @@ class PointClouds:
     @classmethod
     def of(
         cls, x: Tensor, mask: Tensor | None, ptr: Tensor | None, weights: Tensor | None
-    ) -> PointClouds:
+    ) -> CloudRows:
         """Check clouds and bring them into one form.
 
         Parameters
@@ -52,7 +53,7 @@ class PointClouds:
 
         Returns
         -------
-        PointClouds
+        CloudRows
             Integers as float64, types of 16 bits as float32.
 
         Raises
@@ -78,6 +79,18 @@ class PointClouds:
     def batch(self) -> tuple[int, ...]:
         """Batch axes of what belongs to clouds."""
         return (len(self.ptr) - 1,) if self.ragged else self.shape[:-2]
+
+    def by_precision(self, double: float, other: float) -> float:
+        """Choose a tolerance by the type that was given.
+
+        Parameters
+        ----------
+        double : float
+            For float64, and integers, which become that.
+        other : float
+            For float32 and types of 16 bits.
+        """
+        return double if self.eps == torch.finfo(torch.float64).eps else other
 
     @property
     def total(self) -> Tensor:
@@ -229,3 +242,22 @@ def _check_offsets(ptr: Tensor, rows: int) -> None:
         return
     if bool(ptr[0] != 0) or bool(ptr[-1] != rows) or bool((ptr.diff() < 0).any()):
         raise ValueError(f"ptr must start at 0, never fall and end at {rows}")
+
+
+def without_autocast(x: Tensor) -> AbstractContextManager[None]:
+    """Compute in full precision where PyTorch is told to lower it, at no price where it is not.
+
+    Parameters
+    ----------
+    x : Tensor, (...)
+        Whose device it is about.
+
+    Returns
+    -------
+    context manager
+        To compute in.
+    """
+    kind = x.device.type
+    if torch.is_autocast_enabled(kind):
+        return torch.autocast(kind, enabled=False)
+    return nullcontext()

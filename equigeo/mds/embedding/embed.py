@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
-from equigeo.mds.embedding.cloud_rows import PointClouds
+from equigeo.mds.embedding.align import SCALES, align
+from equigeo.mds.embedding.aligned_clouds import AlignedClouds
+from equigeo.mds.embedding.cloud_rows import CloudRows, without_autocast
 from equigeo.mds.embedding.embed_options import DEFAULT, EmbedOptions
-from equigeo.mds.embedding.embedding_flags import check_finite, find_flags, report
-from equigeo.mds.embedding.frame_kinds import fallback_frames, residual_frames
+from equigeo.mds.embedding.flag_reports import check_finite, report_flagged
+from equigeo.mds.embedding.frame_constructions import fallback_frames, joint_signs
+from equigeo.mds.embedding.frame_set import FrameSet
 from equigeo.mds.embedding.labelled_axes import labelled_axes
 from equigeo.mds.embedding.mds_result import MDSResult
-from equigeo.mds.embedding.signed_axes import SCALES, find_axes
-from equigeo.mds.embedding.without_autocast import without_autocast
 
 
 def embed(
@@ -87,6 +87,7 @@ def embed(
 
     Examples
     --------
+    >>> import torch
     >>> path = torch.tensor([[0.0, 0, 0], [1, 0, 0], [1, 2, 0], [1, 2, 3]]).double()
     >>> y = embed(path).y
     >>> turned = path @ torch.tensor([[0.0, -1, 0], [1, 0, 0], [0, 0, 1]]).double() + 5
@@ -96,35 +97,38 @@ def embed(
     True
     """
     check_choices(group=group, sign=sign, scale=scale)
+    frames = None
     with without_autocast(x):
-        clouds = PointClouds.of(x, mask, ptr, weights)
-        axes = find_axes(clouds, group, scale, options)
-        flags = find_flags(axes, clouds, group, options)
-        check_finite(axes, clouds, flags, options)
-        ambiguous, degenerate, frames = flags.ambiguous, flags.degenerate, None
+        aligned = align(CloudRows.of(x, mask, ptr, weights), group, scale, options)
+        check_finite(aligned)
         if sign == "joint" and group is not None:
-            axes, ambiguous, frames = residual_frames(axes, clouds, group, degenerate)
+            aligned, frames = joint_signs(aligned)
         if sign == "index" and group is not None:
-            axes = labelled_axes(axes, clouds, group, degenerate)
-            ambiguous, degenerate = torch.zeros_like(ambiguous), torch.zeros_like(degenerate)
+            aligned = labelled_axes(aligned)
         if options.fallback in ("frames", "anchor") and group is not None:
-            frames = fallback_frames(axes, clouds, group, ambiguous, degenerate, options)
-        if flags.flagged or sign != "skew":
-            report(ambiguous, degenerate, clouds, options)
+            frames = fallback_frames(aligned)
+        if aligned.flagged or sign != "skew":
+            report_flagged(aligned)
+    return _result(aligned, frames)
+
+
+def _result(aligned: AlignedClouds, frames: FrameSet | None) -> MDSResult:
+    """Give everything its batch axes back."""
+    clouds = aligned.clouds
     return MDSResult(
-        y=clouds.rows(axes.y),
-        frame=clouds.clouds(axes.frame),
-        centroid=clouds.clouds(axes.centroid),
-        scale=clouds.clouds(axes.scale),
-        spread=clouds.clouds(axes.spread),
-        margin=clouds.clouds(axes.margin),
-        gap=clouds.clouds(flags.gap),
-        null=clouds.clouds(axes.null),
-        ambiguous=clouds.clouds(ambiguous),
-        degenerate=clouds.clouds(degenerate),
-        group=group,
+        y=clouds.rows(aligned.y),
+        frame=clouds.clouds(aligned.frame),
+        centroid=clouds.clouds(aligned.centroid),
+        scale=clouds.clouds(aligned.scale),
+        spread=clouds.clouds(aligned.spread),
+        margin=clouds.clouds(aligned.margin),
+        gap=clouds.clouds(aligned.gap),
+        null=clouds.clouds(aligned.null),
+        ambiguous=clouds.clouds(aligned.ambiguous),
+        degenerate=clouds.clouds(aligned.degenerate),
+        group=aligned.group,
         frames=frames,
-        ptr=ptr,
+        ptr=clouds.ptr if clouds.ragged else None,
     )
 
 

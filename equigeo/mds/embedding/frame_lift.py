@@ -139,7 +139,8 @@ def _projection(rep: Representation, group: LinearGroup, count: int) -> Tensor:
         mirror = torch.eye(dim, dtype=torch.float64)
         mirror[-1, -1] = -1
         equations.append(rep.matrix(mirror) - torch.eye(rep.dim, dtype=torch.float64))
+    # Fixed are those that the generators of the turns annihilate and a mirror leaves as they are.
     _, values, rows = torch.linalg.svd(torch.cat(equations))
-    rank = int((values > 1e-9).sum())
+    rank = int((values > 1e-9).sum())  # singular values are 0 or of order 1
     kept = rows[rank:]
     return kept.mT @ kept

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from equigeo.mds.embedding.cloud_rows import PointClouds
+from equigeo.mds.embedding.align import align
+from equigeo.mds.embedding.cloud_rows import CloudRows, without_autocast
 from equigeo.mds.embedding.embed import check_choices
 from equigeo.mds.embedding.embed_options import DEFAULT, EmbedOptions
-from equigeo.mds.embedding.embedding_flags import check_finite, find_flags
-from equigeo.mds.embedding.frame_kinds import sets_of
+from equigeo.mds.embedding.flag_reports import check_finite
+from equigeo.mds.embedding.frame_constructions import frames_of_kind
 from equigeo.mds.embedding.frame_set import FrameSet
-from equigeo.mds.embedding.signed_axes import find_axes
-from equigeo.mds.embedding.without_autocast import without_autocast
 
 KINDS = ("joint", "frames", "soft", "frames24", "anchor")
 
@@ -92,8 +91,6 @@ def frames(
         raise ValueError(f'group must be "O" or "SO", got {group!r}')
     check_choices(group=group, sign="skew", scale=scale)
     with without_autocast(x):
-        clouds = PointClouds.of(x, mask, ptr, weights)
-        axes = find_axes(clouds, group, scale, options)
-        flags = find_flags(axes, clouds, group, options)
-        check_finite(axes, clouds, flags, options)
-        return sets_of(kind, axes, clouds, group, flags.degenerate, options)
+        aligned = align(CloudRows.of(x, mask, ptr, weights), group, scale, options)
+        check_finite(aligned)
+        return frames_of_kind(kind, aligned)

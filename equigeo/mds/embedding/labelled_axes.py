@@ -8,49 +8,50 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from equigeo.mds.embedding.cloud_rows import PointClouds
+from equigeo.mds.embedding.align import odd_margins
+from equigeo.mds.embedding.aligned_clouds import AlignedClouds
 from equigeo.mds.embedding.embed_options import DEFAULT
-from equigeo.mds.embedding.signed_axes import Axes, odd_margins
 
 NEGLIGIBLE = 0.05
 """A point says nothing about a direction along which it is less than this part of the spread."""
 
 
-def labelled_axes(axes: Axes, clouds: PointClouds, group: str, degenerate: Tensor) -> Axes:
+def labelled_axes(aligned: AlignedClouds) -> AlignedClouds:
     """Turn axes of equal spread, and choose their signs, by the first points that can tell.
 
     Parameters
     ----------
-    axes : Axes
-        As found.
-    clouds : PointClouds
-        The points, in the order of their names.
-    group : {"O", "SO"}
-        Whether frames may be left-handed; if not, the sign of the last axis follows.
-    degenerate : Tensor, (clouds, dim - 1), bool
-        Which neighbours have equal spreads.
+    aligned : AlignedClouds
+        Points in the order of their names. Where the group is ``SO``, the sign of the last axis
+        follows from the others.
 
     Returns
     -------
-    Axes
-        That no symmetry leaves open.
+    AlignedClouds
+        That no symmetry leaves open: without flags.
     """
-    dim = axes.spread.shape[-1]
+    clouds, dim = aligned.clouds, aligned.dim
     turns = [
-        _turn(axes.y[begin:end], int((~null).sum()), equal.tolist())
+        _turn(aligned.y[begin:end], int((~null).sum()), equal.tolist())
         for (begin, end), null, equal in zip(
-            pairwise(clouds.ptr.tolist()), axes.null, degenerate, strict=True
+            pairwise(clouds.ptr.tolist()), aligned.null, aligned.degenerate, strict=True
         )
     ]
-    turn = torch.stack(turns) if turns else axes.frame.new_zeros(0, dim, dim)
-    frame = axes.frame @ turn
-    if group == "SO":
-        last = torch.ones_like(axes.margin)
+    turn = torch.stack(turns) if turns else aligned.frame.new_zeros(0, dim, dim)
+    frame = aligned.frame @ turn
+    if aligned.group == "SO":
+        last = torch.ones_like(aligned.margin)
         last[:, -1] = torch.where(torch.linalg.det(frame) < 0, -1, 1)
         turn, frame = turn * last[:, None, :], frame * last[:, None, :]
-    y = (axes.y[:, :, None] * clouds.spread_out(turn)).sum(1)
-    turned = replace(axes, y=y, frame=frame)
-    return replace(turned, margin=odd_margins(turned, clouds, DEFAULT))
+    y = aligned.seen_in(turn)
+    return replace(
+        aligned,
+        y=y,
+        frame=frame,
+        margin=odd_margins(y, aligned.spread, clouds, DEFAULT),
+        ambiguous=torch.zeros_like(aligned.ambiguous),
+        degenerate=torch.zeros_like(aligned.degenerate),
+    )
 
 
 def _turn(y: Tensor, count: int, equal: list[bool]) -> Tensor:

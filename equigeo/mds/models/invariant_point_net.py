@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor, nn
@@ -9,13 +10,11 @@ from torch import Tensor, nn
 from equigeo.mds.embedding.embed import embed
 from equigeo.mds.embedding.embed_options import EmbedOptions
 from equigeo.mds.embedding.invariant import Invariant
-from equigeo.mds.models.direction_up import direction_up
 from equigeo.mds.models.invariant_point_net_config import InvariantPointNetConfig
-from equigeo.mds.models.upright_network import UprightNetwork
+from equigeo.mds.models.upright_network import DIRECTIONS, UprightNetwork, direction_up
 from equigeo.points.networks import NETWORKS
 
 _QUIET = EmbedOptions(fallback="ignore")
-_DIRECTIONS = 6  # three axes, forwards and backwards
 
 
 class InvariantPointNet(nn.Module):
@@ -51,9 +50,9 @@ class InvariantPointNet(nn.Module):
 
     def __init__(self, config: InvariantPointNetConfig) -> None:
         super().__init__()
-        self.settings = config
+        self.config = config
         try:
-            outputs = config.num_classes * (_DIRECTIONS if config.upright else 1)
+            outputs = config.num_classes * (DIRECTIONS if config.upright else 1)
             network: nn.Module = NETWORKS[config.network](outputs, **config.settings)
         except TypeError as error:
             raise ValueError(f"settings do not fit {config.network}: {error}") from error
@@ -90,25 +89,22 @@ class InvariantPointNet(nn.Module):
         return cls(InvariantPointNetConfig(num_classes, **PRESETS[name]))
 
     @classmethod
-    def from_config(cls, config: dict[str, Any]) -> InvariantPointNet:
-        """Build from what :attr:`config` holds.
+    def from_config(cls, config: InvariantPointNetConfig | Mapping[str, Any]) -> InvariantPointNet:
+        """Build from :attr:`config`, or from the mapping that a checkpoint holds of it.
 
         Parameters
         ----------
-        config : dict of JSON types
-            Settings; those that are missing take their defaults.
+        config : InvariantPointNetConfig or mapping of JSON types
+            What it is made of; what is missing takes its default.
 
         Raises
         ------
         ValueError
-            If a setting is unknown or missing.
+            If a name is unknown or missing.
         """
-        return cls(InvariantPointNetConfig.from_dict(config))
-
-    @property
-    def config(self) -> dict[str, Any]:
-        """Settings, of JSON types."""
-        return self.settings.to_dict()
+        if not isinstance(config, InvariantPointNetConfig):
+            config = InvariantPointNetConfig.from_dict(config)
+        return cls(config)
 
     def forward(self, points: Tensor, mask: Tensor | None = None) -> Tensor:
         """Classify.
@@ -144,7 +140,7 @@ class InvariantPointNet(nn.Module):
         Raises
         ------
         ValueError
-            Unless the setting ``upright`` is chosen.
+            Unless ``upright`` is chosen.
         """
         network = self.invariant.network
         if not isinstance(network, UprightNetwork):
@@ -167,9 +163,9 @@ class InvariantPointNet(nn.Module):
         Tensor, (B,), bool, optional
             At default thresholds, and whatever frames are averaged over; None without a group.
         """
-        if self.settings.group is None:
+        if self.config.group is None:
             return None
-        return embed(points, mask=mask, group=self.settings.group, options=_QUIET).flagged
+        return embed(points, mask=mask, group=self.config.group, options=_QUIET).flagged
 
 
 _POINT_NET_PLUS_PLUS: dict[str, Any] = {

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from equigeo.nn.config import Config
 from equigeo.points.networks import NETWORKS
 
 
 @dataclass(frozen=True)
-class InvariantPointNetConfig:
-    """Settings of :class:`equigeo.mds.InvariantPointNet`, all of JSON types.
+class InvariantPointNetConfig(Config):
+    """What an :class:`equigeo.mds.InvariantPointNet` is made of.
 
     Parameters
     ----------
@@ -41,8 +41,8 @@ class InvariantPointNetConfig:
 
     Examples
     --------
-    >>> settings = InvariantPointNetConfig(10, "dgcnn", {"neighbors": 8})
-    >>> InvariantPointNetConfig.from_dict(settings.to_dict()) == settings
+    >>> config = InvariantPointNetConfig(10, "dgcnn", {"neighbors": 8})
+    >>> InvariantPointNetConfig.from_dict(config.to_dict()) == config
     True
     """
 
@@ -62,31 +62,3 @@ class InvariantPointNetConfig:
             raise ValueError(f"network must be one of {', '.join(NETWORKS)}, got {self.network!r}")
         if self.upright and self.group is None:
             raise ValueError("upright needs a group: without, up is where the last axis points")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give JSON types, lists for tuples."""
-        settings = {name: _listed(value) for name, value in self.settings.items()}
-        return asdict(self) | {"settings": settings}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> InvariantPointNetConfig:
-        """Read what :meth:`to_dict` gave; missing settings take their defaults.
-
-        Parameters
-        ----------
-        values : mapping
-            Settings by name.
-
-        Raises
-        ------
-        ValueError
-            If a setting is unknown or ``num_classes`` is missing.
-        """
-        unknown = set(values) - {field.name for field in fields(cls)}
-        if unknown or "num_classes" not in values:
-            raise ValueError(f"a configuration needs num_classes; unknown are {sorted(unknown)}")
-        return cls(**values)
-
-
-def _listed(value: Any) -> Any:
-    return [_listed(v) for v in value] if isinstance(value, (tuple, list)) else value

@@ -1,8 +1,11 @@
-"""A classifier that also says which axis points up."""
+"""Which axis of embedded points is up: the answer, and a classifier that gives one too."""
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
+
+DIRECTIONS = 6  # three axes, forwards and backwards
 
 
 class UprightNetwork(nn.Module):
@@ -25,7 +28,6 @@ class UprightNetwork(nn.Module):
 
     Examples
     --------
-    >>> import torch
     >>> from equigeo.mds import PointNet
     >>> model = UprightNetwork(PointNet(10 * 6), num_classes=10).eval()
     >>> model(torch.rand(2, 100, 3)).shape, model.pairs(torch.rand(2, 100, 3)).shape
@@ -57,3 +59,36 @@ class UprightNetwork(nn.Module):
         """Give the logits of pairs, (B, num_classes, directions), for the same arguments."""
         logits: Tensor = self.network(x, mask)
         return logits.unflatten(-1, (self.num_classes, -1))
+
+
+def direction_up(points: Tensor, y: Tensor) -> Tensor:
+    """Find which direction of which axis of an embedding is nearest to the last axis of space.
+
+    Parameters
+    ----------
+    points : Tensor, (..., points, dim), floating
+        Clouds.
+    y : Tensor, (..., points, dim), floating
+        The same about the origin, in principal axes.
+
+    Returns
+    -------
+    Tensor, (...), int64
+        Twice the number of the axis, and one more if it points down.
+
+    Equivariance
+    ------------
+    Invariant under rotations of the points about the last axis, where the embedding is.
+
+    Examples
+    --------
+    >>> y = torch.tensor([[3.0, 0.0], [-3.0, 0.0], [0.0, 2.0], [0.0, -2.0]])
+    >>> turned = y @ torch.tensor([[0.6, -0.8], [0.8, 0.6]])
+    >>> direction_up(y, y).item(), direction_up(turned, y).item()
+    (2, 1)
+    """
+    height = points[..., -1:] - points[..., -1:].mean(-2, keepdim=True)
+    spread = y.square().sum(-2).clamp_min(torch.finfo(y.dtype).tiny)
+    slope = (height * y).sum(-2) / spread  # components of the last axis of space, by least squares
+    axis = slope.abs().argmax(-1, keepdim=True)
+    return (2 * axis + (slope.gather(-1, axis) < 0))[..., 0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import torch
@@ -12,8 +13,7 @@ from equigeo.mds.embedding.embed_options import EmbedOptions
 from equigeo.mds.routing.attention_encoder import AttentionEncoder
 from equigeo.mds.routing.attention_model_config import AttentionModelConfig
 from equigeo.mds.routing.pointer_decoder import PointerDecoder
-from equigeo.mds.routing.tour_lengths import tour_lengths
-from equigeo.mds.routing.tours import Tours
+from equigeo.mds.routing.tours import Tours, tour_lengths
 
 SPREAD = 6**-0.5  # root mean square of distances from the centre, for points uniform in a square
 
@@ -29,13 +29,8 @@ class AttentionModel(nn.Module):
 
     Parameters
     ----------
-    settings : AttentionModelConfig
+    config : AttentionModelConfig
         Inputs and sizes.
-
-    Attributes
-    ----------
-    config : dict of JSON types
-        What rebuilds the model.
 
     Equivariance
     ------------
@@ -62,14 +57,13 @@ class AttentionModel(nn.Module):
     True
     """
 
-    def __init__(self, settings: AttentionModelConfig) -> None:
+    def __init__(self, config: AttentionModelConfig) -> None:
         super().__init__()
-        self.settings = settings
-        self.config: dict[str, Any] = settings.to_dict()
+        self.config = config
         self.encoder = AttentionEncoder(
-            2, settings.channels, settings.heads, settings.layers, settings.hidden
+            2, config.channels, config.heads, config.layers, config.hidden
         )
-        self.decoder = PointerDecoder(settings.channels, settings.heads, settings.clip)
+        self.decoder = PointerDecoder(config.channels, config.heads, config.clip)
 
     @classmethod
     def preset(cls, name: str, inputs: Literal["mds", "plain"] = "mds") -> AttentionModel:
@@ -77,15 +71,22 @@ class AttentionModel(nn.Module):
         return cls(AttentionModelConfig.preset(name, inputs))
 
     @classmethod
-    def from_config(cls, config: dict[str, Any]) -> AttentionModel:
-        """Build from what :attr:`config` holds.
+    def from_config(cls, config: AttentionModelConfig | Mapping[str, Any]) -> AttentionModel:
+        """Build from :attr:`config`, or from the mapping that a checkpoint holds of it.
+
+        Parameters
+        ----------
+        config : AttentionModelConfig or mapping of JSON types
+            Inputs and sizes; what is missing takes its default.
 
         Raises
         ------
         ValueError
-            If a setting is unknown or out of range.
+            If a name is unknown, or a value out of range.
         """
-        return cls(AttentionModelConfig.from_dict(config))
+        if not isinstance(config, AttentionModelConfig):
+            config = AttentionModelConfig.from_dict(config)
+        return cls(config)
 
     def forward(self, cities: Tensor, starts: Tensor | None = None, sample: bool = False) -> Tours:
         """Find tours from given first cities.
@@ -173,11 +174,12 @@ class AttentionModel(nn.Module):
             raise ValueError(f"cities must be (B, cities, 2), got {tuple(cities.shape)}")
         if not cities.is_floating_point():
             raise TypeError(f"cities must be floating, got {cities.dtype}")
-        if self.settings.inputs == "mds":
+        if self.config.inputs == "mds":
             result = embed(cities, scale="rms", options=_QUIET)
             return SPREAD * result.y, result.flagged
         if not bool(cities.isfinite().all()):
             raise ValueError("cities must be finite")
+        # The centre of the unit square, which instances are drawn from.
         return cities - 0.5, cities.new_zeros(len(cities), dtype=torch.bool)
 
     @staticmethod

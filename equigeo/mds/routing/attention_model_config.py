@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
+
+from equigeo.nn.config import Config
 
 
 @dataclass(frozen=True)
-class AttentionModelConfig:
-    """Settings of :class:`equigeo.mds.AttentionModel`, all of JSON types.
+class AttentionModelConfig(Config):
+    """What an :class:`equigeo.mds.AttentionModel` is made of.
 
     Parameters
     ----------
@@ -34,8 +35,8 @@ class AttentionModelConfig:
 
     Examples
     --------
-    >>> settings = AttentionModelConfig.preset("paper", "plain")
-    >>> settings.channels, AttentionModelConfig.from_dict(settings.to_dict()) == settings
+    >>> config = AttentionModelConfig.preset("paper", "plain")
+    >>> config.channels, AttentionModelConfig.from_dict(config.to_dict()) == config
     (128, True)
     """
 
@@ -72,21 +73,3 @@ class AttentionModelConfig:
         if name == "paper":
             return cls(inputs, channels=128, heads=8, hidden=512)
         raise ValueError(f"preset must be default or paper, got {name!r}")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give a dictionary of JSON types."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> AttentionModelConfig:
-        """Read what ``to_dict`` gave; what is missing takes its default.
-
-        Raises
-        ------
-        ValueError
-            If a setting is unknown or out of range.
-        """
-        unknown = sorted(set(values) - {f.name for f in fields(cls)})
-        if unknown:
-            raise ValueError(f"unknown settings {', '.join(unknown)}")
-        return cls(**values)

@@ -7,13 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-UNSCALED, RMS, FIRST, PAIRS = range(4)
-"""What clouds are divided by: nothing, or a root mean square of points, of the first coordinate,
-of distances between two points."""
-
-AS_FOUND, EACH, LAST, LEAST = range(4)
-"""Signs of axes: as the solver leaves them; each by its own skewness; and so but for one axis,
-the last or the one of least skewness, which makes the frame right-handed."""
+from equigeo.ops.clouds.axis_rules import ScaleRule
 
 
 @dataclass(frozen=True)
@@ -96,7 +90,7 @@ class Clouds:
             Zero for a cloud without weight.
         """
         shape = (-1, *(1,) * (rows.ndim - 1))
-        return self.add_up(self.weight.view(shape) * rows) / or_one(self.total).view(shape)
+        return self.add_up(self.weight.view(shape) * rows) / safe_divisor(self.total).view(shape)
 
     def largest(self, rows: Tensor) -> Tensor:
         """Largest magnitude of a component in each cloud.
@@ -123,7 +117,7 @@ class Clouds:
         return last.scatter_reduce(0, self.segment, number, "amin")
 
 
-def or_one(x: Tensor) -> Tensor:
+def safe_divisor(x: Tensor) -> Tensor:
     """Replace zeros by ones, to divide by.
 
     Parameters
@@ -139,12 +133,12 @@ def or_one(x: Tensor) -> Tensor:
     return torch.where(x == 0, 1, x)
 
 
-def scale_factors(kind: int, total: Tensor, dim: int) -> Tensor:
+def scale_factors(rule: int, total: Tensor, dim: int) -> Tensor:
     """Shares of squared spreads in the squared scale of a cloud.
 
     Parameters
     ----------
-    kind : int
+    rule : ScaleRule
         ``RMS``, ``FIRST`` or ``PAIRS``.
     total : Tensor, (clouds,), float64
         Number of points, or sum of their weights.
@@ -156,6 +150,8 @@ def scale_factors(kind: int, total: Tensor, dim: int) -> Tensor:
     Tensor, (clouds, dim), float64
         The squared scale is the sum of their products with the squared spreads.
     """
-    factor = 2 / (total - 1).clamp(min=1) if kind == PAIRS else 1 / or_one(total)
-    shares = torch.arange(dim, device=total.device) < (1 if kind == FIRST else dim)
+    # n (n - 1) / 2 pairs have n times the sum of squares about the mean: a mean of 2 / (n - 1).
+    pairs = rule == ScaleRule.PAIRS
+    factor = 2 / (total - 1).clamp(min=1) if pairs else 1 / safe_divisor(total)
+    shares = torch.arange(dim, device=total.device) < (1 if rule == ScaleRule.FIRST else dim)
     return factor[:, None] * shares

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch import Tensor
 
-from equigeo.ops.clouds.cloud_sums import LEAST, PAIRS
+from equigeo.ops.clouds.axis_rules import ScaleRule, SignRule
 from equigeo.ops.clouds.principal_axes_backward import principal_axes_backward
 from equigeo.ops.clouds.principal_axes_nd import principal_axes_nd
 from equigeo.ops.clouds.principal_axes_reference import (
+    RESULTS,
     Axes,
+    backward_by,
     fake_axes,
-    keep_axes,
     principal_axes_reference,
 )
 from equigeo.ops.runtime.checks import check_device, check_features, check_index
@@ -55,13 +54,11 @@ def principal_axes(
         default. No gradient flows to them.
     center : bool
         Whether c is the weighted mean; else the origin.
-    signs : int
-        0 leaves signs as the solver finds them; 1 takes each from its skewness; 2 and 3 do so but
-        for one axis that makes the determinant of the frame positive: the last, or that of least
-        skewness. An axis along which nothing spreads is taken before either.
-    scale : int
-        What points are divided by: 0 nothing, 1 their root mean square, 2 that of their first
-        coordinate, 3 that of distances between two points.
+    signs : SignRule or int
+        How axes get their signs. An axis along which nothing spreads is the one to make a frame
+        right-handed before any other.
+    scale : ScaleRule or int
+        What points are divided by.
     null_tol : float
         An axis is null where the root mean square of coordinates along it is at most this times
         the largest magnitude of a coordinate of the cloud; coordinates along it are exactly zero.
@@ -80,7 +77,7 @@ def principal_axes(
     spread : Tensor, (clouds, dim)
         s, root of the sum of squares along each axis before scaling; zero for null axes.
     scale : Tensor, (clouds, 1)
-        σ, one where ``scale`` is 0; zero where nothing spreads, and then not divided by.
+        σ, one where nothing is divided by; zero where nothing spreads, and then not divided by.
     margin : Tensor, (clouds, dim)
         m, negative only for an axis that makes a frame right-handed; not differentiated.
 
@@ -125,24 +122,20 @@ def principal_axes(
                 f"weight must be ({x.shape[0]},) of {x.dtype}, "
                 f"got {tuple(weight.shape)} of {weight.dtype}"
             )
-    for name, value, most in (("signs", signs, LEAST), ("scale", scale, PAIRS)):
-        if not 0 <= value <= most:
-            raise ValueError(f"{name} must be from 0 to {most}, got {value}")
+    for name, value, last in (("signs", signs, SignRule.LEAST), ("scale", scale, ScaleRule.PAIRS)):
+        if not 0 <= value <= last:
+            raise ValueError(f"{name} must be from 0 to {last:d}, got {value}")
     # Kernels are written for up to three dimensions.
     op = _op if x.shape[1] <= 3 else principal_axes_nd
-    return op(x, ptr, weight, center, signs, scale, null_tol, smoothing)
-
-
-def _backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-    constants = ctx.center, ctx.scale, ctx.smoothing
-    return (principal_axes_backward(*grads[:-1], *ctx.saved_tensors, *constants), *(None,) * 7)
+    return op(x, ptr, weight, center, int(signs), int(scale), null_tol, smoothing)
 
 
 _op = declare(
     SCHEMA,
     reference=principal_axes_reference,
     fake=fake_axes,
-    setup_context=keep_axes,
-    backward=_backward,
+    backward=backward_by(principal_axes_backward),
+    results=RESULTS,
+    constant_results=("margin",),
     direct=True,
 )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
-from equigeo.ops.clouds.cloud_sums import UNSCALED, Clouds, or_one, scale_factors
-from equigeo.ops.runtime.declare import declare
+from equigeo.ops.clouds.axis_rules import ScaleRule
+from equigeo.ops.clouds.cloud_sums import Clouds, safe_divisor, scale_factors
+from equigeo.ops.runtime.declare import declare, like
 
 SCHEMA = (
     "principal_axes_backward(Tensor grad_y, Tensor grad_frame, Tensor grad_centroid, "
@@ -17,11 +16,30 @@ SCHEMA = (
 )
 
 ROUNDING = 32.0
-"""A torque of no more roundings than this is none."""
+"""A torque of no more roundings than this is none.
+
+Each of the four factors of a torque carries a few; a power of two above their sum, and far below
+any torque that turns axes on purpose.
+"""
 
 
-def principal_axes_backward_reference(*arguments: Any) -> Tensor:
-    r"""Readable body of the op, differentiable by PyTorch alone.
+def principal_axes_backward_reference(  # noqa: PLR0913 - those of the op
+    grad_y: Tensor,
+    grad_frame: Tensor,
+    grad_centroid: Tensor,
+    grad_spread: Tensor,
+    grad_scale: Tensor,
+    y: Tensor,
+    frame: Tensor,
+    spread: Tensor,
+    scale: Tensor,
+    ptr: Tensor,
+    weight: Tensor | None,
+    center: bool,
+    kind: int,
+    smoothing: float,
+) -> Tensor:
+    r"""Reference implementation of the op, differentiable by PyTorch alone.
 
     With :math:`\bar y` the gradient of unscaled coordinates, axes turn by the torque
     :math:`T = y^T \bar y - \bar y^T y + F^T \bar F - \bar F^T F`:
@@ -33,18 +51,18 @@ def principal_axes_backward_reference(*arguments: Any) -> Tensor:
     Torques of rounding alone are left out, so that a function of distances has its own gradient
     even where all spreads are equal. Coordinates along null axes are constant.
     """
-    *tensors, ptr, weight, center, kind, smoothing = arguments
-    dtype = tensors[5].dtype
-    grad_y, grad_frame, grad_centroid, grad_spread, grad_scale = (t.double() for t in tensors[:5])
-    y, frame, spread, scale = (t.double() for t in tensors[5:])
+    dtype = y.dtype
+    gradients = grad_y, grad_frame, grad_centroid, grad_spread, grad_scale
+    grad_y, grad_frame, grad_centroid, grad_spread, grad_scale = (g.double() for g in gradients)
+    y, frame, spread, scale = (axes.double() for axes in (y, frame, spread, scale))
     clouds = Clouds.of(ptr, weight, len(y))
-    segment, total = clouds.segment, or_one(clouds.total)[:, None]
+    segment, total = clouds.segment, safe_divisor(clouds.total)[:, None]
     alive = spread > 0
-    first = or_one(spread[:, :1])
+    first = safe_divisor(spread[:, :1])
 
-    size = or_one(scale)
+    size = safe_divisor(scale)
     grad_y = torch.where(alive[segment] & clouds.counts, grad_y, 0) / size[segment]
-    if kind != UNSCALED:
+    if kind != ScaleRule.UNSCALED:
         along = grad_scale - clouds.add_up((grad_y * y).sum(-1, keepdim=True))
         factors = scale_factors(kind, clouds.total, y.shape[1])
         grad_spread = grad_spread + factors * (spread / size) * along
@@ -52,11 +70,13 @@ def principal_axes_backward_reference(*arguments: Any) -> Tensor:
     unit = y * (size / first)[segment]
     turn = _turn(unit, grad_y, (frame.mT @ grad_frame) / first[..., None], spread / first, clouds,
                  smoothing, torch.finfo(dtype).eps)  # fmt: skip
-    stretch = torch.where(alive, grad_spread * (first / or_one(spread)), 0)
+    # A spread is the length of one column of coordinates: it pulls along them.
+    stretch = torch.where(alive, grad_spread * (first / safe_divisor(spread)), 0)
     matrix = turn + torch.diag_embed(stretch)
     moved = grad_y + clouds.weight[:, None] * torch.einsum("pi,pik->pk", unit, matrix[segment])
     grad = torch.einsum("pk,pik->pi", moved, frame[segment])
     if center:
+        # Moving one point moves the mean that all are relative to.
         drift = grad_centroid - clouds.add_up(grad)
         grad = grad + clouds.weight[:, None] * (drift / total)[segment]
     return grad.to(dtype)
@@ -79,41 +99,17 @@ def _turn(
         lengths = [clouds.add_up(rows.square()).sqrt() for rows in (unit, grad)]
         noise = lengths[0][:, :, None] * lengths[1][:, None, :] + of_frame.abs()
         felt = torque.abs() > ROUNDING * eps * (noise + noise.mT)
+    # 1 / gap, smoothed where neighbouring spreads are close: eigenvectors turn at that rate.
     gap = spread[:, None, :].square() - spread[:, :, None].square()
     square = gap.square() + smoothing**2
-    return torch.where(felt & (square > 0), torque * gap / or_one(square), 0)
+    return torch.where(felt & (square > 0), torque * gap / safe_divisor(square), 0)
 
 
-def _fake(*arguments: Any) -> Tensor:
-    y = arguments[5]
-    return y.new_empty(y.shape)
-
-
-def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    *tensors, ctx.center, ctx.kind, ctx.smoothing = inputs
-    ctx.save_for_backward(*tensors)
-
-
-def _backward(ctx: Any, along: Tensor) -> tuple[Tensor | None, ...]:
-    """From here on PyTorch differentiates the reference."""
-    *saved, ptr, weight = ctx.saved_tensors
-    again = torch.is_grad_enabled()
-    with torch.enable_grad():
-        # One argument may depend on another: differentiate with respect to copies of the handles.
-        inputs = [x.view_as(x) if x.requires_grad else x.detach().requires_grad_() for x in saved]
-        result = principal_axes_backward_reference(
-            *inputs, ptr, weight, ctx.center, ctx.kind, ctx.smoothing
-        )
-        slopes = torch.autograd.grad(
-            result, inputs, along, create_graph=again, materialize_grads=True
-        )
-    return *slopes, *(None,) * 5
-
+_GRADIENTS = ("grad_y", "grad_frame", "grad_centroid", "grad_spread", "grad_scale")
 
 principal_axes_backward = declare(
     SCHEMA,
     reference=principal_axes_backward_reference,
-    fake=_fake,
-    setup_context=_setup_context,
-    backward=_backward,
+    fake=like("y"),
+    backward=(*_GRADIENTS, "y", "frame", "spread", "scale"),
 )

@@ -1,21 +1,17 @@
-"""Readable body of the ops of principal axes, and what their declarations share."""
+"""Reference implementation of the ops of principal axes, and what their declarations share."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
-from equigeo.ops.clouds.cloud_sums import (
-    AS_FOUND,
-    LAST,
-    LEAST,
-    UNSCALED,
-    Clouds,
-    or_one,
-    scale_factors,
-)
+from equigeo.ops.clouds.axis_rules import ScaleRule, SignRule
+from equigeo.ops.clouds.cloud_sums import Clouds, safe_divisor, scale_factors
+from equigeo.ops.runtime.declare import Gradients
+
+RESULTS = ("y", "frame", "centroid", "spread", "size", "margin")
 
 Axes = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
 
@@ -30,7 +26,7 @@ def principal_axes_reference(
     null_tol: float,
     smoothing: float,
 ) -> Axes:
-    """Readable body of :func:`principal_axes`, differentiable by PyTorch alone."""
+    """Reference implementation of :func:`principal_axes`, differentiable by PyTorch alone."""
     clouds = Clouds.of(ptr, weight, len(x))
     points = torch.where(clouds.counts, x.double(), 0)
     unit, mean, power = _shift(points, clouds, center)
@@ -41,12 +37,12 @@ def principal_axes_reference(
     coordinates, frame = coordinates * sign[clouds.segment], axes * sign[:, None, :]
 
     spread = _root(clouds.add_up(clouds.weight[:, None] * coordinates.square()))
-    if scale == UNSCALED:
+    if scale == ScaleRule.UNSCALED:
         size = (spread[:, 0] > 0).to(power)
         y = coordinates * power[clouds.segment, None]
     else:
         size = _root((scale_factors(scale, clouds.total, x.shape[1]) * spread.square()).sum(-1))
-        y = coordinates / or_one(size)[clouds.segment, None]
+        y = coordinates / safe_divisor(size)[clouds.segment, None]
         size = size * power
     spread = spread * power[:, None]
     finite = clouds.largest(points).isfinite()
@@ -92,17 +88,18 @@ def _rotate(unit: Tensor, clouds: Clouds, noise: Tensor) -> tuple[Tensor, Tensor
 
 
 def _skewness(coordinates: Tensor, clouds: Clouds) -> Tensor:
+    # Between -1 and 1 whatever the scale, and odd in the axis: what gives it a sign.
     cubes = clouds.weight[:, None] * coordinates**3
-    return clouds.add_up(cubes) / or_one(clouds.add_up(cubes.abs()))
+    return clouds.add_up(cubes) / safe_divisor(clouds.add_up(cubes.abs()))
 
 
 def _signs(margin: Tensor, axes: Tensor, null: Tensor, signs: int) -> Tensor:
-    if signs == AS_FOUND:
+    if signs == SignRule.AS_FOUND:
         return torch.ones_like(margin)
     sign = torch.where(margin < 0, -1.0, 1.0).to(margin.dtype)
-    if signs in (LAST, LEAST) and len(margin):
+    if signs in (SignRule.LAST, SignRule.LEAST) and len(margin):
         size = torch.where(null, -1.0, margin.abs())
-        if signs == LAST:
+        if signs == SignRule.LAST:
             size = torch.where(null, size, 1.0)
         # of equal ones the last
         dependent = size.shape[1] - 1 - size.flip(-1).argmin(-1)
@@ -118,7 +115,7 @@ def _root(square: Tensor) -> Tensor:
     return torch.where(positive, torch.where(positive, square, 1).sqrt(), 0)
 
 
-def fake_axes(x: Tensor, ptr: Tensor, *_: Any) -> Axes:
+def fake_axes(x: Tensor, ptr: Tensor) -> Axes:
     """Shapes of the results, for both declarations."""
     clouds, dim = ptr.shape[0] - 1, x.shape[1]
     rows = x.new_empty(clouds, dim)
@@ -132,9 +129,34 @@ def fake_axes(x: Tensor, ptr: Tensor, *_: Any) -> Axes:
     )
 
 
-def keep_axes(ctx: Any, inputs: tuple[Any, ...], output: Axes) -> None:
-    """Keep what the gradient needs, for both declarations."""
-    _, ptr, weight, ctx.center, _, ctx.scale, _, ctx.smoothing = inputs
-    y, frame, _, spread, scale, margin = output
-    ctx.mark_non_differentiable(margin)
-    ctx.save_for_backward(y, frame, spread, scale, ptr, weight)
+def backward_by(gradient: Callable[..., Tensor]) -> Callable[..., Gradients]:
+    """Backward of both declarations.
+
+    Parameters
+    ----------
+    gradient : callable
+        The op of the gradient, or its reference.
+
+    Returns
+    -------
+    callable
+        For ``declare``.
+    """
+
+    def backward(  # noqa: PLR0913 - what the gradient takes
+        *arriving: Tensor,
+        y: Tensor,
+        frame: Tensor,
+        spread: Tensor,
+        size: Tensor,
+        ptr: Tensor,
+        weight: Tensor | None,
+        center: bool,
+        scale: int,
+        smoothing: float,
+    ) -> Gradients:
+        *grads, _ = arriving  # the last result, the margin, is constant
+        kept = (y, frame, spread, size, ptr, weight, center, scale, smoothing)
+        return {"x": gradient(*grads, *kept)}
+
+    return backward

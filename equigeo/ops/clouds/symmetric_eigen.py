@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
-from equigeo.ops.clouds.cloud_sums import or_one
+from equigeo.ops.clouds.cloud_sums import safe_divisor
 from equigeo.ops.runtime.checks import check_features
-from equigeo.ops.runtime.declare import declare
+from equigeo.ops.runtime.declare import Gradients, declare
 
 SCHEMA = "symmetric_eigen(Tensor matrix) -> (Tensor, Tensor)"
 
@@ -63,7 +61,7 @@ def symmetric_eigen(matrix: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def symmetric_eigen_reference(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """Readable body of :func:`symmetric_eigen`, differentiable by PyTorch alone."""
+    """Reference implementation of :func:`symmetric_eigen`, differentiable by PyTorch alone."""
     symmetric = (matrix + matrix.mT) / 2
     finite = symmetric.detach().isfinite().flatten(1).all(-1)[:, None]
     identity = torch.eye(matrix.shape[1], dtype=matrix.dtype, device=matrix.device)
@@ -81,22 +79,21 @@ def _fake(matrix: Tensor) -> tuple[Tensor, Tensor]:
     return matrix.new_empty(matrix.shape[:2]), matrix.new_empty(matrix.shape)
 
 
-def _setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: tuple[Tensor, Tensor]) -> None:
-    ctx.save_for_backward(*output)
-
-
-def _backward(ctx: Any, grad_values: Tensor, grad_vectors: Tensor) -> Tensor:
-    values, vectors = ctx.saved_tensors
+def _backward(
+    grad_values: Tensor, grad_vectors: Tensor, *, values: Tensor, vectors: Tensor
+) -> Gradients:
+    # In the basis of the eigenvectors: values move by the diagonal, vectors turn by what is left,
+    # divided by the differences of values.
     moment = vectors.mT @ grad_vectors
     gap = values[:, None, :] - values[:, :, None]
-    turn = torch.where(gap == 0, 0, (moment - moment.mT) / or_one(gap))
-    return vectors @ (torch.diag_embed(grad_values) + turn / 2) @ vectors.mT
+    turn = torch.where(gap == 0, 0, (moment - moment.mT) / safe_divisor(gap))
+    return {"matrix": vectors @ (torch.diag_embed(grad_values) + turn / 2) @ vectors.mT}
 
 
 _op = declare(
     SCHEMA,
     reference=symmetric_eigen_reference,
     fake=_fake,
-    setup_context=_setup_context,
     backward=_backward,
+    results=("values", "vectors"),
 )

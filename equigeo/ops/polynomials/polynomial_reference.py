@@ -1,4 +1,4 @@
-"""Readable evaluation of a table of polynomials and its gradients, to any order.
+"""Reference evaluation of a table of polynomials and its gradients, to any order.
 
 Every quantity is a jet: its leading axis holds the value, for order one also a derivative along a
 direction, for order two the value, both derivatives and the mixed one, and so on in powers of two.

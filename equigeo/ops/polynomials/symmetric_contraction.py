@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -11,7 +12,7 @@ from equigeo.ops.polynomials.polynomial_reference import combine, evaluate
 from equigeo.ops.polynomials.polynomial_table import PolynomialTable
 from equigeo.ops.polynomials.symmetric_contraction_backward import symmetric_contraction_backward
 from equigeo.ops.runtime.checks import check_device, check_features, check_index
-from equigeo.ops.runtime.declare import declare
+from equigeo.ops.runtime.declare import Gradients, declare
 
 SCHEMA = (
     "symmetric_contraction(Tensor x, Tensor weight, Tensor index, Tensor products, "
@@ -92,38 +93,34 @@ def _check(x: Tensor, weight: Tensor, index: Tensor, table: PolynomialTable) -> 
 
 
 def symmetric_contraction_reference(
-    x: Tensor, weight: Tensor, index: Tensor, *table: Any
+    x: Tensor, weight: Tensor, index: Tensor, **table: Any
 ) -> Tensor:
-    """Readable body of :func:`symmetric_contraction`, differentiable by PyTorch alone."""
-    polynomials = PolynomialTable(*table)
+    """Reference implementation of the op, differentiable by PyTorch alone."""
+    polynomials = PolynomialTable(**table)
     return combine(evaluate(x[None], weight[None], index, polynomials), polynomials)[0]
 
 
-def _fake(x: Tensor, weight: Tensor, index: Tensor, *table: Any) -> Tensor:
-    return x.new_empty(x.shape[0], weight.shape[2] * sum(table[-1]))
+def _fake(x: Tensor, weight: Tensor, dims_out: Sequence[int]) -> Tensor:
+    return x.new_empty(x.shape[0], weight.shape[2] * sum(dims_out))
 
 
-def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    ctx.save_for_backward(*inputs[:8])
-    ctx.lists = inputs[8:]
-
-
-def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    x, weight, index, *table = ctx.saved_tensors
+def _backward(
+    grad: Tensor, *, x: Tensor, weight: Tensor, index: Tensor, needed: set[str], **table: Any
+) -> Gradients:
+    # Rows of each set of weights, so that the gradient of a set is one sum in a fixed order.
     sorted_index, order = torch.sort(index, stable=True)
     sets = torch.arange(weight.shape[0] + 1, device=index.device)
     ptr = torch.searchsorted(sorted_index, sets)
-    only_x = not ctx.needs_input_grad[1]
+    only_x = "weight" not in needed
     _, to_x, to_weight = symmetric_contraction_backward(
-        grad, x, weight, order, ptr, *table, *ctx.lists, only_x
+        grad, x, weight, order, ptr, *table.values(), only_x
     )
-    return to_x, None if only_x else to_weight, *(None,) * 9
+    return {"x": to_x} if only_x else {"x": to_x, "weight": to_weight}
 
 
 _op = declare(
     SCHEMA,
     reference=symmetric_contraction_reference,
     fake=_fake,
-    setup_context=_setup_context,
     backward=_backward,
 )

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from equigeo.ops.polynomials.polynomial_reference import gradients, sets_of_rows
 from equigeo.ops.polynomials.polynomial_table import PolynomialTable
-from equigeo.ops.runtime.declare import declare
+from equigeo.ops.runtime.declare import Gradients, declare, like
 
 SCHEMA = (
     "symmetric_contraction_double_backward(Tensor grad, Tensor x, Tensor weight, "
@@ -26,40 +26,41 @@ def symmetric_contraction_double_backward_reference(
     grad_tangent: Tensor,
     x_tangent: Tensor,
     weight_tangent: Tensor,
-    *rest: Any,
+    order: Tensor,
+    ptr: Tensor,
+    **table: Any,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Readable body of the op: derivatives of the three gradients along the tangents."""
-    order, ptr, *table = rest
+    """Reference implementation of the op: derivatives of the three gradients along the tangents."""
     pairs = ((grad, grad_tangent), (x, x_tangent), (weight, weight_tangent))
     g, v, w = (torch.stack(pair) for pair in pairs)
-    whole = gradients(g, v, w, sets_of_rows(order, ptr), PolynomialTable(*table))
+    whole = gradients(g, v, w, sets_of_rows(order, ptr), PolynomialTable(**table))
     to_grad, to_x, to_weight = (jet[1] for jet in whole)
     return to_grad, to_x, to_weight
 
 
-def _fake(grad: Tensor, x: Tensor, weight: Tensor, *rest: Any) -> tuple[Tensor, Tensor, Tensor]:
-    return x.new_empty(grad.shape), x.new_empty(x.shape), x.new_empty(weight.shape)
-
-
-def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    ctx.save_for_backward(*inputs[:13])
-    ctx.lists = inputs[13:]
-
-
-def _backward(ctx: Any, *arriving: Tensor) -> tuple[Tensor | None, ...]:
-    """Third order, which no kernel has: the readable arithmetic, along two directions at once."""
-    *both, order, ptr, products, polynomials, groups, nodes, values = ctx.saved_tensors
-    table = PolynomialTable(products, polynomials, groups, nodes, values, *ctx.lists)
-    moved = zip(both[:3], both[3:], arriving, strict=True)
+def _backward(*arriving: Tensor, order: Tensor, ptr: Tensor, **rest: Any) -> Gradients:
+    """Third order, which no kernel has: the reference, along two directions at once."""
+    point = [rest.pop(name) for name in ("grad", "x", "weight")]
+    tangents = [rest.pop(f"{name}_tangent") for name in ("grad", "x", "weight")]
+    table = PolynomialTable(**rest)
+    moved = zip(point, tangents, arriving, strict=True)
     grad, x, weight = (torch.stack([x, a, b, torch.zeros_like(x)]) for x, a, b in moved)
+    # Jets of order two: value, both derivatives, and the mixed one.
     whole = gradients(grad, x, weight, sets_of_rows(order, ptr), table)
-    return *(jet[3] for jet in whole), *(jet[2] for jet in whole), *(None,) * 10
+    of_grad, of_x, of_weight = whole
+    return {
+        "grad": of_grad[3],
+        "x": of_x[3],
+        "weight": of_weight[3],
+        "grad_tangent": of_grad[2],
+        "x_tangent": of_x[2],
+        "weight_tangent": of_weight[2],
+    }
 
 
 symmetric_contraction_double_backward = declare(
     SCHEMA,
     reference=symmetric_contraction_double_backward_reference,
-    fake=_fake,
-    setup_context=_setup_context,
+    fake=like("grad", "x", "weight"),
     backward=_backward,
 )

@@ -13,6 +13,7 @@ from equigeo.ops.products.channelwise_product import (
     computed_in,
 )
 from equigeo.ops.products.check_rows import check_rows
+from equigeo.ops.products.multilinear import backward_of_product
 from equigeo.ops.runtime.checks import check_device, check_index
 from equigeo.ops.runtime.declare import declare
 
@@ -104,40 +105,33 @@ def channelwise_conv(
 
 
 def channelwise_conv_reference(
-    x: Tensor, y: Tensor, weight: Tensor | None, source: Tensor, ptr: Tensor, *rest: Any
+    x: Tensor,
+    y: Tensor,
+    weight: Tensor | None,
+    source: Tensor,
+    ptr: Tensor,
+    order: Tensor,
+    target: Tensor,
+    **rest: Any,
 ) -> Tensor:
-    """Readable body of :func:`channelwise_conv`, differentiable by PyTorch alone."""
-    order, target, _, _, paths, entries, values, *options = rest
-    sent, edge_attr = x[source].to(values.dtype), y[order].to(values.dtype)
-    weights = None if weight is None else weight[order].to(values.dtype)
-    messages = channelwise_product_reference(
-        sent, edge_attr, weights, paths, entries, values, *options
-    )
+    """Reference implementation of :func:`channelwise_conv`, differentiable by PyTorch alone."""
+    table = {name: rest[name] for name in ("paths", "entries", "values", "dim_out", "ir_mul")}
+    dtype = table["values"].dtype
+    sent, edge_attr = x[source].to(dtype), y[order].to(dtype)
+    weights = None if weight is None else weight[order].to(dtype)
+    messages = channelwise_product_reference(sent, edge_attr, weights, **table)
     total = messages.new_zeros(len(ptr) - 1, messages.shape[1]).index_add(0, target, messages)
     return total.to(x.dtype)
 
 
-def _fake(
-    x: Tensor, y: Tensor, weight: Tensor | None, source: Tensor, ptr: Tensor, *rest: Any
-) -> Tensor:
-    return x.new_empty(ptr.shape[0] - 1, rest[-2])
-
-
-def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    ctx.save_for_backward(*inputs[:12])
-    ctx.ir_mul = inputs[13]
-
-
-def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    weight = ctx.saved_tensors[2]
-    to_x, to_y, to_weight = channelwise_conv_backward(grad, *ctx.saved_tensors, ctx.ir_mul)
-    return to_x, to_y, None if weight is None else to_weight, *(None,) * 11
+def fake_conv(x: Tensor, ptr: Tensor, dim_out: int) -> Tensor:
+    """Shape of the result, for the convolution with weights of any origin."""
+    return x.new_empty(ptr.shape[0] - 1, dim_out)
 
 
 _op = declare(
     SCHEMA,
     reference=channelwise_conv_reference,
-    fake=_fake,
-    setup_context=_setup_context,
-    backward=_backward,
+    fake=fake_conv,
+    backward=backward_of_product(channelwise_conv_backward),
 )

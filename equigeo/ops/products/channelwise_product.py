@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -11,6 +9,7 @@ from equigeo.ops.path_table import PathTable
 from equigeo.ops.products.channelwise_product_backward import channelwise_product_backward
 from equigeo.ops.products.check_rows import check_rows
 from equigeo.ops.products.connected_reference import channelwise, connected_product
+from equigeo.ops.products.multilinear import backward_of_product
 from equigeo.ops.runtime.checks import check_device
 from equigeo.ops.runtime.declare import declare
 
@@ -79,20 +78,12 @@ def channelwise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: Path
 
 
 def channelwise_product_reference(
-    x: Tensor,
-    y: Tensor,
-    weight: Tensor | None,
-    paths: Tensor,
-    entries: Tensor,
-    values: Tensor,
-    dim_out: int,
-    ir_mul: bool,
+    x: Tensor, y: Tensor, weight: Tensor | None, dim_out: int, ir_mul: bool, **table: Tensor
 ) -> Tensor:
-    """Readable body of :func:`channelwise_product`, differentiable by PyTorch alone."""
-    dtype = x.dtype
-    x, y = x.to(values.dtype), y.to(values.dtype)
-    weight = None if weight is None else weight.to(values.dtype)
-    table = paths, entries, values
+    """Reference implementation of :func:`channelwise_product`, differentiable by PyTorch alone."""
+    dtype, working = x.dtype, table["values"].dtype
+    x, y = x.to(working), y.to(working)
+    weight = None if weight is None else weight.to(working)
     return connected_product(x, y, weight, table, dim_out, channelwise).to(dtype)
 
 
@@ -101,34 +92,13 @@ def computed_in(dtype: torch.dtype) -> torch.dtype:
     return torch.float32 if dtype == torch.bfloat16 else dtype
 
 
-def _fake(
-    x: Tensor,
-    y: Tensor,
-    weight: Tensor | None,
-    paths: Tensor,
-    entries: Tensor,
-    values: Tensor,
-    dim_out: int,
-    ir_mul: bool,
-) -> Tensor:
+def _fake(x: Tensor, dim_out: int) -> Tensor:
     return x.new_empty(x.shape[0], dim_out)
-
-
-def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    ctx.save_for_backward(*inputs[:6])
-    ctx.ir_mul = inputs[7]
-
-
-def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    x, y, weight, *table = ctx.saved_tensors
-    to_x, to_y, to_weight = channelwise_product_backward(grad, x, y, weight, *table, ctx.ir_mul)
-    return to_x, to_y, None if weight is None else to_weight, *(None,) * 5
 
 
 _op = declare(
     SCHEMA,
     reference=channelwise_product_reference,
     fake=_fake,
-    setup_context=_setup_context,
-    backward=_backward,
+    backward=backward_of_product(channelwise_product_backward),
 )

@@ -6,7 +6,7 @@ the letters of an Einstein sum.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -52,7 +52,7 @@ def connected_product(
     x: Tensor,
     y: Tensor,
     weight: Tensor | None,
-    table: tuple[Tensor, Tensor, Tensor],
+    table: Mapping[str, Tensor],
     dim_out: int,
     connection: Connection,
 ) -> Tensor:
@@ -62,8 +62,8 @@ def connected_product(
     ----------
     x, y, weight : Tensor
         As the op takes them.
-    table : tuple of Tensor
-        ``paths, entries, values``.
+    table : mapping of str to Tensor
+        ``paths``, ``entries`` and ``values``.
     dim_out : int
         Length of the output's rows.
     connection : callable
@@ -75,7 +75,7 @@ def connected_product(
         Zero where no path leads.
     """
     out = x.new_zeros(len(x), dim_out)
-    for path in read_paths(*table):
+    for path in read_paths(**table):
         form = connection(path)
         w = weights_of(weight, path, form, x)
         operands = [read_segment(x, path.x), read_segment(y, path.y), path.coefficients, w]
@@ -89,13 +89,13 @@ def connected_product_backward(
     x: Tensor,
     y: Tensor,
     weight: Tensor | None,
-    table: tuple[Tensor, Tensor, Tensor],
+    table: Mapping[str, Tensor],
     connection: Connection,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of :func:`connected_product`; that of the weights is empty where there are none."""
     to_x, to_y = torch.zeros_like(x), torch.zeros_like(y)
     to_weight = x.new_zeros(0, 0) if weight is None else torch.zeros_like(weight)
-    for path in read_paths(*table):
+    for path in read_paths(**table):
         form = connection(path)
         w, c = weights_of(weight, path, form, x), path.coefficients
         g = read_segment(grad, path.out).unflatten(1, _sizes(path, form.out[1:-1]))

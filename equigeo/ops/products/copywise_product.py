@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch import Tensor
 
 from equigeo.ops.path_table import PathTable
 from equigeo.ops.products.check_rows import check_rows
 from equigeo.ops.products.connected_reference import connected_product, copywise
 from equigeo.ops.products.copywise_product_backward import copywise_product_backward
+from equigeo.ops.products.multilinear import backward_of_product
 from equigeo.ops.runtime.checks import check_device
 from equigeo.ops.runtime.declare import declare
 
@@ -80,45 +79,19 @@ def copywise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: PathTab
 
 
 def copywise_product_reference(
-    x: Tensor,
-    y: Tensor,
-    weight: Tensor | None,
-    paths: Tensor,
-    entries: Tensor,
-    values: Tensor,
-    dim_out: int,
+    x: Tensor, y: Tensor, weight: Tensor | None, dim_out: int, **table: Tensor
 ) -> Tensor:
-    """Readable body of :func:`copywise_product`, differentiable by PyTorch alone."""
-    table = paths, entries, values
+    """Reference implementation of :func:`copywise_product`, differentiable by PyTorch alone."""
     return connected_product(x, y, weight, table, dim_out, copywise)
 
 
-def _fake(
-    x: Tensor,
-    y: Tensor,
-    weight: Tensor | None,
-    paths: Tensor,
-    entries: Tensor,
-    values: Tensor,
-    dim_out: int,
-) -> Tensor:
+def _fake(x: Tensor, dim_out: int) -> Tensor:
     return x.new_empty(x.shape[0], dim_out)
-
-
-def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    ctx.save_for_backward(*inputs[:6])
-
-
-def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    weight = ctx.saved_tensors[2]
-    to_x, to_y, to_weight = copywise_product_backward(grad, *ctx.saved_tensors)
-    return to_x, to_y, None if weight is None else to_weight, *(None,) * 4
 
 
 _op = declare(
     SCHEMA,
     reference=copywise_product_reference,
     fake=_fake,
-    setup_context=_setup_context,
-    backward=_backward,
+    backward=backward_of_product(copywise_product_backward),
 )

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import torch
 from torch import Tensor
 
 from equigeo.ops.products.connected_reference import connected_product_backward, fully_connected
-from equigeo.ops.products.multilinear import multilinear_second_order
-from equigeo.ops.runtime.declare import declare
+from equigeo.ops.products.multilinear import backward_of_gradients
+from equigeo.ops.runtime.declare import declare, like
 
 SCHEMA = (
     "fully_connected_product_backward(Tensor grad, Tensor x, Tensor y, Tensor weight, "
@@ -18,56 +15,15 @@ SCHEMA = (
 
 
 def fully_connected_product_backward_reference(
-    grad: Tensor,
-    x: Tensor,
-    y: Tensor,
-    weight: Tensor,
-    paths: Tensor,
-    entries: Tensor,
-    values: Tensor,
+    grad: Tensor, x: Tensor, y: Tensor, weight: Tensor, **table: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Readable body of the op."""
-    table = paths, entries, values
+    """Reference implementation of the op."""
     return connected_product_backward(grad, x, y, weight, table, fully_connected)
-
-
-def _fake(
-    grad: Tensor,
-    x: Tensor,
-    y: Tensor,
-    weight: Tensor,
-    paths: Tensor,
-    entries: Tensor,
-    values: Tensor,
-) -> tuple[Tensor, Tensor, Tensor]:
-    return x.new_empty(x.shape), y.new_empty(y.shape), weight.new_empty(weight.shape)
-
-
-def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    ctx.save_for_backward(*inputs[:7])
-
-
-def _backward(ctx: Any, *arriving: Any) -> tuple[Tensor | None, ...]:
-    *point, paths, entries, values = ctx.saved_tensors
-    table = paths, entries, values
-
-    def product(x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
-        op = torch.ops.equigeo.fully_connected_product.default
-        out: Tensor = op(x, y, weight, *table, point[0].shape[1])
-        return out
-
-    def gradients(*operands: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        results: tuple[Tensor, Tensor, Tensor] = fully_connected_product_backward(*operands, *table)
-        return results
-
-    second = multilinear_second_order(product, gradients, tuple(point), arriving)
-    return *second, *(None,) * 3
 
 
 fully_connected_product_backward = declare(
     SCHEMA,
     reference=fully_connected_product_backward_reference,
-    fake=_fake,
-    setup_context=_setup_context,
-    backward=_backward,
+    fake=like("x", "y", "weight"),
+    backward=backward_of_gradients("fully_connected_product"),
 )

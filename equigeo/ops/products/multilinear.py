@@ -1,49 +1,89 @@
-"""Derivatives of the gradients of a product, in the product and its gradients again."""
+"""Gradients of products that are linear in each operand, of the first two orders."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+import torch
 from torch import Tensor
 
-Product = Callable[[Tensor, Tensor, Tensor | None], Tensor]
-Gradients = Callable[[Tensor, Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor, Tensor]]
+from equigeo.ops.runtime.declare import Gradients
 
 
-def multilinear_second_order(
-    product: Product,
-    gradients: Gradients,
-    point: tuple[Tensor, Tensor, Tensor, Tensor | None],
-    arriving: tuple[Tensor, Tensor, Tensor],
-) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-    r"""Gradients of the gradients of a product that is linear in each operand.
-
-    Such a product is one form :math:`F(g, x, y, w)`, linear in each argument, and the gradients
-    :math:`a, b, c` that arrive at its own make the sum
-    :math:`F(g, a, y, w) + F(g, x, b, w) + F(g, x, y, c)`.
+def backward_of_product(gradients: Callable[..., Any]) -> Callable[..., Gradients]:
+    """Backward of the op of a product.
 
     Parameters
     ----------
-    product : callable
-        From x, y and weights to the output.
     gradients : callable
-        From the gradient of the output, x, y and weights to the three gradients.
-    point : tuple of Tensor
-        ``grad, x, y, weight``; the last is None for a product without.
-    arriving : tuple of Tensor
-        Gradients of those of x, y and the weights.
+        The op of its gradients: it takes that of the output and all arguments of the product but
+        ``dim_out``, and returns those of x, y and the weights.
 
     Returns
     -------
-    tuple of Tensor
-        For each member of ``point``.
+    callable
+        For ``declare``.
     """
-    grad, x, y, weight = point
-    a, b, c = arriving
-    _, y_a, w_a = gradients(grad, a, y, weight)
-    x_b, _, w_b = gradients(grad, x, b, weight)
-    to_grad = product(a, y, weight) + product(x, b, weight)
-    if weight is None:
-        return to_grad, x_b, y_a, None
-    x_c, y_c, _ = gradients(grad, x, y, c)
-    return to_grad + product(x, y, c), x_b + x_c, y_a + y_c, w_a + w_b
+
+    def backward(
+        grad: Tensor, *, x: Tensor, y: Tensor, weight: Tensor | None, dim_out: int, **rest: Any
+    ) -> Gradients:
+        to_x, to_y, to_weight = gradients(grad, x, y, weight, *rest.values())
+        return {"x": to_x, "y": to_y, "weight": None if weight is None else to_weight}
+
+    return backward
+
+
+def backward_of_gradients(name: str) -> Callable[..., Gradients]:
+    r"""Backward of the op of the gradients of a product.
+
+    Such a product is one form :math:`F(g, x, y, w)`, linear in each argument, and the gradients
+    :math:`a, b, c` that arrive at its own make the sum
+    :math:`F(g, a, y, w) + F(g, x, b, w) + F(g, x, y, c)`. So second derivatives are the product and
+    its gradients again, at other points.
+
+    Parameters
+    ----------
+    name : str
+        Name of the op of the product.
+
+    Returns
+    -------
+    callable
+        For ``declare``.
+    """
+
+    def backward(
+        a: Tensor,
+        b: Tensor,
+        c: Tensor,
+        *,
+        grad: Tensor,
+        x: Tensor,
+        y: Tensor,
+        weight: Tensor | None,
+        **rest: Any,
+    ) -> Gradients:
+        # By name, since the product refers to its gradients: modules would import one another.
+        product_op = getattr(torch.ops.equigeo, name).default
+        gradients_op = getattr(torch.ops.equigeo, f"{name}_backward").default
+
+        def product(x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
+            out: Tensor = product_op(x, y, weight, dim_out=grad.shape[1], **rest)
+            return out
+
+        def gradients(x: Tensor, y: Tensor, weight: Tensor | None) -> tuple[Tensor, ...]:
+            results: tuple[Tensor, ...] = gradients_op(grad, x, y, weight, *rest.values())
+            return results
+
+        _, y_a, w_a = gradients(a, y, weight)
+        x_b, _, w_b = gradients(x, b, weight)
+        to_grad = product(a, y, weight) + product(x, b, weight)
+        if weight is None:
+            return {"grad": to_grad, "x": x_b, "y": y_a}
+        x_c, y_c, _ = gradients(x, y, c)
+        to_grad = to_grad + product(x, y, c)
+        return {"grad": to_grad, "x": x_b + x_c, "y": y_a + y_c, "weight": w_a + w_b}
+
+    return backward

@@ -7,10 +7,10 @@ from typing import Any
 from torch import Tensor
 
 from equigeo.ops.path_table import PathTable
-from equigeo.ops.products.channelwise_conv import GRAPH, channelwise_conv_reference
+from equigeo.ops.products.channelwise_conv import GRAPH, channelwise_conv_reference, fake_conv
 from equigeo.ops.products.channelwise_conv_backward import channelwise_conv_backward
 from equigeo.ops.runtime.checks import check_device, check_features, check_index
-from equigeo.ops.runtime.declare import declare
+from equigeo.ops.runtime.declare import Gradients, declare
 
 SCHEMA = (
     "radial_conv(Tensor x, Tensor y, Tensor hidden, Tensor radial, Tensor source, Tensor ptr, "
@@ -103,41 +103,31 @@ def radial_conv(
 
 
 def radial_conv_reference(
-    x: Tensor, y: Tensor, hidden: Tensor, radial: Tensor, *rest: Any
+    x: Tensor, y: Tensor, hidden: Tensor, radial: Tensor, **rest: Any
 ) -> Tensor:
-    """Readable body of :func:`radial_conv`, differentiable by PyTorch alone."""
-    return channelwise_conv_reference(x, y, hidden @ radial, *rest)
+    """Reference implementation of :func:`radial_conv`, differentiable by PyTorch alone."""
+    return channelwise_conv_reference(x, y, hidden @ radial, **rest)
 
 
-def _fake(
+def _backward(
+    grad: Tensor,
+    *,
     x: Tensor,
     y: Tensor,
     hidden: Tensor,
     radial: Tensor,
-    source: Tensor,
-    ptr: Tensor,
-    *rest: Any,
-) -> Tensor:
-    return x.new_empty(ptr.shape[0] - 1, rest[-2])
-
-
-def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    ctx.save_for_backward(*inputs[:13])
-    ctx.ir_mul = inputs[14]
-
-
-def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    x, y, hidden, radial, *rest = ctx.saved_tensors
-    to_x, to_y, to_weight = channelwise_conv_backward(
-        grad, x, y, hidden @ radial, *rest, ctx.ir_mul
-    )
-    return to_x, to_y, to_weight @ radial.mT, hidden.mT @ to_weight, *(None,) * 11
+    dim_out: int,
+    **rest: Any,
+) -> Gradients:
+    to_x, to_y, to_weight = channelwise_conv_backward(grad, x, y, hidden @ radial, *rest.values())
+    # Weights are a matrix product, and so are both of its gradients.
+    to_hidden, to_radial = to_weight @ radial.mT, hidden.mT @ to_weight
+    return {"x": to_x, "y": to_y, "hidden": to_hidden, "radial": to_radial}
 
 
 _op = declare(
     SCHEMA,
     reference=radial_conv_reference,
-    fake=_fake,
-    setup_context=_setup_context,
+    fake=fake_conv,
     backward=_backward,
 )

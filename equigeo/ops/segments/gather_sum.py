@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
 from equigeo.ops.runtime.checks import check_device, check_features, check_index
-from equigeo.ops.runtime.declare import declare
+from equigeo.ops.runtime.declare import Gradients, declare
 
 SCHEMA = (
     "gather_sum(Tensor x, Tensor index, Tensor ptr, Tensor back_index, Tensor back_ptr) -> Tensor"
@@ -74,7 +72,7 @@ def gather_sum(
 def gather_sum_reference(
     x: Tensor, index: Tensor, ptr: Tensor, back_index: Tensor, back_ptr: Tensor
 ) -> Tensor:
-    """Readable body of :func:`gather_sum`, differentiable by PyTorch alone."""
+    """Reference implementation of :func:`gather_sum`, differentiable by PyTorch alone."""
     segments = len(ptr) - 1
     segment = torch.repeat_interleave(
         torch.arange(segments, device=ptr.device), ptr.diff(), output_size=len(index)
@@ -82,23 +80,20 @@ def gather_sum_reference(
     return x.new_zeros(segments, x.shape[1]).index_add(0, segment, x[index])
 
 
-def _fake(x: Tensor, index: Tensor, ptr: Tensor, back_index: Tensor, back_ptr: Tensor) -> Tensor:
+def _fake(x: Tensor, ptr: Tensor) -> Tensor:
     return x.new_empty(ptr.shape[0] - 1, x.shape[1])
 
 
-def _setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-    ctx.save_for_backward(*inputs[1:])
-
-
-def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    index, ptr, back_index, back_ptr = ctx.saved_tensors
-    return _op(grad, back_index, back_ptr, index, ptr), None, None, None, None
+def _backward(
+    grad: Tensor, *, index: Tensor, ptr: Tensor, back_index: Tensor, back_ptr: Tensor
+) -> Gradients:
+    # The transpose of the matrix of ones, whose own transpose is the matrix again.
+    return {"x": _op(grad, back_index, back_ptr, index, ptr)}
 
 
 _op = declare(
     SCHEMA,
     reference=gather_sum_reference,
     fake=_fake,
-    setup_context=_setup_context,
     backward=_backward,
 )

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch import Tensor
 
 from equigeo.ops.runtime.checks import check_device, check_features, check_index
-from equigeo.ops.runtime.declare import declare
+from equigeo.ops.runtime.declare import Gradients, declare
 from equigeo.ops.segments.segment_attention_backward import segment_attention_backward
 
 SCHEMA = (
@@ -110,7 +108,7 @@ def segment_attention_reference(
     back_order: Tensor,
     back_ptr: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """Readable body of :func:`segment_attention`, differentiable by PyTorch alone."""
+    """Reference implementation of :func:`segment_attention`, differentiable by PyTorch alone."""
     targets, heads = len(ptr) - 1, logits.shape[1]
     row = target[:, None].expand(-1, heads)
     largest = logits.detach().new_zeros(targets, heads)
@@ -123,35 +121,36 @@ def segment_attention_reference(
     return out, attention
 
 
-def _fake(
-    values: Tensor, logits: Tensor, source: Tensor, ptr: Tensor, *transposed: Tensor
-) -> tuple[Tensor, Tensor]:
+def _fake(values: Tensor, logits: Tensor, ptr: Tensor) -> tuple[Tensor, Tensor]:
     out = values.new_empty(ptr.shape[0] - 1, values.shape[1], values.shape[2])
     return out, logits.new_empty(logits.shape)
 
 
-def _setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: tuple[Tensor, Tensor]) -> None:
-    values, _, *graph = inputs
-    ctx.save_for_backward(values, output[1], *graph)
-    ctx.set_materialize_grads(False)  # the weights are seldom part of a loss
-
-
-def _backward(
-    ctx: Any, grad_out: Tensor | None, grad_attention: Tensor | None
-) -> tuple[Tensor | None, ...]:
-    values, attention, source, ptr, *graph = ctx.saved_tensors
+def _backward(  # noqa: PLR0913 - one parameter for each tensor
+    grad_out: Tensor | None = None,
+    grad_attention: Tensor | None = None,
+    *,
+    values: Tensor,
+    attention: Tensor,
+    source: Tensor,
+    ptr: Tensor,
+    target: Tensor,
+    back_order: Tensor,
+    back_ptr: Tensor,
+) -> Gradients:
+    # The weights are seldom part of a loss: without their gradient there is less to compute.
     if grad_out is None:
         grad_out = values.new_zeros(ptr.shape[0] - 1, values.shape[1], values.shape[2])
-    gradients = segment_attention_backward(
-        grad_out, grad_attention, values, attention, source, ptr, *graph
+    to_values, to_logits = segment_attention_backward(
+        grad_out, grad_attention, values, attention, source, ptr, target, back_order, back_ptr
     )
-    return (*gradients, None, None, None, None, None)
+    return {"values": to_values, "logits": to_logits}
 
 
 _op = declare(
     SCHEMA,
     reference=segment_attention_reference,
     fake=_fake,
-    setup_context=_setup_context,
     backward=_backward,
+    results=("out", "attention"),
 )

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
-from equigeo.ops.runtime.declare import declare
+from equigeo.ops.runtime.declare import Gradients, declare, like
 from equigeo.ops.segments.gather_sum import gather_sum
 
 SCHEMA = (
@@ -62,10 +60,12 @@ def segment_attention_backward_reference(
     grad_attention: Tensor | None,
     values: Tensor,
     attention: Tensor,
-    *graph: Tensor,
+    source: Tensor,
+    ptr: Tensor,
+    target: Tensor,
+    **_: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """Readable body of :func:`segment_attention_backward`."""
-    source, ptr, target, _, _ = graph
+    """Reference implementation of :func:`segment_attention_backward`."""
     arriving = grad_out[target]
     slope = (arriving * values[source]).sum(-1)
     if grad_attention is not None:
@@ -77,35 +77,26 @@ def segment_attention_backward_reference(
     return grad_values, grad_logits
 
 
-def _fake(
+def _backward(
+    to_values: Tensor,
+    to_logits: Tensor,
+    *,
     grad_out: Tensor,
     grad_attention: Tensor | None,
     values: Tensor,
     attention: Tensor,
-    *graph: Tensor,
-) -> tuple[Tensor, Tensor]:
-    return values.new_empty(values.shape), attention.new_empty(attention.shape)
-
-
-def _setup_context(
-    ctx: Any, inputs: tuple[Tensor | None, ...], output: tuple[Tensor, Tensor]
-) -> None:
-    ctx.save_for_backward(*inputs)
-
-
-def _backward(ctx: Any, to_values: Tensor, to_logits: Tensor) -> tuple[Tensor | None, ...]:
+    **graph: Tensor,
+) -> Gradients:
     r"""Second order, in ops that are differentiable themselves.
 
     With :math:`p`, :math:`q` the gradients arriving at :math:`\bar v`, :math:`\bar l` and
     :math:`r_e = \alpha_e (q_e - \sum \alpha q)`: the sum of :math:`q \bar l` depends on
     :math:`d` through :math:`r` and on :math:`\alpha` through two covariances.
     """
-    grad_out, grad_attention, values, attention, source, ptr, target, back_order, back_ptr = (
-        ctx.saved_tensors
-    )
+    source, target, ptr = graph["source"], graph["target"], graph["ptr"]
     each = torch.arange(len(source) + 1, device=source.device)
     by_target = ptr, target, each
-    by_source = back_ptr, source, each
+    by_source = graph["back_ptr"], source, each
     order = each[:-1]
 
     arriving, sent, wanted = grad_out[target], values[source], to_values[source]
@@ -120,13 +111,13 @@ def _backward(ctx: Any, to_values: Tensor, to_logits: Tensor) -> tuple[Tensor | 
     to_attention = (
         to_logits * (slope - mean_slope) - mean_logits * slope + (wanted * arriving).sum(-1)
     )
-    return (
-        _segment_sum(to_grad_out, order, *by_target),
-        None if grad_attention is None else to_slope,
-        _segment_sum(to_slope[:, :, None] * arriving, back_order, *by_source),
-        to_attention,
-        *(None,) * 5,
-    )
+    to_source = to_slope[:, :, None] * arriving
+    return {
+        "grad_out": _segment_sum(to_grad_out, order, *by_target),
+        "grad_attention": None if grad_attention is None else to_slope,
+        "values": _segment_sum(to_source, graph["back_order"], *by_source),
+        "attention": to_attention,
+    }
 
 
 def _segment_sum(x: Tensor, order: Tensor, ptr: Tensor, segment: Tensor, each: Tensor) -> Tensor:
@@ -138,7 +129,6 @@ def _segment_sum(x: Tensor, order: Tensor, ptr: Tensor, segment: Tensor, each: T
 _op = declare(
     SCHEMA,
     reference=segment_attention_backward_reference,
-    fake=_fake,
-    setup_context=_setup_context,
+    fake=like("values", "attention"),
     backward=_backward,
 )

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from torch import Tensor
 
 from equigeo.ops.runtime.checks import check_device, check_features
-from equigeo.ops.runtime.declare import declare
+from equigeo.ops.runtime.declare import Gradients, declare
 from equigeo.ops.sphere.sphere_transforms import DenseTransform, SeparableTransform
 
 SCHEMA = (
@@ -134,45 +133,50 @@ _AXES = {
 }
 
 
-def grid_product_reference(*operands: Tensor) -> Tensor:
-    """Readable body of :func:`grid_product`, differentiable by PyTorch alone."""
-    x, y, *tables = (operand.contiguous() for operand in operands)
-    pairs = list(zip(tables[::2], tables[1::2], strict=True))
-    points = tables[0].shape[2] * tables[1].shape[2]
+def grid_product_reference(x: Tensor, y: Tensor, **tables: Tensor) -> Tensor:
+    """Reference implementation of :func:`grid_product`, differentiable by PyTorch alone."""
+    x, y = x.contiguous(), y.contiguous()
+    tables = {name: table.contiguous() for name, table in tables.items()}
+    pairs = _pairs(tables)
+    points = tables["legendre_x"].shape[2] * tables["trig_x"].shape[2]
     entries = max(legendre.shape[1] for legendre, _ in pairs) * points
     transform = DenseTransform if entries <= _DENSE_ENTRIES else SeparableTransform
     first, second, third = (transform(legendre, trig) for legendre, trig in pairs)
     values = points * max(len(legendre) for legendre, _ in pairs)
     rows = max(1, _BLOCK_VALUES // max(1, values))
     # Written in place: results kept block by block would break up the memory that blocks reuse.
-    z = x.new_empty(x.shape[0], tables[4].shape[1])
+    z = x.new_empty(x.shape[0], tables["legendre_z"].shape[1])
     for start in range(0, x.shape[0], rows):
         block = slice(start, start + rows)
         z[block] = third.analyze(first.evaluate(x[block]) * second.evaluate(y[block]))
     return z
 
 
-def _fake(x: Tensor, y: Tensor, *tables: Tensor) -> Tensor:
-    return x.new_empty(x.shape[0], tables[4].shape[1])
+def _pairs(tables: dict[str, Tensor]) -> list[tuple[Tensor, Tensor]]:
+    """Both factors of each operand."""
+    return [(tables[f"legendre_{operand}"], tables[f"trig_{operand}"]) for operand in "xyz"]
 
 
-def _setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-    ctx.save_for_backward(*inputs)
+def _fake(x: Tensor, legendre_z: Tensor) -> Tensor:
+    return x.new_empty(x.shape[0], legendre_z.shape[1])
 
 
-def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    x, y, *tables = ctx.saved_tensors
-    first, second, third = tables[:2], tables[2:4], tables[4:]
-    wanted_x, wanted_y, *_ = ctx.needs_input_grad
-    grad_x = _op(grad, y, *third, *second, *first) if wanted_x else None
-    grad_y = _op(grad, x, *third, *first, *second) if wanted_y else None
-    return grad_x, grad_y, *(None,) * len(tables)
+def _backward(
+    grad: Tensor, *, x: Tensor, y: Tensor, needed: set[str], **tables: Tensor
+) -> Gradients:
+    first, second, third = _pairs(tables)
+    # One trilinear form: z takes the place of the operand that is differentiated.
+    gradients: Gradients = {}
+    if "x" in needed:
+        gradients["x"] = _op(grad, y, *third, *second, *first)
+    if "y" in needed:
+        gradients["y"] = _op(grad, x, *third, *first, *second)
+    return gradients
 
 
 _op = declare(
     SCHEMA,
     reference=grid_product_reference,
     fake=_fake,
-    setup_context=_setup_context,
     backward=_backward,
 )

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import IntEnum
 from typing import Any
 
 import torch
 from torch import Tensor
 
-UP, DOWN, START, ALONG, RAISE, LOWER = range(6)
-"""Rows of a table: three of the recursion over degrees, three of derivatives."""
+
+class Row(IntEnum):
+    """Rows of a table: three of the recursion over degrees, three of derivatives."""
+
+    UP = 0
+    DOWN = 1
+    START = 2
+    ALONG = 3
+    RAISE = 4
+    LOWER = 5
 
 
-def direction(x: Tensor, normalize: bool) -> tuple[Tensor, Tensor]:
+def unit_vectors(x: Tensor, normalize: bool) -> tuple[Tensor, Tensor]:
     """Divide vectors by their length, whatever it is; zero stays zero, with a finite gradient.
 
     Parameters
@@ -58,7 +67,7 @@ def evaluate(x: Tensor, table: Tensor) -> list[Tensor]:
     """
     x, y, z = x.unbind(-1)
     square = x * x + y * y + z * z
-    up, down, start = table[: START + 1, :, :, None].transpose(1, 2).unbind(0)
+    up, down, start = table[: Row.START + 1, :, :, None].transpose(1, 2).unbind(0)
     # (z + i x)^m: real parts belong to positive orders, imaginary ones to negative orders
     real, imaginary = [torch.ones_like(x)], [torch.zeros_like(x)]
     rows = [start[0] + torch.zeros_like(y)]
@@ -102,7 +111,7 @@ def _derivative_matrices(l: int, table: Tensor) -> Tensor:
     """Derivatives by x, y and z as matrices from degree ``l - 1`` to ``l``."""
     matrices = table.new_zeros(3, 2 * l - 1, 2 * l + 1)
     by_x, by_y, by_z = (matrix.T for matrix in matrices)  # entries by order and order below
-    along, raised, lowered = table[ALONG:, :, l].unbind(0)
+    along, raised, lowered = table[Row.ALONG :, :, l].unbind(0)
     below = l - 1  # column of order zero
     m = torch.arange(1 - l, l, device=table.device)
     by_y[l + m, below + m] = along[m.abs()]
@@ -120,7 +129,7 @@ def _derivative_matrices(l: int, table: Tensor) -> Tensor:
     return matrices
 
 
-def chosen(parts: Sequence[Tensor], degrees: Sequence[int]) -> Tensor:
+def join_degrees(parts: Sequence[Tensor], degrees: Sequence[int]) -> Tensor:
     """Join the degrees that are wanted.
 
     Parameters

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from torch import Tensor
 
 from equigeo.ops.runtime.checks import check_device, check_features
-from equigeo.ops.runtime.declare import declare
-from equigeo.ops.sphere.harmonics_reference import batch_points, chosen, direction, evaluate
+from equigeo.ops.runtime.declare import Gradients, declare
+from equigeo.ops.sphere.harmonics_reference import (
+    batch_points,
+    evaluate,
+    join_degrees,
+    unit_vectors,
+)
 from equigeo.ops.sphere.spherical_harmonics_backward import spherical_harmonics_backward
 
 SCHEMA = "spherical_harmonics(Tensor x, Tensor table, int[] degrees, bool normalize) -> Tensor"
@@ -87,31 +91,26 @@ def spherical_harmonics(
 def spherical_harmonics_reference(
     x: Tensor, table: Tensor, degrees: Sequence[int], normalize: bool
 ) -> Tensor:
-    """Readable body of :func:`spherical_harmonics`, differentiable by PyTorch alone."""
-    unit, _ = direction(x, normalize)
+    """Reference implementation of :func:`spherical_harmonics`, differentiable by PyTorch alone."""
+    unit, _ = unit_vectors(x, normalize)
     lmax = max(degrees)
-    return chosen(evaluate(unit, table[:, : lmax + 1, : lmax + 1]), degrees).contiguous()
+    return join_degrees(evaluate(unit, table[:, : lmax + 1, : lmax + 1]), degrees).contiguous()
 
 
-def _fake(x: Tensor, table: Tensor, degrees: Sequence[int], normalize: bool) -> Tensor:
+def _fake(x: Tensor, degrees: Sequence[int]) -> Tensor:
     return x.new_empty(x.shape[0], sum(2 * l + 1 for l in degrees))
 
 
-def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    x, table, ctx.degrees, ctx.normalize = inputs
-    ctx.save_for_backward(x, table)
-
-
-def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    grad_x = spherical_harmonics_backward(grad, *ctx.saved_tensors, ctx.degrees, ctx.normalize)
-    return grad_x, None, None, None
+def _backward(
+    grad: Tensor, *, x: Tensor, table: Tensor, degrees: Sequence[int], normalize: bool
+) -> Gradients:
+    return {"x": spherical_harmonics_backward(grad, x, table, degrees, normalize)}
 
 
 spherical_harmonics_op = declare(
     SCHEMA,
     reference=spherical_harmonics_reference,
     fake=_fake,
-    setup_context=_setup_context,
     backward=_backward,
     vmap=batch_points,
 )

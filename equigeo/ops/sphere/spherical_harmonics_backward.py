@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from equigeo.ops.runtime.declare import declare
+from equigeo.ops.runtime.declare import Gradients, declare, like
 from equigeo.ops.sphere.harmonics_reference import (
     batch_points,
-    chosen,
     differentiate,
-    direction,
     evaluate,
+    join_degrees,
+    unit_vectors,
 )
 from equigeo.ops.sphere.spherical_harmonics_double_backward import (
     spherical_harmonics_double_backward,
@@ -29,38 +28,35 @@ SCHEMA = (
 def spherical_harmonics_backward_reference(
     grad: Tensor, x: Tensor, table: Tensor, degrees: Sequence[int], normalize: bool
 ) -> Tensor:
-    """Readable body of the op, differentiable by PyTorch alone."""
-    unit, inverse = direction(x, normalize)
-    slopes = chosen(differentiate(evaluate(unit, table), table), degrees)
+    """Reference implementation of the op, differentiable by PyTorch alone."""
+    unit, inverse = unit_vectors(x, normalize)
+    slopes = join_degrees(differentiate(evaluate(unit, table), table), degrees)
     slope = torch.einsum("pk,ipk->pi", grad, slopes)
     if not normalize:
         return slope
+    # Only the part across the vector turns it: the length is divided out.
     return inverse * (slope - unit * (unit * slope).sum(-1, keepdim=True))
 
 
-def _fake(
-    grad: Tensor, x: Tensor, table: Tensor, degrees: Sequence[int], normalize: bool
-) -> Tensor:
-    return x.new_empty(x.shape)
-
-
-def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    *tensors, ctx.degrees, ctx.normalize = inputs
-    ctx.save_for_backward(*tensors)
-
-
-def _backward(ctx: Any, along: Tensor) -> tuple[Tensor | None, ...]:
-    to_grad, to_x = spherical_harmonics_double_backward(
-        along, *ctx.saved_tensors, ctx.degrees, ctx.normalize
-    )
-    return to_grad, to_x, None, None, None
+def _backward(
+    along: Tensor,
+    *,
+    grad: Tensor,
+    x: Tensor,
+    table: Tensor,
+    degrees: Sequence[int],
+    normalize: bool,
+) -> Gradients:
+    # The op is the gradient of <grad, Y(x)> by x; along a direction of x its derivatives are those
+    # of the values and of itself.
+    to_grad, to_x = spherical_harmonics_double_backward(along, grad, x, table, degrees, normalize)
+    return {"grad": to_grad, "x": to_x}
 
 
 spherical_harmonics_backward = declare(
     SCHEMA,
     reference=spherical_harmonics_backward_reference,
-    fake=_fake,
-    setup_context=_setup_context,
+    fake=like("x"),
     backward=_backward,
     vmap=batch_points,
 )

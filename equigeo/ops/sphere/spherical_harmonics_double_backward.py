@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from equigeo.ops.runtime.declare import declare
+from equigeo.ops.runtime.declare import declare, like
 from equigeo.ops.sphere.harmonics_reference import (
     batch_points,
-    chosen,
     differentiate,
-    direction,
     evaluate,
+    join_degrees,
+    unit_vectors,
 )
 
 SCHEMA = (
@@ -31,17 +30,17 @@ def spherical_harmonics_double_backward_reference(
     degrees: Sequence[int],
     normalize: bool,
 ) -> tuple[Tensor, Tensor]:
-    """Readable body of the op, differentiable by PyTorch alone."""
-    unit, inverse = direction(x, normalize)
+    """Reference implementation of the op, differentiable by PyTorch alone."""
+    unit, inverse = unit_vectors(x, normalize)
     first = differentiate(evaluate(unit, table), table)
-    second = chosen(differentiate(first, table), degrees)
+    second = join_degrees(differentiate(first, table), degrees)
     radial = (unit * along).sum(-1, keepdim=True)
     turn = inverse * (along - unit * radial) if normalize else along  # the derivative of unit
-    rates = torch.einsum("pi,ipk->pk", turn, chosen(first, degrees))
+    rates = torch.einsum("pi,ipk->pk", turn, join_degrees(first, degrees))
     change = torch.einsum("pi,ijpk,pk->pj", turn, second, grad)
     if not normalize:
         return rates, change
-    slope = torch.einsum("pk,ipk->pi", grad, chosen(first, degrees))
+    slope = torch.einsum("pk,ipk->pi", grad, join_degrees(first, degrees))
 
     def dot(a: Tensor, b: Tensor) -> Tensor:
         return (a * b).sum(-1, keepdim=True)
@@ -52,41 +51,10 @@ def spherical_harmonics_double_backward_reference(
     return rates, inverse * (change - inverse * radial * tangential)
 
 
-def _fake(
-    along: Tensor,
-    grad: Tensor,
-    x: Tensor,
-    table: Tensor,
-    degrees: Sequence[int],
-    normalize: bool,
-) -> tuple[Tensor, Tensor]:
-    return grad.new_empty(grad.shape), x.new_empty(x.shape)
-
-
-def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    *tensors, ctx.degrees, ctx.normalize = inputs
-    ctx.save_for_backward(*tensors)
-
-
-def _backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-    """From here on PyTorch differentiates the reference: nobody waits for third derivatives."""
-    *features, table = ctx.saved_tensors
-    again = torch.is_grad_enabled()
-    with torch.enable_grad():
-        inputs = [x if x.requires_grad else x.detach().requires_grad_() for x in features]
-        along, grad, x = inputs
-        results = spherical_harmonics_double_backward_reference(
-            along, grad, x, table, ctx.degrees, ctx.normalize
-        )
-        slopes = torch.autograd.grad(results, inputs, grads, create_graph=again, allow_unused=True)
-    return *slopes, None, None, None
-
-
 spherical_harmonics_double_backward = declare(
     SCHEMA,
     reference=spherical_harmonics_double_backward_reference,
-    fake=_fake,
-    setup_context=_setup_context,
-    backward=_backward,
+    fake=like("grad", "x"),
+    backward=("along", "grad", "x"),  # nobody waits for third derivatives
     vmap=batch_points,
 )

@@ -17,3 +17,7 @@ NETWORKS: Final[dict[str, type[PointNetwork]]] = {
 }
 
 __all__ = ["DGCNN", "NETWORKS", "PointNet", "PointNetPlusPlus", "PointNetwork", "PointTransformer"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -95,7 +95,7 @@ class DGCNN(PointNetwork):
 
 
 class EdgeConv(nn.Module):
-    r"""The greatest of what a point sees in its neighbours.
+    r"""The maximum of what a point sees in its neighbours.
 
     .. math:: y_i = \sigma(\max_j W (x_i \oplus (x_j - x_i)))
 
@@ -145,12 +145,14 @@ class EdgeConv(nn.Module):
             Features; zero where there is no point.
         """
         near = nearest_neighbors(x, self.neighbors, mask)
+        # W (x_i, x_j - x_i) = (W_1 - W_2) x_i + W_2 x_j, and only the second part has a maximum.
         y = self.layer.linear(x)
-        return self.layer.normalize(self.center(x) + _greatest_neighbor(y, near), mask)
+        return self.layer.normalize(self.center(x) + _max_over_neighbors(y, near), mask)
 
 
-def _greatest_neighbor(y: Tensor, near: Tensor) -> Tensor:
-    """Maxima over neighbours, (B, P, C); a gradient reaches the first that is greatest."""
+def _max_over_neighbors(y: Tensor, near: Tensor) -> Tensor:
+    """Maxima over neighbours, (B, P, C); a gradient reaches the first of equals."""
+    # Rows of all neighbours exist without a graph alone: the backward stores one index per number.
     with torch.no_grad():
         which = gather_rows(y, near).max(2).indices
         which = near.gather(2, which)

@@ -59,8 +59,8 @@ class PlainPointNet(InvariantPointNet):
         ValueError
             If the name is unknown.
         """
-        settings = InvariantPointNet.preset(name, num_classes).settings
-        return cls(InvariantPointNetConfig(num_classes, settings.network, settings.settings, None))
+        config = InvariantPointNet.preset(name, num_classes).config
+        return cls(InvariantPointNetConfig(num_classes, config.network, config.settings, None))
 
 
 # Each has ``preset(name, num_classes)``, ``from_config(config)`` and a ``config`` of JSON types

@@ -46,7 +46,7 @@ def plan_fit(
         enter_stream(config.seed, "model")
         model = POINT_MODELS[config.model].preset(config.preset, num_classes=train.num_classes)
     source = LabelledClouds(train.points, train.labels, config.points, config.recipe.jitter)
-    paired = isinstance(model, InvariantPointNet) and model.settings.upright
+    paired = isinstance(model, InvariantPointNet) and model.config.upright
     kind = UprightCrossEntropy if paired else CrossEntropy
     objective = kind.of(config.recipe, train.labels, train.num_classes)
     return FitPlan(config, model, train.classes, source, objective, partial(_evaluate, test))

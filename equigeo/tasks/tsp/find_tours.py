@@ -44,7 +44,7 @@ def find_tours(
     with evaluating(model):
         found = [
             model.solve(part.to(device), every_start=every_start, augment=augment)
-            for part in cities.split(max(1, _AT_ONCE // (tours * number * model.settings.heads)))
+            for part in cities.split(max(1, _AT_ONCE // (tours * number * model.config.heads)))
         ]
     return Tours(
         *(

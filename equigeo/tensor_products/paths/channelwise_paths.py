@@ -39,8 +39,7 @@ class ChannelwisePaths(CompiledPaths):
 
     def table(self, dtype: torch.dtype) -> PathTable:
         """Give the table for features of a dtype, on the device of the module."""
-        table: PathTable = self.stored(dtype)
-        return table
+        return self.stored.for_dtype(dtype)
 
     def multiply(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
         """Multiply each channel of the first input with all of the second, and sum over these."""

@@ -70,11 +70,11 @@ class CopywisePaths(CompiledPaths):
 
     def __init__(self, instructions: Sequence[Instruction], operands: Operands) -> None:
         super().__init__()
-        self.table = StoredTable(path_table(instructions, operands))
+        self.stored = StoredTable(path_table(instructions, operands))
 
     def multiply(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
         """Multiply and copy: each pair of channels that meets has an output of its own."""
-        return copywise_product(x, y, weight, self.table(x.dtype))
+        return copywise_product(x, y, weight, self.stored.for_dtype(x.dtype))
 
 
 @final
@@ -85,7 +85,7 @@ class FullyConnectedPaths(CompiledPaths):
 
     def __init__(self, instructions: Sequence[Instruction], operands: Operands) -> None:
         super().__init__()
-        self.table = StoredTable(path_table(instructions, operands))
+        self.stored = StoredTable(path_table(instructions, operands))
 
     def accepts(self, x: Tensor, weight: Tensor | None) -> bool:
         """Whether there are weights for every row, too."""
@@ -95,4 +95,4 @@ class FullyConnectedPaths(CompiledPaths):
         """Multiply all pairs of channels, and mix them by the weights of their row."""
         if weight is None:
             raise ValueError("weight is missing")
-        return fully_connected_product(x, y, weight, self.table(x.dtype))
+        return fully_connected_product(x, y, weight, self.stored.for_dtype(x.dtype))

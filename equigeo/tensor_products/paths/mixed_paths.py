@@ -89,11 +89,13 @@ class TermMixer(nn.Module):
             rows.append(Path(x, y, out, None, coefficients(path, operands)))
             self.blocks.append((start if path.has_weight else None, count))
         dims = (operands[0].dim, operands[1].dim, 0, self.channels * self.components)
-        self.table = StoredTable(PathTable.from_paths(rows, dims))
+        self.stored = StoredTable(PathTable.from_paths(rows, dims))
 
     def forward(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
         """Couple rows and mix, to (rows, components, mul)."""
-        couplings = copywise_product(x, y, None, self.table(x.dtype)).view(-1, self.channels)
+        couplings = copywise_product(x, y, None, self.stored.for_dtype(x.dtype)).view(
+            -1, self.channels
+        )
         mixed = couplings @ self._matrix(weight, x)
         return mixed.view(x.shape[0], self.components, self.mul)
 

@@ -19,7 +19,10 @@ from equigeo.tensor_products.paths.resolve import Operands, terms_of
 
 
 class StoredTable(nn.Module):
-    """A table of paths that follows its module to a device and is never saved."""
+    """A table of paths that follows its module to a device and is never saved.
+
+    It has no ``forward``: calling a module takes as long as a small product.
+    """
 
     def __init__(self, table: PathTable) -> None:
         super().__init__()
@@ -28,7 +31,7 @@ class StoredTable(nn.Module):
         self.dims = (table.dim_x, table.dim_y, table.dim_weight, table.dim_out)
         self.ir_mul = table.ir_mul
 
-    def forward(self, dtype: torch.dtype) -> PathTable:
+    def for_dtype(self, dtype: torch.dtype) -> PathTable:
         """Give the table for features of a dtype; those in bfloat16 are computed in float32."""
         values = self.tables["values", torch.float32 if dtype == torch.bfloat16 else dtype]
         paths, entries = self.positions["paths"], self.positions["entries"]

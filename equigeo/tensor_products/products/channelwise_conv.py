@@ -8,6 +8,7 @@ from torch import Tensor
 
 from equigeo.graphs import EdgeIndex
 from equigeo.reps.irreps import Layout
+from equigeo.tensor_products.products.channelwise_tensor_product import ChannelwiseTensorProduct
 from equigeo.tensor_products.products.edge_convolution import EdgeConvolution
 
 
@@ -70,16 +71,15 @@ shared_weights, layout
         shared_weights: bool = False,
         layout: Layout = "mul_ir",
     ) -> None:
-        super().__init__(
-            irreps_in1,
-            irreps_in2,
-            irreps_out,
+        irreps = (irreps_in1, irreps_in2, irreps_out)
+        product = ChannelwiseTensorProduct(
+            *irreps,
             irrep_normalization,
             path_normalization,
             weight_order=weight_order,
-            shared_weights=shared_weights,
             layout=layout,
         )
+        super().__init__(product, shared_weights=shared_weights)
 
     def forward(
         self,

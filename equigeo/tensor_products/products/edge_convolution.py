@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Literal
 
 from torch import Tensor
 
 from equigeo.graphs import EdgeIndex
 from equigeo.ops import channelwise_conv
 from equigeo.reps import Representation
-from equigeo.reps.irreps import Layout
 from equigeo.tensor_products.paths.channelwise_paths import ChannelwisePaths
 from equigeo.tensor_products.products.channelwise_tensor_product import ChannelwiseTensorProduct
 from equigeo.tensor_products.products.held_product import HeldProduct
@@ -21,37 +19,16 @@ class EdgeConvolution(HeldProduct):
 
     Parameters
     ----------
-    irreps_in1, irreps_in2, irreps_out, irrep_normalization, path_normalization, weight_order, \
-layout
-        As in :class:`ChannelwiseTensorProduct`.
+    product : ChannelwiseTensorProduct
+        Without weights of its own.
     shared_weights : bool
         Whether the module owns one row of weights for all edges.
     """
 
     @abstractmethod
-    def __init__(
-        self,
-        irreps_in1: Any,
-        irreps_in2: Any,
-        irreps_out: Any,
-        irrep_normalization: str | None = None,
-        path_normalization: str | None = None,
-        *,
-        weight_order: Literal["output", "instruction"] = "output",
-        shared_weights: bool = False,
-        layout: Layout = "mul_ir",
-    ) -> None:
-        product = ChannelwiseTensorProduct(
-            irreps_in1,
-            irreps_in2,
-            irreps_out,
-            irrep_normalization,
-            path_normalization,
-            weight_order=weight_order,
-            layout=layout,
-        )
+    def __init__(self, product: ChannelwiseTensorProduct, *, shared_weights: bool) -> None:
         super().__init__(product, shared_weights=shared_weights)
-        self.weight_order = weight_order
+        self.weight_order = product.weight_order
 
     @property
     def rep_in(self) -> tuple[Representation, Representation]:

@@ -11,6 +11,7 @@ from equigeo.graphs import EdgeIndex
 from equigeo.ops import radial_conv
 from equigeo.reps.irreps import Layout
 from equigeo.tensor_products.paths.channelwise_paths import ChannelwisePaths
+from equigeo.tensor_products.products.channelwise_tensor_product import ChannelwiseTensorProduct
 from equigeo.tensor_products.products.edge_convolution import EdgeConvolution, op_graph
 
 
@@ -70,15 +71,15 @@ class RadialChannelwiseConv(EdgeConvolution):
         weight_order: Literal["output", "instruction"] = "output",
         layout: Layout = "mul_ir",
     ) -> None:
-        super().__init__(
-            irreps_in1,
-            irreps_in2,
-            irreps_out,
+        irreps = (irreps_in1, irreps_in2, irreps_out)
+        product = ChannelwiseTensorProduct(
+            *irreps,
             irrep_normalization,
             path_normalization,
             weight_order=weight_order,
             layout=layout,
         )
+        super().__init__(product, shared_weights=False)
         if num_hidden < 1:
             raise ValueError(f"num_hidden must be positive, got {num_hidden}")
         self.num_hidden = num_hidden

@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from equigeo.affine import GroupConv, KernelSpec, Quadrature, SeparableGroupConv, WindowWarning
 from equigeo.groups import (
@@ -191,32 +191,3 @@ def test_order_of_samples_changes_nothing(name: str, kind: type) -> None:
     layer = kind(SO(2), 3, 4, KernelSpec(3)).double()
     shuffled, _ = layer(x[:, :, order], samples.select(order), samples)
     torch.testing.assert_close(shuffled, layer(x, samples)[0], rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("spatial", ["depthwise", "dense"])
-def test_separable_is_the_full_layer_with_a_product_kernel(spatial: str) -> None:
-    samples = quadrature(GLPlus(2), 0.4, 2, 3)
-    outputs = samples.select(torch.arange(3))
-    x = torch.rand(2, 3, len(samples), 7, 7, dtype=torch.float64)
-    spec = KernelSpec(3)
-    layer = SeparableGroupConv(GLPlus(2), 3, 4, spec, spatial=spatial, bias=False).double()
-    full = GroupConv(GLPlus(2), 3, 4, spec, bias=False).double()
-    full.kernel = _Product(layer)
-    with pytest.warns(WindowWarning):
-        values = [conv(x, samples, outputs)[0] for conv in (layer, full)]
-    torch.testing.assert_close(*values, rtol=1e-12, atol=1e-12)
-
-
-class _Product(nn.Module):
-    """The product of both parts of a separable layer, as one kernel."""
-
-    def __init__(self, layer: SeparableGroupConv) -> None:
-        super().__init__()
-        self.layer = layer
-
-    def forward(self, u: Tensor, s: Tensor) -> Tensor:
-        group = self.layer.group_kernel(s=s).unflatten(-1, (4, 3))
-        space = self.layer.spatial_kernel(u).unflatten(-1, (4, -1))
-        if self.layer.spatial == "depthwise":
-            return (space * group).flatten(-2)
-        return (space @ group).flatten(-2)

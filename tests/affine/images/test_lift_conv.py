@@ -11,13 +11,10 @@ from equigeo.affine import (
     GroupPool,
     KernelSpec,
     LiftConv,
-    ProjectConv,
     SeparableGroupConv,
-    TensorReadout,
     kernel_grid,
 )
 from equigeo.groups import SO, GLPlus, GroupSamples, equidistant_rotations, finite_rotations
-from equigeo.reps import TensorRep
 from equigeo.testing import tolerance
 from tests.affine.analytic_features import GaussianMixture, LiftKernel, gaussian, tensor
 
@@ -124,31 +121,3 @@ def test_pooling_volumes_over_the_octahedral_group_is_invariant(kind: str) -> No
     mirrored = pool(layers(x.flip(2), samples), samples)
     if kind == "max":  # the mean of a linear map forgets the mirror
         assert float((mirrored - pooled).detach().abs().max()) > 1e-6
-
-
-def test_projection_gives_a_field_that_turns_with_the_image() -> None:
-    samples, x = equidistant_rotations(8), torch.rand(1, 1, 9, 9, dtype=torch.float64)
-    torch.manual_seed(0)
-    project = ProjectConv(SO(2), 2, 3, KernelSpec(3), padding=1, padding_mode="circular").double()
-    layers = TwoLayers(2)
-    field = project(layers(x, samples), samples)
-    turned = project(layers(turn(x), samples), samples)
-    torch.testing.assert_close(turned, turn(field), rtol=0, atol=1e-12)
-
-
-def test_read_out_gives_vectors_that_turn_with_the_image() -> None:
-    samples, x = equidistant_rotations(8), torch.rand(1, 1, 9, 9, dtype=torch.float64)
-    layers, readout = TwoLayers(2), TensorReadout(TensorRep(SO(2), up=1))
-    vectors = readout(layers(x, samples), samples)
-    turned = readout(layers(turn(x), samples), samples)
-    expected = vectors.rot90(1, (2, 3)) @ QUARTER.mT
-    torch.testing.assert_close(turned, expected, rtol=0, atol=1e-12)
-    assert float((turned - vectors.rot90(1, (2, 3))).detach().abs().max()) > 1e-3
-
-
-def test_memory_order_is_kept() -> None:
-    """Features are stored channels last, so that packing them is free."""
-    x, samples = torch.rand(2, 1, 8, 8), equidistant_rotations(6)
-    spec = KernelSpec(3)
-    features, _ = GroupConv(SO(2), 4, 4, spec)(*LiftConv(SO(2), 1, 4, spec)(x, samples))
-    assert features.permute(0, 3, 4, 2, 1).is_contiguous()

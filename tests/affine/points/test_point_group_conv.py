@@ -14,10 +14,8 @@ from equigeo.affine import (
     PointGroupConv,
     PointLiftConv,
     PointNeighborhood,
-    PointNeighbors,
     Quadrature,
     WindowWarning,
-    farthest_points,
 )
 from equigeo.groups import (
     SL,
@@ -104,35 +102,6 @@ def test_is_exact_where_samples_move_with_the_cloud(group: LinearGroup, separabl
         assert float((fixed - expected).detach().abs().max()) > 1e-3
 
 
-def test_euclidean_neighbours_are_not_equivariant_to_shears(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    find = PointNeighborhood.find
-
-    def euclidean(
-        self: PointNeighborhood, samples: GroupSamples, positions: Tensor, *rest: Tensor
-    ) -> PointNeighbors:
-        weight = torch.ones(1, dtype=torch.float64)
-        identity = GroupSamples.from_elements(
-            SO(3), torch.eye(3, dtype=torch.float64)[None], weight
-        )
-        plain = find(self, identity, positions, *rest)
-        u = plain.u.expand(-1, len(samples), -1, -1, -1) @ samples.h_inv.mT[:, None]
-        return PointNeighbors(plain.indices, plain.weight, u)
-
-    monkeypatch.setattr(PointNeighborhood, "find", euclidean)
-    net, samples = Network(GLPlus(3)), draw(GLPlus(3))
-    f, points = random(1, 2, 30), random(1, 30, 3, seed=1)
-    turn = Affine(GLPlus(3)).element(haar_rotations(3, 1).h[0], torch.zeros(3).double())
-    shear = elements(GLPlus(3))[1]
-    errors = []
-    for g in (turn, shear):
-        moved = samples.act(g)
-        change = net(f, act(g, points), moved, moved) - net(f, points, samples, samples)
-        errors.append(float(change.detach().abs().max()))
-    assert errors[0] < EXACT["atol"] < 1e-3 < errors[1]
-
-
 def test_permutations_of_points_permute_features() -> None:
     net, samples = Network(GLPlus(3)), draw(GLPlus(3))
     f, points, order = random(2, 2, 30), random(2, 30, 3, seed=1), torch.randperm(30)
@@ -152,14 +121,6 @@ def test_closed_sets_are_exactly_invariant(kind: str) -> None:
         torch.testing.assert_close(turned, expected, **EXACT)
     other = pool(net(f, points @ haar_rotations(3, 1).h[0].mT, samples, samples), samples)
     assert float((other - expected).detach().abs().max()) > 1e-5
-
-
-def test_means_of_measures_have_no_determinants() -> None:
-    samples, x = draw(GLPlus(3)), random(2, 4, 3, 9)
-    expected = torch.einsum("bcnp,n->bc", x, samples.mean_weight) / 9
-    torch.testing.assert_close(GroupPool("mean", measure=True)(x, samples), expected, **EXACT)
-    of_functions = GroupPool("mean")(x, samples)
-    assert float((of_functions - expected).abs().max()) > 1e-3
 
 
 def test_values_are_means_over_neighbours_of_the_kernel() -> None:
@@ -209,47 +170,12 @@ def test_masked_points_are_not_seen(k: int | None) -> None:
     torch.testing.assert_close(y[..., :12], net(f, points, samples, samples), **EXACT)
 
 
-def test_all_points_inside_the_radius_are_read() -> None:
-    points = random(2, 40, 3)
-    samples = draw(GLPlus(3))
-    found = PointNeighborhood(1.0, None).find(samples, points)
-    few = PointNeighborhood(1.0, 40).find(samples, points)
-    torch.testing.assert_close(found.weight.sum(-1), torch.ones(2, 3, 40).double(), **EXACT)
-    inside = found.u.norm(dim=-1) <= 1
-    assert torch.equal(found.weight > 0, inside)
-    assert torch.equal(inside.sum(-1), (few.weight > 0).sum(-1))
-
-
 @pytest.mark.parametrize("separable", [True, False])
 def test_gradients_are_right(separable: bool) -> None:
     net, samples = Network(GLPlus(3), separable=separable), draw(GLPlus(3), 2)
     f, points = random(1, 2, 6).requires_grad_(), random(1, 6, 3, seed=1).requires_grad_()
     net.lift.neighborhood = net.conv.neighborhood = PointNeighborhood(30.0, None)
     assert torch.autograd.gradcheck(lambda *x: net(*x, samples, samples), (f, points))
-
-
-@pytest.mark.filterwarnings("ignore:Dynamo detected a call to a `functools.lru_cache`")
-@pytest.mark.parametrize("group", [SO(3), GLPlus(3)], ids=str)
-def test_lifting_compiles(group: LinearGroup) -> None:
-    net, samples = Network(group), draw(group)
-
-    def call(f: Tensor, points: Tensor) -> Tensor:
-        return net.lift(f, points, samples)[0].sin()
-
-    inputs = random(2, 2, 20), random(2, 20, 3, seed=1)
-    compiled = torch.compile(call, fullgraph=True, backend="aot_eager")
-    torch.testing.assert_close(compiled(*inputs), call(*inputs), **EXACT)
-
-
-def test_centres_without_neighbours_are_zero_and_finite() -> None:
-    layer = PointLiftConv(SO(3), 1, 2, neighborhood=PointNeighborhood(0.5, 4))
-    points = torch.zeros(1, 3, 3).requires_grad_()
-    centers = torch.tensor([[[5.0, 0, 0], [0, 0, 0]]])
-    y, _ = layer(torch.ones(1, 1, 3), points, finite_rotations("dihedral"), centers)
-    y.sum().backward()
-    assert bool((y[..., 0] == 0).all())
-    assert torch.isfinite(y).all()
-    assert torch.isfinite(points.grad).all()
 
 
 def test_stretches_without_inputs_for_them_are_told() -> None:
@@ -279,16 +205,3 @@ def test_bad_input_is_named() -> None:
         PointGroupConv(SO(3), 2, 3, quadrature=Quadrature())
     with pytest.raises(ValueError, match="must be positive"):
         PointLiftConv(SO(3), 2, 3, rank=0)
-    with pytest.raises(ValueError, match="must be positive"):
-        PointNeighborhood(k=0)
-
-
-def test_farthest_points_spread() -> None:
-    points = random(2, 60, 3)
-    few, many = farthest_points(points, 5), farthest_points(points, 20)
-    assert torch.equal(many[:, :5], few)
-    assert all(len(set(row.tolist())) == 20 for row in many)
-    order = torch.randperm(60)
-    assert torch.equal(order[farthest_points(points[:, order], 20)], many)
-    with pytest.raises(ValueError, match="count must be"):
-        farthest_points(points, 61)

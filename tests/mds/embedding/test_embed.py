@@ -51,7 +51,7 @@ def test_no_isometry_changes_the_embedding(dim):
         assert_close(mds.embed(moved).y, want[order], rtol=0, atol=1e-12 * rms)
 
 
-def test_the_law_of_the_house_holds():
+def test_it_is_equivariant_as_declared():
     group = Affine(O(3))
     x = generic(30)
     assert_equivariant(

@@ -67,7 +67,7 @@ def test_lifted_features_turn_with_the_cloud(name, kind, group):
         assert_close(lift(x @ g.mT + 1, rep, kind, group), rep.act(g, want), **EXACT)
 
 
-def test_the_law_of_the_house_holds():
+def test_it_is_equivariant_as_declared():
     group = Affine(O(3))
 
     def forward(x):

@@ -5,7 +5,7 @@ import torch
 from torch.testing import assert_close
 
 from equigeo import mds
-from equigeo.mds.embedding.sign_frames import parity_classes
+from equigeo.mds.embedding.sign_changes import parity_classes
 from tests.mds.clouds import (
     CUBE,
     DISPHENOID,

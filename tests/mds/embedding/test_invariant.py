@@ -40,7 +40,7 @@ def test_any_network_becomes_invariant(kind, group):
     assert not torch.allclose(model.network(x @ motions(1)[0].mT), model.network(x))
 
 
-def test_the_law_of_the_house_holds():
+def test_it_is_equivariant_as_declared():
     model = mds.Invariant(PointNet(), scale="none")
     assert model.rep_in == Points(Affine(O(3)))
     rep_out = Trivial(Affine(O(3)), 5)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from equigeo.ops import principal_axes
+from equigeo.ops import ScaleRule, SignRule, principal_axes
 from equigeo.ops.clouds.principal_axes_reference import principal_axes_reference
 from equigeo.testing import tolerance
 
@@ -92,3 +92,17 @@ def test_wrong_arguments():
         principal_axes(x, ptr, None, True, 4, 0, 0.0, 0.0)
     with pytest.raises(ValueError, match="scale must be from 0 to 3"):
         principal_axes(x, ptr, None, True, 1, -1, 0.0, 0.0)
+
+
+def test_rules_are_given_by_name_or_by_number():
+    x = torch.linspace(0, 1, 24, dtype=torch.float64).sin().mul(9).sin().view(8, 3)
+    ptr = torch.tensor([0, 8])
+
+    def call(signs: int, scale: int) -> tuple[torch.Tensor, ...]:
+        return principal_axes(x, ptr, None, True, signs, scale, 1e-10, 1e-10)
+
+    named = torch.compile(
+        lambda: call(SignRule.LAST, ScaleRule.PAIRS), fullgraph=True, backend="eager"
+    )
+    for got in (call(SignRule.LAST, ScaleRule.PAIRS), named()):
+        assert all(torch.equal(*pair) for pair in zip(got, call(2, 3), strict=True))

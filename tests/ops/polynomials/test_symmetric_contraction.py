@@ -113,7 +113,7 @@ def test_what_does_not_fit_is_named(change, error, message):
 
 needs_kernels = pytest.mark.skipif(
     not torch.ops.equigeo.symmetric_contraction.default.has_kernel_for_dispatch_key("CPU"),
-    reason="the readable body is not about memory",
+    reason="the reference is not about memory",
 )
 
 

@@ -17,7 +17,7 @@ from equigeo.ops import (
 from tests.ops.channelwise_rows import channelwise_path
 
 compiled = pytest.mark.skipif(
-    kernels_info()["cpu"] is None, reason="the readable body trusts its table"
+    kernels_info()["cpu"] is None, reason="the reference trusts its table"
 )
 EYE = torch.eye(3, dtype=torch.float64)[..., None]
 DOT = channelwise_path(x=0, y=0, out=0, weight=0, mul=2, mul2=1, coefficients=EYE)

@@ -132,6 +132,6 @@ def test_what_does_not_fit_is_named(change, error, message):
 @pytest.mark.parametrize("degrees", [[], [2, 1], [-1], [5]])
 def test_the_op_itself_stays_inside_its_table(degrees):
     if not torch.ops.equigeo.spherical_harmonics.default.has_kernel_for_dispatch_key("CPU"):
-        pytest.skip("the readable body is not about memory")
+        pytest.skip("the reference is not about memory")
     with pytest.raises(RuntimeError, match="degree"):
         torch.ops.equigeo.spherical_harmonics(vectors(3), TABLE, degrees, True)

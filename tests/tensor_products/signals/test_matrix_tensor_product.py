@@ -13,7 +13,6 @@ from torch.testing import assert_close
 from equigeo.groups import SO
 from equigeo.reps import Irreps
 from equigeo.tensor_products import MatrixTensorProduct
-from equigeo.tensor_products.signals.wigner_symbols import wigner_6j
 from equigeo.testing import assert_equivariant, tolerance
 from tests.tensor_products.path_helpers import compile_whole, inputs_of, random
 from tests.tensor_products.signal_helpers import COSINES, SINES, block, close, couple, signal
@@ -46,21 +45,6 @@ def paths(product: MatrixTensorProduct, lmax: int, x: Tensor, y: Tensor) -> Tens
     for l1, l2, l3 in triples(lmax, lmax_out):
         z[..., block(l3)] += product.coefficient(l1, l2, l3) * couple(l1, l2, l3, x, y)
     return z
-
-
-@pytest.mark.parametrize("t", range(5))
-def test_exact_6j_symbols(t):
-    for triple in itertools.product(range(2 * t + 2), repeat=3):
-        got = wigner_6j(*triple, t, t, t)
-        assert got == pytest.approx(wigner_6j_symbol(*triple, t, t, t), rel=1e-14, abs=1e-300)
-        assert got == wigner_6j(triple[1], triple[2], triple[0], t, t, t)
-
-
-def test_6j_symbols_of_large_degrees_are_orthogonal():
-    size = 60
-    row = [wigner_6j(size, size, x, size, size, 7) for x in range(2 * size + 1)]
-    total = math.fsum((2 * x + 1) * value**2 for x, value in enumerate(row))
-    assert 15 * total == pytest.approx(1, rel=1e-13)
 
 
 @pytest.mark.parametrize("normalization", ["none", "component"])

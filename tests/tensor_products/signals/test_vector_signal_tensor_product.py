@@ -13,26 +13,14 @@ from equigeo.reps import Irreps, wigner_3j
 from equigeo.tensor_products import GauntTensorProduct, SphereGrid, VectorSignalTensorProduct
 from equigeo.tensor_products.signals.bilinear_algorithm import cross_product, quaternion_product
 from equigeo.tensor_products.signals.grid_method import GridMethod, analysis
-from equigeo.tensor_products.signals.wigner_symbols import wigner_9j
 from equigeo.testing import assert_equivariant, tolerance
 from tests.tensor_products.path_helpers import compile_whole, inputs_of, random
 from tests.tensor_products.signal_helpers import close
-from tests.tensor_products.symbols import allowed
+from tests.tensor_products.symbols import allowed, wigner_9j_symbol
 
 BASES = ["component", "integral", "norm"]
 PARITIES = list(itertools.product((1, -1), repeat=2))
 every_kind = pytest.mark.parametrize("scalars", [False, True], ids=["cross", "quaternion"])
-
-
-def wigner_9j_symbol(*rows: tuple[int, int, int]) -> float:
-    """As a closed network of six coupling tensors."""
-    first, second, third, left, middle, right = (
-        wigner_3j(*triad) for triad in (*rows, *zip(*rows, strict=True))
-    )
-    network = torch.einsum("abc,adg->bcdg", first, left)
-    network = torch.einsum("bcdg,beh->cdgeh", network, middle)
-    network = torch.einsum("cdgeh,def->cghf", network, second)
-    return torch.einsum("cghf,ghi,cfi->", network, third, right).item()
 
 
 def quaternion(x: Tensor, y: Tensor) -> Tensor:
@@ -62,19 +50,6 @@ def paths(product: VectorSignalTensorProduct):
     numbered = [list(enumerate(side)) for side in product.harmonics]
     for (a, first), (b, second), (c, third) in itertools.product(*numbered):
         yield (a, b, c), (first, second, third)
-
-
-def test_exact_9j_symbols():
-    generator = torch.Generator().manual_seed(0)
-    nonzero = 0
-    for numbers in torch.randint(4, (1000, 3, 3), generator=generator).tolist():
-        rows = tuple(map(tuple, numbers))
-        if all(allowed(*triad) for triad in (*rows, *zip(*rows, strict=True))):
-            assert wigner_9j(*rows) == pytest.approx(wigner_9j_symbol(*rows), abs=1e-15)
-            nonzero += wigner_9j(*rows) != 0
-        else:
-            assert wigner_9j(*rows) == 0
-    assert nonzero > 20
 
 
 @pytest.mark.parametrize(

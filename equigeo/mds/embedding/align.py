@@ -1,0 +1,219 @@
+"""The rotation of clouds to their principal axes, with signs and scale as asked for."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from math import inf
+from typing import Final
+
+import torch
+from torch import Tensor
+
+from equigeo.mds.embedding.aligned_clouds import AlignedClouds
+from equigeo.mds.embedding.cloud_rows import CloudRows
+from equigeo.mds.embedding.embed_options import EmbedOptions
+from equigeo.ops import axis_flags, principal_axes
+from equigeo.ops.clouds.axis_flags import dependent_axis
+
+
+class SignRule(IntEnum):
+    """Which signs axes have, by the codes of the op."""
+
+    AS_FOUND = 0
+    EACH = 1  # each by its own skewness
+    LAST = 2  # so too, but for the last axis, which makes the frame right-handed
+    LEAST = 3  # so too, but for the axis of least skewness
+
+
+class ScaleRule(IntEnum):
+    """What clouds are divided by, by the codes of the op."""
+
+    UNSCALED = 0
+    RMS = 1
+    FIRST = 2
+    PAIRS = 3
+
+
+SCALES: Final = {
+    "none": ScaleRule.UNSCALED,
+    "rms": ScaleRule.RMS,
+    "lambda1": ScaleRule.FIRST,
+    "rms_dist": ScaleRule.PAIRS,
+    "max": ScaleRule.UNSCALED,  # divided afterwards
+}
+_POWERS: Final = {"quadratic": 2, "cubic": 3, "quintic": 5}
+
+
+def align(clouds: CloudRows, group: str | None, scale: str, options: EmbedOptions) -> AlignedClouds:
+    """Rotate clouds to their principal axes.
+
+    Parameters
+    ----------
+    clouds : CloudRows
+        Points.
+    group : {"O", "SO", None}
+        Which rotations are divided out; there are no flags where none is.
+    scale : str
+        A key of ``SCALES``.
+    options : EmbedOptions
+        The rest.
+
+    Returns
+    -------
+    AlignedClouds
+        Coordinates, axes, and which of them rounding may change.
+    """
+    rule = _sign_rule(group, options)
+    # The op takes signs from third moments about the centroid alone.
+    by_op = group is None or (options.odd_stat == "cubic" and options.translation)
+    y, frame, centroid, spread, size, margin = principal_axes(
+        clouds.points,
+        clouds.ptr,
+        clouds.weight,
+        options.translation,
+        rule if by_op else SignRule.EACH,
+        SCALES[scale],
+        options.null_tol * clouds.eps,
+        _smoothing(clouds, options),
+    )
+    size = size[:, 0]
+    if group is None:
+        y = _rotated_back(y, frame, clouds)
+        identity = torch.eye(frame.shape[-1], dtype=frame.dtype, device=frame.device)
+        frame, margin = identity.expand_as(frame), torch.ones_like(margin)
+    elif not by_op:
+        margin = odd_margins(y, spread, clouds, options)
+        sign = _signs(margin, frame, spread, rule)
+        y, frame = y * clouds.spread_out(sign), frame * sign[:, None, :]
+        margin = margin * sign
+    if scale == "max":
+        y, size = _divided_by_largest(y, spread, clouds)
+    gap, ambiguous, degenerate, counts = axis_flags(
+        spread.detach(),
+        margin,
+        centroid.detach(),
+        clouds.ptr,
+        clouds.weight,
+        rule,
+        (clouds.eps, _gap_tolerance(clouds, options), sign_tolerance(clouds, options)),
+    )
+    ignored = options.nan_policy == "propagate" and options.fallback not in ("warn", "error")
+    # Reading a value waits for the device.
+    broken, flagged = (0, 0) if ignored or torch.compiler.is_compiling() else counts.tolist()
+    return AlignedClouds(
+        *(clouds, group, options, y, frame, centroid, spread, size, margin),
+        *(gap, ambiguous, degenerate, broken, flagged),
+    )
+
+
+def _sign_rule(group: str | None, options: EmbedOptions) -> SignRule:
+    if group is None:
+        return SignRule.AS_FOUND
+    if group == "O":
+        return SignRule.EACH
+    return SignRule.LAST if options.dependent == "last" else SignRule.LEAST
+
+
+def _smoothing(clouds: CloudRows, options: EmbedOptions) -> float:
+    """Gap of squared spreads, relative to the first, that gradients take for none."""
+    if options.grad == "detach":
+        return inf  # all of them: no axis turns
+    # The derivative of axes has 1 / gap, here gap / (gap^2 + smoothing^2). In float32 that is about
+    # eight roundings; in float64 there is room to be safe, as gaps this small are flagged anyway.
+    return 1e-10 if clouds.points.dtype == torch.float64 else 1e-6
+
+
+def _gap_tolerance(clouds: CloudRows, options: EmbedOptions) -> float:
+    return clouds.by_precision(1e-8, 1e-4) if options.gap_tol is None else options.gap_tol
+
+
+def sign_tolerance(clouds: CloudRows, options: EmbedOptions) -> float:
+    """Margin below which a sign is ambiguous whatever the spectrum.
+
+    Parameters
+    ----------
+    clouds : CloudRows
+        Whose type decides.
+    options : EmbedOptions
+        What may override it.
+
+    Returns
+    -------
+    float
+        The bound.
+    """
+    return clouds.by_precision(1e-9, 1e-5) if options.sign_tol is None else options.sign_tol
+
+
+def _rotated_back(y: Tensor, frame: Tensor, clouds: CloudRows) -> Tensor:
+    """Undo the rotation, so that its derivative cancels too."""
+    return (y[:, None, :] * clouds.spread_out(frame)).sum(-1)
+
+
+def _divided_by_largest(y: Tensor, spread: Tensor, clouds: CloudRows) -> tuple[Tensor, Tensor]:
+    """Coordinates over the largest distance from the centroid, and that."""
+    # Squares of distances that are no longer than one neither overflow nor vanish.
+    first = spread[:, 0].detach()
+    first = torch.where(first == 0, 1, first)
+    square = (y / clouds.spread_out(first)[:, None]).square().sum(-1)
+    largest = clouds.largest(square)
+    some = largest > 0
+    size = torch.where(some, torch.where(some, largest, 1).sqrt(), 0) * first
+    divisor = torch.where(some, size, 1)
+    return y / clouds.spread_out(divisor)[:, None], size
+
+
+def odd_margins(y: Tensor, spread: Tensor, clouds: CloudRows, options: EmbedOptions) -> Tensor:
+    """Standardised odd statistics of the coordinates along each axis.
+
+    Parameters
+    ----------
+    y : Tensor, (rows, dim)
+        Coordinates.
+    spread : Tensor, (clouds, dim)
+        Of the clouds along each axis.
+    clouds : CloudRows
+        Offsets and weights.
+    options : EmbedOptions
+        Which statistic; about the origin it is the sum, unless that vanishes.
+
+    Returns
+    -------
+    Tensor, (clouds, dim)
+        From -1 to 1, constant.
+    """
+    unit = torch.where(spread == 0, 1, spread).detach()
+    standard = (y.detach() / clouds.spread_out(unit)).double()
+    if options.odd_stat == "largest":
+        up, down = (
+            torch.stack([clouds.largest(column) for column in side.clamp(min=0).unbind(-1)], -1)
+            for side in (standard, -standard)
+        )
+        margin = (up - down) / _one_for_zero(torch.maximum(up, down))
+    else:
+        margin = _power_margin(standard, _POWERS[options.odd_stat], clouds)
+    if not options.translation:
+        first = _power_margin(standard, 1, clouds)
+        margin = torch.where(first.abs() > sign_tolerance(clouds, options), first, margin)
+    return margin.to(y.dtype)
+
+
+def _power_margin(y: Tensor, power: int, clouds: CloudRows) -> Tensor:
+    terms = y.sign() * y.abs() ** power
+    if clouds.weight is not None:
+        terms = clouds.weight.double()[:, None] * terms
+    return clouds.add_up(terms) / _one_for_zero(clouds.add_up(terms.abs()))
+
+
+def _one_for_zero(divisor: Tensor) -> Tensor:
+    return torch.where(divisor == 0, 1, divisor)
+
+
+def _signs(margin: Tensor, frame: Tensor, spread: Tensor, rule: SignRule) -> Tensor:
+    """Signs (clouds, dim) that make margins positive, and frames right-handed if they must be."""
+    sign = torch.where(margin < 0, -1.0, 1.0).to(margin.dtype)
+    if rule in (SignRule.LAST, SignRule.LEAST):
+        left = torch.linalg.det(frame * sign[:, None, :]) < 0
+        flip = dependent_axis(margin, spread.logical_not(), rule) & left[:, None]
+        sign = torch.where(flip, -sign, sign)
+    return sign

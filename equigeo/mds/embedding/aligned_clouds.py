@@ -1,0 +1,111 @@
+"""Clouds in their principal axes: the state that embeddings and sets of frames are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from torch import Tensor
+
+from equigeo.mds.embedding.cloud_rows import CloudRows
+from equigeo.mds.embedding.embed_options import EmbedOptions
+
+
+@dataclass(frozen=True, eq=False)
+class AlignedClouds:
+    r"""Clouds seen in their principal axes, with what rounding may change about these.
+
+    .. math:: y_i = (x_i - c)\, F / \sigma
+
+    Batch axes are flat: :class:`CloudRows` knows them.
+
+    Parameters
+    ----------
+    clouds : CloudRows
+        The points that were given.
+    group : {"O", "SO", None}
+        Which rotations are divided out.
+    options : EmbedOptions
+        How.
+    y : Tensor, (rows, dim)
+        Coordinates.
+    frame : Tensor, (clouds, dim, dim)
+        F, axes as columns.
+    centroid, spread, margin : Tensor, (clouds, dim)
+        As of :class:`equigeo.mds.MDSResult`.
+    scale : Tensor, (clouds,)
+        σ, as there.
+    gap : Tensor, (clouds, dim - 1)
+        As there.
+    ambiguous : Tensor, (clouds, dim), bool
+        Axes whose sign rounding may change.
+    degenerate : Tensor, (clouds, dim - 1), bool
+        Neighbouring axes that it may turn into each other.
+    broken, flagged : int
+        How many clouds are not finite, and how many had a flag at first; zero where nobody asks.
+    """
+
+    clouds: CloudRows
+    group: str | None
+    options: EmbedOptions
+    y: Tensor
+    frame: Tensor
+    centroid: Tensor
+    spread: Tensor
+    scale: Tensor
+    margin: Tensor
+    gap: Tensor
+    ambiguous: Tensor
+    degenerate: Tensor
+    broken: int
+    flagged: int
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates."""
+        return self.spread.shape[-1]
+
+    @property
+    def null(self) -> Tensor:
+        """Axes along which nothing spreads, (clouds, dim), bool."""
+        return self.spread.logical_not()
+
+    @property
+    def doubtful(self) -> Tensor:
+        """Clouds whose frame rounding may change, (clouds,), bool."""
+        return self.ambiguous.any(-1) | self.degenerate.any(-1)
+
+    def flipped(self, sign: Tensor) -> AlignedClouds:
+        """Turn axes around.
+
+        Parameters
+        ----------
+        sign : Tensor, (clouds, dim)
+            1 or -1.
+
+        Returns
+        -------
+        AlignedClouds
+            With other coordinates, frames and margins.
+        """
+        return replace(
+            self,
+            y=self.y * self.clouds.spread_out(sign),
+            frame=self.frame * sign[:, None, :],
+            margin=self.margin * sign,
+        )
+
+    def seen_in(self, turn: Tensor) -> Tensor:
+        """Give coordinates in other axes.
+
+        Parameters
+        ----------
+        turn : Tensor, (clouds, dim, dim)
+            Columns are the axes, in the present ones.
+
+        Returns
+        -------
+        Tensor, (rows, dim)
+            Coordinates.
+        """
+        # Row by row, as clouds may be ragged.
+        return (self.y[:, :, None] * self.clouds.spread_out(turn)).sum(1)

@@ -1,0 +1,87 @@
+"""Frames spanned by points of a cloud, which no spectrum makes ambiguous."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+PARALLEL = 1e-3
+"""Points whose distance from a line is less than this part of the radius do not span a plane."""
+
+
+def anchor_rotations(y: Tensor, group: str, tol: float) -> tuple[Tensor, int]:
+    """Frames of the pairs of points that are farthest out.
+
+    The first point of a pair is one farthest from the centroid; of the points that are not in line
+    with it, the second is farthest out and, then, farthest from the line.
+
+    Parameters
+    ----------
+    y : Tensor, (points, dim)
+        One centred cloud, dim at most 3.
+    group : {"O", "SO"}
+        Whether frames may be left-handed.
+    tol : float
+        Points are as far out as others up to this part of the radius.
+
+    Returns
+    -------
+    rotations : Tensor, (frames, dim, dim)
+        Axes as columns.
+    null : int
+        How many of the last axes are arbitrary.
+    """
+    dim = y.shape[-1]
+    radius = y.norm(dim=-1)
+    largest = radius.detach().amax() if len(y) else y.new_zeros(())
+    identity = torch.eye(dim, dtype=y.dtype, device=y.device)
+    if not bool(largest > 0):
+        return identity[None], dim
+    outer = (radius.detach() >= largest * (1 - tol)).nonzero()[:, 0]
+    first = y[outer] / radius[outer, None]
+    if dim == 1:
+        return (first[:, :, None] if group == "O" else identity[None]), 0
+    if dim == 2:
+        turned = torch.stack([-first[:, 1], first[:, 0]], -1)  # a quarter turn
+        return _frames([first, turned], group), 0
+    pairs = _pairs(y.detach(), first.detach(), radius.detach(), largest, tol)
+    if not len(pairs):
+        return _along_line(first, group), 2
+    a, other = first[pairs[:, 0]], y[pairs[:, 1]]
+    across = other - (other * a).sum(-1, keepdim=True) * a
+    b = across / across.norm(dim=-1, keepdim=True)
+    return _frames([a, b, torch.linalg.cross(a, b)], group), 0
+
+
+def _pairs(y: Tensor, first: Tensor, radius: Tensor, largest: Tensor, tol: float) -> Tensor:
+    """Positions of the first point among the outermost, and of the second among all."""
+    along = first @ y.mT
+    across = (y - along[..., None] * first[:, None, :]).norm(dim=-1)
+    able = across >= PARALLEL * largest
+    # Ties are broken by a second length; what ties in both is a frame of its own.
+    for length in (radius.expand_as(across), across):
+        length = torch.where(able, length, -1)
+        able = able & (length >= length.amax() - tol * largest)
+    return able.nonzero()
+
+
+def _frames(columns: list[Tensor], group: str) -> Tensor:
+    """Frames with the last axis as given and, where they may be left-handed, turned around."""
+    right = torch.stack(columns, -1)
+    if group == "SO":
+        return right
+    return torch.cat([right, torch.stack([*columns[:-1], -columns[-1]], -1)])
+
+
+def _along_line(first: Tensor, group: str) -> Tensor:
+    """Frames whose last two axes are any that are orthogonal."""
+    signs = (first * first[:1]).sum(-1).sign().unique()
+    least = first[0].detach().abs().argmin()
+    # The coordinate axis that is least parallel: its cross product cannot vanish.
+    helper = torch.nn.functional.one_hot(least, 3).to(first)
+    b = torch.linalg.cross(first[0], helper)
+    b = b / b.norm()
+    frames = [
+        torch.stack([s * first[0], b, s * torch.linalg.cross(first[0], b)], -1) for s in signs
+    ]
+    return torch.stack(frames)

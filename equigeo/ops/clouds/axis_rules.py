@@ -1,0 +1,34 @@
+"""Codes of the rules that principal axes follow, with the values that kernels know them by."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class SignRule(IntEnum):
+    """Which signs axes have.
+
+    Skewness is the third moment along an axis, divided by the sum of the magnitudes of its terms.
+    """
+
+    AS_FOUND = 0
+    """As the solver leaves them."""
+    EACH = 1
+    """Each by its own skewness."""
+    LAST = 2
+    """Each by its own, but for the last axis, which makes the frame right-handed."""
+    LEAST = 3
+    """Each by its own, but for the axis of least skewness, which makes the frame right-handed."""
+
+
+class ScaleRule(IntEnum):
+    """What clouds are divided by."""
+
+    UNSCALED = 0
+    """Nothing."""
+    RMS = 1
+    """The root mean square of points."""
+    FIRST = 2
+    """The root mean square of the first coordinate."""
+    PAIRS = 3
+    """The root mean square of distances between two points."""

@@ -1,0 +1,189 @@
+"""Weighted samples of groups."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from equigeo.groups import (
+    SL,
+    SO,
+    Affine,
+    GLPlus,
+    GroupSamples,
+    O,
+    Scaling,
+    Similarity,
+    equidistant_rotations,
+    grid_stretches,
+    haar_rotations,
+    lognormal_stretches,
+    pair_samples,
+)
+from equigeo.testing import tolerance
+
+F64 = tolerance(torch.float64, terms=9, condition=20)
+STRETCHED = [kind(n) for kind in (SL, GLPlus, Similarity) for n in (2, 3)]
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def paired(group, k: int = 30, std: float = 0.4) -> GroupSamples:
+    source = generator()
+    return pair_samples(
+        lognormal_stretches(group, k, std, generator=source),
+        haar_rotations(group.n, k, generator=source),
+    )
+
+
+def closed(samples: GroupSamples) -> bool:
+    """Whether all products of two elements are elements."""
+    products = (samples.h[:, None] @ samples.h).flatten(0, 1)
+    distance = (products[:, None] - samples.h).abs().amax((-2, -1))
+    return bool((distance.amin(1) < 1e-12).all())
+
+
+@pytest.fixture(params=STRETCHED, ids=str)
+def samples(request: pytest.FixtureRequest) -> GroupSamples:
+    return paired(request.param)
+
+
+# the object --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_fields_describe_the_same_elements(samples, dtype):
+    samples = samples.to(dtype=dtype)
+    close = tolerance(dtype, terms=9, condition=20)
+    identity = torch.eye(samples.group.n, dtype=dtype).expand_as(samples.h)
+    torch.testing.assert_close(samples.h @ samples.h_inv, identity, **close)
+    assert samples.group.contains(samples.h).all()
+    torch.testing.assert_close(samples.group.coordinates(samples.h), samples.coordinates, **close)
+    torch.testing.assert_close(samples.determinant, torch.linalg.det(samples.h), **close)
+    if isinstance(samples.group, SL):
+        torch.testing.assert_close(samples.determinant, torch.ones(30, dtype=dtype), **close)
+    assert samples.radius == pytest.approx(float(samples.group.log_stretch(samples.h).max()))
+    assert float(samples.mean_weight.sum()) == pytest.approx(1.0, abs=1e-6)
+    assert samples.h.data_ptr() != samples.h_inv.data_ptr()
+
+
+def test_inverses_are_as_precise_as_the_elements():
+    c = lognormal_stretches(SL(2), 200, 0.158, generator=generator()).coordinates.float()
+    samples = GroupSamples.from_coordinates(SL(2), c, torch.ones(200))
+    error = (samples.h @ samples.h_inv - torch.eye(2)).abs().max()
+    assert float(error) < 5e-7
+    assert float((torch.linalg.det(samples.h) - 1).abs().max()) < 1e-6
+
+
+def test_no_field_shares_storage():
+    rotations = equidistant_rotations(5)
+    rotations.h_inv.zero_()
+    assert SO(2).contains(rotations.h).all()
+    samples = GroupSamples.from_coordinates(SO(2), torch.zeros(3, 1), torch.ones(3))
+    samples.h_inv.zero_()
+    assert SO(2).contains(samples.h).all()
+
+
+def test_action_from_the_left(samples):
+    group = samples.group
+    g = group.sample(1, radius=0.5, generator=generator(5))[0]
+    g = g if torch.linalg.det(g) > 0 else g @ group.components()[1]
+    moved = samples.act(g)
+    torch.testing.assert_close(moved.h, g @ samples.h, **F64)
+    torch.testing.assert_close(moved.h_inv, samples.h_inv @ torch.linalg.inv(g), **F64)
+    assert torch.equal(moved.weight, samples.weight)
+    h = samples.h_inv[:, None] @ samples.h
+    torch.testing.assert_close(moved.h_inv[:, None] @ moved.h, h, **F64)
+    torch.testing.assert_close(
+        samples.act(group.convert(g, Affine(group))).coordinates, moved.coordinates
+    )
+    assert samples.to(dtype=torch.float32).act(g).h.dtype == torch.float32
+
+
+def test_selection():
+    samples = paired(SL(2))
+    part = samples.select(torch.tensor([3, 1]))
+    assert len(part) == 2
+    assert torch.equal(part.h, samples.h[[3, 1]])
+    assert torch.equal(part.weight, samples.weight[[3, 1]])
+    assert len(samples.select(samples.coordinates[:, 0] > 0)) < 30
+    with pytest.raises(ValueError, match="needs at least one element"):
+        samples.select(torch.zeros(30, dtype=torch.bool))
+
+
+def test_repr():
+    assert repr(grid_stretches(Scaling(2), 0.5, 3)) == "GroupSamples(Scaling(2), N=3, radius=0.5)"
+
+
+# rotations ---------------------------------------------------------------------------------------
+
+
+# stretches ---------------------------------------------------------------------------------------
+
+
+def window(group, y: Tensor, width: float) -> Tensor:
+    return torch.exp(-y[:, : group.symmetric_dimension].square().sum(-1) / (2 * width**2))
+
+
+# combinations ------------------------------------------------------------------------------------
+
+
+# bad input ---------------------------------------------------------------------------------------
+
+
+def test_empty_sets_are_refused():
+    with pytest.raises(ValueError, match="needs at least one element, got none"):
+        GroupSamples.from_coordinates(SL(2), torch.zeros(0, 3), torch.zeros(0))
+    with pytest.raises(ValueError, match="needs at least one element, got none"):
+        GroupSamples.from_elements(SL(2), torch.zeros(0, 2, 2), torch.zeros(0))
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
+def test_weights_must_be_positive_and_finite(bad):
+    weight = torch.tensor([1.0, bad])
+    with pytest.raises(ValueError, match="weights must be positive and finite"):
+        GroupSamples.from_coordinates(SL(2), torch.zeros(2, 3), weight)
+    if not bad > 0 or bad == math.inf:
+        with pytest.raises(ValueError, match="coordinates must be finite"):
+            GroupSamples.from_coordinates(SL(2), torch.full((2, 3), math.nan), torch.ones(2))
+
+
+def test_fields_that_do_not_match_are_refused():
+    good = paired(SL(2), 4)
+    with pytest.raises(ValueError, match=r"weight of 4 samples of SL\(2\) must be \(4,\)"):
+        GroupSamples.from_coordinates(SL(2), good.coordinates, torch.ones(3).double())
+    with pytest.raises(ValueError, match=r"coordinates of SL\(2\) are \(\.\.\., 3\), got"):
+        GroupSamples.from_coordinates(SL(2), torch.zeros(4, 4), torch.ones(4))
+    with pytest.raises(ValueError, match=r"weight must be torch\.float64 on cpu as h is"):
+        GroupSamples.from_coordinates(SL(2), good.coordinates, torch.ones(4))
+    with pytest.raises(ValueError, match="h_inv of 4 samples"):
+        GroupSamples(SL(2), good.h, good.h_inv[:3], good.weight, good.coordinates)
+    with pytest.raises(ValueError, match=r"must be \(4, 3, 3\), got \(4, 2, 2\)"):
+        GroupSamples(SL(3), good.h, good.h_inv, good.weight, good.coordinates)
+    with pytest.raises(ValueError, match=r"must be float32 or float64, got torch\.float16"):
+        good.to(dtype=torch.float16)
+    for bad in (Affine(SL(2)), "SL(2)"):
+        with pytest.raises(TypeError, match="group must be a LinearGroup"):
+            GroupSamples.from_coordinates(bad, good.coordinates, good.weight)
+
+
+def test_elements_of_another_group_are_refused():
+    rotations = equidistant_rotations(4)
+    shear = torch.tensor([[1.0, 1.0], [0.0, 1.0]])
+    with pytest.raises(ValueError, match="4 of 4 matrices are no elements of SO"):
+        rotations.act(shear)
+    with pytest.raises(ValueError, match="no elements of SL"):
+        GroupSamples.from_elements(SL(2), 2 * torch.eye(2)[None], torch.ones(1))
+    mirror = torch.diag(torch.tensor([-1.0, 1.0]))
+    turned = GroupSamples.from_elements(O(2), rotations.h, rotations.weight)
+    with pytest.raises(ValueError, match="4 improper elements"):
+        turned.act(mirror)
+    with pytest.raises(ValueError, match="g must be one element"):
+        rotations.act(shear.expand(3, 2, 2))
+    with pytest.raises(ValueError, match="elements of SO"):
+        rotations.act(torch.eye(4))

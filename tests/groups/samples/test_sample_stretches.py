@@ -1,0 +1,171 @@
+"""Samples of stretches: windows, weights and generators."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from equigeo.groups import (
+    GL,
+    SL,
+    SO,
+    Affine,
+    GLPlus,
+    GroupSamples,
+    O,
+    Scaling,
+    Similarity,
+    ball_stretches,
+    equidistant_rotations,
+    finite_rotations,
+    grid_stretches,
+    haar_rotations,
+    lognormal_stretches,
+    pair_samples,
+    sobol_stretches,
+)
+from equigeo.testing import tolerance
+
+F64 = tolerance(torch.float64, terms=9, condition=20)
+
+STRETCHED = [kind(n) for kind in (SL, GLPlus, Similarity) for n in (2, 3)]
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def paired(group, k: int = 30, std: float = 0.4) -> GroupSamples:
+    source = generator()
+    return pair_samples(
+        lognormal_stretches(group, k, std, generator=source),
+        haar_rotations(group.n, k, generator=source),
+    )
+
+
+@pytest.fixture(params=STRETCHED, ids=str)
+def samples(request: pytest.FixtureRequest) -> GroupSamples:
+    return paired(request.param)
+
+
+def window(group, y: Tensor, width: float) -> Tensor:
+    return torch.exp(-y[:, : group.symmetric_dimension].square().sum(-1) / (2 * width**2))
+
+
+@pytest.mark.parametrize(
+    ("n", "std", "share"),
+    [
+        (2, 0.158, 0.99972),
+        (2, 0.4, 0.98823),
+        (2, 0.7, 0.88861),
+        (2, 1.0, 0.60092),
+        (3, 0.158, 0.99842),
+        (3, 0.4, 0.93265),
+        (3, 0.7, 0.48647),
+    ],
+)
+def test_effective_share_of_samples(n, std, share):
+    """Shares by quadrature over the density of eigenvalues; the specification rounds them."""
+    group = GLPlus(n)
+    y = std * torch.randn(100_000, group.symmetric_dimension, generator=generator()).double()
+    density = group.haar_density(y)
+    effective = float(density.mean().square() / density.square().mean())
+    assert effective == pytest.approx(share, abs=0.02)
+    if n == 3 and std == 0.4:  # the sampler's weights are the density over that of the draws
+        samples = lognormal_stretches(group, 20, std, generator=generator())
+        stretch = samples.coordinates[:, :6]
+        density = group.haar_density(stretch)
+        normal = torch.exp(-stretch.square() / (2 * std**2)) / (std * math.sqrt(math.tau))
+        torch.testing.assert_close(samples.weight, density / normal.prod(-1) / 20, **F64)
+
+
+def test_published_sampler_is_a_special_case():
+    std = math.sqrt(0.1) / 2
+    for group, rms in ((GLPlus(2), 0.274), (SL(2), 0.224)):
+        samples = lognormal_stretches(group, 50_000, std, generator=generator())
+        y = samples.coordinates[:, : group.symmetric_dimension]
+        assert float(y.square().sum(-1).mean().sqrt()) == pytest.approx(rms, rel=0.01)
+    samples = lognormal_stretches(GLPlus(2), 50_000, std, generator=generator())
+    assert float(samples.determinant.log().std()) == pytest.approx(0.224, rel=0.01)
+
+
+@pytest.mark.parametrize("group", [SL(2), GLPlus(2), Scaling(2), Similarity(3), SL(3)], ids=str)
+def test_all_samplers_estimate_the_same_integral(group):
+    """Haar integral of a Gaussian in Y."""
+    width, k = 0.2, 40_000
+    extent = 5 * width
+    estimates = {
+        "normal": lognormal_stretches(group, k, 0.3, generator=generator()),
+        "ball": ball_stretches(group, k, extent, generator=generator()),
+        "sobol normal": sobol_stretches(group, 4096, std=0.3),
+        "sobol ball": sobol_stretches(group, 4096, radius=extent, generator=generator()),
+    }
+    exact = grid_stretches(group, extent, 7 if group == SL(3) else 17)
+    want = float((exact.weight * window(group, exact.coordinates, width)).sum())
+    plain = (width * math.sqrt(math.tau)) ** group.symmetric_dimension
+    assert want >= plain * 0.99999  # the density is at least 1
+    for name, samples in estimates.items():
+        got = float((samples.weight * window(group, samples.coordinates, width)).sum())
+        bound = {"normal": 0.03, "ball": 0.2 if group == SL(3) else 0.06}.get(name, 0.02)
+        if name == "sobol ball" and group == SL(3):
+            bound = 0.1  # few points lie where the function does
+        assert got == pytest.approx(want, rel=bound), name
+
+
+def test_samplers_follow_their_generator():
+    for make in (
+        lambda source: lognormal_stretches(SL(2), 9, 0.3, generator=source),
+        lambda source: ball_stretches(SL(2), 9, 0.3, generator=source),
+        lambda source: sobol_stretches(SL(2), 9, std=0.3, generator=source),
+        lambda source: haar_rotations(3, 9, generator=source),
+    ):
+        first, second, other = (make(generator(seed)).coordinates for seed in (1, 1, 2))
+        assert torch.equal(first, second)
+        assert not torch.equal(first, other)
+    before = torch.random.get_rng_state()
+    assert torch.equal(
+        sobol_stretches(SL(3), 16, radius=1.0).h, sobol_stretches(SL(3), 16, radius=1.0).h
+    )
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+def test_ball_is_a_window_of_log_stretch():
+    for group in STRETCHED:
+        if not isinstance(group, Similarity):
+            assert ball_stretches(group, 500, 0.7, generator=generator()).radius <= 0.7
+
+
+def test_grid_of_scalings_is_closed_under_its_step():
+    samples = grid_stretches(Scaling(3), 1.0, 5)
+    step = 0.5
+    moved = samples.act(math.exp(step) * torch.eye(3).double())
+    torch.testing.assert_close(moved.h[:-1], samples.h[1:], **F64)
+    torch.testing.assert_close(samples.weight, torch.full((5,), step).double(), **F64)
+    torch.testing.assert_close(samples.determinant.log(), 3 * samples.coordinates[:, 0], **F64)
+
+
+def test_samplers_refuse_impossible_windows():
+    for group in (SO(2), O(3), Affine(SL(2))):
+        with pytest.raises(ValueError, match="with stretches such as SL"):
+            ball_stretches(group, 3, 1.0)
+    with pytest.raises(ValueError, match="radius must be positive and finite, got 0"):
+        ball_stretches(SL(2), 3, 0.0)
+    with pytest.raises(ValueError, match="std must be positive and finite, got nan"):
+        lognormal_stretches(SL(2), 3, math.nan)
+    with pytest.raises(ValueError, match="must be at least 1, got 0"):
+        lognormal_stretches(SL(2), 0, 1.0)
+    with pytest.raises(ValueError, match="give either std or radius"):
+        sobol_stretches(SL(2), 3)
+    with pytest.raises(ValueError, match="points must be at least 2, got 1"):
+        grid_stretches(GL(2), 1.0, 1)
+    with pytest.raises(ValueError, match="k must be at least 1, got 0"):
+        equidistant_rotations(0)
+    with pytest.raises(ValueError, match="offset must be finite"):
+        equidistant_rotations(3, math.inf)
+    with pytest.raises(ValueError, match="name must be one of dihedral, tetrahedral"):
+        finite_rotations("cubic")
+    with pytest.raises(ValueError, match="rotation must be a rotation"):
+        finite_rotations("dihedral", 2 * torch.eye(3))

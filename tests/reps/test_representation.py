@@ -1,0 +1,185 @@
+"""What every representation promises, over random combinations of all kinds."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from equigeo.groups import GL, SL, SO, Affine, GLPlus, Group, O, Scaling, Similarity
+from equigeo.reps import (
+    AltPower,
+    DirectSum,
+    Dual,
+    Irreps,
+    Kronecker,
+    Points,
+    Representation,
+    Restricted,
+    SymPower,
+    TensorRep,
+    Trivial,
+)
+
+GROUPS: list[Group] = [O(2), O(3), SO(3), SL(2), GLPlus(2), GLPlus(3), GL(2), Similarity(3)]
+GROUPS += [Scaling(2), Affine(GLPlus(2)), Affine(O(3))]
+
+
+def atoms(group: Group) -> st.SearchStrategy[Representation]:
+    """Small representations of one group."""
+    weights = st.sampled_from([0.0, -1.0, 0.5])
+    kinds: list[st.SearchStrategy[Representation]] = [
+        st.builds(Trivial, st.just(group), st.integers(0, 2)),
+        st.builds(TensorRep, st.just(group), st.integers(0, 1), st.integers(0, 1), weights),
+    ]
+    vectors = st.just(TensorRep(group))
+    kinds.append(st.builds(SymPower, vectors, st.integers(1, 3)))
+    kinds.append(st.builds(AltPower, vectors, st.integers(1, 3)))
+    if group.maps_to(O(3)):
+        texts = st.sampled_from(["1o", "0o+1e", "2x1o+0e", "2e", ""])
+        layouts = st.sampled_from(["mul_ir", "ir_mul"])
+        kinds.append(st.builds(Irreps, texts, layouts).map(lambda rep: rep.restrict(group)))
+    return st.one_of(kinds)
+
+
+def representations(group: Group) -> st.SearchStrategy[Representation]:
+    return st.recursive(
+        atoms(group),
+        lambda inner: st.one_of(
+            st.builds(lambda a, b: a + b, inner, inner),
+            st.builds(lambda a, b: a @ b, inner, inner),
+            inner.map(lambda rep: rep.dual()),
+            inner.map(Dual),
+        ),
+        max_leaves=3,
+    ).filter(lambda rep: rep.dim <= 60)
+
+
+ANY = st.sampled_from(GROUPS).flatmap(representations)
+EXAMPLES = settings(max_examples=60, deadline=None)
+
+
+def elements(group: Group, seed: int = 0) -> torch.Tensor:
+    return group.testing_elements(torch.Generator().manual_seed(seed))
+
+
+def features(rep: Representation) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(0)
+    return torch.randn(3, 1, rep.dim, dtype=torch.float64, generator=generator)
+
+
+def close(a: torch.Tensor, b: torch.Tensor) -> None:
+    scale = max(1.0, float(b.abs().max()) if b.numel() else 1.0)
+    torch.testing.assert_close(a, b, rtol=0, atol=1e-10 * scale)
+
+
+@EXAMPLES
+@given(ANY)
+def test_matrices_are_a_homomorphism(rep):
+    g, h = elements(rep.group), elements(rep.group, 1).flip(0)
+    close(rep.matrix(g @ h), rep.matrix(g) @ rep.matrix(h))
+    identity = torch.eye(rep.dim, dtype=torch.float64)
+    close(rep.matrix(rep.group.identity()), identity)
+
+
+@EXAMPLES
+@given(ANY)
+def test_acting_is_multiplying_by_the_matrix(rep):
+    g, x = elements(rep.group), features(rep)
+    close(rep.act(g, x), (rep.matrix(g) @ x[..., None])[..., 0])
+    assert rep.act(g[0], x[0, 0].float()).dtype == torch.float32
+
+
+@EXAMPLES
+@given(ANY)
+def test_generators_exponentiate_to_the_matrices(rep):
+    x = 0.4 * rep.group.generators()
+    assert rep.generators().shape == (len(x), rep.dim, rep.dim)
+    close(torch.linalg.matrix_exp(0.4 * rep.generators()), rep.matrix(rep.group.exp(x)))
+
+
+@EXAMPLES
+@given(ANY)
+def test_pairing_with_the_dual_is_invariant(rep):
+    g, x = elements(rep.group), features(rep)
+    y = torch.cos(3 * x)
+    paired = (rep.act(g, x) * rep.dual().act(g, y)).sum(-1)
+    close(paired, (x * y).sum(-1).expand_as(paired))
+
+
+@EXAMPLES
+@given(ANY)
+def test_representations_are_values(rep):
+    copies = {rep, eval(repr(rep)), copy.deepcopy(rep), pickle.loads(pickle.dumps(rep))}
+    assert len(copies) == 1
+    with pytest.raises(AttributeError):
+        rep.dim = 3
+
+
+@EXAMPLES
+@given(ANY)
+def test_trivial_means_that_nothing_moves(rep):
+    g, x = elements(rep.group, 5), features(rep)
+    moved = rep.act(g, x)
+    same = torch.allclose(moved, x.expand_as(moved), atol=1e-8)
+    assert rep.is_trivial() == same
+
+
+@EXAMPLES
+@given(st.sampled_from([O(3), GLPlus(3)]).flatmap(representations))
+def test_restriction_keeps_the_matrices(rep):
+    for subgroup in (SO(3), Affine(SO(3))):
+        g = elements(subgroup)
+        restricted = rep.restrict(subgroup)
+        assert restricted.group == subgroup
+        close(restricted.matrix(g), rep.matrix(subgroup.convert(g, rep.group)))
+        close(restricted.act(g, features(rep)), rep.act(g[:, :3, :3], features(rep)))
+
+
+@EXAMPLES
+@given(st.sampled_from(GROUPS).flatmap(lambda g: st.tuples(*[representations(g)] * 3)))
+def test_sums_and_products_are_associative_with_known_dimensions(reps):
+    a, b, c = reps
+    assert a + (b + c) == (a + b) + c
+    assert (a + b).dim == a.dim + b.dim
+    assert (a @ b).dim == a.dim * b.dim
+    assert (a @ b) @ c == a @ (b @ c)
+
+
+def test_affine_actions_are_not_combined_linearly():
+    points, vector = Points(Affine(O(3))), TensorRep(Affine(O(3)))
+    for combine in (
+        lambda: points + vector,
+        lambda: vector @ points,
+        lambda: points.dual(),
+        lambda: Restricted(points, SO(3)),
+    ):
+        with pytest.raises(TypeError, match=r"needs linear parts, got Points"):
+            combine()
+
+
+def test_bad_arguments_are_refused():
+    with pytest.raises(ValueError, match=r"parts of one group, got O\(3\) and SO\(3\); use restr"):
+        Irreps("1o") + TensorRep(SO(3))
+    with pytest.raises(TypeError, match="made of representations, got 'one'"):
+        Irreps("1o") @ "one"
+    with pytest.raises(ValueError, match="at least one part"):
+        DirectSum(())
+    with pytest.raises(ValueError, match="at least one part"):
+        Kronecker(())
+    with pytest.raises(ValueError, match="up and down must not be negative"):
+        TensorRep(O(3), up=-1)
+    with pytest.raises(ValueError, match="dim must not be negative"):
+        Trivial(O(3), -1)
+    for rep in (TensorRep(O(3)), Trivial(O(3), 2), Irreps("1o"), Irreps("1o").restrict(SO(3))):
+        with pytest.raises(ValueError, match="canonical map"):
+            rep.restrict(GLPlus(3))
+    for rep in (TensorRep(O(3)), Trivial(O(3), 3), Irreps("1o"), Points(O(3))):
+        with pytest.raises(ValueError, match=r"elements of O\(3\) are"):
+            rep.act(torch.eye(4), torch.zeros(3))
+        with pytest.raises(ValueError, match=r"features of .* are \(\.\.\., 3\), got \(2,\)"):
+            rep.act(torch.eye(3), torch.zeros(2))

@@ -1,0 +1,174 @@
+"""The layering rules of the C++ sources: what includes what, and where the device is asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}
+
+MAY_INCLUDE: dict[str, set[str]] = {
+    "args": set(),
+    "math": {"args"},
+    "kernels/cpu": {"math", "args"},
+    "kernels/cuda": {"math", "args"},
+    "register": {"kernels/cpu", "kernels/cuda", "math", "args"},
+    "tests": {"kernels/cpu", "math", "args"},
+}
+# Angle brackets: the kernels of one instruction set must share no inline function with another, and
+# what needs no PyTorch must compile without it.
+MAY_INCLUDE_OF_OTHERS = {
+    "args": r"stdint\.h",
+    "math": r"stdint\.h",
+    "kernels/cpu": r"stdint\.h|cstring",  # cstring in the choice of the instruction set
+    "kernels/cuda": r"stdint\.h|cuda_\w+\.h|type_traits",
+    "register": r".*",
+    "tests": r"(?!torch/).*",
+}
+GENERATED = {"schema_marker.h"}
+ASKS_FOR_THE_DEVICE = {"csrc/register/device.h", "CMakeLists.txt", "Makefile"}
+
+
+def read_sources(folder: Path) -> dict[str, str]:
+    """Text of every source below a folder, by path."""
+    return {
+        str(path.relative_to(folder)): path.read_text(encoding="utf-8")
+        for path in sorted(folder.rglob("*"))
+        if path.suffix in SUFFIXES
+    }
+
+
+SOURCES = read_sources(ROOT / "csrc")
+
+
+def layer_of(name: str) -> str:
+    """Layer that a file belongs to, or nothing."""
+    return next((layer for layer in MAY_INCLUDE if name.startswith(layer + "/")), "")
+
+
+def includes(text: str) -> Iterator[tuple[str, str]]:
+    """Opening mark and name of each include."""
+    yield from re.findall(r'^\s*#\s*include\s*([<"])([^">]+)[">]', text, re.MULTILINE)
+
+
+def layer_violations(sources: dict[str, str]) -> list[str]:
+    found = []
+    for name, text in sources.items():
+        layer = layer_of(name)
+        if not layer:
+            found.append(f"{name} is in no layer")
+            continue
+        for mark, target in includes(text):
+            if mark == "<":
+                if not re.fullmatch(MAY_INCLUDE_OF_OTHERS[layer], target):
+                    found.append(f"{name}: {layer} may not include <{target}>")
+            elif target not in GENERATED and resolved(name, target, sources) is None:
+                found.append(f"{name} includes {target}, which does not exist")
+            elif target not in GENERATED:
+                other = layer_of(resolved(name, target, sources) or "")
+                if other not in {layer} | MAY_INCLUDE[layer]:
+                    found.append(f"{name}: {layer} may not include {other}")
+    return found
+
+
+def resolved(name: str, target: str, sources: dict[str, str]) -> str | None:
+    """File that an include means: from the root, or in the tests beside the file."""
+    beside = f"{Path(name).parent}/{target}"
+    return next((path for path in (target, beside) if path in sources), None)
+
+
+def circles(sources: dict[str, str]) -> list[str]:
+    """Chains of includes that come back to their beginning."""
+    graph = {
+        name: [path for _, target in includes(text) if (path := resolved(name, target, sources))]
+        for name, text in sources.items()
+    }
+    found: list[str] = []
+    done: set[str] = set()
+
+    def visit(name: str, chain: tuple[str, ...]) -> None:
+        if name in chain:
+            found.append(" -> ".join([*chain[chain.index(name) :], name]))
+        elif name not in done:
+            for target in graph[name]:
+                visit(target, (*chain, name))
+            done.add(name)
+
+    for name in graph:
+        visit(name, ())
+    return found
+
+
+def device_switches(root: Path) -> set[str]:
+    """Files that name the macro or the option of the CUDA library."""
+    build = [root / name for name in ("CMakeLists.txt", "Makefile", ".ci/run", "pyproject.toml")]
+    sources = [path for path in (root / "csrc").rglob("*") if path.suffix in SUFFIXES]
+    named = [path for path in (*build, *sources) if "EQUIGEO_CUDA" in path.read_text("utf-8")]
+    return {str(path.relative_to(root)) for path in named}
+
+
+def test_sources_include_only_what_is_below_them():
+    assert not (found := layer_violations(SOURCES)), "\n".join(found)
+
+
+def test_includes_have_no_circles():
+    assert not (found := circles(SOURCES)), "\n".join(found)
+
+
+def test_one_header_asks_for_the_device():
+    assert device_switches(ROOT) == ASKS_FOR_THE_DEVICE
+
+
+def test_headers_are_included_once():
+    headers = [name for name in SOURCES if Path(name).suffix in {".h", ".cuh"}]
+    assert len(headers) > 50
+    assert not [name for name in headers if "#pragma once" not in SOURCES[name]]
+
+
+def test_the_sources_are_really_read():
+    assert {layer_of(name) for name in SOURCES} == set(MAY_INCLUDE)
+    assert ('"', "math/exp.h") in set(includes(SOURCES["math/segment_attention.h"]))
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "message"),
+    [
+        ("args/wrong.h", '#include "math/exp.h"', "args may not include math"),
+        ("args/wrong.h", "#include <vector>", "args may not include <vector>"),
+        ("math/wrong.h", '#include "kernels/cpu/pack.h"', "math may not include kernels/cpu"),
+        ("math/wrong.h", "#include <torch/csrc/stable/tensor.h>", "math may not include <torch/"),
+        ("kernels/cpu/wrong.h", '#include "register/tensors.h"', "may not include register"),
+        ("kernels/cpu/wrong.h", "#include <algorithm>", "may not include <algorithm>"),
+        ("kernels/cpu/wrong.h", '#include "kernels/cuda/plan.h"', "may not include kernels/cuda"),
+        ("kernels/cuda/wrong.cuh", '#  include "kernels/cpu/isa.h"', "not include kernels/cpu"),
+        ("kernels/cuda/wrong.cuh", '#include "register/device.h"', "may not include register"),
+        ("register/wrong.cpp", '#include "tests/check.h"', "register may not include tests"),
+        ("tests/wrong.cpp", '#include "register/tensors.h"', "tests may not include register"),
+        ("tests/wrong.cpp", "#include <torch/csrc/stable/ops.h>", "tests may not include <torch/"),
+        ("math/wrong.h", '#include "math/missing.h"', "which does not exist"),
+        ("elsewhere/wrong.h", '#include "math/exp.h"', "is in no layer"),
+    ],
+)
+def test_a_broken_layer_is_found(name, line, message):
+    found = layer_violations(SOURCES | {name: f"#pragma once\n{line}\n"})
+    assert len(found) == 1
+    assert message in found[0]
+
+
+def test_a_circle_is_found():
+    changed = SOURCES | {"math/host_device.h": '#include "math/edges.h"\n'}
+    assert any("math/edges.h" in circle for circle in circles(changed))
+
+
+def test_another_device_switch_is_found(tmp_path):
+    for name in ("CMakeLists.txt", "Makefile", ".ci/run", "pyproject.toml"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+    header = tmp_path / "csrc" / "register" / "tensors.h"
+    header.parent.mkdir(parents=True)
+    header.write_text("#ifdef EQUIGEO_CUDA\n#endif\n")
+    assert device_switches(tmp_path) == {"csrc/register/tensors.h"}
