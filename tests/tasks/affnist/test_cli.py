@@ -11,7 +11,10 @@ import torch
 
 from equigeo.cli import main
 from equigeo.tasks.affnist import IMAGE_RECIPES, ImageConfig, TrainedImageClassifier
+from tests.cli.finished_run import checkpoint, data, run_folder
 from tests.tasks import stand_in
+
+__all__ = ["checkpoint", "data", "run_folder"]  # fixtures
 
 TRAIN = ("train", "affnist")
 SHORT = ("--epochs", "2", "--batch-size", "8", "--test-images", "24")
