@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from equigeo.points.cluster_search import cluster_for, cluster_sampling
 from equigeo.points.gather_rows import gather_rows
 
 
@@ -67,6 +68,9 @@ def farthest_point_sampling(
 
     start = columns.new_zeros(()) if origin is None else origin.detach()[..., None]
     first = squares_from(start).argmax(1, keepdim=True)
+    cluster = cluster_for(points, mask)
+    if cluster is not None:
+        return cluster_sampling(cluster, points, first, count, mask)
     return farthest_first(first, lambda chosen: squares_from(gather_rows(points, chosen).mT), count)
 
 

@@ -13,6 +13,7 @@ from equigeo.points import (
     nearest_neighbors,
     radius_neighbors,
 )
+from tests.points.clusters import StandIn
 
 DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 
@@ -165,6 +166,24 @@ def test_no_centers_have_no_neighbors(both):
         assert found.shape == (2, 0, 4)
     for indices, inside in both(radius_neighbors, x, 1.0, 4, centers=x[:, :0]):
         assert indices.shape == inside.shape == (2, 0, 4)
+
+
+@pytest.mark.parametrize("name", ["fps", "knn", "radius"])
+def test_each_function_of_torch_cluster_is_asked(monkeypatch, name):
+    asked, cluster = [], StandIn()
+    for each in ("fps", "knn", "radius"):
+        call = getattr(cluster, each)
+        spied = lambda *a, _call=call, _name=each, **k: asked.append(_name) or _call(*a, **k)  # noqa: E731
+        setattr(cluster, each, spied)
+    monkeypatch.setattr(cluster_search, "torch_cluster", lambda: cluster)
+    x = torch.randn(2, 30, 3, generator=generator())
+    search = {
+        "fps": lambda: farthest_point_sampling(x, 4),
+        "knn": lambda: nearest_neighbors(x, 4),
+        "radius": lambda: radius_neighbors(x, 1.0),
+    }
+    search[name]()
+    assert asked == [name]
 
 
 def test_doubtful_rows_alone_are_searched_again(both, monkeypatch):
