@@ -40,7 +40,6 @@ from equigeo.tasks.affnist import (
     evaluate_image_classifier,
     logit_change,
 )
-from equigeo.training.trained_model import model_description
 
 
 def paper_style() -> AffineResNet:
@@ -150,7 +149,7 @@ def one_run(arguments: argparse.Namespace, seed: int) -> dict[str, Any]:
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "GFLOP for an image": flops(trained.model),
         "history": trained.history,
-        "model": model_description(trained.model),
+        "model": trained.model.config.to_dict(),
     }
 
 

@@ -30,7 +30,6 @@ from equigeo.tasks.pointcloud import (
     evaluate_point_classifier,
 )
 from equigeo.training import time_limit
-from equigeo.training.trained_model import model_description
 
 NETWORKS: dict[str, tuple[str, str]] = {  # family and preset
     "mds": ("mds", "default"),
@@ -140,7 +139,7 @@ def measure(trained: TrainedPointClassifier) -> dict[str, Any]:
         "epochs": len(trained.history),
         "threads": torch.get_num_threads(),
         "parameters": sum(parameter.numel() for parameter in trained.model.parameters()),
-        "settings": {"train": shown(trained.config), "model": model_description(trained.model)},
+        "settings": {"train": shown(trained.config), "model": trained.model.config.to_dict()},
         "history": trained.history,
     }
 

@@ -14,7 +14,7 @@ from equigeo.training.files.run_record import RunRecord
 from equigeo.training.loop.fit_plan import FitPlan
 from equigeo.training.random_state import isolated_streams
 from equigeo.training.run_config import RunConfig
-from equigeo.training.trained_model import TrainedModel, model_description
+from equigeo.training.trained_model import TrainedModel
 
 if TYPE_CHECKING:
     from equigeo.training.loop.lightning import L
@@ -86,7 +86,7 @@ def train_model(
     with isolated_streams():
         fit_plan = plan()
         description = {
-            "model": model_description(fit_plan.model),
+            "model": fit_plan.model.config.to_dict(),
             "classes": list(fit_plan.classes),
             "train": config.to_dict(),
             "version": equigeo.__version__,
@@ -128,6 +128,7 @@ def _resumable(
 def _present_form(trained: type[TrainedModel[Any]], config: RunConfig, saved: Any) -> Any:
     """Write the configuration of a model as this version does; others may say it otherwise."""
     try:
-        return model_description(trained.build(saved, config))
+        present: dict[str, Any] = trained.build(saved, config).config.to_dict()
+        return present
     except (KeyError, TypeError, ValueError, RuntimeError, AttributeError):
         return saved

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
-from equigeo.nn.config import Config
 from equigeo.training.files.checkpoint import Checkpoint
 from equigeo.training.files.errors import CheckpointError
 from equigeo.training.random_state import isolated_streams
@@ -72,14 +71,14 @@ class TrainedModel(ABC, Generic[_Config]):
         Parameters
         ----------
         model : dict of JSON types
-            Its own ``config``, as the checkpoint has it.
+            What ``model.config.to_dict()`` gave.
         config : RunConfig
             Of the run; of ``config_type``.
 
         Returns
         -------
         torch.nn.Module
-            With a ``config`` of its own.
+            With its ``config``.
 
         Raises
         ------
@@ -106,7 +105,7 @@ class TrainedModel(ABC, Generic[_Config]):
             with isolated_streams():  # initial weights are drawn, then overwritten
                 model = cls.build(described["model"], config)
             model.load_state_dict(checkpoint.state)
-            number = model_description(model).get("num_classes", 0)
+            number = getattr(model.config, "num_classes", 0)  # tours have no classes
             if number != len(classes):
                 raise ValueError(f"{len(classes)} names for {number} classes")
             version = str(described["version"])
@@ -118,12 +117,6 @@ class TrainedModel(ABC, Generic[_Config]):
                 "use the version that wrote it, or train again"
             ) from error
         return cls(model.eval(), classes, config, version, history)
-
-
-def model_description(model: Any) -> dict[str, Any]:
-    """Give the ``config`` of a model in JSON types, whether it is a ``Config`` or that already."""
-    config = model.config
-    return config.to_dict() if isinstance(config, Config) else dict(config)
 
 
 def _history(training: dict[str, Any]) -> list[dict[str, Any]]:

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from torch import nn
 
+from equigeo.nn.config import Config
 from equigeo.tasks.affnist import IMAGE_MODELS
 from tests.datasets.digits import synthetic_digits, write_mnist
+
+
+@dataclass(frozen=True)
+class ImageNetConfig(Config):
+    num_classes: int
+    width: int = 6
+    pooled: bool = True
+    dropout: float = 0.2
 
 
 class AffineResNet(nn.Module):
@@ -15,9 +26,7 @@ class AffineResNet(nn.Module):
 
     def __init__(self, num_classes, width=6, pooled=True, dropout=0.2):
         super().__init__()
-        self.config = {
-            "num_classes": num_classes, "width": width, "pooled": pooled, "dropout": dropout
-        }  # fmt: skip
+        self.config = ImageNetConfig(num_classes, width, pooled, dropout)
         self.conv = nn.Conv2d(1, width, 5, stride=5)
         self.pool = nn.AdaptiveMaxPool2d(1 if pooled else 4)
         self.drop = nn.Dropout(dropout)
@@ -29,7 +38,7 @@ class AffineResNet(nn.Module):
 
     @classmethod
     def from_config(cls, config):
-        return cls(**config)
+        return cls(**ImageNetConfig.from_dict(config).to_dict())
 
     def forward(self, images):
         return self.head(self.drop(self.pool(self.conv(images)).flatten(1)))
@@ -53,12 +62,19 @@ def write_tiny_mnist(folder, train=48, test=12):
     return write_mnist(folder, *striped_digits(test, seed=1), "t10k")
 
 
+@dataclass(frozen=True)
+class PointNetConfig(Config):
+    num_classes: int
+    invariant: bool = True
+    dropout: float = 0.1
+
+
 class PointNet(nn.Module):
     """Points pooled: by their radii alone (invariant to rotations), or by coordinates as well."""
 
     def __init__(self, num_classes, invariant=True, dropout=0.1):
         super().__init__()
-        self.config = {"num_classes": num_classes, "invariant": invariant, "dropout": dropout}
+        self.config = PointNetConfig(num_classes, invariant, dropout)
         self.invariant = invariant
         self.layers = nn.Sequential(nn.Linear(1 if invariant else 4, 16), nn.ReLU())
         self.head = nn.Sequential(nn.Dropout(dropout), nn.Linear(32, num_classes))
@@ -69,7 +85,7 @@ class PointNet(nn.Module):
 
     @classmethod
     def from_config(cls, config):
-        return cls(**config)
+        return cls(**PointNetConfig.from_dict(config).to_dict())
 
     def forward(self, points):
         centred = points - points.mean(dim=1, keepdim=True)

@@ -24,8 +24,8 @@ class FitPlan:
     config : RunConfig
         What to do.
     model : torch.nn.Module
-        Ready for the training samples; trained in place. Has a ``config``: a ``Config``, or a dict
-        of JSON types.
+        Ready for the training samples; trained in place. Has a ``config``, an
+        :class:`equigeo.nn.config.Config`.
     classes : tuple of str
         Class names in the order of the logits; none where there are no classes.
     train : LabelledSource

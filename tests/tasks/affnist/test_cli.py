@@ -52,7 +52,7 @@ def test_training_writes_the_configuration_it_was_given(mnist, tmp_path, capsys)
     assert f"next: equigeo evaluate {run / 'model.ckpt'}" in out
     assert f"32 digits of {mnist}, paper preset, 2 epochs" in err
     assert "epoch 2/2, loss" in err
-    assert not TrainedImageClassifier.load(run / "model.ckpt").model.config["pooled"]
+    assert not TrainedImageClassifier.load(run / "model.ckpt").model.config.pooled
 
 
 def test_resuming_keeps_the_options_of_the_run(finished, capsys):

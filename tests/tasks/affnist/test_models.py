@@ -9,7 +9,6 @@ from equigeo.tasks.affnist import (
 )
 from equigeo.tasks.affnist.models import PlainCNN, PlainCNNConfig
 from equigeo.testing import tolerance
-from equigeo.training.trained_model import model_description
 
 
 def test_the_plain_network_sees_translations_alone():
@@ -36,6 +35,4 @@ def test_a_plain_network_of_nothing_is_refused(widths):
 @pytest.mark.parametrize("preset", IMAGE_MODELS)
 def test_every_preset_has_a_recipe_and_a_model(preset):
     assert preset in IMAGE_RECIPES
-    assert (
-        model_description(IMAGE_MODELS[preset].preset(preset, num_classes=10))["num_classes"] == 10
-    )
+    assert IMAGE_MODELS[preset].preset(preset, num_classes=10).config.num_classes == 10

@@ -67,7 +67,6 @@ def test_the_plain_network_is_trained_and_read_back(config, tmp_path):
 _STOPPED = """
 import os, signal, sys, json
 from pathlib import Path
-from equigeo.training.trained_model import model_description
 from tests.tasks import stand_in
 stand_in.install()
 from equigeo.tasks.affnist import AffNISTClassification

@@ -9,7 +9,6 @@ from equigeo.tasks.pointcloud import (
     POINT_MODELS,
     POINT_PRESETS,
 )
-from equigeo.training.trained_model import model_description
 
 MODELS = dict(POINT_MODELS)
 
@@ -20,7 +19,7 @@ PRESETS = [(model, preset) for model, presets in POINT_PRESETS.items() for prese
 @pytest.mark.parametrize(("model", "preset"), PRESETS)
 def test_models_of_presets_are_rebuilt_from_json(model, preset):
     built = MODELS[model].preset(preset, num_classes=3).eval()
-    again = MODELS[model].from_config(json.loads(json.dumps(model_description(built)))).eval()
+    again = MODELS[model].from_config(json.loads(json.dumps(built.config.to_dict()))).eval()
     again.load_state_dict(built.state_dict())
     clouds = torch.rand(2, 40, 3, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():

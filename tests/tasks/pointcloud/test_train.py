@@ -16,7 +16,6 @@ from equigeo.tasks.pointcloud import (
 )
 from equigeo.tasks.pointcloud.data import load_clouds
 from equigeo.training import time_limit
-from equigeo.training.trained_model import model_description
 from tests.tasks import stand_in
 
 
@@ -67,7 +66,7 @@ def test_a_class_and_what_is_up_are_learned_together_in_drawn_frames(config, tmp
     trained = PointCloudClassification().train(
         config, tmp_path / "run", model=InvariantPointNet(settings)
     )
-    assert model_description(trained.model) == settings.to_dict()
+    assert trained.model.config == settings
     train, _ = load_clouds(config)
     logits, up = trained.model.pairs(train.points)
     assert (logits.logsumexp(1).argmax(-1) == up).double().mean() > 0.5  # chance is a sixth
