@@ -8,8 +8,7 @@ import sys
 import pytest
 
 import equigeo
-from tests.architecture.pending import enforce
-from tests.architecture.source import Module, read_modules, the_package
+from tests.architecture.source import Module, read_modules, refuse, the_package
 
 OPTIONAL = [
     "lightning",
@@ -91,7 +90,7 @@ def with_public_names(modules: dict[str, Module]) -> list[str]:
 def test_every_package_lists_its_names():
     listed = with_public_names(the_package())
     missing = [name for name in PACKAGES if f"equigeo.{name}" not in {*listed, "equigeo.examples"}]
-    enforce("public names", missing)
+    refuse(missing)
 
 
 def test_packages_show_public_names_only():

@@ -148,3 +148,8 @@ def tracked_files(*endings: str) -> list[Path]:
     listed = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
     paths = (Path(line) for line in listed.stdout.splitlines())
     return [path for path in paths if path.name.endswith(endings) and (REPOSITORY / path).exists()]
+
+
+def refuse(found: list[str]) -> None:
+    """Fail with every violation, a line each."""
+    assert not found, "\n".join(found)

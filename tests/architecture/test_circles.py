@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.pending import enforce
-from tests.architecture.source import When, import_graph, read_modules, the_package
+from tests.architecture.source import When, import_graph, read_modules, refuse, the_package
 
 # ``a + b`` and ``a @ b``, ``dual`` and ``restrict`` are methods of every representation, and make
 # representations: what all of them inherit from imports those kinds when it is called.
@@ -54,7 +53,7 @@ def test_modules_load_without_circles():
 
 def test_only_the_operators_of_representations_form_a_circle():
     found = [circle for circle in circles(import_graph(the_package(), When)) if circle != OPERATORS]
-    enforce("import circles", [" <-> ".join(sorted(circle)) for circle in found])
+    refuse([" <-> ".join(sorted(circle)) for circle in found])
 
 
 CIRCLES = {

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.architecture.pending import enforce
-from tests.architecture.source import REPOSITORY
+from tests.architecture.source import REPOSITORY, refuse
 from tests.duplicates import code_lines, duplicates
 
 MOST = 60  # pairs of places
@@ -15,7 +14,7 @@ SIX = "".join(f"x{k} = {k}\n" for k in range(6))
 
 def test_the_package_repeats_itself_little():
     found = duplicates(REPOSITORY / "equigeo")
-    enforce("duplicates", [f"{a}:{b} ~ {c}:{d}" for a, b, c, d in found[MOST:]])
+    refuse([f"{a}:{b} ~ {c}:{d}" for a, b, c, d in found[MOST:]])
 
 
 REPEATED = {

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.pending import enforce
 from tests.architecture.source import (
     REPOSITORY,
     Module,
     defining_module,
     read_modules,
+    refuse,
     the_package,
 )
 
@@ -117,7 +117,7 @@ class Reach:
 
 
 def test_every_public_module_has_its_tests():
-    enforce("mirrored tests", [*problems(REPOSITORY)])
+    refuse([*problems(REPOSITORY)])
 
 
 def test_the_package_has_public_modules():

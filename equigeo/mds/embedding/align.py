@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
 from math import inf
 from typing import Final
 
@@ -12,27 +11,8 @@ from torch import Tensor
 from equigeo.mds.embedding.aligned_clouds import AlignedClouds
 from equigeo.mds.embedding.cloud_rows import CloudRows
 from equigeo.mds.embedding.embed_options import EmbedOptions
-from equigeo.ops import axis_flags, principal_axes
+from equigeo.ops import ScaleRule, SignRule, axis_flags, principal_axes
 from equigeo.ops.clouds.axis_flags import dependent_axis
-
-
-class SignRule(IntEnum):
-    """Which signs axes have, by the codes of the op."""
-
-    AS_FOUND = 0
-    EACH = 1  # each by its own skewness
-    LAST = 2  # so too, but for the last axis, which makes the frame right-handed
-    LEAST = 3  # so too, but for the axis of least skewness
-
-
-class ScaleRule(IntEnum):
-    """What clouds are divided by, by the codes of the op."""
-
-    UNSCALED = 0
-    RMS = 1
-    FIRST = 2
-    PAIRS = 3
-
 
 SCALES: Final = {
     "none": ScaleRule.UNSCALED,

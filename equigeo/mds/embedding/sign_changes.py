@@ -9,8 +9,8 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from equigeo.mds.embedding.align import SignRule
 from equigeo.mds.embedding.aligned_clouds import AlignedClouds
+from equigeo.ops import SignRule
 from equigeo.ops.clouds.axis_flags import dependent_axis
 
 # Second moments off the diagonal vanish in principal axes, first ones about the centroid.

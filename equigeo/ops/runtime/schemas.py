@@ -14,6 +14,9 @@ from pathlib import Path
 
 MARKER = b"equigeo-schemas:"
 
+TABLES = "paths of 18 columns"
+"""What tensors of tables hold, as far as no schema tells; part of the fingerprint."""
+
 
 def read_schemas(folder: Path) -> list[str]:
     """Value of ``SCHEMA`` in every op file below a folder, without importing any.
@@ -37,7 +40,7 @@ def read_schemas(folder: Path) -> list[str]:
 
 
 def fingerprint(schemas: Iterable[str]) -> str:
-    """Sixteen hexadecimal digits that change when any schema does.
+    """Sixteen hexadecimal digits that change when any schema or the layout of tables does.
 
     Parameters
     ----------
@@ -54,7 +57,7 @@ def fingerprint(schemas: Iterable[str]) -> str:
     >>> fingerprint(["a() -> ()", "b() -> ()"]) == fingerprint(["b() -> ()", "a() -> ()"])
     True
     """
-    return hashlib.sha256("\n".join(sorted(schemas)).encode()).hexdigest()[:16]
+    return hashlib.sha256("\n".join([TABLES, *sorted(schemas)]).encode()).hexdigest()[:16]
 
 
 def _write_header(path: Path) -> None:
