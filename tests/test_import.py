@@ -64,7 +64,7 @@ def test_blocking_a_package_works():
 
 def test_every_package_is_an_attribute_in_a_fresh_process():
     done = run(
-        "import os, torch\n"  # what every process needs, loaded once
+        "import os, torch, scipy.sparse, trimesh, e3nn.o3, lightning\n"  # loaded once for all
         f"for name in {PACKAGES}:\n"
         "    if os.fork() == 0:\n"
         "        import equigeo\n"

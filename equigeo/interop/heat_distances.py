@@ -1,4 +1,7 @@
-"""Geodesic distances by the heat method of potpourri3d."""
+"""Geodesic distances by the heat method of potpourri3d.
+
+On its own because it is the one place that needs potpourri3d.
+"""
 
 from __future__ import annotations
 

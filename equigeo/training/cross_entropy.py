@@ -74,10 +74,18 @@ class CrossEntropy(Objective):
         """Sum losses and correct predictions of a batch."""
         logits = model(batch.inputs)
         right = logits.detach().argmax(dim=1) == batch.labels
-        return self._loss(logits, batch.labels), right.sum()
+        return self.loss(logits, batch.labels), right.sum()
 
-    def _loss(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """Sum over samples, of logits (B, classes, *) and positions among all of a sample's."""
+    def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """Sum losses over samples.
+
+        Parameters
+        ----------
+        logits : Tensor, (B, classes, *)
+            All logits of a sample are one classification.
+        targets : Tensor, (B,), int64
+            Positions among all logits of a sample.
+        """
         if self.adjustment:
             ones = [1] * (logits.ndim - 2)
             logits = logits + logits.new_tensor(self.adjustment).view(-1, *ones)

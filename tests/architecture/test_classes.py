@@ -13,6 +13,8 @@ from tests.architecture.source import Module, defining_module, read_modules, ref
 Name = tuple[str, str]  # module and class
 # Data with the means to read and write it, which every kind of configuration extends by fields.
 EXTENSIBLE = {("equigeo.nn.config", "Config"), ("equigeo.training.run_config", "RunConfig")}
+# The same network told to do without its embedding: parameters and state have the same names.
+EXTENSIBLE |= {("equigeo.mds.models.invariant_point_net", "InvariantPointNet")}
 INTERFACES = {"ABC", "Protocol", "Exception", "ValueError", "RuntimeError", "Warning"}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
@@ -22,6 +23,7 @@ class Accelerated(nn.Module):
     accelerated: nn.Module
 
     @classmethod
+    @abstractmethod
     def body_of(cls, module: Any) -> nn.Module:
         """Make what computes a module of another library.
 
@@ -40,11 +42,10 @@ class Accelerated(nn.Module):
         ValueError
             If there is no such thing; the message says why.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def example(self) -> tuple[Any, ...]:
         """Make small arguments of ``forward``."""
-        raise NotImplementedError
 
     def original(self, *args: Any) -> Tensor:
         """Compute what ``forward`` does in the way of before."""

@@ -1,4 +1,7 @@
-"""Pairwise features that need no frame."""
+"""Pairwise features that need no frame.
+
+On its own because it embeds nothing: an alternative to all that stands beside it.
+"""
 
 from __future__ import annotations
 

@@ -5,17 +5,18 @@ On its own because it is the mathematics of the task; the rest of training is wi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor
 
 from equigeo.training.cross_entropy import CrossEntropy
 from equigeo.training.labelled_source import LabelledBatch
+from equigeo.training.objective import Objective
 
 
 @dataclass(frozen=True)
-class UprightCrossEntropy(CrossEntropy):
+class UprightCrossEntropy(Objective):
     """Cross-entropy of pairs of a class and the direction that is up.
 
     For models with ``pairs``, such as an ``InvariantPointNet`` with ``upright``. The measure is
@@ -23,10 +24,9 @@ class UprightCrossEntropy(CrossEntropy):
 
     Parameters
     ----------
-    label_smoothing : float
-        Share of the target spread over all pairs, in [0, 1).
-    adjustment : tuple of float
-        As of ``CrossEntropy``, for every class.
+    pairs : CrossEntropy
+        The loss of pairs: its label smoothing is spread over all of them, its adjustment is that of
+        every class.
 
     Examples
     --------
@@ -38,9 +38,15 @@ class UprightCrossEntropy(CrossEntropy):
     torch.Size([])
     """
 
+    pairs: CrossEntropy = field(default_factory=CrossEntropy)
+
+    measure = CrossEntropy.measure
+    form = CrossEntropy.form
+    evaluated = CrossEntropy.evaluated
+
     def sums(self, model: Any, batch: LabelledBatch) -> tuple[Tensor, Tensor]:
         """Sum losses and correct classes of a batch."""
         logits, up = model.pairs(batch.inputs)
         # the probability of a class is the sum over directions
         right = logits.detach().logsumexp(-1).argmax(dim=1) == batch.labels
-        return self._loss(logits, batch.labels * logits.shape[-1] + up), right.sum()
+        return self.pairs.loss(logits, batch.labels * logits.shape[-1] + up), right.sum()

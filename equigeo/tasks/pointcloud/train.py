@@ -47,8 +47,8 @@ def plan_fit(
         model = POINT_MODELS[config.model].preset(config.preset, num_classes=train.num_classes)
     source = LabelledClouds(train.points, train.labels, config.points, config.recipe.jitter)
     paired = isinstance(model, InvariantPointNet) and model.config.upright
-    kind = UprightCrossEntropy if paired else CrossEntropy
-    objective = kind.of(config.recipe, train.labels, train.num_classes)
+    classes = CrossEntropy.of(config.recipe, train.labels, train.num_classes)
+    objective = UprightCrossEntropy(classes) if paired else classes
     return FitPlan(config, model, train.classes, source, objective, partial(_evaluate, test))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 
 from equigeo.nn.stateless import stateless
 from equigeo.reps import Representation
@@ -10,7 +10,7 @@ from equigeo.tensor_products.products.path_product import PathProduct
 from equigeo.tensor_products.products.weighted_paths import WeightedPaths
 
 
-class HeldProduct(WeightedPaths, ABC):
+class HeldProduct(WeightedPaths):
     """A module around one product, whose weights it owns in place of the product.
 
     The state of the module is what the product's would be, so that either loads that of the other.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,7 +15,7 @@ from equigeo.tensor_products.paths.foreign_state import differing_couplings, wit
 from equigeo.tensor_products.paths.instruction import Instruction
 
 
-class WeightedPaths(nn.Module):
+class WeightedPaths(nn.Module, ABC):
     """Base of products by paths and of what holds one; has no constructor.
 
     Attributes

@@ -5,6 +5,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from equigeo.tasks.pointcloud.objective import UprightCrossEntropy
+from equigeo.training.cross_entropy import CrossEntropy
 from equigeo.training.labelled_source import LabelledBatch
 from equigeo.training.recipe import Recipe
 
@@ -22,7 +23,7 @@ def test_pairs_of_class_and_direction_are_one_classification():
 
     inputs = torch.randn(10, 18, generator=torch.Generator().manual_seed(1))
     batch = LabelledBatch(inputs, LABELS, 10)
-    objective = UprightCrossEntropy.of(_recipe(0.5), LABELS, 3)
+    objective = UprightCrossEntropy(CrossEntropy.of(_recipe(0.5), LABELS, 3))
     loss, right = objective.sums(Pairs(), batch)
     shares = torch.tensor([0.6, 0.3, 0.1]).repeat_interleave(6)
     expected = F.cross_entropy(
