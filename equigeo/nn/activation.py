@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.nn._irreps_argument import IrrepsLike, irreps_argument
+from equigeo.nn.irreps_layer import IrrepsLayer
 from equigeo.nn.normalized_activation import NormalizedActivation, name_of
 from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout
@@ -15,7 +16,7 @@ from equigeo.reps.irreps import Layout
 Function = Callable[[Tensor], Tensor]
 
 
-class Activation(nn.Module):
+class Activation(IrrepsLayer):
     r"""Apply a function to each scalar term and leave the other terms as they are.
 
     Functions are scaled by :class:`NormalizedActivation`; pass one of those to choose the scale. An
@@ -74,16 +75,6 @@ class Activation(nn.Module):
             modules.append(nn.Identity() if act is None else _normalized(act))
         self.irreps_out = Irreps(terms, layout)
         self.acts = nn.ModuleList(modules)
-
-    @property
-    def rep_in(self) -> Irreps:
-        """Representation of the input."""
-        return self.irreps_in
-
-    @property
-    def rep_out(self) -> Irreps:
-        """Representation of the output."""
-        return self.irreps_out
 
     def forward(self, features: Tensor) -> Tensor:
         """Apply each function to its term.

@@ -7,10 +7,11 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from equigeo.nn._irreps_argument import IrrepsLike, irreps_argument
 from equigeo.nn.activation import Activation, Function
+from equigeo.nn.irreps_layer import IrrepsLayer
 from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout, Term
 
@@ -23,7 +24,7 @@ class _Channels(NamedTuple):
     mul: int
 
 
-class Gate(nn.Module):
+class Gate(IrrepsLayer):
     r"""Functions of scalars, and other features multiplied by functions of scalars.
 
     .. math::
@@ -108,16 +109,6 @@ class Gate(nn.Module):
         self.irreps_out = Irreps(
             [*self.act_scalars.irreps_out, *(term for _, term in opened)], layout
         )
-
-    @property
-    def rep_in(self) -> Irreps:
-        """Representation of the input."""
-        return self.irreps_in
-
-    @property
-    def rep_out(self) -> Irreps:
-        """Representation of the output."""
-        return self.irreps_out
 
     def forward(self, features: Tensor) -> Tensor:
         """Apply the functions and multiply by the gates.

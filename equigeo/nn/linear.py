@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.nn._irreps_argument import IrrepsLike, irreps_argument
+from equigeo.nn.irreps_layer import IrrepsLayer
 from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout
 
@@ -23,7 +24,7 @@ class LinearInstruction(NamedTuple):
     path_weight: float
 
 
-class Linear(nn.Module):
+class Linear(IrrepsLayer):
     r"""Mix the multiplicities of equal irreps, as ``e3nn.o3.Linear`` does.
 
     .. math:: z_w = \frac{1}{\sqrt{\mathrm{fan}}} \sum_u W_{uw} x_u + b_w
@@ -118,16 +119,6 @@ class Linear(nn.Module):
     def instructions(self) -> tuple[LinearInstruction, ...]:
         """All blocks of weights, then all biases."""
         return self._blocks + self._shifts
-
-    @property
-    def rep_in(self) -> Irreps:
-        """Representation of the input."""
-        return self.irreps_in
-
-    @property
-    def rep_out(self) -> Irreps:
-        """Representation of the output."""
-        return self.irreps_out
 
     def forward(
         self, features: Tensor, weight: Tensor | None = None, bias: Tensor | None = None

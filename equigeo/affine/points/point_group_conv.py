@@ -85,14 +85,10 @@ class PointGroupConv(PointConvolution):
             self.group_kernel = AffineKernel(group, self.rank, sines, spatial=False)
 
     def forward(
-        self,
-        x: Tensor,
-        positions: Tensor,
-        inputs: GroupSamples,
-        outputs: GroupSamples | None = None,
-        centers: Tensor | None = None,
+        self, x: Tensor, positions: Tensor, inputs: GroupSamples,
+        outputs: GroupSamples | None = None, centers: Tensor | None = None,
         mask: Tensor | None = None,
-    ) -> tuple[Tensor, GroupSamples]:
+    ) -> tuple[Tensor, GroupSamples]:  # fmt: skip
         """Convolve.
 
         Parameters

@@ -61,13 +61,9 @@ class PointLiftConv(PointConvolution):
         )
 
     def forward(
-        self,
-        x: Tensor,
-        positions: Tensor,
-        samples: GroupSamples,
-        centers: Tensor | None = None,
-        mask: Tensor | None = None,
-    ) -> tuple[Tensor, GroupSamples]:
+        self, x: Tensor, positions: Tensor, samples: GroupSamples,
+        centers: Tensor | None = None, mask: Tensor | None = None,
+    ) -> tuple[Tensor, GroupSamples]:  # fmt: skip
         """Convolve.
 
         Parameters

@@ -10,14 +10,9 @@ from equigeo.training.recipe import Recipe
 from equigeo.training.run_config import RunConfig
 
 _SHORT: Final = Recipe(
-    epochs=4,
-    batch_size=64,
-    learning_rate=4e-3,
-    optimizer="adamw",
-    schedule="one_cycle",
-    weight_decay=0.01,
-    label_smoothing=0.05,
-)
+    epochs=4, batch_size=64, learning_rate=4e-3, optimizer="adamw", schedule="one_cycle",
+    weight_decay=0.01, label_smoothing=0.05,
+)  # fmt: skip
 
 IMAGE_RECIPES: Final[dict[str, Recipe]] = {
     "default": _SHORT,
@@ -25,14 +20,10 @@ IMAGE_RECIPES: Final[dict[str, Recipe]] = {
     # As released with the published affine networks, except that the rate falls after every step
     # instead of every epoch, to 0 instead of 1e-7.
     "paper": Recipe(
-        epochs=50,
-        batch_size=128,
-        learning_rate=2e-4,
-        optimizer="adam",
-        schedule="cosine",
+        epochs=50, batch_size=128, learning_rate=2e-4, optimizer="adam", schedule="cosine",
         weight_decay=5e-3,
     ),
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

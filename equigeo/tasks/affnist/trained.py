@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,16 +10,13 @@ from torch import Tensor
 from equigeo.tasks.affnist.config import ImageConfig
 from equigeo.tasks.affnist.logits import image_logits
 from equigeo.tasks.affnist.models import IMAGE_MODELS
-from equigeo.training.run_config import RunConfig
 from equigeo.training.trained_model import TrainedModel
 
 
 class TrainedImageClassifier(TrainedModel[ImageConfig]):
     """What a run on affNIST produces and ``equigeo evaluate`` loads."""
 
-    task: ClassVar[str] = "affnist"
-    what: ClassVar[str] = "image classifier"
-    config_type: ClassVar[type[RunConfig]] = ImageConfig
+    task, what, config_type = "affnist", "image classifier", ImageConfig
 
     @classmethod
     def build(cls, model: dict[str, Any], config: Any) -> Any:

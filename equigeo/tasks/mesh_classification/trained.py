@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,16 +14,13 @@ from equigeo.tasks.measures.classification import classify
 from equigeo.tasks.mesh_classification.config import MeshConfig
 from equigeo.tasks.mesh_classification.data import BATCH_SIZE, LabelledGraphs
 from equigeo.tasks.task import FilePrediction
-from equigeo.training.run_config import RunConfig
 from equigeo.training.trained_model import TrainedModel
 
 
 class TrainedMeshClassifier(TrainedModel[MeshConfig]):
     """What a run on meshes produces and ``equigeo evaluate`` and ``predict`` load."""
 
-    task: ClassVar[str] = "mesh-classification"
-    what: ClassVar[str] = "mesh classifier"
-    config_type: ClassVar[type[RunConfig]] = MeshConfig
+    task, what, config_type = "mesh-classification", "mesh classifier", MeshConfig
 
     @classmethod
     def build(cls, model: dict[str, Any], config: Any) -> PrimalDualClassifier:

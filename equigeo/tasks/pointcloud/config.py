@@ -28,15 +28,9 @@ class PointPreset:
 
 
 _RECIPE: Final = Recipe(
-    epochs=30,
-    batch_size=32,
-    learning_rate=2e-3,
-    optimizer="adamw",
-    schedule="one_cycle",
-    weight_decay=0.01,
-    label_smoothing=0.1,
-    jitter=0.01,
-)
+    epochs=30, batch_size=32, learning_rate=2e-3, optimizer="adamw", schedule="one_cycle",
+    weight_decay=0.01, label_smoothing=0.1, jitter=0.01,
+)  # fmt: skip
 _AFFINE: Final = PointPreset(_RECIPE)
 # half-way between classes that count by their share and classes that count alike
 _BALANCED: Final = replace(_RECIPE, logit_adjustment=0.5)

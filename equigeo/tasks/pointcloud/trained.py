@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import torch
 from torch import Tensor
@@ -10,7 +10,6 @@ from torch import Tensor
 from equigeo.tasks.measures.classification import classify
 from equigeo.tasks.pointcloud.config import PointConfig
 from equigeo.tasks.pointcloud.models import POINT_MODELS
-from equigeo.training.run_config import RunConfig
 from equigeo.training.trained_model import TrainedModel
 
 BATCH_SIZE: Final = 32  # clouds that are classified at once
@@ -19,9 +18,7 @@ BATCH_SIZE: Final = 32  # clouds that are classified at once
 class TrainedPointClassifier(TrainedModel[PointConfig]):
     """What a run on point clouds produces and ``equigeo evaluate`` loads."""
 
-    task: ClassVar[str] = "pointcloud"
-    what: ClassVar[str] = "classifier of point clouds"
-    config_type: ClassVar[type[RunConfig]] = PointConfig
+    task, what, config_type = "pointcloud", "classifier of point clouds", PointConfig
 
     @classmethod
     def build(cls, model: dict[str, Any], config: Any) -> Any:

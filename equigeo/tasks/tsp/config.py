@@ -12,23 +12,15 @@ from equigeo.training.run_config import RunConfig
 UNIFORM: Final = "uniform"
 TOUR_RECIPES: Final[dict[str, Recipe]] = {
     "default": Recipe(
-        epochs=15,
-        batch_size=64,
-        learning_rate=1e-3,
-        optimizer="adamw",
-        schedule="one_cycle",
+        epochs=15, batch_size=64, learning_rate=1e-3, optimizer="adamw", schedule="one_cycle",
         weight_decay=0.01,
     ),
     # The published model, trained as POMO is.
     "paper": Recipe(
-        epochs=200,
-        batch_size=64,
-        learning_rate=1e-4,
-        optimizer="adam",
-        schedule="constant",
+        epochs=200, batch_size=64, learning_rate=1e-4, optimizer="adam", schedule="constant",
         weight_decay=1e-6,
     ),
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

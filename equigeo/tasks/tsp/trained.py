@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, ClassVar
+from typing import Any
 
 from torch import Tensor
 
 from equigeo.mds import AttentionModel, Tours
 from equigeo.tasks.tsp.config import TourConfig
 from equigeo.tasks.tsp.find_tours import find_tours
-from equigeo.training.run_config import RunConfig
 from equigeo.training.trained_model import TrainedModel
 
 
 class TrainedTourModel(TrainedModel[TourConfig]):
     """What a run on tours produces and ``equigeo evaluate`` loads."""
 
-    task: ClassVar[str] = "tsp"
-    what: ClassVar[str] = "model of tours"
-    config_type: ClassVar[type[RunConfig]] = TourConfig
+    task, what, config_type = "tsp", "model of tours", TourConfig
 
     @classmethod
     def build(cls, model: dict[str, Any], config: Any) -> Any:

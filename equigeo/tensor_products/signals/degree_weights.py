@@ -8,11 +8,12 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
-from equigeo.reps import Irreps, Representation
+from equigeo.nn.irreps_layer import IrrepsLayer
+from equigeo.reps import Irreps
 
 
 @final
-class DegreeWeights(nn.Module):
+class DegreeWeights(IrrepsLayer):
     """Multiply each degree of a signal by a weight, per channel where wanted.
 
     Around a product whose paths have no weights of their own, one for each input and one for the
@@ -55,7 +56,7 @@ class DegreeWeights(nn.Module):
 
     def __init__(self, lmax: int, channels: int | None = None, *, parity: int = 1) -> None:
         super().__init__()
-        self.irreps = Irreps.signal(index(lmax), parity)
+        self.irreps = self.irreps_in = self.irreps_out = Irreps.signal(index(lmax), parity)
         if channels is not None and index(channels) < 0:
             raise ValueError(f"channels must not be negative, got {channels}")
         self.channels = channels
@@ -64,16 +65,6 @@ class DegreeWeights(nn.Module):
         # Of every coefficient of a signal.
         degree = torch.cat([torch.full((2 * l + 1,), l) for l in range(lmax + 1)])
         self.register_buffer("degree", degree, persistent=False)
-
-    @property
-    def rep_in(self) -> Representation:
-        """Representation of the input."""
-        return self.irreps
-
-    @property
-    def rep_out(self) -> Representation:
-        """Representation of the output."""
-        return self.irreps
 
     def forward(self, x: Tensor) -> Tensor:
         """Scale.

@@ -7,10 +7,11 @@ from functools import cache
 from typing import Any, final
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from equigeo.nn import Tables
-from equigeo.reps import Irreps, Representation
+from equigeo.nn.irreps_layer import IrrepsLayer
+from equigeo.reps import Irreps
 from equigeo.tensor_products.sphere.basis import Basis
 from equigeo.tensor_products.sphere.harmonics import (
     check_points,
@@ -22,7 +23,7 @@ from equigeo.tensor_products.sphere.harmonics import (
 
 
 @final
-class SphericalHarmonics(nn.Module):
+class SphericalHarmonics(IrrepsLayer):
     r"""Real spherical harmonics as polynomials of (x, y, z), to any degree.
 
     In the order, with the signs and with the polar axis, y, of e3nn:
@@ -91,16 +92,6 @@ class SphericalHarmonics(nn.Module):
         _, (_, parity) = self.irreps_in.terms[0]
         self.irreps_out = Irreps([(1, (l, parity**l)) for l in self.degrees]).simplify()
         self.tables = Tables(table=harmonics_table(max(self.degrees), normalization))
-
-    @property
-    def rep_in(self) -> Representation:
-        """Representation of the input."""
-        return self.irreps_in
-
-    @property
-    def rep_out(self) -> Representation:
-        """Representation of the output."""
-        return self.irreps_out
 
     def forward(self, x: Tensor) -> Tensor:
         """Evaluate.
