@@ -7,7 +7,7 @@ import pytest
 from tests.architecture.source import REPOSITORY, refuse
 from tests.duplicates import code_lines, duplicates
 
-MOST = 60  # pairs of places
+MOST = 20  # pairs of places; there were 99 when this was counted first
 
 SIX = "".join(f"x{k} = {k}\n" for k in range(6))
 
