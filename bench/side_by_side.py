@@ -40,6 +40,12 @@ def main() -> None:
                 for name, value in run(*sides[side], file, given.select).items():
                     seconds[f"{file}::{name}"][side].append(value)
                 print(f"round {turn + 1}: {file} {side}", file=sys.stderr)
+        summary = summarize(given, seconds)  # after every round, should one be cut off
+    print(json.dumps(summary, indent=1))
+
+
+def summarize(given: argparse.Namespace, seconds: Any) -> dict[str, Any]:
+    """Write what there is so far."""
     rows = {name: row(values) for name, values in seconds.items() if len(values) == 2}
     ratios = sorted(entry["ratio"] for entry in rows.values())
     summary = {
@@ -50,7 +56,7 @@ def main() -> None:
         "slower by more than 5 %": [n for n, entry in rows.items() if entry["ratio"] > 1.05],
     }
     given.output.write_text(json.dumps({**facts(given), **summary, "rows": rows}, indent=1) + "\n")
-    print(json.dumps(summary, indent=1))
+    return summary
 
 
 def arguments() -> argparse.Namespace:
@@ -109,7 +115,14 @@ def row(values: dict[str, list[float]]) -> dict[str, Any]:
 
 def facts(given: argparse.Namespace) -> dict[str, Any]:
     return {
-        "command": " ".join(["python bench/side_by_side.py", "OTHER", f"--rounds {given.rounds}"]),
+        "command": " ".join(
+            [
+                "python bench/side_by_side.py",
+                "OTHER",
+                f"--rounds {given.rounds}",
+                f"--select {given.select!r}",
+            ]
+        ),
         "commit here": commit(HERE),
         "commit there": commit(given.other),
         "processor": processor(),
