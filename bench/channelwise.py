@@ -11,6 +11,7 @@ C library's allocator, for all libraries alike; with ``MALLOC_MMAP_THRESHOLD_`` 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import sys
 from collections.abc import Callable
@@ -81,6 +82,7 @@ def cue_product(irreps: tuple[str, str, str]) -> Any:
     )  # fmt: skip
 
 
+@functools.cache
 def product_calls(name: str, edges: int) -> dict[str, Callable[[], Any]]:
     """Both passes of every library and layout, after a comparison of the results."""
     irreps = PROBLEMS[name]
@@ -118,6 +120,7 @@ def measure_product(name: str, edges: int, rounds: int) -> dict[str, Any]:
     }
 
 
+@functools.cache
 def conv_calls(name: str, nodes: int, neighbours: int) -> dict[str, Callable[[], Any]]:
     """The convolution and its composition of e3nn's product, and where the radial layer is."""
     edges = nodes * neighbours

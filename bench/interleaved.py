@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 import time
 from collections.abc import Callable
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -39,8 +41,10 @@ def copy_bandwidth(megabytes: int = 256) -> float:
 
 
 def circumstances() -> dict[str, Any]:
-    """Versions, instruction set and how busy the machine is."""
+    """Commit, versions, processor and how busy it is: what a reader of a figure asks first."""
     return {
+        "commit": commit(Path(__file__).parent),
+        "processor": processor(),
         "equigeo": equigeo.__version__,
         "torch": torch.__version__,
         "python": platform.python_version(),
@@ -50,3 +54,21 @@ def circumstances() -> dict[str, Any]:
             name: value for name, value in os.environ.items() if name.startswith("MALLOC_")
         },
     }
+
+
+def commit(checkout: Path) -> str:
+    """The commit of a checkout, and whether tracked files differ from it."""
+
+    def git(*words: str) -> str:
+        return subprocess.check_output(["git", "-C", str(checkout), *words], text=True).strip()
+
+    changed = git("status", "--porcelain", "--untracked-files=no")
+    return git("rev-parse", "HEAD") + (" with changes" if changed else "")
+
+
+def processor() -> str:
+    """Name of the processor, where the system tells."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()

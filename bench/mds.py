@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import resource
 import sys
 import time
@@ -159,14 +158,6 @@ def _resident() -> int:
     return pages * resource.getpagesize()
 
 
-def cpu() -> str:
-    """Name of the processor, where the system tells."""
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=9)
@@ -187,7 +178,7 @@ def main() -> None:
         print(json.dumps(rows[-1]), flush=True)
     results = {
         "command": " ".join(["python", *sys.argv]),
-        "circumstances": circumstances() | {"cpu": cpu()},
+        "circumstances": circumstances(),
         "threads": "1 unless a row says otherwise",
         "copy bandwidth, GB/s": copy_bandwidth() / 1e9,
         "rows": rows,

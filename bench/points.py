@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import sys
 import time
 from collections.abc import Callable
@@ -75,7 +74,6 @@ def main() -> None:
         raise SystemExit("torch-cluster is not installed here: use the Python of make test-cluster")
     report = {
         "command": " ".join(["python", *sys.argv]),
-        "machine": platform.processor() or platform.machine(),
         **circumstances(),
         "backend": neighbor_backend(),
         "threads": torch.get_num_threads(),

@@ -1,7 +1,8 @@
 """Every microbenchmark of two checkouts in turn, as ratios: what a change costs or gains.
 
-``python bench/side_by_side.py ../before`` runs each ``bench_*.py`` that both have, here and there
-alternately, and compares the medians. The peers' rows are left out; they are code of others.
+``python bench/side_by_side.py ../before`` runs each ``bench_*.py`` that both have, from the files
+of this checkout with the library of either in turn, and compares the medians. The rows of peers are
+left out; they are code of others.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import shlex
 import subprocess
 import sys
@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import geometric_mean, median
 from typing import Any
 
-from interleaved import circumstances
+from interleaved import circumstances, commit
 
 HERE = Path(__file__).resolve().parents[1]
 PEERS = "not e3nn and not cuEquivariance and not sphericart and not geometric and not eager"
@@ -88,7 +88,8 @@ def run(
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder, "times.json")
         command = [
-            python, "-m", "pytest", f"bench/{file}", "-q", "-k", select, "-p", "no:cacheprovider",
+            python, "-m", "pytest", str(HERE / "bench" / file), "-q", "-k", select,
+            "-p", "no:cacheprovider",
             "-o", "python_files=bench_*.py", "-o", "python_functions=bench_*",
             "--benchmark-max-time=0.1", "--benchmark-min-rounds=5", "--benchmark-warmup=on",
             f"--benchmark-json={output}",
@@ -123,26 +124,10 @@ def facts(given: argparse.Namespace) -> dict[str, Any]:
                 f"--select {given.select!r}",
             ]
         ),
-        "commit here": commit(HERE),
         "commit there": commit(given.other),
-        "processor": processor(),
         "rounds": given.rounds,
         **circumstances(),
     }
-
-
-def commit(checkout: Path) -> str:
-    def git(*words: str) -> str:
-        return subprocess.check_output(["git", "-C", str(checkout), *words], text=True).strip()
-
-    changed = git("status", "--porcelain", "--untracked-files=no")
-    return git("rev-parse", "HEAD") + (" with changes" if changed else "")
-
-
-def processor() -> str:
-    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
-    names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor()
 
 
 if __name__ == "__main__":

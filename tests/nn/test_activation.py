@@ -1,29 +1,10 @@
 from __future__ import annotations
 
-import math
-
 import pytest
 import torch
-from torch import nn
 
 from equigeo.nn import Activation, NormalizedActivation
 from equigeo.testing import assert_equivariant, tolerance
-
-KNOWN = {
-    "identity": (lambda x: x, 1.0),
-    "square": (torch.square, 3.0),
-    "relu": (torch.relu, 0.5),
-    "abs": (torch.abs, 1.0),
-    "cos": (torch.cos, (1 + math.exp(-2)) / 2),
-    "sin": (torch.sin, (1 - math.exp(-2)) / 2),
-    "exp": (torch.exp, math.exp(2)),
-    "hardtanh": (
-        nn.Hardtanh(),
-        # E[min(z^2, 1)] = erf(1/sqrt 2) - 2 phi(1) + erfc(1/sqrt 2)
-        1 - 2 * math.exp(-0.5) / math.sqrt(2 * math.pi),
-    ),
-    "step": (lambda x: (x > 0).to(x), 0.5),
-}
 
 
 @pytest.mark.parametrize("layout", ["mul_ir", "ir_mul"])

@@ -25,31 +25,13 @@ from equigeo.groups import (
     spd_exp,
 )
 from equigeo.testing import tolerance
-
-ORACLE = {"rtol": 0.0, "atol": 1e-11}  # twelve printed digits
-F64 = tolerance(torch.float64, terms=16, condition=20)
-LINEAR = [kind(n) for kind in (O, SO, SL, GL, GLPlus, Scaling, Similarity) for n in (2, 3)]
-GROUPS: list[Group] = [*LINEAR, *map(Affine, LINEAR)]
-
-
-def generator(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
+from tests.groups.charts.chart_cases import F64, ORACLE, coordinates, generator
 
 
 def proper(group: Group, k: int = 40) -> Tensor:
     """Random elements of the component of the identity."""
     g = group.sample(4 * k, radius=1.0, generator=generator())
     return g[torch.linalg.det(g) > 0][:k]
-
-
-def coordinates(group: Group, k: int, *, spread: float = 0.6) -> Tensor:
-    """Coordinates whose rotations stay clear of half turns."""
-    return spread * torch.randn(k, group.dimension, dtype=torch.float64, generator=generator())
-
-
-@pytest.fixture(params=GROUPS, ids=str)
-def group(request: pytest.FixtureRequest) -> Group:
-    return request.param
 
 
 # rotations ---------------------------------------------------------------------------------------

@@ -13,42 +13,14 @@ from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 
 from equigeo.groups import (
-    GL,
-    SL,
     SO,
-    Affine,
     GLPlus,
-    Group,
-    O,
-    Scaling,
-    Similarity,
     matrix_exp,
     rotation_exp,
     rotation_log,
 )
 from equigeo.testing import tolerance
-
-ORACLE = {"rtol": 0.0, "atol": 1e-11}  # twelve printed digits
-
-F64 = tolerance(torch.float64, terms=16, condition=20)
-
-LINEAR = [kind(n) for kind in (O, SO, SL, GL, GLPlus, Scaling, Similarity) for n in (2, 3)]
-
-GROUPS: list[Group] = [*LINEAR, *map(Affine, LINEAR)]
-
-
-def generator(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
-
-
-def coordinates(group: Group, k: int, *, spread: float = 0.6) -> Tensor:
-    """Coordinates whose rotations stay clear of half turns."""
-    return spread * torch.randn(k, group.dimension, dtype=torch.float64, generator=generator())
-
-
-@pytest.fixture(params=GROUPS, ids=str)
-def group(request: pytest.FixtureRequest) -> Group:
-    return request.param
+from tests.groups.charts.chart_cases import F64, ORACLE, generator
 
 
 def test_rodrigues_oracles():

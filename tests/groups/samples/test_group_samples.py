@@ -6,52 +6,20 @@ import math
 
 import pytest
 import torch
-from torch import Tensor
 
 from equigeo.groups import (
     SL,
     SO,
     Affine,
-    GLPlus,
     GroupSamples,
     O,
     Scaling,
-    Similarity,
     equidistant_rotations,
     grid_stretches,
-    haar_rotations,
     lognormal_stretches,
-    pair_samples,
 )
 from equigeo.testing import tolerance
-
-F64 = tolerance(torch.float64, terms=9, condition=20)
-STRETCHED = [kind(n) for kind in (SL, GLPlus, Similarity) for n in (2, 3)]
-
-
-def generator(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
-
-
-def paired(group, k: int = 30, std: float = 0.4) -> GroupSamples:
-    source = generator()
-    return pair_samples(
-        lognormal_stretches(group, k, std, generator=source),
-        haar_rotations(group.n, k, generator=source),
-    )
-
-
-def closed(samples: GroupSamples) -> bool:
-    """Whether all products of two elements are elements."""
-    products = (samples.h[:, None] @ samples.h).flatten(0, 1)
-    distance = (products[:, None] - samples.h).abs().amax((-2, -1))
-    return bool((distance.amin(1) < 1e-12).all())
-
-
-@pytest.fixture(params=STRETCHED, ids=str)
-def samples(request: pytest.FixtureRequest) -> GroupSamples:
-    return paired(request.param)
-
+from tests.groups.samples.drawn_samples import F64, generator, paired
 
 # the object --------------------------------------------------------------------------------------
 
@@ -124,10 +92,6 @@ def test_repr():
 
 
 # stretches ---------------------------------------------------------------------------------------
-
-
-def window(group, y: Tensor, width: float) -> Tensor:
-    return torch.exp(-y[:, : group.symmetric_dimension].square().sum(-1) / (2 * width**2))
 
 
 # combinations ------------------------------------------------------------------------------------

@@ -8,34 +8,12 @@ import pytest
 import torch
 
 from equigeo.groups import (
-    SL,
     SO,
-    GLPlus,
     GroupSamples,
-    Similarity,
     equidistant_rotations,
     finite_rotations,
-    haar_rotations,
-    lognormal_stretches,
-    pair_samples,
 )
-from equigeo.testing import tolerance
-
-F64 = tolerance(torch.float64, terms=9, condition=20)
-
-STRETCHED = [kind(n) for kind in (SL, GLPlus, Similarity) for n in (2, 3)]
-
-
-def generator(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
-
-
-def paired(group, k: int = 30, std: float = 0.4) -> GroupSamples:
-    source = generator()
-    return pair_samples(
-        lognormal_stretches(group, k, std, generator=source),
-        haar_rotations(group.n, k, generator=source),
-    )
+from tests.groups.samples.drawn_samples import F64, generator
 
 
 def closed(samples: GroupSamples) -> bool:
@@ -43,11 +21,6 @@ def closed(samples: GroupSamples) -> bool:
     products = (samples.h[:, None] @ samples.h).flatten(0, 1)
     distance = (products[:, None] - samples.h).abs().amax((-2, -1))
     return bool((distance.amin(1) < 1e-12).all())
-
-
-@pytest.fixture(params=STRETCHED, ids=str)
-def samples(request: pytest.FixtureRequest) -> GroupSamples:
-    return paired(request.param)
 
 
 def test_equidistant_rotations_leave_the_full_turn_out():

@@ -14,7 +14,6 @@ from equigeo.groups import (
     SO,
     Affine,
     GLPlus,
-    GroupSamples,
     O,
     Scaling,
     Similarity,
@@ -24,31 +23,9 @@ from equigeo.groups import (
     grid_stretches,
     haar_rotations,
     lognormal_stretches,
-    pair_samples,
     sobol_stretches,
 )
-from equigeo.testing import tolerance
-
-F64 = tolerance(torch.float64, terms=9, condition=20)
-
-STRETCHED = [kind(n) for kind in (SL, GLPlus, Similarity) for n in (2, 3)]
-
-
-def generator(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
-
-
-def paired(group, k: int = 30, std: float = 0.4) -> GroupSamples:
-    source = generator()
-    return pair_samples(
-        lognormal_stretches(group, k, std, generator=source),
-        haar_rotations(group.n, k, generator=source),
-    )
-
-
-@pytest.fixture(params=STRETCHED, ids=str)
-def samples(request: pytest.FixtureRequest) -> GroupSamples:
-    return paired(request.param)
+from tests.groups.samples.drawn_samples import F64, STRETCHED, generator
 
 
 def window(group, y: Tensor, width: float) -> Tensor:
