@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from equigeo.ops import gather_sum, segment_attention
+from equigeo.ops.runtime.torch_internals import values_readable
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,27 +83,31 @@ class EdgeIndex:
         TypeError
             If the indices are not int64.
         ValueError
-            If the shape is wrong or an index out of range.
+            If the shape is wrong or an index out of range; while a program is compiled or exported
+            nothing is known of indices.
         """
         if edge_index.dtype != torch.int64:
             raise TypeError(f"edge_index must be int64, got {edge_index.dtype}")
         if edge_index.ndim != 2 or edge_index.shape[0] != 2:
             raise ValueError(f"edge_index must be (2, edges), got {tuple(edge_index.shape)}")
-        largest = int(edge_index.max()) + 1 if edge_index.shape[1] else 0
+        if num_sources is None or num_targets is None:
+            largest = int(edge_index.max()) + 1 if edge_index.shape[1] else 0
         sources = largest if num_sources is None else num_sources
         targets = largest if num_targets is None else num_targets
         for name, size in (("num_sources", sources), ("num_targets", targets)):
             if size < 0:
                 raise ValueError(f"{name} must not be negative, got {size}")
-        _check_range(edge_index[0], sources, "sources")
-        _check_range(edge_index[1], targets, "targets")
+        if values_readable(edge_index):
+            _check_range(edge_index[0], sources, "sources")
+            _check_range(edge_index[1], targets, "targets")
         return cls.from_valid_edges(edge_index, sources, targets)
 
     @classmethod
     def from_valid_edges(cls, edge_index: Tensor, num_sources: int, num_targets: int) -> EdgeIndex:
         """Sort an edge list that is known to be in range; see :meth:`from_edges`."""
         source, target = edge_index[0], edge_index[1]
-        is_sorted = bool((target[1:] >= target[:-1]).all())
+        # A program that is recorded must not depend on values, and sorts in any case.
+        is_sorted = values_readable(target) and bool((target[1:] >= target[:-1]).all())
         if is_sorted:
             order = torch.arange(len(target), device=target.device)
         else:
@@ -252,6 +257,6 @@ def _check_range(index: Tensor, size: int, side: str) -> None:
 
 
 def _offsets(index: Tensor, size: int) -> Tensor:
-    ptr = index.new_zeros(size + 1)
-    torch.cumsum(torch.bincount(index, minlength=size), dim=0, out=ptr[1:])
-    return ptr
+    # Not bincount, whose length depends on values: a program that is exported must know it.
+    counts = index.new_zeros(size + 1).index_add(0, index + 1, torch.ones_like(index))
+    return counts.cumsum(0)

@@ -128,7 +128,7 @@ class Affine(Group):
         """Translation, then the coordinates in ``H``; no logarithm of the whole is needed."""
         self.check_shape(g)
         bottom = torch.nn.functional.pad(g.new_ones(1), (self.n, 0))
-        if values_at_hand() and not bool((g[..., -1, :] == bottom).all()):
+        if values_at_hand(g) and not bool((g[..., -1, :] == bottom).all()):
             raise ValueError(f"elements of {self} have the last row 0 ... 0 1")
         return torch.cat([g[..., :-1, -1], self.linear.coordinates(g[..., :-1, :-1])], dim=-1)
 

@@ -149,7 +149,7 @@ class LinearGroup(Group):
         """Refuse matrices that are no elements of the component of the identity."""
         self.check_shape(g)
         check_precision("elements", g)
-        if not values_at_hand() or g.numel() == 0:
+        if not values_at_hand(g) or g.numel() == 0:
             return
         g = g.detach()
         # rounding of a product grows with its entries, so the bound does too

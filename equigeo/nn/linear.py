@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from equigeo.nn._irreps_argument import IrrepsLike, irreps_argument
 from equigeo.nn.irreps_layer import IrrepsLayer
+from equigeo.ops.runtime.torch_internals import autocast_active
 from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout
 
@@ -216,7 +217,7 @@ class Linear(IrrepsLayer):
                 raise TypeError(f"{name} must be floating, got {value.dtype}")
             if value.ndim == 0 or value.shape[-1] != dim:
                 raise ValueError(f"{name} must be (..., {dim}), got {tuple(value.shape)}")
-            if value.dtype != features.dtype:
+            if value.dtype != features.dtype and not autocast_active():  # which casts matrices
                 raise TypeError(
                     f"{name} must have the dtype of features, {features.dtype}, got {value.dtype}"
                 )

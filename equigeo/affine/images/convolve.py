@@ -105,6 +105,6 @@ def check_features(x: Tensor, channels: int, n: int, samples: int | None) -> Non
         If they do not fit.
     """
     lead = [channels] if samples is None else [channels, samples]
-    names = ["batch", *map(str, lead), *["size"] * n]
-    if x.ndim != len(names) or list(x.shape[1 : 1 + len(lead)]) != lead:
+    if x.ndim != 1 + len(lead) + n or list(x.shape[1 : 1 + len(lead)]) != lead:
+        names = ["batch", *map(str, lead), *["size"] * n]
         raise ValueError(f"features must be ({', '.join(names)}), got {tuple(x.shape)}")

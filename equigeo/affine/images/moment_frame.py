@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from equigeo.groups import Affine, GLPlus, spd_sqrt
+from equigeo.ops.runtime.autocast import computes_in_float32
 
 
 class MomentFrame(nn.Module):
@@ -113,6 +114,7 @@ class MomentFrame(nn.Module):
         covariance = torch.where(empty[:, None, None], default, covariance)
         return self.group.element(spd_sqrt(covariance), center)
 
+    @computes_in_float32
     def forward(self, image: Tensor) -> Tensor:
         """Show each image in its frame.
 

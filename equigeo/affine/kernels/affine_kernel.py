@@ -13,6 +13,7 @@ from equigeo.affine.kernels.kernel_spec import KernelSpec
 from equigeo.affine.kernels.rbf_kernel import RBFKernel
 from equigeo.affine.kernels.siren_kernel import SirenKernel
 from equigeo.groups import LinearGroup, rotation_exp
+from equigeo.ops.runtime.autocast import computes_in_float32
 
 # Of Gaussians around points that fill [-1, 1] and unit spheres: somewhat less than the distance of
 # neighbours among a dozen, 2 / 12^(1/3) = 0.87 in three dimensions, so that they overlap.
@@ -80,6 +81,7 @@ class AffineKernel(nn.Module):
         reads = [name for name, read in (("u", self.spatial), ("s", self.grouped)) if read]
         return f"{self.group}, reads {' and '.join(reads)}, window={self.spec.window!r}"
 
+    @computes_in_float32
     def forward(self, u: Tensor | None = None, s: Tensor | None = None) -> Tensor:
         """Evaluate the kernel.
 
@@ -97,11 +99,21 @@ class AffineKernel(nn.Module):
         """
         parts = [part for part in (u, self._embed(s)) if part is not None]
         dtype = next(self.network.parameters()).dtype
-        values = self.network(torch.cat(parts, dim=-1).to(dtype))
+        values = self._evaluate(torch.cat(parts, dim=-1), dtype)
         if self.gain != 1:
             values = values * self.gain
         window = self._window(u, s)
         return values if window is None else values * window[..., None].to(dtype)
+
+    def _evaluate(self, coordinates: Tensor, dtype: torch.dtype) -> Tensor:
+        if dtype in (torch.float32, torch.float64):
+            values: Tensor = self.network(coordinates.to(dtype))
+            return values
+        # Phases of many turns have no digits left in half precision: only parameters are stored so.
+        state = {**dict(self.network.named_parameters()), **dict(self.network.named_buffers())}
+        single = {name: x.float() if x.is_floating_point() else x for name, x in state.items()}
+        values = torch.func.functional_call(self.network, single, (coordinates.float(),))
+        return values.to(dtype)
 
     def _make_network(self, out_features: int, fan_in: int) -> nn.Module:
         group, spec = self.group, self.spec

@@ -57,9 +57,10 @@ class RBFKernel(nn.Module):
         self.weight = nn.Parameter(weight)
 
     def _gaussians(self, x: Tensor) -> Tensor:
-        # Not |x|^2 - 2 x c + |c|^2, which cancels next to a centre.
-        distance = torch.cdist(x, self.centers, compute_mode="donot_use_mm_for_euclid_dist")
-        return torch.exp(-0.5 * (distance / self.width).square())
+        # Not |x|^2 - 2 x c + |c|^2, which cancels next to a centre, and not cdist, which has neither
+        # forward mode nor second derivatives.
+        away = ((x[:, k, None] - c) / self.width for k, c in enumerate(self.centers.unbind(1)))
+        return torch.exp(-0.5 * sum(offset.square() for offset in away))
 
     def forward(self, x: Tensor) -> Tensor:
         """Evaluate the kernel.
@@ -74,5 +75,5 @@ class RBFKernel(nn.Module):
         Tensor, (..., out_features), floating
             Kernel values.
         """
-        rows = self._gaussians(x.reshape(-1, x.shape[-1]))
-        return (rows @ self.weight.mT).view(*x.shape[:-1], -1)
+        rows = self._gaussians(x.reshape(-1, self.centers.shape[1]))
+        return (rows @ self.weight.mT).view(*x.shape[:-1], self.weight.shape[0])

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.groups import SO, Affine, GLPlus, LinearGroup, Similarity, spd_sqrt
+from equigeo.ops.runtime.autocast import computes_in_float32
 
 # Determinant of a covariance with mean eigenvalue 1 that counts as flat: a thickness of about 1e-6
 # of the size, some ten times what rounding to float32 makes of a plane.
@@ -96,6 +97,7 @@ class PointFrame(nn.Module):
         linear, centroid = self._parts(points)
         return self.group.element(linear, centroid).to(points.dtype)
 
+    @computes_in_float32
     def forward(self, points: Tensor) -> Tensor:
         """Show each cloud in its frame.
 

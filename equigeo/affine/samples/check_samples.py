@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 from equigeo.groups import GroupSamples, LinearGroup
+from equigeo.ops.runtime.torch_internals import values_readable
 
 # Log-stretch by which a window may fall short: coordinates went through an exponential and a
 # logarithm, in float32 if need be, which leaves some ten units of rounding of 1e-7.
@@ -84,6 +85,8 @@ def check_window(inputs: GroupSamples, outputs: GroupSamples, reach: float) -> W
         What was warned about; None where nothing is missing.
     """
     if inputs.group.symmetric_dimension == 0 or reach == 0:
+        return None
+    if not values_readable(inputs.h):
         return None
     available, wanted = inputs.radius, outputs.radius
     if available + _SLACK >= wanted + reach:

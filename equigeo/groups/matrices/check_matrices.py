@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import Tensor
+from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
 PRECISE = (torch.float32, torch.float64)
 
@@ -29,15 +30,22 @@ def check_precision(name: str, x: Tensor) -> None:
         raise ValueError(f"{name} must be float32 or float64, got {x.dtype}: convert it first")
 
 
-def values_at_hand() -> bool:
+def values_at_hand(x: Tensor) -> bool:
     """Whether values can be looked at: not while a graph is traced or a function transformed.
+
+    Parameters
+    ----------
+    x : Tensor, (...)
+        The tensor to be looked at.
 
     Returns
     -------
     bool
-        False under ``torch.compile``, ``torch.export`` and the transforms of ``torch.func``.
+        False under ``torch.compile``, ``torch.export``, ``make_fx`` and the transforms of
+        ``torch.func``, and for tensors without values.
     """
-    return not (torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active())
+    recorded = torch.compiler.is_compiling() or get_proxy_mode() is not None
+    return not (recorded or x.is_meta or torch._C._are_functorch_transforms_active())
 
 
 def check_square(name: str, x: Tensor) -> None:
@@ -78,7 +86,7 @@ def check_proper(name: str, g: Tensor) -> None:
     ValueError
         If one is singular, improper or not finite.
     """
-    if not values_at_hand():
+    if not values_at_hand(g):
         return
     g = g.detach()
     lengths = torch.linalg.vector_norm(g, dim=-1)

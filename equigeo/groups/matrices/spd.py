@@ -152,7 +152,7 @@ def _planar_parts(s: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 def _planar_root_of_determinant(name: str, p: Tensor) -> Tensor:
     """Geometric mean (..., 1, 1) of the eigenvalues of (..., 2, 2), checked to be positive."""
     det = determinant(p)
-    if values_at_hand():
+    if values_at_hand(p):
         mean, _, square = (part[..., 0, 0].detach() for part in _planar_parts(p))
         high = mean + square.sqrt()  # the lower one is det / high: no difference of near numbers
         check_positive(name, torch.stack([det.detach() / high, high], -1))

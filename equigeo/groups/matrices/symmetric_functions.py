@@ -52,7 +52,7 @@ class SpectralFunction(torch.autograd.Function):
     def forward(s: Tensor, f: ScalarFunction) -> tuple[Tensor, Tensor, Tensor]:
         """Return the function with eigenvalues and vectors, which carry no gradient."""
         values, vectors = torch.linalg.eigh(s)
-        if f.positive and values_at_hand():
+        if f.positive and values_at_hand(s):
             check_positive(f.name, values)
         return (vectors * f.value(values)[..., None, :]) @ vectors.mT, values, vectors
 

@@ -94,7 +94,7 @@ class GroupSamples:
         if count == 0:
             raise ValueError("a set of samples needs at least one element, got none")
         positive = torch.isfinite(self.weight) & (self.weight > 0)
-        if values_at_hand() and not bool(positive.all()):
+        if values_at_hand(positive) and not bool(positive.all()):
             raise ValueError("weights must be positive and finite")
 
     @classmethod
@@ -124,7 +124,7 @@ class GroupSamples:
         """
         if not isinstance(group, LinearGroup):
             raise TypeError(f"group must be a LinearGroup such as SL(2), got {group!r}")
-        if values_at_hand() and not bool(torch.isfinite(coordinates).all()):
+        if values_at_hand(coordinates) and not bool(torch.isfinite(coordinates).all()):
             raise ValueError("coordinates must be finite")
         h, h_inv = group.from_coordinates(coordinates), group.inverse_from_coordinates(coordinates)
         return cls(group, h, h_inv, weight, coordinates)

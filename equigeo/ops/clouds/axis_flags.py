@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import inf
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from equigeo.ops.clouds.axis_rules import SignRule
 from equigeo.ops.clouds.cloud_sums import Clouds, safe_divisor
+from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.ops.runtime.batching import Batched, blocks, in_front
 from equigeo.ops.runtime.checks import check_device, check_features, check_index
 from equigeo.ops.runtime.declare import Gradients, declare
 
@@ -26,6 +30,7 @@ GAP_FACTOR = 64
 Flags = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
+@computes_in_float32
 def axis_flags(
     spread: Tensor,
     margin: Tensor,
@@ -215,10 +220,26 @@ def _backward(grad_gap: Tensor, *_: Tensor, spread: Tensor) -> Gradients:
     return {"spread": torch.cat([grad[:, :1] - whole, grad[:, 1:]], -1)}
 
 
+_blocks = blocks(("spread", "margin", "centroid", "weight"), offsets=["ptr"])
+
+
+def _batch(op: Any, size: int, arguments: dict[str, Any], dims: Mapping[str, Any]) -> Batched:
+    spread = in_front(arguments["spread"], dims["spread"], size)
+
+    def flags(*given: Any) -> tuple[Tensor, ...]:
+        gap, ambiguous, degenerate, _ = op(*given)
+        flagged = (ambiguous.any(-1) | degenerate.any(-1)).unflatten(0, spread.shape[:2])
+        # counted for each problem of the batch
+        counts = torch.stack([spread[..., 0].isnan().sum(1), flagged.sum(1)], 1)
+        return gap, ambiguous, degenerate, counts.flatten()
+
+    return _blocks(flags, size, arguments, dims)
+
+
 _op = declare(
     SCHEMA,
     reference=axis_flags_reference,
     fake=_fake,
     backward=_backward,
-    direct=True,
+    batch=_batch,
 )

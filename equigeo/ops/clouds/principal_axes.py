@@ -11,9 +11,11 @@ from equigeo.ops.clouds.principal_axes_reference import (
     RESULTS,
     Axes,
     backward_by,
+    batch_clouds,
     fake_axes,
     principal_axes_reference,
 )
+from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.checks import check_device, check_features, check_index
 from equigeo.ops.runtime.declare import declare
 
@@ -23,6 +25,7 @@ SCHEMA = (
 )
 
 
+@computes_in_float32
 def principal_axes(
     x: Tensor,
     ptr: Tensor,
@@ -137,5 +140,5 @@ _op = declare(
     backward=backward_by(principal_axes_backward),
     results=RESULTS,
     constant_results=("margin",),
-    direct=True,
+    batch=batch_clouds,
 )

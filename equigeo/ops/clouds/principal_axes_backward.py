@@ -7,6 +7,7 @@ from torch import Tensor
 
 from equigeo.ops.clouds.axis_rules import ScaleRule
 from equigeo.ops.clouds.cloud_sums import Clouds, safe_divisor, scale_factors
+from equigeo.ops.runtime.batching import blocks
 from equigeo.ops.runtime.declare import declare, like
 
 SCHEMA = (
@@ -49,7 +50,7 @@ def principal_axes_backward_reference(  # noqa: PLR0913 - those of the op
               \Delta = s_k^2 - s_j^2
 
     Torques of rounding alone are left out, so that a function of distances has its own gradient
-    even where all spreads are equal. Coordinates along null axes are constant.
+    even where all spreads are equal; not so their derivatives, where spreads differ. Coordinates along null axes are constant.
     """
     dtype = y.dtype
     gradients = grad_y, grad_frame, grad_centroid, grad_spread, grad_scale
@@ -98,18 +99,25 @@ def _turn(
     with torch.no_grad():
         lengths = [clouds.add_up(rows.square()).sqrt() for rows in (unit, grad)]
         noise = lengths[0][:, :, None] * lengths[1][:, None, :] + of_frame.abs()
-        felt = torque.abs() > ROUNDING * eps * (noise + noise.mT)
+        # Where no gradient arrives, nothing is rounded.
+        felt = torque.abs() >= ROUNDING * eps * (noise + noise.mT)
     # 1 / gap, smoothed where neighbouring spreads are close: eigenvectors turn at that rate.
     gap = spread[:, None, :].square() - spread[:, :, None].square()
     square = gap.square() + smoothing**2
-    return torch.where(felt & (square > 0), torque * gap / safe_divisor(square), 0)
+    # A torque that vanishes here, as by a symmetry, may not vanish nearby: its derivative counts
+    # unless that magnifies rounding to more than half of the digits.
+    tame = gap.abs() <= square * eps**-0.5
+    torque = torque - torch.where(felt, 0, torque).detach()
+    return torch.where((felt | tame) & (square > 0), torque * gap / safe_divisor(square), 0)
 
 
 _GRADIENTS = ("grad_y", "grad_frame", "grad_centroid", "grad_spread", "grad_scale")
+_DIFFERENTIABLE = (*_GRADIENTS, "y", "frame", "spread", "scale")
 
 principal_axes_backward = declare(
     SCHEMA,
     reference=principal_axes_backward_reference,
     fake=like("y"),
-    backward=(*_GRADIENTS, "y", "frame", "spread", "scale"),
+    backward=_DIFFERENTIABLE,
+    batch=blocks((*_DIFFERENTIABLE, "weight"), offsets=["ptr"]),
 )

@@ -9,6 +9,7 @@ from equigeo.ops.clouds.principal_axes_backward import principal_axes_backward_r
 from equigeo.ops.clouds.principal_axes_reference import (
     RESULTS,
     backward_by,
+    batch_clouds,
     fake_axes,
     principal_axes_reference,
 )
@@ -27,4 +28,5 @@ principal_axes_nd = declare(
     backward=backward_by(principal_axes_backward_reference),
     results=RESULTS,
     constant_results=("margin",),
+    batch=batch_clouds,
 )

@@ -9,7 +9,10 @@ from torch import Tensor
 
 from equigeo.ops.clouds.axis_rules import ScaleRule, SignRule
 from equigeo.ops.clouds.cloud_sums import Clouds, safe_divisor, scale_factors
+from equigeo.ops.runtime.batching import blocks
 from equigeo.ops.runtime.declare import Gradients
+
+batch_clouds = blocks(("x", "weight"), offsets=["ptr"])
 
 RESULTS = ("y", "frame", "centroid", "spread", "size", "margin")
 

@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 
 from equigeo.ops.clouds.cloud_sums import safe_divisor
+from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.ops.runtime.batching import blocks
 from equigeo.ops.runtime.checks import check_features
 from equigeo.ops.runtime.declare import Gradients, declare
 
@@ -14,6 +16,7 @@ SCHEMA = "symmetric_eigen(Tensor matrix) -> (Tensor, Tensor)"
 KERNEL_SIZES = (2, 3)
 
 
+@computes_in_float32
 def symmetric_eigen(matrix: Tensor) -> tuple[Tensor, Tensor]:
     r"""Diagonalise symmetric matrices.
 
@@ -95,5 +98,6 @@ _op = declare(
     reference=symmetric_eigen_reference,
     fake=_fake,
     backward=_backward,
+    batch=blocks(["matrix"]),
     results=("values", "vectors"),
 )

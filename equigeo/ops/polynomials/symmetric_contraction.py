@@ -11,8 +11,13 @@ from torch import Tensor
 from equigeo.ops.polynomials.polynomial_reference import combine, evaluate
 from equigeo.ops.polynomials.polynomial_table import PolynomialTable
 from equigeo.ops.polynomials.symmetric_contraction_backward import symmetric_contraction_backward
+from equigeo.ops.polynomials.symmetric_contraction_double_backward import (
+    symmetric_contraction_double_backward,
+)
+from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.ops.runtime.batching import blocks
 from equigeo.ops.runtime.checks import check_device, check_features, check_index
-from equigeo.ops.runtime.declare import Gradients, declare
+from equigeo.ops.runtime.declare import Gradients, Tangents, declare
 
 SCHEMA = (
     "symmetric_contraction(Tensor x, Tensor weight, Tensor index, Tensor products, "
@@ -21,6 +26,7 @@ SCHEMA = (
 )
 
 
+@computes_in_float32
 def symmetric_contraction(
     x: Tensor, weight: Tensor, index: Tensor, table: PolynomialTable
 ) -> Tensor:
@@ -107,10 +113,7 @@ def _fake(x: Tensor, weight: Tensor, dims_out: Sequence[int]) -> Tensor:
 def _backward(
     grad: Tensor, *, x: Tensor, weight: Tensor, index: Tensor, needed: set[str], **table: Any
 ) -> Gradients:
-    # Rows of each set of weights, so that the gradient of a set is one sum in a fixed order.
-    sorted_index, order = torch.sort(index, stable=True)
-    sets = torch.arange(weight.shape[0] + 1, device=index.device)
-    ptr = torch.searchsorted(sorted_index, sets)
+    order, ptr = _rows_of_sets(index, weight.shape[0])
     only_x = "weight" not in needed
     _, to_x, to_weight = symmetric_contraction_backward(
         grad, x, weight, order, ptr, *table.values(), only_x
@@ -118,9 +121,35 @@ def _backward(
     return {"x": to_x} if only_x else {"x": to_x, "weight": to_weight}
 
 
+def _forward(
+    tangents: Tangents, *, x: Tensor, weight: Tensor, index: Tensor, **table: Any
+) -> Tensor:
+    order, ptr = _rows_of_sets(index, weight.shape[0])
+    none = x.new_zeros(x.shape[0], weight.shape[2] * sum(table["dims_out"]))
+    along = [
+        tangents.get("x", torch.zeros_like(x)),
+        tangents.get("weight", torch.zeros_like(weight)),
+    ]
+    # The gradient with respect to what the output is multiplied with is the output.
+    found = symmetric_contraction_double_backward(
+        none, x, weight, none, *along, order, ptr, *table.values()
+    )
+    change: Tensor = found[0]
+    return change
+
+
+def _rows_of_sets(index: Tensor, sets: int) -> tuple[Tensor, Tensor]:
+    """Rows of each set of weights, so that the gradient of a set is one sum in a fixed order."""
+    sorted_index, order = torch.sort(index, stable=True)
+    ptr = torch.searchsorted(sorted_index, torch.arange(sets + 1, device=index.device))
+    return order, ptr
+
+
 _op = declare(
     SCHEMA,
     reference=symmetric_contraction_reference,
     fake=_fake,
     backward=_backward,
+    forward=_forward,
+    batch=blocks(("x", "weight"), indices={"index": "weight"}),
 )

@@ -12,7 +12,8 @@ from equigeo.ops.polynomials.polynomial_table import PolynomialTable
 from equigeo.ops.polynomials.symmetric_contraction_double_backward import (
     symmetric_contraction_double_backward,
 )
-from equigeo.ops.runtime.declare import Gradients, declare
+from equigeo.ops.runtime.batching import blocks
+from equigeo.ops.runtime.declare import Gradients, Tangents, declare
 
 SCHEMA = (
     "symmetric_contraction_backward(Tensor grad, Tensor x, Tensor weight, Tensor order, "
@@ -66,9 +67,20 @@ def _backward(
     return dict(zip(("grad", "x", "weight"), slopes, strict=True))
 
 
+def _forward(
+    tangents: Tangents, *, grad: Tensor, x: Tensor, weight: Tensor, only_x: bool, **rest: Any
+) -> tuple[Tensor | None, ...]:
+    point = {"grad": grad, "x": x, "weight": weight}
+    along = [tangents.get(name, torch.zeros_like(at)) for name, at in point.items()]
+    changes = symmetric_contraction_double_backward(*point.values(), *along, *rest.values())
+    return (None, changes[1], None) if only_x else tuple(changes)
+
+
 symmetric_contraction_backward = declare(
     SCHEMA,
     reference=symmetric_contraction_backward_reference,
     fake=_fake,
     backward=_backward,
+    forward=_forward,
+    batch=blocks(("grad", "x", "weight"), indices={"order": "x"}, offsets=["ptr"]),
 )

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from equigeo.ops.polynomials.polynomial_reference import gradients, sets_of_rows
 from equigeo.ops.polynomials.polynomial_table import PolynomialTable
+from equigeo.ops.runtime.batching import blocks
 from equigeo.ops.runtime.declare import Gradients, declare, like
 
 SCHEMA = (
@@ -17,6 +18,9 @@ SCHEMA = (
     "Tensor products, Tensor polynomials, Tensor groups, Tensor nodes, Tensor values, "
     "int[] levels, int[] dims_in, int[] dims_out) -> (Tensor, Tensor, Tensor)"
 )
+
+_POINT = ("grad", "x", "weight")
+_ALONG = ("grad_tangent", "x_tangent", "weight_tangent")
 
 
 def symmetric_contraction_double_backward_reference(
@@ -40,8 +44,8 @@ def symmetric_contraction_double_backward_reference(
 
 def _backward(*arriving: Tensor, order: Tensor, ptr: Tensor, **rest: Any) -> Gradients:
     """Third order, which no kernel has: the reference, along two directions at once."""
-    point = [rest.pop(name) for name in ("grad", "x", "weight")]
-    tangents = [rest.pop(f"{name}_tangent") for name in ("grad", "x", "weight")]
+    point = [rest.pop(name) for name in _POINT]
+    tangents = [rest.pop(name) for name in _ALONG]
     table = PolynomialTable(**rest)
     moved = zip(point, tangents, arriving, strict=True)
     grad, x, weight = (torch.stack([x, a, b, torch.zeros_like(x)]) for x, a, b in moved)
@@ -63,4 +67,5 @@ symmetric_contraction_double_backward = declare(
     reference=symmetric_contraction_double_backward_reference,
     fake=like("grad", "x", "weight"),
     backward=_backward,
+    batch=blocks((*_POINT, *_ALONG), indices={"order": "x"}, offsets=["ptr"]),
 )

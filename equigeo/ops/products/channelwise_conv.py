@@ -7,15 +7,22 @@ from typing import Any
 from torch import Tensor
 
 from equigeo.ops.path_table import PathTable
-from equigeo.ops.products.channelwise_conv_backward import channelwise_conv_backward
+from equigeo.ops.products.channelwise_conv_backward import (
+    INDICES,
+    OFFSETS,
+    channelwise_conv_backward,
+)
 from equigeo.ops.products.channelwise_product import (
     channelwise_product_reference,
     computed_in,
 )
 from equigeo.ops.products.check_rows import check_rows
-from equigeo.ops.products.multilinear import backward_of_product
+from equigeo.ops.products.multilinear import OPERANDS, backward_of_product
+from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.ops.runtime.batching import blocks
 from equigeo.ops.runtime.checks import check_device, check_index
 from equigeo.ops.runtime.declare import declare
+from equigeo.ops.runtime.forward_rules import linear_in
 
 SCHEMA = (
     "channelwise_conv(Tensor x, Tensor y, Tensor? weight, Tensor source, Tensor ptr, "
@@ -26,6 +33,7 @@ SCHEMA = (
 GRAPH = ("source", "ptr", "order", "target", "back_order", "back_ptr")
 
 
+@computes_in_float32
 def channelwise_conv(
     x: Tensor,
     y: Tensor,
@@ -134,4 +142,6 @@ _op = declare(
     reference=channelwise_conv_reference,
     fake=fake_conv,
     backward=backward_of_product(channelwise_conv_backward),
+    forward=linear_in("channelwise_conv", OPERANDS),
+    batch=blocks(OPERANDS, indices=INDICES, offsets=OFFSETS),
 )

@@ -8,14 +8,25 @@ import torch
 from torch import Tensor
 
 from equigeo.ops.products.channelwise_product_backward import channelwise_product_backward_reference
-from equigeo.ops.products.multilinear import backward_of_gradients
+from equigeo.ops.products.multilinear import FORM, backward_of_gradients
+from equigeo.ops.runtime.batching import blocks
 from equigeo.ops.runtime.declare import declare, like
+from equigeo.ops.runtime.forward_rules import gradients_linear_in
 
 SCHEMA = (
     "channelwise_conv_backward(Tensor grad, Tensor x, Tensor y, Tensor? weight, Tensor source, "
     "Tensor ptr, Tensor order, Tensor target, Tensor back_order, Tensor back_ptr, Tensor paths, "
     "Tensor entries, Tensor values, bool ir_mul) -> (Tensor, Tensor, Tensor)"
 )
+
+OFFSETS = ("ptr", "back_ptr")
+INDICES = {
+    "source": "x",
+    "order": "y",
+    "target": "ptr",
+    "back_order": "source",
+}
+"""What the arguments of a graph count."""
 
 
 def channelwise_conv_backward_reference(
@@ -49,4 +60,6 @@ channelwise_conv_backward = declare(
     reference=channelwise_conv_backward_reference,
     fake=like("x", "y", "weight"),
     backward=backward_of_gradients("channelwise_conv"),
+    forward=gradients_linear_in("channelwise_conv_backward", FORM),
+    batch=blocks(FORM, indices=INDICES, offsets=OFFSETS),
 )

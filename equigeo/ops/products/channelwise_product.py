@@ -9,9 +9,12 @@ from equigeo.ops.path_table import PathTable
 from equigeo.ops.products.channelwise_product_backward import channelwise_product_backward
 from equigeo.ops.products.check_rows import check_rows
 from equigeo.ops.products.connected_reference import channelwise, connected_product
-from equigeo.ops.products.multilinear import backward_of_product
+from equigeo.ops.products.multilinear import OPERANDS, backward_of_product
+from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.ops.runtime.batching import blocks
 from equigeo.ops.runtime.checks import check_device
 from equigeo.ops.runtime.declare import declare
+from equigeo.ops.runtime.forward_rules import linear_in
 
 SCHEMA = (
     "channelwise_product(Tensor x, Tensor y, Tensor? weight, Tensor paths, Tensor entries, "
@@ -19,6 +22,7 @@ SCHEMA = (
 )
 
 
+@computes_in_float32
 def channelwise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: PathTable) -> Tensor:
     r"""Couple the channels of ``x`` with ``y``, keeping the channels apart.
 
@@ -101,4 +105,6 @@ _op = declare(
     reference=channelwise_product_reference,
     fake=_fake,
     backward=backward_of_product(channelwise_product_backward),
+    forward=linear_in("channelwise_product", OPERANDS),
+    batch=blocks(OPERANDS),
 )

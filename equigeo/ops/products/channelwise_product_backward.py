@@ -13,8 +13,10 @@ from equigeo.ops.products.connected_reference import (
     weight_segment,
     weights_of,
 )
-from equigeo.ops.products.multilinear import backward_of_gradients
+from equigeo.ops.products.multilinear import FORM, backward_of_gradients
+from equigeo.ops.runtime.batching import blocks
 from equigeo.ops.runtime.declare import declare, like
+from equigeo.ops.runtime.forward_rules import gradients_linear_in
 
 SCHEMA = (
     "channelwise_product_backward(Tensor grad, Tensor x, Tensor y, Tensor? weight, Tensor paths, "
@@ -48,4 +50,6 @@ channelwise_product_backward = declare(
     reference=channelwise_product_backward_reference,
     fake=like("x", "y", "weight"),
     backward=backward_of_gradients("channelwise_product"),
+    forward=gradients_linear_in("channelwise_product_backward", FORM),
+    batch=blocks(FORM),
 )

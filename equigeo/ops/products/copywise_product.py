@@ -8,9 +8,12 @@ from equigeo.ops.path_table import PathTable
 from equigeo.ops.products.check_rows import check_rows
 from equigeo.ops.products.connected_reference import connected_product, copywise
 from equigeo.ops.products.copywise_product_backward import copywise_product_backward
-from equigeo.ops.products.multilinear import backward_of_product
+from equigeo.ops.products.multilinear import OPERANDS, backward_of_product
+from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.ops.runtime.batching import blocks
 from equigeo.ops.runtime.checks import check_device
 from equigeo.ops.runtime.declare import declare
+from equigeo.ops.runtime.forward_rules import linear_in
 
 SCHEMA = (
     "copywise_product(Tensor x, Tensor y, Tensor? weight, Tensor paths, Tensor entries, "
@@ -18,6 +21,7 @@ SCHEMA = (
 )
 
 
+@computes_in_float32
 def copywise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: PathTable) -> Tensor:
     r"""Couple copies of ``x`` with copies of ``y``, and mix none.
 
@@ -94,4 +98,6 @@ _op = declare(
     reference=copywise_product_reference,
     fake=_fake,
     backward=backward_of_product(copywise_product_backward),
+    forward=linear_in("copywise_product", OPERANDS),
+    batch=blocks(OPERANDS),
 )

@@ -8,9 +8,12 @@ from equigeo.ops.path_table import PathTable
 from equigeo.ops.products.check_rows import check_rows
 from equigeo.ops.products.connected_reference import connected_product, fully_connected
 from equigeo.ops.products.fully_connected_product_backward import fully_connected_product_backward
-from equigeo.ops.products.multilinear import backward_of_product
+from equigeo.ops.products.multilinear import OPERANDS, backward_of_product
+from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.ops.runtime.batching import blocks
 from equigeo.ops.runtime.checks import check_device
 from equigeo.ops.runtime.declare import declare
+from equigeo.ops.runtime.forward_rules import linear_in
 
 SCHEMA = (
     "fully_connected_product(Tensor x, Tensor y, Tensor weight, Tensor paths, Tensor entries, "
@@ -18,6 +21,7 @@ SCHEMA = (
 )
 
 
+@computes_in_float32
 def fully_connected_product(x: Tensor, y: Tensor, weight: Tensor, table: PathTable) -> Tensor:
     r"""Couple all channels of ``x`` with all of ``y``, and mix them by weights of every row.
 
@@ -91,4 +95,6 @@ _op = declare(
     reference=fully_connected_product_reference,
     fake=_fake,
     backward=backward_of_product(fully_connected_product_backward),
+    forward=linear_in("fully_connected_product", OPERANDS),
+    batch=blocks(OPERANDS),
 )

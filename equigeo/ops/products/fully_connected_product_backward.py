@@ -8,8 +8,10 @@ from __future__ import annotations
 from torch import Tensor
 
 from equigeo.ops.products.connected_reference import connected_product_backward, fully_connected
-from equigeo.ops.products.multilinear import backward_of_gradients
+from equigeo.ops.products.multilinear import FORM, backward_of_gradients
+from equigeo.ops.runtime.batching import blocks
 from equigeo.ops.runtime.declare import declare, like
+from equigeo.ops.runtime.forward_rules import gradients_linear_in
 
 SCHEMA = (
     "fully_connected_product_backward(Tensor grad, Tensor x, Tensor y, Tensor weight, "
@@ -29,4 +31,6 @@ fully_connected_product_backward = declare(
     reference=fully_connected_product_backward_reference,
     fake=like("x", "y", "weight"),
     backward=backward_of_gradients("fully_connected_product"),
+    forward=gradients_linear_in("fully_connected_product_backward", FORM),
+    batch=blocks(FORM),
 )

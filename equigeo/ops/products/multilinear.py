@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from equigeo.ops.runtime.declare import Gradients
+from equigeo.ops.runtime.declare import Gradients, declared
+
+OPERANDS = ("x", "y", "weight")
+"""The arguments that products are linear in."""
+FORM = ("grad", *OPERANDS)
+"""Those of the form that a product makes with the gradient that arrives."""
 
 
 def backward_of_product(gradients: Callable[..., Any]) -> Callable[..., Gradients]:
@@ -54,36 +58,43 @@ def backward_of_gradients(name: str) -> Callable[..., Gradients]:
         For ``declare``.
     """
 
-    def backward(
-        a: Tensor,
-        b: Tensor,
-        c: Tensor,
+    def backward(  # noqa: PLR0913 - one parameter for each tensor
+        a: Tensor | None = None,
+        b: Tensor | None = None,
+        c: Tensor | None = None,
         *,
         grad: Tensor,
         x: Tensor,
         y: Tensor,
         weight: Tensor | None,
+        needed: set[str],
         **rest: Any,
     ) -> Gradients:
         # By name, since the product refers to its gradients: modules would import one another.
-        product_op = getattr(torch.ops.equigeo, name).default
-        gradients_op = getattr(torch.ops.equigeo, f"{name}_backward").default
+        product, gradients = declared(name), declared(f"{name}_backward")
+        total: Gradients = {}
+        end = list(rest).index("values") + 1
+        table, layout = list(rest.values())[:end], list(rest.values())[end:]
 
-        def product(x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
-            out: Tensor = product_op(x, y, weight, dim_out=grad.shape[1], **rest)
-            return out
+        def add(operand: str, part: Tensor) -> None:
+            if operand in needed:
+                known = total.get(operand)
+                total[operand] = part if known is None else known + part
 
-        def gradients(x: Tensor, y: Tensor, weight: Tensor | None) -> tuple[Tensor, ...]:
-            results: tuple[Tensor, ...] = gradients_op(grad, x, y, weight, *rest.values())
-            return results
-
-        _, y_a, w_a = gradients(a, y, weight)
-        x_b, _, w_b = gradients(x, b, weight)
-        to_grad = product(a, y, weight) + product(x, b, weight)
         if weight is None:
-            return {"grad": to_grad, "x": x_b, "y": y_a}
-        x_c, y_c, _ = gradients(x, y, c)
-        to_grad = to_grad + product(x, y, c)
-        return {"grad": to_grad, "x": x_b + x_c, "y": y_a + y_c, "weight": w_a + w_b}
+            c = None
+        for operand, along in zip(OPERANDS, (a, b, c), strict=True):
+            if along is None:
+                continue
+            point = {"x": x, "y": y, "weight": weight, operand: along}
+            if "grad" in needed:
+                add("grad", product(*point.values(), *table, grad.shape[1], *layout))
+            others = [other for other in OPERANDS if other != operand]
+            if needed.intersection(others):
+                parts = gradients(grad, *point.values(), *rest.values())
+                for other, part in zip(OPERANDS, parts, strict=True):
+                    if other != operand:
+                        add(other, part)
+        return total
 
     return backward

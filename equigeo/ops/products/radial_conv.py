@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor
 
 from equigeo.ops.path_table import PathTable
 from equigeo.ops.products.channelwise_conv import GRAPH, channelwise_conv_reference, fake_conv
-from equigeo.ops.products.channelwise_conv_backward import channelwise_conv_backward
+from equigeo.ops.products.channelwise_conv_backward import (
+    INDICES,
+    OFFSETS,
+    channelwise_conv_backward,
+)
+from equigeo.ops.products.multilinear import OPERANDS
+from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.ops.runtime.batching import Batched, blocks, in_front, refuse_batches
 from equigeo.ops.runtime.checks import check_device, check_features, check_index
-from equigeo.ops.runtime.declare import Gradients, declare
+from equigeo.ops.runtime.declare import Gradients, declare, declared
+from equigeo.ops.runtime.forward_rules import linear_in
 
 SCHEMA = (
     "radial_conv(Tensor x, Tensor y, Tensor hidden, Tensor radial, Tensor source, Tensor ptr, "
@@ -18,7 +27,10 @@ SCHEMA = (
     "Tensor entries, Tensor values, int dim_out, bool ir_mul) -> Tensor"
 )
 
+FEATURES = ("x", "y", "hidden", "radial")
 
+
+@computes_in_float32
 def radial_conv(
     x: Tensor,
     y: Tensor,
@@ -125,9 +137,26 @@ def _backward(
     return {"x": to_x, "y": to_y, "hidden": to_hidden, "radial": to_radial}
 
 
+_blocks = blocks(OPERANDS, indices=INDICES, offsets=OFFSETS)
+
+
+def _batch(op: Any, size: int, arguments: dict[str, Any], dims: Mapping[str, Any]) -> Batched:
+    refuse_batches(dims, allowed=FEATURES)
+    rest = dict(arguments)
+    hidden, radial = (in_front(rest.pop(name), dims[name], size) for name in ("hidden", "radial"))
+    # Weights of each problem of the batch, which the convolution then takes.
+    x, y, *graph_and_table = rest.values()
+    given = {"x": x, "y": y, "weight": hidden @ radial}
+    given |= dict(zip([*rest][2:], graph_and_table, strict=True))
+    axes = {name: dims.get(name) for name in given} | {"weight": 0}
+    return _blocks(declared("channelwise_conv"), size, given, axes)
+
+
 _op = declare(
     SCHEMA,
     reference=radial_conv_reference,
     fake=fake_conv,
     backward=_backward,
+    forward=linear_in("radial_conv", FEATURES),
+    batch=_batch,
 )

@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
-from itertools import compress
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from equigeo.ops.runtime.signature import (
-    Function,
-    Signature,
-    by_position,
-    named_parameters,
-    picker,
-)
+from equigeo.ops.runtime.batching import BatchRule, none_of_a_batch
+from equigeo.ops.runtime.signature import Function, Signature, by_position
+from equigeo.ops.runtime.tape import NEEDED, Gradients, Tangents, Tape
 from equigeo.ops.runtime.torch_internals import (
     below_autograd,
     forward_mode_active,
     transforms_active,
 )
 
+__all__ = ["NEEDED", "SCHEMAS", "Gradients", "Tangents", "declare", "declared", "like"]
+
 SCHEMAS: dict[str, str] = {}
 """Schema of every declared op by name; the compiled libraries must have been built from these."""
 
-NEEDED = "needed"
-"""Name under which a backward asks which arguments need a gradient."""
-
-Gradients = dict[str, Tensor | None]
-"""Gradients by the names of arguments; those that are missing have none."""
+_DECLARED: dict[str, Function] = {}
 
 _LIBRARY = torch.library.Library("equigeo", "DEF")
 
@@ -41,12 +33,12 @@ def declare(
     reference: Function,
     fake: Function,
     backward: Callable[..., Gradients] | Sequence[str],
+    batch: BatchRule,
+    forward: Function | None = None,
     results: Sequence[str] = (),
     constant_results: Sequence[str] = (),
-    vmap: Function | None = None,
-    direct: bool = False,
 ) -> Function:
-    """Declare one op: its schema, the body used where no kernel is loaded, and its gradient.
+    """Declare one op: its schema, the body used where no kernel is loaded, and its derivatives.
 
     A loaded library adds a body for its device and the dispatcher prefers it, so nothing else in
     the package asks whether kernels exist. The functions below name, by their parameters, the
@@ -66,17 +58,16 @@ def declare(
         set of the arguments that need a gradient. The gradient of a result that nothing depends on
         is zeros, or None if a positional parameter has that default. Or the names of arguments by
         which PyTorch is to differentiate the reference.
+    batch : callable
+        How the op takes one more axis, from :mod:`equigeo.ops.runtime.batching`.
+    forward : callable, optional
+        Forward mode: from :data:`Tangents`, its positional parameter, and what it names as a
+        backward does, to the tangents of all results, None for zeros. By default the transpose of
+        ``backward``, which costs a gradient of it.
     results : sequence of str
         Names of all results, where one is asked for.
     constant_results : sequence of str
         Those that are not differentiable.
-    vmap : callable, optional
-        Called as ``vmap(op, info, in_dims, *inputs)``, else as in
-        :func:`torch.library.register_vmap`. The op then takes part in the transforms of
-        :mod:`torch.func`, reverse mode and batches.
-    direct : bool
-        Whether calls that need no gradient go round the dispatcher's, which takes longer than the
-        kernel of a small problem.
 
     Returns
     -------
@@ -91,7 +82,7 @@ def declare(
     signature = Signature.parse(schema)
     if not callable(backward):
         backward = _differentiate(reference, signature, backward)
-    tape = _Tape(signature, backward, results, constant_results)
+    tape = Tape(signature, backward, forward, results, constant_results)
     body = by_position(reference, signature.arguments)
     shapes = by_position(fake, signature.arguments)
     # Names fit: only now is anything registered.
@@ -100,13 +91,24 @@ def declare(
     _LIBRARY.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
     _LIBRARY.impl(name, body, "CompositeExplicitAutograd")
     torch.library.register_fake(f"equigeo::{name}", shapes, lib=_LIBRARY)
-    torch.library.register_autograd(
-        f"equigeo::{name}", tape.backward, setup_context=tape.keep, lib=_LIBRARY
-    )
-    op = getattr(torch.ops.equigeo, name).default
-    if vmap is not None:
-        return _transformable(op, tape, vmap)
-    return _direct(op) if direct else op
+    _DECLARED[name] = _Op(signature, tape, batch).register()
+    return _DECLARED[name]
+
+
+def declared(name: str) -> Function:
+    """Find an op by its name, for rules of ops that refer to each other.
+
+    Parameters
+    ----------
+    name : str
+        As in its schema.
+
+    Returns
+    -------
+    callable
+        What :func:`declare` returned.
+    """
+    return _DECLARED[name]
 
 
 def like(*names: str) -> Function:
@@ -139,93 +141,6 @@ def like(*names: str) -> Function:
     return fake
 
 
-class _Tape:
-    """What autograd calls: keeps what a backward names, and gives it what was kept."""
-
-    def __init__(
-        self,
-        signature: Signature,
-        backward: Callable[..., Gradients],
-        results: Sequence[str],
-        constant_results: Sequence[str],
-    ) -> None:
-        _check_results(signature, results, constant_results)
-        names = [*signature.arguments, *results]
-        taken = named_parameters(
-            backward, [*names, NEEDED], rest=signature.arguments, keyword_only=True
-        )
-        tensors = [name for name in taken if name in signature.tensors or name in results]
-        others = [name for name in taken if name not in (*tensors, NEEDED)]
-        self._function = backward
-        self._arguments = signature.arguments
-        self._known = frozenset(signature.arguments)
-        self._optional = _takes_missing_gradients(backward, signature)
-        self._asks = NEEDED in taken
-        self._of_results = not set(results).isdisjoint(taken)
-        self._constant = [results.index(name) for name in constant_results]
-        self._tensors = picker([names.index(name) for name in tensors])
-        self._others = picker([names.index(name) for name in others]) if others else None
-        # In an order in which ** of the backward lists the rest as the schema does.
-        self._kept = [name for name in taken if name != NEEDED]
-        order = [[*tensors, *others].index(name) for name in self._kept]
-        self._ordered = picker(order) if order != sorted(order) else None
-
-    def keep(self, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        """Keep arguments and results, as :func:`torch.library.register_autograd` asks."""
-        if self._constant:
-            ctx.mark_non_differentiable(*(output[position] for position in self._constant))
-        if self._optional:
-            ctx.set_materialize_grads(False)
-        if self._of_results:
-            inputs = (*inputs, *(output if isinstance(output, tuple) else (output,)))
-        ctx.save_for_backward(*self._tensors(inputs))
-        if self._others is not None:
-            ctx.others = self._others(inputs)
-
-    def backward(self, ctx: Any, *arriving: Any) -> tuple[Tensor | None, ...]:
-        """Differentiate, as :func:`torch.library.register_autograd` asks."""
-        values = ctx.saved_tensors
-        if self._others is not None:
-            values = (*values, *ctx.others)
-        if self._ordered is not None:
-            values = self._ordered(values)
-        kept = dict(zip(self._kept, values, strict=True))
-        if self._asks:
-            kept[NEEDED] = set(compress(self._arguments, ctx.needs_input_grad))
-        gradients = self._function(*arriving, **kept)
-        if not self._known.issuperset(gradients):
-            raise ValueError(
-                f"a backward must return gradients of {', '.join(self._arguments)}, "
-                f"got {', '.join(gradients)}"
-            )
-        return tuple(map(gradients.get, self._arguments))
-
-
-def _takes_missing_gradients(backward: Callable[..., Gradients], signature: Signature) -> bool:
-    """Whether None stands for zeros, after making sure that there is a place for each gradient."""
-    parameters = inspect.signature(backward).parameters.values()
-    places = [p for p in parameters if p.kind == p.POSITIONAL_OR_KEYWORD]
-    any_number = any(p.kind == p.VAR_POSITIONAL for p in parameters)
-    if len(places) > signature.results or (not any_number and len(places) < signature.results):
-        raise ValueError(
-            f"backward of {signature.name} must take {signature.results} gradients by position, "
-            f"got {len(places)} parameters"
-        )
-    return any(p.default is None for p in places)
-
-
-def _check_results(signature: Signature, results: Sequence[str], constant: Sequence[str]) -> None:
-    if results and len(results) != signature.results:
-        raise ValueError(f"{signature.name} has {signature.results} results, got names {results}")
-    reserved = {*signature.arguments, NEEDED}
-    if twice := reserved.intersection(results):
-        raise ValueError(f"results of {signature.name} must not be named {', '.join(twice)}")
-    if unknown := set(constant).difference(results):
-        raise ValueError(
-            f"{signature.name} has no results {', '.join(unknown)}, which are constant"
-        )
-
-
 def _differentiate(
     reference: Function, signature: Signature, names: Sequence[str]
 ) -> Callable[..., Gradients]:
@@ -234,14 +149,26 @@ def _differentiate(
         raise ValueError(f"{signature.name} takes no tensor {', '.join(unknown)}")
     call = by_position(reference, signature.arguments)
 
+    def pulled_back(*arriving: Tensor, **arguments: Any) -> Gradients:
+        def of_inputs(inputs: dict[str, Tensor]) -> Any:
+            return call(*((arguments | inputs)[name] for name in signature.arguments))
+
+        given = {name: arguments[name] for name in names if arguments[name] is not None}
+        found, pull = torch.func.vjp(of_inputs, given)
+        (slopes,) = pull(arriving if isinstance(found, tuple) else arriving[0])
+        gradients: Gradients = slopes
+        return gradients
+
     def backward(*arriving: Tensor, **arguments: Any) -> Gradients:
+        if transforms_active():
+            return pulled_back(*arriving, **arguments)
         again = torch.is_grad_enabled()
         with torch.enable_grad():
             # One argument may depend on another: differentiate by copies of the handles.
             inputs = {
                 name: x.view_as(x) if x.requires_grad else x.detach().requires_grad_()
                 for name, x in arguments.items()
-                if name in names
+                if name in names and x is not None
             }
             values = arguments | inputs
             outputs = call(*(values[name] for name in signature.arguments))
@@ -253,53 +180,88 @@ def _differentiate(
     return backward
 
 
-def _direct(op: Function) -> Function:
-    def call(*inputs: Any) -> Any:
-        if torch.compiler.is_compiling() or _is_recorded(inputs):
-            return op(*inputs)
+class _Op:
+    """An op in all modes of PyTorch: eager, recorded, transformed and compiled.
+
+    In eager mode it goes round the dispatcher, whose way to a gradient written in Python takes
+    longer than the kernel of a small problem.
+    """
+
+    def __init__(self, signature: Signature, tape: Tape, batch: BatchRule) -> None:
+        self._signature = signature
+        self._batch = batch
+        self._overload = getattr(torch.ops.equigeo, signature.name).default
+        # Binding the arguments of a separate setup_context takes longer than many a kernel.
+        self._recorded = _function(forward=self._compute_and_keep(tape), backward=tape.backward)
+        self._transformed = _function(
+            forward=self._compute,
+            setup_context=tape.keep_all,
+            backward=tape.backward_of_all,
+            jvp=tape.jvp,
+            vmap=self._vmap,
+        )
+
+    def register(self) -> Function:
+        """Register what the dispatcher calls; return what the package calls."""
+        name, call = f"equigeo::{self._signature.name}", self._eager()
+        _LIBRARY.impl(self._signature.name, self._from_dispatcher, "Autograd")
+        torch.library.register_vmap(name, self._vmap, lib=_LIBRARY)
+        return call
+
+    def _eager(self) -> Function:
+        overload, compute = self._overload, self._compute
+        recorded, transformed = self._recorded.apply, self._transformed.apply
+
+        def call(*inputs: Any) -> Any:
+            if torch.compiler.is_compiling():
+                return overload(*inputs)
+            if transforms_active() or forward_mode_active():
+                return transformed(*inputs)
+            if torch.is_grad_enabled() and _any_requires_grad(inputs):
+                return recorded(*inputs)
+            return compute(*inputs)
+
+        return call
+
+    def _from_dispatcher(self, *inputs: Any) -> Any:
+        """Body of the autograd keys, for calls of ``torch.ops.equigeo`` and compiled programs."""
+        if forward_mode_active():
+            if transforms_active():
+                raise NotImplementedError(
+                    f"torch.ops.equigeo.{self._signature.name} has no forward mode under "
+                    "torch.func; call the functions and layers of equigeo instead, not compiled"
+                )
+            return self._transformed.apply(*inputs)
+        if torch.is_grad_enabled() and _any_requires_grad(inputs):
+            return self._recorded.apply(*inputs)
+        return self._compute(*inputs)
+
+    def _compute(self, *inputs: Any) -> Any:
         with below_autograd():
-            return op(*inputs)
+            return self._overload(*inputs)
 
-    return call
+    def _compute_and_keep(self, tape: Tape) -> Function:
+        compute, keep = self._compute, tape.keep
+
+        def forward(ctx: Any, *inputs: Any) -> Any:
+            output = compute(*inputs)
+            keep(ctx, inputs, output)
+            return output
+
+        return forward
+
+    def _vmap(self, info: Any, in_dims: tuple[Any, ...], *inputs: Any) -> Any:
+        names = self._signature.arguments
+        arguments = dict(zip(names, inputs, strict=True))
+        dims = dict(zip(names, in_dims, strict=True))
+        op = declared(self._signature.name)
+        if info.batch_size == 0:
+            return none_of_a_batch(self._batch, op, arguments, dims)
+        return self._batch(op, info.batch_size, arguments, dims)
 
 
-def _is_recorded(inputs: tuple[Any, ...]) -> bool:
-    if transforms_active() or forward_mode_active():
-        return True
-    return torch.is_grad_enabled() and any(
-        isinstance(x, torch.Tensor) and x.requires_grad for x in inputs
-    )
-
-
-def _transformable(op: Function, tape: _Tape, vmap: Function) -> Function:
-    """Wrap an op for eager mode: the dispatcher's gradients are slow and unknown to torch.func."""
-
-    def compute(*inputs: Any) -> Any:
-        with below_autograd():
-            return op(*inputs)
-
-    def compute_and_keep(ctx: Any, *inputs: Any) -> Any:
-        output = compute(*inputs)
-        tape.keep(ctx, inputs, output)
-        return output
-
-    def batched(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> Any:
-        return vmap(call, info, in_dims, *inputs)
-
-    # Binding the arguments of a separate setup_context takes longer than many a kernel.
-    plain = _function(forward=compute_and_keep, backward=tape.backward)
-    transformed = _function(
-        forward=op, setup_context=tape.keep, backward=tape.backward, vmap=batched
-    )
-
-    def call(*inputs: Any) -> Any:
-        if torch.compiler.is_compiling():
-            return op(*inputs)
-        if transforms_active():
-            return transformed.apply(*inputs)
-        return plain.apply(*inputs) if torch.is_grad_enabled() else compute(*inputs)
-
-    return call
+def _any_requires_grad(inputs: tuple[Any, ...]) -> bool:
+    return any(isinstance(x, Tensor) and x.requires_grad for x in inputs)
 
 
 def _function(**methods: Function) -> Any:

@@ -7,7 +7,9 @@ where PyTorch has.
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 from torch.autograd import forward_ad
+from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
 below_autograd = torch._C._AutoDispatchBelowAutograd
 """Context in which a call of an op skips the dispatcher's autograd keys.
@@ -27,18 +29,54 @@ correct and slow.
 """
 
 
-def forward_mode_active() -> bool:
-    """Tell whether a level of forward-mode differentiation is open.
+autocast_active = torch._C._is_any_autocast_enabled
+"""Tell whether autocast is enabled for a device, in constant time.
 
-    Ops have no forward mode. Those that go round the dispatcher ask, because it then raises the
-    error that says so. Without the counter: ask ``forward_ad.unpack_dual`` of every tensor.
+Layers ask at every call. Without it: ``torch.is_autocast_enabled`` of the device of each tensor.
+"""
+
+
+def values_readable(x: Tensor) -> bool:
+    """Tell whether the values of a tensor can be looked at, as checks of indices do.
+
+    ``torch.compile`` and ``torch.export`` say so themselves, ``make_fx`` by its mode. Without that:
+    catch the error where a value is read.
+
+    Parameters
+    ----------
+    x : Tensor
+        A tensor.
 
     Returns
     -------
     bool
-        True inside of ``torch.autograd.forward_ad.dual_level`` and ``torch.func.jvp``.
+        False while a program is recorded, and for a tensor that has none.
     """
-    return forward_ad._current_level >= 0
+    return not (torch.compiler.is_compiling() or x.is_meta or get_proxy_mode() is not None)
+
+
+def forward_mode_active() -> bool:
+    """Tell whether tensors may carry tangents of forward-mode differentiation.
+
+    Ops that go round the dispatcher ask, because they would lose them. Without the counter: ask
+    ``forward_ad.unpack_dual`` of every tensor.
+
+    Returns
+    -------
+    bool
+        True inside of ``torch.autograd.forward_ad.dual_level`` and ``torch.func.jvp``, but for the
+        rules that compute tangents themselves.
+    """
+    return forward_ad._current_level >= 0 and torch._C._is_fwd_grad_enabled()
+
+
+rules_see_tangents = forward_ad._set_fwd_grad_enabled
+"""Context in which a rule of forward mode is itself differentiated in forward mode, given True.
+
+PyTorch turns that off inside of the ``jvp`` of an ``autograd.Function``, for all levels of
+:mod:`torch.func` and not only its own, so that forward over forward is silently wrong. Without it:
+raise where two levels are open.
+"""
 
 
 def has_kernel(op: str, key: str) -> bool:

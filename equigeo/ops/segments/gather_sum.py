@@ -5,14 +5,18 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.ops.runtime.batching import channels
 from equigeo.ops.runtime.checks import check_device, check_features, check_index
 from equigeo.ops.runtime.declare import Gradients, declare
+from equigeo.ops.runtime.forward_rules import linear_in
 
 SCHEMA = (
     "gather_sum(Tensor x, Tensor index, Tensor ptr, Tensor back_index, Tensor back_ptr) -> Tensor"
 )
 
 
+@computes_in_float32
 def gather_sum(
     x: Tensor, index: Tensor, ptr: Tensor, back_index: Tensor, back_ptr: Tensor
 ) -> Tensor:
@@ -96,4 +100,6 @@ _op = declare(
     reference=gather_sum_reference,
     fake=_fake,
     backward=_backward,
+    forward=linear_in("gather_sum", ["x"]),
+    batch=channels(["x"]),
 )

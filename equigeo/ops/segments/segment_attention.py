@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.ops.runtime.batching import channels
 from equigeo.ops.runtime.checks import check_device, check_features, check_index
 from equigeo.ops.runtime.declare import Gradients, declare
 from equigeo.ops.segments.segment_attention_backward import segment_attention_backward
@@ -14,6 +16,7 @@ SCHEMA = (
 )
 
 
+@computes_in_float32
 def segment_attention(
     values: Tensor,
     logits: Tensor,
@@ -152,5 +155,6 @@ _op = declare(
     reference=segment_attention_reference,
     fake=_fake,
     backward=_backward,
+    batch=channels(["values", "logits"]),
     results=("out", "attention"),
 )

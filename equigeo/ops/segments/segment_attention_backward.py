@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from equigeo.ops.runtime.batching import channels
 from equigeo.ops.runtime.declare import Gradients, declare, like
 from equigeo.ops.segments.gather_sum import gather_sum
 
@@ -131,4 +132,5 @@ _op = declare(
     reference=segment_attention_backward_reference,
     fake=like("values", "attention"),
     backward=_backward,
+    batch=channels(["grad_out", "grad_attention", "values", "attention"]),
 )

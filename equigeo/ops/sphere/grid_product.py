@@ -6,8 +6,11 @@ import math
 
 from torch import Tensor
 
+from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.ops.runtime.batching import blocks
 from equigeo.ops.runtime.checks import check_device, check_features
 from equigeo.ops.runtime.declare import Gradients, declare
+from equigeo.ops.runtime.forward_rules import linear_in
 from equigeo.ops.sphere.sphere_transforms import DenseTransform, SeparableTransform
 
 SCHEMA = (
@@ -21,6 +24,7 @@ _DENSE_ENTRIES = 1 << 17
 _BLOCK_VALUES = 1 << 16
 
 
+@computes_in_float32
 def grid_product(
     x: Tensor,
     y: Tensor,
@@ -179,4 +183,6 @@ _op = declare(
     reference=grid_product_reference,
     fake=_fake,
     backward=_backward,
+    forward=linear_in("grid_product", ("x", "y")),
+    batch=blocks(("x", "y")),
 )

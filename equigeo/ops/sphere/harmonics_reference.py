@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -145,39 +144,3 @@ def join_degrees(parts: Sequence[Tensor], degrees: Sequence[int]) -> Tensor:
         In the order of ``degrees``.
     """
     return torch.cat([parts[l] for l in degrees], dim=-1)
-
-
-def batch_points(call: Any, info: Any, in_dims: Sequence[int | None], *inputs: Any) -> Any:
-    """Apply an op of points to one more axis, as :func:`torch.vmap` asks it to.
-
-    Parameters
-    ----------
-    call : callable
-        The op; each tensor but the table, which has three axes, is (points, components).
-    info : object
-        With ``batch_size``.
-    in_dims : sequence of int or None
-        Which axis of each input is the additional one.
-    *inputs : object
-        Of the op.
-
-    Returns
-    -------
-    outputs : Tensor or tuple of Tensor
-        With the additional axis in front.
-    out_dims : int or tuple of int
-        Zeros.
-    """
-    points = 1
-    moved = list(inputs)
-    for position, (x, dim) in enumerate(zip(inputs, in_dims, strict=True)):
-        if isinstance(x, Tensor) and (dim is not None or x.ndim == 2):
-            x = x.movedim(dim, 0) if dim is not None else x.expand(info.batch_size, *x.shape)
-            if x.ndim != 3:
-                raise NotImplementedError("tables of spherical harmonics cannot be batched")
-            points, moved[position] = x.shape[1], x.flatten(0, 1)
-    outputs = call(*moved)
-    if isinstance(outputs, Tensor):
-        return outputs.unflatten(0, (info.batch_size, points)), 0
-    outputs = tuple(x.unflatten(0, (info.batch_size, points)) for x in outputs)
-    return outputs, (0,) * len(outputs)

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from torch import Tensor
 
+from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.ops.runtime.batching import blocks
 from equigeo.ops.runtime.checks import check_device, check_features
-from equigeo.ops.runtime.declare import Gradients, declare
+from equigeo.ops.runtime.declare import Gradients, Tangents, declare
 from equigeo.ops.sphere.harmonics_reference import (
-    batch_points,
     evaluate,
     join_degrees,
     unit_vectors,
 )
 from equigeo.ops.sphere.spherical_harmonics_backward import spherical_harmonics_backward
+from equigeo.ops.sphere.spherical_harmonics_double_backward import (
+    spherical_harmonics_double_backward,
+)
 
 SCHEMA = "spherical_harmonics(Tensor x, Tensor table, int[] degrees, bool normalize) -> Tensor"
 
 
+@computes_in_float32
 def spherical_harmonics(
     x: Tensor, table: Tensor, degrees: Sequence[int], normalize: bool
 ) -> Tensor:
@@ -107,10 +113,17 @@ def _backward(
     return {"x": spherical_harmonics_backward(grad, x, table, degrees, normalize)}
 
 
+def _forward(tangents: Tangents, *, x: Tensor, **rest: Any) -> Tensor:
+    no_grad = x.new_zeros(x.shape[0], sum(2 * l + 1 for l in rest["degrees"]))
+    rates, _ = spherical_harmonics_double_backward(tangents["x"], no_grad, x, *rest.values())
+    return rates
+
+
 spherical_harmonics_op = declare(
     SCHEMA,
     reference=spherical_harmonics_reference,
     fake=_fake,
     backward=_backward,
-    vmap=batch_points,
+    forward=_forward,
+    batch=blocks(["x"]),
 )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from equigeo.ops.runtime.declare import Gradients, declare, like
+from equigeo.ops.runtime.batching import blocks
+from equigeo.ops.runtime.declare import Gradients, Tangents, declare, like
 from equigeo.ops.sphere.harmonics_reference import (
-    batch_points,
     differentiate,
     evaluate,
     join_degrees,
@@ -53,10 +54,22 @@ def _backward(
     return {"grad": to_grad, "x": to_x}
 
 
+def _forward(tangents: Tangents, **arguments: Any) -> Tensor | None:
+    change = None
+    if "grad" in tangents:  # in which it is linear
+        given = arguments | {"grad": tangents["grad"]}
+        change = spherical_harmonics_backward(*given.values())
+    if "x" in tangents:
+        _, turn = spherical_harmonics_double_backward(tangents["x"], *arguments.values())
+        change = turn if change is None else change + turn
+    return change
+
+
 spherical_harmonics_backward = declare(
     SCHEMA,
     reference=spherical_harmonics_backward_reference,
     fake=like("x"),
     backward=_backward,
-    vmap=batch_points,
+    forward=_forward,
+    batch=blocks(("grad", "x")),
 )

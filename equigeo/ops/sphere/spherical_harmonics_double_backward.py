@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from equigeo.ops.runtime.batching import blocks
 from equigeo.ops.runtime.declare import declare, like
 from equigeo.ops.sphere.harmonics_reference import (
-    batch_points,
     differentiate,
     evaluate,
     join_degrees,
@@ -56,5 +56,5 @@ spherical_harmonics_double_backward = declare(
     reference=spherical_harmonics_double_backward_reference,
     fake=like("grad", "x"),
     backward=("along", "grad", "x"),  # nobody waits for third derivatives
-    vmap=batch_points,
+    batch=blocks(("along", "grad", "x")),
 )

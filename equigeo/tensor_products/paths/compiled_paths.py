@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.ops import copywise_product, fully_connected_product, runs_compiled
-from equigeo.ops.runtime.torch_internals import transforms_active
 from equigeo.tensor_products.paths.instruction import Instruction
 from equigeo.tensor_products.paths.leading_axes import as_rows, from_rows
 from equigeo.tensor_products.paths.path_tables import StoredTable, path_table
@@ -28,11 +27,7 @@ class CompiledPaths(nn.Module, ABC):
 
     def accepts(self, x: Tensor, weight: Tensor | None) -> bool:
         """Whether the op takes these features and weights, and is compiled for their device."""
-        if x.dtype not in (torch.float32, torch.float64) or not runs_compiled(self.op, x.device):
-            return False
-        # Transforms of torch.func want a rule for batches, which the op does not have; a compiler
-        # has none of them at work, and cannot ask.
-        return torch.compiler.is_compiling() or not transforms_active()
+        return x.dtype in (torch.float32, torch.float64) and runs_compiled(self.op, x.device)
 
     def forward(self, x: Tensor, y: Tensor, weight: Tensor | None, batch: torch.Size) -> Tensor:
         """Multiply; leading axes are broadcast to ``batch``."""

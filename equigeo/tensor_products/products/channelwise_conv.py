@@ -7,6 +7,7 @@ from typing import Any, Literal, final
 from torch import Tensor
 
 from equigeo.graphs import EdgeIndex
+from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.reps.irreps import Layout
 from equigeo.tensor_products.products.channelwise_tensor_product import ChannelwiseTensorProduct
 from equigeo.tensor_products.products.edge_convolution import EdgeConvolution
@@ -81,6 +82,7 @@ shared_weights, layout
         )
         super().__init__(product, shared_weights=shared_weights)
 
+    @computes_in_float32
     def forward(
         self,
         x: Tensor,

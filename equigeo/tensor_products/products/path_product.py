@@ -10,6 +10,7 @@ from torch import Tensor
 
 from equigeo.nn import Tables
 from equigeo.ops import LARGEST_DEGREE
+from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.reps.irreps import Layout, Term
 from equigeo.tensor_products.paths.channelwise_paths import ChannelwisePaths
 from equigeo.tensor_products.paths.compiled_paths import (
@@ -92,6 +93,7 @@ class PathProduct(Product, WeightedPaths):
             self.instructions, operands, shared_weights=self.shared_weights
         )
 
+    @computes_in_float32
     def forward(self, x: Tensor, y: Tensor, weight: Tensor | None = None) -> Tensor:
         """Multiply two features.
 

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from equigeo.graphs import EdgeIndex
 from equigeo.ops import radial_conv
+from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.reps.irreps import Layout
 from equigeo.tensor_products.paths.channelwise_paths import ChannelwisePaths
 from equigeo.tensor_products.products.channelwise_tensor_product import ChannelwiseTensorProduct
@@ -85,6 +86,7 @@ class RadialChannelwiseConv(EdgeConvolution):
         self.num_hidden = num_hidden
         self.radial = nn.Parameter(torch.randn(num_hidden, self.weight_numel))
 
+    @computes_in_float32
     def forward(
         self,
         x: Tensor,

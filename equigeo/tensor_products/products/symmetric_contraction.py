@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.nn import Tables
+from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.reps import Irreps, Representation
 from equigeo.reps.irreps import Layout
 from equigeo.tensor_products.paths.read_irreps import read_irreps
@@ -135,6 +136,7 @@ class SymmetricContraction(nn.Module):
         """Representation of the result."""
         return self.irreps_out
 
+    @computes_in_float32
     def forward(self, x: Tensor, element: Tensor) -> Tensor:
         """Evaluate the polynomial.
 

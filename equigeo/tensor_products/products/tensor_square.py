@@ -7,6 +7,7 @@ from typing import Any, final
 
 from torch import Tensor
 
+from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.reps import Irreps, Representation
 from equigeo.reps.irreps import Layout, Term
 from equigeo.tensor_products.paths.connection_modes import pairs
@@ -105,6 +106,7 @@ class TensorSquare(HeldProduct):
         """Representation of the input."""
         return self.irreps_in1
 
+    @computes_in_float32
     def forward(self, x: Tensor, weight: Tensor | None = None) -> Tensor:
         """Multiply a feature with itself.
 

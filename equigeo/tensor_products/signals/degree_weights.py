@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.nn.irreps_layer import IrrepsLayer
+from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.reps import Irreps
 
 
@@ -66,6 +67,7 @@ class DegreeWeights(IrrepsLayer):
         degree = torch.cat([torch.full((2 * l + 1,), l) for l in range(lmax + 1)])
         self.register_buffer("degree", degree, persistent=False)
 
+    @computes_in_float32
     def forward(self, x: Tensor) -> Tensor:
         """Scale.
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from equigeo.groups import SO
 from equigeo.nn import Tables
+from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.reps import Irreps, Representation
 from equigeo.reps.wigner_3j import wigner_3j_table
 from equigeo.tensor_products.products.product import Product
@@ -105,6 +106,7 @@ class MatrixTensorProduct(Product):
             project=_embedding(lmax_out, self.t, normalization).flatten(1).T,
         )
 
+    @computes_in_float32
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """Embed both signals in matrices, multiply these, and project."""
         self.check_inputs(x, y)

@@ -7,6 +7,7 @@ from operator import index
 
 from torch import Tensor
 
+from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.reps import Irreps
 from equigeo.tensor_products.paths.leading_axes import as_rows, from_rows
 from equigeo.tensor_products.products.product import Product
@@ -82,6 +83,7 @@ class SignalProduct(Product):
         """Count those of the chosen method."""
         return self.body.multiply_adds()
 
+    @computes_in_float32
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """Multiply two signals, of dtype float32 or float64."""
         batch = self.check_inputs(x, y)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.nn import Linear, Tables
+from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.reps import Irreps
 from equigeo.tensor_products.paths.index_tables import IndexTables
 from equigeo.tensor_products.products.path_coefficients import (
@@ -136,6 +137,7 @@ class SignalTensorProduct(Product):
         linears = self.linear1, self.linear2, self.linear_out
         return self._product_work + sum(linear_multiply_adds(linear) for linear in linears)
 
+    @computes_in_float32
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """Mix into signals, multiply these, and mix the results."""
         batch = self.check_inputs(x, y)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from equigeo.nn import Tables
+from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.reps import Irreps
 from equigeo.tensor_products.products.product import Product
 from equigeo.tensor_products.signals.bilinear_algorithm import cross_product, quaternion_product
@@ -139,6 +140,7 @@ class VectorSignalTensorProduct(Product):
         forms = quaternion_product() if scalars else cross_product()
         self.tables = Tables(**forms._asdict())
 
+    @computes_in_float32
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """Multiply two functions, of dtype float32 or float64."""
         batch = self.check_inputs(x, y)

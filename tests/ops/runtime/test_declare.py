@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from equigeo.ops.runtime.batching import blocks
 from equigeo.ops.runtime.declare import SCHEMAS, declare, like
 
 _numbers = count()
@@ -30,14 +31,14 @@ def declare_scale(name: str, **options):
     arguments = {
         "reference": scale,
         "fake": like("x"),
+        "batch": blocks(["x"]),
         "backward": lambda grad, *, factor: {"x": factor * grad},
     }
     return declare(f"{name}(Tensor x, float factor) -> Tensor", **(arguments | options))
 
 
-@pytest.mark.parametrize("direct", [False, True])
-def test_gradients_are_matched_by_name(name, direct):
-    op = declare_scale(name, direct=direct)
+def test_gradients_are_matched_by_name(name):
+    op = declare_scale(name)
     x = torch.ones(3, requires_grad=True)
     (slope,) = torch.autograd.grad(op(x, 2.0).sum(), x)
     assert slope.tolist() == [2, 2, 2]
@@ -54,6 +55,7 @@ def test_a_gradient_that_is_missing_is_none(name):
         f"{name}(Tensor x, Tensor y) -> Tensor",
         reference=lambda x, y: x * y,
         fake=like("x"),
+        batch=blocks(["x"]),
         backward=lambda grad, *, x: {"y": grad * x},
     )
     x, y = torch.tensor(3.0, requires_grad=True), torch.tensor(5.0, requires_grad=True)
@@ -79,6 +81,7 @@ def test_a_backward_gets_arguments_results_and_what_is_needed(name):
         f"{name}(Tensor x, Tensor? weight, int[] dims, bool flag) -> (Tensor, Tensor)",
         reference=lambda x, weight, dims, flag: (2 * x, x * x),
         fake=like("x", "x"),
+        batch=blocks(["x"]),
         backward=backward,
         results=("double", "square"),
     )
@@ -110,6 +113,7 @@ def test_a_gradient_that_does_not_arrive_is_zeros_or_none(name, optional):
         f"{name}(Tensor x) -> (Tensor, Tensor)",
         reference=lambda x: (2 * x, 3 * x),
         fake=like("x", "x"),
+        batch=blocks(["x"]),
         backward=one if optional else both,
     )
     first, _ = op(torch.ones(2, requires_grad=True))
@@ -122,6 +126,7 @@ def test_constant_results_are_not_differentiable(name):
         f"{name}(Tensor x) -> (Tensor, Tensor)",
         reference=lambda x: (2 * x, 3 * x),
         fake=like("x", "x"),
+        batch=blocks(["x"]),
         backward=lambda grad, _: {"x": 2 * grad},
         results=("double", "triple"),
         constant_results=("triple",),
@@ -136,6 +141,7 @@ def test_pytorch_differentiates_the_reference_where_names_stand_for_a_backward(n
         f"{name}(Tensor x, int[] n, Tensor y, Tensor z) -> Tensor",
         reference=lambda x, n, y, z: n[0] * x * x * y * z,
         fake=like("x"),
+        batch=blocks(["x"]),
         backward=("x", "y"),
     )
     x, y, z = (torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in (2.0, 3.0, 5.0))
@@ -169,7 +175,9 @@ def test_names_that_do_not_fit_the_schema_are_refused(name, options, message):
 
 def test_a_missing_body_is_refused(name):
     with pytest.raises(TypeError, match="backward"):
-        declare(f"{name}(Tensor x) -> Tensor", reference=lambda x: x, fake=like("x"))
+        declare(
+            f"{name}(Tensor x) -> Tensor", reference=lambda x: x, fake=like("x"), batch=blocks([])
+        )
 
 
 def test_an_op_declared_so_is_registered_as_pytorch_demands(name):

@@ -1,0 +1,62 @@
+"""What layers and ops do under :class:`torch.autocast`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import torch
+from torch import Tensor
+
+from equigeo.ops.runtime.torch_internals import autocast_active
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def computes_in_float32(function: F) -> F:
+    """Let a function compute in single precision where autocast would mix dtypes.
+
+    The rule of :func:`torch.amp.custom_fwd` with ``cast_inputs=torch.float32``: under autocast,
+    tensors of half precision are cast, and no op inside casts them back. Geometry has few digits to
+    lose, and inputs of one layer otherwise arrive in two dtypes.
+
+    Parameters
+    ----------
+    function : callable
+        A function, or a ``forward``, of tensors and other things.
+
+    Returns
+    -------
+    callable
+        The same outside of autocast.
+
+    Examples
+    --------
+    >>> @computes_in_float32
+    ... def square(x):
+    ...     return x @ x.mT
+    >>> with torch.autocast("cpu", torch.bfloat16):
+    ...     square(torch.ones(2, 2, dtype=torch.bfloat16)).dtype
+    torch.float32
+    """
+
+    @functools.wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        if not autocast_active():
+            return function(*args, **kwargs)
+        tensors = (x for x in (*args, *kwargs.values()) if isinstance(x, Tensor))
+        device = next((x.device.type for x in tensors), "cpu")
+        if not torch.amp.is_autocast_available(device) or not torch.is_autocast_enabled(device):
+            return function(*args, **kwargs)
+        with torch.autocast(device, enabled=False):
+            named = {name: _single(x) for name, x in kwargs.items()}
+            return function(*map(_single, args), **named)
+
+    return cast(F, wrapped)
+
+
+def _single(x: Any) -> Any:
+    if isinstance(x, Tensor) and x.dtype in (torch.float16, torch.bfloat16):
+        return x.float()
+    return x

@@ -1,0 +1,243 @@
+"""What autograd calls: rules that name what they take, as methods that take positions."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from itertools import compress
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from equigeo.ops.runtime.signature import Function, Signature, named_parameters, picker
+from equigeo.ops.runtime.torch_internals import rules_see_tangents
+
+NEEDED = "needed"
+"""Name under which a backward asks which arguments need a gradient."""
+
+Gradients = dict[str, Tensor | None]
+"""Gradients by the names of arguments; those that are missing have none."""
+
+Tangents = dict[str, Tensor]
+"""Tangents of the arguments that have one, by their names."""
+
+
+class Tape:
+    """The derivatives of one op.
+
+    ``keep`` and ``backward`` are those of an :class:`torch.autograd.Function` in reverse mode,
+    ``keep_all``, ``backward_of_all`` and ``jvp`` of one that has forward mode too.
+
+    Parameters
+    ----------
+    signature : Signature
+        Of the op.
+    backward : callable
+        As :func:`equigeo.ops.runtime.declare.declare` takes it.
+    forward : callable, optional
+        As there; the transpose of ``backward`` if there is none.
+    results, constant_results : sequence of str
+        As there.
+
+    Raises
+    ------
+    ValueError
+        If a rule takes what the op has not, or too many or too few gradients.
+    """
+
+    def __init__(
+        self,
+        signature: Signature,
+        backward: Callable[..., Gradients],
+        forward: Function | None,
+        results: Sequence[str],
+        constant_results: Sequence[str],
+    ) -> None:
+        _check_results(signature, results, constant_results)
+        names = [*signature.arguments, *results]
+        taken = named_parameters(
+            backward, [*names, NEEDED], rest=signature.arguments, keyword_only=True
+        )
+        self._asks = NEEDED in taken
+        self._by_backward = [name for name in taken if name != NEEDED]
+        self._by_forward = self._by_backward
+        if forward is not None:
+            self._by_forward = named_parameters(
+                forward, names, rest=signature.arguments, keyword_only=True
+            )
+        self._backward, self._forward = backward, forward
+        self._arguments = signature.arguments
+        self._known = frozenset(signature.arguments)
+        self._optional = _takes_missing_gradients(backward, signature)
+        self._constant = [results.index(name) for name in constant_results]
+        self._reverse = _Keeper(signature, results, self._by_backward)
+        both = dict.fromkeys([*self._by_backward, *self._by_forward])
+        self._all = _Keeper(signature, results, list(both))
+
+    def keep(self, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        """Keep what ``backward`` names."""
+        self._mark(ctx, output)
+        ctx.save_for_backward(*self._reverse.save(ctx, inputs, output))
+
+    def keep_all(self, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        """Keep what both rules name, and what zeros of the results look like."""
+        self._mark(ctx, output)
+        tensors = self._all.save(ctx, inputs, output)
+        ctx.save_for_backward(*tensors)
+        ctx.save_for_forward(*tensors)
+        results = output if isinstance(output, tuple) else (output,)
+        ctx.results = [(result.shape, result.dtype, result.device) for result in results]
+
+    def _mark(self, ctx: Any, output: Any) -> None:
+        if self._constant:
+            ctx.mark_non_differentiable(*(output[position] for position in self._constant))
+        if self._optional:
+            ctx.set_materialize_grads(False)
+
+    def backward(self, ctx: Any, *arriving: Any) -> tuple[Tensor | None, ...]:
+        """Differentiate in reverse mode, after :meth:`keep`."""
+        return self._differentiate(ctx, arriving, self._reverse.load(ctx))
+
+    def backward_of_all(self, ctx: Any, *arriving: Any) -> tuple[Tensor | None, ...]:
+        """Differentiate in reverse mode, after :meth:`keep_all`."""
+        kept = self._all.load(ctx)
+        # A view of a tensor whose transform has ended is the tensor in it.
+        point = {name: _view(kept[name]) for name in self._by_backward}
+        return self._differentiate(ctx, arriving, point)
+
+    def _differentiate(
+        self, ctx: Any, arriving: tuple[Any, ...], kept: dict[str, Any]
+    ) -> tuple[Tensor | None, ...]:
+        if self._asks:
+            kept[NEEDED] = set(compress(self._arguments, ctx.needs_input_grad))
+        with _without_autocast(arriving):
+            gradients = self._backward(*arriving, **kept)
+        if not self._known.issuperset(gradients):
+            raise ValueError(
+                f"a backward must return gradients of {', '.join(self._arguments)}, "
+                f"got {', '.join(gradients)}"
+            )
+        return tuple(map(gradients.get, self._arguments))
+
+    def jvp(self, ctx: Any, *arriving: Any) -> Any:
+        """Differentiate in forward mode, after :meth:`keep_all`."""
+        kept = self._all.load(ctx)
+        named = zip(self._arguments, arriving, strict=True)
+        tangents = {name: x for name, x in named if isinstance(x, Tensor)}
+        with rules_see_tangents(True):
+            # Those of this level are what the rule computes; others it carries on.
+            point = {name: _without_tangent(kept[name]) for name in self._by_forward}
+            if self._forward is None:
+                found = self._transpose(ctx, tangents, point)
+            else:
+                found = self._forward(tangents, **point)
+        found = list(found) if isinstance(found, (tuple, list)) else [found]
+        for position, (shape, dtype, device) in enumerate(ctx.results):
+            if position in self._constant or not dtype.is_floating_point:
+                found[position] = None
+            elif found[position] is None:
+                found[position] = torch.zeros(shape, dtype=dtype, device=device)
+        return tuple(found) if len(found) > 1 else found[0]
+
+    def _transpose(self, ctx: Any, tangents: Tangents, kept: dict[str, Any]) -> list[Tensor | None]:
+        """Forward mode from reverse mode, which is linear in the gradients that arrive."""
+        zeros = [torch.zeros(shape, dtype=t, device=device) for shape, t, device in ctx.results]
+        free = [
+            position
+            for position, zero in enumerate(zeros)
+            if position not in self._constant and zero.is_floating_point()
+        ]
+        if self._asks:
+            kept[NEEDED] = set(tangents)
+
+        def reverse(*arriving: Tensor) -> dict[str, Tensor]:
+            given = list(zeros)
+            for position, x in zip(free, arriving, strict=True):
+                given[position] = x
+            gradients = self._backward(*given, **kept)
+            return {
+                name: gradient
+                for name, gradient in gradients.items()
+                if gradient is not None and name in tangents
+            }
+
+        found, pull = torch.func.vjp(reverse, *(zeros[position] for position in free))
+        slopes = iter(pull({name: tangents[name] for name in found}))
+        return [next(slopes) if k in free else None for k in range(len(zeros))]
+
+
+class _Keeper:
+    """Keeps named arguments and results of a call, and gives them back."""
+
+    def __init__(self, signature: Signature, results: Sequence[str], names: Sequence[str]) -> None:
+        given = [*signature.arguments, *results]
+        tensors = [name for name in names if name in signature.tensors or name in results]
+        others = [name for name in names if name not in tensors]
+        self._of_results = not set(results).isdisjoint(names)
+        self._tensors = picker([given.index(name) for name in tensors])
+        self._others = picker([given.index(name) for name in others]) if others else None
+        # In an order in which ** of a rule lists the rest as the schema does.
+        self._names = list(names)
+        order = [[*tensors, *others].index(name) for name in names]
+        self._ordered = picker(order) if order != sorted(order) else None
+
+    def save(self, ctx: Any, inputs: tuple[Any, ...], output: Any) -> tuple[Tensor | None, ...]:
+        if self._of_results:
+            inputs = (*inputs, *(output if isinstance(output, tuple) else (output,)))
+        if self._others is not None:
+            ctx.others = self._others(inputs)
+        return self._tensors(inputs)
+
+    def load(self, ctx: Any) -> dict[str, Any]:
+        values = ctx.saved_tensors
+        if self._others is not None:
+            values = (*values, *ctx.others)
+        if self._ordered is not None:
+            values = self._ordered(values)
+        return dict(zip(self._names, values, strict=True))
+
+
+def _without_autocast(arriving: Sequence[Any]) -> Any:
+    """Gradients are computed in the dtype of the result, wherever ``backward`` is called."""
+    device = next((x.device.type for x in arriving if x is not None), "cpu")
+    if torch.is_autocast_enabled(device):
+        return torch.autocast(device, enabled=False)
+    return nullcontext()
+
+
+def _view(x: Any) -> Any:
+    return x.view_as(x) if isinstance(x, Tensor) else x
+
+
+def _without_tangent(x: Any) -> Any:
+    if isinstance(x, Tensor) and x.is_floating_point():
+        return forward_ad.unpack_dual(x).primal
+    return x
+
+
+def _takes_missing_gradients(backward: Callable[..., Gradients], signature: Signature) -> bool:
+    """Whether None stands for zeros, after making sure that there is a place for each gradient."""
+    parameters = inspect.signature(backward).parameters.values()
+    places = [p for p in parameters if p.kind == p.POSITIONAL_OR_KEYWORD]
+    any_number = any(p.kind == p.VAR_POSITIONAL for p in parameters)
+    if len(places) > signature.results or (not any_number and len(places) < signature.results):
+        raise ValueError(
+            f"backward of {signature.name} must take {signature.results} gradients by position, "
+            f"got {len(places)} parameters"
+        )
+    return any(p.default is None for p in places)
+
+
+def _check_results(signature: Signature, results: Sequence[str], constant: Sequence[str]) -> None:
+    if results and len(results) != signature.results:
+        raise ValueError(f"{signature.name} has {signature.results} results, got names {results}")
+    reserved = {*signature.arguments, NEEDED}
+    if twice := reserved.intersection(results):
+        raise ValueError(f"results of {signature.name} must not be named {', '.join(twice)}")
+    if unknown := set(constant).difference(results):
+        raise ValueError(
+            f"{signature.name} has no results {', '.join(unknown)}, which are constant"
+        )

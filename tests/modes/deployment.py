@@ -1,0 +1,238 @@
+"""Columns of dtypes, devices, processes and programs: each is compared with plain eager mode."""
+
+from __future__ import annotations
+
+import copy
+import io
+import multiprocessing
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.testing import assert_close
+
+from tests.modes.derivatives import SAME, dot, like, scalar
+from tests.modes.row import Bound, Row
+
+Tensors = tuple[Tensor, ...]
+
+SINGLE = {"rtol": 2e-3, "atol": 2e-4}  # some thousand roundings of float32
+COARSE = {"rtol": 0.1, "atol": 0.1}  # some hundred roundings of bfloat16, relative to the largest
+PATIENCE = 60.0
+
+
+def compiled(row: Row) -> None:
+    """One graph without a break, for any number of rows; values and gradients."""
+    bound, inputs = row.bound(), row.inputs()
+    torch._dynamo.reset()
+    program = torch.compile(bound, fullgraph=True, dynamic=True, backend="aot_eager")
+    assert_close(loss_gradients(program, inputs), loss_gradients(bound, inputs), **SAME)
+
+
+def compiled_double_backward(row: Row) -> None:
+    """A traced program of values and gradients, compiled, and differentiated once more."""
+    bound, inputs = row.bound(), row.inputs()
+    loss = scalar(bound, inputs)
+
+    def slopes(*given: Tensor) -> Tensors:
+        live = [x.requires_grad_() if x.is_leaf and not x.requires_grad else x for x in given]
+        return torch.autograd.grad(loss(*live), live, create_graph=True, materialize_grads=True)
+
+    traced = make_fx(slopes)(*(x.clone().requires_grad_() for x in inputs))
+    for node in list(traced.graph.nodes):
+        # What a backward pass keeps is recorded as detached, which would cut second derivatives.
+        if node.target is torch.ops.aten.detach.default:
+            node.replace_all_uses_with(node.args[0])
+            traced.graph.erase_node(node)
+    traced.recompile()
+    torch._dynamo.reset()
+    program = torch.compile(traced, backend="aot_eager")
+    assert_close(loss_gradients(program, inputs), loss_gradients(slopes, inputs), **SAME)
+
+
+def exported(row: Row) -> None:
+    """``torch.export``, in strict and in the other mode."""
+    bound, inputs = row.bound(), row.inputs()
+    for strict in (False, True):
+        program = torch.export.export(bound, inputs, strict=strict).module()
+        assert_close(program(*inputs), bound(*inputs), **SAME)
+
+
+def autocast(row: Row) -> None:
+    """Inputs of two dtypes under autocast; gradients arrive in the dtypes of the inputs."""
+    bound, inputs = row.bound().float(), [x.float() for x in row.inputs()]
+    want = bound(*inputs)
+    given = [x.bfloat16() if k == 0 else x for k, x in enumerate(inputs)]
+    given = [x.requires_grad_() for x in given]
+    with torch.autocast("cpu", torch.bfloat16):
+        found = bound(*given)
+        total = sum(r.float().square().mean() for r in found if r.numel())
+    slopes = torch.autograd.grad(total, given, allow_unused=True)
+    assert all(
+        g is None or (g.dtype == x.dtype and g.isfinite().all())
+        for g, x in zip(slopes, given, strict=True)
+    )
+    assert_near(found, want)
+
+
+def bfloat16(row: Row) -> None:
+    """Parameters and inputs stored in bfloat16."""
+    bound, inputs = row.bound(), row.inputs()
+    stored = copy.deepcopy(bound).bfloat16()
+    found = stored(*(x.bfloat16() for x in inputs))
+    rounded = copy.deepcopy(stored).double()
+    assert_near(found, rounded(*(x.bfloat16().double() for x in inputs)))
+
+
+def float32(row: Row) -> None:
+    """Single precision follows the inputs and the parameters."""
+    bound, inputs = row.bound(), row.inputs()
+    single = copy.deepcopy(bound).float()
+    found = single(*(x.float() for x in inputs))
+    assert all(x.dtype == torch.float32 for x in found)
+    for one, other in zip(found, bound(*inputs), strict=True):
+        size = float(other.detach().abs().max()) if other.numel() else 1.0
+        assert_close(one.double() / max(size, 1.0), other / max(size, 1.0), **SINGLE)
+
+
+def inference_mode(row: Row) -> None:
+    """Equal bits without a record, on inputs that can have none."""
+    bound, inputs = row.bound(), row.inputs()
+    with torch.inference_mode():
+        found = bound(*(x.clone() for x in inputs))
+    assert_close(found, tuple(x.detach() for x in bound(*inputs)), rtol=0, atol=0)
+
+
+def copied(row: Row) -> None:
+    """``copy.deepcopy`` and a round trip through ``torch.save``."""
+    bound, inputs = row.bound(), row.inputs()
+    stream = io.BytesIO()
+    torch.save(bound.layer, stream)
+    stream.seek(0)
+    for layer in (copy.deepcopy(bound.layer), torch.load(stream, weights_only=False)):
+        found = Bound(layer, bound.call)(*inputs)
+        assert_close(found, bound(*inputs), rtol=0, atol=0)
+
+
+def threads(row: Row) -> None:
+    """Two threads at once, forward and backward, find what one finds."""
+    bound, inputs = row.bound(), row.inputs()
+    want = loss_gradients(bound, inputs)
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            for _ in range(4):
+                assert_close(loss_gradients(bound, inputs), want, rtol=0, atol=0)
+        except BaseException as error:  # noqa: BLE001 - handed to the test
+            failures.append(error)
+
+    workers = [threading.Thread(target=work) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(PATIENCE)
+    if failures:
+        raise failures[0]
+    assert not any(worker.is_alive() for worker in workers)
+
+
+def forked(row: Row) -> None:
+    """A process that is forked after use computes the same."""
+    bound, inputs = row.bound(), row.inputs()
+    with torch.no_grad():
+        want = bound(*inputs)
+    context = multiprocessing.get_context("fork")
+    receive, send = context.Pipe(duplex=False)
+
+    def child() -> None:
+        with torch.no_grad():
+            found = bound(*inputs)
+        same = [torch.equal(a, b) for a, b in zip(found, want, strict=True)]
+        send.send(all(same))
+
+    process = context.Process(target=child)
+    process.start()
+    arrived = receive.poll(PATIENCE)
+    answer = receive.recv() if arrived else None
+    process.kill()
+    process.join()
+    assert arrived, "the child hangs"
+    assert answer, "the child finds other numbers"
+
+
+def empty(row: Row) -> None:
+    """No problems give no results, with gradients."""
+    if not row.rows:
+        return
+    bound = row.bound()
+    inputs = tuple(x[:0].requires_grad_() for x in row.inputs())
+    results = bound(*inputs)
+    assert all(x.shape[0] == 0 for x in results)
+    free = [r.sum() for r in results if r.requires_grad]
+    slopes = torch.autograd.grad(free, inputs, materialize_grads=True)
+    assert [s.shape for s in slopes] == [x.shape for x in inputs]
+
+
+def strided(row: Row) -> None:
+    """Inputs that are not contiguous, and gradients that are expanded."""
+    bound, inputs = row.bound(), row.inputs()
+    apart = tuple(torch.stack([x, x], -1)[..., 0] for x in inputs)
+    turned = tuple(x.mT.contiguous().mT if x.ndim > 1 else x for x in inputs)
+    want = loss_gradients(bound, inputs)
+    for given in (apart, turned):
+        assert_close(loss_gradients(bound, given), want, **SAME)
+
+    def total(*given: Tensor) -> Any:
+        return sum(r.sum() for r in bound(*given))
+
+    assert_close(first_gradients(total, apart), first_gradients(total, inputs), **SAME)
+
+
+def meta(row: Row) -> None:
+    """Shapes and dtypes without numbers."""
+    bound, inputs = row.bound(), row.inputs()
+    want = bound(*inputs)
+    found = copy.deepcopy(bound).to("meta")(*(x.to("meta") for x in inputs))
+    assert [(x.shape, x.dtype) for x in found] == [(x.shape, x.dtype) for x in want]
+    assert all(x.device.type == "meta" for x in found)
+
+
+def loss_gradients(function: Callable[..., Any], inputs: Tensors) -> Tensors:
+    """Results, and the gradients of a function of them with respect to the inputs."""
+    live = tuple(x.detach().as_strided(x.shape, x.stride()).requires_grad_() for x in inputs)
+    results = tuple(function(*live))
+    targets = like(results, seed=2)
+    slopes = torch.autograd.grad(dot(results, targets), live, materialize_grads=True)
+    return (*(r.detach() for r in results), *slopes)
+
+
+def first_gradients(function: Callable[..., Any], inputs: Tensors) -> Tensors:
+    live = tuple(x.detach().requires_grad_() for x in inputs)
+    return torch.autograd.grad(function(*live), live, materialize_grads=True)
+
+
+def assert_near(found: Tensors, want: Tensors) -> None:
+    for one, other in zip(found, want, strict=True):
+        size = float(other.detach().abs().max()) if other.numel() else 1.0
+        assert_close(one.double() / max(size, 1e-3), other.double() / max(size, 1e-3), **COARSE)
+
+
+COLUMNS = [
+    compiled,
+    compiled_double_backward,
+    exported,
+    autocast,
+    bfloat16,
+    float32,
+    inference_mode,
+    copied,
+    threads,
+    forked,
+    empty,
+    strided,
+    meta,
+]

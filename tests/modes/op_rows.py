@@ -1,0 +1,34 @@
+"""Rows of all compiled ops, from the op table."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from tests.modes.row import Row
+from tests.ops.op import Op
+from tests.ops.op_table import OPS
+from tests.ops.problems import SMALL
+
+
+def op_rows() -> list[Row]:
+    return [_row(op) for op in OPS]
+
+
+def _row(op: Op) -> Row:
+    rest = [x.double() if x.is_floating_point() else x for x in op.rest(SMALL.graph())]
+    inputs = partial(_features, op)
+    return Row(f"ops.{op}", nn.Identity, inputs, partial(_call, op, rest), op.name, rows=False)
+
+
+def _features(op: Op) -> tuple[Tensor, ...]:
+    return tuple(op.features(SMALL, torch.float64))
+
+
+def _call(op: Op, rest: list[Tensor], _: nn.Module, *features: Tensor) -> object:
+    """Fixed tables follow the dtype of the features, as those of layers do."""
+    dtype, device = features[0].dtype, features[0].device
+    moved = [x.to(device, dtype if x.is_floating_point() else x.dtype) for x in rest]
+    return op.call(*features, *moved)

@@ -1,0 +1,119 @@
+"""Rows of the layers of :mod:`equigeo.nn` and :mod:`equigeo.tensor_products`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from equigeo import nn as enn
+from equigeo import tensor_products as tp
+from equigeo.graphs import EdgeIndex
+from tests.modes.row import Row, apply, beside, randn
+
+X, Y, OUT = "3x0e + 2x1o", "1x0e + 1x1o", "2x0e + 2x1o"
+DIM_X, DIM_Y = 9, 4
+
+
+def product_rows() -> list[Row]:
+    return [
+        Row("nn.Linear", lambda: enn.Linear(X, OUT, biases=True), randn((4, DIM_X)), apply, "nn.Linear"),
+        Row("nn.Activation", lambda: enn.Activation("3x0e", [torch.tanh]), randn((4, 3)), apply, "nn.Activation"),
+        Row("nn.Gate", _gate, randn((4, 10)), apply, "nn.Gate"),
+        Row("nn.NormalizedActivation", lambda: enn.NormalizedActivation(torch.tanh), randn((4, 3)), apply, "nn.NormalizedActivation"),
+        Row("nn.RadialMLP", lambda: enn.RadialMLP([3, 5, 4], act=torch.tanh), randn((4, 3)), apply, "nn.RadialMLP"),
+        *_products(),
+        *_signals(),
+        *_convolutions(),
+        Row("tensor_products.SphericalHarmonics", lambda: tp.SphericalHarmonics("0e + 1o + 2e + 3o", normalize=True), randn((4, 3)), apply, "tensor_products.SphericalHarmonics"),
+        Row("tensor_products.DegreeWeights", lambda: tp.DegreeWeights(2), randn((4, 9)), apply, "tensor_products.DegreeWeights"),
+        Row("tensor_products.SymmetricContraction", lambda: tp.SymmetricContraction("3x0e + 3x1o", "3x0e + 3x1o", 3, 2), randn((4, 12)), _contract, "tensor_products.SymmetricContraction"),
+    ]  # fmt: skip
+
+
+def _gate() -> nn.Module:
+    return enn.Gate("2x0e", [torch.tanh], "2x0e", [torch.sigmoid], "2x1o")
+
+
+def _contract(layer: nn.Module, x: Tensor) -> Tensor:
+    result: Tensor = layer(x, torch.arange(x.shape[0]) % 2)
+    return result
+
+
+def _products() -> list[Row]:
+    full = ((0, 0, 0, "uvw", True), (1, 1, 0, "uvw", True), (1, 0, 1, "uvu", True))
+    makes: dict[str, Callable[[], nn.Module]] = {
+        "TensorProduct": lambda: tp.TensorProduct(X, Y, OUT, full),
+        "FullTensorProduct": lambda: tp.FullTensorProduct(X, Y),
+        "FullyConnectedTensorProduct": lambda: tp.FullyConnectedTensorProduct(X, Y, OUT),
+        "MatrixTensorProduct": lambda: tp.MatrixTensorProduct(2, 1, 2),
+    }
+    shapes = {"MatrixTensorProduct": ((4, 9), (4, 4))}
+    rows = [
+        _row(name, make, randn(*shapes.get(name, ((4, DIM_X), (4, DIM_Y)))))
+        for name, make in makes.items()
+    ]
+    weighted = tp.ChannelwiseTensorProduct(X, Y, OUT)
+    return [
+        *rows,
+        _row("ElementwiseTensorProduct", lambda: tp.ElementwiseTensorProduct(X, X), randn((4, 9), (4, 9))),
+        _row("TensorSquare", lambda: tp.TensorSquare(X), randn((4, DIM_X))),
+        *(
+            _row(
+                "ChannelwiseTensorProduct",
+                lambda layout=layout: tp.ChannelwiseTensorProduct(X, Y, OUT, layout=layout),
+                randn((4, DIM_X), (4, DIM_Y), (4, weighted.weight_numel)),
+                label=f" in {layout}",
+            )
+            for layout in ("mul_ir", "ir_mul")
+        ),
+    ]  # fmt: skip
+
+
+def _signals() -> list[Row]:
+    two = randn((4, 9), (4, 4))
+    return [
+        _row("GauntTensorProduct", lambda: tp.GauntTensorProduct(2, 1, 3), two),
+        _row("GauntTensorProduct", lambda: tp.GauntTensorProduct(2, 1, 3, method="paths"), two, label=" by paths"),
+        _row("GauntTensorProduct", lambda: tp.GauntTensorProduct(2, 1, 3, method="fourier"), two, label=" by Fourier series"),
+        _row("CurlTensorProduct", lambda: tp.CurlTensorProduct(2, 1, 2), two),
+        _row("VectorSignalTensorProduct", lambda: tp.VectorSignalTensorProduct(2, 1, 2), _vector_signals),
+        _row("SignalTensorProduct", lambda: tp.SignalTensorProduct("2x0e + 2x1o", "2x0e + 2x1o", "2x0e + 2x1o"), randn((4, 8), (4, 8))),
+    ]  # fmt: skip
+
+
+def _vector_signals() -> tuple[Tensor, ...]:
+    product = tp.VectorSignalTensorProduct(2, 1, 2)
+    return randn((4, product.irreps_in1.dim), (4, product.irreps_in2.dim))()
+
+
+def _row(
+    name: str,
+    make: Callable[[], nn.Module],
+    inputs: Callable[[], tuple[Tensor, ...]],
+    label: str = "",
+) -> Row:
+    covers = f"tensor_products.{name}"
+    return Row(covers + label, make, inputs, apply, covers)
+
+
+def _convolutions() -> list[Row]:
+    edges = torch.tensor([[0, 1, 2, 2, 3, 0], [1, 0, 1, 3, 2, 2]])
+    graph = EdgeIndex.from_edges(edges, 4, 4)
+    numel = tp.ChannelwiseConv(X, Y, OUT).weight_numel
+
+    def by_tensor(layer: nn.Module, x: Tensor, y: Tensor, w: Tensor) -> Any:
+        return layer(x, beside(edges, x), y, w)
+
+    def by_graph(layer: nn.Module, x: Tensor, y: Tensor, w: Tensor) -> Any:
+        return layer(x, beside(graph, x), y, w)
+
+    conv = randn((4, DIM_X), (6, DIM_Y), (6, numel))
+    names = "tensor_products.ChannelwiseConv", "tensor_products.RadialChannelwiseConv"
+    return [
+        Row(names[0], lambda: tp.ChannelwiseConv(X, Y, OUT), conv, by_tensor, names[0], rows=False),
+        Row(f"{names[0]} of an EdgeIndex", lambda: tp.ChannelwiseConv(X, Y, OUT, layout="ir_mul"), conv, by_graph, names[0], rows=False),
+        Row(names[1], lambda: tp.RadialChannelwiseConv(X, Y, OUT, 5), randn((4, DIM_X), (6, DIM_Y), (6, 5)), by_graph, names[1], rows=False),
+    ]  # fmt: skip

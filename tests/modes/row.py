@@ -1,0 +1,101 @@
+"""What the mode matrix says of one layer or op."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+Call = Callable[..., Any]
+
+
+class Bound(nn.Module):
+    """A layer as a function of its differentiable inputs alone.
+
+    Parameters
+    ----------
+    layer : nn.Module
+        The layer.
+    call : callable
+        Called as ``call(layer, *inputs)``; everything else that the layer takes is fixed in it.
+    """
+
+    def __init__(self, layer: nn.Module, call: Call) -> None:
+        super().__init__()
+        self.layer = layer
+        self.call = call
+
+    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+        """All results that are differentiable."""
+        results = self.call(self.layer, *inputs)
+        results = results if isinstance(results, tuple) else (results,)
+        return tuple(x for x in results if isinstance(x, Tensor) and x.is_floating_point())
+
+
+@dataclass(frozen=True)
+class Row:
+    """A layer, an op or a function, and a small problem for it.
+
+    Parameters
+    ----------
+    name : str
+        As a user imports it, and what tells it from other rows of the same thing.
+    make : callable
+        The layer, in float64 and with parameters that are not all zero.
+    inputs : callable
+        Its differentiable inputs, in float64.
+    call : callable
+        Called as ``call(layer, *inputs)``.
+    covers : str
+        Public name or op.
+    rows : bool
+        Whether the first axis of all inputs counts problems of which there may be none.
+    kinks : bool
+        Whether it is linear in pieces too small for finite differences of gradients, as is
+        interpolation between pixels that are not where samples are.
+    """
+
+    name: str
+    make: Callable[[], nn.Module]
+    inputs: Callable[[], tuple[Tensor, ...]]
+    call: Call
+    covers: str
+    rows: bool = True
+    kinks: bool = False
+
+    def bound(self) -> Bound:
+        """The layer with everything but its differentiable inputs fixed."""
+        torch.manual_seed(0)
+        layer = self.make().double().eval()
+        generator = torch.Generator().manual_seed(1)
+        with torch.no_grad():
+            for parameter in layer.parameters():  # zeros would hide errors
+                noise = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+                parameter.add_(0.1 * noise)
+        return Bound(layer, self.call)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def apply(layer: nn.Module, *inputs: Tensor) -> Any:
+    """Call a layer that takes nothing else."""
+    return layer(*inputs)
+
+
+def randn(*shapes: tuple[int, ...], seed: int = 0) -> Callable[[], tuple[Tensor, ...]]:
+    """Inputs of some shapes."""
+
+    def inputs() -> tuple[Tensor, ...]:
+        generator = torch.Generator().manual_seed(seed)
+        return tuple(torch.randn(s, generator=generator, dtype=torch.float64) for s in shapes)
+
+    return inputs
+
+
+def beside(fixed: Any, x: Tensor) -> Any:
+    """A graph or samples on the device of a tensor; themselves if they are there."""
+    return fixed if x.device.type == "cpu" else fixed.to(device=x.device)

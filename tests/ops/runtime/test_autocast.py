@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from equigeo.ops.runtime.autocast import computes_in_float32
+
+
+@computes_in_float32
+def product(x, y, label="", *, z=None):
+    return x @ y if z is None else x @ y + z
+
+
+def test_halves_are_cast_and_ops_inside_are_not_cast_back():
+    half, single = torch.ones(2, 2, dtype=torch.bfloat16), torch.ones(2, 2)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert product(half, single, "named", z=half).dtype == torch.float32
+        assert (half @ half).dtype == torch.bfloat16
+
+
+def test_double_precision_stays():
+    x = torch.ones(2, 2, dtype=torch.float64)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert product(x, x).dtype == torch.float64
+
+
+def test_nothing_is_cast_without_autocast():
+    half, single = torch.ones(2, 2, dtype=torch.bfloat16), torch.ones(2, 2)
+    assert product(half, half).dtype == torch.bfloat16
+    with pytest.raises(RuntimeError):
+        product(half, single)
+
+
+def test_devices_without_autocast_are_left_alone():
+    x = torch.ones(2, 2, device="meta", dtype=torch.bfloat16)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert product(x, x).dtype == torch.bfloat16
+
+
+def test_gradients_have_the_dtype_of_what_was_given():
+    half = torch.ones(2, 2, dtype=torch.bfloat16, requires_grad=True)
+    with torch.autocast("cpu", torch.bfloat16):
+        product(half, torch.ones(2, 2)).sum().backward()
+    assert half.grad.dtype == torch.bfloat16
