@@ -38,7 +38,7 @@ def _gate() -> nn.Module:
 
 
 def _contract(layer: nn.Module, x: Tensor) -> Tensor:
-    result: Tensor = layer(x, torch.arange(x.shape[0]) % 2)
+    result: Tensor = layer(x, torch.arange(x.shape[0], device=x.device) % 2)
     return result
 
 

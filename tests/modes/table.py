@@ -1,12 +1,73 @@
-"""All rows of the mode matrix."""
+"""All rows and columns of the mode matrix, and the page that shows them.
+
+``python -m tests.modes.table --write`` writes the page anew.
+"""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.modes import deployment, derivatives
 from tests.modes.affine_rows import affine_rows
 from tests.modes.cloud_rows import cloud_rows
 from tests.modes.mesh_rows import mesh_rows
 from tests.modes.op_rows import op_rows
 from tests.modes.product_rows import product_rows
 from tests.modes.row import Row
+from tests.modes.unsupported import reason
 
 ROWS: list[Row] = [*product_rows(), *affine_rows(), *mesh_rows(), *cloud_rows(), *op_rows()]
+COLUMNS: list[Callable[[Row], None]] = [*derivatives.COLUMNS, *deployment.COLUMNS]
+PAGE = Path(__file__).parents[2] / "docs" / "modes.md"
+
+_HEAD = """# What works in which mode
+
+Every public layer and every op, in every mode in which PyTorch can use it. A cell passes where the
+mode gives what plain eager mode gives; `tests/modes` runs all of them. A number stands for a note
+below: what is not supported raises an error, and never gives other numbers.
+
+"""
+
+
+def page() -> str:
+    """The table as Markdown; all rows of one op are one line."""
+    notes: list[str] = []
+    lines: dict[str, list[set[str]]] = {}
+    for row in ROWS:
+        name = row.name if not row.name.startswith("ops.") else f"ops.{row.covers}"
+        cells = lines.setdefault(name, [set() for _ in COLUMNS])
+        for cell, column in zip(cells, COLUMNS, strict=True):
+            why = reason(row.name, column.__name__)
+            if why is not None:
+                notes += [why] if why not in notes else []
+                cell.add(str(notes.index(why) + 1))
+    names = [column.__name__.replace("_", " ") for column in COLUMNS]
+    table = [
+        "| | " + " | ".join(names) + " |",
+        "|---" * (len(names) + 1) + "|",
+        *(
+            f"| `{name}` | " + " | ".join(",".join(sorted(c)) or "✓" for c in cells) + " |"
+            for name, cells in lines.items()
+        ),
+    ]
+    meaning = [
+        f"- **{name}**: {(column.__doc__ or '').splitlines()[0]}"
+        for name, column in zip(names, COLUMNS, strict=True)
+    ]
+    listed = [f"{number}. {why}." for number, why in enumerate(notes, 1)]
+    return _HEAD + "\n".join([*meaning, "", *table, "", *listed]) + "\n"
+
+
+def share_that_passes() -> float:
+    """Of all cells."""
+    cells = [reason(row.name, column.__name__) for row in ROWS for column in COLUMNS]
+    return cells.count(None) / len(cells)
+
+
+if __name__ == "__main__":
+    if "--write" in sys.argv:
+        PAGE.parent.mkdir(exist_ok=True)
+        PAGE.write_text(page())
+    print(f"{len(ROWS)} rows, {len(COLUMNS)} columns, {share_that_passes():.1%} pass")

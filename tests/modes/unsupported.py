@@ -1,6 +1,41 @@
-"""Cells of the mode matrix that do not pass, each with its reason."""
+"""Cells of the mode matrix that do not pass, each with its reason.
+
+A cell that is listed must fail with an error, and not with wrong numbers.
+"""
 
 from __future__ import annotations
 
-UNSUPPORTED: dict[tuple[str, str], str] = {}
-"""By row and column; the cell must fail with an error, and not with wrong numbers."""
+from fnmatch import fnmatchcase
+
+_STORED = "computed and stored in float32 or float64: convert first; under autocast inputs are cast"
+_GRADIENT = "called by gradients alone, which have the dtype of their op"
+_GRID_SAMPLER = "PyTorch has no forward mode for its grid_sampler_2d, and says so"
+_FFT = "PyTorch has no Fourier transform of bfloat16 on the CPU, and says so"
+_PIXELS = ("zero_cotangent", "forward_mode", "forward_over_reverse", "jacrev", "hessian")
+
+UNSUPPORTED: list[tuple[str, tuple[str, ...], str]] = [
+    ("affine.MomentFrame", _PIXELS, _GRID_SAMPLER),
+    ("affine.MomentFrame", ("bfloat16",), _STORED),
+    ("tensor_products.GauntTensorProduct", ("bfloat16",), _STORED),
+    ("tensor_products.GauntTensorProduct by Fourier series", ("bfloat16",), _FFT),
+    ("tensor_products.CurlTensorProduct", ("bfloat16",), _STORED),
+    ("tensor_products.VectorSignalTensorProduct", ("bfloat16",), _STORED),
+    ("tensor_products.SignalTensorProduct", ("bfloat16",), _STORED),
+    ("ops.gather_sum", ("bfloat16",), _STORED),
+    ("ops.segment_attention", ("bfloat16",), _STORED),
+    ("ops.grid_product*", ("bfloat16",), _STORED),
+    ("ops.radial_conv*", ("bfloat16",), _STORED),
+    ("ops.principal_axes of *", ("bfloat16",), _STORED),
+    ("ops.*_backward*", ("autocast", "bfloat16"), _GRADIENT),
+]
+"""Rows, with * for any characters; columns; why."""
+
+
+def reason(row: str, column: str) -> str | None:
+    """Say why a cell does not pass; None where it does."""
+    found = [
+        why
+        for pattern, columns, why in UNSUPPORTED
+        if column in columns and fnmatchcase(row, pattern)
+    ]
+    return found[0] if found else None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from torch import Tensor
 
 from equigeo.ops.runtime.autocast import computes_in_float32
@@ -123,8 +121,8 @@ def _check_tables(tables: dict[str, Tensor]) -> None:
                 f"legendre_{operand} and trig_{operand} must both have 1 or {summands} summands, "
                 f"got {len(legendre)} and {len(trig)}"
             )
-        lmax = math.isqrt(legendre.shape[1]) - 1
-        if lmax < 0 or legendre.shape[1] != (lmax + 1) ** 2 or trig.shape[1] != 2 * lmax + 1:
+        # Without a square root, which programs for any size cannot take.
+        if trig.shape[1] % 2 == 0 or 4 * legendre.shape[1] != (trig.shape[1] + 1) ** 2:
             raise ValueError(
                 f"legendre_{operand} and trig_{operand} must be for (L + 1)^2 coefficients and "
                 f"2 L + 1 orders, got {legendre.shape[1]} and {trig.shape[1]}"
