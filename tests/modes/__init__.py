@@ -1,1 +1,1 @@
-"""Every public layer and op in every mode of PyTorch: one table, of which no row can be left out."""
+"""Every public layer and op in every mode of PyTorch, in one table that leaves none out."""

@@ -42,23 +42,54 @@ def affine_rows() -> list[Row]:
     return [
         _row("LiftConv", lambda: affine.LiftConv(PLANE, 2, 3, spec), randn(image), conv),
         _row("GroupConv", lambda: affine.GroupConv(PLANE, 2, 3, spec), randn(lifted), conv),
-        _row("SeparableGroupConv", lambda: affine.SeparableGroupConv(PLANE, 2, 3, spec), randn(lifted), conv),
+        _row(
+            "SeparableGroupConv",
+            lambda: affine.SeparableGroupConv(PLANE, 2, 3, spec),
+            randn(lifted),
+            conv,
+        ),
         _row("ProjectConv", lambda: affine.ProjectConv(PLANE, 2, 3, spec), randn(lifted), conv),
         _row("GroupPool", lambda: affine.GroupPool("mean"), randn(lifted), conv),
         _row("SampleBatchNorm", lambda: affine.SampleBatchNorm(2), randn(lifted), apply),
         _row("SampleLayerNorm", lambda: affine.SampleLayerNorm(), randn(lifted), apply),
-        _row("TensorReadout", lambda: affine.TensorReadout(TensorRep(PLANE, 1, 0)), randn((2, 2, 4)), read_out),
-        _row("MomentFrame", lambda: affine.MomentFrame(size=8), _images((2, 1, 12, 12)), apply, kinks=True),
-        _row("AffineKernel", lambda: affine.AffineKernel(PLANE, 3, spec), randn((5, 2), (5, 1)), apply),
+        _row(
+            "TensorReadout",
+            lambda: affine.TensorReadout(TensorRep(PLANE, 1, 0)),
+            randn((2, 2, 4)),
+            read_out,
+        ),
+        _row(
+            "MomentFrame",
+            lambda: affine.MomentFrame(size=8),
+            _images((2, 1, 12, 12)),
+            apply,
+            kinks=True,
+        ),
+        _row(
+            "AffineKernel",
+            lambda: affine.AffineKernel(PLANE, 3, spec),
+            randn((5, 2), (5, 1)),
+            apply,
+        ),
         _row("GaborKernel", lambda: affine.GaborKernel(2, 3, hidden=4), randn((5, 2)), apply),
         _row("SirenKernel", lambda: affine.SirenKernel(2, 3, hidden=4), randn((5, 2)), apply),
         _row("RBFKernel", _rbf, randn((5, 2)), apply),
-        _row("PointLiftConv", lambda: affine.PointLiftConv(SPACE, 2, 3, neighborhood=near, rank=4), randn((2, 2, 6), (2, 6, 3)), convolve_cloud),
-        _row("PointGroupConv", lambda: affine.PointGroupConv(SPACE, 2, 3, neighborhood=near, rank=4), randn((2, 2, 3, 6), (2, 6, 3)), convolve_cloud),
+        _row(
+            "PointLiftConv",
+            lambda: affine.PointLiftConv(SPACE, 2, 3, neighborhood=near, rank=4),
+            randn((2, 2, 6), (2, 6, 3)),
+            convolve_cloud,
+        ),
+        _row(
+            "PointGroupConv",
+            lambda: affine.PointGroupConv(SPACE, 2, 3, neighborhood=near, rank=4),
+            randn((2, 2, 3, 6), (2, 6, 3)),
+            convolve_cloud,
+        ),
         _row("PointFrame", lambda: affine.PointFrame(Similarity(3)), randn((2, 9, 3)), apply),
         _row("AffineResNet", _resnet, _images((2, 1, 24, 24)), apply, kinks=True),
         _row("AffinePointNet", _point_net, randn((2, 12, 3)), apply),
-    ]  # fmt: skip
+    ]
 
 
 def _row(

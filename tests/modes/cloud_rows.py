@@ -21,11 +21,21 @@ def cloud_rows() -> list[Row]:
         _row("Invariant", lambda: mds.Invariant(_PointMLP()), apply),
         _row("DGCNN", lambda: mds.DGCNN(3, widths=(4, 5), neighbors=4, features=6, **small), apply),
         _row("PointNet", lambda: mds.PointNet(3, widths=(4, 6), **small), apply),
-        _row("PointNetPlusPlus", lambda: mds.PointNetPlusPlus(3, (6, 3), 4, ((4, 5), (5, 6)), 6, **small), apply),
-        _row("PointTransformer", lambda: mds.PointTransformer(3, (6, 3), 4, 8, 2, 6, **small), apply),
-        _row("InvariantPointNet", lambda: mds.InvariantPointNet(mds.InvariantPointNetConfig(3)), apply),
+        _row(
+            "PointNetPlusPlus",
+            lambda: mds.PointNetPlusPlus(3, (6, 3), 4, ((4, 5), (5, 6)), 6, **small),
+            apply,
+        ),
+        _row(
+            "PointTransformer", lambda: mds.PointTransformer(3, (6, 3), 4, 8, 2, 6, **small), apply
+        ),
+        _row(
+            "InvariantPointNet",
+            lambda: mds.InvariantPointNet(mds.InvariantPointNetConfig(3)),
+            apply,
+        ),
         _row("AttentionModel", _router, _route, randn((2, 7, 2))),
-    ]  # fmt: skip
+    ]
 
 
 class _PointMLP(nn.Module):
@@ -47,8 +57,9 @@ def _row(
 
 
 def _landmarks(_: nn.Module, x: Tensor) -> Any:
-    distances = torch.cdist(x[:, :5], x)
-    return mds.landmark_embed(distances[..., :5], distances, 3).y
+    offsets = x[0, :, None] - x[0, None, :5]
+    square = offsets.square().sum(-1)
+    return mds.landmark_embed(square[:5], square, 3, squared=True).y[None]
 
 
 def _router() -> nn.Module:

@@ -15,6 +15,7 @@ from tests.modes.row import Row, beside, randn
 def mesh_rows() -> list[Row]:
     graph = mesh.PrimalDualGraph.from_mesh(shapes.icosahedron(), mesh.DualKind.SINGLE)
     faces, edges = graph.x_primal.shape[0], graph.x_dual.shape[0]
+    pairs = graph.primal.num_edges
     widths = graph.x_primal.shape[1], graph.x_dual.shape[1]
     features = randn((faces, 3), (edges, 4))
 
@@ -27,7 +28,7 @@ def mesh_rows() -> list[Row]:
 
     def pool(layer: nn.Module, x_primal: Tensor, x_dual: Tensor) -> Any:
         # Which edges go is a choice; features are what depends on features.
-        score = torch.linspace(0, 1, edges, dtype=x_primal.dtype, device=x_primal.device)
+        score = torch.linspace(0, 1, pairs, dtype=x_primal.dtype, device=x_primal.device)
         found, _ = layer(beside(graph, x_primal).with_features(x_primal, x_dual), score[:, None])
         return found.x_primal, found.x_dual
 
@@ -39,8 +40,33 @@ def mesh_rows() -> list[Row]:
         return mesh.PrimalDualClassifier(config)
 
     return [
-        Row("mesh.PrimalDualConv", lambda: mesh.PrimalDualConv((3, 4), (2, 5), heads=2, bias=True, self_term=True, coupling=True), features, conv, "mesh.PrimalDualConv", rows=False),
-        Row("mesh.ResidualBlock", lambda: mesh.ResidualBlock((3, 4), (3, 4)), features, block, "mesh.ResidualBlock", rows=False),
-        Row("mesh.EdgePool", lambda: mesh.EdgePool(0.7), features, pool, "mesh.EdgePool", rows=False),
-        Row("mesh.PrimalDualClassifier", classifier, randn((faces, widths[0]), (edges, widths[1])), classify, "mesh.PrimalDualClassifier", rows=False),
-    ]  # fmt: skip
+        Row(
+            "mesh.PrimalDualConv",
+            lambda: mesh.PrimalDualConv(
+                (3, 4), (2, 5), heads=2, bias=True, self_term=True, coupling=True
+            ),
+            features,
+            conv,
+            "mesh.PrimalDualConv",
+            rows=False,
+        ),
+        Row(
+            "mesh.ResidualBlock",
+            lambda: mesh.ResidualBlock((3, 4), (3, 4)),
+            features,
+            block,
+            "mesh.ResidualBlock",
+            rows=False,
+        ),
+        Row(
+            "mesh.EdgePool", lambda: mesh.EdgePool(0.7), features, pool, "mesh.EdgePool", rows=False
+        ),
+        Row(
+            "mesh.PrimalDualClassifier",
+            classifier,
+            randn((faces, widths[0]), (edges, widths[1])),
+            classify,
+            "mesh.PrimalDualClassifier",
+            rows=False,
+        ),
+    ]

@@ -19,18 +19,60 @@ DIM_X, DIM_Y = 9, 4
 
 def product_rows() -> list[Row]:
     return [
-        Row("nn.Linear", lambda: enn.Linear(X, OUT, biases=True), randn((4, DIM_X)), apply, "nn.Linear"),
-        Row("nn.Activation", lambda: enn.Activation("3x0e", [torch.tanh]), randn((4, 3)), apply, "nn.Activation"),
+        Row(
+            "nn.Linear",
+            lambda: enn.Linear(X, OUT, biases=True),
+            randn((4, DIM_X)),
+            apply,
+            "nn.Linear",
+        ),
+        Row(
+            "nn.Activation",
+            lambda: enn.Activation("3x0e", [torch.tanh]),
+            randn((4, 3)),
+            apply,
+            "nn.Activation",
+        ),
         Row("nn.Gate", _gate, randn((4, 10)), apply, "nn.Gate"),
-        Row("nn.NormalizedActivation", lambda: enn.NormalizedActivation(torch.tanh), randn((4, 3)), apply, "nn.NormalizedActivation"),
-        Row("nn.RadialMLP", lambda: enn.RadialMLP([3, 5, 4], act=torch.tanh), randn((4, 3)), apply, "nn.RadialMLP"),
+        Row(
+            "nn.NormalizedActivation",
+            lambda: enn.NormalizedActivation(torch.tanh),
+            randn((4, 3)),
+            apply,
+            "nn.NormalizedActivation",
+        ),
+        Row(
+            "nn.RadialMLP",
+            lambda: enn.RadialMLP([3, 5, 4], act=torch.tanh),
+            randn((4, 3)),
+            apply,
+            "nn.RadialMLP",
+        ),
         *_products(),
         *_signals(),
         *_convolutions(),
-        Row("tensor_products.SphericalHarmonics", lambda: tp.SphericalHarmonics("0e + 1o + 2e + 3o", normalize=True), randn((4, 3)), apply, "tensor_products.SphericalHarmonics"),
-        Row("tensor_products.DegreeWeights", lambda: tp.DegreeWeights(2), randn((4, 9)), apply, "tensor_products.DegreeWeights"),
-        Row("tensor_products.SymmetricContraction", lambda: tp.SymmetricContraction("3x0e + 3x1o", "3x0e + 3x1o", 3, 2), randn((4, 12)), _contract, "tensor_products.SymmetricContraction"),
-    ]  # fmt: skip
+        Row(
+            "tensor_products.SphericalHarmonics",
+            lambda: tp.SphericalHarmonics("0e + 1o + 2e + 3o", normalize=True),
+            randn((4, 3)),
+            apply,
+            "tensor_products.SphericalHarmonics",
+        ),
+        Row(
+            "tensor_products.DegreeWeights",
+            lambda: tp.DegreeWeights(2),
+            randn((4, 9)),
+            apply,
+            "tensor_products.DegreeWeights",
+        ),
+        Row(
+            "tensor_products.SymmetricContraction",
+            lambda: tp.SymmetricContraction("3x0e + 3x1o", "3x0e + 3x1o", 3, 2),
+            randn((4, 12)),
+            _contract,
+            "tensor_products.SymmetricContraction",
+        ),
+    ]
 
 
 def _gate() -> nn.Module:
@@ -58,7 +100,11 @@ def _products() -> list[Row]:
     weighted = tp.ChannelwiseTensorProduct(X, Y, OUT)
     return [
         *rows,
-        _row("ElementwiseTensorProduct", lambda: tp.ElementwiseTensorProduct(X, X), randn((4, 9), (4, 9))),
+        _row(
+            "ElementwiseTensorProduct",
+            lambda: tp.ElementwiseTensorProduct(X, X),
+            randn((4, 9), (4, 9)),
+        ),
         _row("TensorSquare", lambda: tp.TensorSquare(X), randn((4, DIM_X))),
         *(
             _row(
@@ -69,19 +115,37 @@ def _products() -> list[Row]:
             )
             for layout in ("mul_ir", "ir_mul")
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _signals() -> list[Row]:
     two = randn((4, 9), (4, 4))
     return [
         _row("GauntTensorProduct", lambda: tp.GauntTensorProduct(2, 1, 3), two),
-        _row("GauntTensorProduct", lambda: tp.GauntTensorProduct(2, 1, 3, method="paths"), two, label=" by paths"),
-        _row("GauntTensorProduct", lambda: tp.GauntTensorProduct(2, 1, 3, method="fourier"), two, label=" by Fourier series"),
+        _row(
+            "GauntTensorProduct",
+            lambda: tp.GauntTensorProduct(2, 1, 3, method="paths"),
+            two,
+            label=" by paths",
+        ),
+        _row(
+            "GauntTensorProduct",
+            lambda: tp.GauntTensorProduct(2, 1, 3, method="fourier"),
+            two,
+            label=" by Fourier series",
+        ),
         _row("CurlTensorProduct", lambda: tp.CurlTensorProduct(2, 1, 2), two),
-        _row("VectorSignalTensorProduct", lambda: tp.VectorSignalTensorProduct(2, 1, 2), _vector_signals),
-        _row("SignalTensorProduct", lambda: tp.SignalTensorProduct("2x0e + 2x1o", "2x0e + 2x1o", "2x0e + 2x1o"), randn((4, 8), (4, 8))),
-    ]  # fmt: skip
+        _row(
+            "VectorSignalTensorProduct",
+            lambda: tp.VectorSignalTensorProduct(2, 1, 2),
+            _vector_signals,
+        ),
+        _row(
+            "SignalTensorProduct",
+            lambda: tp.SignalTensorProduct("2x0e + 2x1o", "2x0e + 2x1o", "2x0e + 2x1o"),
+            randn((4, 8), (4, 8)),
+        ),
+    ]
 
 
 def _vector_signals() -> tuple[Tensor, ...]:
@@ -114,6 +178,20 @@ def _convolutions() -> list[Row]:
     names = "tensor_products.ChannelwiseConv", "tensor_products.RadialChannelwiseConv"
     return [
         Row(names[0], lambda: tp.ChannelwiseConv(X, Y, OUT), conv, by_tensor, names[0], rows=False),
-        Row(f"{names[0]} of an EdgeIndex", lambda: tp.ChannelwiseConv(X, Y, OUT, layout="ir_mul"), conv, by_graph, names[0], rows=False),
-        Row(names[1], lambda: tp.RadialChannelwiseConv(X, Y, OUT, 5), randn((4, DIM_X), (6, DIM_Y), (6, 5)), by_graph, names[1], rows=False),
-    ]  # fmt: skip
+        Row(
+            f"{names[0]} of an EdgeIndex",
+            lambda: tp.ChannelwiseConv(X, Y, OUT, layout="ir_mul"),
+            conv,
+            by_graph,
+            names[0],
+            rows=False,
+        ),
+        Row(
+            names[1],
+            lambda: tp.RadialChannelwiseConv(X, Y, OUT, 5),
+            randn((4, DIM_X), (6, DIM_Y), (6, 5)),
+            by_graph,
+            names[1],
+            rows=False,
+        ),
+    ]

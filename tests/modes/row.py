@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from equigeo.groups import GroupSamples
+
 Call = Callable[..., Any]
 
 
@@ -98,4 +100,6 @@ def randn(*shapes: tuple[int, ...], seed: int = 0) -> Callable[[], tuple[Tensor,
 
 def beside(fixed: Any, x: Tensor) -> Any:
     """A graph or samples on the device of a tensor; themselves if they are there."""
-    return fixed if x.device.type == "cpu" else fixed.to(device=x.device)
+    if x.device.type == "cpu":
+        return fixed
+    return fixed.to(device=x.device) if isinstance(fixed, GroupSamples) else fixed.to(x.device)

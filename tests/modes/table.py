@@ -70,4 +70,5 @@ if __name__ == "__main__":
     if "--write" in sys.argv:
         PAGE.parent.mkdir(exist_ok=True)
         PAGE.write_text(page())
-    print(f"{len(ROWS)} rows, {len(COLUMNS)} columns, {share_that_passes():.1%} pass")
+    share = f"{len(ROWS)} rows, {len(COLUMNS)} columns, {share_that_passes():.1%} pass"
+    sys.stdout.write(share + "\n")

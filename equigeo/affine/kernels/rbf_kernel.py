@@ -57,8 +57,8 @@ class RBFKernel(nn.Module):
         self.weight = nn.Parameter(weight)
 
     def _gaussians(self, x: Tensor) -> Tensor:
-        # Not |x|^2 - 2 x c + |c|^2, which cancels next to a centre, and not cdist, which has neither
-        # forward mode nor second derivatives.
+        # Not |x|^2 - 2 x c + |c|^2, which cancels next to a centre, and not cdist, which has no
+        # forward mode and no second derivatives.
         away = ((x[:, k, None] - c) / self.width for k, c in enumerate(self.centers.unbind(1)))
         return torch.exp(-0.5 * sum(offset.square() for offset in away))
 

@@ -50,7 +50,8 @@ def principal_axes_backward_reference(  # noqa: PLR0913 - those of the op
               \Delta = s_k^2 - s_j^2
 
     Torques of rounding alone are left out, so that a function of distances has its own gradient
-    even where all spreads are equal; not so their derivatives, where spreads differ. Coordinates along null axes are constant.
+    even where all spreads are equal; not so their derivatives, where spreads differ. Coordinates
+    along null axes are constant.
     """
     dtype = y.dtype
     gradients = grad_y, grad_frame, grad_centroid, grad_spread, grad_scale

@@ -58,7 +58,7 @@ def backward_of_gradients(name: str) -> Callable[..., Gradients]:
         For ``declare``.
     """
 
-    def backward(  # noqa: PLR0913 - one parameter for each tensor
+    def backward(
         a: Tensor | None = None,
         b: Tensor | None = None,
         c: Tensor | None = None,
@@ -72,29 +72,27 @@ def backward_of_gradients(name: str) -> Callable[..., Gradients]:
     ) -> Gradients:
         # By name, since the product refers to its gradients: modules would import one another.
         product, gradients = declared(name), declared(f"{name}_backward")
-        total: Gradients = {}
         end = list(rest).index("values") + 1
         table, layout = list(rest.values())[:end], list(rest.values())[end:]
-
-        def add(operand: str, part: Tensor) -> None:
-            if operand in needed:
-                known = total.get(operand)
-                total[operand] = part if known is None else known + part
-
-        if weight is None:
-            c = None
+        total: Gradients = {}
         for operand, along in zip(OPERANDS, (a, b, c), strict=True):
-            if along is None:
+            if along is None or (operand == "weight" and weight is None):
                 continue
             point = {"x": x, "y": y, "weight": weight, operand: along}
             if "grad" in needed:
-                add("grad", product(*point.values(), *table, grad.shape[1], *layout))
-            others = [other for other in OPERANDS if other != operand]
-            if needed.intersection(others):
+                value = product(*point.values(), *table, grad.shape[1], *layout)
+                _add(total, {"grad": value})
+            others = needed.intersection(OPERANDS) - {operand}
+            if others:
                 parts = gradients(grad, *point.values(), *rest.values())
-                for other, part in zip(OPERANDS, parts, strict=True):
-                    if other != operand:
-                        add(other, part)
+                named = dict(zip(OPERANDS, parts, strict=True))
+                _add(total, {other: named[other] for other in OPERANDS if other in others})
         return total
 
     return backward
+
+
+def _add(total: Gradients, parts: dict[str, Tensor]) -> None:
+    for name, part in parts.items():
+        known = total.get(name)
+        total[name] = part if known is None else known + part

@@ -82,7 +82,7 @@ def test_calls_of_the_dispatcher_keep_tangents_too(name):
 def test_a_call_of_the_dispatcher_does_not_lose_tangents_silently(name):
     cube(name)
     op, (inputs, tangents) = getattr(torch.ops.equigeo, name), point()
-    with pytest.raises(NotImplementedError, match="has no forward mode under torch.func"):
+    with pytest.raises(NotImplementedError, match="has no forward mode under"):
         torch.func.jvp(lambda x, y: op(x, y, 2.0)[0], inputs, tangents)
 
 
