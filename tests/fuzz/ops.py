@@ -198,13 +198,10 @@ def device(value: Tensor, random: Random) -> Tensor:
 @tensors_only
 def layout(value: Tensor, random: Random) -> Tensor:
     """Sparse; a view that negates; zeros without memory."""
-    makers = [
-        torch.Tensor.to_sparse,
-        torch._neg_view,
-        lambda x: torch._efficientzerotensor(x.shape),
-    ]
-    makers = makers[:1] if not value.is_floating_point() else makers
-    return random.choice(makers)(value) if value.ndim else value
+    if not value.is_floating_point():
+        return value.to_sparse()
+    zeros = torch._efficientzerotensor(value.shape, dtype=value.dtype)
+    return random.choice([value.detach().to_sparse(), torch._neg_view(value), zeros])
 
 
 @tensors_only

@@ -236,10 +236,10 @@ def repeat(target: str, seed: int, case: int) -> int:
     kind = CRASH
     try:
         while (report := worker.report(None)) is not None and report[0] != "end":
-            print(*report[1:], sep=": ")
+            sys.stdout.write(": ".join(map(str, report[1:])) + "\n")
             kind = report[1] if report[0] == "done" else kind
     finally:
-        print(worker.end())
+        sys.stdout.write(f"{worker.end()}\n")
     return int(kind not in (ANSWERED, REFUSED))
 
 
@@ -261,5 +261,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ]
     tallies = {target: [lane.result()[target] for lane in lanes] for target in targets}
     findings = [found for parts in tallies.values() for part in parts for found in part.findings]
-    print(*table(tallies), *describe(findings), sep="\n")
+    sys.stdout.writelines(f"{line}\n" for line in [*table(tallies), *describe(findings)])
     return int(bool(findings))
