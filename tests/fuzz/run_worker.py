@@ -22,6 +22,7 @@ from tests.fuzz.case import Case
 LONGEST = 400  # characters of a message
 MOST_MEMORY = 6 << 30  # bytes: what asks for more shall be told so, not take all of the machine's
 SOURCE_PLACE = re.compile(r"\.(?:cpp|cc|cu|h|cuh)\b:\d+|frame #\d+|Exception raised from")
+NO_MEMORY = "DefaultCPUAllocator: can't allocate memory"  # PyTorch's own, and clear
 
 ANSWERED, REFUSED, POOR, ACCEPTED = "answered", "refused", "poor answer", "silent acceptance"
 
@@ -47,7 +48,7 @@ def fault_of(message: str) -> str:
         return "without a word"
     if len(message) > LONGEST:
         return f"of {len(message)} characters"
-    if found := SOURCE_PLACE.search(message):
+    if (found := SOURCE_PLACE.search(message)) and NO_MEMORY not in message:
         return f"with a place in C++, {found[0]}"
     if any(folder in message for folder in package_folders()):
         return "with a path of the package"

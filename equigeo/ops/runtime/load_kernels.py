@@ -14,6 +14,7 @@ import torch
 
 from equigeo.ops.runtime.declare import SCHEMAS
 from equigeo.ops.runtime.schemas import MARKER, fingerprint
+from equigeo.ops.runtime.strided_only import strided_only
 from equigeo.ops.runtime.torch_internals import has_kernel
 
 _log = logging.getLogger("equigeo")
@@ -49,6 +50,7 @@ def load_kernels(folders: Iterable[str]) -> None:
     ValueError
         If an environment variable has a value that is not understood.
     """
+    strided_only(SCHEMAS)
     choice, required = os.environ.get("EQUIGEO_KERNELS", "1"), _required()
     if choice == "0":
         if required:
