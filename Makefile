@@ -141,17 +141,42 @@ test-cpp: $(VENV)/.torch ## run the C++ tests of the arithmetic that all kernels
 SANITIZE_ENV = LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" \
   ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 EQUIGEO_REQUIRE_KERNELS=1 \
   EQUIGEO_KERNELS=$(CURDIR)/build/sanitize
-.PHONY: sanitize
-sanitize: $(VENV)/.with-test ## op tests with kernels that check every access, plainest and widest
-	isas=$$($(LIST_ISAS) | tr ' ' '\n' | sed -n '1p;$$p' | uniq); \
+# The plainest and the widest.
+TWO_ISAS = $$($(LIST_ISAS) | tr ' ' '\n' | sed -n '1p;$$p' | uniq)
+.PHONY: sanitized-kernels
+sanitized-kernels: $(VENV)/.with-test
 	$(CONFIGURE) -B build/sanitize -DEQUIGEO_CUDA=OFF -DEQUIGEO_SANITIZE=address,undefined \
-	  -DCMAKE_CXX_FLAGS_RELEASE=-O1 -DEQUIGEO_ISAS="$$(paste -sd';' <<< "$$isas")"; \
-	cmake --build build/sanitize; \
-	for isa in $$isas; do \
+	  -DCMAKE_CXX_FLAGS_RELEASE=-O1 -DEQUIGEO_ISAS="$$(paste -sd';' <<< "$(TWO_ISAS)")"
+	cmake --build build/sanitize
+
+.PHONY: sanitize
+sanitize: sanitized-kernels ## op tests with kernels that check every access, plainest and widest
+	for isa in $(TWO_ISAS); do \
 	  echo "== EQUIGEO_ISA=$$isa"; \
 	  OMP_NUM_THREADS=1 $(SANITIZE_ENV) EQUIGEO_ISA=$$isa $(BIN)/python -m pytest -q $(PARALLEL) tests/ops \
 	    -k '$(KERNELS_ONLY) and not finite and not threads'; \
 	done
+
+FUZZ_ARGS ?= --minutes 10 --seed 0
+# Who asks for all memory is told so, as without the sanitizer.
+FUZZ_ASAN := detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=6144
+.PHONY: fuzz
+fuzz: sanitized-kernels ## hostile calls and files for ten minutes, see `python -m tests.fuzz --help`
+	OMP_NUM_THREADS=1 $(SANITIZE_ENV) ASAN_OPTIONS=$(FUZZ_ASAN) $(BIN)/python -m tests.fuzz $(FUZZ_ARGS)
+
+# PyTorch is not built with the sanitizer and runs in one thread; kernels have threads of their own.
+# The sanitizer wants its memory where address space randomization may have put something else.
+TSAN_ENV = LD_PRELOAD="$$(g++ -print-file-name=libtsan.so)" TSAN_OPTIONS=exitcode=66 \
+  OMP_NUM_THREADS=1 EQUIGEO_REQUIRE_KERNELS=1 EQUIGEO_KERNELS=$(CURDIR)/build/tsan
+TSAN_RUN = env $(TSAN_ENV) setarch -R $(BIN)/python -m tests.ops.run_threads
+.PHONY: tsan
+tsan: $(VENV)/.with-test ## run the op table in two threads under the thread sanitizer
+	$(CONFIGURE) -B build/tsan -DEQUIGEO_CUDA=OFF -DEQUIGEO_SANITIZE=thread \
+	  -DCMAKE_CXX_FLAGS_RELEASE=-O1 -DEQUIGEO_ISAS=baseline
+	cmake --build build/tsan
+	grep -q 'SUMMARY: ThreadSanitizer: data race' <<< "$$($(TSAN_RUN) --planted 2>&1 || true)" \
+	  || { echo "error: the sanitizer does not see the race that was planted" >&2; exit 1; }
+	$(TSAN_RUN)
 
 .PHONY: cuda
 cuda: $(VENV)/.torch ## compile the CUDA kernels and print their registers and spills

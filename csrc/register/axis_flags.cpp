@@ -19,24 +19,24 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> axis_flags_op(
     double eps,
     double gap_tol,
     double sign_tol) {
-  STD_TORCH_CHECK(spread.dim() == 2, "spread must be (clouds, dim)");
+  EQUIGEO_CHECK(spread.dim() == 2, "spread must be (clouds, dim)");
   const ScalarType dtype = spread.scalar_type();
   const int64_t clouds = spread.size(0), dim = spread.size(1);
-  STD_TORCH_CHECK(dim >= 1, "spread must have at least one component");
-  STD_TORCH_CHECK(
+  EQUIGEO_CHECK(dim >= 1, "spread must have at least one component");
+  EQUIGEO_CHECK(
       0 <= signs && signs <= static_cast<int64_t>(Signs::kLeast), "signs must be from 0 to 3");
   for (Tensor* rows : {&spread, &margin, &centroid}) {
     *rows = checked("a result", *rows, spread, dtype, {clouds, dim});
   }
   ptr = checked_index("ptr", ptr, spread, clouds + 1);
   if (weight) {
-    STD_TORCH_CHECK(weight->dim() == 1, "weight must be (points,)");
+    EQUIGEO_CHECK(weight->dim() == 1, "weight must be (points,)");
     weight = checked("weight", *weight, spread, dtype, {weight->size(0)});
   }
-  Tensor gap = torch::stable::new_empty(spread, {clouds, dim - 1});
-  Tensor ambiguous = torch::stable::new_empty(spread, {clouds, dim}, ScalarType::Bool);
-  Tensor degenerate = torch::stable::new_empty(spread, {clouds, dim - 1}, ScalarType::Bool);
-  Tensor counts = torch::stable::new_zeros(spread, {2}, ScalarType::Long);
+  Tensor gap = new_tensor(spread, {clouds, dim - 1});
+  Tensor ambiguous = new_tensor(spread, {clouds, dim}, ScalarType::Bool);
+  Tensor degenerate = new_tensor(spread, {clouds, dim - 1}, ScalarType::Bool);
+  Tensor counts = new_zeros(spread, {2}, ScalarType::Long);
   for_dtype(spread, [&](auto zero) {
     using T = decltype(zero);
     AxisFlags<T> op{};

@@ -21,13 +21,13 @@ struct GraphTensors {
       const Tensor& back_order_given,
       const Tensor& back_ptr_given)
       : sizes{} {
-    STD_TORCH_CHECK(source_given.dim() == 1, "source must have one axis");
-    STD_TORCH_CHECK(
+    EQUIGEO_CHECK(source_given.dim() == 1, "source must have one axis");
+    EQUIGEO_CHECK(
         ptr_given.dim() == 1 && ptr_given.size(0) > 0, "ptr must have one axis and one entry");
     sizes.edges = source_given.size(0);
     sizes.targets = ptr_given.size(0) - 1;
     sizes.sources = x.size(0);
-    STD_TORCH_CHECK(
+    EQUIGEO_CHECK(
         sizes.sources > 0 || sizes.edges == 0, "there must be no edges where there is no source");
     source = checked_index("source", source_given, x, sizes.edges);
     ptr = checked_index("ptr", ptr_given, x, sizes.targets + 1);
@@ -64,12 +64,15 @@ Tensor channelwise_conv_op(
     Tensor values,
     int64_t dim_out,
     bool ir_mul) {
-  STD_TORCH_CHECK(dim_out >= 0, "dim_out must not be negative");
-  STD_TORCH_CHECK(y.dim() == 2, "y must be (edges, components)");
+  check_components("dim_out", dim_out);
+  EQUIGEO_CHECK(y.dim() == 2, "y must be (edges, components)");
   const ChannelwiseOperands operands(
       x, y, weight, paths, entries, values, dim_out, ir_mul, y.size(0));
   const GraphTensors graph(operands.x, source, ptr, order, target, back_order, back_ptr);
   Tensor out = new_result(operands.x, {graph.sizes.targets, dim_out});
+  if (all_empty({&out})) {
+    return out;
+  }
   for_storage(operands.x, [&](auto zero) {
     using S = decltype(zero);
     ChannelwiseConv<S> op{};
@@ -96,8 +99,8 @@ std::tuple<Tensor, Tensor, Tensor> channelwise_conv_backward_op(
     Tensor entries,
     Tensor values,
     bool ir_mul) {
-  STD_TORCH_CHECK(y.dim() == 2, "y must be (edges, components)");
-  STD_TORCH_CHECK(grad.dim() == 2, "grad must be (targets, components)");
+  EQUIGEO_CHECK(y.dim() == 2, "y must be (edges, components)");
+  EQUIGEO_CHECK(grad.dim() == 2, "grad must be (targets, components)");
   const ChannelwiseOperands operands(
       x, y, weight, paths, entries, values, grad.size(1), ir_mul, y.size(0));
   const Tensor& like = operands.x;
@@ -106,6 +109,9 @@ std::tuple<Tensor, Tensor, Tensor> channelwise_conv_backward_op(
   Tensor grad_x = new_result(like, {graph.sizes.sources, operands.dims.x});
   Tensor grad_y = new_result(like, {graph.sizes.edges, operands.dims.y});
   Tensor grad_weight = operands.new_grad_weight();
+  if (all_empty({&grad_x, &grad_y, &grad_weight})) {
+    return {grad_x, grad_y, grad_weight};
+  }
   for_storage(like, [&](auto zero) {
     using S = decltype(zero);
     ChannelwiseConvBackward<S> op{};
@@ -136,10 +142,10 @@ Tensor radial_conv_op(
     Tensor values,
     int64_t dim_out,
     bool ir_mul) {
-  STD_TORCH_CHECK(dim_out >= 0, "dim_out must not be negative");
-  STD_TORCH_CHECK(y.dim() == 2, "y must be (edges, components)");
-  STD_TORCH_CHECK(hidden.dim() == 2, "hidden must be (edges, numbers)");
-  STD_TORCH_CHECK(radial.dim() == 2, "radial must be (numbers, weights)");
+  check_components("dim_out", dim_out);
+  EQUIGEO_CHECK(y.dim() == 2, "y must be (edges, components)");
+  EQUIGEO_CHECK(hidden.dim() == 2, "hidden must be (edges, numbers)");
+  EQUIGEO_CHECK(radial.dim() == 2, "radial must be (numbers, weights)");
   ChannelwiseOperands operands(
       x, y, std::nullopt, paths, entries, values, dim_out, ir_mul, y.size(0));
   const Tensor& like = operands.x;
@@ -148,11 +154,14 @@ Tensor radial_conv_op(
   hidden = checked("hidden", hidden, like, dtype, {y.size(0), hidden.size(1)});
   radial = checked("radial", radial, like, dtype, {hidden.size(1), radial.size(1)});
   if (hidden.size(1) == 0) {  // kernels know the layer by its pointers, which empty tensors lack
-    hidden = torch::stable::new_zeros(like, {y.size(0), 1});
-    radial = torch::stable::new_zeros(like, {1, operands.dims.weight});
+    hidden = new_zeros(like, {y.size(0), 1});
+    radial = new_zeros(like, {1, operands.dims.weight});
   }
   const GraphTensors graph(like, source, ptr, order, target, back_order, back_ptr);
   Tensor out = new_result(like, {graph.sizes.targets, dim_out});
+  if (all_empty({&out})) {
+    return out;
+  }
   for_dtype(like, [&](auto zero) {
     using T = decltype(zero);
     ChannelwiseConv<T> op{};

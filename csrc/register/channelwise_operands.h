@@ -58,7 +58,7 @@ struct ChannelwiseOperands {
 
  private:
   static Tensor as_rows(const char* name, const Tensor& tensor, const Tensor& like, int64_t rows) {
-    STD_TORCH_CHECK(tensor.dim() == 2, name, " must be (rows, components)");
+    EQUIGEO_CHECK(tensor.dim() == 2, name, " must be (rows, components)");
     return checked(name, tensor, like, like.scalar_type(), {rows, tensor.size(1)});
   }
 };

@@ -17,12 +17,15 @@ Tensor channelwise_product_op(
     Tensor values,
     int64_t dim_out,
     bool ir_mul) {
-  STD_TORCH_CHECK(x.dim() == 2, "x must be (rows, components)");
-  STD_TORCH_CHECK(dim_out >= 0, "dim_out must not be negative");
+  EQUIGEO_CHECK(x.dim() == 2, "x must be (rows, components)");
+  check_components("dim_out", dim_out);
   const ChannelwiseOperands operands(
       x, y, weight, paths, entries, values, dim_out, ir_mul, x.size(0));
   bool stream = false;
   Tensor out = new_result(operands.x, {x.size(0), dim_out}, &stream);
+  if (all_empty({&out})) {
+    return out;
+  }
   for_storage(operands.x, [&](auto zero) {
     using S = decltype(zero);
     ChannelwiseProduct<S> op{};
@@ -44,8 +47,8 @@ std::tuple<Tensor, Tensor, Tensor> channelwise_product_backward_op(
     Tensor entries,
     Tensor values,
     bool ir_mul) {
-  STD_TORCH_CHECK(grad.dim() == 2, "grad must be (rows, components)");
-  STD_TORCH_CHECK(x.dim() == 2, "x must be (rows, components)");
+  EQUIGEO_CHECK(grad.dim() == 2, "grad must be (rows, components)");
+  EQUIGEO_CHECK(x.dim() == 2, "x must be (rows, components)");
   const int64_t rows = x.size(0);
   const ChannelwiseOperands operands(
       x, y, weight, paths, entries, values, grad.size(1), ir_mul, rows);
@@ -54,6 +57,9 @@ std::tuple<Tensor, Tensor, Tensor> channelwise_product_backward_op(
   Tensor grad_x = new_result(like, {rows, operands.dims.x});
   Tensor grad_y = new_result(like, {rows, operands.dims.y});
   Tensor grad_weight = operands.new_grad_weight();
+  if (all_empty({&grad_x, &grad_y, &grad_weight})) {
+    return {grad_x, grad_y, grad_weight};
+  }
   for_storage(like, [&](auto zero) {
     using S = decltype(zero);
     ChannelwiseProductBackward<S> op{};

@@ -30,8 +30,8 @@ struct CopywiseOperands {
         dims{},
         rows(0),
         weight_stride(0) {
-    STD_TORCH_CHECK(x.dim() == 2, "x must be (rows, components)");
-    STD_TORCH_CHECK(y.dim() == 2, "y must be (rows, components)");
+    EQUIGEO_CHECK(x.dim() == 2, "x must be (rows, components)");
+    EQUIGEO_CHECK(y.dim() == 2, "y must be (rows, components)");
     const ScalarType dtype = x.scalar_type();
     rows = x.size(0);
     dims.x = x.size(1);
@@ -40,12 +40,12 @@ struct CopywiseOperands {
     x = checked("x", x, x, dtype, {rows, dims.x});
     y = checked("y", y, x, dtype, {rows, dims.y});
     if (weight.has_value()) {
-      STD_TORCH_CHECK(weight->dim() == 2, "weight must be (rows, weights)");
+      EQUIGEO_CHECK(weight->dim() == 2, "weight must be (rows, weights)");
       dims.weight = weight->size(1);
       // One row that stands for all is not copied.
       const bool same = rows > 1 && weight->stride(0) == 0 && weight->stride(1) == 1;
       check_tensor("weight", *weight, x, dtype, {rows, dims.weight});
-      weight = same ? *weight : torch::stable::contiguous(*weight);
+      weight = same ? *weight : contiguous("weight", *weight);
       weight_stride = same ? 0 : dims.weight;
     }
   }
@@ -72,10 +72,13 @@ Tensor copywise_product_op(
     Tensor entries,
     Tensor values,
     int64_t dim_out) {
-  STD_TORCH_CHECK(dim_out >= 0, "dim_out must not be negative");
+  check_components("dim_out", dim_out);
   const CopywiseOperands operands(x, y, weight, {x, paths, entries, values}, dim_out);
   bool kept = false;
   Tensor out = new_result(operands.x, {operands.rows, dim_out}, &kept);
+  if (all_empty({&out})) {
+    return out;
+  }
   for_dtype(operands.x, [&](auto zero) {
     using T = decltype(zero);
     CopywiseProduct<T> op{};
@@ -95,7 +98,7 @@ std::tuple<Tensor, Tensor, Tensor> copywise_product_backward_op(
     Tensor paths,
     Tensor entries,
     Tensor values) {
-  STD_TORCH_CHECK(grad.dim() == 2, "grad must be (rows, components)");
+  EQUIGEO_CHECK(grad.dim() == 2, "grad must be (rows, components)");
   const CopywiseOperands operands(x, y, weight, {x, paths, entries, values}, grad.size(1));
   const Tensor& like = operands.x;
   grad = checked("grad", grad, like, like.scalar_type(), {operands.rows, grad.size(1)});
@@ -103,6 +106,9 @@ std::tuple<Tensor, Tensor, Tensor> copywise_product_backward_op(
   Tensor grad_y = new_result(like, {operands.rows, operands.dims.y});
   Tensor grad_weight =
       new_result(like, {weight.has_value() ? operands.rows : 0, operands.dims.weight});
+  if (all_empty({&grad_x, &grad_y, &grad_weight})) {
+    return {grad_x, grad_y, grad_weight};
+  }
   for_dtype(like, [&](auto zero) {
     using T = decltype(zero);
     CopywiseProductBackward<T> op{};

@@ -22,9 +22,9 @@ struct FullyConnectedOperands {
       PathTensors table_given,
       int64_t dim_out)
       : table(std::move(table_given)), dims{}, rows(0) {
-    STD_TORCH_CHECK(x_given.dim() == 2, "x must be (rows, components)");
-    STD_TORCH_CHECK(y_given.dim() == 2, "y must be (rows, components)");
-    STD_TORCH_CHECK(weight_given.dim() == 2, "weight must be (rows, weights)");
+    EQUIGEO_CHECK(x_given.dim() == 2, "x must be (rows, components)");
+    EQUIGEO_CHECK(y_given.dim() == 2, "y must be (rows, components)");
+    EQUIGEO_CHECK(weight_given.dim() == 2, "weight must be (rows, weights)");
     const ScalarType dtype = x_given.scalar_type();
     rows = x_given.size(0);
     dims = {x_given.size(1), y_given.size(1), weight_given.size(1), dim_out};
@@ -51,9 +51,12 @@ Tensor fully_connected_product_op(
     Tensor entries,
     Tensor values,
     int64_t dim_out) {
-  STD_TORCH_CHECK(dim_out >= 0, "dim_out must not be negative");
+  check_components("dim_out", dim_out);
   const FullyConnectedOperands operands(x, y, weight, {x, paths, entries, values}, dim_out);
   Tensor out = new_result(operands.x, {operands.rows, dim_out});
+  if (all_empty({&out})) {
+    return out;
+  }
   for_dtype(operands.x, [&](auto zero) {
     using T = decltype(zero);
     FullyConnectedProduct<T> op{};
@@ -66,7 +69,7 @@ Tensor fully_connected_product_op(
 
 std::tuple<Tensor, Tensor, Tensor> fully_connected_product_backward_op(
     Tensor grad, Tensor x, Tensor y, Tensor weight, Tensor paths, Tensor entries, Tensor values) {
-  STD_TORCH_CHECK(grad.dim() == 2, "grad must be (rows, components)");
+  EQUIGEO_CHECK(grad.dim() == 2, "grad must be (rows, components)");
   const FullyConnectedOperands operands(x, y, weight, {x, paths, entries, values}, grad.size(1));
   const Tensor& like = operands.x;
   const PathDims& dims = operands.dims;
@@ -74,6 +77,9 @@ std::tuple<Tensor, Tensor, Tensor> fully_connected_product_backward_op(
   Tensor grad_x = new_result(like, {operands.rows, dims.x});
   Tensor grad_y = new_result(like, {operands.rows, dims.y});
   Tensor grad_weight = new_result(like, {operands.rows, dims.weight});
+  if (all_empty({&grad_x, &grad_y, &grad_weight})) {
+    return {grad_x, grad_y, grad_weight};
+  }
   for_dtype(like, [&](auto zero) {
     using T = decltype(zero);
     FullyConnectedProductBackward<T> op{};

@@ -9,16 +9,19 @@ namespace {
 // The transposed lists are for the gradient, which Python asks of this same op.
 Tensor gather_sum_op(
     Tensor x, Tensor index, Tensor ptr, Tensor /*back_index*/, Tensor /*back_ptr*/) {
-  STD_TORCH_CHECK(x.dim() == 2, "x must be (rows, channels)");
-  STD_TORCH_CHECK(index.dim() == 1, "index must have one axis");
-  STD_TORCH_CHECK(ptr.dim() == 1 && ptr.size(0) > 0, "ptr must have one axis and one entry");
+  EQUIGEO_CHECK(x.dim() == 2, "x must be (rows, channels)");
+  EQUIGEO_CHECK(index.dim() == 1, "index must have one axis");
+  EQUIGEO_CHECK(ptr.dim() == 1 && ptr.size(0) > 0, "ptr must have one axis and one entry");
   const int64_t rows = x.size(0), channels = x.size(1), edges = index.size(0);
   const int64_t segments = ptr.size(0) - 1;
-  STD_TORCH_CHECK(rows > 0 || edges == 0, "index must be empty where x is");
+  EQUIGEO_CHECK(rows > 0 || edges == 0, "index must be empty where x is");
   x = checked("x", x, x, x.scalar_type(), {rows, channels});
   index = checked_index("index", index, x, edges);
   ptr = checked_index("ptr", ptr, x, segments + 1);
-  Tensor out = torch::stable::new_empty(x, {segments, channels});
+  Tensor out = new_tensor(x, {segments, channels});
+  if (all_empty({&out})) {
+    return out;
+  }
   for_dtype(x, [&](auto zero) {
     using T = decltype(zero);
     const GatherSum<T> op{

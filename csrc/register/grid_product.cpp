@@ -19,12 +19,14 @@ struct Tables {
       const Tensor& trig_given,
       int64_t latitudes,
       int64_t longitudes) {
-    STD_TORCH_CHECK(
+    EQUIGEO_CHECK(
         legendre_given.dim() == 3 && trig_given.dim() == 3, "tables must have three axes");
     const ScalarType dtype = like.scalar_type();
     summands = legendre_given.size(0);
+    EQUIGEO_CHECK(summands > 0, "tables must have a summand");
+    check_components("the number of orders", trig_given.size(1));
     lmax = (trig_given.size(1) - 1) / 2;
-    STD_TORCH_CHECK(
+    EQUIGEO_CHECK(
         trig_given.size(1) == 2 * lmax + 1 && legendre_given.size(1) == (lmax + 1) * (lmax + 1),
         "tables must be for (L + 1)^2 coefficients and 2 L + 1 orders");
     legendre = checked(
@@ -47,8 +49,8 @@ Tensor grid_product_op(
     Tensor trig_y,
     Tensor legendre_z,
     Tensor trig_z) {
-  STD_TORCH_CHECK(x.dim() == 2, "x must be (samples, coefficients)");
-  STD_TORCH_CHECK(legendre_x.dim() == 3 && trig_x.dim() == 3, "tables must have three axes");
+  EQUIGEO_CHECK(x.dim() == 2, "x must be (samples, coefficients)");
+  EQUIGEO_CHECK(legendre_x.dim() == 3 && trig_x.dim() == 3, "tables must have three axes");
   const int64_t latitudes = legendre_x.size(2), longitudes = trig_x.size(2);
   const Tables first(x, legendre_x, trig_x, latitudes, longitudes);
   const Tables second(x, legendre_y, trig_y, latitudes, longitudes);
@@ -56,13 +58,16 @@ Tensor grid_product_op(
   const int64_t samples = x.size(0);
   const int64_t summands = std::max({first.summands, second.summands, third.summands});
   for (const Tables* tables : {&first, &second, &third}) {
-    STD_TORCH_CHECK(
+    EQUIGEO_CHECK(
         tables->summands == 1 || tables->summands == summands, "tables must have 1 or ", summands,
         " summands, got ", tables->summands);
   }
   x = checked("x", x, x, x.scalar_type(), {samples, first.legendre.size(1)});
   y = checked("y", y, x, x.scalar_type(), {samples, second.legendre.size(1)});
   Tensor out = new_result(x, {samples, third.legendre.size(1)});
+  if (all_empty({&out})) {
+    return out;
+  }
   for_dtype(x, [&](auto zero) {
     using T = decltype(zero);
     run(

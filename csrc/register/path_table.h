@@ -34,6 +34,10 @@ struct PathTensors {
 
   template <class T>
   PathTable<T> view(const PathDims& dims, bool weighted, bool ir_mul) const {
+    check_components("the columns of x", dims.x);
+    check_components("the columns of y", dims.y);
+    check_components("the columns of weight", dims.weight);
+    check_components("the columns of the output", dims.out);
     PathTable<T> table{};
     table.path = reinterpret_cast<const Path*>(paths.const_data_ptr());
     table.count = paths.size(0);

@@ -14,10 +14,10 @@ static_assert(
 
 inline RowLayout row_layout(const char* name, const std::vector<int64_t>& dims) {
   RowLayout layout{};
-  STD_TORCH_CHECK(
+  EQUIGEO_CHECK(
       dims.size() <= RowLayout::kMost, name, " has more than ", RowLayout::kMost, " blocks");
   for (const int64_t dim : dims) {
-    STD_TORCH_CHECK(
+    EQUIGEO_CHECK(
         0 < dim && dim < (1 << 15), name, " must hold positive 16-bit numbers, got ", dim);
     layout.all = layout.blocks == 0 || layout.all == dim ? dim : 0;
     layout.dim[layout.blocks++] = static_cast<int16_t>(dim);
@@ -82,13 +82,16 @@ struct Contracted {
 
   Contracted(const Tensor& x_given, const Tensor& weight_given, const PolynomialTable& table_given)
       : x(x_given), weight(weight_given), table(table_given) {
-    STD_TORCH_CHECK(x.dim() == 2, "x must be (rows, components)");
-    STD_TORCH_CHECK(weight.dim() == 3, "weight must be (sets, weights, channels)");
+    EQUIGEO_CHECK(x.dim() == 2, "x must be (rows, components)");
+    EQUIGEO_CHECK(weight.dim() == 3, "weight must be (sets, weights, channels)");
     rows = x.size(0);
     sets = weight.size(0);
     weights = weight.size(1);
     channels = weight.size(2);
-    STD_TORCH_CHECK(sets > 0 || rows == 0, "there must be no rows where there are no weights");
+    EQUIGEO_CHECK(sets > 0 || rows == 0, "there must be no rows where there are no weights");
+    check_components("the channels of weight", channels);
+    check_components("the columns of x", channels * table.in.components);
+    check_components("the columns of the output", channels * table.out.components);
     x = as_x("x", x);
     weight = as_weight("weight", weight);
   }

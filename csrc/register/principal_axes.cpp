@@ -21,22 +21,20 @@ Six principal_axes_op(
     int64_t scale,
     double null_tol,
     double /*smoothing*/) {
-  STD_TORCH_CHECK(x.dim() == 2, "x must be (points, dim)");
-  STD_TORCH_CHECK(ptr.dim() == 1 && ptr.size(0) > 0, "ptr must have one axis and one entry");
+  EQUIGEO_CHECK(x.dim() == 2, "x must be (points, dim)");
+  EQUIGEO_CHECK(ptr.dim() == 1 && ptr.size(0) > 0, "ptr must have one axis and one entry");
   const int64_t points = x.size(0), dim = x.size(1), clouds = ptr.size(0) - 1;
-  STD_TORCH_CHECK(dim >= 1 && dim <= 3, "x must have 1 to 3 components");
-  STD_TORCH_CHECK(
+  EQUIGEO_CHECK(dim >= 1 && dim <= 3, "x must have 1 to 3 components");
+  EQUIGEO_CHECK(
       0 <= signs && signs <= static_cast<int64_t>(Signs::kLeast), "signs must be from 0 to 3");
-  STD_TORCH_CHECK(
+  EQUIGEO_CHECK(
       0 <= scale && scale <= static_cast<int64_t>(Scale::kPairs), "scale must be from 0 to 3");
   x = checked("x", x, x, x.scalar_type(), {points, dim});
   ptr = checked_index("ptr", ptr, x, clouds + 1);
   if (weight) {
     weight = checked("weight", *weight, x, x.scalar_type(), {points});
   }
-  const auto made = [&](std::initializer_list<int64_t> sizes) {
-    return torch::stable::new_empty(x, sizes);
-  };
+  const auto made = [&](std::initializer_list<int64_t> sizes) { return new_tensor(x, sizes); };
   Tensor y = new_result(x, {points, dim}), frame = made({clouds, dim, dim});
   Tensor centroid = made({clouds, dim}), spread = made({clouds, dim}), size = made({clouds, 1});
   Tensor margin = made({clouds, dim});
@@ -81,11 +79,11 @@ Tensor principal_axes_backward_op(
     bool center,
     int64_t kind,
     double smoothing) {
-  STD_TORCH_CHECK(y.dim() == 2, "y must be (points, dim)");
-  STD_TORCH_CHECK(ptr.dim() == 1 && ptr.size(0) > 0, "ptr must have one axis and one entry");
+  EQUIGEO_CHECK(y.dim() == 2, "y must be (points, dim)");
+  EQUIGEO_CHECK(ptr.dim() == 1 && ptr.size(0) > 0, "ptr must have one axis and one entry");
   const int64_t points = y.size(0), dim = y.size(1), clouds = ptr.size(0) - 1;
-  STD_TORCH_CHECK(dim >= 1 && dim <= 3, "y must have 1 to 3 components");
-  STD_TORCH_CHECK(
+  EQUIGEO_CHECK(dim >= 1 && dim <= 3, "y must have 1 to 3 components");
+  EQUIGEO_CHECK(
       0 <= kind && kind <= static_cast<int64_t>(Scale::kPairs), "kind must be from 0 to 3");
   const ScalarType dtype = y.scalar_type();
   y = checked("y", y, y, dtype, {points, dim});

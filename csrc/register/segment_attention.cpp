@@ -18,19 +18,22 @@ std::tuple<Tensor, Tensor> segment_attention_op(
     Tensor /*target*/,
     Tensor /*back_order*/,
     Tensor /*back_ptr*/) {
-  STD_TORCH_CHECK(values.dim() == 3, "values must be (sources, heads, channels)");
-  STD_TORCH_CHECK(source.dim() == 1, "source must have one axis");
-  STD_TORCH_CHECK(ptr.dim() == 1 && ptr.size(0) > 0, "ptr must have one axis and one entry");
+  EQUIGEO_CHECK(values.dim() == 3, "values must be (sources, heads, channels)");
+  EQUIGEO_CHECK(source.dim() == 1, "source must have one axis");
+  EQUIGEO_CHECK(ptr.dim() == 1 && ptr.size(0) > 0, "ptr must have one axis and one entry");
   const ScalarType dtype = values.scalar_type();
   const int64_t sources = values.size(0), heads = values.size(1), channels = values.size(2);
   const int64_t edges = source.size(0), targets = ptr.size(0) - 1;
-  STD_TORCH_CHECK(sources > 0 || edges == 0, "there must be no edges where there is no source");
+  EQUIGEO_CHECK(sources > 0 || edges == 0, "there must be no edges where there is no source");
   values = checked("values", values, values, dtype, {sources, heads, channels});
   logits = checked("logits", logits, values, dtype, {edges, heads});
   source = checked_index("source", source, values, edges);
   ptr = checked_index("ptr", ptr, values, targets + 1);
-  Tensor out = torch::stable::new_empty(values, {targets, heads, channels});
-  Tensor attention = torch::stable::new_empty(values, {edges, heads});
+  Tensor out = new_tensor(values, {targets, heads, channels});
+  Tensor attention = new_tensor(values, {edges, heads});
+  if (all_empty({&out, &attention})) {
+    return {out, attention};
+  }
   for_dtype(values, [&](auto zero) {
     using T = decltype(zero);
     const SegmentAttention<T> op{
@@ -60,14 +63,14 @@ std::tuple<Tensor, Tensor> segment_attention_backward_op(
     Tensor target,
     Tensor back_order,
     Tensor back_ptr) {
-  STD_TORCH_CHECK(values.dim() == 3, "values must be (sources, heads, channels)");
-  STD_TORCH_CHECK(source.dim() == 1, "source must have one axis");
-  STD_TORCH_CHECK(ptr.dim() == 1 && ptr.size(0) > 0, "ptr must have one axis and one entry");
+  EQUIGEO_CHECK(values.dim() == 3, "values must be (sources, heads, channels)");
+  EQUIGEO_CHECK(source.dim() == 1, "source must have one axis");
+  EQUIGEO_CHECK(ptr.dim() == 1 && ptr.size(0) > 0, "ptr must have one axis and one entry");
   const ScalarType dtype = values.scalar_type();
   const int64_t sources = values.size(0), heads = values.size(1), channels = values.size(2);
   const int64_t edges = source.size(0), targets = ptr.size(0) - 1;
-  STD_TORCH_CHECK(sources > 0 || edges == 0, "there must be no edges where there is no source");
-  STD_TORCH_CHECK(targets > 0 || edges == 0, "there must be no edges where there is no target");
+  EQUIGEO_CHECK(sources > 0 || edges == 0, "there must be no edges where there is no source");
+  EQUIGEO_CHECK(targets > 0 || edges == 0, "there must be no edges where there is no target");
   grad_out = checked("grad_out", grad_out, values, dtype, {targets, heads, channels});
   values = checked("values", values, values, dtype, {sources, heads, channels});
   attention = checked("attention", attention, values, dtype, {edges, heads});
@@ -79,8 +82,11 @@ std::tuple<Tensor, Tensor> segment_attention_backward_op(
   target = checked_index("target", target, values, edges);
   back_order = checked_index("back_order", back_order, values, edges);
   back_ptr = checked_index("back_ptr", back_ptr, values, sources + 1);
-  Tensor grad_values = torch::stable::new_empty(values, {sources, heads, channels});
-  Tensor grad_logits = torch::stable::new_empty(values, {edges, heads});
+  Tensor grad_values = new_tensor(values, {sources, heads, channels});
+  Tensor grad_logits = new_tensor(values, {edges, heads});
+  if (all_empty({&grad_values, &grad_logits})) {
+    return {grad_values, grad_logits};
+  }
   for_dtype(values, [&](auto zero) {
     using T = decltype(zero);
     const SegmentAttentionBackward<T> op{

@@ -22,16 +22,16 @@ struct HarmonicsOperands {
       const std::vector<int64_t>& degrees,
       bool normalize_given)
       : dim(0), normalize(normalize_given) {
-    STD_TORCH_CHECK(x_given.dim() == 2, "x must be (points, 3)");
-    STD_TORCH_CHECK(table_given.dim() == 3, "table must be (6, lmax + 1, lmax + 1)");
+    EQUIGEO_CHECK(x_given.dim() == 2, "x must be (points, 3)");
+    EQUIGEO_CHECK(table_given.dim() == 3, "table must be (6, lmax + 1, lmax + 1)");
     points = x_given.size(0);
     const ScalarType dtype = x_given.scalar_type();
     const int64_t size = table_given.size(2);
     x = checked("x", x_given, x_given, dtype, {points, 3});
     table = checked("table", table_given, x_given, dtype, {6, size, size});
-    STD_TORCH_CHECK(!degrees.empty(), "there must be a degree");
+    EQUIGEO_CHECK(!degrees.empty(), "there must be a degree");
     for (const int64_t l : degrees) {
-      STD_TORCH_CHECK(
+      EQUIGEO_CHECK(
           l >= static_cast<int64_t>(center.size()) && l < size,
           "degrees must ascend within those of the table");
       center.resize(l + 1, -1);

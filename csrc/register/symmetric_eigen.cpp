@@ -9,12 +9,12 @@ namespace equigeo {
 namespace {
 
 std::tuple<Tensor, Tensor> symmetric_eigen_op(Tensor matrix) {
-  STD_TORCH_CHECK(matrix.dim() == 3, "matrix must be (batch, n, n)");
+  EQUIGEO_CHECK(matrix.dim() == 3, "matrix must be (batch, n, n)");
   const int64_t count = matrix.size(0), size = matrix.size(1);
-  STD_TORCH_CHECK(size == 2 || size == 3, "matrix must have 2 or 3 rows");
+  EQUIGEO_CHECK(size == 2 || size == 3, "matrix must have 2 or 3 rows");
   matrix = checked("matrix", matrix, matrix, matrix.scalar_type(), {count, size, size});
-  Tensor values = torch::stable::new_empty(matrix, {count, size});
-  Tensor vectors = torch::stable::new_empty(matrix, {count, size, size});
+  Tensor values = new_tensor(matrix, {count, size});
+  Tensor vectors = new_tensor(matrix, {count, size, size});
   for_dtype(matrix, [&](auto zero) {
     using T = decltype(zero);
     const SymmetricEigen<T> op{count, size, read<T>(matrix), write<T>(values), write<T>(vectors)};

@@ -52,6 +52,20 @@ const Entry*& current() {
   return entry;
 }
 
+// Put together once, however many threads ask.
+struct Names {
+  char text[64] = "";
+
+  Names() {
+    for (int i = 0; i < kEntries; ++i) {
+      if (entries()[i].available) {
+        std::strcat(text, text[0] == '\0' ? "" : ",");
+        std::strcat(text, entries()[i].name);
+      }
+    }
+  }
+};
+
 }  // namespace
 
 Isa current_isa() { return current()->isa; }
@@ -66,16 +80,8 @@ __attribute__((visibility("default"))) const char* equigeo_isa() {
 
 // Names that this machine can run, separated by commas.
 __attribute__((visibility("default"))) const char* equigeo_available_isas() {
-  static char names[64];
-  if (names[0] == '\0') {
-    for (int i = 0; i < equigeo::kEntries; ++i) {
-      if (equigeo::entries()[i].available) {
-        std::strcat(names, names[0] == '\0' ? "" : ",");
-        std::strcat(names, equigeo::entries()[i].name);
-      }
-    }
-  }
-  return names;
+  static const equigeo::Names names;
+  return names.text;
 }
 
 // Returns 1, or 0 and changes nothing if there is no such instruction set here.

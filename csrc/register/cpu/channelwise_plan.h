@@ -4,15 +4,35 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "kernels/cpu/channelwise_plan.h"
+#include "register/check.h"
 #include "register/cpu/check_paths.h"
 
 namespace equigeo {
 
+// Numbers in the matrices of all paths, so that memory for them can be asked for.
+constexpr int64_t kMostMatrices = int64_t{1} << 44;
+
 // Elements of a padded segment: whole registers of copies, however wide.
 inline int64_t padded_size(int64_t mul, int64_t d) { return (mul + 15) / 16 * 16 * d; }
+
+using Interval = std::pair<int64_t, int64_t>;  // offset and size
+
+// Whether intervals are all of a row; refuses those that overlap, whose gradients are written and
+// not added up.
+inline bool covers(const char* name, std::vector<Interval>& intervals, int64_t size) {
+  std::sort(intervals.begin(), intervals.end());
+  int64_t end = 0, covered = 0;
+  for (const Interval& interval : intervals) {
+    EQUIGEO_CHECK(interval.first >= end, "paths must not overlap in ", name);
+    end = interval.first + interval.second;
+    covered += interval.second;
+  }
+  return covered == size;
+}
 
 // Coefficients sorted, in each path, by component of the second input.
 template <class T>
@@ -67,8 +87,24 @@ class ChannelwisePlanner {
 
   const ChannelwisePlan<T>& plan() const { return plan_; }
 
+  // What gradients want besides: values may be read twice.
+  void check_gradients() const {
+    std::vector<Interval> inputs, weights;
+    for (const PaddedSegment& segment : segments_) {
+      inputs.push_back({segment.offset, segment.mul * segment.d});
+    }
+    for (int64_t p = 0; p < plan_.count; ++p) {
+      const Path& path = plan_.path[p];
+      if (path.weight >= 0) {
+        weights.push_back({path.weight, path.x.mul * path.y.mul});
+      }
+    }
+    covers("the first input", inputs, plan_.dim_x);
+    covers("the weights", weights, plan_.dim_weight);
+  }
+
   // Multiply-adds of one row.
-  int64_t work() const { return work_; }
+  double work() const { return work_; }
 
  private:
   void add_path(int64_t p) {
@@ -76,7 +112,7 @@ class ChannelwisePlanner {
     const int64_t mul = path.x.mul;
     const PaddedSegment& x = segment_of(path.x, p);
     const bool first = p == 0 || path.out.offset != plan_.path[p - 1].out.offset;
-    STD_TORCH_CHECK(
+    EQUIGEO_CHECK(
         first ? path.out.offset >= end_
               : mul == plan_.path[p - 1].x.mul && path.out.d == plan_.path[p - 1].out.d,
         "paths must be sorted by their segments of the output, which must not overlap");
@@ -90,11 +126,12 @@ class ChannelwisePlanner {
       layouts_.push_back({x.padded, layouts_.back().out, plan_.matrices, false, true});
     }
     plan_.matrices += path.y.mul * path.x.d * path.out.d;
+    EQUIGEO_CHECK(plan_.matrices <= kMostMatrices, "the paths take too much memory");
     plan_.largest_matrix = std::max(plan_.largest_matrix, path.x.d * path.out.d);
     plan_.largest_output = std::max(plan_.largest_output, padded_size(mul, path.out.d));
     plan_.largest_x = std::max(plan_.largest_x, padded_size(mul, path.x.d));
     covered_weight_ += path.weight < 0 ? 0 : mul * path.y.mul;
-    work_ += mul * path.y.mul * path.x.d * path.out.d;
+    work_ += 1.0 * mul * path.y.mul * path.x.d * path.out.d;
   }
 
   // The segment of the first input in padded rows, which paths may share.
@@ -105,7 +142,7 @@ class ChannelwisePlanner {
       plan_.padded_x += padded_size(x.mul, x.d);
     }
     const PaddedSegment& segment = segments_[found->second];
-    STD_TORCH_CHECK(
+    EQUIGEO_CHECK(
         segment.mul == x.mul && segment.d == x.d, "path ", p,
         " reads a segment that another path divides otherwise");
     return segment;
@@ -116,7 +153,8 @@ class ChannelwisePlanner {
   std::vector<PaddedSegment> segments_;
   std::map<int64_t, int64_t> segment_at_;
   EntriesBySecond<T> by_second_;
-  int64_t covered_ = 0, covered_weight_ = 0, end_ = 0, work_ = 1;
+  int64_t covered_ = 0, covered_weight_ = 0, end_ = 0;
+  double work_ = 1;
 };
 
 }  // namespace equigeo

@@ -2,11 +2,10 @@
 
 #include <torch/csrc/inductor/aoti_torch/c/shim.h>
 
-#include <algorithm>
+#include <pthread.h>
+
 #include <cstdlib>
-#include <functional>
 #include <mutex>
-#include <numeric>
 #include <vector>
 
 #ifdef __linux__
@@ -47,11 +46,22 @@ class ResultMemory {
     return *memory;
   }
 
-  // At least that many bytes; data is null where there are none.
+  // A process may fork while another of its threads holds the mutex, which nobody would release in
+  // the child.
+  ResultMemory() {
+    pthread_atfork(
+        [] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
+        [] { instance().mutex_.unlock(); });
+  }
+
+  // At least that many bytes; data is null where there are none, or nothing may be kept.
   Block take(int64_t bytes) {
     bytes = (bytes + kLargePage - 1) / kLargePage * kLargePage;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
+      if (limit_ == 0) {
+        return {nullptr, 0, false};
+      }
       const auto found = smallest(bytes);
       if (found != kept_.end()) {
         Block block = *found;
@@ -122,28 +132,35 @@ void give_back(void* data, void* bytes) {
   ResultMemory::instance().give({data, reinterpret_cast<intptr_t>(bytes), false});
 }
 
+// Made when the library is loaded, where no other thread can fork in the middle of it.
+const ResultMemory& made_early = ResultMemory::instance();
+
+// A tensor in a block, which goes back when the tensor does.
 Tensor wrap(Block block, const Tensor& like, const std::vector<int64_t>& sizes) {
   std::vector<int64_t> strides(sizes.size(), 1);
   for (size_t i = sizes.size(); i-- > 1;) {
     strides[i - 1] = strides[i] * sizes[i];
   }
+  void* bytes = reinterpret_cast<void*>(static_cast<intptr_t>(block.bytes));
   int32_t dtype;
   AtenTensorHandle handle;
   STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_dtype(like.get(), &dtype));
-  STABLE_TORCH_ERROR_CODE_CHECK(torch_from_blob(
+  const AOTITorchError error = torch_from_blob(
       block.data, static_cast<int64_t>(sizes.size()), sizes.data(), strides.data(), 0, dtype,
       aoti_torch_device_type_cpu(), -1, &handle, aoti_torch_layout_strided(), nullptr, 0, give_back,
-      reinterpret_cast<void*>(static_cast<intptr_t>(block.bytes))));
+      bytes);
+  if (error != TORCH_SUCCESS) {
+    give_back(block.data, bytes);
+    refuse("PyTorch makes no tensor of a block of memory");
+  }
   return Tensor(handle);
 }
 
 }  // namespace
 
-Tensor new_result(const Tensor& like, std::initializer_list<int64_t> sizes, bool* stream) {
+Tensor new_result(const Tensor& like, Sizes sizes, bool* stream) {
   constexpr int64_t kWorth = 1 << 22, kBeyondCaches = 1 << 23;
-  const int64_t numel =
-      std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<int64_t>());
-  const int64_t bytes = numel * static_cast<int64_t>(like.element_size());
+  const int64_t bytes = elements_of(sizes) * static_cast<int64_t>(like.element_size());
   if (bytes >= kWorth && torch_from_blob != nullptr) {
     const Block block = ResultMemory::instance().take(bytes);
     if (block.data != nullptr) {
@@ -153,7 +170,7 @@ Tensor new_result(const Tensor& like, std::initializer_list<int64_t> sizes, bool
       return wrap(block, like, sizes);
     }
   }
-  return torch::stable::new_empty(like, sizes);
+  return new_tensor(like, sizes);
 }
 
 }  // namespace equigeo

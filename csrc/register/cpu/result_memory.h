@@ -1,8 +1,6 @@
 // Memory of large results, used again.
 #pragma once
 
-#include <initializer_list>
-
 #include "register/tensors.h"
 
 namespace equigeo {
@@ -13,6 +11,6 @@ namespace equigeo {
 //
 // `stream` says whether the result should be written past the caches: it is larger than they are,
 // and they do not hold what the system has just cleared.
-Tensor new_result(const Tensor& like, std::initializer_list<int64_t> sizes, bool* stream = nullptr);
+Tensor new_result(const Tensor& like, Sizes sizes, bool* stream = nullptr);
 
 }  // namespace equigeo

@@ -19,14 +19,14 @@ namespace equigeo {
 template <class T>
 void run(const GatherSum<T>& op, const Tensor&) {
   check_offsets("ptr", op.ptr, op.segments, op.edges);
-  const int64_t work = (op.edges + op.segments) * op.channels;
+  const double work = 1.0 * (op.edges + op.segments) * op.channels;
   run_rows(EQUIGEO_KERNELS(gather_sum_rows), op, op.segments, work);
 }
 
 template <class T>
 void run(const SegmentAttention<T>& op, const Tensor&) {
   check_offsets("ptr", op.ptr, op.targets, op.edges);
-  const int64_t work = (op.edges + op.targets) * op.heads * (op.channels + 8);
+  const double work = 1.0 * (op.edges + op.targets) * op.heads * (op.channels + 8);
   run_rows(EQUIGEO_KERNELS(segment_attention_rows), op, op.targets, work);
 }
 
@@ -34,7 +34,7 @@ template <class T>
 void run(const SegmentAttentionBackward<T>& op, const Tensor&) {
   check_offsets("ptr", op.ptr, op.targets, op.edges);
   check_offsets("back_ptr", op.back_ptr, op.sources, op.edges);
-  const int64_t work = op.heads * (op.channels + 8);
+  const double work = 1.0 * op.heads * (op.channels + 8);
   run_rows(
       EQUIGEO_KERNELS(segment_attention_backward_targets), op, op.targets,
       (op.edges + op.targets) * work);
@@ -46,8 +46,8 @@ void run(const SegmentAttentionBackward<T>& op, const Tensor&) {
 // Spherical harmonics: multiply-adds of all points, and points in a chunk at least, a multiple of
 // every register.
 template <class Op>
-int64_t harmonics_work(const Op& op) {
-  const int64_t size = op.table.lmax + 1;
+double harmonics_work(const Op& op) {
+  const double size = op.table.lmax + 1;
   return op.points * (4 * size * size + 16);
 }
 
@@ -75,20 +75,20 @@ void run(const SphericalHarmonicsDoubleBackward<T>& op, const Tensor&) {
 
 template <class T>
 void run(const SymmetricEigen<T>& op, const Tensor&) {
-  run_rows(EQUIGEO_KERNELS(symmetric_eigen_rows), op, op.count, op.count * 256);
+  run_rows(EQUIGEO_KERNELS(symmetric_eigen_rows), op, op.count, 256.0 * op.count);
 }
 
 template <class T>
 void run(const PrincipalAxes<T>& op, const Tensor&) {
   check_offsets("ptr", op.ptr, op.clouds, op.points);
-  const int64_t work = op.points * op.dim * 16 + op.clouds * 256;
+  const double work = 16.0 * op.points * op.dim + 256.0 * op.clouds;
   run_rows(EQUIGEO_KERNELS(principal_axes_clouds), op, op.clouds, work);
 }
 
 template <class T>
 void run(const PrincipalAxesBackward<T>& op, const Tensor&) {
   check_offsets("ptr", op.ptr, op.clouds, op.points);
-  const int64_t work = op.points * op.dim * 16 + op.clouds * 256;
+  const double work = 16.0 * op.points * op.dim + 256.0 * op.clouds;
   run_rows(EQUIGEO_KERNELS(principal_axes_backward_clouds), op, op.clouds, work);
 }
 
@@ -97,7 +97,7 @@ void run(const AxisFlags<T>& op, const Tensor&) {
   if (op.points >= 0) {
     check_offsets("ptr", op.ptr, op.clouds, op.points);
   }
-  run_rows(EQUIGEO_KERNELS(axis_flags_clouds), op, op.clouds, op.clouds * op.dim * 32);
+  run_rows(EQUIGEO_KERNELS(axis_flags_clouds), op, op.clouds, 32.0 * op.clouds * op.dim);
 }
 
 }  // namespace equigeo

@@ -23,6 +23,7 @@ void run(const ChannelwiseProduct<S>& op, const Tensor&) {
 template <class S>
 void run(const ChannelwiseProductBackward<S>& op, const Tensor&) {
   const ChannelwisePlanner<Compute<S>> planner(op.table);
+  planner.check_gradients();
   const PlannedChannelwiseProductBackward<S> planned{op, planner.plan()};
   run_rows(
       EQUIGEO_KERNELS(channelwise_product_backward_rows), planned, op.rows,
@@ -51,7 +52,7 @@ class PaddedRows {
     // A bfloat16 row takes two of its elements for each float.
     memory_ = new_result(like, {rows, size * static_cast<int64_t>(sizeof(T) / sizeof(S))});
     const PadRows<S> op{plan, from, write<T>(memory_), output};
-    run_rows(EQUIGEO_KERNELS(pad_rows), op, rows, rows * size);
+    run_rows(EQUIGEO_KERNELS(pad_rows), op, rows, 1.0 * rows * size);
     data_ = op.to;
   }
 
@@ -82,7 +83,7 @@ Tensor pad_radial(PlannedChannelwiseConv<S>& op, const Tensor& like) {
   const int64_t weights = op.radial_stride;
   op.radial_stride = (weights + 15) / 16 * 16;
   const ScalarType dtype = sizeof(T) == sizeof(float) ? ScalarType::Float : ScalarType::Double;
-  Tensor radial = torch::stable::new_zeros(like, {op.num_hidden, op.radial_stride}, dtype);
+  Tensor radial = new_zeros(like, {op.num_hidden, op.radial_stride}, dtype);
   T* to = write<T>(radial);
   for (int64_t h = 0; h < op.num_hidden; ++h) {
     std::copy_n(op.radial + h * weights, weights, to + h * op.radial_stride);
@@ -99,10 +100,10 @@ void run(const ChannelwiseConv<S>& op, const Tensor& like) {
   const PaddedRows<S> x(planner.plan(), op.x, graph.sources, false, like);
   PlannedChannelwiseConv<S> planned{op, planner.plan(), x.data()};
   Tensor radial;
-  int64_t work = planner.work();
+  double work = planner.work();
   if (op.hidden != nullptr) {
     radial = pad_radial(planned, like);
-    work += op.num_hidden * op.table.dim_weight;
+    work += 1.0 * op.num_hidden * op.table.dim_weight;
   }
   run_rows(EQUIGEO_KERNELS(channelwise_conv_targets), planned, graph.targets, graph.edges * work);
 }
@@ -110,13 +111,14 @@ void run(const ChannelwiseConv<S>& op, const Tensor& like) {
 template <class S>
 void run(const ChannelwiseConvBackward<S>& op, const Tensor& like) {
   const ChannelwisePlanner<Compute<S>> planner(op.table);
+  planner.check_gradients();
   const Graph& graph = op.graph;
   check_offsets("ptr", graph.ptr, graph.targets, graph.edges);
   check_offsets("back_ptr", graph.back_ptr, graph.sources, graph.edges);
   const PaddedRows<S> x(planner.plan(), op.x, graph.sources, false, like);
   const PaddedRows<S> grad(planner.plan(), op.grad, graph.targets, true, like);
   const PlannedChannelwiseConvBackward<S> planned{op, planner.plan(), grad.data(), x.data()};
-  const int64_t work = graph.edges * planner.work();
+  const double work = graph.edges * planner.work();
   run_rows(EQUIGEO_KERNELS(channelwise_conv_backward_edges), planned, graph.targets, 2 * work);
   run_rows(EQUIGEO_KERNELS(channelwise_conv_backward_sources), planned, graph.sources, work);
 }

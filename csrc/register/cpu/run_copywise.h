@@ -121,10 +121,10 @@ class CopyPlanner {
   }
 
   // Multiply-adds of one row.
-  int64_t work() const {
-    int64_t work = 1;
+  double work() const {
+    double work = 1;
     for (const CopyGroup& group : groups_) {
-      const int64_t pairs = group.matched ? group.x.mul : group.x.mul * group.y.mul;
+      const double pairs = group.matched ? group.x.mul : group.x.mul * group.y.mul;
       work += pairs * (group.x.d * group.y.d + group.outputs);
     }
     return 4 * work;
@@ -149,10 +149,10 @@ class CopyPlanner {
 
   void check_copies(const Path& path, int64_t p) const {
     const int64_t mul = path.x.mul, mul2 = path.y.mul, mul3 = path.out.mul;
-    STD_TORCH_CHECK(
+    EQUIGEO_CHECK(
         !is_matched(path) || (mul == mul2 && mul == mul3), "path ", p,
         " must have as many copies as pairs of copies, or as each input");
-    STD_TORCH_CHECK(
+    EQUIGEO_CHECK(
         path.weight < 0 || inside(path.weight, mul3, 1, table_.dim_weight), "path ", p,
         " leaves its rows");
   }
@@ -182,6 +182,7 @@ class CopyPlanner {
         outputs.push_back({out.offset + k * out.step, out.copy, path.weight});
       }
       group.outputs += out.d;
+      EQUIGEO_CHECK(group.outputs <= kMostComponents, "the paths take too much memory");
     }
     for (int64_t n = 0; n < head.x.d * head.y.d; ++n) {
       products.push_back({n, 0, -1});

@@ -47,17 +47,16 @@ class FullyConnectedPlanner {
   const FullyConnectedPlan<T>& view() const { return plan_; }
 
   // Multiply-adds of one row.
-  int64_t work() const { return work_; }
+  double work() const { return work_; }
 
  private:
-  using Interval = std::pair<int64_t, int64_t>;  // offset and size
   enum Layout { kAny, kMulIr, kIrMul };
 
   void check_mixing(const Path& path, int64_t p) const {
-    STD_TORCH_CHECK(
+    EQUIGEO_CHECK(
         path.x.d % 2 == 1 && path.x.d <= 13 && path.out.d % 2 == 1 && path.out.d <= 13, "path ", p,
         ": first inputs and outputs have 1 to 13 components, an odd number");
-    STD_TORCH_CHECK(
+    EQUIGEO_CHECK(
         path.y.mul <= table_.dim_weight / path.x.mul &&
             inside(path.weight, path.x.mul * path.y.mul, path.out.mul, table_.dim_weight),
         "path ", p, " leaves its rows");
@@ -68,9 +67,9 @@ class FullyConnectedPlanner {
     const bool is_mul_ir = segment.step == 1 && segment.copy == segment.d;
     const bool is_ir_mul = segment.copy == 1 && segment.step == segment.mul;
     const Layout layout = is_mul_ir ? kMulIr : kIrMul;
-    STD_TORCH_CHECK(is_mul_ir || is_ir_mul, "path ", p, " has a segment with gaps");
+    EQUIGEO_CHECK(is_mul_ir || is_ir_mul, "path ", p, " has a segment with gaps");
     if (segment.mul > 1 && segment.d > 1) {
-      STD_TORCH_CHECK(
+      EQUIGEO_CHECK(
           layout_ == kAny || layout_ == layout, "path ", p, " has segments of two layouts");
       layout_ = layout;
     }
@@ -98,22 +97,12 @@ class FullyConnectedPlanner {
     output_of_.push_back(output->second);
     layouts_.push_back({segments_[segment->second].padded, 0, paths.matrices, new_output, true});
     paths.matrices += y.mul * x.d * out.d;
+    EQUIGEO_CHECK(paths.matrices <= kMostMatrices, "the paths take too much memory");
     paths.largest_matrix = std::max(paths.largest_matrix, x.d * out.d);
     paths.largest_x = std::max(paths.largest_x, wide * x.d);
     plan_.largest_coupling = std::max(plan_.largest_coupling, wide * y.mul * out.d);
     plan_.largest_mul2 = std::max(plan_.largest_mul2, y.mul);
-    work_ += x.mul * y.mul * out.d * (x.d + out.mul);
-  }
-
-  static bool covers(const char* name, std::vector<Interval>& intervals, int64_t size) {
-    std::sort(intervals.begin(), intervals.end());
-    int64_t end = 0, covered = 0;
-    for (const Interval& interval : intervals) {
-      STD_TORCH_CHECK(interval.first >= end, "paths must not overlap in ", name);
-      end = interval.first + interval.second;
-      covered += interval.second;
-    }
-    return covered == size;
+    work_ += 1.0 * x.mul * y.mul * out.d * (x.d + out.mul);
   }
 
   const PathTable<T>& table_;
@@ -125,7 +114,7 @@ class FullyConnectedPlanner {
   std::vector<int64_t> output_of_;
   std::vector<Interval> inputs_, reached_, weights_;
   Layout layout_ = kAny;
-  int64_t work_ = 1;
+  double work_ = 1;
 };
 
 template <class T>

@@ -114,7 +114,7 @@ class GridPlan {
   const FoldedProduct<T>& folded() const { return folded_; }
 
   // Multiply-adds of one sample.
-  int64_t work() const { return work_; }
+  double work() const { return work_; }
 
  private:
   const FoldedExpansion<T>* fold(const Expansion<T>& expansion, bool analysis) {
@@ -146,7 +146,7 @@ class GridPlan {
           rows.push_back(l * l + l + m);
         }
         sums.push_back(gather(latitudes_, legendre, rows, c, weigh));
-        work_ += 2 * sums.back().entries * latitudes_.size();
+        work_ += 2.0 * sums.back().entries * latitudes_.size();
       }
     }
     return sums.data();
@@ -158,7 +158,7 @@ class GridPlan {
     std::iota(rows.begin(), rows.end(), 0);
     for (int64_t c = 0; c < longitudes_.images; ++c) {
       sums.push_back(gather(longitudes_, trig, rows, c, false));
-      work_ += 2 * sums.back().entries * longitudes_.size() * latitudes_.size();
+      work_ += 2.0 * sums.back().entries * longitudes_.size() * latitudes_.size();
     }
     return sums.data();
   }
@@ -172,7 +172,7 @@ class GridPlan {
       const Sum<T> byrow = gather(longitudes_, trig, rows, c, true);
       sums.push_back(transpose(byrow));
       places.push_back(byrow.index);
-      work_ += 2 * byrow.entries * longitudes_.size() * latitudes_.size();
+      work_ += 2.0 * byrow.entries * longitudes_.size() * latitudes_.size();
     }
     folded.analysis = sums.data();
     folded.order = places.data();
@@ -213,7 +213,7 @@ class GridPlan {
 
   Orbits latitudes_, longitudes_;
   FoldedProduct<T> folded_{};
-  int64_t work_ = 0;
+  double work_ = 0;
   std::forward_list<std::vector<FoldedExpansion<T>>> expansions_;
   std::forward_list<std::vector<Sum<T>>> sums_;
   std::forward_list<std::vector<const int64_t*>> places_;

@@ -5,8 +5,6 @@
 #include <torch/csrc/stable/accelerator.h>
 #include <torch/csrc/stable/tensor.h>
 
-#include <initializer_list>
-
 #include "args/channelwise_conv.h"
 #include "args/channelwise_product.h"
 #include "kernels/cuda/launch.h"
@@ -31,13 +29,12 @@ class Stream {
 
 // `error` is CUDA's name of what went wrong, or null.
 inline void check_launch(const char* error) {
-  STD_TORCH_CHECK(error == nullptr, "CUDA kernel launch failed: ", error);
+  EQUIGEO_CHECK(error == nullptr, "CUDA kernel launch failed: ", error);
 }
 
 // What an op gives back, not yet written.
-inline Tensor new_result(
-    const Tensor& like, std::initializer_list<int64_t> sizes, bool* = nullptr) {
-  return torch::stable::new_empty(like, sizes);
+inline Tensor new_result(const Tensor& like, Sizes sizes, bool* = nullptr) {
+  return new_tensor(like, sizes);
 }
 
 template <class Op>
@@ -49,7 +46,7 @@ void run(const Op& op, const Tensor& like) {
 // to what it queues on the same stream, which comes later.
 template <class Op>
 void run_with_scratch(const Op& op, const Tensor& like) {
-  const Tensor scratch = torch::stable::new_empty(like, {scratch_size(op)}, ScalarType::Byte);
+  const Tensor scratch = new_tensor(like, {scratch_size(op)}, ScalarType::Byte);
   check_launch(launch(op, scratch.mutable_data_ptr(), Stream(like).handle()));
 }
 

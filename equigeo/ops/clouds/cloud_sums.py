@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from equigeo.ops.clouds.axis_rules import ScaleRule
+from equigeo.ops.segments.segment_of_rows import segment_of_rows
 
 
 @dataclass(frozen=True)
@@ -47,9 +48,7 @@ class Clouds:
             The same in a form that references use.
         """
         clouds = ptr.shape[0] - 1
-        segment = torch.repeat_interleave(
-            torch.arange(clouds, device=ptr.device), ptr.diff(), output_size=points
-        )
+        segment = segment_of_rows(ptr[1:], points)
         if weight is None:
             weight = torch.ones(points, dtype=torch.float64, device=ptr.device)
         weight = weight.detach().double()

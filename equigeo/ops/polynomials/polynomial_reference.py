@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from equigeo.ops.polynomials.polynomial_table import PolynomialTable
+from equigeo.ops.segments.segment_of_rows import segment_of_rows
 
 
 @dataclass(frozen=True)
@@ -133,9 +134,7 @@ def join_row(components: Tensor, dims: Sequence[int]) -> Tensor:
 
 def sets_of_rows(order: Tensor, ptr: Tensor) -> Tensor:
     """Find the set of each row from the rows of all sets, one set after another."""
-    sets = torch.arange(len(ptr) - 1, device=ptr.device)
-    sorted_sets = torch.repeat_interleave(sets, ptr.diff(), output_size=len(order))
-    return torch.zeros_like(order).index_copy(0, order, sorted_sets)
+    return torch.zeros_like(order).index_copy(0, order, segment_of_rows(ptr[1:], len(order)))
 
 
 def _levels(table: PolynomialTable) -> list[tuple[Tensor, Tensor]]:
@@ -145,14 +144,8 @@ def _levels(table: PolynomialTable) -> list[tuple[Tensor, Tensor]]:
 
 def _owners(table: PolynomialTable) -> tuple[Tensor, Tensor]:
     """Group of each term and polynomial of each group."""
-    ranges = ((table.groups, len(table.nodes)), (table.polynomials, len(table.groups)))
-    group, polynomial = (
-        torch.repeat_interleave(
-            torch.arange(len(rows), device=rows.device), rows[:, -1] - rows[:, -2], output_size=size
-        )
-        for rows, size in ranges
-    )
-    return group, polynomial
+    group = segment_of_rows(table.groups[:, -1], len(table.nodes))
+    return group, segment_of_rows(table.polynomials[:, -1], len(table.groups))
 
 
 def _sum(values: Tensor, owner: Tensor, count: int) -> Tensor:

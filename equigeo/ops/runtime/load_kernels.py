@@ -14,11 +14,15 @@ import torch
 
 from equigeo.ops.runtime.declare import SCHEMAS
 from equigeo.ops.runtime.schemas import MARKER, fingerprint
+from equigeo.ops.runtime.strided_only import strided_only
 from equigeo.ops.runtime.torch_internals import has_kernel
 
 _log = logging.getLogger("equigeo")
 _loaded: dict[str, str] = {}
 _compiled: dict[str, frozenset[str]] = {}
+
+MOST_MEBIBYTES = 2**43
+"""A limit from here on is no 64-bit number of bytes."""
 
 REMEDY = (
     "rebuild with `pip install --no-build-isolation --no-deps .` (`-e .` in a checkout), "
@@ -46,6 +50,7 @@ def load_kernels(folders: Iterable[str]) -> None:
     ValueError
         If an environment variable has a value that is not understood.
     """
+    strided_only(SCHEMAS)
     choice, required = os.environ.get("EQUIGEO_KERNELS", "1"), _required()
     if choice == "0":
         if required:
@@ -90,7 +95,7 @@ def load_library(path: Path) -> None:
         If it was built from other schemas or cannot be opened.
     ValueError
         If ``EQUIGEO_ISA`` names an instruction set that this machine or build lacks, or
-        ``EQUIGEO_RESULT_MEMORY`` is not a number.
+        ``EQUIGEO_RESULT_MEMORY`` is no number of MiB below 2^43.
     """
     built = re.search(re.escape(MARKER) + rb"([0-9a-f]{16})", path.read_bytes())
     expected = fingerprint(SCHEMAS.values())
@@ -169,7 +174,7 @@ def runs_compiled(op_name: str, device: torch.device) -> bool:
 
 
 def _choose_isa(library: ctypes.CDLL, name: str | None) -> None:
-    if name is not None and not library.equigeo_set_isa(name.encode()):
+    if name is not None and not library.equigeo_set_isa(os.fsencode(name)):
         raise ValueError(
             f"EQUIGEO_ISA must be one of {', '.join(_available(library))} on this machine, "
             f"got {name!r}"
@@ -188,8 +193,13 @@ def _available(library: ctypes.CDLL) -> list[str]:
 
 def _result_memory() -> int:
     mebibytes = os.environ.get("EQUIGEO_RESULT_MEMORY") or "1024"
-    if not mebibytes.isascii() or not mebibytes.isdecimal():
-        raise ValueError(f"EQUIGEO_RESULT_MEMORY must be a whole number of MiB, got {mebibytes!r}")
+    # As many digits as the largest has, so that a number of any length is not computed first.
+    is_number = mebibytes.isascii() and mebibytes.isdecimal() and len(mebibytes) <= 13
+    if not is_number or int(mebibytes) >= MOST_MEBIBYTES:
+        raise ValueError(
+            "EQUIGEO_RESULT_MEMORY must be a whole number of MiB below 2^43, "
+            f"got {mebibytes[:40]!r}"
+        )
     return int(mebibytes) << 20
 
 

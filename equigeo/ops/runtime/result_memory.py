@@ -19,15 +19,22 @@ def limit_result_memory(size: int) -> None:
     Parameters
     ----------
     size : int
-        Bytes, for the whole process. Zero frees what is kept and keeps no more. When a process
-        starts it is taken from the environment variable ``EQUIGEO_RESULT_MEMORY``, in MiB.
+        Bytes, for the whole process, below 2^63. Zero frees what is kept and keeps no more. When
+        a process starts it is taken from the environment variable ``EQUIGEO_RESULT_MEMORY``, in
+        MiB.
 
     Raises
     ------
     TypeError
         If the size is not an integer.
     ValueError
-        If it is negative.
+        If it is negative or 2^63 and more.
+
+    Notes
+    -----
+    PyTorch can give memory that is not its own to a tensor, but cannot make it larger:
+    ``result.resize_`` to more elements, or ``out=result`` of an op with a larger result, raises its
+    ``RuntimeError``. After ``limit_result_memory(0)`` new results are in memory of PyTorch.
 
     Examples
     --------
@@ -36,8 +43,8 @@ def limit_result_memory(size: int) -> None:
     0
     >>> limit_result_memory(2**30)
     """
-    if index(size) < 0:
-        raise ValueError(f"size must not be negative, got {size}")
+    if not 0 <= index(size) < 2**63:
+        raise ValueError(f"size must be from 0 to 2^63 - 1 bytes, got {size}")
     library = _library()
     if library is not None:
         library.equigeo_limit_memory(ctypes.c_int64(size))

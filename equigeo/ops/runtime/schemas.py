@@ -61,9 +61,13 @@ def fingerprint(schemas: Iterable[str]) -> str:
 
 
 def _write_header(path: Path) -> None:
-    digest = fingerprint(read_schemas(Path(__file__).parents[1]))
-    text = f'#define EQUIGEO_SCHEMA_MARKER "{MARKER.decode()}{digest}"\n'
-    path.write_text(text, encoding="utf-8")
+    schemas = read_schemas(Path(__file__).parents[1])
+    quoted = ", ".join(f'"{schema}"' for schema in schemas)
+    lines = [
+        f'#define EQUIGEO_SCHEMA_MARKER "{MARKER.decode()}{fingerprint(schemas)}"',
+        f"#define EQUIGEO_SCHEMAS {quoted}",
+    ]
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 if __name__ == "__main__":

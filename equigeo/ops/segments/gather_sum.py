@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from equigeo.ops.runtime.autocast import computes_in_float32
@@ -10,6 +9,7 @@ from equigeo.ops.runtime.batching import channels
 from equigeo.ops.runtime.checks import check_device, check_features, check_index
 from equigeo.ops.runtime.declare import Gradients, declare
 from equigeo.ops.runtime.forward_rules import linear_in
+from equigeo.ops.segments.segment_of_rows import segment_of_rows
 
 SCHEMA = (
     "gather_sum(Tensor x, Tensor index, Tensor ptr, Tensor back_index, Tensor back_ptr) -> Tensor"
@@ -58,6 +58,7 @@ def gather_sum(
 
     Examples
     --------
+    >>> import torch
     >>> x = torch.tensor([[1.0], [10.0]])
     >>> index, ptr = torch.tensor([0, 1, 1]), torch.tensor([0, 2, 2, 3])
     >>> back_index, back_ptr = torch.tensor([0, 0, 2]), torch.tensor([0, 1, 3])
@@ -78,9 +79,7 @@ def gather_sum_reference(
 ) -> Tensor:
     """Reference implementation of :func:`gather_sum`, differentiable by PyTorch alone."""
     segments = len(ptr) - 1
-    segment = torch.repeat_interleave(
-        torch.arange(segments, device=ptr.device), ptr.diff(), output_size=len(index)
-    )
+    segment = segment_of_rows(ptr[1:], len(index))
     return x.new_zeros(segments, x.shape[1]).index_add(0, segment, x[index])
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
+from pathlib import Path
 
 import pytest
 import torch
@@ -80,13 +82,100 @@ def test_a_result_can_be_resized_copied_and_sent_like_any_tensor():
     assert out.shape == (10,)
 
 
-@pytest.mark.parametrize(("size", "error"), [(-1, ValueError), (1.5, TypeError)])
+def test_a_result_is_written_by_out_and_made_smaller_in_place():
+    out = product(4_096)
+    address = out.data_ptr()
+    torch.add(out, 1, out=out)
+    assert torch.equal(out[0], 2 * torch.arange(512.0) + 1)
+    torch.arange(6, out=out.resize_(6))
+    assert out.tolist() == [0, 1, 2, 3, 4, 5]
+    assert out.data_ptr() == address
+
+
+def test_a_result_is_made_larger_where_nothing_is_kept():
+    with pytest.raises(RuntimeError, match="not resizable"):
+        product(4_096).resize_(5_000, 512)
+    limit_result_memory(0)
+    out = product(4_096)
+    assert torch.equal(out.resize_(5_000, 512)[0], 2 * torch.arange(512.0))
+    assert torch.add(torch.ones(6_000, 512), 1, out=out.resize_(0)).shape == (6_000, 512)
+
+
+def test_results_outlive_the_threads_that_made_them():
+    made: list[torch.Tensor] = []
+    threads = [
+        threading.Thread(target=lambda k=k: made.append(product(4_096, offset=k))) for k in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(out[0, 0].item() for out in made) == [0, 2, 4]
+    before = kept_result_memory()
+    made.clear()
+    assert kept_result_memory() == before + 3 * 8 * MEBIBYTE
+
+
+# Two threads take and free results, and freeing happens while the memory is locked: most forks
+# would leave the child without anyone to unlock it. A child of a process with threads must not
+# start others: OpenMP's would wait for those of the parent.
+FORKS = """
+import os, threading, time, torch
+from equigeo.ops import limit_result_memory
+from tests.ops.runtime.test_result_memory import product
+
+torch.set_num_threads(1)
+limit_result_memory(1)
+done = False
+
+def compute():
+    while not done:
+        product(4_096)
+
+threads = [threading.Thread(target=compute) for _ in range(2)]
+for thread in threads:
+    thread.start()
+for _ in range(50):
+    child = os.fork()
+    if child == 0:
+        os._exit(int(product(4_096)[0, 1].item() != 2))
+    end = time.monotonic() + 10
+    pid = 0
+    while pid == 0 and time.monotonic() < end:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        time.sleep(0.001)
+    if pid == 0:
+        os.kill(child, 9)
+        os.write(1, b"a child hangs")
+        os._exit(1)
+    assert status == 0, status
+done = True
+for thread in threads:
+    thread.join()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_child_computes_though_its_parent_did_while_it_forked():
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKS],
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("size", "error"), [(-1, ValueError), (1.5, TypeError), (2**63, ValueError)]
+)
 def test_refuses_a_limit_that_is_none(size, error):
     with pytest.raises(error):
         limit_result_memory(size)
 
 
-@pytest.mark.parametrize("given", ["-1", "many", "1.5"])
+@pytest.mark.parametrize("given", ["-1", "many", "1.5", "²", str(2**43), "9" * 5000])
 def test_refuses_an_environment_variable_that_is_not_a_number(given):
     done = subprocess.run(
         [sys.executable, "-c", "import equigeo.ops"],
@@ -95,4 +184,5 @@ def test_refuses_an_environment_variable_that_is_not_a_number(given):
         text=True,
     )
     assert done.returncode != 0
-    assert f"EQUIGEO_RESULT_MEMORY must be a whole number of MiB, got '{given}'" in done.stderr
+    message = f"must be a whole number of MiB below 2^43, got '{given[:40]}'"
+    assert f"ValueError: EQUIGEO_RESULT_MEMORY {message}" in done.stderr

@@ -1,0 +1,30 @@
+// The schemas that this library was built from.
+#include <torch/csrc/stable/library.h>
+
+#include "schema_marker.h"
+
+// What the loader looks for in the file, before it opens it.
+extern "C" __attribute__((visibility("default"))) const char equigeo_schemas[];
+const char equigeo_schemas[] = EQUIGEO_SCHEMA_MARKER;
+
+namespace equigeo {
+namespace {
+
+// Python defines the ops, with all that belongs to them. Where it has not, as in a process that
+// loads this library and a package of AOTInductor, they are defined here and run on this device
+// alone. PyTorch refuses a second definition and says nothing of it.
+TorchLibraryHandle define_missing() {
+  TorchLibraryHandle library = nullptr;
+  if (aoti_torch_library_init_fragment("equigeo", __FILE__, __LINE__, &library) == TORCH_SUCCESS) {
+    for (const char* schema : {EQUIGEO_SCHEMAS}) {
+      static_cast<void>(aoti_torch_library_def(library, schema));
+    }
+  }
+  return library;
+}
+
+// What it defines ends with it: never.
+const TorchLibraryHandle defined = define_missing();
+
+}  // namespace
+}  // namespace equigeo

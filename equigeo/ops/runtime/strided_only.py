@@ -1,0 +1,39 @@
+"""Refuses tensors of other layouts, for which no op is written.
+
+On its own because it declares nothing and loads nothing: it closes what PyTorch leaves open to
+every op with a reference implementation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor
+
+OTHERS = tuple(
+    f"{kind}{device}" for kind in ("Sparse", "SparseCsr") for device in ("CPU", "CUDA", "Meta")
+)
+"""Dispatch keys of tensors that are not strided."""
+
+_LIBRARY = torch.library.Library("equigeo", "IMPL")
+
+
+def strided_only(names: Iterable[str]) -> None:
+    """Refuse sparse tensors in ops, whose references would fail somewhere inside.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Of declared ops.
+    """
+    for name in names:
+        for key in OTHERS:
+            _LIBRARY.impl(name, _refuse, key)
+
+
+def _refuse(*arguments: Any) -> NoReturn:
+    tensors = (x for x in arguments if isinstance(x, Tensor))
+    layout = next(x.layout for x in tensors if x.layout != torch.strided)
+    raise TypeError(f"tensors must be strided, got one of layout {layout}")

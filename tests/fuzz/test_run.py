@@ -1,0 +1,80 @@
+"""The fuzzer finds what is planted, and nothing else."""
+
+from __future__ import annotations
+
+from time import monotonic
+
+import pytest
+
+from tests.fuzz import run
+from tests.fuzz.run import CRASH, HANG, Tally, all_targets, describe, main, run_seed, table
+from tests.fuzz.run_worker import ACCEPTED, ANSWERED, POOR, REFUSED, fault_of
+
+PLANTED = "_planted"
+
+
+@pytest.fixture(scope="module")
+def tally() -> Tally:
+    tally = Tally()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "LIMIT", 1.0)
+        run_seed(PLANTED, 3, monotonic() + 300, tally)
+    return tally
+
+
+def test_everything_that_was_planted_is_found_once(tally):
+    assert [(f.kind, f.label) for f in tally.findings] == [
+        (POOR, "another error"),
+        (POOR, "a long message"),
+        (POOR, "no message"),
+        (POOR, "a path"),
+        (POOR, "a place"),
+        (ACCEPTED, "accepted"),
+        (CRASH, "a signal"),
+        (CRASH, "an exit"),
+        (HANG, "a hang"),
+    ]
+
+
+def test_what_was_found_is_described(tally):
+    texts = {f.label: f.text for f in tally.findings}
+    assert texts["another error"] == "KeyError, not expected: 'key'"
+    assert texts["a long message"].startswith("ValueError of 500 characters: xxx")
+    assert "SIGSEGV" in texts["a signal"]
+    assert "ended with status 0" in texts["an exit"]
+    assert texts["a hang"] == "longer than 1 s"
+    assert f"again: python -m tests.fuzz --target {PLANTED} --seed 3 --case 8" in "\n".join(
+        describe(tally.findings)
+    )
+
+
+def test_all_cases_are_counted(tally):
+    assert tally.answers[ANSWERED] == 3
+    assert tally.answers[REFUSED] == 1
+    assert tally.lost == 4  # three were found, the last was slow on a busy machine alone
+    (_, row) = table({PLANTED: [tally]})
+    assert row.split() == [PLANTED, "14", "3", "1", "9"]
+
+
+def test_like_findings_are_described_once(tally):
+    lines = [*describe([f for f in tally.findings if f.label == "a hang"] * 3)]
+    assert len(lines) == 3
+    assert lines[0] == f"hang (3 times), {PLANTED}: a hang"
+
+
+def test_one_case_can_be_repeated(capfd):
+    assert main(["--target", PLANTED, "--case", "2"]) == 1
+    shown = capfd.readouterr()
+    assert "poor answer: KeyError" in shown.out
+    assert "Traceback" in shown.err
+    assert main(["--target", PLANTED, "--case", "1"]) == 0
+
+
+def test_targets_are_the_modules_that_yield_cases():
+    assert "ops" in all_targets()
+    assert not {"case", "run", "run_worker", "test_run", PLANTED}.intersection(all_targets())
+
+
+@pytest.mark.parametrize("message", ["x must be (3,), got /data/x.ply:12", "see math.h: no"])
+def test_a_message_that_is_fine_has_no_fault(message):
+    assert fault_of(message) == ""

@@ -1,0 +1,70 @@
+"""Runs the op table in two threads, for the thread sanitizer: ``make tsan``.
+
+Kernels that are built with it divide their rows among two threads of their own, see
+``csrc/register/cpu/parallel_for.h``. Besides, two threads of Python make every call at once, on
+the same arguments. ``--planted`` is the control: one call whose table makes all rows of a gradient
+one and the same, which the sanitizer must report.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+
+import torch
+
+from tests.ops.op_table import OPS, Op
+from tests.ops.problems import Problem
+from tests.ops.test_ops import arguments, derivatives
+
+# Several chunks of every op.
+PROBLEM = Problem("chunks", 600, 520, 2400, heads=2, channels=17)
+ORDER = 2  # place of the rows of edges among the tensors of a graph
+
+
+def run_row(op: Op, dtype: torch.dtype) -> None:
+    """Call an op and the op of its gradient in two threads."""
+    features, rest = arguments(op, PROBLEM, dtype)
+    in_two_threads(lambda: derivatives(op.call, features, rest, orders=1))
+
+
+def in_two_threads(call: Callable[[], object]) -> None:
+    start = threading.Barrier(2)
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            start.wait()
+            call()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=run) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+
+
+def run_planted() -> None:
+    """Let all edges have the same row, which the threads of a kernel then both write."""
+    op = next(op for op in OPS if op.name == "channelwise_conv_backward")
+    features, rest = arguments(op, PROBLEM, torch.float32)
+    rest[ORDER] = torch.zeros_like(rest[ORDER])
+    op.call(*features, *rest)
+
+
+def main(planted: bool) -> None:
+    if planted:
+        return run_planted()
+    for op in OPS:
+        for dtype in (torch.float32, torch.float64):
+            run_row(op, dtype)
+    return None
+
+
+if __name__ == "__main__":
+    main("--planted" in sys.argv[1:])
