@@ -36,8 +36,9 @@ def train_model(
     """Train and write ``config.json``, ``history.json`` and ``model.ckpt``.
 
     The last two are written after every epoch, and every five minutes within long ones. The run
-    may be killed at any moment; resumed, it ends with the weights of an uninterrupted one. Global
-    random generators are left as found.
+    may be killed at any moment; resumed, it ends with the weights of an uninterrupted one. While it
+    lasts the folder is locked, and another process is refused; where the file system has no locks,
+    a warning says so. Global random generators are left as found.
 
     Parameters
     ----------
