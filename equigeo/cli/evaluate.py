@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import torch
 
 from equigeo.tasks import TASKS, Task, find_task
-from equigeo.tasks.arguments import Argument, positive
+from equigeo.tasks.arguments import Argument, threads
 
 _AnyTask: TypeAlias = Task[Any, Any, Any]
 
@@ -22,7 +22,7 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser("evaluate", help="measure accuracy and invariance")
     parser.set_defaults(run=_run)
     parser.add_argument("checkpoint", type=Path, metavar="CHECKPOINT", help="model.ckpt of a run")
-    parser.add_argument("--threads", type=positive, metavar="N", help="by default one per core")
+    parser.add_argument("--threads", type=threads, metavar="N", help="by default one per core")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there too")
     owners = _owners()
     for tasks, argument in owners:

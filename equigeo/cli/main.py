@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import shlex
 import sys
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ from collections.abc import Sequence
 import equigeo
 from equigeo.cli import evaluate, info, predict, train
 from equigeo.cli.parser import PROGRAM, Parser
-from equigeo.tasks.text import printable
+from equigeo.tasks.text import message
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -23,13 +24,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit status: 0, 2 after a user's error (one message on standard error), or 130 after an
-        interruption.
+        Exit status: 0, 2 after a user's error (one message on standard error), 130 after an
+        interruption, or 143 after a request to terminate.
     """
     parser = _build_parser()
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         options = parser.parse_args(arguments)
+        _check_values(parser, options)
     except SystemExit as exit_:  # argparse has printed its message, or the help
         return int(exit_.code or 0)
     options.command_line = " ".join([PROGRAM, *map(shlex.quote, arguments)])
@@ -38,10 +40,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"\n{PROGRAM}: interrupted{getattr(options, 'hint', '')}", file=sys.stderr)
         return 130
-    except (ValueError, OSError, ImportError) as error:
+    except SystemExit as exit_:  # of training that was told to terminate
+        print(f"{PROGRAM}: terminated{getattr(options, 'hint', '')}", file=sys.stderr)
+        return int(exit_.code or 0)
+    except (ValueError, OSError, ImportError, MemoryError) as error:
         if options.debug:
             raise
-        print(f"{PROGRAM}: error: {printable(_one_message(error))}", file=sys.stderr)
+        print(f"{PROGRAM}: error: {message(_one_message(error))}", file=sys.stderr)
         return 2
 
 
@@ -55,8 +60,16 @@ def _build_parser() -> Parser:
     return parser
 
 
+def _check_values(parser: Parser, options: argparse.Namespace) -> None:
+    """Refuse ``--option=--``, which argparse takes for a list of no values."""
+    for name, value in vars(options).items():
+        if value == []:
+            parser.error(f"argument --{name.replace('_', '-')}: expected a value, got '--'")
+
+
 def _one_message(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{error.strerror}"
-    return str(error) or type(error).__name__
+    text = str(error) or type(error).__name__
+    return f"not enough memory ({text})" if isinstance(error, MemoryError) else text

@@ -6,6 +6,8 @@ import argparse
 import sys
 from typing import NoReturn
 
+from equigeo.tasks.text import message as shown
+
 PROGRAM = "equigeo"
 
 
@@ -14,5 +16,5 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print one message and exit with status 2."""
-        print(f"{PROGRAM}: error: {message} (see {self.prog} --help)", file=sys.stderr)
+        print(f"{PROGRAM}: error: {shown(message)} (see {self.prog} --help)", file=sys.stderr)
         sys.exit(2)

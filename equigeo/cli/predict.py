@@ -13,7 +13,7 @@ from typing import Any
 from equigeo.cli.parser import PROGRAM
 from equigeo.tasks import TASKS, find_task
 from equigeo.tasks.arguments import positive
-from equigeo.tasks.text import printable
+from equigeo.tasks.text import message, printable
 
 
 def add_parser(commands: Any) -> None:
@@ -36,7 +36,7 @@ def _run(options: argparse.Namespace) -> int:
         try:
             prediction = task.predict(trained, path, options.top)
         except ValueError as error:  # the other files are still worth classifying
-            print(f"{PROGRAM}: error: {printable(error)}", file=sys.stderr)
+            print(f"{PROGRAM}: error: {message(error)}", file=sys.stderr)
             failed = True
             continue
         if prediction.notes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 from functools import partial
 from pathlib import Path
@@ -11,27 +12,27 @@ from typing import Any, Final
 
 import torch
 
-from equigeo.tasks import TASKS, Task, time_limit
-from equigeo.tasks.arguments import Argument, natural, positive
+from equigeo.tasks import TASKS, Task, exit_on_sigterm, time_limit
+from equigeo.tasks.arguments import Argument, natural, number, positive, threads
 
 _RECIPE: Final = (
     Argument("--epochs", "passes over the training samples", positive, metavar="N"),
     Argument("--batch-size", "samples of a step", positive, metavar="N"),
-    Argument("--lr", "learning rate, or its peak", float, metavar="X", dest="learning_rate"),
-    Argument("--weight-decay", "decay of the weights", float, metavar="X"),
-    Argument("--label-smoothing", "share spread over all classes", float, metavar="X"),
-    Argument("--logit-adjustment", "1: rare classes count alike", float, metavar="X"),
-    Argument("--jitter", "noise on vertices or points", float, metavar="X"),
-    Argument("--ema-decay", "running average of weights", float, metavar="X"),
+    Argument("--lr", "learning rate, or its peak", number, metavar="X", dest="learning_rate"),
+    Argument("--weight-decay", "decay of the weights", number, metavar="X"),
+    Argument("--label-smoothing", "share spread over all classes", number, metavar="X"),
+    Argument("--logit-adjustment", "1: rare classes count alike", number, metavar="X"),
+    Argument("--jitter", "noise on vertices or points", number, metavar="X"),
+    Argument("--ema-decay", "running average of weights", number, metavar="X"),
 )
 _RUN: Final = (
     Argument(
-        "--time-limit", "stop after so many minutes, with a checkpoint to --resume from", float,
+        "--time-limit", "stop after so many minutes, with a checkpoint to --resume from", number,
         metavar="MINUTES",
     ),
     Argument("--seed", "seed of everything random (default: 0)", natural),
     Argument("--devices", "processes (default: 1)", positive, metavar="N"),
-    Argument("--threads", "threads of each process", positive, metavar="N"),
+    Argument("--threads", "threads of each process", threads, metavar="N"),
     Argument(
         "--evaluate-every", "epochs between evaluations; 0: after the last only (default)", natural,
         metavar="N",
@@ -72,18 +73,24 @@ def _add_run_options(group: Any, task: Task[Any, Any, Any]) -> None:
 
 
 def _run(task: Task[Any, Any, Any], options: argparse.Namespace) -> int:
+    with exit_on_sigterm():
+        return _train(task, options)
+
+
+def _train(task: Task[Any, Any, Any], options: argparse.Namespace) -> int:
     if options.resume and options.overwrite:
         raise ValueError("--resume and --overwrite exclude each other; choose one")
     mode = {"resume": options.resume, "overwrite": options.overwrite}
-    config = task.configure(options.output, vars(options), **mode)
     callbacks = [] if options.time_limit is None else time_limit(options.time_limit)
+    config = task.configure(options.output, vars(options), **mode)
     if options.threads:
         os.environ["OMP_NUM_THREADS"] = str(options.threads)  # for the processes of --devices
         torch.set_num_threads(options.threads)
     data = task.load(config)
     about = f"{task.describe(config, data)}, {config.recipe.epochs} epochs"
     print(f"{about}; output in {options.output}", file=sys.stderr)
-    again = f"continue with: equigeo train {task.name} --output {options.output} --resume"
+    output = shlex.quote(str(options.output))
+    again = f"continue with: equigeo train {task.name} --output {output} --resume"
     options.hint = f"; {again}"
     trained = task.train(
         config, options.output, data=data, progress=True, callbacks=callbacks, **mode

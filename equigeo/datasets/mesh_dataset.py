@@ -63,6 +63,11 @@ class MeshDataset:
                 f"got {self.in_train.dtype} {tuple(self.in_train.shape)}"
             )
 
+    def __repr__(self) -> str:
+        """Give numbers, not meshes."""
+        trained = int(self.in_train.sum())
+        return f"MeshDataset({len(self)} meshes of {self.num_classes} classes, {trained} to train)"
+
     def __len__(self) -> int:
         """Count the meshes."""
         return len(self.meshes)

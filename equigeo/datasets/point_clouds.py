@@ -52,6 +52,11 @@ class PointClouds:
             raise ValueError("points must be finite")
         check_labels(self.labels, self.classes, shape[0])
 
+    def __repr__(self) -> str:
+        """Give numbers, not points."""
+        points = self.points.shape[1]
+        return f"PointClouds({len(self)} of {points} points, {self.num_classes} classes)"
+
     def __len__(self) -> int:
         """Count the clouds."""
         return len(self.points)

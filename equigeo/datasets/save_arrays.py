@@ -26,7 +26,7 @@ def save_arrays(path: Path, arrays: Mapping[str, NDArray[np.generic]]) -> None:
     Raises
     ------
     OSError
-        If the folder cannot be written; nothing is left behind.
+        If the file cannot be written, with its path; nothing is left behind.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, partial = tempfile.mkstemp(dir=path.parent, prefix=".partial-", suffix=".npz")
@@ -37,6 +37,8 @@ def save_arrays(path: Path, arrays: Mapping[str, NDArray[np.generic]]) -> None:
             os.fsync(file.fileno())
         apply_umask(Path(partial))
         os.replace(partial, path)
-    except BaseException:
-        os.unlink(partial)
+    except BaseException as error:
+        Path(partial).unlink(missing_ok=True)
+        if isinstance(error, OSError):  # a full disk is reported without saying where
+            raise OSError(error.errno, error.strerror or str(error), str(path)) from error
         raise

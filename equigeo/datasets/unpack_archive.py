@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
 import lzma
@@ -41,6 +42,7 @@ _DAMAGE = (
     UnicodeError,
     ValueError,
 )
+_FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
 def unpack_archive(path: Path) -> Path:
@@ -74,19 +76,25 @@ def unpack_archive(path: Path) -> Path:
         store.mkdir(parents=True, exist_ok=True)
         unfinished = Path(tempfile.mkdtemp(dir=store, prefix=".partial-"))
     except OSError as error:
-        raise ValueError(
-            f"{path}: cannot unpack into the cache {store} ({error.strerror}); "
-            "set EQUIGEO_CACHE to a writable folder, or unpack it yourself and give the folder"
-        ) from error
+        raise _unwritable(path, store, error) from error
     try:
         _unpack(path, unfinished)
         apply_umask(unfinished)
         _publish(unfinished, target)
     except _DAMAGE as error:
+        if isinstance(error, OSError) and error.errno in _FULL:
+            raise _unwritable(path, store, error) from error
         raise ValueError(f"{path}: cannot unpack this archive: {error}") from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
     return target
+
+
+def _unwritable(path: Path, store: Path, error: OSError) -> ValueError:
+    return ValueError(
+        f"{path}: cannot unpack into the cache {store} ({error.strerror}); "
+        "set EQUIGEO_CACHE to a writable folder, or unpack it yourself and give the folder"
+    )
 
 
 def _digest(path: Path) -> str:

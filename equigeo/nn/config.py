@@ -5,7 +5,11 @@ from __future__ import annotations
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
 from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from equigeo.nn.brief import shown
+from equigeo.nn.value_range import Range
 
 _Config = TypeVar("_Config", bound="Config")  # typing.Self is newer than Python 3.10
 
@@ -26,6 +30,16 @@ class Config:
         missing take their defaults.
     title : str
         Class attribute: what error messages call it.
+    ranges : mapping of str to Range
+        Class attribute: what numbers the fields may hold, every field that holds any. Files that
+        nobody vouches for become configurations, so the ends keep what is built from them small
+        enough to be refused quickly.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of its range, or none of the choices of its field. A subclass that
+        checks more calls :meth:`__post_init__` of this one.
 
     Examples
     --------
@@ -43,6 +57,18 @@ class Config:
 
     complete: ClassVar[bool] = False
     title: ClassVar[str] = "the configuration"
+    ranges: ClassVar[Mapping[str, Range]] = {}
+
+    def __post_init__(self) -> None:
+        """Check choices and ranges."""
+        # mypy looks for the hash of a class among the methods of its instances
+        for name, hint in _choices(type(self)).items():  # type: ignore[arg-type]
+            if not _fits(getattr(self, name), hint):
+                raise ValueError(
+                    f"{name} must be {_listed(hint)}, got {shown(getattr(self, name))}"
+                )
+        for name, allowed in self.ranges.items():
+            allowed.check(name, getattr(self, name))
 
     def to_dict(self) -> dict[str, Any]:
         """Give JSON types: nested dictionaries, lists for tuples."""
@@ -76,7 +102,8 @@ class Config:
         missing, unknown = sorted(needed - set(values)), sorted(set(map(str, values)) - known)
         if missing or unknown:
             raise ValueError(
-                f"{cls.title} has missing fields {missing} and unknown fields {unknown}"
+                f"{cls.title} has missing fields {shown(missing)} "
+                f"and unknown fields {shown(unknown)}"
             )
 
     @classmethod
@@ -84,8 +111,27 @@ class Config:
         if isinstance(hint, type) and issubclass(hint, Config):
             return hint.from_dict(value)
         if not _fits(value, hint):
-            raise ValueError(f"{cls.title} has {name} = {value!r}, expected {_describe(hint)}")
+            raise ValueError(f"{cls.title} has {name} = {shown(value)}, expected {_describe(hint)}")
         return _from_json(value, hint)
+
+
+@cache  # a few classes, each with few fields
+def _choices(cls: type[Config]) -> dict[str, Any]:
+    """Hints of the fields that are one of a few values, or several of them."""
+    hints = get_type_hints(cls)
+    names = [field.name for field in fields(cls)]
+    return {
+        name: hints[name]
+        for name in names
+        if any(get_origin(option) is Literal for option in _options(hints[name]))
+    }
+
+
+def _listed(hint: Any) -> str:
+    """Name the choices of a hint."""
+    found = [c for o in _options(hint) for c in (get_args(o) if get_origin(o) is Literal else (o,))]
+    names = ["None" if choice is types.NoneType else str(choice) for choice in found]
+    return " or ".join(names) if len(names) < 3 else f"one of {', '.join(names)}"
 
 
 def _required(cls: type[Config]) -> set[str]:

@@ -12,6 +12,7 @@ from equigeo.tasks.mesh_classification import MeshClassification
 from equigeo.tasks.pointcloud import PointCloudClassification
 from equigeo.tasks.task import EvaluationOutput, FilePrediction, Task, find_task
 from equigeo.tasks.tsp import TravellingSalesman
+from equigeo.training.exit_on_sigterm import exit_on_sigterm
 from equigeo.training.loop.time_limit import time_limit
 
 TASKS: Final[tuple[Task[Any, Any, Any], ...]] = (
@@ -30,6 +31,7 @@ __all__ = [
     "PointCloudClassification",
     "Task",
     "TravellingSalesman",
+    "exit_on_sigterm",
     "find_task",
     "time_limit",
 ]

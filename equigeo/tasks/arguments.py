@@ -5,7 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Final
+
+from equigeo.nn.brief import shown
+
+_MOST = 2**64 - 1
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,7 @@ class Argument:
 
 
 def positive(text: str) -> int:
-    """Read an integer of at least 1.
+    """Read an integer from 1 to 2^64 - 1.
 
     Raises
     ------
@@ -79,7 +84,7 @@ def positive(text: str) -> int:
 
 
 def natural(text: str) -> int:
-    """Read an integer of at least 0.
+    """Read an integer from 0 to 2^64 - 1.
 
     Raises
     ------
@@ -89,8 +94,31 @@ def natural(text: str) -> int:
     return _integer(text, 0, "an integer of at least 0")
 
 
-def _integer(text: str, least: int, expected: str) -> int:
-    # int() would also read " 1", "1_000" and digits of other scripts
-    if not text.isascii() or not text.isdigit() or int(text) < least:
-        raise argparse.ArgumentTypeError(f"expected {expected}, got {text!r}")
+def number(text: str) -> float:
+    """Read a number; the configuration says which ones are in range.
+
+    Raises
+    ------
+    argparse.ArgumentTypeError
+        If it is none.
+    """
+    try:
+        if not text.isascii() or "_" in text or text != text.strip():  # float() would read these
+            raise ValueError(text)
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a number, got {shown(text)}") from None
+
+
+def _integer(text: str, least: int, expected: str, most: int = _MOST) -> int:
+    # int() would also read " 1", "1_000" and digits of other scripts, and digits without end
+    is_number = text.isascii() and text.isdigit() and len(text) <= len(str(_MOST))
+    if not is_number or int(text) < least:
+        raise argparse.ArgumentTypeError(f"expected {expected}, got {shown(text)}")
+    if int(text) > most:
+        raise argparse.ArgumentTypeError(f"expected {expected}, at most {most}, got {shown(text)}")
     return int(text)
+
+
+# More threads than that no machine has; each takes memory whether it has work or not.
+threads: Final = partial(_integer, least=1, expected="a positive integer", most=1024)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from torch import nn
 
+from equigeo.nn.brief import brief_fields
 from equigeo.tasks.arguments import Argument
 from equigeo.training.files.checkpoint import Checkpoint
 from equigeo.training.files.errors import CheckpointError
@@ -50,6 +51,8 @@ class EvaluationOutput:
     results: dict[str, Any]
     page: str = ""
 
+    __repr__ = brief_fields
+
     def write_results(self, path: Path) -> None:
         """Write the results as JSON; the file is the old or the new one at any moment."""
         replace_file(path, json.dumps(self.results, indent=1) + "\n")
@@ -76,6 +79,8 @@ class FilePrediction:
     path: Path
     ranking: list[tuple[str, float]]
     notes: str
+
+    __repr__ = brief_fields
 
 
 class Task(ABC, Generic[_Config, _Data, _Trained]):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from equigeo.nn.brief import shorten
 from equigeo.tasks.measures.copy_result import CopyResult
+
+_LONGEST = 1000  # characters of a message
 
 
 def printable(text: object) -> str:
@@ -18,6 +21,17 @@ def printable(text: object) -> str:
     return "".join(
         c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text)
     )
+
+
+def message(text: object) -> str:
+    r"""Show an error on one line of a terminal, its middle left out where it is long.
+
+    Examples
+    --------
+    >>> print(message("a\nb"))
+    a\nb
+    """
+    return shorten(printable(shorten(str(text), _LONGEST)), _LONGEST)
 
 
 def class_table(classes: Sequence[str], confusion: Sequence[Sequence[int]], samples: str) -> str:

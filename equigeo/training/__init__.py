@@ -7,6 +7,7 @@ repeatable by seed, may be killed at any moment, and resume exactly.
 """
 
 from equigeo.training.cross_entropy import CrossEntropy
+from equigeo.training.exit_on_sigterm import exit_on_sigterm
 from equigeo.training.files.checkpoint import Checkpoint
 from equigeo.training.files.errors import CheckpointError, OutputFolderError
 from equigeo.training.files.run_folder import RunFolder
@@ -32,6 +33,7 @@ __all__ = [
     "RunConfig",
     "RunFolder",
     "TrainedModel",
+    "exit_on_sigterm",
     "time_limit",
     "train_model",
 ]

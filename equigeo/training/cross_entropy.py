@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from equigeo.nn.brief import brief_fields
 from equigeo.training.labelled_source import LabelledBatch
 from equigeo.training.objective import Objective
 from equigeo.training.recipe import Recipe
@@ -39,6 +40,8 @@ class CrossEntropy(Objective):
 
     label_smoothing: float = 0.0
     adjustment: tuple[float, ...] = ()
+
+    __repr__ = brief_fields
 
     measure: ClassVar[str] = "accuracy"
     form: ClassVar[str] = ".1%"

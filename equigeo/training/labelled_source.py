@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from equigeo.nn.brief import brief_fields
+
 
 @dataclass(frozen=True, eq=False)
 class LabelledBatch:
@@ -28,6 +30,8 @@ class LabelledBatch:
     inputs: Any
     labels: Tensor
     total: int
+
+    __repr__ = brief_fields
 
     def to(self, device: torch.device) -> LabelledBatch:
         """Move to a device."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -10,6 +10,7 @@ from torch import nn, optim
 from torch.optim.lr_scheduler import CosineAnnealingLR, LRScheduler, OneCycleLR
 
 from equigeo.nn.config import Config
+from equigeo.nn.value_range import Range
 
 
 @dataclass(frozen=True)
@@ -67,24 +68,16 @@ class Recipe(Config):
 
     complete: ClassVar[bool] = True
     title: ClassVar[str] = "the recipe"
-
-    def __post_init__(self) -> None:
-        """Check ranges and names."""
-        for name in ("epochs", "batch_size"):
-            _require(name, getattr(self, name), getattr(self, name) >= 1, "at least 1")
-        _require("learning_rate", self.learning_rate, 0 < self.learning_rate < 1e3, "positive")
-        for name in ("weight_decay", "logit_adjustment", "jitter"):
-            _require(name, getattr(self, name), 0 <= getattr(self, name) < 1e3, "not negative")
-        for name in ("label_smoothing", "ema_decay"):
-            _require(name, getattr(self, name), 0 <= getattr(self, name) < 1, "in [0, 1)")
-        _require("optimizer", self.optimizer, self.optimizer in ("adamw", "adam"), "adamw or adam")
-        known = self.schedule in ("one_cycle", "cosine", "constant")
-        _require("schedule", self.schedule, known, "one_cycle, cosine or constant")
-
-
-def _require(name: str, value: object, holds: bool, expected: str) -> None:
-    if not holds:
-        raise ValueError(f"{name} must be {expected}, got {value}")
+    ranges: ClassVar[Mapping[str, Range]] = {
+        "epochs": Range(1, 10**5),
+        "batch_size": Range(1, 10**9),
+        "learning_rate": Range(0.0, 1e3, above=True, below=True),
+        "weight_decay": Range(0.0, 1e3, below=True),
+        "label_smoothing": Range(0.0, 1.0, below=True),
+        "logit_adjustment": Range(0.0, 1e3, below=True),
+        "jitter": Range(0.0, 1e3, below=True),
+        "ema_decay": Range(0.0, 1.0, below=True),
+    }
 
 
 def build_optimizer(

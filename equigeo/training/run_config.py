@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
+from equigeo.nn.brief import shown
 from equigeo.nn.config import Config
+from equigeo.nn.value_range import Range
 from equigeo.training.recipe import Recipe
 
 _Config = TypeVar("_Config", bound="RunConfig")
+_LONGEST = 4096  # characters of a path
 
 
 @dataclass(frozen=True)
@@ -53,18 +56,20 @@ class RunConfig(Config):
     preset_choices: ClassVar[frozenset[str]] = frozenset({"data", "preset"})  # of ``of_preset``
     unused: ClassVar[tuple[str, ...]] = ()  # entries of the recipe that mean nothing here
     samples: ClassVar[str] = "samples"  # what is trained on
-    _natural: ClassVar[tuple[str, ...]] = ("seed", "evaluate_every")
+    ranges: ClassVar[Mapping[str, Range]] = {
+        "seed": Range(0, 2**64 - 1),
+        "devices": Range(1, 1024),
+        "evaluate_every": Range(0, 10**6),
+    }
 
     def __post_init__(self) -> None:
-        """Check ranges and names."""
-        for name in self._natural:
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
-        if self.devices < 1:
-            raise ValueError(f"devices must be at least 1, got {self.devices}")
+        """Check names, ranges, and entries of the recipe that mean nothing here."""
         if self.preset not in self.recipes:
             known = ", ".join(self.recipes)
-            raise ValueError(f"preset must be one of {known}, got {self.preset!r}")
+            raise ValueError(f"preset must be one of {known}, got {shown(self.preset)}")
+        super().__post_init__()
+        if not 0 < len(self.data) <= _LONGEST:
+            raise ValueError(f"data must have 1 to {_LONGEST} characters, got {len(self.data)}")
         for name in self.unused:
             value = getattr(self.recipe, name)
             if value != 0:
@@ -88,5 +93,5 @@ class RunConfig(Config):
         """
         recipe = cls.recipes.get(preset)
         if recipe is None:
-            raise ValueError(f"preset must be one of {', '.join(cls.recipes)}, got {preset!r}")
+            raise ValueError(f"preset must be one of {', '.join(cls.recipes)}, got {shown(preset)}")
         return cls(data, recipe, preset)

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import equigeo
-from equigeo.training.files.checkpoint import Checkpoint
-from equigeo.training.files.errors import CheckpointError
+from equigeo.training.exit_on_sigterm import exit_on_sigterm
 from equigeo.training.files.run_folder import RunFolder
 from equigeo.training.files.run_record import RunRecord
 from equigeo.training.loop.fit_plan import FitPlan
 from equigeo.training.random_state import isolated_streams
+from equigeo.training.resumable_state import resumable_state
 from equigeo.training.run_config import RunConfig
 from equigeo.training.trained_model import TrainedModel
 
@@ -36,8 +36,9 @@ def train_model(
     """Train and write ``config.json``, ``history.json`` and ``model.ckpt``.
 
     The last two are written after every epoch, and every five minutes within long ones. The run
-    may be killed at any moment; resumed, it ends with the weights of an uninterrupted one. Global
-    random generators are left as found.
+    may be killed at any moment; resumed, it ends with the weights of an uninterrupted one. While it
+    lasts the folder is locked, and another process is refused; where the file system has no locks,
+    a warning says so. Global random generators are left as found.
 
     Parameters
     ----------
@@ -69,13 +70,16 @@ def train_model(
     ValueError
         If the data are missing, damaged, too few, or do not fit the configuration.
     OutputFolderError
-        If ``output`` is unwritable or holds another run.
+        If ``output`` is unwritable, holds another run, or another process trains there.
     CheckpointError
         If the checkpoint to resume is unusable.
     ImportError
         If Lightning is not installed.
     KeyboardInterrupt
         If the user interrupts; the last checkpoint is in place.
+    SystemExit
+        With the status 143, if the process is told to terminate (SIGTERM) and nobody else handles
+        that; the last checkpoint is in place.
     """
     # Lightning takes seconds to import, and checkpoints are used without it; where it is missing,
     # this says so before anything is written.
@@ -83,52 +87,26 @@ def train_model(
 
     folder = RunFolder(output, trained.config_type)
     folder.check(config, resume=resume, overwrite=overwrite)
-    with isolated_streams():
+    with exit_on_sigterm(), isolated_streams():
         fit_plan = plan()
+        fit_plan.check()
         description = {
             "model": fit_plan.model.config.to_dict(),
             "classes": list(fit_plan.classes),
             "train": config.to_dict(),
             "version": equigeo.__version__,
         }
-        resumed = _resumable(folder, trained, config, description) if resume else None
-        fit_plan.check()
-        folder.begin(config, resume=resume, overwrite=overwrite)
-        record = RunRecord(folder, trained.task, description)
-        if resumed is not None:
-            record.history, record.seconds = resumed["history"], resumed.get("seconds", 0.0)
-        if resumed is None or resumed["epochs"] < config.recipe.epochs:
-            fit(fit_plan, record, resumed, progress=progress, callbacks=callbacks)
-    return trained.load(folder.checkpoint)
-
-
-def _resumable(
-    folder: RunFolder, trained: type[_Trained], config: RunConfig, description: dict[str, Any]
-) -> dict[str, Any] | None:
-    """Give the saved training state, or None where there is none yet."""
-    if not folder.checkpoint.exists():
-        return None
-    checkpoint = Checkpoint.load(folder.checkpoint, trained.task)
-    saved = dict(checkpoint.config)
-    if saved.get("model") != description["model"]:
-        saved["model"] = _present_form(trained, config, saved.get("model"))
-    for name in ("train", "model", "classes"):
-        if saved.get(name) != description[name]:
-            raise CheckpointError(
-                f"{folder.checkpoint}: was trained with another {name!r} configuration; "
-                "start over with --overwrite, or choose another --output"
+        with folder.lock():
+            # only now: another process may have trained here in the meantime
+            resumed = (
+                resumable_state(folder.checkpoint, trained, fit_plan, description)
+                if resume
+                else None
             )
-    if "epochs" not in checkpoint.training:
-        raise CheckpointError(
-            f"{folder.checkpoint}: holds no training state to resume; start over with --overwrite"
-        )
-    return checkpoint.training
-
-
-def _present_form(trained: type[TrainedModel[Any]], config: RunConfig, saved: Any) -> Any:
-    """Write the configuration of a model as this version does; others may say it otherwise."""
-    try:
-        present: dict[str, Any] = trained.build(saved, config).config.to_dict()
-        return present
-    except (KeyError, TypeError, ValueError, RuntimeError, AttributeError):
-        return saved
+            folder.begin(config, resume=resume, overwrite=overwrite)
+            record = RunRecord(folder, trained.task, description)
+            if resumed is not None:
+                record.history, record.seconds = resumed["history"], resumed.get("seconds", 0.0)
+            if resumed is None or resumed["epochs"] < config.recipe.epochs:
+                fit(fit_plan, record, resumed, progress=progress, callbacks=callbacks)
+            return trained.load(folder.checkpoint)

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
+from equigeo.nn.brief import brief_fields, shorten
+from equigeo.training.files.allocation_limit import AllocationLimit
 from equigeo.training.files.checkpoint import Checkpoint
 from equigeo.training.files.errors import CheckpointError
+from equigeo.training.files.weights import check_weights
 from equigeo.training.random_state import isolated_streams
 from equigeo.training.run_config import RunConfig
 
 _Config = TypeVar("_Config", bound=RunConfig)
 _Model = TypeVar("_Model", bound="TrainedModel[Any]")
+# What reading values of the wrong kind raises, anywhere.
+MISFITS: Final = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+_NEEDED = {"epoch", "loss", "seconds"}
+_LONGEST = 255  # characters of a class name, which may be the name of a folder
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +68,8 @@ class TrainedModel(ABC, Generic[_Config]):
     task: ClassVar[str]
     what: ClassVar[str]
     config_type: ClassVar[type[RunConfig]]
+
+    __repr__ = brief_fields
 
     @property
     def epochs_done(self) -> int:
@@ -98,32 +116,92 @@ class TrainedModel(ABC, Generic[_Config]):
         checkpoint = Checkpoint.load(path, cls.task)
         try:
             described = checkpoint.config
-            classes = tuple(described["classes"])
-            if not all(isinstance(name, str) for name in classes):
-                raise TypeError("class names must be strings")
             config = cls.config_type.from_dict(described["train"])
-            with isolated_streams():  # initial weights are drawn, then overwritten
-                model = cls.build(described["model"], config)
+            model = cls.build_for(checkpoint, config)
+            check_weights(model.state_dict(), checkpoint.state)
             model.load_state_dict(checkpoint.state)
-            number = getattr(model.config, "num_classes", 0)  # tours have no classes
-            if number != len(classes):
-                raise ValueError(f"{len(classes)} names for {number} classes")
-            version = str(described["version"])
-            history = _history(checkpoint.training)
-        except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
-            cause = " ".join(str(error).split())[:200]
+            classes = _classes(described["classes"], model)
+            version = _text("version", described["version"])
+            history = read_history(checkpoint.training, config.recipe.epochs)
+        except MISFITS as error:
+            cause = shorten(" ".join(str(error).split()), 200)
             raise CheckpointError(
                 f"{path}: does not fit this version's {cls.what} ({cause}); "
                 "use the version that wrote it, or train again"
             ) from error
         return cls(model.eval(), classes, config, version, history)
 
+    @classmethod
+    def build_for(cls, checkpoint: Checkpoint, config: Any) -> Any:
+        """Build the model that a checkpoint describes, if its weights may be those of one.
 
-def _history(training: dict[str, Any]) -> list[dict[str, Any]]:
-    """Lines of the history, all with the keys that the report shows."""
+        Parameters
+        ----------
+        checkpoint : Checkpoint
+            What a file holds.
+        config : RunConfig
+            Of the run; of ``config_type``.
+
+        Returns
+        -------
+        torch.nn.Module
+            With initial weights.
+
+        Raises
+        ------
+        ValueError
+            If it does not fit, or is much larger than the weights.
+        """
+        # initial weights are drawn, then overwritten
+        with isolated_streams(), AllocationLimit(checkpoint.state.values()):
+            return cls.build(checkpoint.config["model"], config)
+
+
+def _classes(names: Any, model: Any) -> tuple[str, ...]:
+    """Names of the classes, one for each logit; tours have none."""
+    number = getattr(model.config, "num_classes", 0)
+    if not isinstance(names, (list, tuple)) or len(names) != number:
+        raise ValueError(f"expected a list of {number} class names")
+    classes = tuple(_text("a class name", name) for name in names)
+    if len(set(classes)) != number:
+        raise ValueError("two classes have one name")
+    return classes
+
+
+def _text(what: str, value: Any) -> str:
+    if not isinstance(value, str) or len(value) > _LONGEST:
+        raise ValueError(f"{what} must be a text of at most {_LONGEST} characters")
+    return value
+
+
+def read_history(training: dict[str, Any], epochs: int) -> list[dict[str, Any]]:
+    """Give the history of a run, all lines with the entries that the report shows.
+
+    Parameters
+    ----------
+    training : dict
+        The ``training`` of a checkpoint.
+    epochs : int
+        The largest number of lines.
+
+    Raises
+    ------
+    ValueError
+        If there are more lines, or one is out of order or has entries other than numbers.
+    """
     history = training.get("history", [])
-    if not isinstance(history, list) or not all(
-        isinstance(line, dict) and {"epoch", "loss", "seconds"} <= line.keys() for line in history
-    ):
-        raise ValueError("its history is not a list of epochs")
+    if not isinstance(history, list) or len(history) > epochs:
+        raise ValueError(f"its history is not a list of at most {epochs} epochs")
+    for number, line in enumerate(history, 1):
+        if not isinstance(line, dict) or not _NEEDED <= line.keys() or line["epoch"] != number:
+            raise ValueError(f"line {number} of its history is no epoch")
+        needed = [line[name] for name in _NEEDED]
+        others = [value for value in line.values() if value is not None]
+        if not all(map(_is_finite, [*needed, *others])):
+            raise ValueError(f"line {number} of its history has entries that are no numbers")
     return history
+
+
+def _is_finite(value: Any) -> bool:
+    # an integer may be larger than any floating number
+    return isinstance(value, (int, float)) and abs(value) <= sys.float_info.max

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pickle
+import shutil
 from pathlib import Path
 
 import pytest
@@ -55,6 +57,43 @@ def test_wrong_options_are_named(refused, arguments, part, tmp_path, monkeypatch
     assert list(tmp_path.iterdir()) == []
 
 
+ABSURD = (
+    "--", "-1", "1e11", "100000000000000000000000000000000", "9" * 5000, "nan", "1_0", "\u0663", "",
+    " 1", "0x10", "\x1b[31m",
+)  # fmt: skip
+NUMBERS = (
+    "--epochs", "--batch-size", "--lr", "--weight-decay", "--label-smoothing", "--ema-decay",
+    "--logit-adjustment", "--jitter", "--time-limit", "--seed", "--devices", "--threads",
+    "--evaluate-every", "--split-index", "--holdout",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("option", NUMBERS)
+def test_absurd_numbers_are_refused(refused, option, tmp_path, data):
+    for value in ABSURD:
+        arguments = ("--data", data, "--output", tmp_path / "run", f"{option}={value}")
+        message = refused(*TRAIN, *arguments)
+        assert len(message) < 400 + len(str(data))
+        assert "\x1b" not in message
+        field = {"--lr": "learning", "--time-limit": "time limit"}.get(option)
+        assert option in message or (field or option[2:].replace("-", "_")) in message
+    assert not (tmp_path / "run").exists()
+
+
+def test_absurd_numbers_of_the_other_commands_are_refused(refused, checkpoint, data):
+    file = data / "ball" / "test" / "T4.obj"
+    for value in ABSURD:
+        assert "--top" in refused("predict", checkpoint, file, f"--top={value}")
+        for option in ("--threads", "--split-index", "--seed", "--instances", "--images"):
+            assert option in refused("evaluate", checkpoint, f"{option}={value}")
+    assert "1024" in refused("evaluate", checkpoint, "--threads", "100000000000")
+
+
+def test_long_values_are_not_repeated_in_full(refused, checkpoint):
+    for arguments in ((*TRAIN, "--split", "x" * 10**5), ("x" * 10**5,), ("predict", "x" * 10**5)):
+        assert len(refused(*arguments)) < 1200
+
+
 def test_help_is_no_error(capsys):
     assert main(["train", "mesh-classification", "--help"]) == 0
     assert "--resume" in capsys.readouterr().out
@@ -95,6 +134,32 @@ def test_unusable_data_are_named(refused, make, tmp_path, monkeypatch):
     assert not (tmp_path / "run").exists()
 
 
+def test_a_class_without_test_meshes_is_named(refused, tmp_path):
+    data = write_tiny_folder(tmp_path / "data")
+    shutil.rmtree(data / "capsule" / "test")
+    message = refused(*TRAIN, "--data", data, "--output", tmp_path / "run")
+    assert "class 'capsule' has no mesh to evaluate on under split 'folder'" in message
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.ckpt", "history.json"])
+def test_a_full_disk_names_the_file(name, data, tmp_path, monkeypatch, capsys):
+    replace = os.replace
+
+    def full(source, target):
+        if Path(target).name == name:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", full)
+    run = tmp_path / "run"
+    assert main([*TRAIN, "--data", str(data), "--output", str(run), "--epochs", "1"]) == 2
+    (message,) = [x for x in capsys.readouterr().err.splitlines() if x.startswith("equigeo: err")]
+    assert "No space left on device" in message
+    assert str(run if name == "config.json" else run / name) in message
+    assert not [p for p in run.iterdir() if p.name.startswith(".")] if run.exists() else True
+
+
 def test_too_few_meshes_for_a_split_are_refused(refused, data, tmp_path):
     message = refused(*TRAIN, "--data", data, "--split", "16", "--output", tmp_path / "run")
     assert "16" in message
@@ -124,11 +189,34 @@ def test_another_run_in_the_output_is_kept(refused, run_folder, data):
     assert {p.name: p.read_bytes() for p in run_folder.iterdir()} == before
 
 
-def test_a_damaged_configuration_cannot_be_resumed(refused, tmp_path):
-    (tmp_path / "config.json").write_text('{"data": ')
+CONFIGURATIONS = {
+    "cut": '{"data": ',
+    "nested brackets": "[" * 10**5,
+    "nested objects": '{"a":' * 10**5,
+    "nested and closed": "[" * 10**5 + "]" * 10**5,
+    "a long number": f'{{"seed": {"9" * 10**5}}}',
+    "a large number": f'{{"seed": 1{"0" * 30}}}',
+    "too long": " " * (1 << 21),
+    "not UTF-8": b"\xff\xfe",
+    "null": "null",
+}
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_a_damaged_configuration_cannot_be_resumed(refused, tmp_path, name):
+    content = CONFIGURATIONS[name]
+    written = content if isinstance(content, bytes) else content.encode()
+    (tmp_path / "config.json").write_bytes(written)
     message = refused(*TRAIN, "--output", tmp_path, "--resume")
     assert "config.json" in message
     assert "--overwrite" in message
+    assert len(message) < 400 + len(str(tmp_path))
+    assert (tmp_path / "config.json").read_bytes() == written
+
+
+def test_a_configuration_that_is_no_file_is_not_waited_for(refused, tmp_path):
+    os.mkfifo(tmp_path / "config.json")
+    assert "no regular file" in refused(*TRAIN, "--output", tmp_path, "--resume")
 
 
 def _bomb(path, target):

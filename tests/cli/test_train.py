@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
+import torch
 
 from equigeo.cli import main
 from equigeo.tasks.mesh_classification import MESH_RECIPES, MeshConfig, TrainedMeshClassifier
@@ -51,31 +54,88 @@ def test_an_interruption_exits_with_130_and_a_hint(data, tmp_path, capsys, monke
 _INTERRUPTED = """
 import os, signal, sys
 from equigeo.cli import main
-from tests.cli.without_package import without
 from equigeo.training.loop.optimization import Optimization
+
+number, *arguments = sys.argv[1:]
 
 def interrupt(self, outputs, batch, step):
     if (self.epoch, step) == (1, 0):
-        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), getattr(signal, number))
 
 Optimization.on_train_batch_end = interrupt
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job may ignore it
+sys.exit(main(arguments))
+"""
+
+
+def _run(*command):
+    return subprocess.run(
+        [sys.executable, *map(str, command)], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(data, tmp_path_factory):
+    """The weights after three epochs at once."""
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    arguments = ["--data", str(data), "--epochs", "3", "--output", str(folder)]
+    assert main(["train", "mesh-classification", *arguments]) == 0
+    return TrainedMeshClassifier.load(folder / "model.ckpt").model.state_dict()
+
+
+@pytest.mark.parametrize(("number", "status"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_an_interrupted_run_keeps_the_last_epoch_and_resumes_exactly(
+    number, status, data, tmp_path, uninterrupted
+):
+    folder = tmp_path / "run"
+    arguments = ["train", "mesh-classification", "--data", data, "--epochs", "3"]
+    done = _run("-c", _INTERRUPTED, number, *arguments, "--output", folder)
+    assert done.returncode == status, done.stderr
+    assert "Traceback" not in done.stderr
+    (hint,) = [line for line in done.stderr.splitlines() if "--resume" in line]
+    command = f"equigeo train mesh-classification --output {folder} --resume"
+    assert hint.endswith(f"; continue with: {command}")
+    assert len(TrainedMeshClassifier.load(folder / "model.ckpt").history) == 1
+    assert {p.name for p in folder.iterdir()} == {"config.json", "history.json", "model.ckpt"}
+    assert main(command.split()[1:]) == 0
+    state = TrainedMeshClassifier.load(folder / "model.ckpt").model.state_dict()
+    assert all(torch.equal(state[name], value) for name, value in uninterrupted.items())
+
+
+_WHILE_LOADING = """
+import os, signal, sys
+from equigeo.cli import main
+from equigeo.tasks import MeshClassification
+
+MeshClassification.load = lambda self, config: os.kill(os.getpid(), signal.SIGTERM)
 sys.exit(main(sys.argv[1:]))
 """
 
 
-def test_ctrl_c_during_training_keeps_the_last_epoch(data, tmp_path):
-    arguments = ["train", "mesh-classification", "--data", str(data), "--epochs", "3"]
-    done = subprocess.run(
-        [sys.executable, "-c", _INTERRUPTED, *arguments, "--output", tmp_path / "run"],
-        capture_output=True,
-        text=True,
-        check=False,
+def test_a_request_to_terminate_while_data_are_loaded_leaves_nothing(data, tmp_path):
+    arguments = ["train", "mesh-classification", "--data", data, "--output", tmp_path / "run"]
+    done = _run("-c", _WHILE_LOADING, *arguments)
+    assert (done.returncode, done.stderr) == (143, "equigeo: terminated\n")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "status"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_all_processes_of_a_run_end(number, status, data, tmp_path):
+    folder = tmp_path / "run"
+    arguments = ["--data", data, "--epochs", "1000", "--devices", "2", "--output", folder]
+    command = [sys.executable, "-m", "equigeo.cli", "train", "mesh-classification", *arguments]
+    process = subprocess.Popen(
+        list(map(str, command)), stderr=subprocess.PIPE, text=True, start_new_session=True
     )
-    assert done.returncode == 130, done.stderr
-    assert "--resume" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert len(TrainedMeshClassifier.load(tmp_path / "run" / "model.ckpt").history) == 1
+    while not (folder / "model.ckpt").exists():
+        assert process.poll() is None
+        time.sleep(0.1)
+    process.send_signal(getattr(signal, number))
+    _, err = process.communicate(timeout=60)  # until the last of them has closed it
+    assert process.returncode == status, err
+    assert "Traceback" not in err
+    assert TrainedMeshClassifier.load(folder / "model.ckpt").history
 
 
 def test_without_lightning_training_names_the_remedy(data, tmp_path):

@@ -1,5 +1,6 @@
 """Arrays in the cache: whole or not at all, and readable by whoever may read the folder."""
 
+import errno
 import os
 import stat
 
@@ -32,6 +33,17 @@ def test_a_failure_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
         save_arrays(path, {"a": np.arange(5)})
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_full_disk_names_the_file(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match=r"No space left on device.*arrays\.npz") as caught:
+        save_arrays(tmp_path / "arrays.npz", {"a": np.arange(5)})
+    assert caught.value.errno == errno.ENOSPC
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")

@@ -1,3 +1,4 @@
+import errno
 import gzip
 import io
 import os
@@ -188,3 +189,14 @@ def test_a_cache_that_cannot_be_written_names_the_remedy(tmp_path, monkeypatch):
     monkeypatch.setenv("EQUIGEO_CACHE", str(tmp_path / "occupied"))
     with pytest.raises(ValueError, match="set EQUIGEO_CACHE"):
         unpack_archive(_tar(tmp_path / "data.tar.gz", _FILES))
+
+
+def test_a_full_disk_names_the_cache(tmp_path, cache, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(module.shutil, "copyfileobj", full)
+    with pytest.raises(ValueError, match=r"No space left on device.*set EQUIGEO") as caught:
+        unpack_archive(_tar(tmp_path / "data.tar.gz", _FILES))
+    assert str(cache) in str(caught.value)
+    assert _left_behind(cache) == []

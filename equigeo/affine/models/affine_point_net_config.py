@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from equigeo.groups import SO, GLPlus, LinearGroup, Similarity
 from equigeo.nn.config import Config
+from equigeo.nn.value_range import Range
 
 _GROUPS: dict[str, type[LinearGroup]] = {"SO": SO, "Similarity": Similarity, "GLPlus": GLPlus}
 
@@ -53,6 +55,16 @@ class AffinePointNetConfig(Config):
     """
 
     title: ClassVar[str] = "the configuration of an AffinePointNet"
+    ranges: ClassVar[Mapping[str, Range]] = {
+        "num_classes": Range(1, 10**6),
+        "centers": Range(1, 2**20),
+        "neighbors": Range(1, 65_536),
+        "radii": Range(0.0, 1e6, above=True),
+        "channels": Range(1, 65_536),
+        "rank": Range(1, 65_536),
+        "gaussians": Range(1, 256),
+        "dropout": Range(0.0, 1.0),
+    }
 
     num_classes: int
     group: Literal["SO", "Similarity", "GLPlus"] = "Similarity"
@@ -81,6 +93,7 @@ class AffinePointNetConfig(Config):
         for name in ("num_classes", "rank", "gaussians"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
+        super().__post_init__()
 
     def make_group(self) -> LinearGroup:
         """Return the group that the frame follows."""

@@ -15,6 +15,7 @@ from equigeo.affine.models.affine_resnet_parts import (
     StagesConfig,
 )
 from equigeo.nn.config import Config
+from equigeo.nn.value_range import Range
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,7 @@ class AffineResNetConfig(Config):
     """
 
     title: ClassVar[str] = "the configuration of an AffineResNet"
+    ranges: ClassVar[Mapping[str, Range]] = {"num_classes": Range(1, 10**6)}
 
     num_classes: int
     samples: SamplesConfig = field(default_factory=SamplesConfig)
@@ -70,6 +72,7 @@ class AffineResNetConfig(Config):
             raise ValueError(f"num_classes must be positive, got {self.num_classes}")
         if self.head.kind == "orientation" and self.samples.group != "SO":
             raise ValueError("the orientation head needs samples of SO(2)")
+        super().__post_init__()
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> AffineResNetConfig:

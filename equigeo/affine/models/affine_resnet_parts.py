@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from equigeo.affine.kernels.kernel_spec import KernelSpec, NetworkName, WindowName
 from equigeo.groups import SL, SO, GLPlus, LinearGroup
 from equigeo.nn.config import Config
+from equigeo.nn.value_range import Range
 
 _GROUPS: dict[str, type[LinearGroup]] = {"SO": SO, "SL": SL, "GLPlus": GLPlus}
 
@@ -33,6 +35,10 @@ class SamplesConfig(Config):
     """
 
     title: ClassVar[str] = "the configuration of samples"
+    ranges: ClassVar[Mapping[str, Range]] = {
+        "count": Range(1, 1024),
+        "stretch_std": Range(0.0, 100.0),
+    }
 
     group: Literal["SO", "SL", "GLPlus"] = "SO"
     count: int = 12
@@ -45,6 +51,7 @@ class SamplesConfig(Config):
             raise ValueError(f"group must be one of {', '.join(_GROUPS)}, got {self.group!r}")
         if self.count < 1:
             raise ValueError(f"the number of samples must be positive, got {self.count}")
+        super().__post_init__()
 
     def make_group(self) -> LinearGroup:
         """Return the group of the samples."""
@@ -68,6 +75,11 @@ class FrameConfig(Config):
     """
 
     title: ClassVar[str] = "the configuration of the frame"
+    ranges: ClassVar[Mapping[str, Range]] = {
+        "size": Range(1, 1024),
+        "extent": Range(0.0, 1e3, above=True),
+        "blur": Range(0.0, 100.0),
+    }
 
     use: bool = True
     size: int = 32
@@ -88,6 +100,12 @@ class LiftConfig(Config):
     """
 
     title: ClassVar[str] = "the configuration of the lifting"
+    ranges: ClassVar[Mapping[str, Range]] = {
+        "size": Range(1, 255),
+        "stride": Range(1, 255),
+        "padding": Range(0, 255),
+        "centers": Range(1, 256),
+    }
 
     size: int = 8
     stride: int = 2
@@ -120,10 +138,16 @@ class ConvolutionsConfig(Config):
     Raises
     ------
     ValueError
-        If ``rim`` is not between 0 and 1.
+        If a number is out of range.
     """
 
     title: ClassVar[str] = "the configuration of the convolutions"
+    ranges: ClassVar[Mapping[str, Range]] = {
+        "centers": Range(1, 256),
+        "extent": Range(0.0, 1e3, above=True),
+        "stretch_reach": Range(0.0, 1e3, above=True),
+        "rim": Range(0.0, 1.0),
+    }
 
     separable: bool = True
     network: NetworkName = "rbf"
@@ -133,11 +157,6 @@ class ConvolutionsConfig(Config):
     stretch_reach: float = 1.0
     norm: Literal["batch", "layer"] = "batch"
     rim: float = 0.35
-
-    def __post_init__(self) -> None:
-        """Check the rim."""
-        if not 0 <= self.rim <= 1:
-            raise ValueError(f"rim must be between 0 and 1, got {self.rim}")
 
     def kernel_spec(self, size: int, centers: int, group_centers: int) -> KernelSpec:
         """Describe kernels of one size.
@@ -189,6 +208,12 @@ class StagesConfig(Config):
     """
 
     title: ClassVar[str] = "the configuration of the stages"
+    ranges: ClassVar[Mapping[str, Range]] = {
+        "channels": Range(1, 65_536),
+        "blocks": Range(0, 256),
+        "convs": Range(0, 256),
+        "size": Range(1, 255),
+    }
 
     channels: tuple[int, ...] = (16, 16)
     pool: tuple[bool, ...] = (True, False)
@@ -207,6 +232,7 @@ class StagesConfig(Config):
             )
         if self.size % 2 == 0:
             raise ValueError(f"size must be odd, got {self.size}")
+        super().__post_init__()
 
 
 @dataclass(frozen=True)
@@ -233,6 +259,13 @@ class HeadConfig(Config):
     """
 
     title: ClassVar[str] = "the configuration of the head"
+    ranges: ClassVar[Mapping[str, Range]] = {
+        "features": Range(1, 65_536),
+        "size": Range(1, 255),
+        "window": Range(0.0, 360.0, above=True),
+        "rotations": Range(1, 4096),
+        "dropout": Range(0.0, 1.0),
+    }
 
     features: int = 48
     size: int = 8

@@ -69,6 +69,11 @@ class TransformedDigits(ABC):
         self.images, self.labels, self.split = images, labels, split
         self.variants, self.seed = tuple(variants), seed
 
+    def __repr__(self) -> str:
+        """Give numbers, not images."""
+        kind, digits = type(self).__name__, len(self.images)
+        return f"{kind}({digits} {self.split} digits, {len(self.variants)} variants of each)"
+
     def __len__(self) -> int:
         """Count the transformed images."""
         return len(self.images) * len(self.variants)

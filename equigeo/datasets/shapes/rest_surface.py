@@ -44,6 +44,9 @@ class RestSurface:
     faces: NDArray[np.int64]
     weights: Array
 
+    def __repr__(self) -> str:
+        return f"RestSurface({len(self.vertices)} vertices, {len(self.faces)} faces)"
+
 
 @lru_cache(maxsize=64)
 def rest_surface(template: ShapeTemplate, count: int) -> RestSurface:

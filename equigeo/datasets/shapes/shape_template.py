@@ -65,3 +65,6 @@ class ShapeTemplate:
     name: str
     limbs: tuple[Limb, ...]
     genus: int = 0
+
+    def __repr__(self) -> str:
+        return f"ShapeTemplate({self.name!r}, {len(self.limbs)} limbs, genus {self.genus})"

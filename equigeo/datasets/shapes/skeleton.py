@@ -37,6 +37,9 @@ class Skeleton:
     axes: Array
     limits: Array
 
+    def __repr__(self) -> str:
+        return f"Skeleton({self.num_bones} bones)"
+
     @property
     def num_bones(self) -> int:
         """Number of bones."""

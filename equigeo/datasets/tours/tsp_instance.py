@@ -67,6 +67,10 @@ class TSPInstance:
         else:
             _check_coordinates(self.coordinates)
 
+    def __repr__(self) -> str:
+        """Give name and size, not coordinates."""
+        return f"TSPInstance({self.name!r:.80}, {self.kind}, {len(self)} cities, best {self.best})"
+
     def __len__(self) -> int:
         """Count the cities."""
         table = self.matrix if self.coordinates is None else self.coordinates

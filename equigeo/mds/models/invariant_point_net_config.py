@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from equigeo.nn.config import Config
-from equigeo.points.networks import NETWORKS
+from equigeo.nn.value_range import Range
 
 
 @dataclass(frozen=True)
@@ -56,9 +57,13 @@ class InvariantPointNetConfig(Config):
     reduce: Literal["mean", "min", "max"] = "mean"
     upright: bool = False
 
+    ranges: ClassVar[Mapping[str, Range]] = {
+        "num_classes": Range(1, 10**6),
+        "settings": Range(0, 65_536),
+    }
+
     def __post_init__(self) -> None:
         """Check what is not checked by the network."""
-        if self.network not in NETWORKS:
-            raise ValueError(f"network must be one of {', '.join(NETWORKS)}, got {self.network!r}")
+        super().__post_init__()
         if self.upright and self.group is None:
             raise ValueError("upright needs a group: without, up is where the last axis points")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from equigeo.nn.config import Config
+from equigeo.nn.value_range import Range
 
 
 @dataclass(frozen=True)
@@ -47,10 +49,13 @@ class AttentionModelConfig(Config):
     hidden: int = 256
     clip: float = 10.0
 
-    def __post_init__(self) -> None:
-        """Check what the layers do not check."""
-        if self.inputs not in ("mds", "plain"):
-            raise ValueError(f"inputs must be mds or plain, got {self.inputs!r}")
+    ranges: ClassVar[Mapping[str, Range]] = {
+        "channels": Range(1, 65_536),
+        "heads": Range(1, 65_536),
+        "layers": Range(1, 256),
+        "hidden": Range(1, 65_536),
+        "clip": Range(0.0, 1e6, above=True),
+    }
 
     @classmethod
     def preset(cls, name: str, inputs: Literal["mds", "plain"] = "mds") -> AttentionModelConfig:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, get_args
 
@@ -10,6 +11,7 @@ from equigeo.mesh.geometry.dual_kind import DualKind
 from equigeo.mesh.geometry.features import FeatureSet
 from equigeo.mesh.models.readout import Statistic, Streams
 from equigeo.nn.config import Config
+from equigeo.nn.value_range import Range
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,17 @@ class ClassifierConfig(Config):
     """
 
     title: ClassVar[str] = "the configuration of the classifier"
+    ranges: ClassVar[Mapping[str, Range]] = {
+        "num_classes": Range(1, 10**6),
+        "channels": Range(1, 65_536),
+        "keep": Range(0.0, 1.0),
+        "heads": Range(1, 256),
+        "skips": Range(0, 256),
+        "groups": Range(1, 65_536),
+        "max_degree": Range(1, 2**31),
+        "hidden": Range(1, 65_536),
+        "dropout": Range(0.0, 1.0),
+    }
 
     num_classes: int
     dual: str = DualKind.SINGLE.value
@@ -90,6 +103,7 @@ class ClassifierConfig(Config):
                 f"channels and keep must have one entry per block, got {len(self.channels)} and "
                 f"{len(self.keep)}"
             )
+        super().__post_init__()
 
     @classmethod
     def paper(cls, num_classes: int) -> ClassifierConfig:

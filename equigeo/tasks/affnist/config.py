@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 
+from equigeo.nn.value_range import Range
 from equigeo.training.recipe import Recipe
 from equigeo.training.run_config import RunConfig
 
@@ -38,8 +39,8 @@ class ImageConfig(RunConfig):
         The folder with the files of MNIST.
     recipe, seed, devices, evaluate_every
         As for ``RunConfig``; the jitter of the recipe must be 0.
-    preset : {"default", "paper", "cnn"}
-        Model and recipe; the last has no symmetry beyond translations.
+    preset : {"default", "cnn", "paper"}
+        Model and recipe; ``cnn`` has no symmetry beyond translations.
     holdout : bool
         Evaluate on transformed validation digits, on which hyper-parameters may be chosen, and
         leave the test digits unseen.
@@ -61,7 +62,7 @@ class ImageConfig(RunConfig):
     """
 
     recipe: Recipe = IMAGE_RECIPES["default"]
-    preset: Literal["default", "paper", "cnn"] = "default"
+    preset: Literal["default", "cnn", "paper"] = "default"
     holdout: bool = False
     digits: int = 0
     test_images: int = 20_000
@@ -69,13 +70,11 @@ class ImageConfig(RunConfig):
     recipes: ClassVar[Mapping[str, Recipe]] = IMAGE_RECIPES
     unused: ClassVar[tuple[str, ...]] = ("jitter",)
     samples: ClassVar[str] = "images"
-    _natural: ClassVar[tuple[str, ...]] = ("digits", "seed", "evaluate_every")
-
-    def __post_init__(self) -> None:
-        """Check ranges and names."""
-        super().__post_init__()
-        if self.test_images < 1:
-            raise ValueError(f"test_images must be at least 1, got {self.test_images}")
+    ranges: ClassVar[Mapping[str, Range]] = {
+        **RunConfig.ranges,
+        "digits": Range(0, 10**6),
+        "test_images": Range(1, 10**7),
+    }
 
     @property
     def evaluated_split(self) -> Literal["validation", "test"]:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from equigeo.datasets import AffNIST, centred, load_digits
+from equigeo.nn.brief import brief_fields
 from equigeo.tasks.affnist.config import ImageConfig
 from equigeo.training.labelled_source import LabelledSource
 
@@ -51,6 +52,8 @@ class LabelledImages(LabelledSource):
     images: Tensor
     labels: Tensor
 
+    __repr__ = brief_fields
+
     def inputs(self, chosen: Tensor, generator: torch.Generator | None) -> Tensor:
         """Unite some images; nothing is added to them."""
         return image_inputs(self.images[chosen])
@@ -70,6 +73,8 @@ class Digits:
 
     train: LabelledImages
     evaluated: AffNIST
+
+    __repr__ = brief_fields
 
     @classmethod
     def load(cls, config: ImageConfig) -> Digits:

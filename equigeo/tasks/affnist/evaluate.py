@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 from torch import Tensor
 
 from equigeo.datasets import AffNIST, HomNIST, TransformedDigits, centred, load_digits
+from equigeo.nn.brief import brief_fields
 from equigeo.tasks.affnist.logits import IMAGES_AT_ONCE, image_confusion, logit_change
 from equigeo.tasks.affnist.trained import TrainedImageClassifier
 
@@ -46,6 +47,8 @@ class ImageEvaluation:
     images: int
     accuracy: float
     logit_change: float
+
+    __repr__ = brief_fields
 
     def to_dict(self) -> dict[str, Any]:
         """Give nested dictionaries of JSON types."""

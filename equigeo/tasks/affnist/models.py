@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from equigeo.affine import AffineResNet
 from equigeo.nn.config import Config
+from equigeo.nn.value_range import Range
 
 
 @dataclass(frozen=True)
@@ -37,13 +38,17 @@ class PlainCNNConfig(Config):
     widths: tuple[int, ...] = (16, 32, 64)
     blocks: int = 2
 
+    ranges: ClassVar[Mapping[str, Range]] = {
+        "num_classes": Range(0, 10**6, above=True),
+        "widths": Range(0, 65_536, above=True),
+        "blocks": Range(0, 256, above=True),
+    }
+
     def __post_init__(self) -> None:
         """Check ranges."""
-        if not self.widths or min(self.num_classes, self.blocks, *self.widths) < 1:
-            raise ValueError(
-                f"numbers must be positive, got {self.num_classes} classes, "
-                f"{self.widths} channels, {self.blocks} blocks"
-            )
+        super().__post_init__()
+        if not self.widths:
+            raise ValueError("the number of widths must be positive, got ()")
 
 
 class PlainCNN(nn.Module):

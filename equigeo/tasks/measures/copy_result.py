@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from equigeo.nn.brief import brief_fields
+
 
 @dataclass(frozen=True)
 class CopyResult:
@@ -28,6 +30,8 @@ class CopyResult:
     accuracy: float
     changed: list[str]
     largest_difference: float
+
+    __repr__ = brief_fields
 
     @classmethod
     def compare(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 
+from equigeo.nn.value_range import Range
 from equigeo.training.recipe import Recipe
 from equigeo.training.run_config import RunConfig
 
@@ -61,10 +62,8 @@ class MeshConfig(RunConfig):
 
     recipes: ClassVar[Mapping[str, Recipe]] = MESH_RECIPES
     samples: ClassVar[str] = "meshes"
-    _natural: ClassVar[tuple[str, ...]] = ("split_index", "holdout", "seed", "evaluate_every")
-
-    def __post_init__(self) -> None:
-        """Check ranges and names."""
-        super().__post_init__()
-        if self.split not in ("folder", "16", "10"):
-            raise ValueError(f"split must be folder, 16 or 10, got {self.split!r}")
+    ranges: ClassVar[Mapping[str, Range]] = {
+        **RunConfig.ranges,
+        "split_index": Range(0, 10**6),
+        "holdout": Range(0, 10**6),
+    }

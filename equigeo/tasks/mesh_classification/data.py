@@ -12,6 +12,7 @@ from torch import Tensor
 
 from equigeo.datasets import MeshDataset, articulated_shapes, load_mesh_folder, split_indices
 from equigeo.mesh import PrimalDualGraph
+from equigeo.nn.brief import brief_fields, shown
 from equigeo.tasks.hold_out import hold_out
 from equigeo.tasks.mesh_classification.config import MeshConfig
 from equigeo.training.labelled_source import LabelledSource
@@ -50,19 +51,21 @@ def split_meshes(dataset: MeshDataset, config: MeshConfig) -> tuple[Tensor, Tens
     Raises
     ------
     ValueError
-        If the split does not fit the data, or a class has no training mesh left.
+        If the split does not fit the data, or a class has no mesh in one of the parts.
     """
     train, test = split_indices(dataset, config.split, config.split_index)
     if config.holdout > 0:
         train, test = hold_out(dataset.labels, train, config.holdout, config.split_index)
-    # a class without a training mesh could never be predicted
-    present = set(dataset.labels[train].tolist())
-    for label, name in enumerate(dataset.classes):
-        if label not in present:
-            raise ValueError(
-                f"class {name!r} has no mesh to train on under split {config.split!r} with "
-                f"holdout {config.holdout}; add meshes or choose another split"
-            )
+    # a class without a training mesh could never be predicted, and of one without an evaluated
+    # mesh the accuracy would say nothing
+    for purpose, part in (("train on", train), ("evaluate on", test)):
+        present = set(dataset.labels[part].tolist())
+        for label, name in enumerate(dataset.classes):
+            if label not in present:
+                raise ValueError(
+                    f"class {shown(name)} has no mesh to {purpose} under split {config.split!r} "
+                    f"with holdout {config.holdout}; add meshes or choose another split"
+                )
     return train, test
 
 
@@ -83,6 +86,8 @@ class LabelledGraphs(LabelledSource):
     graphs: Sequence[PrimalDualGraph]
     labels: Tensor
     jitter: float = 0.0
+
+    __repr__ = brief_fields
 
     def inputs(self, chosen: Tensor, generator: torch.Generator | None) -> PrimalDualGraph:
         """Unite some graphs."""

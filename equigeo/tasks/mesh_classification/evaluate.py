@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from equigeo.datasets import MeshDataset
+from equigeo.nn.brief import brief_fields
 from equigeo.tasks.measures.classification import accuracy, confusion_matrix
 from equigeo.tasks.measures.copy_result import CopyResult
 from equigeo.tasks.mesh_classification.random_copy import MESH_COPIES, random_copy
@@ -46,6 +47,8 @@ class MeshEvaluation:
     confusion: list[list[int]]
     accuracy: float
     copies: list[CopyResult]
+
+    __repr__ = brief_fields
 
     def to_dict(self) -> dict[str, Any]:
         """Give nested dictionaries of JSON types."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, Literal
 
-from equigeo.tasks.pointcloud.models import POINT_MODELS
+from equigeo.nn.value_range import Range
 from equigeo.training.recipe import Recipe
 from equigeo.training.run_config import RunConfig
 
@@ -100,20 +100,20 @@ class PointConfig(RunConfig):
     }
     preset_choices: ClassVar[frozenset[str]] = frozenset({"data", "preset", "model"})
     samples: ClassVar[str] = "point clouds"
-    _natural: ClassVar[tuple[str, ...]] = ("holdout", "seed", "evaluate_every")
+    ranges: ClassVar[Mapping[str, Range]] = {
+        **RunConfig.ranges,
+        "points": Range(1, 2**20),
+        "holdout": Range(0, 10**6),
+    }
 
     def __post_init__(self) -> None:
-        """Check ranges and names."""
+        """Check ranges, and that the model has the preset."""
         super().__post_init__()
-        if self.model not in POINT_MODELS:
-            raise ValueError(f"model must be one of {', '.join(POINT_MODELS)}, got {self.model!r}")
         if self.preset not in POINT_PRESETS[self.model]:
             raise ValueError(
                 f"preset must be one of {', '.join(POINT_PRESETS[self.model])} for the model "
                 f"{self.model!r}, got {self.preset!r}"
             )
-        if self.points < 1:
-            raise ValueError(f"points must be at least 1, got {self.points}")
 
     @classmethod
     def of_preset(cls, data: str, preset: Any = "default", model: Any = "affine") -> PointConfig:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from equigeo.datasets import PointClouds, load_modelnet_points
+from equigeo.nn.brief import brief_fields, shown
 from equigeo.tasks.hold_out import hold_out
 from equigeo.tasks.pointcloud.config import PointConfig
 from equigeo.training.labelled_source import LabelledSource
@@ -34,6 +35,8 @@ class LabelledClouds(LabelledSource):
     labels: Tensor
     num_points: int
     jitter: float = 0.0
+
+    __repr__ = brief_fields
 
     def inputs(self, chosen: Tensor, generator: torch.Generator | None) -> Tensor:
         """Unite some clouds."""
@@ -62,7 +65,7 @@ def load_clouds(config: PointConfig) -> tuple[PointClouds, PointClouds]:
     Raises
     ------
     ValueError
-        If the data are unusable, have fewer points, or a class has no cloud left to train on.
+        If the data are unusable, have fewer points, or a class has no cloud in one of the parts.
     """
     train = load_modelnet_points(config.data, "train")
     if config.points > train.points.shape[1]:
@@ -73,9 +76,19 @@ def load_clouds(config: PointConfig) -> tuple[PointClouds, PointClouds]:
         evaluated = load_modelnet_points(config.data, "test")
         if evaluated.classes != train.classes:
             raise ValueError(f"{config.data}: training and test clouds have different classes")
+        for part, clouds in (("training", train), ("test", evaluated)):
+            _require_all(clouds, f"{config.data}: has no {part} cloud")
         return train, _fewer_points(evaluated, config.points)
     rest, held = _hold_out(train, config.holdout)
     return rest, _fewer_points(held, config.points)
+
+
+def _require_all(clouds: PointClouds, problem: str) -> None:
+    """Refuse clouds among which a class has none: its accuracy would say nothing."""
+    counts = clouds.labels.bincount(minlength=clouds.num_classes)
+    for name, count in zip(clouds.classes, counts.tolist(), strict=True):
+        if count == 0:
+            raise ValueError(f"{problem} of the class {shown(name)}")
 
 
 def _hold_out(clouds: PointClouds, number: int) -> tuple[PointClouds, PointClouds]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
+from equigeo.nn.brief import brief_fields
 from equigeo.tasks.measures.classification import accuracy, confusion_matrix
 from equigeo.tasks.measures.cloud_copies import CLOUD_COPIES, cloud_copies
 from equigeo.tasks.measures.copy_result import CopyResult
@@ -51,6 +52,8 @@ class PointEvaluation:
     logit_changes: dict[str, float]
     flagged: list[int] | None = None
     unflagged_accuracy: dict[str, float] = field(default_factory=dict)
+
+    __repr__ = brief_fields
 
     def to_dict(self) -> dict[str, Any]:
         """Give nested dictionaries of JSON types."""

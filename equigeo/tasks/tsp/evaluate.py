@@ -11,6 +11,7 @@ from torch import Tensor
 
 from equigeo.datasets import TSPInstance, load_tsplib, optimal_lengths, uniform_cities
 from equigeo.mds import Tours, tour_lengths
+from equigeo.nn.brief import brief_fields
 from equigeo.tasks.measures.cloud_copies import cloud_copies
 from equigeo.tasks.tsp.trained import TrainedTourModel
 
@@ -21,6 +22,7 @@ DECODINGS: Final[Mapping[str, dict[str, bool]]] = {
     "every start in 8 frames": {"every_start": True, "augment": True},
 }
 LARGEST_TRANSFER: Final = 200  # cities
+TEST_INSTANCES: Final = 10_000  # of the published test sets
 TOUR_COPIES: Final = ("rotated", "reflected", "scaled", "translated", "all of these")
 
 _CENTRE = 0.5  # of the unit square, in every coordinate
@@ -110,6 +112,8 @@ class TourTransfer:
     lengths: dict[str, int]
     flagged: bool
 
+    __repr__ = brief_fields
+
 
 @dataclass(frozen=True)
 class TourEvaluation:
@@ -138,6 +142,8 @@ class TourEvaluation:
     flagged: int
     copies: list[TourCopyResult]
     transfer: list[TourTransfer]
+
+    __repr__ = brief_fields
 
     def gap(self, decoding: str) -> float:
         """Give how much longer than optimal tours are on average."""
@@ -177,8 +183,10 @@ def evaluate_tour_model(
     Raises
     ------
     ValueError
-        If the data are unusable.
+        If the data are unusable, or there are not so many instances.
     """
+    if not 1 <= instances <= TEST_INSTANCES:
+        raise ValueError(f"instances must be 1 to {TEST_INSTANCES}, got {instances}")
     examples = [] if data is None else _examples(data)
     cities = uniform_cities(instances, trained.config.cities)
     optimal = optimal_lengths(cities).mean().item()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+import zipfile
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -12,8 +13,12 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
+from equigeo.nn.brief import brief_fields, shown
 from equigeo.training.files.errors import CheckpointError
 from equigeo.training.files.replace_file import replace_file
+
+MAX_BYTES = 4 << 30
+MAX_PICKLED = 8 << 20  # bytes beside tensors: the history of 100,000 epochs has 6 MB
 
 _FORMAT: Final = 1
 _FIELDS: Final[dict[str, type]] = {"task": str, "config": dict, "state": dict, "training": dict}
@@ -49,6 +54,8 @@ class Checkpoint:
     state: dict[str, Tensor]
     training: dict[str, Any]
 
+    __repr__ = brief_fields
+
     def save(self, path: Path) -> None:
         """Write the file atomically.
 
@@ -58,7 +65,10 @@ class Checkpoint:
             If the file cannot be written; an older one is then unharmed.
         """
         content = {"format": f"equigeo/{_FORMAT}"} | {f: getattr(self, f) for f in _FIELDS}
-        replace_file(path, lambda file: torch.save(content, file))
+        # in memory first: torch makes an error of its own, without a cause, of a full disk
+        packed = BytesIO()
+        torch.save(content, packed)
+        replace_file(path, lambda file: file.write(packed.getbuffer()))
 
     @classmethod
     def load(cls, path: Path, task: str | None = None) -> Checkpoint:
@@ -96,7 +106,7 @@ class Checkpoint:
                 )
         if task is not None and content["task"] != task:
             raise CheckpointError(
-                f"{path}: is for the task {content['task']!r}, expected {task!r}; "
+                f"{path}: is for the task {shown(content['task'])}, expected {task!r}; "
                 "pass a checkpoint of that task"
             )
         return cls(**{field: content[field] for field in _FIELDS})
@@ -107,12 +117,18 @@ def _read(path: Path) -> Any:
         what = "is a folder" if path.is_dir() else "no such file"
         raise CheckpointError(f"{path}: {what}; pass the model.ckpt of a training run")
     try:
-        content = path.read_bytes()
+        size = path.stat().st_size
+        content = path.read_bytes() if size <= MAX_BYTES else b""
     except OSError as error:
         raise CheckpointError(
             f"{path}: cannot be read ({error.strerror}); pass the model.ckpt of a training run"
         ) from error
+    if size > MAX_BYTES:
+        raise CheckpointError(
+            f"{path}: has {size} bytes, more than {MAX_BYTES}; pass a training run's model.ckpt"
+        )
     try:
+        _check_archive(content)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about formats that are refused below anyway
             return torch.load(BytesIO(content), map_location="cpu", weights_only=True)
@@ -121,3 +137,15 @@ def _read(path: Path) -> Any:
             f"{path}: truncated, damaged, or holds objects other than tensors and plain data, "
             "which are never loaded; pass an intact model.ckpt from a training run"
         ) from error
+
+
+def _check_archive(content: bytes) -> None:
+    """Refuse what would unpack to more than it is: torch stores members as they are, and once."""
+    with zipfile.ZipFile(BytesIO(content)) as archive:
+        members = archive.infolist()
+    if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+        raise ValueError("it has compressed members")
+    if any(m.file_size > MAX_PICKLED for m in members if m.filename.endswith(".pkl")):
+        raise ValueError(f"it has more than {MAX_PICKLED} bytes beside tensors")
+    if sum(member.file_size for member in members) > len(content):
+        raise ValueError("its members overlap")

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
+_SUFFIX = ".tmp"
 
-def replace_file(path: Path, content: str | Callable[[BinaryIO], object]) -> None:
+
+def replace_file(path: Path, content: str | bytes | Callable[[BinaryIO], object]) -> None:
     """Write a file beside its place, flush it to the disk, then rename it into place.
 
-    The temporary name is fixed per target, so that what a killed process left is overwritten by
-    the next attempt; one writer per target is assumed.
+    Every attempt has a temporary name of its own, so that several processes may write one target:
+    the last to finish wins as a whole. What a killed process left is harmless;
+    :func:`remove_unfinished` removes it.
 
     Parameters
     ----------
     path : Path
         The target; its folder must exist.
-    content : str or callable
-        Text, or what receives the open binary file and writes to it.
+    content : str, bytes or callable
+        What to write, or what receives the open binary file and writes to it.
 
     Raises
     ------
     OSError
-        If the file cannot be written; the target is then what it was.
+        If the file cannot be written, with its path; the target is then what it was.
 
     Examples
     --------
@@ -34,20 +38,38 @@ def replace_file(path: Path, content: str | Callable[[BinaryIO], object]) -> Non
     ...     sorted(p.name for p in Path(folder).iterdir())
     ['a']
     """
-    temporary = path.with_name(f".{path.name}.tmp")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}{_SUFFIX}")
     try:
-        with temporary.open("wb") as file:
-            if isinstance(content, str):
-                file.write(content.encode())
-            else:
-                content(file)
+        with temporary.open("xb") as file:
+            _write(file, content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):  # a full disk is reported without saying where
+            raise OSError(error.errno, error.strerror or str(error), str(path)) from error
         raise
     _sync_folder(path.parent)
+
+
+def remove_unfinished(path: Path) -> None:
+    """Remove what killed processes left of a file; no other may be writing it.
+
+    Parameters
+    ----------
+    path : Path
+        The target of :func:`replace_file`.
+    """
+    for left in path.parent.glob(f".{path.name}.*{_SUFFIX}"):
+        left.unlink(missing_ok=True)
+
+
+def _write(file: BinaryIO, content: str | bytes | Callable[[BinaryIO], object]) -> None:
+    if callable(content):
+        content(file)
+    else:
+        file.write(content.encode() if isinstance(content, str) else content)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from equigeo.nn.brief import shorten, shown
 from equigeo.training.files.errors import OutputFolderError
-from equigeo.training.files.replace_file import replace_file
+from equigeo.training.files.folder_lock import lock_folder, refuse_locked
+from equigeo.training.files.replace_file import remove_unfinished, replace_file
 from equigeo.training.run_config import RunConfig
+
+_LARGEST = 1 << 20  # bytes of a configuration, which has about a thousand
 
 
 @dataclass(frozen=True)
@@ -59,16 +65,27 @@ class RunFolder:
         OutputFolderError
             If it is missing or damaged.
         """
-        try:
-            return self.config_type.from_dict(json.loads(self.config.read_text(encoding="utf-8")))
-        except FileNotFoundError as error:
+        if not self.config.exists():
             raise OutputFolderError(
                 f"{self.config}: no such file, so there is no run to resume; leave out --resume"
-            ) from error
-        except (OSError, ValueError) as error:
+            )
+        try:
+            return self.config_type.from_dict(json.loads(self._config_text()))
+        except (OSError, ValueError, RecursionError) as error:  # the last, of nested brackets
             raise OutputFolderError(
-                f"{self.config}: not a configuration ({error}); start over with --overwrite"
+                f"{self.config}: not a configuration ({shorten(str(error), 200)}); "
+                "start over with --overwrite"
             ) from error
+
+    def _config_text(self) -> str:
+        """Read the file, unless it is none, or none that a run has written."""
+        if not self.config.is_file():
+            raise ValueError("it is no regular file")
+        with self.config.open("rb") as file:
+            content = file.read(_LARGEST + 1)
+        if len(content) > _LARGEST:
+            raise ValueError(f"it has more than {_LARGEST} bytes")
+        return content.decode()
 
     def check(self, config: RunConfig, *, resume: bool = False, overwrite: bool = False) -> None:
         """See whether a run may start here, without touching anything.
@@ -76,10 +93,15 @@ class RunFolder:
         Raises
         ------
         OutputFolderError
-            If the folder cannot be written, holds another run, or the run to resume has another
-            configuration.
+            If the folder cannot be written, another process trains there, it holds another run, or
+            the run to resume has another configuration.
         """
         self._check_writable()
+        refuse_locked(self.path)
+        self._check_run(config, resume=resume, overwrite=overwrite)
+
+    def _check_run(self, config: RunConfig, *, resume: bool, overwrite: bool) -> None:
+        """See whether what the folder holds is in the way."""
         if overwrite or not self.is_used():
             return
         if not resume:
@@ -89,27 +111,57 @@ class RunFolder:
             )
         saved, asked = self.saved_config().to_dict(), config.to_dict()
         differing = [
-            f"{name} is {saved[name]!r}, asked {asked[name]!r}"
+            f"{name} is {shown(saved[name])}, asked {shown(asked[name])}"
             for name in saved
             if saved[name] != asked[name]
         ]
         if differing:
             raise OutputFolderError(
-                f"{self.path}: holds a run with another configuration ({'; '.join(differing)}); "
-                "resume it with its own, replace it with --overwrite, or choose another --output"
+                f"{self.path}: holds a run with another configuration "
+                f"({shorten('; '.join(differing), 200)}); resume it with its own, replace it with "
+                "--overwrite, or choose another --output"
             )
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Create the folder, and keep other processes from training in it.
+
+        A new folder in which nothing was written is removed again.
+
+        Raises
+        ------
+        OutputFolderError
+            If another process trains there, or the folder cannot be written.
+        """
+        is_new = not self.path.exists()
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OutputFolderError(self._unwritable(str(error.strerror))) from error
+        try:
+            with lock_folder(self.path):
+                yield
+        finally:
+            if is_new:
+                with suppress(OSError):  # there is something in it
+                    self.path.rmdir()
 
     def begin(self, config: RunConfig, *, resume: bool = False, overwrite: bool = False) -> None:
         """Create the folder and write the configuration; with ``overwrite``, remove an older run.
+
+        Call it while the folder is locked.
 
         Raises
         ------
         OutputFolderError
             As ``check``, or if writing fails.
         """
-        self.check(config, resume=resume, overwrite=overwrite)
+        self._check_writable()
+        self._check_run(config, resume=resume, overwrite=overwrite)
         try:
             self.path.mkdir(parents=True, exist_ok=True)
+            for file in (self.checkpoint, self.history, self.config):
+                remove_unfinished(file)
             if not resume:
                 for file in (self.checkpoint, self.history, self.path / "report.html"):
                     file.unlink(missing_ok=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
+from equigeo.nn.brief import brief_fields
 from equigeo.training.files.checkpoint import Checkpoint
 from equigeo.training.files.replace_file import replace_file
 from equigeo.training.files.run_folder import RunFolder
@@ -36,6 +37,8 @@ class RunRecord:
     description: dict[str, Any]
     history: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
+
+    __repr__ = brief_fields
 
     def save(self, state: dict[str, Tensor], training: dict[str, Any]) -> None:
         """Write the checkpoint, then the history, each atomically.

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from equigeo.training.exit_on_sigterm import TERMINATED
 from equigeo.training.files.run_record import RunRecord
 from equigeo.training.loop.epoch_data_module import EpochDataModule
 from equigeo.training.loop.epoch_recorder import EpochRecorder
@@ -50,13 +51,15 @@ def fit(
     ------
     KeyboardInterrupt
         If the user interrupts.
+    SystemExit
+        With the status 143, after SIGTERM.
     """
     config = plan.config
     module = Optimization(plan.model, config, plan.objective, plan.steps_per_epoch, resumed)
     data = EpochDataModule(plan.train, config, module.first_epoch, module.first_step)
     recorder = EpochRecorder(record, config, plan.evaluate)
     bar = [TrainingProgress(config, plan.steps_per_epoch)] if progress else []
-    with quiet_lightning(), tempfile.TemporaryDirectory() as scratch, _interruptible():
+    with quiet_lightning(), tempfile.TemporaryDirectory() as scratch:
         trainer = L.Trainer(
             accelerator="auto" if torch.cuda.is_available() else "cpu",
             devices=config.devices,
@@ -72,7 +75,8 @@ def fit(
             num_sanity_val_steps=0,
             default_root_dir=scratch,
         )
-        trainer.fit(module, datamodule=data)
+        with _interruptible(trainer):
+            trainer.fit(module, datamodule=data)
 
 
 def _strategy(plan: FitPlan) -> L.pytorch.strategies.DDPStrategy:
@@ -89,13 +93,22 @@ class _QuietProcesses(L.pytorch.strategies.DDPStrategy):
 
 
 @contextmanager
-def _interruptible() -> Iterator[None]:
-    """Turn Lightning's exit after Ctrl-C, which also disables Ctrl-C, into KeyboardInterrupt."""
+def _interruptible(trainer: L.Trainer) -> Iterator[None]:
+    """Give an interrupted run its usual end, and leave no process behind.
+
+    Lightning's exit after Ctrl-C, which also disables Ctrl-C, becomes KeyboardInterrupt, and its
+    exit with status 0 after SIGTERM one with 143.
+    """
     handler = signal.getsignal(signal.SIGINT)
     try:
         yield
-    except SystemExit as exit_:
-        if isinstance(exit_.__context__, KeyboardInterrupt):
+    except BaseException as error:
+        # what is theirs to write is renamed into place as a whole, or not at all
+        for process in getattr(trainer.strategy.launcher, "procs", ()):
+            process.kill()
+        if isinstance(error, SystemExit) and isinstance(error.__context__, KeyboardInterrupt):
             signal.signal(signal.SIGINT, handler)
             raise KeyboardInterrupt from None
+        if isinstance(error, SystemExit) and trainer.received_sigterm:
+            raise SystemExit(TERMINATED) from None
         raise

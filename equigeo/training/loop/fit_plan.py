@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from equigeo.nn.brief import brief_fields
 from equigeo.training.labelled_source import LabelledSource
 from equigeo.training.loop.epoch_batches import EpochBatches
 from equigeo.training.objective import Objective
@@ -46,6 +47,8 @@ class FitPlan:
     objective: Objective
     evaluate: Callable[[nn.Module], dict[str, float]]
     uses_all_parameters: bool = True
+
+    __repr__ = brief_fields
 
     @property
     def steps_per_epoch(self) -> int:

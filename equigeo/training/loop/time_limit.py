@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from datetime import timedelta
 from typing import Any
+
+_LONGEST = 525_600.0  # minutes of a year
 
 
 def time_limit(minutes: float) -> list[Any]:
@@ -16,12 +17,12 @@ def time_limit(minutes: float) -> list[Any]:
     Parameters
     ----------
     minutes : float
-        Positive; counted from the first step.
+        Positive, at most a year; counted from the first step.
 
     Raises
     ------
     ValueError
-        If it is not a positive number.
+        If it is not such a number.
     ImportError
         If Lightning is not installed.
 
@@ -30,8 +31,11 @@ def time_limit(minutes: float) -> list[Any]:
     >>> len(time_limit(0.5))
     1
     """
-    if not 0 < minutes < math.inf:
-        raise ValueError(f"the time limit must be a positive number of minutes, got {minutes}")
+    if not 0 < minutes <= _LONGEST:
+        raise ValueError(
+            "the time limit must be a positive number of minutes, at most "
+            f"{_LONGEST:.0f}, got {minutes}"
+        )
     from equigeo.training.loop.lightning import L
 
     duration = max(timedelta(minutes=minutes), timedelta.resolution)  # none would forbid any step

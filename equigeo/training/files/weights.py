@@ -1,0 +1,90 @@
+"""What weights from a file must be before a model takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from equigeo.nn.brief import shown
+
+# Buffers whose square root or inverse is taken, by the end of their name.
+_NOT_NEGATIVE = ("running_var", "deviation")
+
+
+def check_weights(expected: Mapping[str, Tensor], given: Mapping[str, Any]) -> None:
+    """Refuse weights that are not those of a model, or that it cannot compute with.
+
+    Parameters
+    ----------
+    expected : mapping of str to Tensor
+        The ``state_dict`` of the model.
+    given : mapping
+        What a file holds in its place.
+
+    Raises
+    ------
+    ValueError
+        If a name is missing or too much, or what it names is no dense tensor on the CPU, has
+        another shape or another kind of numbers, or holds numbers that are not finite. Floating
+        numbers of another precision are accepted.
+
+    Examples
+    --------
+    >>> check_weights({"w": torch.zeros(2)}, {"w": torch.tensor([1.0, float("nan")])})
+    Traceback (most recent call last):
+        ...
+    ValueError: weight 'w' has numbers that are not finite in torch.float32
+    """
+    missing = [name for name in expected if name not in given]
+    unknown = [name for name in given if name not in expected]
+    if missing or unknown:
+        raise ValueError(f"it lacks the weights {shown(missing)} and has {shown(unknown)} instead")
+    for name, value in expected.items():
+        problem = _problem(name, value, given[name])
+        if problem:
+            raise ValueError(f"weight {name!r} {problem}")
+
+
+def stored_numbers(value: object) -> int:
+    """Count the numbers that a tensor really holds: one may show a few many times over.
+
+    Examples
+    --------
+    >>> stored_numbers(torch.zeros(3).expand(10**12, 3))
+    3
+    """
+    if not isinstance(value, Tensor) or value.layout != torch.strided or value.is_nested:
+        return 0
+    return min(value.numel(), value.untyped_storage().nbytes() // value.element_size())
+
+
+def _problem(name: str, expected: Tensor, given: object) -> str:
+    """Say what is wrong, shape first: looking at the numbers takes time that depends on it."""
+    if not isinstance(given, Tensor):
+        return f"is no tensor but {shown(given)}"
+    if given.is_nested or given.layout != torch.strided or given.device.type != "cpu":
+        return "is no dense tensor in memory"
+    if given.shape != expected.shape:
+        return f"has shape {shown(tuple(given.shape))}, expected {tuple(expected.shape)}"
+    if _kind(given.dtype) != _kind(expected.dtype):
+        return f"has numbers of {given.dtype}, expected {expected.dtype}"
+    if expected.dtype.is_floating_point:
+        numbers = given.detach().to(expected.dtype)
+        if not bool(numbers.isfinite().all()):
+            return f"has numbers that are not finite in {expected.dtype}"
+        if name.endswith(_NOT_NEGATIVE) and bool((numbers < 0).any()):
+            return "has negative numbers, of which a variance has none"
+    return ""
+
+
+def _kind(dtype: torch.dtype) -> str:
+    """Tell floating, complex, whole and other numbers apart; precision does not matter."""
+    if dtype.is_floating_point:
+        return "floating"
+    if dtype.is_complex:
+        return "complex"
+    whole = {torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64}
+    return "whole" if dtype in whole else str(dtype)

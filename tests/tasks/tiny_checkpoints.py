@@ -1,0 +1,87 @@
+"""A valid checkpoint of every kind of model, as small as they are built; none is trained."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from equigeo.affine import (
+    AffinePointNet,
+    AffinePointNetConfig,
+    AffineResNet,
+    AffineResNetConfig,
+    HeadConfig,
+    SamplesConfig,
+    StagesConfig,
+)
+from equigeo.mds import (
+    AttentionModel,
+    AttentionModelConfig,
+    InvariantPointNet,
+    InvariantPointNetConfig,
+)
+from equigeo.mesh import ClassifierConfig, PrimalDualClassifier
+from equigeo.tasks.affnist import ImageConfig
+from equigeo.tasks.affnist.models import PlainCNN, PlainCNNConfig
+from equigeo.tasks.mesh_classification import MeshConfig
+from equigeo.tasks.pointcloud import PointConfig
+from equigeo.tasks.pointcloud.models import PlainPointNet
+from equigeo.tasks.tsp import TourConfig
+from equigeo.training import Checkpoint, RunConfig
+from equigeo.training.random_state import isolated_streams
+
+_CLASSES = ("ball", "rod", "shell")
+_SETTINGS = {"widths": [4, 8], "hidden": [4]}
+
+
+def tiny_checkpoints() -> dict[str, Checkpoint]:
+    """Checkpoints by task and model."""
+    with isolated_streams():
+        return {name: _checkpoint(*parts) for name, parts in _parts().items()}
+
+
+def _parts() -> dict[str, tuple[str, Any, tuple[str, ...], RunConfig]]:
+    mesh = ClassifierConfig(
+        3, channels=(4, 4), keep=(0.7, None), heads=2, norm="group", groups=2, hidden=4
+    )
+    image = AffineResNetConfig(
+        3,
+        SamplesConfig(count=4),
+        stages=StagesConfig(channels=(4,), pool=(True,)),
+        head=HeadConfig(features=4),
+    )
+    affine = AffinePointNetConfig(3, centers=(8, 4), neighbors=(4, 4), channels=(4, 4, 4), rank=2)
+    mds = InvariantPointNetConfig(3, "pointnet", dict(_SETTINGS))
+    plain = InvariantPointNetConfig(3, "pointnet", dict(_SETTINGS), group=None)
+    clouds = PointConfig("clouds", preset="pointnet", model="mds")
+    return {
+        "mesh": (
+            "mesh-classification", PrimalDualClassifier(mesh), _CLASSES, MeshConfig("builtin")
+        ),
+        "affnist": ("affnist", AffineResNet(image), _CLASSES, ImageConfig("mnist")),
+        "affnist cnn": (
+            "affnist", PlainCNN(PlainCNNConfig(3, (2, 4), 1)), _CLASSES,
+            ImageConfig("mnist", preset="cnn"),
+        ),
+        "pointcloud affine": (
+            "pointcloud", AffinePointNet(affine), _CLASSES, PointConfig("clouds")
+        ),
+        "pointcloud mds": ("pointcloud", InvariantPointNet(mds), _CLASSES, clouds),
+        "pointcloud plain": (
+            "pointcloud", PlainPointNet(plain), _CLASSES, replace(clouds, model="plain")
+        ),
+        "tsp": (
+            "tsp", AttentionModel(AttentionModelConfig("mds", 8, 2, 1, 8)), (), TourConfig()
+        ),
+    }  # fmt: skip
+
+
+def _checkpoint(task: str, model: Any, classes: tuple[str, ...], config: RunConfig) -> Checkpoint:
+    described = {
+        "model": model.config.to_dict(),
+        "classes": list(classes),
+        "train": config.to_dict(),
+        "version": "0",
+    }
+    history = [{"epoch": 1, "loss": 0.5, "train_accuracy": 1.0, "seconds": 2.0}]
+    return Checkpoint(task, described, dict(model.state_dict()), {"history": history})

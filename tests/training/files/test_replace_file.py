@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+
+import pytest
+
+from equigeo.training.files.replace_file import remove_unfinished, replace_file
+
+_SIZE = 1 << 16
+_WRITER = """
+import sys
+from pathlib import Path
+from equigeo.training.files.replace_file import replace_file
+
+path, letter, size = Path(sys.argv[1]), sys.argv[2].encode(), int(sys.argv[3])
+
+def write(file):
+    for _ in range(size):
+        file.write(letter)  # slowly, so that others come in between
+        file.flush() if _ % 4096 == 0 else None
+
+while True:
+    replace_file(path, write)
+"""
+
+
+def test_two_writers_of_one_file_never_mix(tmp_path):
+    path = tmp_path / "model.ckpt"
+    command = [sys.executable, "-c", _WRITER, path]
+    writers = [subprocess.Popen([*command, letter, str(_SIZE)]) for letter in "ab"]
+    try:
+        seen = []
+        while len(seen) < 300 or len(set(seen)) < 2:
+            if path.exists():
+                content = path.read_bytes()
+                assert content in (b"a" * _SIZE, b"b" * _SIZE)
+                seen.append(content[:1])
+            assert all(writer.poll() is None for writer in writers)
+    finally:
+        for writer in writers:
+            writer.kill()
+            writer.wait()
+    remove_unfinished(path)
+    assert os.listdir(tmp_path) == ["model.ckpt"]
+
+
+def test_what_was_left_of_other_files_stays(tmp_path):
+    names = [".model.ckpt.0.tmp", ".other.0.tmp", "model.ckpt"]
+    for name in names:
+        (tmp_path / name).write_text("")
+    remove_unfinished(tmp_path / "model.ckpt")
+    assert sorted(os.listdir(tmp_path)) == names[1:]
+
+
+@pytest.mark.parametrize("step", ["write", "flush", "rename"])
+def test_a_full_disk_names_the_file_and_leaves_the_old_one(step, tmp_path, monkeypatch):
+    path = tmp_path / "history.json"
+    replace_file(path, "old")
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    if step != "write":
+        monkeypatch.setattr(os, {"flush": "fsync", "rename": "replace"}[step], full)
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        replace_file(path, full if step == "write" else "new")
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(path))
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["history.json"]
+
+
+def test_the_permissions_are_the_ordinary_ones(tmp_path):
+    old = os.umask(0o027)
+    try:
+        replace_file(tmp_path / "a", b"content")
+    finally:
+        os.umask(old)
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o640
