@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from equigeo.nn import Tables
+from equigeo.nn.reached import check_reached
 from equigeo.ops import LARGEST_DEGREE
 from equigeo.reps.irreps import Layout, Term
 from equigeo.tensor_products.paths.channelwise_paths import ChannelwisePaths
@@ -56,6 +57,16 @@ class PathProduct(Product, WeightedPaths):
         With the factor of each path in place of its ``path_weight``, as in e3nn.
     layout : {"mul_ir", "ir_mul"}
         Of inputs and output.
+
+    Raises
+    ------
+    ValueError
+        If no path leads to the output: it would always be zero.
+
+    Warns
+    -----
+    UserWarning
+        If no path leads to some terms of the output.
     """
 
     @abstractmethod
@@ -72,6 +83,9 @@ class PathProduct(Product, WeightedPaths):
         # Whether all rows share weights decides which op evaluates the paths.
         self.shared_weights = shared_weights
         self.set_paths(instructions)
+        ins, reached = (self.irreps_in1, self.irreps_in2), self._reached_terms()
+        # A constructor of a subclass lies between this one and the line to blame.
+        check_reached(type(self).__name__, ins, self.irreps_out, reached, stacklevel=3)
         self._set_weights(internal=internal_weights, shared=shared_weights)
         self.upper = upper_triangles(self._groups)
 
