@@ -30,6 +30,7 @@ from equigeo.tensor_products.paths.instruction import Instruction
 from equigeo.tensor_products.paths.mixed_paths import MixedPaths
 from equigeo.tensor_products.paths.path_groups import group_paths, group_tables
 from equigeo.tensor_products.paths.resolve import Operands, terms_of
+from equigeo.tensor_products.paths.scaled_paths import ScaledPaths
 from equigeo.tensor_products.products.product import Product
 from equigeo.tensor_products.products.weighted_paths import WeightedPaths
 
@@ -191,6 +192,9 @@ def compiled_paths(
     paths = [path for path in instructions if 0 not in path.path_shape]
     modes = {path.connection for path in paths}
     weighted = {path.has_weight for path in paths}
+    second = [(mul, l) for mul, (l, _) in operands[1].terms]
+    if paths and modes == {"uvw"} and weighted == {True} and shared_weights and second == [(1, 0)]:
+        return ScaledPaths(instructions, operands)
     # Shared weights mix channels by a matrix product, for any degrees and some paths without.
     if paths and modes <= {"uvw", "uuw"} and (shared_weights or weighted == {False}):
         return MixedPaths(instructions, operands)
