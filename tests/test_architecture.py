@@ -31,7 +31,7 @@ LAYERS: dict[str, set[str]] = {
     | BELOW_FAMILIES
     | {"training", "datasets", "potentials", "testing", "report"},
     "cli": {"tasks", "datasets", "report"},
-    "interop": FAMILIES | BELOW_FAMILIES | {"potentials"},
+    "interop": FAMILIES | BELOW_FAMILIES | {"potentials", "testing"},
 }
 PACKAGES = {*LAYERS, "examples"}
 LAYERS["examples"] = PACKAGES - {"cli", "examples"}

@@ -7,14 +7,19 @@ them; one that is missing says how to install it.
 from equigeo.interop import cuequivariance, pyg
 from equigeo.interop.accelerate import accelerate
 from equigeo.interop.acceleration_report import AccelerationReport
+from equigeo.interop.certificate import Certificate, Check, ModuleCertificate
 from equigeo.interop.from_e3nn import from_e3nn
 from equigeo.interop.heat_distances import heat_distances
 from equigeo.interop.reorder import reorder, reorder_weights
+from equigeo.interop.restore import restore
 from equigeo.interop.sort_irreps import sort_features, sort_irreps
 from equigeo.interop.to_e3nn import to_e3nn
 
 __all__ = [
     "AccelerationReport",
+    "Certificate",
+    "Check",
+    "ModuleCertificate",
     "accelerate",
     "cuequivariance",
     "from_e3nn",
@@ -22,6 +27,7 @@ __all__ = [
     "pyg",
     "reorder",
     "reorder_weights",
+    "restore",
     "sort_features",
     "sort_irreps",
     "to_e3nn",

@@ -5,35 +5,76 @@ from __future__ import annotations
 from itertools import chain
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from equigeo.interop.accelerated.candidate import Candidate
 from equigeo.interop.accelerated.candidate_search import CandidateSearch
 from equigeo.interop.acceleration_report import AccelerationReport, ModuleNote
+from equigeo.interop.certificate.certificate import (
+    Certificate,
+    Check,
+    ModuleCertificate,
+    first_problem,
+)
+from equigeo.interop.certificate.compare_module import compare_module, table_precision
+from equigeo.interop.certificate.energy_laws import Energy, EnergyLaws, Evidence
 
 
-def accelerate(model: nn.Module) -> AccelerationReport:
+def accelerate(
+    model: nn.Module,
+    verify: bool = False,
+    *,
+    energy: Energy | None = None,
+    positions: Tensor | None = None,
+) -> AccelerationReport:
     """Run the equivariant operations of a model on the ops of this library, in place.
 
     What is replaced, wherever it is in the model:
 
-    - ``e3nn.o3.TensorProduct`` and subclasses, ``Linear`` and ``SphericalHarmonics``;
-    - the convolution of NequIP and MACE, by one op without messages in memory;
+    - ``e3nn.o3.TensorProduct`` and subclasses, ``Linear`` and ``SphericalHarmonics``, and
+      ``e3nn.nn.Gate``;
+    - the convolution of NequIP, MACE and e3nn's ``gate_points`` networks of 2106, by one op without
+      messages in memory;
     - the symmetric contraction of MACE, in any of its bases.
 
     A module stays the object that it is, of a subclass of its class: its parameters, buffers,
     attributes, methods and hooks remain, and with them optimisers, ``state_dict`` in both
-    directions, copies and pickles. Only ``forward`` is another. Inputs that the ops do not take
-    (mixed dtypes, autocast, tracing by ``torch.fx``) run as before. Each module is compared with
-    what it was before on random features, and is left alone where it would change.
+    directions, copies, pickles and ``torch.package``. Only ``forward`` is another, and
+    ``type(module)(...)`` makes another accelerated one. Inputs that the ops do not take (mixed
+    dtypes, autocast, tracing by ``torch.fx``) run as before. Each module is compared with what it
+    was before on random features, and is left alone where it would change.
 
-    Accelerate before ``torch.compile`` or ``torch.export``; what is accelerated can no longer be
-    scripted by ``torch.jit.script``.
+    ``verify=True`` compares far more, and puts back what differs beyond rounding, with the reason:
+
+    - of each module: values, gradients and second gradients, by inputs and by parameters, on
+      strided, transposed, expanded, empty and many inputs, in repeated calls with other values
+      between, after casts to other dtypes and back, and, for one module of each kind, under
+      ``torch.compile``. 4,099 rows at most: an index that overflows beyond 2^31 numbers is not
+      found by this.
+    - of the model, if its ``energy`` is given: the same of the energy by positions and parameters,
+      also in strided memory and of one atom alone; forces against central differences; the work on
+      a closed loop, which is zero; and the energy of two copies far apart, which is twice that of
+      one.
+
+    Accelerate before ``torch.compile`` or ``torch.export``. An exported program, and so a package
+    of AOTInductor, calls the ops of this library by name: what loads it has them registered, by
+    ``import equigeo``. TorchScript and ONNX know no such ops: call :func:`restore` before
+    ``torch.jit.script``, which refuses an accelerated module by name, and before
+    ``torch.onnx.export``; then they take what they took of the model of before.
 
     Parameters
     ----------
     model : Module
         Changed in place; itself or any module inside may be of e3nn 0.4.4 to 0.6, NequIP or MACE.
+    verify : bool
+        Whether to gather a certificate.
+    energy : callable, optional
+        Energy of the model, ``energy(positions, index)``, with ``positions`` (atoms, 3) of an
+        isolated system and ``index`` (atoms,), int64: which atom of the system each row is. It
+        builds the graph, must take any number of atoms, and gives one number that is
+        differentiable by the positions.
+    positions : Tensor, (atoms, 3), floating, optional
+        The system on which the energy is evaluated.
 
     Returns
     -------
@@ -44,7 +85,10 @@ def accelerate(model: nn.Module) -> AccelerationReport:
     Raises
     ------
     TypeError
-        If ``model`` is no module.
+        If ``model`` is no module, or ``positions`` are not floating.
+    ValueError
+        If ``energy`` and ``positions`` are not given together and with ``verify=True``, or there
+        are fewer than two atoms.
 
     Examples
     --------
@@ -59,23 +103,102 @@ def accelerate(model: nn.Module) -> AccelerationReport:
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must be a torch.nn.Module, got {type(model).__name__}")
-    search = CandidateSearch(model)
-    tensor = next(chain(model.parameters(), model.buffers()), torch.empty(0))
-    replaced, kept = [], list(search.kept)
-    installed: list[Candidate] = []
-    try:
-        for candidate in search.found:
-            kind = type(candidate.module).__name__
-            installed.append(candidate)
-            candidate.install(tensor.device)
-            problem = candidate.problem()
-            if problem is None:
-                replaced.append(ModuleNote(candidate.path, kind, candidate.kind.runs_on))
-            else:
-                installed.pop().uninstall()
-                kept.append(ModuleNote(candidate.path, kind, problem))
-    except BaseException:
-        for candidate in reversed(installed):
+    if (energy is None) != (positions is None):
+        missing = "positions" if positions is None else "energy"
+        raise ValueError(f"energy and positions must be given together, got no {missing}")
+    if energy is not None and not verify:
+        raise ValueError("energy and positions need verify=True, got verify=False")
+    laws = None
+    if energy is not None and positions is not None:
+        laws = EnergyLaws(energy, positions, tuple(model.parameters()))
+    return Acceleration(model, verify, laws).run()
+
+
+class Acceleration:
+    """One acceleration of a model.
+
+    Parameters
+    ----------
+    model : Module
+        To change in place.
+    verify : bool
+        Whether to gather a certificate.
+    laws : EnergyLaws or None
+        Of the whole model.
+    """
+
+    def __init__(self, model: nn.Module, verify: bool, laws: EnergyLaws | None) -> None:
+        search = CandidateSearch(model)
+        tensor = next(chain(model.parameters(), model.buffers()), torch.empty(0))
+        self.found, self.kept = search.found, list(search.kept)
+        self.verify, self.laws, self.device = verify, laws, tensor.device
+        self.installed: list[Candidate] = []
+        self.certificates: list[ModuleCertificate] = []
+        self.compiled: set[type] = set()  # kinds that were compared under torch.compile
+
+    def run(self) -> AccelerationReport:
+        """Replace what can be, and give the report."""
+        before = self.laws.gather() if self.laws else None
+        checks: tuple[Check, ...] = ()
+        try:
+            for candidate in self.found:
+                self._attempt(candidate)
+            if self.laws and before:
+                checks = self._keep_what_is_lawful(self.laws, before)
+        except BaseException:
+            for candidate in reversed(self.installed):
+                candidate.uninstall()
+            raise
+        replaced = tuple(_note(candidate, candidate.kind.runs_on) for candidate in self.installed)
+        certificate = Certificate(tuple(self.certificates), checks) if self.verify else None
+        return AccelerationReport(replaced, tuple(self.kept), certificate)
+
+    def _attempt(self, candidate: Candidate) -> None:
+        kind = candidate.kind_name
+        self.installed.append(candidate)
+        candidate.install(self.device)
+        problem = candidate.problem()
+        if problem is None and self.verify:
+            problem = self._certify(candidate, kind)
+        if problem is not None:
+            self._put_back(problem)
+
+    def _put_back(self, problem: str) -> None:
+        candidate = self.installed.pop()
+        candidate.uninstall()
+        self.kept.append(_note(candidate, problem))
+
+    def _certify(self, candidate: Candidate, kind: str) -> str | None:
+        # That code can be compiled does not depend on the numbers of a module.
+        checks = compare_module(candidate.module, compiled=candidate.kind not in self.compiled)
+        certificate = ModuleCertificate(candidate.path, kind, candidate.kind.runs_on, checks)
+        self.certificates.append(certificate)
+        if certificate.problem is None:
+            self.compiled.add(candidate.kind)
+        return certificate.problem
+
+    def _keep_what_is_lawful(self, laws: EnergyLaws, before: Evidence) -> tuple[Check, ...]:
+        """Put back the modules by which the model breaks a law."""
+        precisions = {table_precision(candidate.module) for candidate in self.installed}
+        coarse = torch.float32 if torch.float32 in precisions else torch.float64
+
+        def checks() -> tuple[Check, ...]:
+            return laws.compare(before, laws.gather(), coarse)
+
+        found = checks()
+        if first_problem(found) is None:
+            return found
+        suspects, self.installed = self.installed, []
+        for candidate in reversed(suspects):
             candidate.uninstall()
-        raise
-    return AccelerationReport(tuple(replaced), tuple(kept))
+        for candidate in suspects:
+            self.installed.append(candidate)
+            candidate.install(self.device)
+            found = checks()
+            if problem := first_problem(found):
+                self._put_back(f"breaks a law of the model: {problem}")
+        return checks()
+
+
+def _note(candidate: Candidate, note: str) -> ModuleNote:
+    return ModuleNote(candidate.path, candidate.kind_name, note)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from equigeo.interop.certificate.certificate import Certificate
+
 
 class ModuleNote(NamedTuple):
     """One module of a model.
@@ -24,7 +26,7 @@ class ModuleNote(NamedTuple):
     note: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AccelerationReport:
     """Result of :func:`equigeo.interop.accelerate`.
 
@@ -34,6 +36,8 @@ class AccelerationReport:
         Modules that run on the ops of this library now.
     kept : tuple of ModuleNote
         Modules of a kind that could be replaced, and are as they were.
+    certificate : Certificate, optional
+        Of ``accelerate(model, verify=True)``.
 
     Examples
     --------
@@ -45,9 +49,15 @@ class AccelerationReport:
 
     replaced: tuple[ModuleNote, ...]
     kept: tuple[ModuleNote, ...]
+    certificate: Certificate | None = None
+
+    def __repr__(self) -> str:
+        """Return one line, however large the model."""
+        verified = f", {self.certificate!r}" if self.certificate else ""
+        return f"AccelerationReport({len(self.replaced)} replaced, {len(self.kept)} kept{verified})"
 
     def __str__(self) -> str:
-        """Return a table, one line for each module."""
+        """Return a table, one line for each module, and how the comparison ended."""
         lines = [f"{len(self.replaced)} replaced, {len(self.kept)} kept"]
         for title, notes in (("replaced", self.replaced), ("kept", self.kept)):
             if notes:
@@ -55,4 +65,6 @@ class AccelerationReport:
                 rows = [(note.path or "(the model)", note.kind, note.note) for note in notes]
                 widths = [max(len(row[k]) for row in rows) for k in range(2)]
                 lines += [f"  {a:{widths[0]}}  {b:{widths[1]}}  {c}" for a, b, c in rows]
+        if self.certificate:
+            lines.append(f"verified: {str(self.certificate).splitlines()[0]}")
         return "\n".join(lines)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from equigeo.nn._irreps_argument import IrrepsLike, irreps_argument
 from equigeo.nn.irreps_layer import IrrepsLayer
 from equigeo.ops.runtime.torch_internals import autocast_active
+from equigeo.nn.reached import check_reached
 from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout
 
@@ -67,7 +68,13 @@ class Linear(IrrepsLayer):
     ------
     ValueError
         If irreps cannot be read, an instruction joins different irreps or terms that do not exist,
-        a bias is asked of something that is no scalar, or options contradict each other.
+        a bias is asked of something that is no scalar, options contradict each other, or no weight
+        and no bias reaches the output.
+
+    Warns
+    -----
+    UserWarning
+        If none reaches some terms of the output: they are always zero.
 
     Equivariance
     ------------
@@ -112,6 +119,8 @@ class Linear(IrrepsLayer):
         self._shifts = _place_biases(self.irreps_out, biases)
         self.weight_numel = sum(_sizes(self._blocks))
         self.bias_numel = sum(_sizes(self._shifts))
+        ins, reached = (self.irreps_in,), self._reached_terms()
+        check_reached(type(self).__name__, ins, self.irreps_out, reached, stacklevel=2)
         self._hold("weight", torch.randn(self.weight_numel))
         self._hold("bias", torch.zeros(self.bias_numel))
         self.register_buffer("output_mask", self._reached())
@@ -186,8 +195,11 @@ class Linear(IrrepsLayer):
         else:
             self.register_buffer(name, value.new_empty(0))
 
+    def _reached_terms(self) -> set[int]:
+        return {ins.i_out for ins in self.instructions if 0 not in ins.path_shape}
+
     def _reached(self) -> Tensor:
-        reached = {ins.i_out for ins in self.instructions if 0 not in ins.path_shape}
+        reached = self._reached_terms()
         mask = [
             torch.full((mul * (2 * l + 1),), float(i in reached))
             for i, (mul, (l, _)) in enumerate(self.irreps_out)

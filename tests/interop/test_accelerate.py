@@ -32,7 +32,11 @@ from tests.interop.library_stand_ins import (
     stand_in,
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:`torch.jit"),
+    # The module "no paths": e3nn takes it without a word, and so does who accelerates it.
+    pytest.mark.filterwarnings("ignore:TensorProduct needs a path to its output:UserWarning"),
+]
 
 EXACT = dict(rtol=1e-12, atol=1e-12)
 names = pytest.mark.parametrize("name", BUILDERS)
@@ -287,6 +291,94 @@ def test_other_methods_still_see_the_weights():
     with torch.no_grad():
         product.weight.zero_()
     assert not product(*inputs(product)).any()
+
+
+GATES = {
+    "gated": ("4x0o+3x0e", [torch.tanh, torch.sigmoid], "2x0o+3x0e", [torch.tanh] * 2, "2x1e+3x1o"),
+    "scalars alone": ("4x0e", [torch.nn.functional.silu], "", [], ""),
+    "identity": ("4x0e+2x0o", [None, torch.abs], "3x0e", [None], "1x1o+2x2e"),
+    "cut": ("", [], "2x0e+3x0o", [torch.sigmoid, torch.tanh], "4x1o+1x2e"),
+    "module": ("4x0e", [nn.SiLU()], "2x0e", [nn.Sigmoid()], "2x1o"),
+}
+
+
+def gate(name):
+    from e3nn.nn import Gate
+
+    with float64():
+        return Gate(*GATES[name])
+
+
+@pytest.mark.parametrize("name", GATES)
+def test_gates_compute_the_same_with_the_scales_of_e3nn(name):
+    theirs = gate(name)
+    ours = copy.deepcopy(theirs)
+    report = accelerate(ours)
+    assert [note.note for note in report.replaced] == ["equigeo.nn.Gate"]
+    assert list(ours.state_dict()) == list(theirs.state_dict())
+    x = [random(5, theirs.irreps_in.dim)]
+    for got, want in zip(derivatives(ours, x), derivatives(theirs, x), strict=True):
+        torch.testing.assert_close(got, want, **EXACT)
+
+
+def test_gates_with_parameters_in_their_functions_are_kept():
+    from e3nn.nn import Gate
+
+    with float64():
+        module = Gate("4x0e", [nn.PReLU()], "", [], "")
+    (note,) = accelerate(module).kept
+    assert note.note == "its activation PReLU has parameters or buffers"
+
+
+def points_convolution():
+    from e3nn.nn.models.v2106.points_convolution import Convolution
+
+    with float64(), torch.random.fork_rng():
+        torch.manual_seed(0)
+        irreps = "4x0e+4x0o+2x1o+2x1e"
+        module = Convolution(irreps, "2x0e", "0e+1o+2e", "4x0e+3x1o+2x2e", [3, 8], 3.0)
+        torch.nn.init.normal_(module.alpha.weight)
+    source, target = edges()
+    attributes = random(NODES, 2, seed=3)
+    features = random(NODES, module.irreps_node_input.dim)
+    return module, (
+        features,
+        attributes,
+        source,
+        target,
+        random(EDGES, 9, seed=1),
+        random(EDGES, 3, seed=2),
+    )
+
+
+def test_convolutions_of_gate_points_are_fused_and_compute_the_same():
+    theirs, arguments = points_convolution()
+    ours = copy.deepcopy(theirs)
+    report = accelerate(ours)
+    assert not report.kept
+    assert {note.path: note.note for note in report.replaced} == {
+        "": "equigeo.ops.products.channelwise_conv",
+        **dict.fromkeys(["sc", "lin1", "lin2", "alpha"], "equigeo.tensor_products.TensorProduct"),
+    }
+    assert list(ours.state_dict()) == list(theirs.state_dict())
+    for got, want in zip(derivatives(ours, arguments), derivatives(theirs, arguments), strict=True):
+        torch.testing.assert_close(got, want, **EXACT)
+
+
+def test_a_state_with_other_signs_reaches_the_convolution_of_gate_points():
+    theirs, arguments = points_convolution()
+    ours = copy.deepcopy(theirs)
+    accelerate(ours)
+    state = {key: value.clone() for key, value in theirs.state_dict().items()}
+    turned = [key for key in state if key.startswith("tp.") and "_w3j_1_2_2" in key]
+    assert turned
+    for key in turned:
+        state[key] = -state[key]
+    before = ours(*arguments)
+    for module in (theirs, ours):
+        module.load_state_dict(state, strict=True)
+    torch.testing.assert_close(ours(*arguments), theirs(*arguments), **EXACT)
+    assert not torch.allclose(ours(*arguments), before)
 
 
 # --- What is left to the original -----------------------------------------------------------------

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 import torch
 
-from equigeo.interop import accelerate
+from equigeo.interop import accelerate, restore
 from tests.interop.interatomic import Crystal, evaluate_mace, mace
 from tests.interop.law import assert_same_training, difference
 
@@ -64,3 +64,22 @@ def test_states_load_strictly_both_ways(crystal):
     assert list(ours.state_dict()) == list(theirs.state_dict())
     for module in (ours, other):
         assert difference(module, theirs, crystal, evaluate_mace) < 1e-12
+
+
+def test_a_restored_model_is_what_it_was_and_is_scripted_as_before(crystal):
+    from e3nn.util import jit
+
+    theirs, ours = mace(torch.float64, **SMALL), mace(torch.float64, **SMALL)
+    report = accelerate(ours)
+    assert sorted(restore(ours)) == sorted(note.path for note in report.replaced)
+    assert [type(part) for part in ours.modules()] == [type(part) for part in theirs.modules()]
+    state = ours.state_dict()
+    assert list(state) == list(theirs.state_dict())
+    assert all(value.equal(state[key]) for key, value in theirs.state_dict().items())
+    assert difference(jit.compile(ours), theirs, crystal, evaluate_mace) < 1e-12
+
+
+def test_every_module_passes_verification(crystal):
+    report = accelerate(mace(torch.float64, **SMALL), verify=True)
+    assert not report.kept
+    assert report.certificate.passes

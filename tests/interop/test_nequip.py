@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 import torch
 
-from equigeo.interop import accelerate
+from equigeo.interop import accelerate, restore
 from tests.interop.interatomic import Crystal, evaluate_nequip, nequip, nequip_frames
 from tests.interop.law import assert_same_training, difference
 
@@ -77,3 +77,21 @@ def test_states_load_strictly_both_ways(crystal):
     assert list(ours.state_dict()) == list(theirs.state_dict())
     for module in (ours, other):
         assert difference(module, theirs, crystal, evaluate_nequip) < 1e-12
+
+
+def test_a_restored_model_is_what_it_was(crystal):
+    theirs = nequip(torch.float64, **SMALL)
+    ours = copy.deepcopy(theirs)
+    report = accelerate(ours)
+    assert sorted(restore(ours)) == sorted(note.path for note in report.replaced)
+    assert [type(part) for part in ours.modules()] == [type(part) for part in theirs.modules()]
+    state = ours.state_dict()
+    assert list(state) == list(theirs.state_dict())
+    assert all(value.equal(state[key]) for key, value in theirs.state_dict().items())
+    assert difference(ours, theirs, crystal, evaluate_nequip) == 0.0
+
+
+def test_every_module_passes_verification():
+    report = accelerate(nequip(torch.float64, **SMALL), verify=True)
+    assert not report.kept
+    assert report.certificate.passes

@@ -9,8 +9,12 @@ before.
 from equigeo.interop.accelerated.accelerated import Accelerated
 from equigeo.interop.accelerated.accelerated_contraction import AcceleratedContraction
 from equigeo.interop.accelerated.accelerated_convolution import AcceleratedConvolution
+from equigeo.interop.accelerated.accelerated_gate import AcceleratedGate
 from equigeo.interop.accelerated.accelerated_harmonics import AcceleratedHarmonics
 from equigeo.interop.accelerated.accelerated_linear import AcceleratedLinear
+from equigeo.interop.accelerated.accelerated_points_convolution import (
+    AcceleratedPointsConvolution,
+)
 from equigeo.interop.accelerated.accelerated_product import AcceleratedProduct
 from equigeo.interop.accelerated.accelerated_scatter import AcceleratedScatter
 
@@ -18,8 +22,10 @@ __all__ = [
     "Accelerated",
     "AcceleratedContraction",
     "AcceleratedConvolution",
+    "AcceleratedGate",
     "AcceleratedHarmonics",
     "AcceleratedLinear",
+    "AcceleratedPointsConvolution",
     "AcceleratedProduct",
     "AcceleratedScatter",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import OrderedDict
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
@@ -13,12 +14,14 @@ BODY = "accelerated"  # name of the child that computes
 class Accelerated(nn.Module):
     """First base of the class of an accelerated module; the second is the class that it had.
 
-    Nothing of this class is constructed: :meth:`install` changes the class of a module, as
-    ``torch.nn.utils.parametrize`` does. The child ``accelerated`` holds constants only, so that
-    parameters and ``state_dict`` stay as they were.
+    :meth:`install` changes the class of a module, as ``torch.nn.utils.parametrize`` does. The child
+    ``accelerated`` holds constants only, so that parameters and ``state_dict`` stay as they were.
+    ``type(module)(...)`` takes the arguments of the class of before, and makes an accelerated
+    module, or one of the class of before where these arguments cannot be accelerated.
     """
 
     runs_on: ClassVar[str]
+    passes_by: ClassVar[str] = ""  # the child that ``forward`` does not call any more
     made_of: ClassVar[tuple[type[Accelerated], type[nn.Module]]]
     accelerated: nn.Module
 
@@ -44,8 +47,14 @@ class Accelerated(nn.Module):
         """
 
     @abstractmethod
-    def example(self) -> tuple[Any, ...]:
-        """Make small arguments of ``forward``."""
+    def example(self, rows: int = 3) -> tuple[Any, ...]:
+        """Make arguments of ``forward``, the same in every call.
+
+        Parameters
+        ----------
+        rows : int
+            Number of samples, or of edges.
+        """
 
     def original(self, *args: Any) -> Tensor:
         """Compute what ``forward`` does in the way of before."""
@@ -67,21 +76,29 @@ class Accelerated(nn.Module):
             Made by :meth:`body_of`.
         """
         module.__class__ = accelerated_class(cls, type(module))
-        module.add_module(BODY, body.train(module.training))
-        module.register_load_state_dict_post_hook(_renew)
+        _attach(module, body)
 
     def uninstall(self) -> None:
         """Undo :meth:`install`."""
-        hooks = self._load_state_dict_post_hooks
-        for key in [key for key, hook in hooks.items() if hook is _renew]:
-            del hooks[key]
-        self._modules.pop(BODY, None)
+        # New dictionaries: those here may be shared with a shallow copy, which stays accelerated.
+        hooks = self._load_state_dict_post_hooks.items()
+        self._load_state_dict_post_hooks = OrderedDict(
+            (key, hook) for key, hook in hooks if hook is not _renew
+        )
+        self._modules = {name: part for name, part in self._modules.items() if name != BODY}
         self.__class__ = self.made_of[1]  # type: ignore[assignment]
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         # The class exists at run time only: a pickle names what it is made of.
         reduced: Any = super().__reduce_ex__(max(int(protocol), 2))
         return (_blank, self.made_of, *reduced[2:])
+
+    def __prepare_scriptable__(self) -> Any:
+        # What torch.jit.script asks first. To answer with the original would put it into the model.
+        raise RuntimeError(
+            f"{type(self).__name__} cannot be scripted, expected the module of before: call "
+            "equigeo.interop.restore(model) first"
+        )
 
 
 _CLASSES: dict[tuple[type, type], type[nn.Module]] = {}
@@ -103,9 +120,32 @@ def accelerated_class(kind: type[Accelerated], base: type[nn.Module]) -> type[nn
         Subclass of both, the same in every call.
     """
     if (kind, base) not in _CLASSES:
-        inside = {"__module__": kind.__module__, "__doc__": kind.__doc__, "made_of": (kind, base)}
+        inside = {
+            "__module__": kind.__module__,
+            "__doc__": kind.__doc__,
+            "__init__": _construct,
+            "made_of": (kind, base),
+        }
         _CLASSES[kind, base] = type(f"Accelerated{base.__name__}", (kind, base), inside)
     return _CLASSES[kind, base]
+
+
+def _construct(self: Any, *args: Any, **options: Any) -> None:
+    kind, base = self.made_of
+    base.__init__(self, *args, **options)
+    try:
+        body = kind.body_of(self)
+    except ValueError:  # as in a model, where the search keeps what has no body
+        self.__class__ = base
+    else:
+        _attach(self, body)
+
+
+def _attach(module: nn.Module, body: nn.Module) -> None:
+    # A new dictionary: that here may be shared with a shallow copy, which is not accelerated.
+    module._modules = {**module._modules, BODY: body.train(module.training)}
+    module._load_state_dict_post_hooks = OrderedDict(module._load_state_dict_post_hooks)
+    module.register_load_state_dict_post_hook(_renew)
 
 
 def _blank(kind: type[Accelerated], base: type[nn.Module]) -> nn.Module:

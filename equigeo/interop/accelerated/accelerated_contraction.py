@@ -37,10 +37,10 @@ class AcceleratedContraction(Accelerated):
         """Take over the basis, which MACE saves."""
         self.accelerated = ContractionBody(self).train(self.training)
 
-    def example(self) -> tuple[Any, ...]:
-        """Make three samples that mix all elements."""
+    def example(self, rows: int = 3) -> tuple[Any, ...]:
+        """Make samples that mix all elements."""
         like = self.contractions[0].weights_max
         elements, _, channels = like.shape
         dim = sum(2 * l + 1 for _, (l, _) in self.irreps_in)
-        x = random(3, channels, dim, like=like)
-        return x, torch.softmax(random(3, elements, like=like), dim=1)
+        x = random(rows, channels, dim, like=like)
+        return x, torch.softmax(random(rows, elements, like=like, seed=1), dim=1)

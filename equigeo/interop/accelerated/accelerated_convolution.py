@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from equigeo.interop._require import require_e3nn
 from equigeo.interop.accelerated.accelerated import Accelerated
-from equigeo.interop.accelerated.arguments import fit, random
+from equigeo.interop.accelerated.arguments import fit, random, random_graph
 from equigeo.interop.accelerated.edge_product import EdgeProduct
 from equigeo.interop.descriptions.coupling_signs import same_signs
 
@@ -59,11 +58,11 @@ class AcceleratedConvolution(Accelerated):
         if not same_signs(self.accelerated.product, self, require_e3nn()):
             self.accelerated = EdgeProduct.of(self).train(self.training)
 
-    def example(self) -> tuple[Any, ...]:
-        """Make three nodes and four edges, not sorted."""
+    def example(self, rows: int = 3) -> tuple[Any, ...]:
+        """Make features of nodes and this many edges, not sorted."""
         like = self.output_mask
-        edges = torch.tensor([[0, 2, 1, 2], [2, 0, 2, 2]], device=like.device)
-        shape = (self.weight_numel,) if self.shared_weights else (4, self.weight_numel)
-        weights = random(*shape, like=like)
-        x, y = random(3, self.irreps_in1.dim, like=like), random(4, self.irreps_in2.dim, like=like)
-        return x, y, weights, edges
+        nodes, edges = random_graph(rows, like.device)
+        shape = (self.weight_numel,) if self.shared_weights else (rows, self.weight_numel)
+        x = random(nodes, self.irreps_in1.dim, like=like)
+        y = random(rows, self.irreps_in2.dim, like=like, seed=1)
+        return x, y, random(*shape, like=like, seed=2), edges

@@ -35,9 +35,9 @@ class AcceleratedHarmonics(Accelerated):
         values: Tensor = self.accelerated(x)
         return values
 
-    def example(self) -> tuple[Any, ...]:
-        """Make three vectors."""
-        return (random(3, 3, like=torch.empty(0)),)
+    def example(self, rows: int = 3) -> tuple[Any, ...]:
+        """Make vectors."""
+        return (random(rows, 3, like=torch.empty(0)),)
 
 
 def _is_here(harmonics: nn.Module, x: Tensor) -> bool:

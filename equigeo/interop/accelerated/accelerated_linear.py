@@ -56,12 +56,12 @@ class AcceleratedLinear(Accelerated):
         )
         return mapped
 
-    def example(self) -> tuple[Any, ...]:
-        """Make features of three samples, and weights where they are external."""
+    def example(self, rows: int = 3) -> tuple[Any, ...]:
+        """Make features, and weights where they are external."""
         like = self.output_mask
-        features = random(3, self.irreps_in.dim, like=like)
+        features = random(rows, self.irreps_in.dim, like=like)
         if self.internal_weights:
             return (features,)
-        batch = () if self.shared_weights else (3,)
+        batch = () if self.shared_weights else (rows,)
         numels = (self.weight_numel, self.bias_numel)
-        return features, *(random(*batch, n, like=like, seed=n) for n in numels)
+        return features, *(random(*batch, n, like=like, seed=1 + k) for k, n in enumerate(numels))

@@ -57,11 +57,14 @@ class AcceleratedProduct(Accelerated):
             body: Any = self.body_of(self)
             self.accelerated = body.train(self.training)
 
-    def example(self) -> tuple[Any, ...]:
-        """Make features of three samples, and weights where they are external."""
+    def example(self, rows: int = 3) -> tuple[Any, ...]:
+        """Make features, and weights where they are external."""
         operands = (self.irreps_in1, self.irreps_in2)
-        x, y = (random(3, irreps.dim, like=self.output_mask) for irreps in operands)
+        x, y = (
+            random(rows, irreps.dim, like=self.output_mask, seed=n)
+            for n, irreps in enumerate(operands)
+        )
         if self.internal_weights or not self.weight_numel:
             return x, y
-        shape = (self.weight_numel,) if self.shared_weights else (3, self.weight_numel)
-        return x, y, random(*shape, like=self.output_mask)
+        shape = (self.weight_numel,) if self.shared_weights else (rows, self.weight_numel)
+        return x, y, random(*shape, like=self.output_mask, seed=2)

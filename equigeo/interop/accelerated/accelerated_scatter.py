@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from equigeo.interop._require import require_e3nn
 from equigeo.interop.accelerated.accelerated import Accelerated
-from equigeo.interop.accelerated.arguments import fit, random
+from equigeo.interop.accelerated.arguments import fit, random, random_graph
 from equigeo.interop.accelerated.edge_product import EdgeProduct
 from equigeo.interop.descriptions.coupling_signs import same_signs
 
@@ -18,6 +17,7 @@ class AcceleratedScatter(Accelerated):
     """NequIP's ``TensorProductScatter``; its child ``tp`` stays, but is not called."""
 
     runs_on = "equigeo.ops.products.channelwise_conv"
+    passes_by = "tp"
 
     tp: Any
     accelerated: EdgeProduct
@@ -44,9 +44,10 @@ class AcceleratedScatter(Accelerated):
         if not same_signs(self.accelerated.product, self.tp, require_e3nn()):
             self.accelerated = EdgeProduct.of(self.tp).train(self.training)
 
-    def example(self) -> tuple[Any, ...]:
-        """Make three nodes and four edges, not sorted."""
-        like, dims = self.tp.output_mask, (self.tp.irreps_in1.dim, self.tp.irreps_in2.dim)
-        x, y = (random(n, dim, like=like) for n, dim in zip((3, 4), dims, strict=True))
-        target, source = torch.tensor([[2, 0, 2, 2], [0, 2, 1, 2]], device=like.device)
-        return x, y, random(4, self.tp.weight_numel, like=like), target, source
+    def example(self, rows: int = 3) -> tuple[Any, ...]:
+        """Make features of nodes and this many edges, not sorted."""
+        product, like = self.tp, self.tp.output_mask
+        nodes, (source, target) = random_graph(rows, like.device)
+        x = random(nodes, product.irreps_in1.dim, like=like)
+        y = random(rows, product.irreps_in2.dim, like=like, seed=1)
+        return x, y, random(rows, product.weight_numel, like=like, seed=2), target, source

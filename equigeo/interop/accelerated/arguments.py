@@ -25,3 +25,19 @@ def random(*shape: int, like: Tensor, seed: int = 0) -> Tensor:
     """Draw from N(0, 1), with the dtype and device of another tensor and a generator of its own."""
     values = torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     return values.to(like.device, like.dtype)
+
+
+def random_graph(edges: int, device: torch.device) -> tuple[int, Tensor]:
+    """Draw a graph in which edges are not sorted, and one node has a third of them.
+
+    Returns
+    -------
+    int
+        Number of nodes: three, or one for 64 edges, which is what interatomic potentials have.
+    Tensor, (2, edges), int64
+        Sources and targets.
+    """
+    nodes, generator = max(3, edges // 64), torch.Generator().manual_seed(0)
+    index = torch.randint(nodes, (2, edges), generator=generator)
+    index[1, ::3] = nodes - 1
+    return nodes, index.to(device)

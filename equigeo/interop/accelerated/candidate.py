@@ -40,6 +40,12 @@ class Candidate:
     body: nn.Module
     block: nn.Module | None = None
 
+    @property
+    def kind_name(self) -> str:
+        """Name of the class of before."""
+        cls = type(self.module)
+        return (cls.made_of[1] if issubclass(cls, Accelerated) else cls).__name__
+
     def install(self, device: torch.device) -> None:
         """Accelerate the module, on a device if it has no tensor that tells its own."""
         own = next(chain(self.module.parameters(), self.module.buffers()), None)

@@ -14,8 +14,12 @@ from equigeo.interop._require import require_e3nn
 from equigeo.interop.accelerated.accelerated import BODY, Accelerated
 from equigeo.interop.accelerated.accelerated_contraction import AcceleratedContraction
 from equigeo.interop.accelerated.accelerated_convolution import AcceleratedConvolution
+from equigeo.interop.accelerated.accelerated_gate import AcceleratedGate
 from equigeo.interop.accelerated.accelerated_harmonics import AcceleratedHarmonics
 from equigeo.interop.accelerated.accelerated_linear import AcceleratedLinear
+from equigeo.interop.accelerated.accelerated_points_convolution import (
+    AcceleratedPointsConvolution,
+)
 from equigeo.interop.accelerated.accelerated_product import AcceleratedProduct
 from equigeo.interop.accelerated.accelerated_scatter import AcceleratedScatter
 from equigeo.interop.accelerated.candidate import FUSION, Candidate
@@ -24,6 +28,8 @@ from equigeo.interop.acceleration_report import ModuleNote
 KINDS: dict[tuple[str, str], type[Accelerated]] = {
     ("nequip.nn._tp_scatter_base", "TensorProductScatter"): AcceleratedScatter,
     ("mace.modules.symmetric_contraction", "SymmetricContraction"): AcceleratedContraction,
+    ("e3nn.nn.models.v2106.points_convolution", "Convolution"): AcceleratedPointsConvolution,
+    ("e3nn.nn", "Gate"): AcceleratedGate,
     ("e3nn.o3", "TensorProduct"): AcceleratedProduct,
     ("e3nn.o3", "Linear"): AcceleratedLinear,
     ("e3nn.o3", "SphericalHarmonics"): AcceleratedHarmonics,
@@ -117,7 +123,9 @@ class CandidateSearch:
         except ValueError as error:
             return str(error)
         self.found.append(Candidate(path, module, kind, body, block))
-        self._done.update(module.modules())
+        # What a replacement passes by is not visited; other children go on being called.
+        passed = getattr(module, kind.passes_by) if kind.passes_by else module
+        self._done.update({module, *passed.modules()})
         return None
 
     def _keep(self, path: str, module: nn.Module, reason: str) -> None:
@@ -159,10 +167,10 @@ def _refusal(module: nn.Module, base: type[nn.Module], kind: type[Accelerated]) 
 
 def _inner_refusal(module: Any, kind: type[Accelerated]) -> str | None:
     """Say why the product inside a convolution cannot be passed by."""
-    if not issubclass(kind, AcceleratedConvolution | AcceleratedScatter):
+    if not (kind.passes_by or issubclass(kind, AcceleratedConvolution)):
         return None
     base = _loaded(("e3nn.o3", "TensorProduct"))
-    inner = module.tp if issubclass(kind, AcceleratedScatter) else module
+    inner = getattr(module, kind.passes_by) if kind.passes_by else module
     if not isinstance(inner, base) or isinstance(inner, Accelerated):
         return f"its product is a {type(inner).__name__}"
     if inner is not module and (reason := _refusal(inner, base, AcceleratedProduct)):

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from equigeo.nn.reached import converting
 from equigeo.reps.irreps import Layout
 
 
@@ -17,7 +18,8 @@ def building() -> Iterator[None]:
     """Build a module in float64 without drawing from the global generators.
 
     Libraries round their tables to the default dtype when a module is built; what is built here is
-    cast afterwards, from exact tables.
+    cast afterwards, from exact tables. Outputs that no path reaches are taken as they are: other
+    libraries allow them.
 
     Yields
     ------
@@ -27,7 +29,7 @@ def building() -> Iterator[None]:
     dtype = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
-        with torch.random.fork_rng(devices=[]):
+        with torch.random.fork_rng(devices=[]), converting():
             yield
     finally:
         torch.set_default_dtype(dtype)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from equigeo.nn.reached import warn_of_empty
 from equigeo.reps import Irreps
 from equigeo.tensor_products.paths.read_irreps import Irrep, product_of_irreps
 
@@ -41,6 +42,7 @@ def all_paths(
         for ir in product_of_irreps(ir1, ir2)
         if keep is None or ir in keep
     ]
+    warn_of_empty((irreps_in1, irreps_in2), keep or (), len(made))
     irreps_out, order = Irreps([term for *_, term in made], irreps_in1.layout).sort()
     position = {old: new for new, old in enumerate(order)}
     return irreps_out, [(n1, n2, position[n]) for n, (n1, n2, _) in enumerate(made)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import Any, final
 
+from equigeo.nn.reached import warn_of_empty
 from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout, Term
 from equigeo.tensor_products.paths.normalization import normalize
@@ -75,6 +76,7 @@ class ElementwiseTensorProduct(PathProduct):
                 if keep is None or ir in keep:
                     instructions.append((n, n, len(terms), "uuu", False))
                     terms.append((mul, ir))
+        warn_of_empty((first, second), keep or (), len(terms))
         operands = (first, second, Irreps(terms, layout))
         super().__init__(operands, normalize(instructions, operands, irrep_normalization))
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from equigeo.nn import Tables
+from equigeo.nn.reached import check_reached
 from equigeo.ops import LARGEST_DEGREE
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.reps.irreps import Layout, Term
@@ -30,6 +31,7 @@ from equigeo.tensor_products.paths.instruction import Instruction
 from equigeo.tensor_products.paths.mixed_paths import MixedPaths
 from equigeo.tensor_products.paths.path_groups import group_paths, group_tables
 from equigeo.tensor_products.paths.resolve import Operands, terms_of
+from equigeo.tensor_products.paths.scaled_paths import ScaledPaths
 from equigeo.tensor_products.products.product import Product
 from equigeo.tensor_products.products.weighted_paths import WeightedPaths
 
@@ -57,6 +59,16 @@ class PathProduct(Product, WeightedPaths):
         With the factor of each path in place of its ``path_weight``, as in e3nn.
     layout : {"mul_ir", "ir_mul"}
         Of inputs and output.
+
+    Raises
+    ------
+    ValueError
+        If no path leads to the output: it would always be zero.
+
+    Warns
+    -----
+    UserWarning
+        If no path leads to some terms of the output.
     """
 
     @abstractmethod
@@ -73,6 +85,9 @@ class PathProduct(Product, WeightedPaths):
         # Whether all rows share weights decides which op evaluates the paths.
         self.shared_weights = shared_weights
         self.set_paths(instructions)
+        ins, reached = (self.irreps_in1, self.irreps_in2), self._reached_terms()
+        # A constructor of a subclass lies between this one and the line to blame.
+        check_reached(type(self).__name__, ins, self.irreps_out, reached, stacklevel=3)
         self._set_weights(internal=internal_weights, shared=shared_weights)
         self.upper = upper_triangles(self._groups)
 
@@ -179,6 +194,9 @@ def compiled_paths(
     paths = [path for path in instructions if 0 not in path.path_shape]
     modes = {path.connection for path in paths}
     weighted = {path.has_weight for path in paths}
+    second = [(mul, l) for mul, (l, _) in operands[1].terms]
+    if paths and modes == {"uvw"} and weighted == {True} and shared_weights and second == [(1, 0)]:
+        return ScaledPaths(instructions, operands)
     # Shared weights mix channels by a matrix product, for any degrees and some paths without.
     if paths and modes <= {"uvw", "uuw"} and (shared_weights or weighted == {False}):
         return MixedPaths(instructions, operands)

@@ -115,8 +115,11 @@ class WeightedPaths(nn.Module, ABC):
             raise ValueError(f"weight must be {expected}, got {tuple(weight.shape)}")
         return weight
 
+    def _reached_terms(self) -> set[int]:
+        return {p.i_out for p in self.instructions if p.path_weight and 0 not in p.path_shape}
+
     def _reached(self) -> Tensor:
-        reached = {p.i_out for p in self.instructions if p.path_weight and 0 not in p.path_shape}
+        reached = self._reached_terms()
         terms = enumerate(self.irreps_out.terms)
         parts = [
             torch.full((mul * (2 * l + 1),), float(n in reached)) for n, (mul, (l, _)) in terms

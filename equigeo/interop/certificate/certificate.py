@@ -1,0 +1,190 @@
+"""What was compared between a model and its acceleration, and how far apart it was."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import torch
+
+import equigeo
+
+FORMAT = "equigeo/certificate/1"
+
+
+class Check(NamedTuple):
+    """One comparison.
+
+    Parameters
+    ----------
+    what : str
+        What was compared, such as "second gradients".
+    inputs : str
+        In which form the inputs were, such as "strided".
+    error : float or None
+        Largest difference, relative to the largest number of its kind; infinite where the
+        replacement fails. None where nothing could be compared.
+    tolerance : float
+        What rounding explains.
+    note : str
+        Why nothing could be compared, or how the replacement fails.
+    """
+
+    what: str
+    inputs: str
+    error: float | None
+    tolerance: float
+    note: str = ""
+
+    @property
+    def passes(self) -> bool:
+        """Whether the error is within the tolerance, or there is none."""
+        return self.error is None or self.error <= self.tolerance
+
+    @property
+    def problem(self) -> str:
+        """One line that says what is wrong, for a check that does not pass."""
+        where = f"{self.what}, {self.inputs} inputs"
+        if self.note:
+            return f"{where}: {self.note}"
+        return f"{where}: error {self.error:.1e} exceeds {self.tolerance:.1e}"
+
+
+@dataclass(frozen=True)
+class ModuleCertificate:
+    """All comparisons of one module.
+
+    Parameters
+    ----------
+    path : str
+        Name in the model, "" for the model itself.
+    kind : str
+        Name of the class of before.
+    runs_on : str
+        By what it was replaced.
+    checks : tuple of Check
+        In the order in which they were made.
+    """
+
+    path: str
+    kind: str
+    runs_on: str
+    checks: tuple[Check, ...]
+
+    @property
+    def problem(self) -> str | None:
+        """What is wrong with the replacement, if anything is."""
+        return first_problem(self.checks)
+
+    def __str__(self) -> str:
+        """Return one line."""
+        return f"{self.path or '(the model)'}  {self.kind}  {summary(self.checks)}"
+
+
+@dataclass(frozen=True, repr=False)
+class Certificate:
+    """Evidence for a model, as :func:`equigeo.interop.accelerate` with ``verify=True`` gathers it.
+
+    Parameters
+    ----------
+    modules : tuple of ModuleCertificate
+        Of each module that could be replaced. One that does not pass was put back.
+    laws : tuple of Check
+        Of the whole model, with what stayed replaced; empty where no energy was given.
+
+    Examples
+    --------
+    >>> check = Check("gradients", "strided", 2e-16, 1e-14)
+    >>> certificate = Certificate((ModuleCertificate("a", "Linear", "nn.Linear", (check,)),), ())
+    >>> print(certificate)
+    1 of 1 modules pass
+      a  Linear  1 check passes, largest error 0.02 of its tolerance (gradients, strided inputs)
+    no energy was given: forces, curl and extensivity were not checked
+    >>> json.loads(certificate.to_json())["modules"][0]["checks"][0]["inputs"]
+    'strided'
+    """
+
+    modules: tuple[ModuleCertificate, ...]
+    laws: tuple[Check, ...]
+
+    @property
+    def passes(self) -> bool:
+        """Whether every module and every law passes."""
+        parts = [self.laws, *(module.checks for module in self.modules)]
+        return all(check.passes for checks in parts for check in checks)
+
+    def to_json(self) -> str:
+        """Write everything that was compared, with the versions that it holds for.
+
+        Returns
+        -------
+        str
+            Keys ``format``, ``equigeo``, ``torch``, ``passes``, ``modules`` and ``laws``; an error
+            that is not finite is the text "inf".
+        """
+        document = {
+            "format": FORMAT,
+            "equigeo": equigeo.__version__,
+            "torch": torch.__version__,
+            "passes": self.passes,
+            "modules": [
+                {**asdict(module), "passes": module.problem is None, "checks": _rows(module.checks)}
+                for module in self.modules
+            ],
+            "laws": _rows(self.laws),
+        }
+        return json.dumps(document, indent=1, allow_nan=False) + "\n"
+
+    def __str__(self) -> str:
+        """Return one line for each module, and one for the laws."""
+        good = sum(module.problem is None for module in self.modules)
+        lines = [f"{good} of {len(self.modules)} modules pass"]
+        lines += [f"  {module}" for module in self.modules]
+        if self.laws:
+            return "\n".join([*lines, f"laws of the model: {summary(self.laws)}"])
+        nothing = "no energy was given: forces, curl and extensivity were not checked"
+        return "\n".join([*lines, nothing])
+
+    def __repr__(self) -> str:
+        """Return one line, however large the model."""
+        verdict = "passes" if self.passes else "does not pass"
+        return f"Certificate({len(self.modules)} modules, {len(self.laws)} laws, {verdict})"
+
+
+def first_problem(checks: Sequence[Check]) -> str | None:
+    """Say what is wrong, for the first check that does not pass."""
+    return next((check.problem for check in checks if not check.passes), None)
+
+
+def summary(checks: Sequence[Check]) -> str:
+    """Say in one line how checks ended."""
+    problem = first_problem(checks)
+    if problem is not None:
+        return f"fails: {problem}"
+    made = [check for check in checks if check.error is not None]
+    if not made:
+        return "nothing could be compared"
+    ratio, worst = max(((_ratio(check), check) for check in made), key=lambda pair: pair[0])
+    text = f"{len(made)} check{'s pass' if len(made) > 1 else ' passes'}"
+    text += f", largest error {ratio:.2g} of its tolerance ({worst.what}, {worst.inputs} inputs)"
+    left = len(checks) - len(made)
+    return text + (f"; {left} could not be made" if left else "")
+
+
+def _ratio(check: Check) -> float:
+    # A tolerance of zero is passed by an error of zero only.
+    return (check.error or 0.0) / check.tolerance if check.tolerance else 0.0
+
+
+def _rows(checks: Sequence[Check]) -> list[dict[str, Any]]:
+    return [
+        {**check._asdict(), "error": _finite(check.error), "passes": check.passes}
+        for check in checks
+    ]
+
+
+def _finite(error: float | None) -> float | str | None:
+    return error if error is None or math.isfinite(error) else "inf"

@@ -1,0 +1,121 @@
+"""Outputs of a layer that nothing arrives at.
+
+A layer without any path gives zeros whatever its weights, and one that misses some terms gives
+zeros there: with irreps as text, a parity or a degree is easily mistaken.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from equigeo.reps import Irreps
+
+_converting: ContextVar[bool] = ContextVar("converting", default=False)
+
+
+def check_reached(
+    layer: str,
+    irreps_in: Sequence[Irreps],
+    irreps_out: Irreps,
+    reached: Collection[int],
+    stacklevel: int,
+) -> None:
+    """Refuse a layer that can only give zeros, and warn of one that gives zeros in some terms.
+
+    Parameters
+    ----------
+    layer : str
+        Name of its class.
+    irreps_in : sequence of Irreps
+        Of its inputs. Where one is empty, zeros are no mistake.
+    irreps_out : Irreps
+        Of its output.
+    reached : collection of int
+        Terms of the output that something arrives at.
+    stacklevel : int
+        As in ``warnings.warn``, counted from the caller.
+
+    Raises
+    ------
+    ValueError
+        If no term is reached, and there are any.
+
+    Warns
+    -----
+    UserWarning
+        If some are not; in a conversion, if none is.
+
+    Examples
+    --------
+    >>> check_reached("Linear", [Irreps("4x0e")], Irreps("2x1o"), (), 1)
+    Traceback (most recent call last):
+    ...
+    ValueError: Linear needs a path to its output, got none from 4x0e to 2x1o: it would be zero
+    """
+    terms = [n for n, (mul, _) in enumerate(irreps_out.terms) if mul]
+    missing = [n for n in terms if n not in reached]
+    if not missing or not all(irreps.dim for irreps in irreps_in):
+        return
+    inputs = " and ".join(map(str, irreps_in))
+    if missing == terms:
+        problem = f"{layer} needs a path to its output, got none from {inputs} to {irreps_out}"
+        if not _converting.get():
+            raise ValueError(f"{problem}: it would be zero")
+        warnings.warn(f"{problem}: it is zero", stacklevel=stacklevel + 1)
+    elif not _converting.get():
+        zeros = Irreps([irreps_out.terms[n] for n in missing])
+        warnings.warn(
+            f"{layer} from {inputs} to {irreps_out} has no path to {zeros}, which will be zero: "
+            "leave it out, or check parities and degrees",
+            stacklevel=stacklevel + 1,
+        )
+
+
+def warn_of_empty(
+    irreps_in: Sequence[Irreps], wanted: Collection[tuple[int, int]], paths: int
+) -> None:
+    """Warn of a product that was asked for irreps of which its inputs make none.
+
+    Unlike zeros, its empty output shows in the shape.
+
+    Parameters
+    ----------
+    irreps_in : sequence of Irreps
+        Of its inputs. Where one is empty, an empty output is no mistake.
+    wanted : collection of (int, int)
+        Irreps (l, p) that were asked for.
+    paths : int
+        How many lead to one of them.
+
+    Warns
+    -----
+    UserWarning
+        If none does, and it is not in a conversion.
+    """
+    if paths or not wanted or _converting.get() or not all(irreps.dim for irreps in irreps_in):
+        return
+    names = "+".join(f"{l}{'e' if p > 0 else 'o'}" for l, p in sorted(wanted))
+    warnings.warn(
+        f"the product of {' and '.join(map(str, irreps_in))} has no path to any of {names}: its "
+        "output is empty",
+        stacklevel=4,
+    )
+
+
+@contextmanager
+def converting() -> Iterator[None]:
+    """Take layers of other libraries as they are, zeros included.
+
+    Yields
+    ------
+    None
+        While layers are built that exist already elsewhere.
+    """
+    token = _converting.set(True)
+    try:
+        yield
+    finally:
+        _converting.reset(token)

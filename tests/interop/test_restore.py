@@ -1,0 +1,387 @@
+"""``restore`` undoes ``accelerate``, and what accelerated modules are besides: copies, classes."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+import sys
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.utils import parametrize
+
+from equigeo.interop import accelerate, restore
+from equigeo.interop.accelerated import Accelerated, AcceleratedLinear
+from tests.interop.e3nn_modules import BUILDERS, build, float64, inputs, o3, random
+from tests.interop.library_stand_ins import (
+    EDGES,
+    NODES,
+    InteractionBlock,
+    SymmetricContraction,
+    TensorProductScatter,
+    edges,
+    stand_in,
+)
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:`torch.jit"),
+    pytest.mark.filterwarnings("ignore:.* needs a path to its output:UserWarning"),
+]
+names = pytest.mark.parametrize("name", BUILDERS)
+
+
+def bits(module):
+    return {key: (value.dtype, value.clone()) for key, value in module.state_dict().items()}
+
+
+def assert_same_bits(module, state):
+    now = module.state_dict()
+    assert list(now) == list(state)
+    for key, (dtype, value) in state.items():
+        assert now[key].dtype == dtype
+        assert now[key].equal(value)
+
+
+def structure(module):
+    """Everything that must be as it was: classes, children, flags and hooks."""
+
+    def hooks(part):
+        found = [value for key, value in sorted(vars(part).items()) if key.endswith("_hooks")]
+        return [list(value.values()) for value in found if isinstance(value, dict)]
+
+    def kind(part):  # each torch.fx.GraphModule has a class of its own
+        return torch.fx.GraphModule if isinstance(part, torch.fx.GraphModule) else type(part)
+
+    return [
+        (path, kind(part), part.training, [name for name, _ in part.named_children()], hooks(part))
+        for path, part in module.named_modules()
+    ]
+
+
+def called(module, arguments):
+    return module(*[value.clone() for value in arguments])
+
+
+@names
+def test_every_module_is_what_it_was(name):
+    module = build(name)
+    before, state, arguments = structure(module), bits(module), inputs(module)
+    expected = called(module, arguments)
+    accelerate(module)
+    assert isinstance(module, Accelerated)
+    assert restore(module) == ("",)
+    assert structure(module) == before
+    assert_same_bits(module, state)
+    assert called(module, arguments).equal(expected)
+    assert "accelerated" not in vars(module)["_modules"]
+
+
+def two_linears():
+    with float64():
+        return nn.Sequential(o3.Linear("4x0e+3x1o", "5x0e+2x1o"), o3.Linear("5x0e+2x1o", "3x0e"))
+
+
+def test_what_changed_since_stays_changed():
+    model = two_linears()
+    accelerate(model)
+    calls = []
+    model[0].register_forward_hook(lambda *args: calls.append("after"))
+    model[0].weight.requires_grad_(False)
+    model.float().eval()
+    with torch.no_grad():
+        model[1].weight.fill_(2.0)
+    state = bits(model)
+    assert restore(model) == ("0", "1")
+    assert_same_bits(model, state)
+    assert [p.requires_grad for p in model.parameters()] == [False, True]
+    assert not any(part.training for part in model.modules())
+    x = random(3, 13).float()
+    with torch.no_grad():
+        want = x[:, :4] @ model[0].weight[:20].view(4, 5) / 2
+    torch.testing.assert_close(model[0](x)[:, :5], want)
+    assert calls == ["after"]
+
+
+def saved(model):
+    file = io.BytesIO()
+    torch.save(model, file)
+    file.seek(0)
+    return torch.load(file, weights_only=False)
+
+
+COPIES = {
+    "deepcopy": copy.deepcopy,
+    "pickle": lambda model: pickle.loads(pickle.dumps(model)),
+    "save and load": saved,
+    "copy of each": lambda model: nn.Sequential(*map(copy.copy, model)),
+}
+
+
+@pytest.mark.parametrize("make", COPIES.values(), ids=COPIES)
+def test_a_copy_is_restored_and_the_original_stays_accelerated(make):
+    model = two_linears()
+    state, x = bits(model), random(3, 13)
+    expected = model(x)
+    accelerate(model)
+    other = make(model)
+    assert all(isinstance(part, AcceleratedLinear) for part in other)
+    torch.testing.assert_close(other(x), expected)
+    assert restore(other) == ("0", "1")
+    assert all(type(part) is o3.Linear for part in other)
+    assert_same_bits(other, state)
+    assert other(x).equal(expected)
+    assert all(isinstance(part, AcceleratedLinear) for part in model)
+    torch.testing.assert_close(model(x), expected)
+    assert len(model[0]._load_state_dict_post_hooks) == 1
+
+
+def test_a_shallow_copy_can_be_accelerated_alone():
+    linear = build("linear")
+    other = copy.copy(linear)
+    accelerate(other)
+    assert type(linear) is o3.Linear
+    assert "accelerated" not in dict(linear.named_children())
+    assert not linear._load_state_dict_post_hooks
+
+
+@pytest.mark.parametrize("name", ["fully connected", "linear", "harmonics", "channelwise"])
+def test_copies_of_every_kind_compute_the_same(name):
+    module = build(name)
+    arguments = inputs(module)
+    accelerate(module)
+    expected = module(*arguments)
+    for make in (copy.copy, copy.deepcopy, saved):
+        other = make(module)
+        assert type(other) is type(module)
+        assert other(*arguments).equal(expected)
+
+
+def test_acceleration_and_its_undoing_alternate():
+    model = two_linears()
+    x, before = random(3, 13), structure(model)
+    for _ in range(3):
+        assert len(accelerate(model).replaced) == 2
+        fast = model(x)
+        assert len(restore(model)) == 2
+        assert structure(model) == before
+        torch.testing.assert_close(model(x), fast)
+
+
+def test_a_model_without_accelerated_modules_is_left_alone():
+    model = two_linears()
+    before = structure(model)
+    assert restore(model) == ()
+    assert structure(model) == before
+
+
+@pytest.mark.parametrize("wrong", [None, "model.pt", o3.Linear])
+def test_what_is_no_module_is_refused(wrong):
+    with pytest.raises(TypeError, match=r"model must be a torch\.nn\.Module, got"):
+        restore(wrong)
+
+
+class Doubled(nn.Module):
+    def forward(self, x):
+        return 2 * x
+
+
+def test_a_class_that_changed_since_is_refused_before_anything_is_restored():
+    model = two_linears()
+    accelerate(model)
+    parametrize.register_parametrization(model[1], "weight", Doubled())
+    with pytest.raises(ValueError, match="1 must be as accelerate left it, got a Parametrized"):
+        restore(model)
+    assert isinstance(model[0], AcceleratedLinear)
+    parametrize.remove_parametrizations(model[1], "weight")
+    assert restore(model) == ("0", "1")
+
+
+# --- Convolutions and contractions ----------------------------------------------------------------
+
+
+def convolution(kind):
+    product = build("channelwise")
+    source, target = edges()
+    values = random(NODES, product.irreps_in1.dim), random(EDGES, product.irreps_in2.dim, seed=1)
+    weights = random(EDGES, product.weight_numel, seed=2)
+    if kind == "nequip":
+        return TensorProductScatter(product), (*values, weights, target, source)
+    return InteractionBlock(product), (*values, weights, torch.stack([source, target]))
+
+
+@pytest.mark.parametrize("make", [lambda module: module, copy.deepcopy], ids=["itself", "copy"])
+@pytest.mark.parametrize("kind", ["nequip", "mace"])
+def test_convolutions_gather_and_scatter_as_before(kind, make, monkeypatch):
+    stand_in(monkeypatch)
+    module, arguments = convolution(kind)
+    before, state, expected = structure(module), bits(module), module(*arguments)
+    attributes = sorted(vars(module))
+    accelerate(module)
+    other = make(module)
+    assert len(restore(other)) == 1
+    assert structure(other) == before
+    assert sorted(vars(other)) == attributes
+    assert_same_bits(other, state)
+    assert other(*arguments).equal(expected)
+
+
+def test_a_fusion_that_is_not_ours_stays(monkeypatch):
+    stand_in(monkeypatch)
+    first, second = (convolution("mace")[0] for _ in range(2))
+    second.conv_fusion = "atomic"
+    both = nn.ModuleList([first, second])
+    accelerate(both)
+    assert restore(both) == ("0.conv_tp", "1.conv_tp")
+    assert not hasattr(first, "conv_fusion")
+    assert second.conv_fusion == "atomic"
+
+
+def test_a_convolution_without_its_block_is_refused(monkeypatch):
+    stand_in(monkeypatch)
+    block, arguments = convolution("mace")
+    accelerate(block)
+    fast = block(*arguments)
+    with pytest.raises(ValueError, match="expected the block that calls this convolution"):
+        restore(block.conv_tp)
+    assert block(*arguments).equal(fast)
+
+
+def test_contractions_are_restored(monkeypatch):
+    stand_in(monkeypatch)
+    with float64():
+        module = SymmetricContraction("4x0e+4x1o", "4x0e+4x1o", 2, 2)
+    arguments = random(5, 4, 4), torch.softmax(random(5, 2, seed=1), dim=1)
+    before, state, expected = structure(module), bits(module), module(*arguments)
+    accelerate(module)
+    assert restore(module) == ("",)
+    assert structure(module) == before
+    assert_same_bits(module, state)
+    assert module(*arguments).equal(expected)
+
+
+# --- TorchScript ----------------------------------------------------------------------------------
+
+
+def test_scripting_what_is_accelerated_says_what_to_do():
+    model = two_linears()
+    accelerate(model)
+    message = r"AcceleratedLinear cannot be scripted.*call equigeo\.interop\.restore\(model\) first"
+    with pytest.raises(RuntimeError, match=message):
+        torch.jit.script(model)
+    assert all(isinstance(part, AcceleratedLinear) for part in model)
+
+
+def gate_points():
+    from e3nn.nn.models.v2106.points_convolution import Convolution
+
+    with float64(), torch.random.fork_rng():
+        torch.manual_seed(0)
+        irreps = "4x0e+4x0o+2x1o+2x1e"
+        return Convolution(irreps, "0e", "0e+1o+2e", irreps, [3, 8], 3.0)
+
+
+@pytest.mark.filterwarnings("ignore")  # what PyTorch says of TorchScript
+def test_a_convolution_of_gate_points_is_scripted_after_it_is_restored():
+    from e3nn.util import jit
+
+    model = gate_points()
+    source, target = edges()
+    arguments = (
+        random(NODES, model.irreps_node_input.dim),
+        torch.ones(NODES, 1, dtype=torch.float64),
+        source,
+        target,
+        random(EDGES, 9, seed=1),
+        random(EDGES, 3, seed=2),
+    )
+    expected = model(*arguments)
+    assert len(accelerate(model).replaced) == 5
+    torch.testing.assert_close(model(*arguments), expected)
+    assert len(restore(model)) == 5
+    file = io.BytesIO()
+    torch.jit.save(jit.script(model), file)
+    file.seek(0)
+    torch.testing.assert_close(torch.jit.load(file)(*arguments), expected)
+
+
+# --- type(module)(...) ----------------------------------------------------------------------------
+
+CONSTRUCTED = {
+    "linear": lambda cls: cls(o3.Irreps("4x0e+3x1o"), o3.Irreps("2x0e+2x1o"), biases=False),
+    "fully connected": lambda cls: cls("2x0e+3x1o", "0e+1o", "3x0e+2x1o"),
+    "channelwise": lambda cls: cls("4x0e", "1o", "4x1o", [(0, 0, 0, "uvu", True)]),
+    "harmonics": lambda cls: cls([0, 1, 2], True, "component"),
+    "full": lambda cls: cls("2x0e+1o", "0e+1o"),
+}
+
+
+@pytest.mark.parametrize(("name", "make"), CONSTRUCTED.items(), ids=CONSTRUCTED)
+def test_the_class_of_an_accelerated_module_makes_accelerated_modules(name, make):
+    module = build(name)
+    base = type(module)
+    accelerate(module)
+    with float64(), torch.random.fork_rng():
+        torch.manual_seed(4)
+        ours = make(type(module))
+        torch.manual_seed(4)
+        theirs = make(base)
+    assert type(ours) is type(module)
+    assert list(ours.state_dict()) == list(theirs.state_dict())
+    arguments = inputs(theirs)
+    torch.testing.assert_close(ours(*arguments), theirs(*arguments))
+    ours.load_state_dict(theirs.state_dict(), strict=True)
+    assert restore(ours) == ("",)
+    assert type(ours) is base
+
+
+def test_low_rank_adapters_of_mace_are_made_of_the_class_that_they_meet():
+    class LoRA(nn.Module):
+        def __init__(self, base, rank):
+            super().__init__()
+            middle = o3.Irreps([(rank, ir) for _, ir in base.irreps_in])
+            self.base, kind = base, type(base)
+            self.a = kind(base.irreps_in, middle, internal_weights=True, biases=False)
+            self.b = kind(middle, base.irreps_out, internal_weights=True, biases=False)
+
+        def forward(self, x):
+            return self.base(x) + self.b(self.a(x))
+
+    linear = build("linear, biases")
+    accelerate(linear)
+    with float64():
+        ours = LoRA(linear, 2)
+    theirs = copy.deepcopy(ours)
+    assert restore(theirs) == ("base", "a", "b")
+    (x,) = inputs(linear)
+    torch.testing.assert_close(ours(x), theirs(x))
+
+
+def test_arguments_that_cannot_be_accelerated_make_a_module_of_the_class_of_before():
+    linear = build("linear")
+    accelerate(linear)
+    other = type(linear)("2x0e", "2x0e", f_in=3, f_out=4)
+    assert type(other) is o3.Linear
+    assert other(torch.randn(5, 3, 2)).shape == (5, 4, 2)
+
+
+# --- torch.package --------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore")  # what PyTorch says of its own packages
+@pytest.mark.parametrize("name", ["fully connected", "linear", "harmonics"])
+def test_packages_hold_accelerated_modules(name, tmp_path):
+    module = build(name)
+    arguments = inputs(module)
+    accelerate(module)
+    path = tmp_path / "model.pt"
+    with torch.package.PackageExporter(path) as exporter:
+        for library in ("equigeo.**", "e3nn.**", "torch.**", "numpy.**", "io", "sys"):
+            exporter.extern(library)
+        exporter.save_pickle("model", "model.pkl", module)
+    other = torch.package.PackageImporter(path).load_pickle("model", "model.pkl")
+    assert type(other) is type(module)
+    assert other(*arguments).equal(module(*arguments))
+    assert "equigeo.interop" in sys.modules
+    assert restore(other) == ("",)

@@ -1,0 +1,453 @@
+"""``accelerate(model, verify=True)``: what is compared, and which errors are found."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import pytest
+import torch
+from torch import nn
+
+from equigeo.interop import AccelerationReport, Certificate, accelerate
+from equigeo.interop.accelerated import (
+    AcceleratedHarmonics,
+    AcceleratedLinear,
+    AcceleratedProduct,
+    AcceleratedScatter,
+)
+from equigeo.interop.certificate.certificate import Check, ModuleCertificate
+from equigeo.interop.certificate.compare_module import (
+    expanded,
+    strided,
+    table_precision,
+    transposed,
+)
+from equigeo.interop.certificate.derivatives import derivatives, largest_error
+from equigeo.interop.certificate.energy_laws import EnergyLaws
+from tests.interop.e3nn_modules import BUILDERS, build, float64, o3, random
+from tests.interop.library_stand_ins import (
+    InteractionBlock,
+    SymmetricContraction,
+    TensorProductScatter,
+    stand_in,
+)
+from tests.interop.planted_errors import PLANTED, Distorted, plant
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:`torch.jit"),
+    pytest.mark.filterwarnings("ignore:.* needs a path to its output:UserWarning"),
+]
+
+FORMS = ["plain", "strided", "transposed", "expanded", "empty", "many"]
+
+
+def model(*names):
+    """One module of each kind, or of those named."""
+    with float64(), torch.random.fork_rng():
+        torch.manual_seed(0)
+        external = dict(shared_weights=False, internal_weights=False)
+        uvu = [(0, 0, 0, "uvu", True), (1, 1, 0, "uvu", True), (0, 1, 1, "uvu", True)]
+        product = o3.TensorProduct("4x0e+4x1o", "0e+1o", "4x0e+4x1o", uvu, **external)
+        parts = nn.ModuleDict(
+            {
+                "harmonics": o3.SphericalHarmonics("0e+1o+2e", True, "component"),
+                "product": o3.FullyConnectedTensorProduct("4x0e+2x1o", "0e+1o", "4x0e+2x1o"),
+                "linear": o3.Linear("4x0e+3x1o", "4x0e+3x1o", biases=True),
+                "scatter": TensorProductScatter(product),
+                "block": InteractionBlock(copy.deepcopy(product)),
+                "contraction": SymmetricContraction("4x0e+4x1o", "4x0e", 2, 2),
+            }
+        )
+        return nn.ModuleDict({name: parts[name] for name in names or parts})
+
+
+MODULE_OF = {
+    AcceleratedHarmonics: "harmonics",
+    AcceleratedLinear: "linear",
+    AcceleratedProduct: "product",
+    AcceleratedScatter: "scatter",
+}
+
+
+# --- Modules --------------------------------------------------------------------------------------
+
+
+def test_right_replacements_pass_every_comparison(monkeypatch):
+    stand_in(monkeypatch)
+    module = model()
+    report = accelerate(module, verify=True)
+    assert not report.kept
+    assert len(report.replaced) == 6
+    certificate = report.certificate
+    assert isinstance(certificate, Certificate)
+    assert certificate.passes
+    for part in certificate.modules:
+        made = [(check.what, check.inputs) for check in part.checks if check.error is not None]
+        for inputs_ in FORMS:
+            for what in ("values", "gradients", "second gradients"):
+                assert (what, inputs_) in made
+        for inputs_ in ("repeated", "cast to float32", "cast to float64"):
+            assert ("values", inputs_) in made
+        assert ("gradients", "compiled") in made
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", BUILDERS)
+def test_every_module_of_e3nn_passes(name, dtype):
+    module = build(name).to(dtype)
+    report = accelerate(module, verify=True)
+    assert not report.kept, report.kept
+    assert report.certificate.passes
+
+
+def test_tables_that_are_rounded_are_known():
+    with float64():
+        exact = o3.TensorProduct("1o", "2e", "1o", [(0, 0, 0, "uuu", False)])
+    rounded = o3.TensorProduct("1o", "2e", "1o", [(0, 0, 0, "uuu", False)]).double()
+    assert table_precision(exact) == torch.float64
+    assert table_precision(rounded) == torch.float32
+    assert accelerate(rounded, verify=True).certificate.passes
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_reported_errors_are_found(name, monkeypatch):
+    kind, error, found_by = PLANTED[name]
+    stand_in(monkeypatch)
+    wrong, right = MODULE_OF[kind], "product" if kind is AcceleratedLinear else "linear"
+    theirs = model(wrong, right)
+    module = copy.deepcopy(theirs)
+    plant(monkeypatch, kind, error)
+    report = accelerate(module, verify=True)
+    (note,) = (note for note in report.kept if note.path == wrong)
+    assert note.note.startswith(found_by)
+    assert type(module[wrong]) is type(theirs[wrong])
+    assert list(module[wrong].state_dict()) == list(theirs[wrong].state_dict())
+    assert [note.path for note in report.replaced] == [right]
+
+
+SILENT = [name for name, (_, _, found_by) in PLANTED.items() if "would change" not in found_by]
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_without_verification_these_are_silent(name, monkeypatch):
+    kind, error, _ = PLANTED[name]
+    stand_in(monkeypatch)
+    plant(monkeypatch, kind, error)
+    assert not accelerate(model(MODULE_OF[kind])).kept
+
+
+def test_what_the_original_cannot_do_is_no_error_of_the_replacement(monkeypatch):
+    module = build("linear")
+    original = AcceleratedLinear.original
+
+    def fail_on_nothing(self, *arguments):
+        if len(arguments[0]) == 0:
+            raise RuntimeError("some context\nempty input")
+        return original(self, *arguments)
+
+    monkeypatch.setattr(AcceleratedLinear, "original", fail_on_nothing)
+    report = accelerate(module, verify=True)
+    (check,) = (c for c in report.certificate.modules[0].checks if c.inputs == "empty")
+    assert check.error is None
+    assert check.note == "the module of before fails: empty input"
+    assert check.passes
+
+
+def test_a_replacement_that_fails_is_put_back_with_what_it_says(monkeypatch):
+    def fail_on_many(self, x, *others):
+        if len(x) > 1000:
+            raise RuntimeError("out of luck")
+        return self.body(x, *others)
+
+    plant(monkeypatch, AcceleratedLinear, fail_on_many)
+    module = build("linear")
+    report = accelerate(module, verify=True)
+    assert [note.note for note in report.kept] == ["values, many inputs: fails: out of luck"]
+    assert type(module) is o3.Linear
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_verification_leaves_everything_as_it_was(mode):
+    linear = build("linear, biases")
+    linear.bias.requires_grad_(False)
+    linear.weight.grad = torch.ones_like(linear.weight)
+    calls = []
+    linear.register_forward_hook(lambda *args: calls.append(args))
+    state, generator = copy.deepcopy(linear.state_dict()), torch.get_rng_state()
+    with mode():
+        report = accelerate(linear, verify=True)
+    assert len(report.replaced) == 1
+    assert any(check.what == "second gradients" for check in report.certificate.modules[0].checks)
+    assert linear.weight.requires_grad
+    assert not linear.bias.requires_grad
+    assert linear.weight.grad.equal(torch.ones_like(linear.weight))
+    assert linear.bias.grad is None
+    assert not calls
+    assert all(linear.state_dict()[key].equal(value) for key, value in state.items())
+    assert torch.get_rng_state().equal(generator)
+
+
+def test_one_module_of_a_kind_is_compiled():
+    both = nn.ModuleList([build("linear"), build("linear, biases")])
+    report = accelerate(both, verify=True)
+    compiled = [
+        [check.inputs for check in module.checks].count("compiled")
+        for module in report.certificate.modules
+    ]
+    assert compiled == [2, 0]
+
+
+def test_on_the_meta_device_nothing_can_be_compared():
+    linear = build("linear").to("meta")
+    report = accelerate(linear, verify=True)
+    assert len(report.replaced) == 1
+    (check,) = report.certificate.modules[0].checks
+    assert "meta" in check.note
+
+
+@pytest.mark.parametrize("arrange", [strided, transposed, expanded])
+def test_arrangements_are_not_contiguous(arrange):
+    value = random(3, 4)
+    got = arrange(value)
+    assert got.shape == value.shape
+    assert not got.is_contiguous()
+    assert got.equal(value) or arrange is expanded
+
+
+def test_derivatives_are_those_of_autograd():
+    x, weight = random(2, 3), random(3, seed=1).requires_grad_()
+
+    def call(x):
+        return (x * weight).square()
+
+    found = derivatives(call, [x], [weight], lambda value: value)
+    cotangent = random(2, 3, seed=10)
+    torch.testing.assert_close(found["values"][0], call(x))
+    torch.testing.assert_close(found["gradients"][0], 2 * x * weight**2 * cotangent)
+    torch.testing.assert_close(found["gradients"][1], (2 * x**2 * weight * cotangent).sum(0))
+    directions = random(2, 3, seed=11), random(3, seed=12)
+    to_cotangent = 2 * x * weight**2 * directions[0] + 2 * x**2 * weight * directions[1]
+    torch.testing.assert_close(found["second gradients"][2], to_cotangent)
+
+
+def test_errors_are_relative_and_never_missing():
+    one = torch.ones(3)
+    assert largest_error([one * 1.5], [one]) == pytest.approx(0.5)
+    assert largest_error([one * torch.nan], [one]) == float("inf")
+    assert largest_error([one[:2]], [one]) == float("inf")
+    assert largest_error([one.double()], [one]) == float("inf")
+    assert largest_error([], []) == 0.0
+
+
+# --- The energy of a model ------------------------------------------------------------------------
+
+
+class Potential(nn.Module):
+    """Energy of a cluster by harmonics, a product and a readout, from all pairs within a cutoff."""
+
+    def __init__(self):
+        super().__init__()
+        self.harmonics = o3.SphericalHarmonics("0e+1o+2e", True, "component")
+        self.embed = nn.Embedding(2, 4)
+        self.product = o3.FullyConnectedTensorProduct("4x0e", "0e+1o+2e", "4x0e+4x1o+4x2e")
+        self.square = o3.FullyConnectedTensorProduct(
+            "4x0e+4x1o+4x2e", "4x0e+4x1o+4x2e", "4x0e", irrep_normalization="norm"
+        )
+        self.readout = o3.Linear("4x0e", "0e")
+
+    def forward(self, positions, kinds):
+        vectors = positions[:, None] - positions
+        distances = torch.sqrt(vectors.square().sum(-1) + torch.eye(len(positions)))
+        near = (distances < 3.0) & ~torch.eye(len(positions), dtype=torch.bool)
+        source, target = near.nonzero().T
+        length = distances[source, target][:, None]
+        smooth = torch.exp(-length) * (1 - (length / 3.0) ** 2) ** 4
+        attributes = self.harmonics(vectors[source, target]) * smooth
+        messages = self.product(self.embed(kinds)[source], attributes)
+        x = messages.new_zeros(len(positions), messages.shape[1]).index_add(0, target, messages)
+        return self.readout(self.square(x, x) + self.embed(kinds)).sum()
+
+
+@pytest.fixture
+def potential():
+    with float64(), torch.random.fork_rng():
+        torch.manual_seed(0)
+        return Potential()
+
+
+POSITIONS = 2.2 * torch.tensor(
+    [[0.0, 0.0, 0.1], [1.0, 0.1, 0.0], [0.0, 1.0, 0.2], [0.2, 0.1, 1.0], [1.0, 0.9, 0.8]],
+    dtype=torch.float64,
+)
+KINDS = torch.tensor([0, 1, 1, 0, 1])
+
+
+def energy_of(potential):
+    return lambda positions, index: potential(positions, KINDS[index])
+
+
+LAWS = ["forces against finite differences", "curl of the forces", "extensivity"]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_right_acceleration_obeys_all_laws(potential, dtype):
+    potential.to(dtype)
+    report = accelerate(
+        potential, verify=True, energy=energy_of(potential), positions=POSITIONS.to(dtype)
+    )
+    assert len(report.replaced) == 4
+    laws = {(check.what, check.inputs): check for check in report.certificate.laws}
+    for inputs_ in ("plain", "strided", "one-atom"):
+        for what in ("values", "gradients", "second gradients"):
+            assert laws[f"energy, {what}", inputs_].error is not None
+    for name in LAWS:
+        assert laws[name, "plain"].error is not None
+        assert laws[name, "plain"].passes
+    assert report.certificate.passes
+    assert "laws of the model: 12 checks pass" in str(report.certificate)
+
+
+@pytest.mark.parametrize("which", LAWS)
+def test_the_tolerances_of_laws_are_tight(potential, which):
+    law = EnergyLaws(energy_of(potential), POSITIONS, ()).gather().laws[which]
+    assert law.error <= law.tolerance < 1e-5
+
+
+NEAR = int((torch.cdist(POSITIONS, POSITIONS) < 3.0).sum()) - len(POSITIONS)
+
+
+def wrong_in_the_model(self, x, y, weight):
+    """Wrong forces for one number of rows, which no comparison of modules has."""
+    y = Distorted.apply(y, y.new_tensor(1.01)) if len(x) == NEAR else y
+    return self.body(x, y, weight)
+
+
+def test_modules_that_break_a_law_are_found_and_put_back(potential, monkeypatch):
+    plant(monkeypatch, AcceleratedProduct, wrong_in_the_model)
+    report = accelerate(potential, verify=True, energy=energy_of(potential), positions=POSITIONS)
+    (note,) = report.kept
+    assert note.path == "product"
+    assert note.note.startswith("breaks a law of the model: energy, gradients, plain inputs")
+    assert [note.path for note in report.replaced] == ["harmonics", "square", "readout"]
+    assert all(check.passes for check in report.certificate.laws)
+
+
+def system(**changes):
+    """A sum over pairs, with something wrong."""
+    scale = changes.pop("gradient", None)
+
+    def energy(positions, index):
+        x = positions if scale is None else Distorted.apply(positions, scale)
+        distances = torch.pdist(x)
+        value = torch.exp(-distances.square()).sum()
+        if changes.get("mean"):
+            value = value / len(positions)
+        return value
+
+    return EnergyLaws(energy, POSITIONS / 2, ())
+
+
+def violated(laws):
+    return [name for name, law in laws.gather().laws.items() if not law.error <= law.tolerance]
+
+
+def test_each_law_is_violated_by_what_it_forbids():
+    assert violated(system()) == []
+    assert violated(system(gradient=torch.tensor(1.001))) == [LAWS[0]]
+    # Stretched forces are no gradient of anything.
+    stretched = torch.tensor([1.0, 1.5, 1.0], dtype=torch.float64)
+    assert violated(system(gradient=stretched)) == LAWS[:2]
+    assert violated(system(mean=True)) == [LAWS[2]]
+
+
+def test_a_law_that_the_model_breaks_by_itself_is_no_error_of_the_replacement(potential):
+    def mean(positions, index):
+        return potential(positions, KINDS[index]) / len(positions)
+
+    report = accelerate(potential, verify=True, energy=mean, positions=POSITIONS)
+    assert len(report.replaced) == 4
+    (check,) = (check for check in report.certificate.laws if check.what == "extensivity")
+    assert check.error is None
+    assert check.note.startswith("the model of before breaks it as well, by ")
+
+
+def test_an_energy_that_fails_for_one_atom_is_no_error_of_the_replacement(potential):
+    def several(positions, index):
+        if len(positions) < 2:
+            raise RuntimeError("no edges")
+        return potential(positions, KINDS[index])
+
+    report = accelerate(potential, verify=True, energy=several, positions=POSITIONS)
+    assert len(report.replaced) == 4
+    notes = {check.inputs: check.note for check in report.certificate.laws}
+    assert notes["one-atom"] == "failed before: no edges"
+
+
+def energy(positions, index):
+    return positions.sum()
+
+
+REFUSED = [
+    (dict(energy=energy), ValueError, "given together, got no positions"),
+    (dict(positions=POSITIONS), ValueError, "given together, got no energy"),
+    (dict(energy=energy, positions=POSITIONS, verify=False), ValueError, "need verify=True"),
+    (dict(energy=energy, positions=POSITIONS[0]), ValueError, r"must be \(atoms, 3\)"),
+    (dict(energy=energy, positions=POSITIONS[:1]), ValueError, "of two or more atoms"),
+    (dict(energy=energy, positions=POSITIONS.long()), TypeError, "must be floating"),
+    (dict(energy=energy, positions=POSITIONS[[0, 0]]), ValueError, "two at one place"),
+]
+
+
+@pytest.mark.parametrize(("options", "kind", "message"), REFUSED)
+def test_arguments_that_mean_nothing_are_refused(options, kind, message):
+    linear = build("linear")
+    with pytest.raises(kind, match=message):
+        accelerate(linear, **{"verify": True, **options})
+    assert type(linear) is o3.Linear
+
+
+# --- The certificate ------------------------------------------------------------------------------
+
+
+def test_the_certificate_is_written_as_json():
+    linear = build("linear")
+    certificate = accelerate(linear, verify=True).certificate
+    document = json.loads(certificate.to_json())
+    assert list(document) == ["format", "equigeo", "torch", "passes", "modules", "laws"]
+    assert document["format"] == "equigeo/certificate/1"
+    assert document["torch"] == torch.__version__
+    assert document["passes"] is True
+    (module,) = document["modules"]
+    assert (module["path"], module["kind"], module["passes"]) == ("", "Linear", True)
+    assert module["runs_on"] == "equigeo.nn.Linear"
+    assert {check["inputs"] for check in module["checks"]} >= set(FORMS)
+    assert set(module["checks"][0]) == {"what", "inputs", "error", "tolerance", "note", "passes"}
+
+
+FAILED = ModuleCertificate(
+    "a.b", "Linear", "nn.Linear", (Check("values", "many", float("inf"), 1e-5),)
+)
+
+
+def test_a_certificate_that_does_not_pass_says_so():
+    certificate = Certificate((FAILED,), (Check("extensivity", "plain", None, 1.0, "why"),))
+    assert not certificate.passes
+    assert str(certificate).splitlines() == [
+        "0 of 1 modules pass",
+        "  a.b  Linear  fails: values, many inputs: error inf exceeds 1.0e-05",
+        "laws of the model: nothing could be compared",
+    ]
+    assert repr(certificate) == "Certificate(1 modules, 1 laws, does not pass)"
+    assert json.loads(certificate.to_json())["modules"][0]["checks"][0]["error"] == "inf"
+
+
+def test_the_report_names_its_certificate_in_one_line():
+    linear = build("linear")
+    report = accelerate(linear, verify=True)
+    assert str(report).splitlines()[-1] == "verified: 1 of 1 modules pass"
+    assert repr(report) == (
+        "AccelerationReport(1 replaced, 0 kept, Certificate(1 modules, 0 laws, passes))"
+    )
+    assert accelerate(linear).certificate is None
+    assert repr(AccelerationReport((), ())) == "AccelerationReport(0 replaced, 0 kept)"

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+from equigeo import tensor_products as tp
+from equigeo.nn import Linear
+from equigeo.nn.reached import check_reached, converting
+from equigeo.reps import Irreps
+
+NOTHING = {
+    "linear": (lambda: Linear("4x0e", "2x1o"), "Linear needs a path to its output, got none"),
+    "linear, no pairs": (lambda: Linear("4x0e", "4x0e", instructions=[]), "from 4x0e to 4x0e"),
+    "linear, no channels": (lambda: Linear("0x0e+1o", "4x0e"), "from 0x0e+1x1o to 4x0e"),
+    "paths": (lambda: tp.TensorProduct("2x0e", "1o", "3x2e", []), "from 2x0e and 1x1o to 3x2e"),
+    "weight of zero": (
+        lambda: tp.TensorProduct("0e", "0e", "0e", [(0, 0, 0, "uuu", False, 0.0)]),
+        "TensorProduct needs a path",
+    ),
+    "fully connected": (
+        lambda: tp.FullyConnectedTensorProduct("2x0e", "1o", "3x2e+1e"),
+        "FullyConnectedTensorProduct needs a path",
+    ),
+    "square": (lambda: tp.TensorSquare("2x1o", "4x1o"), "TensorProduct needs a path"),
+}
+
+
+@pytest.mark.parametrize(("make", "message"), NOTHING.values(), ids=NOTHING)
+def test_a_layer_that_could_only_give_zeros_is_refused(make, message):
+    with pytest.raises(ValueError, match="needs a path to its output, got none") as error:
+        make()
+    assert message in str(error.value)
+
+
+SOME = {
+    "linear": lambda: Linear("4x0e", "2x0e+3x1o"),
+    "paths": lambda: tp.TensorProduct("0e", "1o", "1o+3x1o", [(0, 0, 0, "uvw", True)]),
+    "fully connected": lambda: tp.FullyConnectedTensorProduct("2x0e", "1o", "1o+3x1o+3x1o+3x1e"),
+}
+
+
+@pytest.mark.parametrize("make", SOME.values(), ids=SOME)
+def test_terms_that_nothing_arrives_at_are_warned_of_at_the_line_that_made_them(make):
+    with pytest.warns(UserWarning, match=r"has no path to 3x1[oe], which will be zero") as caught:
+        make()
+    assert caught[0].filename == __file__
+
+
+EMPTY = {
+    "full": (lambda: tp.FullTensorProduct("1o", "1o", ["1o", "0o"]), "0o+1o"),
+    "elementwise": (lambda: tp.ElementwiseTensorProduct("1o", "1o", ["1o"]), "1o"),
+    "channelwise": (lambda: tp.ChannelwiseTensorProduct("4x0e", "1o", "4x2e"), "2e"),
+}
+
+
+@pytest.mark.parametrize(("make", "wanted"), EMPTY.values(), ids=EMPTY)
+def test_products_that_make_nothing_of_what_was_asked_for_are_warned_of(make, wanted):
+    with pytest.warns(
+        UserWarning, match=r"has no path to any of [\w+]+: its output is empty"
+    ) as got:
+        product = make()
+    assert f"any of {wanted}:" in str(got[0].message)
+    assert product.irreps_out.dim == 0
+
+
+FINE = {
+    "bias": lambda: Linear("4x1o", "4x1o+2x0e", biases=True),
+    "bias alone": lambda: Linear("4x1o", "2x0e", biases=True),
+    "nothing to reach": lambda: Linear("4x1o", ""),
+    "terms without channels": lambda: Linear("4x1o", "4x1o+0x0e"),
+    "empty product": lambda: tp.TensorProduct("4x1o", "1o", "", []),
+    "linear of nothing": lambda: Linear("", "2x0e"),
+    "product with nothing": lambda: tp.FullyConnectedTensorProduct("1o", "0x0e", "1o"),
+    "empty input": lambda: tp.FullTensorProduct("", "1o", ["0e"]),
+}
+
+
+@pytest.mark.parametrize("make", FINE.values(), ids=FINE)
+def test_what_is_reached_or_empty_says_nothing(make):
+    make()
+
+
+def test_conversions_warn_of_zeros_only():
+    with converting(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Linear("4x0e", "2x0e+3x1o")
+        with pytest.raises(UserWarning, match="needs a path to its output"):
+            Linear("4x0e", "3x1o")
+    with pytest.raises(ValueError, match="needs a path"):
+        check_reached("Layer", [Irreps("4x0e")], Irreps("3x1o"), (), 1)

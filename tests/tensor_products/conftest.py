@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from equigeo.nn.reached import converting
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(autouse=True)
+def unreached_outputs() -> Iterator[None]:
+    """Take products of random irreps and paths, which leave terms that nothing arrives at."""
+    with converting():
+        yield
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in filter(lambda item: item.path.is_relative_to(HERE), items):
+        item.add_marker(
+            pytest.mark.filterwarnings("ignore:.* needs a path to its output:UserWarning")
+        )

@@ -1,0 +1,69 @@
+"""Products with one scalar: the same map as by paths that couple."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from equigeo.tensor_products import FullyConnectedTensorProduct
+from equigeo.tensor_products.paths.mixed_paths import MixedPaths
+from equigeo.tensor_products.paths.scaled_paths import ScaledPaths
+from equigeo.testing import assert_equivariant, tolerance
+from tests.tensor_products.path_helpers import LAYOUTS
+
+PROBLEMS = {
+    "scalar": ("5x0e+3x1o+1x2e+2x1o", "0e", "3x0e+2x1o+4x2e+3x1o+0x1o"),
+    "pseudoscalar": ("5x0e+3x1o+1x2e", "0o", "3x0o+2x1e+4x2o"),
+    "missing": ("5x0e+0x1o", "0e", "2x1o+3x0e"),
+}
+
+
+def product(problem, layout):
+    return FullyConnectedTensorProduct(*PROBLEMS[problem], layout=layout).double()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("rows", [0, 1, 7])
+def test_a_scaled_map_is_the_coupled_one_to_second_gradients(problem, layout, rows):
+    ours = product(problem, layout)
+    assert isinstance(ours.compiled, ScaledPaths)
+    operands = (ours.irreps_in1, ours.irreps_in2, ours.irreps_out)
+    coupled = MixedPaths(ours.instructions, operands).double()
+    generator = torch.Generator().manual_seed(0)
+    dims = (ours.irreps_in1.dim, 1)
+    leaves = [
+        torch.randn(rows, dim, generator=generator, dtype=torch.float64).requires_grad_()
+        for dim in dims
+    ] + [ours.weight]
+    results = []
+    for paths in (ours.compiled, coupled):
+        out = paths(*leaves, torch.Size([rows]))
+        first = torch.autograd.grad(out.square().sum(), leaves, create_graph=True)
+        second = torch.autograd.grad(sum(g.square().sum() for g in first), leaves)
+        results.append([out, *first, *second])
+    for got, want in zip(*results, strict=True):
+        scale = float(want.detach().abs().max()) if want.numel() else 1.0
+        bound = tolerance(torch.float64, 64)
+        torch.testing.assert_close(got / (scale or 1.0), want / (scale or 1.0), **bound)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_it_commutes_with_rotations_and_reflections(layout):
+    ours = product("pseudoscalar", layout)
+    x, y = torch.randn(4, ours.irreps_in1.dim).double(), torch.randn(4, 1).double()
+    assert_equivariant(ours, inputs=[x, y])
+
+
+def test_it_is_evaluated_without_coupling_where_kernels_are_missing_too():
+    ours = product("scalar", "mul_ir")
+    x, y = torch.randn(4, ours.irreps_in1.dim).double(), torch.randn(4, 1).double()
+    want = ours(x, y)
+    ours.compiled = None
+    torch.testing.assert_close(ours(x, y), want)
+
+
+@pytest.mark.parametrize("second", ["2x0e", "0e+0e", "1o"])
+def test_other_second_inputs_are_coupled(second):
+    ours = FullyConnectedTensorProduct("2x0e+2x1o", second, "2x0e+2x1o")
+    assert not isinstance(ours.compiled, ScaledPaths)
