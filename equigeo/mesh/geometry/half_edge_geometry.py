@@ -8,14 +8,16 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from equigeo.graphs.brief_repr import BriefRepr
+
 # A sliver has ratios of up to a million, which would make up all of the mean and the deviation by
 # which a channel is standardized. These ranges hold every triangle with angles above 3 degrees.
 _EDGE_HEIGHT_RANGE = (0.05, 50.0)
 _EDGE_EDGE_RANGE = (0.02, 50.0)
 
 
-@dataclass(frozen=True, eq=False)
-class HalfEdgeGeometry:
+@dataclass(frozen=True, eq=False, repr=False)
+class HalfEdgeGeometry(BriefRepr):
     r"""Intrinsic measures of a mesh, one row per half-edge ``h = 3 f + k`` or per face.
 
     Parameters

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from equigeo.graphs.brief_repr import BriefRepr
 from equigeo.mesh.errors import MeshError
 
 
-@dataclass(frozen=True, eq=False)
-class HalfEdges:
+@dataclass(frozen=True, eq=False, repr=False)
+class HalfEdges(BriefRepr):
     """The three directed edges of every face, paired across shared edges.
 
     Half-edge ``3 f + k`` runs from corner ``k`` of face ``f`` to corner ``k + 1``.

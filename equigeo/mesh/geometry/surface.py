@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from equigeo.graphs.brief_repr import BriefRepr
 from equigeo.mesh.geometry.half_edges import HalfEdges
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
 
 
-@dataclass(frozen=True, eq=False)
-class Surface:
+@dataclass(frozen=True, eq=False, repr=False)
+class Surface(BriefRepr):
     """Positions, faces and shared edges of one mesh or of a batch of meshes.
 
     Parameters

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from equigeo.graphs.brief_repr import BriefRepr
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.geometry.concatenate_ranges import concatenate_ranges
 
 
-@dataclass(frozen=True, eq=False)
-class FileMesh:
+@dataclass(frozen=True, eq=False, repr=False)
+class FileMesh(BriefRepr):
     """Vertices and polygons of a file, in file order, before any repair.
 
     Parameters

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from equigeo.graphs.brief_repr import BriefRepr
 
-@dataclass(frozen=True, eq=False)
-class EdgeTable:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EdgeTable(BriefRepr):
     """Half-edges grouped by the undirected edge they run along.
 
     Half-edge ``3 f + k`` runs from corner ``k`` of face ``f`` to its next corner. Unlike the

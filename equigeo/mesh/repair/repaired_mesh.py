@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from equigeo.graphs.brief_repr import BriefRepr
 from equigeo.mesh.repair.mesh_topology import MeshTopology
 
 
@@ -66,8 +67,8 @@ class RepairCounts:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class RepairedMesh:
+@dataclass(frozen=True, eq=False, repr=False)
+class RepairedMesh(BriefRepr):
     """Triangles after repair, and where they come from.
 
     Parameters
