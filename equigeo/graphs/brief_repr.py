@@ -12,29 +12,37 @@ import numpy as np
 from torch import Tensor
 
 
-class BriefRepr:
-    """Base of dataclasses, declared with ``repr=False``, whose fields are long.
+def brief_repr(value: Any) -> str:
+    """Show a dataclass by its fields, those of numbers as their shapes.
+
+    Parameters
+    ----------
+    value : dataclass
+        Declared with ``repr=False`` and ``__repr__ = brief_repr``.
+
+    Returns
+    -------
+    str
+        One line; fields that are None are left out.
 
     Examples
     --------
     >>> from dataclasses import dataclass
     >>> import torch
     >>> @dataclass(repr=False)
-    ... class Pair(BriefRepr):
+    ... class Pair:
     ...     values: Tensor
     ...     name: str
+    ...     __repr__ = brief_repr
     >>> Pair(torch.zeros(1000, 3), "zeros")
     Pair(values=(1000, 3) float32, name='zeros')
     """
-
-    def __repr__(self) -> str:
-        """Return the fields that are there, those of numbers as their shapes."""
-        shown = (
-            f"{field.name}={_brief(value)}"
-            for field in fields(self)  # type: ignore[arg-type] # subclasses are dataclasses
-            if (value := getattr(self, field.name)) is not None
-        )
-        return f"{type(self).__name__}({', '.join(shown)})"
+    shown = (
+        f"{field.name}={_brief(part)}"
+        for field in fields(value)
+        if (part := getattr(value, field.name)) is not None
+    )
+    return f"{type(value).__name__}({', '.join(shown)})"
 
 
 def _brief(value: Any) -> str:

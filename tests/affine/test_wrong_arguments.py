@@ -108,9 +108,7 @@ def test_a_wrong_argument_gives_one_sentence_that_names_it(wrong: Wrong) -> None
 def test_rows_of_a_batch_are_told_to_be_padded():
     layer = affine.PointLiftConv(SO(3), 1, 2)
     rows, batch = CLOUD[0], torch.tensor([0] * 8 + [1] * 12)
-    with pytest.raises(
-        ValueError, match=r"positions must be .* got \(20, 3\): put clouds .*pad_c"
-    ):
+    with pytest.raises(ValueError, match=r"positions must be .* got \(20, 3\): put clouds .*pad_c"):
         layer(torch.ones(1, 1, 20), rows, TURNS)
     with pytest.raises(ValueError, match="a batch vector is none, see pad_clouds"):
         layer(torch.ones(1, 1, 20), rows[None], TURNS, mask=batch)

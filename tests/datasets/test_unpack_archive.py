@@ -188,3 +188,13 @@ def test_a_cache_that_cannot_be_written_names_the_remedy(tmp_path, monkeypatch):
     monkeypatch.setenv("EQUIGEO_CACHE", str(tmp_path / "occupied"))
     with pytest.raises(ValueError, match="set EQUIGEO_CACHE"):
         unpack_archive(_tar(tmp_path / "data.tar.gz", _FILES))
+
+
+def test_names_of_any_length_make_no_long_message(tmp_path, monkeypatch):
+    monkeypatch.setenv("EQUIGEO_CACHE", str(tmp_path / "cache"))
+    path = tmp_path / "long.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("../" + "a" * 60_000 + "\n", b"")
+    with pytest.raises(ValueError, match="cannot unpack this archive: member '../aaa") as error:
+        unpack_archive(path)
+    assert len(str(error.value)) < len(str(path)) + 300

@@ -5,15 +5,17 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from equigeo.graphs.brief_repr import BriefRepr
+from equigeo.graphs.brief_repr import brief_repr
 
 
 @dataclass(repr=False)
-class Result(BriefRepr):
+class Result:
     values: torch.Tensor
     table: np.ndarray
     name: str
     more: Result | None = None
+
+    __repr__ = brief_repr
 
 
 def test_numbers_are_shown_by_their_shape():

@@ -152,10 +152,9 @@ class AffinePointNet(nn.Module):
             If shape or type do not fit.
         """
         weight = next(self.parameters())
-        points = as_tensor(points, "points", like=weight)
-        check_like(points, "points", weight)
         # In its frame a moved cloud is the same but for signs of axes, and those permute samples.
-        y = self.frame(points)
+        y = self.frame(as_tensor(points, "points", like=weight))
+        check_like(y, "points", weight)
         samples = self._fixed.to(device=y.device)
         # Farthest points are chosen in the frame, where shears are undone; the first of many are
         # also the choice of few.

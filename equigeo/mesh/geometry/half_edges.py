@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from equigeo.graphs.brief_repr import BriefRepr
+from equigeo.graphs.brief_repr import brief_repr
 from equigeo.mesh.errors import MeshError
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class HalfEdges(BriefRepr):
+class HalfEdges:
     """The three directed edges of every face, paired across shared edges.
 
     Half-edge ``3 f + k`` runs from corner ``k`` of face ``f`` to corner ``k + 1``.
@@ -30,6 +30,8 @@ class HalfEdges(BriefRepr):
     """
 
     twin: Tensor
+
+    __repr__ = brief_repr
 
     @classmethod
     def from_faces(cls, faces: Tensor) -> HalfEdges:

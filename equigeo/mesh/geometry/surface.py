@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from equigeo.graphs.brief_repr import BriefRepr
+from equigeo.graphs.brief_repr import brief_repr
 from equigeo.mesh.geometry.half_edges import HalfEdges
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Surface(BriefRepr):
+class Surface:
     """Positions, faces and shared edges of one mesh or of a batch of meshes.
 
     Parameters
@@ -50,6 +50,8 @@ class Surface(BriefRepr):
     vertex_batch: Tensor
     face_batch: Tensor
     num_meshes: int = 1
+
+    __repr__ = brief_repr
 
     @classmethod
     def from_mesh(cls, mesh: TriangleMesh, half_edges: HalfEdges | None = None) -> Surface:

@@ -17,7 +17,7 @@ from equigeo.mesh.io.file_mesh import FileMesh
 from equigeo.mesh.io.limits import MAX_GLB_JSON, MAX_NODES, MAX_SCENE
 
 _JSON, _BINARY = 0x4E4F534A, 0x004E4942  # types of chunks: "JSON" and "BIN\0"
-_COMPONENTS = {
+_COMPONENTS: dict[int, np.dtype[Any]] = {
     5120: np.dtype("i1"),
     5121: np.dtype("u1"),
     5122: np.dtype("<i2"),
@@ -280,7 +280,8 @@ def _short(value: object) -> str:
 def _transform(node: dict[str, Any]) -> NDArray[np.float64]:
     """Matrix (4, 4) of a node: as it is, or of a scale, a rotation and a translation."""
     if "matrix" in node:
-        return np.array(_numbers(node["matrix"], 16)).reshape(4, 4).T  # column by column
+        columns = np.array(_numbers(node["matrix"], 16), np.float64)
+        return columns.reshape(4, 4).T
     x, y, z, w = _numbers(node.get("rotation", [0, 0, 0, 1]), 4)
     a, b, c = _numbers(node.get("scale", [1, 1, 1]), 3)
     t = _numbers(node.get("translation", [0, 0, 0]), 3)
@@ -290,7 +291,7 @@ def _transform(node: dict[str, Any]) -> NDArray[np.float64]:
         [a * 2 * (x * z - y * w), b * 2 * (y * z + x * w), c * (1 - 2 * (x * x + y * y)), t[2]],
         [0, 0, 0, 1],
     ]
-    return np.array(rows)
+    return np.array(rows, np.float64)
 
 
 def _numbers(values: object, count: int) -> list[float]:

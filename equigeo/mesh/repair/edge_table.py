@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from equigeo.graphs.brief_repr import BriefRepr
+from equigeo.graphs.brief_repr import brief_repr
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class EdgeTable(BriefRepr):
+class EdgeTable:
     """Half-edges grouped by the undirected edge they run along.
 
     Half-edge ``3 f + k`` runs from corner ``k`` of face ``f`` to its next corner. Unlike the
@@ -39,6 +39,8 @@ class EdgeTable(BriefRepr):
     forward: NDArray[np.bool_]
     order: NDArray[np.int64]
     ptr: NDArray[np.int64]
+
+    __repr__ = brief_repr
 
     @classmethod
     def from_faces(cls, faces: NDArray[np.int64]) -> EdgeTable:

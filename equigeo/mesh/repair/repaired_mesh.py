@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from equigeo.graphs.brief_repr import BriefRepr
+from equigeo.graphs.brief_repr import brief_repr
 from equigeo.mesh.repair.mesh_topology import MeshTopology
 
 
@@ -68,7 +68,7 @@ class RepairCounts:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RepairedMesh(BriefRepr):
+class RepairedMesh:
     """Triangles after repair, and where they come from.
 
     Parameters
@@ -99,3 +99,5 @@ class RepairedMesh(BriefRepr):
     counts: RepairCounts
     topology: MeshTopology
     warnings: tuple[str, ...]
+
+    __repr__ = brief_repr

@@ -1,0 +1,34 @@
+"""One hostile call, as fuzzing targets yield them.
+
+A target is a module ``tests/fuzz/<name>.py`` with a function ``cases(seed) -> Iterator[Case]``,
+which gives the same cases in the same order for the same seed, finitely many or not. It makes a
+case quickly and does the work in ``Case.call``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is called, and how it may be answered: by returning, or by one of these errors.
+
+    Parameters
+    ----------
+    label : str
+        What is hostile about it, in a few words.
+    call : callable
+        Does it; an exception of another type is a poor answer, and so is a message that is long or
+        names places in source files.
+    refused_by : tuple of exception types
+        The answers that it may get.
+    must_refuse : bool
+        Whether returning is no answer: silent acceptance.
+    """
+
+    label: str
+    call: Callable[[], object]
+    refused_by: tuple[type[BaseException], ...]
+    must_refuse: bool = False
