@@ -195,6 +195,6 @@ def test_names_of_any_length_make_no_long_message(tmp_path, monkeypatch):
     path = tmp_path / "long.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("../" + "a" * 60_000 + "\n", b"")
-    with pytest.raises(ValueError, match="cannot unpack this archive: member '../aaa") as error:
+    with pytest.raises(ValueError, match=r"cannot unpack this archive: member '\.\./aaa") as error:
         unpack_archive(path)
     assert len(str(error.value)) < len(str(path)) + 300

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 from trimesh import Scene, Trimesh
@@ -107,18 +108,22 @@ class TriangleMesh:
         >>> TriangleMesh.from_trimesh(trimesh.creation.box())
         TriangleMesh(vertices=8, faces=12)
         """
-        if isinstance(mesh, Scene):
-            if not any(isinstance(part, Trimesh) for part in mesh.geometry.values()):
-                raise ValueError(
-                    f"mesh must be a scene with a mesh, got one of {len(mesh.geometry)} others"
-                )
-            mesh = mesh.to_mesh()
-        if not isinstance(mesh, Trimesh):
+        if not isinstance(mesh, (Scene, Trimesh)):
             raise TypeError(
                 f"mesh must be a trimesh.Trimesh or a trimesh.Scene, got {kind_of(mesh)}"
             )
-        vertices = as_tensor(mesh.vertices, "vertices").double()
-        return cls(vertices, as_tensor(mesh.faces, "faces").long())
+        parts = [mesh]
+        if isinstance(mesh, Scene):
+            parts = [part for part in mesh.dump() if isinstance(part, Trimesh)]
+        if not parts:
+            raise ValueError(
+                f"mesh must be a scene with a mesh, got one of {len(mesh.geometry)} others"
+            )
+        # Numbers of vertices go on from one part to the next.
+        first = np.cumsum([0, *(len(part.vertices) for part in parts)])
+        faces = [part.faces + start for part, start in zip(parts, first[:-1], strict=True)]
+        vertices = np.concatenate([part.vertices for part in parts]).astype(np.float64)
+        return cls(as_tensor(vertices, "vertices"), as_tensor(np.concatenate(faces), "faces"))
 
     def __repr__(self) -> str:
         """Return the numbers of vertices and faces, not the numbers themselves."""
