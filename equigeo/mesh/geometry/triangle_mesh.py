@@ -112,13 +112,10 @@ class TriangleMesh:
             raise TypeError(
                 f"mesh must be a trimesh.Trimesh or a trimesh.Scene, got {kind_of(mesh)}"
             )
-        parts = [mesh]
-        if isinstance(mesh, Scene):
-            parts = [part for part in mesh.dump() if isinstance(part, Trimesh)]
+        given = mesh.dump() if isinstance(mesh, Scene) else [mesh]
+        parts = [part for part in given if isinstance(part, Trimesh)]
         if not parts:
-            raise ValueError(
-                f"mesh must be a scene with a mesh, got one of {len(mesh.geometry)} others"
-            )
+            raise ValueError(f"mesh must be a scene with a mesh, got one of {len(given)} others")
         # Numbers of vertices go on from one part to the next.
         first = np.cumsum([0, *(len(part.vertices) for part in parts)])
         faces = [part.faces + start for part, start in zip(parts, first[:-1], strict=True)]
