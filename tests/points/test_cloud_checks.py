@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from equigeo import mds, points
+from equigeo import affine, mds, points
+from equigeo.groups import SO
 from equigeo.points import cloud_checks
 
 CLOUD = torch.randn(2, 9, 3, generator=torch.Generator().manual_seed(0))
@@ -89,3 +90,18 @@ def test_a_batch_vector_is_no_mask():
         points.nearest_neighbors(CLOUD, 2, batch)
     with pytest.raises(ValueError, match="a batch vector is none, see pad_clouds"):
         points.PointNet(5)(CLOUD[0], batch)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        mds.Invariant(points.PointNet(5)),
+        mds.InvariantPointNet.preset("pointnet", 5),
+        affine.AffinePointNet.preset("default", 5),
+        affine.PointFrame(SO(3)),
+    ],
+    ids=lambda layer: type(layer).__name__,
+)
+def test_layers_of_space_tell_which_axes_are_exchanged(layer):
+    with pytest.raises(ValueError, match=r"got \(2, 3, 9\): exchange its last axes, points\.mT"):
+        layer(CLOUD.mT)
