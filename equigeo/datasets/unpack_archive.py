@@ -26,6 +26,7 @@ from equigeo.datasets.cache_folder import cache_folder
 ARCHIVE_SUFFIXES = (".tar.gz", ".tgz", ".tar.xz", ".zip")
 MAX_MEMBERS = 200_000
 MAX_BYTES = 4 << 30
+_SHOWN = 200  # characters of what was wrong
 
 _Opener = Callable[[], IO[bytes]]
 _Members = Generator[tuple[str, int, "_Opener | None"], None, None]
@@ -84,7 +85,9 @@ def unpack_archive(path: Path) -> Path:
     except _DAMAGE as error:
         if isinstance(error, OSError) and error.errno in _FULL:
             raise _unwritable(path, store, error) from error
-        raise ValueError(f"{path}: cannot unpack this archive: {error}") from error
+        # Names of members stand in messages, and a damaged one may be of any length.
+        text = " ".join(str(error).split())[:_SHOWN]
+        raise ValueError(f"{path}: cannot unpack this archive: {text}") from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
     return target

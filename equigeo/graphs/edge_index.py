@@ -9,16 +9,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from equigeo.graphs.inputs import TensorLike, as_indices, check_shape, kind_of
 from equigeo.ops import gather_sum, segment_attention
 from equigeo.ops.runtime.torch_internals import values_readable
 
+MOST_NODES = 2**32
+"""Offsets of so many nodes take 32 GiB: a larger index is damaged data, and not a graph."""
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class EdgeIndex:
     """Directed edges, their order by target and its transpose, computed once and kept together.
 
     Messages flow from source to target, as in PyTorch Geometric. Build one with
-    :meth:`from_edges`; the constructor trusts its arguments.
+    :meth:`from_edges` or :meth:`from_csr`; the constructor trusts its arguments.
 
     Parameters
     ----------
@@ -62,16 +66,16 @@ class EdgeIndex:
 
     @classmethod
     def from_edges(
-        cls, edge_index: Tensor, num_sources: int | None = None, num_targets: int | None = None
+        cls, edge_index: TensorLike, num_sources: int | None = None, num_targets: int | None = None
     ) -> EdgeIndex:
         """Check an edge list and sort it.
 
         Parameters
         ----------
-        edge_index : Tensor, (2, edges), int64
+        edge_index : Tensor, (2, edges), int64, or ndarray, integer
             Row 0 sources, row 1 targets.
         num_sources, num_targets : int, optional
-            Number of nodes; by default one more than the largest index of both rows.
+            Number of nodes, below 2^32; by default one more than the largest index of both rows.
 
         Returns
         -------
@@ -86,21 +90,65 @@ class EdgeIndex:
             If the shape is wrong or an index out of range; while a program is compiled or exported
             nothing is known of indices.
         """
-        if edge_index.dtype != torch.int64:
-            raise TypeError(f"edge_index must be int64, got {edge_index.dtype}")
-        if edge_index.ndim != 2 or edge_index.shape[0] != 2:
-            raise ValueError(f"edge_index must be (2, edges), got {tuple(edge_index.shape)}")
+        index = as_indices(edge_index, "edge_index")
+        check_shape(index, "edge_index", (2, "edges"))
         if num_sources is None or num_targets is None:
-            largest = int(edge_index.max()) + 1 if edge_index.shape[1] else 0
+            _check_values(index, "edge_index")
+            largest = max(int(index.max()) + 1, 0) if index.shape[1] else 0
         sources = largest if num_sources is None else num_sources
         targets = largest if num_targets is None else num_targets
-        for name, size in (("num_sources", sources), ("num_targets", targets)):
-            if size < 0:
-                raise ValueError(f"{name} must not be negative, got {size}")
-        if values_readable(edge_index):
-            _check_range(edge_index[0], sources, "sources")
-            _check_range(edge_index[1], targets, "targets")
-        return cls.from_valid_edges(edge_index, sources, targets)
+        for side, size, row in (("sources", sources, 0), ("targets", targets, 1)):
+            _check_size(size, f"num_{side}")
+            _check_range(index[row], size, f"{side} of edge_index")
+        return cls.from_valid_edges(index, sources, targets)
+
+    @classmethod
+    def from_csr(
+        cls, ptr: TensorLike, sources: TensorLike, num_sources: int | None = None
+    ) -> EdgeIndex:
+        """Take the rows of a sparse matrix: row ``t`` lists the sources of target ``t``.
+
+        That is ``adj_t`` of PyTorch Geometric, whose sparse tensors are not needed: with
+        ``m = adj_t.to_torch_sparse_csr_tensor()`` its arguments are ``m.crow_indices()`` and
+        ``m.col_indices()``; ``m.indptr`` and ``m.indices`` of a matrix of scipy.
+
+        Parameters
+        ----------
+        ptr : Tensor, (targets + 1,), int64, or ndarray, integer
+            Offsets of the rows.
+        sources : Tensor, (edges,), int64, or ndarray, integer
+            Sources of the edges, row by row.
+        num_sources : int, optional
+            Number of sources; by default that of the targets.
+
+        Returns
+        -------
+        EdgeIndex
+            Edges in the given order, which is sorted.
+
+        Raises
+        ------
+        TypeError
+            If the indices are not int64.
+        ValueError
+            If a shape is wrong, an index out of range, or the offsets are none.
+
+        Examples
+        --------
+        >>> edges = EdgeIndex.from_csr(torch.tensor([0, 1, 3]), torch.tensor([1, 0, 1]))
+        >>> edges.edge_index.tolist()
+        [[1, 0, 1], [0, 1, 1]]
+        """
+        offsets, source = as_indices(ptr, "ptr"), as_indices(sources, "sources")
+        check_shape(source, "sources", ("edges",))
+        check_offsets(offsets, len(source), "targets")
+        count = len(offsets) - 1
+        size = count if num_sources is None else num_sources
+        _check_size(size, "num_sources")
+        _check_range(source, size, "sources")
+        each = torch.arange(count, device=offsets.device)
+        target = each.repeat_interleave(offsets.diff(), output_size=len(source))
+        return cls.from_valid_edges(torch.stack([source, target]), size, count)
 
     @classmethod
     def from_valid_edges(cls, edge_index: Tensor, num_sources: int, num_targets: int) -> EdgeIndex:
@@ -182,6 +230,13 @@ class EdgeIndex:
         """Number of directed edges."""
         return self.edge_index.shape[1]
 
+    def __repr__(self) -> str:
+        """Return the numbers of edges and nodes; indices would fill the screen."""
+        return (
+            f"EdgeIndex(edges={self.num_edges}, sources={self.num_sources}, "
+            f"targets={self.num_targets})"
+        )
+
     def to(self, device: torch.device | str) -> EdgeIndex:
         """Move every index to a device."""
         values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -207,7 +262,14 @@ class EdgeIndex:
             Zero where no edge arrives.
         attention : Tensor, (edges, heads)
             The weights in the given order; they sum to one per target and head.
+
+        Raises
+        ------
+        ValueError
+            If there is not one row for each source and each edge.
         """
+        check_shape(values, "values", (self.num_sources, "heads", "channels"))
+        check_shape(logits, "logits", (self.num_edges, values.shape[1]))
         if not self.is_sorted:
             logits = logits[self.order]
         out, attention = segment_attention(
@@ -229,7 +291,13 @@ class EdgeIndex:
         -------
         Tensor, (num_targets, channels)
             Zero where no edge arrives.
+
+        Raises
+        ------
+        ValueError
+            If there is not one row for each source.
         """
+        check_shape(x, "x", (self.num_sources, "channels"))
         return gather_sum(x, self.source, self.ptr, self.back_target, self.back_ptr)
 
 
@@ -248,10 +316,49 @@ class _Shift:
         return torch.cat([parts[0][:1], *shifted])
 
 
-def _check_range(index: Tensor, size: int, side: str) -> None:
-    if len(index) and (int(index.min()) < 0 or int(index.max()) >= size):
+def check_offsets(ptr: Tensor, rows: int, of: str) -> None:
+    """Refuse what are no offsets of consecutive groups of rows.
+
+    Parameters
+    ----------
+    ptr : Tensor
+        Candidate for ``(groups + 1,)``, int64; values are not read while compiling.
+    rows : int
+        Where it has to end.
+    of : str
+        What the groups are, for the message.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
+    if ptr.ndim != 1 or len(ptr) < 1:
+        raise ValueError(f"ptr must be ({of} + 1,), got {tuple(ptr.shape)}")
+    if torch.compiler.is_compiling() or ptr.is_meta:
+        return
+    if bool(ptr[0] != 0) or bool(ptr[-1] != rows) or bool((ptr.diff() < 0).any()):
+        raise ValueError(f"ptr must start at 0, never fall and end at {rows}")
+
+
+def _check_values(index: Tensor, name: str) -> None:
+    if index.is_meta:
+        raise ValueError(f"{name} must have values to count nodes, got meta: give their numbers")
+
+
+def _check_size(size: object, name: str) -> None:
+    if not isinstance(size, (int, torch.SymInt)):
+        raise TypeError(f"{name} must be an integer, got {kind_of(size)}")
+    if size < 0:
+        raise ValueError(f"{name} must not be negative, got {size}")
+    if size >= MOST_NODES:
+        raise ValueError(f"{name} must be below 2^32, got {size}")
+
+
+def _check_range(index: Tensor, size: int, what: str) -> None:
+    if values_readable(index) and len(index) and (int(index.min()) < 0 or int(index.max()) >= size):
         raise ValueError(
-            f"{side} of edge_index must lie in [0, {size}), "
+            f"{what} must lie in [0, {size}), "
             f"got values from {int(index.min())} to {int(index.max())}"
         )
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 
+from equigeo.graphs.inputs import kind_of
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
 from equigeo.mesh.io.read_mesh_file import read_mesh_file
@@ -17,7 +18,7 @@ from equigeo.mesh.repair.repair_mesh import repair_mesh
 def load_mesh(
     path: str | PathLike[str], *, strict: bool = False
 ) -> tuple[TriangleMesh, LoadReport]:
-    r"""Load an OBJ, OFF, PLY or STL file, and repair what would break a network on its surface.
+    r"""Load an OBJ, OFF, PLY, STL or GLB file, and repair what would break a network on it.
 
     Faces keep the order of the file. Polygons are cut into triangles; vertices at the same place
     are merged; degenerate, duplicate and non-manifold faces are dropped; the winding is made
@@ -26,7 +27,9 @@ def load_mesh(
     Parameters
     ----------
     path : str or PathLike
-        The file; its extension names the format.
+        The file; its extension names the format. At most 2 GiB are read, of which 1 MiB may be the
+        header of a PLY file, and faces have at most 65,536 corners: see ``equigeo.mesh.io.limits``.
+        All meshes of a GLB scene become one, moved to where the scene has them.
     strict : bool, keyword-only
         Whether to raise at the first defect instead, so that the mesh is the file as written.
 
@@ -39,6 +42,8 @@ def load_mesh(
 
     Raises
     ------
+    TypeError
+        If ``path`` is no path.
     MeshError
         If the file cannot be used, or has a defect in strict mode. One message names the file, the
         cause and the remedy.
@@ -58,6 +63,8 @@ def load_mesh(
     >>> mesh.num_faces, report.counts.repeated_index_faces, report.kept_faces.tolist()
     (1, 1, [0])
     """
+    if not isinstance(path, (str, PathLike)):
+        raise TypeError(f"path must be a str or a PathLike, got {kind_of(path)}")
     path = Path(path)
     try:
         file = read_mesh_file(path)

@@ -13,7 +13,7 @@ from equigeo.mesh.repair.mesh_topology import MeshTopology
 from equigeo.mesh.repair.repaired_mesh import RepairCounts, RepairedMesh
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LoadReport:
     r"""Repairs made by ``load_mesh``, and the maps by which labels follow them.
 
@@ -78,6 +78,10 @@ class LoadReport:
             vertex_map=torch.from_numpy(repaired.vertex_map),
             warnings=repaired.warnings,
         )
+
+    def __repr__(self) -> str:
+        """Return :meth:`summary` on one line."""
+        return f"LoadReport({'; '.join(self.summary().splitlines())})"
 
     @property
     def is_clean(self) -> bool:

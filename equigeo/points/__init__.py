@@ -1,7 +1,8 @@
 """What point clouds share: neighbours, farthest point sampling, rows of clouds, networks.
 
 Clouds of one size are tensors ``(B, P, dim)``; of several sizes, the same with a mask ``(B, P)``
-that says which points there are.
+that says which points there are. ``pad_clouds`` makes that of clouds that stand one after another,
+as in PyTorch Geometric. Arrays of NumPy are taken wherever positions or indices are.
 """
 
 from equigeo.points.farthest_point_sampling import farthest_point_sampling
@@ -16,6 +17,7 @@ from equigeo.points.networks import (
     PointTransformer,
 )
 from equigeo.points.radius_neighbors import radius_neighbors
+from equigeo.points.ragged import pad_clouds
 
 __all__ = [
     "DGCNN",
@@ -27,6 +29,7 @@ __all__ = [
     "gather_rows",
     "nearest_neighbors",
     "neighbor_backend",
+    "pad_clouds",
     "radius_neighbors",
 ]
 

@@ -7,12 +7,18 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from equigeo.graphs.inputs import TensorLike, as_tensor, check_shape
+from equigeo.points.cloud_checks import given_clouds, given_mask
 from equigeo.points.cluster_search import cluster_for, cluster_sampling
 from equigeo.points.gather_rows import gather_rows
 
 
 def farthest_point_sampling(
-    points: Tensor, count: int, mask: Tensor | None = None, *, origin: Tensor | None = None
+    points: TensorLike,
+    count: int,
+    mask: TensorLike | None = None,
+    *,
+    origin: TensorLike | None = None,
 ) -> Tensor:
     """Choose points one after another, each the farthest from those before.
 
@@ -21,7 +27,7 @@ def farthest_point_sampling(
 
     Parameters
     ----------
-    points : Tensor, (B, P, dim), floating
+    points : Tensor or ndarray, (B, P, dim), floating
         Clouds.
     count : int
         How many, at most P.
@@ -37,6 +43,8 @@ def farthest_point_sampling(
 
     Raises
     ------
+    TypeError
+        If points are not floating.
     ValueError
         If ``points`` is no batch of clouds, or has fewer points than that.
 
@@ -54,24 +62,29 @@ def farthest_point_sampling(
     >>> farthest_point_sampling(torch.tensor([[[0.0], [1.0], [9.0], [4.0]]]), 3)
     tensor([[2, 0, 3]])
     """
-    if points.ndim != 3 or not 1 <= count <= points.shape[1]:
-        raise ValueError(
-            f"count must be from 1 to the points of {tuple(points.shape)}, got {count}"
-        )
-    points = points.detach()
-    columns = points.mT.contiguous()  # coordinates apart: sums over them are then vectorised
+    cloud = given_clouds(points).detach()
+    there = given_mask(mask, cloud.shape[:2])
+    if not 1 <= count <= cloud.shape[1]:
+        raise ValueError(f"count must be from 1 to the points of {tuple(cloud.shape)}, got {count}")
+    columns = cloud.mT.contiguous()  # coordinates apart: sums over them are then vectorised
 
     def squares_from(place: Tensor) -> Tensor:
         squares = (columns - place).square_().sum(1)
         # Nothing is nearer than this, so that padding is never the farthest.
-        return squares if mask is None else squares.masked_fill_(~mask, -torch.inf)
+        return squares if there is None else squares.masked_fill_(~there, -torch.inf)
 
-    start = columns.new_zeros(()) if origin is None else origin.detach()[..., None]
+    start = columns.new_zeros(()) if origin is None else _given_origin(origin, cloud)[..., None]
     first = squares_from(start).argmax(1, keepdim=True)
-    cluster = cluster_for(points, mask)
+    cluster = cluster_for(cloud, there)
     if cluster is not None:
-        return cluster_sampling(cluster, points, first, count, mask)
-    return farthest_first(first, lambda chosen: squares_from(gather_rows(points, chosen).mT), count)
+        return cluster_sampling(cluster, cloud, first, count, there)
+    return farthest_first(first, lambda chosen: squares_from(gather_rows(cloud, chosen).mT), count)
+
+
+def _given_origin(origin: TensorLike, cloud: Tensor) -> Tensor:
+    found = as_tensor(origin, "origin", like=cloud).detach()
+    check_shape(found, "origin", (cloud.shape[0], cloud.shape[2]))
+    return found
 
 
 def farthest_first(first: Tensor, distances_from: Callable[[Tensor], Tensor], count: int) -> Tensor:

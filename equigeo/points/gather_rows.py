@@ -5,21 +5,30 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from equigeo.graphs.inputs import TensorLike, as_indices, as_tensor
 
-def gather_rows(rows: Tensor, indices: Tensor) -> Tensor:
+
+def gather_rows(rows: TensorLike, indices: TensorLike) -> Tensor:
     """Collect rows of each cloud of a batch.
 
     Parameters
     ----------
-    rows : Tensor, (B, P, *F)
+    rows : Tensor or ndarray, (B, P, *F)
         One row per point.
-    indices : Tensor, (B, *I), int64
+    indices : Tensor, (B, *I), int64, or ndarray, integer
         Positions in the cloud of the same batch entry.
 
     Returns
     -------
     Tensor, (B, *I, *F), dtype of ``rows``
         One row per index.
+
+    Raises
+    ------
+    TypeError
+        If the indices are not int64.
+    ValueError
+        If one of them has no batch axis, or these differ.
 
     Equivariance
     ------------
@@ -30,8 +39,14 @@ def gather_rows(rows: Tensor, indices: Tensor) -> Tensor:
     >>> gather_rows(torch.tensor([[[1], [2], [3]]]), torch.tensor([[2, 0]])).tolist()
     [[[3], [1]]]
     """
-    batch, points = rows.shape[:2]
-    shift = points * torch.arange(batch, device=indices.device)
-    flat = (indices + shift.view(-1, *[1] * (indices.ndim - 1))).flatten()
+    table, index = as_tensor(rows, "rows"), as_indices(indices, "indices")
+    if table.ndim < 2 or index.ndim < 1 or index.shape[0] != table.shape[0]:
+        raise ValueError(
+            "rows must be (B, P, ...) and indices (B, ...), "
+            f"got {tuple(table.shape)} and {tuple(index.shape)}"
+        )
+    batch, points = table.shape[:2]
+    shift = points * torch.arange(batch, device=index.device)
+    flat = (index + shift.view(-1, *[1] * (index.ndim - 1))).flatten()
     # One index_select over all clouds: its backward is an index_add, with no index per channel.
-    return rows.flatten(0, 1).index_select(0, flat).view(*indices.shape, *rows.shape[2:])
+    return table.flatten(0, 1).index_select(0, flat).view(*index.shape, *table.shape[2:])

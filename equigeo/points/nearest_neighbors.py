@@ -5,12 +5,18 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from equigeo.graphs.inputs import TensorLike
+from equigeo.points.cloud_checks import given_clouds, given_mask
 from equigeo.points.cluster_search import cluster_for, cluster_nearest, settle
 from equigeo.points.gather_rows import gather_rows
 
 
 def nearest_neighbors(
-    points: Tensor, count: int, mask: Tensor | None = None, *, centers: Tensor | None = None
+    points: TensorLike,
+    count: int,
+    mask: TensorLike | None = None,
+    *,
+    centers: TensorLike | None = None,
 ) -> Tensor:
     """Find the nearest points, each itself among its own.
 
@@ -19,7 +25,7 @@ def nearest_neighbors(
 
     Parameters
     ----------
-    points : Tensor, (B, P, C), floating
+    points : Tensor or ndarray, (B, P, C), floating
         Clouds in any space.
     count : int
         How many neighbours; of fewer points, all.
@@ -33,6 +39,13 @@ def nearest_neighbors(
     Tensor, (B, Q, count), int64
         Positions in the cloud, the nearest first.
 
+    Raises
+    ------
+    TypeError
+        If points are not floating.
+    ValueError
+        If shapes do not fit, or none is asked for.
+
     Equivariance
     ------------
     Invariant to similarities of the space, and equivariant to permutations of points, but for ties.
@@ -43,6 +56,28 @@ def nearest_neighbors(
     tensor([[[0, 1],
              [1, 0],
              [2, 1]]])
+    """
+    cloud = given_clouds(points)
+    middle = None if centers is None else given_clouds(centers, "centers", dim=cloud.shape[2])
+    if count < 0:
+        raise ValueError(f"count must not be negative, got {count}")
+    return find_nearest(cloud, count, given_mask(mask, cloud.shape[:2]), middle)
+
+
+def find_nearest(
+    points: Tensor, count: int, mask: Tensor | None, centers: Tensor | None = None
+) -> Tensor:
+    """Find the nearest points of clouds, or of features, that are known to be right.
+
+    Parameters
+    ----------
+    points, count, mask, centers
+        As of :func:`nearest_neighbors`.
+
+    Returns
+    -------
+    Tensor, (B, Q, count), int64
+        As there.
     """
     points = points.detach()
     centers = points if centers is None else centers.detach()

@@ -7,6 +7,8 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
+from equigeo.graphs.inputs import TensorLike, as_tensor
+from equigeo.points.cloud_checks import given_clouds
 from equigeo.points.cluster_search import (
     cluster_for,
     cluster_inside,
@@ -18,18 +20,18 @@ from equigeo.points.gather_rows import gather_rows
 
 
 def radius_neighbors(
-    points: Tensor,
+    points: TensorLike,
     radius: float,
     count: int | None = None,
-    mask: Tensor | None = None,
+    mask: TensorLike | None = None,
     *,
-    centers: Tensor | None = None,
+    centers: TensorLike | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Find the points inside a radius, its end included, or the nearest of them.
 
     Parameters
     ----------
-    points : Tensor, (*B, P, C), floating
+    points : Tensor or ndarray, (*B, P, C), floating
         Clouds.
     radius : float
         Of the ball around each centre.
@@ -48,6 +50,13 @@ def radius_neighbors(
     inside : Tensor, (*B, Q, k), bool
         Which of them are inside; the others mean nothing.
 
+    Raises
+    ------
+    TypeError
+        If points are not floating.
+    ValueError
+        If shapes do not fit, or a number is negative.
+
     Equivariance
     ------------
     Invariant to isometries of the space, and equivariant to permutations of points, but for ties.
@@ -58,11 +67,20 @@ def radius_neighbors(
     >>> inside.int().tolist()
     [[[1, 1, 0], [1, 1, 0], [0, 0, 1]]]
     """
-    points = points.detach()
-    centers = points if centers is None else centers.detach()
-    count = None if count is None else min(count, points.shape[-2])
-    found = _search_trees(points, centers, radius, count, mask)
-    return _compare_all(points, centers, radius, count, mask) if found is None else found
+    cloud = given_clouds(points, batched=False).detach()
+    middle = cloud
+    if centers is not None:
+        middle = given_clouds(centers, "centers", dim=cloud.shape[-1], batched=False).detach()
+    if not radius >= 0 or (count is not None and count < 0):
+        raise ValueError(f"radius and count must not be negative, got {radius} and {count}")
+    count = None if count is None else min(count, cloud.shape[-2])
+    there = None if mask is None else as_tensor(mask, "mask")
+    if there is not None and (there.dtype != torch.bool or there.shape[-1:] != cloud.shape[-2:-1]):
+        raise ValueError(
+            f"mask must be bool (..., {cloud.shape[-2]}), got {there.dtype} {tuple(there.shape)}"
+        )
+    found = _search_trees(cloud, middle, radius, count, there)
+    return _compare_all(cloud, middle, radius, count, there) if found is None else found
 
 
 def _compare_all(

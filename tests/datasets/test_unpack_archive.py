@@ -200,3 +200,13 @@ def test_a_full_disk_names_the_cache(tmp_path, cache, monkeypatch):
         unpack_archive(_tar(tmp_path / "data.tar.gz", _FILES))
     assert str(cache) in str(caught.value)
     assert _left_behind(cache) == []
+
+
+def test_names_of_any_length_make_no_long_message(tmp_path, monkeypatch):
+    monkeypatch.setenv("EQUIGEO_CACHE", str(tmp_path / "cache"))
+    path = tmp_path / "long.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("../" + "a" * 60_000 + "\n", b"")
+    with pytest.raises(ValueError, match=r"cannot unpack this archive: member '\.\./aaa") as error:
+        unpack_archive(path)
+    assert len(str(error.value)) < len(str(path)) + 300

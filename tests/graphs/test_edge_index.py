@@ -2,10 +2,12 @@ from __future__ import annotations
 
 from dataclasses import fields
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -149,6 +151,28 @@ def test_to_moves_every_index():
         (torch.tensor([[-1], [0]]), (), ValueError, r"sources of edge_index must lie in \[0, 1\)"),
         (torch.tensor([[0], [5]]), (3, 5), ValueError, r"targets .* in \[0, 5\), got values .* 5"),
         (torch.zeros(2, 0).long(), (-1, 2), ValueError, "num_sources must not be negative, got -1"),
+        (
+            torch.zeros(2, 0).long(),
+            (2.5, 2),
+            TypeError,
+            "num_sources must be an integer, got float",
+        ),
+        (
+            torch.full((2, 1), 2**40),
+            (),
+            ValueError,
+            r"num_sources must be below 2\^32, got 10995116",
+        ),
+        (torch.full((2, 1), -7), (), ValueError, r"sources of edge_index must lie in \[0, 0\)"),
+        ([[0], [1]], (), TypeError, "edge_index must be a Tensor or a NumPy array, got list"),
+        (None, (), TypeError, "edge_index must be a Tensor or a NumPy array, got None"),
+        (np.zeros((2, 3)), (), TypeError, r"edge_index must be int64, got torch\.float64"),
+        (
+            torch.zeros(2, 3).long().to("meta"),
+            (),
+            ValueError,
+            "edge_index must have values, got me",
+        ),
     ],
 )
 def test_an_edge_list_that_is_none_says_what_is_wrong(edge_index, sizes, error, message):
@@ -159,3 +183,68 @@ def test_an_edge_list_that_is_none_says_what_is_wrong(edge_index, sizes, error, 
 def test_a_union_of_nothing_is_an_error():
     with pytest.raises(ValueError, match="at least one graph"):
         EdgeIndex.disjoint_union([])
+
+
+@given(edge_lists())
+def test_arrays_of_any_integers_are_edge_lists(case):
+    edge_index, sources, targets = case
+    for dtype in (np.int64, np.int32, np.uint32):
+        edges = EdgeIndex.from_edges(edge_index.numpy().astype(dtype), sources, targets)
+        assert_same(edges, EdgeIndex.from_edges(edge_index, sources, targets))
+
+
+@given(edge_lists())
+def test_rows_of_a_sparse_matrix_are_the_edges_of_targets(case):
+    edge_index, sources, targets = case
+    want = EdgeIndex.from_edges(edge_index, sources, targets)
+    found = EdgeIndex.from_csr(want.ptr, want.source, sources)
+    in_order = torch.stack([want.source, want.target])
+    assert_same(found, EdgeIndex.from_edges(in_order, sources, targets))
+    assert found.is_sorted
+    ones = np.ones(want.num_edges)
+    matrix = sparse.csr_matrix((ones, want.source.numpy(), want.ptr.numpy()), (targets, sources))
+    assert matrix.indptr.dtype == np.int32
+    assert_same(EdgeIndex.from_csr(matrix.indptr, matrix.indices, sources), found)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
+def test_a_sparse_tensor_gives_its_rows():
+    adjacency = torch.tensor([[0.0, 1, 0], [1, 0, 1], [0, 0, 0]])
+    rows = adjacency.to_sparse_csr()
+    edges = EdgeIndex.from_csr(rows.crow_indices(), rows.col_indices())
+    x = torch.tensor([[1.0], [10.0], [100.0]])
+    assert_close(edges.sum(x), adjacency @ x)
+
+
+@pytest.mark.parametrize(
+    ("ptr", "sources", "size", "error", "message"),
+    [
+        ([0, 1], [0, 0], None, ValueError, "ptr must start at 0, never fall and end at 2"),
+        ([0, 2, 1], [0], None, ValueError, "ptr must start at 0, never fall and end at 1"),
+        ([], [], None, ValueError, r"ptr must be \(targets \+ 1,\), got \(0,\)"),
+        ([[0, 1]], [0], None, ValueError, r"ptr must be \(targets \+ 1,\), got \(1, 2\)"),
+        ([0, 1], [[0]], None, ValueError, r"sources must be \(edges,\), got \(1, 1\)"),
+        ([0, 1], [1], None, ValueError, r"sources must lie in \[0, 1\), got values from 1 to 1"),
+        ([0, 1], [-1], 5, ValueError, r"sources must lie in \[0, 5\)"),
+        ([0, 1], [0], -5, ValueError, "num_sources must not be negative, got -5"),
+    ],
+)
+def test_what_are_no_rows_is_refused(ptr, sources, size, error, message):
+    given = (torch.tensor(values, dtype=torch.int64) for values in (ptr, sources))
+    with pytest.raises(error, match=message):
+        EdgeIndex.from_csr(*given, size)
+
+
+def test_features_that_do_not_fit_are_refused_by_name():
+    edges = EdgeIndex.from_edges(torch.tensor([[0, 1], [1, 0]]), 3, 2)
+    with pytest.raises(ValueError, match=r"x must be \(3, channels\), got \(2, 4\)"):
+        edges.sum(torch.zeros(2, 4))
+    with pytest.raises(ValueError, match=r"values must be \(3, heads, channels\), got \(3, 4\)"):
+        edges.attend(torch.zeros(3, 4), torch.zeros(2, 1))
+    with pytest.raises(ValueError, match=r"logits must be \(2, 1\), got \(2, 2\)"):
+        edges.attend(torch.zeros(3, 1, 4), torch.zeros(2, 2))
+
+
+def test_it_shows_how_many_there_are():
+    edges = EdgeIndex.from_edges(torch.zeros(2, 1000, dtype=torch.int64), 3, 4)
+    assert repr(edges) == "EdgeIndex(edges=1000, sources=3, targets=4)"

@@ -11,6 +11,7 @@ from torch.testing import assert_close
 
 from equigeo import mds
 from equigeo.mds.embedding import flag_reports
+from equigeo.points import cloud_checks
 from tests.mds.clouds import CUBE, QUIET, box, generic, motions, turned
 
 SCALES = ["none", "rms", "max", "lambda1", "rms_dist"]
@@ -103,10 +104,12 @@ def test_offsets_are_reported():
     assert far.flagged  # what is left of the coordinates does not settle the axes
 
 
-def test_types_of_numbers():
+def test_types_of_numbers(monkeypatch):
     numbers = torch.tensor([[0, 0], [4, 0], [0, 3]])
     for dtype in (torch.int64, torch.int32, torch.uint8):
-        assert mds.embed(numbers.to(dtype)).y.dtype == torch.float64
+        monkeypatch.setattr(cloud_checks, "_warned", set())
+        with pytest.warns(UserWarning, match=f"points of {dtype} are taken as torch.float64"):
+            assert mds.embed(numbers.to(dtype)).y.dtype == torch.float64
     for dtype in (torch.float16, torch.bfloat16):
         result = mds.embed(numbers.to(dtype), options=QUIET)
         assert result.y.dtype == torch.float32

@@ -205,3 +205,22 @@ def test_the_robustness_corpus_loads_as_its_manifest_says() -> None:
     assert isinstance(categories, dict)
     for name in SOUND:
         assert categories[name]["triangles_as_expected"] == categories[name]["files"]
+
+
+class Named:
+    """A path of somebody else's making."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+
+@pytest.mark.parametrize("kind", [str, Path, Named])
+def test_any_path_will_do(kind: type, tmp_path: Path) -> None:
+    path = tmp_path / "mesh.obj"
+    path.write_bytes(obj_text())
+    mesh, report = load_mesh(kind(path))
+    assert mesh.num_faces == len(FACES)
+    assert report.path == path

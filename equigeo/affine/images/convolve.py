@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from equigeo.graphs.inputs import kind_of
+
 PaddingMode = Literal["zeros", "circular"]
 _CONVOLUTIONS = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
 _CHANNELS_LAST = {2: torch.channels_last, 3: torch.channels_last_3d}
@@ -87,7 +89,7 @@ def unpack(x: Tensor, samples: int) -> Tensor:
     return x.unflatten(1, (samples, -1)).transpose(1, 2)
 
 
-def check_features(x: Tensor, channels: int, n: int, samples: int | None) -> None:
+def check_features(x: object, channels: int, n: int, samples: int | None) -> None:
     """Compare the shape of features with what a layer expects.
 
     Parameters
@@ -101,10 +103,16 @@ def check_features(x: Tensor, channels: int, n: int, samples: int | None) -> Non
 
     Raises
     ------
+    TypeError
+        If they are no tensor, or not floating: kernels take their dtype, and would vanish.
     ValueError
         If they do not fit.
     """
+    if not isinstance(x, Tensor):
+        raise TypeError(f"features must be a Tensor, got {kind_of(x)}")
     lead = [channels] if samples is None else [channels, samples]
     if x.ndim != 1 + len(lead) + n or list(x.shape[1 : 1 + len(lead)]) != lead:
         names = ["batch", *map(str, lead), *["size"] * n]
         raise ValueError(f"features must be ({', '.join(names)}), got {tuple(x.shape)}")
+    if not x.is_floating_point():
+        raise TypeError(f"features must be floating, got {x.dtype}")

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from equigeo.graphs.inputs import check_shape, kind_of
 from equigeo.groups import Affine, GLPlus, spd_sqrt
 from equigeo.ops.runtime.autocast import computes_in_float32
 
@@ -86,11 +87,14 @@ class MomentFrame(nn.Module):
 
         Raises
         ------
+        TypeError
+            If it is no tensor.
         ValueError
             If ``image`` is not ``(B, C, H, W)``, or not float32 or float64.
         """
-        if image.ndim != 4:
-            raise ValueError(f"images must be (B, C, H, W), got {tuple(image.shape)}")
+        if not isinstance(image, Tensor):
+            raise TypeError(f"images must be a Tensor, got {kind_of(image)}")
+        check_shape(image, "images", ("B", "C", "H", "W"))
         if image.dtype not in (torch.float32, torch.float64):
             raise ValueError(f"images must be float32 or float64, got {image.dtype}")
         mass = image.clamp_min(0).sum(1)

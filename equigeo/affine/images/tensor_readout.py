@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from equigeo.affine.samples.check_samples import check_samples
+from equigeo.graphs.inputs import kind_of
 from equigeo.groups import GroupSamples
 from equigeo.reps import Representation
 
@@ -62,9 +64,14 @@ class TensorReadout(nn.Module):
 
         Raises
         ------
+        TypeError
+            If features are no tensor, or samples none.
         ValueError
             If channels or samples do not match, or the samples are of another group.
         """
+        check_samples(samples)
+        if not isinstance(x, Tensor):
+            raise TypeError(f"features must be a Tensor, got {kind_of(x)}")
         dim = self.rep_out.dim
         if x.ndim < 3 or x.shape[1] % dim or x.shape[2] != len(samples):
             raise ValueError(

@@ -20,7 +20,9 @@ from equigeo.affine.points.point_lift_conv import PointLiftConv
 from equigeo.affine.points.point_neighborhood import PointNeighborhood
 from equigeo.affine.samples.group_pool import GroupPool
 from equigeo.affine.samples.sample_norm import SampleBatchNorm
+from equigeo.graphs.inputs import TensorLike, as_tensor, check_like
 from equigeo.groups import SO, GroupSamples, finite_rotations
+from equigeo.nn.override import check_config, override
 from equigeo.points import gather_rows
 
 
@@ -56,6 +58,7 @@ class AffinePointNet(nn.Module):
 
     def __init__(self, config: AffinePointNetConfig) -> None:
         super().__init__()
+        check_config(config, AffinePointNetConfig)
         self.config = config
         lifted, gathered, described = config.channels
         self.frame = PointFrame(config.make_group())
@@ -80,7 +83,7 @@ class AffinePointNet(nn.Module):
         self._fixed = finite_rotations(config.rotations)
 
     @classmethod
-    def preset(cls, name: str, num_classes: int = 10) -> AffinePointNet:
+    def preset(cls, name: str, num_classes: int = 10, **changes: Any) -> AffinePointNet:
         """Build a preset.
 
         Parameters
@@ -89,19 +92,25 @@ class AffinePointNet(nn.Module):
             The group; rotations and scales by default.
         num_classes : int
             Number of logits.
+        **changes
+            Fields of :class:`equigeo.affine.AffinePointNetConfig` that differ from the preset.
 
         Raises
         ------
         ValueError
-            If the name is unknown.
+            If a name is unknown or a value out of range.
         """
-        if name in ("default", "Similarity"):
-            return cls(AffinePointNetConfig(num_classes))
-        if name == "GLPlus":
-            return cls(AffinePointNetConfig(num_classes, group="GLPlus"))
-        if name == "SO":
-            return cls(AffinePointNetConfig(num_classes, group="SO", radii=(0.2, 0.4)))
-        raise ValueError(f"preset must be 'default', 'SO', 'Similarity' or 'GLPlus', got {name!r}")
+        presets: dict[str, dict[str, Any]] = {
+            "default": {},
+            "Similarity": {},
+            "GLPlus": {"group": "GLPlus"},
+            "SO": {"group": "SO", "radii": (0.2, 0.4)},
+        }
+        if name not in presets:
+            raise ValueError(
+                f"preset must be 'default', 'SO', 'Similarity' or 'GLPlus', got {name!r}"
+            )
+        return cls(override(AffinePointNetConfig(num_classes, **presets[name]), changes))
 
     @classmethod
     def from_config(cls, config: AffinePointNetConfig | Mapping[str, Any]) -> AffinePointNet:
@@ -121,13 +130,14 @@ class AffinePointNet(nn.Module):
             config = AffinePointNetConfig.from_dict(config)
         return cls(config)
 
-    def forward(self, points: Tensor) -> Tensor:
+    def forward(self, points: TensorLike) -> Tensor:
         """Classify clouds.
 
         Parameters
         ----------
-        points : Tensor, (B, P, 3), float32 or float64
-            Clouds, in any order of points.
+        points : Tensor or ndarray, (B, P, 3), float32 or float64
+            Clouds, in any order of points; arrays take the dtype of the weights. All have P points:
+            there is no mask, and no ``batch`` of clouds of several sizes.
 
         Returns
         -------
@@ -136,11 +146,15 @@ class AffinePointNet(nn.Module):
 
         Raises
         ------
+        TypeError
+            If points are of another dtype than the weights.
         ValueError
             If shape or type do not fit.
         """
+        weight = next(self.parameters())
         # In its frame a moved cloud is the same but for signs of axes, and those permute samples.
-        y = self.frame(points)
+        y = self.frame(as_tensor(points, "points", like=weight))
+        check_like(y, "points", weight)
         samples = self._fixed.to(device=y.device)
         # Farthest points are chosen in the frame, where shears are undone; the first of many are
         # also the choice of few.

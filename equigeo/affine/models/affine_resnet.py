@@ -18,12 +18,14 @@ from equigeo.affine.models.downsample import downsample
 from equigeo.affine.models.heads import make_head
 from equigeo.affine.models.residual_stage import ResidualStage, make_group_conv
 from equigeo.affine.samples.sample_norm import sample_norm
+from equigeo.graphs.inputs import TensorLike, as_tensor, check_like, check_shape
 from equigeo.groups import (
     GroupSamples,
     equidistant_rotations,
     lognormal_stretches,
     pair_samples,
 )
+from equigeo.nn.override import check_config, override
 
 
 class AffineResNet(nn.Module):
@@ -36,8 +38,15 @@ class AffineResNet(nn.Module):
 
     Parameters
     ----------
-    config : AffineResNetConfig
-        What it is made of.
+    config : AffineResNetConfig, optional
+        What it is made of; by default that of the default preset for ten classes.
+    **changes
+        Fields of the configuration that differ, as of :meth:`preset`.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown or a value out of range.
 
     Equivariance
     ------------
@@ -55,18 +64,27 @@ class AffineResNet(nn.Module):
     >>> model = AffineResNet.preset("default", num_classes=10).eval()
     >>> model(torch.rand(2, 1, 40, 40)).shape
     torch.Size([2, 10])
+    >>> AffineResNet(in_channels=3).eval()(torch.rand(2, 3, 40, 40)).shape
+    torch.Size([2, 10])
     """
 
-    def __init__(self, config: AffineResNetConfig) -> None:
+    def __init__(self, config: AffineResNetConfig | None = None, **changes: Any) -> None:
         super().__init__()
-        self.config = config
+        config = AffineResNetConfig(10) if config is None else config
+        check_config(config, AffineResNetConfig)
+        self.config = config = override(config, changes)
         self.group = config.samples.make_group()
         frame, lift, head = config.frame, config.lift, config.head
         channels, norm = config.stages.channels, config.convolutions.norm
         self.frame = MomentFrame(frame.size, frame.extent, frame.blur) if frame.use else None
         spec = config.convolutions.kernel_spec(lift.size, lift.centers, config.samples.count)
         self.lift = LiftConv(
-            self.group, 1, channels[0], spec, stride=lift.stride, padding=lift.padding
+            self.group,
+            config.in_channels,
+            channels[0],
+            spec,
+            stride=lift.stride,
+            padding=lift.padding,
         )
         self.lift_norm = sample_norm(norm, channels[0])
         self.stages = nn.ModuleList(
@@ -83,7 +101,7 @@ class AffineResNet(nn.Module):
         self._fixed = (first, last if head.kind == "max" else _output_rotations(head))
 
     @classmethod
-    def preset(cls, name: str, num_classes: int = 10) -> AffineResNet:
+    def preset(cls, name: str, num_classes: int = 10, **changes: Any) -> AffineResNet:
         """Build a preset.
 
         Parameters
@@ -92,16 +110,19 @@ class AffineResNet(nn.Module):
             The library's own network, or the published one over SL(2).
         num_classes : int
             Number of logits.
+        **changes
+            Fields of :class:`equigeo.affine.AffineResNetConfig` that differ from the preset, those
+            of a part as a mapping: ``in_channels=3, head={"dropout": 0.5}``.
 
         Raises
         ------
         ValueError
-            If the name is unknown.
+            If a name is unknown or a value out of range.
         """
         if name == "default":
-            return cls(AffineResNetConfig(num_classes))
+            return cls(AffineResNetConfig(num_classes), **changes)
         if name == "paper":
-            return cls(AffineResNetConfig.paper(num_classes))
+            return cls(AffineResNetConfig.paper(num_classes), **changes)
         raise ValueError(f"preset must be 'default' or 'paper', got {name!r}")
 
     @classmethod
@@ -122,13 +143,14 @@ class AffineResNet(nn.Module):
             config = AffineResNetConfig.from_dict(config)
         return cls(config)
 
-    def forward(self, images: Tensor) -> Tensor:
+    def forward(self, images: TensorLike) -> Tensor:
         """Classify images.
 
         Parameters
         ----------
-        images : Tensor, (B, 1, H, W), floating
-            Brightness between 0, the background, and 1.
+        images : Tensor or ndarray, (B, in_channels, H, W), floating
+            Brightness or colours between 0, the background, and 1; arrays take the dtype of the
+            weights.
 
         Returns
         -------
@@ -137,12 +159,18 @@ class AffineResNet(nn.Module):
 
         Raises
         ------
+        TypeError
+            If images are of another dtype than the weights.
         ValueError
             If the shape does not fit.
         """
-        config, (first, last) = self.config, self._samples(images)
+        weight = next(self.parameters())
+        x = as_tensor(images, "images", like=weight)
+        check_shape(x, "images", ("B", self.config.in_channels, "H", "W"))
+        check_like(x, "images", weight)
+        config, (first, last) = self.config, self._samples(x)
         rim = config.convolutions.rim
-        x = images if self.frame is None else disc_taper(self.frame(images), rim)
+        x = x if self.frame is None else disc_taper(self.frame(x), rim)
         x = disc_taper(F.gelu(self.lift_norm(self.lift(x, first)[0])), rim)
         for stage, norm, pool in zip(self.stages, self.pool_norms, config.stages.pool, strict=True):
             x = disc_taper(stage(x, first), rim)

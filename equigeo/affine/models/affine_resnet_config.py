@@ -42,6 +42,8 @@ class AffineResNetConfig(Config):
         The residual stages.
     head : HeadConfig
         The last convolution and the classifier.
+    in_channels : int
+        Channels of the images: 1 for brightness, 3 for colours.
 
     Raises
     ------
@@ -65,11 +67,14 @@ class AffineResNetConfig(Config):
     convolutions: ConvolutionsConfig = field(default_factory=ConvolutionsConfig)
     stages: StagesConfig = field(default_factory=StagesConfig)
     head: HeadConfig = field(default_factory=HeadConfig)
+    in_channels: int = 1
 
     def __post_init__(self) -> None:
         """Check what would otherwise fail late or silently."""
         if self.num_classes < 1:
             raise ValueError(f"num_classes must be positive, got {self.num_classes}")
+        if self.in_channels < 1:
+            raise ValueError(f"in_channels must be positive, got {self.in_channels}")
         if self.head.kind == "orientation" and self.samples.group != "SO":
             raise ValueError("the orientation head needs samples of SO(2)")
         super().__post_init__()

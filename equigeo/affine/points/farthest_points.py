@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from equigeo.graphs.inputs import TensorLike
 from equigeo.points import farthest_point_sampling
+from equigeo.points.cloud_checks import given_clouds
 
 
-def farthest_points(points: Tensor, count: int) -> Tensor:
+def farthest_points(points: TensorLike, count: int) -> Tensor:
     """Choose points by farthest point sampling, beginning with the farthest from the mean.
 
     The first ``m`` of the result are the choice of ``m``.
 
     Parameters
     ----------
-    points : Tensor, (B, P, n), floating
+    points : Tensor or ndarray, (B, P, n), floating
         Clouds.
     count : int
         How many, at most P.
@@ -26,8 +28,10 @@ def farthest_points(points: Tensor, count: int) -> Tensor:
 
     Raises
     ------
+    TypeError
+        If points are not floating.
     ValueError
-        If there are fewer points than that.
+        If ``points`` is no batch of clouds, or has fewer points than that.
 
     Equivariance
     ------------
@@ -40,8 +44,7 @@ def farthest_points(points: Tensor, count: int) -> Tensor:
     >>> farthest_points(torch.tensor([[[0.0], [1.0], [9.0], [4.0]]]), 3)
     tensor([[2, 0, 3]])
     """
-    if points.ndim != 3:  # refused below, which a mean over points would not survive
-        return farthest_point_sampling(points, count)
+    cloud = given_clouds(points)
     # Contiguous: the order of this sum, and so the choice, must not depend on strides.
-    mean = points.mT.contiguous().mean(2)
-    return farthest_point_sampling(points, count, origin=mean)
+    mean = cloud.mT.contiguous().mean(2)
+    return farthest_point_sampling(cloud, count, origin=mean)

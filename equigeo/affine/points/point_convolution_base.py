@@ -9,7 +9,9 @@ from torch import Tensor, nn
 
 from equigeo.affine.kernels.kernel_spec import KernelSpec
 from equigeo.affine.points.point_neighborhood import PointNeighborhood, PointNeighbors
+from equigeo.graphs.inputs import TensorLike, as_tensor, check_shape, kind_of
 from equigeo.groups import GroupSamples, LinearGroup
+from equigeo.points.cloud_checks import given_mask, hint
 
 
 class PointConvolution(nn.Module, ABC):
@@ -127,12 +129,12 @@ class PointConvolution(nn.Module, ABC):
     def check_clouds(
         self,
         x: Tensor,
-        positions: Tensor,
+        positions: TensorLike,
         samples: int | None,
-        centers: Tensor | None,
-        mask: Tensor | None,
-    ) -> None:
-        """Compare shapes with what the layer expects.
+        centers: TensorLike | None,
+        mask: TensorLike | None,
+    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """Compare shapes with what the layer expects, and take arrays as tensors like the features.
 
         Parameters
         ----------
@@ -147,27 +149,37 @@ class PointConvolution(nn.Module, ABC):
         mask : Tensor or None
             Bools ``(B, P)``.
 
+        Returns
+        -------
+        tuple of Tensor, Tensor or None, Tensor or None
+            Positions, centers and mask.
+
         Raises
         ------
+        TypeError
+            If something is no tensor, or features or places are not floating.
         ValueError
-            If they do not fit.
+            If shapes do not fit. Of clouds that stand one after another, see
+            :func:`equigeo.points.pad_clouds`.
         """
+        if not isinstance(x, Tensor):
+            raise TypeError(f"features must be a Tensor, got {kind_of(x)}")
+        if not x.is_floating_point():
+            raise TypeError(f"features must be floating, got {x.dtype}")
         n = self.group.n
-        if positions.ndim != 3 or positions.shape[2] != n or positions.shape[1] == 0:
-            raise ValueError(f"positions must be (batch, points, {n}), got {_shape(positions)}")
-        batch, points = positions.shape[:2]
+        place = as_tensor(positions, "positions", like=x)
+        shape = tuple(place.shape)
+        if len(shape) != 3 or shape[2] != n or shape[1] == 0:
+            end = hint(shape, "positions", n)
+            raise ValueError(f"positions must be (batch, points, {n}), got {shape}{end}")
         lead = (self.in_channels,) if samples is None else (self.in_channels, samples)
-        if tuple(x.shape) != (batch, *lead, points):
-            raise ValueError(f"features must be {(batch, *lead, points)}, got {_shape(x)}")
-        if centers is not None and (
-            centers.ndim != 3 or centers.shape[0] != batch or centers.shape[2] != n
-        ):
-            raise ValueError(f"centers must be ({batch}, centers, {n}), got {_shape(centers)}")
-        if mask is not None and (mask.shape != (batch, points) or mask.dtype != torch.bool):
-            raise ValueError(
-                f"mask must be bool {(batch, points)}, got {mask.dtype} {_shape(mask)}"
-            )
-
-
-def _shape(x: Tensor) -> tuple[int, ...]:
-    return tuple(x.shape)
+        if tuple(x.shape) != (shape[0], *lead, shape[1]):
+            wanted = (shape[0], *lead, shape[1])
+            raise ValueError(f"features must be {wanted}, got {tuple(x.shape)}")
+        middle = None if centers is None else as_tensor(centers, "centers", like=x)
+        if middle is not None:
+            check_shape(middle, "centers", (shape[0], "centers", n))
+        for name, given in (("positions", place), ("centers", middle)):
+            if given is not None and not given.is_floating_point():
+                raise TypeError(f"{name} must be floating, got {given.dtype}")
+        return place, middle, given_mask(mask, shape[:2])

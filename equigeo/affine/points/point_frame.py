@@ -5,8 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from equigeo.graphs.inputs import TensorLike, as_tensor
 from equigeo.groups import SO, Affine, GLPlus, LinearGroup, Similarity, spd_sqrt
 from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.points.cloud_checks import hint
 
 # Determinant of a covariance with mean eigenvalue 1 that counts as flat: a thickness of about 1e-6
 # of the size, some ten times what rounding to float32 makes of a plane.
@@ -76,12 +78,12 @@ class PointFrame(nn.Module):
         """Name the group."""
         return f"{self.group.linear_group}"
 
-    def elements(self, points: Tensor) -> Tensor:
+    def elements(self, points: TensorLike) -> Tensor:
         """Give the frame of each cloud: its columns are the axes and the centroid.
 
         Parameters
         ----------
-        points : Tensor, (B, P, 3), float32 or float64
+        points : Tensor or ndarray, (B, P, 3), float32 or float64
             Clouds.
 
         Returns
@@ -94,16 +96,17 @@ class PointFrame(nn.Module):
         ValueError
             If shape or type do not fit.
         """
-        linear, centroid = self._parts(points)
-        return self.group.element(linear, centroid).to(points.dtype)
+        x = _given(points)
+        linear, centroid = self._parts(x)
+        return self.group.element(linear, centroid).to(x.dtype)
 
     @computes_in_float32
-    def forward(self, points: Tensor) -> Tensor:
+    def forward(self, points: TensorLike) -> Tensor:
         """Show each cloud in its frame.
 
         Parameters
         ----------
-        points : Tensor, (B, P, 3), float32 or float64
+        points : Tensor or ndarray, (B, P, 3), float32 or float64
             Clouds.
 
         Returns
@@ -111,15 +114,12 @@ class PointFrame(nn.Module):
         Tensor, (B, P, 3), dtype of ``points``
             Around the origin, along the axes.
         """
-        linear, centroid = self._parts(points)
-        moved = (points.double() - centroid[:, None]).mT
-        return torch.linalg.solve(linear, moved).mT.to(points.dtype)
+        x = _given(points)
+        linear, centroid = self._parts(x)
+        moved = (x.double() - centroid[:, None]).mT
+        return torch.linalg.solve(linear, moved).mT.to(x.dtype)
 
     def _parts(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        if points.ndim != 3 or points.shape[1] == 0 or points.shape[2] != 3:
-            raise ValueError(f"points must be (batch, points, 3), got {tuple(points.shape)}")
-        if points.dtype not in (torch.float32, torch.float64):
-            raise ValueError(f"points must be float32 or float64, got {points.dtype}")
         x = points.double()
         centroid = x.mean(1)
         x = x - centroid[:, None]
@@ -131,6 +131,18 @@ class PointFrame(nn.Module):
             return _fourth_moment_axes(x, covariance, variance), centroid
         axes = _proper_axes(covariance)
         return (axes if group == SO(3) else axes * variance.sqrt()), centroid
+
+
+def _given(points: TensorLike) -> Tensor:
+    x = as_tensor(points, "points")
+    shape = tuple(x.shape)
+    if len(shape) != 3 or shape[1] == 0 or shape[2] != 3:
+        raise ValueError(
+            f"points must be (batch, points, 3), got {shape}{hint(shape, 'points', 3, False)}"
+        )
+    if x.dtype not in (torch.float32, torch.float64):
+        raise ValueError(f"points must be float32 or float64, got {x.dtype}")
+    return x
 
 
 def _fourth_moment_axes(x: Tensor, covariance: Tensor, variance: Tensor) -> Tensor:

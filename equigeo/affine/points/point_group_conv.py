@@ -13,6 +13,7 @@ from equigeo.affine.points.point_convolution_base import PointConvolution
 from equigeo.affine.points.point_neighborhood import PointNeighborhood, PointNeighbors
 from equigeo.affine.samples.check_samples import check_group, check_window
 from equigeo.affine.samples.quadrature import Quadrature
+from equigeo.graphs.inputs import TensorLike
 from equigeo.groups import GroupSamples, LinearGroup
 
 
@@ -85,9 +86,9 @@ class PointGroupConv(PointConvolution):
             self.group_kernel = AffineKernel(group, self.rank, sines, spatial=False)
 
     def forward(
-        self, x: Tensor, positions: Tensor, inputs: GroupSamples,
-        outputs: GroupSamples | None = None, centers: Tensor | None = None,
-        mask: Tensor | None = None,
+        self, x: Tensor, positions: TensorLike, inputs: GroupSamples,
+        outputs: GroupSamples | None = None, centers: TensorLike | None = None,
+        mask: TensorLike | None = None,
     ) -> tuple[Tensor, GroupSamples]:  # fmt: skip
         """Convolve.
 
@@ -95,7 +96,7 @@ class PointGroupConv(PointConvolution):
         ----------
         x : Tensor, (B, in_channels, N, P), floating
             Features of points on the group.
-        positions : Tensor, (B, P, n), dtype of ``x``
+        positions : Tensor or ndarray, (B, P, n), dtype of ``x``
             Where the points are.
         inputs : GroupSamples
             The ``N`` samples that features live on.
@@ -104,7 +105,8 @@ class PointGroupConv(PointConvolution):
         centers : Tensor, (B, Q, n), dtype of ``x``, optional
             Where to evaluate in space; at the points by default.
         mask : Tensor, (B, P), bool, optional
-            Which points exist; what comes out at others means nothing.
+            Which points exist; what comes out at others means nothing. Clouds that stand one after
+            another, with ``batch`` or ``ptr``, become such by :func:`equigeo.points.pad_clouds`.
 
         Returns
         -------
@@ -115,17 +117,19 @@ class PointGroupConv(PointConvolution):
 
         Raises
         ------
+        TypeError
+            If features or places are no floating tensors.
         ValueError
             If shapes or groups do not match.
         """
         outputs = inputs if outputs is None else outputs
         check_group(inputs, self.group)
         check_group(outputs, self.group)
-        self.check_clouds(x, positions, len(inputs), centers, mask)
+        place, middle, there = self.check_clouds(x, positions, len(inputs), centers, mask)
         check_window(inputs, outputs, self.spec.reach)
         rows = x.permute(0, 3, 2, 1)
         y = self.quadrature.in_chunks(
-            lambda part: self.convolve(rows, positions, inputs, part, centers, mask), outputs, dim=2
+            lambda part: self.convolve(rows, place, inputs, part, middle, there), outputs, dim=2
         )
         return y, outputs
 

@@ -9,6 +9,7 @@ from equigeo.affine.kernels.kernel_spec import KernelSpec
 from equigeo.affine.points.point_convolution_base import PointConvolution
 from equigeo.affine.points.point_neighborhood import PointNeighborhood, PointNeighbors
 from equigeo.affine.samples.check_samples import check_group
+from equigeo.graphs.inputs import TensorLike
 from equigeo.groups import GroupSamples, LinearGroup
 
 
@@ -61,8 +62,8 @@ class PointLiftConv(PointConvolution):
         )
 
     def forward(
-        self, x: Tensor, positions: Tensor, samples: GroupSamples,
-        centers: Tensor | None = None, mask: Tensor | None = None,
+        self, x: Tensor, positions: TensorLike, samples: GroupSamples,
+        centers: TensorLike | None = None, mask: TensorLike | None = None,
     ) -> tuple[Tensor, GroupSamples]:  # fmt: skip
         """Convolve.
 
@@ -70,14 +71,15 @@ class PointLiftConv(PointConvolution):
         ----------
         x : Tensor, (B, in_channels, P), floating
             Features of points.
-        positions : Tensor, (B, P, n), dtype of ``x``
+        positions : Tensor or ndarray, (B, P, n), dtype of ``x``
             Where they are.
         samples : GroupSamples
             The ``N`` elements at which to evaluate.
         centers : Tensor, (B, Q, n), dtype of ``x``, optional
             Where to evaluate; at the points by default.
         mask : Tensor, (B, P), bool, optional
-            Which points exist; what comes out at others means nothing.
+            Which points exist; what comes out at others means nothing. Clouds that stand one after
+            another, with ``batch`` or ``ptr``, become such by :func:`equigeo.points.pad_clouds`.
 
         Returns
         -------
@@ -88,13 +90,15 @@ class PointLiftConv(PointConvolution):
 
         Raises
         ------
+        TypeError
+            If features or places are no floating tensors.
         ValueError
             If shapes or groups do not match.
         """
         check_group(samples, self.group)
-        self.check_clouds(x, positions, None, centers, mask)
+        place, middle, there = self.check_clouds(x, positions, None, centers, mask)
         rows = x.mT[:, :, None]
-        return self.convolve(rows, positions, samples, samples, centers, mask), samples
+        return self.convolve(rows, place, samples, samples, middle, there), samples
 
     def evaluate_kernel(
         self, near: PointNeighbors, inputs: GroupSamples, outputs: GroupSamples

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+from equigeo.graphs.inputs import kind_of
 from equigeo.groups import GroupSamples, LinearGroup
 from equigeo.ops.runtime.torch_internals import values_readable
 
@@ -50,6 +51,25 @@ class WindowWarning(UserWarning):
         )
 
 
+def check_samples(samples: object, name: str = "samples") -> None:
+    """Refuse what are no samples of a group.
+
+    Parameters
+    ----------
+    samples : object
+        What was given.
+    name : str
+        Of the argument, for the message.
+
+    Raises
+    ------
+    TypeError
+        If they are none.
+    """
+    if not isinstance(samples, GroupSamples):
+        raise TypeError(f"{name} must be GroupSamples, got {kind_of(samples)}")
+
+
 def check_group(samples: GroupSamples, group: LinearGroup) -> None:
     """See that samples are of the group of a layer.
 
@@ -62,9 +82,12 @@ def check_group(samples: GroupSamples, group: LinearGroup) -> None:
 
     Raises
     ------
+    TypeError
+        If they are no samples.
     ValueError
-        If they are not.
+        If they are of another group.
     """
+    check_samples(samples)
     if samples.group != group:
         raise ValueError(f"samples must be of {group}, got {samples.group}")
 

@@ -7,7 +7,9 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from equigeo.affine.samples.check_samples import check_samples
 from equigeo.affine.samples.quadrature import Quadrature
+from equigeo.graphs.inputs import kind_of
 from equigeo.groups import GroupSamples
 
 
@@ -74,9 +76,14 @@ class GroupPool(nn.Module):
 
         Raises
         ------
+        TypeError
+            If features are no tensor, or samples none.
         ValueError
             If there are not as many samples as features have.
         """
+        check_samples(samples)
+        if not isinstance(x, Tensor):
+            raise TypeError(f"features must be a Tensor, got {kind_of(x)}")
         if x.ndim < 3 or x.shape[2] != len(samples):
             raise ValueError(
                 f"features must be (B, C, {len(samples)}, *S) for {len(samples)} samples, "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from equigeo.graphs.inputs import TensorLike
 from equigeo.mds.distances.distance_embedding import DistanceEmbedding
 from equigeo.mds.distances.farthest_landmarks import farthest_landmarks
 from equigeo.mds.distances.gram import (
@@ -14,6 +15,7 @@ from equigeo.mds.distances.gram import (
     chosen_axes,
     corrected,
     double_centred,
+    real_numbers,
     relative_stress,
     skewed,
     spectrum,
@@ -23,7 +25,7 @@ from equigeo.mds.distances.landmark_embed import landmark_embed
 
 
 def distance_embed(
-    distances: Tensor,
+    distances: TensorLike,
     dim: int | None = None,
     *,
     squared: bool = False,
@@ -41,7 +43,7 @@ def distance_embed(
 
     Parameters
     ----------
-    distances : Tensor, (..., points, points), real
+    distances : Tensor or ndarray, (..., points, points), real
         Symmetric, in any units. They are constant: no gradient flows.
     dim : int, optional
         Number of coordinates; those beyond the rank are zero. By default the rank.
@@ -64,6 +66,8 @@ def distance_embed(
 
     Raises
     ------
+    TypeError
+        If distances are not real numbers.
     ValueError
         If the matrix is not one of distances, up to 1e-6 of the largest, or a choice is unknown.
 
@@ -86,11 +90,10 @@ def distance_embed(
     ([3.0, 3.0, 0.0, 0.0], 1.0)
     """
     check_correction(correction)
-    distances = distances.detach().double()
-    if check:
-        check_distances(distances)
-    distances = (distances + distances.mT) / 2
-    square = distances.clamp(min=0) if squared else distances.square()
+    given = real_numbers(distances, "distances")
+    check_distances(given, values=check)
+    given = (given + given.mT) / 2
+    square = given.clamp(min=0) if squared else given.square()
     if landmarks is not None:
         return _by_landmarks(square, dim, correction, landmarks)
     constant = added_constant(square, correction)

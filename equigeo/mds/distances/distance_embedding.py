@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class DistanceEmbedding:
     """Coordinates whose distances are those given, as nearly as they can be.
 
@@ -51,3 +51,9 @@ class DistanceEmbedding:
     stress: Tensor
     margin: Tensor
     landmarks: Tensor | None = None
+
+    def __repr__(self) -> str:
+        """Return shapes and the largest stress, not the numbers."""
+        stress = f", stress={float(self.stress.max()):.3g}" if self.stress.numel() else ""
+        marks = "" if self.landmarks is None else f", landmarks={len(self.landmarks)}"
+        return f"DistanceEmbedding(y={tuple(self.y.shape)}{stress}{marks})"

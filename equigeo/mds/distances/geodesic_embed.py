@@ -10,8 +10,10 @@ from scipy import sparse
 from scipy.sparse import csgraph
 from torch import Tensor
 
+from equigeo.graphs.inputs import TensorLike, as_tensor, is_integer
 from equigeo.mds.distances.distance_embedding import DistanceEmbedding
 from equigeo.mds.distances.farthest_landmarks import farthest_landmarks
+from equigeo.mds.distances.gram import real_numbers
 from equigeo.mds.distances.landmark_embed import landmark_embed
 
 FromVertex = Callable[[int], np.ndarray]
@@ -19,8 +21,8 @@ SWEEPS = 4
 
 
 def geodesic_embed(
-    vertices: Tensor,
-    faces: Tensor,
+    vertices: TensorLike,
+    faces: TensorLike,
     *,
     dim: int = 3,
     landmarks: int = 100,
@@ -33,9 +35,9 @@ def geodesic_embed(
 
     Parameters
     ----------
-    vertices : Tensor, (vertices, 3), real
+    vertices : Tensor or ndarray, (vertices, 3), real
         Corners of a connected surface, in any units. Constant: no gradient flows.
-    faces : Tensor, (faces, 3), integer
+    faces : Tensor or ndarray, (faces, 3), integer
         Triangles.
     dim : int
         Number of coordinates, 3 to 8 being usual.
@@ -58,6 +60,8 @@ def geodesic_embed(
 
     Raises
     ------
+    TypeError
+        If vertices are not real numbers.
     ValueError
         If shapes or indices are wrong, or the surface is not connected.
 
@@ -164,16 +168,17 @@ def _across(
     return np.stack([left, right], 1)[inside], np.hypot(along[1] - along[0], total)[inside]
 
 
-def _checked(vertices: Tensor, faces: Tensor) -> tuple[np.ndarray, np.ndarray]:
+def _checked(positions: TensorLike, triangles: TensorLike) -> tuple[np.ndarray, np.ndarray]:
+    vertices, faces = real_numbers(positions, "vertices"), as_tensor(triangles, "faces")
     if vertices.ndim != 2 or vertices.shape[1] != 3 or not len(vertices):
         raise ValueError(f"vertices must be (vertices, 3), got {tuple(vertices.shape)}")
-    if faces.ndim != 2 or faces.shape[1] != 3 or faces.is_floating_point() or not len(faces):
+    if faces.ndim != 2 or faces.shape[1] != 3 or not is_integer(faces) or not len(faces):
         raise ValueError(
             f"faces must be (faces, 3) and integer, got {tuple(faces.shape)} of {faces.dtype}"
         )
     if int(faces.min()) < 0 or int(faces.max()) >= len(vertices):
         raise ValueError(f"faces must hold vertices from 0 to {len(vertices) - 1}")
-    points = vertices.detach().cpu().double()
+    points = vertices.cpu()
     if not bool(points.isfinite().all()):
         raise ValueError("vertices must be finite")
     return points.numpy(), faces.detach().cpu().long().numpy()

@@ -5,18 +5,48 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from equigeo.graphs.inputs import TensorLike, as_tensor
+
 CORRECTIONS = ("clip", "lingoes", "cailliez", "pseudo")
 NOTHING = 1e-12
 """An eigenvalue is zero where it is at most this, relative to the largest magnitude."""
 
 
-def check_distances(distances: Tensor) -> None:
+def real_numbers(values: TensorLike, name: str) -> Tensor:
+    """Take real numbers as constants in float64.
+
+    Parameters
+    ----------
+    values : Tensor or ndarray
+        What was given.
+    name : str
+        Of the argument, for messages.
+
+    Returns
+    -------
+    Tensor, float64
+        The same.
+
+    Raises
+    ------
+    TypeError
+        If they are none.
+    """
+    found = as_tensor(values, name)
+    if found.is_complex() or found.dtype == torch.bool:
+        raise TypeError(f"{name} must be real numbers, got {found.dtype}")
+    return found.detach().double()
+
+
+def check_distances(distances: Tensor, *, values: bool = True) -> None:
     """Refuse what cannot be a matrix of distances.
 
     Parameters
     ----------
     distances : Tensor, (..., points, points)
         Candidates.
+    values : bool
+        Whether to look at more than the shape.
 
     Raises
     ------
@@ -26,6 +56,8 @@ def check_distances(distances: Tensor) -> None:
     """
     if distances.ndim < 2 or distances.shape[-1] != distances.shape[-2]:
         raise ValueError(f"distances must be (..., points, points), got {tuple(distances.shape)}")
+    if not values or distances.is_meta:
+        return
     if not bool(distances.isfinite().all()):
         raise ValueError(
             "distances must be finite, got NaN or infinity: embed components of a graph one by one"

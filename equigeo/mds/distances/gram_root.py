@@ -8,8 +8,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from equigeo.graphs.inputs import TensorLike
+from equigeo.points.cloud_checks import given_clouds
 
-def gram_root(x: Tensor) -> Tensor:
+
+def gram_root(x: TensorLike) -> Tensor:
     r"""Square root of the Gram matrix of centred points.
 
     .. math:: R = (X_c X_c^T)^{1/2} = X_c\, C^{-1/2} X_c^T
@@ -19,7 +22,7 @@ def gram_root(x: Tensor) -> Tensor:
 
     Parameters
     ----------
-    x : Tensor, (..., points, dim), float32 or float64
+    x : Tensor or ndarray, (..., points, dim), float32 or float64
         Points.
 
     Returns
@@ -29,6 +32,8 @@ def gram_root(x: Tensor) -> Tensor:
 
     Raises
     ------
+    TypeError
+        If points are not floating.
     ValueError
         If there are no axes of points and components.
 
@@ -44,8 +49,7 @@ def gram_root(x: Tensor) -> Tensor:
     >>> torch.allclose(torch.cdist(root, root), torch.cdist(square, square))
     True
     """
-    if x.ndim < 2:
-        raise ValueError(f"points must be (..., points, dim), got {tuple(x.shape)}")
+    x = given_clouds(x, batched=False)
     if not x.numel():
         return x.new_zeros(*x.shape[:-1], x.shape[-2])
     points = x.double()

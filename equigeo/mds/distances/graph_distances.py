@@ -8,12 +8,16 @@ from scipy import sparse
 from scipy.sparse import csgraph
 from torch import Tensor
 
+from equigeo.graphs.inputs import TensorLike, as_indices, check_shape
+from equigeo.mds.distances.gram import real_numbers
+
+_MOST_NODES = 2**16  # all distances between so many take 32 GiB
 KINDS = ("shortest", "resistance")
 
 
 def graph_distances(
-    edge_index: Tensor,
-    lengths: Tensor | None = None,
+    edge_index: TensorLike,
+    lengths: TensorLike | None = None,
     *,
     num_nodes: int | None = None,
     kind: str = "shortest",
@@ -22,7 +26,7 @@ def graph_distances(
 
     Parameters
     ----------
-    edge_index : Tensor, (2, edges), int64
+    edge_index : Tensor, (2, edges), int64, or ndarray, integer
         Edges; directions do not matter, the shortest of parallel ones counts for paths and all of
         them conduct.
     lengths : Tensor, (edges,), optional
@@ -56,18 +60,20 @@ def graph_distances(
     >>> graph_distances(path)[0].tolist()
     [0.0, 1.0, 2.0]
     """
-    if edge_index.dtype != torch.int64:
-        raise TypeError(f"edge_index must be int64, got {edge_index.dtype}")
-    if edge_index.ndim != 2 or edge_index.shape[0] != 2:
-        raise ValueError(f"edge_index must be (2, edges), got {tuple(edge_index.shape)}")
+    index = as_indices(edge_index, "edge_index")
+    check_shape(index, "edge_index", (2, "edges"))
     if kind not in KINDS:
         raise ValueError(f"kind must be one of {KINDS}, got {kind!r}")
-    source, target = edge_index.cpu().numpy()
-    largest = int(edge_index.max()) + 1 if edge_index.shape[1] else 0
+    source, target = index.cpu().numpy()
+    largest = int(index.max()) + 1 if index.shape[1] else 0
     nodes = largest if num_nodes is None else num_nodes
-    if largest > nodes or (edge_index.shape[1] and int(edge_index.min()) < 0):
+    if not 0 <= nodes <= _MOST_NODES:
+        raise ValueError(f"the number of nodes must be from 0 to {_MOST_NODES}, got {nodes}")
+    if largest > nodes or (index.shape[1] and int(index.min()) < 0):
         raise ValueError(f"edge_index must be from 0 to {nodes - 1}")
-    length = np.ones(len(source)) if lengths is None else lengths.detach().cpu().double().numpy()
+    length = np.ones(len(source))
+    if lengths is not None:
+        length = real_numbers(lengths, "lengths").cpu().numpy()
     if length.shape != source.shape or not (np.isfinite(length) & (length > 0)).all():
         raise ValueError(f"lengths must be ({len(source)},), finite and positive")
     found = (_paths if kind == "shortest" else _roots)(source, target, length, nodes)
@@ -76,7 +82,7 @@ def graph_distances(
             "the graph is not connected: embed its components one by one, "
             f"nodes {np.flatnonzero(~np.isfinite(found[0]))[:5].tolist()} are not reached from 0"
         )
-    return torch.from_numpy(found).to(edge_index.device)
+    return torch.from_numpy(found).to(index.device)
 
 
 def _paths(source: np.ndarray, target: np.ndarray, length: np.ndarray, nodes: int) -> np.ndarray:

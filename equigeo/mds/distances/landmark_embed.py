@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from equigeo.graphs.inputs import TensorLike
 from equigeo.mds.distances.distance_embedding import DistanceEmbedding
 from equigeo.mds.distances.gram import (
     NOTHING,
@@ -14,6 +15,7 @@ from equigeo.mds.distances.gram import (
     chosen_axes,
     corrected,
     double_centred,
+    real_numbers,
     relative_stress,
     skewed,
     spectrum,
@@ -24,8 +26,8 @@ from equigeo.mds.embedding.embed_options import EmbedOptions
 
 
 def landmark_embed(
-    landmark_distances: Tensor,
-    distances: Tensor,
+    landmark_distances: TensorLike,
+    distances: TensorLike,
     dim: int | None = None,
     *,
     squared: bool = False,
@@ -45,9 +47,9 @@ def landmark_embed(
 
     Parameters
     ----------
-    landmark_distances : Tensor, (landmarks, landmarks), real
+    landmark_distances : Tensor or ndarray, (landmarks, landmarks), real
         Between landmarks; constant, as all distances.
-    distances : Tensor, (points, landmarks), real
+    distances : Tensor or ndarray, (points, landmarks), real
         From points to landmarks; rows of the landmarks may be among them.
     dim : int, optional
         Number of coordinates; by default the rank of the landmarks.
@@ -68,6 +70,8 @@ def landmark_embed(
 
     Raises
     ------
+    TypeError
+        If distances are not real numbers.
     ValueError
         If shapes do not fit together, or distances are not finite, negative or not symmetric.
 
@@ -85,7 +89,8 @@ def landmark_embed(
     True
     """
     check_correction(correction)
-    between, beyond = landmark_distances.detach().double(), distances.detach().double()
+    between = real_numbers(landmark_distances, "landmark_distances")
+    beyond = real_numbers(distances, "distances")
     if between.ndim != 2 or beyond.ndim != 2 or beyond.shape[1] != between.shape[0]:
         raise ValueError(
             "distances must be (landmarks, landmarks) and (points, landmarks), "

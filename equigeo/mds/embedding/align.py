@@ -79,7 +79,8 @@ def align(clouds: CloudRows, group: str | None, scale: str, options: EmbedOption
     )
     ignored = options.nan_policy == "propagate" and options.fallback not in ("warn", "error")
     # Reading a value waits for the device.
-    broken, flagged = (0, 0) if ignored or torch.compiler.is_compiling() else counts.tolist()
+    unread = ignored or counts.is_meta or torch.compiler.is_compiling()
+    broken, flagged = (0, 0) if unread else counts.tolist()
     return AlignedClouds(
         *(clouds, group, options, y, frame, centroid, spread, size, margin),
         *(gap, ambiguous, degenerate, broken, flagged),

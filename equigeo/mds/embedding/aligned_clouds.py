@@ -10,7 +10,7 @@ from equigeo.mds.embedding.cloud_rows import CloudRows
 from equigeo.mds.embedding.embed_options import EmbedOptions
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class AlignedClouds:
     r"""Clouds seen in their principal axes, with what rounding may change about these.
 
@@ -58,6 +58,10 @@ class AlignedClouds:
     degenerate: Tensor
     broken: int
     flagged: int
+
+    def __repr__(self) -> str:
+        """Return the clouds, and how many of them are broken or flagged."""
+        return f"AlignedClouds({self.clouds}, broken={self.broken}, flagged={self.flagged})"
 
     @property
     def dim(self) -> int:

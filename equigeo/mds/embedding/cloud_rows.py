@@ -8,8 +8,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from equigeo.graphs.inputs import TensorLike, as_tensor
+from equigeo.points.cloud_checks import doubt_axes, doubt_integers
+from equigeo.points.ragged import cloud_offsets
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class CloudRows:
     """Rows of points, cloud by cloud.
 
@@ -38,18 +42,25 @@ class CloudRows:
 
     @classmethod
     def of(
-        cls, x: Tensor, mask: Tensor | None, ptr: Tensor | None, weights: Tensor | None
+        cls,
+        x: Tensor,
+        mask: TensorLike | None = None,
+        ptr: TensorLike | None = None,
+        weights: TensorLike | None = None,
+        batch: TensorLike | None = None,
     ) -> CloudRows:
         """Check clouds and bring them into one form.
 
         Parameters
         ----------
-        x : Tensor, (..., points, dim) or, with ``ptr``, (rows, dim)
+        x : Tensor, (..., points, dim) or, with ``ptr`` or ``batch``, (rows, dim)
             Coordinates.
         mask, weights : Tensor, (..., points) or (rows,), optional
             Which points there are, and what they weigh.
         ptr : Tensor, (clouds + 1,), int64, optional
             Offsets of ragged clouds.
+        batch : Tensor, (rows,), int64, optional
+            Numbers of ragged clouds instead.
 
         Returns
         -------
@@ -63,17 +74,20 @@ class CloudRows:
         ValueError
             If shapes do not fit together, offsets are not, or a weight is negative or not finite.
         """
-        _check_points(x, ptr)
+        ragged = ptr is not None or batch is not None
+        _check_points(x, ragged)
         points, eps = _floating(x)
         rows = points.reshape(-1, x.shape[-1])
         weight = _weight(x, mask, weights, rows.dtype)
-        if ptr is None:
+        offsets = cloud_offsets(len(rows), batch, ptr)
+        if offsets is None:
             count, clouds = x.shape[-2], x.shape[:-2].numel()
             offsets = _equal_offsets(clouds, count, x.device)
-        else:
-            _check_offsets(ptr, len(rows))
-            offsets = ptr
-        return cls(rows, offsets, weight, tuple(x.shape), ptr is not None, eps)
+        return cls(rows, offsets, weight, tuple(x.shape), ragged, eps)
+
+    def __repr__(self) -> str:
+        """Return the numbers of clouds and rows."""
+        return f"CloudRows(clouds={len(self.ptr) - 1}, points={tuple(self.points.shape)})"
 
     @property
     def batch(self) -> tuple[int, ...]:
@@ -191,14 +205,17 @@ def _equal_offsets(clouds: int, count: int, device: torch.device) -> Tensor:
     return torch.arange(0, clouds * count + 1, count, device=device)
 
 
-def _check_points(x: Tensor, ptr: Tensor | None) -> None:
+def _check_points(x: Tensor, ragged: bool) -> None:
     if x.is_complex() or x.dtype == torch.bool:
         raise TypeError(f"points must be real numbers, got {x.dtype}")
-    if x.ndim < 2 or (ptr is not None and x.ndim != 2):
-        wanted = "(..., points, dim)" if ptr is None else "(rows, dim) with ptr"
+    if x.ndim < 2 or (ragged and x.ndim != 2):
+        wanted = "(rows, dim) with ptr or batch" if ragged else "(..., points, dim)"
         raise ValueError(f"points must be {wanted}, got {tuple(x.shape)}")
     if x.shape[-1] < 1:
         raise ValueError(f"points must have at least one component, got {tuple(x.shape)}")
+    doubt_integers(x, "points")
+    if not ragged:
+        doubt_axes(x, "points")
 
 
 def _floating(x: Tensor) -> tuple[Tensor, float]:
@@ -209,20 +226,21 @@ def _floating(x: Tensor) -> tuple[Tensor, float]:
 
 
 def _weight(
-    x: Tensor, mask: Tensor | None, weights: Tensor | None, dtype: torch.dtype
+    x: Tensor, mask: TensorLike | None, weights: TensorLike | None, dtype: torch.dtype
 ) -> Tensor | None:
     """Weights of all rows, None where each is one."""
     weight = None
-    for name, given in (("mask", mask), ("weights", weights)):
-        if given is None:
+    for name, value in (("mask", mask), ("weights", weights)):
+        if value is None:
             continue
+        given = as_tensor(value, name, like=x if x.is_floating_point() else None)
         if given.shape != x.shape[:-1]:
             raise ValueError(f"{name} must be {tuple(x.shape[:-1])}, got {tuple(given.shape)}")
         if (given.dtype == torch.bool) != (name == "mask") or given.is_complex():
             kind = "bool" if name == "mask" else "real numbers"
             raise TypeError(f"{name} must be {kind}, got {given.dtype}")
         given = given.detach().to(dtype).reshape(-1)
-        if name == "weights" and not torch.compiler.is_compiling():
+        if name == "weights" and not (torch.compiler.is_compiling() or given.is_meta):
             _check_weights(given)
         weight = given if weight is None else torch.where(weight > 0, given, 0)
     return weight
@@ -231,17 +249,6 @@ def _weight(
 def _check_weights(weights: Tensor) -> None:
     if not bool(((weights >= 0) & weights.isfinite()).all()):
         raise ValueError("weights must be finite and not negative")
-
-
-def _check_offsets(ptr: Tensor, rows: int) -> None:
-    if ptr.dtype != torch.int64:
-        raise TypeError(f"ptr must be int64, got {ptr.dtype}")
-    if ptr.ndim != 1 or len(ptr) < 1:
-        raise ValueError(f"ptr must be (clouds + 1,), got {tuple(ptr.shape)}")
-    if torch.compiler.is_compiling():
-        return
-    if bool(ptr[0] != 0) or bool(ptr[-1] != rows) or bool((ptr.diff() < 0).any()):
-        raise ValueError(f"ptr must start at 0, never fall and end at {rows}")
 
 
 def without_autocast(x: Tensor) -> AbstractContextManager[None]:
@@ -258,6 +265,6 @@ def without_autocast(x: Tensor) -> AbstractContextManager[None]:
         To compute in.
     """
     kind = x.device.type
-    if torch.is_autocast_enabled(kind):
+    if kind != "meta" and torch.is_autocast_enabled(kind):
         return torch.autocast(kind, enabled=False)
     return nullcontext()

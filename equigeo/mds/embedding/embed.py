@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from torch import Tensor
-
+from equigeo.graphs.inputs import TensorLike, as_tensor
 from equigeo.mds.embedding.align import SCALES, align
 from equigeo.mds.embedding.aligned_clouds import AlignedClouds
 from equigeo.mds.embedding.cloud_rows import CloudRows, without_autocast
@@ -15,12 +14,13 @@ from equigeo.mds.embedding.labelled_axes import labelled_axes
 from equigeo.mds.embedding.mds_result import MDSResult
 
 
-def embed(
-    x: Tensor,
+def embed(  # noqa: PLR0913 - all by name
+    x: TensorLike,
     *,
-    mask: Tensor | None = None,
-    ptr: Tensor | None = None,
-    weights: Tensor | None = None,
+    mask: TensorLike | None = None,
+    ptr: TensorLike | None = None,
+    batch: TensorLike | None = None,
+    weights: TensorLike | None = None,
     group: str | None = "O",
     sign: str = "skew",
     scale: str = "none",
@@ -36,13 +36,16 @@ def embed(
 
     Parameters
     ----------
-    x : Tensor, (..., points, dim), real
-        Clouds in any units, or (rows, dim) with ``ptr``. Integers become float64, types of 16 bits
-        float32; sums are float64 in any case.
+    x : Tensor or ndarray, (..., points, dim), real
+        Clouds in any units, or (rows, dim) with ``ptr`` or ``batch``. Integers become float64,
+        with a warning, types of 16 bits float32; sums are float64 in any case.
     mask : Tensor, (..., points), bool, optional
         Which points there are; coordinates of the others are ignored and become zero.
     ptr : Tensor, (clouds + 1,), int64, optional
         Offsets of ragged clouds, as in PyTorch Geometric.
+    batch : Tensor, (rows,), int64, optional
+        Number of the cloud of each row instead, ascending; a number without rows is an empty cloud.
+        Programs to be compiled take ``ptr``: here the number of clouds is read from the values.
     weights : Tensor, (..., points), optional
         Mass or area of each point, not negative; zero is as masked. Constant.
     group : {"O", "SO", None}
@@ -70,8 +73,15 @@ def embed(
     TypeError
         If a dtype is wrong; complex points are.
     ValueError
-        If shapes do not fit together, a choice is unknown, a weight is negative, or a cloud is not
-        finite or, with ``fallback="error"``, flagged. Values are not checked while compiling.
+        If shapes do not fit together, a choice is unknown, a weight is negative, ``batch`` is not
+        sorted, or a cloud is not finite or, with ``fallback="error"``, flagged. Values are not
+        checked while compiling.
+
+    Warns
+    -----
+    UserWarning
+        Once per process: of flagged clouds, of integers, and of three points with eight coordinates
+        or more, which look like the coordinates of as many points.
 
     Equivariance
     ------------
@@ -98,8 +108,10 @@ def embed(
     """
     check_choices(group=group, sign=sign, scale=scale)
     frames = None
-    with without_autocast(x):
-        aligned = align(CloudRows.of(x, mask, ptr, weights), group, scale, options)
+    points = as_tensor(x, "points")
+    with without_autocast(points):
+        clouds = CloudRows.of(points, mask, ptr, weights, batch)
+        aligned = align(clouds, group, scale, options)
         check_finite(aligned)
         if sign == "joint" and group is not None:
             aligned, frames = joint_signs(aligned)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from equigeo.graphs.inputs import kind_of
 from equigeo.mds.embedding.frame_set import FrameSet
 
 REDUCTIONS = ("mean", "min", "max")
@@ -35,6 +36,8 @@ def frame_average(
 
     Raises
     ------
+    TypeError
+        If these are no frames, or a value is no tensor.
     ValueError
         If the values do not begin with the batch axes or the reduction is unknown.
 
@@ -53,9 +56,13 @@ def frame_average(
     """
     if reduce not in REDUCTIONS:
         raise ValueError(f"reduce must be one of {REDUCTIONS}, got {reduce!r}")
+    if not isinstance(frames, FrameSet):
+        raise TypeError(f"frames must be a FrameSet, got {kind_of(frames)}")
     total: Tensor | None = None
     for y, weight in zip(frames.y, frames.weight, strict=True):
         value = fn(y)
+        if not isinstance(value, Tensor):
+            raise TypeError(f"fn must return a Tensor, got {kind_of(value)}")
         weight = _fitted(weight, value, frames.ptr)
         if reduce == "mean":
             # A frame that is there for another cloud must not even pass on its NaN.

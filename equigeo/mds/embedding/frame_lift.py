@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from equigeo.graphs.inputs import as_tensor, kind_of
 from equigeo.groups import SO, LinearGroup, O
 from equigeo.mds.embedding.frame_set import FrameSet
 from equigeo.mds.embedding.mds_result import MDSResult
@@ -47,6 +48,8 @@ def frame_lift(
 
     Raises
     ------
+    TypeError
+        If these are no frames, or ``rep`` is no representation.
     ValueError
         If shapes do not fit together, the embedding has no group, or the representation is not
         one of it: left-handed frames cannot act through SO.
@@ -70,6 +73,9 @@ def frame_lift(
     >>> torch.allclose(arms, x - x.mean(0))
     True
     """
+    if not isinstance(rep, Representation):
+        raise TypeError(f"rep must be a Representation, got {kind_of(rep)}")
+    h = as_tensor(h, "features")
     matrix, weight, null, ptr, group = _unpacked(frames)
     dim = matrix.shape[-1]
     linear: LinearGroup = O(dim) if group == "O" else SO(dim)
@@ -80,7 +86,11 @@ def frame_lift(
         counts = ptr.diff()
         matrix, weight = (t.repeat_interleave(counts, 1) for t in (matrix, weight))
         null, centroid, scale = (t.repeat_interleave(counts, 0) for t in (null, centroid, scale))
-    if h.shape[: weight.ndim] != weight.shape or h.ndim <= weight.ndim:
+    if (
+        h.shape[: weight.ndim] != weight.shape
+        or h.ndim <= weight.ndim
+        or h.shape[-1] != (dim if isinstance(rep, Points) else rep.dim)
+    ):
         raise ValueError(
             f"features must be ({', '.join(map(str, weight.shape))}, ..., {rep.dim}), "
             f"got {tuple(h.shape)}"
@@ -104,6 +114,8 @@ def frame_lift(
 def _unpacked(
     frames: FrameSet | MDSResult,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None, str]:
+    if not isinstance(frames, (FrameSet, MDSResult)):
+        raise TypeError(f"frames must be a FrameSet or an MDSResult, got {kind_of(frames)}")
     if isinstance(frames, FrameSet):
         return frames.frame, frames.weight, frames.null, frames.ptr, frames.group
     if frames.group is None:

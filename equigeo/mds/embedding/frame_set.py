@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FrameSet:
     """Frames to average over: as a weighted set they turn with the points.
 
@@ -53,6 +53,14 @@ class FrameSet:
     exact: Tensor
     group: str
     ptr: Tensor | None = None
+
+    def __repr__(self) -> str:
+        """Return shapes and how many clouds are exact, not the numbers."""
+        exact = "" if self.y.is_meta else f", exact={int(self.exact.sum())}"
+        return (
+            f"FrameSet(frames={len(self)}, y={tuple(self.y.shape)} {self.y.dtype}, "
+            f"clouds={self.scale.numel()}{exact}, group={self.group!r})"
+        )
 
     def __len__(self) -> int:
         """Return the number of frames."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from torch import Tensor
-
+from equigeo.graphs.inputs import TensorLike, as_tensor
 from equigeo.mds.embedding.align import align
 from equigeo.mds.embedding.cloud_rows import CloudRows, without_autocast
 from equigeo.mds.embedding.embed import check_choices
@@ -15,13 +14,14 @@ from equigeo.mds.embedding.frame_set import FrameSet
 KINDS = ("joint", "frames", "soft", "frames24", "anchor")
 
 
-def frames(
-    x: Tensor,
+def frames(  # noqa: PLR0913 - all by name
+    x: TensorLike,
     *,
     kind: str = "joint",
-    mask: Tensor | None = None,
-    ptr: Tensor | None = None,
-    weights: Tensor | None = None,
+    mask: TensorLike | None = None,
+    ptr: TensorLike | None = None,
+    batch: TensorLike | None = None,
+    weights: TensorLike | None = None,
     group: str = "O",
     scale: str = "none",
     options: EmbedOptions = DEFAULT,
@@ -30,7 +30,7 @@ def frames(
 
     Parameters
     ----------
-    x, mask, ptr, weights, scale
+    x, mask, ptr, batch, weights, scale
         As of :func:`equigeo.mds.embed`.
     kind : {"joint", "frames", "soft", "frames24", "anchor"}
         Averages over these frames are exactly invariant, and continuous, as follows.
@@ -90,7 +90,9 @@ def frames(
     if group not in ("O", "SO"):
         raise ValueError(f'group must be "O" or "SO", got {group!r}')
     check_choices(group=group, sign="skew", scale=scale)
-    with without_autocast(x):
-        aligned = align(CloudRows.of(x, mask, ptr, weights), group, scale, options)
+    points = as_tensor(x, "points")
+    with without_autocast(points):
+        clouds = CloudRows.of(points, mask, ptr, weights, batch)
+        aligned = align(clouds, group, scale, options)
         check_finite(aligned)
         return frames_of_kind(kind, aligned)

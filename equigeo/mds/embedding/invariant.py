@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
+from equigeo.graphs.inputs import TensorLike, as_tensor
 from equigeo.groups import SO, Affine, LinearGroup, O, Scaling
 from equigeo.mds.embedding.embed import check_choices, embed
 from equigeo.mds.embedding.embed_options import DEFAULT, EmbedOptions
@@ -13,6 +16,7 @@ from equigeo.mds.embedding.frame_average import REDUCTIONS, frame_average
 from equigeo.mds.embedding.frame_set import FrameSet
 from equigeo.mds.embedding.frames import KINDS, frames
 from equigeo.mds.embedding.sample_frame import sample_frame
+from equigeo.points.cloud_checks import hint
 from equigeo.reps import Points
 
 _GROUPS: dict[str | None, type[LinearGroup]] = {"O": O, "SO": SO, None: Scaling}
@@ -100,6 +104,8 @@ class Invariant(nn.Module):
         if reduce not in REDUCTIONS:
             raise ValueError(f"reduce must be one of {REDUCTIONS}, got {reduce!r}")
         self.network = network
+        # Read once: a signature is slow to read, and compilers cannot.
+        self._positional, self._takes_batch = _arguments_of(network)
         self.rep_in = Points(Affine(_GROUPS[group](dim)))
         self.group, self.scale, self.reduce, self.options = group, scale, reduce, options
         self.kind, self.training_kind = kind, training_kind or kind
@@ -107,23 +113,27 @@ class Invariant(nn.Module):
 
     def forward(
         self,
-        x: Tensor,
+        x: TensorLike,
         *arguments: Any,
-        mask: Tensor | None = None,
-        ptr: Tensor | None = None,
-        weights: Tensor | None = None,
+        mask: TensorLike | None = None,
+        ptr: TensorLike | None = None,
+        batch: TensorLike | None = None,
+        weights: TensorLike | None = None,
         **keywords: Any,
     ) -> Tensor:
         """Embed points and call the network.
 
         Parameters
         ----------
-        x : Tensor, (..., points, dim) or, with ``ptr``, (rows, dim)
-            Clouds.
+        x : Tensor or ndarray, (..., points, dim) or, with ``ptr`` or ``batch``, (rows, dim)
+            Clouds. Arrays take the dtype of the network.
         *arguments, **keywords
-            Given to the network after the coordinates.
+            Given to the network after the coordinates. One that its ``forward`` calls ``batch``
+            says what the clouds are, as in PyTorch Geometric: ``model(pos, batch)``.
         mask, ptr, weights : Tensor, optional
             As of :func:`embed`. The network does not get them: give it what it needs.
+        batch : Tensor, (rows,), int64, optional
+            As of :func:`embed`. The network gets it as well if it has an argument of that name.
 
         Returns
         -------
@@ -133,10 +143,16 @@ class Invariant(nn.Module):
         Raises
         ------
         TypeError, ValueError
-            As of :func:`embed`.
+            As of :func:`embed`; if the first argument after the points looks like a ``batch``
+            and the network calls it otherwise.
         """
+        x = self._given_points(x)
+        if batch is None:
+            batch = self._batch_among(len(x), arguments, ptr)
+        elif self._takes_batch:
+            keywords["batch"] = batch
         see = self.draw if self.training and self.training_sample else self._frames
-        found = see(x, mask=mask, ptr=ptr, weights=weights)
+        found = see(x, mask=mask, ptr=ptr, batch=batch, weights=weights)
         if isinstance(found, Tensor):
             return self.network(found, *arguments, **keywords)
         return frame_average(
@@ -145,22 +161,23 @@ class Invariant(nn.Module):
 
     def draw(
         self,
-        x: Tensor,
+        x: TensorLike,
         *,
-        mask: Tensor | None = None,
-        ptr: Tensor | None = None,
-        weights: Tensor | None = None,
+        mask: TensorLike | None = None,
+        ptr: TensorLike | None = None,
+        batch: TensorLike | None = None,
+        weights: TensorLike | None = None,
     ) -> Tensor:
         """Embed points in one of the frames in use, drawn anew for every cloud.
 
         Parameters
         ----------
-        x, mask, ptr, weights : Tensor
+        x, mask, ptr, batch, weights : Tensor
             As of :meth:`forward`.
 
         Returns
         -------
-        Tensor, (..., points, dim) or, with ``ptr``, (rows, dim)
+        Tensor, (..., points, dim) or, with ``ptr`` or ``batch``, (rows, dim)
             Coordinates.
 
         Raises
@@ -168,12 +185,37 @@ class Invariant(nn.Module):
         TypeError, ValueError
             As of :func:`embed`.
         """
-        found = self._frames(x, mask=mask, ptr=ptr, weights=weights)
+        found = self._frames(x, mask=mask, ptr=ptr, batch=batch, weights=weights)
         return found if isinstance(found, Tensor) else sample_frame(found)
 
-    def _frames(self, x: Tensor, **clouds: Tensor | None) -> Tensor | FrameSet:
+    def _batch_among(
+        self, rows: int, arguments: tuple[Any, ...], ptr: TensorLike | None
+    ) -> TensorLike | None:
+        """Find the vector of clouds among what the network is given, in the way of its own."""
+        if ptr is not None or not arguments:
+            return None
+        for name, value in zip(self._positional, arguments, strict=False):
+            if name == "batch":
+                return value
+        if _is_batch(arguments[0], rows):
+            raise ValueError(
+                "the int64 vector after the points looks like the batch of several clouds: give it "
+                "by name, batch=..., or ptr=torch.tensor([0, len(x)]) if there is one cloud"
+            )
+        return None
+
+    def _given_points(self, x: TensorLike) -> Tensor:
+        """Take clouds of the dimension of this module."""
+        x = as_tensor(x, "points", like=next(self.network.parameters(), None))
+        shape, dim = tuple(x.shape), self.rep_in.dim
+        if len(shape) < 2 or shape[-1] != dim:
+            end = hint(shape, "points", dim, batched=False)
+            raise ValueError(f"points must be (..., points, {dim}), got {shape}{end}")
+        return x
+
+    def _frames(self, x: TensorLike, **clouds: TensorLike | None) -> Tensor | FrameSet:
         """Coordinates in the only frame, or all frames."""
-        self.rep_in.check_features(x)
+        x = self._given_points(x)
         choices: dict[str, Any] = {
             **clouds,
             "group": self.group,
@@ -189,3 +231,26 @@ class Invariant(nn.Module):
     def extra_repr(self) -> str:
         """Return what was chosen."""
         return f"group={self.group!r}, scale={self.scale!r}, kind={self.kind!r}"
+
+
+def _arguments_of(network: nn.Module) -> tuple[tuple[str, ...], bool]:
+    """Positional arguments of a network after the points, and whether it takes a ``batch``."""
+    try:
+        parameters = inspect.signature(network.forward).parameters.values()
+    except (TypeError, ValueError):  # scripted, or written in C
+        return (), False
+    by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    names = tuple(p.name for p in parameters if p.kind in by_position)
+    takes = any(p.name == "batch" or p.kind is p.VAR_KEYWORD for p in parameters)
+    return names[1:], takes
+
+
+def _is_batch(value: object, rows: int) -> bool:
+    """Whether an argument counts clouds from 0 without a gap; values are not read compiling."""
+    if not isinstance(value, Tensor) or value.dtype != torch.int64 or value.shape != (rows,):
+        return False
+    if torch.compiler.is_compiling() or value.is_meta or rows == 0:
+        return False
+    steps = value.diff()
+    counts = bool(((steps == 0) | (steps == 1)).all()) and int(value[0]) == 0
+    return counts and 0 < int(value[-1]) < rows - 1

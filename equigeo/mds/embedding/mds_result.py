@@ -10,13 +10,13 @@ from torch import Tensor
 from equigeo.mds.embedding.frame_set import FrameSet
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MDSResult:
     r"""Invariant coordinates, and all that is needed to return from them.
 
     .. math:: y_i = (x_i - c)\, F / \sigma
 
-    Batch axes are those of the points; with ``ptr`` there is one, over the clouds.
+    Batch axes are those of the points; with ``ptr`` or ``batch`` there is one, over the clouds.
 
     Parameters
     ----------
@@ -69,6 +69,15 @@ class MDSResult:
     group: str | None
     frames: FrameSet | None = None
     ptr: Tensor | None = None
+
+    def __repr__(self) -> str:
+        """Return shapes and what is flagged, not the numbers."""
+        flagged = "" if self.y.is_meta else f", flagged={int(self.flagged.sum())}"
+        frames = "" if self.frames is None else f", frames={len(self.frames)}"
+        return (
+            f"MDSResult(y={tuple(self.y.shape)} {self.y.dtype}, clouds={self.scale.numel()}"
+            f"{flagged}, group={self.group!r}{frames})"
+        )
 
     @property
     def eigvals(self) -> Tensor:

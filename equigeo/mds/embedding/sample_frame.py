@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from equigeo.graphs.inputs import kind_of
 from equigeo.mds.embedding.frame_set import FrameSet
 
 
@@ -26,6 +27,11 @@ def sample_frame(frames: FrameSet, *, generator: torch.Generator | None = None) 
     Tensor, (..., points, dim) or (rows, dim)
         Coordinates in the frames that were drawn.
 
+    Raises
+    ------
+    TypeError
+        If these are no frames.
+
     Equivariance
     ------------
     Invariant under the group of the frames in distribution, where they are exact.
@@ -42,6 +48,8 @@ def sample_frame(frames: FrameSet, *, generator: torch.Generator | None = None) 
     >>> torch.allclose(y.abs(), box.abs())
     True
     """
+    if not isinstance(frames, FrameSet):
+        raise TypeError(f"frames must be a FrameSet, got {kind_of(frames)}")
     weight = frames.weight.reshape(len(frames), -1)
     drawn = torch.multinomial(weight.mT, 1, generator=generator)[:, 0]
     if frames.ptr is not None:

@@ -7,11 +7,14 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from equigeo.graphs.inputs import TensorLike, as_tensor, check_like
 from equigeo.mds.embedding.embed import embed
 from equigeo.mds.embedding.embed_options import EmbedOptions
 from equigeo.mds.embedding.invariant import Invariant
 from equigeo.mds.models.invariant_point_net_config import InvariantPointNetConfig
 from equigeo.mds.models.upright_network import DIRECTIONS, UprightNetwork, direction_up
+from equigeo.nn.override import check_config, override
+from equigeo.points import pad_clouds
 from equigeo.points.networks import NETWORKS
 
 _QUIET = EmbedOptions(fallback="ignore")
@@ -50,6 +53,7 @@ class InvariantPointNet(nn.Module):
 
     def __init__(self, config: InvariantPointNetConfig) -> None:
         super().__init__()
+        check_config(config, InvariantPointNetConfig)
         self.config = config
         try:
             outputs = config.num_classes * (DIRECTIONS if config.upright else 1)
@@ -69,7 +73,7 @@ class InvariantPointNet(nn.Module):
         )
 
     @classmethod
-    def preset(cls, name: str, num_classes: int) -> InvariantPointNet:
+    def preset(cls, name: str, num_classes: int, **changes: Any) -> InvariantPointNet:
         """Build a preset.
 
         Parameters
@@ -78,15 +82,18 @@ class InvariantPointNet(nn.Module):
             The network. PointNet++, the default, passes eight frames in use, one in training.
         num_classes : int
             Number of logits.
+        **changes
+            Fields of :class:`equigeo.mds.InvariantPointNetConfig` that differ from the preset;
+            ``settings`` as a mapping of what differs in them.
 
         Raises
         ------
         ValueError
-            If the name is unknown.
+            If a name is unknown or a value out of range.
         """
         if name not in PRESETS:
             raise ValueError(f"preset must be one of {', '.join(PRESETS)}, got {name!r}")
-        return cls(InvariantPointNetConfig(num_classes, **PRESETS[name]))
+        return cls(override(InvariantPointNetConfig(num_classes, **PRESETS[name]), changes))
 
     @classmethod
     def from_config(cls, config: InvariantPointNetConfig | Mapping[str, Any]) -> InvariantPointNet:
@@ -106,22 +113,45 @@ class InvariantPointNet(nn.Module):
             config = InvariantPointNetConfig.from_dict(config)
         return cls(config)
 
-    def forward(self, points: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        points: TensorLike,
+        mask: TensorLike | None = None,
+        *,
+        batch: TensorLike | None = None,
+        ptr: TensorLike | None = None,
+    ) -> Tensor:
         """Classify.
 
         Parameters
         ----------
-        points : Tensor, (B, points, 3), floating
-            Clouds.
+        points : Tensor or ndarray, (B, points, 3), or (rows, 3) with ``batch`` or ``ptr``
+            Clouds, floating; arrays take the dtype of the weights.
         mask : Tensor, (B, points), bool, optional
             Which points there are.
+        batch : Tensor, (rows,), int64, optional
+            Number of the cloud of each row, ascending, as in PyTorch Geometric.
+        ptr : Tensor, (clouds + 1,), int64, optional
+            Offsets of the clouds instead.
 
         Returns
         -------
         Tensor, (B, num_classes), floating
             Logits.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As of :class:`equigeo.mds.Invariant` and :class:`equigeo.mds.PointNet`.
         """
-        return self.invariant(points, mask, mask=mask)
+        weight = next(self.parameters())
+        x = as_tensor(points, "points", like=weight)
+        check_like(x, "points", weight)
+        if batch is not None or ptr is not None:
+            if mask is not None:
+                raise ValueError("mask goes with (B, points, 3), not with batch or ptr; got both")
+            x, mask = pad_clouds(x, batch=batch, ptr=ptr)
+        return self.invariant(x, mask, mask=mask)
 
     def pairs(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """Classify clouds that stand upright, and say what is up for their embedding.

@@ -8,12 +8,14 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from equigeo.graphs.inputs import TensorLike, as_indices, as_tensor, check_shape
 from equigeo.mds.embedding.embed import embed
 from equigeo.mds.embedding.embed_options import EmbedOptions
 from equigeo.mds.routing.attention_encoder import AttentionEncoder
 from equigeo.mds.routing.attention_model_config import AttentionModelConfig
 from equigeo.mds.routing.pointer_decoder import PointerDecoder
 from equigeo.mds.routing.tours import Tours, tour_lengths
+from equigeo.nn.override import check_config, override
 
 SPREAD = 6**-0.5  # root mean square of distances from the centre, for points uniform in a square
 
@@ -59,6 +61,7 @@ class AttentionModel(nn.Module):
 
     def __init__(self, config: AttentionModelConfig) -> None:
         super().__init__()
+        check_config(config, AttentionModelConfig)
         self.config = config
         self.encoder = AttentionEncoder(
             2, config.channels, config.heads, config.layers, config.hidden
@@ -66,9 +69,11 @@ class AttentionModel(nn.Module):
         self.decoder = PointerDecoder(config.channels, config.heads, config.clip)
 
     @classmethod
-    def preset(cls, name: str, inputs: Literal["mds", "plain"] = "mds") -> AttentionModel:
-        """Build a preset; see :meth:`equigeo.mds.AttentionModelConfig.preset`."""
-        return cls(AttentionModelConfig.preset(name, inputs))
+    def preset(
+        cls, name: str, inputs: Literal["mds", "plain"] = "mds", **changes: Any
+    ) -> AttentionModel:
+        """Build a preset, with ``changes`` of :meth:`equigeo.mds.AttentionModelConfig.preset`."""
+        return cls(override(AttentionModelConfig.preset(name, inputs), changes))
 
     @classmethod
     def from_config(cls, config: AttentionModelConfig | Mapping[str, Any]) -> AttentionModel:
@@ -88,12 +93,14 @@ class AttentionModel(nn.Module):
             config = AttentionModelConfig.from_dict(config)
         return cls(config)
 
-    def forward(self, cities: Tensor, starts: Tensor | None = None, sample: bool = False) -> Tours:
+    def forward(
+        self, cities: TensorLike, starts: TensorLike | None = None, sample: bool = False
+    ) -> Tours:
         """Find tours from given first cities.
 
         Parameters
         ----------
-        cities : Tensor, (B, cities, 2), floating
+        cities : Tensor or ndarray, (B, cities, 2), floating
             Instances. In float64 they are embedded before they are cast to the dtype of the
             weights. Without an embedding the network expects the unit square.
         starts : Tensor, (B, tours), int64, optional
@@ -111,11 +118,18 @@ class AttentionModel(nn.Module):
         TypeError, ValueError
             If the cities are not finite, floating and two-dimensional.
         """
-        seen, flagged = self.see(cities)
-        return self._decode(cities, seen, flagged, starts, sample)
+        places = as_tensor(cities, "cities")
+        seen, flagged = self.see(places)
+        first = None
+        if starts is not None:
+            first = as_indices(starts, "starts")
+            check_shape(first, "starts", (len(places), "tours"))
+        return self._decode(places, seen, flagged, first, sample)
 
     @torch.no_grad()
-    def solve(self, cities: Tensor, *, every_start: bool = False, augment: bool = False) -> Tours:
+    def solve(
+        self, cities: TensorLike, *, every_start: bool = False, augment: bool = False
+    ) -> Tours:
         """Find the best tour of every instance that greedy decoding gives.
 
         Parameters
@@ -138,19 +152,20 @@ class AttentionModel(nn.Module):
         TypeError, ValueError
             As of :meth:`forward`.
         """
-        seen, flagged = self.see(cities)
+        places = as_tensor(cities, "cities")
+        seen, flagged = self.see(places)
         starts = None
         if every_start:
-            starts = torch.arange(cities.shape[1], device=cities.device).expand(len(cities), -1)
+            starts = torch.arange(places.shape[1], device=places.device).expand(len(places), -1)
         inputs = self.frames(seen) if augment else seen[None]
-        found = [self._decode(cities, y, flagged, starts, sample=False) for y in inputs]
+        found = [self._decode(places, y, flagged, starts, sample=False) for y in inputs]
         order, length, log_prob = (
             torch.cat([getattr(tours, name) for tours in found], 1)
             for name in ("order", "length", "log_prob")
         )
         return Tours(order, length, log_prob, flagged).best()
 
-    def see(self, cities: Tensor) -> tuple[Tensor, Tensor]:
+    def see(self, cities: TensorLike) -> tuple[Tensor, Tensor]:
         """Give what the network sees of instances.
 
         Parameters
@@ -170,6 +185,7 @@ class AttentionModel(nn.Module):
         TypeError, ValueError
             As of :meth:`forward`.
         """
+        cities = as_tensor(cities, "cities")
         if cities.ndim != 3 or cities.shape[2] != 2 or cities.shape[1] < 1:
             raise ValueError(f"cities must be (B, cities, 2), got {tuple(cities.shape)}")
         if not cities.is_floating_point():

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from equigeo.graphs.inputs import TensorLike, as_indices, as_tensor
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Tours:
     """Closed tours through the cities of every instance.
 
@@ -38,6 +40,12 @@ class Tours:
     log_prob: Tensor
     flagged: Tensor
 
+    def __repr__(self) -> str:
+        """Return shapes and the mean length, not the numbers."""
+        instances, tours, cities = self.order.shape
+        mean = f", mean length={float(self.length.mean()):.4g}" if self.length.numel() else ""
+        return f"Tours(instances={instances}, tours={tours}, cities={cities}{mean})"
+
     def best(self) -> Tours:
         """Keep the shortest tour of every instance, the first of equals."""
         at = self.length.argmin(1, keepdim=True)
@@ -57,20 +65,27 @@ class Tours:
         return (low * cities + high).sort(-1).values
 
 
-def tour_lengths(points: Tensor, tours: Tensor) -> Tensor:
+def tour_lengths(points: TensorLike, tours: TensorLike) -> Tensor:
     """Measure closed tours.
 
     Parameters
     ----------
-    points : Tensor, (B, cities, dim), floating
+    points : Tensor or ndarray, (B, cities, dim), floating
         Where the cities are.
-    tours : Tensor, (B, tours, cities), int64
+    tours : Tensor, (B, tours, cities), int64, or ndarray, integer
         Cities in the order of their visits.
 
     Returns
     -------
     Tensor, (B, tours), floating
         Sums of Euclidean distances, in the units of the points.
+
+    Raises
+    ------
+    TypeError
+        If tours are not int64.
+    ValueError
+        If shapes do not fit.
 
     Equivariance
     ------------
@@ -83,6 +98,12 @@ def tour_lengths(points: Tensor, tours: Tensor) -> Tensor:
     >>> tour_lengths(square, torch.tensor([[[0, 1, 2, 3]]]))
     tensor([[4.]])
     """
-    index = tours.flatten(1)[:, :, None].expand(-1, -1, points.shape[-1])
-    visited = points.gather(1, index).view(*tours.shape, points.shape[-1])
+    place, order = as_tensor(points, "points"), as_indices(tours, "tours")
+    if place.ndim != 3 or order.ndim != 3 or len(place) != len(order):
+        raise ValueError(
+            "points must be (B, cities, dim) and tours (B, tours, cities), "
+            f"got {tuple(place.shape)} and {tuple(order.shape)}"
+        )
+    index = order.flatten(1)[:, :, None].expand(-1, -1, place.shape[-1])
+    visited = place.gather(1, index).view(*order.shape, place.shape[-1])
     return (visited - visited.roll(1, 2)).square().sum(-1).sqrt().sum(-1)

@@ -8,9 +8,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import leaky_relu
 
+from equigeo.graphs.inputs import as_tensor, check_like, check_shape
 from equigeo.groups import O
 from equigeo.mesh.geometry.dual_kind import DualKind
-from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
+from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph, check_graph
 from equigeo.ops import gather_sum
 from equigeo.reps import Representation, Trivial
 
@@ -153,10 +154,28 @@ class PrimalDualConv(nn.Module):
             Likewise for pairs without a link.
         attention : Tensor, (primal edges, heads)
             Weights of the primal messages, summing to one per face.
+
+        Raises
+        ------
+        TypeError
+            If ``graph`` is no PrimalDualGraph, or features have another dtype than the weights.
+        ValueError
+            If there is not one row of features for each node, of as many channels, or they are on
+            another device.
         """
+        check_graph(graph)
+        x_primal = self._given("x_primal", x_primal, graph.num_primal, self.in_channels.primal)
+        x_dual = self._given("x_dual", x_dual, graph.num_dual, self.in_channels.dual)
         x_dual = self._dual(graph, x_primal, x_dual)
         x_primal, attention = self._primal(graph, x_primal, x_dual)
         return x_primal, x_dual, attention
+
+    def _given(self, name: str, x: Tensor, nodes: int, channels: int) -> Tensor:
+        weight = self.primal_linear.weight
+        x = as_tensor(x, name, like=weight)
+        check_shape(x, name, (nodes, channels))
+        check_like(x, name, weight)
+        return x
 
     def _dual(self, graph: PrimalDualGraph, x_primal: Tensor, x_dual: Tensor) -> Tensor:
         values = self.dual_linear(x_dual).unflatten(1, (self.heads, -1))

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from equigeo.graphs.brief_repr import brief_repr
+
 # A sliver has ratios of up to a million, which would make up all of the mean and the deviation by
 # which a channel is standardized. These ranges hold every triangle with angles above 3 degrees.
 _EDGE_HEIGHT_RANGE = (0.05, 50.0)
 _EDGE_EDGE_RANGE = (0.02, 50.0)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class HalfEdgeGeometry:
     r"""Intrinsic measures of a mesh, one row per half-edge ``h = 3 f + k`` or per face.
 
@@ -46,6 +48,8 @@ class HalfEdgeGeometry:
     area: Tensor
     direction: Tensor
     normal: Tensor
+
+    __repr__ = brief_repr
 
     @classmethod
     def measure(cls, vertices: Tensor, faces: Tensor) -> HalfEdgeGeometry:

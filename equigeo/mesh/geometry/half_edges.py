@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from equigeo.graphs.brief_repr import brief_repr
 from equigeo.mesh.errors import MeshError
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class HalfEdges:
     """The three directed edges of every face, paired across shared edges.
 
@@ -29,6 +30,8 @@ class HalfEdges:
     """
 
     twin: Tensor
+
+    __repr__ = brief_repr
 
     @classmethod
     def from_faces(cls, faces: Tensor) -> HalfEdges:

@@ -8,7 +8,7 @@ from torch import Tensor
 from equigeo.mesh.geometry.connected_components import connected_components
 from equigeo.mesh.geometry.half_edge_geometry import HalfEdgeGeometry
 from equigeo.mesh.geometry.half_edges import HalfEdges
-from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
+from equigeo.mesh.geometry.triangle_mesh import TriangleMesh, check_mesh
 
 
 def orient(mesh: TriangleMesh, half_edges: HalfEdges | None = None) -> TriangleMesh:
@@ -38,6 +38,8 @@ def orient(mesh: TriangleMesh, half_edges: HalfEdges | None = None) -> TriangleM
     ------
     MeshError
         If the mesh is non-manifold or inconsistently wound.
+    TypeError
+        If it is no TriangleMesh.
 
     Equivariance
     ------------
@@ -53,6 +55,7 @@ def orient(mesh: TriangleMesh, half_edges: HalfEdges | None = None) -> TriangleM
     >>> orient(inside_out).faces[0].tolist()
     [0, 2, 1]
     """
+    check_mesh(mesh)
     half_edges = half_edges or HalfEdges.from_faces(mesh.faces)
     pairs = half_edges.pairs()
     part = connected_components(pairs // 3, mesh.num_faces)

@@ -10,16 +10,17 @@ import torch
 from torch import Tensor
 
 from equigeo.graphs import EdgeIndex
+from equigeo.graphs.inputs import as_indices, as_tensor, check_shape, kind_of
 from equigeo.mesh.geometry.dual_graph import dual_edges, edge_to_dual, primal_edges
 from equigeo.mesh.geometry.dual_kind import DualKind
 from equigeo.mesh.geometry.features import FeatureSet, compute_features
 from equigeo.mesh.geometry.half_edges import HalfEdges
 from equigeo.mesh.geometry.orient import orient
 from equigeo.mesh.geometry.surface import Surface
-from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
+from equigeo.mesh.geometry.triangle_mesh import TriangleMesh, check_mesh
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PrimalDualGraph:
     """Primal nodes are faces (later clusters of faces), dual nodes the adjacencies between them.
 
@@ -110,12 +111,18 @@ class PrimalDualGraph:
         ------
         MeshError
             If the mesh is non-manifold or inconsistently wound.
+        TypeError
+            If it is no TriangleMesh.
+        ValueError
+            If the kind of dual graph or the features are unknown.
 
         Equivariance
         ------------
         Invariant to rotation, translation and scale; with ``"invariant"`` to reflection as well.
         Renumbering faces permutes nodes.
         """
+        check_mesh(mesh)
+        dual = DualKind(dual)
         # Turning a part renumbers the half-edges inside its faces; where nothing was turned, the
         # pairing is used again.
         half_edges = HalfEdges.from_faces(mesh.faces)
@@ -156,7 +163,17 @@ class PrimalDualGraph:
         -------
         PrimalDualGraph
             With features of zero channels.
+
+        Raises
+        ------
+        TypeError
+            If indices are not int64.
+        ValueError
+            If the shape of ``undirected`` is wrong.
         """
+        undirected = as_indices(undirected, "undirected")
+        primal_batch = as_indices(primal_batch, "primal_batch")
+        check_shape(undirected, "undirected", ("adjacencies", 2))
         primal, to_undirected = primal_edges(undirected, len(primal_batch))
         to_dual = edge_to_dual(dual, primal, to_undirected)
         # Both faces of an adjacency belong to one mesh: the first tells the mesh of a dual node.
@@ -193,11 +210,15 @@ class PrimalDualGraph:
 
         Raises
         ------
+        TypeError
+            If one is no PrimalDualGraph.
         ValueError
             If there are no graphs or their kinds differ.
         """
         if not graphs:
             raise ValueError("a batch needs at least one graph, got none")
+        for graph in graphs:
+            check_graph(graph)
         first = graphs[0]
         if any((g.dual, g.features) != (first.dual, first.features) for g in graphs):
             raise ValueError("graphs of one batch must have the same dual kind and features")
@@ -217,6 +238,15 @@ class PrimalDualGraph:
             num_graphs=sum(graph.num_graphs for graph in graphs),
             features=first.features,
             surface=Surface.batch(surfaces) if len(surfaces) == len(graphs) else None,
+        )
+
+    def __repr__(self) -> str:
+        """Return the numbers of nodes and edges, and how features were measured."""
+        return (
+            f"PrimalDualGraph(graphs={self.num_graphs}, dual={self.dual.value!r}, "
+            f"features={self.features!r}, x_primal={tuple(self.x_primal.shape)}, "
+            f"x_dual={tuple(self.x_dual.shape)}, primal edges={self.primal.num_edges}, "
+            f"dual edges={self.dual_edges.num_edges})"
         )
 
     @property
@@ -241,13 +271,17 @@ class PrimalDualGraph:
 
         Raises
         ------
+        TypeError
+            If one is no tensor.
         ValueError
             If the number of rows differs from the number of nodes.
         """
-        if (len(x_primal), len(x_dual)) != (self.num_primal, self.num_dual):
+        x_primal, x_dual = as_tensor(x_primal, "x_primal"), as_tensor(x_dual, "x_dual")
+        rows = [len(x) if x.ndim else None for x in (x_primal, x_dual)]
+        if rows != [self.num_primal, self.num_dual]:
             raise ValueError(
                 f"features must have {self.num_primal} and {self.num_dual} rows, "
-                f"got {len(x_primal)} and {len(x_dual)}"
+                f"got {rows[0]} and {rows[1]}"
             )
         return replace(self, x_primal=x_primal, x_dual=x_dual)
 
@@ -287,6 +321,24 @@ class PrimalDualGraph:
             raise ValueError("a pooled graph has no surface to measure")
         x_primal, x_dual = compute_features(self.surface, self.dual, self.features)
         return self.with_features(x_primal.to(dtype), x_dual.to(dtype))
+
+
+def check_graph(graph: object) -> None:
+    """Refuse what is no graph of a mesh, and say how to make one.
+
+    Parameters
+    ----------
+    graph : object
+        What was given.
+
+    Raises
+    ------
+    TypeError
+        Unless it is a :class:`PrimalDualGraph`.
+    """
+    if not isinstance(graph, PrimalDualGraph):
+        makes = "PrimalDualGraph.from_mesh or a model's graph(mesh) makes one of a TriangleMesh"
+        raise TypeError(f"graph must be a PrimalDualGraph, got {kind_of(graph)}: {makes}")
 
 
 def _shifts(graphs: Sequence[PrimalDualGraph]) -> dict[str, list[int]]:

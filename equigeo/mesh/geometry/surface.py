@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from equigeo.graphs.brief_repr import brief_repr
 from equigeo.mesh.geometry.half_edges import HalfEdges
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Surface:
     """Positions, faces and shared edges of one mesh or of a batch of meshes.
 
@@ -49,6 +50,8 @@ class Surface:
     vertex_batch: Tensor
     face_batch: Tensor
     num_meshes: int = 1
+
+    __repr__ = brief_repr
 
     @classmethod
     def from_mesh(cls, mesh: TriangleMesh, half_edges: HalfEdges | None = None) -> Surface:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
+from trimesh import Scene, Trimesh
+
+from equigeo.graphs.inputs import TensorLike, as_tensor, kind_of
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TriangleMesh:
     """Vertex positions and triangles, checked once and never changed.
 
@@ -17,13 +21,16 @@ class TriangleMesh:
 
     Parameters
     ----------
-    vertices : Tensor, (vertices, 3), floating
-        Positions, in any unit. Kept in float64: geometry is computed there and cast at the end.
-    faces : Tensor, (faces, 3), integer
-        Rows of vertex indices; the right-hand rule on a row gives the normal.
+    vertices : Tensor or ndarray, (vertices, 3), floating
+        Positions, in any unit. Kept as a tensor in float64: geometry is computed there and cast at
+        the end.
+    faces : Tensor or ndarray, (faces, 3), integer
+        Rows of vertex indices; the right-hand rule on a row gives the normal. Kept as int64.
 
     Raises
     ------
+    TypeError
+        If one is neither tensor nor array.
     ValueError
         If a shape or dtype is wrong, a position is not finite or an index is out of range.
 
@@ -43,7 +50,7 @@ class TriangleMesh:
     faces: Tensor
 
     def __post_init__(self) -> None:
-        vertices, faces = self.vertices, self.faces
+        vertices, faces = as_tensor(self.vertices, "vertices"), as_tensor(self.faces, "faces")
         if vertices.ndim != 2 or vertices.shape[1] != 3 or not vertices.is_floating_point():
             raise ValueError(
                 "vertices must be floating (vertices, 3), "
@@ -52,6 +59,12 @@ class TriangleMesh:
         if faces.ndim != 2 or faces.shape[1] != 3 or faces.dtype not in _INTEGERS:
             raise ValueError(
                 f"faces must be integer (faces, 3), got {faces.dtype} {tuple(faces.shape)}"
+            )
+        if vertices.is_meta or faces.is_meta:
+            raise ValueError("vertices and faces must have values, got meta")
+        if vertices.device != faces.device:
+            raise ValueError(
+                f"faces must be on {vertices.device} as the vertices are, got {faces.device}"
             )
         if not bool(torch.isfinite(vertices).all()):
             raise ValueError("vertices must be finite, got NaN or infinity")
@@ -64,6 +77,55 @@ class TriangleMesh:
         object.__setattr__(self, "vertices", vertices.to(torch.float64, copy=True))
         object.__setattr__(self, "faces", faces.to(torch.int64, copy=True))
 
+    @classmethod
+    def from_trimesh(cls, mesh: Trimesh | Scene) -> TriangleMesh:
+        """Copy a mesh of trimesh, or all meshes of one of its scenes where they stand.
+
+        Nothing is repaired, as :func:`equigeo.mesh.load_mesh` does for files: networks need every
+        edge to have two faces at most, wound alike; ``merge_vertices`` and ``fix_normals`` of
+        trimesh help.
+
+        Parameters
+        ----------
+        mesh : trimesh.Trimesh or trimesh.Scene
+            Of a scene, what is no mesh is left out, and the others are moved as it says.
+
+        Returns
+        -------
+        TriangleMesh
+            Faces in their order, those of a scene instance by instance.
+
+        Raises
+        ------
+        TypeError
+            If it is none.
+        ValueError
+            If a scene has no mesh, or a position is not finite.
+
+        Examples
+        --------
+        >>> import trimesh
+        >>> TriangleMesh.from_trimesh(trimesh.creation.box())
+        TriangleMesh(vertices=8, faces=12)
+        """
+        if not isinstance(mesh, (Scene, Trimesh)):
+            raise TypeError(
+                f"mesh must be a trimesh.Trimesh or a trimesh.Scene, got {kind_of(mesh)}"
+            )
+        given = mesh.dump() if isinstance(mesh, Scene) else [mesh]
+        parts = [part for part in given if isinstance(part, Trimesh)]
+        if not parts:
+            raise ValueError(f"mesh must be a scene with a mesh, got one of {len(given)} others")
+        # Numbers of vertices go on from one part to the next.
+        first = np.cumsum([0, *(len(part.vertices) for part in parts)])
+        faces = [part.faces + start for part, start in zip(parts, first[:-1], strict=True)]
+        vertices = np.concatenate([part.vertices for part in parts]).astype(np.float64)
+        return cls(as_tensor(vertices, "vertices"), as_tensor(np.concatenate(faces), "faces"))
+
+    def __repr__(self) -> str:
+        """Return the numbers of vertices and faces, not the numbers themselves."""
+        return f"TriangleMesh(vertices={self.num_vertices}, faces={self.num_faces})"
+
     @property
     def num_vertices(self) -> int:
         """Number of vertices, used or not."""
@@ -74,12 +136,12 @@ class TriangleMesh:
         """Number of triangles."""
         return len(self.faces)
 
-    def act(self, g: Tensor) -> TriangleMesh:
+    def act(self, g: TensorLike) -> TriangleMesh:
         """Move the positions by an affine map; a reflection does not touch the winding.
 
         Parameters
         ----------
-        g : Tensor, (3, 3) or (4, 4)
+        g : Tensor or ndarray, (3, 3) or (4, 4)
             A linear map, or a homogeneous matrix whose last column holds the translation.
 
         Returns
@@ -90,7 +152,7 @@ class TriangleMesh:
         Raises
         ------
         ValueError
-            If ``g`` has another shape.
+            If ``g`` has another shape, or holds no real numbers.
 
         Examples
         --------
@@ -98,14 +160,42 @@ class TriangleMesh:
         >>> mesh.act(torch.diag(torch.tensor([1.0, 1.0, -1.0]))).vertices[2].tolist()
         [0.0, 0.0, -1.0]
         """
-        if g.shape not in ((3, 3), (4, 4)):
-            raise ValueError(f"g must be (3, 3) or homogeneous (4, 4), got {tuple(g.shape)}")
-        g = g.to(self.vertices)
+        matrix = as_tensor(g, "g")
+        if matrix.shape not in ((3, 3), (4, 4)):
+            raise ValueError(f"g must be (3, 3) or homogeneous (4, 4), got {tuple(matrix.shape)}")
+        if matrix.is_complex() or matrix.is_meta:
+            raise ValueError(f"g must hold real numbers, got {matrix.dtype} on {matrix.device}")
+        matrix = matrix.to(self.vertices)
         # Rows are positions: x' = A x + t becomes X' = X A^T + t.
-        moved = self.vertices @ g[:3, :3].mT
-        if len(g) == 4:
-            moved = moved + g[:3, 3]
+        moved = self.vertices @ matrix[:3, :3].mT
+        if len(matrix) == 4:
+            moved = moved + matrix[:3, 3]
         return TriangleMesh(moved, self.faces)
 
 
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+
+
+def check_mesh(mesh: object) -> None:
+    """Refuse what is no mesh of this library, and say how to make one.
+
+    Parameters
+    ----------
+    mesh : object
+        What was given.
+
+    Raises
+    ------
+    TypeError
+        Unless it is a :class:`TriangleMesh`.
+
+    Examples
+    --------
+    >>> check_mesh(None)
+    Traceback (most recent call last):
+    TypeError: mesh must be a TriangleMesh, got None
+    """
+    if not isinstance(mesh, TriangleMesh):
+        known = isinstance(mesh, (Trimesh, Scene))
+        remedy = ": use TriangleMesh.from_trimesh" if known else ""
+        raise TypeError(f"mesh must be a TriangleMesh, got {kind_of(mesh)}{remedy}")

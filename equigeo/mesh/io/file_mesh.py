@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from equigeo.graphs.brief_repr import brief_repr
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.geometry.concatenate_ranges import concatenate_ranges
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FileMesh:
     """Vertices and polygons of a file, in file order, before any repair.
 
@@ -49,6 +50,8 @@ class FileMesh:
     face_lines: NDArray[np.int64] | None = None
     first_index: int = 0
     warnings: tuple[str, ...] = ()
+
+    __repr__ = brief_repr
 
     def __post_init__(self) -> None:
         outside = (self.corners < 0) | (self.corners >= len(self.vertices))

@@ -9,12 +9,20 @@ from pathlib import Path
 
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.io.file_mesh import FileMesh
+from equigeo.mesh.io.limits import MAX_FILE_BYTES
+from equigeo.mesh.io.read_glb import read_glb
 from equigeo.mesh.io.read_obj import read_obj
 from equigeo.mesh.io.read_off import read_off
 from equigeo.mesh.io.read_ply import read_ply
 from equigeo.mesh.io.read_stl import read_stl
 
-_READERS = {".obj": read_obj, ".off": read_off, ".ply": read_ply, ".stl": read_stl}
+_READERS = {
+    ".glb": read_glb,
+    ".obj": read_obj,
+    ".off": read_off,
+    ".ply": read_ply,
+    ".stl": read_stl,
+}
 
 
 def read_mesh_file(path: Path) -> FileMesh:
@@ -23,7 +31,7 @@ def read_mesh_file(path: Path) -> FileMesh:
     Parameters
     ----------
     path : Path
-        An OBJ, OFF, PLY or STL file.
+        An OBJ, OFF, PLY, STL or GLB file.
 
     Returns
     -------
@@ -39,18 +47,23 @@ def read_mesh_file(path: Path) -> FileMesh:
     --------
     >>> read_mesh_file(Path("shape.step"))
     Traceback (most recent call last):
-    equigeo.mesh.errors.MeshError: has the extension '.step'; expected one of .obj, .off, .ply, .stl
+    equigeo.mesh.errors.MeshError: has the extension '.step'; expected .glb, .obj, .off, .ply, .stl
     """
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
         raise MeshError(
-            f"has the extension {path.suffix!r}; expected one of {', '.join(sorted(_READERS))}"
+            f"has the extension {path.suffix!r}; expected {', '.join(sorted(_READERS))}"
         )
     try:
         if not path.exists():
             raise MeshError("does not exist; check the path")
         if not path.is_file():  # a pipe or a device could block forever
             raise MeshError("is not a regular file; give the path of a mesh file")
+        size = path.stat().st_size
+        if size > MAX_FILE_BYTES:
+            raise MeshError(
+                f"has {size} bytes, more than {MAX_FILE_BYTES}; split or simplify the mesh"
+            )
         data = path.read_bytes()
         if not data:
             raise MeshError("is empty; export the mesh again")

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equigeo.mesh.geometry.concatenate_ranges import concatenate_ranges
+from equigeo.mesh.io.check_counts import check_corners
 from equigeo.mesh.io.file_mesh import FileMesh
 from equigeo.mesh.io.normalize_text import normalize_text
 from equigeo.mesh.io.text_numbers import read_indices, read_rows, warn_of_nonfinite
@@ -31,7 +32,8 @@ def read_obj(data: bytes) -> FileMesh:
     Raises
     ------
     MeshError
-        If the file is empty, or a face has an index that is no integer or out of range.
+        If the file is empty, or a face has an index that is no integer or out of range, or more
+        than ``MAX_CORNERS``.
 
     Examples
     --------
@@ -45,6 +47,7 @@ def read_obj(data: bytes) -> FileMesh:
     vertices, warnings = _vertices(table, vertex_rows)
     first = table.line_ptr[face_rows] + 1
     sizes = table.line_ptr[face_rows + 1] - first
+    check_corners(sizes)
     words = concatenate_ranges(first, sizes)
     corners = read_indices(table, words, stop=table.cut_at_slash(words))
     # Negative indices count back from the last vertex above the line of the face.

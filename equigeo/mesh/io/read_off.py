@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.geometry.concatenate_ranges import concatenate_ranges
-from equigeo.mesh.io.check_counts import check_counts
+from equigeo.mesh.io.check_counts import check_corners, check_counts
 from equigeo.mesh.io.file_mesh import FileMesh
 from equigeo.mesh.io.normalize_text import normalize_text
 from equigeo.mesh.io.text_numbers import read_indices, read_rows, warn_of_nonfinite
@@ -172,4 +172,5 @@ def _faces(
     table: TokenTable, first: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     sizes = table.numbers(first, int)
+    check_corners(sizes)
     return read_indices(table, concatenate_ranges(first + 1, sizes)), sizes

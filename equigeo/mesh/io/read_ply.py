@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 from trimesh.exchange.ply import load_ply
 
 from equigeo.mesh.errors import MeshError
-from equigeo.mesh.io.check_counts import check_counts
+from equigeo.mesh.io.check_counts import check_corners, check_counts
 from equigeo.mesh.io.file_mesh import FileMesh
+from equigeo.mesh.io.limits import MAX_LINE, MAX_PLY_HEADER, MAX_PLY_PROPERTIES
 from equigeo.mesh.io.parse_with_trimesh import parse_with_trimesh
 
 _INDEX_NAMES = ("vertex_index", "vertex_indices")
+_END = re.compile(rb"^end_header[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
 _PROBLEM = (
     "cannot be read as PLY: it is truncated, damaged, or mixes face sizes in binary form; "
     "export it again as text or as triangles"
@@ -49,8 +51,8 @@ def read_ply(data: bytes) -> FileMesh:
     >>> read_ply(header + b"\nend_header\n0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n").corners
     array([0, 1, 2])
     """
-    counts = _check_header(data)
-    parsed, notes = parse_with_trimesh(load_ply, data, _PROBLEM)
+    header, counts, body = _split(data)
+    parsed, notes = parse_with_trimesh(load_ply, header + body, _PROBLEM)
     elements = parsed["metadata"]["_ply_raw"]
     vertices = np.zeros((0, 3))
     if counts["vertex"]:
@@ -64,18 +66,48 @@ def read_ply(data: bytes) -> FileMesh:
     return FileMesh(vertices.astype(np.float64), corners, sizes, warnings=notes)
 
 
-def _check_header(data: bytes) -> dict[str, int]:
-    """Counts of the header, once known to fit in the file."""
-    end = data.find(b"end_header")
-    if not data[:3].lower() == b"ply" or end < 0:
-        raise MeshError("is not a PLY file: no 'ply' or no 'end_header'; check the extension")
-    lines = re.findall(rb"^\s*element\s+(\S+)\s+(\S+)\s*$", data[:end], re.M)
-    if not all(re.fullmatch(rb"\d{1,18}", count) for _, count in lines):
-        raise MeshError("has an element in its header without a count; export the mesh again")
-    counts = {"vertex": 0, "face": 0} | {name.decode("latin-1"): int(n) for name, n in lines}
+def _split(data: bytes) -> tuple[bytes, dict[str, int], bytes]:
+    """Header without comments, counts once known to fit in the file, and what the header is of."""
+    end = _END.search(data, 0, MAX_PLY_HEADER)
+    if not re.match(rb"(?i:ply)\s", data):
+        raise MeshError("is not a PLY file: no 'ply' at its start; check the extension")
+    if end is None:
+        raise MeshError(f"has no 'end_header' in its first {MAX_PLY_HEADER} bytes; export it again")
+    lines = [line.strip() for line in data[: end.start()].splitlines()]
+    shape = [line for line in lines if line.startswith((b"element", b"property"))]
+    if len(shape) > MAX_PLY_PROPERTIES:
+        raise MeshError(
+            f"has {len(shape)} elements and properties, more than {MAX_PLY_PROPERTIES}; "
+            "export positions and faces alone"
+        )
+    counts = _counts(shape)
+    body = data[end.end() :]
     # No vertex takes less than 3 bytes and no face less than 1; text needs more.
-    check_counts(counts["vertex"], counts["face"], len(data) - end, "bytes after its header")
-    return counts
+    check_counts(counts["vertex"], counts["face"], len(body), "bytes after its header")
+    kind = [line for line in lines if line.startswith(b"format")][:1]
+    if b"ascii" in b"".join(kind).lower():
+        body = _announced_lines(body, sum(counts.values()))
+    return b"\n".join([b"ply", *kind, *shape, b"end_header\n"]), counts, body
+
+
+def _counts(shape: list[bytes]) -> dict[str, int]:
+    """Rows of each element."""
+    words = [line.split() for line in shape if line.startswith(b"element")]
+    if not all(len(w) == 3 and re.fullmatch(rb"\d{1,18}", w[2]) for w in words):
+        raise MeshError("has an element in its header without a count; export the mesh again")
+    return {"vertex": 0, "face": 0} | {w[1].decode("latin-1"): int(w[2]) for w in words}
+
+
+def _announced_lines(body: bytes, count: int) -> bytes:
+    """Lines that the header announces, none of them too long; what follows is not read."""
+    ends = np.flatnonzero(np.frombuffer(body, np.uint8) == ord("\n"))[:count]
+    ends = np.append(ends, len(body))[:count]  # the last line may lack its end
+    longest = int(np.diff(ends, prepend=-1).max(initial=0))
+    if longest > MAX_LINE:
+        raise MeshError(
+            f"has a line of {longest} bytes, more than {MAX_LINE}; cut its faces into triangles"
+        )
+    return body[: int(ends[-1]) + 1] if len(ends) else b""
 
 
 def _complete(elements: dict[str, Any], name: str, counts: dict[str, int]) -> dict[str, Any]:
@@ -113,10 +145,14 @@ def _polygons(columns: dict[str, Any], count: int) -> tuple[NDArray[np.int64], N
     try:
         if values.dtype == object:
             rows = [np.atleast_1d(row) for row in values]
-            return np.concatenate(rows).astype(np.int64), np.array([len(row) for row in rows])
+            sizes = np.array([len(row) for row in rows])
+            check_corners(sizes)
+            return np.concatenate(rows).astype(np.int64), sizes
         table = values.reshape(count, -1)
     except ValueError:
         raise MeshError("has face lines of unequal length; export the mesh again") from None
     if table.dtype.kind not in "iu":
         raise MeshError("numbers the corners of its faces by fractions; export the mesh again")
-    return table.astype(np.int64).ravel(), np.full(count, table.shape[1], np.int64)
+    sizes = np.full(count, table.shape[1], np.int64)
+    check_corners(sizes)
+    return table.astype(np.int64).ravel(), sizes

@@ -8,6 +8,7 @@ from trimesh.exchange.stl import load_stl
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.geometry.coincident_points import coincident_points
 from equigeo.mesh.io.file_mesh import FileMesh
+from equigeo.mesh.io.limits import MAX_SOLIDS
 from equigeo.mesh.io.parse_with_trimesh import parse_with_trimesh
 
 _PROBLEM = "cannot be read as STL: it is truncated or damaged; export the mesh again"
@@ -44,6 +45,10 @@ def read_stl(data: bytes) -> FileMesh:
     """
     data, notes = _exact_binary(data)
     text = None if notes is not None else data.decode(errors="replace").lower()
+    if text is not None and text.count("endsolid") > MAX_SOLIDS:
+        raise MeshError(
+            f"has {text.count('endsolid')} solids, more than {MAX_SOLIDS}; export it as one"
+        )
     parsed, caught = parse_with_trimesh(load_stl, text.encode() if text else data, _PROBLEM)
     solids = [parsed] if "vertices" in parsed else list(parsed["geometry"].values())
     with np.errstate(all="ignore"):  # a signaling NaN of float32 complains when it is widened

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from equigeo.mesh.errors import MeshError
+from equigeo.mesh.io.limits import MAX_NO_NUMBERS
+
 _NEWLINE, _RETURN, _HASH, _BACKSLASH, _SPACE = (ord(c) for c in "\n\r#\\ ")
 _IS_SPACE = np.isin(np.arange(256), np.frombuffer(b" \t\n\v\f\r", np.uint8))
 _LONGEST = 64  # bytes; a longer word is no number, and would widen the whole string array
+# What stands for a word that is no number, and words that are none: whatever is not a number of at
+# most so many bytes. Integers of more than 18 digits count nothing that a file can hold.
+_BAD = {np.float64: float("nan"), np.int64: int(np.iinfo(np.int64).min)}
+_NO_DIGIT = re.compile(rb"[^\d+\- ]")
+_NO_FLOAT, _NO_INTEGER = (
+    re.compile(rb"(?<!\S)(?!(?=\S{1,%d}(?!\S))[+-]?(?:%s)(?!\S))\S+" % (_LONGEST, number))
+    for number in (
+        rb"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|(?i:nan|inf|infinity)",
+        rb"0*\d{1,18}",
+    )
+)
 
 
 class TokenTable:
@@ -104,37 +119,70 @@ class TokenTable:
         Returns
         -------
         ndarray, (n,)
-            NaN, or the smallest int64, where a word is no number.
+            NaN where a word is no number; the smallest int64 where one is no integer, and after it.
+
+        Raises
+        ------
+        MeshError
+            If more than ``MAX_NO_NUMBERS`` words are no numbers.
         """
         stop = self.stop[words] if stop is None else stop
-        texts = self._texts(words, stop)
-        if texts is not None:
-            try:
-                return texts.astype(np.float64 if kind is float else np.int64)
-            except (ValueError, OverflowError):
-                pass
-        spans = zip(self.start[words].tolist(), stop.tolist(), strict=True)
-        slices = [self.data[a:b].tobytes() for a, b in spans]
+        dtype = np.float64 if kind is float else np.int64
+        size = stop - self.start[words]
+        full = size > 0  # what stands before a slash may be nothing
+        if not full.all():
+            values = np.full(len(words), _BAD[dtype], dtype)
+            values[full] = self.numbers(words[full], kind, stop[full])
+            return values
+        if not len(words):
+            return np.zeros(0, dtype)
+        text, is_short = self._joined(words, stop), bool(size.max() <= _LONGEST)
         if kind is float:
-            return np.array([_to_float(text) for text in slices], np.float64)
-        return np.array([_to_int(text) for text in slices], np.int64)
+            return _coordinates(text, is_short)
+        return _indices(text, is_short, len(words))
 
-    def _texts(
-        self, words: NDArray[np.int64], stop: NDArray[np.int64]
-    ) -> NDArray[np.bytes_] | None:
-        """Words as one string array, or None if NumPy would not read all of them as we do."""
-        start = self.start[words]
-        if not len(words) or (stop == start).any() or (stop - start).max() > _LONGEST:
-            return None
+    def _joined(self, words: NDArray[np.int64], stop: NDArray[np.int64]) -> bytes:
+        """Words in a row, with spaces between them."""
         # Blanking all other bytes and splitting once is ten times faster than slicing.
+        start = self.start[words]
         edge = np.zeros(len(self.data) + 1, np.int8)
         edge[start] = 1
         edge[stop] = -1
         inside = np.cumsum(edge[:-1], dtype=np.int8).view(bool)
         kept = inside.copy()
         kept[1:] |= inside[:-1]  # one byte more, to separate words
-        chosen = np.where(inside[kept], self.data[kept], np.uint8(_SPACE)).tobytes()
-        return None if b"_" in chosen else np.array(chosen.split(), np.bytes_)
+        return np.where(inside[kept], self.data[kept], np.uint8(_SPACE)).tobytes()
+
+
+def _coordinates(text: bytes, is_short: bool) -> NDArray[np.float64]:
+    """Read words, those that are no numbers as NaN."""
+    if is_short and b"_" not in text:  # which NumPy would take for a part of a number
+        try:
+            return np.array(text.split(), np.bytes_).astype(np.float64)
+        except ValueError:
+            pass
+    text, count = _NO_FLOAT.subn(b"nan", text, MAX_NO_NUMBERS + 1)
+    if count > MAX_NO_NUMBERS:
+        raise MeshError(f"has more than {MAX_NO_NUMBERS} coordinates that are no numbers")
+    return np.array(text.split(), np.bytes_).astype(np.float64)
+
+
+def _indices(text: bytes, is_short: bool, count: int) -> NDArray[np.int64]:
+    """Read words up to the first that is no integer, which no reader can go on from."""
+    values = np.full(count, _BAD[np.int64], np.int64)
+    odd = _NO_DIGIT.search(text)  # faster than to look at words, of which most are digits alone
+    text = text if odd is None else text[: text.rfind(b" ", 0, odd.start()) + 1]
+    words = text.split()
+    if is_short:
+        try:
+            values[: len(words)] = np.array(words, np.bytes_).astype(np.int64) if words else 0
+            return values
+        except (ValueError, OverflowError):
+            pass
+    bad = _NO_INTEGER.search(text)
+    words = (text if bad is None else text[: bad.start()]).split()
+    values[: len(words)] = np.array(words, np.bytes_).astype(np.int64) if words else 0
+    return values
 
 
 def _span(table: TokenTable, line: int) -> slice:
@@ -163,19 +211,3 @@ def _blank_comments(data: NDArray[np.uint8], hashes: NDArray[np.int64]) -> None:
     edge[hashes[first]] = 1
     edge[ends[first]] = -1
     data[np.cumsum(edge[:-1], dtype=np.int8).view(bool)] = _SPACE
-
-
-def _to_float(text: bytes) -> float:
-    try:
-        return float(text) if b"_" not in text and len(text) <= _LONGEST else float("nan")
-    except ValueError:
-        return float("nan")
-
-
-def _to_int(text: bytes) -> int:
-    lowest = int(np.iinfo(np.int64).min)
-    try:
-        value = int(text) if b"_" not in text and len(text) <= _LONGEST else lowest
-    except ValueError:
-        return lowest
-    return value if abs(value) <= np.iinfo(np.int64).max else lowest

@@ -8,11 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from equigeo.graphs.inputs import check_shape
 from equigeo.groups import O
 from equigeo.mesh.conv.residual_block import ResidualBlock
 from equigeo.mesh.geometry.dual_kind import DualKind
 from equigeo.mesh.geometry.features import feature_channels
-from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
+from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph, check_graph
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
 from equigeo.mesh.models.classifier_config import ClassifierConfig
 from equigeo.mesh.models.readout import Readout
@@ -20,6 +21,7 @@ from equigeo.mesh.models.standardize import Standardize
 from equigeo.mesh.pooling.edge_pool import EdgePool
 from equigeo.mesh.pooling.unpool import PoolLog
 from equigeo.nn.evaluating import evaluating
+from equigeo.nn.override import check_config, override
 from equigeo.reps import Representation, Trivial
 
 
@@ -53,6 +55,7 @@ class PrimalDualClassifier(nn.Module):
 
     def __init__(self, config: ClassifierConfig) -> None:
         super().__init__()
+        check_config(config, ClassifierConfig)
         self.config = config
         self.dual_kind = DualKind(config.dual)
         channels = feature_channels(self.dual_kind, config.features)
@@ -80,7 +83,7 @@ class PrimalDualClassifier(nn.Module):
         self.head = _head(sum(widths) if config.every_block else widths[-1], config)
 
     @classmethod
-    def preset(cls, name: str, num_classes: int) -> PrimalDualClassifier:
+    def preset(cls, name: str, num_classes: int, **changes: Any) -> PrimalDualClassifier:
         """Build a preset.
 
         Parameters
@@ -89,16 +92,18 @@ class PrimalDualClassifier(nn.Module):
             Which one, see :class:`ClassifierConfig`.
         num_classes : int
             Number of logits.
+        **changes
+            Fields of :class:`ClassifierConfig` that differ from the preset.
 
         Raises
         ------
         ValueError
-            If the name is unknown.
+            If a name is unknown or a value out of range.
         """
         presets = {"default": ClassifierConfig, "paper": ClassifierConfig.paper}
         if name not in presets:
             raise ValueError(f"preset must be one of {sorted(presets)}, got {name!r}")
-        return cls(presets[name](num_classes))
+        return cls(override(presets[name](num_classes), changes))
 
     @classmethod
     def from_config(cls, config: ClassifierConfig | Mapping[str, Any]) -> PrimalDualClassifier:
@@ -175,8 +180,11 @@ class PrimalDualClassifier(nn.Module):
 
         Raises
         ------
+        TypeError
+            If ``graph`` is no PrimalDualGraph.
         ValueError
-            If the graph has other features or another kind of dual graph than the model.
+            If the graph has other features or another kind of dual graph than the model, or is on
+            another device.
         """
         return self.head(self._encode(graph)[0])
 
@@ -203,10 +211,19 @@ class PrimalDualClassifier(nn.Module):
         return levels
 
     def _encode(self, graph: PrimalDualGraph) -> tuple[Tensor, list[PoolLog]]:
+        check_graph(graph)
         if (graph.dual, graph.features) != (self.dual_kind, self.config.features):
             raise ValueError(
                 f"the model wants {self.dual_kind.value} graphs with {self.config.features} "
                 f"features, got {graph.dual.value} with {graph.features}"
+            )
+        channels = feature_channels(self.dual_kind, self.config.features)
+        for name, width in zip(("x_primal", "x_dual"), channels, strict=True):
+            check_shape(getattr(graph, name), f"graph.{name}", ("nodes", width))
+        device = self.standardize_primal.mean.device
+        if graph.x_primal.device != device:
+            raise ValueError(
+                f"graph must be on {device} as the model is, got {graph.x_primal.device}: graph.to"
             )
         graph = graph.with_features(
             self.standardize_primal(graph.x_primal), self.standardize_dual(graph.x_dual)

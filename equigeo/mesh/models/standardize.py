@@ -8,6 +8,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from equigeo.graphs.inputs import check_shape
+
 
 class Standardize(nn.Module):
     """Subtract a mean and divide by a deviation, both measured once and kept as buffers.
@@ -77,5 +79,11 @@ class Standardize(nn.Module):
         -------
         Tensor, (nodes, channels)
             In the dtype of the buffers.
+
+        Raises
+        ------
+        ValueError
+            If there are other channels.
         """
+        check_shape(x, "x", ("nodes", len(self.mean)))
         return (x.to(self.mean.dtype) - self.mean) / self.deviation

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
+from equigeo.graphs.inputs import as_tensor, check_shape
+from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph, check_graph
 from equigeo.mesh.pooling.cluster_limits import limit_clusters
 from equigeo.mesh.pooling.contraction import Aggregation, contract
 from equigeo.mesh.pooling.edge_selection import dominant_matching, select_top
@@ -105,12 +106,20 @@ class EdgePool(nn.Module):
 
         Raises
         ------
+        TypeError
+            If ``graph`` is no PrimalDualGraph, or attention is complex.
         ValueError
-            If there is not one row of attention per primal edge.
+            If there is not one row of attention per primal edge, or it is on another device.
         """
-        if attention.ndim != 2 or len(attention) != graph.primal.num_edges:
+        check_graph(graph)
+        attention = as_tensor(attention, "attention")
+        check_shape(attention, "attention", (graph.primal.num_edges, "heads"))
+        if attention.is_complex():
+            raise TypeError(f"attention must be real, got {attention.dtype}")
+        if attention.device != graph.undirected.device:
             raise ValueError(
-                f"attention must be ({graph.primal.num_edges}, heads), got {tuple(attention.shape)}"
+                f"attention must be on {graph.undirected.device} as the graph is, "
+                f"got {attention.device}"
             )
         scores = edge_scores(graph, attention)
         ranking = (scores * _GRID).round() / _GRID

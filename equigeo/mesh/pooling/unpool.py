@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from equigeo.graphs.inputs import as_tensor, check_shape, kind_of
 from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PoolLog:
     """The graph before pooling and where its nodes went.
 
@@ -34,6 +35,14 @@ class PoolLog:
     dual_to_new: Tensor
     num_contracted: int
     num_refused: int
+
+    def __repr__(self) -> str:
+        """Return the numbers of nodes before and after, not which went where."""
+        clusters = int(self.cluster.max()) + 1 if len(self.cluster) else 0
+        return (
+            f"PoolLog(faces={len(self.cluster)}, clusters={clusters}, "
+            f"contracted={self.num_contracted}, refused={self.num_refused})"
+        )
 
 
 def unpool(
@@ -61,10 +70,23 @@ def unpool(
     x_dual : Tensor, (dual nodes, channels)
         Each surviving pair the feature of what it merged into, the others ``fill``.
 
+    Raises
+    ------
+    TypeError
+        If ``log`` is no PoolLog.
+    ValueError
+        If features have no axes of rows and channels, or the fill has other channels.
+
     Equivariance
     ------------
     Commutes with permutations of clusters and of faces.
     """
+    if not isinstance(log, PoolLog):
+        raise TypeError(f"log must be a PoolLog, got {kind_of(log)}")
+    check_shape(as_tensor(x_primal, "x_primal"), "x_primal", ("clusters", "channels"))
+    check_shape(as_tensor(x_dual, "x_dual"), "x_dual", ("adjacencies", "channels"))
+    if as_tensor(fill, "fill").numel() != x_dual.shape[1]:
+        raise ValueError(f"fill must be ({x_dual.shape[1]},), got {tuple(fill.shape)}")
     # -1 marks pairs that vanished inside a cluster; clamped to 0 they copy some row, which the fill
     # replaces below. Gradients then reach the fill and no wrong row.
     survives = (log.dual_to_new >= 0)[:, None]

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from equigeo.graphs.brief_repr import brief_repr
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class EdgeTable:
     """Half-edges grouped by the undirected edge they run along.
 
@@ -37,6 +39,8 @@ class EdgeTable:
     forward: NDArray[np.bool_]
     order: NDArray[np.int64]
     ptr: NDArray[np.int64]
+
+    __repr__ = brief_repr
 
     @classmethod
     def from_faces(cls, faces: NDArray[np.int64]) -> EdgeTable:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from equigeo.graphs.brief_repr import brief_repr
 from equigeo.mesh.repair.mesh_topology import MeshTopology
 
 
@@ -66,7 +67,7 @@ class RepairCounts:
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RepairedMesh:
     """Triangles after repair, and where they come from.
 
@@ -98,3 +99,5 @@ class RepairedMesh:
     counts: RepairCounts
     topology: MeshTopology
     warnings: tuple[str, ...]
+
+    __repr__ = brief_repr

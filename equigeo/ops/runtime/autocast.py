@@ -59,4 +59,4 @@ def computes_in_float32(function: F) -> F:
 def _single(x: Any) -> Any:
     if isinstance(x, Tensor) and x.dtype in (torch.float16, torch.bfloat16):
         return x.float()
-    return x
+    return tuple(map(_single, x)) if type(x) is tuple else x  # sources and targets of edges

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.points.gather_rows import gather_rows
-from equigeo.points.nearest_neighbors import nearest_neighbors
+from equigeo.points.nearest_neighbors import find_nearest
 from equigeo.points.networks.layers import PointHead, PointLayer, masked_max
 from equigeo.points.networks.point_network import PointNetwork, check_positive
 
@@ -144,7 +144,7 @@ class EdgeConv(nn.Module):
         Tensor, (B, P, width), floating
             Features; zero where there is no point.
         """
-        near = nearest_neighbors(x, self.neighbors, mask)
+        near = find_nearest(x, self.neighbors, mask)
         # W (x_i, x_j - x_i) = (W_1 - W_2) x_i + W_2 x_j, and only the second part has a maximum.
         y = self.layer.linear(x)
         return self.layer.normalize(self.center(x) + _max_over_neighbors(y, near), mask)

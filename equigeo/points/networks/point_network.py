@@ -5,8 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor, nn
+
+from equigeo.graphs.inputs import TensorLike, as_tensor, check_like
+from equigeo.points.cloud_checks import given_mask, hint
+from equigeo.points.ragged import cloud_offsets, pad_clouds
 
 
 class PointNetwork(nn.Module, ABC):
@@ -22,44 +25,82 @@ class PointNetwork(nn.Module, ABC):
         super().__init__()
         self.dim = dim
 
-    def forward(self, points: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        points: TensorLike,
+        mask: TensorLike | None = None,
+        *,
+        batch: TensorLike | None = None,
+        ptr: TensorLike | None = None,
+    ) -> Tensor:
         """Classify.
 
         Parameters
         ----------
-        points : Tensor, (..., points, dim), floating
-            Clouds.
+        points : Tensor or ndarray, (..., points, dim), or (rows, dim) with ``batch`` or ``ptr``
+            Clouds, floating, in the dtype of the weights; arrays are cast to it.
         mask : Tensor, (..., points), bool, optional
             Which points there are, one at least in every cloud; what the others hold does not
             matter, and is no part of the statistics of training unless a cloud has fewer points
             than neighbours are read.
+        batch : Tensor, (rows,), int64, optional
+            Number of the cloud of each row, ascending, as in PyTorch Geometric.
+        ptr : Tensor, (clouds + 1,), int64, optional
+            Offsets of the clouds instead.
 
         Returns
         -------
-        Tensor, (..., num_classes), floating
+        Tensor, (..., num_classes) or (clouds, num_classes), floating
             Logits.
 
         Raises
         ------
+        TypeError
+            If points are of another floating dtype than the weights.
         ValueError
-            If shapes or types do not fit, or there are no points.
+            If shapes do not fit, points are not floating, or a cloud has none.
         """
-        shape = tuple(points.shape)
+        x = self._given_points(points)
+        if batch is not None or ptr is not None:
+            return self._classify_rows(x, mask, batch, ptr)
+        there = given_mask(mask, x.shape[:-1])
+        shape, x = x.shape, x.reshape(-1, *x.shape[-2:])
+        if there is not None:
+            there = there.reshape(-1, shape[-2])
+            x = x.masked_fill(~there[..., None], 0)
+        return self.classify(x, there).view(*shape[:-2], -1)
+
+    def _given_points(self, points: TensorLike) -> Tensor:
+        weight = next(self.parameters())
+        x = as_tensor(points, "points", like=weight)
+        shape = tuple(x.shape)
         if len(shape) < 2 or shape[-1] != self.dim or shape[-2] == 0:
+            end = hint(shape, "points", self.dim, batched=False)
             raise ValueError(
-                f"points must be (..., points, {self.dim}) with at least one point, got {shape}"
+                f"points must be (..., points, {self.dim}) with at least one point, "
+                f"got {shape}{end}"
             )
-        if not points.is_floating_point():
-            raise ValueError(f"points must be floating, got {points.dtype}")
-        if mask is not None and (mask.shape != points.shape[:-1] or mask.dtype != torch.bool):
+        if not x.is_floating_point():
+            raise ValueError(f"points must be floating, got {x.dtype}")
+        check_like(x, "points", weight)
+        return x
+
+    def _classify_rows(
+        self,
+        x: Tensor,
+        mask: TensorLike | None,
+        batch: TensorLike | None,
+        ptr: TensorLike | None,
+    ) -> Tensor:
+        """Classify clouds that stand one after another."""
+        if mask is not None or x.ndim != 2:
             raise ValueError(
-                f"mask must be bool {shape[:-1]}, got {mask.dtype} {tuple(mask.shape)}"
+                f"points of a batch must be (rows, {self.dim}) without mask, got {tuple(x.shape)}"
             )
-        x = points.reshape(-1, *shape[-2:])
-        if mask is not None:
-            mask = mask.reshape(-1, shape[-2])
-            x = x.masked_fill(~mask[..., None], 0)
-        return self.classify(x, mask).view(*shape[:-2], -1)
+        offsets = cloud_offsets(len(x), batch, ptr)
+        if offsets is None or bool((offsets.diff() < 1).any()):
+            raise ValueError("every cloud of a batch must have a point, got one without")
+        return self.classify(*pad_clouds(x, ptr=offsets))
 
     @abstractmethod
     def classify(self, x: Tensor, mask: Tensor | None) -> Tensor:

@@ -44,7 +44,7 @@ class PlainPointNet(InvariantPointNet):
         super().__init__(config)
 
     @classmethod
-    def preset(cls, name: str, num_classes: int) -> PlainPointNet:
+    def preset(cls, name: str, num_classes: int, **changes: Any) -> PlainPointNet:
         """Build a preset.
 
         Parameters
@@ -53,13 +53,15 @@ class PlainPointNet(InvariantPointNet):
             The network.
         num_classes : int
             Number of logits.
+        **changes
+            Of the network and its settings, as of :meth:`equigeo.mds.InvariantPointNet.preset`.
 
         Raises
         ------
         ValueError
-            If the name is unknown.
+            If a name is unknown or a value out of range.
         """
-        config = InvariantPointNet.preset(name, num_classes).config
+        config = InvariantPointNet.preset(name, num_classes, **changes).config
         return cls(InvariantPointNetConfig(num_classes, config.network, config.settings, None))
 
 

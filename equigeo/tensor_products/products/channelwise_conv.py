@@ -8,6 +8,7 @@ from torch import Tensor
 
 from equigeo.graphs import EdgeIndex
 from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.graphs.inputs import TensorLike
 from equigeo.reps.irreps import Layout
 from equigeo.tensor_products.products.channelwise_tensor_product import ChannelwiseTensorProduct
 from equigeo.tensor_products.products.edge_convolution import EdgeConvolution
@@ -85,8 +86,8 @@ shared_weights, layout
     @computes_in_float32
     def forward(
         self,
-        x: Tensor,
-        edge_index: EdgeIndex | Tensor,
+        x: Tensor | tuple[Tensor, Tensor | None],
+        edge_index: EdgeIndex | TensorLike,
         edge_attr: Tensor,
         weights: Tensor | None = None,
         *,
@@ -96,8 +97,9 @@ shared_weights, layout
 
         Parameters
         ----------
-        x : Tensor, (sources, irreps_in1.dim), floating
-            Node features.
+        x : Tensor, (sources, irreps_in1.dim), or (Tensor, Tensor or None), floating
+            Node features; of a bipartite graph, as in PyTorch Geometric, those of its sources and
+            of its targets, of which the latter are counted and not read.
         edge_index : EdgeIndex or Tensor, (2, edges), int64
             Row 0 sources, row 1 targets. A tensor is checked and sorted in every call; an
             ``EdgeIndex`` only once.
@@ -120,7 +122,7 @@ shared_weights, layout
         ValueError
             If shapes do not fit, devices differ, weights are missing, or a node does not exist.
         """
-        edges = self.check_graph(x, edge_index, edge_attr, num_nodes)
+        x, edges = self.check_graph(x, edge_index, edge_attr, num_nodes)
         weight = self._choose_weight(weights)
         if weight is not None and weight.ndim == 1:
             weight = weight.expand(edges.num_edges, -1)

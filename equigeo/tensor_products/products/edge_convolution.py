@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 
 from torch import Tensor
 
 from equigeo.graphs import EdgeIndex
+from equigeo.graphs.inputs import TensorLike, kind_of
 from equigeo.ops import channelwise_conv
 from equigeo.reps import Representation
 from equigeo.tensor_products.paths.channelwise_paths import ChannelwisePaths
 from equigeo.tensor_products.products.channelwise_tensor_product import ChannelwiseTensorProduct
 from equigeo.tensor_products.products.held_product import HeldProduct
+from equigeo.tensor_products.products.product import check_components
 
 
 class EdgeConvolution(HeldProduct):
@@ -36,14 +39,19 @@ class EdgeConvolution(HeldProduct):
         return self.irreps_in1, self.irreps_in2
 
     def check_graph(
-        self, x: Tensor, edge_index: EdgeIndex | Tensor, edge_attr: Tensor, num_nodes: int | None
-    ) -> EdgeIndex:
+        self,
+        x: Tensor | tuple[Tensor, Tensor | None],
+        edge_index: EdgeIndex | TensorLike,
+        edge_attr: Tensor,
+        num_nodes: int | None,
+    ) -> tuple[Tensor, EdgeIndex]:
         """Refuse features that do not fit the graph, and sort its edges where they are not.
 
         Parameters
         ----------
-        x : Tensor, (sources, components)
-            Node features.
+        x : Tensor, (sources, components), or (Tensor, Tensor or None)
+            Node features; of a bipartite graph those of sources and of targets, of which the latter
+            are counted and not read.
         edge_index : EdgeIndex or Tensor, (2, edges), int64
             The edges.
         edge_attr : Tensor, (edges, components)
@@ -53,8 +61,8 @@ class EdgeConvolution(HeldProduct):
 
         Returns
         -------
-        EdgeIndex
-            The edges.
+        tuple of Tensor and EdgeIndex
+            Features of the sources, and the edges.
 
         Raises
         ------
@@ -63,6 +71,11 @@ class EdgeConvolution(HeldProduct):
         ValueError
             If shapes do not fit, or a node does not exist.
         """
+        if isinstance(x, (tuple, list)):
+            x, num_nodes = _sources(x, num_nodes)
+        for name, value in (("x", x), ("edge_attr", edge_attr)):
+            if not isinstance(value, Tensor):
+                raise TypeError(f"{name} must be a Tensor, got {kind_of(value)}")
         if x.ndim != 2 or edge_attr.ndim != 2:
             raise ValueError(
                 "x must be (sources, components) and edge_attr (edges, components), "
@@ -73,14 +86,17 @@ class EdgeConvolution(HeldProduct):
             raise ValueError(
                 f"edge_attr must have {edges.num_edges} rows, got {edge_attr.shape[0]}"
             )
-        return edges
+        return x, edges
 
     def _convolve(
         self, x: Tensor, edges: EdgeIndex, edge_attr: Tensor, weight: Tensor | None
     ) -> Tensor:
         """Sum over the neighbours of each target, with one row of weights for each edge."""
         product = self.product
-        product.check_inputs(x[:1], edge_attr[:1], None if weight is None else weight[:1])
+        named = {"x": (x, product.irreps_in1.dim), "edge_attr": (edge_attr, product.irreps_in2.dim)}
+        if weight is not None:
+            named["weights"] = (weight, product.weight_numel)
+        check_components(named)
         paths = product.compiled
         if isinstance(paths, ChannelwisePaths) and paths.accepts(x, weight):
             table = paths.table(x.dtype)
@@ -108,8 +124,20 @@ def op_graph(edges: EdgeIndex) -> tuple[Tensor, ...]:
     return (*by_target, edges.target, edges.back_order, edges.back_ptr)
 
 
-def _sorted_edges(x: Tensor, edge_index: EdgeIndex | Tensor, num_nodes: int | None) -> EdgeIndex:
-    if isinstance(edge_index, Tensor):
+def _sources(x: Sequence[Tensor | None], num_nodes: int | None) -> tuple[Tensor, int | None]:
+    """Features of the sources of a bipartite graph, and the number of its targets."""
+    source, target = x if len(x) == 2 else (None, None)
+    if source is None:
+        raise ValueError(f"x of a bipartite graph must be (sources, targets), got {len(x)} parts")
+    if target is not None and num_nodes not in (None, len(target)):
+        raise ValueError(f"num_nodes must be the {len(target)} rows of targets, got {num_nodes}")
+    return source, num_nodes if target is None else len(target)
+
+
+def _sorted_edges(
+    x: Tensor, edge_index: EdgeIndex | TensorLike, num_nodes: int | None
+) -> EdgeIndex:
+    if not isinstance(edge_index, EdgeIndex):
         targets = x.shape[0] if num_nodes is None else num_nodes
         return EdgeIndex.from_edges(edge_index, x.shape[0], targets)
     if edge_index.num_sources != x.shape[0] or num_nodes not in (None, edge_index.num_targets):

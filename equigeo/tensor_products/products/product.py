@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor, nn
 
+from equigeo.graphs.inputs import kind_of
 from equigeo.reps import Irreps, Representation
 from equigeo.tensor_products.paths.leading_axes import broadcast_batch
 
@@ -112,15 +113,7 @@ class Product(nn.Module, ABC):
         named = {"x": (x, self.irreps_in1.dim), "y": (y, self.irreps_in2.dim)}
         if weight is not None:
             named["weight"] = (weight, self.weight_numel)
-        for name, (value, dim) in named.items():
-            if not value.is_floating_point():
-                raise TypeError(f"{name} must be floating, got {value.dtype}")
-            if value.ndim == 0 or value.shape[-1] != dim:
-                raise ValueError(f"{name} must be (..., {dim}), got {tuple(value.shape)}")
-            if value.dtype != x.dtype:
-                raise TypeError(f"{name} must have the dtype of x, {x.dtype}, got {value.dtype}")
-            if value.device != x.device:
-                raise ValueError(f"{name} must be on the device of x, {x.device}: {value.device}")
+        check_components(named)
         try:
             return broadcast_batch(*(value for value, _ in named.values()))
         except RuntimeError as error:
@@ -134,3 +127,33 @@ class Product(nn.Module, ABC):
     def _represent(self, irreps: Irreps) -> Representation:
         """Give the representation that irreps stand for: of O(3), but for a product of less."""
         return irreps
+
+
+def check_components(named: dict[str, tuple[Tensor, int]]) -> None:
+    """Refuse tensors of another last axis, dtype or device than inputs of a product have.
+
+    Parameters
+    ----------
+    named : dict of (Tensor, int)
+        Each by the name of the argument, with the length of its last axis; ``x`` is the first,
+        whose dtype and device the others share.
+
+    Raises
+    ------
+    TypeError
+        If dtypes are not floating or differ.
+    ValueError
+        If a last axis is wrong, or devices differ.
+    """
+    x = next(iter(named.values()))[0]
+    for name, (value, dim) in named.items():
+        if not isinstance(value, Tensor):
+            raise TypeError(f"{name} must be a Tensor, got {kind_of(value)}")
+        if not value.is_floating_point():
+            raise TypeError(f"{name} must be floating, got {value.dtype}")
+        if value.ndim == 0 or value.shape[-1] != dim:
+            raise ValueError(f"{name} must be (..., {dim}), got {tuple(value.shape)}")
+        if value.dtype != x.dtype:
+            raise TypeError(f"{name} must have the dtype of x, {x.dtype}, got {value.dtype}")
+        if value.device != x.device:
+            raise ValueError(f"{name} must be on the device of x, {x.device}: {value.device}")

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.graphs import EdgeIndex
+from equigeo.graphs.inputs import TensorLike
 from equigeo.ops import radial_conv
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.reps.irreps import Layout
@@ -89,8 +90,8 @@ class RadialChannelwiseConv(EdgeConvolution):
     @computes_in_float32
     def forward(
         self,
-        x: Tensor,
-        edge_index: EdgeIndex | Tensor,
+        x: Tensor | tuple[Tensor, Tensor | None],
+        edge_index: EdgeIndex | TensorLike,
         edge_attr: Tensor,
         hidden: Tensor,
         *,
@@ -100,8 +101,9 @@ class RadialChannelwiseConv(EdgeConvolution):
 
         Parameters
         ----------
-        x : Tensor, (sources, irreps_in1.dim), floating
-            Node features.
+        x : Tensor, (sources, irreps_in1.dim), or (Tensor, Tensor or None), floating
+            Node features; of a bipartite graph, as in PyTorch Geometric, those of its sources and
+            of its targets, of which the latter are counted and not read.
         edge_index : EdgeIndex or Tensor, (2, edges), int64
             As in :class:`ChannelwiseConv`.
         edge_attr : Tensor, (edges, irreps_in2.dim), floating
@@ -129,7 +131,7 @@ class RadialChannelwiseConv(EdgeConvolution):
             )
         # Unit variance of the weights for hidden numbers of unit variance.
         radial = self.radial * self.num_hidden**-0.5
-        edges = self.check_graph(x, edge_index, edge_attr, num_nodes)
+        x, edges = self.check_graph(x, edge_index, edge_attr, num_nodes)
         paths = self.product.compiled
         if isinstance(paths, ChannelwisePaths) and x.dtype in (torch.float32, torch.float64):
             table = paths.table(x.dtype)

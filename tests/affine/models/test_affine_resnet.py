@@ -102,3 +102,70 @@ def test_state_loads_safely() -> None:
 def test_unknown_preset_is_named() -> None:
     with pytest.raises(ValueError, match="preset"):
         AffineResNet.preset("other")
+
+
+def test_images_of_colours_and_changes_of_a_preset() -> None:
+    model = AffineResNet(in_channels=3).eval()
+    assert model.config == AffineResNetConfig(10, in_channels=3)
+    assert model(torch.rand(2, 3, 40, 40)).shape == (2, 10)
+    again = AffineResNet.from_config(model.config.to_dict())
+    again.load_state_dict(model.state_dict())
+    changes = {"in_channels": 3, "head": {"dropout": 0.5}, "stages": {"channels": (8, 4)}}
+    for name in ("default", "paper"):
+        preset = AffineResNet.preset(name, 4).config
+        if name == "paper":
+            changes["stages"] = {"channels": (8,)}
+        config = AffineResNet.preset(name, 4, **changes).config
+        assert (config.in_channels, config.head.dropout) == (3, 0.5)
+        assert config.stages.channels == changes["stages"]["channels"]
+        assert config.head.features == preset.head.features
+    plain = {k: v for k, v in AffineResNetConfig(10).to_dict().items() if k != "in_channels"}
+    assert AffineResNetConfig.from_dict(plain).in_channels == 1  # checkpoints before there were any
+
+
+def test_colours_that_are_alike_are_brightness() -> None:
+    """Three equal channels make the frame of one, and the same filters the same logits."""
+    one, three = AffineResNet.preset("default", 4).eval(), AffineResNet(in_channels=3).eval()
+    image = torch.rand(2, 1, 40, 40)
+    frames = [
+        model.frame.elements(image.expand(-1, c, -1, -1)) for model, c in ((one, 1), (three, 3))
+    ]
+    assert torch.allclose(frames[0], frames[1], atol=1e-4)
+
+
+def test_arrays_are_images() -> None:
+    model = AffineResNet.preset("default", 4).eval()
+    image = torch.rand(2, 1, 40, 40)
+    assert torch.allclose(model(image.double().numpy()), model(image))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: AffineResNet(in_channels=0), ValueError, "in_channels must be positive, got 0"),
+        (lambda: AffineResNet(chanels=3), ValueError, "unknown fields .'chanels'."),
+        (
+            lambda: AffineResNet({"num_classes": 3}),
+            TypeError,
+            "must be a AffineResNetConfig, got d",
+        ),
+        (
+            lambda: AffineResNet.preset("default", head={"dropuot": 0.5}),
+            ValueError,
+            "the head has missing fields .. and unknown fields .'dropuot'.",
+        ),
+        (
+            lambda: AffineResNet()(torch.rand(2, 3, 40, 40)),
+            ValueError,
+            r"images must be \(B, 1, H, W\), got \(2, 3, 40, 40\)",
+        ),
+        (
+            lambda: AffineResNet()(torch.rand(2, 1, 40, 40).double()),
+            TypeError,
+            r"images must be torch\.float32 as the weights are, got torch\.float64",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_named(call, error, message) -> None:
+    with pytest.raises(error, match=message):
+        call()

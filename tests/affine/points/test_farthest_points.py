@@ -27,5 +27,5 @@ def test_clouds_may_lie_anywhere() -> None:
 
 
 def test_other_shapes_are_named() -> None:
-    with pytest.raises(ValueError, match="count must be"):
+    with pytest.raises(ValueError, match=r"points must be \(B, P, C\), got \(5, 3\)"):
         farthest_points(torch.rand(5, 3), 2)

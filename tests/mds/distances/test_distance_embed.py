@@ -335,3 +335,23 @@ def test_geodesics_of_a_library():
     assert float(found.stress) < 0.05
     want = distances(corners)
     assert_close(distances(found.y), want, rtol=0, atol=0.1 * float(want.max()))
+
+
+def test_arrays_are_distances_and_surfaces():
+    x = generic(6)
+    distances = torch.cdist(x, x)
+    want = mds.distance_embed(distances, 3)
+    assert torch.equal(mds.distance_embed(distances.numpy(), 3).y, want.y)
+    near = mds.landmark_embed(distances[:4, :4].numpy(), distances[:, :4].numpy(), 3)
+    assert torch.equal(near.y, mds.landmark_embed(distances[:4, :4], distances[:, :4], 3).y)
+    assert torch.equal(mds.gram_root(x.numpy()), mds.gram_root(x))
+    faces = torch.tensor([[0, 1, 2], [0, 2, 3]])
+    flat = torch.tensor([[0.0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]])
+    found = mds.geodesic_embed(flat.numpy(), faces.numpy().astype("uint32"), dim=2)
+    assert torch.equal(found.y, mds.geodesic_embed(flat, faces, dim=2).y)
+    edges = torch.tensor([[0, 1], [1, 2]])
+    lengths = torch.tensor([1.0, 2.0])
+    arrays = mds.graph_distances(edges.numpy().astype("int32"), lengths.numpy())
+    assert torch.equal(arrays, mds.graph_distances(edges, lengths))
+    with pytest.raises(ValueError, match="the number of nodes must be from 0 to 65536, got 10"):
+        mds.graph_distances(torch.full((2, 1), 2**40))

@@ -104,7 +104,7 @@ def test_choices_are_checked():
     for keyword in ("kind", "training_kind", "reduce", "scale", "group"):
         with pytest.raises(ValueError, match=f"{keyword} must be"):
             mds.Invariant(PointNet(), **{keyword: "nothing"})
-    with pytest.raises(ValueError, match="features of"):
+    with pytest.raises(ValueError, match=r"points must be \(\.\.\., points, 3\), got \(5, 2\)"):
         mds.Invariant(PointNet())(torch.zeros(5, 2))
 
 

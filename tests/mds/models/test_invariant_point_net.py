@@ -166,3 +166,12 @@ def test_bad_input_is_named() -> None:
         InvariantPointNet.from_config({"num_classes": 4, "colour": 1})
     with pytest.raises(ValueError, match="must be positive"):
         PointNet(0)
+
+
+def test_a_preset_changes_by_name():
+    preset = InvariantPointNet.preset("dgcnn", 4, group="O").config  # JSON types, as changed ones
+    config = InvariantPointNet.preset("dgcnn", 4, group="SO", settings={"neighbors": 3}).config
+    assert config.group == "SO"
+    assert config.settings == preset.settings | {"neighbors": 3}
+    with pytest.raises(ValueError, match=r"unknown fields .'neighbors'."):
+        InvariantPointNet.preset("dgcnn", 4, neighbors=3)

@@ -229,3 +229,16 @@ def test_bad_input_is_named():
         PointerDecoder(10, 3)
     with pytest.raises(ValueError, match="must be positive"):
         PointerDecoder(10, 2, clip=0)
+
+
+def test_a_preset_changes_by_name():
+    config = AttentionModel.preset("paper", "plain", heads=4).config
+    assert (config.inputs, config.channels, config.heads) == ("plain", 128, 4)
+
+
+def test_arrays_are_cities():
+    model = AttentionModel.preset("default").eval()
+    cities = torch.rand(2, 6, 2)
+    assert torch.equal(model.solve(cities.numpy()).order, model.solve(cities).order)
+    starts = torch.zeros(2, 1, dtype=torch.int64)
+    assert torch.equal(model(cities, starts.numpy()).order, model(cities, starts).order)

@@ -1,9 +1,11 @@
 """A mesh is checked once and does not change afterwards."""
 
+import numpy as np
 import pytest
 import torch
+import trimesh
 
-from equigeo.mesh import TriangleMesh
+from equigeo.mesh import PrimalDualGraph, TriangleMesh
 
 FACES = torch.tensor([[0, 1, 2]])
 
@@ -40,3 +42,43 @@ def test_a_homogeneous_matrix_moves_positions_and_nothing_else():
     assert torch.equal(moved.faces, FACES)
     with pytest.raises(ValueError, match=r"got \(2, 2\)"):
         moved.act(torch.eye(2))
+
+
+@pytest.mark.parametrize("floats", [np.float64, np.float32, ">f8"])
+@pytest.mark.parametrize("integers", [np.int64, np.int32, np.uint32, np.uint16, np.uint8])
+def test_arrays_are_a_mesh(floats, integers):
+    vertices, faces = np.eye(3, dtype=floats), np.array([[0, 1, 2]], integers)
+    mesh = TriangleMesh(vertices, faces)
+    assert torch.equal(mesh.vertices, torch.eye(3).double())
+    assert torch.equal(mesh.faces, FACES)
+    vertices[0, 0] = 9
+    assert mesh.vertices[0, 0] == 1
+    assert torch.equal(mesh.act(2 * np.eye(3)).vertices, 2 * mesh.vertices)
+
+
+def test_a_mesh_of_trimesh_keeps_its_order():
+    ball = trimesh.creation.icosphere(subdivisions=1)
+    mesh = TriangleMesh.from_trimesh(ball)
+    assert np.array_equal(mesh.vertices.numpy(), ball.vertices)
+    assert np.array_equal(mesh.faces.numpy(), ball.faces)
+    assert PrimalDualGraph.from_mesh(mesh).num_primal == len(ball.faces)
+
+
+def test_a_scene_of_trimesh_is_one_mesh_where_its_parts_stand():
+    scene = trimesh.Scene()
+    box, ball = trimesh.creation.box(), trimesh.creation.icosphere(subdivisions=0)
+    turn = trimesh.transformations.rotation_matrix(0.5, [1, 1, 0], [3, 2, 1])
+    scene.add_geometry(box)
+    scene.add_geometry(ball, transform=turn)
+    scene.add_geometry(trimesh.PointCloud(np.eye(3)))
+    mesh = TriangleMesh.from_trimesh(scene)
+    assert mesh.num_faces == len(box.faces) + len(ball.faces)
+    moved = torch.from_numpy(trimesh.transform_points(ball.vertices, turn))
+    nearest = torch.cdist(moved, mesh.vertices).amin(1)
+    assert float(nearest.max()) < 1e-12
+
+
+def test_a_scene_without_a_mesh_is_refused():
+    points = trimesh.Scene([trimesh.PointCloud(np.eye(3))])
+    with pytest.raises(ValueError, match="a scene with a mesh, got one of 1 others"):
+        TriangleMesh.from_trimesh(points)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 
 import numpy as np
+import trimesh
 from numpy.typing import NDArray
 
 VERTICES = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 1]], np.float64)
@@ -60,7 +61,13 @@ def stl_binary(vertices: NDArray[np.float64] = VERTICES, faces: NDArray[np.int64
     return b"\0" * 80 + struct.pack("<I", len(faces)) + rows.tobytes()
 
 
+def glb_binary(vertices: NDArray[np.float64] = VERTICES, faces: NDArray[np.int64] = FACES) -> bytes:
+    mesh = trimesh.Trimesh(vertices, faces, process=False)
+    return trimesh.Scene([mesh]).export(file_type="glb")
+
+
 SPELLINGS = {
+    "binary.glb": glb_binary,
     "text.obj": obj_text,
     "text.off": off_text,
     "text.ply": ply_text,

@@ -373,3 +373,12 @@ def test_clusters_put_every_part_of_the_model_back_in_its_mode():
     assert not frozen.training
     assert model.head.training
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+
+
+def test_a_preset_changes_by_name():
+    config = PrimalDualClassifier.preset("paper", 4, heads=1, channels=(16, 32)).config
+    assert config == replace(ClassifierConfig.paper(4), heads=1, channels=(16, 32))
+    with pytest.raises(ValueError, match=r"unknown fields .'head'."):
+        PrimalDualClassifier.preset("paper", 4, head=1)
+    with pytest.raises(ValueError, match="channels = 8, expected"):
+        PrimalDualClassifier.preset("paper", 4, channels=8)

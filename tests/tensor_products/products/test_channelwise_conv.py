@@ -222,8 +222,10 @@ def test_compiles_with_an_edge_index_made_beforehand(isolated):
         ({"x": torch.zeros(5, 16, dtype=F64)}, TypeError, "must have the dtype of x"),
         ({"x": torch.zeros(16)}, ValueError, r"x must be \(sources, components\)"),
         ({"edge_attr": torch.zeros(3, 4)}, ValueError, "edge_attr must have 4 rows, got 3"),
-        ({"edge_attr": torch.zeros(4, 3)}, ValueError, r"y must be \(\.\.\., 4\)"),
-        ({"weights": torch.zeros(4, 15)}, ValueError, r"weight must be \(\.\.\., 16\)"),
+        ({"x": torch.zeros(5, 31)}, ValueError, r"x must be \(\.\.\., 16\), got \(5, 31\)"),
+        ({"x": None}, TypeError, "x must be a Tensor, got None"),
+        ({"edge_attr": torch.zeros(4, 3)}, ValueError, r"edge_attr must be \(\.\.\., 4\)"),
+        ({"weights": torch.zeros(4, 15)}, ValueError, r"weights must be \(\.\.\., 16\)"),
         ({"weights": torch.zeros(3, 16)}, ValueError, "weight must have 4 rows, got 3"),
         ({"weights": None}, ValueError, "is missing"),
     ],
@@ -244,3 +246,31 @@ def test_an_edge_index_of_another_graph_is_refused():
     edges = EdgeIndex.from_edges(torch.zeros(2, 1, dtype=torch.int64), 2, 2)
     with pytest.raises(ValueError, match="edge_index joins 2 sources"):
         conv(torch.zeros(3, 4), edges, torch.zeros(1, 1), torch.zeros(1, conv.weight_numel))
+
+
+def test_a_bipartite_graph_has_sources_and_targets():
+    conv = ChannelwiseConv("4x0e+4x1o", "0e+1o", "0e+1o")
+    edge_index = torch.tensor([[0, 1, 2, 3], [1, 0, 1, 2]])
+    x, edge_attr, weights = features(conv, 5, 4, torch.float32)
+    want = conv(x, edge_index, edge_attr, weights, num_nodes=3)
+    target = torch.zeros(3, 7)  # counted, and not read
+    for given in ((x, target), [x, target], (x, None)):
+        number = 3 if given[1] is None else None
+        found = conv(given, edge_index, edge_attr, weights, num_nodes=number)
+        torch.testing.assert_close(found, want, rtol=0, atol=0)
+    edges = EdgeIndex.from_edges(edge_index, 5, 3)
+    found = conv((x, target), edges, edge_attr, weights)
+    torch.testing.assert_close(found, want, rtol=0, atol=0)
+    found = conv(x, edge_index.numpy(), edge_attr, weights, num_nodes=3)
+    torch.testing.assert_close(found, want, rtol=0, atol=0)
+    for bad, message in (
+        ((x,), "got 1 parts"),
+        ((None, x), "must be .sources, targets."),
+        ((), "0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            conv(bad, edge_index, edge_attr, weights)
+    with pytest.raises(ValueError, match="num_nodes must be the 3 rows of targets, got 4"):
+        conv((x, target), edge_index, edge_attr, weights, num_nodes=4)
+    with pytest.raises(ValueError, match="5 sources and 3 targets, but x has 5 rows"):
+        conv((x, target[:2]), edges, edge_attr, weights)

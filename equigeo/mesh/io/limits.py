@@ -1,0 +1,41 @@
+"""How much of a file is read, so that a hostile one fails at once and not after minutes.
+
+Each is far beyond what programs write; a file beyond it is refused by a ``MeshError`` that names
+the limit.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+MAX_FILE_BYTES: Final = 2**31
+"""Bytes of a file."""
+
+MAX_CORNERS: Final = 2**16
+"""Corners of one face; programs cut the caps of cylinders into a few thousand at most."""
+
+MAX_NO_NUMBERS: Final = 2**16
+"""Coordinates of a text file that are no numbers; the faces of fewer are dropped with a warning."""
+
+MAX_PLY_HEADER: Final = 2**20
+"""Bytes of the header of a PLY file, comments included."""
+
+MAX_PLY_PROPERTIES: Final = 2**8
+"""Elements and properties of the header of a PLY file; a list takes time for all before it."""
+
+MAX_LINE: Final = 2**20
+"""Bytes of a line of a text PLY file: enough for so many corners."""
+
+MAX_SOLIDS: Final = 2**13
+"""Solids of a text STL file."""
+
+MAX_GLB_JSON: Final = 2**23
+"""Bytes of the description in a GLB file; its numbers stand elsewhere."""
+
+MAX_NODES: Final = 2**15
+"""Nodes of the scene of a GLB file."""
+
+MAX_SCENE: Final = 2**25
+"""Vertices and corners of all triangles of a GLB scene, in which one mesh may stand often.
+
+Each part of a mesh counts for 1,024 at least, as its description takes time to read."""

@@ -1,0 +1,330 @@
+"""GLB, the binary form of glTF 2.0: the triangles of a scene, where they stand."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equigeo.mesh.errors import MeshError
+from equigeo.mesh.geometry.coincident_points import coincident_points
+from equigeo.mesh.io.file_mesh import FileMesh
+from equigeo.mesh.io.limits import MAX_GLB_JSON, MAX_NODES, MAX_SCENE
+
+_JSON, _BINARY = 0x4E4F534A, 0x004E4942  # types of chunks: "JSON" and "BIN\0"
+_COMPONENTS: dict[int, np.dtype[Any]] = {
+    5120: np.dtype("i1"),
+    5121: np.dtype("u1"),
+    5122: np.dtype("<i2"),
+    5123: np.dtype("<u2"),
+    5125: np.dtype("<u4"),
+    5126: np.dtype("<f4"),
+}
+_TRIANGLES, _STRIP, _FAN = 4, 5, 6  # modes of a primitive; others are points and lines
+_WIDTH = {"SCALAR": 1, "VEC3": 3}
+_MOVES = {"matrix", "translation", "rotation", "scale"}  # what moves a node
+_LEAST = 1024  # for how many vertices a primitive counts at least
+
+
+def read_glb(data: bytes) -> FileMesh:
+    r"""Read all triangles of the scene of a GLB file, each mesh moved to where its nodes stand.
+
+    Only what the file holds itself is read: no other file, no image, and nothing compressed. The
+    format repeats a vertex for each normal and texture coordinate that it has; vertices with
+    exactly the same position become one here: that is how the format is meant, and no repair.
+
+    Parameters
+    ----------
+    data : bytes
+        The file.
+
+    Returns
+    -------
+    FileMesh
+        Triangles node by node, without line numbers. Where a node mirrors its mesh, triangles are
+        wound the other way, as glTF says.
+
+    Raises
+    ------
+    MeshError
+        If the file is not GLB 2, is truncated, keeps its numbers elsewhere or compressed, is larger
+        than ``MAX_SCENE``, or has an index out of range.
+
+    References
+    ----------
+    Khronos Group, "glTF 2.0 specification", 2021.
+
+    Examples
+    --------
+    >>> import trimesh
+    >>> mesh = read_glb(trimesh.Scene([trimesh.creation.box()]).export(file_type="glb"))
+    >>> len(mesh.vertices), mesh.num_faces
+    (8, 12)
+    """
+    file = _File.of(data)
+    points, corners, shift = [np.zeros((0, 3))], [np.zeros(0, np.int64)], 0
+    for primitive, transform in file.parts():
+        position, triangles = file.read(primitive)
+        points.append(_moved(position, transform))
+        with np.errstate(all="ignore"):  # what is not finite is dropped with its faces
+            mirrored = np.linalg.det(transform[:3, :3]) < 0
+        corners.append((triangles[:, [0, 2, 1]] if mirrored else triangles).ravel() + shift)
+        shift += len(position)
+    vertices, joined = np.concatenate(points), np.concatenate(corners)
+    first, vertex = np.unique(coincident_points(vertices, 0.0), return_inverse=True)
+    sizes = np.full(len(joined) // 3, 3, np.int64)
+    return FileMesh(vertices[first], vertex.reshape(-1)[joined], sizes)
+
+
+@dataclass(frozen=True)
+class _Primitive:
+    """Triangles of one material: numbers of accessors and their lengths."""
+
+    position: object
+    indices: object
+    mode: int
+    vertices: int
+    corners: int
+
+
+@dataclass(frozen=True)
+class _File:
+    """The description of a scene, and the bytes that it describes."""
+
+    scene: dict[str, Any]
+    binary: bytes
+
+    @classmethod
+    def of(cls, data: bytes) -> _File:
+        """Take the container apart."""
+        if len(data) < 20 or data[:4] != b"glTF":
+            raise MeshError("is not a GLB file: no 'glTF' at its start; check the extension")
+        version, length = struct.unpack_from("<II", data, 4)
+        if version != 2:
+            raise MeshError(f"is glTF of version {version}; export it as version 2")
+        if length > len(data):
+            raise MeshError(f"announces {length} bytes but has {len(data)}: it is truncated")
+        chunks = dict(_chunks(data[:length]))
+        text = chunks.get(_JSON, b"")
+        if len(text) > MAX_GLB_JSON:
+            raise MeshError(f"describes itself in {len(text)} bytes, more than {MAX_GLB_JSON}")
+        try:
+            scene = json.loads(text)
+        except (ValueError, RecursionError):
+            raise MeshError("has a description that is no JSON: it is damaged") from None
+        if not isinstance(scene, dict):
+            raise MeshError("has a description that is no JSON object: it is damaged")
+        for name in _items(scene, "extensionsRequired", str):
+            if "compression" in name.lower():
+                raise MeshError(f"is compressed ({name[:80]}); export it without compression")
+        return cls(scene, chunks.get(_BINARY, b""))
+
+    def entry(self, kind: str, number: object) -> dict[str, Any]:
+        """Give one object of a list of the description."""
+        entries = self.scene.get(kind, [])
+        count = len(entries) if isinstance(entries, list) else 0
+        if not isinstance(number, int) or not 0 <= number < count:
+            raise MeshError(f"refers to number {_short(number)} of {count} {kind}")
+        if not isinstance(entries[number], dict):
+            raise MeshError(f"has {kind} whose number {number} is no object; it is damaged")
+        return entries[number]
+
+    def parts(self) -> list[tuple[_Primitive, NDArray[np.float64]]]:
+        """All primitives of the scene, once known not to be too many."""
+        meshes: dict[object, list[_Primitive]] = {}
+        found: list[tuple[_Primitive, NDArray[np.float64]]] = []
+        total = 0
+        with np.errstate(all="ignore"):  # what is not finite is dropped with its faces
+            instances = self.instances()
+        for number, transform in instances:
+            self.entry("meshes", number)
+            if number not in meshes:
+                meshes[number] = self.mesh(number)
+            total += sum(max(p.vertices + 3 * p.corners, _LEAST) for p in meshes[number])
+            if total > MAX_SCENE:
+                raise MeshError(
+                    f"has a scene of more than {MAX_SCENE} vertices and corners; simplify it"
+                )
+            found += [(primitive, transform) for primitive in meshes[number]]
+        return found
+
+    def instances(self) -> list[tuple[object, NDArray[np.float64]]]:
+        """Meshes of the scene, in the order of its nodes, and where they stand."""
+        found: list[tuple[object, NDArray[np.float64]]] = []
+        todo = [(number, np.eye(4)) for number in reversed(self._roots())]
+        seen: set[object] = set()
+        while todo:
+            number, parent = todo.pop()
+            node = self.entry("nodes", number)
+            if number in seen:  # shared nodes would make a scene of any size
+                raise MeshError(f"has node {number} in two places; nodes must form a tree")
+            seen.add(number)
+            if len(seen) > MAX_NODES:
+                raise MeshError(f"has a scene of more than {MAX_NODES} nodes; simplify it")
+            transform = parent @ _transform(node) if _MOVES & node.keys() else parent
+            if "mesh" in node:
+                found.append((node["mesh"], transform))
+            todo += [(child, transform) for child in reversed(_items(node, "children", int))]
+        return found
+
+    def _roots(self) -> list[int]:
+        if "scenes" in self.scene:
+            chosen = self.entry("scenes", self.scene.get("scene", 0))
+            return _items(chosen, "nodes", int)
+        nodes = _items(self.scene, "nodes", dict)
+        children = {child for node in nodes for child in _items(node, "children", int)}
+        return [number for number in range(len(nodes)) if number not in children]
+
+    def mesh(self, number: object) -> list[_Primitive]:
+        """Describe the primitives of a mesh that are triangles."""
+        found = []
+        for primitive in _items(self.entry("meshes", number), "primitives", dict):
+            mode = primitive.get("mode", _TRIANGLES)
+            if mode not in (_TRIANGLES, _STRIP, _FAN):
+                continue
+            position = primitive.get("attributes", {})
+            position = position.get("POSITION") if isinstance(position, dict) else None
+            vertices = corners = self._count(position)
+            if "indices" in primitive:
+                corners = self._count(primitive["indices"])
+            indices = primitive.get("indices")
+            found.append(_Primitive(position, indices, mode, vertices, corners))
+        return found
+
+    def read(self, primitive: _Primitive) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Read positions (vertices, 3) and triangles (faces, 3)."""
+        with np.errstate(all="ignore"):  # a signaling NaN of float32 complains when it is widened
+            points = self._accessor(primitive.position, "VEC3").astype(np.float64)
+        order = np.arange(len(points))
+        if primitive.indices is not None:
+            order = self._accessor(primitive.indices, "SCALAR")[:, 0]
+            if order.dtype.kind != "u":
+                raise MeshError("numbers its vertices by other than unsigned integers")
+            order = order.astype(np.int64)
+            if len(order) and order.max() >= len(points):
+                raise MeshError(
+                    f"refers to vertex {order.max()} of a mesh that has {len(points)} "
+                    "(counted from 0); export the mesh again"
+                )
+        return points, _triangles(order, primitive.mode)
+
+    def _count(self, number: object) -> int:
+        return _whole(self.entry("accessors", number), "count")
+
+    def _accessor(self, number: object, kind: str) -> NDArray[Any]:
+        """Read a list of vectors or numbers, (count, width)."""
+        accessor, count, width = self.entry("accessors", number), self._count(number), _WIDTH[kind]
+        dtype = _COMPONENTS.get(_whole(accessor, "componentType"))
+        if accessor.get("type") != kind or dtype is None:
+            raise MeshError(f"has an accessor that is no {kind} of numbers; export the mesh again")
+        if "sparse" in accessor or "bufferView" not in accessor:
+            raise MeshError("has a sparse accessor, which is not supported; export it without")
+        view = self.entry("bufferViews", accessor["bufferView"])
+        buffer = _whole(view, "buffer", 0)
+        if buffer != 0 or "uri" in self.entry("buffers", buffer):
+            raise MeshError("keeps its numbers in another file; export it as one GLB file")
+        begin, start = _whole(view, "byteOffset", 0), _whole(accessor, "byteOffset", 0)
+        item = width * dtype.itemsize
+        stride, length = _whole(view, "byteStride", item), _whole(view, "byteLength")
+        fits = start + max(count - 1, 0) * stride + item <= length
+        if count and (stride < item or not fits or begin + length > len(self.binary)):
+            raise MeshError(
+                f"announces {count} numbers but has only {len(self.binary)} bytes of them: it is "
+                "truncated or damaged; export the mesh again"
+            )
+        if not count:
+            return np.zeros((0, width), dtype)
+        strides = (stride, dtype.itemsize)
+        found = np.ndarray((count, width), dtype, self.binary, begin + start, strides)
+        return _denormalized(found) if accessor.get("normalized") is True else found
+
+
+def _chunks(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Types and contents of the first two chunks, which are all that count."""
+    at = 12
+    for _ in range(2):
+        if at + 8 > len(data):
+            return
+        length, kind = struct.unpack_from("<II", data, at)
+        if at + 8 + length > len(data):
+            raise MeshError(f"announces a part of {length} bytes beyond its end: it is truncated")
+        yield kind, data[at + 8 : at + 8 + length]
+        at += 8 + length
+
+
+def _items(holder: dict[str, Any], name: str, kind: type) -> list[Any]:
+    """Give a list of the description; empty where it has none."""
+    found = holder.get(name, [])
+    if not isinstance(found, list) or not all(isinstance(item, kind) for item in found):
+        raise MeshError(f"has {name!r} that are no list of such; export the mesh again")
+    return found
+
+
+def _whole(holder: dict[str, Any], name: str, default: int | None = None) -> int:
+    """Give a whole number of the description, which is not negative."""
+    value = holder.get(name, default)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**62:
+        raise MeshError(f"has {name!r} of {_short(value)}, which is no number of things")
+    return value
+
+
+def _short(value: object) -> str:
+    return repr(value)[:40]
+
+
+def _transform(node: dict[str, Any]) -> NDArray[np.float64]:
+    """Matrix (4, 4) of a node: as it is, or of a scale, a rotation and a translation."""
+    if "matrix" in node:
+        columns = np.array(_numbers(node["matrix"], 16), np.float64)
+        return columns.reshape(4, 4).T
+    x, y, z, w = _numbers(node.get("rotation", [0, 0, 0, 1]), 4)
+    a, b, c = _numbers(node.get("scale", [1, 1, 1]), 3)
+    t = _numbers(node.get("translation", [0, 0, 0]), 3)
+    rows = [
+        [a * (1 - 2 * (y * y + z * z)), b * 2 * (x * y - z * w), c * 2 * (x * z + y * w), t[0]],
+        [a * 2 * (x * y + z * w), b * (1 - 2 * (x * x + z * z)), c * 2 * (y * z - x * w), t[1]],
+        [a * 2 * (x * z - y * w), b * 2 * (y * z + x * w), c * (1 - 2 * (x * x + y * y)), t[2]],
+        [0, 0, 0, 1],
+    ]
+    return np.array(rows, np.float64)
+
+
+def _numbers(values: object, count: int) -> list[float]:
+    if not isinstance(values, list) or len(values) != count:
+        raise MeshError(f"has a node that is not moved by {count} numbers; export the mesh again")
+    try:
+        return [float(value) for value in values]
+    except (TypeError, ValueError, OverflowError):
+        raise MeshError("has a node that is moved by no numbers; export the mesh again") from None
+
+
+def _moved(points: NDArray[np.float64], transform: NDArray[np.float64]) -> NDArray[np.float64]:
+    if np.array_equal(transform, np.eye(4)):  # to the bit
+        return points
+    with np.errstate(all="ignore"):
+        return points @ transform[:3, :3].T + transform[:3, 3]
+
+
+def _denormalized(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Integers that stand for numbers up to one, signed ones down to minus one."""
+    if values.dtype.kind == "f":
+        return values
+    return np.maximum(values / np.iinfo(values.dtype).max, -1.0)
+
+
+def _triangles(order: NDArray[np.int64], mode: int) -> NDArray[np.int64]:
+    """Triangles of a list, of a strip, every other of which runs backwards, or of a fan."""
+    if mode == _TRIANGLES:
+        if len(order) % 3:
+            raise MeshError(f"has {len(order)} corners of triangles; export the mesh again")
+        return order.reshape(-1, 3)
+    first = np.arange(max(len(order) - 2, 0))
+    if mode == _FAN:
+        return np.stack([order[first + 1], order[first + 2], order[np.zeros_like(first)]], axis=1)
+    odd = first % 2
+    return np.stack([order[first], order[first + 1 + odd], order[first + 2 - odd]], axis=1)

@@ -1,0 +1,126 @@
+"""Clouds of several sizes, one after another: numbers of clouds, offsets, and the masked form."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import torch
+from torch import Tensor
+
+from equigeo.graphs.edge_index import check_offsets
+from equigeo.graphs.inputs import TensorLike, as_indices, as_tensor, check_shape
+
+_MOST_CLOUDS: Final = 2**27  # offsets of more would take more than a gibibyte
+
+
+def cloud_offsets(
+    rows: int, batch: TensorLike | None = None, ptr: TensorLike | None = None
+) -> Tensor | None:
+    """Read where clouds begin and end, in either way of saying so.
+
+    Parameters
+    ----------
+    rows : int
+        Number of points of all clouds.
+    batch : Tensor, (rows,), int64, or ndarray, optional
+        Number of the cloud of each row, ascending from 0. A number that is missing stands for an
+        empty cloud; empty clouds behind the last point need ``ptr``.
+    ptr : Tensor, (clouds + 1,), int64, or ndarray, optional
+        Offsets.
+
+    Returns
+    -------
+    Tensor, (clouds + 1,), int64, or None
+        Offsets; None where neither was given.
+
+    Raises
+    ------
+    TypeError
+        If indices are not int64.
+    ValueError
+        If both are given, or one does not fit; values are not read while compiling.
+
+    Examples
+    --------
+    >>> cloud_offsets(5, batch=torch.tensor([0, 0, 0, 1, 1])).tolist()
+    [0, 3, 5]
+    """
+    if batch is not None and ptr is not None:
+        raise ValueError("batch and ptr say the same: give one of them, got both")
+    if ptr is not None:
+        offsets = as_indices(ptr, "ptr")
+        check_offsets(offsets, rows, "clouds")
+        return offsets
+    if batch is None:
+        return None
+    numbers = as_indices(batch, "batch")
+    check_shape(numbers, "batch", (rows,))
+    if numbers.is_meta:
+        raise ValueError("batch must have values, got meta: give ptr, whose length is known")
+    clouds = int(numbers[-1]) + 1 if rows else 0
+    if clouds > _MOST_CLOUDS:
+        raise ValueError(f"batch must number at most {_MOST_CLOUDS} clouds, got {clouds}")
+    if not torch.compiler.is_compiling() and rows:
+        _check_sorted(numbers)
+    return torch.searchsorted(numbers, torch.arange(clouds + 1, device=numbers.device))
+
+
+def _check_sorted(batch: Tensor) -> None:
+    if int(batch[0]) < 0 or bool((batch.diff() < 0).any()):
+        raise ValueError(
+            "batch must be sorted and not negative: sort all rows by batch.argsort(stable=True)"
+        )
+
+
+def pad_clouds(
+    points: TensorLike, *, batch: TensorLike | None = None, ptr: TensorLike | None = None
+) -> tuple[Tensor, Tensor]:
+    """Bring clouds that stand one after another into the form with a mask.
+
+    That form is what neighbour searches, networks and convolutions of points take.
+
+    Parameters
+    ----------
+    points : Tensor or ndarray, (rows, *F)
+        Points of all clouds, or anything else that has one row per point.
+    batch : Tensor, (rows,), int64, optional
+        Number of the cloud of each row, ascending, as in PyTorch Geometric.
+    ptr : Tensor, (clouds + 1,), int64, optional
+        Offsets of the clouds instead.
+
+    Returns
+    -------
+    padded : Tensor, (clouds, largest, *F), dtype of ``points``
+        Zero where there is no point. ``padded[mask]`` is ``points`` again.
+    mask : Tensor, (clouds, largest), bool
+        Which points there are.
+
+    Raises
+    ------
+    TypeError
+        If indices are not int64.
+    ValueError
+        If there are neither or both of ``batch`` and ``ptr``, or they do not fit.
+
+    Equivariance
+    ------------
+    Moves rows, and does not look at them.
+
+    Examples
+    --------
+    >>> rows = torch.tensor([[1.0], [2.0], [3.0]])
+    >>> padded, mask = pad_clouds(rows, batch=torch.tensor([0, 1, 1]))
+    >>> padded[..., 0].tolist(), mask.tolist()
+    ([[1.0, 0.0], [2.0, 3.0]], [[True, False], [True, True]])
+    """
+    rows = as_tensor(points, "points")
+    if rows.ndim < 1:
+        raise ValueError("points must be (rows, ...), got a single number")
+    offsets = cloud_offsets(len(rows), batch, ptr)
+    if offsets is None:
+        raise ValueError("batch or ptr must be given, got neither")
+    counts = offsets.diff()
+    largest = int(counts.max()) if len(counts) else 0
+    mask = torch.arange(largest, device=rows.device) < counts[:, None].to(rows.device)
+    padded = rows.new_zeros(len(counts), largest, *rows.shape[1:])
+    return padded.index_put((mask,), rows), mask

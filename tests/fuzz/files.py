@@ -1,0 +1,261 @@
+"""Files and archives that are damaged, hostile or none at all.
+
+Mesh files of every format are mutated by bytes, lines and numbers, GLB descriptions by their
+values; archives by bytes and by members that must not be there. What is read must be sound: a mesh
+that a network can take, files that lie in the folder of the archive.
+"""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import io
+import lzma
+import os
+import re
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from equigeo.datasets import load_mesh_folder
+from equigeo.mesh import MeshError, PrimalDualGraph, load_mesh
+from tests.fuzz.case import Case
+from tests.mesh.io.glb_files import pack, scene
+from tests.mesh.io.hostile_files import HOSTILE
+from tests.mesh.io.mesh_texts import SPELLINGS, off_text
+
+LARGE = 10**4  # bytes that are not multiplied again
+ROUNDS = 400  # of all mutations, for a seed
+NUMBERS = [b"-1", b"0", b"nan", b"1e999", b"-inf", b"1_0", b"0x7f", b"9" * 19, b"9" * 400]
+NUMBERS += [str(2**k).encode() for k in (31, 32, 40, 62, 63, 64)] + [b"1" + b"0" * 18]
+VALUES: list[Any] = [None, True, -1, 0, 2**31, 2**62, 10**18, 10**40, 0.5, 1e999, "", "a", [], {}]
+VALUES += [[0] * 100, [[[[]]]], [None], {"uri": "/dev/zero"}, "KHR_draco_mesh_compression"]
+
+
+def cases(seed: int) -> Iterator[Case]:
+    """All that is known to be hostile, then mutations; the same for the same seed."""
+    rng = np.random.default_rng([seed, 17])
+    for name, (make, _) in HOSTILE.items():
+        yield Case(name, partial(read, name, make), (MeshError,), must_refuse=True)
+    for name in BAD_MEMBERS:
+        for suffix in (".tar.gz", ".tar.xz", ".zip"):
+            if (name, suffix) not in NOT_THERE:
+                make = partial(archive, suffix, BAD_MEMBERS[name])
+                call = partial(unpack, suffix, make)
+                yield Case(f"{name} in {suffix}", call, (ValueError,), must_refuse=True)
+    for _ in range(ROUNDS):
+        yield mesh_case(rng)
+        yield description_case(rng)
+        yield archive_case(rng)
+
+
+def mesh_case(rng: np.random.Generator) -> Case:
+    """A mesh file, mutated up to four times, sometimes under the name of another format."""
+    names = sorted(SPELLINGS)
+    name = names[rng.integers(len(names))]
+    data, label = SPELLINGS[name](), name
+    for _ in range(rng.integers(1, 5)):
+        kinds = sorted(MUTATIONS)
+        kind = kinds[rng.integers(len(kinds))]
+        data, label = MUTATIONS[kind](data, rng), f"{label}, {kind}"
+    if rng.random() < 0.1:
+        name = names[rng.integers(len(names))]
+        label = f"{label}, as {name}"
+    return Case(label, partial(read, name, lambda: data), (MeshError,))
+
+
+def description_case(rng: np.random.Generator) -> Case:
+    """A GLB file with one to three values of its description exchanged."""
+    described, binary = scene()
+    described = copy.deepcopy(described)
+    changed = []
+    for _ in range(rng.integers(1, 4)):
+        holder, key = places(described)[rng.integers(len(places(described)))]
+        holder[key] = copy.deepcopy(VALUES[rng.integers(len(VALUES))])
+        changed.append(f"{key} = {str(holder[key])[:20]}")
+    label = f"description, {', '.join(changed)}"
+    return Case(label, partial(read, "scene.glb", lambda: pack(described, binary)), (MeshError,))
+
+
+def places(value: Any) -> list[tuple[Any, Any]]:
+    """Every entry of nested lists and dictionaries, as holder and key."""
+    keys = value.keys() if isinstance(value, dict) else range(len(value))
+    found = [(value, key) for key in keys]
+    for key in keys:
+        if isinstance(value[key], (dict, list)):
+            found += places(value[key])
+    return found
+
+
+def archive_case(rng: np.random.Generator) -> Case:
+    """A sound archive, or a strange one, mutated by bytes."""
+    suffix = (".tar.gz", ".tar.xz", ".zip")[rng.integers(3)]
+    data = archive(suffix, {})
+    kind = ("flip", "cut", "noise", "drop", "repeat")[rng.integers(5)]
+    data = MUTATIONS[kind](data, rng)
+    return Case(f"archive {suffix}, {kind}", partial(unpack, suffix, lambda: data), (ValueError,))
+
+
+def read(name: str, make: Callable[[], bytes]) -> None:
+    """Load a mesh file; what comes of it must be fit for a network."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, name)
+        path.write_bytes(make())
+        mesh, report = load_mesh(path)
+    graph = PrimalDualGraph.from_mesh(mesh)
+    if not (0 < mesh.num_faces == len(report.kept_faces) == graph.num_primal):
+        raise AssertionError(f"{mesh.num_faces} faces, {len(report.kept_faces)} are accounted for")
+    if not bool(graph.x_primal.isfinite().all() and graph.x_dual.isfinite().all()):
+        raise AssertionError("features are not finite")
+
+
+def unpack(suffix: str, make: Callable[[], bytes]) -> None:
+    """Load a collection of meshes from an archive; no file may lie outside the cache."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, cache = Path(folder, f"shapes{suffix}"), Path(folder, "cache")
+        path.write_bytes(make())
+        with mock.patch.dict(os.environ, EQUIGEO_CACHE=str(cache)):
+            try:
+                load_mesh_folder(path)
+            finally:
+                strange = [p for p in Path(folder).iterdir() if p not in (path, cache)]
+                links = [p for p in cache.rglob("*") if p.is_symlink()]
+                partial_ones = [*cache.rglob(".partial-*")]
+                if strange or links or partial_ones:
+                    raise AssertionError(f"left behind: {[*strange, *links, *partial_ones][:3]}")
+
+
+def archive(suffix: str, more: dict[str, Any]) -> bytes:
+    """An archive of two classes in the layout of MeshCNN, with further members."""
+    sound = {f"data/{c}/{p}/1.off": off_text() for c in "ab" for p in ("train", "test")}
+    target = io.BytesIO()
+    if suffix == ".zip":
+        with zipfile.ZipFile(target, "w") as file:
+            for name, data in [*sound.items(), *more.items()]:
+                info = zipfile.ZipInfo(name)  # of one time: the same bytes for the same seed
+                if isinstance(data, bytes):
+                    file.writestr(info, data, zipfile.ZIP_DEFLATED)
+                else:  # a symbolic link
+                    info.external_attr = 0o120777 << 16
+                    file.writestr(info, data["linkname"])
+        return target.getvalue()
+    with tarfile.open(fileobj=target, mode="w") as file:
+        for name, data in [*sound.items(), *more.items()]:
+            info = tarfile.TarInfo(name)
+            if isinstance(data, bytes):
+                info.size = len(data)
+                file.addfile(info, io.BytesIO(data))
+            else:
+                for key, value in data.items():
+                    setattr(info, key, value)
+                file.addfile(info)
+    compress = lzma.compress if suffix.endswith("xz") else partial(gzip.compress, mtime=0)
+    return compress(target.getvalue())
+
+
+LINK = {"type": tarfile.SYMTYPE, "linkname": "/etc/passwd"}
+BAD_MEMBERS: dict[str, dict[str, Any]] = {
+    "a path upwards": {"../outside.off": off_text()},
+    "a deep path upwards": {"data/a/../../../outside.off": off_text()},
+    "an absolute path": {"/tmp/outside.off": off_text()},
+    "a symbolic link": {"data/a/train/2.off": LINK},
+    "a hard link": {"data/a/train/2.off": {"type": tarfile.LNKTYPE, "linkname": "/etc/passwd"}},
+    "a device": {"data/a/train/2.off": {"type": tarfile.CHRTYPE, "devmajor": 1, "devminor": 5}},
+    "a pipe": {"data/a/train/2.off": {"type": tarfile.FIFOTYPE}},
+    "a backslash": {"data\\a\\train\\2.off": off_text()},
+    "a broken mesh": {"data/a/train/2.off": b"OFF 3 1 0\n"},
+    "a promise": {"data/a/train/2.off": b"OFF 1000000000000000000 1 0\n0 0 0\n"},
+    "a class without meshes": {"data/c/train/readme.txt": b"nothing"},
+}
+# A zip file knows links alone.
+NOT_THERE = {(name, ".zip") for name in ("a hard link", "a device", "a pipe", "a backslash")}
+
+
+def flip(data: bytes, rng: np.random.Generator) -> bytes:
+    """Change one to eight bytes."""
+    changed = np.frombuffer(data, np.uint8).copy()
+    if len(changed):
+        at = rng.integers(len(changed), size=rng.integers(1, 9))
+        changed[at] = rng.integers(256, size=len(at))
+    return changed.tobytes()
+
+
+def cut(data: bytes, rng: np.random.Generator) -> bytes:
+    return data[: rng.integers(len(data) + 1)]
+
+
+def drop(data: bytes, rng: np.random.Generator) -> bytes:
+    a, b = sorted(rng.integers(len(data) + 1, size=2))
+    return data[:a] + data[b:]
+
+
+def repeat(data: bytes, rng: np.random.Generator) -> bytes:
+    if len(data) > LARGE:
+        return data
+    a, b = sorted(rng.integers(len(data) + 1, size=2))
+    return data[:b] + data[a:b] * int(rng.integers(1, 100)) + data[b:]
+
+
+def noise(data: bytes, rng: np.random.Generator) -> bytes:
+    a = rng.integers(len(data) + 1)
+    return data[:a] + rng.bytes(rng.integers(1, 2000)) + data[a:]
+
+
+def number(data: bytes, rng: np.random.Generator) -> bytes:
+    """Put a strange number in the place of one of the text."""
+    found = [*re.finditer(rb"(?<![\w.])-?\d+(?:\.\d+)?", data)]
+    if not found:
+        return data
+    match = found[rng.integers(len(found))]
+    return data[: match.start()] + NUMBERS[rng.integers(len(NUMBERS))] + data[match.end() :]
+
+
+def lines(data: bytes, rng: np.random.Generator) -> bytes:
+    """Shuffle, lengthen or empty lines of the text."""
+    rows = data.split(b"\n")
+    if len(data) > LARGE:
+        return data
+    at = int(rng.integers(len(rows)))
+    change = int(rng.integers(4))
+    if change == 0:
+        rows[at : at + 1] = []
+    elif change == 1:
+        rows[at] = rows[at] * 1000
+    elif change == 2:
+        rows[at : at + 1] = [rows[at]] * 1000
+    else:
+        rng.shuffle(rows)
+    return b"\n".join(rows)
+
+
+def end(data: bytes, rng: np.random.Generator) -> bytes:
+    """Other ends of lines, and other encodings."""
+    choices = (
+        lambda: data.replace(b"\n", b"\r"),
+        lambda: data.replace(b"\n", b"\r\n"),
+        lambda: data.replace(b"\n", b" "),
+        lambda: data.replace(b" ", b"\t\v\f"),
+        lambda: data.decode("latin-1").encode("utf-16"),
+        lambda: b"\xef\xbb\xbf" + data,
+        lambda: b"\0" + data,
+    )
+    return choices[rng.integers(len(choices))]()
+
+
+MUTATIONS: dict[str, Callable[[bytes, np.random.Generator], bytes]] = {
+    "cut": cut,
+    "drop": drop,
+    "end": end,
+    "flip": flip,
+    "lines": lines,
+    "noise": noise,
+    "number": number,
+    "repeat": repeat,
+}

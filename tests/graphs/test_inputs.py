@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+import trimesh
+from torch import Tensor
+
+from equigeo.graphs.inputs import as_indices, as_tensor, check_like, check_shape
+
+NUMBERS = np.arange(6.0).reshape(2, 3)
+
+
+@pytest.mark.parametrize(
+    ("array", "dtype"),
+    [
+        (NUMBERS, torch.float64),
+        (NUMBERS.astype(np.float32), torch.float32),
+        (NUMBERS.astype(np.float16), torch.float16),
+        (NUMBERS.astype(np.longdouble), torch.float64),
+        (NUMBERS.astype(">f8"), torch.float64),
+        (NUMBERS.astype(np.uint8), torch.uint8),
+        (NUMBERS.astype(np.uint16), torch.int64),
+        (NUMBERS.astype(np.uint32), torch.int64),
+        (NUMBERS.astype(np.uint64), torch.int64),
+        (NUMBERS.astype(np.int32), torch.int32),
+        (NUMBERS.astype(bool), torch.bool),
+        (NUMBERS.astype(complex), torch.complex128),
+        (NUMBERS[::-1, ::2], torch.float64),
+        (NUMBERS.T, torch.float64),
+        (NUMBERS[:0], torch.float64),
+    ],
+    ids=lambda x: f"{x.dtype}{x.shape}" if isinstance(x, np.ndarray) else str(x),
+)
+def test_arrays_become_tensors_of_the_same_numbers(array: np.ndarray, dtype: torch.dtype):
+    found = as_tensor(array, "x")
+    assert found.dtype == dtype
+    assert np.array_equal(found.numpy(), array.astype(found.numpy().dtype))
+
+
+def test_arrays_are_copied_even_if_they_must_not_be_written_to():
+    array = np.zeros(3)
+    array.flags.writeable = False
+    as_tensor(array, "x")[0] = 1
+    assert array[0] == 0
+
+
+def test_tensors_are_left_alone():
+    x = torch.zeros(2)
+    assert as_tensor(x, "x", like=torch.zeros(1, dtype=torch.float64)) is x
+
+
+def test_floating_arrays_become_like_a_tensor():
+    like = torch.zeros(1, dtype=torch.float32)
+    assert as_tensor(NUMBERS, "x", like=like).dtype == torch.float32
+    assert as_tensor(NUMBERS.astype(int), "x", like=like).dtype == torch.int64
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "message"),
+    [
+        ([1, 2], TypeError, "x must be a Tensor or a NumPy array, got list"),
+        (None, TypeError, "x must be a Tensor or a NumPy array, got None"),
+        (3.0, TypeError, "got float"),
+        (np.array(["a"]), TypeError, "x must hold numbers, got a NumPy array of <U1"),
+        (np.array([None]), TypeError, "x must hold numbers, got a NumPy array of object"),
+        (
+            np.array([2**63], np.uint64),
+            ValueError,
+            "x must fit into int64, got 9223372036854",
+        ),
+    ],
+)
+def test_anything_else_is_named(value: object, error: type[Exception], message: str):
+    with pytest.raises(error, match=message):
+        as_tensor(value, "x")
+
+
+def test_arrays_of_any_integers_are_indices_and_tensors_of_one_type_alone():
+    for dtype in (np.int32, np.uint8, np.int64):
+        assert as_indices(np.array([0, 2], dtype), "ptr").dtype == torch.int64
+    with pytest.raises(TypeError, match=r"ptr must be int64, got torch\.int32"):
+        as_indices(torch.zeros(2, dtype=torch.int32), "ptr")
+    with pytest.raises(TypeError, match=r"ptr must be int64, got torch\.float64"):
+        as_indices(NUMBERS, "ptr")
+
+
+@pytest.mark.parametrize(
+    ("axes", "message"),
+    [
+        (("rows",), r"x must be \(rows,\), got \(2, 3\)"),
+        (("rows", 4), r"x must be \(rows, 4\), got \(2, 3\)"),
+        ((3, "columns"), r"x must be \(3, columns\), got \(2, 3\)"),
+    ],
+)
+def test_shapes_are_compared(axes, message):
+    check_shape(torch.zeros(2, 3), "x", ("rows", 3))
+    with pytest.raises(ValueError, match=message):
+        check_shape(torch.zeros(2, 3), "x", axes)
+
+
+def test_weights_say_dtype_and_device_unless_autocast_does():
+    weight = torch.zeros(1)
+    low = torch.zeros(1, dtype=torch.bfloat16)
+    with pytest.raises(ValueError, match="x must be on cpu as the weights are, got meta"):
+        check_like(weight.to("meta"), "x", weight)
+    with pytest.raises(TypeError, match=r"x must be torch\.float32 .* got torch\.bfloat16"):
+        check_like(low, "x", weight)
+    with torch.autocast("cpu", torch.bfloat16):
+        check_like(low, "x", weight)
+        with pytest.raises(TypeError, match=r"got torch\.int64"):
+            check_like(weight.long(), "x", weight)
+
+
+def test_subclasses_of_arrays_are_arrays():
+    vertices = trimesh.creation.box().vertices
+    assert type(vertices) is not np.ndarray
+    assert isinstance(as_tensor(vertices, "vertices"), Tensor)

@@ -1,0 +1,173 @@
+"""Clouds of a batch: numbered by ``batch``, cut by ``ptr``, or one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.testing import assert_close
+
+from equigeo import mds
+from tests.mds.clouds import CUBE, QUIET, generic, motions
+
+SIZES = (7, 12, 9)
+CLOUDS = [generic(size, seed=k) for k, size in enumerate(SIZES)]
+ROWS = torch.cat(CLOUDS)
+BATCH = torch.arange(3).repeat_interleave(torch.tensor(SIZES))
+PTR = torch.tensor([0, *SIZES]).cumsum(0)
+
+
+class PerCloud(nn.Module):
+    """A network in the way of PyTorch Geometric: it sums over the clouds that ``batch`` numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 4).double()
+
+    def forward(self, pos: Tensor, batch: Tensor | None = None) -> Tensor:
+        values = self.layer(pos).sin()
+        if batch is None:
+            return values.sum(-2)
+        return values.new_zeros(int(batch.max()) + 1, 4).index_add(0, batch, values)
+
+
+class PerPoint(nn.Module):
+    def forward(self, pos: Tensor) -> Tensor:
+        return pos.sin()
+
+
+def turned_first() -> Tensor:
+    g = motions(1, seed=5)[0]
+    return torch.cat([CLOUDS[0] @ g.mT + 3, *CLOUDS[1:]])
+
+
+RAGGED = pytest.mark.parametrize("given", [{"batch": BATCH}, {"ptr": PTR}], ids=["batch", "ptr"])
+
+
+@RAGGED
+@pytest.mark.parametrize("scale", ["none", "rms", "max"])
+def test_embedding_of_a_batch_is_that_of_its_clouds(given, scale):
+    found = mds.embed(ROWS, scale=scale, **given)
+    want = [mds.embed(cloud, scale=scale) for cloud in CLOUDS]
+    assert_close(found.y, torch.cat([one.y for one in want]), rtol=0, atol=1e-13)
+    assert_close(found.centroid, torch.stack([one.centroid for one in want]), rtol=0, atol=1e-13)
+    assert torch.equal(found.ptr, PTR)
+
+
+@RAGGED
+@pytest.mark.parametrize("kind", ["joint", "frames", "soft", "frames24", "anchor"])
+def test_frames_of_a_batch_are_those_of_its_clouds(given, kind):
+    def average(x, **given):
+        frames = mds.frames(x, kind=kind, options=QUIET, **given)
+        return mds.frame_average(lambda y: (y + 0.3).sin().cumsum(-1), frames)
+
+    want = torch.cat([average(cloud) for cloud in CLOUDS])
+    assert_close(average(ROWS, **given), want, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["skew", "joint", "frames"])
+@pytest.mark.parametrize("call", ["by name", "by position", "by ptr"])
+def test_turning_one_cloud_of_a_batch_changes_nothing(kind, call):
+    model = mds.Invariant(PerCloud(), kind=kind, options=QUIET)
+
+    def run(x: Tensor) -> Tensor:
+        if call == "by name":
+            return model(x, batch=BATCH)
+        if call == "by position":
+            return model(x, BATCH)
+        return model(x, BATCH, ptr=PTR)
+
+    found = run(ROWS)
+    want = torch.stack([model(cloud) for cloud in CLOUDS])
+    assert_close(found, want, rtol=0, atol=1e-12)
+    moved = run(turned_first())
+    assert_close(moved[1:], found[1:], rtol=0, atol=0)
+    assert_close(moved[0], found[0], rtol=0, atol=1e-11)
+
+
+def test_a_network_without_batch_does_not_get_it():
+    model = mds.Invariant(PerPoint())
+    found = model(ROWS, batch=BATCH)
+    assert_close(found, torch.cat([model(cloud) for cloud in CLOUDS]), rtol=0, atol=1e-13)
+    assert_close(model.draw(ROWS, batch=BATCH).sin(), found, rtol=0, atol=0)
+
+
+class Unnamed(nn.Module):
+    def forward(self, pos: Tensor, *others: Tensor) -> Tensor:
+        return pos.sum(-2) + sum(other.sum() for other in others)
+
+
+def test_a_vector_that_may_be_a_batch_is_not_taken_for_one_cloud():
+    model = mds.Invariant(Unnamed())
+    with pytest.raises(ValueError, match="looks like the batch of several clouds"):
+        model(ROWS, BATCH)
+    species = torch.randint(1, 9, (len(ROWS),), generator=torch.Generator().manual_seed(0))
+    assert_close(model(ROWS, species), model(ROWS) + species.sum())
+    one = torch.tensor([0, len(ROWS)])
+    assert_close(model(ROWS, BATCH, ptr=one)[0], (model(ROWS) + BATCH.sum())[0])
+
+
+def test_empty_clouds_in_between_are_numbers_without_rows():
+    ptr = torch.tensor([0, 7, 7, 28])
+    batch = torch.tensor([0, 2]).repeat_interleave(torch.tensor([7, 21]))
+    one, other = mds.embed(ROWS, batch=batch), mds.embed(ROWS, ptr=ptr)
+    assert torch.equal(one.y, other.y)
+    assert torch.equal(one.ptr, ptr)
+    assert mds.embed(torch.zeros(0, 3), batch=torch.zeros(0, dtype=torch.int64)).y.shape == (0, 3)
+
+
+def test_weights_and_masks_belong_to_rows():
+    mask = torch.ones(len(ROWS), dtype=torch.bool)
+    mask[3] = False
+    found = mds.embed(ROWS, batch=BATCH, mask=mask)
+    assert torch.equal(found.y, mds.embed(ROWS, ptr=PTR, mask=mask).y)
+
+
+def test_arrays_are_taken_for_all_of_it():
+    found = mds.embed(ROWS.numpy(), batch=BATCH.numpy(), weights=np.ones(len(ROWS)))
+    assert_close(found.y, mds.embed(ROWS, ptr=PTR).y, rtol=0, atol=1e-12)
+    model = mds.Invariant(PerCloud().float())
+    assert model(ROWS.numpy(), batch=BATCH).dtype == torch.float32
+
+
+def test_gradients_stay_in_their_cloud():
+    x = ROWS.clone().requires_grad_()
+    mds.embed(x, batch=BATCH).y[:7].sin().sum().backward()
+    assert x.grad[:7].any()
+    assert not x.grad[7:].any()
+
+
+def test_flagged_clouds_are_named_by_their_number():
+    rows, batch = torch.cat([CLOUDS[0], CUBE]), torch.tensor([0] * 7 + [1] * 8)
+    with pytest.raises(ValueError, match="1 of 2 clouds, the first at batch index 1"):
+        mds.embed(rows, batch=batch, options=mds.EmbedOptions(fallback="error"))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"batch": BATCH.flip(0)}, "batch must be sorted"),
+        ({"batch": BATCH, "ptr": PTR}, "give one of them, got both"),
+        ({"batch": BATCH[1:]}, r"batch must be \(28,\), got \(27,\)"),
+    ],
+)
+@pytest.mark.parametrize(
+    "call", [mds.embed, mds.frames, mds.Invariant(PerCloud())], ids=["embed", "frames", "Invariant"]
+)
+def test_what_is_no_batch_is_refused_everywhere(call, given, message):
+    with pytest.raises(ValueError, match=message):
+        call(ROWS, **given)
+    with pytest.raises(ValueError, match=r"points must be \(rows, dim\) with ptr or batch"):
+        call(ROWS[None], batch=BATCH)
+
+
+def test_an_invariant_network_as_a_whole_takes_batches():
+    model = mds.InvariantPointNet.preset("pointnet", 5).double().eval()
+    found = model(ROWS, batch=BATCH)
+    want = torch.cat([model(cloud[None]) for cloud in CLOUDS])
+    assert_close(found, want, rtol=0, atol=1e-12)
+    assert_close(model(ROWS, ptr=PTR), want, rtol=0, atol=1e-12)
+    assert_close(model(turned_first(), batch=BATCH), want, rtol=0, atol=1e-10)
+    behind = mds.Invariant(mds.PointNet(5).double().eval())
+    assert_close(behind(ROWS, batch=BATCH), torch.cat([behind(c[None]) for c in CLOUDS]))

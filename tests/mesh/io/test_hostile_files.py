@@ -1,0 +1,73 @@
+"""Files that would take long, or much memory, are refused at once: see ``limits``."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from equigeo.mesh import MeshError, load_mesh
+from equigeo.mesh.io import limits
+from tests.mesh.io.hostile_files import HOSTILE, ply_with_comments
+from tests.mesh.io.mesh_texts import off_text, ply_text, stl_text
+
+SECONDS = 2.0  # of processor time: one, on a machine with nothing else to do
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_file_is_refused_at_once(name: str, tmp_path: Path) -> None:
+    make, message = HOSTILE[name]
+    path = tmp_path / name
+    path.write_bytes(make())
+    before = time.process_time()
+    with pytest.raises(MeshError, match=message) as error:
+        load_mesh(path)
+    assert time.process_time() - before < SECONDS
+    assert str(error.value).startswith(f"{path}: ")
+    assert len(str(error.value)) - len(str(path)) < 300
+
+
+def test_a_large_file_is_not_even_read(tmp_path: Path) -> None:
+    path = tmp_path / "large.obj"
+    with path.open("wb") as file:
+        os.truncate(file.fileno(), limits.MAX_FILE_BYTES + 1)
+    with pytest.raises(MeshError, match="has 2147483649 bytes, more than 2147483648"):
+        load_mesh(path)
+
+
+def test_comments_and_long_faces_within_the_limits_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "many.ply"
+    path.write_bytes(ply_with_comments(10_000))
+    assert load_mesh(path)[0].num_faces == 6
+    angle = np.linspace(0, 2 * np.pi, 5000, endpoint=False)
+    disc = np.stack([np.cos(angle), np.sin(angle), 0 * angle], 1)
+    for name, text in (("disc.off", off_text), ("disc.ply", ply_text)):
+        data = text(disc, np.arange(5000)[None])
+        (tmp_path / name).write_bytes(data.replace(b"list uchar", b"list ushort"))
+        assert load_mesh(tmp_path / name)[0].num_faces == 4998
+
+
+def test_what_follows_the_announced_lines_of_a_ply_file_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "more.ply"
+    path.write_bytes(ply_text() + b"\n" * 10 + b"what else\n" * 10)
+    assert load_mesh(path, strict=True)[0].num_faces == 6
+
+
+def test_words_that_are_no_numbers_leave_the_others_as_they_are(tmp_path: Path) -> None:
+    odd = ["1_0", "0x1", "1e", "--1", "1,5", "٣", "1" * 65, "infinite", "1e5e"]
+    even = ["+1.5", "-.5", "5.", "1e5", "1E-3", "007", "nan", "-inf", "Infinity"]
+    path = tmp_path / "words.obj"
+    rows = [f"v {a} {b} 1" for a, b in zip(odd, even, strict=True)]
+    path.write_text("\n".join([*rows, "v 0 0 0", "v 1 0 0", "v 0 1 0", "f -1 -2 -3"]))
+    mesh, report = load_mesh(path)
+    assert mesh.num_faces == 1
+    assert report.warnings[0].startswith("9 vertices are not three finite numbers, first in line 1")
+
+
+def test_a_text_solid_may_be_one_of_several(tmp_path: Path) -> None:
+    path = tmp_path / "solids.stl"
+    path.write_bytes(b"solid\nendsolid\n" * 1000 + stl_text())
+    assert load_mesh(path)[0].num_faces == 6

@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+import trimesh
+from trimesh.transformations import rotation_matrix, translation_matrix
+
+from equigeo.mesh import MeshError
+from equigeo.mesh.io.limits import MAX_SCENE
+from equigeo.mesh.io.read_glb import read_glb
+
+from .glb_files import glb_binary, pack, scene, strip_or_fan, with_accessor
+from .mesh_texts import FACES, VERTICES
+
+
+def corners(mesh) -> np.ndarray:
+    return mesh.vertices[mesh.corners].reshape(-1, 3, 3)
+
+
+def test_the_triangles_are_those_of_the_file():
+    assert np.array_equal(corners(read_glb(glb_binary())), VERTICES[FACES])
+
+
+def in_order(triangles: np.ndarray) -> np.ndarray:
+    return triangles[np.lexsort(triangles.reshape(len(triangles), -1).T.round(4))]
+
+
+def test_a_scene_is_what_trimesh_makes_of_it():
+    box, ball = trimesh.creation.box((1, 2, 3)), trimesh.creation.icosphere(subdivisions=1)
+    whole = trimesh.Scene()
+    whole.add_geometry(box, node_name="a", transform=rotation_matrix(0.3, [1, 2, 3], [4, 5, 6]))
+    whole.add_geometry(ball, node_name="b", transform=translation_matrix([7, 8, 9]))
+    turn = rotation_matrix(1.1, [0, 1, 1]) @ np.diag([2.0, 3.0, 0.5, 1.0])
+    whole.graph.update(frame_to="c", frame_from="b", matrix=turn, geometry="geometry_1")
+    data = whole.export(file_type="glb")
+    want = trimesh.load_scene(io.BytesIO(data), file_type="glb").to_mesh()
+    found = read_glb(data)
+    mine, theirs = in_order(corners(found)), in_order(np.asarray(want.triangles))
+    assert found.num_faces == len(want.faces) > len(box.faces) + len(ball.faces)
+    assert np.allclose(mine, theirs, rtol=0, atol=1e-5)
+
+
+def test_nodes_move_what_is_below_them():
+    turned = {"rotation": [0, 0, 0.5**0.5, 0.5**0.5], "children": [1]}  # x to y
+    moved = {"translation": [1, 0, 0], "scale": [2, 2, 2], "mesh": 0}
+    found = read_glb(glb_binary(nodes=[turned, moved]))
+    x, y, z = (2 * VERTICES + [1, 0, 0]).T
+    assert np.allclose(corners(found), np.stack([-y, x, z], 1)[FACES], atol=1e-12)
+    columns = [0, 1, 0, 0, -1, 0, 0, 0, 0, 0, 1, 0, 5, 6, 7, 1]
+    found = read_glb(glb_binary(nodes=[{"mesh": 0, "matrix": columns}]))
+    x, y, z = VERTICES.T
+    assert np.allclose(corners(found), np.stack([5 - y, 6 + x, 7 + z], 1)[FACES])
+
+
+def test_a_mirrored_mesh_is_still_wound_outwards():
+    found = corners(read_glb(glb_binary(nodes=[{"mesh": 0, "scale": [-1, 1, 1]}])))
+    assert np.array_equal(found, (VERTICES * [-1, 1, 1])[FACES[:, [0, 2, 1]]])
+
+
+def test_without_scenes_all_roots_are_there():
+    described, binary = scene(nodes=[{"children": [1]}, {"mesh": 0}, {"mesh": 0}])
+    del described["scenes"], described["scene"]
+    assert read_glb(pack(described, binary)).num_faces == 2 * len(FACES)
+
+
+@pytest.mark.parametrize(
+    ("mode", "want"),
+    [(5, [[0, 1, 2], [1, 3, 2], [2, 3, 4]]), (6, [[1, 2, 0], [2, 3, 0], [3, 4, 0]])],
+)
+def test_strips_and_fans_are_triangles(mode, want):
+    mesh = read_glb(strip_or_fan(mode, 5))
+    points = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
+    assert np.array_equal(corners(mesh), points[np.array(want)])
+
+
+def test_points_and_lines_are_left_out():
+    assert read_glb(strip_or_fan(1, 6)).num_faces == 0
+
+
+def test_quantized_positions_are_numbers_up_to_one():
+    points = np.array([[32767, 0, -32768], [0, 32767, 0], [0, 0, 16384]], "<i2")
+    kind = {"bufferView": 0, "componentType": 5122, "count": 3, "type": "VEC3"}
+    described, _ = scene(
+        accessors=[kind | {"normalized": True}],
+        meshes=[{"primitives": [{"attributes": {"POSITION": 0}}]}],
+        bufferViews=[{"buffer": 0, "byteLength": 18}],
+    )
+    found = corners(read_glb(pack(described, points.tobytes())))[0]
+    assert np.allclose(found, [[1, 0, -1], [0, 1, 0], [0, 0, 16384 / 32767]])
+
+
+def test_interleaved_vertices_are_read_by_their_stride():
+    rows = np.zeros(len(VERTICES), [("position", "<f4", 3), ("normal", "<f4", 3)])
+    rows["position"], rows["normal"] = VERTICES, 9
+    described, _ = scene()
+    described["bufferViews"] = [
+        {"buffer": 0, "byteLength": rows.nbytes, "byteStride": 24},
+        {"buffer": 0, "byteOffset": rows.nbytes, "byteLength": FACES.size * 2},
+    ]
+    binary = rows.tobytes() + FACES.astype("<u2").tobytes()
+    assert np.array_equal(corners(read_glb(pack(described, binary))), VERTICES[FACES])
+
+
+DEEP = b"[" * 100_000
+CASES = {
+    "empty": (b"", "is not a GLB file"),
+    "other": (b"OFF 3 1 0\n" + b" " * 40, "is not a GLB file"),
+    "version 1": (b"glTF\1\0\0\0" + bytes(20), "is glTF of version 1"),
+    "truncated": (glb_binary()[:-40], "truncated"),
+    "no JSON": (pack(b"nothing"), "a description that is no JSON"),
+    "a list": (pack(b"[]"), "no JSON object"),
+    "brackets": (pack(DEEP), "a description that is no JSON"),
+    "long": (pack(b" " * (2**23 + 4) + b"{}"), "more than 8388608"),
+    "no node": (glb_binary(nodes=[]), "refers to number 0 of 0 nodes"),
+    "no mesh": (glb_binary(nodes=[{"mesh": 7}]), "refers to number 7 of 1 meshes"),
+    "list for a number": (glb_binary(nodes=[{"mesh": [0]}]), r"refers to number \[0\] of 1 meshes"),
+    "object for a list": (glb_binary(nodes={"mesh": 0}), "of 0 nodes"),
+    "text for a node": (glb_binary(nodes=["mesh"]), "number 0 is no object"),
+    "circle": (glb_binary(nodes=[{"children": [0]}]), "node 0 in two places"),
+    "shared": (glb_binary(nodes=[{"children": [1, 1]}, {}]), "node 1 in two places"),
+    "matrix": (glb_binary(nodes=[{"matrix": [1]}]), "not moved by 16 numbers"),
+    "text for numbers": (glb_binary(nodes=[{"scale": ["a", 1, 1]}]), "moved by no numbers"),
+    "10^18 vertices": (with_accessor(0, count=10**18), f"more than {MAX_SCENE} vertices"),
+    "10^40 vertices": (with_accessor(0, count=10**40), "has 'count' of 1000000"),
+    "too many": (with_accessor(0, count=1000), "announces 1000 numbers but has only"),
+    "negative": (with_accessor(0, count=-1), "has 'count' of -1, which is no number"),
+    "outside": (with_accessor(1, bufferView=0, componentType=5123, count=30), "refers to vertex"),
+    "fractions": (with_accessor(1, bufferView=0, componentType=5126, count=15), "other than uns"),
+    "kind": (with_accessor(0, type="VEC4"), "no VEC3"),
+    "components": (with_accessor(0, componentType=[5126]), "has 'componentType' of .5126., which"),
+    "overlapping": (
+        glb_binary(bufferViews=[{"byteLength": 60, "byteStride": 0}] * 2),
+        "announces 5 numbers",
+    ),
+    "component": (with_accessor(0, componentType=1), "no VEC3"),
+    "sparse": (with_accessor(0, sparse={}), "sparse accessor"),
+    "elsewhere": (glb_binary(buffers=[{"uri": "/etc/passwd"}]), "in another file"),
+    "compressed": (
+        glb_binary(extensionsRequired=["KHR_draco_mesh_compression"]),
+        "is compressed .KHR_draco",
+    ),
+    "thirds": (with_accessor(1, count=17), "has 17 corners of triangles"),
+    "stride": (glb_binary(bufferViews=[{"byteLength": 60, "byteStride": 2**61}] * 2), "announces"),
+    "many nodes": (
+        glb_binary(
+            scenes=[{"nodes": [*range(40_000)]}], nodes=[{"translation": [1, 2, 3]}] * 40_000
+        ),
+        "more than 32768 nodes",
+    ),
+    "many instances": (
+        glb_binary(
+            scenes=[{"nodes": [*range(32_000)]}],
+            nodes=[{"mesh": 0}] * 32_000,
+            meshes=[
+                {"primitives": [{"attributes": {"POSITION": 0}}, {"attributes": {"POSITION": 0}}]}
+            ],
+        ),
+        f"more than {MAX_SCENE} vertices",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_damage_gives_one_clear_error(name: str) -> None:
+    data, message = CASES[name]
+    with pytest.raises(MeshError, match=message) as error:
+        read_glb(data)
+    assert len(str(error.value)) < 300
+
+
+def test_what_is_not_finite_is_left_to_repair():
+    found = read_glb(glb_binary(nodes=[{"mesh": 0, "scale": [1e999, 1, 1]}]))
+    assert not np.isfinite(found.vertices).all()
+    assert found.num_faces == len(FACES)

@@ -1,0 +1,161 @@
+"""Layers of meshes with one argument wrong, and what their objects show of themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import trimesh
+
+from equigeo import mesh as em
+from equigeo.mesh.geometry.half_edge_geometry import HalfEdgeGeometry
+from equigeo.mesh.geometry.half_edges import HalfEdges
+from equigeo.mesh.io.file_mesh import FileMesh
+from equigeo.mesh.models.readout import Readout
+from equigeo.mesh.models.standardize import Standardize
+from tests.mesh import shapes
+from tests.mesh.io.mesh_texts import off_text
+from tests.wrong_inputs import Wrong, wrong_calls
+
+CUBE = shapes.cube()
+BOX = trimesh.creation.box()
+GRAPH = em.PrimalDualGraph.from_mesh(CUBE)
+FEATURES = {"x_primal": torch.randn(12, 5), "x_dual": torch.randn(18, 7)}
+CONV = em.PrimalDualConv((5, 7), (4, 3), heads=2, self_term=True, coupling=True)
+BLOCK = em.ResidualBlock((5, 7), (4, 4), pool=em.EdgePool(0.5)).eval()
+MODEL = em.PrimalDualClassifier.preset("default", 3).eval()
+POOLED, LOG = em.EdgePool(0.5)(GRAPH, torch.rand(36, 1))
+
+CALLS: list[Wrong] = [
+    *wrong_calls(CONV, {"graph": GRAPH} | FEATURES),
+    *wrong_calls(BLOCK, {"graph": GRAPH} | FEATURES),
+    *wrong_calls(MODEL, {"graph": GRAPH}),
+    *wrong_calls(MODEL.clusters, {"graph": GRAPH}),
+    *wrong_calls(MODEL.graph, {"mesh": CUBE}),
+    *wrong_calls(em.orient, {"mesh": CUBE}),
+    *wrong_calls(em.PrimalDualGraph.from_mesh, {"mesh": CUBE}),
+    *wrong_calls(
+        em.EdgePool(0.5),
+        {"graph": GRAPH, "attention": torch.rand(36, 2)},
+        fine={f"attention: {kind}" for kind in ("integers", "other dtype", "wider")},
+    ),
+    *wrong_calls(
+        GRAPH.with_features,
+        FEATURES,
+        names={name: f"{name}|features" for name in FEATURES},
+        fine={
+            f"{name}: {kind}"
+            for name in FEATURES
+            for kind in ("complex", "integers", "other dtype", "wider", "meta")
+        },
+    ),
+    *wrong_calls(
+        em.TriangleMesh,
+        {"vertices": CUBE.vertices, "faces": CUBE.faces},
+        fine={"vertices: longer", "vertices: other dtype", "faces: longer"},
+    ),
+    *wrong_calls(
+        CUBE.act,
+        {"g": torch.eye(3)},
+        fine={"g: integers", "g: other dtype"},
+    ),
+    *wrong_calls(
+        em.unpool,
+        {"log": LOG, "x_primal": POOLED.x_primal, "x_dual": POOLED.x_dual, "fill": torch.zeros(8)},
+        names={"x_dual": "x_dual|fill"},
+        fine={f"{name}: {kind}" for name in ("x_primal", "x_dual", "fill") for kind in
+              ("complex", "integers", "other dtype", "longer", "meta", "one axis more")}
+        | {"x_primal: wider"},
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", CALLS, ids=lambda wrong: wrong.label)
+def test_a_wrong_argument_gives_one_sentence_that_names_it(wrong: Wrong) -> None:
+    wrong.check()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: em.PrimalDualGraph.from_mesh(BOX),
+            "mesh must be a TriangleMesh, got Trimesh: use TriangleMesh.from_trimesh",
+        ),
+        (
+            lambda: MODEL(CUBE),
+            r"graph must be a PrimalDualGraph, got TriangleMesh: PrimalDualGraph.from_mesh or a mo",
+        ),
+        (lambda: MODEL(BOX), "graph must be a PrimalDualGraph, got Trimesh"),
+        (lambda: em.TriangleMesh.from_trimesh(CUBE), "mesh must be a trimesh.Trimesh or a trimesh"),
+        (lambda: em.TriangleMesh.from_trimesh(BOX.vertices), "got TrackedArray"),
+        (lambda: em.load_mesh(None), "path must be a str or a PathLike, got None"),
+        (lambda: em.load_mesh(3), "path must be a str or a PathLike, got int"),
+        (lambda: em.load_mesh(b"a.obj"), "path must be a str or a PathLike, got bytes"),
+        (lambda: em.PrimalDualGraph.batch([CUBE]), "graph must be a PrimalDualGraph, got Triangle"),
+        (lambda: em.PrimalDualClassifier({"num_classes": 3}), "config must be a ClassifierConfig"),
+    ],
+)
+def test_what_is_of_another_kind_is_told_how_to_become_one(call, message):
+    with pytest.raises(TypeError, match=message):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: CONV(GRAPH, torch.zeros(12, 31), FEATURES["x_dual"]),
+            r"x_primal must be \(12, 5\), got \(12, 31\)",
+        ),
+        (
+            lambda: CONV(GRAPH, FEATURES["x_primal"], torch.zeros(18, 31)),
+            r"x_dual must be \(18, 7\), got \(18, 31\)",
+        ),
+        (
+            lambda: MODEL(GRAPH.with_features(torch.zeros(12, 3), GRAPH.x_dual)),
+            r"graph.x_primal must be \(nodes, 1\), got \(12, 3\)",
+        ),
+        (lambda: MODEL(GRAPH.to("meta")), "graph must be on cpu as the model is, got meta"),
+        (lambda: Standardize(3)(torch.zeros(2, 4)), r"x must be \(nodes, 3\), got \(2, 4\)"),
+        (
+            lambda: em.TriangleMesh.from_trimesh(trimesh.Scene()),
+            "mesh must be a scene with a mesh, got one of 0 others",
+        ),
+        (
+            lambda: em.TriangleMesh(CUBE.vertices.to("meta"), CUBE.faces),
+            "vertices and faces must have values, got meta",
+        ),
+    ],
+)
+def test_shapes_are_those_that_were_given(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_objects_show_what_they_are_and_not_thousands_of_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "file.off"
+    path.write_bytes(off_text())
+    objects = {
+        "TriangleMesh(vertices=8, faces=12)": CUBE,
+        "PrimalDualGraph(graphs=1, dual='single', features='invariant', x_primal=(12, 1), "
+        "x_dual=(18, 8), primal edges=36, dual edges=72)": GRAPH,
+        f"PoolLog(faces=12, clusters={len(POOLED.x_primal)}, contracted={LOG.num_contracted}, "
+        f"refused={LOG.num_refused})": LOG,
+        "LoadReport(file.off: 5 vertices, 6 faces -> 5 vertices, 6 triangles; closed, oriented, "
+        "manifold, components 1, Euler characteristic 2)": em.load_mesh(path)[1],
+        "FileMesh(vertices=(4, 3) float64, corners=(4,) int64, sizes=(1,) int64, first_index=0, "
+        "warnings=())": FileMesh(np.eye(4, 3), np.arange(4), np.array([4])),
+    }
+    for text, shown in objects.items():
+        assert repr(shown) == text
+    others = [
+        GRAPH.surface,
+        HalfEdges.from_faces(CUBE.faces),
+        HalfEdgeGeometry.measure(CUBE.vertices, CUBE.faces),
+        GRAPH.primal,
+        Readout("both", ("mean",)),
+    ]
+    assert all(len(repr(shown)) < 400 for shown in others)
