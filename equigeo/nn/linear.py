@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from equigeo.nn._irreps_argument import IrrepsLike, irreps_argument
 from equigeo.nn.irreps_layer import IrrepsLayer
-from equigeo.ops.runtime.torch_internals import autocast_active
 from equigeo.nn.reached import check_reached
+from equigeo.ops.runtime.torch_internals import autocast_active
 from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout
 

@@ -16,8 +16,7 @@ def cloud_rows() -> list[Row]:
     small = {"dropout": 0.0, "hidden": (6, 5)}
     return [
         _row("embed", nn.Identity, lambda _, x: mds.embed(x).y),
-        _row("frames", nn.Identity, lambda _, x: mds.frames(x).y),
-        _row("landmark_embed", nn.Identity, _landmarks),
+        _row("frames", nn.Identity, lambda _, x: mds.frames(x).y, rows=False),
         _row("Invariant", lambda: mds.Invariant(_PointMLP()), apply),
         _row("DGCNN", lambda: mds.DGCNN(3, widths=(4, 5), neighbors=4, features=6, **small), apply),
         _row("PointNet", lambda: mds.PointNet(3, widths=(4, 6), **small), apply),
@@ -52,14 +51,11 @@ def _row(
     make: Callable[[], nn.Module],
     call: Callable[..., Any],
     inputs: Callable[[], tuple[Tensor, ...]] | None = None,
+    *,
+    rows: bool = True,
 ) -> Row:
-    return Row(f"mds.{name}", make, inputs or randn((2, 12, 3)), call, f"mds.{name}")
-
-
-def _landmarks(_: nn.Module, x: Tensor) -> Any:
-    offsets = x[0, :, None] - x[0, None, :5]
-    square = offsets.square().sum(-1)
-    return mds.landmark_embed(square[:5], square, 3, squared=True).y[None]
+    inputs = inputs or randn((2, 12, 3))
+    return Row(f"mds.{name}", make, inputs, call, f"mds.{name}", rows=rows)
 
 
 def _router() -> nn.Module:

@@ -13,6 +13,7 @@ from equigeo.mds.embedding.cloud_rows import CloudRows
 from equigeo.mds.embedding.embed_options import EmbedOptions
 from equigeo.ops import ScaleRule, SignRule, axis_flags, principal_axes
 from equigeo.ops.clouds.axis_flags import dependent_axis
+from equigeo.ops.runtime.torch_internals import values_readable
 
 SCALES: Final = {
     "none": ScaleRule.UNSCALED,
@@ -79,7 +80,7 @@ def align(clouds: CloudRows, group: str | None, scale: str, options: EmbedOption
     )
     ignored = options.nan_policy == "propagate" and options.fallback not in ("warn", "error")
     # Reading a value waits for the device.
-    unread = ignored or counts.is_meta or torch.compiler.is_compiling()
+    unread = ignored or not values_readable(counts)
     broken, flagged = (0, 0) if unread else counts.tolist()
     return AlignedClouds(
         *(clouds, group, options, y, frame, centroid, spread, size, margin),

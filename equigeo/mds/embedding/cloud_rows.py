@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from equigeo.graphs.inputs import TensorLike, as_tensor
+from equigeo.ops.runtime.torch_internals import values_readable
 from equigeo.points.cloud_checks import doubt_axes, doubt_integers
 from equigeo.points.ragged import cloud_offsets
 
@@ -240,7 +241,7 @@ def _weight(
             kind = "bool" if name == "mask" else "real numbers"
             raise TypeError(f"{name} must be {kind}, got {given.dtype}")
         given = given.detach().to(dtype).reshape(-1)
-        if name == "weights" and not (torch.compiler.is_compiling() or given.is_meta):
+        if name == "weights" and values_readable(given):
             _check_weights(given)
         weight = given if weight is None else torch.where(weight > 0, given, 0)
     return weight

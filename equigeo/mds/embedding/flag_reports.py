@@ -9,6 +9,7 @@ from torch import Tensor
 
 from equigeo.mds.embedding.aligned_clouds import AlignedClouds
 from equigeo.mds.embedding.cloud_rows import CloudRows
+from equigeo.ops.runtime.torch_internals import values_readable
 
 _warned: set[str] = set()
 
@@ -27,7 +28,7 @@ def report_flagged(aligned: AlignedClouds) -> None:
         If the options say so.
     """
     fallback = aligned.options.fallback
-    if fallback not in ("warn", "error") or torch.compiler.is_compiling():
+    if fallback not in ("warn", "error") or not values_readable(aligned.y):
         return
     if fallback == "warn" and "flagged" in _warned:
         return

@@ -115,8 +115,7 @@ class PointerDecoder(nn.Module):
         mean = self.mean(h.mean(1)).view(clouds, self.heads, 1, width)
         key = key.mT / math.sqrt(width)
         before, first = (
-            (query @ key).transpose(1, 2).reshape(clouds * cities, -1)
-            for query in (last, first + mean)
+            (query @ key).transpose(1, 2).flatten(2).flatten(0, 1) for query in (last, first + mean)
         )
         values = (value @ score.mT / math.sqrt(channels)).flatten(1, 2)
         return before, first, values

@@ -50,9 +50,10 @@ def values_readable(x: Tensor) -> bool:
     Returns
     -------
     bool
-        False while a program is recorded, and for a tensor that has none.
+        False while a program is recorded or a function transformed, and for a tensor that has none.
     """
-    return not (torch.compiler.is_compiling() or x.is_meta or get_proxy_mode() is not None)
+    recorded = torch.compiler.is_compiling() or get_proxy_mode() is not None
+    return not (recorded or transforms_active() or x.is_meta)
 
 
 def forward_mode_active() -> bool:

@@ -7,7 +7,6 @@ from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
-from torch.linalg import vector_norm
 
 from equigeo.points.gather_rows import gather_rows
 from equigeo.points.networks.grouping import group_features, group_points
@@ -111,7 +110,7 @@ class PointNetPlusPlus(PointNetwork):
             positions, x, mask = group(positions, x, mask)
         seen = [positions, x]
         if self.distances:
-            seen.append(vector_norm(positions, dim=-1, keepdim=True))
+            seen.append(_lengths(positions))
         x = self.features(torch.cat(seen, -1), mask)
         return self.head(masked_max(x, mask))
 
@@ -201,6 +200,11 @@ class SetAbstraction(nn.Module):
         sides = (positions - centers, centers, positions)
         if not self.distances:
             return sides[0]
-        return torch.cat(
-            [sides[0], *(vector_norm(side, dim=-1, keepdim=True) for side in sides)], -1
-        )
+        return torch.cat([sides[0], *map(_lengths, sides)], -1)
+
+
+def _lengths(x: Tensor) -> Tensor:
+    """Lengths (..., 1), differentiable at zero too: some point is the middle of its group."""
+    square = x.square().sum(-1, keepdim=True)
+    apart = square > 0
+    return torch.where(apart, torch.where(apart, square, 1).sqrt(), 0)

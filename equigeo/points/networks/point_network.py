@@ -64,11 +64,12 @@ class PointNetwork(nn.Module, ABC):
         if batch is not None or ptr is not None:
             return self._classify_rows(x, mask, batch, ptr)
         there = given_mask(mask, x.shape[:-1])
-        shape, x = x.shape, x.reshape(-1, *x.shape[-2:])
+        shape, x = x.shape, _one_batch(x, 2)
         if there is not None:
-            there = there.reshape(-1, shape[-2])
+            there = _one_batch(there, 1)
             x = x.masked_fill(~there[..., None], 0)
-        return self.classify(x, there).view(*shape[:-2], -1)
+        logits = self.classify(x, there)
+        return logits.view(*shape[:-2], logits.shape[-1])
 
     def _given_points(self, points: TensorLike) -> Tensor:
         weight = next(self.parameters())
@@ -105,6 +106,11 @@ class PointNetwork(nn.Module, ABC):
     @abstractmethod
     def classify(self, x: Tensor, mask: Tensor | None) -> Tensor:
         """Classify a batch, (B, points, dim), whose padding is zero, to (B, num_classes)."""
+
+
+def _one_batch(x: Tensor, axes: int) -> Tensor:
+    """One axis in front of the last ones, also where it is empty, whose length -1 cannot tell."""
+    return x[None] if x.ndim == axes else x.flatten(0, -axes - 1)
 
 
 def check_positive(dropout: float, **settings: int | Sequence[int]) -> None:

@@ -7,8 +7,8 @@ from typing import Any, Literal, final
 from torch import Tensor
 
 from equigeo.graphs import EdgeIndex
-from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.graphs.inputs import TensorLike
+from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.reps.irreps import Layout
 from equigeo.tensor_products.products.channelwise_tensor_product import ChannelwiseTensorProduct
 from equigeo.tensor_products.products.edge_convolution import EdgeConvolution
