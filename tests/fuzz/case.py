@@ -1,8 +1,8 @@
 """One hostile call, as fuzzing targets yield them.
 
 A target is a module ``tests/fuzz/<name>.py`` with a function ``cases(seed) -> Iterator[Case]``,
-which gives the same cases in the same order for the same seed, finitely many or not. It makes a case
-quickly and does the work in ``Case.call``.
+which gives the same cases in the same order for the same seed, finitely many or not. It makes a
+case quickly and does the work in ``Case.call``.
 """
 
 from __future__ import annotations
