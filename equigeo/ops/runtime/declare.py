@@ -97,7 +97,7 @@ def declare(
     # Names fit: only now is anything registered.
     name = signature.name
     SCHEMAS[name] = schema
-    _LIBRARY.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
+    _define(name, schema)
     _LIBRARY.impl(name, body, "CompositeExplicitAutograd")
     torch.library.register_fake(f"equigeo::{name}", shapes, lib=_LIBRARY)
     torch.library.register_autograd(
@@ -107,6 +107,18 @@ def declare(
     if vmap is not None:
         return _transformable(op, tape, vmap)
     return _direct(op) if direct else op
+
+
+def _define(name: str, schema: str) -> None:
+    """Define an op, unless a library of kernels that was loaded before has done so."""
+    found = getattr(torch.ops.equigeo, name, None)
+    if found is None:
+        _LIBRARY.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
+    elif str(found.default._schema) != f"equigeo::{schema}":
+        raise ImportError(
+            f"a library of kernels of another version is loaded: it has {found.default._schema}, "
+            f"not {schema}"
+        )
 
 
 def like(*names: str) -> Function:
