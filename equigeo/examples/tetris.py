@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from equigeo import tensor_products as tp
 from equigeo.groups import SO
 from equigeo.nn import Gate, Linear
+from equigeo.nn.reached import allow_unreached
 from equigeo.reps import Irreps
 
 PIECES = (  # cubes of each piece; the first two are mirror images
@@ -56,10 +57,11 @@ class TetrisLayer(nn.Module):
         gates = Irreps([(sum(mul for mul, _ in gated), (0, 1))])
         acts = [nn.functional.silu if p == 1 else torch.tanh for _, (_, p) in scalars]
         self.gate = Gate(scalars, acts, gates, [torch.sigmoid], gated)
-        self.product = tp.make(product, Irreps.signal(LMAX_EDGES), irreps_in, irreps_out)
-        self.scale = Linear("1x0e", Irreps([(sum(mul for mul, _ in irreps_out), (0, 1))]))
-        self.mix = Linear(irreps_out, self.gate.irreps_in)
-        self.join = Linear(Irreps([*irreps_in, *self.gate.irreps_out]), irreps_out)
+        with allow_unreached():  # that some products leave 0o and 1e at zero is the point
+            self.product = tp.make(product, Irreps.signal(LMAX_EDGES), irreps_in, irreps_out)
+            self.scale = Linear("1x0e", Irreps([(sum(mul for mul, _ in irreps_out), (0, 1))]))
+            self.mix = Linear(irreps_out, self.gate.irreps_in)
+            self.join = Linear(Irreps([*irreps_in, *self.gate.irreps_out]), irreps_out)
         sizes = torch.tensor([2 * l + 1 for mul, (l, _) in irreps_out for _ in range(mul)])
         self.register_buffer("copies", torch.repeat_interleave(sizes), persistent=False)
 

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 
 from equigeo.reps import Irreps
 
-_converting: ContextVar[bool] = ContextVar("converting", default=False)
+_allowed: ContextVar[bool] = ContextVar("unreached outputs allowed", default=False)
 
 
 def check_reached(
@@ -46,7 +46,7 @@ def check_reached(
     Warns
     -----
     UserWarning
-        If some are not; in a conversion, if none is.
+        If some are not; within :func:`allow_unreached`, if none is.
 
     Examples
     --------
@@ -62,10 +62,10 @@ def check_reached(
     inputs = " and ".join(map(str, irreps_in))
     if missing == terms:
         problem = f"{layer} needs a path to its output, got none from {inputs} to {irreps_out}"
-        if not _converting.get():
+        if not _allowed.get():
             raise ValueError(f"{problem}: it would be zero")
         warnings.warn(f"{problem}: it is zero", stacklevel=stacklevel + 1)
-    elif not _converting.get():
+    elif not _allowed.get():
         zeros = Irreps([irreps_out.terms[n] for n in missing])
         warnings.warn(
             f"{layer} from {inputs} to {irreps_out} has no path to {zeros}, which will be zero: "
@@ -93,9 +93,9 @@ def warn_of_empty(
     Warns
     -----
     UserWarning
-        If none does, and it is not in a conversion.
+        If none does, but within :func:`allow_unreached`.
     """
-    if paths or not wanted or _converting.get() or not all(irreps.dim for irreps in irreps_in):
+    if paths or not wanted or _allowed.get() or not all(irreps.dim for irreps in irreps_in):
         return
     names = "+".join(f"{l}{'e' if p > 0 else 'o'}" for l, p in sorted(wanted))
     warnings.warn(
@@ -106,16 +106,16 @@ def warn_of_empty(
 
 
 @contextmanager
-def converting() -> Iterator[None]:
-    """Take layers of other libraries as they are, zeros included.
+def allow_unreached() -> Iterator[None]:
+    """Take layers as they are, zeros included: those of other libraries, and those to compare.
 
     Yields
     ------
     None
-        While layers are built that exist already elsewhere.
+        While layers are built. One that could give nothing but zeros is warned of still.
     """
-    token = _converting.set(True)
+    token = _allowed.set(True)
     try:
         yield
     finally:
-        _converting.reset(token)
+        _allowed.reset(token)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from torch import nn
 
-from equigeo.nn.brief import brief_fields
+from equigeo.nn.brief import brief_fields, shown
 from equigeo.tasks.arguments import Argument
 from equigeo.training.files.checkpoint import Checkpoint
 from equigeo.training.files.errors import CheckpointError
@@ -333,6 +333,6 @@ def find_task(checkpoint: Path, tasks: Sequence[Task[Any, Any, Any]]) -> Task[An
             return task
     known = ", ".join(repr(task.name) for task in tasks)
     raise CheckpointError(
-        f"{checkpoint}: is for the task {name!r}, expected one of {known}; "
+        f"{checkpoint}: is for the task {shown(name)}, expected one of {known}; "
         "pass a checkpoint of one of them"
     )

@@ -153,6 +153,32 @@ def test_an_unknown_instruction_set_is_an_error():
     assert "got 'mmx'" in result.stderr
 
 
+@needs_kernels
+def test_a_library_may_be_loaded_before_the_package():
+    code = f"""
+import torch
+torch.ops.load_library({INFO["cpu"]!r})
+import equigeo.ops
+x, one = torch.ones(1, 2, requires_grad=True), torch.tensor([0])
+equigeo.ops.gather_sum(x, one, torch.tensor([0, 1]), one, torch.tensor([0, 1])).sum().backward()
+assert x.grad.tolist() == [[1, 1]]
+"""
+    result = python(code, EQUIGEO_KERNELS=str(Path(INFO["cpu"]).parent))
+    assert result.returncode == 0, result.stderr
+
+
+@needs_kernels
+def test_a_library_of_other_schemas_that_is_loaded_before_the_package_is_refused():
+    code = """
+import torch
+library = torch.library.Library("equigeo", "FRAGMENT")
+library.define("gather_sum(Tensor x) -> Tensor")
+import equigeo.ops
+"""
+    result = python(code, EQUIGEO_KERNELS=str(Path(INFO["cpu"]).parent))
+    assert "ImportError: a library of kernels of another version is loaded" in result.stderr
+
+
 def test_import_asks_nothing_of_a_gpu():
     code = """
 import torch

@@ -95,8 +95,8 @@ class _Call:
     def _write(self, path: Path, content: dict[str, Any], random: Random) -> None:
         for change in self.changes:
             if change not in BYTES:
-                # what a change before has taken away is not there to be changed
-                with contextlib.suppress(LookupError, TypeError, AttributeError):
+                # what a change before has taken away, or made enormous, is not changed again
+                with contextlib.suppress(LookupError, TypeError, AttributeError, RuntimeError):
                     change(content, random)
         torch.save(content, path)
         for change in self.changes:

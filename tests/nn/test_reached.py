@@ -6,7 +6,7 @@ import pytest
 
 from equigeo import tensor_products as tp
 from equigeo.nn import Linear
-from equigeo.nn.reached import check_reached, converting
+from equigeo.nn.reached import allow_unreached, check_reached
 from equigeo.reps import Irreps
 
 NOTHING = {
@@ -82,7 +82,7 @@ def test_what_is_reached_or_empty_says_nothing(make):
 
 
 def test_conversions_warn_of_zeros_only():
-    with converting(), warnings.catch_warnings():
+    with allow_unreached(), warnings.catch_warnings():
         warnings.simplefilter("error")
         Linear("4x0e", "2x0e+3x1o")
         with pytest.raises(UserWarning, match="needs a path to its output"):

@@ -35,6 +35,10 @@ def test_the_task_is_found_by_the_checkpoint(tmp_path):
     Checkpoint("origami", {}, {}, {}).save(tmp_path / "model.ckpt")
     with pytest.raises(CheckpointError, match="task 'origami', expected one of 'mesh-class"):
         find_task(tmp_path / "model.ckpt", TASKS)
+    Checkpoint("origami" * 10**5, {}, {}, {}).save(tmp_path / "model.ckpt")
+    with pytest.raises(CheckpointError) as caught:
+        find_task(tmp_path / "model.ckpt", TASKS)
+    assert len(str(caught.value).replace(str(tmp_path), "")) < 400
 
 
 def test_given_options_change_the_preset_and_a_resumed_configuration(tmp_path):

@@ -12,7 +12,7 @@ from equigeo.interop.cuequivariance.to_descriptor import to_descriptor
 from equigeo.interop.descriptions.coupling_signs import turn_paths
 from equigeo.interop.descriptions.describe import OURS
 from equigeo.interop.descriptions.product_description import SharedPath
-from equigeo.nn.reached import converting
+from equigeo.nn.reached import allow_unreached
 from equigeo.reps import Irreps
 
 
@@ -23,7 +23,7 @@ class _Ownership(NamedTuple):
     shared_weights: bool | None
 
 
-@converting()
+@allow_unreached()
 def from_descriptor(
     descriptor: Any, *, internal_weights: bool | None = None, shared_weights: bool | None = None
 ) -> Any:

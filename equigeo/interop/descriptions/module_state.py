@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from equigeo.nn.reached import converting
+from equigeo.nn.reached import allow_unreached
 from equigeo.reps.irreps import Layout
 
 
@@ -29,7 +29,7 @@ def building() -> Iterator[None]:
     dtype = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
-        with torch.random.fork_rng(devices=[]), converting():
+        with torch.random.fork_rng(devices=[]), allow_unreached():
             yield
     finally:
         torch.set_default_dtype(dtype)

@@ -144,7 +144,8 @@ def _products(
         for s in sorted(level):
             products.append([place[s[:-1]], 1 + s[-1]])
             place[s] = len(place)
-    return place, products, [len(level) for _, level in sorted(needed.items())]
+    # An empty level rather than none: packages of AOTInductor lose a list without elements.
+    return place, products, [len(level) for _, level in sorted(needed.items())] or [0]
 
 
 def _integers(rows: Sequence[Sequence[int]] | Sequence[int], columns: int) -> Tensor:

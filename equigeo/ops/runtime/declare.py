@@ -88,7 +88,7 @@ def declare(
     # Names fit: only now is anything registered.
     name = signature.name
     SCHEMAS[name] = schema
-    _LIBRARY.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
+    _define(name, schema)
     _LIBRARY.impl(name, body, "CompositeExplicitAutograd")
     torch.library.register_fake(f"equigeo::{name}", shapes, lib=_LIBRARY)
     _DECLARED[name] = _Op(signature, tape, batch).register()
@@ -109,6 +109,18 @@ def declared(name: str) -> Function:
         What :func:`declare` returned.
     """
     return _DECLARED[name]
+
+
+def _define(name: str, schema: str) -> None:
+    """Define an op, unless a library of kernels that was loaded before has done so."""
+    found = getattr(torch.ops.equigeo, name, None)
+    if found is None:
+        _LIBRARY.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
+    elif str(found.default._schema) != f"equigeo::{schema}":
+        raise ImportError(
+            f"a library of kernels of another version is loaded: it has {found.default._schema}, "
+            f"not {schema}"
+        )
 
 
 def like(*names: str) -> Function:

@@ -96,7 +96,8 @@ def _hold_out(clouds: PointClouds, number: int) -> tuple[PointClouds, PointCloud
     for name, count in zip(clouds.classes, counts.tolist(), strict=True):
         if count <= number:
             raise ValueError(
-                f"class {name!r} has {count} training clouds, too few to hold out {number} of them"
+                f"class {shown(name)} has {count} training clouds, "
+                f"too few to hold out {number} of them"
             )
     parts = hold_out(clouds.labels, torch.arange(len(clouds)), number)
     rest, held = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
+from equigeo.nn.reached import allow_unreached
 from equigeo.reps import Irreps
 from equigeo.tensor_products.analysis.cost import Setting
 from equigeo.tensor_products.analysis.restricted_product import RestrictedProduct
@@ -84,7 +85,8 @@ def _full(
 ) -> Product:
     wanted = [ir for parity in parities for _, ir in _outputs(lmax, setting, parity)]
     irreps = compared_inputs(lmax, setting)
-    return FullTensorProduct(irreps, irreps, wanted, method=method)
+    with allow_unreached():  # a comparison shows which products make nothing
+        return FullTensorProduct(irreps, irreps, wanted, method=method)
 
 
 def _signals(product: Product, lmax: int, setting: Setting, parity: int = 1) -> Product:
