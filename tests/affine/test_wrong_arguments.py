@@ -139,3 +139,15 @@ def test_presets_change_by_name():
         (64, 16),
         (0.2, 0.4),
     )
+
+
+@pytest.mark.parametrize("kind", [affine.GroupConv, affine.SeparableGroupConv, affine.ProjectConv])
+def test_layers_and_samples_are_on_one_device(kind):
+    with pytest.raises(
+        ValueError, match="samples must be on meta as the layer is, got cpu: use sa"
+    ):
+        kind(SO(2), 4, 6, SPEC).to("meta")(FIELD.to("meta"), EIGHT)
+    with pytest.raises(
+        ValueError, match="samples must be on meta as the layer is, got cpu: use sa"
+    ):
+        affine.LiftConv(SO(2), 1, 4, SPEC).to("meta")(IMAGE.to("meta"), EIGHT)

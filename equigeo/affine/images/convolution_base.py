@@ -82,8 +82,9 @@ class GroupConvolution(nn.Module, ABC):
             If shapes or groups do not match.
         """
         outputs = inputs if outputs is None else outputs
-        check_group(inputs, self.group)
-        check_group(outputs, self.group)
+        weight = next(self.parameters(), None)
+        check_group(inputs, self.group, weight)
+        check_group(outputs, self.group, weight)
         check_features(x, self.in_channels, self.group.n, len(inputs))
         check_window(inputs, outputs, self.spec.reach)
         packed = pack(x)

@@ -90,7 +90,7 @@ class LiftConv(nn.Module):
         ValueError
             If shapes or groups do not match.
         """
-        check_group(samples, self.group)
+        check_group(samples, self.group, next(self.parameters(), None))
         check_features(x, self.in_channels, self.group.n, None)
         kernel = self.evaluate_kernel(samples).transpose(0, 1).flatten(0, 1)
         y = convolve(

@@ -81,7 +81,7 @@ class ProjectConv(nn.Module):
         ValueError
             If shapes or groups do not match.
         """
-        check_group(inputs, self.group)
+        check_group(inputs, self.group, next(self.parameters(), None))
         check_features(x, self.in_channels, self.group.n, len(inputs))
         kernel = self.evaluate_kernel(inputs).transpose(1, 2).flatten(1, 2)
         return convolve(pack(x), kernel, padding=self.padding, padding_mode=self.padding_mode)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 
+from torch import Tensor
+
 from equigeo.graphs.inputs import kind_of
 from equigeo.groups import GroupSamples, LinearGroup
 from equigeo.ops.runtime.torch_internals import values_readable
@@ -70,7 +72,7 @@ def check_samples(samples: object, name: str = "samples") -> None:
         raise TypeError(f"{name} must be GroupSamples, got {kind_of(samples)}")
 
 
-def check_group(samples: GroupSamples, group: LinearGroup) -> None:
+def check_group(samples: GroupSamples, group: LinearGroup, weight: Tensor | None = None) -> None:
     """See that samples are of the group of a layer.
 
     Parameters
@@ -79,17 +81,24 @@ def check_group(samples: GroupSamples, group: LinearGroup) -> None:
         The samples.
     group : LinearGroup
         The group.
+    weight : Tensor, optional
+        A weight of the layer, on whose device they have to be.
 
     Raises
     ------
     TypeError
         If they are no samples.
     ValueError
-        If they are of another group.
+        If they are of another group, or on another device.
     """
     check_samples(samples)
     if samples.group != group:
         raise ValueError(f"samples must be of {group}, got {samples.group}")
+    if weight is not None and samples.h.device != weight.device:
+        raise ValueError(
+            f"samples must be on {weight.device} as the layer is, got {samples.h.device}: "
+            "use samples.to(device=...)"
+        )
 
 
 def check_window(inputs: GroupSamples, outputs: GroupSamples, reach: float) -> WindowWarning | None:
