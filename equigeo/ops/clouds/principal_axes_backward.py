@@ -101,7 +101,7 @@ def _turn(
         felt = torque.abs() > ROUNDING * eps * (noise + noise.mT)
     # 1 / gap, smoothed where neighbouring spreads are close: eigenvectors turn at that rate.
     gap = spread[:, None, :].square() - spread[:, :, None].square()
-    square = gap.square() + smoothing**2
+    square = gap.square() + smoothing * smoothing
     return torch.where(felt & (square > 0), torque * gap / safe_divisor(square), 0)
 
 
