@@ -150,7 +150,7 @@ def order(value: Tensor, random: Random) -> Tensor:
 @tensors_only
 def rows_again(value: Tensor, random: Random) -> Tensor:
     """Rows of a table twice, or one of them for all."""
-    if value.ndim == 0 or len(value) == 0:
+    if value.ndim == 0 or not 0 < len(value) < MOST_NUMBERS:
         return value
     return value[torch.tensor([random.randrange(len(value)) for _ in range(len(value))])]
 
