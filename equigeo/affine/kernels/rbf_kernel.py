@@ -59,8 +59,10 @@ class RBFKernel(nn.Module):
     def _gaussians(self, x: Tensor) -> Tensor:
         # Not |x|^2 - 2 x c + |c|^2, which cancels next to a centre, and not cdist, which has no
         # forward mode and no second derivatives.
-        away = ((x[:, k, None] - c) / self.width for k, c in enumerate(self.centers.unbind(1)))
-        return torch.exp(-0.5 * sum(offset.square() for offset in away))
+        square = x.new_zeros(x.shape[0], self.centers.shape[0])
+        for k, c in enumerate(self.centers.unbind(1)):
+            square = square + ((x[:, k, None] - c) / self.width).square()
+        return torch.exp(-0.5 * square)
 
     def forward(self, x: Tensor) -> Tensor:
         """Evaluate the kernel.

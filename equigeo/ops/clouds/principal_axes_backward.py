@@ -104,7 +104,7 @@ def _turn(
         felt = torque.abs() >= ROUNDING * eps * (noise + noise.mT)
     # 1 / gap, smoothed where neighbouring spreads are close: eigenvectors turn at that rate.
     gap = spread[:, None, :].square() - spread[:, :, None].square()
-    square = gap.square() + smoothing**2
+    square = gap.square() + smoothing * smoothing
     # A torque that vanishes here, as by a symmetry, may not vanish nearby: its derivative counts
     # unless that magnifies rounding to more than half of the digits.
     tame = gap.abs() <= square * eps**-0.5

@@ -166,7 +166,8 @@ def _differentiate(
             return call(*((arguments | inputs)[name] for name in signature.arguments))
 
         given = {name: arguments[name] for name in names if arguments[name] is not None}
-        found, pull = torch.func.vjp(of_inputs, given)
+        pair: Any = torch.func.vjp(of_inputs, given)
+        found, pull = pair
         (slopes,) = pull(arriving if isinstance(found, tuple) else arriving[0])
         gradients: Gradients = slopes
         return gradients

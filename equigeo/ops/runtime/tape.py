@@ -164,7 +164,8 @@ class Tape:
                 if gradient is not None and name in tangents
             }
 
-        found, pull = torch.func.vjp(reverse, *(zeros[position] for position in free))
+        pair: Any = torch.func.vjp(reverse, *(zeros[position] for position in free))
+        found, pull = pair
         slopes = iter(pull({name: tangents[name] for name in found}))
         return [next(slopes) if k in free else None for k in range(len(zeros))]
 
