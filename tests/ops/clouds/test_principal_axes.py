@@ -106,3 +106,52 @@ def test_rules_are_given_by_name_or_by_number():
     )
     for got in (call(SignRule.LAST, ScaleRule.PAIRS), named()):
         assert all(torch.equal(*pair) for pair in zip(got, call(2, 3), strict=True))
+
+
+def water() -> torch.Tensor:
+    """A molecule with a mirror plane, whose torque between two axes vanishes by symmetry."""
+    return torch.tensor([[0.0, 0.0, 0.0], [0.76, 0.59, 0.0], [-0.76, 0.59, 0.0]]).double()
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # torch's own
+def test_second_derivatives_at_a_symmetric_cloud_are_those_of_clouds_nearby():
+    # Three atoms and one off the plane, so that there is a direction of motion for every axis.
+    x = torch.cat([water(), torch.tensor([[0.0, 0.2, 1.3]]).double()])
+    ptr = torch.tensor([0, len(x)])
+
+    def energy(x):
+        y, *_ = principal_axes(x, ptr, None, True, 0, 0, 1e-14, 1e-10)
+        stiff = torch.tensor([1.0, 2.0, 5.0], dtype=torch.float64)
+        # Even in every coordinate, whatever the signs of axes.
+        return (stiff * y.square()).square().sum()
+
+    def gradient(x):
+        x = x.detach().requires_grad_()
+        return torch.autograd.grad(energy(x), x, create_graph=True)[0]
+
+    # Breaks the mirror, in which atoms 1 and 2 change places.
+    direction = torch.zeros_like(x)
+    direction[1, 0] = direction[2, 0] = 1.0
+    direction[0, 1] = 0.3
+    leaf = x.clone().requires_grad_()
+    slope = torch.autograd.grad(energy(leaf), leaf, create_graph=True)[0]
+    (found,) = torch.autograd.grad((slope * direction).sum(), leaf)
+    step = 1e-5
+    differences = (gradient(x + step * direction) - gradient(x - step * direction)) / (2 * step)
+    assert_close(found, differences.detach(), rtol=1e-6, atol=1e-7)
+    _, forward = torch.func.jvp(torch.func.grad(energy), (x,), (direction,))
+    assert_close(forward, found, rtol=1e-9, atol=1e-9)
+
+
+def test_a_gradient_of_zero_has_the_derivative_of_any_other():
+    x, direction = cloud(), cloud(6)[:5]
+    ptr = torch.tensor([0, 5])
+    rest = (None, True, 0, 0, 1e-14, 1e-10)
+    leaf = x.clone().requires_grad_()
+    y, *_ = principal_axes(leaf, ptr, *rest)
+    zero = torch.zeros_like(y, requires_grad=True)
+    (pulled,) = torch.autograd.grad(y, leaf, zero, create_graph=True)
+    (tangent,) = torch.autograd.grad(pulled, zero, direction)
+    step = 1e-6
+    moved = [principal_axes(x + sign * step * direction, ptr, *rest)[0] for sign in (1, -1)]
+    assert_close(tangent, (moved[0] - moved[1]) / (2 * step), rtol=1e-6, atol=1e-8)
