@@ -171,7 +171,7 @@ def test_to_moves_every_index():
             torch.zeros(2, 3).long().to("meta"),
             (),
             ValueError,
-            "edge_index must have values, got me",
+            "edge_index must have values to count nodes, got me",
         ),
     ],
 )

@@ -57,7 +57,8 @@ def page() -> str:
         for name, column in zip(names, COLUMNS, strict=True)
     ]
     listed = [f"{number}. {why}." for number, why in enumerate(notes, 1)]
-    return _HEAD + "\n".join([*meaning, "", *table, "", *listed]) + "\n"
+    share = f"{share_that_passes():.1%} of {len(ROWS) * len(COLUMNS)} cells pass."
+    return _HEAD + "\n".join([share, "", *meaning, "", *table, "", *listed]) + "\n"
 
 
 def share_that_passes() -> float:

@@ -58,7 +58,10 @@ class AffineResNetConfig(Config):
     """
 
     title: ClassVar[str] = "the configuration of an AffineResNet"
-    ranges: ClassVar[Mapping[str, Range]] = {"num_classes": Range(1, 10**6)}
+    ranges: ClassVar[Mapping[str, Range]] = {
+        "num_classes": Range(1, 10**6),
+        "in_channels": Range(1, 2**16),
+    }
 
     num_classes: int
     samples: SamplesConfig = field(default_factory=SamplesConfig)

@@ -83,9 +83,9 @@ class SignalTensorProduct(Product):
 
     Examples
     --------
-    >>> layer = SignalTensorProduct("0e+1o+2e", "4x0e+4x1o", "4x0o+4x0e+4x1o+4x1e", "gaunt+curl")
+    >>> layer = SignalTensorProduct("0e+1o+2e", "4x0e+4x1o", "4x0e+4x1o+4x1e", "gaunt+curl")
     >>> layer(torch.randn(10, 9), torch.randn(10, 16)).shape
-    torch.Size([10, 32])
+    torch.Size([10, 28])
     """
 
     def __init__(

@@ -30,7 +30,7 @@ def config(folder):
 
 @pytest.fixture(scope="session")
 def trained(folder, tmp_path_factory):
-    stand_in.install()
     recipe = Recipe(epochs=2, batch_size=8, learning_rate=1e-2)
     config = ImageConfig(str(folder), recipe=recipe, test_images=12)
-    return AffNISTClassification().train(config, tmp_path_factory.mktemp("run") / "run")
+    with stand_in.installed():
+        return AffNISTClassification().train(config, tmp_path_factory.mktemp("run") / "run")

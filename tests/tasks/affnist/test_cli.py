@@ -28,9 +28,9 @@ def mnist(tmp_path_factory):
 @pytest.fixture(scope="module")
 def finished(mnist, tmp_path_factory):
     """A finished run; tests must not write into it."""
-    stand_in.install()
     folder = tmp_path_factory.mktemp("runs") / "run"
-    assert main([*TRAIN, "--data", str(mnist), "--output", str(folder), *SHORT]) == 0
+    with stand_in.installed():
+        assert main([*TRAIN, "--data", str(mnist), "--output", str(folder), *SHORT]) == 0
     return folder
 
 
