@@ -12,6 +12,7 @@ from torch import Tensor
 from equigeo.graphs.inputs import TensorLike, as_indices, check_shape, kind_of
 from equigeo.ops import gather_sum, segment_attention
 from equigeo.ops.runtime.torch_internals import values_readable
+from equigeo.ops.segments.segment_of_rows import segment_of_rows
 
 MOST_NODES = 2**32
 """Offsets of so many nodes take 32 GiB: a larger index is damaged data, and not a graph."""
@@ -146,8 +147,7 @@ class EdgeIndex:
         size = count if num_sources is None else num_sources
         _check_size(size, "num_sources")
         _check_range(source, size, "sources")
-        each = torch.arange(count, device=offsets.device)
-        target = each.repeat_interleave(offsets.diff(), output_size=len(source))
+        target = segment_of_rows(offsets[1:], len(source))
         return cls.from_valid_edges(torch.stack([source, target]), size, count)
 
     @classmethod

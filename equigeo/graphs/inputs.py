@@ -12,6 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from equigeo.ops.runtime.autocast import autocasts
+
 TensorLike: TypeAlias = Tensor | NDArray[Any]
 """A tensor, or an array of NumPy that is copied into one."""
 
@@ -171,12 +173,8 @@ def check_like(x: Tensor, name: str, weight: Tensor) -> None:
     """
     if x.device != weight.device:
         raise ValueError(f"{name} must be on {weight.device} as the weights are, got {x.device}")
-    if x.dtype != weight.dtype and not (x.is_floating_point() and _autocasts(x)):
+    if x.dtype != weight.dtype and not (x.is_floating_point() and autocasts(x.device.type)):
         raise TypeError(f"{name} must be {weight.dtype} as the weights are, got {x.dtype}")
-
-
-def _autocasts(x: Tensor) -> bool:
-    return not x.is_meta and torch.is_autocast_enabled(x.device.type)
 
 
 def kind_of(value: object) -> str:

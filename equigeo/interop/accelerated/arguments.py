@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from equigeo.ops.runtime.autocast import autocasts
+
 
 def fit(*values: Any) -> bool:
     """Tell whether arguments are what the ops take: tensors of one floating dtype.
@@ -16,7 +18,7 @@ def fit(*values: Any) -> bool:
     if not all(isinstance(value, Tensor) for value in values):
         return False
     first, device = values[0], values[0].device.type
-    if device != "meta" and torch.is_autocast_enabled(device):
+    if autocasts(device):
         return False
     return first.is_floating_point() and all(value.dtype == first.dtype for value in values)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -10,6 +9,7 @@ from torch import Tensor
 
 from equigeo.graphs.inputs import TensorLike, as_tensor
 from equigeo.ops.runtime.torch_internals import values_readable
+from equigeo.ops.segments.segment_of_rows import segment_of_rows
 from equigeo.points.cloud_checks import doubt_axes, doubt_integers
 from equigeo.points.ragged import cloud_offsets
 
@@ -160,7 +160,7 @@ class CloudRows:
             Of the points.
         """
         if self.ragged:
-            return values.repeat_interleave(self.ptr.diff(), 0, output_size=len(self.points))
+            return values.index_select(0, segment_of_rows(self.ptr[1:], len(self.points)))
         return values.repeat_interleave(self.shape[-2], 0)
 
     def add_up(self, values: Tensor) -> Tensor:
@@ -250,22 +250,3 @@ def _weight(
 def _check_weights(weights: Tensor) -> None:
     if not bool(((weights >= 0) & weights.isfinite()).all()):
         raise ValueError("weights must be finite and not negative")
-
-
-def without_autocast(x: Tensor) -> AbstractContextManager[None]:
-    """Compute in full precision where PyTorch is told to lower it, at no price where it is not.
-
-    Parameters
-    ----------
-    x : Tensor, (...)
-        Whose device it is about.
-
-    Returns
-    -------
-    context manager
-        To compute in.
-    """
-    kind = x.device.type
-    if kind != "meta" and torch.is_autocast_enabled(kind):
-        return torch.autocast(kind, enabled=False)
-    return nullcontext()

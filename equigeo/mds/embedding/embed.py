@@ -5,13 +5,14 @@ from __future__ import annotations
 from equigeo.graphs.inputs import TensorLike, as_tensor
 from equigeo.mds.embedding.align import SCALES, align
 from equigeo.mds.embedding.aligned_clouds import AlignedClouds
-from equigeo.mds.embedding.cloud_rows import CloudRows, without_autocast
+from equigeo.mds.embedding.cloud_rows import CloudRows
 from equigeo.mds.embedding.embed_options import DEFAULT, EmbedOptions
 from equigeo.mds.embedding.flag_reports import check_finite, report_flagged
 from equigeo.mds.embedding.frame_constructions import fallback_frames, joint_signs
 from equigeo.mds.embedding.frame_set import FrameSet
 from equigeo.mds.embedding.labelled_axes import labelled_axes
 from equigeo.mds.embedding.mds_result import MDSResult
+from equigeo.ops.runtime.autocast import without_autocast
 
 
 def embed(  # noqa: PLR0913 - all by name
@@ -109,7 +110,7 @@ def embed(  # noqa: PLR0913 - all by name
     check_choices(group=group, sign=sign, scale=scale)
     frames = None
     points = as_tensor(x, "points")
-    with without_autocast(points):
+    with without_autocast(points.device.type):
         clouds = CloudRows.of(points, mask, ptr, weights, batch)
         aligned = align(clouds, group, scale, options)
         check_finite(aligned)

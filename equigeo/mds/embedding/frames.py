@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from equigeo.graphs.inputs import TensorLike, as_tensor
 from equigeo.mds.embedding.align import align
-from equigeo.mds.embedding.cloud_rows import CloudRows, without_autocast
+from equigeo.mds.embedding.cloud_rows import CloudRows
 from equigeo.mds.embedding.embed import check_choices
 from equigeo.mds.embedding.embed_options import DEFAULT, EmbedOptions
 from equigeo.mds.embedding.flag_reports import check_finite
 from equigeo.mds.embedding.frame_constructions import frames_of_kind
 from equigeo.mds.embedding.frame_set import FrameSet
+from equigeo.ops.runtime.autocast import without_autocast
 
 KINDS = ("joint", "frames", "soft", "frames24", "anchor")
 
@@ -91,7 +92,7 @@ def frames(  # noqa: PLR0913 - all by name
         raise ValueError(f'group must be "O" or "SO", got {group!r}')
     check_choices(group=group, sign="skew", scale=scale)
     points = as_tensor(x, "points")
-    with without_autocast(points):
+    with without_autocast(points.device.type):
         clouds = CloudRows.of(points, mask, ptr, weights, batch)
         aligned = align(clouds, group, scale, options)
         check_finite(aligned)

@@ -16,6 +16,7 @@ from equigeo.mds.embedding.frame_average import REDUCTIONS, frame_average
 from equigeo.mds.embedding.frame_set import FrameSet
 from equigeo.mds.embedding.frames import KINDS, frames
 from equigeo.mds.embedding.sample_frame import sample_frame
+from equigeo.ops.runtime.torch_internals import values_readable
 from equigeo.points.cloud_checks import hint
 from equigeo.reps import Points
 
@@ -246,10 +247,10 @@ def _arguments_of(network: nn.Module) -> tuple[tuple[str, ...], bool]:
 
 
 def _is_batch(value: object, rows: int) -> bool:
-    """Whether an argument counts clouds from 0 without a gap; values are not read compiling."""
+    """Whether an argument counts clouds from 0 without a gap, where values can be read."""
     if not isinstance(value, Tensor) or value.dtype != torch.int64 or value.shape != (rows,):
         return False
-    if torch.compiler.is_compiling() or value.is_meta or rows == 0:
+    if not values_readable(value) or rows == 0:
         return False
     steps = value.diff()
     counts = bool(((steps == 0) | (steps == 1)).all()) and int(value[0]) == 0

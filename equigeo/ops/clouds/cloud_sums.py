@@ -132,6 +132,23 @@ def safe_divisor(x: Tensor) -> Tensor:
     return torch.where(x == 0, 1, x)
 
 
+def safe_root(square: Tensor) -> Tensor:
+    """Square root whose derivatives at zero are zero.
+
+    Parameters
+    ----------
+    square : Tensor, (...)
+        Numbers that are not negative.
+
+    Returns
+    -------
+    Tensor, (...)
+        Their roots.
+    """
+    positive = square > 0
+    return torch.where(positive, torch.where(positive, square, 1).sqrt(), 0)
+
+
 def scale_factors(rule: int, total: Tensor, dim: int) -> Tensor:
     """Shares of squared spreads in the squared scale of a cloud.
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from equigeo.ops.clouds.axis_rules import ScaleRule, SignRule
-from equigeo.ops.clouds.cloud_sums import Clouds, safe_divisor, scale_factors
+from equigeo.ops.clouds.cloud_sums import Clouds, safe_divisor, safe_root, scale_factors
 from equigeo.ops.runtime.batching import blocks
 from equigeo.ops.runtime.declare import Gradients
 
@@ -39,12 +39,12 @@ def principal_axes_reference(
     sign = _signs(margin, axes.detach(), null, signs)
     coordinates, frame = coordinates * sign[clouds.segment], axes * sign[:, None, :]
 
-    spread = _root(clouds.add_up(clouds.weight[:, None] * coordinates.square()))
+    spread = safe_root(clouds.add_up(clouds.weight[:, None] * coordinates.square()))
     if scale == ScaleRule.UNSCALED:
         size = (spread[:, 0] > 0).to(power)
         y = coordinates * power[clouds.segment, None]
     else:
-        size = _root((scale_factors(scale, clouds.total, x.shape[1]) * spread.square()).sum(-1))
+        size = safe_root((scale_factors(scale, clouds.total, x.shape[1]) * spread.square()).sum(-1))
         y = coordinates / safe_divisor(size)[clouds.segment, None]
         size = size * power
     spread = spread * power[:, None]
@@ -110,12 +110,6 @@ def _signs(margin: Tensor, axes: Tensor, null: Tensor, signs: int) -> Tensor:
         flip = torch.nn.functional.one_hot(dependent, margin.shape[1]).bool() & left[:, None]
         sign = torch.where(flip, -sign, sign)
     return sign
-
-
-def _root(square: Tensor) -> Tensor:
-    """Square root whose derivative at zero is zero."""
-    positive = square > 0
-    return torch.where(positive, torch.where(positive, square, 1).sqrt(), 0)
 
 
 def fake_axes(x: Tensor, ptr: Tensor) -> Axes:

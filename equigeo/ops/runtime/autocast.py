@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar, cast
 
 import torch
@@ -47,13 +48,49 @@ def computes_in_float32(function: F) -> F:
             return function(*args, **kwargs)
         tensors = (x for x in (*args, *kwargs.values()) if isinstance(x, Tensor))
         device = next((x.device.type for x in tensors), "cpu")
-        if not torch.amp.is_autocast_available(device) or not torch.is_autocast_enabled(device):
+        if not autocasts(device):
             return function(*args, **kwargs)
-        with torch.autocast(device, enabled=False):
+        with without_autocast(device):
             named = {name: _single(x) for name, x in kwargs.items()}
             return function(*map(_single, args), **named)
 
     return cast(F, wrapped)
+
+
+def autocasts(device: str) -> bool:
+    """Tell whether autocast is enabled for a device.
+
+    Parameters
+    ----------
+    device : str
+        Its type.
+
+    Returns
+    -------
+    bool
+        False for a device that has none, such as ``"meta"``.
+    """
+    return (
+        autocast_active()
+        and torch.amp.is_autocast_available(device)
+        and torch.is_autocast_enabled(device)
+    )
+
+
+def without_autocast(device: str) -> AbstractContextManager[None]:
+    """Compute in full precision where PyTorch is told to lower it, at no price where it is not.
+
+    Parameters
+    ----------
+    device : str
+        Its type.
+
+    Returns
+    -------
+    context manager
+        To compute in.
+    """
+    return torch.autocast(device, enabled=False) if autocasts(device) else nullcontext()
 
 
 def _single(x: Any) -> Any:

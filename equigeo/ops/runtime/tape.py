@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from itertools import compress
 from typing import Any
 
@@ -12,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
+from equigeo.ops.runtime.autocast import without_autocast
 from equigeo.ops.runtime.signature import Function, Signature, named_parameters, picker
 from equigeo.ops.runtime.torch_internals import rules_see_tangents
 
@@ -113,7 +113,9 @@ class Tape:
     ) -> tuple[Tensor | None, ...]:
         if self._asks:
             kept[NEEDED] = set(compress(self._arguments, ctx.needs_input_grad))
-        with _without_autocast(arriving):
+        # In the dtype of the result, wherever ``backward`` is called.
+        device = next((x.device.type for x in arriving if x is not None), "cpu")
+        with without_autocast(device):
             gradients = self._backward(*arriving, **kept)
         if not self._known.issuperset(gradients):
             raise ValueError(
@@ -199,14 +201,6 @@ class _Keeper:
         if self._ordered is not None:
             values = self._ordered(values)
         return dict(zip(self._names, values, strict=True))
-
-
-def _without_autocast(arriving: Sequence[Any]) -> Any:
-    """Gradients are computed in the dtype of the result, wherever ``backward`` is called."""
-    device = next((x.device.type for x in arriving if x is not None), "cpu")
-    if torch.is_autocast_enabled(device):
-        return torch.autocast(device, enabled=False)
-    return nullcontext()
 
 
 def _view(x: Any) -> Any:

@@ -39,8 +39,9 @@ Layers ask at every call. Without it: ``torch.is_autocast_enabled`` of the devic
 def values_readable(x: Tensor) -> bool:
     """Tell whether the values of a tensor can be looked at, as checks of indices do.
 
-    ``torch.compile`` and ``torch.export`` say so themselves, ``make_fx`` by its mode. Without that:
-    catch the error where a value is read.
+    ``torch.compile`` and ``torch.export`` say so themselves, ``make_fx`` by its mode, and a batch
+    of ``torch.vmap`` lies in the tensor, maybe below other transforms. Without that: catch the
+    error where a value is read.
 
     Parameters
     ----------
@@ -50,10 +51,15 @@ def values_readable(x: Tensor) -> bool:
     Returns
     -------
     bool
-        False while a program is recorded or a function transformed, and for a tensor that has none.
+        False while a program is recorded, for a batch, and for a tensor that has no values.
     """
-    recorded = torch.compiler.is_compiling() or get_proxy_mode() is not None
-    return not (recorded or transforms_active() or x.is_meta)
+    if torch.compiler.is_compiling() or x.is_meta or get_proxy_mode() is not None:
+        return False
+    while torch._C._functorch.is_functorch_wrapped_tensor(x):
+        if torch._C._functorch.is_batchedtensor(x):
+            return False
+        x = torch._C._functorch.get_unwrapped(x)
+    return True
 
 
 def forward_mode_active() -> bool:

@@ -8,6 +8,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
+from equigeo.ops.clouds.cloud_sums import safe_root
 from equigeo.points.gather_rows import gather_rows
 from equigeo.points.networks.grouping import group_features, group_points
 from equigeo.points.networks.layers import PointHead, PointLayer, masked_max
@@ -205,6 +206,4 @@ class SetAbstraction(nn.Module):
 
 def _lengths(x: Tensor) -> Tensor:
     """Lengths (..., 1), differentiable at zero too: some point is the middle of its group."""
-    square = x.square().sum(-1, keepdim=True)
-    apart = square > 0
-    return torch.where(apart, torch.where(apart, square, 1).sqrt(), 0)
+    return safe_root(x.square().sum(-1, keepdim=True))

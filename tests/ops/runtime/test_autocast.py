@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.ops.runtime.autocast import autocasts, computes_in_float32, without_autocast
 
 
 @computes_in_float32
@@ -42,3 +42,14 @@ def test_gradients_have_the_dtype_of_what_was_given():
     with torch.autocast("cpu", torch.bfloat16):
         product(half, torch.ones(2, 2)).sum().backward()
     assert half.grad.dtype == torch.bfloat16
+
+
+def test_autocast_is_asked_of_a_device_and_turned_off_for_it():
+    half = torch.ones(2, 2, dtype=torch.bfloat16)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert autocasts("cpu")
+        assert not autocasts("meta")
+        with without_autocast("cpu"):
+            assert not autocasts("cpu")
+            assert (half.float() @ half.float()).dtype == torch.float32
+    assert not autocasts("cpu")

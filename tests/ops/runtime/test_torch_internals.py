@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 from torch.autograd import forward_ad
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from equigeo.ops import kernels_info
 from equigeo.ops.runtime.torch_internals import (
@@ -10,6 +11,7 @@ from equigeo.ops.runtime.torch_internals import (
     forward_mode_active,
     has_kernel,
     transforms_active,
+    values_readable,
 )
 
 
@@ -56,3 +58,19 @@ def test_a_reference_is_no_kernel():
     assert has_kernel("gather_sum", "CPU") == (kernels_info()["cpu"] is not None)
     assert not has_kernel("principal_axes_nd", "CPU")  # written for no device
     assert not has_kernel("gather_sum", "PrivateUse1")
+
+
+def test_values_can_be_read_but_in_batches_programs_and_on_meta():
+    x, seen = torch.ones(2, 3), []
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        seen.append(values_readable(x))
+        return x.square().sum()
+
+    function(x)
+    torch.func.grad(function)(x)
+    torch.func.vmap(function)(x)
+    torch.func.vmap(torch.func.grad(function))(x)
+    make_fx(function)(x)
+    function(x.to("meta"))
+    assert seen == [True, True, False, False, False, False]
