@@ -136,10 +136,11 @@ test-cpp: $(VENV)/.torch ## run the C++ tests of the arithmetic that all kernels
 	cmake --build build/test-cpp
 	ctest --test-dir build/test-cpp --verbose | grep -E '^[0-9]+: (ok|FAIL|  )|tests passed|Failed'
 
-# Python itself leaks. The sanitizer can follow exceptions only where the C++ library is loaded
-# before it starts.
+# Python itself leaks. Who asks for all memory is told so, as without the sanitizer. Exceptions can be
+# followed only where the C++ library is loaded before the sanitizer starts.
+ASAN := detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=6144
 SANITIZE_ENV = LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" \
-  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 EQUIGEO_REQUIRE_KERNELS=1 \
+  ASAN_OPTIONS=$(ASAN) UBSAN_OPTIONS=print_stacktrace=1 EQUIGEO_REQUIRE_KERNELS=1 \
   EQUIGEO_KERNELS=$(CURDIR)/build/sanitize
 # The plainest and the widest.
 TWO_ISAS = $$($(LIST_ISAS) | tr ' ' '\n' | sed -n '1p;$$p' | uniq)
@@ -158,11 +159,9 @@ sanitize: sanitized-kernels ## op tests with kernels that check every access, pl
 	done
 
 FUZZ_ARGS ?= --minutes 10 --seed 0
-# Who asks for all memory is told so, as without the sanitizer.
-FUZZ_ASAN := detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=6144
 .PHONY: fuzz
 fuzz: sanitized-kernels ## hostile calls and files for ten minutes, see `python -m tests.fuzz --help`
-	OMP_NUM_THREADS=1 $(SANITIZE_ENV) ASAN_OPTIONS=$(FUZZ_ASAN) $(BIN)/python -m tests.fuzz $(FUZZ_ARGS)
+	OMP_NUM_THREADS=1 $(SANITIZE_ENV) $(BIN)/python -m tests.fuzz $(FUZZ_ARGS)
 
 # PyTorch is not built with the sanitizer and runs in one thread; kernels have threads of their own.
 # The sanitizer wants its memory where address space randomization may have put something else.
