@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from math import prod
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from equigeo.nn._irreps_argument import IrrepsLike, irreps_argument
+from equigeo.nn.index_tables import IndexTables
 from equigeo.nn.irreps_layer import IrrepsLayer
 from equigeo.nn.reached import check_reached
+from equigeo.nn.tables import Tables
+from equigeo.ops import runs_compiled
+from equigeo.ops.products.block_linear import block_linear_op
 from equigeo.ops.runtime.torch_internals import autocast_active
 from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout
+
+_STORED = (torch.float32, torch.float64, torch.bfloat16)
 
 
 class LinearInstruction(NamedTuple):
@@ -124,6 +131,13 @@ class Linear(IrrepsLayer):
         self._hold("weight", torch.randn(self.weight_numel))
         self._hold("bias", torch.zeros(self.bias_numel))
         self.register_buffer("output_mask", self._reached())
+        blocks, factors = _block_table(self._blocks, self.irreps_in, self.irreps_out)
+        places = torch.arange(self.irreps_out.dim)
+        slices = self.irreps_out.slices()
+        terms = [slices[shift.i_out] for shift in self._shifts]
+        shifted = torch.cat([places[:0], *(places[term] for term in terms)])
+        self.positions = IndexTables(blocks=blocks, biases=shifted)
+        self.tables = Tables(factors=factors)
 
     @property
     def instructions(self) -> tuple[LinearInstruction, ...]:
@@ -160,31 +174,63 @@ class Linear(IrrepsLayer):
         """
         weight = self._choose("weight", weight, self.weight_numel)
         bias = self._choose("bias", bias, self.bias_numel)
-        batch = self._check(features, weight, bias)
+        named = self._check(features, weight, bias)
+        if self._runs_as_op(features, weight, bias):
+            return self._forward_op(features, weight, bias)
+        batch = _broadcast(named)
         arriving: list[list[Tensor]] = [[] for _ in self.irreps_out]
         for ins, mixed in zip(self._blocks, self._mix(features, weight), strict=True):
             arriving[ins.i_out].append(mixed)
-        for ins, shift in zip(self._shifts, bias.split(_sizes(self._shifts), -1), strict=True):
-            arriving[ins.i_out].append(shift)
+        if self._shifts:
+            for ins, shift in zip(self._shifts, bias.split(_sizes(self._shifts), -1), strict=True):
+                arriving[ins.i_out].append(shift)
         out = [features.new_zeros(*batch, 0)]
         for parts, (mul, (l, _)) in zip(arriving, self.irreps_out, strict=True):
-            nothing = features.new_zeros(mul * (2 * l + 1))  # terms that no input reaches
-            out.append((sum(parts[1:], parts[0]) if parts else nothing).expand(*batch, -1))
+            if not parts:  # no input reaches the term
+                parts = [features.new_zeros(mul * (2 * l + 1))]
+            part = sum(parts[1:], parts[0])
+            out.append(part if part.shape[:-1] == batch else part.expand(*batch, -1))
         return torch.cat(out, dim=-1)
+
+    def _runs_as_op(self, features: Tensor, weight: Tensor, bias: Tensor) -> bool:
+        """Whether one op does all of it: shared weights, where it is compiled."""
+        return (
+            self.weight_numel > 0
+            and weight.ndim == bias.ndim == 1
+            and features.dtype == weight.dtype
+            and features.dtype in _STORED
+            and runs_compiled("block_linear", features.device)
+            and not autocast_active()
+        )
+
+    def _forward_op(self, features: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        dtype = torch.float32 if features.dtype == torch.bfloat16 else features.dtype
+        # A module finds its modules faster than as attributes.
+        positions: Any = self._modules["positions"]
+        tables: Any = self._modules["tables"]
+        blocks, factors = positions["blocks"], tables["factors", dtype]
+        rows = features if features.ndim == 2 else features.reshape(-1, self.irreps_in.dim)
+        ir_mul, dim_out = self.irreps_in.layout == "ir_mul", self.irreps_out.dim
+        out: Tensor = block_linear_op(rows, weight[None], blocks, factors, dim_out, ir_mul)
+        if self._shifts:
+            shift = bias.new_zeros(dim_out)
+            out = out + shift.index_add(0, positions["biases"], bias)
+        return out if features.ndim == 2 else out.view(*features.shape[:-1], dim_out)
 
     def _mix(self, features: Tensor, weight: Tensor) -> list[Tensor]:
         """What each block of weights makes of its term, (..., mul_out * (2 l + 1))."""
         shapes = [(mul, 2 * l + 1) for mul, (l, _) in self.irreps_in]
         pieces = features.split([mul * dim for mul, dim in shapes], -1)
+        leading = features.shape[:-1]
         out = []
         for ins, w in zip(self._blocks, weight.split(_sizes(self._blocks), -1), strict=True):
             mul, dim = shapes[ins.i_in]
-            w = w.unflatten(-1, ins.path_shape) * ins.path_weight
+            w = w.reshape(weight.shape[:-1] + ins.path_shape) * ins.path_weight
             # weights mix channels only: by Schur's lemma nothing else commutes with an irrep
             if self.irreps_in.layout == "mul_ir":
-                mixed = w.mT @ pieces[ins.i_in].unflatten(-1, (mul, dim))
+                mixed = w.mT @ pieces[ins.i_in].reshape(*leading, mul, dim)
             else:
-                mixed = pieces[ins.i_in].unflatten(-1, (dim, mul)) @ w
+                mixed = pieces[ins.i_in].reshape(*leading, dim, mul) @ w
             out.append(mixed.flatten(-2))
         return out
 
@@ -219,8 +265,8 @@ class Linear(IrrepsLayer):
         internal: Tensor = getattr(self, name)
         return internal
 
-    def _check(self, features: Tensor, weight: Tensor, bias: Tensor) -> torch.Size:
-        """Refuse what does not fit; return the leading axes of the output."""
+    def _check(self, features: Tensor, weight: Tensor, bias: Tensor) -> dict[str, Tensor]:
+        """Refuse what does not fit, but for leading axes; return what there is by name."""
         named = {"features": (features, self.irreps_in.dim)}
         named |= {"weight": (weight, self.weight_numel)} if self.weight_numel else {}
         named |= {"bias": (bias, self.bias_numel)} if self.bias_numel else {}
@@ -238,15 +284,24 @@ class Linear(IrrepsLayer):
                     f"{name} must be on the device of features, {features.device}, "
                     f"got {value.device}"
                 )
-        try:
-            return torch.broadcast_shapes(*(value.shape[:-1] for value, _ in named.values()))
-        except RuntimeError as error:
-            given = ", ".join(f"{name} {tuple(v.shape)}" for name, (v, _) in named.items())
-            raise ValueError(f"leading axes must broadcast, got {given}") from error
+        return {name: value for name, (value, _) in named.items()}
 
     def extra_repr(self) -> str:
         """Return what ``print(module)`` shows."""
         return f"{self.irreps_in} -> {self.irreps_out} | {self.weight_numel} weights"
+
+    def __repr__(self) -> str:
+        """Return what ``print(module)`` shows, without the tables."""
+        return f"{type(self).__name__}({self.extra_repr()})"
+
+
+def _broadcast(named: dict[str, Tensor]) -> torch.Size:
+    """Leading axes of the output."""
+    try:
+        return torch.broadcast_shapes(*(value.shape[:-1] for value in named.values()))
+    except RuntimeError as error:
+        given = ", ".join(f"{name} {tuple(value.shape)}" for name, value in named.items())
+        raise ValueError(f"leading axes must broadcast, got {given}") from error
 
 
 def _connect(
@@ -305,6 +360,23 @@ def _place_biases(irreps: Irreps, biases: bool | Sequence[bool]) -> tuple[Linear
         for j, bias in enumerate(wanted)
         if bias
     )
+
+
+def _block_table(
+    instructions: Sequence[LinearInstruction], irreps_in: Irreps, irreps_out: Irreps
+) -> tuple[Tensor, Tensor]:
+    """Blocks and their factors, as the op takes them; those without channels are left out."""
+    starts = accumulate(_sizes(instructions), initial=0)
+    blocks, factors = [], []
+    for ins, start in zip(instructions, starts, strict=False):
+        mul, mul_out = ins.path_shape
+        if mul and mul_out:
+            first, out = irreps_in.slices()[ins.i_in].start, irreps_out.slices()[ins.i_out].start
+            d = 2 * irreps_in.terms[ins.i_in][1][0] + 1
+            blocks.append([first, mul, out, mul_out, d, start])
+            factors.append(ins.path_weight)
+    table = torch.tensor(blocks, dtype=torch.int64).view(-1, 6)
+    return table, torch.tensor(factors, dtype=torch.float64)
 
 
 def _sizes(instructions: Sequence[LinearInstruction]) -> list[int]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.compiler import is_compiling
 
 
 class Tables(nn.Module):
@@ -57,7 +58,7 @@ class Tables(nn.Module):
             Not to be written to.
         """
         name, dtype = key
-        buffer: Tensor = getattr(self, name)
+        buffer = buffer_of(self, name)
         return buffer if buffer.dtype == dtype else self._exact[name].to(buffer.device, dtype)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
@@ -70,3 +71,24 @@ class Tables(nn.Module):
             if new.dtype != old.dtype or old.is_meta:
                 self._buffers[name] = self._exact[name].to(new.device, new.dtype)
         return self
+
+
+def buffer_of(module: nn.Module, name: str) -> Tensor:
+    """Return a buffer, in a tenth of the time that an attribute takes.
+
+    Parameters
+    ----------
+    module : nn.Module
+        Whose it is.
+    name : str
+        Its name.
+
+    Returns
+    -------
+    Tensor
+        The buffer itself.
+    """
+    # Exported programs know buffers as attributes.
+    found: Any = getattr(module, name) if is_compiling() else module._buffers[name]
+    tensor: Tensor = found
+    return tensor

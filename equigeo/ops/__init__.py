@@ -11,6 +11,7 @@ from equigeo.ops.clouds.symmetric_eigen import symmetric_eigen
 from equigeo.ops.path_table import Path, PathTable, Segment
 from equigeo.ops.polynomials.polynomial_table import Polynomial, PolynomialTable
 from equigeo.ops.polynomials.symmetric_contraction import symmetric_contraction
+from equigeo.ops.products.block_linear import block_linear
 from equigeo.ops.products.channelwise_conv import channelwise_conv
 from equigeo.ops.products.channelwise_product import channelwise_product
 from equigeo.ops.products.check_rows import LARGEST_DEGREE
@@ -36,6 +37,7 @@ __all__ = [
     "Segment",
     "SignRule",
     "axis_flags",
+    "block_linear",
     "channelwise_conv",
     "channelwise_product",
     "copywise_product",

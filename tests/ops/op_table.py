@@ -22,6 +22,7 @@ from tests.ops.cloud_rows import cloud_rows
 from tests.ops.connected_rows import connected_rows
 from tests.ops.contraction_rows import contraction_rows
 from tests.ops.harmonics_rows import harmonics_rows
+from tests.ops.linear_rows import linear_rows
 from tests.ops.op import Op, in_order
 from tests.ops.problems import Problem
 
@@ -143,4 +144,5 @@ OPS = [
     *connected_rows(),
     *contraction_rows(),
     *harmonics_rows(),
+    *linear_rows(),
 ]

@@ -18,6 +18,18 @@ constexpr int64_t scratch_row(int64_t count) {
   return kCopies<S> ? count : 0;
 }
 
+// Single numbers of tensors.
+template <class T>
+inline void read_number(const T* from, T& to) {
+  to = *from;
+}
+inline void read_number(const Bf16* from, float& to) { to = widen(*from); }
+template <class T>
+inline void write_number(T value, T* to) {
+  *to = value;
+}
+inline void write_number(float value, Bf16* to) { *to = narrow(value); }
+
 // A row to read: the tensor's own, or a copy in `scratch`. Null stays null.
 inline const float* read_row(const float* row, int64_t, float*) { return row; }
 inline const double* read_row(const double* row, int64_t, double*) { return row; }

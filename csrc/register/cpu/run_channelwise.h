@@ -5,7 +5,7 @@
 
 #include "kernels/cpu/channelwise_conv.h"
 #include "kernels/cpu/channelwise_product.h"
-#include "register/cpu/channelwise_plan.h"
+#include "register/cpu/plan_cache.h"
 #include "register/cpu/result_memory.h"
 #include "register/cpu/run_rows.h"
 
@@ -13,7 +13,7 @@ namespace equigeo {
 
 template <class S>
 void run(const ChannelwiseProduct<S>& op, const Tensor&) {
-  const ChannelwisePlanner<Compute<S>> planner(op.table);
+  const auto& planner = plan_product(op.table);
   const PlannedChannelwiseProduct<S> planned{op, planner.plan()};
   run_rows(
       EQUIGEO_KERNELS(channelwise_product_rows), planned, op.rows, op.rows * planner.work(),
@@ -22,8 +22,7 @@ void run(const ChannelwiseProduct<S>& op, const Tensor&) {
 
 template <class S>
 void run(const ChannelwiseProductBackward<S>& op, const Tensor&) {
-  const ChannelwisePlanner<Compute<S>> planner(op.table);
-  planner.check_gradients();
+  const auto& planner = plan_gradients(op.table);
   const PlannedChannelwiseProductBackward<S> planned{op, planner.plan()};
   run_rows(
       EQUIGEO_KERNELS(channelwise_product_backward_rows), planned, op.rows,
@@ -94,7 +93,7 @@ Tensor pad_radial(PlannedChannelwiseConv<S>& op, const Tensor& like) {
 
 template <class S>
 void run(const ChannelwiseConv<S>& op, const Tensor& like) {
-  const ChannelwisePlanner<Compute<S>> planner(op.table);
+  const auto& planner = plan_product(op.table);
   const Graph& graph = op.graph;
   check_offsets("ptr", graph.ptr, graph.targets, graph.edges);
   const PaddedRows<S> x(planner.plan(), op.x, graph.sources, false, like);
@@ -110,8 +109,7 @@ void run(const ChannelwiseConv<S>& op, const Tensor& like) {
 
 template <class S>
 void run(const ChannelwiseConvBackward<S>& op, const Tensor& like) {
-  const ChannelwisePlanner<Compute<S>> planner(op.table);
-  planner.check_gradients();
+  const auto& planner = plan_gradients(op.table);
   const Graph& graph = op.graph;
   check_offsets("ptr", graph.ptr, graph.targets, graph.edges);
   check_offsets("back_ptr", graph.back_ptr, graph.sources, graph.edges);

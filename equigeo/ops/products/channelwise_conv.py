@@ -107,7 +107,7 @@ def channelwise_conv(
     tensors = check_rows(x, y, weight, table, rows=edges, bfloat16=True)
     check_device(**tensors, **named, paths=table.paths)
     values = table.values.to(computed_in(x.dtype))
-    return _op(
+    return channelwise_conv_op(
         x, y, weight, *graph, table.paths, table.entries, values, table.dim_out, table.ir_mul
     )
 
@@ -137,7 +137,7 @@ def fake_conv(x: Tensor, ptr: Tensor, dim_out: int) -> Tensor:
     return x.new_empty(ptr.shape[0] - 1, dim_out)
 
 
-_op = declare(
+channelwise_conv_op = declare(
     SCHEMA,
     reference=channelwise_conv_reference,
     fake=fake_conv,

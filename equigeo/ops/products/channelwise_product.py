@@ -78,7 +78,9 @@ def channelwise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: Path
     tensors = check_rows(x, y, weight, table, bfloat16=True)
     check_device(**tensors, paths=table.paths, entries=table.entries, values=table.values)
     values = table.values.to(computed_in(x.dtype))
-    return _op(x, y, weight, table.paths, table.entries, values, table.dim_out, table.ir_mul)
+    return channelwise_product_op(
+        x, y, weight, table.paths, table.entries, values, table.dim_out, table.ir_mul
+    )
 
 
 def channelwise_product_reference(
@@ -100,7 +102,7 @@ def _fake(x: Tensor, dim_out: int) -> Tensor:
     return x.new_empty(x.shape[0], dim_out)
 
 
-_op = declare(
+channelwise_product_op = declare(
     SCHEMA,
     reference=channelwise_product_reference,
     fake=_fake,

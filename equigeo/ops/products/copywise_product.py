@@ -79,7 +79,7 @@ def copywise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: PathTab
     operands = check_rows(x, y, weight, table)
     check_device(**operands, paths=table.paths, entries=table.entries, values=table.values)
     values = table.values.to(x.dtype)
-    return _op(x, y, weight, table.paths, table.entries, values, table.dim_out)
+    return copywise_product_op(x, y, weight, table.paths, table.entries, values, table.dim_out)
 
 
 def copywise_product_reference(
@@ -93,7 +93,7 @@ def _fake(x: Tensor, dim_out: int) -> Tensor:
     return x.new_empty(x.shape[0], dim_out)
 
 
-_op = declare(
+copywise_product_op = declare(
     SCHEMA,
     reference=copywise_product_reference,
     fake=_fake,

@@ -76,7 +76,9 @@ def fully_connected_product(x: Tensor, y: Tensor, weight: Tensor, table: PathTab
     operands = check_rows(x, y, weight, table)
     check_device(**operands, paths=table.paths, entries=table.entries, values=table.values)
     values = table.values.to(x.dtype)
-    return _op(x, y, weight, table.paths, table.entries, values, table.dim_out)
+    return fully_connected_product_op(
+        x, y, weight, table.paths, table.entries, values, table.dim_out
+    )
 
 
 def fully_connected_product_reference(
@@ -90,7 +92,7 @@ def _fake(x: Tensor, dim_out: int) -> Tensor:
     return x.new_empty(x.shape[0], dim_out)
 
 
-_op = declare(
+fully_connected_product_op = declare(
     SCHEMA,
     reference=fully_connected_product_reference,
     fake=_fake,

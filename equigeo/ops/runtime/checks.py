@@ -84,9 +84,9 @@ def check_device(**tensors: Tensor) -> None:
     ValueError
         If one is elsewhere.
     """
-    (first, reference), *rest = tensors.items()
-    for name, tensor in rest:
-        if tensor.device != reference.device:
-            raise ValueError(
-                f"{name} must be on the device of {first}, {reference.device}, got {tensor.device}"
-            )
+    devices = [tensor.device for tensor in tensors.values()]
+    if devices.count(devices[0]) == len(devices):
+        return
+    first, *rest = zip(tensors, devices, strict=True)
+    name, device = next((name, device) for name, device in rest if device != devices[0])
+    raise ValueError(f"{name} must be on the device of {first[0]}, {first[1]}, got {device}")

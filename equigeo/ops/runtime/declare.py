@@ -203,6 +203,8 @@ class _Op:
     def __init__(self, signature: Signature, tape: Tape, batch: BatchRule) -> None:
         self._signature = signature
         self._batch = batch
+        names = signature.arguments
+        self._tensors = [n for n, name in enumerate(names) if name in signature.tensors]
         self._overload = getattr(torch.ops.equigeo, signature.name).default
         # Binding the arguments of a separate setup_context takes longer than many a kernel.
         self._recorded = _function(forward=self._compute_and_keep(tape), backward=tape.backward)
@@ -224,13 +226,14 @@ class _Op:
     def _eager(self) -> Function:
         overload, compute = self._overload, self._compute
         recorded, transformed = self._recorded.apply, self._transformed.apply
+        requires_grad = self._requires_grad
 
         def call(*inputs: Any) -> Any:
             if torch.compiler.is_compiling():
                 return overload(*inputs)
             if transforms_active() or forward_mode_active():
                 return transformed(*inputs)
-            if torch.is_grad_enabled() and _any_requires_grad(inputs):
+            if torch.is_grad_enabled() and requires_grad(inputs):
                 return recorded(*inputs)
             return compute(*inputs)
 
@@ -245,9 +248,16 @@ class _Op:
                     "torch.func; call the functions and layers of equigeo instead, not compiled"
                 )
             return self._transformed.apply(*inputs)
-        if torch.is_grad_enabled() and _any_requires_grad(inputs):
+        if torch.is_grad_enabled() and self._requires_grad(inputs):
             return self._recorded.apply(*inputs)
         return self._compute(*inputs)
+
+    def _requires_grad(self, inputs: tuple[Any, ...]) -> bool:
+        for position in self._tensors:
+            x = inputs[position]
+            if x is not None and x.requires_grad:
+                return True
+        return False
 
     def _compute(self, *inputs: Any) -> Any:
         with below_autograd():
@@ -271,10 +281,6 @@ class _Op:
         if info.batch_size == 0:
             return none_of_a_batch(self._batch, op, arguments, dims)
         return self._batch(op, info.batch_size, arguments, dims)
-
-
-def _any_requires_grad(inputs: tuple[Any, ...]) -> bool:
-    return any(isinstance(x, Tensor) and x.requires_grad for x in inputs)
 
 
 def _function(**methods: Function) -> Any:

@@ -13,7 +13,7 @@ from torch.autograd import forward_ad
 
 from equigeo.ops.runtime.autocast import without_autocast
 from equigeo.ops.runtime.signature import Function, Signature, named_parameters, picker
-from equigeo.ops.runtime.torch_internals import rules_see_tangents
+from equigeo.ops.runtime.torch_internals import autocast_active, rules_see_tangents
 
 NEEDED = "needed"
 """Name under which a backward asks which arguments need a gradient."""
@@ -113,9 +113,12 @@ class Tape:
     ) -> tuple[Tensor | None, ...]:
         if self._asks:
             kept[NEEDED] = set(compress(self._arguments, ctx.needs_input_grad))
-        # In the dtype of the result, wherever ``backward`` is called.
-        device = next((x.device.type for x in arriving if x is not None), "cpu")
-        with without_autocast(device):
+        if autocast_active():
+            # In the dtype of the result, wherever ``backward`` is called.
+            device = next((x.device.type for x in arriving if x is not None), "cpu")
+            with without_autocast(device):
+                gradients = self._backward(*arriving, **kept)
+        else:
             gradients = self._backward(*arriving, **kept)
         if not self._known.issuperset(gradients):
             raise ValueError(

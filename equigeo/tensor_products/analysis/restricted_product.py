@@ -7,9 +7,9 @@ from typing import final
 import torch
 from torch import Tensor
 
+from equigeo.nn.index_tables import IndexTables
 from equigeo.reps import Irreps, Representation
 from equigeo.reps.irreps import Term
-from equigeo.tensor_products.paths.index_tables import IndexTables
 from equigeo.tensor_products.products.product import Product
 
 

@@ -8,7 +8,8 @@ from typing import final
 import torch
 from torch import Tensor
 
-from equigeo.ops import PathTable, channelwise_product
+from equigeo.ops import PathTable
+from equigeo.ops.products.channelwise_product import channelwise_product_op
 from equigeo.tensor_products.paths.compiled_paths import CompiledPaths
 from equigeo.tensor_products.paths.instruction import Instruction
 from equigeo.tensor_products.paths.path_tables import StoredTable, path_table
@@ -43,4 +44,7 @@ class ChannelwisePaths(CompiledPaths):
 
     def multiply(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
         """Multiply each channel of the first input with all of the second, and sum over these."""
-        return channelwise_product(x, y, weight, self.table(x.dtype))
+        table = self.table(x.dtype)
+        tables = (table.paths, table.entries, table.values)
+        out: Tensor = channelwise_product_op(x, y, weight, *tables, table.dim_out, table.ir_mul)
+        return out

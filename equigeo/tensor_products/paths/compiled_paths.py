@@ -9,7 +9,9 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor, nn
 
-from equigeo.ops import copywise_product, fully_connected_product, runs_compiled
+from equigeo.ops import runs_compiled
+from equigeo.ops.products.copywise_product import copywise_product_op
+from equigeo.ops.products.fully_connected_product import fully_connected_product_op
 from equigeo.tensor_products.paths.instruction import Instruction
 from equigeo.tensor_products.paths.leading_axes import as_rows, from_rows
 from equigeo.tensor_products.paths.path_tables import StoredTable, path_table
@@ -29,8 +31,11 @@ class CompiledPaths(nn.Module, ABC):
         """Whether the op takes these features and weights, and is compiled for their device."""
         return x.dtype in (torch.float32, torch.float64) and runs_compiled(self.op, x.device)
 
-    def forward(self, x: Tensor, y: Tensor, weight: Tensor | None, batch: torch.Size) -> Tensor:
-        """Multiply; leading axes are broadcast to ``batch``."""
+    def evaluate(self, x: Tensor, y: Tensor, weight: Tensor | None, batch: torch.Size) -> Tensor:
+        """Multiply what has been checked; leading axes are broadcast to ``batch``.
+
+        It is no ``forward``: calling a module takes as long as a small product.
+        """
         weights = None if weight is None else self.weight_rows(weight, batch)
         out = self.multiply(as_rows(x, batch), as_rows(y, batch), weights)
         return from_rows(out, batch)
@@ -69,7 +74,10 @@ class CopywisePaths(CompiledPaths):
 
     def multiply(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
         """Multiply and copy: each pair of channels that meets has an output of its own."""
-        return copywise_product(x, y, weight, self.stored.for_dtype(x.dtype))
+        table = self.stored.for_dtype(x.dtype)
+        tables = (table.paths, table.entries, table.values)
+        out: Tensor = copywise_product_op(x, y, weight, *tables, table.dim_out)
+        return out
 
 
 @final
@@ -90,4 +98,7 @@ class FullyConnectedPaths(CompiledPaths):
         """Multiply all pairs of channels, and mix them by the weights of their row."""
         if weight is None:
             raise ValueError("weight is missing")
-        return fully_connected_product(x, y, weight, self.stored.for_dtype(x.dtype))
+        table = self.stored.for_dtype(x.dtype)
+        tables = (table.paths, table.entries, table.values)
+        out: Tensor = fully_connected_product_op(x, y, weight, *tables, table.dim_out)
+        return out

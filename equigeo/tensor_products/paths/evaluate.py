@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from equigeo.nn.index_tables import IndexTables
 from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout
 from equigeo.tensor_products.paths.couple import channel_axis, component_axis, mix_channels
-from equigeo.tensor_products.paths.index_tables import IndexTables
 from equigeo.tensor_products.paths.path_groups import PathGroup, PathOutput
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from equigeo.nn import Tables
+from equigeo.nn.index_tables import IndexTables
 from equigeo.ops import Path, PathTable, Segment
 from equigeo.reps import Irreps
 from equigeo.reps.wigner_3j import wigner_3j_table
-from equigeo.tensor_products.paths.index_tables import IndexTables
 from equigeo.tensor_products.paths.instruction import Instruction
 from equigeo.tensor_products.paths.resolve import Operands, terms_of
 
@@ -30,12 +31,26 @@ class StoredTable(nn.Module):
         self.tables = Tables(values=table.values)
         self.dims = (table.dim_x, table.dim_y, table.dim_weight, table.dim_out)
         self.ir_mul = table.ir_mul
+        self._last: PathTable | None = None
 
     def for_dtype(self, dtype: torch.dtype) -> PathTable:
         """Give the table for features of a dtype; those in bfloat16 are computed in float32."""
-        values = self.tables["values", torch.float32 if dtype == torch.bfloat16 else dtype]
-        paths, entries = self.positions["paths"], self.positions["entries"]
-        return PathTable(paths, entries, values, *self.dims, self.ir_mul)
+        # A module finds its modules faster than as attributes.
+        positions: Any = self._modules["positions"]
+        tables: Any = self._modules["tables"]
+        values = tables["values", torch.float32 if dtype == torch.bfloat16 else dtype]
+        paths = positions["paths"]
+        last = None if torch.compiler.is_compiling() else self._last
+        # Buffers are others after a cast, a move to a device, and in functional calls.
+        if last is None or last.values is not values or last.paths is not paths:
+            last = PathTable(paths, positions["entries"], values, *self.dims, self.ir_mul)
+            if not torch.compiler.is_compiling():
+                self._last = last
+        return last
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
+        self._last = None
+        return super()._apply(fn, recurse)
 
 
 def path_table(

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from equigeo.nn import Tables
+from equigeo.nn.index_tables import IndexTables
 from equigeo.reps.irreps import Layout
 from equigeo.tensor_products.paths.all_paths import all_paths
 from equigeo.tensor_products.paths.couple import couple_pairs_sparse
-from equigeo.tensor_products.paths.index_tables import IndexTables
 from equigeo.tensor_products.paths.instruction import Instruction
 from equigeo.tensor_products.paths.normalization import normalize
 from equigeo.tensor_products.paths.read_irreps import (

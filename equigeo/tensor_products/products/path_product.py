@@ -134,9 +134,9 @@ class PathProduct(Product, WeightedPaths):
         """
         weight = self._choose_weight(weight)
         batch = self.check_inputs(x, y, weight)
-        if self.compiled is not None and self.compiled.accepts(x, weight):
-            out: Tensor = self.compiled(x, y, weight, batch)
-            return out
+        compiled = self.compiled
+        if compiled is not None and compiled.accepts(x, weight):
+            return compiled.evaluate(x, y, weight, batch)
         return self._forward_reference(x, y, weight, batch)
 
     def multiply_adds(self) -> int:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from equigeo.graphs.inputs import kind_of
 from equigeo.reps import Irreps, Representation
-from equigeo.tensor_products.paths.leading_axes import broadcast_batch
+from equigeo.tensor_products.paths.leading_axes import broadcast_batch, fit_together
 
 
 class Product(nn.Module, ABC):
@@ -110,6 +110,10 @@ class Product(nn.Module, ABC):
         ValueError
             If a last axis is wrong, leading axes do not broadcast, or devices differ.
         """
+        if fit_together(
+            (x, y, weight), (self.irreps_in1.dim, self.irreps_in2.dim, self.weight_numel)
+        ):
+            return x.shape[:-1]
         named = {"x": (x, self.irreps_in1.dim), "y": (y, self.irreps_in2.dim)}
         if weight is not None:
             named["weight"] = (weight, self.weight_numel)

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.nn import Linear, Tables
+from equigeo.nn.index_tables import IndexTables
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.reps import Irreps
-from equigeo.tensor_products.paths.index_tables import IndexTables
 from equigeo.tensor_products.products.path_coefficients import (
     in_double,
     path_coefficients,

@@ -202,3 +202,27 @@ def test_a_radial_layer_without_hidden_numbers_gives_weights_of_zero():
     x, y, _ = rows(count=2)
     hidden, radial = torch.empty(2, 0), torch.empty(0, 2)
     assert torch.equal(radial_conv(x, y, hidden, radial, tuple(graph()), TABLE), torch.zeros(1, 2))
+
+
+def test_a_table_that_is_written_to_is_read_again():
+    """Kernels keep the plans of tables, which tensors in the same memory may not be any more."""
+    table = PathTable(
+        TABLE.paths, TABLE.entries, TABLE.values.float(), 6, 3, 2, 2, ir_mul=TABLE.ir_mul
+    )
+    x, y, weight = rows()
+    before = channelwise_product(x, y, weight, table)
+    table.values.mul_(2)
+    torch.testing.assert_close(channelwise_product(x, y, weight, table), 2 * before)
+    table.values.div_(2)
+    assert torch.equal(channelwise_product(x, y, weight, table), before)
+
+
+def test_more_tables_than_plans_are_kept():
+    x, y, weight = rows()
+    for turn in range(2):
+        for n in range(1, 41):
+            values = torch.full_like(TABLE.values, float(n))
+            table = PathTable(TABLE.paths, TABLE.entries, values, 6, 3, 2, 2, TABLE.ir_mul)
+            expected = n * channelwise_product(x, y, weight, TABLE)
+            got = channelwise_product(x, y, weight, table)
+            torch.testing.assert_close(got, expected, msg=f"turn {turn}, table {n}")

@@ -7,12 +7,14 @@ from typing import Any, final
 
 from torch import Tensor, nn
 
+from equigeo.nn.tables import buffer_of
+
 
 @final
 class IndexTables(nn.Module):
     """Integer constants that come back from the meta device, and are never saved.
 
-    The counterpart of :class:`equigeo.nn.Tables` for positions.
+    The counterpart of :class:`Tables` for positions.
     """
 
     def __init__(self, **tables: Tensor) -> None:
@@ -23,7 +25,7 @@ class IndexTables(nn.Module):
 
     def __getitem__(self, name: str) -> Tensor:
         """Return a table, on the module's device; not to be written to."""
-        table: Tensor = getattr(self, name)
+        table: Tensor = buffer_of(self, name)
         return table
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:

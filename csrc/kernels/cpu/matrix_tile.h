@@ -1,0 +1,85 @@
+// Many vectors times a matrix with padded rows, in tiles that stay in registers.
+#pragma once
+
+#include "kernels/cpu/pack.h"
+
+namespace equigeo {
+namespace {
+
+// R vectors times N registers of columns, added to what is there if `add`.
+template <class T, int R, int N>
+EQUIGEO_HOST_DEVICE void matrix_tile(
+    const T* const* vectors, int64_t inner, const T* matrix, int64_t stride, T* out, bool add) {
+  using Pack = WidePack<T>;
+  constexpr int kW = kWidth<Pack, T>;
+  Pack sum[R][N] = {};
+  for (int64_t h = 0; h < inner; ++h) {
+    Pack column[N];
+    EQUIGEO_UNROLL
+    for (int n = 0; n < N; ++n) {
+      column[n] = Memory<Pack, T>::load(matrix + h * stride + n * kW);
+    }
+    EQUIGEO_UNROLL
+    for (int r = 0; r < R; ++r) {
+      EQUIGEO_UNROLL
+      for (int n = 0; n < N; ++n) {
+        sum[r][n] += vectors[r][h] * column[n];
+      }
+    }
+  }
+  EQUIGEO_UNROLL
+  for (int r = 0; r < R; ++r) {
+    EQUIGEO_UNROLL
+    for (int n = 0; n < N; ++n) {
+      T* to = out + r * stride + n * kW;
+      Memory<Pack, T>::store(to, add ? Memory<Pack, T>::load(to) + sum[r][n] : sum[r][n]);
+    }
+  }
+}
+
+// N registers of columns for all vectors: the panel of the matrix stays in the nearest cache.
+template <class T, int N>
+inline void matrix_panel(
+    const T* const* vectors,
+    int64_t count,
+    int64_t inner,
+    const T* matrix,
+    int64_t stride,
+    T* out,
+    bool add) {
+  constexpr int kR = EQUIGEO_PACK_BYTES == 64 ? 8 : 6;  // 8 x 3 of 32 registers, or 6 x 2 of 16
+  int64_t r = 0;
+  for (; r + kR <= count; r += kR) {
+    matrix_tile<T, kR, N>(vectors + r, inner, matrix, stride, out + r * stride, add);
+  }
+  for (; r + 3 <= count; r += 3) {
+    matrix_tile<T, 3, N>(vectors + r, inner, matrix, stride, out + r * stride, add);
+  }
+  for (; r < count; ++r) {
+    matrix_tile<T, 1, N>(vectors + r, inner, matrix, stride, out + r * stride, add);
+  }
+}
+
+// out[r] = vectors[r] @ matrix, (inner, stride), with a stride of whole registers.
+template <class T>
+inline void multiply_matrix(
+    const T* const* vectors,
+    int64_t count,
+    int64_t inner,
+    const T* matrix,
+    int64_t stride,
+    T* out,
+    bool add) {
+  constexpr int64_t kW = kWidth<WidePack<T>, T>;
+  constexpr int kN = EQUIGEO_PACK_BYTES == 64 ? 3 : 2;
+  int64_t c = 0;
+  for (; c + kN * kW <= stride; c += kN * kW) {
+    matrix_panel<T, kN>(vectors, count, inner, matrix + c, stride, out + c, add);
+  }
+  for (; c < stride; c += kW) {
+    matrix_panel<T, 1>(vectors, count, inner, matrix + c, stride, out + c, add);
+  }
+}
+
+}  // namespace
+}  // namespace equigeo

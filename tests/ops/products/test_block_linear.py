@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from equigeo.ops import block_linear, kernels_info
+from equigeo.ops.products.block_linear_backward import block_linear_backward
+from equigeo.testing import tolerance
+from tests.ops.linear_rows import BLOCKS, DIM, DIM_OUT, FACTORS, WEIGHTS
+
+compiled = pytest.mark.skipif(
+    kernels_info()["cpu"] is None, reason="the reference trusts its table"
+)
+
+
+def operands(rows: int = 4, groups: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(rows)
+    x = torch.randn(rows, DIM, generator=generator)
+    return x, torch.randn(groups, WEIGHTS, generator=generator)
+
+
+def run(x: torch.Tensor, weight: torch.Tensor, blocks: torch.Tensor = BLOCKS) -> torch.Tensor:
+    return block_linear(x, weight, blocks, FACTORS, DIM_OUT, ir_mul=False)
+
+
+@given(
+    mul=st.integers(1, 70),
+    mul_out=st.integers(1, 70),
+    d=st.integers(1, 9),
+    rows=st.integers(0, 40),
+    ir_mul=st.booleans(),
+)
+@settings(max_examples=60, deadline=None)
+def test_one_block_is_a_matrix_product(mul, mul_out, d, rows, ir_mul):
+    generator = torch.Generator().manual_seed(mul)
+    x = torch.randn(rows, d, mul, generator=generator)
+    weight = torch.randn(mul, mul_out, generator=generator)
+    blocks = torch.tensor([[2, mul, 1, mul_out, d, 0]])
+    flat = (x if ir_mul else x.mT).flatten(1)
+    z = block_linear(
+        torch.nn.functional.pad(flat, (2, 3)),
+        weight.reshape(1, -1),
+        blocks,
+        torch.tensor([0.5]),
+        1 + mul_out * d + 1,
+        ir_mul=ir_mul,
+    )
+    expected = 0.5 * (x @ weight)
+    expected = (expected if ir_mul else expected.mT).flatten(1)
+    assert not z[:, 0].any()
+    assert not z[:, -1].any()
+    torch.testing.assert_close(z[:, 1:-1], expected, **tolerance(torch.float32, mul))
+
+
+def test_groups_of_rows_have_their_own_weights():
+    x, weight = operands(6, 3)
+    alone = [run(x[2 * g : 2 * g + 2], weight[g : g + 1]) for g in range(3)]
+    assert torch.equal(run(x, weight), torch.cat(alone))
+
+
+def test_rows_must_divide_among_the_groups():
+    with pytest.raises(ValueError, match="the 4 rows of x must be in 3 equal groups, as weight"):
+        run(*operands(4, 3))
+    with pytest.raises(ValueError, match="the 4 rows of x must be in 0 equal groups, as weight"):
+        run(*operands(4, 0))
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"x": torch.zeros(4, DIM, dtype=torch.int64)}, TypeError, "x must be float32 or float64"),
+        ({"weight": torch.zeros(1, WEIGHTS).double()}, TypeError, "weight must have the dtype"),
+        ({"weight": torch.zeros(WEIGHTS)}, ValueError, "weight must be .rows, components."),
+        ({"blocks": BLOCKS.int()}, ValueError, "blocks must be .blocks, 6., int64"),
+        ({"blocks": BLOCKS[:, :5]}, ValueError, "blocks must be .blocks, 6., int64"),
+        ({"factors": FACTORS[:2]}, ValueError, "factors must be .6,. to fit blocks"),
+        ({"blocks": BLOCKS.to("meta")}, ValueError, "blocks must be on the device of x"),
+    ],
+)
+def test_what_does_not_fit_is_named(change, error, message):
+    x, weight = operands()
+    arguments = {"x": x, "weight": weight, "blocks": BLOCKS, "factors": FACTORS} | change
+    with pytest.raises(error, match=message):
+        block_linear(**arguments, dim_out=DIM_OUT, ir_mul=False)
+
+
+@compiled
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        (0, -1, "block 2 leaves its rows"),
+        (0, DIM - 14, "block 2 leaves its rows"),
+        (1, 0, "block 2 leaves its rows"),
+        (1, 2**61, "block 2 leaves its rows"),
+        (2, DIM_OUT - 5, "block 2 leaves its rows"),
+        (2, 18, "blocks must add to the same segment or to others"),
+        (3, 2**62, "block 2 leaves its rows"),
+        (4, 2**62, "block 2 has too many components"),
+        (4, 0, "block 2 leaves its rows"),
+        (5, WEIGHTS - 9, "block 2 leaves its rows"),
+        (5, -1, "block 2 leaves its rows"),
+    ],
+)
+def test_tampered_blocks_are_refused(column, value, message):
+    x, weight = operands()
+    blocks = BLOCKS.clone()
+    blocks[2, column] = value
+    with pytest.raises(RuntimeError, match=message):
+        run(x, weight, blocks)
+    with pytest.raises(RuntimeError, match=message):
+        block_linear_backward(torch.ones(4, DIM_OUT), x, weight, blocks, FACTORS.float(), False)
+
+
+@compiled
+def test_gradients_of_weights_in_two_blocks_are_refused():
+    x, weight = operands()
+    blocks = BLOCKS.clone()
+    blocks[1, 5] = 0
+    run(x, weight, blocks)
+    with pytest.raises(RuntimeError, match="blocks must not overlap in the weights"):
+        block_linear_backward(torch.ones(4, DIM_OUT), x, weight, blocks, FACTORS.float(), False)
