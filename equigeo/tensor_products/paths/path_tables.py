@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from equigeo.nn import Tables
 from equigeo.ops import Path, PathTable, Segment
+from equigeo.ops.runtime.storage import computed_in
 from equigeo.reps import Irreps
 from equigeo.reps.wigner_3j import wigner_3j_table
 from equigeo.tensor_products.paths.index_tables import IndexTables
@@ -32,8 +33,8 @@ class StoredTable(nn.Module):
         self.ir_mul = table.ir_mul
 
     def for_dtype(self, dtype: torch.dtype) -> PathTable:
-        """Give the table for features of a dtype; those in bfloat16 are computed in float32."""
-        values = self.tables["values", torch.float32 if dtype == torch.bfloat16 else dtype]
+        """Give the table for features of a dtype; half precision is computed in float32."""
+        values = self.tables["values", computed_in(dtype)]
         paths, entries = self.positions["paths"], self.positions["entries"]
         return PathTable(paths, entries, values, *self.dims, self.ir_mul)
 
