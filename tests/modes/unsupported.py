@@ -10,13 +10,17 @@ from fnmatch import fnmatchcase
 _FRAMES = "how many frames a cloud has depends on its values"
 _MERGES = "which edges are merged depends on values"
 _ONE_GRAPH = "meshes of a batch are one graph, whose faces are chosen by a mask"
-_PROGRAMS = ("compiled", "compiled_double_backward", "exported")
+_PROGRAMS = ("compiled", "compiled_double_backward", "exported", "inductor", "aot_inductor")
+_NO_KERNEL = (
+    "no kernel is written for more than three dimensions: import equigeo beside the package"
+)
 
 UNSUPPORTED: list[tuple[str, tuple[str, ...], str]] = [
     ("mesh.EdgePool", ("meta", *_PROGRAMS), _MERGES),
     ("mesh.PrimalDualClassifier", ("meta", *_PROGRAMS), _MERGES),
     ("mesh.PrimalDualClassifier", ("vmap",), _ONE_GRAPH),
     ("mds.frames", ("vmap", "meta", *_PROGRAMS), _FRAMES),
+    ("ops.principal_axes_nd of *", ("aot_inductor",), _NO_KERNEL),
 ]
 """Rows, with * for any characters; columns; why."""
 
