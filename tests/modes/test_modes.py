@@ -114,7 +114,7 @@ def test_cell(row, column):
 
 @pytest.mark.slow
 @pytest.mark.skipif(kernels_info()["cpu"] is None, reason="a library of kernels is what is loaded")
-@every_warning_of_others
+@pytest.mark.filterwarnings("ignore")  # the compilers' own
 @pytest.mark.parametrize(("column", "rows"), list(programs_of_many()))
 def test_machine_code_of_several_rows(column, rows):
     column(*rows)
