@@ -118,6 +118,10 @@ test-interop: $(VENV)/.with-test $(VENV)-nequip/.done $(VENV)-mace/.done ## acce
 test-cluster: $(VENV)/.with-test $(VENV)-cluster/.done ## compare searches through torch-cluster with our own
 	EQUIGEO_NEIGHBORS=torch-cluster $(VENV)-cluster/bin/python -m pytest -q tests/points
 
+.PHONY: test-modes-full
+test-modes-full: $(VENV)/.with-test ## the mode matrix with machine code made of every row, not of some
+	OMP_NUM_THREADS=1 EQUIGEO_REQUIRE_KERNELS=1 EQUIGEO_MODES=full $(BIN)/python -m pytest -q $(PARALLEL) tests/modes
+
 LIST_ISAS = EQUIGEO_REQUIRE_KERNELS=1 $(BIN)/python -c \
   'from equigeo.ops import kernels_info; print(*kernels_info()["available_isas"])'
 # What PyTorch does with an op is the same for every body.

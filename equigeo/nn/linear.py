@@ -17,11 +17,12 @@ from equigeo.nn.reached import check_reached
 from equigeo.nn.tables import Tables
 from equigeo.ops import runs_compiled
 from equigeo.ops.products.block_linear import block_linear_op
+from equigeo.ops.runtime.storage import HALF, computed_in
 from equigeo.ops.runtime.torch_internals import autocast_active
 from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout
 
-_STORED = (torch.float32, torch.float64, torch.bfloat16)
+_STORED = {torch.float32, torch.float64, *HALF}
 
 
 class LinearInstruction(NamedTuple):
@@ -204,11 +205,10 @@ class Linear(IrrepsLayer):
         )
 
     def _forward_op(self, features: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        dtype = torch.float32 if features.dtype == torch.bfloat16 else features.dtype
         # A module finds its modules faster than as attributes.
         positions: Any = self._modules["positions"]
         tables: Any = self._modules["tables"]
-        blocks, factors = positions["blocks"], tables["factors", dtype]
+        blocks, factors = positions["blocks"], tables["factors", computed_in(features.dtype)]
         rows = features if features.ndim == 2 else features.reshape(-1, self.irreps_in.dim)
         ir_mul, dim_out = self.irreps_in.layout == "ir_mul", self.irreps_out.dim
         out: Tensor = block_linear_op(rows, weight[None], blocks, factors, dim_out, ir_mul)

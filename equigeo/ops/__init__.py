@@ -1,7 +1,8 @@
 """Compiled operations, each with a reference implementation where no kernel is loaded.
 
 Functions here check shapes and call an op of PyTorch's dispatcher, which prefers the body that a
-loaded library adds for the device. ``kernels_info`` tells which libraries were loaded.
+loaded library adds for the device. ``kernels_info`` tells which libraries were loaded. What is
+stored in bfloat16 or float16 is computed in float32; results and gradients are rounded once.
 """
 
 from equigeo.ops.clouds.axis_flags import axis_flags

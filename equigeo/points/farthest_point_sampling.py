@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from equigeo.graphs.inputs import TensorLike, as_tensor, check_shape
+from equigeo.ops.runtime.storage import computed_in
 from equigeo.points.cloud_checks import given_clouds, given_mask
 from equigeo.points.cluster_search import cluster_for, cluster_sampling
 from equigeo.points.gather_rows import gather_rows
@@ -66,7 +67,8 @@ def farthest_point_sampling(
     there = given_mask(mask, cloud.shape[:2])
     if not 1 <= count <= cloud.shape[1]:
         raise ValueError(f"count must be from 1 to the points of {tuple(cloud.shape)}, got {count}")
-    columns = cloud.mT.contiguous()  # coordinates apart: sums over them are then vectorised
+    # Coordinates apart: sums over them are then vectorised.
+    columns = cloud.mT.contiguous().to(computed_in(cloud.dtype))
 
     def squares_from(place: Tensor) -> Tensor:
         squares = (columns - place).square_().sum(1)

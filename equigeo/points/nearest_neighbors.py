@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from equigeo.graphs.inputs import TensorLike
+from equigeo.ops.runtime.storage import computed_in
 from equigeo.points.cloud_checks import given_clouds, given_mask
 from equigeo.points.cluster_search import cluster_for, cluster_nearest, settle
 from equigeo.points.gather_rows import gather_rows
@@ -94,6 +95,7 @@ def _compare_all(
     rows: Tensor | slice = slice(None),
 ) -> Tensor:
     """Compare all distances from centres (B, Q, C), or from some of them, to (B, rows, count)."""
+    points, centers = (x.to(computed_in(x.dtype)) for x in (points, centers))
     # |c - x|^2 without |c|^2, which is the same for all x: one matrix product in any dimension.
     square = (-2 * centers @ points.mT).add_(points.square().sum(-1)[:, None, :])
     if mask is not None:

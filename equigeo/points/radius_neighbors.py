@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from equigeo.graphs.inputs import TensorLike, as_tensor
+from equigeo.ops.runtime.storage import computed_in
 from equigeo.points.cloud_checks import given_clouds
 from equigeo.points.cluster_search import (
     cluster_for,
@@ -90,6 +91,7 @@ def _compare_all(
     count: int | None,
     mask: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
+    points, centers = (x.to(computed_in(x.dtype)) for x in (points, centers))
     # Differences, not a matrix product: what lies on the radius must not be lost to cancellation.
     distance = torch.cdist(centers, points, compute_mode="donot_use_mm_for_euclid_dist")
     if mask is not None:

@@ -1,4 +1,4 @@
-"""Columns of dtypes, devices, processes and programs: each is compared with plain eager mode."""
+"""Columns of dtypes, devices and processes: each is compared with plain eager mode."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.fx.experimental.proxy_tensor import make_fx
 from torch.testing import assert_close
 
-from tests.modes.derivatives import SAME, dot, gradients, like, scalar
+from tests.modes.derivatives import SAME, loss_gradients
 from tests.modes.row import Bound, Row
 
 Tensors = tuple[Tensor, ...]
@@ -22,43 +21,6 @@ Tensors = tuple[Tensor, ...]
 SINGLE = {"rtol": 2e-3, "atol": 2e-4}  # some thousand roundings of float32
 COARSE = {"rtol": 0.1, "atol": 0.1}  # some hundred roundings of bfloat16, relative to the largest
 PATIENCE = 60.0
-
-
-def compiled(row: Row) -> None:
-    """One graph without a break, for any number of rows; values and gradients."""
-    bound, inputs = row.bound(), row.inputs()
-    torch._dynamo.reset()
-    program = torch.compile(bound, fullgraph=True, dynamic=True, backend="aot_eager")
-    assert_close(loss_gradients(program, inputs), loss_gradients(bound, inputs), **SAME)
-
-
-def compiled_double_backward(row: Row) -> None:
-    """A traced program of values and gradients, compiled, and differentiated once more."""
-    bound, inputs = row.bound(), row.inputs()
-    loss = scalar(bound, inputs)
-
-    def slopes(*given: Tensor) -> Tensors:
-        live = [x.requires_grad_() if x.is_leaf and not x.requires_grad else x for x in given]
-        return gradients(loss, tuple(live))
-
-    traced = make_fx(slopes)(*(x.clone().requires_grad_() for x in inputs))
-    for node in list(traced.graph.nodes):
-        # What a backward pass keeps is recorded as detached, which would cut second derivatives.
-        if node.target is torch.ops.aten.detach.default:
-            node.replace_all_uses_with(node.args[0])
-            traced.graph.erase_node(node)
-    traced.recompile()
-    torch._dynamo.reset()
-    program = torch.compile(traced, backend="aot_eager")
-    assert_close(loss_gradients(program, inputs), loss_gradients(slopes, inputs), **SAME)
-
-
-def exported(row: Row) -> None:
-    """``torch.export``, in strict and in the other mode."""
-    bound, inputs = row.bound(), row.inputs()
-    for strict in (False, True):
-        program = torch.export.export(bound, inputs, strict=strict).module()
-        assert_close(program(*inputs), bound(*inputs), **SAME)
 
 
 def autocast(row: Row) -> None:
@@ -203,17 +165,6 @@ def meta(row: Row) -> None:
     assert all(x.device.type == "meta" for x in found)
 
 
-def loss_gradients(function: Callable[..., Any], inputs: Tensors) -> Tensors:
-    """Results, and the gradients of a function of them with respect to the inputs."""
-    live = tuple(x.detach().as_strided(x.shape, x.stride()).requires_grad_() for x in inputs)
-    results = tuple(function(*live))
-    value = dot(results, like(results, seed=2))
-    slopes: Tensors = ()
-    if value.requires_grad:  # the flags of a cloud in one dimension do not
-        slopes = torch.autograd.grad(value, live, materialize_grads=True)
-    return (*(r.detach() for r in results), *slopes)
-
-
 def first_gradients(function: Callable[..., Any], inputs: Tensors) -> Tensors:
     live = tuple(x.detach().requires_grad_() for x in inputs)
     return torch.autograd.grad(function(*live), live, materialize_grads=True)
@@ -226,9 +177,6 @@ def assert_near(found: Tensors, want: Tensors) -> None:
 
 
 COLUMNS = [
-    compiled,
-    compiled_double_backward,
-    exported,
     autocast,
     bfloat16,
     float32,

@@ -213,6 +213,17 @@ def hvp(loss: Callable[..., Tensor], inputs: Tensors, directions: Tensors) -> Te
     return torch.autograd.grad(slope, inputs, materialize_grads=True)
 
 
+def loss_gradients(function: Callable[..., Tensors], inputs: Tensors) -> Tensors:
+    """Results, and the gradients of a function of them with respect to the inputs."""
+    live = tuple(x.detach().as_strided(x.shape, x.stride()).requires_grad_() for x in inputs)
+    results = tuple(function(*live))
+    value = dot(results, like(results, seed=2))
+    slopes: Tensors = ()
+    if value.requires_grad:  # the flags of a cloud in one dimension do not
+        slopes = torch.autograd.grad(value, live, materialize_grads=True)
+    return (*(r.detach() for r in results), *slopes)
+
+
 def along(
     value: Callable[[], Tensor],
     variables: Sequence[Tensor],

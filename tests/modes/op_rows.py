@@ -28,7 +28,6 @@ def _features(op: Op) -> tuple[Tensor, ...]:
 
 
 def _call(op: Op, rest: list[Tensor], _: nn.Module, *features: Tensor) -> object:
-    """Fixed tables follow the dtype of the features, as those of layers do."""
+    """Fixed tables have the dtype in which features are computed, as those of layers do."""
     dtype, device = features[0].dtype, features[0].device
-    moved = [x.to(device, dtype if x.is_floating_point() else x.dtype) for x in rest]
-    return op.call(*features, *moved)
+    return op.call(*features, *(x.to(device) for x in op.tables(rest, dtype)))

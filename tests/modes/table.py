@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.modes import deployment, derivatives
+from tests.modes import deployment, derivatives, programs
 from tests.modes.affine_rows import affine_rows
 from tests.modes.cloud_rows import cloud_rows
 from tests.modes.mesh_rows import mesh_rows
@@ -19,14 +19,19 @@ from tests.modes.row import Row
 from tests.modes.unsupported import reason
 
 ROWS: list[Row] = [*product_rows(), *affine_rows(), *mesh_rows(), *cloud_rows(), *op_rows()]
-COLUMNS: list[Callable[[Row], None]] = [*derivatives.COLUMNS, *deployment.COLUMNS]
+COLUMNS: list[Callable[[Row], None]] = [
+    *derivatives.COLUMNS,
+    *programs.COLUMNS,
+    *deployment.COLUMNS,
+]
 PAGE = Path(__file__).parents[2] / "docs" / "modes.md"
 
 _HEAD = """# What works in which mode
 
 Every public layer and every op, in every mode in which PyTorch can use it. A cell passes where the
 mode gives what plain eager mode gives; `tests/modes` runs all of them. A number stands for a note
-below: what is not supported raises an error, and never gives other numbers.
+below: what is not supported raises an error, and never gives other numbers. A dash stands for a
+program that takes too long to be compiled at every run.
 
 """
 
@@ -40,15 +45,19 @@ def page() -> str:
         cells = lines.setdefault(name, [set() for _ in COLUMNS])
         for cell, column in zip(cells, COLUMNS, strict=True):
             why = reason(row.name, column.__name__)
-            if why is not None:
+            if not programs.is_tried(row, column, ROWS):
+                cell.add("–")
+            elif why is not None:
                 notes += [why] if why not in notes else []
                 cell.add(str(notes.index(why) + 1))
+            else:
+                cell.add("✓")
     names = [column.__name__.replace("_", " ") for column in COLUMNS]
     table = [
         "| | " + " | ".join(names) + " |",
         "|---" * (len(names) + 1) + "|",
         *(
-            f"| `{name}` | " + " | ".join(",".join(sorted(c)) or "✓" for c in cells) + " |"
+            f"| `{name}` | " + " | ".join(_cell(c) for c in cells) + " |"
             for name, cells in lines.items()
         ),
     ]
@@ -57,13 +66,28 @@ def page() -> str:
         for name, column in zip(names, COLUMNS, strict=True)
     ]
     listed = [f"{number}. {why}." for number, why in enumerate(notes, 1)]
-    share = f"{share_that_passes():.1%} of {len(ROWS) * len(COLUMNS)} cells pass."
+    share = f"{share_that_passes():.1%} of {len(tried())} cells pass."
     return _HEAD + "\n".join([share, "", *meaning, "", *table, "", *listed]) + "\n"
 
 
+def _cell(found: set[str]) -> str:
+    """What rows of one line have: a note of any, or a check of any that is tried."""
+    return ",".join(sorted(found - {"✓", "–"})) or min(found, key="✓–".index)
+
+
+def tried() -> list[str | None]:
+    """Reasons of all cells that are tried at every run, None of those that pass."""
+    return [
+        reason(row.name, column.__name__)
+        for row in ROWS
+        for column in COLUMNS
+        if programs.is_tried(row, column, ROWS)
+    ]
+
+
 def share_that_passes() -> float:
-    """Of all cells."""
-    cells = [reason(row.name, column.__name__) for row in ROWS for column in COLUMNS]
+    """Of the cells that are tried."""
+    cells = tried()
     return cells.count(None) / len(cells)
 
 

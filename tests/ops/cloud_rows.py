@@ -67,6 +67,7 @@ def _cloud_row(dim: int, signs: int, scale: int, center: bool = True) -> Op:
         blas=dim > 3,
         terms=TERMS,
         constants=constants,
+        stored=True,
     )
 
 
@@ -97,6 +98,7 @@ def _gradient_row(dim: int, scale: int) -> Op:
         label=f"principal_axes_backward of {dim} components, scale {scale}",
         terms=TERMS,
         constants=constants,
+        stored=True,
     )
 
 
@@ -139,6 +141,7 @@ def _flags_row(dim: int, signs: int) -> Op:
         rest,
         label=f"axis_flags of {dim} components, signs {signs}",
         constants=(signs, *tolerances),
+        stored=True,
     )
 
 

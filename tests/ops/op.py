@@ -12,6 +12,7 @@ from torch import Tensor
 from equigeo.graphs import EdgeIndex
 from equigeo.ops.runtime.declare import SCHEMAS
 from equigeo.ops.runtime.signature import Signature, by_position
+from equigeo.ops.runtime.storage import computed_in
 from tests.ops.problems import Problem
 
 
@@ -25,10 +26,11 @@ def in_order(reference: Callable[..., Any]) -> Callable[..., Any]:
 class Op:
     """An op, its judge, and how to make arguments: features first, then the fixed rest.
 
-    Features and tables of the rest are given the dtype of the test; ``missing`` is the position of
-    a feature that ``call`` leaves out, ``constants`` end the arguments of the overload. A body made
-    of matrix products of a BLAS, which rounds as it likes by number of threads and alignment, is
-    ``blas``. ``terms`` is the length of sums over the fixed rest.
+    Features are given the dtype of the test, and the rest that in which it is computed, unless that
+    is ``stored`` like features; ``missing`` is the position of a feature that ``call`` leaves out,
+    ``constants`` end the arguments of the overload. A body made of matrix products of a BLAS, which
+    rounds as it likes by number of threads and alignment, is ``blas``. ``terms`` is the length of
+    sums over the fixed rest.
     """
 
     name: str
@@ -41,6 +43,12 @@ class Op:
     blas: bool = False
     terms: int = 1
     constants: tuple[Any, ...] = ()
+    stored: bool = False
+
+    def tables(self, rest: list[Tensor], dtype: torch.dtype) -> list[Tensor]:
+        """The fixed rest for features of a dtype."""
+        dtype = dtype if self.stored else computed_in(dtype)
+        return [x.to(dtype) if x.is_floating_point() else x for x in rest]
 
     @property
     def overload(self) -> Any:

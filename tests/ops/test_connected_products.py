@@ -159,7 +159,7 @@ def test_segments_that_are_mixed_must_not_overlap():
         ({"weight": None}, ValueError, "weight must have 2 numbers a row, got None"),
         ({"y": torch.zeros(4, 3).double()}, TypeError, "y must have the dtype of x"),
         ({"x": torch.zeros(4, 6).long()}, TypeError, "x must be float32 or float64"),
-        ({"x": torch.zeros(4, 6).bfloat16()}, TypeError, "x must be float32 or float64"),
+        ({"x": torch.zeros(4, 6).bfloat16()}, TypeError, "y must have the dtype of x"),
         ({"x": torch.zeros(6)}, ValueError, "x must be"),
         ({"y": torch.zeros(4, 3, device="meta")}, ValueError, "device"),
     ],

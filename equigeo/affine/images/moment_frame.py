@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -9,6 +11,8 @@ from torch.nn import functional as F
 from equigeo.graphs.inputs import check_shape, kind_of
 from equigeo.groups import Affine, GLPlus, spd_sqrt
 from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.ops.runtime.storage import HALF, in_float32
+from equigeo.ops.runtime.torch_internals import forward_mode_active, transforms_active
 
 
 class MomentFrame(nn.Module):
@@ -90,13 +94,15 @@ class MomentFrame(nn.Module):
         TypeError
             If it is no tensor.
         ValueError
-            If ``image`` is not ``(B, C, H, W)``, or not float32 or float64.
+            If ``image`` is not ``(B, C, H, W)``, or not floating.
         """
         if not isinstance(image, Tensor):
             raise TypeError(f"images must be a Tensor, got {kind_of(image)}")
         check_shape(image, "images", ("B", "C", "H", "W"))
-        if image.dtype not in (torch.float32, torch.float64):
-            raise ValueError(f"images must be float32 or float64, got {image.dtype}")
+        if not image.is_floating_point():
+            raise ValueError(f"images must be floating, got {image.dtype}")
+        if image.dtype in HALF:  # whose pixels have no place between them
+            return cast(Tensor, in_float32(self.elements, [image]))
         mass = image.clamp_min(0).sum(1)
         rows, columns = mass.sum(2), mass.sum(1)
         total = rows.sum(1)
@@ -132,15 +138,14 @@ class MomentFrame(nn.Module):
         Tensor, (B, C, size, size), dtype of ``image``
             Zero where the frame leaves the image.
         """
+        if isinstance(image, Tensor) and image.dtype in HALF:
+            return cast(Tensor, in_float32(self.forward, [image]))
         elements = self.elements(image)
         image = gaussian_blur(image, self.blur)
         axis = _centered(self.size, image) * (2 * self.extent / self.size)
         points = torch.cartesian_prod(axis, axis)
         positions = points @ elements[:, :2, :2].mT + elements[:, None, :2, 2]
-        half = positions.new_tensor(image.shape[2:]) / 2
-        # grid_sample wants (column, row), edges of the image at -1 and 1.
-        positions = (positions / half).flip(-1).unflatten(1, (self.size, self.size))
-        seen = F.grid_sample(image, positions, mode="bilinear", align_corners=False)
+        seen = interpolate(image, positions).unflatten(2, (self.size, self.size))
         if not self.normalize:
             return seen
         # Brightness is a convention of the camera; an empty frame stays as it is.
@@ -173,6 +178,54 @@ def gaussian_blur(image: Tensor, width: float) -> Tensor:
     column = weights.view(1, 1, -1, 1).expand(channels, 1, -1, 1)
     image = F.conv2d(image, column, padding=(reach, 0), groups=channels)
     return F.conv2d(image, column.mT, padding=(0, reach), groups=channels)
+
+
+def interpolate(image: Tensor, positions: Tensor) -> Tensor:
+    """Read images between pixels, bilinearly; zero outside.
+
+    Parameters
+    ----------
+    image : Tensor, (B, C, H, W), floating
+        Images.
+    positions : Tensor, (B, points, 2), dtype of ``image``
+        ``(row, column)`` in pixels from the middle of the image.
+
+    Returns
+    -------
+    Tensor, (B, C, points), dtype of ``image``
+        What is there.
+
+    Examples
+    --------
+    >>> interpolate(torch.tensor([[[[1.0, 3.0]]]]), torch.tensor([[[0.0, 0.0], [0.0, 0.5]]]))
+    tensor([[[2., 3.]]])
+    """
+    if not torch.compiler.is_compiling() and (transforms_active() or forward_mode_active()):
+        return _interpolate_by_corners(image, positions)
+    half = positions.new_tensor(image.shape[2:]) / 2
+    # grid_sample wants (column, row), edges of the image at -1 and 1.
+    grid = (positions / half).flip(-1)[:, None]
+    return F.grid_sample(image, grid, mode="bilinear", align_corners=False)[:, :, 0]
+
+
+def _interpolate_by_corners(image: Tensor, positions: Tensor) -> Tensor:
+    """The same in parts that have forward mode, which PyTorch's own has not."""
+    height, width = image.shape[2:]
+    middle = positions.new_tensor((height - 1, width - 1)) / 2
+    pixel = positions + middle
+    first = pixel.detach().floor()
+    share = (pixel - first).unbind(-1)
+    place = first.long().unbind(-1)
+    seen = image.new_zeros(())
+    for corner in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        row, column = (first + step for first, step in zip(place, corner, strict=True))
+        there = (row >= 0) & (row < height) & (column >= 0) & (column < width)
+        flat = row.clamp(0, height - 1) * width + column.clamp(0, width - 1)
+        flat = flat[:, None].expand(-1, image.shape[1], -1)
+        # The nearer along both axes, the more.
+        down, right = (s if step else 1 - s for s, step in zip(share, corner, strict=True))
+        seen = seen + image.flatten(2).gather(2, flat) * (down * right * there)[:, None]
+    return seen
 
 
 def _centered(size: int, like: Tensor) -> Tensor:

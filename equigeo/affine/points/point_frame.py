@@ -83,7 +83,7 @@ class PointFrame(nn.Module):
 
         Parameters
         ----------
-        points : Tensor or ndarray, (B, P, 3), float32 or float64
+        points : Tensor or ndarray, (B, P, 3), floating
             Clouds.
 
         Returns
@@ -106,7 +106,7 @@ class PointFrame(nn.Module):
 
         Parameters
         ----------
-        points : Tensor or ndarray, (B, P, 3), float32 or float64
+        points : Tensor or ndarray, (B, P, 3), floating
             Clouds.
 
         Returns
@@ -140,8 +140,8 @@ def _given(points: TensorLike) -> Tensor:
         raise ValueError(
             f"points must be (batch, points, 3), got {shape}{hint(shape, 'points', 3, False)}"
         )
-    if x.dtype not in (torch.float32, torch.float64):
-        raise ValueError(f"points must be float32 or float64, got {x.dtype}")
+    if not x.is_floating_point():
+        raise ValueError(f"points must be floating, got {x.dtype}")
     return x
 
 

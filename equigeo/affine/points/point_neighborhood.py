@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from equigeo.groups import GroupSamples
+from equigeo.ops.runtime.storage import computed_in
 from equigeo.points import gather_rows, radius_neighbors
 
 
@@ -110,9 +111,10 @@ class PointNeighborhood:
         Returns
         -------
         PointNeighbors
-            With displacements that carry gradients.
+            With displacements that carry gradients; in float32 for positions of half precision.
         """
-        centers = positions if centers is None else centers
+        positions = positions.to(computed_in(positions.dtype))
+        centers = positions if centers is None else centers.to(computed_in(centers.dtype))
         h_inv = samples.h_inv.to(positions)
         # Rotations keep distances: one search serves all of them.
         metrics = h_inv[:1] if samples.group.symmetric_dimension == 0 else h_inv

@@ -16,6 +16,7 @@ from equigeo.mds.embedding.frame_average import REDUCTIONS, frame_average
 from equigeo.mds.embedding.frame_set import FrameSet
 from equigeo.mds.embedding.frames import KINDS, frames
 from equigeo.mds.embedding.sample_frame import sample_frame
+from equigeo.ops.runtime.storage import HALF
 from equigeo.ops.runtime.torch_internals import values_readable
 from equigeo.points.cloud_checks import hint
 from equigeo.reps import Points
@@ -154,11 +155,14 @@ class Invariant(nn.Module):
             keywords["batch"] = batch
         see = self.draw if self.training and self.training_sample else self._frames
         found = see(x, mask=mask, ptr=ptr, batch=batch, weights=weights)
+
+        def answer(y: Tensor) -> Tensor:
+            result: Tensor = self.network(self._as_stored(y, x), *arguments, **keywords)
+            return result
+
         if isinstance(found, Tensor):
-            return self.network(found, *arguments, **keywords)
-        return frame_average(
-            lambda y: self.network(y, *arguments, **keywords), found, reduce=self.reduce
-        )
+            return answer(found)
+        return frame_average(answer, found, reduce=self.reduce)
 
     def draw(
         self,
@@ -188,6 +192,11 @@ class Invariant(nn.Module):
         """
         found = self._frames(x, mask=mask, ptr=ptr, batch=batch, weights=weights)
         return found if isinstance(found, Tensor) else sample_frame(found)
+
+    def _as_stored(self, y: Tensor, x: Tensor) -> Tensor:
+        """Coordinates of points of half precision, which are in float32, as weights are stored."""
+        weight = next(self.network.parameters(), None)
+        return y if weight is None or x.dtype not in HALF else y.to(weight.dtype)
 
     def _batch_among(
         self, rows: int, arguments: tuple[Any, ...], ptr: TensorLike | None

@@ -48,7 +48,7 @@ def axis_flags(
 
     Parameters
     ----------
-    spread, margin, centroid : Tensor, (clouds, dim), float32 or float64
+    spread, margin, centroid : Tensor, (clouds, dim), float32 or float64, bfloat16 or float16
         Results of :func:`principal_axes`.
     ptr : Tensor, (clouds + 1,), int64
         Offsets of the clouds.

@@ -48,7 +48,7 @@ def principal_axes(
 
     Parameters
     ----------
-    x : Tensor, (points, dim), float32 or float64
+    x : Tensor, (points, dim), float32 or float64, bfloat16 or float16
         Points, cloud by cloud; dim at least 1.
     ptr : Tensor, (clouds + 1,), int64
         Offsets of the clouds: from 0, never falling, to ``points``.
@@ -89,7 +89,7 @@ def principal_axes(
     Raises
     ------
     TypeError
-        If ``x`` is not float32 or float64, or another argument has the wrong dtype.
+        If ``x`` is none of those above, or another argument has the wrong dtype.
     ValueError
         If shapes do not fit together, a number is out of range, or devices differ.
     RuntimeError

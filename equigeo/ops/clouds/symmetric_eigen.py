@@ -10,6 +10,7 @@ from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.batching import blocks
 from equigeo.ops.runtime.checks import check_features
 from equigeo.ops.runtime.declare import Gradients, declare
+from equigeo.ops.runtime.storage import HALF, in_float32
 
 SCHEMA = "symmetric_eigen(Tensor matrix) -> (Tensor, Tensor)"
 
@@ -29,7 +30,7 @@ def symmetric_eigen(matrix: Tensor) -> tuple[Tensor, Tensor]:
 
     Parameters
     ----------
-    matrix : Tensor, (batch, n, n), float32 or float64
+    matrix : Tensor, (batch, n, n), float32 or float64, bfloat16 or float16
         Matrices, of which the symmetric part is taken.
 
     Returns
@@ -58,9 +59,11 @@ def symmetric_eigen(matrix: Tensor) -> tuple[Tensor, Tensor]:
     n = matrix.shape[1]
     if matrix.shape[2] != n:
         raise ValueError(f"matrix must be (batch, n, n), got shape {tuple(matrix.shape)}")
-    if n not in KERNEL_SIZES:
-        return symmetric_eigen_reference(matrix)
-    return _op(matrix)
+    if n in KERNEL_SIZES:
+        return _op(matrix)
+    if matrix.dtype in HALF:
+        return in_float32(symmetric_eigen_reference, [matrix])
+    return symmetric_eigen_reference(matrix)
 
 
 def symmetric_eigen_reference(matrix: Tensor) -> tuple[Tensor, Tensor]:

@@ -18,6 +18,7 @@ from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.batching import blocks
 from equigeo.ops.runtime.checks import check_device, check_features, check_index
 from equigeo.ops.runtime.declare import Gradients, Tangents, declare
+from equigeo.ops.runtime.storage import computed_in
 
 SCHEMA = (
     "symmetric_contraction(Tensor x, Tensor weight, Tensor index, Tensor products, "
@@ -38,7 +39,7 @@ def symmetric_contraction(
 
     Parameters
     ----------
-    x : Tensor, (rows, channels * variables), float32 or float64
+    x : Tensor, (rows, channels * variables), float32 or float64, bfloat16 or float16
         Variables, laid out by ``table.dims_in``.
     weight : Tensor, (sets, weights, channels)
         Sets of weights.
@@ -80,7 +81,8 @@ def symmetric_contraction(
     tensors = table.products, table.polynomials, table.groups, table.nodes
     check_device(x=x, weight=weight, index=index, table=table.values)
     lists = list(table.levels), list(table.dims_in), list(table.dims_out)
-    return _op(x, weight, index, *tensors, table.values.to(x.dtype), *lists)
+    values = table.values.to(computed_in(x.dtype))
+    return _op(x, weight, index, *tensors, values, *lists)
 
 
 def _check(x: Tensor, weight: Tensor, index: Tensor, table: PolynomialTable) -> None:

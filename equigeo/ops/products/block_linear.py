@@ -12,6 +12,7 @@ from equigeo.ops.runtime.batching import blocks as rows_of_a_batch
 from equigeo.ops.runtime.checks import check_device, check_features
 from equigeo.ops.runtime.declare import Gradients, declare
 from equigeo.ops.runtime.forward_rules import linear_in
+from equigeo.ops.runtime.storage import computed_in
 
 SCHEMA = (
     "block_linear(Tensor x, Tensor weight, Tensor blocks, Tensor factors, int dim_out, "
@@ -34,9 +35,9 @@ def block_linear(
 
     Parameters
     ----------
-    x : Tensor, (groups * rows, components), float32, float64 or bfloat16
+    x : Tensor, (groups * rows, components), floating
         Features, in as many groups of equally many rows as there are rows of weights. What is
-        stored in bfloat16 is computed in float32.
+        stored in half precision is computed in float32.
     weight : Tensor, (groups, weights)
         Matrices (mul, mul_out) of all blocks, for each group; one row of weights is for all rows.
     blocks : Tensor, (blocks, 6), int64
@@ -76,7 +77,7 @@ def block_linear(
     tensor([[11., 22., 33.]])
     """
     for name, tensor in (("x", x), ("weight", weight)):
-        check_features(name, tensor, ("rows", "components"), bfloat16=True)
+        check_features(name, tensor, ("rows", "components"))
         if tensor.dtype != x.dtype:
             raise TypeError(f"{name} must have the dtype of x, {x.dtype}, got {tensor.dtype}")
     groups, count = weight.shape[0], blocks.shape[0] if blocks.ndim else 0
@@ -87,7 +88,7 @@ def block_linear(
     if x.shape[0] % groups if groups else x.shape[0]:
         raise ValueError(f"the {x.shape[0]} rows of x must be in {groups} equal groups, as weight")
     check_device(x=x, weight=weight, blocks=blocks, factors=factors)
-    factors = factors.to(torch.float32 if x.dtype == torch.bfloat16 else x.dtype)
+    factors = factors.to(computed_in(x.dtype))
     return block_linear_op(x, weight, blocks, factors, dim_out, ir_mul)
 
 
@@ -127,4 +128,5 @@ block_linear_op = declare(
     backward=_backward,
     forward=linear_in("block_linear", OPERANDS),
     batch=rows_of_a_batch(OPERANDS),
+    bfloat16=OPERANDS,
 )

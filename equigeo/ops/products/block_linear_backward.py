@@ -72,4 +72,5 @@ block_linear_backward = declare(
     backward=_backward,
     forward=gradients_linear_in("block_linear_backward", FORM),
     batch=rows_of_a_batch(FORM),
+    bfloat16=FORM,
 )

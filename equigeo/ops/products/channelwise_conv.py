@@ -12,10 +12,7 @@ from equigeo.ops.products.channelwise_conv_backward import (
     OFFSETS,
     channelwise_conv_backward,
 )
-from equigeo.ops.products.channelwise_product import (
-    channelwise_product_reference,
-    computed_in,
-)
+from equigeo.ops.products.channelwise_product import channelwise_product_reference
 from equigeo.ops.products.check_rows import check_rows
 from equigeo.ops.products.multilinear import OPERANDS, backward_of_product
 from equigeo.ops.runtime.autocast import computes_in_float32
@@ -23,6 +20,7 @@ from equigeo.ops.runtime.batching import blocks
 from equigeo.ops.runtime.checks import check_device, check_index
 from equigeo.ops.runtime.declare import declare
 from equigeo.ops.runtime.forward_rules import linear_in
+from equigeo.ops.runtime.storage import computed_in
 
 SCHEMA = (
     "channelwise_conv(Tensor x, Tensor y, Tensor? weight, Tensor source, Tensor ptr, "
@@ -51,7 +49,7 @@ def channelwise_conv(
 
     Parameters
     ----------
-    x : Tensor, (sources, table.dim_x), float32, float64 or bfloat16
+    x : Tensor, (sources, table.dim_x), float32 or float64, bfloat16 or float16
         Features of the sources.
     y : Tensor, (edges, table.dim_y)
         Second operands, for example spherical harmonics.
@@ -104,7 +102,7 @@ def channelwise_conv(
         if name == "back_ptr":
             length = (x.shape[0] + 1, "the rows of x, plus one")
         check_index(name, index, length=length, at_least=int(name == "ptr"))
-    tensors = check_rows(x, y, weight, table, rows=edges, bfloat16=True)
+    tensors = check_rows(x, y, weight, table, rows=edges)
     check_device(**tensors, **named, paths=table.paths)
     values = table.values.to(computed_in(x.dtype))
     return channelwise_conv_op(
@@ -144,4 +142,5 @@ channelwise_conv_op = declare(
     backward=backward_of_product(channelwise_conv_backward),
     forward=linear_in("channelwise_conv", OPERANDS),
     batch=blocks(OPERANDS, indices=INDICES, offsets=OFFSETS),
+    bfloat16=OPERANDS,
 )

@@ -62,4 +62,5 @@ channelwise_conv_backward = declare(
     backward=backward_of_gradients("channelwise_conv"),
     forward=gradients_linear_in("channelwise_conv_backward", FORM),
     batch=blocks(FORM, indices=INDICES, offsets=OFFSETS),
+    bfloat16=FORM,
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from equigeo.ops.path_table import PathTable
@@ -15,6 +14,7 @@ from equigeo.ops.runtime.batching import blocks
 from equigeo.ops.runtime.checks import check_device
 from equigeo.ops.runtime.declare import declare
 from equigeo.ops.runtime.forward_rules import linear_in
+from equigeo.ops.runtime.storage import computed_in
 
 SCHEMA = (
     "channelwise_product(Tensor x, Tensor y, Tensor? weight, Tensor paths, Tensor entries, "
@@ -35,8 +35,8 @@ def channelwise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: Path
 
     Parameters
     ----------
-    x : Tensor, (rows, table.dim_x), float32, float64 or bfloat16
-        First input. What is stored in bfloat16 is computed in float32.
+    x : Tensor, (rows, table.dim_x), float32 or float64, bfloat16 or float16
+        First input.
     y : Tensor, (rows, table.dim_y)
         Second input, for example spherical harmonics of edges.
     weight : Tensor or None, (rows, table.dim_weight)
@@ -53,7 +53,7 @@ def channelwise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: Path
     Raises
     ------
     TypeError
-        If dtypes differ or are neither float32 nor float64.
+        If dtypes differ or are none of those above.
     ValueError
         If shapes or devices do not fit together.
     RuntimeError
@@ -66,6 +66,7 @@ def channelwise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: Path
 
     Examples
     --------
+    >>> import torch
     >>> from equigeo.ops.path_table import Path, Segment
     >>> eye = torch.eye(3)[..., None]
     >>> two, one = Segment.block(0, mul=2, d=3), Segment.block(0, mul=1, d=3)
@@ -75,7 +76,7 @@ def channelwise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: Path
     >>> channelwise_product(x, y, torch.tensor([[1.0, 10.0]]), table)
     tensor([[ 3., 90.]])
     """
-    tensors = check_rows(x, y, weight, table, bfloat16=True)
+    tensors = check_rows(x, y, weight, table)
     check_device(**tensors, paths=table.paths, entries=table.entries, values=table.values)
     values = table.values.to(computed_in(x.dtype))
     return channelwise_product_op(
@@ -93,11 +94,6 @@ def channelwise_product_reference(
     return connected_product(x, y, weight, table, dim_out, channelwise).to(dtype)
 
 
-def computed_in(dtype: torch.dtype) -> torch.dtype:
-    """Tell in what features of a dtype are computed, and their coefficients given."""
-    return torch.float32 if dtype == torch.bfloat16 else dtype
-
-
 def _fake(x: Tensor, dim_out: int) -> Tensor:
     return x.new_empty(x.shape[0], dim_out)
 
@@ -109,4 +105,5 @@ channelwise_product_op = declare(
     backward=backward_of_product(channelwise_product_backward),
     forward=linear_in("channelwise_product", OPERANDS),
     batch=blocks(OPERANDS),
+    bfloat16=OPERANDS,
 )

@@ -52,4 +52,5 @@ channelwise_product_backward = declare(
     backward=backward_of_gradients("channelwise_product"),
     forward=gradients_linear_in("channelwise_product_backward", FORM),
     batch=blocks(FORM),
+    bfloat16=FORM,
 )

@@ -19,7 +19,6 @@ def check_rows(
     table: PathTable,
     *,
     rows: int | None = None,
-    bfloat16: bool = False,
 ) -> dict[str, Tensor]:
     """Refuse operands whose rows do not fit a table.
 
@@ -31,8 +30,6 @@ def check_rows(
         Its paths.
     rows : int, optional
         Rows of ``y`` and ``weight``; by default those of ``x``.
-    bfloat16 : bool
-        Whether the op takes that too.
 
     Returns
     -------
@@ -54,7 +51,7 @@ def check_rows(
         given = "None" if weight is None else tuple(weight.shape)
         raise ValueError(f"weight must have {table.dim_weight} numbers a row, got {given}")
     for name, tensor in operands.items():
-        check_features(name, tensor, ("rows", "components"), bfloat16=bfloat16)
+        check_features(name, tensor, ("rows", "components"))
         if tensor.dtype != x.dtype:
             raise TypeError(f"{name} must have the dtype of x, {x.dtype}, got {tensor.dtype}")
         if tensor.shape[1] != dims[name]:

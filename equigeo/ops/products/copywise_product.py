@@ -14,6 +14,7 @@ from equigeo.ops.runtime.batching import blocks
 from equigeo.ops.runtime.checks import check_device
 from equigeo.ops.runtime.declare import declare
 from equigeo.ops.runtime.forward_rules import linear_in
+from equigeo.ops.runtime.storage import computed_in
 
 SCHEMA = (
     "copywise_product(Tensor x, Tensor y, Tensor? weight, Tensor paths, Tensor entries, "
@@ -37,7 +38,7 @@ def copywise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: PathTab
 
     Parameters
     ----------
-    x : Tensor, (rows, table.dim_x), float32 or float64
+    x : Tensor, (rows, table.dim_x), float32 or float64, bfloat16 or float16
         First input.
     y : Tensor, (rows, table.dim_y)
         Second input.
@@ -55,7 +56,7 @@ def copywise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: PathTab
     Raises
     ------
     TypeError
-        If dtypes differ or are neither float32 nor float64.
+        If dtypes differ or are none of those above.
     ValueError
         If shapes or devices do not fit together.
     RuntimeError
@@ -78,7 +79,7 @@ def copywise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: PathTab
     """
     operands = check_rows(x, y, weight, table)
     check_device(**operands, paths=table.paths, entries=table.entries, values=table.values)
-    values = table.values.to(x.dtype)
+    values = table.values.to(computed_in(x.dtype))
     return copywise_product_op(x, y, weight, table.paths, table.entries, values, table.dim_out)
 
 

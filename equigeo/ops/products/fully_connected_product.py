@@ -14,6 +14,7 @@ from equigeo.ops.runtime.batching import blocks
 from equigeo.ops.runtime.checks import check_device
 from equigeo.ops.runtime.declare import declare
 from equigeo.ops.runtime.forward_rules import linear_in
+from equigeo.ops.runtime.storage import computed_in
 
 SCHEMA = (
     "fully_connected_product(Tensor x, Tensor y, Tensor weight, Tensor paths, Tensor entries, "
@@ -33,7 +34,7 @@ def fully_connected_product(x: Tensor, y: Tensor, weight: Tensor, table: PathTab
 
     Parameters
     ----------
-    x : Tensor, (rows, table.dim_x), float32 or float64
+    x : Tensor, (rows, table.dim_x), float32 or float64, bfloat16 or float16
         First input, whose segments have 1, 3, ... or 13 components.
     y : Tensor, (rows, table.dim_y)
         Second input.
@@ -50,7 +51,7 @@ def fully_connected_product(x: Tensor, y: Tensor, weight: Tensor, table: PathTab
     Raises
     ------
     TypeError
-        If dtypes differ or are neither float32 nor float64.
+        If dtypes differ or are none of those above.
     ValueError
         If shapes or devices do not fit together.
     RuntimeError
@@ -75,7 +76,7 @@ def fully_connected_product(x: Tensor, y: Tensor, weight: Tensor, table: PathTab
     """
     operands = check_rows(x, y, weight, table)
     check_device(**operands, paths=table.paths, entries=table.entries, values=table.values)
-    values = table.values.to(x.dtype)
+    values = table.values.to(computed_in(x.dtype))
     return fully_connected_product_op(
         x, y, weight, table.paths, table.entries, values, table.dim_out
     )

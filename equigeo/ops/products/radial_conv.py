@@ -20,6 +20,7 @@ from equigeo.ops.runtime.batching import Batched, blocks, in_front, refuse_batch
 from equigeo.ops.runtime.checks import check_device, check_features, check_index
 from equigeo.ops.runtime.declare import Gradients, declare, declared
 from equigeo.ops.runtime.forward_rules import linear_in
+from equigeo.ops.runtime.storage import computed_in
 
 SCHEMA = (
     "radial_conv(Tensor x, Tensor y, Tensor hidden, Tensor radial, Tensor source, Tensor ptr, "
@@ -46,7 +47,7 @@ def radial_conv(
 
     Parameters
     ----------
-    x : Tensor, (sources, table.dim_x), float32 or float64
+    x : Tensor, (sources, table.dim_x), float32 or float64, bfloat16 or float16
         Features of the sources.
     y : Tensor, (edges, table.dim_y)
         Second operands.
@@ -110,7 +111,7 @@ def radial_conv(
         if tuple(tensor.shape) != wanted[name]:
             raise ValueError(f"{name} must be {wanted[name]}, got {tuple(tensor.shape)}")
     check_device(**features, **named, paths=table.paths)
-    tables = (table.paths, table.entries, table.values.to(x.dtype))
+    tables = (table.paths, table.entries, table.values.to(computed_in(x.dtype)))
     return _op(x, y, hidden, radial, *graph, *tables, table.dim_out, table.ir_mul)
 
 

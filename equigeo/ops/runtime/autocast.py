@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 import torch
 from torch import Tensor
 
+from equigeo.ops.runtime.storage import HALF
 from equigeo.ops.runtime.torch_internals import autocast_active
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -94,6 +95,6 @@ def without_autocast(device: str) -> AbstractContextManager[None]:
 
 
 def _single(x: Any) -> Any:
-    if isinstance(x, Tensor) and x.dtype in (torch.float16, torch.bfloat16):
+    if isinstance(x, Tensor) and x.dtype in HALF:
         return x.float()
     return tuple(map(_single, x)) if type(x) is tuple else x  # sources and targets of edges

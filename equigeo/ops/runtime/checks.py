@@ -5,9 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from equigeo.ops.runtime.storage import HALF, computed_in
 
-def check_features(name: str, x: Tensor, axes: tuple[str, ...], *, bfloat16: bool = False) -> None:
-    """Refuse a tensor of another dtype than float32 and float64 or without one of the named axes.
+FEATURES = frozenset((torch.float32, torch.float64, *HALF))
+
+
+def check_features(name: str, x: Tensor, axes: tuple[str, ...]) -> None:
+    """Refuse a tensor of a dtype that no op takes, or without one of the named axes.
 
     Parameters
     ----------
@@ -17,23 +21,41 @@ def check_features(name: str, x: Tensor, axes: tuple[str, ...], *, bfloat16: boo
         The argument.
     axes : tuple of str
         Names of the axes that it must have.
-    bfloat16 : bool
-        Whether the op takes that too.
 
     Raises
     ------
     TypeError
-        If the dtype is another.
+        If the dtype is neither float32 nor float64, bfloat16 nor float16.
     ValueError
         If the number of axes is another.
     """
-    if x.dtype not in (torch.float32, torch.float64) and not (
-        bfloat16 and x.dtype == torch.bfloat16
-    ):
-        others = ", bfloat16" if bfloat16 else ""
-        raise TypeError(f"{name} must be float32 or float64{others}, got {x.dtype}")
+    if x.dtype not in FEATURES:
+        raise TypeError(f"{name} must be float32 or float64, bfloat16 or float16, got {x.dtype}")
     if x.ndim != len(axes):
         raise ValueError(f"{name} must be ({', '.join(axes)}), got shape {tuple(x.shape)}")
+
+
+def check_table(name: str, table: Tensor, x: Tensor) -> None:
+    """Refuse a table of another dtype than that in which features are computed.
+
+    Parameters
+    ----------
+    name : str
+        Argument to name in the message.
+    table : Tensor
+        The argument.
+    x : Tensor
+        The features.
+
+    Raises
+    ------
+    TypeError
+        If it has another.
+    """
+    wanted = computed_in(x.dtype)
+    if table.dtype != wanted:
+        of = "of x" if wanted == x.dtype else f"in which {x.dtype} is computed"
+        raise TypeError(f"{name} must have the dtype {of}, {wanted}, got {table.dtype}")
 
 
 def check_index(

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from equigeo.ops.runtime.batching import BatchRule, none_of_a_batch
 from equigeo.ops.runtime.signature import Function, Signature, by_position
+from equigeo.ops.runtime.storage import HALF, in_float32
 from equigeo.ops.runtime.tape import NEEDED, Gradients, Tangents, Tape
 from equigeo.ops.runtime.torch_internals import (
     below_autograd,
@@ -27,7 +28,7 @@ _DECLARED: dict[str, Function] = {}
 _LIBRARY = torch.library.Library("equigeo", "DEF")
 
 
-def declare(
+def declare(  # noqa: PLR0913 - all by name
     schema: str,
     *,
     reference: Function,
@@ -37,12 +38,16 @@ def declare(
     forward: Function | None = None,
     results: Sequence[str] = (),
     constant_results: Sequence[str] = (),
+    bfloat16: Sequence[str] = (),
 ) -> Function:
     """Declare one op: its schema, the body used where no kernel is loaded, and its derivatives.
 
     A loaded library adds a body for its device and the dispatcher prefers it, so nothing else in
     the package asks whether kernels exist. The functions below name, by their parameters, the
     arguments of the schema that they take, in any order; ``**rest`` takes all others.
+
+    Half precision is storage: where the first argument has it, the op and its derivatives are
+    computed in float32, and results and gradients rounded once, by casts outside of the op.
 
     Parameters
     ----------
@@ -68,11 +73,14 @@ def declare(
         Names of all results, where one is asked for.
     constant_results : sequence of str
         Those that are not differentiable.
+    bfloat16 : sequence of str
+        Arguments that the op reads in bfloat16 itself, all of them or none, and writes results in,
+        so that the casts and their memory are saved.
 
     Returns
     -------
     callable
-        The op; it takes all arguments by position.
+        The op; it takes all arguments by position, the first of which is a tensor.
 
     Raises
     ------
@@ -91,7 +99,7 @@ def declare(
     _define(name, schema)
     _LIBRARY.impl(name, body, "CompositeExplicitAutograd")
     torch.library.register_fake(f"equigeo::{name}", shapes, lib=_LIBRARY)
-    _DECLARED[name] = _Op(signature, tape, batch).register()
+    _DECLARED[name] = _Op(signature, tape, batch, bfloat16).register()
     return _DECLARED[name]
 
 
@@ -200,11 +208,14 @@ class _Op:
     longer than the kernel of a small problem.
     """
 
-    def __init__(self, signature: Signature, tape: Tape, batch: BatchRule) -> None:
+    def __init__(
+        self, signature: Signature, tape: Tape, batch: BatchRule, bfloat16: Sequence[str]
+    ) -> None:
         self._signature = signature
         self._batch = batch
         names = signature.arguments
         self._tensors = [n for n, name in enumerate(names) if name in signature.tensors]
+        self._bfloat16 = [signature.arguments.index(name) for name in bfloat16]
         self._overload = getattr(torch.ops.equigeo, signature.name).default
         # Binding the arguments of a separate setup_context takes longer than many a kernel.
         self._recorded = _function(forward=self._compute_and_keep(tape), backward=tape.backward)
@@ -229,6 +240,8 @@ class _Op:
         requires_grad = self._requires_grad
 
         def call(*inputs: Any) -> Any:
+            if inputs[0].dtype in HALF and not self._takes(inputs):
+                return in_float32(call, inputs)
             if torch.compiler.is_compiling():
                 return overload(*inputs)
             if transforms_active() or forward_mode_active():
@@ -238,6 +251,11 @@ class _Op:
             return compute(*inputs)
 
         return call
+
+    def _takes(self, inputs: tuple[Any, ...]) -> bool:
+        """Whether half precision is that which the op reads itself."""
+        given = [inputs[k] for k in self._bfloat16 if inputs[k] is not None]
+        return bool(given) and all(x.dtype == torch.bfloat16 for x in given)
 
     def _from_dispatcher(self, *inputs: Any) -> Any:
         """Body of the autograd keys, for calls of ``torch.ops.equigeo`` and compiled programs."""

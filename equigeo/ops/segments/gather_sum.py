@@ -30,7 +30,7 @@ def gather_sum(
 
     Parameters
     ----------
-    x : Tensor, (sources, channels), float32 or float64
+    x : Tensor, (sources, channels), float32 or float64, bfloat16 or float16
         Rows to gather.
     index : Tensor, (edges,), int64
         Rows of ``x``, segment by segment.
@@ -49,7 +49,7 @@ def gather_sum(
     Raises
     ------
     TypeError
-        If ``x`` is not float32 or float64, or an index is not int64.
+        If ``x`` is none of those above, or an index is not int64.
     ValueError
         If shapes do not fit together or devices differ.
     RuntimeError

@@ -37,7 +37,7 @@ def segment_attention(
 
     Parameters
     ----------
-    values : Tensor, (sources, heads, channels), float32 or float64
+    values : Tensor, (sources, heads, channels), float32 or float64, bfloat16 or float16
         What the sources send.
     logits : Tensor, (edges, heads), dtype of values
         One score per edge and head.
@@ -60,7 +60,7 @@ def segment_attention(
     Raises
     ------
     TypeError
-        If features are not float32 or float64, dtypes differ, or an index is not int64.
+        If features are none of those above, dtypes differ, or an index is not int64.
     ValueError
         If shapes do not fit together or devices differ.
     RuntimeError

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.batching import blocks
-from equigeo.ops.runtime.checks import check_device, check_features
+from equigeo.ops.runtime.checks import check_device, check_features, check_table
 from equigeo.ops.runtime.declare import Gradients, declare
 from equigeo.ops.runtime.forward_rules import linear_in
 from equigeo.ops.sphere.sphere_transforms import DenseTransform, SeparableTransform
@@ -47,13 +47,14 @@ def grid_product(
 
     Parameters
     ----------
-    x : Tensor, (samples, (L1 + 1)^2), float32 or float64
+    x : Tensor, (samples, (L1 + 1)^2), float32 or float64, bfloat16 or float16
         Coefficients of the first function; degree l and order m at ``l^2 + l + m``.
     y : Tensor, (samples, (L2 + 1)^2), dtype of ``x``
         Coefficients of the second.
-    legendre_x, legendre_y, legendre_z : Tensor, (summands or 1, (L + 1)^2, latitudes), dtype of x
-        Factor of each coefficient along a meridian; that of z holds the quadrature weights.
-    trig_x, trig_y, trig_z : Tensor, (summands or 1, 2 L + 1, longitudes), dtype of ``x``
+    legendre_x, legendre_y, legendre_z : Tensor, (summands or 1, (L + 1)^2, latitudes)
+        Factor of each coefficient along a meridian; that of z holds the quadrature weights. Tables
+        have the dtype in which ``x`` is computed.
+    trig_x, trig_y, trig_z : Tensor, (summands or 1, 2 L + 1, longitudes)
         Factor of each order along a parallel, from ``-L`` to ``L``; as many summands as its
         partner.
 
@@ -65,7 +66,7 @@ def grid_product(
     Raises
     ------
     TypeError
-        If ``x`` is not float32 or float64, or another argument has another dtype.
+        If ``x`` is none of those above, or another argument has another dtype.
     ValueError
         If shapes do not fit together or devices differ.
 
@@ -95,9 +96,10 @@ def grid_product(
                 f"{name} must have {wanted} coefficients to fit legendre_{name}, "
                 f"got {features.shape[1]}"
             )
-    for name, other in {"y": y, **tables}.items():
-        if other.dtype != x.dtype:
-            raise TypeError(f"{name} must have the dtype of x, {x.dtype}, got {other.dtype}")
+    if y.dtype != x.dtype:
+        raise TypeError(f"y must have the dtype of x, {x.dtype}, got {y.dtype}")
+    for name, table in tables.items():
+        check_table(name, table, x)
     check_device(x=x, y=y, **tables)
     return _op(x, y, *tables.values())
 

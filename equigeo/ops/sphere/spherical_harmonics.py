@@ -9,7 +9,7 @@ from torch import Tensor
 
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.batching import blocks
-from equigeo.ops.runtime.checks import check_device, check_features
+from equigeo.ops.runtime.checks import check_device, check_features, check_table
 from equigeo.ops.runtime.declare import Gradients, Tangents, declare
 from equigeo.ops.sphere.harmonics_reference import (
     evaluate,
@@ -43,9 +43,9 @@ def spherical_harmonics(
 
     Parameters
     ----------
-    x : Tensor, (points, 3), float32 or float64
+    x : Tensor, (points, 3), float32 or float64, bfloat16 or float16
         Vectors.
-    table : Tensor, (6, lmax + 1, lmax + 1), dtype of ``x``
+    table : Tensor, (6, lmax + 1, lmax + 1), dtype in which ``x`` is computed
         By order and degree, the coefficients up, down and start, and those of derivatives: what
         :math:`\partial_y Y_l^m` has of :math:`Y_{l-1}^m`; and what :math:`\partial_z Y_l^m \mp
         \partial_x Y_l^{-m}` has of :math:`Y_{l-1}^{m \pm 1}`. They set the normalization.
@@ -63,7 +63,7 @@ def spherical_harmonics(
     Raises
     ------
     TypeError
-        If ``x`` is not float32 or float64, or the table has another dtype.
+        If ``x`` is none of those above, or the table has another dtype.
     ValueError
         If a shape is wrong, or degrees do not ascend within those of the table.
 
@@ -85,8 +85,7 @@ def spherical_harmonics(
         raise ValueError(f"x must be (points, 3), got shape {tuple(x.shape)}")
     if table.shape[0] != 6 or table.shape[1] != table.shape[2]:
         raise ValueError(f"table must be (6, lmax + 1, lmax + 1), got shape {tuple(table.shape)}")
-    if table.dtype != x.dtype:
-        raise TypeError(f"table must have the dtype of x, {x.dtype}, got {table.dtype}")
+    check_table("table", table, x)
     degrees, lmax = list(degrees), table.shape[2] - 1
     if not degrees or degrees != [l for l in sorted(set(degrees)) if 0 <= l <= lmax]:
         raise ValueError(f"degrees must ascend from 0 or more to {lmax} or less, got {degrees}")

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from equigeo.nn import Tables
 from equigeo.nn.index_tables import IndexTables
 from equigeo.ops import Path, PathTable, Segment
+from equigeo.ops.runtime.storage import computed_in
 from equigeo.reps import Irreps
 from equigeo.reps.wigner_3j import wigner_3j_table
 from equigeo.tensor_products.paths.instruction import Instruction
@@ -34,11 +35,11 @@ class StoredTable(nn.Module):
         self._last: PathTable | None = None
 
     def for_dtype(self, dtype: torch.dtype) -> PathTable:
-        """Give the table for features of a dtype; those in bfloat16 are computed in float32."""
+        """Give the table for features of a dtype; half precision is computed in float32."""
         # A module finds its modules faster than as attributes.
         positions: Any = self._modules["positions"]
         tables: Any = self._modules["tables"]
-        values = tables["values", torch.float32 if dtype == torch.bfloat16 else dtype]
+        values = tables["values", computed_in(dtype)]
         paths = positions["paths"]
         last = None if torch.compiler.is_compiling() else self._last
         # Buffers are others after a cast, a move to a device, and in functional calls.

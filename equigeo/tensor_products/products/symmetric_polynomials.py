@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import final
 
-import torch
 from torch import Tensor, nn
 
 from equigeo.nn import Tables
 from equigeo.ops import Polynomial, PolynomialTable, symmetric_contraction
+from equigeo.ops.runtime.storage import computed_in
 from equigeo.tensor_products.products.symmetric_basis import monomials
 
 
@@ -53,15 +53,12 @@ class SymmetricPolynomials(nn.Module):
     ) -> Tensor:
         """Evaluate rows of features with the weights that ``index`` chooses."""
         dims_out = [1] * sum(self.sizes) if ir_mul else self.sizes
-        if x.dtype not in (torch.float32, torch.float64):
-            z = self(x.float(), weight.float(), index, dims_in, ir_mul)
-            return z.to(x.dtype)
         table = PolynomialTable(
             self.products,
             self.polynomials,
             self.groups,
             self.nodes,
-            self.tables["values", x.dtype],
+            self.tables["values", computed_in(x.dtype)],
             self.levels,
             dims_in,
             dims_out,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import final
+from typing import cast, final
 
 import torch
 from scipy.fft import next_fast_len
 from torch import Tensor, nn
 
 from equigeo.nn import Tables
+from equigeo.ops.runtime.storage import HALF, in_float32
 from equigeo.tensor_products.signals.grid_method import degree_scales
 from equigeo.tensor_products.signals.signal_method import SignalMethod
 from equigeo.tensor_products.sphere.basis import Basis
@@ -60,6 +61,8 @@ class FourierMethod(SignalMethod):
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """Convolve: transform both to the torus, multiply, and transform back."""
+        if x.dtype in HALF:  # of which there are no transforms of every length
+            return cast(Tensor, in_float32(self, [x, y]))
         if x.shape[0] == 0:  # which the transforms of MKL refuse
             return (x[:, :1] * y[:, :1]).expand(-1, self.out.position.shape[0])
         values = [

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from equigeo.nn import Tables
 from equigeo.ops import grid_product
+from equigeo.ops.runtime.storage import computed_in
 from equigeo.tensor_products.signals.signal_method import SignalMethod
 from equigeo.tensor_products.sphere.basis import Basis, basis_scale
 from equigeo.tensor_products.sphere.sphere_grid import SphereGrid
@@ -51,9 +52,10 @@ class GridMethod(SignalMethod):
         Raises
         ------
         TypeError
-            If the dtype is neither float32 nor float64.
+            If the dtype is none that :func:`equigeo.ops.grid_product` takes.
         """
-        return grid_product(x, y, *(self.tables[name, x.dtype] for name in self._names))
+        dtype = computed_in(x.dtype)
+        return grid_product(x, y, *(self.tables[name, dtype] for name in self._names))
 
 
 def synthesis(factors: Factors, basis: Basis) -> Factors:

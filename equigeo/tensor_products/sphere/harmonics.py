@@ -115,7 +115,7 @@ def evaluate_harmonics(x: Tensor, table: Tensor, degrees: Sequence[int], normali
     x : Tensor, (..., 3), floating
         Vectors.
     table : Tensor, (6, lmax + 1, lmax + 1)
-        In the dtype that :func:`working_dtype` gives for that of ``x``.
+        In the dtype in which ``x`` is computed.
     degrees : sequence of int
         Wanted, in this order.
     normalize : bool
@@ -126,30 +126,13 @@ def evaluate_harmonics(x: Tensor, table: Tensor, degrees: Sequence[int], normali
     Tensor, (..., sum of 2 l + 1), dtype of ``x``
         Degrees one after the other.
     """
-    points = (x if x.ndim == 2 else x.reshape(-1, 3)).to(table.dtype)
+    points = x if x.ndim == 2 else x.reshape(-1, 3)
     ascending = sorted(set(degrees))
     values = spherical_harmonics_op(points, table, ascending, normalize)
     if ascending != list(degrees):
         parts = dict(zip(ascending, values.split([2 * l + 1 for l in ascending], 1), strict=True))
         values = torch.cat([parts[l] for l in degrees], 1)
-    values = values.to(x.dtype)
     return values if x.ndim == 2 else values.view(*x.shape[:-1], values.shape[-1])
-
-
-def working_dtype(dtype: torch.dtype) -> torch.dtype:
-    """Precision to compute in: float32 also for what is narrower.
-
-    Parameters
-    ----------
-    dtype : torch.dtype
-        Of the vectors.
-
-    Returns
-    -------
-    torch.dtype
-        One that kernels have.
-    """
-    return dtype if dtype == torch.float64 else torch.float32
 
 
 def check_points(x: Tensor) -> None:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from equigeo.nn import Tables
 from equigeo.nn.irreps_layer import IrrepsLayer
+from equigeo.ops.runtime.storage import computed_in
 from equigeo.reps import Irreps
 from equigeo.tensor_products.sphere.basis import Basis
 from equigeo.tensor_products.sphere.harmonics import (
@@ -18,7 +19,6 @@ from equigeo.tensor_products.sphere.harmonics import (
     evaluate_harmonics,
     harmonics_table,
     read_harmonic_degrees,
-    working_dtype,
 )
 
 
@@ -115,7 +115,7 @@ class SphericalHarmonics(IrrepsLayer):
             If the last axis is not of length 3.
         """
         check_points(x)
-        table = self.tables["table", working_dtype(x.dtype)]
+        table = self.tables["table", computed_in(x.dtype)]
         return evaluate_harmonics(x, table, self.degrees, self.normalize)
 
     def extra_repr(self) -> str:
@@ -167,7 +167,7 @@ def spherical_harmonics(
     """
     check_points(x)
     _, degrees = read_harmonic_degrees(l)
-    key = max(degrees), normalization, working_dtype(x.dtype), x.device
+    key = max(degrees), normalization, computed_in(x.dtype), x.device
     # A compiler takes the table into its graph and would not see through the cache.
     table = _table(*key) if torch.compiler.is_compiling() else _kept_table(*key)
     return evaluate_harmonics(x, table, degrees, normalize)

@@ -65,7 +65,7 @@ def test_wrong_arguments():
     rows, ptr = torch.ones(2, 3), torch.tensor([0, 1, 2])
     rest = (1, TOLERANCES)
     with pytest.raises(TypeError, match="spread must be float32"):
-        axis_flags(rows.half(), rows, rows, ptr, None, *rest)
+        axis_flags(rows.long(), rows, rows, ptr, None, *rest)
     for other in (rows[:1], rows.double()):
         with pytest.raises(ValueError, match="margin must be"):
             axis_flags(rows, other, rows, ptr, None, *rest)

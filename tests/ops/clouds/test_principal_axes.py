@@ -80,7 +80,7 @@ def test_null_axes_are_the_last_ones_and_make_frames_right_handed(dim):
 def test_wrong_arguments():
     x, ptr = cloud(), torch.tensor([0, 5])
     with pytest.raises(TypeError, match="x must be float32"):
-        principal_axes(x.half(), ptr, None, *REST)
+        principal_axes(x.long(), ptr, None, *REST)
     with pytest.raises(ValueError, match="at least one component"):
         principal_axes(x[:, :0], ptr, None, *REST)
     with pytest.raises(TypeError, match="ptr must be int64"):

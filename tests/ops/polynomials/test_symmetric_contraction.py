@@ -93,7 +93,7 @@ def test_sets_that_no_row_takes_have_zero_gradients_and_long_runs_all_of_theirs(
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"x": X.half()}, TypeError, "x must be float32 or float64, got torch.float16"),
+        ({"x": X.long()}, TypeError, "x must be float32 or float64, bfloat16 or float16"),
         ({"x": X[0]}, ValueError, r"x must be \(rows, components\), got shape \(3,\)"),
         ({"x": X[:, :2]}, ValueError, r"x must have 1 channels of 3 variables, got shape \(2, 2\)"),
         ({"weight": WEIGHT.float()}, TypeError, "weight must have the dtype of x, torch.float64"),

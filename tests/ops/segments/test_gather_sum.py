@@ -24,7 +24,9 @@ def test_gather_sum_is_the_product_with_a_sparse_matrix(problem):
 def test_the_wrapper_says_what_is_wrong_with_an_argument():
     x, index, ptr = torch.zeros(2, 1), torch.tensor([0, 1, 1]), torch.tensor([0, 3])
     back_index, back_ptr = torch.zeros(3, dtype=torch.int64), torch.tensor([0, 1, 3])
-    with pytest.raises(TypeError, match=r"x must be float32 or float64, got torch\.int64"):
+    with pytest.raises(
+        TypeError, match=r"x must be float32 or float64, bfloat16 or float16, got torch\.int64"
+    ):
         gather_sum(x.long(), index, ptr, back_index, back_ptr)
     with pytest.raises(ValueError, match="back_index must have 3 entries to fit index, got 2"):
         gather_sum(x, index, ptr, back_index[1:], back_ptr)

@@ -94,7 +94,7 @@ def test_the_wrapper_says_what_is_wrong_with_an_argument():
     case = arguments()
     edges = case["source"]
     wrong = [
-        ("values", case["values"].half(), TypeError, "values must be float32 or float64"),
+        ("values", case["values"].long(), TypeError, "values must be float32 or float64"),
         ("values", case["values"][0], ValueError, r"values must be \(sources, heads, channels\)"),
         ("logits", case["logits"].float(), TypeError, "logits must have the dtype of values"),
         ("logits", case["logits"][:, :1], ValueError, "the 2 heads of values"),

@@ -109,7 +109,11 @@ def test_takes_part_in_the_transforms_of_functions():
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"x": vectors(3).half()}, TypeError, "x must be float32 or float64, got torch.float16"),
+        (
+            {"x": vectors(3).long()},
+            TypeError,
+            "x must be float32 or float64, bfloat16 or float16, got torch.int64",
+        ),
         ({"x": vectors(3)[0]}, ValueError, r"x must be \(points, components\), got shape \(3,\)"),
         ({"x": vectors(3)[:, :2]}, ValueError, r"x must be \(points, 3\), got shape \(3, 2\)"),
         ({"table": TABLE.float()}, TypeError, "table must have the dtype of x, torch.float64"),

@@ -1,0 +1,158 @@
+"""Columns of programs: traced, compiled, exported and packaged, each against plain eager mode.
+
+Compilers that make machine code take seconds for every program. All rows go through the same
+tracing without that, in ``compiled``, ``compiled_double_backward`` and ``exported``. Packages are
+made of one row of every op and of the layers whose programs differ most, ``PACKAGED``; a compiler
+that also differentiates twice takes a minute for a layer, so that it gets a few, ``COMPILED``.
+``make test-modes-full`` tries all rows.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.testing import assert_close
+
+from equigeo.ops import kernels_info
+from equigeo.ops.runtime.declare import SCHEMAS
+from tests.modes.derivatives import SAME, gradients, loss_gradients, scalar
+from tests.modes.row import Bound, Row
+
+Tensors = tuple[Tensor, ...]
+
+
+def compiled(row: Row) -> None:
+    """One graph without a break, for any number of rows; values and gradients."""
+    _assert_compiles(row.bound(), row.inputs(), "aot_eager")
+
+
+def compiled_double_backward(row: Row) -> None:
+    """A traced program of values and gradients, compiled, and differentiated once more."""
+    _assert_compiles_twice(row.bound(), row.inputs(), "aot_eager")
+
+
+def exported(row: Row) -> None:
+    """``torch.export``, in strict and in the other mode."""
+    bound, inputs = row.bound(), row.inputs()
+    for strict in (False, True):
+        program = torch.export.export(bound, inputs, strict=strict)
+        if row.covers in SCHEMAS:
+            assert f"equigeo.{row.covers}" in str(program.graph), "the op was taken apart"
+        assert_close(program.module()(*inputs), bound(*inputs), **SAME)
+
+
+def inductor(*rows: Row) -> None:
+    """Both of these compiled to machine code by ``torch.compile``."""
+    several = Several(rows)
+    _assert_compiles(several, several.inputs, "inductor")
+    _assert_compiles_twice(several, several.inputs, "inductor")
+
+
+def aot_inductor(*rows: Row) -> None:
+    """A package of AOTInductor, in a process that has the library of kernels and nothing else."""
+    several = Several(rows)
+    with torch.no_grad(), tempfile.TemporaryDirectory() as folder:
+        program = torch.export.export(several, several.inputs)
+        package = str(Path(folder, "package.pt2"))
+        torch._inductor.aoti_compile_and_package(program, package_path=package)
+        problem = several.inputs, several(*several.inputs), SAME
+        torch.save(problem, Path(folder, "problem.pt"))
+        library = kernels_info()["cpu"] or ""
+        command = [sys.executable, "-c", _RUN, library, folder]
+        ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if ran.returncode:
+        raise (AssertionError if "AssertionError" in ran.stderr else RuntimeError)(ran.stderr)
+
+
+_RUN = """
+import sys, torch
+library, folder = sys.argv[1:]
+if library:
+    torch.ops.load_library(library)
+run = torch._inductor.aoti_load_package(folder + "/package.pt2")
+inputs, want, tolerances = torch.load(folder + "/problem.pt")
+torch.testing.assert_close(tuple(run(*inputs)), want, **tolerances)
+assert not any(name.split(".")[0] == "equigeo" for name in sys.modules)
+"""
+
+
+def _assert_compiles(bound: Bound, inputs: Tensors, backend: str) -> None:
+    torch._dynamo.reset()
+    program = torch.compile(bound, fullgraph=True, dynamic=True, backend=backend)
+    assert_close(loss_gradients(program, inputs), loss_gradients(bound, inputs), **SAME)
+
+
+def _assert_compiles_twice(bound: Bound, inputs: Tensors, backend: str) -> None:
+    loss = scalar(bound, inputs)
+
+    def slopes(*given: Tensor) -> Tensors:
+        live = [x.requires_grad_() if x.is_leaf and not x.requires_grad else x for x in given]
+        return gradients(loss, tuple(live))
+
+    traced = make_fx(slopes)(*(x.clone().requires_grad_() for x in inputs))
+    for node in list(traced.graph.nodes):
+        # What a backward pass keeps is recorded as detached, which would cut second derivatives.
+        if node.target is torch.ops.aten.detach.default:
+            node.replace_all_uses_with(node.args[0])
+            traced.graph.erase_node(node)
+    traced.recompile()
+    torch._dynamo.reset()
+    program = torch.compile(traced, backend=backend)
+    assert_close(loss_gradients(program, inputs), loss_gradients(slopes, inputs), **SAME)
+
+
+class Several(Bound):
+    """Several rows as one: a program of all of them takes little longer than one of each."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        bounds, problems = [row.bound() for row in rows], [row.inputs() for row in rows]
+        super().__init__(nn.ModuleList(bounds), self._call_all)
+        self.counts = [len(problem) for problem in problems]
+        self.inputs = tuple(x for problem in problems for x in problem)
+
+    def _call_all(self, bounds: nn.ModuleList, *inputs: Tensor) -> Tensors:
+        results: Tensors = ()
+        for bound, count in zip(bounds, self.counts, strict=True):
+            own, inputs = inputs[:count], inputs[count:]
+            results = (*results, *bound(*own))
+        return results
+
+
+MACHINE_CODE = [inductor, aot_inductor]
+COLUMNS = [compiled, compiled_double_backward, exported, *MACHINE_CODE]
+
+PACKAGED = {
+    "nn.Gate",  # PyTorch's own ops alone
+    "tensor_products.TensorProduct",  # paths of every kind
+    "tensor_products.GauntTensorProduct by Fourier series",  # complex numbers
+    "tensor_products.ChannelwiseConv of an EdgeIndex",  # graphs
+    "tensor_products.SymmetricContraction",  # lists of numbers as arguments
+    "affine.SeparableGroupConv",  # images
+    "affine.MomentFrame",  # interpolation
+    "affine.PointGroupConv",  # searches
+    "mesh.PrimalDualConv",  # two graphs at once
+    "mds.embed",  # decompositions
+    "mds.PointNetPlusPlus",  # loops
+    "mds.AttentionModel",  # choices that feed the next
+}
+"""Of each family, those whose programs differ from the others'; one row of every op besides."""
+COMPILED = {"nn.Gate", "tensor_products.ChannelwiseConv of an EdgeIndex", "ops.segment_attention"}
+"""PyTorch's own ops, an op in a layer, and an op with two results and an optional gradient."""
+
+
+def is_tried(row: Row, column: Callable[..., None], rows: Sequence[Row]) -> bool:
+    """Whether a cell is tried at every run."""
+    if column not in MACHINE_CODE:
+        return True
+    if column is inductor:
+        return row.name in COMPILED
+    if row.covers in SCHEMAS:
+        return row is next(other for other in rows if other.covers == row.covers)
+    return row.name in PACKAGED
