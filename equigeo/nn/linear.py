@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from math import prod
 from typing import Literal, NamedTuple
 
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.nn._irreps_argument import IrrepsLike, irreps_argument
+from equigeo.nn.channel_mixing import ChannelMixing, MixingBlock
 from equigeo.nn.irreps_layer import IrrepsLayer
 from equigeo.nn.reached import check_reached
 from equigeo.ops.runtime.torch_internals import autocast_active
@@ -119,6 +121,7 @@ class Linear(IrrepsLayer):
         self._shifts = _place_biases(self.irreps_out, biases)
         self.weight_numel = sum(_sizes(self._blocks))
         self.bias_numel = sum(_sizes(self._shifts))
+        self._mixing = _mixing(self._blocks, self.irreps_in, self.irreps_out)
         ins, reached = (self.irreps_in,), self._reached_terms()
         check_reached(type(self).__name__, ins, self.irreps_out, reached, stacklevel=2)
         self._hold("weight", torch.randn(self.weight_numel))
@@ -161,22 +164,34 @@ class Linear(IrrepsLayer):
         weight = self._choose("weight", weight, self.weight_numel)
         bias = self._choose("bias", bias, self.bias_numel)
         batch = self._check(features, weight, bias)
-        arriving: list[list[Tensor]] = [[] for _ in self.irreps_out]
-        for ins, mixed in zip(self._blocks, self._mix(features, weight), strict=True):
-            arriving[ins.i_out].append(mixed)
-        for ins, shift in zip(self._shifts, bias.split(_sizes(self._shifts), -1), strict=True):
-            arriving[ins.i_out].append(shift)
-        out = [features.new_zeros(*batch, 0)]
-        for parts, (mul, (l, _)) in zip(arriving, self.irreps_out, strict=True):
-            nothing = features.new_zeros(mul * (2 * l + 1))  # terms that no input reaches
-            out.append((sum(parts[1:], parts[0]) if parts else nothing).expand(*batch, -1))
-        return torch.cat(out, dim=-1)
+        if weight.ndim > 1:
+            mixed = self._mix_each(features, weight, batch)
+        elif features.ndim == 2:
+            mixed = self._mixing(features, weight)
+        else:
+            rows = features.reshape(prod(features.shape[:-1]), self.irreps_in.dim)
+            mixed = self._mixing(rows, weight).view(*features.shape[:-1], self.irreps_out.dim)
+        return mixed + self._row_of_biases(bias) if self.bias_numel else mixed
 
-    def _mix(self, features: Tensor, weight: Tensor) -> list[Tensor]:
-        """What each block of weights makes of its term, (..., mul_out * (2 l + 1))."""
+    def _row_of_biases(self, bias: Tensor) -> Tensor:
+        """Biases at the places of their terms, (..., irreps_out.dim)."""
+        shifted = dict(
+            zip((i for _, i, *_ in self._shifts), bias.split(_sizes(self._shifts), -1), strict=True)
+        )
+        zeros = bias.new_zeros(*bias.shape[:-1], 1)
+        return torch.cat(
+            [
+                shifted[i] if i in shifted else zeros.expand(*bias.shape[:-1], mul * (2 * l + 1))
+                for i, (mul, (l, _)) in enumerate(self.irreps_out)
+            ],
+            dim=-1,
+        )
+
+    def _mix_each(self, features: Tensor, weight: Tensor, batch: torch.Size) -> Tensor:
+        """Mix each sample by weights of its own."""
         shapes = [(mul, 2 * l + 1) for mul, (l, _) in self.irreps_in]
         pieces = features.split([mul * dim for mul, dim in shapes], -1)
-        out = []
+        arriving: list[list[Tensor]] = [[] for _ in self.irreps_out]
         for ins, w in zip(self._blocks, weight.split(_sizes(self._blocks), -1), strict=True):
             mul, dim = shapes[ins.i_in]
             w = w.unflatten(-1, ins.path_shape) * ins.path_weight
@@ -185,8 +200,12 @@ class Linear(IrrepsLayer):
                 mixed = w.mT @ pieces[ins.i_in].unflatten(-1, (mul, dim))
             else:
                 mixed = pieces[ins.i_in].unflatten(-1, (dim, mul)) @ w
-            out.append(mixed.flatten(-2))
-        return out
+            arriving[ins.i_out].append(mixed.flatten(-2))
+        out = [features.new_zeros(*batch, 0)]
+        for parts, (mul, (l, _)) in zip(arriving, self.irreps_out, strict=True):
+            nothing = features.new_zeros(mul * (2 * l + 1))  # terms that no input reaches
+            out.append((sum(parts[1:], parts[0]) if parts else nothing).expand(*batch, -1))
+        return torch.cat(out, dim=-1)
 
     def _hold(self, name: str, value: Tensor) -> None:
         # As in e3nn there is always something under this name, or a state_dict would not load.
@@ -305,6 +324,19 @@ def _place_biases(irreps: Irreps, biases: bool | Sequence[bool]) -> tuple[Linear
         for j, bias in enumerate(wanted)
         if bias
     )
+
+
+def _mixing(
+    blocks: Sequence[LinearInstruction], irreps_in: Irreps, irreps_out: Irreps
+) -> ChannelMixing:
+    sizes, starts = _sizes(blocks), [part.start for part in irreps_in.slices()]
+    offsets = accumulate(sizes, initial=0)
+    found = [
+        MixingBlock(starts[ins.i_in], ins.i_out, ins.path_shape, offset, ins.path_weight)
+        for ins, offset in zip(blocks, offsets, strict=False)
+        if 0 not in ins.path_shape
+    ]
+    return ChannelMixing(irreps_in, irreps_out, found, sum(sizes))
 
 
 def _sizes(instructions: Sequence[LinearInstruction]) -> list[int]:
