@@ -133,7 +133,7 @@ class ChannelMixing:
             for part in term:
                 piece = rows[part.rows] if part.by_row else columns[part.rows]
                 mix = self._mix_rows if part.by_row else self._mix_columns
-                mixed = mix(piece, weights[part.weights] * part.block.factor, y, part)
+                mixed = mix(piece, weights[part.weights], y, part)
                 total = mixed if total is None else total + mixed
             out.append(x.new_zeros(x.shape[0], size) if total is None else total)
         return torch.cat(out, dim=1) if out else x[:, :0]
@@ -150,9 +150,10 @@ class ChannelMixing:
         channels = piece.reshape(*outer, mul, inner * rows)
         matrix = weight.reshape(mul, part.block.shape[-1]).t()
         if outer:
-            mixed = torch.bmm(matrix.expand(part.dim, -1, -1), channels)
+            mixed = _scaled_bmm(matrix.expand(part.dim, -1, -1), channels, part.block.factor)
         else:
-            mixed = torch.mm(matrix, channels)
+            nothing = weight.new_zeros(1)
+            mixed = torch.addmm(nothing, matrix, channels, beta=0, alpha=part.block.factor)
         return mixed.reshape(part.block.shape[-1] * part.dim, rows).t()
 
     def _mix_rows(self, piece: Tensor, weight: Tensor, y: Tensor | None, part: _Part) -> Tensor:
@@ -162,7 +163,8 @@ class ChannelMixing:
         mul, count, mul_out = part.block.shape
         rows = piece.shape[0]
         scalars = self._scalars(y, part).expand(mul, rows, count)
-        matrices = torch.bmm(scalars, weight.reshape(mul, count, mul_out))  # (mul, rows, mul_out)
+        weight = weight.reshape(mul, count, mul_out)
+        matrices = _scaled_bmm(scalars, weight, part.block.factor)  # (mul, rows, mul_out)
         if self._by_irrep:
             mixed = torch.bmm(matrices.permute(1, 2, 0), piece.reshape(rows, mul, part.dim))
         else:
@@ -172,6 +174,11 @@ class ChannelMixing:
     def _scalars(self, y: Tensor, part: _Part) -> Tensor:
         start, count = part.block.scalar, part.block.shape[1]
         return y if y.shape[1] == count else y.narrow(1, start, count)
+
+
+def _scaled_bmm(one: Tensor, other: Tensor, factor: float) -> Tensor:
+    # A product with a factor costs nothing; beta=0 leaves out what it could be added to.
+    return torch.baddbmm(one.new_zeros(1), one, other, beta=0, alpha=factor)
 
 
 def _scales_weights(block: MixingBlock, dim: int) -> bool:
