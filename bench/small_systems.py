@@ -8,8 +8,9 @@ that has their library (``make test-interop`` makes them; ``gate_points`` needs 
     .venv-mace/bin/python -m bench.small_systems mace mace-hessian
 
 Energies and forces are compared before anything is timed. Then a model as it was and accelerated
-take turns. ``mace-hessian`` is of one molecule: all second derivatives by MACE's own loop over the
-forces, against forward over reverse, as one evaluation of copies and as a loop of products.
+take turns; with ``--frozen`` without gradients by parameters, as calculators of MACE run it.
+``mace-hessian`` is of one molecule: all second derivatives by MACE's own loop over the forces,
+against forward over reverse, as one evaluation of copies and as a loop of products.
 
 Two clocks are recorded for each repetition: that on the wall, and processor time of the process. On
 a machine that others use, ratios of processor time at one thread are what to read. With ``--output
@@ -25,6 +26,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -61,20 +63,20 @@ CLOCKS: dict[str, Callable[[], float]] = {
 Call = Callable[[], Any]
 
 
-def nequip_calls() -> dict[str, Call]:
-    model = nequip(torch.float32, ELEMENTS, num_features=32)
+def nequip_calls(frozen: bool) -> dict[str, Call]:
+    model = nequip(torch.float32, ELEMENTS, num_features=32).requires_grad_(not frozen)
     return _before_and_after(model, lambda m: evaluate_nequip(m, _molecules()))
 
 
-def mace_calls() -> dict[str, Call]:
-    models = _two_of_mace()
+def mace_calls(frozen: bool) -> dict[str, Call]:
+    models = _two_of_mace(frozen)
     atoms = _molecules()
     return {name: lambda m=model: evaluate_mace(m, atoms) for name, model in models.items()}
 
 
-def hessian_calls() -> dict[str, Call]:
+def hessian_calls(frozen: bool) -> dict[str, Call]:
     atoms = Atoms.ethanol(1, torch.float32)
-    models = _two_of_mace()
+    models = _two_of_mace(frozen)
     before, after = models["before"], models["after"]
 
     def products() -> Tensor:
@@ -90,7 +92,7 @@ def hessian_calls() -> dict[str, Call]:
     }
 
 
-def gate_points_calls(name: str) -> dict[str, Call]:
+def gate_points_calls(frozen: bool, name: str) -> dict[str, Call]:
     """Networks of e3nn's examples as they are there: 50 copies of each irrep, three layers."""
     o3 = require_e3nn()
     stand_in_scatter(sys.modules.__setitem__)
@@ -121,7 +123,7 @@ def gate_points_calls(name: str) -> dict[str, Call]:
         energy = m({"pos": positions, **data}).sum()
         return energy, -torch.autograd.grad(energy, positions)[0]
 
-    return _before_and_after(model, evaluate)
+    return _before_and_after(model.requires_grad_(not frozen), evaluate)
 
 
 def _before_and_after(before: nn.Module, evaluate: Callable[[nn.Module], Any]) -> dict[str, Call]:
@@ -132,22 +134,22 @@ def _before_and_after(before: nn.Module, evaluate: Callable[[nn.Module], Any]) -
     return {"before": lambda: evaluate(before), "after": lambda: evaluate(after)}
 
 
-def _two_of_mace() -> dict[str, nn.Module]:
+def _two_of_mace(frozen: bool) -> dict[str, nn.Module]:
     models = {name: mace(torch.float32, elements=ELEMENTS) for name in ("before", "after")}
     accelerate(models["after"])
-    return models
+    return {name: model.requires_grad_(not frozen) for name, model in models.items()}
 
 
 def _molecules() -> Atoms:
     return Atoms.ethanol(MOLECULES, torch.float32)
 
 
-CASES: dict[str, Callable[[], dict[str, Call]]] = {
+CASES: dict[str, Callable[[bool], dict[str, Call]]] = {
     "nequip": nequip_calls,
     "mace": mace_calls,
     "mace-hessian": hessian_calls,
     **{
-        name: lambda name=name: gate_points_calls(name)
+        name: partial(gate_points_calls, name=name)
         for name in ("gate_points_2101", "v2103", "v2106")
     },
 }
@@ -159,10 +161,10 @@ def difference(got: tuple[Tensor, ...], want: tuple[Tensor, ...]) -> float:
     return max(float((a.detach() - b.detach()).norm() / b.detach().norm()) for a, b in pairs)
 
 
-def measure(name: str, rounds: int, threads: int) -> dict[str, Any]:
+def measure(name: str, rounds: int, threads: int, frozen: bool) -> dict[str, Any]:
     """Compare and time one case."""
     torch.set_num_threads(threads)
-    calls = CASES[name]()
+    calls = CASES[name](frozen)
     want = calls["before"]()
     differences = {key: difference(call(), want) for key, call in calls.items() if key != "before"}
     if not max(differences.values()) < SAME:
@@ -176,6 +178,7 @@ def measure(name: str, rounds: int, threads: int) -> dict[str, Any]:
         "versions": _versions(),
         **circumstances(),
         "threads": threads,
+        "frozen": frozen,
         "relative difference": differences,
         "seconds": seconds,
         "median seconds": medians,
@@ -220,17 +223,19 @@ def main() -> None:
     parser.add_argument("names", nargs="+", choices=CASES)
     parser.add_argument("--rounds", type=int, default=15, help="timed calls of each")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--frozen", action="store_true", help="no gradients by parameters")
     parser.add_argument("--output", type=Path, help="JSON file that keeps the results")
     options = parser.parse_args()
     for name in options.names:
         for threads in options.threads:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # theirs
-                result = measure(name, options.rounds, threads)
+                result = measure(name, options.rounds, threads, options.frozen)
             print(name, threads, json.dumps(result["times as fast"], indent=1))
             if options.output:
                 known = json.loads(options.output.read_text()) if options.output.exists() else {}
-                known[f"{name}, {threads} thread{'s' * (threads > 1)}"] = result
+                key = f"{name}, {threads} thread{'s' * (threads > 1)}" + ", frozen" * options.frozen
+                known[key] = result
                 options.output.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
 
 

@@ -64,7 +64,7 @@ def known_edge_orders(source: Tensor, target: Tensor, num_nodes: int) -> tuple[T
 
 def _keeps(source: Tensor, target: Tensor) -> bool:
     """Whether values can be compared, which costs nothing on the CPU only."""
-    if not values_readable(source) or transforms_active() or torch.jit.is_tracing():
+    if not values_readable(source) or transforms_active() or torch.jit.is_tracing():  # type: ignore[attr-defined]
         return False
     plain = type(source) is Tensor and type(target) is Tensor and source.device.type == "cpu"
     return plain and source.shape[0] < KEPT_EDGES
