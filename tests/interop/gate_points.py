@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
@@ -32,5 +33,6 @@ def stand_in_scatter(set_module: Callable[[str, Any], object]) -> None:
     """
     for name, function in (("torch_scatter", scatter), ("torch_cluster", radius_graph)):
         module = ModuleType(name)
+        module.__spec__ = ModuleSpec(name, None)  # PyTorch Geometric asks whether there is one
         setattr(module, function.__name__, function)
         set_module(name, module)
