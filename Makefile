@@ -113,6 +113,9 @@ test-interop: $(VENV)/.with-test $(VENV)-nequip/.done $(VENV)-mace/.done ## acce
 	$(VENV)-mace/bin/python -m pytest -q -p tests.e3nn04 tests/interop/test_mace.py
 	$(VENV)-nequip/bin/python -m bench.interop_models nequip
 	$(VENV)-mace/bin/python -m bench.interop_models mace
+	$(BIN)/python -m bench.small_systems gate_points_2101 v2103 v2106
+	$(VENV)-nequip/bin/python -m bench.small_systems nequip
+	$(VENV)-mace/bin/python -m bench.small_systems mace mace-hessian
 
 .PHONY: test-cluster
 test-cluster: $(VENV)/.with-test $(VENV)-cluster/.done ## compare searches through torch-cluster with our own

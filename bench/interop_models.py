@@ -32,7 +32,7 @@ from torch import nn
 import equigeo
 from equigeo.interop import accelerate
 from equigeo.ops import kernels_info
-from tests.interop.interatomic import MODELS, Crystal
+from tests.interop.interatomic import MODELS, Atoms
 from tests.interop.law import difference
 
 SAME = {torch.float32: 1e-5, torch.float64: 1e-10}
@@ -62,7 +62,7 @@ def measure(name: str, rounds: int) -> dict[str, Any]:
     build, evaluate = MODELS[name]
     errors = {}
     for dtype, bound in SAME.items():
-        crystal = Crystal.copper(CELLS, dtype)
+        crystal = Atoms.copper(CELLS, dtype)
         before = build(dtype)
         after = copy.deepcopy(before)
         report = accelerate(after)
@@ -71,7 +71,7 @@ def measure(name: str, rounds: int) -> dict[str, Any]:
             raise SystemExit(f"{name} in {dtype} must agree to {bound}, but differs by {error:.2g}")
         if dtype is torch.float32:
             models = {"before": before, "after": after}
-    times = timed(models, Crystal.copper(CELLS, torch.float32), evaluate, rounds)
+    times = timed(models, Atoms.copper(CELLS, torch.float32), evaluate, rounds)
     medians = {key: statistics.median(values) for key, values in times.items()}
     return {
         "command": " ".join(["python -m bench.interop_models", *sys.argv[1:]]),
@@ -92,7 +92,7 @@ def measure(name: str, rounds: int) -> dict[str, Any]:
 
 
 def timed(
-    models: dict[str, nn.Module], crystal: Crystal, evaluate: Any, rounds: int
+    models: dict[str, nn.Module], crystal: Atoms, evaluate: Any, rounds: int
 ) -> dict[str, list[float]]:
     times: dict[str, list[float]] = {key: [] for key in models}
     for _ in range(1 + rounds):

@@ -32,9 +32,9 @@ def accelerate(
     What is replaced, wherever it is in the model:
 
     - ``e3nn.o3.TensorProduct`` and subclasses, ``Linear`` and ``SphericalHarmonics``, and
-      ``e3nn.nn.Gate``;
-    - the convolution of NequIP, MACE and e3nn's ``gate_points`` networks of 2106, by one op without
-      messages in memory;
+      ``e3nn.nn.Gate`` and ``BatchNorm``;
+    - the convolution of NequIP, MACE and e3nn's ``gate_points`` networks, 2101 to 2106, by one op
+      without messages in memory;
     - the symmetric contraction of MACE, in any of its bases.
 
     A module stays the object that it is, of a subclass of its class: its parameters, buffers,
@@ -55,6 +55,12 @@ def accelerate(
       also in strided memory and of one atom alone; forces against central differences; the work on
       a closed loop, which is zero; and the energy of two copies far apart, which is twice that of
       one.
+
+    Derivatives of every kind go through what is replaced: reverse mode to any order, forward mode,
+    and the transforms of ``torch.func``, as far as the rest of the model takes them. Models that
+    compute forces themselves call ``requires_grad_``, which those transforms refuse; but forces at
+    positions that carry a tangent (``torch.autograd.forward_ad``) carry the product with the
+    Hessian, and copies of a molecule with a unit vector each give all of it in one evaluation.
 
     Accelerate before ``torch.compile`` or ``torch.export``. An exported program, and so a package
     of AOTInductor, calls the ops of this library by name: what loads it has them registered, by
@@ -156,7 +162,8 @@ class Acceleration:
     def _attempt(self, candidate: Candidate) -> None:
         kind = candidate.kind_name
         self.installed.append(candidate)
-        candidate.install(self.device)
+        with torch.inference_mode(False):  # gradients may need its tables later
+            candidate.install(self.device)
         problem = candidate.problem()
         if problem is None and self.verify:
             problem = self._certify(candidate, kind)

@@ -4,24 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
-from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from equigeo.nn._irreps_argument import IrrepsLike, irreps_argument
 from equigeo.nn.activation import Activation, Function
+from equigeo.nn.gate_plan import Act, Channels, Gated, GatePlan
 from equigeo.nn.irreps_layer import IrrepsLayer
+from equigeo.nn.normalized_activation import same_function
 from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout, Term
-
-
-class _Channels(NamedTuple):
-    """Channels of one term of the input."""
-
-    term: int
-    start: int
-    mul: int
 
 
 class Gate(IrrepsLayer):
@@ -101,11 +94,17 @@ class Gate(IrrepsLayer):
         parts = [self.irreps_scalars, self.irreps_gates, self.irreps_gated]
         self.irreps_in, places = _merge(Irreps([t for part in parts for t in part], layout))
         ends = [0, *accumulate(len(part.terms) for part in parts)]
-        self._scalars, self._gates, gated_places = (
+        scalar_places, gate_places, gated_places = (
             places[start:end] for start, end in pairwise(ends)
         )
         opened = _align(self.irreps_gated, self.act_gates.irreps_out.simplify(), gated_places)
-        self._gated = [place for place, _ in opened]
+        self._plan = GatePlan(
+            self.irreps_in,
+            (scalar_places, [mul for mul, _ in scalars]),
+            (gate_places, [mul for mul, _ in gates]),
+            [place for place, _ in opened],
+            lambda a, b: same_function(self._act(a), self._act(b)),
+        )
         self.irreps_out = Irreps(
             [*self.act_scalars.irreps_out, *(term for _, term in opened)], layout
         )
@@ -129,28 +128,34 @@ class Gate(IrrepsLayer):
             If the last axis is wrong.
         """
         self.irreps_in.check_features(features)
-        by_irrep = self.irreps_in.layout == "mul_ir"
-        channels, component = (-2, -1) if by_irrep else (-1, -2)
-        shapes = [(mul, 2 * l + 1) for mul, (l, _) in self.irreps_in]
-        pieces = [
-            piece.unflatten(-1, shape if by_irrep else shape[::-1])
-            for piece, shape in zip(
-                features.split([mul * dim for mul, dim in shapes], -1), shapes, strict=True
-            )
-        ]
+        pieces = features.split(self._plan.sizes, -1)
+        acted: dict[int, Tensor] = {}
+        for run in self._plan.runs:
+            whole = self._act(run.act)(pieces[run.piece])
+            parts = whole.split(run.sizes, -1) if len(run.sizes) > 1 else [whole]
+            acted.update(zip(run.starts, parts, strict=True))
+        out = [acted[start] for start in self._plan.scalars]
+        for part in self._plan.gated:
+            gates = [acted[start] for start in part.gates]
+            gate = gates[0] if len(gates) == 1 else torch.cat(gates, dim=-1)
+            out.append(self._multiply(pieces[part.piece], gate, part))
+        return torch.cat(out or [features], dim=-1)
 
-        def take(places: Sequence[_Channels]) -> list[Tensor]:
-            return [pieces[p.term].narrow(channels, p.start, p.mul) for p in places]
+    def _act(self, act: Act) -> nn.Module:
+        of_gates, number = act
+        return (self.act_gates if of_gates else self.act_scalars).acts[number]
 
-        def join(parts: list[Tensor]) -> Tensor:
-            return torch.cat([features[..., :0], *(part.flatten(-2) for part in parts)], dim=-1)
-
-        scalars = self.act_scalars(join(take(self._scalars)))
-        gates = self.act_gates(join(take(self._gates))).split([p.mul for p in self._gated], -1)
-        gated = [
-            y * gate.unsqueeze(component) for y, gate in zip(take(self._gated), gates, strict=True)
-        ]
-        return torch.cat([scalars, join(gated)], dim=-1)
+    def _multiply(self, piece: Tensor, gate: Tensor, part: Gated) -> Tensor:
+        """Multiply every component of some channels by their gate."""
+        if part.dim == 1:
+            return piece * gate
+        batch = piece.shape[:-1]
+        if self.irreps_in.layout == "mul_ir":
+            product = piece.reshape(*batch, part.mul, part.dim) * gate.unsqueeze(-1)
+        else:
+            channels = piece.reshape(*batch, part.dim, part.mul).narrow(-1, part.start, part.used)
+            product = channels * gate.unsqueeze(-2)
+        return product.flatten(-2)
 
     def extra_repr(self) -> str:
         """Return what ``print(module)`` shows."""
@@ -169,32 +174,30 @@ def _check_numbers(scalars: Irreps, gates: Irreps, gated: Irreps) -> None:
         )
 
 
-def _merge(parts: Irreps) -> tuple[Irreps, list[_Channels]]:
+def _merge(parts: Irreps) -> tuple[Irreps, list[Channels]]:
     """Sort and merge terms; where each one went."""
     order = parts.sort()[1]
     merged: list[Term] = []
-    places: dict[int, _Channels] = {}
+    places: dict[int, Channels] = {}
     for old in order:
         mul, ir = parts.terms[old]
         if not merged or merged[-1][1] != ir:
             merged.append((0, ir))
-        places[old] = _Channels(len(merged) - 1, merged[-1][0], mul)
+        places[old] = Channels(len(merged) - 1, merged[-1][0], mul)
         merged[-1] = (merged[-1][0] + mul, ir)
     return Irreps(merged, parts.layout), [places[i] for i in range(len(order))]
 
 
-def _align(
-    gated: Irreps, gates: Irreps, places: Sequence[_Channels]
-) -> list[tuple[_Channels, Term]]:
+def _align(gated: Irreps, gates: Irreps, places: Sequence[Channels]) -> list[tuple[Channels, Term]]:
     """Cut gated terms where a term of gates ends; the channels and the output term of each cut."""
     left = [[mul, p] for mul, (_, p) in gates]
-    out: list[tuple[_Channels, Term]] = []
+    out: list[tuple[Channels, Term]] = []
     for (mul, (l, p)), place in zip(gated, places, strict=True):
         done = 0
         while done < mul:
             cut = min(mul - done, left[0][0])
             term = (cut, (l, p * left[0][1]))  # an odd gate flips the parity
-            out.append((_Channels(place.term, place.start + done, cut), term))
+            out.append((Channels(place.term, place.start + done, cut), term))
             done += cut
             left[0][0] -= cut
             if left[0][0] == 0:

@@ -11,18 +11,17 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.nn._irreps_argument import IrrepsLike, irreps_argument
+from equigeo.nn.channel_mixing import ChannelMixing, MixingBlock
 from equigeo.nn.index_tables import IndexTables
 from equigeo.nn.irreps_layer import IrrepsLayer
 from equigeo.nn.reached import check_reached
 from equigeo.nn.tables import Tables
 from equigeo.ops import runs_compiled
 from equigeo.ops.products.block_linear import block_linear_op
-from equigeo.ops.runtime.storage import HALF, computed_in
+from equigeo.ops.runtime.storage import computed_in
 from equigeo.ops.runtime.torch_internals import autocast_active
 from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout
-
-_STORED = {torch.float32, torch.float64, *HALF}
 
 
 class LinearInstruction(NamedTuple):
@@ -127,6 +126,7 @@ class Linear(IrrepsLayer):
         self._shifts = _place_biases(self.irreps_out, biases)
         self.weight_numel = sum(_sizes(self._blocks))
         self.bias_numel = sum(_sizes(self._shifts))
+        self._mixing = _mixing(self._blocks, self.irreps_in, self.irreps_out)
         ins, reached = (self.irreps_in,), self._reached_terms()
         check_reached(type(self).__name__, ins, self.irreps_out, reached, stacklevel=2)
         self._hold("weight", torch.randn(self.weight_numel))
@@ -176,63 +176,52 @@ class Linear(IrrepsLayer):
         weight = self._choose("weight", weight, self.weight_numel)
         bias = self._choose("bias", bias, self.bias_numel)
         named = self._check(features, weight, bias)
-        if self._runs_as_op(features, weight, bias):
-            return self._forward_op(features, weight, bias)
-        batch = _broadcast(named)
-        arriving: list[list[Tensor]] = [[] for _ in self.irreps_out]
-        for ins, mixed in zip(self._blocks, self._mix(features, weight), strict=True):
-            arriving[ins.i_out].append(mixed)
-        if self._shifts:
-            for ins, shift in zip(self._shifts, bias.split(_sizes(self._shifts), -1), strict=True):
-                arriving[ins.i_out].append(shift)
-        out = [features.new_zeros(*batch, 0)]
-        for parts, (mul, (l, _)) in zip(arriving, self.irreps_out, strict=True):
-            if not parts:  # no input reaches the term
-                parts = [features.new_zeros(mul * (2 * l + 1))]
-            part = sum(parts[1:], parts[0])
-            out.append(part if part.shape[:-1] == batch else part.expand(*batch, -1))
-        return torch.cat(out, dim=-1)
+        batch = features.shape[:-1] if weight.ndim == bias.ndim == 1 else _broadcast(named)
+        if weight.ndim > 1:
+            mixed = self._mix_each(features, weight, batch)
+        elif features.ndim == 2:
+            mixed = self._mix_rows(features, weight)
+        else:
+            rows = features.reshape(prod(features.shape[:-1]), self.irreps_in.dim)
+            mixed = self._mix_rows(rows, weight).view(*features.shape[:-1], self.irreps_out.dim)
+        if not self.bias_numel:
+            return mixed
+        places = self.positions["biases"]
+        shift = bias.new_zeros(*bias.shape[:-1], self.irreps_out.dim)
+        return mixed + shift.index_add(-1, places, bias)
 
-    def _runs_as_op(self, features: Tensor, weight: Tensor, bias: Tensor) -> bool:
-        """Whether one op does all of it: shared weights, where it is compiled."""
-        return (
-            self.weight_numel > 0
-            and weight.ndim == bias.ndim == 1
-            and features.dtype == weight.dtype
-            and features.dtype in _STORED
-            and runs_compiled("block_linear", features.device)
-            and not autocast_active()
-        )
-
-    def _forward_op(self, features: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    def _mix_rows(self, rows: Tensor, weight: Tensor) -> Tensor:
+        """Mix by weights that all rows share, in one op where it is compiled."""
+        as_op = self.weight_numel > 0 and runs_compiled("block_linear", rows.device)
+        if not as_op or autocast_active() or rows.dtype != weight.dtype:
+            return self._mixing(rows, weight)
         # A module finds its modules faster than as attributes.
         positions: Any = self._modules["positions"]
         tables: Any = self._modules["tables"]
-        blocks, factors = positions["blocks"], tables["factors", computed_in(features.dtype)]
-        rows = features if features.ndim == 2 else features.reshape(-1, self.irreps_in.dim)
+        blocks, factors = positions["blocks"], tables["factors", computed_in(rows.dtype)]
         ir_mul, dim_out = self.irreps_in.layout == "ir_mul", self.irreps_out.dim
         out: Tensor = block_linear_op(rows, weight[None], blocks, factors, dim_out, ir_mul)
-        if self._shifts:
-            shift = bias.new_zeros(dim_out)
-            out = out + shift.index_add(0, positions["biases"], bias)
-        return out if features.ndim == 2 else out.view(*features.shape[:-1], dim_out)
+        return out
 
-    def _mix(self, features: Tensor, weight: Tensor) -> list[Tensor]:
-        """What each block of weights makes of its term, (..., mul_out * (2 l + 1))."""
+    def _mix_each(self, features: Tensor, weight: Tensor, batch: torch.Size) -> Tensor:
+        """Mix each sample by weights of its own."""
         shapes = [(mul, 2 * l + 1) for mul, (l, _) in self.irreps_in]
         pieces = features.split([mul * dim for mul, dim in shapes], -1)
-        leading = features.shape[:-1]
-        out = []
+        arriving: list[list[Tensor]] = [[] for _ in self.irreps_out]
         for ins, w in zip(self._blocks, weight.split(_sizes(self._blocks), -1), strict=True):
             mul, dim = shapes[ins.i_in]
-            w = w.reshape(weight.shape[:-1] + ins.path_shape) * ins.path_weight
+            w = w.unflatten(-1, ins.path_shape) * ins.path_weight
             # weights mix channels only: by Schur's lemma nothing else commutes with an irrep
             if self.irreps_in.layout == "mul_ir":
-                mixed = w.mT @ pieces[ins.i_in].reshape(*leading, mul, dim)
+                mixed = w.mT @ pieces[ins.i_in].unflatten(-1, (mul, dim))
             else:
-                mixed = pieces[ins.i_in].reshape(*leading, dim, mul) @ w
-            out.append(mixed.flatten(-2))
-        return out
+                mixed = pieces[ins.i_in].unflatten(-1, (dim, mul)) @ w
+            arriving[ins.i_out].append(mixed.flatten(-2))
+        out = [features.new_zeros(*batch, 0)]
+        for parts, (mul, (l, _)) in zip(arriving, self.irreps_out, strict=True):
+            nothing = features.new_zeros(mul * (2 * l + 1))  # terms that no input reaches
+            out.append((sum(parts[1:], parts[0]) if parts else nothing).expand(*batch, -1))
+        return torch.cat(out, dim=-1)
 
     def _hold(self, name: str, value: Tensor) -> None:
         # As in e3nn there is always something under this name, or a state_dict would not load.
@@ -377,6 +366,19 @@ def _block_table(
             factors.append(ins.path_weight)
     table = torch.tensor(blocks, dtype=torch.int64).view(-1, 6)
     return table, torch.tensor(factors, dtype=torch.float64)
+
+
+def _mixing(
+    blocks: Sequence[LinearInstruction], irreps_in: Irreps, irreps_out: Irreps
+) -> ChannelMixing:
+    sizes, starts = _sizes(blocks), [part.start for part in irreps_in.slices()]
+    offsets = accumulate(sizes, initial=0)
+    found = [
+        MixingBlock(starts[ins.i_in], ins.i_out, ins.path_shape, offset, ins.path_weight)
+        for ins, offset in zip(blocks, offsets, strict=False)
+        if 0 not in ins.path_shape
+    ]
+    return ChannelMixing(irreps_in, irreps_out, found, sum(sizes))
 
 
 def _sizes(instructions: Sequence[LinearInstruction]) -> list[int]:

@@ -70,6 +70,31 @@ class NormalizedActivation(nn.Module):
         return f"{name_of(self.function)}, scale={self.scale:.6g}"
 
 
+def same_function(one: nn.Module, other: nn.Module) -> bool:
+    """Tell whether two activations are one function, with one scale; identities are.
+
+    Parameters
+    ----------
+    one, other : Module
+        ``NormalizedActivation`` or ``torch.nn.Identity``.
+
+    Returns
+    -------
+    bool
+        Whether results are the same for all numbers.
+
+    Examples
+    --------
+    >>> same_function(NormalizedActivation(torch.relu), NormalizedActivation(torch.relu))
+    True
+    >>> same_function(NormalizedActivation(torch.relu), nn.Identity())
+    False
+    """
+    if isinstance(one, NormalizedActivation) and isinstance(other, NormalizedActivation):
+        return one.function is other.function and one.scale == other.scale
+    return isinstance(one, nn.Identity) and isinstance(other, nn.Identity)
+
+
 def second_moment(function: Callable[[Tensor], Tensor]) -> float:
     r"""Mean of :math:`f(z)^2` over standard normal :math:`z`.
 

@@ -41,6 +41,7 @@ def so3_generators(l: int) -> Tensor:
 
 
 @cache
+@torch.inference_mode(False)
 def so3_generators_table(l: int) -> Tensor:
     """Return the cached table behind :func:`so3_generators`; callers must not write to it.
 

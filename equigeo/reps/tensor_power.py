@@ -141,6 +141,7 @@ class AltPower(TensorPower):
 
 
 @cache
+@torch.inference_mode(False)
 def _symmetric(dim: int, power: int) -> Tensor:
     rows = [
         _orbit([(order, 1.0) for order in permutations(indices)], dim)
@@ -150,6 +151,7 @@ def _symmetric(dim: int, power: int) -> Tensor:
 
 
 @cache
+@torch.inference_mode(False)
 def _alternating(dim: int, power: int) -> Tensor:
     chosen = list(combinations(range(dim), power))
     if (dim, power) == (3, 2):  # the order in which components of cross products come

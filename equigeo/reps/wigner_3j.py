@@ -54,6 +54,7 @@ def wigner_3j(l1: int, l2: int, l3: int) -> Tensor:
 
 
 @cache
+@torch.inference_mode(False)
 def wigner_3j_table(l1: int, l2: int, l3: int) -> Tensor:
     """Return the cached table behind :func:`wigner_3j`; callers must not write to it.
 

@@ -1,4 +1,4 @@
-"""Models of NequIP and MACE with random weights, and a crystal to evaluate them on.
+"""Models of NequIP and MACE with random weights, and atoms to evaluate them on.
 
 Each library is imported by the function that builds its model: both are found only in environments
 of their own (``make test-interop``).
@@ -6,36 +6,48 @@ of their own (``make test-interop``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from scipy.spatial import cKDTree
 from torch import Tensor, nn
+from torch.autograd import forward_ad
 
 from equigeo.interop._require import require_e3nn
 
 CUTOFF = 4.75  # Angstrom: three shells of copper, 42 neighbours
 SPACING = 3.615  # Angstrom
+APART = 100.0  # Angstrom: length of a cell around molecules, which do not meet
+
+# Angstrom; idealised bond lengths and angles, staggered.
+ETHANOL = """
+    C -0.748  0.015  0.024   C  0.558  0.420 -0.278   O  1.446 -0.634  0.077
+    H -1.304 -0.747 -0.391   H -1.305  0.937 -0.190   H -0.735 -0.177  1.103
+    H  0.701  0.598 -1.356   H  0.772  1.346  0.286   H  1.412 -0.759  1.036
+"""
 
 
 @dataclass(frozen=True)
-class Crystal:
-    """Copper, face-centred cubic, periodic, every atom moved a little.
+class Atoms:
+    """Atoms in a periodic cube, all of them moved a little from where they would rest.
 
-    ``edges`` point from row 0 to row 1; ``shifts`` counts the cells between their ends.
+    ``kinds`` counts elements; ``edges`` point from row 0 to row 1; ``shifts`` counts the cells
+    between their ends.
     """
 
     positions: Tensor
+    kinds: Tensor
     length: float
     edges: Tensor
     shifts: Tensor
 
     @classmethod
-    def copper(cls, cells: int, dtype: torch.dtype) -> Crystal:
+    def copper(cls, cells: int, dtype: torch.dtype) -> Atoms:
+        """Face-centred cubic."""
         rng = np.random.default_rng(np.random.SeedSequence([0, cells]))
         corners = np.stack(np.meshgrid(*[np.arange(cells)] * 3, indexing="ij"), -1).reshape(
             -1, 1, 3
@@ -50,11 +62,36 @@ class Crystal:
         shifts = -np.round((positions[edges[1]] - positions[edges[0]]) / length)
         to_torch = [torch.tensor(positions), torch.tensor(shifts)]
         moved, cell_shifts = (value.to(dtype) for value in to_torch)
-        return cls(moved, length, torch.tensor(edges), cell_shifts)
+        kinds = torch.zeros(len(moved), dtype=torch.int64)
+        return cls(moved, kinds, length, torch.tensor(edges), cell_shifts)
+
+    @classmethod
+    def ethanol(cls, molecules: int, dtype: torch.dtype) -> Atoms:
+        """Molecules that do not meet, with all pairs of their atoms as edges."""
+        words = np.array(ETHANOL.split()).reshape(-1, 4)
+        kinds = torch.tensor(["CHO".index(symbol) for symbol in words[:, 0]])
+        ideal = np.tile(words[:, 1:].astype(np.float64), (molecules, 1))
+        rng = np.random.default_rng(np.random.SeedSequence([1, molecules]))
+        moved = torch.tensor(ideal + rng.normal(0, 0.02, ideal.shape)).to(dtype)
+        pairs = (1 - torch.eye(len(words), dtype=torch.int64)).nonzero().T
+        shifts = torch.zeros(pairs.shape[1], 3, dtype=dtype)
+        one = cls(moved[: len(words)], kinds, APART, pairs, shifts).repeat(molecules)
+        return replace(one, positions=moved)
+
+    def repeat(self, copies: int) -> Atoms:
+        """Make copies that do not see each other."""
+        offsets = torch.arange(copies).repeat_interleave(self.edges.shape[1]) * len(self.kinds)
+        return Atoms(
+            self.positions.repeat(copies, 1),
+            self.kinds.repeat(copies),
+            self.length,
+            self.edges.repeat(1, copies) + offsets,
+            self.shifts.repeat(copies, 1),
+        )
 
 
-def nequip(dtype: torch.dtype, **options: Any) -> nn.Module:
-    """Build a NequIP model of copper."""
+def nequip(dtype: torch.dtype, elements: Sequence[str] = ("Cu",), **options: Any) -> nn.Module:
+    """Build a NequIP model."""
     from nequip.model import NequIPGNNModel
     from nequip.utils.global_state import set_global_state
 
@@ -64,7 +101,7 @@ def nequip(dtype: torch.dtype, **options: Any) -> nn.Module:
         seed=0,
         model_dtype=str(dtype).removeprefix("torch."),
         r_max=CUTOFF,
-        type_names=["Cu"],
+        type_names=list(elements),
         avg_num_neighbors=42.0,
         per_type_energy_scales=1.0,
         per_type_energy_shifts=0.0,
@@ -72,7 +109,7 @@ def nequip(dtype: torch.dtype, **options: Any) -> nn.Module:
     ).eval()
 
 
-def nequip_frames(crystal: Crystal, order: Tensor) -> dict[str, Tensor]:
+def nequip_frames(crystal: Atoms, order: Tensor) -> dict[str, Tensor]:
     """Give two copies of a crystal, one stretched, as NequIP batches frames."""
     atoms = len(crystal.positions)
     edges = torch.cat([crystal.edges, crystal.edges + atoms], dim=1)
@@ -87,25 +124,29 @@ def nequip_frames(crystal: Crystal, order: Tensor) -> dict[str, Tensor]:
     }
 
 
-def evaluate_nequip(model: nn.Module, crystal: Crystal) -> tuple[Tensor, Tensor]:
+def evaluate_nequip(model: nn.Module, atoms: Atoms) -> tuple[Tensor, Tensor]:
     """Give energy and forces; in training mode differentiable by the parameters."""
     out = model(
         {
-            "pos": crystal.positions.double(),
-            "cell": torch.eye(3, dtype=torch.float64)[None] * crystal.length,
-            "edge_index": crystal.edges,
-            "edge_cell_shift": crystal.shifts.double(),
-            "atom_types": torch.zeros(len(crystal.positions), dtype=torch.int64),
+            "pos": atoms.positions.double(),
+            "cell": torch.eye(3, dtype=torch.float64)[None] * atoms.length,
+            "edge_index": atoms.edges,
+            "edge_cell_shift": atoms.shifts.double(),
+            "atom_types": atoms.kinds,
         }
     )
     return out["total_energy"].squeeze(), out["forces"]
 
 
 def mace(
-    dtype: torch.dtype, block: str = "RealAgnosticResidualInteractionBlock", **options: Any
+    dtype: torch.dtype,
+    block: str = "RealAgnosticResidualInteractionBlock",
+    elements: Sequence[str] = ("Cu",),
+    **options: Any,
 ) -> nn.Module:
-    """Build a MACE model of copper."""
+    """Build a MACE model."""
     o3 = require_e3nn()
+    from ase.data import atomic_numbers
     from mace import modules
 
     hidden = options.pop("hidden_irreps", "128x0e+128x1o")
@@ -118,35 +159,80 @@ def mace(
             num_polynomial_cutoff=5,
             interaction_cls=getattr(modules, block),
             interaction_cls_first=getattr(modules, block),
-            num_elements=1,
+            num_elements=len(elements),
             hidden_irreps=o3.Irreps(hidden),
             MLP_irreps=o3.Irreps("16x0e"),
-            atomic_energies=np.zeros(1),
+            atomic_energies=np.zeros(len(elements)),
             avg_num_neighbors=42.0,
-            atomic_numbers=[29],
+            atomic_numbers=[atomic_numbers[symbol] for symbol in elements],
             gate=nn.functional.silu,
             **known,
         ).eval()
 
 
-def evaluate_mace(model: nn.Module, crystal: Crystal) -> tuple[Tensor, Tensor]:
+def mace_data(model: nn.Module, atoms: Atoms, positions: Tensor) -> dict[str, Tensor]:
+    """Give atoms as MACE takes them, at other positions."""
+    dtype, count = positions.dtype, len(positions)
+    elements = len(model.atomic_numbers)  # type: ignore[arg-type]
+    return {
+        "positions": positions,
+        "cell": torch.eye(3, dtype=dtype) * atoms.length,
+        "edge_index": atoms.edges,
+        "unit_shifts": atoms.shifts,
+        "shifts": atoms.shifts * atoms.length,
+        "node_attrs": nn.functional.one_hot(atoms.kinds, elements).to(dtype),
+        "batch": torch.zeros(count, dtype=torch.int64),
+        "ptr": torch.tensor([0, count]),
+        "head": torch.zeros(1, dtype=torch.int64),
+    }
+
+
+def evaluate_mace(model: nn.Module, atoms: Atoms) -> tuple[Tensor, Tensor]:
     """Give energy and forces; in training mode differentiable by the parameters."""
-    atoms, dtype = len(crystal.positions), crystal.positions.dtype
-    out = model(
-        {
-            "positions": crystal.positions.clone().requires_grad_(),
-            "cell": torch.eye(3, dtype=dtype) * crystal.length,
-            "edge_index": crystal.edges,
-            "unit_shifts": crystal.shifts,
-            "shifts": crystal.shifts * crystal.length,
-            "node_attrs": torch.ones(atoms, 1, dtype=dtype),
-            "batch": torch.zeros(atoms, dtype=torch.int64),
-            "ptr": torch.tensor([0, atoms]),
-            "head": torch.zeros(1, dtype=torch.int64),
-        },
-        training=model.training,
-    )
+    positions = atoms.positions.clone().requires_grad_()
+    out = model(mace_data(model, atoms, positions), training=model.training)
     return out["energy"].squeeze(), out["forces"]
+
+
+def mace_energy(model: nn.Module, atoms: Atoms, positions: Tensor) -> Tensor:
+    """Give the energy, differentiable by positions."""
+    data = mace_data(model, atoms, positions)
+    energy: Tensor = model(data, training=True, compute_force=False)["energy"].squeeze()
+    return energy
+
+
+def mace_hessian(model: nn.Module, atoms: Atoms) -> Tensor:
+    """Give second derivatives, (atoms, 3, atoms, 3), row by row as MACE does in a loop."""
+    from mace.modules.utils import compute_hessians_loop
+
+    positions = atoms.positions.clone().requires_grad_()
+    forces = model(mace_data(model, atoms, positions), training=True)["forces"]
+    rows: Tensor = compute_hessians_loop(forces, positions)
+    return rows.view(*positions.shape, *positions.shape)
+
+
+def mace_hessian_product(model: nn.Module, atoms: Atoms, direction: Tensor) -> Tensor:
+    """Give the product of the Hessian with a vector, (atoms, 3), forward over reverse.
+
+    Forces are what reverse mode gives; at positions that carry a tangent they carry one, too.
+    """
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(atoms.positions.clone().requires_grad_(), direction)
+        # Only what can be differentiated again can be differentiated in forward mode.
+        forces = model(mace_data(model, atoms, dual), training=True)["forces"]
+        tangent: Tensor = forward_ad.unpack_dual(forces).tangent
+    return -tangent
+
+
+def mace_hessian_of_copies(model: nn.Module, atoms: Atoms) -> Tensor:
+    """Give second derivatives, (atoms, 3, atoms, 3), all columns in one evaluation.
+
+    Each column is the product with a unit vector, and each of them has a copy of the atoms.
+    """
+    shape = atoms.positions.shape
+    units = torch.eye(shape.numel(), dtype=atoms.positions.dtype).view(-1, 3)
+    columns = mace_hessian_product(model, atoms.repeat(shape.numel()), units)
+    return columns.view(*shape, *shape)
 
 
 @contextmanager
@@ -159,7 +245,7 @@ def default_dtype(dtype: torch.dtype) -> Iterator[None]:
         torch.set_default_dtype(before)
 
 
-Evaluate = Callable[[nn.Module, Crystal], tuple[Tensor, Tensor]]
+Evaluate = Callable[[nn.Module, Atoms], tuple[Tensor, Tensor]]
 MODELS: dict[str, tuple[Callable[..., nn.Module], Evaluate]] = {
     "nequip": (nequip, evaluate_nequip),
     "mace": (mace, evaluate_mace),

@@ -5,17 +5,17 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from tests.interop.interatomic import Crystal, Evaluate
+from tests.interop.interatomic import Atoms, Evaluate
 
 
-def difference(ours: nn.Module, theirs: nn.Module, crystal: Crystal, evaluate: Evaluate) -> float:
+def difference(ours: nn.Module, theirs: nn.Module, crystal: Atoms, evaluate: Evaluate) -> float:
     """Largest relative difference of the energy and, by norm, of the forces."""
     got, want = evaluate(ours, crystal), evaluate(theirs, crystal)
     return max(float((a - b).norm() / b.norm()) for a, b in zip(got, want, strict=True))
 
 
 def assert_same_training(
-    ours: nn.Module, theirs: nn.Module, crystal: Crystal, evaluate: Evaluate
+    ours: nn.Module, theirs: nn.Module, crystal: Atoms, evaluate: Evaluate
 ) -> None:
     """Gradients of a loss on forces, through second derivatives, are the same."""
     gradients = []

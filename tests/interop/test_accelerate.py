@@ -1,8 +1,12 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import io
+import sys
 from dataclasses import FrozenInstanceError
+from functools import partial
+from importlib import import_module
 
 import pytest
 import torch
@@ -21,6 +25,7 @@ from equigeo.interop.accelerated import (
 )
 from equigeo.reps import wigner_3j
 from tests.interop.e3nn_modules import BUILDERS, build, float64, inputs, mixed, o3, random
+from tests.interop.gate_points import stand_in_scatter
 from tests.interop.library_stand_ins import (
     EDGES,
     NODES,
@@ -330,17 +335,91 @@ def test_gates_with_parameters_in_their_functions_are_kept():
     assert note.note == "its activation PReLU has parameters or buffers"
 
 
-def points_convolution():
-    from e3nn.nn.models.v2106.points_convolution import Convolution
+NORMS = {
+    "as proposed": {},
+    "norm": {"normalization": "norm", "eps": 0.1, "momentum": 0.5},
+    "no parameters": {"affine": False},
+    "no biases": {"include_bias": False},
+}
 
+
+def batch_norm(**options):
+    from e3nn.nn import BatchNorm
+
+    if not set(options) <= set(inspect.signature(BatchNorm).parameters):
+        pytest.skip("e3nn 0.4 has biases always")
+    with float64():
+        module = BatchNorm("3x0e+2x0o+2x1o+1x0e+2x2e", **options)
+    for seed, value in enumerate([*module.parameters(), *module.buffers()]):
+        value.data = random(*value.shape, seed=seed).exp()
+    return module
+
+
+@pytest.mark.parametrize("shape", [(5, 22), (5, 3, 22), (2, 3, 2, 22)])
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("options", NORMS.values(), ids=NORMS.keys())
+def test_batch_norms_compute_the_same_and_follow_the_batch(options, training, shape):
+    theirs = batch_norm(**options).train(training)
+    ours = copy.deepcopy(theirs)
+    (note,) = accelerate(ours, verify=True).replaced
+    assert note.kind == "BatchNorm"
+    for n in range(3):
+        x = [2.0 + random(*shape, seed=n)]
+        for got, want in zip(derivatives(ours, x), derivatives(theirs, x), strict=True):
+            torch.testing.assert_close(got, want, **EXACT)
+        assert list(ours.state_dict()) == list(theirs.state_dict())
+        for got, want in zip(ours.buffers(), theirs.buffers(), strict=False):
+            torch.testing.assert_close(got, want, **EXACT)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"instance": True}, "normalizes each instance alone"),
+        ({"reduce": "max"}, "reduces samples by their max"),
+    ],
+)
+def test_batch_norms_over_less_than_the_batch_are_kept(options, reason):
+    (note,) = accelerate(batch_norm(**options)).kept
+    assert note.note == reason
+
+
+def test_a_comparison_leaves_running_statistics_as_they_were():
+    module = batch_norm()
+    before = {name: value.clone() for name, value in module.named_buffers()}
+    accelerate(module, verify=True)
+    assert all(module.get_buffer(name).equal(value) for name, value in before.items())
+
+
+def test_features_of_another_width_are_refused_by_a_batch_norm_as_before():
+    module = batch_norm()
+    accelerate(module)
+    with pytest.raises((AssertionError, RuntimeError)):
+        module(torch.ones(3, 44, dtype=torch.float64))
+
+
+POINTS_CONVOLUTIONS = {
+    "gate_points_2101": (["sc", "lin1", "lin2"], (3, 1, 8)),
+    "gate_points_2102": (["sc", "lin1", "lin2"], (3, 1, 8)),
+    "v2103.points_convolution": (["sc", "lin1", "lin2", "lin3"], ([3, 8],)),
+    "v2106.points_convolution": (["sc", "lin1", "lin2", "alpha"], ([3, 8],)),
+}
+
+
+def points_convolution(version="v2106.points_convolution"):
+    with pytest.MonkeyPatch.context() as patch:
+        stand_in_scatter(partial(patch.setitem, sys.modules))
+        cls = import_module(f"e3nn.nn.models.{version}").Convolution
+    _, radial = POINTS_CONVOLUTIONS[version]
     with float64(), torch.random.fork_rng():
         torch.manual_seed(0)
         irreps = "4x0e+4x0o+2x1o+2x1e"
-        module = Convolution(irreps, "2x0e", "0e+1o+2e", "4x0e+3x1o+2x2e", [3, 8], 3.0)
-        torch.nn.init.normal_(module.alpha.weight)
+        module = cls(irreps, "2x0e", "0e+1o+2e", "4x0e+3x1o+2x2e", *radial, 3.0)
+        for parameter in module.parameters():
+            torch.nn.init.normal_(parameter)
     source, target = edges()
     attributes = random(NODES, 2, seed=3)
-    features = random(NODES, module.irreps_node_input.dim)
+    features = random(NODES, module.tp.irreps_in1.dim)
     return module, (
         features,
         attributes,
@@ -351,14 +430,15 @@ def points_convolution():
     )
 
 
-def test_convolutions_of_gate_points_are_fused_and_compute_the_same():
-    theirs, arguments = points_convolution()
+@pytest.mark.parametrize("version", POINTS_CONVOLUTIONS)
+def test_convolutions_of_gate_points_are_fused_and_compute_the_same(version):
+    theirs, arguments = points_convolution(version)
     ours = copy.deepcopy(theirs)
     report = accelerate(ours)
     assert not report.kept
     assert {note.path: note.note for note in report.replaced} == {
         "": "equigeo.ops.products.channelwise_conv",
-        **dict.fromkeys(["sc", "lin1", "lin2", "alpha"], "equigeo.tensor_products.TensorProduct"),
+        **dict.fromkeys(POINTS_CONVOLUTIONS[version][0], "equigeo.tensor_products.TensorProduct"),
     }
     assert list(ours.state_dict()) == list(theirs.state_dict())
     for got, want in zip(derivatives(ours, arguments), derivatives(theirs, arguments), strict=True):
@@ -679,6 +759,35 @@ def test_what_is_traced_for_one_graph_holds_for_graphs_of_other_sizes(name, monk
     other = (more_nodes, *fewer_edges)
     torch.testing.assert_close(traced(*other), ours(*other), **EXACT)
     assert len(traced(*other)) == NODES + 3
+
+
+def test_edges_are_sorted_once_and_again_where_they_change(monkeypatch):
+    stand_in(monkeypatch)
+    theirs, _ = convolutions()["nequip"]
+    ours = copy.deepcopy(theirs)
+    accelerate(ours)
+    x, y, weight, target, source = arguments_of(theirs)
+    target, source = target.clone(), source.clone()
+    sorts, sort = [], torch.sort
+    monkeypatch.setattr(torch, "sort", lambda *a, **k: sorts.append(a) or sort(*a, **k))
+
+    def same(x=x):
+        before = len(sorts)
+        want = theirs(x, y, weight, target, source)
+        torch.testing.assert_close(ours(x, y, weight, target, source), want, **EXACT)
+        return len(sorts) == before
+
+    with torch.inference_mode():
+        same()
+    weight.requires_grad_()
+    assert same()
+    ours(x, y, weight, target, source).sum().backward()
+    assert not same(torch.cat([x, x]))  # more nodes
+    assert same(torch.cat([x, x]))
+    source[0] = target[1] = 0
+    assert not same(torch.cat([x, x]))
+    source.data[1] = 2  # as who writes into memory that numpy shares
+    assert not same(torch.cat([x, x]))
 
 
 def hooked():

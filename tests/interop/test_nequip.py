@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import copy
+import pickle
+from collections import Counter
+from dataclasses import replace
 from functools import partial
 
 import pytest
 import torch
+from torch.autograd import forward_ad
 
 from equigeo.interop import accelerate, restore
-from tests.interop.interatomic import Crystal, evaluate_nequip, nequip, nequip_frames
+from equigeo.interop.accelerated import Accelerated
+from tests.interop.e3nn_modules import random
+from tests.interop.interatomic import Atoms, evaluate_nequip, nequip, nequip_frames
 from tests.interop.law import assert_same_training, difference
 
 pytest.importorskip("nequip", reason="needs NequIP: make test-interop")
@@ -26,7 +32,7 @@ MODELS = {
 
 @pytest.fixture(scope="module")
 def crystal():
-    return Crystal.copper(3, torch.float64)
+    return Atoms.copper(3, torch.float64)
 
 
 @pytest.mark.parametrize("options", MODELS.values(), ids=MODELS.keys())
@@ -82,9 +88,10 @@ def test_states_load_strictly_both_ways(crystal):
 def test_a_restored_model_is_what_it_was(crystal):
     theirs = nequip(torch.float64, **SMALL)
     ours = copy.deepcopy(theirs)
+    kinds = [type(part) for part in ours.modules()]  # graphs of torch.fx have one class each
     report = accelerate(ours)
     assert sorted(restore(ours)) == sorted(note.path for note in report.replaced)
-    assert [type(part) for part in ours.modules()] == [type(part) for part in theirs.modules()]
+    assert [type(part) for part in ours.modules()] == kinds
     state = ours.state_dict()
     assert list(state) == list(theirs.state_dict())
     assert all(value.equal(state[key]) for key, value in theirs.state_dict().items())
@@ -95,3 +102,44 @@ def test_every_module_passes_verification():
     report = accelerate(nequip(torch.float64, **SMALL), verify=True)
     assert not report.kept
     assert report.certificate.passes
+
+
+def kinds_of(model):
+    return Counter(type(part) for part in model.modules() if isinstance(part, Accelerated))
+
+
+def test_copies_and_files_stay_accelerated(crystal, tmp_path):
+    ours = nequip(torch.float64, **SMALL)
+    accelerate(ours)
+    want = evaluate_nequip(ours, crystal)
+    path = tmp_path / "model.pt"
+    torch.save(ours, path)
+    copies = (
+        copy.deepcopy(ours),
+        pickle.loads(pickle.dumps(ours)),
+        torch.load(path, weights_only=False),
+    )
+    for other in copies:
+        assert kinds_of(other) == kinds_of(ours)
+        for got, expected in zip(evaluate_nequip(other, crystal), want, strict=True):
+            assert got.equal(expected)
+        assert len(restore(other)) > 5
+        assert difference(other, ours, crystal, evaluate_nequip) < 1e-12
+
+
+def test_forces_carry_the_product_with_the_hessian():
+    """Forward over reverse with what NequIP itself computes."""
+    molecule = Atoms.ethanol(1, torch.float64)
+    theirs = nequip(torch.float64, "CHO", **SMALL)
+    ours = copy.deepcopy(theirs)
+    accelerate(ours)
+    direction = random(*molecule.positions.shape)
+    positions = molecule.positions.clone().requires_grad_()
+    forces = evaluate_nequip(theirs.train(), replace(molecule, positions=positions))[1]
+    (want,) = torch.autograd.grad(forces, positions, direction)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(molecule.positions.clone().requires_grad_(), direction)
+        # Only what can be differentiated again can be differentiated in forward mode.
+        found = evaluate_nequip(ours.train(), replace(molecule, positions=dual))[1]
+        got = forward_ad.unpack_dual(found).tangent
+    torch.testing.assert_close(got, want, rtol=1e-10, atol=1e-10 * float(want.abs().max()))

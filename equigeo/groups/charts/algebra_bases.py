@@ -12,6 +12,7 @@ from equigeo.groups.inclusions import Stretches
 
 
 @cache
+@torch.inference_mode(False)
 def rotation_basis(n: int) -> Tensor:
     """Skew matrices that turn one coordinate plane; in 3D ``hat(e_x), hat(e_y), hat(e_z)``.
 
@@ -75,6 +76,7 @@ def vee(skew: Tensor) -> Tensor:
 
 
 @cache
+@torch.inference_mode(False)
 def symmetric_basis(n: int) -> Tensor:
     """Symmetric matrices, orthonormal for ``tr(A^T B)``, in row-major upper-triangular order.
 
@@ -92,6 +94,7 @@ def symmetric_basis(n: int) -> Tensor:
 
 
 @cache
+@torch.inference_mode(False)
 def traceless_symmetric_basis(n: int) -> Tensor:
     """Traceless symmetric matrices, orthonormal for ``tr(A^T B)``: diagonal ones first.
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
@@ -22,6 +24,7 @@ class Accelerated(nn.Module):
 
     runs_on: ClassVar[str]
     passes_by: ClassVar[str] = ""  # the child that ``forward`` does not call any more
+    changes: ClassVar[tuple[str, ...]] = ()  # buffers that a call of ``forward`` changes
     made_of: ClassVar[tuple[type[Accelerated], type[nn.Module]]]
     accelerated: nn.Module
 
@@ -60,6 +63,16 @@ class Accelerated(nn.Module):
         """Compute what ``forward`` does in the way of before."""
         value: Tensor = self.made_of[1].forward(self, *args)
         return value
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Give buffers the values of before, after calls that are comparisons only."""
+        kept = {name: self.get_buffer(name).clone() for name in self.changes}
+        try:
+            yield
+        finally:
+            for name, value in kept.items():
+                self.get_buffer(name).copy_(value)
 
     def renew(self) -> None:
         """Follow a state that was loaded, where it holds tables that the body is made from."""

@@ -1,7 +1,9 @@
-"""The convolution of e3nn's ``gate_points`` networks in one op."""
+"""The convolutions of e3nn's ``gate_points`` networks in one op."""
 
 from __future__ import annotations
 
+import math
+from abc import abstractmethod
 from typing import Any
 
 import torch
@@ -15,9 +17,10 @@ from equigeo.interop.descriptions.coupling_signs import same_signs
 
 
 class AcceleratedPointsConvolution(Accelerated):
-    """``Convolution`` of ``e3nn.nn.models.v2106``; its child ``tp`` stays, but is not called.
+    """A ``Convolution`` of ``gate_points``; its child ``tp`` stays, but is not called.
 
-    The other children compute as they do, accelerated or not.
+    The other children compute as they do, accelerated or not. Versions differ in how what is
+    received is added to what a node keeps.
     """
 
     runs_on = "equigeo.ops.products.channelwise_conv"
@@ -28,11 +31,7 @@ class AcceleratedPointsConvolution(Accelerated):
     sc: Any
     lin1: Any
     lin2: Any
-    alpha: Any
     num_neighbors: float
-    irreps_node_input: Any
-    irreps_node_attr: Any
-    irreps_edge_attr: Any
     accelerated: EdgeProduct
 
     @classmethod
@@ -57,12 +56,16 @@ class AcceleratedPointsConvolution(Accelerated):
         weight = self.fc(edge_scalars)
         summed = self.accelerated(sent, edge_attr, weight, edge_src, edge_dst)
         received = summed.div(self.num_neighbors**0.5)
-        kept = self.sc(node_input, node_attr)
+        return self._add(self.sc(node_input, node_attr), received, node_attr)
+
+    @abstractmethod
+    def _add(self, kept: Tensor, received: Tensor, node_attr: Tensor) -> Tensor:
+        """Add what arrives at a node to what it keeps."""
+
+    def _where_kept(self, share: Any) -> Tensor:
         # Where nothing is kept, what is received is not scaled.
-        mask = self.sc.output_mask
-        alpha = (1 - mask) + self.alpha(received, node_attr) * mask
-        out: Tensor = torch.addcmul(kept, alpha, self.lin2(received, node_attr))
-        return out
+        mask: Tensor = self.sc.output_mask
+        return (1 - mask) + share * mask
 
     def renew(self) -> None:
         """Take over the signs of couplings, which e3nn saves."""
@@ -73,8 +76,41 @@ class AcceleratedPointsConvolution(Accelerated):
         """Make features of nodes and this many edges, not sorted."""
         like = self.tp.output_mask
         nodes, (source, target) = random_graph(rows, like.device)
-        x = random(nodes, self.irreps_node_input.dim, like=like)
-        attributes = random(nodes, self.irreps_node_attr.dim, like=like, seed=1)
-        y = random(rows, self.irreps_edge_attr.dim, like=like, seed=2)
+        x = random(nodes, self.sc.irreps_in1.dim, like=like)
+        attributes = random(nodes, self.sc.irreps_in2.dim, like=like, seed=1)
+        y = random(rows, self.tp.irreps_in2.dim, like=like, seed=2)
         scalars = random(rows, self.fc.hs[0], like=like, seed=3)
         return x, attributes, source, target, y, scalars
+
+
+class AcceleratedFixedConvolution(AcceleratedPointsConvolution):
+    """``Convolution`` of ``gate_points_2101`` and ``2102``: shares are the same everywhere."""
+
+    def _add(self, kept: Tensor, received: Tensor, node_attr: Tensor) -> Tensor:
+        angle = math.pi / 8
+        share = self._where_kept(math.cos(angle))
+        out: Tensor = math.sin(angle) * kept + share * self.lin2(received, node_attr)
+        return out
+
+
+class AcceleratedAngleConvolution(AcceleratedPointsConvolution):
+    """``Convolution`` of ``e3nn.nn.models.v2103``: an angle of each node shares out."""
+
+    lin3: Any
+
+    def _add(self, kept: Tensor, received: Tensor, node_attr: Tensor) -> Tensor:
+        angle = 0.1 * self.lin3(received, node_attr)  # the factor of e3nn
+        share = self._where_kept(angle.sin())
+        out: Tensor = torch.addcmul(angle.cos() * kept, share, self.lin2(received, node_attr))
+        return out
+
+
+class AcceleratedWeightedConvolution(AcceleratedPointsConvolution):
+    """``Convolution`` of ``e3nn.nn.models.v2106``: a factor of each node scales what arrives."""
+
+    alpha: Any
+
+    def _add(self, kept: Tensor, received: Tensor, node_attr: Tensor) -> Tensor:
+        share = self._where_kept(self.alpha(received, node_attr))
+        out: Tensor = torch.addcmul(kept, share, self.lin2(received, node_attr))
+        return out

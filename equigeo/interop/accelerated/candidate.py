@@ -69,7 +69,7 @@ class Candidate:
             What is wrong, if anything is.
         """
         arguments = self.module.example()
-        with torch.no_grad():
+        with torch.no_grad(), self.module.unchanged():
             try:
                 before = self.module.original(*arguments)
             except Exception as error:  # of the other library, whatever it raises

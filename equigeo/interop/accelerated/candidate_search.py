@@ -12,13 +12,16 @@ from torch.nn.utils.parametrize import is_parametrized
 
 from equigeo.interop._require import require_e3nn
 from equigeo.interop.accelerated.accelerated import BODY, Accelerated
+from equigeo.interop.accelerated.accelerated_batch_norm import AcceleratedBatchNorm
 from equigeo.interop.accelerated.accelerated_contraction import AcceleratedContraction
 from equigeo.interop.accelerated.accelerated_convolution import AcceleratedConvolution
 from equigeo.interop.accelerated.accelerated_gate import AcceleratedGate
 from equigeo.interop.accelerated.accelerated_harmonics import AcceleratedHarmonics
 from equigeo.interop.accelerated.accelerated_linear import AcceleratedLinear
 from equigeo.interop.accelerated.accelerated_points_convolution import (
-    AcceleratedPointsConvolution,
+    AcceleratedAngleConvolution,
+    AcceleratedFixedConvolution,
+    AcceleratedWeightedConvolution,
 )
 from equigeo.interop.accelerated.accelerated_product import AcceleratedProduct
 from equigeo.interop.accelerated.accelerated_scatter import AcceleratedScatter
@@ -28,8 +31,12 @@ from equigeo.interop.acceleration_report import ModuleNote
 KINDS: dict[tuple[str, str], type[Accelerated]] = {
     ("nequip.nn._tp_scatter_base", "TensorProductScatter"): AcceleratedScatter,
     ("mace.modules.symmetric_contraction", "SymmetricContraction"): AcceleratedContraction,
-    ("e3nn.nn.models.v2106.points_convolution", "Convolution"): AcceleratedPointsConvolution,
+    ("e3nn.nn.models.gate_points_2101", "Convolution"): AcceleratedFixedConvolution,
+    ("e3nn.nn.models.gate_points_2102", "Convolution"): AcceleratedFixedConvolution,
+    ("e3nn.nn.models.v2103.points_convolution", "Convolution"): AcceleratedAngleConvolution,
+    ("e3nn.nn.models.v2106.points_convolution", "Convolution"): AcceleratedWeightedConvolution,
     ("e3nn.nn", "Gate"): AcceleratedGate,
+    ("e3nn.nn", "BatchNorm"): AcceleratedBatchNorm,
     ("e3nn.o3", "TensorProduct"): AcceleratedProduct,
     ("e3nn.o3", "Linear"): AcceleratedLinear,
     ("e3nn.o3", "SphericalHarmonics"): AcceleratedHarmonics,

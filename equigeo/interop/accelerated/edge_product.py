@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.interop.accelerated.accelerated_product import AcceleratedProduct
+from equigeo.interop.accelerated.edge_orders import known_edge_orders
 from equigeo.ops import channelwise_conv
 from equigeo.tensor_products import TensorProduct
 from equigeo.tensor_products.paths.channelwise_paths import ChannelwisePaths
@@ -71,38 +72,5 @@ class EdgeProduct(nn.Module):
         paths: Any = self.product.compiled  # channelwise, as the constructor checks
         table = paths.table(x.dtype)
         # Not len(x), which would be the same number in all graphs that are traced from here.
-        graph = edge_orders(source, target, x.shape[0])
+        graph = known_edge_orders(source, target, x.shape[0])
         return channelwise_conv(x, y, weight, graph, table)
-
-
-def edge_orders(source: Tensor, target: Tensor, num_nodes: int) -> tuple[Tensor, ...]:
-    """Sort edges by target, and again by source.
-
-    Unlike :class:`equigeo.graphs.EdgeIndex` this takes no decision on values, so that what is
-    traced for one graph holds for all.
-
-    Parameters
-    ----------
-    source, target : Tensor, (edges,), int64
-        Ends of each edge.
-    num_nodes : int
-        Number of sources and of targets.
-
-    Returns
-    -------
-    tuple of Tensor, int64
-        ``source, ptr, order, target, back_order, back_ptr``, as
-        :func:`equigeo.ops.channelwise_conv` takes them.
-
-    Examples
-    --------
-    >>> _, ptr, order, *_ = edge_orders(torch.tensor([0, 1, 2]), torch.tensor([2, 0, 2]), 3)
-    >>> order.tolist(), ptr.tolist()
-    ([1, 0, 2], [0, 1, 1, 3])
-    """
-    nodes = torch.arange(num_nodes + 1, device=source.device)
-    target, order = torch.sort(target, stable=True)
-    source = source[order]
-    by_source, back_order = torch.sort(source, stable=True)
-    ptr, back_ptr = (torch.searchsorted(index, nodes) for index in (target, by_source))
-    return source, ptr, order, target, back_order, back_ptr

@@ -53,7 +53,7 @@ def compare_module(module: Accelerated, *, compiled: bool) -> tuple[Check, ...]:
         note = "nothing is computed on the meta device"
         return (Check("values", "all", None, 0.0, note),)
     checks: list[Check] = []
-    with _differentiable(module) as parameters:
+    with _differentiable(module) as parameters, module.unchanged():
         comparison = ModuleComparison(module, parameters)
         for found in comparison.all(compiled):
             checks += found

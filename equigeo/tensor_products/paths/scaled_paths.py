@@ -1,58 +1,51 @@
-"""Instructions whose second input is one scalar: a linear map of the first, scaled by it."""
+"""Instructions whose second input holds scalars only: linear maps of the first, scaled by them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, final
+from typing import final
 
 import torch
 from torch import Tensor
 
-from equigeo.nn import Tables
+from equigeo.nn.channel_mixing import ChannelMixing, MixingBlock
 from equigeo.tensor_products.paths.compiled_paths import CompiledPaths
 from equigeo.tensor_products.paths.instruction import Instruction
 from equigeo.tensor_products.paths.path_tables import coefficients, weight_starts
 from equigeo.tensor_products.paths.resolve import Operands
 
 
-class _Block(NamedTuple):
-    """One instruction: where its term and its weights begin, and how many channels it has."""
-
-    start: int
-    mul: int
-    weight: int
-
-
 @final
 class ScaledPaths(CompiledPaths):
-    r"""Paths ``uvw`` with a single scalar, by the same weights for all rows.
+    r"""Paths ``uvw`` with scalars, by the same weights for all rows.
 
     A coupling with a scalar is the identity up to a factor c, so that nothing has to be coupled:
 
-    .. math:: z_w = y \sum_u (c\, w_{uw})\, x_u
+    .. math:: z_w = \sum_{uv} (c\, w_{uvw})\, x_u\, y_v
 
     Parameters
     ----------
     instructions : sequence of Instruction
         Resolved, all ``uvw``.
     operands : (Irreps, Irreps, Irreps)
-        What they join; the second is one scalar, of either parity.
+        What they join; the second holds scalars, of either parity.
     """
 
     def __init__(self, instructions: Sequence[Instruction], operands: Operands) -> None:
         super().__init__()
-        first, _, self.out = operands
-        self.ir_mul = self.out.layout == "ir_mul"
+        first, second, out = operands
         *starts, numel = weight_starts(instructions)
-        factors = torch.ones(numel, dtype=torch.float64)
-        self.blocks: list[list[_Block]] = [[] for _ in self.out.terms]
+        # One scalar scales whole rows, before channels are taken apart.
+        self.by_row = second.dim == 1
+        blocks = []
         for path, start in zip(instructions, starts, strict=True):
-            mul, _, mul_out = path.path_shape
-            if mul and mul_out:
-                factors[start : start + mul * mul_out] = coefficients(path, operands)[0, 0, 0]
-                begin = first.slices()[path.i_in1].start
-                self.blocks[path.i_out].append(_Block(begin, mul, start))
-        self.tables = Tables(factors=factors)
+            if 0 in path.path_shape:
+                continue
+            factor = float(coefficients(path, operands)[0, 0, 0])
+            shape = path.path_shape[::2] if self.by_row else path.path_shape
+            place, scalar = first.slices()[path.i_in1].start, second.slices()[path.i_in2].start
+            blocks.append(MixingBlock(place, path.i_out, shape, start, factor, scalar))
+        self.mixing = ChannelMixing(first, out, blocks, numel)
 
     def accepts(self, x: Tensor, weight: Tensor | None) -> bool:
         """Whether all rows have the same weights: there is no op that could be missing."""
@@ -63,32 +56,7 @@ class ScaledPaths(CompiledPaths):
         return weight
 
     def multiply(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
-        """Scale rows, and mix channels term by term of the output."""
+        """Scale channels, and mix them term by term of the output."""
         if weight is None:
             raise ValueError("weight is missing")
-        x, weight = x * y, weight * self.tables["factors", weight.dtype]
-        parts = [x.new_zeros(x.shape[0], 0)]
-        for blocks, (mul, (l, _)) in zip(self.blocks, self.out.terms, strict=True):
-            if blocks:
-                parts.append(self._mix(x, weight, blocks, 2 * l + 1, mul))
-            else:
-                parts.append(x.new_zeros(x.shape[0], mul * (2 * l + 1)))
-        return torch.cat(parts, dim=1)
-
-    def _mix(self, x: Tensor, weight: Tensor, blocks: list[_Block], dim: int, mul: int) -> Tensor:
-        """Mix all channels that lead to a term, (rows, mul * dim), by one matrix product."""
-        channels, weights = [], []
-        for start, count, begin in blocks:
-            term = x.narrow(1, start, count * dim)
-            # Components outside: one matrix product for all rows and components.
-            if dim > 1 and not self.ir_mul:
-                term = term.unflatten(1, (count, dim)).mT
-            channels.append(term.reshape(-1, count))
-            weights.append(weight.narrow(0, begin, count * mul).view(count, mul))
-        one = len(blocks) == 1
-        z = (channels[0] if one else torch.cat(channels, 1)) @ (
-            weights[0] if one else torch.cat(weights)
-        )
-        if dim > 1 and not self.ir_mul:
-            z = z.view(x.shape[0], dim, mul).mT
-        return z.reshape(x.shape[0], mul * dim)
+        return self.mixing(x * y, weight) if self.by_row else self.mixing(x, weight, y)

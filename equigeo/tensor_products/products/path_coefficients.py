@@ -194,12 +194,14 @@ def _by_kind(irreps: Irreps) -> dict[Irrep, Tensor]:
 
 
 @cache
+@torch.inference_mode(False)
 def _probe(l: int, operand: int) -> Tensor:
     generator = torch.Generator().manual_seed(2 * l + operand)
     return torch.randn(SAMPLES, 2 * l + 1, dtype=torch.float64, generator=generator)
 
 
 @cache
+@torch.inference_mode(False)
 def _coupled_probes(l1: int, l2: int, l3: int) -> Tensor:
     """Couple the probes of two degrees (SAMPLES, 2 l3 + 1)."""
     # z_k = sum_ij C_ijk x_i y_j

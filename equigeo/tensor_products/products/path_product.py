@@ -194,8 +194,8 @@ def compiled_paths(
     paths = [path for path in instructions if 0 not in path.path_shape]
     modes = {path.connection for path in paths}
     weighted = {path.has_weight for path in paths}
-    second = [(mul, l) for mul, (l, _) in operands[1].terms]
-    if paths and modes == {"uvw"} and weighted == {True} and shared_weights and second == [(1, 0)]:
+    scalars = all(l == 0 for _, (l, _) in operands[1].terms)
+    if paths and modes == {"uvw"} and weighted == {True} and shared_weights and scalars:
         return ScaledPaths(instructions, operands)
     # Shared weights mix channels by a matrix product, for any degrees and some paths without.
     if paths and modes <= {"uvw", "uuw"} and (shared_weights or weighted == {False}):

@@ -67,6 +67,7 @@ def monomials(dim: int, degree: int) -> tuple[tuple[int, ...], ...]:
 
 
 @cache
+@torch.inference_mode(False)
 def coupled_polynomials(
     irreps: tuple[Irrep, ...], degree: int, ir_out: Irrep, paths: Paths
 ) -> tuple[CoupledPolynomial, ...]:
@@ -104,6 +105,7 @@ def coupled_polynomials(
 
 
 @cache
+@torch.inference_mode(False)
 def symmetric_basis(irreps: tuple[Irrep, ...], degree: int, ir_out: Irrep) -> Tensor:
     """Linearly independent polynomials that span all equivariant ones of a degree.
 
@@ -177,6 +179,7 @@ def _rule(paths: Paths, degree: int) -> Paths:
 
 
 @cache
+@torch.inference_mode(False)
 def _level(irreps: tuple[Irrep, ...], degree: int, paths: Paths) -> tuple[CoupledPolynomial, ...]:
     """All polynomials of a degree, whatever their irrep, sorted for the next coupling."""
     if degree == 1:
@@ -225,6 +228,7 @@ def _couple(
 
 
 @cache
+@torch.inference_mode(False)
 def _product_positions(dim: int, degree: int) -> Tensor:
     """Position (monomials, dim) of each monomial times each variable."""
     position = _positions(dim, degree + 1)
@@ -238,6 +242,7 @@ def _positions(dim: int, degree: int) -> dict[tuple[int, ...], int]:
 
 
 @cache
+@torch.inference_mode(False)
 def _inverse_multiplicities(dim: int, degree: int) -> Tensor:
     """One over the number of orders of the factors: the metric of symmetric tensors."""
     counts = [

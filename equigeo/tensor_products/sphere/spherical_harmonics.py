@@ -177,4 +177,5 @@ def _table(lmax: int, normalization: Basis, dtype: torch.dtype, device: torch.de
     return harmonics_table(lmax, normalization).to(device, dtype)
 
 
-_kept_table = cache(_table)
+# What is kept must not be a tensor of inference mode, which no gradient can be computed with.
+_kept_table = cache(torch.inference_mode(False)(_table))

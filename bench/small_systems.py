@@ -1,0 +1,243 @@
+"""Small systems before and after ``accelerate``: energy and forces of four ethanol molecules.
+
+36 atoms and 288 edges, where a call costs as much as the work in it. Models run in the environment
+that has their library (``make test-interop`` makes them; ``gate_points`` needs e3nn alone)::
+
+    python -m bench.small_systems gate_points_2101 v2103 v2106
+    .venv-nequip/bin/python -m bench.small_systems nequip
+    .venv-mace/bin/python -m bench.small_systems mace mace-hessian
+
+Energies and forces are compared before anything is timed. Then a model as it was and accelerated
+take turns; with ``--frozen`` without gradients by parameters, as calculators of MACE run it.
+``mace-hessian`` is of one molecule: all second derivatives by MACE's own loop over the forces,
+against forward over reverse, as one evaluation of copies and as a loop of products.
+
+Two clocks are recorded for each repetition: that on the wall, and processor time of the process. On
+a machine that others use, ratios of processor time at one thread are what to read. With ``--output
+bench/results/small_systems.json`` results take the place of what that file says of these models.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from bench.interleaved import circumstances
+from equigeo.interop import accelerate
+from equigeo.interop._require import require_e3nn
+from tests.interop.gate_points import stand_in_scatter
+from tests.interop.interatomic import (
+    Atoms,
+    evaluate_mace,
+    evaluate_nequip,
+    mace,
+    mace_hessian,
+    mace_hessian_of_copies,
+    mace_hessian_product,
+    nequip,
+)
+
+MOLECULES = 4
+SAME = (
+    2e-4  # relative, in float32: what two orders of summation may differ by in second derivatives
+)
+ELEMENTS = ("C", "H", "O")
+CLOCKS: dict[str, Callable[[], float]] = {
+    "wall": time.perf_counter,
+    "processor": time.process_time,
+}
+Call = Callable[[], Any]
+
+
+def nequip_calls(frozen: bool) -> dict[str, Call]:
+    model = nequip(torch.float32, ELEMENTS, num_features=32).requires_grad_(not frozen)
+    return _before_and_after(model, lambda m: evaluate_nequip(m, _molecules()))
+
+
+def mace_calls(frozen: bool) -> dict[str, Call]:
+    models = _two_of_mace(frozen)
+    atoms = _molecules()
+    return {name: lambda m=model: evaluate_mace(m, atoms) for name, model in models.items()}
+
+
+def hessian_calls(frozen: bool) -> dict[str, Call]:
+    atoms = Atoms.ethanol(1, torch.float32)
+    models = _two_of_mace(frozen)
+    before, after = models["before"], models["after"]
+
+    def products() -> Tensor:
+        units = torch.eye(atoms.positions.numel()).view(-1, *atoms.positions.shape)
+        columns = torch.stack([mace_hessian_product(after, atoms, unit) for unit in units])
+        return columns.view(*atoms.positions.shape, *atoms.positions.shape)
+
+    return {
+        "before": lambda: (mace_hessian(before, atoms),),
+        "after": lambda: (mace_hessian_of_copies(after, atoms),),
+        "after, product by product": lambda: (products(),),
+        "after, loop of MACE": lambda: (mace_hessian(after, atoms),),
+    }
+
+
+def gate_points_calls(frozen: bool, name: str) -> dict[str, Call]:
+    """Networks of e3nn's examples as they are there: 50 copies of each irrep, three layers."""
+    o3 = require_e3nn()
+    stand_in_scatter(sys.modules.__setitem__)
+    atoms = _molecules()
+    options: dict[str, Any] = {"max_radius": 4.75, "num_neighbors": 8.0, "num_nodes": 9.0}
+    kinds = nn.functional.one_hot(atoms.kinds, 3).float()
+    ones = torch.ones(len(kinds), 1)
+    torch.manual_seed(0)
+    if name == "gate_points_2101":
+        hidden = o3.Irreps([(50, (l, p)) for l in range(3) for p in (-1, 1)])
+        irreps = (o3.Irreps("3x0e"), hidden, o3.Irreps("0e"), None, o3.Irreps("0e+1o+2e"))
+        network = import_module("e3nn.nn.models.gate_points_2101")
+        basis = {"layers": 3, "number_of_basis": 10, "radial_layers": 1, "radial_neurons": 100}
+        model = network.Network(*irreps, **basis, **options)
+        # Its own search for neighbours finds an atom near itself, by rounding.
+        network.radius_graph = lambda *_: atoms.edges
+        data = {"x": kinds}
+    else:
+        network = import_module(f"e3nn.nn.models.{name}.gate_points_networks")
+        model = network.NetworkForAGraphWithAttributes("3x0e", "0e", "0e", "0e", **options)
+        edge_attr = torch.ones(atoms.edges.shape[1], 1)
+        data = {"node_input": kinds, "node_attr": ones, "edge_attr": edge_attr}
+        data["edge_index"] = atoms.edges
+    data["batch"] = torch.arange(MOLECULES).repeat_interleave(len(kinds) // MOLECULES)
+
+    def evaluate(m: nn.Module) -> tuple[Tensor, Tensor]:
+        positions = atoms.positions.clone().requires_grad_()
+        energy = m({"pos": positions, **data}).sum()
+        return energy, -torch.autograd.grad(energy, positions)[0]
+
+    return _before_and_after(model.requires_grad_(not frozen), evaluate)
+
+
+def _before_and_after(before: nn.Module, evaluate: Callable[[nn.Module], Any]) -> dict[str, Call]:
+    after = copy.deepcopy(before)
+    report = accelerate(after)
+    if report.kept:
+        raise SystemExit(f"every module must be replaced, got {report}")
+    return {"before": lambda: evaluate(before), "after": lambda: evaluate(after)}
+
+
+def _two_of_mace(frozen: bool) -> dict[str, nn.Module]:
+    models = {name: mace(torch.float32, elements=ELEMENTS) for name in ("before", "after")}
+    accelerate(models["after"])
+    return {name: model.requires_grad_(not frozen) for name, model in models.items()}
+
+
+def _molecules() -> Atoms:
+    return Atoms.ethanol(MOLECULES, torch.float32)
+
+
+CASES: dict[str, Callable[[bool], dict[str, Call]]] = {
+    "nequip": nequip_calls,
+    "mace": mace_calls,
+    "mace-hessian": hessian_calls,
+    **{
+        name: partial(gate_points_calls, name=name)
+        for name in ("gate_points_2101", "v2103", "v2106")
+    },
+}
+
+
+def difference(got: tuple[Tensor, ...], want: tuple[Tensor, ...]) -> float:
+    """Largest relative difference of results, by norm."""
+    pairs = zip(got, want, strict=True)
+    return max(float((a.detach() - b.detach()).norm() / b.detach().norm()) for a, b in pairs)
+
+
+def measure(name: str, rounds: int, threads: int, frozen: bool) -> dict[str, Any]:
+    """Compare and time one case."""
+    torch.set_num_threads(threads)
+    calls = CASES[name](frozen)
+    want = calls["before"]()
+    differences = {key: difference(call(), want) for key, call in calls.items() if key != "before"}
+    if not max(differences.values()) < SAME:
+        raise SystemExit(f"{name}: results must agree to {SAME}, got {differences}")
+    seconds = _take_turns(calls, rounds)
+    medians = {
+        clock: {key: median(of_call[clock]) for key, of_call in seconds.items()} for clock in CLOCKS
+    }
+    return {
+        "command": " ".join(["python -m bench.small_systems", *sys.argv[1:]]),
+        "versions": _versions(),
+        **circumstances(),
+        "threads": threads,
+        "frozen": frozen,
+        "relative difference": differences,
+        "seconds": seconds,
+        "median seconds": medians,
+        "quartiles": {
+            key: {clock: quantiles(values, n=4)[::2] for clock, values in of_call.items()}
+            for key, of_call in seconds.items()
+        },
+        "times as fast": {
+            clock: {key: found["before"] / value for key, value in found.items() if key != "before"}
+            for clock, found in medians.items()
+        },
+    }
+
+
+def _take_turns(calls: dict[str, Call], rounds: int) -> dict[str, dict[str, list[float]]]:
+    """Seconds of each call by both clocks; two rounds before are not counted."""
+    seconds: dict[str, dict[str, list[float]]] = {
+        key: {clock: [] for clock in CLOCKS} for key in calls
+    }
+    for n in range(2 + rounds):
+        for key, call in calls.items():
+            starts = {clock: now() for clock, now in CLOCKS.items()}
+            call()
+            for clock, now in CLOCKS.items():
+                if n >= 2:
+                    seconds[key][clock].append(now() - starts[clock])
+    return seconds
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in ("nequip", "mace-torch", "e3nn", "torch"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="+", choices=CASES)
+    parser.add_argument("--rounds", type=int, default=15, help="timed calls of each")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--frozen", action="store_true", help="no gradients by parameters")
+    parser.add_argument("--output", type=Path, help="JSON file that keeps the results")
+    options = parser.parse_args()
+    for name in options.names:
+        for threads in options.threads:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # theirs
+                result = measure(name, options.rounds, threads, options.frozen)
+            print(name, threads, json.dumps(result["times as fast"], indent=1))
+            if options.output:
+                known = json.loads(options.output.read_text()) if options.output.exists() else {}
+                key = f"{name}, {threads} thread{'s' * (threads > 1)}" + ", frozen" * options.frozen
+                known[key] = result
+                options.output.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""``e3nn.nn.BatchNorm`` on whole rows, not term by term."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.interop.accelerated.accelerated import Accelerated
+from equigeo.interop.accelerated.arguments import fit, random
+from equigeo.reps import Irreps
+
+
+class BatchNormBody(nn.Module):
+    """Where the numbers of channels and of scalars belong in a row.
+
+    Parameters
+    ----------
+    irreps : Irreps
+        Of rows. Scalars are ``0e`` only.
+    by_component : bool
+        Whether a channel is measured by the mean square of its components, not by their sum.
+    """
+
+    channel: Tensor
+    scalars: Tensor
+    place: Tensor
+    parts: Tensor
+
+    def __init__(self, irreps: Irreps, by_component: bool) -> None:
+        super().__init__()
+        muls = torch.tensor([mul for mul, _ in irreps], dtype=torch.int64)
+        dims = torch.tensor([2 * l + 1 for _, (l, _) in irreps], dtype=torch.int64)
+        even = torch.tensor([ir == (0, 1) for _, ir in irreps], dtype=torch.bool)
+        dims, even = dims.repeat_interleave(muls), even.repeat_interleave(muls)  # of channels
+        channel = torch.arange(len(dims)).repeat_interleave(dims)
+        scalars = even[channel].nonzero().flatten()
+        # Columns that are no scalars read a zero behind the numbers of all scalars.
+        place = torch.full_like(channel, len(scalars))
+        place[scalars] = torch.arange(len(scalars))
+        parts = dims if by_component else torch.ones_like(dims)
+        tables = {"channel": channel, "scalars": scalars, "place": place, "parts": parts}
+        for name, table in tables.items():
+            self.register_buffer(name, table, persistent=False)
+
+    def forward(self, of_scalars: Tensor) -> Tensor:
+        """Make a row of the numbers of scalars, zero elsewhere."""
+        return torch.cat([of_scalars, of_scalars.new_zeros(1)]).index_select(0, self.place)
+
+    def per_channel(self, squares: Tensor) -> Tensor:
+        """Measure channels by the squares of their components, (dim,)."""
+        total = squares.new_zeros(len(self.parts)).index_add(0, self.channel, squares)
+        return total / self.parts
+
+
+class AcceleratedBatchNorm(Accelerated):
+    """An ``e3nn.nn.BatchNorm`` over the batch; running statistics are updated as before."""
+
+    runs_on = "torch, on whole rows"
+    changes = ("running_mean", "running_var")
+
+    irreps: Any
+    instance: bool
+    reduce: str
+    normalization: str
+    eps: float
+    momentum: float
+    running_mean: Tensor
+    running_var: Tensor
+    weight: Tensor | None
+    accelerated: BatchNormBody
+
+    @classmethod
+    def body_of(cls, module: Any) -> nn.Module:
+        """Find where numbers belong; see :meth:`Accelerated.body_of`."""
+        if module.instance:
+            raise ValueError("normalizes each instance alone")
+        if module.reduce != "mean":
+            raise ValueError(f"reduces samples by their {module.reduce}")
+        return BatchNormBody(Irreps(tuple(module.irreps)), module.normalization == "component")
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Normalize rows, (batch, ..., irreps.dim), as ``e3nn.nn.BatchNorm`` does."""
+        bias: Tensor | None = getattr(self, "bias", None)
+        given = [input, self.running_mean, self.running_var, self.weight, bias]
+        body = self.accelerated
+        if not fit(*(value for value in given if value is not None)) or (
+            input.ndim < 2 or input.shape[-1] != len(body.channel)
+        ):
+            return self.original(input)
+        rows = input.flatten(0, -2)
+        if self.training:
+            mean = rows.index_select(1, body.scalars).mean(0)
+            centred = rows - body(mean)
+            power = body.per_channel(centred.square().mean(0))
+            self._follow(mean, power)
+        else:
+            centred, power = rows - body(self.running_mean), self.running_var
+        factor = (power + self.eps).rsqrt()
+        if self.weight is not None:
+            factor = factor * self.weight
+        out = centred * factor.index_select(0, body.channel)
+        return (out if bias is None else out + body(bias)).view(input.shape)
+
+    def _follow(self, mean: Tensor, power: Tensor) -> None:
+        with torch.no_grad():
+            for running, new in ((self.running_mean, mean), (self.running_var, power)):
+                running.copy_((1 - self.momentum) * running + self.momentum * new)
+
+    def example(self, rows: int = 3) -> tuple[Any, ...]:
+        """Make features."""
+        return (random(rows, self.irreps.dim, like=self.running_mean),)

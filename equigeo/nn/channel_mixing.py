@@ -1,0 +1,218 @@
+"""Channels mixed by weights that all rows share: one matrix product for each term of the output.
+
+On its own because linear maps and products with scalars both are such sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from math import prod
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from equigeo.nn.pieces import cut_pieces
+from equigeo.reps import Irreps
+
+
+class MixingBlock(NamedTuple):
+    """A term of the input that a block of weights maps to a term of the output.
+
+    ``start`` is where the term begins in a row, ``weight`` where the weights begin, ``shape`` is
+    their shape, ``(mul_in, mul_out)`` or ``(mul_in, scalars, mul_out)``, and ``factor`` multiplies
+    them. ``scalar`` is where the scalars begin that multiply the channels.
+    """
+
+    start: int
+    i_out: int
+    shape: tuple[int, ...]
+    weight: int
+    factor: float
+    scalar: int = 0
+
+
+class _Part(NamedTuple):
+    """A block, and which piece of rows and of weights are its own."""
+
+    block: MixingBlock
+    rows: int
+    weights: int
+    dim: int
+    by_row: bool
+
+
+class ChannelMixing:
+    r"""Sums of channels, by Schur's lemma all that commutes with irreps.
+
+    .. math:: z_{wm} = \sum_{uv} W_{uvw}\, x_{um}\, y_v
+
+    Rows are transposed once, so that the components and the rows of a term are one axis: nothing
+    has to be copied before a matrix product, of which there is one for all neighbouring terms of
+    the input that meet in a term of the output. Scalars multiply the channels first, or the
+    weights where less memory comes of it.
+
+    Parameters
+    ----------
+    irreps_in, irreps_out : Irreps
+        Of rows, in one layout.
+    blocks : sequence of MixingBlock
+        None of them empty; each weight belongs to one at most.
+    weight_numel : int
+        Number of weights.
+
+    Examples
+    --------
+    >>> scalars = Irreps("2x0e")
+    >>> add = ChannelMixing(scalars, Irreps("1x0e"), [MixingBlock(0, 0, (2, 1), 0, 1.0)], 2)
+    >>> add(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 10.0]))
+    tensor([[21.],
+            [43.]])
+    """
+
+    def __init__(
+        self,
+        irreps_in: Irreps,
+        irreps_out: Irreps,
+        blocks: Sequence[MixingBlock],
+        weight_numel: int,
+    ) -> None:
+        self._by_irrep = irreps_out.layout == "mul_ir"
+        dims = [2 * l + 1 for _, (l, _) in irreps_out]
+        self._sizes = [mul * dim for (mul, _), dim in zip(irreps_out, dims, strict=True)]
+        into = [[block for block in blocks if block.i_out == n] for n in range(len(dims))]
+        merged = [_merge(found, dim) for found, dim in zip(into, dims, strict=True)]
+        # Channels are the outer axis of neighbours in this layout only.
+        if self._by_irrep and _are_apart(_ranges(merged, dims)):
+            into = merged
+        # Nothing else of a row is copied.
+        ranges = _ranges(into, dims) or [(0, 0)]
+        first, last = ranges[0][0], sum(ranges[-1])
+        self._used = (first, last) if last - first < irreps_in.dim else None
+        ranges = [(start - first, size) for start, size in ranges]
+        self._row_sizes, rows = cut_pieces(ranges, last - first)
+        weights = sorted((block.weight, prod(block.shape)) for found in into for block in found)
+        self._weight_sizes, numbers = cut_pieces(weights, weight_numel)
+        self._terms = [
+            [
+                _Part(block, rows[block.start - first], numbers[block.weight], dim, by_row)
+                for block in found
+                for by_row in [_scales_weights(block, dim)]
+            ]
+            for dim, found in zip(dims, into, strict=True)
+        ]
+
+    def __call__(self, x: Tensor, weight: Tensor, y: Tensor | None = None) -> Tensor:
+        """Mix.
+
+        Parameters
+        ----------
+        x : Tensor, (rows, irreps_in.dim), floating
+            Features.
+        weight : Tensor, (numel,)
+            Of all blocks.
+        y : Tensor, (rows, numbers), optional
+            Scalars, where blocks have any.
+
+        Returns
+        -------
+        Tensor, (rows, irreps_out.dim), contiguous
+            Zero in terms without blocks.
+        """
+        used = x if self._used is None else x[:, slice(*self._used)]
+        parts = [part for term in self._terms for part in term]
+        columns: Sequence[Tensor] = ()
+        if not all(part.by_row for part in parts):
+            columns = used.t().contiguous().split(self._row_sizes)
+        rows = used.split(self._row_sizes, 1) if any(part.by_row for part in parts) else ()
+        weights = weight.split(self._weight_sizes)
+        out = []
+        for term, size in zip(self._terms, self._sizes, strict=True):
+            total: Tensor | None = None
+            for part in term:
+                piece = rows[part.rows] if part.by_row else columns[part.rows]
+                mix = self._mix_rows if part.by_row else self._mix_columns
+                mixed = mix(piece, weights[part.weights], y, part)
+                total = mixed if total is None else total + mixed
+            out.append(x.new_zeros(x.shape[0], size) if total is None else total)
+        return torch.cat(out, dim=1) if out else x[:, :0]
+
+    def _mix_columns(self, piece: Tensor, weight: Tensor, y: Tensor | None, part: _Part) -> Tensor:
+        """Mix a term, (mul * dim, rows), that scalars have multiplied."""
+        mul, rows = part.block.shape[0], piece.shape[1]
+        inner = part.dim if self._by_irrep else 1
+        outer = () if part.dim == inner else (part.dim,)
+        if y is not None:
+            factors = self._scalars(y, part).t().unsqueeze(1)
+            piece = piece.reshape(*outer, mul, 1, inner, rows) * factors
+            mul = mul * factors.shape[0]
+        channels = piece.reshape(*outer, mul, inner * rows)
+        matrix = weight.reshape(mul, part.block.shape[-1]).t()
+        if outer:
+            mixed = _scaled_bmm(matrix.expand(part.dim, -1, -1), channels, part.block.factor)
+        else:
+            nothing = weight.new_zeros(1)
+            mixed = torch.addmm(nothing, matrix, channels, beta=0, alpha=part.block.factor)
+        return mixed.reshape(part.block.shape[-1] * part.dim, rows).t()
+
+    def _mix_rows(self, piece: Tensor, weight: Tensor, y: Tensor | None, part: _Part) -> Tensor:
+        """Mix a term, (rows, mul * dim), by the weights that scalars make of each row."""
+        if y is None:
+            raise ValueError("expected scalars, got None")
+        mul, count, mul_out = part.block.shape
+        rows = piece.shape[0]
+        scalars = self._scalars(y, part).expand(mul, rows, count)
+        weight = weight.reshape(mul, count, mul_out)
+        matrices = _scaled_bmm(scalars, weight, part.block.factor)  # (mul, rows, mul_out)
+        if self._by_irrep:
+            mixed = torch.bmm(matrices.permute(1, 2, 0), piece.reshape(rows, mul, part.dim))
+        else:
+            mixed = torch.bmm(piece.reshape(rows, part.dim, mul), matrices.transpose(0, 1))
+        return mixed.reshape(rows, mul_out * part.dim)
+
+    def _scalars(self, y: Tensor, part: _Part) -> Tensor:
+        start, count = part.block.scalar, part.block.shape[1]
+        return y if y.shape[1] == count else y.narrow(1, start, count)
+
+
+def _scaled_bmm(one: Tensor, other: Tensor, factor: float) -> Tensor:
+    # A product with a factor costs nothing; beta=0 leaves out what it could be added to.
+    return torch.baddbmm(one.new_zeros(1), one, other, beta=0, alpha=factor)
+
+
+def _scales_weights(block: MixingBlock, dim: int) -> bool:
+    """Whether weights of each row take less memory than products of channels and scalars."""
+    return len(block.shape) == 3 and block.shape[2] <= block.shape[1] * dim
+
+
+def _merge(blocks: Sequence[MixingBlock], dim: int) -> list[MixingBlock]:
+    """Join neighbours, in rows and in weights, that lead to one term."""
+    merged: list[MixingBlock] = []
+    for block in blocks:
+        last = merged[-1] if merged else None
+        if last is not None and block == last._replace(
+            start=last.start + last.shape[0] * dim,
+            weight=last.weight + prod(last.shape),
+            shape=(block.shape[0], *last.shape[1:]),
+        ):
+            shape = (last.shape[0] + block.shape[0], *block.shape[1:])
+            merged[-1] = last._replace(shape=shape)
+        else:
+            merged.append(block)
+    return merged
+
+
+def _ranges(into: Sequence[Sequence[MixingBlock]], dims: Sequence[int]) -> list[tuple[int, int]]:
+    """Where blocks read rows, (start, size), each range once."""
+    return sorted(
+        {
+            (block.start, block.shape[0] * dim)
+            for found, dim in zip(into, dims, strict=True)
+            for block in found
+        }
+    )
+
+
+def _are_apart(ranges: Sequence[tuple[int, int]]) -> bool:
+    return all(start + size <= after for (start, size), (after, _) in pairwise(ranges))

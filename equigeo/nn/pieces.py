@@ -1,0 +1,37 @@
+"""Rows cut into pieces, so that autograd puts gradients together once.
+
+A narrowed view has a gradient of its own, as long as the row and nearly all zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+
+
+def cut_pieces(ranges: Iterable[tuple[int, int]], end: int) -> tuple[list[int], dict[int, int]]:
+    """Cut a row where ranges of it begin and end.
+
+    Parameters
+    ----------
+    ranges : iterable of (int, int)
+        Where each begins and how long it is, none of them empty; equal or apart.
+    end : int
+        Length of the row.
+
+    Returns
+    -------
+    list of int
+        Sizes of all pieces, gaps between the ranges included, as ``Tensor.split`` takes them.
+    dict
+        The number of the piece that begins at a place.
+
+    Examples
+    --------
+    >>> cut_pieces([(1, 2), (3, 1)], 6)
+    ([1, 2, 1, 2], {0: 0, 1: 1, 3: 2, 4: 3})
+    """
+    cuts = sorted({0, end, *(cut for start, size in ranges for cut in (start, start + size))})
+    return [after - cut for cut, after in pairwise(cuts)], {
+        cut: number for number, cut in enumerate(cuts[:-1])
+    }
