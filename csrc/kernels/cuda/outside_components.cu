@@ -38,7 +38,7 @@ const char* move_components_outside(
   }
   const dim3 grid(static_cast<unsigned>(rows < kMostBlocks ? rows : kMostBlocks));
   const dim3 block(kWarp, kThreads / kWarp);
-  move_segments<<<grid, block, 0, static_cast<cudaStream_t>(stream)>>>(plan, side, from, rows, to);
+  launch_kernel(move_segments<S>, grid, block, 0, stream, plan, side, from, rows, to);
   return launch_error();
 }
 
