@@ -4,6 +4,7 @@
 #include <string>
 
 #include "simulator/block.h"
+#include "simulator/code_place.h"
 #include "simulator/costs.h"
 #include "simulator/observer.h"
 #include "simulator/races.h"
@@ -35,19 +36,31 @@ class Watch {
 
 const Watch watch;
 
+inline void tell(
+    const void* address, unsigned bytes, Access access, bool aligned, const void* code) {
+  if (aligned && reinterpret_cast<uintptr_t>(address) % bytes != 0 && Block::is_running()) {
+    Block::current().fail(joined(
+        place_of(code), ": ", bytes,
+        " bytes are read or written at an address that is no multiple"));
+  }
+  tell_access(address, bytes, access, code);
+}
+
 }  // namespace
 }  // namespace equigeo::simulator
 
-#define EQUIGEO_HOOK(name, bytes, access)                                                   \
-  void name(void* address) {                                                                \
-    ::equigeo::simulator::tell_access(                                                      \
-        address, bytes, ::equigeo::simulator::Access::access, __builtin_return_address(0)); \
+// The compiler says which accesses it takes to be aligned.
+#define EQUIGEO_HOOK(name, bytes, access, aligned)                     \
+  void name(void* address) {                                           \
+    ::equigeo::simulator::tell(                                        \
+        address, bytes, ::equigeo::simulator::Access::access, aligned, \
+        __builtin_return_address(0));                                  \
   }
-#define EQUIGEO_HOOKS(bytes)                               \
-  EQUIGEO_HOOK(__tsan_read##bytes, bytes, kRead)           \
-  EQUIGEO_HOOK(__tsan_write##bytes, bytes, kWrite)         \
-  EQUIGEO_HOOK(__tsan_unaligned_read##bytes, bytes, kRead) \
-  EQUIGEO_HOOK(__tsan_unaligned_write##bytes, bytes, kWrite)
+#define EQUIGEO_HOOKS(bytes)                                      \
+  EQUIGEO_HOOK(__tsan_read##bytes, bytes, kRead, true)            \
+  EQUIGEO_HOOK(__tsan_write##bytes, bytes, kWrite, true)          \
+  EQUIGEO_HOOK(__tsan_unaligned_read##bytes, bytes, kRead, false) \
+  EQUIGEO_HOOK(__tsan_unaligned_write##bytes, bytes, kWrite, false)
 
 extern "C" {
 

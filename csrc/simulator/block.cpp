@@ -88,6 +88,10 @@ void Block::go_on(Thread& thread) {
   }
 }
 
+void Block::fail(const std::string& message) {
+  failure_ = failure_ ? failure_ : std::make_exception_ptr(Error(message));
+}
+
 void Block::wait(Barrier barrier, uint32_t mask, const Place& place) {
   Thread& thread = *thread_;
   thread.barrier = barrier;

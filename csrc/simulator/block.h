@@ -5,6 +5,7 @@
 #pragma once
 
 #include <exception>
+#include <string>
 #include <vector>
 
 #include "simulator/observer.h"
@@ -41,6 +42,9 @@ class Block {
   static Block& current();
   static bool is_running() { return running_ != nullptr && running_->thread_ != nullptr; }
   Thread& thread() { return *thread_; }
+
+  // For code that cannot throw: let the block fail when the running thread waits or returns.
+  void fail(const std::string& message);
 
   // For the running thread: wait there.
   void wait(Barrier barrier, uint32_t mask, const Place& place);

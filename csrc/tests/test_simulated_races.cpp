@@ -131,6 +131,16 @@ const bool cases = [] {
   return true;
 }();
 
+const bool aligned = check::add("what processors forgive and cards do not is refused", [] {
+  std::vector<int> to(4);
+  const auto kernel = +[](char* to) { *reinterpret_cast<int*>(to) = 1; };
+  char* const bytes = reinterpret_cast<char*>(to.data());
+  check::launch({1, 1}, kernel, bytes + 4);
+  check::refused(
+      [&] { check::launch({1, 1}, kernel, bytes + 2); },
+      {"4 bytes are read or written at an address that is no multiple", "_races.cpp:"});
+});
+
 const bool launches = check::add("a kernel comes behind the one before it", [] {
   std::vector<int> to(64);
   for (int again = 0; again < 2; ++again) {

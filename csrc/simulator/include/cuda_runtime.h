@@ -27,10 +27,10 @@
 #define __launch_bounds__(...)
 #define __grid_constant__
 
-constexpr const uint3& threadIdx = equigeo::simulator::coordinates.thread;
-constexpr const uint3& blockIdx = equigeo::simulator::coordinates.block;
-constexpr const dim3& blockDim = equigeo::simulator::coordinates.threads;
-constexpr const dim3& gridDim = equigeo::simulator::coordinates.blocks;
+static constexpr const uint3& threadIdx = equigeo::simulator::coordinates.thread;
+static constexpr const uint3& blockIdx = equigeo::simulator::coordinates.block;
+static constexpr const dim3& blockDim = equigeo::simulator::coordinates.threads;
+static constexpr const dim3& gridDim = equigeo::simulator::coordinates.blocks;
 
 // --- Functions of the host
 // ------------------------------------------------------------------------
