@@ -9,7 +9,7 @@
 
 namespace equigeo::simulator {
 
-void AsyncCopies::ask(void* to, const void* from, size_t bytes, const Place& place) {
+void AsyncCopies::ask(void* to, const void* from, size_t bytes, const SourceLocation& place) {
   if (bytes != 4 && bytes != 8 && bytes != 16) {
     refuse(place, ": an asynchronous copy is of 4, 8 or 16 bytes, not of ", bytes);
   }

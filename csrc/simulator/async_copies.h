@@ -13,7 +13,7 @@ namespace equigeo::simulator {
 
 class AsyncCopies {
  public:
-  void ask(void* to, const void* from, size_t bytes, const Place& place);
+  void ask(void* to, const void* from, size_t bytes, const SourceLocation& place);
   void commit();
 
   // Make all batches but the `left` last ones.

@@ -92,7 +92,7 @@ void Block::fail(const std::string& message) {
   failure_ = failure_ ? failure_ : std::make_exception_ptr(Error(message));
 }
 
-void Block::wait(Barrier barrier, uint32_t mask, const Place& place) {
+void Block::wait(Barrier barrier, uint32_t mask, const SourceLocation& place) {
   Thread& thread = *thread_;
   thread.barrier = barrier;
   thread.mask = mask;
@@ -166,7 +166,7 @@ void Block::run(const Body& body, Order& order) {
 }
 
 // The first thread that waits, or the first one that waits in another place or for other lanes.
-const Thread* Block::waiting(const Place* elsewhere) const {
+const Thread* Block::waiting(const SourceLocation* elsewhere) const {
   for (const Thread& thread : threads_) {
     if (!thread.done && (elsewhere == nullptr || !(thread.place == *elsewhere))) {
       return &thread;

@@ -47,7 +47,7 @@ class Block {
   void fail(const std::string& message);
 
   // For the running thread: wait there.
-  void wait(Barrier barrier, uint32_t mask, const Place& place);
+  void wait(Barrier barrier, uint32_t mask, const SourceLocation& place);
 
  private:
   static void run_thread();
@@ -58,7 +58,7 @@ class Block {
   bool release_block();
   bool run_some(Order& order);
   [[noreturn]] void refuse_deadlock() const;
-  const Thread* waiting(const Place* elsewhere) const;
+  const Thread* waiting(const SourceLocation* elsewhere) const;
 
   static Block* running_;
 

@@ -22,12 +22,12 @@ void Costs::block_begins(unsigned, unsigned threads) {
   }
 }
 
-void Costs::warp_met(unsigned, uint32_t, const Place&) {
+void Costs::warp_met(unsigned, uint32_t, const SourceLocation&) {
   ++kernel_->warp_barriers;
   flush();
 }
 
-void Costs::block_met(const Place&) {
+void Costs::block_met(const SourceLocation&) {
   ++kernel_->block_barriers;
   flush();
 }

@@ -24,8 +24,8 @@ class Costs : public Observer {
  public:
   void grid_begins(const void* kernel) override;
   void block_begins(unsigned number, unsigned threads) override;
-  void warp_met(unsigned warp, uint32_t lanes, const Place& place) override;
-  void block_met(const Place& place) override;
+  void warp_met(unsigned warp, uint32_t lanes, const SourceLocation& place) override;
+  void block_met(const SourceLocation& place) override;
   void accessed(const void* address, unsigned bytes, Access access, const void* code) override;
   void grid_ends() override;
 

@@ -16,17 +16,17 @@ class Error : public std::runtime_error {
 
 // Where a kernel calls something. Functions that stand for CUDA's take __builtin_FILE() and
 // __builtin_LINE() as default arguments, which are those of the caller.
-struct Place {
+struct SourceLocation {
   const char* file = "";
   int line = 0;
 
   // File names outlive the library, but the same file has a name for each source that includes it.
-  bool operator==(const Place& other) const {
+  bool operator==(const SourceLocation& other) const {
     return line == other.line && std::string_view(file) == other.file;
   }
 };
 
-inline std::ostream& operator<<(std::ostream& to, const Place& place) {
+inline std::ostream& operator<<(std::ostream& to, const SourceLocation& place) {
   return to << place.file << ':' << place.line;
 }
 

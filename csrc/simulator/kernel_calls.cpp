@@ -10,7 +10,7 @@ unsigned lane() { return Block::current().thread().index % Device::kWarp; }
 
 namespace {
 
-void check_mask(uint32_t mask, const Place& place) {
+void check_mask(uint32_t mask, const SourceLocation& place) {
   if (!(mask >> lane() & 1)) {
     refuse(place, ": lane ", lane(), " is not among the lanes that it names");
   }
@@ -18,21 +18,22 @@ void check_mask(uint32_t mask, const Place& place) {
 
 }  // namespace
 
-void sync_warp(uint32_t mask, const Place& place) {
+void sync_warp(uint32_t mask, const SourceLocation& place) {
   check_mask(mask, place);
   if (!settings().skips(place)) {
     Block::current().wait(Barrier::kWarp, mask, place);
   }
 }
 
-void sync_block(const Place& place) {
+void sync_block(const SourceLocation& place) {
   Block& block = Block::current();
   if (!settings().skips(place)) {
     block.wait(Barrier::kBlock, 0, place);
   }
 }
 
-void shuffle(void* value, unsigned bytes, unsigned source, uint32_t mask, const Place& place) {
+void shuffle(
+    void* value, unsigned bytes, unsigned source, uint32_t mask, const SourceLocation& place) {
   check_mask(mask, place);
   Block& block = Block::current();
   Thread& thread = block.thread();
@@ -42,25 +43,25 @@ void shuffle(void* value, unsigned bytes, unsigned source, uint32_t mask, const 
   std::memcpy(value, thread.received, bytes);
 }
 
-void ask_for_copy(void* to, const void* from, size_t bytes, const Place& place) {
+void ask_for_copy(void* to, const void* from, size_t bytes, const SourceLocation& place) {
   Block::current().thread().copies.ask(to, from, bytes, place);
 }
 
-void commit_copies(const Place& place) {
+void commit_copies(const SourceLocation& place) {
   AsyncCopies& copies = Block::current().thread().copies;
   if (!settings().skips(place)) {
     copies.commit();
   }
 }
 
-void wait_for_copies(size_t left, const Place& place) {
+void wait_for_copies(size_t left, const SourceLocation& place) {
   AsyncCopies& copies = Block::current().thread().copies;
   if (!settings().skips(place)) {
     copies.wait(left);
   }
 }
 
-void trap(const Place& place) { refuse(place, ": __trap"); }
+void trap(const SourceLocation& place) { refuse(place, ": __trap"); }
 
 void observe_atomic(const void* address, unsigned bytes) {
   tell_access(address, bytes, Access::kAtomic, __builtin_return_address(0));

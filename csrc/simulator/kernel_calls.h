@@ -10,19 +10,20 @@
 
 namespace equigeo::simulator {
 
-void sync_warp(uint32_t mask, const Place& place);
-void sync_block(const Place& place);
+void sync_warp(uint32_t mask, const SourceLocation& place);
+void sync_block(const SourceLocation& place);
 
 // The value that another lane gives at the same shuffle: CUDA has these for numbers of 4 and 8
 // bytes. They order nothing else that lanes do.
-void shuffle(void* value, unsigned bytes, unsigned source, uint32_t mask, const Place& place);
+void shuffle(
+    void* value, unsigned bytes, unsigned source, uint32_t mask, const SourceLocation& place);
 unsigned lane();
 
-void ask_for_copy(void* to, const void* from, size_t bytes, const Place& place);
-void commit_copies(const Place& place);
-void wait_for_copies(size_t left, const Place& place);
+void ask_for_copy(void* to, const void* from, size_t bytes, const SourceLocation& place);
+void commit_copies(const SourceLocation& place);
+void wait_for_copies(size_t left, const SourceLocation& place);
 
-[[noreturn]] void trap(const Place& place);
+[[noreturn]] void trap(const SourceLocation& place);
 
 // Tells who watches of an atomic operation, which is no race with another one.
 void observe_atomic(const void* address, unsigned bytes);

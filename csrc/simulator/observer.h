@@ -16,8 +16,9 @@ class Observer {
 
   virtual void grid_begins(const void*) {}          // the kernel
   virtual void block_begins(unsigned, unsigned) {}  // its number, and how many threads it has
-  virtual void warp_met(unsigned, uint32_t, const Place&) {}  // its number, and which lanes
-  virtual void block_met(const Place&) {}
+  virtual void warp_met(unsigned, uint32_t, const SourceLocation&) {
+  }  // its number, and which lanes
+  virtual void block_met(const SourceLocation&) {}
   // By the running thread; `code` is an address in the program, for reports.
   virtual void accessed(const void*, unsigned, Access, const void*) {}
   virtual void grid_ends() {}

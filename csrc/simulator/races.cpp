@@ -19,23 +19,21 @@ void Races::block_begins(unsigned number, unsigned threads) {
   clocks_.begin_block(threads);
 }
 
-void Races::warp_met(unsigned warp, uint32_t lanes, const Place&) { clocks_.warp_met(warp, lanes); }
+void Races::warp_met(unsigned warp, uint32_t lanes, const SourceLocation&) {
+  clocks_.warp_met(warp, lanes);
+}
 
-void Races::block_met(const Place&) { clocks_.block_met(); }
+void Races::block_met(const SourceLocation&) { clocks_.block_met(); }
 
 Races::Cell& Races::cell_at(uintptr_t word) {
   const uintptr_t number = word / kCells;
-  if (last_page_ == nullptr || number != last_number_) {
+  Found& found = found_pages_[number % found_pages_.size()];
+  if (found.cells == nullptr || found.number != number) {
     Page& page = pages_[number];
     page.resize(kCells);
-    last_page_ = &page;
-    last_number_ = number;
+    found = {number, page.data()};
   }
-  return (*last_page_)[word % kCells];
-}
-
-Races::Past Races::past(uint8_t bytes, bool atomic, const void* code) const {
-  return {grid_, block_, clocks_.now(thread_), code, bytes, atomic};
+  return found.cells[word % kCells];
 }
 
 // Kernels on one stream follow one another; blocks of one kernel do not.
@@ -81,7 +79,18 @@ void Races::forget_other_blocks(Cell& cell) const {
   }
 }
 
+// Whether the thread that runs was the last to read, since it last waited: nothing is new then.
+bool Races::is_repeated(const Cell& cell, const Past& now) const {
+  const Past& last = cell.read;
+  return last.grid == grid_ && last.block == block_ && last.moment.thread == thread_ &&
+         last.moment.epoch == now.moment.epoch && last.moment.time == now.moment.time &&
+         (last.bytes & now.bytes) == now.bytes;
+}
+
 void Races::read(Cell& cell, const Past& now, bool shared) {
+  if (is_repeated(cell, now)) {
+    return;
+  }
   if ((cell.write.bytes & now.bytes) != 0 && !is_over(cell.write)) {
     report("reads while another thread may write", cell.write.code, now.code);
   }
@@ -127,6 +136,7 @@ void Races::accessed(const void* address, unsigned bytes, Access access, const v
   const uintptr_t begin = reinterpret_cast<uintptr_t>(address), end = begin + bytes;
   const bool shared = shared_memory().contains(address);
   thread_ = Block::current().thread().index;
+  Past now{grid_, block_, clocks_.now(thread_), code, 0, access == Access::kAtomic};
   for (uintptr_t word = begin / 4; word * 4 < end; ++word) {
     const uintptr_t from = std::max(begin, word * 4) % 4;
     const uintptr_t count = std::min(end, word * 4 + 4) - word * 4 - from;
@@ -134,8 +144,7 @@ void Races::accessed(const void* address, unsigned bytes, Access access, const v
     if (shared) {
       forget_other_blocks(cell);
     }
-    const uint8_t mask = static_cast<uint8_t>(((1u << count) - 1) << from);
-    const Past now = past(mask, access == Access::kAtomic, code);
+    now.bytes = static_cast<uint8_t>(((1u << count) - 1) << from);
     access == Access::kRead ? read(cell, now, shared) : write(cell, now);
   }
 }

@@ -5,8 +5,8 @@
 // one of them, between the threads of a block and between blocks, which nothing orders.
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <memory>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -22,8 +22,8 @@ class Races : public Observer {
  public:
   void grid_begins(const void* kernel) override;
   void block_begins(unsigned number, unsigned threads) override;
-  void warp_met(unsigned warp, uint32_t lanes, const Place& place) override;
-  void block_met(const Place& place) override;
+  void warp_met(unsigned warp, uint32_t lanes, const SourceLocation& place) override;
+  void block_met(const SourceLocation& place) override;
   void accessed(const void* address, unsigned bytes, Access access, const void* code) override;
 
   // Throws an Error that lists what was found, each pair of places once.
@@ -55,7 +55,7 @@ class Races : public Observer {
 
   Cell& cell_at(uintptr_t word);
   void forget_other_blocks(Cell& cell) const;
-  Past past(uint8_t bytes, bool atomic, const void* code) const;
+  bool is_repeated(const Cell& cell, const Past& now) const;
   bool is_over(const Past& past) const;
   bool reads_are_over(const Cell& cell) const;
   void read(Cell& cell, const Past& now, bool shared);
@@ -66,8 +66,12 @@ class Races : public Observer {
   uint32_t grid_ = 0;
   unsigned block_ = 0, thread_ = 0;
   std::unordered_map<uintptr_t, Page> pages_;
-  uintptr_t last_number_ = 0;
-  Page* last_page_ = nullptr;
+  // Pages that were asked for lately, by the last bits of their numbers.
+  struct Found {
+    uintptr_t number = 0;
+    Cell* cells = nullptr;
+  };
+  std::array<Found, 256> found_pages_;
   std::set<std::pair<const void*, const void*>> found_;
   std::string message_;
 };

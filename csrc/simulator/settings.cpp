@@ -1,6 +1,5 @@
 #include "simulator/settings.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <string_view>
 
@@ -52,13 +51,21 @@ Settings Settings::from_environment() {
   return settings;
 }
 
-bool Settings::skips(const Place& place) const {
-  if (skipped.empty()) {
-    return false;
+Skipped::Skipped(const std::string& place) {
+  const size_t colon = place.rfind(':');
+  if (colon != std::string::npos) {
+    file_ = place.substr(0, colon);
+    line_ = static_cast<int>(number("the line behind a colon", place.substr(colon + 1)));
+  } else if (!place.empty()) {
+    refuse("a place must be a file, a colon and a line, got ", place);
   }
-  const std::string name = joined(place);
-  return std::string_view(name).substr(name.size() - std::min(name.size(), skipped.size())) ==
-         skipped;
+}
+
+// Lines are asked for first: this comes before every barrier.
+bool Skipped::operator==(const SourceLocation& place) const {
+  const std::string_view name = place.file;
+  return place.line == line_ && name.size() >= file_.size() &&
+         name.substr(name.size() - file_.size()) == file_;
 }
 
 Settings& settings() {

@@ -18,8 +18,8 @@ struct Thread {
   Fiber* fiber = nullptr;  // on which it runs, once it has begun
 
   Barrier barrier = Barrier::kNone;
-  uint32_t mask = 0;  // lanes that meet at a barrier of the warp
-  Place place;        // of the barrier
+  uint32_t mask = 0;     // lanes that meet at a barrier of the warp
+  SourceLocation place;  // of the barrier
 
   // A shuffle: what this lane gives, what it is given, and from which lane.
   static constexpr unsigned kMostBytes = 8;

@@ -21,7 +21,7 @@ simulator::Settings with(const char* name, const char* value) {
 const bool plain = check::add("settings: sm_90, forward, nothing left out", [] {
   const simulator::Settings settings = simulator::Settings::from_environment();
   check::holds(settings.device.name == std::string("sm_90"), "the device");
-  check::holds(!settings.order.random() && settings.skipped.empty(), "the order");
+  check::holds(!settings.order.random() && settings.skipped.none(), "the order");
   check::holds(settings.shortfall == 0, "shared memory");
 });
 
@@ -41,6 +41,7 @@ const bool refused = check::add("settings: what is not understood is refused", [
   check::refused([] { with("EQUIGEO_SIMULATE_DEVICE", "sm_70"); }, {"sm_80 or sm_90, got sm_70"});
   check::refused([] { with("EQUIGEO_SIMULATE_ORDER", "back"); }, {"reversed", "got back"});
   check::refused([] { with("EQUIGEO_SIMULATE_SHORTFALL", "-1"); }, {"whole number, got -1"});
+  check::refused([] { with("EQUIGEO_SIMULATE_SKIP", "plan.cu"); }, {"a colon", "got plan.cu"});
 });
 
 }  // namespace

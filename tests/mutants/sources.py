@@ -58,7 +58,7 @@ GUARDS = [
     ("edge_weights.cuh", "from != nullptr && channels.has(n)", "from != nullptr"),
     ("edge_weights.cuh", "channels.has(n) ? load(", "true ? load("),
     ("edge_weights.cuh", "b < count ? load(", "true ? load("),
-    ("edge_weights.cuh", "layer.size - begin < Room ? layer.size - begin : Room", "Room"),
+    ("edge_weights.cuh", "int>(layer.size - begin <", "int>(layer.size <"),
     ("plan.cu", "blockIdx.x < table.count", "blockIdx.x <= table.count"),
     ("plan.cu", "n > 0 && key[n] == key[n - 1]", "key[n] == key[n - 1]"),
     ("plan.cu", "last < count && key[last] == key[n]", "key[last] == key[n]"),
