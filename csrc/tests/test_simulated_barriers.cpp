@@ -133,9 +133,9 @@ const bool skipped = check::add("a barrier that is skipped is missed", [] {
     const std::vector<int> want = passed_on(true);
     simulator::settings().skipped = "tests/test_simulated_barriers.cpp" + check::here(kBarrier);
     check::holds(passed_on(true) != want, "poison");
-    simulator::settings().skipped = "test_simulated_barriers.cpp:1";
+    simulator::settings().skipped = {"test_simulated_barriers.cpp:1"};
     check::holds(passed_on(true) == want, "another line is another barrier");
-    simulator::settings().skipped = "";
+    simulator::settings().skipped = {};
   });
 });
 

@@ -84,8 +84,13 @@ const bool missing = check::add("the value of a lane that takes no part is refus
 const bool apart = check::add("lanes that shuffle in different places are refused", [] {
   const auto run = [] {
     check::launch(
-        {1, 32},
-        +[] { threadIdx.x < 16 ? __shfl_xor_sync(kAll, 1, 1) : __shfl_xor_sync(kAll, 2, 1); });
+        {1, 32}, +[] {
+          if (threadIdx.x < 16) {
+            __shfl_xor_sync(kAll, 1, 1);
+          } else {
+            __shfl_xor_sync(kAll, 2, 1);
+          }
+        });
   };
   check::refused(run, {"a shuffle is reached by thread 0", "but not by thread 16"});
 });
