@@ -7,6 +7,7 @@ namespace {
 
 constexpr int kMostComponents = 13;  // of segments that pass through shared memory
 constexpr int kWarps = kThreads / kWarp;
+constexpr int kResident = 4;  // blocks that a multiprocessor must have registers for: none spills
 
 // Channels of a segment on their way, for each warp. Components are read next to one another: their
 // number is odd, in irreps, so that no two channels are in one bank of shared memory.
@@ -16,7 +17,9 @@ using Tiles = S[kWarps][kWarp * kMostComponents];
 // Lanes write neighbours, but do not read any.
 template <class S>
 __device__ void move_long_segment(const S* from, int mul, int d, S* to) {
+#pragma unroll 1
   for (int i = 0; i < d; ++i) {
+#pragma unroll 1
     for (int u = threadIdx.x; u < mul; u += kWarp) {
       to[i * mul + u] = from[u * d + i];
     }
@@ -31,12 +34,15 @@ __device__ void move_segment(const S* from, int mul, int d, S* to) {
     return move_long_segment(from, mul, d, to);
   }
   S* tile = static_shared<Tiles<S>>()[threadIdx.y];
+#pragma unroll 1
   for (int first = 0; first < mul; first += kWarp) {
     const int channels = mul - first < kWarp ? mul - first : kWarp;
+#pragma unroll 1
     for (int n = threadIdx.x; n < channels * d; n += kWarp) {
       tile[n] = from[first * d + n];
     }
     __syncwarp();
+#pragma unroll 1
     for (int n = threadIdx.x; n < kWarp * d; n += kWarp) {
       if (static_cast<int>(threadIdx.x) < channels) {
         to[n / kWarp * mul + first + threadIdx.x] = tile[threadIdx.x * d + n / kWarp];
@@ -48,7 +54,7 @@ __device__ void move_segment(const S* from, int mul, int d, S* to) {
 
 // A warp for each segment of a row.
 template <class S>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kResident)
     move_segments(Plan<Compute<S>> plan, Side side, const S* from, int64_t rows, S* to) {
   const bool out = side == Side::kOut;
   const int64_t dim = out ? plan.dim_out : plan.dim_x;
