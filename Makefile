@@ -195,6 +195,25 @@ cuda: $(VENV)/.torch ## compile the CUDA kernels and print their registers and s
 	! grep -E ' [1-9][0-9]* bytes spill' build/cuda/build.log \
 	  || { echo "error: a kernel spills registers" >&2; exit 1; }
 
+# CUDA kernels executed on the CPU, with two kinds of checks: of every access, and of the order of
+# accesses. Every row of the op table, with two orders of gradients, in three orders of threads.
+SIMULATED := build/simulated
+.PHONY: simulated-kernels
+simulated-kernels: $(VENV)/.with-test
+	$(CONFIGURE) -B $(SIMULATED) -DEQUIGEO_CUDA=OFF -DEQUIGEO_SIMULATED=ON -DCMAKE_CXX_FLAGS_RELEASE=-O1
+	cmake --build $(SIMULATED) --target simulated_address simulated_thread
+
+.PHONY: simulate
+simulate: simulated-kernels ## run the CUDA kernels on the CPU: every op, order of threads and check
+	$(BIN)/python -m tests.ops.run_simulated all $(SIMULATED) --jobs $(JOBS)
+
+.PHONY: test-cuda
+test-cuda: cuda simulate ## compile the CUDA kernels for cards, run them on the CPU under sanitizers
+
+.PHONY: mutate-cuda
+mutate-cuda: simulate ## make small mistakes in the CUDA sources, and see each of them noticed
+	$(BIN)/python -m tests.mutants.run $(SIMULATED) build/mutants bench/results/cuda_mutants.json
+
 .PHONY: bench
 bench: $(VENV)/.with-bench ## time the ops beside their peers
 	$(BIN)/python -m pytest bench -q -o python_files='bench_*.py' -o python_functions='bench_*' \

@@ -16,8 +16,9 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "math": {"args"},
     "kernels/cpu": {"math", "args"},
     "kernels/cuda": {"math", "args"},
+    "simulator": set(),
     "register": {"kernels/cpu", "kernels/cuda", "math", "args"},
-    "tests": {"kernels/cpu", "math", "args"},
+    "tests": {"kernels/cpu", "simulator", "math", "args"},
 }
 # Angle brackets: the kernels of one instruction set must share no inline function with another, and
 # what needs no PyTorch must compile without it.
@@ -26,10 +27,13 @@ MAY_INCLUDE_OF_OTHERS = {
     "math": r"stdint\.h",
     "kernels/cpu": r"stdint\.h|cstring",  # cstring in the choice of the instruction set
     "kernels/cuda": r"stdint\.h|cuda_\w+\.h|type_traits",
+    "simulator": r"(?!torch/).*",
     "register": r".*",
     "tests": r"(?!torch/).*",
 }
 GENERATED = {"schema_marker.h"}
+# Words that plain C++ does not have, with which CUDA kernels would not compile for the simulator.
+LAUNCHES = re.compile(r"<<<|>>>|__shared__|__constant__|cudaLaunch\w+")
 ASKS_FOR_THE_DEVICE = {"csrc/register/device.h", "CMakeLists.txt", "Makefile"}
 
 
@@ -123,6 +127,18 @@ def test_one_header_asks_for_the_device():
     assert device_switches(ROOT) == ASKS_FOR_THE_DEVICE
 
 
+def launching_sources(sources: dict[str, str]) -> set[str]:
+    """Sources of kernels with what only launch.cuh may have."""
+    code = {name: re.sub(r"//.*", "", text) for name, text in sources.items()}
+    return {n for n, text in code.items() if n.startswith("kernels/") and LAUNCHES.search(text)}
+
+
+def test_one_header_launches_and_has_shared_memory():
+    assert launching_sources(SOURCES) == {"kernels/cuda/launch.cuh"}
+    line = "run<T><<<1, 32>>>(op);\n"
+    assert "kernels/cuda/x.cu" in launching_sources({"kernels/cuda/x.cu": line})
+
+
 def test_headers_are_included_once():
     headers = [name for name in SOURCES if Path(name).suffix in {".h", ".cuh"}]
     assert len(headers) > 50
@@ -146,6 +162,9 @@ def test_the_sources_are_really_read():
         ("kernels/cpu/wrong.h", '#include "kernels/cuda/plan.h"', "may not include kernels/cuda"),
         ("kernels/cuda/wrong.cuh", '#  include "kernels/cpu/isa.h"', "not include kernels/cpu"),
         ("kernels/cuda/wrong.cuh", '#include "register/device.h"', "may not include register"),
+        ("kernels/cuda/wrong.cu", '#include "simulator/block.h"', "may not include simulator"),
+        ("simulator/wrong.h", '#include "kernels/cuda/plan.h"', "may not include kernels/cuda"),
+        ("simulator/wrong.cpp", "#include <torch/csrc/stable/ops.h>", "may not include <torch/"),
         ("register/wrong.cpp", '#include "tests/check.h"', "register may not include tests"),
         ("tests/wrong.cpp", '#include "register/tensors.h"', "tests may not include register"),
         ("tests/wrong.cpp", "#include <torch/csrc/stable/ops.h>", "tests may not include <torch/"),

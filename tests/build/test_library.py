@@ -116,6 +116,29 @@ def test_a_missing_library_is_an_error_where_it_is_required(tmp_path):
     assert f"ImportError: EQUIGEO_REQUIRE_KERNELS=1, but {missing} is missing" in result.stderr
 
 
+def test_a_missing_simulated_library_is_an_error(tmp_path):
+    result = python("import equigeo.ops", EQUIGEO_KERNELS=str(tmp_path), EQUIGEO_SIMULATE_CUDA="1")
+    assert result.returncode == 1
+    missing = tmp_path / "_kernels_simulated.so"
+    assert f"ImportError: EQUIGEO_SIMULATE_CUDA=1, but {missing} is missing; build" in result.stderr
+
+
+@needs_compiler
+def test_a_simulated_library_is_loaded_in_the_place_of_the_others(tmp_path):
+    library, trace = build(tmp_path, fingerprint(SCHEMAS.values()))
+    simulated = library.rename(tmp_path / "_kernels_simulated.so")
+    code = "import equigeo.ops as o; print(o.kernels_info())"
+    result = python(code, EQUIGEO_KERNELS=str(tmp_path), EQUIGEO_SIMULATE_CUDA="1")
+    assert result.stderr == ""
+    assert eval(result.stdout) == {
+        "cpu": None,
+        "cuda": str(simulated),
+        "isa": None,
+        "available_isas": [],
+    }
+    assert trace.exists()
+
+
 def test_kernels_can_be_left_out():
     code = "import equigeo.ops as o; print(o.kernels_info())"
     result = python(code, EQUIGEO_KERNELS="0")
@@ -129,6 +152,8 @@ def test_kernels_can_be_left_out():
         ({"EQUIGEO_KERNELS": "no"}, "EQUIGEO_KERNELS must be 0, 1 or a folder, got 'no'"),
         ({"EQUIGEO_REQUIRE_KERNELS": "2"}, "EQUIGEO_REQUIRE_KERNELS must be 0 or 1, got '2'"),
         ({"EQUIGEO_KERNELS": "0", "EQUIGEO_REQUIRE_KERNELS": "1"}, "contradicts"),
+        ({"EQUIGEO_SIMULATE_CUDA": "yes"}, "EQUIGEO_SIMULATE_CUDA must be 0 or 1, got 'yes'"),
+        ({"EQUIGEO_KERNELS": "0", "EQUIGEO_SIMULATE_CUDA": "1"}, "SIMULATE_CUDA=1 contradicts"),
     ],
 )
 def test_a_variable_that_makes_no_sense_is_an_error(environment, message):

@@ -68,6 +68,22 @@ def odd_table() -> PathTable:
     return PathTable.from_paths(paths, dims, by_output=True)
 
 
+def sparse_table() -> PathTable:
+    """Weights, and numbers of every row, that belong to no path; paths of several warps."""
+    paths = [channelwise_path(0, 1, 2, 40 * n + 3, 5, 1, coefficients(1, 3, 3)) for n in (0, 2, 3)]
+    paths.append(channelwise_path(7, 0, 20, 90, 3, 1, coefficients(3, 1, 5)))
+    return PathTable.from_paths(paths, (17, 5, 160, 37), by_output=True)
+
+
+def broad_table() -> PathTable:
+    """More channels with components inside than a warp has lanes."""
+    paths = [
+        channelwise_path(0, 0, 0, 0, 70, 1, coefficients(3, 3, 1)),
+        channelwise_path(210, 3, 70, 70, 40, 1, coefficients(1, 1, 3)),
+    ]
+    return PathTable.from_paths(paths, (250, 4, 110, 190), by_output=True)
+
+
 def wide_table(*, weighted: bool) -> PathTable:
     """Whole registers, components outside, and a row that is covered."""
     dims = (16 * 4 + 37 * 5, 4, 16 * 2 + 37 if weighted else 0, 16 * 3 + 16 + 37 * 11)
@@ -93,6 +109,10 @@ TABLES = {
 
 
 def channelwise_rows() -> Iterator[Op]:
+    yield product_backward_row("sparse", sparse_table())
+    yield conv_backward_row("sparse", sparse_table())
+    yield conv_row("broad", broad_table())
+    yield conv_backward_row("broad", broad_table())
     for name, table in TABLES.items():
         yield product_row(name, table)
         yield product_backward_row(name, table)

@@ -308,11 +308,9 @@ template <class S>
 __global__ void __launch_bounds__(kWarps* kWarp, kResident<S>)
     differentiate_rows(DifferentiateProducts<S> op, int most) {
   using T = Compute<S>;
-  __shared__ WarpMemory<T> memories[kWarps];
-  extern __shared__ __align__(16) unsigned char dynamic_memory[];
-  T* sums = reinterpret_cast<T*>(dynamic_memory);  // (warps, most, dim_y)
+  T* sums = dynamic_shared<T>();  // (warps, most, dim_y)
   const int64_t stride = most * op.plan.dim_y;
-  WarpMemory<T>& memory = memories[threadIdx.y];
+  WarpMemory<T>& memory = static_shared<WarpMemory<T>[kWarps]>()[threadIdx.y];
   T* grad_y = sums + threadIdx.y * stride;
 #pragma unroll 1
   for (int64_t row = blockIdx.x; row < op.edges.rows; row += gridDim.x) {
@@ -366,7 +364,7 @@ const char* differentiate_products(const DifferentiateProducts<S>& op, void* str
       kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
   const int64_t rows = op.edges.rows < kMostBlocks ? op.edges.rows : kMostBlocks;
   const dim3 grid(static_cast<unsigned>(rows)), block(kWarp, static_cast<unsigned>(warps));
-  kernel<<<grid, block, bytes, static_cast<cudaStream_t>(stream)>>>(op, static_cast<int>(batch));
+  launch_kernel(kernel, grid, block, bytes, stream, op, static_cast<int>(batch));
   return launch_error();
 }
 

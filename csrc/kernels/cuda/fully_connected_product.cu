@@ -30,8 +30,7 @@ __device__ void run_row(
 
 template <template <class> class Op, class T>
 __global__ void warp_per_row(const __grid_constant__ Op<T> op) {
-  __shared__ T shared[kThreads / kWarp][2][kTile];
-  T(*own)[kTile] = shared[threadIdx.x / kWarp];
+  T(*own)[kTile] = static_shared<T[kThreads / kWarp][2][kTile]>()[threadIdx.x / kWarp];
   for (int64_t row = first_item() / kWarp; row < op.rows; row += item_stride() / kWarp) {
     run_row(op, row, CouplingTile<T>{own[0], own[1], kTile}, this_warp());
   }

@@ -105,11 +105,10 @@ __device__ void multiply(const GridProduct<T>& op, const Sample<T>& sample, int 
 // One warp for each sample: its lanes go over orders, then longitudes, then orders.
 template <class T>
 __global__ void multiply_samples(const __grid_constant__ GridProduct<T> op, bool staged) {
-  extern __shared__ double memory[];
   const int lane = threadIdx.x % kWarp;
   const int64_t warps = blockDim.x / kWarp, warp = threadIdx.x / kWarp;
   const int64_t size = line_size(op) + (staged ? staged_size(op) : 0);
-  T* shared = reinterpret_cast<T*>(memory) + warp * size;
+  T* shared = dynamic_shared<T>() + warp * size;
   for (int64_t row = blockIdx.x * warps + warp; row < op.samples; row += gridDim.x * warps) {
     const Sample<T> sample = stage(op, staged, row, lane, shared);
     multiply(op, sample, lane);
@@ -133,10 +132,9 @@ const char* run(const GridProduct<T>& op, void* stream) {
   const int64_t fitting = kShared / bytes, warps = fitting < kMostWarps ? fitting : kMostWarps;
   const int64_t blocks = (op.samples + warps - 1) / warps;
   if (blocks > 0) {
-    multiply_samples<<<
-        static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks),
-        static_cast<unsigned>(warps * kWarp), warps * bytes, static_cast<cudaStream_t>(stream)>>>(
-        op, staged);
+    const unsigned grid = static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks);
+    const unsigned threads = static_cast<unsigned>(warps * kWarp);
+    launch_kernel(multiply_samples<T>, grid, threads, warps * bytes, stream, op, staged);
   }
   return launch_error();
 }

@@ -1,4 +1,7 @@
-// Launching one thread, or one warp, per item.
+// Launching kernels, their shared memory, and one thread, or one warp, per item.
+//
+// Sources use neither <<<>>> nor __shared__ elsewhere, so that a compiler of plain C++ takes them
+// too, with csrc/simulator in the place of CUDA's headers.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -17,6 +20,43 @@ __device__ inline int64_t first_item() {
 
 __device__ inline int64_t item_stride() { return static_cast<int64_t>(gridDim.x) * blockDim.x; }
 
+// Queue kernel(arguments...), with `bytes` of dynamic shared memory for every block. What goes
+// wrong is left for launch_error().
+template <class... Parameters, class... Arguments>
+void launch_kernel(
+    void (*kernel)(Parameters...),
+    dim3 grid,
+    dim3 block,
+    int64_t bytes,
+    void* stream,
+    const Arguments&... arguments) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.dynamicSmemBytes = static_cast<size_t>(bytes);
+  config.stream = static_cast<cudaStream_t>(stream);
+  cudaLaunchKernelEx(&config, kernel, arguments...);
+}
+
+#ifndef EQUIGEO_SIMULATOR
+// The dynamic shared memory of a block, aligned to 16 bytes.
+template <class T>
+__device__ __forceinline__ T* dynamic_shared() {
+  extern __shared__ __align__(16) unsigned char dynamic_memory[];
+  return reinterpret_cast<T*>(dynamic_memory);
+}
+
+// A variable in the static shared memory of a block, one for each type.
+template <class T>
+__device__ __forceinline__ T& static_shared() {
+  __shared__ T variable;
+  return variable;
+}
+#else
+using simulator::dynamic_shared;
+using simulator::static_shared;
+#endif
+
 // Call kernel(arguments...) with at least one thread per item, as far as the grid allows.
 template <class... Arguments>
 void launch_threads(
@@ -26,7 +66,7 @@ void launch_threads(
   }
   const int64_t blocks = (items + kThreads - 1) / kThreads;
   const unsigned grid = static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks);
-  kernel<<<grid, kThreads, 0, static_cast<cudaStream_t>(stream)>>>(arguments...);
+  launch_kernel(kernel, grid, kThreads, 0, stream, arguments...);
 }
 
 inline const char* launch_error() {

@@ -268,7 +268,7 @@ const char* make_plan(const PathTable<T>& table, const Plan<T>& plan, void* stre
     return "a row, or the table of coefficients, has 2^27 elements or more";
   }
   const unsigned blocks = static_cast<unsigned>(table.count + 1);
-  plan_paths<<<blocks, kThreads, 0, static_cast<cudaStream_t>(stream)>>>(table, plan);
+  launch_kernel(plan_paths<T>, blocks, kThreads, 0, stream, table, plan);
   return launch_error();
 }
 

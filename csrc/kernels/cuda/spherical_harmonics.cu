@@ -105,13 +105,11 @@ __device__ void run_warp(
 
 template <template <class> class Op, class T>
 __global__ void harmonics_of_points(const __grid_constant__ Call<Op<T>> call) {
-  extern __shared__ double shared[];
   Op<T> op = call.op;
   op.center = call.center;
   const int lane = threadIdx.x % kWarp;
-  T* tile = call.stride > 0
-                ? reinterpret_cast<T*>(shared) + (threadIdx.x / kWarp) * kWarp * call.stride
-                : nullptr;
+  T* tile =
+      call.stride > 0 ? dynamic_shared<T>() + (threadIdx.x / kWarp) * kWarp * call.stride : nullptr;
   for (int64_t first = first_item() - lane; first < op.points; first += item_stride()) {
     const int64_t left = op.points - first, count = left < kWarp ? left : kWarp;
     run_warp(op, Rows<T>{tile, call.stride, first, count, op.dim}, lane, lane < count);
@@ -135,10 +133,10 @@ const char* run(const Op<T>& op, void* stream) {
   call.stride = staged ? static_cast<int>(stride) : 0;
   const int64_t threads = warps * kWarp, blocks = (op.points + threads - 1) / threads;
   if (blocks > 0) {
-    harmonics_of_points<Op, T>
-        <<<static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks),
-           static_cast<unsigned>(threads), staged ? warps * tile : 0,
-           static_cast<cudaStream_t>(stream)>>>(call);
+    const unsigned grid = static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks);
+    launch_kernel(
+        harmonics_of_points<Op, T>, grid, static_cast<unsigned>(threads), staged ? warps * tile : 0,
+        stream, call);
   }
   return launch_error();
 }

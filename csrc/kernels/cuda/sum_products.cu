@@ -148,8 +148,7 @@ __device__ __forceinline__ void make_rows(
 
 template <class S>
 __global__ void __launch_bounds__(kWarps* kWarp, kResident<S>) sum_rows(SumProducts<S> op) {
-  __shared__ WarpMemory<Compute<S>> memories[kWarps];
-  WarpMemory<Compute<S>>& memory = memories[threadIdx.y];
+  WarpMemory<Compute<S>>& memory = static_shared<WarpMemory<Compute<S>>[kWarps]>()[threadIdx.y];
   const int tiles = op.plan.totals->tiles;
 #pragma unroll 1
   for (int64_t row = blockIdx.x; row < op.edges.rows; row += gridDim.x) {
@@ -188,7 +187,7 @@ const char* sum_products(const SumProducts<S>& op, void* stream) {
       static_cast<unsigned>(rows < kMostBlocks ? rows : kMostBlocks),
       static_cast<unsigned>(slices < 1 ? 1 : slices));
   const dim3 block(kWarp, static_cast<unsigned>(warps));
-  sum_rows<<<grid, block, 0, static_cast<cudaStream_t>(stream)>>>(op);
+  launch_kernel(sum_rows<S>, grid, block, 0, stream, op);
   return launch_error();
 }
 

@@ -8,8 +8,6 @@
 namespace equigeo {
 namespace {
 
-extern __shared__ double shared_memory[];
-
 // The channel of one thread in the rows of a tensor. Threads beyond the last channel compute that
 // one again and store nothing.
 struct Column {
@@ -97,8 +95,7 @@ template <class Number, class T>
 __device__ WarpNodes<Number, T> warp_nodes(int64_t nodes, int64_t arrays, int64_t which) {
   constexpr int64_t kNumber = kWidth<Number, T>;
   const int64_t warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
-  T* memory = reinterpret_cast<T*>(shared_memory);
-  return {memory + (warp * arrays + which) * nodes * kWarp * kNumber + lane * kNumber};
+  return {dynamic_shared<T>() + (warp * arrays + which) * nodes * kWarp * kNumber + lane * kNumber};
 }
 
 // One warp per row and block of channels.
@@ -217,8 +214,8 @@ const char* launch_warps(
   }
   const int64_t blocks = (warps + together - 1) / together;
   const unsigned grid = static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks);
-  kernel<<<grid, together * kWarp, together * bytes, static_cast<cudaStream_t>(stream)>>>(
-      arguments...);
+  const unsigned threads = static_cast<unsigned>(together * kWarp);
+  launch_kernel(kernel, grid, threads, together * bytes, stream, arguments...);
   return launch_error();
 }
 

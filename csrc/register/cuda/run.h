@@ -1,31 +1,13 @@
 // Running ops on PyTorch's current stream, through its stable interface.
 #pragma once
 
-#include <torch/csrc/inductor/aoti_torch/c/shim.h>
-#include <torch/csrc/stable/accelerator.h>
-#include <torch/csrc/stable/tensor.h>
-
 #include "args/channelwise_conv.h"
 #include "args/channelwise_product.h"
 #include "kernels/cuda/launch.h"
+#include "register/cuda/stream.h"
 #include "register/tensors.h"
 
 namespace equigeo {
-
-// PyTorch's current stream on the device of a tensor, which is made current while this lives.
-class Stream {
- public:
-  explicit Stream(const torch::stable::Tensor& tensor) : guard_(tensor.get_device_index()) {
-    STABLE_TORCH_ERROR_CODE_CHECK(
-        aoti_torch_get_current_cuda_stream(tensor.get_device_index(), &handle_));
-  }
-
-  void* handle() const { return handle_; }
-
- private:
-  torch::stable::accelerator::DeviceGuard guard_;
-  void* handle_ = nullptr;
-};
 
 // `error` is CUDA's name of what went wrong, or null.
 inline void check_launch(const char* error) {

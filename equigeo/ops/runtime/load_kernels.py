@@ -36,7 +36,8 @@ def load_kernels(folders: Iterable[str]) -> None:
     ``EQUIGEO_KERNELS=0`` skips loading, or names another folder to load from;
     ``EQUIGEO_REQUIRE_KERNELS=1`` makes a missing library an error; ``EQUIGEO_ISA`` forces an
     instruction set on the CPU; ``EQUIGEO_RESULT_MEMORY`` is how many MiB of freed results are kept
-    for the next ones.
+    for the next ones. ``EQUIGEO_SIMULATE_CUDA=1`` loads nothing but the library that runs the CUDA
+    kernels on the CPU, for tests.
 
     Parameters
     ----------
@@ -51,15 +52,18 @@ def load_kernels(folders: Iterable[str]) -> None:
         If an environment variable has a value that is not understood.
     """
     strided_only(SCHEMAS)
-    choice, required = os.environ.get("EQUIGEO_KERNELS", "1"), _required()
+    required, simulated = _switch("EQUIGEO_REQUIRE_KERNELS"), _switch("EQUIGEO_SIMULATE_CUDA")
+    choice = os.environ.get("EQUIGEO_KERNELS", "1")
     if choice == "0":
-        if required:
-            raise ValueError("EQUIGEO_REQUIRE_KERNELS=1 contradicts EQUIGEO_KERNELS=0")
+        _contradict(EQUIGEO_REQUIRE_KERNELS=required, EQUIGEO_SIMULATE_CUDA=simulated)
         return
     if choice not in ("", "1"):
         if not Path(choice).is_dir():
             raise ValueError(f"EQUIGEO_KERNELS must be 0, 1 or a folder, got {choice!r}")
         folders = [choice]
+    if simulated:
+        _load_simulated([Path(f) / "_kernels_simulated.so" for f in folders])
+        return
     # A CUDA build of PyTorch has the symbols that the library needs, whether or not a device is
     # present; asking for the device would initialise the driver and break a later fork.
     names = ["cpu"] if torch.version.cuda is None else ["cpu", "cuda"]
@@ -76,6 +80,24 @@ def load_kernels(folders: Iterable[str]) -> None:
             _log.warning(
                 "no compiled kernels, so that slower reference implementations run; %s", REMEDY
             )
+
+
+def _contradict(**switches: bool) -> None:
+    for name, is_set in switches.items():
+        if is_set:
+            raise ValueError(f"{name}=1 contradicts EQUIGEO_KERNELS=0")
+
+
+def _load_simulated(places: list[Path]) -> None:
+    path = next(filter(Path.exists, places), None)
+    if path is None:
+        raise ImportError(
+            f"EQUIGEO_SIMULATE_CUDA=1, but {places[0]} is missing; build it in a checkout with "
+            "`make simulated-kernels`, and name its folder in EQUIGEO_KERNELS"
+        )
+    load_library(path)
+    _loaded["cuda"] = str(path)
+    _compiled["cpu"] = frozenset(op for op in SCHEMAS if has_kernel(op, "CPU"))
 
 
 def load_library(path: Path) -> None:
@@ -118,8 +140,9 @@ def kernels_info() -> dict[str, Any]:
     Returns
     -------
     dict
-        ``"cpu"`` and ``"cuda"``: path of the library or None; ``"isa"``: the instruction set in
-        use on the CPU or None; ``"available_isas"``: those that this machine and build have.
+        ``"cpu"`` and ``"cuda"``: path of the library, or of the one that simulates it, or None;
+        ``"isa"``: the instruction set in use on the CPU or None; ``"available_isas"``: those that
+        this machine and build have.
 
     Examples
     --------
@@ -203,8 +226,8 @@ def _result_memory() -> int:
     return int(mebibytes) << 20
 
 
-def _required() -> bool:
-    value = os.environ.get("EQUIGEO_REQUIRE_KERNELS", "0")
+def _switch(name: str) -> bool:
+    value = os.environ.get(name, "0")
     if value not in ("", "0", "1"):
-        raise ValueError(f"EQUIGEO_REQUIRE_KERNELS must be 0 or 1, got {value!r}")
+        raise ValueError(f"{name} must be 0 or 1, got {value!r}")
     return value == "1"
