@@ -203,9 +203,10 @@ simulated-kernels: $(VENV)/.with-test
 	$(CONFIGURE) -B $(SIMULATED) -DEQUIGEO_CUDA=OFF -DEQUIGEO_SIMULATED=ON -DCMAKE_CXX_FLAGS_RELEASE=-O1
 	cmake --build $(SIMULATED) --target simulated_address simulated_thread
 
+SIMULATE_ARGS ?=
 .PHONY: simulate
 simulate: simulated-kernels ## run the CUDA kernels on the CPU: every op, order of threads and check
-	$(BIN)/python -m tests.ops.run_simulated all $(SIMULATED) --jobs $(JOBS)
+	$(BIN)/python -m tests.ops.run_simulated all $(SIMULATED) --jobs $(JOBS) $(SIMULATE_ARGS)
 
 .PHONY: test-cuda
 test-cuda: cuda simulate ## compile the CUDA kernels for cards, run them on the CPU under sanitizers
