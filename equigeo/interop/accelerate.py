@@ -134,7 +134,8 @@ class Acceleration:
     """
 
     def __init__(self, model: nn.Module, verify: bool, laws: EnergyLaws | None) -> None:
-        search = CandidateSearch(model)
+        with torch.inference_mode(False):  # gradients may need the tables of what it makes
+            search = CandidateSearch(model)
         tensor = next(chain(model.parameters(), model.buffers()), torch.empty(0))
         self.found, self.kept = search.found, list(search.kept)
         self.verify, self.laws, self.device = verify, laws, tensor.device
@@ -162,8 +163,7 @@ class Acceleration:
     def _attempt(self, candidate: Candidate) -> None:
         kind = candidate.kind_name
         self.installed.append(candidate)
-        with torch.inference_mode(False):  # gradients may need its tables later
-            candidate.install(self.device)
+        candidate.install(self.device)
         problem = candidate.problem()
         if problem is None and self.verify:
             problem = self._certify(candidate, kind)
