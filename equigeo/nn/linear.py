@@ -126,13 +126,14 @@ class Linear(IrrepsLayer):
         self._shifts = _place_biases(self.irreps_out, biases)
         self.weight_numel = sum(_sizes(self._blocks))
         self.bias_numel = sum(_sizes(self._shifts))
-        self._mixing = _mixing(self._blocks, self.irreps_in, self.irreps_out)
+        mixing = _mixing_blocks(self._blocks, self.irreps_in)
+        self._mixing = ChannelMixing(self.irreps_in, self.irreps_out, mixing, self.weight_numel)
         ins, reached = (self.irreps_in,), self._reached_terms()
         check_reached(type(self).__name__, ins, self.irreps_out, reached, stacklevel=2)
         self._hold("weight", torch.randn(self.weight_numel))
         self._hold("bias", torch.zeros(self.bias_numel))
         self.register_buffer("output_mask", self._reached())
-        blocks, factors = _block_table(self._blocks, self.irreps_in, self.irreps_out)
+        blocks, factors = _block_table(mixing, self.irreps_out)
         places = torch.arange(self.irreps_out.dim)
         slices = self.irreps_out.slices()
         terms = [slices[shift.i_out] for shift in self._shifts]
@@ -351,34 +352,28 @@ def _place_biases(irreps: Irreps, biases: bool | Sequence[bool]) -> tuple[Linear
     )
 
 
-def _block_table(
-    instructions: Sequence[LinearInstruction], irreps_in: Irreps, irreps_out: Irreps
-) -> tuple[Tensor, Tensor]:
-    """Blocks and their factors, as the op takes them; those without channels are left out."""
-    starts = accumulate(_sizes(instructions), initial=0)
-    blocks, factors = [], []
-    for ins, start in zip(instructions, starts, strict=False):
-        mul, mul_out = ins.path_shape
-        if mul and mul_out:
-            first, out = irreps_in.slices()[ins.i_in].start, irreps_out.slices()[ins.i_out].start
-            d = 2 * irreps_in.terms[ins.i_in][1][0] + 1
-            blocks.append([first, mul, out, mul_out, d, start])
-            factors.append(ins.path_weight)
-    table = torch.tensor(blocks, dtype=torch.int64).view(-1, 6)
-    return table, torch.tensor(factors, dtype=torch.float64)
-
-
-def _mixing(
-    blocks: Sequence[LinearInstruction], irreps_in: Irreps, irreps_out: Irreps
-) -> ChannelMixing:
-    sizes, starts = _sizes(blocks), [part.start for part in irreps_in.slices()]
-    offsets = accumulate(sizes, initial=0)
-    found = [
+def _mixing_blocks(
+    instructions: Sequence[LinearInstruction], irreps_in: Irreps
+) -> list[MixingBlock]:
+    """Blocks of weights, and where they begin; those without channels are left out."""
+    starts = [part.start for part in irreps_in.slices()]
+    offsets = accumulate(_sizes(instructions), initial=0)
+    return [
         MixingBlock(starts[ins.i_in], ins.i_out, ins.path_shape, offset, ins.path_weight)
-        for ins, offset in zip(blocks, offsets, strict=False)
+        for ins, offset in zip(instructions, offsets, strict=False)
         if 0 not in ins.path_shape
     ]
-    return ChannelMixing(irreps_in, irreps_out, found, sum(sizes))
+
+
+def _block_table(blocks: Sequence[MixingBlock], irreps_out: Irreps) -> tuple[Tensor, Tensor]:
+    """Blocks and their factors, as the op takes them."""
+    starts = [part.start for part in irreps_out.slices()]
+    rows = []
+    for block in blocks:
+        (mul, mul_out), (_, (l, _)) = block.shape, irreps_out.terms[block.i_out]
+        rows.append([block.start, mul, starts[block.i_out], mul_out, 2 * l + 1, block.weight])
+    table = torch.tensor(rows, dtype=torch.int64).view(-1, 6)
+    return table, torch.tensor([block.factor for block in blocks], dtype=torch.float64)
 
 
 def _sizes(instructions: Sequence[LinearInstruction]) -> list[int]:

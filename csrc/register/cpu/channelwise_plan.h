@@ -23,11 +23,12 @@ using Interval = std::pair<int64_t, int64_t>;  // offset and size
 
 // Whether intervals are all of a row; refuses those that overlap, whose gradients are written and
 // not added up.
-inline bool covers(const char* name, std::vector<Interval>& intervals, int64_t size) {
+inline bool covers(
+    const char* name, std::vector<Interval>& intervals, int64_t size, const char* whose = "paths") {
   std::sort(intervals.begin(), intervals.end());
   int64_t end = 0, covered = 0;
   for (const Interval& interval : intervals) {
-    EQUIGEO_CHECK(interval.first >= end, "paths must not overlap in ", name);
+    EQUIGEO_CHECK(interval.first >= end, whose, " must not overlap in ", name);
     end = interval.first + interval.second;
     covered += interval.second;
   }

@@ -8,13 +8,11 @@
 
 #include "kernels/cpu/block_linear.h"
 #include "math/path_table.h"
+#include "register/cpu/channelwise_plan.h"
 #include "register/cpu/result_memory.h"
 #include "register/cpu/run_rows.h"
 
 namespace equigeo {
-
-// Copies up to whole registers, however wide.
-inline int64_t padded_copies(int64_t copies) { return (copies + 15) / 16 * 16; }
 
 // Refuses blocks that leave their rows or have too many components.
 template <class T>
@@ -68,7 +66,7 @@ class LinearPlanner {
   // All parts of the matrices whose gradients are one task. Refuses weights of several blocks,
   // whose gradients would be written and not added up; tells whether the blocks reach all weights.
   bool weight_tasks(int64_t dim_weight, std::vector<WeightTask>& tasks) const {
-    std::vector<std::pair<int64_t, int64_t>> weights;  // offset and size
+    std::vector<Interval> weights;
     for (int64_t b = 0; b < plan_.count; ++b) {
       const LinearBlock& block = blocks_[b].given;
       weights.push_back({block.weight, block.mul * block.mul_out});
@@ -76,14 +74,7 @@ class LinearPlanner {
         tasks.push_back({b, first});
       }
     }
-    std::sort(weights.begin(), weights.end());
-    int64_t end = 0, covered = 0;
-    for (const auto& [offset, size] : weights) {
-      EQUIGEO_CHECK(offset >= end, "blocks must not overlap in the weights");
-      end = offset + size;
-      covered += size;
-    }
-    return covered == dim_weight;
+    return covers("the weights", weights, dim_weight, "blocks");
   }
 
  private:
@@ -102,10 +93,10 @@ class LinearPlanner {
     }
     blocks_.push_back({block, plan_.matrices, first, true});
     factors_.push_back(factor);
-    plan_.matrices += block.mul * padded_copies(block.mul_out);
+    plan_.matrices += block.mul * padded_size(block.mul_out, 1);
     plan_.largest_d = std::max(plan_.largest_d, block.d);
-    plan_.largest_in = std::max(plan_.largest_in, padded_copies(block.mul));
-    plan_.largest_out = std::max(plan_.largest_out, padded_copies(block.mul_out));
+    plan_.largest_in = std::max(plan_.largest_in, padded_size(block.mul, 1));
+    plan_.largest_out = std::max(plan_.largest_out, padded_size(block.mul_out, 1));
     work_ += 1.0 * block.mul * block.mul_out * block.d;
   }
 
