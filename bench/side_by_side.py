@@ -1,7 +1,7 @@
 """Every microbenchmark of two checkouts in turn, as ratios: what a change costs or gains.
 
-``python bench/side_by_side.py ../before`` runs each ``bench_*.py`` that both have, from the files
-of this checkout with the library of either in turn, and compares the medians. The rows of peers are
+``python bench/side_by_side.py ../before`` runs each ``bench_*.py`` that both have in turn, each
+checkout its own file (imports move), and compares the medians of equal names. The rows of peers are
 left out; they are code of others.
 """
 
@@ -88,7 +88,7 @@ def run(
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder, "times.json")
         command = [
-            python, "-m", "pytest", str(HERE / "bench" / file), "-q", "-k", select,
+            python, "-m", "pytest", f"bench/{file}", "-q", "-k", select,
             "-p", "no:cacheprovider",
             "-o", "python_files=bench_*.py", "-o", "python_functions=bench_*",
             "--benchmark-max-time=0.1", "--benchmark-min-rounds=5", "--benchmark-warmup=on",
@@ -99,7 +99,8 @@ def run(
             command, cwd=checkout, env=environment, capture_output=True, text=True, check=False
         )
         if done.returncode:
-            raise SystemExit(f"{shlex.join(command)} in {checkout}:\n{done.stdout[-4000:]}")
+            said = done.stdout[-4000:] + done.stderr[-4000:]
+            raise SystemExit(f"{shlex.join(command)} in {checkout}:\n{said}")
         found = json.loads(output.read_text())["benchmarks"]
     return {entry["name"]: entry["stats"]["median"] for entry in found}
 
