@@ -28,7 +28,9 @@ class PointNet(nn.Module):
         return self.last(torch.tanh(self.each(y)).amax(-2)) + bias
 
 
-@pytest.mark.parametrize("kind", ["skew", "joint", "frames", "soft", "frames24", "anchor"])
+@pytest.mark.parametrize(
+    "kind", ["skew", "joint", "frames", "soft", "frames24", "anchor", "weighted"]
+)
 @pytest.mark.parametrize("group", ["O", "SO"])
 def test_any_network_becomes_invariant(kind, group):
     model = mds.Invariant(PointNet(), kind=kind, group=group)
