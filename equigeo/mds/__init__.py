@@ -3,8 +3,9 @@
 ``embed`` rotates clouds of points to their principal axes, which is classical multidimensional
 scaling for points of Euclidean space, and ``Invariant`` puts a network behind it, such as
 ``PointNet``, ``PointNetPlusPlus``, ``DGCNN`` or ``PointTransformer``; ``frames``,
-``frame_average``, ``sample_frame``, ``frame_components`` and ``frame_lift`` deal with symmetric clouds and equivariant
-outputs; ``distance_embed``, ``landmark_embed`` and ``geodesic_embed`` take distances.
+``frame_average``, ``sample_frame``, ``frame_components`` and ``frame_lift`` deal with symmetric
+clouds and with features that turn; ``distance_embed``, ``landmark_embed`` and ``geodesic_embed``
+take distances.
 """
 
 from equigeo.mds.distances.distance_embed import distance_embed
