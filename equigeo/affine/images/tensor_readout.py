@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from equigeo.affine.samples.check_samples import check_samples
 from equigeo.graphs.inputs import kind_of
 from equigeo.groups import GroupSamples
-from equigeo.reps import Representation
+from equigeo.reps import Representation, Trivial
 
 
 class TensorReadout(nn.Module):
@@ -44,7 +44,7 @@ class TensorReadout(nn.Module):
         super().__init__()
         if not rep_out.is_linear:
             raise ValueError(f"a read-out needs a linear representation, got {rep_out}")
-        self.rep_out = rep_out
+        self.rep_in, self.rep_out = Trivial(rep_out.group, rep_out.dim), rep_out
 
     def forward(self, x: Tensor, samples: GroupSamples) -> Tensor:
         """Read out.
