@@ -200,7 +200,7 @@ class PrimalDualFieldConv(nn.Module):
         lower, higher = graph.undirected.unbind(1)
         both = torch.cat([x_primal, vectors.normal], 1)
         both = both.index_select(0, lower) + both.index_select(0, higher)
-        step = _step_of_pairs(graph, vectors.step)
+        step = vectors.pair_step
         if graph.dual is not DualKind.SINGLE:
             both, step = (t.repeat_interleave(2, 0) for t in (both, step))
         fields, normals = both[:, :-3], both[:, -3:]
@@ -231,13 +231,3 @@ def _times(coefficients: Tensor, values: Tensor) -> Tensor:
 def _squares(step: Tensor) -> Tensor:
     """Outer products (rows, 9) of vectors with themselves."""
     return (step[:, :, None] * step[:, None, :]).flatten(1)
-
-
-def _step_of_pairs(graph: PrimalDualGraph, step: Tensor) -> Tensor:
-    """The step (adjacencies, 3) between the faces of each pair, in one of its two directions."""
-    edges = graph.primal
-    upward = (edges.target > edges.source).nonzero()[:, 0]
-    order = torch.empty_like(upward).index_copy(
-        0, graph.to_undirected.index_select(0, upward), upward
-    )
-    return step.index_select(0, order)

@@ -30,6 +30,7 @@ class FaceVectors:
 
     normal: Tensor
     step: Tensor
+    pair_step: Tensor
 
     @classmethod
     def of(cls, graph: PrimalDualGraph, dtype: torch.dtype) -> FaceVectors:
@@ -77,6 +78,10 @@ class FaceVectors:
         count = zeros.index_add(0, surface.face_batch, torch.ones_like(geometry.area))
         # A mesh without area has no unit of its own.
         unit = torch.where(area > 0, area / count.clamp_min(1), 1).sqrt()
-        step = centroid[graph.primal.target] - centroid[graph.primal.source]
-        step = step / unit[surface.face_batch[graph.primal.target], None]
-        return cls(geometry.normal.to(dtype), step.to(dtype))
+        place = centroid / unit[surface.face_batch, None]
+        lower, higher = graph.undirected.unbind(1)
+        return cls(
+            normal=geometry.normal.to(dtype),
+            step=(place[graph.primal.target] - place[graph.primal.source]).to(dtype),
+            pair_step=(place[higher] - place[lower]).to(dtype),
+        )
