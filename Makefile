@@ -157,9 +157,10 @@ sanitized-kernels: $(VENV)/.with-test
 	  -DCMAKE_CXX_FLAGS_RELEASE=-O1 -DEQUIGEO_ISAS="$$(paste -sd';' <<< "$(TWO_ISAS)")"
 	cmake --build build/sanitize
 
+SANITIZE_ISAS ?= $(TWO_ISAS)
 .PHONY: sanitize
 sanitize: sanitized-kernels ## op tests with kernels that check every access, plainest and widest
-	for isa in $(TWO_ISAS); do \
+	for isa in $(SANITIZE_ISAS); do \
 	  echo "== EQUIGEO_ISA=$$isa"; \
 	  OMP_NUM_THREADS=1 $(SANITIZE_ENV) EQUIGEO_ISA=$$isa $(BIN)/python -m pytest -q $(PARALLEL) tests/ops \
 	    -k '$(KERNELS_ONLY) and not finite and not threads'; \

@@ -40,7 +40,7 @@ from equigeo.affine.points.point_frame import PointFrame
 from equigeo.affine.points.point_group_conv import PointGroupConv
 from equigeo.affine.points.point_lift_conv import PointLiftConv
 from equigeo.affine.points.point_neighborhood import PointNeighborhood, PointNeighbors
-from equigeo.affine.samples.check_samples import WindowWarning
+from equigeo.affine.samples.check_samples import PoolingWindowWarning, WindowWarning
 from equigeo.affine.samples.group_pool import GroupPool
 from equigeo.affine.samples.quadrature import Quadrature
 from equigeo.affine.samples.sample_norm import SampleBatchNorm, SampleLayerNorm
@@ -68,6 +68,7 @@ __all__ = [
     "PointLiftConv",
     "PointNeighborhood",
     "PointNeighbors",
+    "PoolingWindowWarning",
     "ProjectConv",
     "Quadrature",
     "RBFKernel",

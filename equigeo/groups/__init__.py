@@ -5,6 +5,7 @@ homogeneous ``(n + 1, n + 1)`` matrices for affine ones, acting on column vector
 """
 
 from equigeo.groups.affine import Affine
+from equigeo.groups.charted_group import ChartedGroup
 from equigeo.groups.charts.rotation_chart import rotation_exp, rotation_log
 from equigeo.groups.group import Group
 from equigeo.groups.inclusions import CompactFactor, PolarForm, Stretches
@@ -32,6 +33,7 @@ __all__ = [
     "SL",
     "SO",
     "Affine",
+    "ChartedGroup",
     "CompactFactor",
     "GLPlus",
     "Group",

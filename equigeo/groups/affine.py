@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from equigeo.groups.group import Group
+from equigeo.groups.charted_group import ChartedGroup
 from equigeo.groups.inclusions import PolarForm
 from equigeo.groups.linear_group import LinearGroup
 from equigeo.groups.matrices.check_matrices import values_at_hand
@@ -16,7 +16,7 @@ from equigeo.groups.matrices.random_matrices import random_ball
 
 
 @dataclass(frozen=True, repr=False)
-class Affine(Group):
+class Affine(ChartedGroup):
     r"""The semidirect product :math:`\mathbb R^n \rtimes H`, as homogeneous matrices.
 
     The element ``(t, h)`` is ``[[h, t], [0, 1]]`` and moves a point ``p`` to ``h p + t``.
@@ -104,11 +104,11 @@ class Affine(Group):
         return self.element(h, -(h @ g[..., :-1, -1:])[..., 0])
 
     def generators(self) -> Tensor:
-        """Basis of the Lie algebra: that of ``H``, then the translations."""
+        """Basis of the Lie algebra: the translations, then that of ``H``, as in coordinates."""
         linear = self.linear.convert_algebra(self.linear.generators(), self)
         translations = torch.zeros(self.n, self.size, self.size, dtype=torch.float64)
         translations[:, :-1, -1] = torch.eye(self.n, dtype=torch.float64)
-        return torch.cat([linear, translations])
+        return torch.cat([translations, linear])
 
     @property
     def dimension(self) -> int:

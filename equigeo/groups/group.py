@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cache
 
 import torch
 from torch import Tensor
 
 from equigeo.groups.inclusions import PolarForm
-from equigeo.groups.matrices.check_matrices import check_precision
 from equigeo.groups.matrices.matrix_exp import matrix_exp
+from equigeo.groups.matrices.random_matrices import random_ball
 
 
 class Group(ABC):
@@ -18,24 +19,41 @@ class Group(ABC):
     Groups are frozen values: two groups of the same kind and dimension are equal and hash alike.
     An element is a tensor ``(..., size, size)``, and every method takes batches. Column vectors
     are acted on from the left: the element ``g @ h`` first applies ``h``.
+
+    A group of one's own is a frozen dataclass with ``n``, :meth:`generators`, :meth:`contains`,
+    and :meth:`components` where it is not connected; all else follows. One of homogeneous matrices
+    sets ``size = n + 1``, and ``linear_group`` where tensors are to be moved by it.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Shear(Group):
+    ...     n = 2
+    ...     def generators(self):
+    ...         return torch.tensor([[[0.0, 1.0], [0.0, 0.0]]], dtype=torch.float64)
+    ...     def contains(self, g, *, tol=None):
+    ...         return (g - self.identity())[..., [0, 1, 1], [0, 0, 1]].abs().amax(-1) <= 1e-6
+    >>> bool(Shear().contains(Shear().sample(5)).all()), Shear() == Shear()
+    (True, True)
     """
 
     n: int
 
     @property
-    @abstractmethod
     def size(self) -> int:
         """Number of rows of an element: ``n``, or ``n + 1`` where elements are homogeneous."""
+        return self.n
 
     @property
-    @abstractmethod
     def linear_group(self) -> Group:
         """Group of the linear parts of all elements; a linear group is its own."""
+        return self
 
     @property
-    @abstractmethod
-    def polar_form(self) -> PolarForm:
-        """What the group of the linear parts is made of."""
+    def polar_form(self) -> PolarForm | None:
+        """What the group of the linear parts is made of; None for a group without that form."""
+        return None
 
     @abstractmethod
     def generators(self) -> Tensor:
@@ -44,20 +62,19 @@ class Group(ABC):
         Returns
         -------
         Tensor, (dimension, size, size), float64
-            A fresh copy.
+            A fresh copy; ``(0, size, size)`` for a finite group.
         """
 
-    @abstractmethod
     def components(self) -> Tensor:
         """One element of each connected component, the identity first.
 
         Returns
         -------
         Tensor, (components, size, size), float64
-            The identity alone for a connected group, else the identity and a reflection.
+            The identity alone for a connected group, all elements of a finite one.
         """
+        return self.identity()[None]
 
-    @abstractmethod
     def sample(
         self, k: int, *, radius: float = 1.0, generator: torch.Generator | None = None
     ) -> Tensor:
@@ -76,18 +93,30 @@ class Group(ABC):
         Returns
         -------
         Tensor, (k, size, size), float64
-            Independent elements.
-        """
+            Independent elements; where a group says nothing else, exponentials of a ball in the
+            Lie algebra, times one element of a component each.
 
-    @abstractmethod
+        Raises
+        ------
+        ValueError
+            If ``radius`` is negative.
+        """
+        basis = self.generators()
+        x = random_ball(k, len(basis), radius=radius, generator=generator)
+        proper = self.exp(torch.einsum("kd,dij->kij", x, basis))
+        components = self.components()
+        return proper @ components[torch.randint(len(components), (k,), generator=generator)]
+
     def special_elements(self) -> Tensor:
         """Elements at which implementations tend to fail: half turns, permutations, stretches.
 
         Returns
         -------
         Tensor, (elements, size, size), float64
-            Elements of the component of the identity.
+            Elements of the component of the identity; where a group says nothing else, one on the
+            subgroup of each generator.
         """
+        return self.exp(0.9 * self.generators())  # far from the identity, yet no strong stretch
 
     @abstractmethod
     def contains(self, g: Tensor, *, tol: float | None = None) -> Tensor:
@@ -116,90 +145,6 @@ class Group(ABC):
     def dimension(self) -> int:
         """Number of coordinates of an element: the dimension of the Lie algebra."""
         return len(self.generators())
-
-    @abstractmethod
-    def coordinates(self, g: Tensor) -> Tensor:
-        """Coordinates of elements in one chart that covers the component of the identity.
-
-        Parameters
-        ----------
-        g : Tensor, (..., size, size), float32 or float64
-            Elements.
-
-        Returns
-        -------
-        Tensor, (..., dimension), dtype of ``g``
-            Twice differentiable except at half turns, where the rotation coordinates jump.
-
-        Raises
-        ------
-        ValueError
-            If a matrix is no element, or improper: the component is not in the coordinates.
-        """
-
-    @abstractmethod
-    def from_coordinates(self, c: Tensor) -> Tensor:
-        """Elements with given coordinates, the inverse of :meth:`coordinates`.
-
-        Parameters
-        ----------
-        c : Tensor, (..., dimension), float32 or float64
-            Any real numbers.
-
-        Returns
-        -------
-        Tensor, (..., size, size), dtype of ``c``
-            Elements of the component of the identity.
-
-        Raises
-        ------
-        ValueError
-            If the last axis has another length or the type is too coarse.
-        """
-
-    @abstractmethod
-    def haar_density(self, c: Tensor) -> Tensor:
-        """Density of the left Haar measure in the coordinates that are not rotations.
-
-        The measure is ``haar_density(c)`` times Lebesgue measure in translations and stretches,
-        times the uniform distribution of rotations.
-
-        Parameters
-        ----------
-        c : Tensor, (..., dimension), float32 or float64
-            Coordinates.
-
-        Returns
-        -------
-        Tensor, (...), dtype of ``c``
-            Positive; 1 at the identity.
-
-        Raises
-        ------
-        ValueError
-            If the last axis has another length or the type is too coarse.
-        """
-
-    @abstractmethod
-    def log_stretch(self, g: Tensor) -> Tensor:
-        """Largest ``|log s|`` over the singular values of the linear parts.
-
-        Parameters
-        ----------
-        g : Tensor, (..., size, size), floating
-            Elements.
-
-        Returns
-        -------
-        Tensor, (...), dtype of ``g``
-            At most the sum of those of two factors, the same for an inverse, and unchanged by
-            rotations on either side: the radius by which windows of groups are measured.
-
-        Raises
-        ------
-        ValueError
-            If ``g`` has the wrong shape.
-        """
 
     def identity(self) -> Tensor:
         """Return the neutral element.
@@ -281,7 +226,8 @@ class Group(ABC):
         """Tell whether elements have a canonical image in ``target``.
 
         That is the case for a subgroup, and between linear and affine groups: a linear map is
-        affine with no translation, and an affine map has a linear part.
+        affine with no translation, and an affine map has a linear part. Where one of both groups
+        has no polar form, elements decide.
 
         Parameters
         ----------
@@ -299,7 +245,11 @@ class Group(ABC):
         >>> SO(3).maps_to(O(3)), O(3).maps_to(SO(3)), Affine(SO(3)).maps_to(O(3))
         (True, False, True)
         """
-        return self.polar_form.lies_in(target.polar_form)
+        if self == target:
+            return True
+        if self.polar_form is not None and target.polar_form is not None:
+            return self.polar_form.lies_in(target.polar_form)
+        return _elements_lie_in(self, target)
 
     def convert(self, g: Tensor, target: Group) -> Tensor:
         """Send elements to ``target`` by inclusion or by taking the linear part.
@@ -363,33 +313,29 @@ class Group(ABC):
                 f"elements of {self} are (..., {self.size}, {self.size}), got {tuple(g.shape)}"
             )
 
-    def check_coordinates(self, c: Tensor) -> None:
-        """Refuse tensors that cannot be coordinates; values are not looked at.
-
-        Parameters
-        ----------
-        c : Tensor, (..., dimension)
-            Candidates.
-
-        Raises
-        ------
-        ValueError
-            If the last axis has another length or the type is too coarse.
-        """
-        if c.shape[-1:] != (self.dimension,):
-            raise ValueError(
-                f"coordinates of {self} are (..., {self.dimension}), got {tuple(c.shape)}"
-            )
-        check_precision("coordinates", c)
-
     def _resize(self, g: Tensor, target: Group, corner: float) -> Tensor:
         self.check_shape(g)
         if not self.maps_to(target):
             raise ValueError(f"{self} has no canonical map to {target}")
-        if self.size > target.size:
-            return g[..., :-1, :-1]
-        if self.size < target.size:
-            g = torch.nn.functional.pad(g, (0, 1, 0, 1))
-            bottom = g.new_tensor([0.0] * self.size + [corner])
-            return torch.cat([g[..., :-1, :], bottom.expand_as(g[..., -1:, :])], dim=-2)
-        return g
+        return _resized(g, target.size, corner)
+
+
+def _resized(g: Tensor, size: int, corner: float) -> Tensor:
+    """Linear parts of homogeneous matrices, or homogeneous matrices of linear maps."""
+    if g.shape[-1] > size:
+        return g[..., :-1, :-1]
+    if g.shape[-1] < size:
+        bottom = g.new_tensor([0.0] * g.shape[-1] + [corner])
+        g = torch.nn.functional.pad(g, (0, 1, 0, 1))
+        return torch.cat([g[..., :-1, :], bottom.expand_as(g[..., -1:, :])], dim=-2)
+    return g
+
+
+@cache
+@torch.inference_mode(False)
+def _elements_lie_in(source: Group, target: Group) -> bool:
+    """Whether generic and special elements of all components do, resized where one is affine."""
+    if source.n != target.n and source.size != target.size:
+        return False
+    elements = source.testing_elements(torch.Generator().manual_seed(0))
+    return bool(target.contains(_resized(elements, target.size, corner=1.0)).all())

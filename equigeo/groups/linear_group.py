@@ -9,6 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from equigeo.groups.charted_group import ChartedGroup
 from equigeo.groups.charts.algebra_bases import rotation_basis, stretch_basis
 from equigeo.groups.charts.polar_chart import (
     chart_coordinates,
@@ -20,7 +21,6 @@ from equigeo.groups.charts.polar_chart import (
     log_stretch,
 )
 from equigeo.groups.charts.rotation_chart import special_rotations
-from equigeo.groups.group import Group
 from equigeo.groups.inclusions import CompactFactor, PolarForm, Stretches
 from equigeo.groups.matrices.check_matrices import check_precision, determinant, values_at_hand
 from equigeo.groups.matrices.matrix_exp import matrix_exp
@@ -32,7 +32,7 @@ from equigeo.groups.matrices.random_matrices import (
 
 
 @dataclass(frozen=True, repr=False)
-class LinearGroup(Group):
+class LinearGroup(ChartedGroup):
     """A closed group of real invertible matrices, in its polar form.
 
     Every group here is ``exp(V) K``: the exponential of a space ``V`` of symmetric matrices, times
@@ -42,7 +42,8 @@ class LinearGroup(Group):
     Parameters
     ----------
     n : int
-        Dimension of space, at least 2.
+        Dimension of space, at least 2. Groups with rotations have coordinates for ``n = 2`` and
+        ``n = 3`` alone; elements, generators and representations they have for all.
 
     Raises
     ------
@@ -142,8 +143,17 @@ class LinearGroup(Group):
         >>> Similarity(2).coordinates(torch.tensor([[0.0, -1.0], [1.0, 0.0]]))
         tensor([0.0000, 1.5708])
         """
+        self._check_chart()
         self._check_proper_elements(g)
         return chart_coordinates(g, self._basis(), rotations=self.has_rotations)
+
+    def _check_chart(self) -> None:
+        """Refuse groups of rotations that no chart is written for."""
+        if self.has_rotations and self.n > 3:
+            raise ValueError(
+                f"{self} has no coordinates: those of rotations are for n = 2 and n = 3, "
+                f"got n = {self.n}"
+            )
 
     def _check_proper_elements(self, g: Tensor) -> None:
         """Refuse matrices that are no elements of the component of the identity."""
@@ -169,6 +179,7 @@ class LinearGroup(Group):
 
     def from_coordinates(self, c: Tensor) -> Tensor:
         """Elements ``exp(Y) R`` with given coordinates of ``Y`` and ``R``."""
+        self._check_chart()
         self.check_coordinates(c)
         return chart_element(c, self._basis(), rotations=self.has_rotations)
 
@@ -188,8 +199,9 @@ class LinearGroup(Group):
         Raises
         ------
         ValueError
-            If the last axis has another length or the type is too coarse.
+            If the last axis has another length or the type is too coarse, or there is no chart.
         """
+        self._check_chart()
         self.check_coordinates(c)
         return chart_inverse(c, self._basis(), rotations=self.has_rotations)
 

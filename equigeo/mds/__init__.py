@@ -3,8 +3,9 @@
 ``embed`` rotates clouds of points to their principal axes, which is classical multidimensional
 scaling for points of Euclidean space, and ``Invariant`` puts a network behind it, such as
 ``PointNet``, ``PointNetPlusPlus``, ``DGCNN`` or ``PointTransformer``; ``frames``,
-``frame_average``, ``sample_frame`` and ``frame_lift`` deal with symmetric clouds and equivariant
-outputs; ``distance_embed``, ``landmark_embed`` and ``geodesic_embed`` take distances.
+``frame_average``, ``sample_frame``, ``frame_components`` and ``frame_lift`` deal with symmetric
+clouds and with features that turn; ``distance_embed``, ``landmark_embed`` and ``geodesic_embed``
+take distances.
 """
 
 from equigeo.mds.distances.distance_embed import distance_embed
@@ -17,6 +18,7 @@ from equigeo.mds.distances.landmark_embed import landmark_embed
 from equigeo.mds.embedding.embed import embed
 from equigeo.mds.embedding.embed_options import EmbedOptions
 from equigeo.mds.embedding.frame_average import frame_average
+from equigeo.mds.embedding.frame_components import frame_components
 from equigeo.mds.embedding.frame_lift import frame_lift
 from equigeo.mds.embedding.frame_set import FrameSet
 from equigeo.mds.embedding.frames import frames
@@ -49,6 +51,7 @@ __all__ = [
     "embed",
     "farthest_landmarks",
     "frame_average",
+    "frame_components",
     "frame_lift",
     "frames",
     "geodesic_embed",

@@ -11,6 +11,7 @@ bytes of a file into a ``FileMesh``, its polygons as written; ``repair`` turns t
 """
 
 from equigeo.mesh.conv.primal_dual_conv import PrimalDualConv
+from equigeo.mesh.conv.primal_dual_field_conv import PrimalDualFieldConv
 from equigeo.mesh.conv.residual_block import ResidualBlock
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.geometry.dual_kind import DualKind
@@ -32,6 +33,7 @@ __all__ = [
     "PoolLog",
     "PrimalDualClassifier",
     "PrimalDualConv",
+    "PrimalDualFieldConv",
     "PrimalDualGraph",
     "ResidualBlock",
     "TriangleMesh",

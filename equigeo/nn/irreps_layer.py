@@ -6,7 +6,7 @@ from abc import ABC
 
 from torch import nn
 
-from equigeo.reps import Irreps
+from equigeo.reps import Irreps, Representation
 
 
 class IrrepsLayer(nn.Module, ABC):
@@ -28,11 +28,11 @@ class IrrepsLayer(nn.Module, ABC):
     irreps_out: Irreps
 
     @property
-    def rep_in(self) -> Irreps:
+    def rep_in(self) -> Representation:
         """Representation of the input."""
         return self.irreps_in
 
     @property
-    def rep_out(self) -> Irreps:
+    def rep_out(self) -> Representation:
         """Representation of the output."""
         return self.irreps_out

@@ -1,40 +1,51 @@
-"""Linear maps between irreps of O(3)."""
+"""Linear maps between representations."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
 from math import prod
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from equigeo.nn._irreps_argument import IrrepsLike, irreps_argument
-from equigeo.nn.channel_mixing import ChannelMixing, MixingBlock
+from equigeo.nn._irreps_argument import IrrepsLike, irreps_argument, representation_argument
+from equigeo.nn.channel_mixing import ChannelMixing
 from equigeo.nn.index_tables import IndexTables
 from equigeo.nn.irreps_layer import IrrepsLayer
-from equigeo.nn.reached import check_reached
+from equigeo.nn.linear_instructions import (
+    LinearInstruction,
+    block_table,
+    connect_irreps,
+    mixing_blocks,
+    normalize,
+    place_biases,
+    sizes,
+)
+from equigeo.nn.maps.summand_mixing import SummandMixing
+from equigeo.nn.maps.weights import (
+    check_operands,
+    choose_weights,
+    hold_weights,
+    leading_axes,
+    own_weights,
+)
+from equigeo.nn.reached import check_reached, check_summands_reached
 from equigeo.nn.tables import Tables
 from equigeo.ops import runs_compiled
 from equigeo.ops.products.block_linear import block_linear_op
 from equigeo.ops.runtime.storage import computed_in
 from equigeo.ops.runtime.torch_internals import autocast_active
-from equigeo.reps import Irreps
+from equigeo.reps import Irreps, Representation
 from equigeo.reps.irreps import Layout
 
-
-class LinearInstruction(NamedTuple):
-    """One block of weights, or with ``i_in == -1`` one bias."""
-
-    i_in: int
-    i_out: int
-    path_shape: tuple[int, ...]
-    path_weight: float
+Sides = tuple[Any, Any]
+Pairs = Sequence[tuple[int, int]] | None
+Biases = bool | Sequence[bool]
 
 
 class Linear(IrrepsLayer):
-    r"""Mix the multiplicities of equal irreps, as ``e3nn.o3.Linear`` does.
+    r"""All equivariant linear maps; between irreps those of ``e3nn.o3.Linear``.
 
     .. math:: z_w = \frac{1}{\sqrt{\mathrm{fan}}} \sum_u W_{uw} x_u + b_w
 
@@ -43,27 +54,40 @@ class Linear(IrrepsLayer):
     ``state_dict`` are those of e3nn in either layout, and those of cuEquivariance where there is
     no bias.
 
+    Where a side is another representation, such as ``8 * TensorRep(SL(2))``, the blocks are
+    ``(mul_in, maps, mul_out)`` for each pair of summands between which there are maps:
+
+    .. math:: z_w = \frac{1}{\sqrt{\mathrm{fan}}} \sum_{u k} W_{ukw}\, A_k x_u + \sum_k b_{kw} v_k
+
+    with :math:`A_k` the matrices of :func:`equigeo.reps.intertwiners` times the root of the
+    dimension of the output, and fan the number of pairs ``(u, k)``; biases multiply the unit
+    vectors :math:`v_k` that are invariant. Irreps among such are treated alike, with the same
+    weights.
+
     Parameters
     ----------
-    irreps_in, irreps_out : Irreps, e3nn.o3.Irreps or str
-        Representations of the two sides. Terms are not merged: ``"3x0e+7x0e"`` is normalised block
-        by block.
+    irreps_in, irreps_out : Representation, Irreps, e3nn.o3.Irreps or str
+        Representations of the two sides, of one group; text is read as irreps of O(3). Terms are
+        not merged: ``"3x0e+7x0e"`` is normalised block by block.
     internal_weights : bool, optional
         Whether weights and biases are parameters; by default where they are shared.
     shared_weights : bool, optional
         Whether all samples have the same weights; True by default.
     instructions : sequence of (int, int), optional
-        Pairs (term of ``irreps_in``, term of ``irreps_out``) to connect; by default all.
+        Pairs (term of ``irreps_in``, term of ``irreps_out``) to connect; by default all. The terms
+        of other representations are their summands.
     biases : bool or sequence of bool
-        Which output terms have a bias, or whether all scalars ``0e`` have.
+        Which output terms have a bias, or whether all scalars ``0e``, or all with invariants, have.
     path_normalization : {"element", "path"}
         Whether fan counts all inputs that meet in an output term, or those of the block times the
         number of blocks.
     layout : {"mul_ir", "ir_mul"}
-        Order of axes inside a term, the same on both sides.
+        Order of axes inside a term, the same on both sides, where they are irreps.
 
     Attributes
     ----------
+    rep_in, rep_out : Representation
+        Of the two sides; ``irreps_in`` and ``irreps_out`` as well where both are irreps.
     weight, bias : Tensor, (weight_numel,) and (bias_numel,)
         Parameters, weights drawn from N(0, 1) and biases zero; empty buffers where external.
     output_mask : Tensor, (irreps_out.dim,)
@@ -74,9 +98,11 @@ class Linear(IrrepsLayer):
     Raises
     ------
     ValueError
-        If irreps cannot be read, an instruction joins different irreps or terms that do not exist,
-        a bias is asked of something that is no scalar, options contradict each other, or no weight
-        and no bias reaches the output.
+        If irreps cannot be read, groups differ, an instruction joins terms without a map between
+        them or terms that do not exist, a bias is asked of something that is not invariant, options
+        contradict each other, or no weight and no bias reaches the output.
+    TypeError
+        If a side is no representation, or its action is affine.
 
     Warns
     -----
@@ -85,7 +111,12 @@ class Linear(IrrepsLayer):
 
     Equivariance
     ------------
-    ``z(g x) = g z(x)`` for O(3), improper elements included.
+    ``z(g x) = g z(x)`` for all elements of the group, improper ones included.
+
+    References
+    ----------
+    Finzi, Welling, Wilson, "A Practical Method for Constructing Equivariant Multilayer Perceptrons
+    for Arbitrary Matrix Groups", 2021.
 
     Examples
     --------
@@ -94,11 +125,17 @@ class Linear(IrrepsLayer):
     (160, 8)
     >>> linear(torch.zeros(5, 52)).shape
     torch.Size([5, 32])
+    >>> from equigeo.groups import SL
+    >>> from equigeo.reps import TensorRep
+    >>> Linear(4 * TensorRep(SL(2)), 3 * TensorRep(SL(2), down=1, up=2)).weight_numel
+    24
     """
 
     weight: Tensor
     bias: Tensor
     output_mask: Tensor
+    _reps: tuple[Representation, Representation]
+    _maps: SummandMixing | None
 
     def __init__(
         self,
@@ -113,33 +150,72 @@ class Linear(IrrepsLayer):
         layout: Layout = "mul_ir",
     ) -> None:
         super().__init__()
-        self.irreps_in = irreps_argument("irreps_in", irreps_in, layout)
-        self.irreps_out = irreps_argument("irreps_out", irreps_out, layout)
-        self.shared_weights = shared_weights is not False
-        self.internal_weights = (
-            self.shared_weights if internal_weights is None else internal_weights
-        )
-        if self.internal_weights and not self.shared_weights:
-            raise ValueError("internal_weights=True needs shared_weights=True, got False")
-        pairs = _connect(self.irreps_in, self.irreps_out, instructions)
-        self._blocks = _normalize(self.irreps_in, self.irreps_out, pairs, path_normalization)
-        self._shifts = _place_biases(self.irreps_out, biases)
-        self.weight_numel = sum(_sizes(self._blocks))
-        self.bias_numel = sum(_sizes(self._shifts))
-        mixing = _mixing_blocks(self._blocks, self.irreps_in)
-        self._mixing = ChannelMixing(self.irreps_in, self.irreps_out, mixing, self.weight_numel)
-        ins, reached = (self.irreps_in,), self._reached_terms()
-        check_reached(type(self).__name__, ins, self.irreps_out, reached, stacklevel=2)
-        self._hold("weight", torch.randn(self.weight_numel))
-        self._hold("bias", torch.zeros(self.bias_numel))
+        sides: Sides = (irreps_in, irreps_out)
+        if all(isinstance(side, Irreps) or not isinstance(side, Representation) for side in sides):
+            self._connect_irreps(sides, instructions, biases, path_normalization, layout)
+        else:
+            self._reps = (
+                representation_argument("irreps_in", irreps_in, layout),
+                representation_argument("irreps_out", irreps_out, layout),
+            )
+            self._connect_summands(instructions, biases, path_normalization)
+        self.shared_weights, self.internal_weights = own_weights(shared_weights, internal_weights)
+        self.weight_numel = sum(sizes(self._blocks))
+        self.bias_numel = sum(sizes(self._shifts))
+        for name, value in (
+            ("weight", torch.randn(self.weight_numel)),
+            ("bias", torch.zeros(self.bias_numel)),
+        ):
+            hold_weights(self, name, value, internal=self.internal_weights)
         self.register_buffer("output_mask", self._reached())
-        blocks, factors = _block_table(mixing, self.irreps_out)
+
+    def _connect_irreps(
+        self,
+        sides: tuple[Any, Any],
+        pairs: Pairs,
+        biases: Biases,
+        normalization: str,
+        layout: Layout,
+    ) -> None:
+        """Set up sums of channels: by Schur's lemma nothing else commutes with irreps."""
+        self.irreps_in = irreps_argument("irreps_in", sides[0], layout)
+        self.irreps_out = irreps_argument("irreps_out", sides[1], layout)
+        self._reps = (self.irreps_in, self.irreps_out)
+        self._blocks = normalize(
+            connect_irreps(self.irreps_in, self.irreps_out, pairs), normalization
+        )
+        self._shifts = place_biases(self.irreps_out, biases)
+        mixing, numel = mixing_blocks(self._blocks, self.irreps_in), sum(sizes(self._blocks))
+        self._maps = None
+        self._mixing = ChannelMixing(self.irreps_in, self.irreps_out, mixing, numel)
+        ins, reached = (self.irreps_in,), self._reached_terms()
+        check_reached(type(self).__name__, ins, self.irreps_out, reached, stacklevel=3)
+        blocks, factors = block_table(mixing, self.irreps_out)
         places = torch.arange(self.irreps_out.dim)
         slices = self.irreps_out.slices()
         terms = [slices[shift.i_out] for shift in self._shifts]
         shifted = torch.cat([places[:0], *(places[term] for term in terms)])
         self.positions = IndexTables(blocks=blocks, biases=shifted)
         self.tables = Tables(factors=factors)
+
+    def _connect_summands(self, pairs: Pairs, biases: Biases, normalization: str) -> None:
+        """Set up sums of intertwiners, for representations that are not both irreps."""
+        maps = SummandMixing(
+            *self._reps, pairs=pairs, biases=biases, path_normalization=normalization
+        )
+        self._maps, self._blocks, self._shifts = maps, maps.blocks, maps.shifts
+        name, reached = type(self).__name__, maps.reached()
+        check_summands_reached(name, self._reps[:1], self._reps[1], reached, stacklevel=3)
+
+    @property
+    def rep_in(self) -> Representation:
+        """Representation of the input."""
+        return self._reps[0]
+
+    @property
+    def rep_out(self) -> Representation:
+        """Representation of the output."""
+        return self._reps[1]
 
     @property
     def instructions(self) -> tuple[LinearInstruction, ...]:
@@ -153,7 +229,7 @@ class Linear(IrrepsLayer):
 
         Parameters
         ----------
-        features : Tensor, (..., irreps_in.dim), floating
+        features : Tensor, (..., rep_in.dim), floating
             Input.
         weight : Tensor, (..., weight_numel), optional
             In place of the internal weights; needed where there are none. Leading axes broadcast
@@ -163,7 +239,7 @@ class Linear(IrrepsLayer):
 
         Returns
         -------
-        Tensor, (..., irreps_out.dim), dtype of ``features``
+        Tensor, (..., rep_out.dim), dtype of ``features``
             Zero where no weight and no bias arrives.
 
         Raises
@@ -174,10 +250,16 @@ class Linear(IrrepsLayer):
             If weights are missing, a last axis is wrong, leading axes do not broadcast, or devices
             differ.
         """
-        weight = self._choose("weight", weight, self.weight_numel)
-        bias = self._choose("bias", bias, self.bias_numel)
-        named = self._check(features, weight, bias)
-        batch = features.shape[:-1] if weight.ndim == bias.ndim == 1 else _broadcast(named)
+        shared, numel, shifts = self.shared_weights, self.weight_numel, self.bias_numel
+        weight = choose_weights("weight", weight, self.weight, numel, shared=shared)
+        bias = choose_weights("bias", bias, self.bias, shifts, shared=shared)
+        named = {"features": (features, self._reps[0].dim)}
+        named |= {"weight": (weight, numel)} if numel else {}
+        named |= {"bias": (bias, shifts)} if shifts else {}
+        check_operands(named)
+        batch = features.shape[:-1] if weight.ndim == bias.ndim == 1 else leading_axes(named)
+        if self._maps is not None:
+            return self._maps(features, weight, bias, batch)
         if weight.ndim > 1:
             mixed = self._mix_each(features, weight, batch)
         elif features.ndim == 2:
@@ -185,7 +267,7 @@ class Linear(IrrepsLayer):
         else:
             rows = features.reshape(prod(features.shape[:-1]), self.irreps_in.dim)
             mixed = self._mix_rows(rows, weight).view(*features.shape[:-1], self.irreps_out.dim)
-        if not self.bias_numel:
+        if not shifts:
             return mixed
         places = self.positions["biases"]
         shift = bias.new_zeros(*bias.shape[:-1], self.irreps_out.dim)
@@ -209,7 +291,7 @@ class Linear(IrrepsLayer):
         shapes = [(mul, 2 * l + 1) for mul, (l, _) in self.irreps_in]
         pieces = features.split([mul * dim for mul, dim in shapes], -1)
         arriving: list[list[Tensor]] = [[] for _ in self.irreps_out]
-        for ins, w in zip(self._blocks, weight.split(_sizes(self._blocks), -1), strict=True):
+        for ins, w in zip(self._blocks, weight.split(sizes(self._blocks), -1), strict=True):
             mul, dim = shapes[ins.i_in]
             w = w.unflatten(-1, ins.path_shape) * ins.path_weight
             # weights mix channels only: by Schur's lemma nothing else commutes with an irrep
@@ -224,17 +306,12 @@ class Linear(IrrepsLayer):
             out.append((sum(parts[1:], parts[0]) if parts else nothing).expand(*batch, -1))
         return torch.cat(out, dim=-1)
 
-    def _hold(self, name: str, value: Tensor) -> None:
-        # As in e3nn there is always something under this name, or a state_dict would not load.
-        if self.internal_weights and len(value):
-            self.register_parameter(name, nn.Parameter(value))
-        else:
-            self.register_buffer(name, value.new_empty(0))
-
     def _reached_terms(self) -> set[int]:
         return {ins.i_out for ins in self.instructions if 0 not in ins.path_shape}
 
     def _reached(self) -> Tensor:
+        if self._maps is not None:
+            return self._maps.output_mask()
         reached = self._reached_terms()
         mask = [
             torch.full((mul * (2 * l + 1),), float(i in reached))
@@ -242,139 +319,11 @@ class Linear(IrrepsLayer):
         ]
         return torch.cat([torch.ones(0), *mask])
 
-    def _choose(self, name: str, given: Tensor | None, numel: int) -> Tensor:
-        if given is not None:
-            if self.shared_weights and given.ndim != 1:
-                raise ValueError(
-                    f"{name} must be ({numel},), for shared_weights is True, "
-                    f"got {tuple(given.shape)}"
-                )
-            return given
-        if numel and not self.internal_weights:
-            raise ValueError(f"{name} (..., {numel}) must be given: there is no internal one")
-        internal: Tensor = getattr(self, name)
-        return internal
-
-    def _check(self, features: Tensor, weight: Tensor, bias: Tensor) -> dict[str, Tensor]:
-        """Refuse what does not fit, but for leading axes; return what there is by name."""
-        named = {"features": (features, self.irreps_in.dim)}
-        named |= {"weight": (weight, self.weight_numel)} if self.weight_numel else {}
-        named |= {"bias": (bias, self.bias_numel)} if self.bias_numel else {}
-        for name, (value, dim) in named.items():
-            if not value.is_floating_point():
-                raise TypeError(f"{name} must be floating, got {value.dtype}")
-            if value.ndim == 0 or value.shape[-1] != dim:
-                raise ValueError(f"{name} must be (..., {dim}), got {tuple(value.shape)}")
-            if value.dtype != features.dtype and not autocast_active():  # which casts matrices
-                raise TypeError(
-                    f"{name} must have the dtype of features, {features.dtype}, got {value.dtype}"
-                )
-            if value.device != features.device:
-                raise ValueError(
-                    f"{name} must be on the device of features, {features.device}, "
-                    f"got {value.device}"
-                )
-        return {name: value for name, (value, _) in named.items()}
-
     def extra_repr(self) -> str:
         """Return what ``print(module)`` shows."""
-        return f"{self.irreps_in} -> {self.irreps_out} | {self.weight_numel} weights"
+        rep_in, rep_out = self._reps
+        return f"{rep_in} -> {rep_out} | {self.weight_numel} weights"
 
     def __repr__(self) -> str:
         """Return what ``print(module)`` shows, without the tables."""
         return f"{type(self).__name__}({self.extra_repr()})"
-
-
-def _broadcast(named: dict[str, Tensor]) -> torch.Size:
-    """Leading axes of the output."""
-    try:
-        return torch.broadcast_shapes(*(value.shape[:-1] for value in named.values()))
-    except RuntimeError as error:
-        given = ", ".join(f"{name} {tuple(value.shape)}" for name, value in named.items())
-        raise ValueError(f"leading axes must broadcast, got {given}") from error
-
-
-def _connect(
-    irreps_in: Irreps, irreps_out: Irreps, pairs: Sequence[tuple[int, int]] | None
-) -> list[tuple[int, int]]:
-    """Pairs of terms with the same irrep: all, or those asked for."""
-    ins, outs = irreps_in.terms, irreps_out.terms
-    if pairs is None:
-        return [
-            (i, j)
-            for i, (_, ir) in enumerate(ins)
-            for j, (_, other) in enumerate(outs)
-            if ir == other
-        ]
-    for i, j in pairs:
-        if not (0 <= i < len(ins) and 0 <= j < len(outs)):
-            raise ValueError(
-                f"instruction {i, j} must index {len(ins)} input and {len(outs)} output terms"
-            )
-        if ins[i][1] != outs[j][1]:
-            raise ValueError(
-                f"instruction {i, j} must join equal irreps, got {Irreps([ins[i]])} and "
-                f"{Irreps([outs[j]])}"
-            )
-    return list(pairs)
-
-
-def _normalize(
-    irreps_in: Irreps, irreps_out: Irreps, pairs: list[tuple[int, int]], path_normalization: str
-) -> tuple[LinearInstruction, ...]:
-    if path_normalization not in ("element", "path"):
-        raise ValueError(
-            f'path_normalization must be "element" or "path", got {path_normalization!r}'
-        )
-    out = []
-    for i, j in pairs:
-        mul = irreps_in.terms[i][0]
-        # independent inputs and weights of unit variance give outputs of variance fan
-        summed = [irreps_in.terms[k][0] for k, target in pairs if target == j]
-        fan = sum(summed) if path_normalization == "element" else mul * len(summed)
-        shape = (mul, irreps_out.terms[j][0])
-        out.append(LinearInstruction(i, j, shape, 1.0 if fan == 0 else fan**-0.5))
-    return tuple(out)
-
-
-def _place_biases(irreps: Irreps, biases: bool | Sequence[bool]) -> tuple[LinearInstruction, ...]:
-    scalar = [ir == (0, 1) for _, ir in irreps]
-    wanted = [biases and is_scalar for is_scalar in scalar] if isinstance(biases, bool) else biases
-    if len(wanted) != len(scalar):
-        raise ValueError(f"biases must have one entry per output term, {len(scalar)}: {biases}")
-    for j, (bias, is_scalar) in enumerate(zip(wanted, scalar, strict=True)):
-        if bias and not is_scalar:
-            raise ValueError(f"only scalars 0e can have a bias, got {Irreps([irreps.terms[j]])}")
-    return tuple(
-        LinearInstruction(-1, j, (irreps.terms[j][0],), 1.0)
-        for j, bias in enumerate(wanted)
-        if bias
-    )
-
-
-def _mixing_blocks(
-    instructions: Sequence[LinearInstruction], irreps_in: Irreps
-) -> list[MixingBlock]:
-    """Blocks of weights, and where they begin; those without channels are left out."""
-    starts = [part.start for part in irreps_in.slices()]
-    offsets = accumulate(_sizes(instructions), initial=0)
-    return [
-        MixingBlock(starts[ins.i_in], ins.i_out, ins.path_shape, offset, ins.path_weight)
-        for ins, offset in zip(instructions, offsets, strict=False)
-        if 0 not in ins.path_shape
-    ]
-
-
-def _block_table(blocks: Sequence[MixingBlock], irreps_out: Irreps) -> tuple[Tensor, Tensor]:
-    """Blocks and their factors, as the op takes them."""
-    starts = [part.start for part in irreps_out.slices()]
-    rows = []
-    for block in blocks:
-        (mul, mul_out), (_, (l, _)) = block.shape, irreps_out.terms[block.i_out]
-        rows.append([block.start, mul, starts[block.i_out], mul_out, 2 * l + 1, block.weight])
-    table = torch.tensor(rows, dtype=torch.int64).view(-1, 6)
-    return table, torch.tensor([block.factor for block in blocks], dtype=torch.float64)
-
-
-def _sizes(instructions: Sequence[LinearInstruction]) -> list[int]:
-    return [prod(ins.path_shape) for ins in instructions]

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from equigeo.reps import Irreps
+from equigeo.reps import Irreps, Representation, Summand
 
 _allowed: ContextVar[bool] = ContextVar("unreached outputs allowed", default=False)
 
@@ -59,18 +59,69 @@ def check_reached(
     missing = [n for n in terms if n not in reached]
     if not missing or not all(irreps.dim for irreps in irreps_in):
         return
-    inputs = " and ".join(map(str, irreps_in))
-    if missing == terms:
-        problem = f"{layer} needs a path to its output, got none from {inputs} to {irreps_out}"
+    zeros = str(Irreps([irreps_out.terms[n] for n in missing]))
+    whole = missing == terms
+    _report(layer, list(map(str, irreps_in)), str(irreps_out), None if whole else zeros, stacklevel)
+
+
+def check_summands_reached(
+    layer: str,
+    reps_in: Sequence[Representation],
+    rep_out: Representation,
+    reached: Collection[int],
+    stacklevel: int,
+) -> None:
+    """Do as :func:`check_reached` does, for the summands of any representation.
+
+    Parameters
+    ----------
+    layer : str
+        Name of its class.
+    reps_in : sequence of Representation
+        Of its inputs.
+    rep_out : Representation
+        Of its output.
+    reached : collection of int
+        Summands of the output that something arrives at.
+    stacklevel : int
+        As in ``warnings.warn``, counted from the caller.
+
+    Raises
+    ------
+    ValueError
+        If no summand is reached, and there are any.
+
+    Warns
+    -----
+    UserWarning
+        If some are not; within :func:`allow_unreached`, if none is.
+    """
+    parts = rep_out.summands()
+    missing = [part for n, part in enumerate(parts) if n not in reached]
+    if not missing or not all(rep.dim for rep in reps_in):
+        return
+    zeros = None if len(missing) == len(parts) else _sum_of(missing)
+    _report(layer, [_sum_of(rep.summands()) for rep in reps_in], _sum_of(parts), zeros, stacklevel)
+
+
+def _sum_of(parts: Sequence[Summand]) -> str:
+    """Text of a direct sum, copies counted."""
+    return " + ".join(f"{len(part.positions)} {part.rep}" for part in parts)
+
+
+def _report(layer: str, ins: list[str], out: str, zeros: str | None, stacklevel: int) -> None:
+    """Refuse a layer of zeros, for which ``zeros`` is None, or warn of those that it gives."""
+    inputs = " and ".join(ins)
+    if zeros is None:
+        problem = f"{layer} needs a path to its output, got none from {inputs} to {out}"
         if not _allowed.get():
             raise ValueError(f"{problem}: it would be zero")
-        warnings.warn(f"{problem}: it is zero", stacklevel=stacklevel + 1)
+        warnings.warn(f"{problem}: it is zero", stacklevel=stacklevel + 2)
     elif not _allowed.get():
-        zeros = Irreps([irreps_out.terms[n] for n in missing])
         warnings.warn(
-            f"{layer} from {inputs} to {irreps_out} has no path to {zeros}, which will be zero: "
+            f"{layer} from {inputs} to {out} has no path to {zeros}, which will be zero: "
             "leave it out, or check parities and degrees",
-            stacklevel=stacklevel + 1,
+            stacklevel=stacklevel + 2,
         )
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from equigeo.groups import Group
-from equigeo.reps.representation import Representation, require_linear_parts
+from equigeo.reps.representation import Representation, Summand, require_linear_parts
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,19 @@ class DirectSum(Representation):
         """Block-diagonal derivative of :meth:`matrix` at the identity."""
         return block_diagonal([part.algebra(x) for part in self.parts])
 
+    def summands(self) -> tuple[Summand, ...]:
+        """Return those of the parts; neighbours that are equal are copies of one."""
+        found: list[Summand] = []
+        start = 0
+        for part in self.parts:
+            for rep, positions in part.summands():
+                positions = positions + start
+                if found and found[-1].rep == rep:
+                    positions = torch.cat([found.pop().positions, positions])
+                found.append(Summand(rep, positions))
+            start += part.dim
+        return tuple(found)
+
     def dual(self) -> Representation:
         """Return the direct sum of the duals."""
         return DirectSum(tuple(part.dual() for part in self.parts))
@@ -77,6 +90,41 @@ class DirectSum(Representation):
     def restrict(self, subgroup: Group) -> Representation:
         """Restrict every part."""
         return DirectSum(tuple(part.restrict(subgroup) for part in self.parts))
+
+
+def copies_of(rep: Representation, copies: int) -> Representation:
+    """Direct sum of copies of a representation.
+
+    Parameters
+    ----------
+    rep : Representation
+        Linear.
+    copies : int
+        How many, at least one.
+
+    Returns
+    -------
+    Representation
+        The copies one after the other.
+
+    Raises
+    ------
+    ValueError
+        If ``copies`` is below one.
+    TypeError
+        If ``rep`` is not linear.
+
+    Examples
+    --------
+    >>> from equigeo.groups import SL
+    >>> from equigeo.reps import TensorRep
+    >>> (8 * TensorRep(SL(2))).dim
+    16
+    """
+    if copies < 1:
+        raise ValueError(f"there must be at least one copy of {rep}, got {copies}")
+    require_linear_parts("direct sum", (rep,))
+    return rep if copies == 1 else DirectSum((rep,) * copies)
 
 
 def block_diagonal(blocks: list[Tensor]) -> Tensor:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from torch import Tensor
 
 from equigeo.groups import Group
-from equigeo.reps.representation import Representation, require_linear_parts
+from equigeo.reps.representation import Representation, Summand, require_linear_parts
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,20 @@ class Dual(Representation):
 
     def matrix(self, g: Tensor) -> Tensor:
         """Transposed inverses of the matrices of ``rep``."""
-        return self.rep.matrix(self.group.inverse(g)).mT
+        return self.rep.inverse_matrix(g).mT
+
+    def inverse_matrix(self, g: Tensor) -> Tensor:
+        """Transposed matrices of ``rep``: nothing is inverted."""
+        return self.rep.matrix(g).mT
 
     def algebra(self, x: Tensor) -> Tensor:
         """Derivative of :meth:`matrix` at the identity: ``-rep.algebra(x)^T``."""
         # derivative of (exp(t x)^-1)^T at t = 0
         return -self.rep.algebra(x).mT
+
+    def summands(self) -> tuple[Summand, ...]:
+        """Return the duals of those of ``rep``."""
+        return tuple(Summand(part.rep.dual(), part.positions) for part in self.rep.summands())
 
     def dual(self) -> Representation:
         """Return the representation itself: finite dimensions are reflexive."""

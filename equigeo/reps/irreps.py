@@ -15,7 +15,7 @@ from torch import Tensor
 from equigeo.groups import Group, O
 from equigeo.reps.direct_sum import block_diagonal
 from equigeo.reps.kronecker import batched_kronecker
-from equigeo.reps.representation import Representation
+from equigeo.reps.representation import Representation, Summand
 from equigeo.reps.so3_generators import so3_generators_table
 from equigeo.reps.wigner_d import wigner_d
 
@@ -127,6 +127,23 @@ class Irreps(Representation):
     def is_trivial(self) -> bool:
         """Tell whether there are scalars ``0e`` only."""
         return all(mul == 0 or ir == (0, 1) for mul, ir in self.terms)
+
+    def is_orthogonal(self) -> bool:
+        """Tell that all matrices are orthogonal."""
+        return True
+
+    def summands(self) -> tuple[Summand, ...]:
+        """Return the terms, each as copies of one irrep."""
+        found = []
+        for (mul, ir), place in zip(self.terms, self.slices(), strict=True):
+            positions = torch.arange(place.start, place.stop)
+            if self.layout == "mul_ir":
+                positions = positions.view(mul, 2 * ir[0] + 1)
+            else:
+                positions = positions.view(2 * ir[0] + 1, mul).mT
+            if mul:
+                found.append(Summand(Irreps([(1, ir)]), positions))
+        return tuple(found)
 
     def dual(self) -> Irreps:
         """Return the representation itself, for it is orthogonal."""

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from equigeo.groups import Group
-from equigeo.reps.representation import Representation, require_linear_parts
+from equigeo.reps.representation import Representation, Summand, require_linear_parts
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,18 @@ class Kronecker(Representation):
             out = batched_kronecker(out, right) + batched_kronecker(left, factor.algebra(x))
         return out
 
+    def summands(self) -> tuple[Summand, ...]:
+        """Return the products of those of the factors: copies of the first are slowest."""
+        first, *others = self.factors
+        found = first.summands()
+        for factor in others:
+            found = tuple(
+                Summand(a.rep @ b.rep, _outer_positions(a.positions, b.positions, factor.dim))
+                for a in found
+                for b in factor.summands()
+            )
+        return found
+
     def dual(self) -> Representation:
         """Return the tensor product of the duals."""
         return Kronecker(tuple(factor.dual() for factor in self.factors))
@@ -85,6 +97,12 @@ class Kronecker(Representation):
     def restrict(self, subgroup: Group) -> Representation:
         """Restrict every factor."""
         return Kronecker(tuple(factor.restrict(subgroup) for factor in self.factors))
+
+
+def _outer_positions(a: Tensor, b: Tensor, dim: int) -> Tensor:
+    """Positions (copies, d) of products of components, the second of ``dim`` altogether."""
+    pairs = dim * a[:, None, :, None] + b[None, :, None, :]
+    return pairs.flatten(2).flatten(0, 1)
 
 
 def batched_kronecker(a: Tensor, b: Tensor) -> Tensor:

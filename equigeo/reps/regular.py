@@ -119,6 +119,10 @@ class Regular(Representation):
         """Tell whether every element that acts does so as the identity."""
         return self.dim == 1
 
+    def is_orthogonal(self) -> bool:
+        """Tell that permutations are orthogonal."""
+        return True
+
     def dual(self) -> Regular:
         """Return the representation itself: permutations are orthogonal."""
         return self

@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from operator import index
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from equigeo.groups import Group
+
+
+class Summand(NamedTuple):
+    """Copies of one representation among the features of another, of which they are a part.
+
+    Attributes
+    ----------
+    rep : Representation
+        What acts on each copy.
+    positions : Tensor, (copies, rep.dim), int64
+        Where the components of each copy are on the feature axis.
+    """
+
+    rep: Representation
+    positions: Tensor
 
 
 class Representation(ABC):
@@ -111,6 +128,86 @@ class Representation(ABC):
         """
         return self.algebra(self.group.generators())
 
+    def inverse_matrix(self, g: Tensor) -> Tensor:
+        """Matrices of the inverses of elements; no system of the size of the features is solved.
+
+        Parameters
+        ----------
+        g : Tensor, (..., size, size), floating
+            Elements of the group.
+
+        Returns
+        -------
+        Tensor, (..., dim, dim), dtype of ``g``
+            ``inverse_matrix(g) @ matrix(g)`` is the identity.
+
+        Raises
+        ------
+        ValueError
+            If ``g`` has the wrong shape.
+        """
+        return self.matrix(self.group.inverse(g))
+
+    def character(self, g: Tensor) -> Tensor:
+        """Traces of the matrices: the same for isomorphic representations and conjugate elements.
+
+        Parameters
+        ----------
+        g : Tensor, (..., size, size), floating
+            Elements of the group.
+
+        Returns
+        -------
+        Tensor, (...), dtype of ``g``
+            The dimension at the identity.
+
+        Raises
+        ------
+        ValueError
+            If ``g`` has the wrong shape.
+
+        Examples
+        --------
+        >>> from equigeo.reps import Irreps
+        >>> half_turn = torch.diag(torch.tensor([1.0, -1.0, -1.0]))
+        >>> Irreps("1o").character(half_turn).round().item()
+        -1.0
+        """
+        return self.matrix(g).diagonal(dim1=-2, dim2=-1).sum(-1)
+
+    def is_orthogonal(self) -> bool:
+        """Tell whether all matrices are orthogonal: whether lengths of features are invariant.
+
+        Returns
+        -------
+        bool
+            Found by the generators, which have to be skew, and by one element of each component.
+        """
+        if not self.is_linear:
+            return False
+        matrices, generators = self.matrix(self.group.components()), self.generators()
+        identity = torch.eye(self.dim, dtype=torch.float64).expand_as(matrices)
+        # far above the rounding of matrices of order one, far below any stretch that is meant
+        skew = torch.allclose(generators, -generators.mT, rtol=0.0, atol=1e-9)
+        return skew and torch.allclose(matrices.mT @ matrices, identity, rtol=0.0, atol=1e-9)
+
+    def summands(self) -> tuple[Summand, ...]:
+        """Parts of which the representation is the direct sum, as it was built.
+
+        Returns
+        -------
+        tuple of Summand
+            Whose positions are all features, each once. A part need not be irreducible:
+            :func:`equigeo.reps.decompose` goes further. Those without features are left out.
+
+        Examples
+        --------
+        >>> from equigeo.reps import Irreps
+        >>> [(str(part.rep), len(part.positions)) for part in Irreps("4x0e + 2x1o").summands()]
+        [('1x0e', 4), ('1x1o', 2)]
+        """
+        return (Summand(self, torch.arange(self.dim)[None]),) if self.dim else ()
+
     def is_trivial(self) -> bool:
         """Tell whether every element acts as the identity.
 
@@ -175,6 +272,14 @@ class Representation(ABC):
         from equigeo.reps.kronecker import Kronecker
 
         return Kronecker((self, other))
+
+    def __mul__(self, copies: int) -> Representation:
+        """Return the direct sum of so many copies, one after the other."""
+        from equigeo.reps.direct_sum import copies_of
+
+        return copies_of(self, index(copies))
+
+    __rmul__ = __mul__
 
     def merged(self, other: Representation) -> Representation | None:
         """Return the direct sum as one value of the same kind, where there is one.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from torch import Tensor
 
 from equigeo.groups import Group
-from equigeo.reps.representation import Representation, require_linear_parts
+from equigeo.reps.representation import Representation, Summand, require_linear_parts
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,11 @@ class Restricted(Representation):
     def algebra(self, x: Tensor) -> Tensor:
         """Derivative of :meth:`matrix`: that of ``rep`` at the images of ``x``."""
         return self.rep.algebra(self.group.convert_algebra(x, self.rep.group))
+
+    def summands(self) -> tuple[Summand, ...]:
+        """Return the restrictions of those of ``rep``."""
+        parts = self.rep.summands()
+        return tuple(Summand(part.rep.restrict(self.group), part.positions) for part in parts)
 
     def dual(self) -> Representation:
         """Return the restriction of the dual."""

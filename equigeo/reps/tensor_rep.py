@@ -33,7 +33,7 @@ class TensorRep(Representation):
     Raises
     ------
     ValueError
-        If ``up`` or ``down`` is negative.
+        If ``up`` or ``down`` is negative, or homogeneous matrices have no group of linear parts.
 
     Examples
     --------
@@ -56,6 +56,11 @@ class TensorRep(Representation):
         """Check the numbers of indices."""
         if self.up < 0 or self.down < 0:
             raise ValueError(f"up and down must not be negative, got {self.up} and {self.down}")
+        if self.group.linear_group.size != self.group.n:
+            raise ValueError(
+                f"{self.group} has elements of size {self.group.size} in {self.group.n} "
+                "dimensions: its linear_group must say how they act on vectors"
+            )
         object.__setattr__(self, "density", float(self.density))
         object.__setattr__(self, "dim", int(self.group.n ** (self.up + self.down)))
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from equigeo.groups import Group
-from equigeo.reps.representation import Representation
+from equigeo.reps.representation import Representation, Summand
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,11 @@ class Trivial(Representation):
         """Zero matrices."""
         self.group.check_shape(x)
         return x.new_zeros(*x.shape[:-2], self.dim, self.dim)
+
+    def summands(self) -> tuple[Summand, ...]:
+        """Return copies of one invariant."""
+        positions = torch.arange(self.dim)[:, None]
+        return (Summand(Trivial(self.group, 1), positions),) if self.dim else ()
 
     def is_trivial(self) -> bool:
         """Tell whether every element acts as the identity."""

@@ -47,3 +47,14 @@ def test_inverses_and_determinants_from_coordinates(kind, n):
     torch.testing.assert_close(group.log_determinant(c), torch.linalg.det(g).log(), **CLOSE)
     with pytest.raises(ValueError, match=r"coordinates of .* are"):
         group.inverse_from_coordinates(c[:, :0])
+
+
+@pytest.mark.parametrize("kind", [O, SO, SL, GL, GLPlus, Similarity])
+def test_rotations_of_four_dimensions_have_no_chart(kind):
+    group = kind(4)
+    c = torch.zeros(group.dimension, dtype=torch.float64)
+    calls = (group.from_coordinates, group.inverse_from_coordinates)
+    for call, x in [*((call, c) for call in calls), (group.coordinates, group.identity())]:
+        with pytest.raises(ValueError, match=r"\(4\) has no coordinates: .* got n = 4"):
+            call(x)
+    assert Scaling(4).coordinates(group.identity()).tolist() == [0.0]

@@ -134,7 +134,7 @@ def test_two_orders_of_gradients_of_batches(dim):
 
 def test_frames_pass_gradients_on():
     x = generic(8).requires_grad_()
-    for kind in ("joint", "frames", "soft", "frames24", "anchor"):
+    for kind in ("joint", "frames", "soft", "frames24", "anchor", "weighted"):
 
         def average(x, kind=kind):
             found = mds.frames(x, kind=kind, scale="rms")

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from equigeo import mesh
+from equigeo.reps import Irreps
 from tests.mesh import shapes
 from tests.modes.row import Row, beside, randn
 
@@ -48,6 +49,19 @@ def mesh_rows() -> list[Row]:
             features,
             conv,
             "mesh.PrimalDualConv",
+            rows=False,
+        ),
+        Row(
+            "mesh.PrimalDualFieldConv",
+            lambda: mesh.PrimalDualFieldConv(
+                (Irreps("1o"), Irreps("0e + 1o")),
+                (Irreps("0e + 1o"), Irreps("2x0e")),
+                hidden=3,
+                vectors=2,
+            ),
+            features,
+            conv,
+            "mesh.PrimalDualFieldConv",
             rows=False,
         ),
         Row(

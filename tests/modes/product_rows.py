@@ -11,10 +11,14 @@ from torch import Tensor, nn
 from equigeo import nn as enn
 from equigeo import tensor_products as tp
 from equigeo.graphs import EdgeIndex
+from equigeo.groups import SL
+from equigeo.reps import SymPower, TensorRep, Trivial
 from tests.modes.row import Row, apply, beside, randn
 
 X, Y, OUT = "3x0e + 2x1o", "1x0e + 1x1o", "2x0e + 2x1o"
 DIM_X, DIM_Y = 9, 4
+VECTOR = TensorRep(SL(2))
+TENSORS = VECTOR + 2 * SymPower(VECTOR, 2) + Trivial(SL(2), 2) + VECTOR
 
 
 def product_rows() -> list[Row]:
@@ -25,6 +29,20 @@ def product_rows() -> list[Row]:
             randn((4, DIM_X)),
             apply,
             "nn.Linear",
+        ),
+        Row(
+            "nn.Linear between tensors",
+            lambda: enn.Linear(TENSORS, TENSORS, biases=True),
+            randn((4, TENSORS.dim)),
+            apply,
+            "nn.Linear",
+        ),
+        Row(
+            "nn.BilinearProduct",
+            lambda: enn.BilinearProduct(TENSORS, TENSORS, TENSORS),
+            randn((4, TENSORS.dim), (4, TENSORS.dim)),
+            apply,
+            "nn.BilinearProduct",
         ),
         Row(
             "nn.Activation",

@@ -10,14 +10,27 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from equigeo.groups import GL, SL, SO, Affine, GLPlus, Group, O, Scaling, Similarity
+from equigeo.groups import (
+    GL,
+    SL,
+    SO,
+    Affine,
+    GLPlus,
+    Group,
+    O,
+    Scaling,
+    Similarity,
+    equidistant_rotations,
+)
 from equigeo.reps import (
     AltPower,
     DirectSum,
     Dual,
     Irreps,
     Kronecker,
+    PlanarIrrep,
     Points,
+    Regular,
     Representation,
     Restricted,
     SymPower,
@@ -43,6 +56,8 @@ def atoms(group: Group) -> st.SearchStrategy[Representation]:
         texts = st.sampled_from(["1o", "0o+1e", "2x1o+0e", "2e", ""])
         layouts = st.sampled_from(["mul_ir", "ir_mul"])
         kinds.append(st.builds(Irreps, texts, layouts).map(lambda rep: rep.restrict(group)))
+    if group in (O(2), SO(2)):
+        kinds.append(st.builds(PlanarIrrep, st.just(group), st.integers(0, 3)))
     return st.one_of(kinds)
 
 
@@ -109,6 +124,56 @@ def test_pairing_with_the_dual_is_invariant(rep):
     y = torch.cos(3 * x)
     paired = (rep.act(g, x) * rep.dual().act(g, y)).sum(-1)
     close(paired, (x * y).sum(-1).expand_as(paired))
+
+
+@EXAMPLES
+@given(ANY)
+def test_inverse_matrices_and_characters(rep):
+    g, h = elements(rep.group), elements(rep.group, 1).flip(0)
+    identity = torch.eye(rep.dim, dtype=torch.float64).expand(len(g), -1, -1)
+    close(rep.inverse_matrix(g) @ rep.matrix(g), identity)
+    conjugate = rep.group.compose(rep.group.compose(h, g), rep.group.inverse(h))
+    close(rep.character(conjugate), rep.character(g))
+    close(rep.character(rep.group.identity()), torch.tensor(float(rep.dim)).double())
+
+
+@EXAMPLES
+@given(ANY)
+def test_orthogonal_means_that_lengths_are_kept(rep):
+    g, x = elements(rep.group, 5), features(rep)
+    lengths = rep.act(g, x).square().sum(-1)
+    assert rep.is_orthogonal() == torch.allclose(lengths, x.square().sum(-1), rtol=1e-8)
+
+
+@EXAMPLES
+@given(ANY)
+def test_summands_are_blocks_of_the_matrices(rep):
+    g = elements(rep.group)
+    blocks = torch.zeros_like(rep.matrix(g))
+    for part, positions in rep.summands():
+        assert part.group == rep.group
+        for place in positions:
+            blocks[:, place[:, None], place] = part.matrix(g)
+    close(rep.matrix(g), blocks)
+    places = [place for part in rep.summands() for place in part.positions.flatten().tolist()]
+    assert sorted(places) == list(range(rep.dim))
+
+
+def test_copies_are_a_direct_sum():
+    vector = TensorRep(SL(2))
+    assert 3 * vector == vector * 3 == vector + vector + vector
+    assert 1 * vector == vector
+    assert [len(part.positions) for part in (3 * vector + Trivial(SL(2), 2)).summands()] == [3, 2]
+    for copies in (0, -1):
+        with pytest.raises(ValueError, match=f"at least one copy of .*, got {copies}"):
+            copies * vector
+    with pytest.raises(TypeError, match="cannot be interpreted as an integer"):
+        1.5 * vector
+
+
+def test_permutations_are_orthogonal_and_points_are_not():
+    assert Regular(equidistant_rotations(4)).is_orthogonal()
+    assert not Points(O(3)).is_orthogonal()
 
 
 @EXAMPLES

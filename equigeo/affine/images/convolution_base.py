@@ -12,6 +12,7 @@ from equigeo.affine.kernels.kernel_spec import KernelSpec
 from equigeo.affine.samples.check_samples import check_group, check_window
 from equigeo.affine.samples.quadrature import Quadrature
 from equigeo.groups import GroupSamples, LinearGroup
+from equigeo.reps import Trivial
 
 
 class GroupConvolution(nn.Module, ABC):
@@ -51,6 +52,7 @@ class GroupConvolution(nn.Module, ABC):
                 f"{out_channels} and {padding}"
             )
         self.group, self.in_channels, self.out_channels = group, in_channels, out_channels
+        self.rep_in = self.rep_out = Trivial(group, 1)
         self.spec, self.quadrature = spec or KernelSpec(), quadrature or Quadrature()
         self.padding, self.padding_mode = padding, padding_mode
         self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None

@@ -8,22 +8,24 @@ from equigeo.affine.images.convolve import PaddingMode, check_features, convolve
 from equigeo.affine.kernels.affine_kernel import AffineKernel
 from equigeo.affine.kernels.kernel_spec import KernelSpec
 from equigeo.affine.kernels.relative_coordinates import relative_points
+from equigeo.affine.kernels.steering import field_representation, read_field
 from equigeo.affine.samples.check_samples import check_group
 from equigeo.groups import GroupSamples, LinearGroup
+from equigeo.reps import Representation, Trivial
 
 
 class LiftConv(nn.Module):
     r"""Lifting convolution of images or volumes.
 
-    .. math:: (f \star k)(x, h) = |\det h|^{-1} \int f(\tilde x)\, k(h^{-1}(\tilde x - x))
-              \, d\tilde x
+    .. math:: (f \star k)(x, h) = |\det h|^{-1} \int k(h^{-1}(\tilde x - x))\, \rho(h)^{-1}
+              f(\tilde x)\, d\tilde x
 
     Parameters
     ----------
     group : LinearGroup
         The group ``H`` of linear parts, in 2 or 3 dimensions.
     in_channels, out_channels : int
-        Scalar channels on space and on the group.
+        Fields on space, and scalar channels on the group.
     spec : KernelSpec, optional
         Size, network and window.
     padding, stride : int
@@ -32,12 +34,15 @@ class LiftConv(nn.Module):
         What padded cells hold.
     measure : bool
         Treat values as a measure that is pushed forward instead of a function: no determinant.
+    rep_in : Representation, optional
+        Of the values of a field, such as ``TensorRep(GLPlus(2))`` for velocities; scalars by
+        default.
 
     Equivariance
     ------------
-    ``f(A^-1 (x - b))`` gives ``F(A^-1 (x - b), A^-1 h)`` for ``(b, A)`` in the affine group, up to
-    the pixel grid. Exactly so for shifts by pixels and for symmetries of the grid that permute
-    the samples.
+    ``rho(A) f(A^-1 (x - b))`` gives ``F(A^-1 (x - b), A^-1 h)`` for ``(b, A)`` in the affine group,
+    up to the pixel grid. Exactly so for shifts by pixels and for symmetries of the grid that
+    permute the samples.
 
     References
     ----------
@@ -51,21 +56,28 @@ class LiftConv(nn.Module):
     >>> features, samples = layer(torch.rand(2, 1, 9, 9), equidistant_rotations(8))
     >>> features.shape
     torch.Size([2, 6, 8, 9, 9])
+    >>> from equigeo.reps import TensorRep
+    >>> flow = LiftConv(SO(2), 1, 6, KernelSpec(5), padding=2, rep_in=TensorRep(SO(2)))
+    >>> flow(torch.rand(2, 2, 9, 9), equidistant_rotations(8))[0].shape
+    torch.Size([2, 6, 8, 9, 9])
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - most by name
         self, group: LinearGroup, in_channels: int, out_channels: int,
         spec: KernelSpec | None = None, *, padding: int = 0, padding_mode: PaddingMode = "zeros",
-        stride: int = 1, measure: bool = False,
+        stride: int = 1, measure: bool = False, rep_in: Representation | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
         self.group, self.in_channels, self.out_channels = group, in_channels, out_channels
+        self.rep_in = field_representation(rep_in, group)
+        self.rep_out = Trivial(group, 1)
         self.spec = spec or KernelSpec()
         self.padding, self.padding_mode, self.stride = padding, padding_mode, stride
         self.measure = measure
-        fan_in = in_channels * self.spec.size**group.n
+        components = in_channels * self.rep_in.dim
+        fan_in = components * self.spec.size**group.n
         self.kernel: nn.Module = AffineKernel(
-            group, in_channels * out_channels, self.spec, grouped=False, fan_in=fan_in
+            group, components * out_channels, self.spec, grouped=False, fan_in=fan_in
         )
 
     def forward(self, x: Tensor, samples: GroupSamples) -> tuple[Tensor, GroupSamples]:
@@ -73,8 +85,8 @@ class LiftConv(nn.Module):
 
         Parameters
         ----------
-        x : Tensor, (B, in_channels, *S), floating
-            Features on an image or a volume.
+        x : Tensor, (B, in_channels * rep_in.dim, *S), floating
+            Fields on an image or a volume, the components of one next to each other.
         samples : GroupSamples
             Where to evaluate on the group.
 
@@ -91,7 +103,7 @@ class LiftConv(nn.Module):
             If shapes or groups do not match.
         """
         check_group(samples, self.group, next(self.parameters(), None))
-        check_features(x, self.in_channels, self.group.n, None)
+        check_features(x, self.in_channels * self.rep_in.dim, self.group.n, None)
         kernel = self.evaluate_kernel(samples).transpose(0, 1).flatten(0, 1)
         y = convolve(
             x, kernel, padding=self.padding, padding_mode=self.padding_mode, stride=self.stride
@@ -108,7 +120,7 @@ class LiftConv(nn.Module):
 
         Returns
         -------
-        Tensor, (out_channels, N, in_channels, *k), floating
+        Tensor, (out_channels, N, in_channels * rep_in.dim, *k), floating
             The weights of an ordinary convolution.
 
         Raises
@@ -123,5 +135,5 @@ class LiftConv(nn.Module):
         if not self.measure:  # the kernel has the same integral over space at every sample
             values = values / samples.determinant.to(values)[:, None, None]
         values = values * self.spec.pixel_volume(n)
-        values = values.unflatten(-1, (self.out_channels, self.in_channels))
+        values = read_field(values.unflatten(-1, (self.out_channels, -1)), self.rep_in, samples)
         return values.permute(2, 0, 3, 1).unflatten(-1, (size,) * n)

@@ -8,23 +8,25 @@ from equigeo.affine.images.convolve import PaddingMode, check_features, convolve
 from equigeo.affine.kernels.affine_kernel import AffineKernel
 from equigeo.affine.kernels.kernel_spec import KernelSpec
 from equigeo.affine.kernels.relative_coordinates import relative_points
+from equigeo.affine.kernels.steering import field_representation, write_field
 from equigeo.affine.samples.check_samples import check_group
 from equigeo.affine.samples.quadrature import Quadrature
 from equigeo.groups import GroupSamples, LinearGroup
+from equigeo.reps import Representation, Trivial
 
 
 class ProjectConv(nn.Module):
-    r"""Projection to scalar fields.
+    r"""Projection to fields of scalars or tensors.
 
-    .. math:: f(x) = \int_H \int F(\tilde x, \tilde h)\, k(\tilde h^{-1}(x - \tilde x))
-              \, |\det \tilde h|^{-1}\, d\tilde x\, d\mu_H(\tilde h)
+    .. math:: f(x) = \int_H \rho(\tilde h) \int k(\tilde h^{-1}(x - \tilde x))\,
+              F(\tilde x, \tilde h)\, |\det \tilde h|^{-1}\, d\tilde x\, d\mu_H(\tilde h)
 
     Parameters
     ----------
     group : LinearGroup
         The group ``H`` of linear parts, in 2 or 3 dimensions.
     in_channels, out_channels : int
-        Scalar channels on the group and on space.
+        Scalar channels on the group, and fields on space.
     spec : KernelSpec, optional
         Size, network and window.
     padding : int
@@ -33,10 +35,14 @@ class ProjectConv(nn.Module):
         What they hold.
     quadrature : Quadrature, optional
         Weights of samples.
+    rep_out : Representation, optional
+        Of the values of a field, such as ``TensorRep(GLPlus(2))`` for velocities; scalars by
+        default.
 
     Equivariance
     ------------
-    Moving the features on the group moves the field, up to quadrature and pixel grid.
+    Moving the features on the group moves the field, values by ``rep_out``, up to quadrature and
+    pixel grid.
 
     Examples
     --------
@@ -50,15 +56,20 @@ class ProjectConv(nn.Module):
     def __init__(
         self, group: LinearGroup, in_channels: int, out_channels: int,
         spec: KernelSpec | None = None, *, padding: int = 0, padding_mode: PaddingMode = "zeros",
-        quadrature: Quadrature | None = None,
+        quadrature: Quadrature | None = None, rep_out: Representation | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
         self.group, self.in_channels, self.out_channels = group, in_channels, out_channels
+        self.rep_in, self.rep_out = Trivial(group, 1), field_representation(rep_out, group)
         self.spec, self.quadrature = spec or KernelSpec(), quadrature or Quadrature()
         self.padding, self.padding_mode = padding, padding_mode
         fan_in = in_channels * self.spec.size**group.n
         self.kernel: nn.Module = AffineKernel(
-            group, in_channels * out_channels, self.spec, grouped=False, fan_in=fan_in
+            group,
+            in_channels * out_channels * self.rep_out.dim,
+            self.spec,
+            grouped=False,
+            fan_in=fan_in,
         )
 
     def forward(self, x: Tensor, inputs: GroupSamples) -> Tensor:
@@ -73,8 +84,8 @@ class ProjectConv(nn.Module):
 
         Returns
         -------
-        Tensor, (B, out_channels, *S_out), dtype of ``x``
-            Scalar fields on space.
+        Tensor, (B, out_channels * rep_out.dim, *S_out), dtype of ``x``
+            Fields on space, the components of one next to each other.
 
         Raises
         ------
@@ -96,7 +107,7 @@ class ProjectConv(nn.Module):
 
         Returns
         -------
-        Tensor, (out_channels, in_channels, N, *k), floating
+        Tensor, (out_channels * rep_out.dim, in_channels, N, *k), floating
             The weights of an ordinary convolution.
         """
         n, size = self.group.n, self.spec.size
@@ -105,6 +116,7 @@ class ProjectConv(nn.Module):
         values = self.kernel(relative_points(inputs, -grid))
         weight = self.quadrature.weights(inputs).to(values) * self.spec.pixel_volume(n)
         values = (values * weight[:, None, None]).unflatten(
-            -1, (self.out_channels, self.in_channels)
+            -1, (self.out_channels, self.rep_out.dim, self.in_channels)
         )
+        values = write_field(values, self.rep_out, inputs).flatten(2, 3)
         return values.permute(2, 3, 0, 1).unflatten(-1, (size,) * n)

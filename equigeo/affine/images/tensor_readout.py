@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from equigeo.affine.samples.check_samples import check_samples
 from equigeo.graphs.inputs import kind_of
 from equigeo.groups import GroupSamples
-from equigeo.reps import Representation
+from equigeo.reps import Representation, Trivial
 
 
 class TensorReadout(nn.Module):
@@ -17,9 +17,9 @@ class TensorReadout(nn.Module):
     Parameters
     ----------
     rep_out : Representation
-        Linear representation of the group, such as ``TensorRep(SL(2), up=1)`` for vectors.
-    density : float
-        Weight each sample with ``|det h|`` to this power: shifts the density of the result.
+        Linear representation of the group, such as ``TensorRep(SL(2), up=1)`` for vectors or
+        ``TensorRep(GLPlus(2), up=0, density=-1.0)`` for densities of mass; or of a group that the
+        samples' group maps to, such as ``Irreps("1o")`` of O(3) for samples of SO(3).
 
     Raises
     ------
@@ -28,8 +28,7 @@ class TensorReadout(nn.Module):
 
     Equivariance
     ------------
-    ``F(g^-1 (x, h))`` gives ``rho(A) out(g^-1 x)`` for ``g = (b, A)``, up to the quadrature; with a
-    density ``w``, times ``|det A|^w``.
+    ``F(g^-1 (x, h))`` gives ``rho(A) out(g^-1 x)`` for ``g = (b, A)``, up to the quadrature.
 
     Examples
     --------
@@ -41,11 +40,11 @@ class TensorReadout(nn.Module):
     torch.Size([2, 3, 9, 9, 2])
     """
 
-    def __init__(self, rep_out: Representation, density: float = 0.0) -> None:
+    def __init__(self, rep_out: Representation) -> None:
         super().__init__()
         if not rep_out.is_linear:
             raise ValueError(f"a read-out needs a linear representation, got {rep_out}")
-        self.rep_out, self.density = rep_out, density
+        self.rep_in, self.rep_out = Trivial(rep_out.group, rep_out.dim), rep_out
 
     def forward(self, x: Tensor, samples: GroupSamples) -> Tensor:
         """Read out.
@@ -67,7 +66,8 @@ class TensorReadout(nn.Module):
         TypeError
             If features are no tensor, or samples none.
         ValueError
-            If channels or samples do not match, or the samples are of another group.
+            If channels or samples do not match, or the group of the samples does not map to that of
+            the representation.
         """
         check_samples(samples)
         if not isinstance(x, Tensor):
@@ -77,9 +77,9 @@ class TensorReadout(nn.Module):
             raise ValueError(
                 f"features must be (B, C * {dim}, {len(samples)}, *S), got {tuple(x.shape)}"
             )
-        if samples.group != self.rep_out.group:
+        if not samples.group.maps_to(self.rep_out.group):
             raise ValueError(f"samples must be of {self.rep_out.group}, got {samples.group}")
+        rep = self.rep_out.restrict(samples.group)
         # With h = A h', rho(h) F(A^-1 h) is rho(A) rho(h') F(h'): the sum moves as rho says.
-        weight = samples.mean_weight * samples.determinant**self.density
-        matrices = (self.rep_out.matrix(samples.h) * weight[:, None, None]).to(x)
+        matrices = (rep.matrix(samples.h) * samples.mean_weight[:, None, None]).to(x)
         return torch.einsum("ade,bcea...->bc...d", matrices, x.unflatten(1, (-1, dim)))

@@ -21,9 +21,10 @@ from equigeo.affine.points.point_neighborhood import PointNeighborhood
 from equigeo.affine.samples.group_pool import GroupPool
 from equigeo.affine.samples.sample_norm import SampleBatchNorm
 from equigeo.graphs.inputs import TensorLike, as_tensor, check_like
-from equigeo.groups import SO, GroupSamples, finite_rotations
+from equigeo.groups import SO, Affine, GroupSamples, finite_rotations
 from equigeo.nn.override import check_config, override
 from equigeo.points import gather_rows
+from equigeo.reps import Points, Trivial
 
 
 class AffinePointNet(nn.Module):
@@ -129,6 +130,16 @@ class AffinePointNet(nn.Module):
         if not isinstance(config, AffinePointNetConfig):
             config = AffinePointNetConfig.from_dict(config)
         return cls(config)
+
+    @property
+    def rep_in(self) -> Points:
+        """Positions of points."""
+        return Points(Affine(self.config.make_group()))
+
+    @property
+    def rep_out(self) -> Trivial:
+        """Invariant logits."""
+        return Trivial(Affine(self.config.make_group()), self.config.num_classes)
 
     def forward(self, points: TensorLike) -> Tensor:
         """Classify clouds.

@@ -20,12 +20,14 @@ from equigeo.affine.models.residual_stage import ResidualStage, make_group_conv
 from equigeo.affine.samples.sample_norm import sample_norm
 from equigeo.graphs.inputs import TensorLike, as_tensor, check_like, check_shape
 from equigeo.groups import (
+    Affine,
     GroupSamples,
     equidistant_rotations,
     lognormal_stretches,
     pair_samples,
 )
 from equigeo.nn.override import check_config, override
+from equigeo.reps import Trivial
 
 
 class AffineResNet(nn.Module):
@@ -142,6 +144,19 @@ class AffineResNet(nn.Module):
         if not isinstance(config, AffineResNetConfig):
             config = AffineResNetConfig.from_dict(config)
         return cls(config)
+
+    @property
+    def rep_in(self) -> Trivial:
+        """Values of pixels, whose places move with the whole affine group or that of samples."""
+        return Trivial(self._moves(), self.config.in_channels)
+
+    @property
+    def rep_out(self) -> Trivial:
+        """Invariant logits."""
+        return Trivial(self._moves(), self.config.num_classes)
+
+    def _moves(self) -> Affine:
+        return MomentFrame.group if self.frame is not None else Affine(self.group)
 
     def forward(self, images: TensorLike) -> Tensor:
         """Classify images.

@@ -130,7 +130,8 @@ class ConvolutionsConfig(Config):
     extent, stretch_reach : float
         Half the side of kernels and their reach in log-stretch.
     norm : {"batch", "layer"}
-        Normalisation after each convolution.
+        Normalisation after each convolution; ``batch`` with samples of SO(2) only, since those of
+        larger groups are drawn afresh for every batch.
     rim : float
         Share of the radius over which features fall to zero before each convolution, so that they
         end in a circle instead of a square; 0 keeps the square.

@@ -8,10 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.affine.kernels.kernel_spec import KernelSpec
+from equigeo.affine.kernels.steering import field_representation, seen_by_samples
 from equigeo.affine.points.point_neighborhood import PointNeighborhood, PointNeighbors
 from equigeo.graphs.inputs import TensorLike, as_tensor, check_shape, kind_of
 from equigeo.groups import GroupSamples, LinearGroup
 from equigeo.points.cloud_checks import given_mask, hint
+from equigeo.reps import Representation, Trivial
 
 
 class PointConvolution(nn.Module, ABC):
@@ -25,7 +27,7 @@ class PointConvolution(nn.Module, ABC):
     group : LinearGroup
         The group ``H`` of linear parts, in 2 or 3 dimensions.
     in_channels, out_channels : int
-        Scalar channels.
+        Fields that are read, and scalar channels on the group.
     spec : KernelSpec, optional
         Network and window; by default Gaussians on a grid, five along an axis. Clouds have no
         pixels: ``size`` and ``extent`` mean nothing here.
@@ -33,6 +35,8 @@ class PointConvolution(nn.Module, ABC):
         Which points are read.
     rank : int
         Number of matrices.
+    rep_in : Representation, optional
+        Of the values of a field that is read; scalars by default.
 
     Raises
     ------
@@ -47,7 +51,7 @@ class PointConvolution(nn.Module, ABC):
     def __init__(
         self, group: LinearGroup, in_channels: int, out_channels: int,
         spec: KernelSpec | None = None, *, neighborhood: PointNeighborhood | None = None,
-        rank: int = 16,
+        rank: int = 16, rep_in: Representation | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
         if min(in_channels, out_channels, rank) < 1:
@@ -55,11 +59,14 @@ class PointConvolution(nn.Module, ABC):
                 f"channels and rank must be positive, got {in_channels}, {out_channels} and {rank}"
             )
         self.group, self.in_channels, self.out_channels = group, in_channels, out_channels
+        self.rep_in = field_representation(rep_in, group)
+        self.rep_out = Trivial(group, 1)
         self.spec, self.rank = spec or KernelSpec(network="rbf"), rank
         self.neighborhood = neighborhood or PointNeighborhood()
-        self.weight = nn.Parameter(torch.empty(out_channels, rank * in_channels))
+        terms = rank * in_channels * self.rep_in.dim
+        self.weight = nn.Parameter(torch.empty(out_channels, terms))
         # A sum of so many products then keeps the variance of its terms.
-        nn.init.normal_(self.weight, std=(rank * in_channels) ** -0.5)
+        nn.init.normal_(self.weight, std=terms**-0.5)
 
     def extra_repr(self) -> str:
         """Name the group, the channels and the neighbourhood."""
@@ -100,7 +107,7 @@ class PointConvolution(nn.Module, ABC):
 
         Parameters
         ----------
-        rows : Tensor, (B, P, N or 1, in_channels), floating
+        rows : Tensor, (B, P, N or 1, in_channels * rep_in.dim), floating
             Features of points.
         positions : Tensor, (B, P, n), dtype of ``rows``
             Where the points are.
@@ -124,7 +131,15 @@ class PointConvolution(nn.Module, ABC):
             contracted = torch.einsum("baqkm,bqkc->bqamc", values, seen[:, 0])
         else:
             contracted = torch.einsum("baqkm,baqkc->bqamc", values, seen)
+        if not isinstance(self.rep_in, Trivial):
+            contracted = self._seen(contracted, outputs)
         return (contracted.flatten(-2) @ self.weight.mT.to(rows.dtype)).permute(0, 3, 2, 1)
+
+    def _seen(self, contracted: Tensor, samples: GroupSamples) -> Tensor:
+        """Fields (B, Q, N, rank, C dim) as each sample sees them."""
+        matrices = seen_by_samples(self.rep_in, samples).to(contracted)
+        split = contracted.unflatten(-1, (-1, self.rep_in.dim))
+        return torch.einsum("ned,bqnmcd->bqnmce", matrices, split).flatten(-2)
 
     def check_clouds(
         self,
@@ -172,7 +187,8 @@ class PointConvolution(nn.Module, ABC):
         if len(shape) != 3 or shape[2] != n or shape[1] == 0:
             end = hint(shape, "positions", n)
             raise ValueError(f"positions must be (batch, points, {n}), got {shape}{end}")
-        lead = (self.in_channels,) if samples is None else (self.in_channels, samples)
+        channels = self.in_channels * self.rep_in.dim
+        lead = (channels,) if samples is None else (channels, samples)
         if tuple(x.shape) != (shape[0], *lead, shape[1]):
             wanted = (shape[0], *lead, shape[1])
             raise ValueError(f"features must be {wanted}, got {tuple(x.shape)}")

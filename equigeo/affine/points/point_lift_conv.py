@@ -11,26 +11,29 @@ from equigeo.affine.points.point_neighborhood import PointNeighborhood, PointNei
 from equigeo.affine.samples.check_samples import check_group
 from equigeo.graphs.inputs import TensorLike
 from equigeo.groups import GroupSamples, LinearGroup
+from equigeo.reps import Representation
 
 
 class PointLiftConv(PointConvolution):
     r"""Lifting convolution of point clouds.
 
-    .. math:: F(x_i, h) = \frac{1}{|N_h(i)|} \sum_{j \in N_h(i)} k(h^{-1}(x_j - x_i))\, f_j
+    .. math:: F(x_i, h) = \frac{1}{|N_h(i)|} \sum_{j \in N_h(i)} k(h^{-1}(x_j - x_i))\,
+              \rho(h)^{-1} f_j
 
     Points are a measure that moves with them: there are no determinants. The mean over neighbours
     makes results independent of how densely a surface is sampled.
 
     Parameters
     ----------
-    group, in_channels, out_channels, spec, neighborhood, rank
+    group, in_channels, out_channels, spec, neighborhood, rank, rep_in
         See :class:`equigeo.affine.PointConvolution`.
 
     Equivariance
     ------------
     Exact, for every element g = (b, A) of the affine group and any set of samples: points
-    ``A x + b`` with samples ``A h`` give the same features, and a permutation of points permutes
-    them. Kernels read nothing but relative coordinates, and neighbours move with the cloud.
+    ``A x + b`` with values ``rho(A) f`` and samples ``A h`` give the same features, and a
+    permutation of points permutes them. Kernels read nothing but relative coordinates, and
+    neighbours move with the cloud.
 
     References
     ----------
@@ -52,11 +55,12 @@ class PointLiftConv(PointConvolution):
     def __init__(
         self, group: LinearGroup, in_channels: int, out_channels: int,
         spec: KernelSpec | None = None, *, neighborhood: PointNeighborhood | None = None,
-        rank: int = 16,
+        rank: int = 16, rep_in: Representation | None = None,
     ) -> None:  # fmt: skip
         super().__init__(
-            group, in_channels, out_channels, spec, neighborhood=neighborhood, rank=rank
-        )
+            group, in_channels, out_channels, spec, neighborhood=neighborhood, rank=rank,
+            rep_in=rep_in,
+        )  # fmt: skip
         self.kernel: nn.Module = AffineKernel(
             group, self.rank, self.spec, grouped=False, cells=False
         )
@@ -69,8 +73,8 @@ class PointLiftConv(PointConvolution):
 
         Parameters
         ----------
-        x : Tensor, (B, in_channels, P), floating
-            Features of points.
+        x : Tensor, (B, in_channels * rep_in.dim, P), floating
+            Fields at points, the components of one next to each other.
         positions : Tensor or ndarray, (B, P, n), dtype of ``x``
             Where they are.
         samples : GroupSamples

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 
 from torch import Tensor
@@ -45,11 +46,46 @@ class WindowWarning(UserWarning):
     def __init__(self, inputs: float, outputs: float, reach: float) -> None:
         self.inputs, self.outputs, self.reach = inputs, outputs, reach
         self.missing = outputs + reach - inputs
-        super().__init__(
+        super().__init__(self.message())
+
+    def message(self) -> str:
+        """Say what is cut off, and what to do."""
+        inputs, outputs, reach = self.inputs, self.outputs, self.reach
+        return (
             f"samples reach log-stretch {inputs:.3g}, but outputs up to {outputs:.3g} with a "
             f"kernel of reach {reach:.3g} need {outputs + reach:.3g}: equivariance to stretches "
             "is only approximate; enlarge the input window, or shrink that of the outputs or the "
             "kernel"
+        )
+
+
+class PoolingWindowWarning(WindowWarning):
+    """A mean over a window of a group that is not compact.
+
+    The mean over the whole group is an invariant; the mean over a window is one only of features
+    that vanish at its rim. Others change as they move across, by as much with many samples as with
+    few.
+
+    Parameters
+    ----------
+    inputs : float
+        Largest log-stretch of the samples.
+
+    Examples
+    --------
+    >>> PoolingWindowWarning(0.5).missing
+    inf
+    """
+
+    def __init__(self, inputs: float) -> None:
+        super().__init__(inputs, outputs=0.0, reach=math.inf)
+
+    def message(self) -> str:
+        """Say what is cut off, and what to do."""
+        return (
+            f"a mean over samples up to log-stretch {self.inputs:.3g} of a group without bound is "
+            "invariant only for features that vanish there, whatever the number of samples; take "
+            "the maximum, or see images from a frame first and sample rotations alone"
         )
 
 
@@ -124,5 +160,25 @@ def check_window(inputs: GroupSamples, outputs: GroupSamples, reach: float) -> W
     if available + _SLACK >= wanted + reach:
         return None
     warning = WindowWarning(available, wanted, reach)
+    warnings.warn(warning, stacklevel=3)
+    return warning
+
+
+def check_pooling_window(samples: GroupSamples) -> PoolingWindowWarning | None:
+    """Warn where a mean over samples stands for one over a group without bound.
+
+    Parameters
+    ----------
+    samples : GroupSamples
+        Samples of the features.
+
+    Returns
+    -------
+    PoolingWindowWarning or None
+        What was warned about; None for a compact group.
+    """
+    if samples.group.symmetric_dimension == 0 or not values_readable(samples.h):
+        return None
+    warning = PoolingWindowWarning(samples.radius)
     warnings.warn(warning, stacklevel=3)
     return warning

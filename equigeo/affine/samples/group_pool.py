@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from equigeo.affine.samples.check_samples import check_samples
+from equigeo.affine.samples.check_samples import check_pooling_window, check_samples
 from equigeo.affine.samples.quadrature import Quadrature
 from equigeo.graphs.inputs import kind_of
 from equigeo.groups import GroupSamples
@@ -18,7 +18,8 @@ class GroupPool(nn.Module):
 
     A mean over group and space weighs a sample with its affine Haar measure,
     :math:`w_i |\det h_i|^{-1}`; a mean over the group alone gives a field and weighs with
-    :math:`w_i`. A maximum needs no weight.
+    :math:`w_i`. A maximum needs no weight. Over a group that is not compact, samples cover a
+    window, and a mean over it warns with :class:`PoolingWindowWarning`.
 
     Parameters
     ----------
@@ -37,7 +38,8 @@ class GroupPool(nn.Module):
 
     Equivariance
     ------------
-    With ``space`` invariant, up to the window of the samples; else a field on space.
+    With ``space`` invariant, up to the window of the samples; else a field on space. A mean over a
+    window is invariant only where features vanish at its rim.
 
     Examples
     --------
@@ -91,6 +93,7 @@ class GroupPool(nn.Module):
             )
         if self.kind == "max":
             return x.flatten(2).amax(2) if self.space else x.amax(2)
+        check_pooling_window(samples)
         # A mean over space as well is one over the affine group, whose measure has |det h|^-1.
         weight = Quadrature(measure=self.measure or not self.space).weights(samples)
         weight = (weight / weight.sum()).to(x)

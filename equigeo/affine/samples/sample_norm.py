@@ -12,7 +12,9 @@ class SampleBatchNorm(nn.BatchNorm1d):
     """Batch norm of ``(B, C, N, *S)``: one mean and deviation per channel.
 
     Statistics run over images, samples and pixels alike; a mean per sample would tell samples
-    apart.
+    apart. The running statistics that are used in evaluation are those of a fixed set of samples:
+    a network that draws samples afresh for every batch trains with statistics of each draw, and
+    the average of them fits none. It takes :class:`SampleLayerNorm`.
 
     Parameters
     ----------

@@ -13,7 +13,8 @@ def anchor_rotations(y: Tensor, group: str, tol: float) -> tuple[Tensor, int]:
     """Frames of the pairs of points that are farthest out.
 
     The first point of a pair is one farthest from the centroid; of the points that are not in line
-    with it, the second is farthest out and, then, farthest from the line.
+    with it, the second is farthest out and, then, farthest from the line. Points that coincide are
+    one: copies would give the same frames again.
 
     Parameters
     ----------
@@ -38,19 +39,20 @@ def anchor_rotations(y: Tensor, group: str, tol: float) -> tuple[Tensor, int]:
     if not bool(largest > 0):
         return identity[None], dim
     outer = (radius.detach() >= largest * (1 - tol)).nonzero()[:, 0]
+    outer = outer[_first_of_copies(y.detach()[outer], tol * largest)]
     first = y[outer] / radius[outer, None]
     if dim == 1:
         return (first[:, :, None] if group == "O" else identity[None]), 0
     if dim == 2:
         turned = torch.stack([-first[:, 1], first[:, 0]], -1)  # a quarter turn
-        return _frames([first, turned], group), 0
+        return handed_frames([first, turned], group), 0
     pairs = _pairs(y.detach(), first.detach(), radius.detach(), largest, tol)
     if not len(pairs):
-        return _along_line(first, group), 2
+        return along_line(first), 2
     a, other = first[pairs[:, 0]], y[pairs[:, 1]]
     across = other - (other * a).sum(-1, keepdim=True) * a
     b = across / across.norm(dim=-1, keepdim=True)
-    return _frames([a, b, torch.linalg.cross(a, b)], group), 0
+    return handed_frames([a, b, torch.linalg.cross(a, b)], group), 0
 
 
 def _pairs(y: Tensor, first: Tensor, radius: Tensor, largest: Tensor, tol: float) -> Tensor:
@@ -62,19 +64,52 @@ def _pairs(y: Tensor, first: Tensor, radius: Tensor, largest: Tensor, tol: float
     for length in (radius.expand_as(across), across):
         length = torch.where(able, length, -1)
         able = able & (length >= length.amax() - tol * largest)
-    return able.nonzero()
+    seconds = able.any(0).nonzero()[:, 0]
+    seconds = seconds[_first_of_copies(y[seconds], tol * largest)]
+    pairs = able[:, seconds].nonzero()
+    return torch.stack([pairs[:, 0], seconds[pairs[:, 1]]], -1)
 
 
-def _frames(columns: list[Tensor], group: str) -> Tensor:
-    """Frames with the last axis as given and, where they may be left-handed, turned around."""
+def _first_of_copies(points: Tensor, distance: Tensor) -> Tensor:
+    """Which of (points, dim) have no other before them within a distance."""
+    near = torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist") <= distance
+    return ~near.tril(-1).any(1)
+
+
+def handed_frames(columns: list[Tensor], group: str) -> Tensor:
+    """Put axes into frames, right-handed ones, and left-handed ones where they may be.
+
+    Parameters
+    ----------
+    columns : list of Tensor, (frames, dim)
+        The axes of right-handed frames.
+    group : {"O", "SO"}
+        Whether frames may be left-handed.
+
+    Returns
+    -------
+    Tensor, (frames or 2 frames, dim, dim)
+        Axes as columns; of left-handed frames the last axis is turned around.
+    """
     right = torch.stack(columns, -1)
     if group == "SO":
         return right
     return torch.cat([right, torch.stack([*columns[:-1], -columns[-1]], -1)])
 
 
-def _along_line(first: Tensor, group: str) -> Tensor:
-    """Frames whose last two axes are any that are orthogonal."""
+def along_line(first: Tensor) -> Tensor:
+    """Find frames whose last two axes are any that are orthogonal.
+
+    Parameters
+    ----------
+    first : Tensor, (points, 3)
+        Directions of points, all along one line.
+
+    Returns
+    -------
+    Tensor, (1 or 2, 3, 3)
+        One frame for each end of the line that has a point.
+    """
     signs = (first * first[:1]).sum(-1).sign().unique()
     least = first[0].detach().abs().argmin()
     # The coordinate axis that is least parallel: its cross product cannot vanish.

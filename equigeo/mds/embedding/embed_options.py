@@ -46,9 +46,11 @@ class EmbedOptions:
     nan_policy : {"raise", "propagate"}
         Whether a cloud that is not finite is refused, or is NaN in the result.
     softness : float
-        Margin from which on a soft frame has one sign alone.
+        Margin from which on a soft frame has one sign alone; share of the largest area within
+        which weighted frames count, at most 0.9.
     max_frames : int
-        Anchor frames of a cloud are thinned out to this number, and no longer exact.
+        Anchor frames of a cloud are thinned out to this number, and no longer exact; weighted
+        frames become at most so many, and stay exact unless too many areas tie.
 
     Raises
     ------

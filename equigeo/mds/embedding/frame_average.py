@@ -14,7 +14,7 @@ REDUCTIONS = ("mean", "min", "max")
 
 
 def frame_average(
-    fn: Callable[[Tensor], Tensor], frames: FrameSet, *, reduce: str = "mean"
+    fn: Callable[..., Tensor], frames: FrameSet, *components: Tensor, reduce: str = "mean"
 ) -> Tensor:
     """Evaluate a function in every frame and average.
 
@@ -25,6 +25,9 @@ def frame_average(
         the batch axes; of ragged clouds one row for each cloud or for each point.
     frames : FrameSet
         What :func:`frames` returns.
+    *components : Tensor, (frames, ...)
+        Given to ``fn`` after the coordinates, for each frame its own: what
+        :func:`frame_components` returns.
     reduce : {"mean", "min", "max"}
         The weighted mean; or the least or largest value of frames whose weight is not zero, as
         for the length of a tour.
@@ -59,8 +62,8 @@ def frame_average(
     if not isinstance(frames, FrameSet):
         raise TypeError(f"frames must be a FrameSet, got {kind_of(frames)}")
     total: Tensor | None = None
-    for y, weight in zip(frames.y, frames.weight, strict=True):
-        value = fn(y)
+    for y, weight, *seen in zip(frames.y, frames.weight, *components, strict=True):
+        value = fn(y, *seen)
         if not isinstance(value, Tensor):
             raise TypeError(f"fn must return a Tensor, got {kind_of(value)}")
         weight = _fitted(weight, value, frames.ptr)

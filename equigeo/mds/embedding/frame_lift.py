@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
@@ -76,16 +78,11 @@ def frame_lift(
     if not isinstance(rep, Representation):
         raise TypeError(f"rep must be a Representation, got {kind_of(rep)}")
     h = as_tensor(h, "features")
-    matrix, weight, null, ptr, group = _unpacked(frames)
-    dim = matrix.shape[-1]
-    linear: LinearGroup = O(dim) if group == "O" else SO(dim)
+    found = TypedFrames.of(frames, per_point)
+    matrix, weight, null, linear = found.matrix, found.weight, found.null, found.group
+    dim = linear.n
     if isinstance(frames, MDSResult):
         h = h[None]
-    centroid, scale = frames.centroid, frames.scale
-    if ptr is not None and per_point:
-        counts = ptr.diff()
-        matrix, weight = (t.repeat_interleave(counts, 1) for t in (matrix, weight))
-        null, centroid, scale = (t.repeat_interleave(counts, 0) for t in (null, centroid, scale))
     if (
         h.shape[: weight.ndim] != weight.shape
         or h.ndim <= weight.ndim
@@ -103,31 +100,105 @@ def frame_lift(
         moved = (matrix @ directions[..., None])[..., 0]
     else:
         rep = rep.restrict(linear)
-        moved = rep.act(matrix, _without_arbitrary(h, null, rep, linear, extra))
+        moved = rep.act(matrix, without_arbitrary(h, null, rep, linear, extra))
     lifted = (weight * moved).sum(0)
-    size, origin = (t.view(*t.shape[: len(null.shape) - 1], *extra, -1) for t in (scale, centroid))
+    ahead = null.ndim - 1
+    size, origin = (t.view(*t.shape[:ahead], *extra, -1) for t in (found.scale, found.centroid))
     if isinstance(rep, Points):
         return size * lifted + origin
     return lifted * size**power if power else lifted
 
 
-def _unpacked(
-    frames: FrameSet | MDSResult,
-) -> tuple[Tensor, Tensor, Tensor, Tensor | None, str]:
-    if not isinstance(frames, (FrameSet, MDSResult)):
-        raise TypeError(f"frames must be a FrameSet or an MDSResult, got {kind_of(frames)}")
-    if isinstance(frames, FrameSet):
-        return frames.frame, frames.weight, frames.null, frames.ptr, frames.group
-    if frames.group is None:
-        raise ValueError("an embedding that keeps rotations, group=None, has no frames to lift by")
-    weight = torch.ones_like(frames.scale)[None]
-    return frames.frame[None], weight, frames.null, frames.ptr, frames.group
+@dataclass(frozen=True, eq=False)
+class TypedFrames:
+    """What frames hold for features that turn with them.
+
+    Parameters
+    ----------
+    matrix : Tensor, (frames, ..., dim, dim)
+        Axes as columns, for each cloud or point.
+    weight : Tensor, (frames, ...)
+        Of each frame.
+    null : Tensor, (..., dim), bool
+        Axes that are arbitrary.
+    centroid : Tensor, (..., dim)
+        Origin.
+    scale : Tensor, (...)
+        Unit of length.
+    group : LinearGroup
+        Group of the frames.
+    """
+
+    matrix: Tensor
+    weight: Tensor
+    null: Tensor
+    centroid: Tensor
+    scale: Tensor
+    group: LinearGroup
+
+    @classmethod
+    def of(cls, frames: FrameSet | MDSResult, per_point: bool) -> TypedFrames:
+        """Unpack frames.
+
+        Parameters
+        ----------
+        frames : FrameSet or MDSResult
+            Several frames, or the only one of an embedding.
+        per_point : bool
+            Whether to repeat the frames of ragged clouds for every point.
+
+        Raises
+        ------
+        TypeError
+            If these are no frames.
+        ValueError
+            If the embedding has no group.
+        """
+        if not isinstance(frames, (FrameSet, MDSResult)):
+            raise TypeError(f"frames must be a FrameSet or an MDSResult, got {kind_of(frames)}")
+        if isinstance(frames, FrameSet):
+            matrix, weight = frames.frame, frames.weight
+        else:
+            matrix, weight = frames.frame[None], torch.ones_like(frames.scale)[None]
+        if frames.group is None:
+            raise ValueError(
+                "an embedding that keeps rotations, group=None, has no frames to lift by"
+            )
+        null, centroid, scale = frames.null, frames.centroid, frames.scale
+        if frames.ptr is not None and per_point:
+            counts = frames.ptr.diff()
+            matrix, weight = (t.repeat_interleave(counts, 1) for t in (matrix, weight))
+            null, centroid, scale = (
+                t.repeat_interleave(counts, 0) for t in (null, centroid, scale)
+            )
+        dim = matrix.shape[-1]
+        group: LinearGroup = O(dim) if frames.group == "O" else SO(dim)
+        return cls(matrix, weight, null, centroid, scale, group)
 
 
-def _without_arbitrary(
+def without_arbitrary(
     h: Tensor, null: Tensor, rep: Representation, group: LinearGroup, extra: tuple[int, ...]
 ) -> Tensor:
-    """Keep what is fixed by every element that moves null axes alone."""
+    """Keep what is fixed by every element that moves null axes alone.
+
+    Parameters
+    ----------
+    h : Tensor, (frames, ..., *extra, dim)
+        Components along the axes of frames.
+    null : Tensor, (..., axes), bool
+        Axes that are arbitrary.
+    rep : Representation
+        Of the features.
+    group : LinearGroup
+        Of the frames.
+    extra : tuple of int
+        A one for each axis between those of the frames and the last.
+
+    Returns
+    -------
+    Tensor, (frames, ..., *extra, dim)
+        Components that do not depend on the choice of those axes.
+    """
     if not bool(null.any()):
         return h
     dim = null.shape[-1]

@@ -12,7 +12,7 @@ from equigeo.mds.embedding.frame_constructions import frames_of_kind
 from equigeo.mds.embedding.frame_set import FrameSet
 from equigeo.ops.runtime.autocast import without_autocast
 
-KINDS = ("joint", "frames", "soft", "frames24", "anchor")
+KINDS = ("joint", "frames", "soft", "frames24", "anchor", "weighted")
 
 
 def frames(  # noqa: PLR0913 - all by name
@@ -33,7 +33,7 @@ def frames(  # noqa: PLR0913 - all by name
     ----------
     x, mask, ptr, batch, weights, scale
         As of :func:`equigeo.mds.embed`.
-    kind : {"joint", "frames", "soft", "frames24", "anchor"}
+    kind : {"joint", "frames", "soft", "frames24", "anchor", "weighted"}
         Averages over these frames are exactly invariant, and continuous, as follows.
 
         ``joint``: principal axes with the signs that joint moments of degrees 3 to 6 leave open,
@@ -53,6 +53,12 @@ def frames(  # noqa: PLR0913 - all by name
         ``anchor``: frames spanned by points that are farthest out. Exact for every cloud,
         whatever its spectrum, unless thinned out to ``options.max_frames``; not continuous; at
         most three dimensions.
+
+        ``weighted``: frames spanned by the pairs of points with the largest areas, weighted by how
+        far their area exceeds that of pairs without a frame: within ``options.softness`` of the
+        largest, and at most ``options.max_frames`` frames. Exact and continuous for every cloud
+        that is not on a line, also where eigenvalues cross, unless more pairs than there are frames
+        for tie for the largest area; at most three dimensions.
     group : {"O", "SO"}
         Whether frames may be left-handed.
     options : EmbedOptions

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from equigeo.graphs.inputs import TensorLike, as_tensor
+from equigeo.graphs.inputs import TensorLike, as_tensor, kind_of
 from equigeo.groups import SO, Affine, LinearGroup, O, Scaling
 from equigeo.mds.embedding.embed import check_choices, embed
 from equigeo.mds.embedding.embed_options import DEFAULT, EmbedOptions
 from equigeo.mds.embedding.frame_average import REDUCTIONS, frame_average
+from equigeo.mds.embedding.frame_components import frame_components
+from equigeo.mds.embedding.frame_lift import frame_lift
 from equigeo.mds.embedding.frame_set import FrameSet
 from equigeo.mds.embedding.frames import KINDS, frames
-from equigeo.mds.embedding.sample_frame import sample_frame
+from equigeo.mds.embedding.mds_result import MDSResult
+from equigeo.mds.embedding.sample_frame import draw_frames, sample_frame
 from equigeo.ops.runtime.storage import HALF
 from equigeo.ops.runtime.torch_internals import values_readable
 from equigeo.points.cloud_checks import hint
-from equigeo.reps import Points
+from equigeo.reps import Points, Representation
 
 _GROUPS: dict[str | None, type[LinearGroup]] = {"O": O, "SO": SO, None: Scaling}
 
@@ -38,7 +42,7 @@ class Invariant(nn.Module):
         and scaled: the control that sees them as they stand.
     scale : {"rms", "none", "max", "lambda1", "rms_dist"}
         As of :func:`embed`; radii of the network are in these units.
-    kind : {"skew", "joint", "frames", "soft", "frames24", "anchor"}
+    kind : {"skew", "joint", "frames", "soft", "frames24", "anchor", "weighted"}
         One frame, its signs by skewness; or an average over frames, see :func:`frames`, with one
         pass of the network for each.
     training_kind : same, optional
@@ -50,21 +54,28 @@ class Invariant(nn.Module):
         As of :func:`frame_average`.
     options : EmbedOptions
         The rest.
+    rep_features : Representation, optional
+        Of features of points or clouds that turn with them, such as velocities: the argument after
+        the points, of which the network gets the components in each frame.
+    rep_out : Representation, optional
+        Of what comes out: the network then gives components, and frames lift them. Invariants by
+        default.
 
     Attributes
     ----------
-    rep_in : Points
-        Of rigid motions.
+    rep_in : Points or tuple of Representation
+        Of rigid motions; with ``rep_features`` after it.
 
     Raises
     ------
     ValueError
-        If a choice is unknown.
+        If a choice is unknown, or there are representations without a group.
 
     Equivariance
     ------------
-    Invariant under isometries of the group and, unless ``scale`` is ``"none"``, similarities, for
-    clouds that are not flagged or have exact frames; under permutations as the network is.
+    Invariant, or equivariant with ``rep_out``, under isometries of the group and, unless ``scale``
+    is ``"none"``, similarities, for clouds that are not flagged or have exact frames; under
+    permutations as the network is.
     Augment by rotations of nothing, and by jitter before; by stretches and reflections after, in
     the network.
 
@@ -95,6 +106,8 @@ class Invariant(nn.Module):
         training_sample: bool = False,
         reduce: str = "mean",
         options: EmbedOptions = DEFAULT,
+        rep_features: Representation | None = None,
+        rep_out: Representation | None = None,
     ) -> None:
         super().__init__()
         check_choices(group=group, sign="skew", scale=scale)
@@ -108,10 +121,23 @@ class Invariant(nn.Module):
         self.network = network
         # Read once: a signature is slow to read, and compilers cannot.
         self._positional, self._takes_batch = _arguments_of(network)
-        self.rep_in = Points(Affine(_GROUPS[group](dim)))
+        moves = Affine(_GROUPS[group](dim))
+        self.points = Points(moves)
+        self.rep_features, self.rep_out = (
+            _restricted(rep, moves, group) for rep in (rep_features, rep_out)
+        )
+        if self.rep_out is not None and reduce != "mean":
+            raise ValueError(
+                f"what turns has neither least nor largest: reduce must be 'mean', got {reduce!r}"
+            )
         self.group, self.scale, self.reduce, self.options = group, scale, reduce, options
         self.kind, self.training_kind = kind, training_kind or kind
         self.training_sample = training_sample
+
+    @property
+    def rep_in(self) -> Representation | tuple[Representation, ...]:
+        """Of the points, and of the features that turn with them."""
+        return self.points if self.rep_features is None else (self.points, self.rep_features)
 
     def forward(
         self,
@@ -131,7 +157,9 @@ class Invariant(nn.Module):
             Clouds. Arrays take the dtype of the network.
         *arguments, **keywords
             Given to the network after the coordinates. One that its ``forward`` calls ``batch``
-            says what the clouds are, as in PyTorch Geometric: ``model(pos, batch)``.
+            says what the clouds are, as in PyTorch Geometric: ``model(pos, batch)``. With
+            ``rep_features`` the first holds features, (..., points, *, dim) or, of clouds,
+            (..., *, dim), and is given as components.
         mask, ptr, weights : Tensor, optional
             As of :func:`embed`. The network does not get them: give it what it needs.
         batch : Tensor, (rows,), int64, optional
@@ -140,7 +168,7 @@ class Invariant(nn.Module):
         Returns
         -------
         Tensor, (..., *)
-            What the network returns; averages begin with the batch axes.
+            What the network returns, lifted with ``rep_out``; averages begin with the batch axes.
 
         Raises
         ------
@@ -153,16 +181,35 @@ class Invariant(nn.Module):
             batch = self._batch_among(len(x), arguments, ptr)
         elif self._takes_batch:
             keywords["batch"] = batch
-        see = self.draw if self.training and self.training_sample else self._frames
-        found = see(x, mask=mask, ptr=ptr, batch=batch, weights=weights)
+        found = self._frames(x, mask=mask, ptr=ptr, batch=batch, weights=weights)
+        if self.training and self.training_sample and isinstance(found, FrameSet):
+            found = draw_frames(found)
+        arguments, seen = self._components(arguments, found)
 
-        def answer(y: Tensor) -> Tensor:
-            result: Tensor = self.network(self._as_stored(y, x), *arguments, **keywords)
+        def answer(y: Tensor, *components: Tensor) -> Tensor:
+            stored = (self._as_stored(t, x) for t in (y, *components))
+            result: Tensor = self.network(*stored, *arguments, **keywords)
             return result
 
-        if isinstance(found, Tensor):
-            return answer(found)
-        return frame_average(answer, found, reduce=self.reduce)
+        if self.rep_out is not None:
+            return _lifted(answer, found, seen, self.rep_out)
+        if isinstance(found, MDSResult):
+            return answer(found.y, *seen)
+        return frame_average(answer, found, *seen, reduce=self.reduce)
+
+    def _components(
+        self, arguments: tuple[Any, ...], found: FrameSet | MDSResult
+    ) -> tuple[tuple[Any, ...], tuple[Tensor, ...]]:
+        """The other arguments, and the first in each frame where it turns with the points."""
+        if self.rep_features is None:
+            return arguments, ()
+        if not arguments:
+            raise TypeError(f"features of {self.rep_features} must follow the points, got none")
+        rows = found.y.shape[found.y.ndim - 2]
+        per_point = found.ptr is not None and len(arguments[0]) == rows
+        return arguments[1:], (
+            frame_components(arguments[0], found, self.rep_features, per_point=per_point),
+        )
 
     def draw(
         self,
@@ -190,8 +237,10 @@ class Invariant(nn.Module):
         TypeError, ValueError
             As of :func:`embed`.
         """
-        found = self._frames(x, mask=mask, ptr=ptr, batch=batch, weights=weights)
-        return found if isinstance(found, Tensor) else sample_frame(found)
+        found = self._frames(
+            self._given_points(x), mask=mask, ptr=ptr, batch=batch, weights=weights
+        )
+        return found.y if isinstance(found, MDSResult) else sample_frame(found)
 
     def _as_stored(self, y: Tensor, x: Tensor) -> Tensor:
         """Coordinates of points of half precision, which are in float32, as weights are stored."""
@@ -217,15 +266,14 @@ class Invariant(nn.Module):
     def _given_points(self, x: TensorLike) -> Tensor:
         """Take clouds of the dimension of this module."""
         x = as_tensor(x, "points", like=next(self.network.parameters(), None))
-        shape, dim = tuple(x.shape), self.rep_in.dim
+        shape, dim = tuple(x.shape), self.points.dim
         if len(shape) < 2 or shape[-1] != dim:
             end = hint(shape, "points", dim, batched=False)
             raise ValueError(f"points must be (..., points, {dim}), got {shape}{end}")
         return x
 
-    def _frames(self, x: TensorLike, **clouds: TensorLike | None) -> Tensor | FrameSet:
-        """Coordinates in the only frame, or all frames."""
-        x = self._given_points(x)
+    def _frames(self, x: Tensor, **clouds: TensorLike | None) -> FrameSet | MDSResult:
+        """The only frame, or all frames."""
         choices: dict[str, Any] = {
             **clouds,
             "group": self.group,
@@ -236,11 +284,41 @@ class Invariant(nn.Module):
         if kind != "skew":
             return frames(x, kind=kind, **choices)
         result = embed(x, **choices)
-        return result.y if result.frames is None else result.frames
+        return result if result.frames is None else result.frames
 
     def extra_repr(self) -> str:
         """Return what was chosen."""
         return f"group={self.group!r}, scale={self.scale!r}, kind={self.kind!r}"
+
+
+def _lifted(
+    answer: Callable[..., Tensor],
+    found: FrameSet | MDSResult,
+    seen: tuple[Tensor, ...],
+    rep: Representation,
+) -> Tensor:
+    """Components that a network gives in each frame, turned back and averaged."""
+    if isinstance(found, MDSResult):
+        values = answer(found.y, *seen)
+        rows = len(values)
+    else:
+        values = torch.stack([answer(*parts) for parts in zip(found.y, *seen, strict=True)])
+        rows = values.shape[1]
+    per_point = found.ptr is not None and rows != len(found.ptr) - 1
+    return frame_lift(values, found, rep, per_point=per_point)
+
+
+def _restricted(
+    rep: Representation | None, moves: Affine, group: str | None
+) -> Representation | None:
+    """A representation of the group of linear parts, as one of all motions."""
+    if rep is None:
+        return None
+    if not isinstance(rep, Representation):
+        raise TypeError(f"features must have a Representation, got {kind_of(rep)}")
+    if group is None:
+        raise ValueError(f"{rep} needs frames, and there are none where group is None")
+    return Points(moves) if isinstance(rep, Points) else rep.restrict(moves)
 
 
 def _arguments_of(network: nn.Module) -> tuple[tuple[str, ...], bool]:

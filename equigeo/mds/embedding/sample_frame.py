@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
@@ -48,14 +50,45 @@ def sample_frame(frames: FrameSet, *, generator: torch.Generator | None = None) 
     >>> torch.allclose(y.abs(), box.abs())
     True
     """
+    return draw_frames(frames, generator=generator).y[0]
+
+
+def draw_frames(frames: FrameSet, *, generator: torch.Generator | None = None) -> FrameSet:
+    """Draw a frame for every cloud, by weight, with everything that belongs to it.
+
+    Parameters
+    ----------
+    frames : FrameSet
+        What :func:`frames` returns.
+    generator : torch.Generator, optional
+        As of :func:`sample_frame`.
+
+    Returns
+    -------
+    FrameSet
+        Of one frame.
+
+    Raises
+    ------
+    TypeError
+        If these are no frames.
+    """
     if not isinstance(frames, FrameSet):
         raise TypeError(f"frames must be a FrameSet, got {kind_of(frames)}")
     weight = frames.weight.reshape(len(frames), -1)
     drawn = torch.multinomial(weight.mT, 1, generator=generator)[:, 0]
-    if frames.ptr is not None:
-        drawn = drawn.repeat_interleave(frames.ptr.diff())
-    shape = frames.y.shape[1:]
-    y = frames.y.reshape(
-        len(frames), len(drawn), *(shape[-2:] if frames.ptr is None else shape[1:])
+    of_rows = drawn if frames.ptr is None else drawn.repeat_interleave(frames.ptr.diff())
+    ragged = frames.ptr is not None
+    return replace(
+        frames,
+        y=_taken(frames.y, of_rows, axes=1 if ragged else 2),
+        frame=_taken(frames.frame, drawn, axes=2),
+        weight=torch.ones_like(frames.weight[:1]),
     )
-    return y[drawn, torch.arange(len(drawn), device=drawn.device)].reshape(shape)
+
+
+def _taken(x: Tensor, drawn: Tensor, axes: int) -> Tensor:
+    """One frame of (frames, ..., *axes) for each of what comes before the last axes."""
+    shape = x.shape[1:]
+    x = x.reshape(len(x), len(drawn), *shape[len(shape) - axes :])
+    return x[drawn, torch.arange(len(drawn), device=drawn.device)].reshape(1, *shape)

@@ -16,6 +16,7 @@ from equigeo.mds.models.upright_network import DIRECTIONS, UprightNetwork, direc
 from equigeo.nn.override import check_config, override
 from equigeo.points import pad_clouds
 from equigeo.points.networks import NETWORKS
+from equigeo.reps import Points, Trivial
 
 _QUIET = EmbedOptions(fallback="ignore")
 
@@ -112,6 +113,16 @@ class InvariantPointNet(nn.Module):
         if not isinstance(config, InvariantPointNetConfig):
             config = InvariantPointNetConfig.from_dict(config)
         return cls(config)
+
+    @property
+    def rep_in(self) -> Points:
+        """Positions of points."""
+        return self.invariant.points
+
+    @property
+    def rep_out(self) -> Trivial:
+        """Invariant logits."""
+        return Trivial(self.invariant.points.group, self.config.num_classes)
 
     def forward(
         self,

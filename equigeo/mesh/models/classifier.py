@@ -124,6 +124,10 @@ class PrimalDualClassifier(nn.Module):
         )
 
     @property
+    def rep_in(self) -> None:
+        """None: what moves is the mesh, which has an ``act`` of its own."""
+
+    @property
     def rep_out(self) -> Representation:
         """Invariant logits."""
         return Trivial(O(3), self.config.num_classes)

@@ -15,6 +15,7 @@ from equigeo.affine import (
     kernel_grid,
 )
 from equigeo.groups import SO, GLPlus, GroupSamples, equidistant_rotations, finite_rotations
+from equigeo.reps import Irreps, Points, TensorRep
 from equigeo.testing import tolerance
 from tests.affine.analytic_features import GaussianMixture, LiftKernel, gaussian, tensor
 
@@ -121,3 +122,36 @@ def test_pooling_volumes_over_the_octahedral_group_is_invariant(kind: str) -> No
     mirrored = pool(layers(x.flip(2), samples), samples)
     if kind == "max":  # the mean of a linear map forgets the mirror
         assert float((mirrored - pooled).detach().abs().max()) > 1e-6
+
+
+# --- Fields with values that turn -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("up", [0, 1, 2])
+def test_lifting_reads_fields_of_tensors(up: int) -> None:
+    torch.manual_seed(0)
+    rep, samples = TensorRep(SO(2), up=up), equidistant_rotations(8)
+    spec = KernelSpec(3, continuous_rotation=True)
+    options = {"padding": 1, "padding_mode": "circular"}
+    layer = LiftConv(SO(2), 2, 3, spec, rep_in=rep, **options).double()
+    x = torch.randn(2, 2 * rep.dim, 7, 7, dtype=torch.float64)
+    values = x.unflatten(1, (2, rep.dim))
+    turned = torch.einsum("de,bce...->bcd...", rep.matrix(QUARTER), values).flatten(1, 2)
+    expected = turn(layer(x, samples)[0]).roll(2, 2)
+    torch.testing.assert_close(layer(turn(turned), samples)[0], expected, rtol=0, atol=1e-12)
+    if up:  # values that stay as they are while their places turn are another field
+        still = layer(turn(x), samples)[0]
+        assert float((still - expected).detach().abs().max()) > 1e-2
+
+
+def test_representations_of_fields_are_checked() -> None:
+    with pytest.raises(ValueError, match="linear representation"):
+        LiftConv(SO(2), 1, 2, rep_in=Points(SO(2)))
+    with pytest.raises(ValueError, match=r"to which GLPlus\(2\) does not map"):
+        LiftConv(GLPlus(2), 1, 2, rep_in=TensorRep(SO(2)))
+    with pytest.raises(TypeError, match="have a Representation, got 3"):
+        LiftConv(SO(2), 1, 2, rep_in=3)  # type: ignore[arg-type]
+    layer = LiftConv(SO(3), 1, 2, KernelSpec(3), rep_in=Irreps("1o"))
+    assert layer.rep_in.group == SO(3)
+    with pytest.raises(ValueError, match=r"\(batch, 3, size, size, size\)"):
+        layer(torch.rand(1, 1, 5, 5, 5), finite_rotations("octahedral"))

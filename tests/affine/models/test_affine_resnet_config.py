@@ -125,3 +125,11 @@ def test_parts_refuse_what_does_not_fit() -> None:
         SamplesConfig(group="O")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="must be positive"):
         StagesConfig(channels=(), pool=())
+
+
+@pytest.mark.parametrize("group", ["SL", "GLPlus"])
+def test_batch_norm_is_refused_where_samples_are_drawn_afresh(group: Any) -> None:
+    samples, head = SamplesConfig(group, 4), HeadConfig(kind="max")
+    with pytest.raises(ValueError, match="drawn afresh for every batch"):
+        AffineResNetConfig(5, samples=samples, head=head)
+    AffineResNetConfig(5, samples=samples, head=head, convolutions=ConvolutionsConfig(norm="layer"))

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from equigeo.affine import PointLiftConv, PointNeighborhood
 from equigeo.groups import SO, GLPlus, LinearGroup, finite_rotations
+from equigeo.reps import TensorRep
 from tests.affine.points.test_point_group_conv import EXACT, Network, draw, random
 
 
@@ -33,3 +34,30 @@ def test_centres_without_neighbours_are_zero_and_finite() -> None:
     assert bool((y[..., 0] == 0).all())
     assert torch.isfinite(y).all()
     assert torch.isfinite(points.grad).all()
+
+
+@pytest.mark.parametrize(
+    "rep",
+    [
+        TensorRep(GLPlus(3)),
+        TensorRep(GLPlus(3), up=1, down=1, density=0.5),
+    ],
+    ids=str,
+)
+def test_lifting_reads_fields_of_tensors(rep: TensorRep) -> None:
+    torch.manual_seed(0)
+    near = PointNeighborhood(0.7, 8)
+    layer = PointLiftConv(GLPlus(3), 2, 4, neighborhood=near, rep_in=rep).double()
+    samples, points = draw(GLPlus(3)), random(2, 30, 3, seed=1)
+    fields = random(2, 2, 30, rep.dim)
+    a, b = GLPlus(3).sample(1, radius=0.5)[0], torch.randn(3, dtype=torch.float64)
+
+    def lift(values: Tensor, places: Tensor, moved: bool) -> Tensor:
+        x = values.permute(0, 1, 3, 2).flatten(1, 2)
+        return layer(x, places, samples.act(a) if moved else samples)[0]
+
+    expected = lift(fields, points, moved=False)
+    moved = lift(rep.act(a, fields), points @ a.mT + b, moved=True)
+    torch.testing.assert_close(moved, expected, rtol=1e-9, atol=1e-9)
+    still = lift(fields, points @ a.mT + b, moved=True)
+    assert float((still - expected).detach().abs().max()) > 1e-2

@@ -56,7 +56,7 @@ def test_embedding_of_a_batch_is_that_of_its_clouds(given, scale):
 
 
 @RAGGED
-@pytest.mark.parametrize("kind", ["joint", "frames", "soft", "frames24", "anchor"])
+@pytest.mark.parametrize("kind", ["joint", "frames", "soft", "frames24", "anchor", "weighted"])
 def test_frames_of_a_batch_are_those_of_its_clouds(given, kind):
     def average(x, **given):
         frames = mds.frames(x, kind=kind, options=QUIET, **given)

@@ -71,7 +71,7 @@ SOLIDS = {
 }
 
 
-@pytest.mark.parametrize("kind", ["joint", "frames", "soft", "frames24", "anchor"])
+@pytest.mark.parametrize("kind", ["joint", "frames", "soft", "frames24", "anchor", "weighted"])
 @pytest.mark.parametrize("group", ["O", "SO"])
 @pytest.mark.parametrize("name", SIMPLE)
 def test_averages_are_invariant_where_the_spectrum_is_simple(name, group, kind):
@@ -82,10 +82,57 @@ def test_averages_are_invariant_where_the_spectrum_is_simple(name, group, kind):
 
 @pytest.mark.parametrize("group", ["O", "SO"])
 @pytest.mark.parametrize("name", SOLIDS)
-def test_anchor_frames_are_exact_for_every_spectrum(name, group):
+@pytest.mark.parametrize("kind", ["anchor", "weighted"])
+def test_frames_spanned_by_points_are_exact_for_every_spectrum(name, group, kind):
     x = turned(SOLIDS[name])
-    assert mds.frames(x, kind="anchor", group=group).exact
-    assert spread(x, "anchor", group) < 1e-12
+    assert mds.frames(x, kind=kind, group=group).exact
+    assert spread(x, kind, group) < 1e-12
+
+
+CROSSING = ["joint", "frames", "soft", "frames24", "weighted"]
+
+
+@pytest.mark.parametrize("group", ["O", "SO"])
+@pytest.mark.parametrize("kind", CROSSING)
+def test_weighted_frames_alone_are_continuous_where_eigenvalues_cross(kind, group):
+    """A cloud of three equal eigenvalues, left along two directions by one part in 10^8."""
+    x = generic(12)
+    x = x - x.mean(0)
+    round_ = x @ torch.linalg.inv(torch.linalg.cholesky(x.mT @ x / len(x))).mT
+    stretch = torch.randn(2, 3, 3, generator=generator(), dtype=torch.float64)
+    before, after = (round_ @ (torch.eye(3) + 1e-8 * (s + s.mT)) for s in stretch)
+    fn = network()
+    options = mds.EmbedOptions(fallback="ignore", gap_tol=0.0)
+    seen = [
+        mds.frame_average(fn, mds.frames(side, kind=kind, group=group, options=options))
+        for side in (before, after)
+    ]
+    jump = float((seen[0] - seen[1]).abs().max())
+    assert jump < 1e-6 if kind == "weighted" else jump > 1e-3
+
+
+def test_weighted_frames_come_and_go_with_weight_zero():
+    """Along a path on which the largest area passes from pair to pair, steps stay small."""
+    start, end = generic(10), generic(10, seed=3)
+    fn, steps = network(), 2000
+    clouds = [start.lerp(end, t) for t in torch.linspace(0, 1, steps, dtype=torch.float64)]
+    found = [mds.frames(cloud, kind="weighted", group="SO") for cloud in clouds]
+    seen = torch.stack([mds.frame_average(fn, frames) for frames in found])
+    assert len({len(frames) for frames in found}) > 3
+    # Steepest is the weight of a pair that enters: a twentieth of the whole in fifty steps.
+    assert float(seen.diff(dim=0).abs().max()) < 0.02
+    hard = torch.stack([mds.frame_average(fn, mds.frames(c, kind="anchor")) for c in clouds])
+    assert float(hard.diff(dim=0).abs().max()) > 0.1
+
+
+def test_more_ties_than_frames_are_said_not_to_be_exact():
+    options = mds.EmbedOptions(max_frames=100)
+    found = mds.frames(turned(ICOSAHEDRON), kind="weighted", options=options)
+    assert len(found) <= 100
+    assert not found.exact
+    assert_close(found.weight.sum(), torch.tensor(1.0).double())
+    many = torch.randn(3000, 3, generator=generator(), dtype=torch.float64)
+    assert mds.frames(many / many.norm(dim=1, keepdim=True), kind="weighted").exact
 
 
 @pytest.mark.parametrize("kind", ["joint", "frames", "soft", "frames24"])
@@ -131,6 +178,17 @@ def test_numbers_of_anchor_frames(name, o, so):
     assert len(mds.frames(turned(x), kind="anchor", group="SO")) == so
 
 
+@pytest.mark.parametrize("name", ["cube", "box", "planar"])
+@pytest.mark.parametrize("group", ["O", "SO"])
+def test_copies_of_points_are_no_more_anchors(name, group):
+    x = turned({"cube": CUBE, "box": box(3, 2, 1), "planar": PLANAR}[name])
+    copies = torch.cat([x, x[torch.randperm(len(x), generator=generator())], x])
+    once, thrice = (mds.frames(y, kind="anchor", group=group) for y in (x, copies))
+    assert thrice.exact
+    assert len(thrice) == len(once)
+    assert spread(copies, "anchor", group) < 1e-12
+
+
 def test_too_many_anchor_frames_are_thinned_out_and_said_not_to_be_exact():
     options = mds.EmbedOptions(max_frames=100)
     found = mds.frames(turned(ICOSAHEDRON), kind="anchor", options=options)
@@ -139,7 +197,7 @@ def test_too_many_anchor_frames_are_thinned_out_and_said_not_to_be_exact():
     assert_close(found.weight.sum(), torch.tensor(1.0).double())
 
 
-@pytest.mark.parametrize("kind", ["joint", "frames", "soft", "frames24", "anchor"])
+@pytest.mark.parametrize("kind", ["joint", "frames", "soft", "frames24", "anchor", "weighted"])
 @pytest.mark.parametrize("group", ["O", "SO"])
 def test_frames_are_frames(kind, group):
     batch = torch.stack([generic(8), turned(box(3, 2, 1)), generic(8, seed=4)])
@@ -157,7 +215,7 @@ def test_frames_are_frames(kind, group):
         assert len(found) == counts[kind][group == "SO"]
 
 
-@pytest.mark.parametrize("kind", ["joint", "frames", "soft", "frames24", "anchor"])
+@pytest.mark.parametrize("kind", ["joint", "frames", "soft", "frames24", "anchor", "weighted"])
 def test_ragged_padded_and_single_frames_agree(kind):
     clouds = [generic(6), turned(box(3, 2, 1)), turned(PLANAR)]
     fn = network()
@@ -234,8 +292,8 @@ def test_monomials_are_those_of_the_specification():
 @pytest.mark.parametrize("dim", [1, 2, 4])
 def test_frames_in_other_dimensions(dim):
     x = generic(9, dim)
-    for kind in ("joint", "frames", "soft", "frames24", "anchor"):
-        if kind == "anchor" and dim > 3:
+    for kind in ("joint", "frames", "soft", "frames24", "anchor", "weighted"):
+        if kind in ("anchor", "weighted") and dim > 3:
             with pytest.raises(ValueError, match="at most 3 dimensions"):
                 mds.frames(x, kind=kind)
             continue
@@ -252,6 +310,6 @@ def test_frames_in_other_dimensions(dim):
 
 
 def test_empty_batches_have_frames():
-    for kind in ("joint", "frames", "soft", "frames24", "anchor"):
+    for kind in ("joint", "frames", "soft", "frames24", "anchor", "weighted"):
         assert mds.frames(torch.zeros(0, 4, 3), kind=kind).y.shape[1:] == (0, 4, 3)
         assert mds.frames(torch.zeros(2, 0, 3), kind=kind).y.shape[1:] == (2, 0, 3)

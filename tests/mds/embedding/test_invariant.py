@@ -7,7 +7,7 @@ from torch.testing import assert_close
 
 from equigeo import mds
 from equigeo.groups import Affine, O
-from equigeo.reps import Points, Trivial
+from equigeo.reps import Irreps, Points, TensorRep, Trivial
 from equigeo.testing import assert_equivariant
 from tests.mds.clouds import CUBE, box, generator, generic, motions, turned
 
@@ -28,7 +28,9 @@ class PointNet(nn.Module):
         return self.last(torch.tanh(self.each(y)).amax(-2)) + bias
 
 
-@pytest.mark.parametrize("kind", ["skew", "joint", "frames", "soft", "frames24", "anchor"])
+@pytest.mark.parametrize(
+    "kind", ["skew", "joint", "frames", "soft", "frames24", "anchor", "weighted"]
+)
 @pytest.mark.parametrize("group", ["O", "SO"])
 def test_any_network_becomes_invariant(kind, group):
     model = mds.Invariant(PointNet(), kind=kind, group=group)
@@ -123,3 +125,105 @@ def test_it_compiles_and_exports():
     compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
     assert_close(compiled(x), model(x))
     assert_close(torch.export.export(model, (x,)).module()(x), model(x))
+
+
+class TurningNet(nn.Module):
+    """Any function of places and components of features, one vector and a tensor per cloud."""
+
+    def __init__(self, features, out):
+        super().__init__()
+        g = generator(5)
+        self.each = torch.randn(3 + features, 16, generator=g, dtype=torch.float64)
+        self.last = torch.randn(16, out, generator=g, dtype=torch.float64)
+
+    def forward(self, y, seen):
+        return torch.tanh(torch.cat([y, seen], -1) @ self.each).mean(-2) @ self.last
+
+
+VELOCITY, ANSWER = Irreps("1o + 1e"), Irreps("0o + 1o + 2e")
+
+
+@pytest.mark.parametrize("kind", ["skew", "frames", "anchor", "weighted"])
+@pytest.mark.parametrize("group", ["O", "SO"])
+def test_features_that_turn_go_in_and_come_out(kind, group):
+    net = TurningNet(VELOCITY.dim, ANSWER.dim)
+    model = mds.Invariant(
+        net, kind=kind, group=group, scale="none", rep_features=VELOCITY, rep_out=ANSWER
+    )
+    assert model.rep_in == (model.points, VELOCITY.restrict(model.points.group))
+    features = torch.randn(12, VELOCITY.dim, generator=generator(7), dtype=torch.float64)
+    inputs = [generic(12), features]
+    assert_equivariant(model, model.rep_in, model.rep_out, inputs=inputs, condition=16.0)
+    still = mds.Invariant(net, kind=kind, group=group, scale="none", rep_out=ANSWER)
+    with pytest.raises(AssertionError):
+        assert_equivariant(still, model.rep_in, model.rep_out, inputs=inputs, condition=16.0)
+
+
+@pytest.mark.parametrize("kind", ["skew", "weighted"])
+def test_features_of_ragged_clouds_are_those_of_each(kind):
+    model = mds.Invariant(
+        TurningNet(6, 3), kind=kind, rep_features=VELOCITY, rep_out=TensorRep(O(3))
+    )
+
+    class Each(nn.Module):
+        def forward(self, y, seen):
+            parts = zip(y.split([12, 9]), seen.split([12, 9]), strict=True)
+            return torch.stack([model.network(*part) for part in parts])
+
+    ragged = mds.Invariant(Each(), kind=kind, rep_features=VELOCITY, rep_out=TensorRep(O(3)))
+    clouds = [generic(12), generic(9, seed=4)]
+    features = [torch.randn(len(x), 6, generator=generator(8), dtype=torch.float64) for x in clouds]
+    want = torch.stack([model(*pair) for pair in zip(clouds, features, strict=True)])
+    got = ragged(torch.cat(clouds), torch.cat(features), ptr=torch.tensor([0, 12, 21]))
+    assert_close(got, want, **EXACT)
+
+
+def test_positions_come_out_of_training_on_drawn_frames():
+    class Move(nn.Module):
+        def forward(self, y, seen):
+            return y + 0.1 * torch.tanh(seen)
+
+    group = Affine(O(3))
+    model = mds.Invariant(
+        Move(),
+        kind="frames",
+        training_sample=True,
+        rep_features=Irreps("1o"),
+        rep_out=Points(group),
+    )
+    x = generic(10)
+    # An odd function of components: the average over signs of axes is what each frame gives.
+    average = model.eval()(x, x.sin())
+    assert_close(model.train()(x, x.sin()), average, **EXACT)
+    assert average.shape == x.shape
+
+
+def test_components_undo_the_lift():
+    x = generic(9, batch=(2,))
+    found = mds.frames(x, kind="frames", scale="rms")
+    values = torch.randn(2, 9, 4, IRREPS.dim, generator=generator(9), dtype=torch.float64)
+    seen = mds.frame_components(values, found, IRREPS, power=2.0)
+    assert seen.shape == (8, 2, 9, 4, IRREPS.dim)
+    with pytest.raises(ValueError, match="features must be"):
+        mds.frame_lift(seen[:, :, :, 0, :3], found, IRREPS)
+    per_cloud = mds.frame_components(values[:, 0], found, IRREPS, power=2.0)
+    assert_close(mds.frame_lift(per_cloud, found, IRREPS, power=2.0), values[:, 0], **EXACT)
+    back = mds.frame_components(x.mean(1), found, Points(Affine(O(3))))
+    assert_close(back, torch.zeros_like(back), **EXACT)
+
+
+IRREPS = Irreps("0e + 1o + 2e")
+
+
+def test_what_does_not_fit_is_named():
+    with pytest.raises(ValueError, match="where group is None"):
+        mds.Invariant(PointNet(), group=None, rep_out=VELOCITY)
+    with pytest.raises(ValueError, match="reduce must be 'mean', got 'min'"):
+        mds.Invariant(PointNet(), reduce="min", rep_out=VELOCITY)
+    with pytest.raises(TypeError, match="must have a Representation, got int"):
+        mds.Invariant(PointNet(), rep_features=3)
+    model = mds.Invariant(TurningNet(6, 3), rep_features=VELOCITY)
+    with pytest.raises(TypeError, match="must follow the points, got none"):
+        model(generic())
+    with pytest.raises(ValueError, match=r"features must be \(..., 6\)"):
+        model(generic(), generic())

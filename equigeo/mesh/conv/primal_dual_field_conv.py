@@ -1,0 +1,233 @@
+"""Convolution of fields on a mesh whose values turn with it."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.graphs.inputs import as_tensor, check_like, check_shape, kind_of
+from equigeo.groups import O
+from equigeo.mesh.conv.copies import Copies
+from equigeo.mesh.conv.primal_dual_conv import PrimalDualConv
+from equigeo.mesh.geometry.dual_kind import DualKind
+from equigeo.mesh.geometry.face_vectors import FaceVectors
+from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph, check_graph
+from equigeo.nn import Linear
+from equigeo.ops import gather_sum
+from equigeo.reps import Representation, TensorRep, Trivial
+
+_GROUP = O(3)
+_VECTOR, _MATRIX = TensorRep(_GROUP), TensorRep(_GROUP, up=2)
+
+Pair = tuple[Representation, Representation]
+
+
+class PrimalDualFieldConv(nn.Module):
+    r"""Convolve fields of any representation on faces and on pairs of adjacent faces.
+
+    Invariants of the fields, which are their scalars and the lengths of the rest, go through a
+    :class:`PrimalDualConv`, whose attention :math:`a_{ij}` weighs what neighbours send and whose
+    results :math:`p_i`, :math:`d_{ij}` make coefficients of the vectors that the mesh itself has:
+    normals :math:`n_i` and steps :math:`s_{ij}` between centroids. One equivariant linear map L of
+    all of it gives the result, whose summands are multiplied by gates:
+
+    .. math:: x'_i = \sigma(G p_i) \cdot L\Bigl(x_i,\; \sum_j a_{ij} x_j,\;
+              \sum_j a_{ij} (A d_{ij}) s_{ij},\; \sum_j a_{ij} (B d_{ij})\, s_{ij} \otimes s_{ij},\;
+              (C p_i)\, n_i,\; p_i\Bigr)
+
+    and for pairs likewise, of x and n of both faces, of pairs linked to the pair and of
+    :math:`s \otimes s`, none of which depends on the order of the two faces.
+
+    Parameters
+    ----------
+    rep_in, rep_out : (Representation, Representation)
+        Of fields on faces and on pairs, of O(3) and orthogonal: irreps, tensors or sums of them.
+    hidden : int
+        Channels of the invariants, for each head.
+    heads : int
+        Attention heads.
+    vectors : int
+        Vectors of each kind that the mesh contributes.
+
+    Raises
+    ------
+    TypeError
+        If a representation is none.
+    ValueError
+        If one is not of O(3) or not orthogonal, or a number is not positive.
+
+    Equivariance
+    ------------
+    ``f(g mesh, rho_in(g) x) = rho_out(g) f(mesh, x)`` for rotations and reflections, of
+    ``rep_in`` and ``rep_out``; unchanged by translation and scale of the mesh. Permuting faces
+    permutes both results.
+
+    References
+    ----------
+    Milano et al., "Primal-Dual Mesh Convolutional Neural Networks", NeurIPS 2020; Trang et al.,
+    "E(3)-Equivariant Mesh Neural Networks", AISTATS 2024.
+
+    Examples
+    --------
+    >>> from equigeo.mesh import TriangleMesh
+    >>> from equigeo.reps import Irreps
+    >>> corners = torch.tensor([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    >>> faces = torch.tensor([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+    >>> graph = PrimalDualGraph.from_mesh(TriangleMesh(corners, faces))
+    >>> conv = PrimalDualFieldConv(
+    ...     (Irreps("1o"), Irreps("7x0e")), (Irreps("8x0e + 8x1o"), Irreps("8x0e + 2e"))
+    ... )
+    >>> on_faces, on_pairs = conv(graph, torch.randn(4, 3), torch.randn(6, 7))
+    >>> on_faces.shape, on_pairs.shape
+    (torch.Size([4, 32]), torch.Size([6, 13]))
+    """
+
+    def __init__(
+        self, rep_in: Pair, rep_out: Pair, *, hidden: int = 16, heads: int = 1, vectors: int = 8
+    ) -> None:
+        super().__init__()
+        for rep in (*rep_in, *rep_out):
+            _check_representation(rep)
+        if min(hidden, heads, vectors) < 1:
+            raise ValueError(
+                f"hidden, heads and vectors must be positive, got {hidden}, {heads} and {vectors}"
+            )
+        self.rep_in, self.rep_out, self.vectors = tuple(rep_in), tuple(rep_out), vectors
+        on_faces, on_pairs = rep_in
+        self.face_copies, self.pair_copies = Copies(on_faces), Copies(on_pairs)
+        self.invariants = PrimalDualConv(
+            (self.face_copies.count, self.pair_copies.count), (hidden, hidden),
+            heads=heads, bias=True, self_term=True, coupling=True,
+        )  # fmt: skip
+        width = hidden * heads
+        scalars, steps = Trivial(_GROUP, width), vectors * _VECTOR + vectors * _MATRIX
+        self.face_linear = Linear(
+            on_faces + on_faces + steps + vectors * _VECTOR + scalars, rep_out[0], biases=True
+        )
+        self.pair_linear = Linear(
+            on_pairs + on_pairs + on_faces + vectors * _VECTOR + vectors * _MATRIX + scalars,
+            rep_out[1],
+            biases=True,
+        )
+        # For faces coefficients of normals, for pairs those of vectors and of matrices.
+        self.face_coefficients = nn.Linear(width, vectors)
+        self.pair_coefficients = nn.Linear(width, 4 * vectors)
+        self.face_out, self.pair_out = (Copies(rep) for rep in rep_out)
+        self.face_gates = nn.Linear(width, self.face_out.count)
+        self.pair_gates = nn.Linear(width, self.pair_out.count)
+
+    def extra_repr(self) -> str:
+        """Name the representations."""
+        return f"{self.rep_in} -> {self.rep_out}"
+
+    def forward(
+        self, graph: PrimalDualGraph, x_primal: Tensor, x_dual: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Convolve.
+
+        Parameters
+        ----------
+        graph : PrimalDualGraph
+            With its surface; its own features are not read.
+        x_primal : Tensor, (primal nodes, rep_in[0].dim), floating
+            Fields on faces.
+        x_dual : Tensor, (dual nodes, rep_in[1].dim), floating
+            Fields on pairs.
+
+        Returns
+        -------
+        x_primal : Tensor, (primal nodes, rep_out[0].dim)
+            Fields on faces.
+        x_dual : Tensor, (dual nodes, rep_out[1].dim)
+            Fields on pairs.
+
+        Raises
+        ------
+        TypeError
+            If ``graph`` is no PrimalDualGraph, or features have another dtype than the weights.
+        ValueError
+            If there is not one row of features for each node, or the graph has no surface that is
+            wound outwards.
+        """
+        check_graph(graph)
+        x_primal = self._given("x_primal", x_primal, graph.num_primal, self.rep_in[0])
+        x_dual = self._given("x_dual", x_dual, graph.num_dual, self.rep_in[1])
+        vectors = FaceVectors.of(graph, x_primal.dtype)
+        p, d, attention = self.invariants(
+            graph, self.face_copies.invariants(x_primal), self.pair_copies.invariants(x_dual)
+        )
+        weight = attention.mean(1, keepdim=True)
+        coefficients = self.pair_coefficients(d)
+        on_faces = self._faces(graph, vectors, x_primal, p, coefficients, weight)
+        on_pairs = self._pairs(graph, vectors, x_primal, x_dual, d, coefficients)
+        return on_faces, on_pairs
+
+    def _given(self, name: str, x: Tensor, nodes: int, rep: Representation) -> Tensor:
+        weight = self.face_gates.weight
+        x = as_tensor(x, name, like=weight)
+        check_shape(x, name, (nodes, rep.dim))
+        check_like(x, name, weight)
+        return x
+
+    def _faces(
+        self, graph: PrimalDualGraph, vectors: FaceVectors, x: Tensor, p: Tensor,
+        coefficients: Tensor, weight: Tensor,
+    ) -> Tensor:  # fmt: skip
+        """Fields on faces from themselves, neighbours, steps and normals."""
+        k, edges = self.vectors, graph.primal
+        of_edges = coefficients[:, : 2 * k].index_select(0, graph.edge_to_dual)
+        along, across = (weight * of_edges).split(k, 1)
+        rows = [
+            weight * x.index_select(0, edges.source),
+            _times(along, vectors.step),
+            _times(across, _squares(vectors.step)),
+        ]
+        each = torch.arange(edges.num_edges + 1, device=x.device)
+        sums = gather_sum(torch.cat(rows, 1), each[:-1], edges.ptr, edges.target, each)
+        normals = _times(self.face_coefficients(p), vectors.normal)
+        out = self.face_linear(torch.cat([x, sums, normals, p], 1))
+        return self.face_out.scale(out, self.face_gates(p).sigmoid())
+
+    def _pairs(
+        self, graph: PrimalDualGraph, vectors: FaceVectors, x_primal: Tensor, x_dual: Tensor,
+        d: Tensor, coefficients: Tensor,
+    ) -> Tensor:  # fmt: skip
+        """Fields on pairs from themselves, linked pairs, both faces, normals and the step."""
+        k = self.vectors
+        beside, squared = coefficients[:, 2 * k :].split(k, 1)
+        links = graph.dual_edges
+        degree = links.ptr.diff().clamp_min(1)[:, None].to(d.dtype)
+        lower, higher = graph.undirected.unbind(1)
+        both = torch.cat([x_primal, vectors.normal], 1)
+        both = both.index_select(0, lower) + both.index_select(0, higher)
+        step = vectors.pair_step
+        if graph.dual is not DualKind.SINGLE:
+            both, step = (t.repeat_interleave(2, 0) for t in (both, step))
+        fields, normals = both[:, :-3], both[:, -3:]
+        parts = [
+            x_dual,
+            links.sum(x_dual) / degree,
+            fields,
+            _times(beside, normals),
+            _times(squared, _squares(step)),
+            d,
+        ]
+        out = self.pair_linear(torch.cat(parts, 1))
+        return self.pair_out.scale(out, self.pair_gates(d).sigmoid())
+
+
+def _check_representation(rep: object) -> None:
+    if not isinstance(rep, Representation):
+        raise TypeError(f"a field on a mesh has a Representation, got {kind_of(rep)}")
+    if rep.group != _GROUP:
+        raise ValueError(f"fields on a mesh turn by O(3), got {rep} of {rep.group}")
+
+
+def _times(coefficients: Tensor, values: Tensor) -> Tensor:
+    """Copies (rows, k dim) of values (rows, dim), each times one of (rows, k) coefficients."""
+    return (coefficients[:, :, None] * values[:, None, :]).flatten(1)
+
+
+def _squares(step: Tensor) -> Tensor:
+    """Outer products (rows, 9) of vectors with themselves."""
+    return (step[:, :, None] * step[:, None, :]).flatten(1)

@@ -1,0 +1,1 @@
+"""Maps between any representations of one group: what linear layers and products share."""

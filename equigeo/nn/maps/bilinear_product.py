@@ -1,0 +1,156 @@
+"""Bilinear maps between any three representations of one group."""
+
+from __future__ import annotations
+
+from typing import final
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.nn._irreps_argument import IrrepsLike, representation_argument
+from equigeo.nn.linear_instructions import LinearInstruction, sizes
+from equigeo.nn.maps.summand_mixing import SummandMixing
+from equigeo.nn.maps.weights import (
+    check_operands,
+    choose_weights,
+    hold_weights,
+    leading_axes,
+    own_weights,
+)
+from equigeo.nn.reached import check_summands_reached
+from equigeo.reps import Representation
+
+
+@final
+class BilinearProduct(nn.Module):
+    r"""Every equivariant product of two features, with a weight for each and each three copies.
+
+    .. math:: z_w = \sum_p f_p \sum_{u v k} W^{(p)}_{u v k w}\, A^{(p)}_k (x_u \otimes y_v)
+
+    over all triples p of summands; :math:`A_k` are the orthonormal intertwiners from the Kronecker
+    product of two summands to the third, times the root of its dimension. For Irreps this is the
+    Clebsch-Gordan product with the signs and the normalisation of e3nn (component, element), and
+    weights are those of :class:`equigeo.tensor_products.FullyConnectedTensorProduct`, which is
+    faster there.
+
+    Parameters
+    ----------
+    rep_in1, rep_in2, rep_out : Representation, or irreps as text
+        Linear, of one group, such as ``8 * TensorRep(SL(2))``.
+    internal_weights : bool, optional
+        Whether weights are parameters; by default where they are shared.
+    shared_weights : bool, optional
+        Whether all samples have the same weights; True by default.
+
+    Attributes
+    ----------
+    rep_in : tuple of Representation
+        Of both inputs.
+    rep_out : Representation
+        Of the output.
+    weight : Tensor, (weight_numel,)
+        Parameters drawn from N(0, 1); an empty buffer where external.
+    instructions : tuple of LinearInstruction
+        One for each triple: the number of the pair of summands, of the summand of the output, the
+        shape ``(pairs of copies, maps, copies)`` and the factor.
+
+    Raises
+    ------
+    TypeError
+        If an argument is no representation, or its action is affine.
+    ValueError
+        If groups differ, options contradict each other, or no product reaches the output.
+
+    Warns
+    -----
+    UserWarning
+        If none reaches some summands of the output: they are always zero.
+
+    Equivariance
+    ------------
+    ``z(g x, g y) = g z(x, y)`` for all elements of the group, for any weights.
+
+    References
+    ----------
+    Finzi, Welling, Wilson, "A Practical Method for Constructing Equivariant Multilayer Perceptrons
+    for Arbitrary Matrix Groups", 2021.
+
+    Examples
+    --------
+    >>> from equigeo.groups import SL
+    >>> from equigeo.reps import TensorRep, Trivial
+    >>> vector = TensorRep(SL(2))
+    >>> area = BilinearProduct(vector, vector, Trivial(SL(2), 1))  # the determinant is all there is
+    >>> area.weight_numel
+    1
+    >>> x = torch.tensor([[2.0, 1.0]])
+    >>> bool(area(x, 3 * x).abs() < 1e-6)
+    True
+    """
+
+    weight: Tensor
+
+    def __init__(
+        self,
+        rep_in1: Representation | IrrepsLike,
+        rep_in2: Representation | IrrepsLike,
+        rep_out: Representation | IrrepsLike,
+        *,
+        internal_weights: bool | None = None,
+        shared_weights: bool | None = None,
+    ) -> None:
+        super().__init__()
+        first = representation_argument("rep_in1", rep_in1)
+        second = representation_argument("rep_in2", rep_in2)
+        self.rep_in = (first, second)
+        self.rep_out = representation_argument("rep_out", rep_out)
+        self.shared_weights, internal = own_weights(shared_weights, internal_weights)
+        self._mixing = SummandMixing(first @ second, self.rep_out)
+        self.weight_numel = sum(sizes(self.instructions))
+        reached = self._mixing.reached()
+        check_summands_reached(type(self).__name__, self.rep_in, self.rep_out, reached, 2)
+        hold_weights(self, "weight", torch.randn(self.weight_numel), internal=internal)
+
+    @property
+    def instructions(self) -> tuple[LinearInstruction, ...]:
+        """All blocks of weights."""
+        return self._mixing.blocks
+
+    def forward(self, x: Tensor, y: Tensor, weight: Tensor | None = None) -> Tensor:
+        """Multiply two features.
+
+        Parameters
+        ----------
+        x, y : Tensor, (..., rep_in[k].dim), floating
+            Inputs; leading axes broadcast.
+        weight : Tensor, (..., weight_numel), optional
+            In place of the internal weights; needed where there are none. Leading axes broadcast
+            with those of the inputs; there are none where ``shared_weights``.
+
+        Returns
+        -------
+        Tensor, (..., rep_out.dim), dtype of ``x``
+            Zero where no product arrives.
+
+        Raises
+        ------
+        TypeError
+            If dtypes are not floating or differ.
+        ValueError
+            If weights are missing, a last axis is wrong, leading axes do not broadcast, or devices
+            differ.
+        """
+        shared, numel = self.shared_weights, self.weight_numel
+        weight = choose_weights("weight", weight, self.weight, numel, shared=shared)
+        named = {"x": (x, self.rep_in[0].dim), "y": (y, self.rep_in[1].dim)}
+        if numel:
+            named["weight"] = (weight, numel)
+        check_operands(named)
+        batch = leading_axes(named)
+        pairs = (x[..., :, None] * y[..., None, :]).flatten(-2)
+        return self._mixing(pairs, weight, weight[..., :0], batch)
+
+    def extra_repr(self) -> str:
+        """Return what ``print(module)`` shows."""
+        first, second = self.rep_in
+        return f"{first} x {second} -> {self.rep_out} | {self.weight_numel} weights"

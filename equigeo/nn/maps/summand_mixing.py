@@ -1,0 +1,233 @@
+"""Sums of equivariant maps between the summands of two representations, with weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from itertools import product
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.nn.index_tables import IndexTables
+from equigeo.nn.linear_instructions import (
+    LinearInstruction,
+    check_pair,
+    normalize,
+    sizes,
+    wanted_biases,
+)
+from equigeo.nn.tables import Tables
+from equigeo.reps import (
+    Irreps,
+    Kronecker,
+    Representation,
+    Summand,
+    Trivial,
+    intertwiners,
+    wigner_3j,
+)
+
+
+class SummandMixing(nn.Module):
+    r"""All equivariant maps of the copies of summands, each with a weight of its own.
+
+    .. math:: z_w = \frac{1}{\sqrt{\mathrm{fan}}} \sum_{u k} W_{ukw}\, A_k x_u + \sum_k b_{kw} v_k
+
+    Part of :class:`equigeo.nn.Linear` and :class:`equigeo.nn.BilinearProduct`, which own the
+    weights. The maps :math:`A_k` are those of :func:`equigeo.reps.intertwiners`, times the root of
+    the dimension of their output: the identity of an irrep stays what it is. The invariants
+    :math:`v_k` are of unit length.
+
+    Parameters
+    ----------
+    rep_in, rep_out : Representation
+        Linear, of one group.
+    pairs : sequence of (int, int), optional
+        Summands to connect; by default all between which there are maps.
+    biases : bool or sequence of bool
+        Which summands of the output have a bias, or whether all with invariants have.
+    path_normalization : {"element", "path"}
+        As in :class:`equigeo.nn.Linear`.
+
+    Attributes
+    ----------
+    blocks, shifts : tuple of LinearInstruction
+        Of the weights, of shape ``(copies in, maps, copies out)``, and of the biases,
+        ``(invariants, copies out)``.
+
+    Raises
+    ------
+    TypeError
+        If an action is affine.
+    ValueError
+        If groups differ, or pairs, biases or the normalisation do not fit.
+    """
+
+    def __init__(
+        self,
+        rep_in: Representation,
+        rep_out: Representation,
+        *,
+        pairs: Sequence[tuple[int, int]] | None = None,
+        biases: bool | Sequence[bool] = False,
+        path_normalization: str = "element",
+    ) -> None:
+        super().__init__()
+        self._ins, self._outs = rep_in.summands(), rep_out.summands()
+        maps = _connect(self._ins, self._outs, pairs)
+        shapes = [
+            (i, j, (len(self._ins[i].positions), len(m), len(self._outs[j].positions)))
+            for (i, j), m in maps.items()
+        ]
+        self.blocks = normalize(shapes, path_normalization)
+        factors = [block.path_weight for block in self.blocks]
+        tables = [m.flatten(0, 1) * f for m, f in zip(maps.values(), factors, strict=True)]
+        self.shifts, shifted = _place_biases(self._outs, biases, rep_out)
+        self.tables = Tables(shifted=shifted, **{f"maps{n}": m for n, m in enumerate(tables)})
+        sources, targets = _order(self._ins), _order(self._outs)
+        self.positions = IndexTables(sources=sources, places=targets.argsort())
+        self._sorted = tuple(_is_sorted(order) for order in (sources, targets))
+
+    def reached(self) -> set[int]:
+        """Summands of the output that a weight or a bias arrives at.
+
+        Returns
+        -------
+        set of int
+            Their numbers.
+        """
+        return {part.i_out for part in (*self.blocks, *self.shifts)}
+
+    def output_mask(self) -> Tensor:
+        """Components that a weight or a bias arrives at.
+
+        Returns
+        -------
+        Tensor, (rep_out.dim,)
+            1 there, 0 elsewhere.
+        """
+        mask = torch.zeros(sum(part.positions.numel() for part in self._outs))
+        for j in self.reached():
+            mask[self._outs[j].positions] = 1.0
+        return mask
+
+    def forward(self, x: Tensor, weight: Tensor, bias: Tensor, batch: torch.Size) -> Tensor:
+        """Map features.
+
+        Parameters
+        ----------
+        x : Tensor, (..., rep_in.dim), floating
+            Input.
+        weight : Tensor, (..., numel of the blocks)
+            Flat, block after block.
+        bias : Tensor, (..., numel of the shifts)
+            Likewise.
+        batch : torch.Size
+            Leading axes of all of them, broadcast.
+
+        Returns
+        -------
+        Tensor, (*batch, rep_out.dim), dtype of ``x``
+            Zero where nothing arrives.
+        """
+        if not self._sorted[0]:
+            x = x.index_select(-1, self.positions["sources"])
+        pieces = x.split([part.positions.numel() for part in self._ins], -1)
+        arriving: list[list[Tensor]] = [[] for _ in self._outs]
+        weights = weight.split(sizes(self.blocks), -1) if self.blocks else ()
+        for n, (block, w) in enumerate(zip(self.blocks, weights, strict=True)):
+            arriving[block.i_out].append(self._mix(n, block, pieces[block.i_in], w))
+        out = [x.new_zeros(*batch, 0)]
+        for parts, target in zip(arriving, self._outs, strict=True):
+            nothing = x.new_zeros(target.positions.numel())
+            out.append((sum(parts[1:], parts[0]) if parts else nothing).expand(*batch, -1))
+        mixed = torch.cat(out, -1)
+        if not self._sorted[1]:
+            mixed = mixed.index_select(-1, self.positions["places"])
+        return mixed + bias @ self.tables["shifted", bias.dtype] if self.shifts else mixed
+
+    def _mix(self, n: int, block: LinearInstruction, x: Tensor, weight: Tensor) -> Tensor:
+        """Apply all maps of a block to all copies, then mix what they give by the weights."""
+        copies, count, _ = block.path_shape
+        moved = x.unflatten(-1, (copies, -1)) @ self.tables[f"maps{n}", x.dtype].mT
+        # (..., copies, maps components) to (..., components, copies maps), which weights sum over
+        moved = moved.unflatten(-1, (count, -1)).movedim(-1, -3).flatten(-2)
+        mixed = moved @ weight.unflatten(-1, (copies * count, -1))
+        return mixed.mT.flatten(-2)
+
+
+def _connect(
+    ins: Sequence[Summand], outs: Sequence[Summand], pairs: Sequence[tuple[int, int]] | None
+) -> dict[tuple[int, int], Tensor]:
+    """Maps between the summands of each pair, but for those without any."""
+    chosen = list(product(range(len(ins)), range(len(outs)))) if pairs is None else pairs
+    found = {}
+    for i, j in chosen:
+        check_pair((i, j), len(ins), len(outs))
+        maps = summand_maps(ins[i].rep, outs[j].rep)
+        if len(maps):
+            found[i, j] = maps
+        elif pairs is not None:
+            raise ValueError(
+                f"instruction {i, j} must join summands between which there is a map, "
+                f"got {ins[i].rep} and {outs[j].rep}"
+            )
+    return found
+
+
+@cache
+@torch.inference_mode(False)
+def summand_maps(rep_in: Representation, rep_out: Representation) -> Tensor:
+    """Equivariant maps that keep the variance of features, with the signs of e3nn.
+
+    Parameters
+    ----------
+    rep_in, rep_out : Representation
+        Summands.
+
+    Returns
+    -------
+    Tensor, (maps, rep_out.dim, rep_in.dim), float64
+        Orthogonal, of squared norm ``rep_out.dim``. A cached table: callers must not write to it.
+    """
+    parts = (*rep_in.factors, rep_out) if isinstance(rep_in, Kronecker) else ()
+    degrees = [part.terms[0][1] for part in parts if isinstance(part, Irreps)]
+    if len(degrees) == len(parts) == 3 and degrees[0][1] * degrees[1][1] == degrees[2][1]:
+        # the basis of a space of one dimension has two signs: weights are to be those of e3nn
+        coupling = wigner_3j(*(l for l, _ in degrees))
+        maps = coupling.flatten(0, 1).mT[None]
+        maps = maps if bool(maps.any()) else maps[:0]
+    else:
+        maps = intertwiners(rep_in, rep_out)
+    return maps * rep_out.dim**0.5
+
+
+def _place_biases(
+    outs: Sequence[Summand], biases: bool | Sequence[bool], rep_out: Representation
+) -> tuple[tuple[LinearInstruction, ...], Tensor]:
+    """Biases of invariants, and where each of them goes: (biases, components)."""
+    if biases is False:  # most often: no invariants have to be found
+        return (), torch.zeros(0, rep_out.dim, dtype=torch.float64)
+    invariants = [intertwiners(Trivial(part.rep.group, 1), part.rep)[..., 0] for part in outs]
+    wanted = wanted_biases(biases, [len(vectors) > 0 for vectors in invariants])
+    shifts, rows = [], [torch.zeros(0, rep_out.dim, dtype=torch.float64)]
+    for j, (bias, vectors, part) in enumerate(zip(wanted, invariants, outs, strict=True)):
+        if bias and not len(vectors):
+            raise ValueError(f"only what has invariants can have a bias, got {part.rep}")
+        if bias:
+            shifts.append(LinearInstruction(-1, j, (len(vectors), len(part.positions)), 1.0))
+            for vector, place in product(vectors, part.positions):
+                row = torch.zeros(1, rep_out.dim, dtype=torch.float64)
+                row[0, place] = vector
+                rows.append(row)
+    return tuple(shifts), torch.cat(rows)
+
+
+def _order(parts: Sequence[Summand]) -> Tensor:
+    """Positions of all components, summand by summand and copy by copy."""
+    return torch.cat([torch.arange(0), *(part.positions.flatten() for part in parts)])
+
+
+def _is_sorted(order: Tensor) -> bool:
+    return bool((order == torch.arange(len(order))).all())

@@ -1,0 +1,165 @@
+"""Representations of compact groups as direct sums of irreducible ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from itertools import chain
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from equigeo.reps.equivariant_maps import equivariant_maps, unique_basis
+from equigeo.reps.irreps import Irreps
+from equigeo.reps.multiplicities import is_complex, multiplicities
+from equigeo.reps.representation import Representation, require_linear_parts
+from equigeo.reps.restricted import Restricted
+from equigeo.reps.trivial import Trivial
+
+
+@dataclass(frozen=True, eq=False)
+class Decomposition:
+    """A representation as a direct sum of irreducible ones, and the basis in which it is.
+
+    Attributes
+    ----------
+    rep : Representation
+        What was decomposed.
+    irreps : Representation
+        The direct sum: Irreps for O(3), their restriction for SO(3), frequencies in the plane.
+    basis : Tensor, (dim, dim), float64
+        Columns are the new unit vectors: ``x = basis @ y`` for features ``y`` of ``irreps``.
+        Orthogonal where ``rep`` is.
+
+    Equivariance
+    ------------
+    ``rep.matrix(g) @ basis == basis @ irreps.matrix(g)``.
+    """
+
+    rep: Representation
+    irreps: Representation
+    basis: Tensor
+
+
+def decompose(rep: Representation) -> Decomposition:
+    """Decompose a representation of rotations, and reflections, of the plane or of space.
+
+    Parameters
+    ----------
+    rep : Representation
+        Linear, of O(2), SO(2), O(3) or SO(3); of any basis.
+
+    Returns
+    -------
+    Decomposition
+        By degree or frequency, odd before even; the same on every machine up to rounding.
+
+    Raises
+    ------
+    ValueError
+        If the group is another one. Groups that are not compact have representations that are no
+        direct sum.
+    TypeError
+        If the action is affine.
+    ArithmeticError
+        If the matrices are no representation.
+
+    References
+    ----------
+    Serre, "Linear Representations of Finite Groups", 1977, chapter 2.
+
+    Examples
+    --------
+    >>> from equigeo.groups import O, SO
+    >>> from equigeo.reps import TensorRep
+    >>> stress = TensorRep(O(3), up=2)
+    >>> found = decompose(stress)
+    >>> str(found.irreps)  # trace, antisymmetric part, traceless symmetric part
+    '1x0e+1x1e+1x2e'
+    >>> x = torch.eye(3, dtype=torch.float64).flatten()
+    >>> (found.basis.mT @ x).round(decimals=6).nonzero().tolist()  # a pressure is its trace alone
+    [[0]]
+    >>> [part.rep.frequency for part in decompose(TensorRep(SO(2), up=3)).irreps.summands()]
+    [1, 3]
+    """
+    require_linear_parts("decomposition", (rep,))
+    found: dict[Representation, list[Tensor]] = {irrep: [] for irrep, _ in multiplicities(rep)}
+    for atom, positions in rep.summands():
+        for irrep, maps in irreducible_maps(atom):
+            for place in positions:
+                columns = maps.new_zeros(len(maps), rep.dim, irrep.dim)
+                columns[:, place] = maps
+                found[irrep].extend(columns)
+    terms = [(irrep, len(maps)) for irrep, maps in found.items()]
+    nothing = torch.zeros(rep.dim, 0, dtype=torch.float64)
+    basis = torch.cat([nothing, *chain.from_iterable(found.values())], 1)
+    return Decomposition(rep, _direct_sum(rep, terms), basis)
+
+
+@cache
+@torch.inference_mode(False)
+def irreducible_maps(rep: Representation) -> list[tuple[Representation, Tensor]]:
+    """Embeddings of irreps whose images are independent and span all features.
+
+    Parameters
+    ----------
+    rep : Representation
+        Linear, of a group whose irreps are known.
+
+    Returns
+    -------
+    list of (Representation, Tensor (copies, rep.dim, irrep.dim) float64)
+        One entry for each irrep that occurs. A cached table: callers must not write to it. The
+        columns of all together are orthonormal where ``rep`` is orthogonal.
+
+    Raises
+    ------
+    ValueError, ArithmeticError
+        As :func:`decompose`.
+    """
+    found = []
+    for irrep, count in multiplicities(rep):
+        maps = equivariant_maps(irrep, rep)
+        if is_complex(irrep):
+            maps = _over_complex_numbers(irrep, maps)
+        if len(maps) != count:
+            raise ArithmeticError(
+                f"{rep} holds {irrep} {count} times by its character, but {len(maps)} times by "
+                "its generators: its matrix and its algebra do not belong together"
+            )
+        # by Schur's lemma A^T B is a multiple of one, of trace one or zero: columns of length one
+        found.append((irrep, maps * irrep.dim**0.5))
+    return found
+
+
+def _over_complex_numbers(irrep: Representation, maps: Tensor) -> Tensor:
+    """Half of the maps, from which the others arise by quarter turns of the irrep."""
+    rate = irrep.generators()[0]
+    quarter = rate / torch.linalg.matrix_norm(rate, 2)  # its square is -1
+    chosen = []
+    while len(maps):
+        chosen.append(maps[0])
+        used = torch.stack([maps[0], maps[0] @ quarter]).flatten(1)
+        # the rest is orthogonal to both: the null space of their coefficients
+        _, _, rows = torch.linalg.svd(used @ maps.flatten(1).mT, full_matrices=True)
+        maps = unique_basis(torch.einsum("kd,dij->kij", rows[2:], maps))
+    return torch.stack(chosen)
+
+
+def _direct_sum(rep: Representation, terms: list[tuple[Representation, int]]) -> Representation:
+    """Direct sum of copies of irreps, as Irreps for O(3) and SO(3)."""
+    if not terms:
+        return Trivial(rep.group, 0)
+    if rep.group.n == 3:
+        irreps = Irreps([(count, _degree_and_parity(irrep)) for irrep, count in terms])
+        return irreps.restrict(rep.group)
+    first, *others = [count * irrep for irrep, count in terms]
+    return sum(others, first)
+
+
+def _degree_and_parity(irrep: Representation) -> tuple[int, int]:
+    """Name of an irrep of O(3), or of SO(3), where it is restricted."""
+    whole: Any = irrep.rep if isinstance(irrep, Restricted) else irrep
+    ((_, ir),) = Irreps(whole)
+    return ir

@@ -1,0 +1,200 @@
+"""All equivariant linear maps between two representations."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from equigeo.reps.decompose import irreducible_maps
+from equigeo.reps.equivariant_maps import equivariant_maps, solve_conditions, unique_basis
+from equigeo.reps.multiplicities import KNOWN, is_complex, maps_by_characters
+from equigeo.reps.representation import Representation, require_linear_parts
+
+LARGE = 1024
+"""Entries of maps above which irreps are faster than a null space, whose cost is their cube."""
+
+
+def intertwiners(
+    rep_in: Representation, rep_out: Representation, *, elements: Tensor | None = None
+) -> Tensor:
+    r"""Orthonormal basis of the linear maps that commute with a group.
+
+    .. math:: \rho_\mathrm{out}(g)\, A = A\, \rho_\mathrm{in}(g) \quad\text{for all } g,
+              \qquad \operatorname{tr}(A_i^T A_j) = \delta_{ij}
+
+    A map commutes with a group if it does with its generators and with one element of each
+    component. The null space of these conditions is found for each pair of summands once, copies
+    cost nothing; for the rotations and reflections of the plane and of space its dimension is
+    checked by characters. The basis depends on the two representations alone: see
+    ``equivariant_maps.unique_basis`` for the choice among all bases, which is the same on every
+    machine up to rounding.
+
+    Parameters
+    ----------
+    rep_in, rep_out : Representation
+        Linear, of one group, compact or not.
+    elements : Tensor, (k, size, size), float64, optional
+        Generators of a subgroup that alone has to commute, such as the samples of a
+        :class:`Regular` representation.
+
+    Returns
+    -------
+    Tensor, (dimension, rep_out.dim, rep_in.dim), float64
+        One matrix after the other, by summands of the input, of the output, then by copies. A
+        fresh copy; without any where there is no map but zero.
+
+    Raises
+    ------
+    TypeError
+        If an action is affine.
+    ValueError
+        If the groups differ; if a representation has no generators, and no ``elements`` are given.
+    ArithmeticError
+        If the dimension is not that of the characters: the matrices of a representation and its
+        algebra do not belong together.
+
+    Equivariance
+    ------------
+    Under the group, or what ``elements`` generate; errors are of the order of rounding times the
+    largest singular value of the matrices of an element.
+
+    References
+    ----------
+    Finzi, Welling, Wilson, "A Practical Method for Constructing Equivariant Multilayer Perceptrons
+    for Arbitrary Matrix Groups", 2021.
+
+    Examples
+    --------
+    >>> from equigeo.groups import SL
+    >>> from equigeo.reps import Irreps, TensorRep
+    >>> intertwiners(Irreps("2x0e + 1o"), Irreps("0e + 1o")).shape  # Schur: 2 + 1 maps
+    torch.Size([3, 4, 5])
+    >>> vector = TensorRep(SL(2))
+    >>> (area,) = intertwiners(vector, vector.dual()) * 2**0.5
+    >>> area.tolist()  # vectors and covectors are isomorphic where areas are kept
+    [[0.0, 1.0], [-1.0, 0.0]]
+    """
+    require_linear_parts("space of intertwiners", (rep_in, rep_out))
+    if elements is not None:
+        rep_in.group.check_shape(elements)
+        elements = elements.double()
+        return solve_conditions(rep_out.matrix(elements), rep_in.matrix(elements))
+    found = [torch.zeros(0, rep_out.dim, rep_in.dim, dtype=torch.float64)]
+    for atom_in, places_in in rep_in.summands():
+        for atom_out, places_out in rep_out.summands():
+            maps = maps_of_summands(atom_in, atom_out)
+            for columns in places_in:
+                for rows in places_out:
+                    part = maps.new_zeros(len(maps), rep_out.dim, rep_in.dim)
+                    part[:, rows[:, None], columns] = maps
+                    found.append(part)
+    return torch.cat(found)
+
+
+@cache
+@torch.inference_mode(False)
+def maps_of_summands(rep_in: Representation, rep_out: Representation) -> Tensor:
+    """Return the cached table behind :func:`intertwiners`, for two summands.
+
+    Parameters
+    ----------
+    rep_in, rep_out : Representation
+        Linear, of one group, not taken apart.
+
+    Returns
+    -------
+    Tensor, (dimension, rep_out.dim, rep_in.dim), float64
+        Callers must not write to it.
+
+    Raises
+    ------
+    ValueError, ArithmeticError
+        As :func:`intertwiners`.
+    """
+    if rep_in.group in KNOWN and rep_in.dim * rep_out.dim > LARGE:
+        return maps_by_irreps(rep_in, rep_out)
+    maps = equivariant_maps(rep_in, rep_out)
+    expected = maps_by_characters(rep_in, rep_out)
+    if expected not in (None, len(maps)):
+        raise ArithmeticError(
+            f"{expected} maps must commute by the characters of {rep_in} and {rep_out}, got "
+            f"{len(maps)} by generators: matrix and algebra of one do not belong together"
+        )
+    return maps
+
+
+def maps_by_irreps(rep_in: Representation, rep_out: Representation) -> Tensor:
+    """Equivariant maps by Schur's lemma: from each copy of an irrep to each of the same irrep.
+
+    Parameters
+    ----------
+    rep_in, rep_out : Representation
+        Linear, of one group whose irreps are known.
+
+    Returns
+    -------
+    Tensor, (dimension, rep_out.dim, rep_in.dim), float64
+        The same basis as that of the null space, up to rounding.
+
+    Raises
+    ------
+    ValueError, ArithmeticError
+        As :func:`intertwiners`.
+    """
+    targets = dict(irreducible_maps(rep_out))
+    sources = irreducible_maps(rep_in)
+    whole = torch.cat([columns for _, maps in sources for columns in maps], 1)
+    rows = torch.linalg.inv(whole).split([irrep.dim for irrep, m in sources for _ in m])
+    found = [whole.new_zeros(0, rep_out.dim, rep_in.dim)]
+    start = 0
+    for irrep, copies in sources:
+        inputs = torch.stack(rows[start : start + len(copies)])
+        start += len(copies)
+        commuting = [torch.eye(irrep.dim, dtype=torch.float64)]
+        commuting += [irrep.generators()[0]] if is_complex(irrep) else []
+        for outputs in targets.get(irrep, ()):
+            found += [outputs @ middle @ inputs for middle in commuting]
+    maps = torch.cat(found).flatten(1)
+    q, _ = torch.linalg.qr(maps.mT)  # already orthogonal where both representations are
+    return unique_basis(q.mT.unflatten(-1, (rep_out.dim, rep_in.dim)))
+
+
+def is_isomorphic(rep: Representation, other: Representation) -> bool:
+    """Tell whether two representations are one in two bases.
+
+    Parameters
+    ----------
+    rep, other : Representation
+        Linear, of one group.
+
+    Returns
+    -------
+    bool
+        Whether a generic equivariant map can be inverted, as all but a set of measure zero can
+        if one can.
+
+    Raises
+    ------
+    TypeError
+        If an action is affine.
+    ValueError
+        If the groups differ.
+
+    Examples
+    --------
+    >>> from equigeo.groups import GLPlus, SL
+    >>> from equigeo.reps import TensorRep
+    >>> [is_isomorphic(TensorRep(g), TensorRep(g, up=0, down=1)) for g in (SL(2), GLPlus(2))]
+    [True, False]
+    """
+    require_linear_parts("space of intertwiners", (rep, other))
+    if rep.dim != other.dim or rep.dim == 0:
+        return rep.dim == other.dim
+    maps = intertwiners(rep, other)
+    if not len(maps):
+        return False
+    weights = torch.cos(1.0 + torch.arange(len(maps), dtype=torch.float64))  # without pattern
+    values = torch.linalg.svdvals(torch.einsum("k,kij->ij", weights, maps))
+    return bool(values[-1] > 1e-9 * values[0])

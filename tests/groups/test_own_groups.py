@@ -1,0 +1,182 @@
+"""Groups of one's own: what the base class makes of generators, components and equations."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from equigeo.groups import GL, SL, SO, Affine, Group, O
+from equigeo.nn import BilinearProduct, Linear
+from equigeo.reps import (
+    Irreps,
+    Points,
+    Representation,
+    SymPower,
+    TensorRep,
+    Trivial,
+    intertwiners,
+    is_isomorphic,
+)
+from equigeo.testing import assert_equivariant, tolerance
+from tests.groups.own_groups import Lorentz, Masses, Motions, Quarters
+
+CLOSE = tolerance(torch.float64, terms=16, condition=20)
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def random(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(*shape, generator=generator(seed), dtype=torch.float64)
+
+
+@pytest.fixture(params=[Lorentz(), Motions(), Quarters()], ids=str)
+def group(request: pytest.FixtureRequest) -> Group:
+    return request.param
+
+
+def test_groups_are_values(group):
+    again = type(group)()
+    assert again == group
+    assert hash(again) == hash(group)
+    assert group not in {*map(lambda kind: kind(), {Lorentz, Motions, Quarters} - {type(group)})}
+
+
+def test_elements_belong_to_the_group(group):
+    for g in (
+        group.sample(20, radius=1.5, generator=generator()),
+        group.special_elements(),
+        group.testing_elements(generator()),
+        group.components(),
+    ):
+        assert g.dtype == torch.float64
+        assert g.shape[1:] == (group.size, group.size)
+        assert group.contains(g, tol=1e-10).all()
+    assert not group.contains(2 * group.identity())
+    assert group.dimension == len(group.generators())
+
+
+def test_samples_reach_every_component(group):
+    g = group.sample(200, generator=generator())
+    near = [torch.linalg.matrix_norm(g - c).min() for c in group.components()]
+    assert max(near) < 0.5
+    assert torch.equal(g, group.sample(200, generator=generator()))
+    with pytest.raises(ValueError, match="radius must not be negative"):
+        group.sample(1, radius=-1.0)
+
+
+def test_inverses(group):
+    g = group.testing_elements(generator())
+    product = group.compose(group.inverse(g), g)
+    torch.testing.assert_close(product, group.identity().expand_as(g), **CLOSE)
+
+
+INSIDE = [
+    (Lorentz(), GL(3), True),
+    (Lorentz(), SL(3), True),
+    (Lorentz(), O(3), False),
+    (SO(3), Lorentz(), False),
+    (Motions(), O(2), True),
+    (Motions(), Affine(O(2)), True),
+    (Affine(O(2)), Motions(), True),
+    (Affine(SL(2)), Motions(), False),
+    (Motions(), SO(2), False),
+    (O(2), Motions(), True),
+    (Quarters(), SO(2), True),
+    (SO(2), Quarters(), False),
+    (Quarters(), Motions(), True),
+    (Quarters(), Lorentz(), False),
+]
+
+
+@pytest.mark.parametrize(("source", "target", "inside"), INSIDE, ids=str)
+def test_maps_between_groups_follow_the_elements(source, target, inside):
+    assert source.maps_to(target) == inside
+    g = source.testing_elements(generator())
+    if not inside:
+        with pytest.raises(ValueError, match="has no canonical map to"):
+            source.convert(g, target)
+        return
+    image = source.convert(g, target)
+    assert target.contains(image).all()
+    together = source.convert(source.compose(g, g.flip(0)), target)
+    torch.testing.assert_close(together, target.compose(image, image.flip(0)), **CLOSE)
+
+
+def test_maps_of_the_lorentz_group_are_those_of_the_theory():
+    """SO(1, 2) has the invariants of SO(3): the metric and the volume form."""
+    vector, space = TensorRep(Lorentz()), TensorRep(SO(3))
+    (lowered,) = intertwiners(vector, vector.dual()) * 3**0.5
+    metric = torch.diag(torch.tensor([-1.0, 1.0, 1.0], dtype=torch.float64))
+    torch.testing.assert_close(lowered * lowered[1, 1].sign(), metric, **CLOSE)
+    for up, down in ((1, 1), (2, 2), (2, 1), (3, 2)):
+        ours, known = (
+            intertwiners(TensorRep(rep.group, up=up), TensorRep(rep.group, up=down))
+            for rep in (vector, space)
+        )
+        assert len(ours) == len(known)
+
+
+def test_a_representation_that_is_no_direct_sum():
+    masses = Masses()
+    group = masses.group
+    assert len(intertwiners(masses, masses)) == 1  # the identity, for nothing splits off
+    assert len(intertwiners(masses, Trivial(group, 1))) == 1  # the mass
+    assert len(intertwiners(Trivial(group, 1), masses)) == 0
+    assert not is_isomorphic(masses, masses.dual())
+    assert not is_isomorphic(masses, TensorRep(group) + Trivial(group, 1))
+
+
+def test_a_finite_group_is_checked_by_its_characters():
+    vector = TensorRep(Quarters())
+    assert len(intertwiners(vector, vector)) == 2
+    assert len(intertwiners(vector @ vector, vector @ vector)) == 8  # SO(2) has 6
+
+
+LAYERS: list[tuple[Representation, Representation]] = [
+    (TensorRep(Lorentz()), SymPower(TensorRep(Lorentz()), 2) + Trivial(Lorentz(), 1)),
+    (Masses(), Masses() + Trivial(Motions(), 2)),
+    (TensorRep(Motions()) + Masses(), TensorRep(Motions())),
+    (TensorRep(Quarters()), SymPower(TensorRep(Quarters()), 2)),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), LAYERS, ids=str)
+def test_layers_of_own_groups(one, other):
+    several = 3 * one + Trivial(one.group, 2)
+    linear = Linear(several, one + Trivial(one.group, 2), biases=True).double()
+    torch.nn.init.ones_(linear.bias) if linear.bias_numel else None
+    assert_equivariant(linear, inputs=[random(5, several.dim)], condition=50)
+    product = BilinearProduct(several, one + Trivial(one.group, 1), other).double()
+    inputs = [random(5, rep.dim, seed=k) for k, rep in enumerate(product.rep_in)]
+    assert_equivariant(product, inputs=inputs, condition=50)
+
+
+def test_layers_of_own_groups_fail_for_another_action():
+    vector = TensorRep(Lorentz())
+    linear = Linear(vector, vector.dual()).double()
+    with pytest.raises(AssertionError, match="not equivariant under Lorentz"):
+        assert_equivariant(linear, vector, vector, inputs=[random(5, 3)])
+
+
+def test_translations_reach_own_affine_groups():
+    points = Points(Motions())
+    shift = Motions().identity()
+    shift[:2, 2] = torch.tensor([1.0, 2.0])
+    assert points.act(shift, torch.zeros(2)).tolist() == [1.0, 2.0]
+    assert TensorRep(Motions()).act(shift, torch.ones(2)).tolist() == [1.0, 1.0]
+    assert Irreps("1o").restrict(SO(3)).group == SO(3)
+
+
+class Homogeneous(Group):
+    """Motions that do not say how they move vectors."""
+
+    n, size = 2, 3
+    generators = Motions.generators
+    contains = Motions.contains
+
+
+def test_tensors_need_to_know_the_linear_parts():
+    with pytest.raises(ValueError, match=r"size 3 in 2 dimensions: its linear_group must say"):
+        TensorRep(Homogeneous())

@@ -1,0 +1,185 @@
+"""All equivariant maps: as many as the theory knows, each equivariant, in a basis of their own."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from equigeo.groups import GL, SL, SO, Affine, GLPlus, Group, O, equidistant_rotations
+from equigeo.reps import (
+    Irreps,
+    Points,
+    Regular,
+    Representation,
+    TensorRep,
+    Trivial,
+    intertwiners,
+    is_isomorphic,
+)
+from equigeo.reps.equivariant_maps import equivariant_maps
+from equigeo.reps.intertwiners import maps_by_irreps, maps_of_summands
+from equigeo.testing import assert_equivariant, tolerance
+from tests.reps.intertwiner_cases import CASES, Case, maps_of_tensors
+from tests.reps.test_representation import representations
+
+CLOSE = tolerance(torch.float64, 256)
+
+
+def error(maps: torch.Tensor, rep_in: Representation, rep_out: Representation) -> float:
+    """Largest violation, relative to the matrices, at elements with stretches of up to e^0.9."""
+    g = rep_in.group.testing_elements(torch.Generator().manual_seed(7))[:, None]
+    left, right = rep_out.matrix(g), rep_in.matrix(g)
+    scale = torch.maximum(*(torch.linalg.matrix_norm(x, 2) for x in (left, right)))
+    violations = torch.linalg.matrix_norm(left @ maps - maps @ right) / scale
+    return float(violations.max()) if len(maps) else 0.0
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.rep_in} -> {case.rep_out}")
+def test_dimension_and_error(case):
+    """The table of the theory: at least 40 pairs, errors of 1e-12 at most."""
+    maps = intertwiners(case.rep_in, case.rep_out)
+    assert maps.shape == (case.maps, case.rep_out.dim, case.rep_in.dim)
+    assert error(maps, case.rep_in, case.rep_out) <= 1e-12
+    gram = torch.einsum("aij,bij->ab", maps, maps)
+    torch.testing.assert_close(gram, torch.eye(case.maps, dtype=torch.float64), **CLOSE)
+
+
+def test_the_table_has_forty_pairs_of_all_groups():
+    assert len(CASES) >= 40
+    groups = {case.rep_in.group for case in CASES}
+    assert groups >= {O(3), SO(2), SL(2), GLPlus(2), GLPlus(3)}
+    assert any(isinstance(group, Affine) for group in groups)
+
+
+TENSORS = [
+    case
+    for case in CASES
+    if isinstance(case.rep_in, TensorRep)
+    and isinstance(case.rep_out, TensorRep)
+    and isinstance(case.rep_in.group, SL | GLPlus | GL)
+]
+
+
+@pytest.mark.parametrize("case", TENSORS, ids=lambda case: f"{case.rep_in} -> {case.rep_out}")
+def test_the_table_follows_from_the_theory_of_invariants(case: Case):
+    assert maps_of_tensors(case.rep_in, case.rep_out) == case.maps
+
+
+small = st.sampled_from([O(2), SO(2), SO(3), SL(2), GLPlus(2), GL(2), Affine(O(3))])
+
+
+@given(small.flatmap(lambda g: st.tuples(*[representations(g).filter(lambda r: r.dim < 13)] * 2)))
+@settings(max_examples=40, deadline=None)
+def test_maps_of_random_sums_commute_and_are_all(reps):
+    rep_in, rep_out = reps
+    maps = intertwiners(rep_in, rep_out)
+    assert error(maps, rep_in, rep_out) <= 1e-12
+    # all at once, without the structure of sums and copies
+    whole = equivariant_maps(rep_in, rep_out)
+    assert len(maps) == len(whole)
+    a, b = maps.flatten(1), whole.flatten(1)
+    torch.testing.assert_close(a.mT @ a, b.mT @ b, **CLOSE)
+
+
+@given(
+    st.sampled_from([O(3), SO(3), O(2), SO(2)]).flatmap(
+        lambda g: st.tuples(*[representations(g).filter(lambda r: 0 < r.dim < 13)] * 2)
+    )
+)
+@settings(max_examples=25, deadline=None)
+def test_both_ways_to_find_maps_agree(reps):
+    """Null space and Schur's lemma; the basis does not depend on the way either."""
+    assert_same(maps_by_irreps(*reps), equivariant_maps(*reps))
+
+
+def assert_same(a: torch.Tensor, b: torch.Tensor) -> None:
+    assert a.shape == b.shape
+    torch.testing.assert_close(a, b, rtol=0, atol=1e-10)
+
+
+def test_large_tensors_go_by_their_irreps():
+    rank = TensorRep(SO(3), up=4)
+    maps = intertwiners(rank, rank)
+    assert maps.shape == (91, 81, 81)
+    assert error(maps, rank, rank) <= 1e-12
+
+
+def test_copies_cost_nothing_and_come_in_order():
+    maps = intertwiners(Irreps("2x0e + 3x1o"), Irreps("1o + 0e"))
+    places = [tuple(int(i) for i in m.nonzero()[0]) for m in maps]
+    assert places == [(3, 0), (3, 1), (0, 2), (0, 5), (0, 8)]
+    columns = intertwiners(Irreps("2x0e + 3x1o", layout="ir_mul"), Irreps("1o"))
+    assert [int(m.nonzero()[0][1]) for m in columns] == [2, 3, 4]
+
+
+def test_the_answer_is_the_callers_own_and_found_once():
+    vector = TensorRep(SL(2))
+    intertwiners(vector, vector).fill_(7.0)
+    assert intertwiners(vector, vector).max() < 1
+    assert maps_of_summands(vector, vector) is maps_of_summands(TensorRep(SL(2)), vector)
+
+
+def test_every_map_passes_the_law_and_a_wrong_one_does_not():
+    rep_in, rep_out = TensorRep(GLPlus(2), 2, 1), TensorRep(GLPlus(2))
+    weights = torch.tensor([0.3, -1.2], dtype=torch.float64)
+    total = torch.einsum("k,kij->ij", weights, intertwiners(rep_in, rep_out))
+    x = torch.randn(4, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    assert_equivariant(lambda v: v @ total.mT, rep_in, rep_out, inputs=[x])
+    wrong = total + 1e-6 * torch.eye(2, 8, dtype=torch.float64)
+    with pytest.raises(AssertionError, match="not equivariant"):
+        assert_equivariant(lambda v: v @ wrong.mT, rep_in, rep_out, inputs=[x])
+
+
+def test_what_commutes_with_a_subgroup_alone():
+    samples = equidistant_rotations(4)
+    regular, vector = Regular(samples), TensorRep(SO(2))
+    maps = intertwiners(regular, vector, elements=samples.h)
+    assert maps.shape == (2, 2, 4)  # of the four frequencies that are told apart, one is that
+    with pytest.raises(ValueError, match="has no derivative"):
+        intertwiners(regular, vector)
+
+
+def test_isomorphic_representations():
+    vector = TensorRep(O(3))
+    assert is_isomorphic(vector, Irreps("1o"))
+    assert is_isomorphic(vector @ vector, Irreps("0e + 1e + 2e"))
+    assert not is_isomorphic(vector @ vector, Irreps("0e + 1o + 2e"))
+    assert not is_isomorphic(vector + vector, Irreps("1o + 1e"))
+    assert not is_isomorphic(vector, vector + vector)
+    assert is_isomorphic(Irreps(""), Trivial(O(3), 0))
+    with pytest.raises(ValueError, match=r"parts of one group, got O\(3\) and SO\(3\)"):
+        is_isomorphic(vector, TensorRep(SO(3)))
+
+
+def test_bad_arguments_are_refused():
+    vector = TensorRep(O(3))
+    with pytest.raises(ValueError, match=r"parts of one group, got O\(3\) and SO\(3\); use restr"):
+        intertwiners(vector, TensorRep(SO(3)))
+    with pytest.raises(TypeError, match="needs linear parts, got Points"):
+        intertwiners(Points(O(3)), vector)
+    with pytest.raises(TypeError, match="made of representations, got '1o'"):
+        intertwiners("1o", vector)
+    with pytest.raises(ValueError, match=r"elements of O\(3\) are"):
+        intertwiners(vector, vector, elements=torch.eye(2)[None])
+    assert intertwiners(Irreps(""), vector).shape == (0, 3, 0)
+    assert intertwiners(vector, Trivial(O(3), 4)).shape == (0, 4, 3)
+
+
+class Inconsistent(Representation):
+    """Turns twice as fast as its generators say."""
+
+    group: Group = SO(2)
+    dim = 2
+
+    def matrix(self, g: torch.Tensor) -> torch.Tensor:
+        return g @ g
+
+    def algebra(self, x: torch.Tensor) -> torch.Tensor:
+        return x
+
+
+def test_a_representation_whose_algebra_is_of_another_is_found():
+    with pytest.raises(ArithmeticError, match="2 features, but irreps of dimension 0"):
+        intertwiners(Inconsistent(), TensorRep(SO(2)))
