@@ -52,6 +52,10 @@ def _cases() -> list[Case]:
         Case(SymPower(o3[1], 2), Irreps("0e+2e"), 2),
         Case(o3[2], Irreps("1e+1o"), 1),
         Case(o3[4], Trivial(O(3), 1), 3),
+        # so in all dimensions, but for relations between large ranks; the volume form of SO(4) has
+        # four indices
+        Case(T(O(4), 2), T(O(4), 2), 3),
+        Case(T(SO(4), 2), T(SO(4), 2), 4),
         # Riordan numbers 1, 0, 1, 1, 3, 6, 15: the volume form pairs three indices
         Case(so3[2], so3[1], 1),
         Case(so3[3], so3[2], 6),
@@ -89,6 +93,7 @@ def _cases() -> list[Case]:
         Case(gl3[3], T(GLPlus(3), 0, 0, density=1.0), 1),
         Case(AltPower(gl3[1], 2), T(GLPlus(3), 0, 1, density=1.0), 1),
         Case(T(GLPlus(3), 1, 1), T(GLPlus(3), 1, 1), 2),
+        Case(T(GLPlus(4), 2), T(GLPlus(4), 2), 2),
         # translations do not move tensors
         Case(T(Affine(GLPlus(2))), T(Affine(GLPlus(2))), 1),
         Case(T(Affine(O(3)), 2), T(Affine(O(3)), 2), 3),

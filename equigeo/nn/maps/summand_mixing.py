@@ -28,6 +28,8 @@ from equigeo.reps import (
     wigner_3j,
 )
 
+Irrep = tuple[int, int]  # degree and parity
+
 
 class SummandMixing(nn.Module):
     r"""All equivariant maps of the copies of summands, each with a weight of its own.
@@ -192,15 +194,16 @@ def summand_maps(rep_in: Representation, rep_out: Representation) -> Tensor:
         Orthogonal, of squared norm ``rep_out.dim``. A cached table: callers must not write to it.
     """
     parts = (*rep_in.factors, rep_out) if isinstance(rep_in, Kronecker) else ()
-    degrees = [part.terms[0][1] for part in parts if isinstance(part, Irreps)]
-    if len(degrees) == len(parts) == 3 and degrees[0][1] * degrees[1][1] == degrees[2][1]:
-        # the basis of a space of one dimension has two signs: weights are to be those of e3nn
-        coupling = wigner_3j(*(l for l, _ in degrees))
-        maps = coupling.flatten(0, 1).mT[None]
-        maps = maps if bool(maps.any()) else maps[:0]
-    else:
-        maps = intertwiners(rep_in, rep_out)
+    irreps = [part.terms[0][1] for part in parts if isinstance(part, Irreps)]
+    maps = _coupling(*irreps) if len(irreps) == len(parts) == 3 else intertwiners(rep_in, rep_out)
     return maps * rep_out.dim**0.5
+
+
+def _coupling(first: Irrep, second: Irrep, third: Irrep) -> Tensor:
+    """Clebsch-Gordan coefficients, or no map; their sign is one of two that a basis may have."""
+    (l1, p1), (l2, p2), (l3, p3) = first, second, third
+    maps = wigner_3j(l1, l2, l3).flatten(0, 1).mT[None]
+    return maps if p1 * p2 == p3 and abs(l1 - l2) <= l3 <= l1 + l2 else maps[:0]
 
 
 def _place_biases(

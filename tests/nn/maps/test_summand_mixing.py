@@ -27,7 +27,7 @@ from equigeo.reps import (
 from equigeo.testing import assert_equivariant, tolerance
 from tests.reps.test_representation import representations
 
-GROUPS: list[Group] = [O(2), SO(2), O(3), SL(2), GLPlus(2), GL(2), Affine(GLPlus(2))]
+GROUPS: list[Group] = [O(2), SO(2), O(3), O(4), SL(2), GLPlus(2), GL(2), Affine(GLPlus(2))]
 CLOSE = tolerance(torch.float64, 256)
 pytestmark = pytest.mark.filterwarnings("ignore:.* needs a path to its output:UserWarning")
 
