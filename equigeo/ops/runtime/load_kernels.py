@@ -52,7 +52,7 @@ def load_kernels(folders: Iterable[str]) -> None:
         If an environment variable has a value that is not understood.
     """
     strided_only(SCHEMAS)
-    required, simulated = _switch("EQUIGEO_REQUIRE_KERNELS"), _switch("EQUIGEO_SIMULATE_CUDA")
+    required, simulated = switch("EQUIGEO_REQUIRE_KERNELS"), switch("EQUIGEO_SIMULATE_CUDA")
     choice = os.environ.get("EQUIGEO_KERNELS", "1")
     if choice == "0":
         _contradict(EQUIGEO_REQUIRE_KERNELS=required, EQUIGEO_SIMULATE_CUDA=simulated)
@@ -226,8 +226,27 @@ def _result_memory() -> int:
     return int(mebibytes) << 20
 
 
-def _switch(name: str) -> bool:
-    value = os.environ.get(name, "0")
-    if value not in ("", "0", "1"):
+def switch(name: str, *, default: bool = False) -> bool:
+    """Read an environment variable that is 0 or 1.
+
+    Parameters
+    ----------
+    name : str
+        Of the variable.
+    default : bool
+        What it means where it is empty or not set.
+
+    Returns
+    -------
+    bool
+        Whether it is 1.
+
+    Raises
+    ------
+    ValueError
+        If it is something else.
+    """
+    value = os.environ.get(name) or str(int(default))
+    if value not in ("0", "1"):
         raise ValueError(f"{name} must be 0 or 1, got {value!r}")
     return value == "1"
