@@ -67,5 +67,5 @@ def test_an_op_that_raises_is_a_failure_and_the_others_go_on(monkeypatch):
 
 def test_half_precision_may_be_off_by_one_rounding():
     want = torch.tensor([1.0, 3.0], dtype=torch.float64) / 3
-    assert share(want.bfloat16(), want, 1) < 1 < share((1.01 * want).bfloat16(), want, 1)
+    assert share(want.bfloat16(), want, 1) < 1 < share((1.02 * want).bfloat16(), want, 1)
     assert share(torch.zeros(0), torch.zeros(0), 1) == 0

@@ -42,13 +42,13 @@ def test_all_of_it_runs_on_the_simulator(tmp_path):
 
 @needs_simulator
 def test_a_broken_kernel_ends_with_one_and_is_named(tmp_path):
-    mutant = next(m for m in mutants() if m.skipped and m.file.endswith("spherical_harmonics.cu"))
+    mutant = next(m for m in mutants() if m.skipped and m.file.endswith("grid_product.cu"))
     output = tmp_path / "gpu.json"
     broken = {"EQUIGEO_SIMULATE_SKIP": mutant.skipped}
     result = run(code(str(output)), tmp_path / "cache", **broken)
     assert result.returncode == 1, result.stderr
     first, second = json.loads(output.read_text())["failures"]
-    assert first.startswith("self-test: spherical_harmonics")
+    assert first.startswith("self-test: grid_product")
     assert second == program.AND_NOW
 
 

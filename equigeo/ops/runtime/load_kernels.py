@@ -157,6 +157,22 @@ def kernels_info() -> dict[str, Any]:
     return info
 
 
+def loaded_library(name: str) -> str | None:
+    """Say which file was loaded, without a call into it.
+
+    Parameters
+    ----------
+    name : {"cpu", "cuda"}
+        For which device.
+
+    Returns
+    -------
+    str or None
+        Its path.
+    """
+    return _loaded.get(name)
+
+
 def runs_compiled(op_name: str, device: torch.device) -> bool:
     """Tell whether an op is compiled for a device, for callers that have another way.
 

@@ -17,7 +17,7 @@ from datetime import datetime, timezone
 
 import torch
 
-from equigeo.ops.runtime.load_kernels import kernels_info, runs_compiled, switch
+from equigeo.ops.runtime.load_kernels import loaded_library, runs_compiled, switch
 from equigeo.ops.self_test.cases import all_cases
 from equigeo.ops.self_test.compare import Deviation, worst_deviation
 from equigeo.ops.self_test.verdicts import (
@@ -140,7 +140,7 @@ def watch_devices() -> None:
     """
     global _watch
     wanted = switch(VARIABLE, default=not switch("EQUIGEO_SIMULATE_CUDA"))
-    path = kernels_info()["cuda"]
+    path = loaded_library("cuda")
     if path is None or not wanted:
         return
     if not hasattr(ctypes.CDLL(path), "equigeo_watch_devices"):
@@ -209,7 +209,7 @@ def cuda_status() -> dict[str, str]:
     >>> cuda_status()["status"]
     'executed on the simulator, not yet on a card'
     """
-    path = kernels_info()["cuda"]
+    path = loaded_library("cuda")
     found = {"status": EXECUTED, "compiled for": "no library is loaded"}
     if path is None:
         return found
@@ -279,7 +279,7 @@ def _test_kernels(index: int) -> Verdict:
             except torch.OutOfMemoryError:
                 raise  # says nothing about kernels
             except RuntimeError as error:
-                found = f"{case.op}, {error}"
+                found = f"{case.op}: {' '.join(str(error).split())}"
             if isinstance(found, str) or not found.is_tolerated:
                 return _verdict("failed", start, count, str(found))
             worst = found if worst is None or found.share > worst.share else worst

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -21,10 +22,13 @@ from equigeo.ops.self_test.first_use import EXECUTED
 from tests.mutants.sources import mutants
 from tests.ops.self_test.simulated import ROOT, needs_simulator, printed, run
 
-# An op, and how often the self-test ran so far.
+# An op, and how often the self-test ran so far; of all cases some, for the simulator is slow.
 USE = """
 import torch, equigeo.ops as ops
 from equigeo.ops.self_test import first_use
+some = ("gather_sum", "spherical_harmonics_backward", "grid_product", "channelwise_conv")
+cases = [case for case in first_use.all_cases() if case.op in some]
+first_use.all_cases = lambda: cases
 runs, test = [], first_use._test_kernels
 first_use._test_kernels = lambda index: (runs.append(index), test(index))[1]
 zero, ends = torch.tensor([0]), torch.tensor([0, 1])
@@ -40,7 +44,7 @@ def verdict(cache: Path) -> dict[str, object]:
 
 @needs_simulator
 def test_every_kernel_is_tested_once_and_the_next_process_believes_it(tmp_path):
-    code = USE + "use(); use(); print(runs); use()"
+    code = USE.replace("if case.op in some", "") + "use(); use(); print(runs); use()"
     first = run(code, tmp_path)
     assert first.returncode == 0, first.stderr
     assert first.stdout.split() == ["[-1]"]
@@ -94,11 +98,11 @@ print(list(ops.cuda_status().values())[-1])
 
 @needs_simulator
 def test_a_library_that_forgets_a_barrier_is_refused(tmp_path):
-    mutant = next(m for m in mutants() if m.skipped and m.file.endswith("spherical_harmonics.cu"))
+    mutant = next(m for m in mutants() if m.skipped and m.file.endswith("grid_product.cu"))
     broken = {"EQUIGEO_SIMULATE_SKIP": mutant.skipped}
     first, second, runs, status = messages(REFUSED, tmp_path, **broken)
     start = "the CUDA kernels failed their self-test on simulator and refuse to run there: "
-    assert first.startswith(f"{start}spherical_harmonics")
+    assert first.startswith(f"{start}grid_product")
     assert "EQUIGEO_CUDA_SELF_TEST=0 runs the kernels nevertheless" in first
     assert second == first
     assert runs == "[-1]"
@@ -120,8 +124,8 @@ library = torch.library.Library("equigeo", "IMPL")
 library.impl("grid_product", wrong, "CPU", allow_override=True)
 """
     first, *_ = messages(code + REFUSED, tmp_path)
-    assert "grid_product, result 0 of the values in float64: it differs from the reference" in first
-    assert "is tolerated" in first
+    assert re.search(r"grid_product, result \d of the [a-z ]+ in float\d\d: it differs from", first)
+    assert re.search(r"by \d\S*, where \d\S* is tolerated", first)
 
 
 @needs_simulator
@@ -231,7 +235,7 @@ try:
     use()
 except RuntimeError as error:
     print(error)
-first_use.all_cases = cases
+first_use.all_cases = some
 print(use().sum().item())
 """
     )
@@ -267,9 +271,7 @@ def test_a_capture_is_refused_with_the_way_out(monkeypatch, capturing):
     if not capturing:
         first_use._refuse_capture(0, "a card")
         return
-    with pytest.raises(
-        RuntimeError, match=r"first op .* must not be captured .* run_self_test\(\)"
-    ):
+    with pytest.raises(RuntimeError, match=r"first op .* must not be captured .*run_self_test\(\)"):
         first_use._refuse_capture(0, "a card")
 
 
