@@ -36,11 +36,13 @@ def check_layers(device: torch.device, select: Sequence[str] = ()) -> dict[str, 
         ``"rows"``: of every row, what each mode says: ``"passed"``, the reason why it is not
         supported, or what went wrong; ``"failures"``: the last ones.
     """
-    rows: dict[str, dict[str, str]] = {}
-    for row in ROWS:
-        if row.covers in SCHEMAS or not any(part in row.name for part in select or [""]):
-            continue
-        rows[row.name] = {name: outcome(row, name, mode, device) for name, mode in MODES.items()}
+    layers = [row for row in ROWS if row.covers not in SCHEMAS]
+    layers = [row for row in layers if any(part in row.name for part in select or [""])]
+    rows: dict[str, dict[str, str]] = {row.name: {} for row in layers}
+    # One mode after another: a capture that fails comes after everything else.
+    for name, mode in MODES.items():
+        for row in layers:
+            rows[row.name][name] = outcome(row, name, mode, device)
     failures = [
         f"{row}, {name}: {text}"
         for row, found in rows.items()
@@ -62,7 +64,10 @@ def outcome(
     try:
         mode(row, device)
     except Exception as error:
-        return f"failed: {type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        # That every layer can be captured is not promised: some look at values.
+        wrong = name != "graph" or isinstance(error, AssertionError)
+        text = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        return f"failed: {text}" if wrong else f"not captured: {text}"
     return "passed"
 
 
@@ -84,11 +89,11 @@ def float32(row: Row, device: torch.device) -> None:
 
 
 def inference(row: Row, device: torch.device) -> None:
-    """The bits of a call that is recorded."""
+    """A call that is not recorded; PyTorch's own sums on a card have no order."""
     bound, inputs = on(row, device)
     with torch.inference_mode():
         found = bound(*(x.clone() for x in inputs))
-    assert_close(back(found), back(bound(*inputs)), rtol=0, atol=0)
+    assert_close(back(found), back(bound(*inputs)), **SAME)
 
 
 def compiled(row: Row, device: torch.device) -> None:

@@ -44,3 +44,18 @@ def test_every_layer_can_be_put_on_a_device_without_numbers():
     row = next(row for row in ROWS if row.name == "nn.Linear")
     bound = row.bound().to(meta)
     assert all(x.device == meta for x in bound(*(x.to(meta) for x in row.inputs())))
+
+
+def test_a_capture_that_fails_is_no_failure_unless_numbers_are_wrong():
+    row = Row("row", nn.Identity, randn((2, 3)), lambda layer, x: layer(x), "row")
+    card = torch.device("cuda")
+
+    def looks_at_values(row, device):
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    def is_wrong(row, device):
+        raise AssertionError("other numbers")
+
+    assert outcome(row, "graph", looks_at_values, card).startswith("not captured: RuntimeError")
+    assert outcome(row, "graph", is_wrong, card).startswith("failed: AssertionError")
+    assert outcome(row, "eager", looks_at_values, card).startswith("failed: RuntimeError")

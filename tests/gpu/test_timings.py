@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.gpu.timings import PROBLEMS, agree, in_turn, measure_ops
+from tests.gpu.timings import PROBLEMS, WARM_UP, agree, in_turn, measure_ops
 
 CPU = torch.device("cpu")
 
@@ -24,7 +24,7 @@ def test_what_computes_something_else_is_not_timed():
         agree([one, one + 1e-2])
 
 
-def test_the_first_call_warms_up():
+def test_the_first_calls_warm_up():
     calls = []
-    in_turn({"a": lambda: calls.append(1)}, CPU, rounds=3)
-    assert len(calls) == 4
+    in_turn({"a": lambda: calls.append(1)}, CPU, rounds=2)
+    assert len(calls) == WARM_UP + 2

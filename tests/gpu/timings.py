@@ -22,6 +22,7 @@ Problem = tuple[dict[str, Callable[..., Tensor]], list[Tensor]]
 
 IRREPS = ("128x0e + 128x1o + 128x2e", "0e + 1o + 2e + 3o", "0e + 1o + 2e + 3o")  # mace-large
 NEIGHBOURS = 32
+WARM_UP = 3  # calls: TorchScript, which e3nn uses, compiles in the first two
 # Float32 sums in another order, of numbers of which the largest is one.
 SAME = {"rtol": 1e-4, "atol": 1e-4}
 
@@ -164,16 +165,16 @@ def passes(
 
 
 def in_turn(calls: dict[str, Call], device: torch.device, rounds: int) -> dict[str, float]:
-    """Median seconds of each call, of which one warms up; the device is waited for."""
+    """Median seconds of each call; the device is waited for."""
     seconds: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(1 + rounds):
+    for _ in range(WARM_UP + rounds):
         for name, call in calls.items():
             wait(device)
             start = time.perf_counter()
             call()
             wait(device)
             seconds[name].append(time.perf_counter() - start)
-    return {name: median(values[1:]) for name, values in seconds.items()}
+    return {name: median(values[WARM_UP:]) for name, values in seconds.items()}
 
 
 def wait(device: torch.device) -> None:

@@ -156,8 +156,8 @@ def _clouds() -> Iterator[Case]:
     (cloud,) = _numbers((points, 3))
     skew = ((cloud + 0.3 * cloud.square()) * spectrum).bfloat16().double()
     rules = (int(SignRule.LEAST), int(ScaleRule.PAIRS))
-    rest = (ptr, weight, True, *rules, 1e-6, 1e-12)
-    yield Case("principal_axes", (skew,), rest, CONDITION, differentiable=5)
+    numbers = (True, *rules, 1e-6, 1e-12)
+    yield Case("principal_axes", (skew,), (ptr, weight, *numbers), CONDITION, differentiable=5)
 
     rows, square, one = (clouds, 3), (clouds, 3, 3), (clouds, 1)
     shapes = [(points, 3), square, rows, rows, one, (points, 3), square, rows, one]
@@ -259,22 +259,23 @@ def _linear() -> Iterator[Case]:
     blocks = torch.tensor([*into_one, [21, 5, 19, 2, 3, 380], [21, 5, 27, 33, 3, 391]])
     factors = torch.tensor([0.5, -1.0, 2.0, 0.25], dtype=torch.float64)
     x, weight, out = (EDGES, 37), (1, 556), (EDGES, 127)
-    rest = (blocks, factors, out[1], False)
-    yield Case("block_linear", _numbers(x, weight), rest, bfloat16=True)
-    rest = (blocks, factors, False)
-    yield Case("block_linear_backward", _numbers(out, x, weight), rest, bfloat16=True)
+    table = (blocks, factors)
+    features = _numbers(x, weight)
+    yield Case("block_linear", features, (*table, out[1], False), bfloat16=True)
+    features = _numbers(out, x, weight)
+    yield Case("block_linear_backward", features, (*table, False), bfloat16=True)
 
 
 def _polynomials() -> Iterator[Case]:
     rows, sets, channels = 12, 3, 35
     found = []
-    for weight, degree in enumerate((1, 2, 3)):
+    for number, degree in enumerate((1, 2, 3)):
         for component in range(3):  # nothing leads to the last component
             monomials = list(combinations_with_replacement(range(4), degree))
             numbers = (torch.arange(len(monomials)).double() + 3 * component + degree).sin()
             pairs = zip(monomials, numbers.tolist(), strict=True)
             kept = {monomial: value for monomial, value in pairs if abs(value) > 0.7}
-            found.append(Polynomial(component, weight, kept))
+            found.append(Polynomial(component, number, kept))
     table = PolynomialTable.from_polynomials(found, (1, 3), (3, 1))
     tensors = (table.products, table.polynomials, table.groups, table.nodes, table.values)
     lists = (list(table.levels), list(table.dims_in), list(table.dims_out))
