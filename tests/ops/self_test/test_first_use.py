@@ -227,10 +227,9 @@ def test_what_stops_the_test_is_said_and_is_no_verdict(tmp_path):
     code = (
         USE
         + """
-cases = first_use.all_cases
 def stop():
     raise MemoryError("nothing left")
-first_use.all_cases = stop
+some, first_use.all_cases = first_use.all_cases, stop
 try:
     use()
 except RuntimeError as error:
