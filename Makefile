@@ -208,6 +208,8 @@ SIMULATE_ARGS ?=
 .PHONY: simulate
 simulate: simulated-kernels ## run the CUDA kernels on the CPU: every op, order of threads and check
 	$(BIN)/python -m tests.ops.run_simulated all $(SIMULATED) --jobs $(JOBS) $(SIMULATE_ARGS)
+	OMP_NUM_THREADS=1 EQUIGEO_SIMULATED=$(CURDIR)/$(SIMULATED) \
+	  $(BIN)/python -m pytest -q $(PARALLEL) tests/ops/self_test tests/gpu
 
 .PHONY: test-cuda
 test-cuda: cuda simulate ## compile the CUDA kernels for cards, run them on the CPU under sanitizers
@@ -215,6 +217,22 @@ test-cuda: cuda simulate ## compile the CUDA kernels for cards, run them on the 
 .PHONY: mutate-cuda
 mutate-cuda: simulate ## make small mistakes in the CUDA sources, and see each of them noticed
 	$(BIN)/python -m tests.mutants.run $(SIMULATED) build/mutants bench/results/cuda_mutants.json
+
+# Nothing is built where there is no card.
+GPU_ARGS ?=
+.PHONY: gpu
+gpu: ## on a machine with a card: test all kernels and layers there and time them, in ten minutes
+	@nvidia-smi -L 2>/dev/null | grep -q '^GPU' || { echo "error: there is no CUDA card here," \
+	  "nvidia-smi lists none; make simulate runs the CUDA kernels on the CPU" >&2; exit 1; }
+	@command -v nvcc >/dev/null || { echo "error: nvcc is not on the PATH" >&2; exit 1; }
+	$(MAKE) --no-print-directory gpu-kernels
+	EQUIGEO_REQUIRE_KERNELS=1 EQUIGEO_KERNELS=$(CURDIR)/build/gpu \
+	  $(BIN)/python -m tests.gpu.run bench/results/gpu.json $(GPU_ARGS)
+
+.PHONY: gpu-kernels
+gpu-kernels: $(VENV)/.with-test
+	$(CONFIGURE) -B build/gpu -DEQUIGEO_CUDA=ON '-DCMAKE_CUDA_ARCHITECTURES=$(CUDA_ARCHITECTURES)'
+	cmake --build build/gpu --target _kernels_cpu _kernels_cuda
 
 .PHONY: bench
 bench: $(VENV)/.with-bench ## time the ops beside their peers

@@ -16,7 +16,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
 
-__version__ = "0.1.0"
+from equigeo._version import __version__
 
 # Read off the folder, so that there is no second list to keep.
 _PACKAGES = sorted(entry.name for entry in iter_modules(__path__) if entry.ispkg)

@@ -24,7 +24,7 @@ LAYERS: dict[str, set[str]] = {
     "nn": {"reps", "ops"},
     **{family: BELOW_FAMILIES for family in FAMILIES},
     "potentials": FAMILIES | BELOW_FAMILIES,
-    "testing": {"groups", "reps"},
+    "testing": {"groups", "reps", "ops"},
     "datasets": {"groups", "graphs", "mesh"},
     "training": FAMILIES | BELOW_FAMILIES | {"testing", "report"},
     "tasks": FAMILIES

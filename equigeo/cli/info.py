@@ -33,8 +33,9 @@ def _run(options: argparse.Namespace) -> int:
         "cache": _found(lambda: str(cache_folder())),
         "neighbors": _found(equigeo.points.neighbor_backend),
         **{f"kernels: {name}": value for name, value in equigeo.kernels_info().items()},
+        **{f"CUDA kernels: {name}": value for name, value in equigeo.ops.cuda_status().items()},
     }.items():
-        print(f"{name:<20} {value}")
+        print(f"{name:<25} {value}")
     return 0
 
 

@@ -23,10 +23,12 @@ from equigeo.ops.runtime.load_kernels import kernels_info, load_kernels, runs_co
 from equigeo.ops.runtime.result_memory import kept_result_memory, limit_result_memory
 from equigeo.ops.segments.gather_sum import gather_sum
 from equigeo.ops.segments.segment_attention import segment_attention
+from equigeo.ops.self_test.first_use import cuda_status, run_self_test, watch_devices
 from equigeo.ops.sphere.grid_product import grid_product
 from equigeo.ops.sphere.spherical_harmonics import spherical_harmonics
 
 load_kernels(__path__)
+watch_devices()
 
 __all__ = [
     "LARGEST_DEGREE",
@@ -42,6 +44,7 @@ __all__ = [
     "channelwise_conv",
     "channelwise_product",
     "copywise_product",
+    "cuda_status",
     "fully_connected_product",
     "gather_sum",
     "grid_product",
@@ -50,6 +53,7 @@ __all__ = [
     "limit_result_memory",
     "principal_axes",
     "radial_conv",
+    "run_self_test",
     "runs_compiled",
     "segment_attention",
     "spherical_harmonics",

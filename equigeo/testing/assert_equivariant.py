@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from equigeo.ops.runtime.tolerance import tolerance
 from equigeo.testing._law import Law, RepsIn, RepsOut
-from equigeo.testing.tolerance import tolerance
 
 
 def assert_equivariant(

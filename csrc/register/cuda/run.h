@@ -4,6 +4,7 @@
 #include "args/channelwise_conv.h"
 #include "args/channelwise_product.h"
 #include "kernels/cuda/launch.h"
+#include "register/cuda/first_use.h"
 #include "register/cuda/stream.h"
 #include "register/tensors.h"
 
@@ -21,6 +22,7 @@ inline Tensor new_result(const Tensor& like, Sizes sizes, bool* = nullptr) {
 
 template <class Op>
 void run(const Op& op, const Tensor& like) {
+  check_first_use(like);
   check_launch(launch(op, Stream(like).handle()));
 }
 
@@ -28,6 +30,7 @@ void run(const Op& op, const Tensor& like) {
 // to what it queues on the same stream, which comes later.
 template <class Op>
 void run_with_scratch(const Op& op, const Tensor& like) {
+  check_first_use(like);
   const Tensor scratch = new_tensor(like, {scratch_size(op)}, ScalarType::Byte);
   check_launch(launch(op, scratch.mutable_data_ptr(), Stream(like).handle()));
 }

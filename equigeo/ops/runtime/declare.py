@@ -18,12 +18,22 @@ from equigeo.ops.runtime.torch_internals import (
     transforms_active,
 )
 
-__all__ = ["NEEDED", "SCHEMAS", "Gradients", "Tangents", "declare", "declared", "like"]
+__all__ = [
+    "NEEDED",
+    "SCHEMAS",
+    "Gradients",
+    "Tangents",
+    "declare",
+    "declared",
+    "like",
+    "reference_of",
+]
 
 SCHEMAS: dict[str, str] = {}
 """Schema of every declared op by name; the compiled libraries must have been built from these."""
 
 _DECLARED: dict[str, Function] = {}
+_REFERENCES: dict[str, Function] = {}
 
 _LIBRARY = torch.library.Library("equigeo", "DEF")
 
@@ -97,6 +107,7 @@ def declare(  # noqa: PLR0913 - all by name
     name = signature.name
     SCHEMAS[name] = schema
     _define(name, schema)
+    _REFERENCES[name] = body
     _LIBRARY.impl(name, body, "CompositeExplicitAutograd")
     torch.library.register_fake(f"equigeo::{name}", shapes, lib=_LIBRARY)
     _DECLARED[name] = _Op(signature, tape, batch, bfloat16).register()
@@ -117,6 +128,22 @@ def declared(name: str) -> Function:
         What :func:`declare` returned.
     """
     return _DECLARED[name]
+
+
+def reference_of(name: str) -> Function:
+    """Find the reference implementation of an op, for comparisons with its kernels.
+
+    Parameters
+    ----------
+    name : str
+        As in its schema.
+
+    Returns
+    -------
+    callable
+        It takes all arguments by position, and PyTorch differentiates it.
+    """
+    return _REFERENCES[name]
 
 
 def _define(name: str, schema: str) -> None:

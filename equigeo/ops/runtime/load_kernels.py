@@ -52,7 +52,7 @@ def load_kernels(folders: Iterable[str]) -> None:
         If an environment variable has a value that is not understood.
     """
     strided_only(SCHEMAS)
-    required, simulated = _switch("EQUIGEO_REQUIRE_KERNELS"), _switch("EQUIGEO_SIMULATE_CUDA")
+    required, simulated = switch("EQUIGEO_REQUIRE_KERNELS"), switch("EQUIGEO_SIMULATE_CUDA")
     choice = os.environ.get("EQUIGEO_KERNELS", "1")
     if choice == "0":
         _contradict(EQUIGEO_REQUIRE_KERNELS=required, EQUIGEO_SIMULATE_CUDA=simulated)
@@ -157,6 +157,22 @@ def kernels_info() -> dict[str, Any]:
     return info
 
 
+def loaded_library(name: str) -> str | None:
+    """Say which file was loaded, without a call into it.
+
+    Parameters
+    ----------
+    name : {"cpu", "cuda"}
+        For which device.
+
+    Returns
+    -------
+    str or None
+        Its path.
+    """
+    return _loaded.get(name)
+
+
 def runs_compiled(op_name: str, device: torch.device) -> bool:
     """Tell whether an op is compiled for a device, for callers that have another way.
 
@@ -226,8 +242,27 @@ def _result_memory() -> int:
     return int(mebibytes) << 20
 
 
-def _switch(name: str) -> bool:
-    value = os.environ.get(name, "0")
-    if value not in ("", "0", "1"):
+def switch(name: str, *, default: bool = False) -> bool:
+    """Read an environment variable that is 0 or 1.
+
+    Parameters
+    ----------
+    name : str
+        Of the variable.
+    default : bool
+        What it means where it is empty or not set.
+
+    Returns
+    -------
+    bool
+        Whether it is 1.
+
+    Raises
+    ------
+    ValueError
+        If it is something else.
+    """
+    value = os.environ.get(name) or str(int(default))
+    if value not in ("0", "1"):
         raise ValueError(f"{name} must be 0 or 1, got {value!r}")
     return value == "1"

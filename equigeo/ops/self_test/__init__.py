@@ -1,0 +1,1 @@
+"""Tests of the kernels of a CUDA device before anybody relies on them."""

@@ -1,0 +1,291 @@
+"""Small fixed problems on which the kernels of a device are tested, one for each op.
+
+Each has more channels than a warp has lanes, more edges than a batch, or odd sizes, where the op
+has such a thing; none takes longer than some milliseconds. The op table of the test-suite tries
+many more sizes: what is asked here is whether this device runs these kernels right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from equigeo.ops.clouds.axis_rules import ScaleRule, SignRule
+from equigeo.ops.path_table import Path, PathTable, Segment
+from equigeo.ops.polynomials.polynomial_table import Polynomial, PolynomialTable
+
+NODES, EDGES = 7, 40
+
+CONDITION = 20_000
+"""What amplifies rounding of eigenvectors, as a number of terms: gaps of the spectra below."""
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """Arguments of an op: those that are differentiated, and the rest behind them.
+
+    Parameters
+    ----------
+    op : str
+        As in ``torch.ops.equigeo``.
+    features : tuple of Tensor, float64
+        With values that bfloat16 holds exactly.
+    rest : tuple
+        Tables in float64, indices, numbers.
+    terms : int
+        Length of the longest sum.
+    differentiable : int, optional
+        How many results are, the first ones; by default all.
+    bfloat16 : bool
+        Whether the op reads that itself.
+    """
+
+    op: str
+    features: tuple[Tensor, ...]
+    rest: tuple[Any, ...]
+    terms: int = EDGES * NODES
+    differentiable: int | None = None
+    bfloat16: bool = False
+
+
+def all_cases() -> list[Case]:
+    """Make the problems.
+
+    Returns
+    -------
+    list of Case
+        Of every op that has kernels.
+
+    Examples
+    --------
+    >>> len({case.op for case in all_cases()}) == len(all_cases())
+    True
+    """
+    return [*_segments(), *_sphere(), *_clouds(), *_products(), *_linear(), *_polynomials()]
+
+
+def _numbers(*shapes: tuple[int, ...]) -> tuple[Tensor, ...]:
+    """Random numbers of size one, which round to themselves in every dtype."""
+    generator = torch.Generator().manual_seed(0)
+    drawn = (torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes)
+    return tuple(x.bfloat16().double() for x in drawn)
+
+
+@dataclass(frozen=True, eq=False)
+class _Graph:
+    """Edges in the orders that ops ask for, as :class:`equigeo.graphs.EdgeIndex` has them."""
+
+    order: Tensor
+    source: Tensor
+    target: Tensor
+    ptr: Tensor
+    back_order: Tensor
+    back_ptr: Tensor
+
+    @classmethod
+    def example(cls) -> _Graph:
+        """Give a graph with several edges between two nodes, and nodes without any."""
+        k = torch.arange(EDGES)
+        source, target = (3 * k + k // 5) % (NODES - 1), (k * k + 1) % 5  # 0, 1 and 2 alone
+        order = torch.argsort(target, stable=True)
+        source, target = source[order], target[order]
+        back_order = torch.argsort(source, stable=True)
+        return cls(order, source, target, _offsets(target), back_order, _offsets(source))
+
+    def convolution(self) -> tuple[Tensor, ...]:
+        """Give the tensors that a convolution takes."""
+        forward = (self.source, self.ptr, self.order)
+        return (*forward, self.target, self.back_order, self.back_ptr)
+
+
+def _offsets(group: Tensor, size: int = NODES) -> Tensor:
+    counts = torch.bincount(group, minlength=size)
+    return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+
+
+def _segments() -> Iterator[Case]:
+    graph = _Graph.example()
+    values, scores, channels = (NODES, 2, 5), (EDGES, 2), (NODES, 37)
+    back_target = graph.target[graph.back_order]
+    index = (graph.source, graph.ptr, back_target, graph.back_ptr)
+    yield Case("gather_sum", _numbers(channels), index)
+    rest = (graph.source, graph.ptr, graph.target, graph.back_order, graph.back_ptr)
+    yield Case("segment_attention", _numbers(values, scores), rest)
+    *others, attention = _numbers(values, scores, values, scores)
+    features = (*others, attention.sigmoid().bfloat16().double())
+    yield Case("segment_attention_backward", features, rest)
+
+
+# Squares of the coefficients of spherical harmonics of mean square one up to degree 2: up, down,
+# start, along, raised and lowered, by order and degree.
+_HARMONICS = [
+    [[0, 3, 15 / 4], [0, 0, 5], [0, 0, 0]],
+    [[0, 0, 5 / 4], [0, 0, 0], [0, 0, 0]],
+    [[1, 0, 0], [0, 3, 0], [0, 0, 15 / 4]],
+    [[0, 3, 20 / 3], [0, 0, 5], [0, 0, 0]],
+    [[0, 0, -5 / 3], [0, 0, 0], [0, 0, 0]],
+    [[0, 0, 10 / 3], [0, 12, 20], [0, 0, 20]],
+]
+
+
+def _sphere() -> Iterator[Case]:
+    squares = torch.tensor(_HARMONICS, dtype=torch.float64)
+    rest = (squares.sign() * squares.abs().sqrt(), [0, 1, 2], True)
+    points, grad = (EDGES, 3), (EDGES, 9)
+    yield Case("spherical_harmonics", _numbers(points), rest)
+    yield Case("spherical_harmonics_backward", _numbers(grad, points), rest)
+    yield Case("spherical_harmonics_double_backward", _numbers(points, grad, points), rest)
+    tables = []
+    for lmax in (2, 1, 3):  # any numbers will do: the op does not know what tables stand for
+        for size, nodes in (((lmax + 1) ** 2, 4), (2 * lmax + 1, 7)):
+            numbers = torch.arange(size * nodes, dtype=torch.float64)
+            tables.append((numbers + size).sin().view(1, size, nodes))
+    yield Case("grid_product", _numbers((NODES, 9), (NODES, 4)), tuple(tables))
+
+
+def _clouds() -> Iterator[Case]:
+    points, clouds = 30, 3
+    ptr = torch.tensor([0, 8, 19, points])
+    weight = (0.7 * torch.arange(points, dtype=torch.float64)).sin() + 1.2
+    spectrum = torch.tensor([1, 0.5, 0.25], dtype=torch.float64)
+    (cloud,) = _numbers((points, 3))
+    skew = ((cloud + 0.3 * cloud.square()) * spectrum).bfloat16().double()
+    rules = (int(SignRule.LEAST), int(ScaleRule.PAIRS))
+    numbers = (True, *rules, 1e-6, 1e-12)
+    yield Case("principal_axes", (skew,), (ptr, weight, *numbers), CONDITION, differentiable=5)
+
+    rows, square, one = (clouds, 3), (clouds, 3, 3), (clouds, 1)
+    shapes = [(points, 3), square, rows, rows, one, (points, 3), square, rows, one]
+    *features, spread, size = _numbers(*shapes)
+    # Positive, and spreads apart from one another.
+    spread = (spectrum * (1 + 0.1 * spread.sigmoid())).bfloat16().double()
+    size = (size.sigmoid() + 0.5).bfloat16().double()
+    rest = (ptr, weight, True, int(ScaleRule.PAIRS), 1e-12)
+    yield Case("principal_axes_backward", (*features, spread, size), rest, CONDITION)
+
+    margin, centroid = _numbers(rows, rows)
+    flagged = (margin, centroid, ptr, weight, int(SignRule.LEAST), 1e-7, 1e-4, 1e-5)
+    yield Case("axis_flags", (spread,), flagged, CONDITION, differentiable=1)
+    (noise,) = _numbers((NODES, 3, 3))
+    matrix = (0.1 * noise + spectrum.diag()).bfloat16().double()
+    yield Case("symmetric_eigen", (matrix,), (), CONDITION)
+
+
+def _products() -> Iterator[Case]:
+    table, graph = _channelwise_table(), _Graph.example()
+    tensors, last = _arrays(table), (table.dim_out, False)
+    node, edge = (NODES, table.dim_x), (EDGES, table.dim_x)
+    others = [(EDGES, table.dim_y), (EDGES, table.dim_weight)]
+    yield _channelwise("channelwise_product", [edge, *others], (*tensors, *last))
+    grad = (EDGES, table.dim_out)
+    yield _channelwise("channelwise_product_backward", [grad, edge, *others], (*tensors, False))
+    indices = graph.convolution()
+    yield _channelwise("channelwise_conv", [node, *others], (*indices, *tensors, *last))
+    grad, rest = (NODES, table.dim_out), (*indices, *tensors, False)
+    yield _channelwise("channelwise_conv_backward", [grad, node, *others], rest)
+    radial = [(EDGES, 3), (3, table.dim_weight)]
+    features = _numbers(node, others[0], *radial)
+    yield Case("radial_conv", features, (*indices, *tensors, *last), EDGES * table.dim_x)
+
+    for op, table in (
+        ("copywise_product", _copywise_table()),
+        ("fully_connected_product", _mixing_table()),
+    ):
+        shapes = [(EDGES, dim) for dim in (table.dim_x, table.dim_y, table.dim_weight)]
+        tensors = _arrays(table)
+        yield Case(op, _numbers(*shapes), (*tensors, table.dim_out))
+        yield Case(f"{op}_backward", _numbers((EDGES, table.dim_out), *shapes), tensors)
+
+
+def _channelwise(op: str, shapes: list[tuple[int, int]], rest: tuple[Any, ...]) -> Case:
+    terms = max(rows * columns for rows, columns in shapes)
+    return Case(op, _numbers(*shapes), rest, terms, bfloat16=True)
+
+
+def _arrays(table: PathTable) -> tuple[Tensor, ...]:
+    return table.paths, table.entries, table.values
+
+
+def _path(x: Segment, y: Segment, out: Segment, weight: int) -> Path:
+    """Couple segments by any numbers, some of them zero."""
+    count = x.d * y.d * out.d
+    numbers = (torch.arange(count, dtype=torch.float64) + x.d).sin().view(x.d, y.d, out.d)
+    return Path(x, y, out, weight, torch.where(numbers.abs() < 0.4, 0.0, numbers))
+
+
+def _channelwise_table() -> PathTable:
+    """More channels than a warp has lanes, two copies of the second input, gaps in every row."""
+    many, few = Segment.block(0, 40, 3), Segment.block(120, 7, 1)
+    two, one = Segment.block(0, 2, 3), Segment.block(6, 1, 1)
+    paths = [
+        _path(many, two, Segment.block(0, 40, 5), 0),
+        _path(few, two, Segment.block(200, 7, 3), 80),
+        _path(many, one, Segment.block(221, 40, 3), 94),
+    ]
+    return PathTable.from_paths(paths, (128, 8, 135, 342), by_output=True)
+
+
+def _copywise_table() -> PathTable:
+    """All pairs of copies, and matched ones."""
+    x, y, small = Segment.block(1, 3, 3), Segment.block(0, 2, 5), Segment.block(10, 3, 1)
+    paths = [
+        _path(x, y, Segment.block(2, 6, 5), 0),
+        _path(x, small, Segment.block(32, 3, 7), 6),
+        _path(small, y, Segment.block(53, 6, 1), 9),
+    ]
+    return PathTable.from_paths(paths, (13, 13, 16, 60))
+
+
+def _mixing_table() -> PathTable:
+    """Every copy with every other one, two paths into one segment."""
+    scalars, vectors, y = Segment.block(1, 3, 1), Segment.block(4, 2, 3), Segment.block(0, 2, 3)
+    out = Segment.block(0, 3, 1)
+    paths = [
+        _path(scalars, y, Segment.block(9, 2, 3), 0),
+        _path(vectors, y, out, 12),
+        _path(scalars, Segment.block(6, 1, 1), out, 24),
+    ]
+    return PathTable.from_paths(paths, (10, 8, 34, 15))
+
+
+def _linear() -> Iterator[Case]:
+    # Two segments into one, one into two; gaps in every row.
+    into_one = [[1, 3, 0, 19, 1, 0], [4, 17, 0, 19, 1, 57]]
+    blocks = torch.tensor([*into_one, [21, 5, 19, 2, 3, 380], [21, 5, 27, 33, 3, 391]])
+    factors = torch.tensor([0.5, -1.0, 2.0, 0.25], dtype=torch.float64)
+    x, weight, out = (EDGES, 37), (1, 556), (EDGES, 127)
+    table = (blocks, factors)
+    features = _numbers(x, weight)
+    yield Case("block_linear", features, (*table, out[1], False), bfloat16=True)
+    features = _numbers(out, x, weight)
+    yield Case("block_linear_backward", features, (*table, False), bfloat16=True)
+
+
+def _polynomials() -> Iterator[Case]:
+    rows, sets, channels = 12, 3, 35
+    found = []
+    for number, degree in enumerate((1, 2, 3)):
+        for component in range(3):  # nothing leads to the last component
+            monomials = list(combinations_with_replacement(range(4), degree))
+            numbers = (torch.arange(len(monomials)).double() + 3 * component + degree).sin()
+            pairs = zip(monomials, numbers.tolist(), strict=True)
+            kept = {monomial: value for monomial, value in pairs if abs(value) > 0.7}
+            found.append(Polynomial(component, number, kept))
+    table = PolynomialTable.from_polynomials(found, (1, 3), (3, 1))
+    tensors = (table.products, table.polynomials, table.groups, table.nodes, table.values)
+    lists = (list(table.levels), list(table.dims_in), list(table.dims_out))
+    index = (5 * torch.arange(rows)) % sets
+    order = torch.argsort(index, stable=True)
+    by_set = (order, _offsets(index, sets))
+    x, grad, weight = (rows, channels * 4), (rows, channels * 4), (sets, 3, channels)
+    name = "symmetric_contraction"
+    yield Case(name, _numbers(x, weight), (index, *tensors, *lists))
+    rest = (*by_set, *tensors, *lists)
+    yield Case(f"{name}_backward", _numbers(grad, x, weight), (*rest, False))
+    shapes = (grad, x, weight, grad, x, weight)
+    yield Case(f"{name}_double_backward", _numbers(*shapes), rest)

@@ -1,0 +1,306 @@
+"""The self-test of a device, run before an op launches its first kernel there.
+
+The library of CUDA kernels itself asks, in the one place where all its kernels are launched:
+tensors of the CPU, programs that are traced and tensors without values never come there, and a
+device that has passed costs the look at a flag.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from datetime import datetime, timezone
+
+import torch
+
+from equigeo.ops.runtime.load_kernels import loaded_library, runs_compiled, switch
+from equigeo.ops.self_test.cases import all_cases
+from equigeo.ops.self_test.compare import Deviation, worst_deviation
+from equigeo.ops.self_test.verdicts import (
+    SIMULATED,
+    Verdict,
+    key_of,
+    read_verdict,
+    write_verdict,
+)
+
+EXECUTED = "executed on the simulator, not yet on a card"
+"""Where the CUDA kernels of this version have run."""
+
+VARIABLE = "EQUIGEO_CUDA_SELF_TEST"
+
+_log = logging.getLogger("equigeo")
+_BEFORE_LAUNCH = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_int)
+
+
+class _Watch:
+    """A loaded library, and what is known of the devices that it was used on.
+
+    Parameters
+    ----------
+    path : str
+        Of the library.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.verdicts: dict[int, Verdict] = {}
+        self._library = ctypes.CDLL(path)
+        self._lock = threading.Lock()
+        self._tester: int | None = None
+        self._callback = _BEFORE_LAUNCH(self._before_launch)  # lives as long as the library
+        self._library.equigeo_watch_devices(self._callback)
+
+    def require(self, index: int) -> None:
+        """Refuse a device on which the kernels did not pass; test them there if nobody has."""
+        if threading.get_ident() == self._tester:  # an op of the self-test itself
+            return
+        with self._lock:  # of two threads that come at once, one waits for the other's result
+            verdict = self.verdicts.get(index)
+            if verdict is None:
+                verdict = read_verdict(key_of(index, self.path))
+                if verdict is None or not verdict.has_passed:
+                    verdict = self._tested(index)
+                self._keep(index, verdict)
+        if not verdict.has_passed:
+            raise RuntimeError(_refusal(index, self.path, verdict))
+
+    def run(self, index: int) -> Verdict:
+        """Test a device, whatever is known of it."""
+        with self._lock:
+            verdict = self._tested(index)
+            self._keep(index, verdict)
+        return verdict
+
+    def _before_launch(self, index: int, message: int, size: int) -> int:
+        """Answer the library: 1, or 0 and a message; nothing may be raised through C++."""
+        try:
+            self.require(index)
+        except BaseException as error:
+            text = (str(error) or type(error).__name__).encode("ascii", "replace")[: size - 1]
+            ctypes.memmove(message, text + b"\0", len(text) + 1)
+            return 0
+        return 1
+
+    def _keep(self, index: int, verdict: Verdict) -> None:
+        self.verdicts[index] = verdict
+        self._library.equigeo_trust_device(index, int(verdict.has_passed))
+
+    def _tested(self, index: int) -> Verdict:
+        """Run the self-test in a thread, which has no modes, graphs, streams or transforms."""
+        key = key_of(index, self.path)
+        if index != SIMULATED:
+            _refuse_capture(index, key["device"])
+        found: list[Verdict | BaseException] = []
+
+        def work() -> None:
+            self._tester = threading.get_ident()
+            try:
+                found.append(_test_kernels(index))
+            except BaseException as error:
+                found.append(error)
+            finally:
+                self._tester = None
+
+        thread = threading.Thread(target=work, name="equigeo self-test", daemon=True)
+        thread.start()
+        thread.join()
+        if isinstance(found[0], BaseException):
+            raise RuntimeError(
+                f"the self-test of the CUDA kernels on {key['device']} must come to an end before "
+                f"they run, but stopped: {found[0]}"
+            ) from found[0]
+        verdict = found[0]
+        write_verdict(key, verdict)
+        if verdict.has_passed:
+            text = "CUDA kernels passed their self-test on %s in %.1f s; of this version: %s"
+            _log.warning(text, key["device"], verdict.seconds, EXECUTED)
+        return verdict
+
+
+_watch: _Watch | None = None
+
+
+def watch_devices() -> None:
+    """Let the library of CUDA kernels ask before it launches on a device for the first time.
+
+    ``EQUIGEO_CUDA_SELF_TEST=0`` leaves that out. In the simulator it is left out by default: who
+    runs one kernel there, to count or to break something, wants to see no other.
+
+    Raises
+    ------
+    ImportError
+        If the library cannot ask, because it was built from other sources.
+    ValueError
+        If the variable is neither 0 nor 1.
+    """
+    global _watch
+    wanted = switch(VARIABLE, default=not switch("EQUIGEO_SIMULATE_CUDA"))
+    path = loaded_library("cuda")
+    if path is None or not wanted:
+        return
+    if not hasattr(ctypes.CDLL(path), "equigeo_watch_devices"):
+        raise ImportError(
+            f"{path} is stale: it must ask for a self-test before its first launch, and does not; "
+            f"build it again, or set {VARIABLE}=0"
+        )
+    _watch = _Watch(path)
+
+
+def run_self_test(device: torch.device | str | int = "cuda") -> Verdict:
+    """Test all kernels on a device now, whatever is known of it.
+
+    An op does so by itself when it first runs on a device. Call it where that may not be: before
+    the capture of a CUDA graph.
+
+    Parameters
+    ----------
+    device : torch.device, str or int
+        A CUDA device, by default the current one. The CPU is the device of simulated kernels.
+
+    Returns
+    -------
+    Verdict
+        What was found: ``has_passed``, ``when``, ``seconds``, ``cases`` and ``worst``. Where it is
+        negative, the kernels refuse to run on this device from now on.
+
+    Raises
+    ------
+    RuntimeError
+        If no CUDA kernels are loaded, or the self-test is switched off.
+    ValueError
+        If they are for another kind of device.
+
+    Examples
+    --------
+    >>> run_self_test("meta")
+    Traceback (most recent call last):
+    ValueError: device must be of type cuda, got meta
+    """
+    chosen = torch.device("cuda", device) if isinstance(device, int) else torch.device(device)
+    wanted = "cpu" if switch("EQUIGEO_SIMULATE_CUDA") else "cuda"
+    if chosen.type != wanted:
+        raise ValueError(f"device must be of type {wanted}, got {chosen}")
+    if _watch is None:
+        raise RuntimeError(
+            "a self-test needs a loaded library of CUDA kernels that asks for it, and there is "
+            f"none; see kernels_info() and {VARIABLE}"
+        )
+    if wanted == "cpu":
+        return _watch.run(SIMULATED)
+    return _watch.run(torch.cuda.current_device() if chosen.index is None else chosen.index)
+
+
+def cuda_status() -> dict[str, str]:
+    """Say in plain words what is known of the CUDA kernels.
+
+    Returns
+    -------
+    dict
+        ``"status"``: where kernels of this version have run; ``"compiled for"``: architectures of
+        the loaded library; ``"self-test, <device>"`` for each device that there is.
+
+    Examples
+    --------
+    >>> cuda_status()["status"]
+    'executed on the simulator, not yet on a card'
+    """
+    path = loaded_library("cuda")
+    found = {"status": EXECUTED, "compiled for": "no library is loaded"}
+    if path is None:
+        return found
+    found["compiled for"] = _architectures(path)
+    for index in _devices():
+        key = key_of(index, path)
+        known = _watch.verdicts.get(index) if _watch is not None else None
+        verdict = known or read_verdict(key)
+        state = f"skipped, see {VARIABLE}" if _watch is None else _described(verdict)
+        found[f"self-test, {index}: {key['device']} ({key['capability']})"] = state
+    return found
+
+
+def _described(verdict: Verdict | None) -> str:
+    if verdict is None:
+        return "never run"
+    counts = f"{verdict.cases} ops in {verdict.seconds:.1f} s"
+    return f"{verdict.state} on {verdict.when}, {counts}; {verdict.worst}"
+
+
+def _devices() -> Iterator[int]:
+    if switch("EQUIGEO_SIMULATE_CUDA"):
+        yield SIMULATED
+    else:
+        yield from range(torch.cuda.device_count())
+
+
+def _architectures(path: str) -> str:
+    library = ctypes.CDLL(path)
+    if not hasattr(library, "equigeo_architectures"):
+        return "unknown"
+    library.equigeo_architectures.restype = ctypes.c_char_p
+    names = library.equigeo_architectures().decode().split(",")
+    return ", ".join(f"sm_{name}" if name.isdecimal() else name for name in names)
+
+
+def _refuse_capture(index: int, name: str) -> None:
+    with torch.cuda.device(index):
+        if torch.cuda.is_current_stream_capturing():
+            raise RuntimeError(
+                f"the first op of equigeo on {name} must not be captured in a CUDA graph, because "
+                "kernels are tested before it: call equigeo.ops.run_self_test() or the op itself "
+                f"before the capture, or set {VARIABLE}=0"
+            )
+
+
+def _refusal(index: int, path: str, verdict: Verdict) -> str:
+    key = key_of(index, path)
+    return (
+        f"the CUDA kernels failed their self-test on {key['device']} and refuse to run there: "
+        f"{verdict.worst}. Please report this with what `equigeo info` prints; EQUIGEO_KERNELS=0 "
+        f"runs reference implementations instead, {VARIABLE}=0 runs the kernels nevertheless"
+    )
+
+
+def _test_kernels(index: int) -> Verdict:
+    """Run every case; stop where one fails."""
+    start, worst, count = time.perf_counter(), None, 0
+    device = torch.device("cpu") if index == SIMULATED else torch.device("cuda", index)
+    with _ordinary_settings(device):
+        for case in all_cases():
+            if not runs_compiled(case.op, device):
+                continue
+            count += 1
+            try:
+                found: Deviation | str = worst_deviation(case, device)
+            except torch.OutOfMemoryError:
+                raise  # says nothing about kernels
+            except RuntimeError as error:
+                found = f"{case.op}: {' '.join(str(error).split())}"
+            if isinstance(found, str) or not found.is_tolerated:
+                return _verdict("failed", start, count, str(found))
+            worst = found if worst is None or found.share > worst.share else worst
+    return _verdict("passed", start, count, f"closest to the bound: {worst}")
+
+
+def _verdict(state: str, start: float, count: int, worst: str) -> Verdict:
+    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    return Verdict(state, now, round(time.perf_counter() - start, 3), count, worst)
+
+
+@contextlib.contextmanager
+def _ordinary_settings(device: torch.device) -> Iterator[None]:
+    """Undo what a process may have set for all of its threads, and use the device."""
+    strict = torch.are_deterministic_algorithms_enabled()
+    warns = torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.use_deterministic_algorithms(False)
+    try:
+        # The caller may be the thread that would run backward passes of the device, and it waits.
+        with torch.autograd.grad_mode.set_multithreading_enabled(False):
+            with torch.cuda.device(device) if device.type == "cuda" else contextlib.nullcontext():
+                yield
+    finally:
+        torch.use_deterministic_algorithms(strict, warn_only=warns)

@@ -1,0 +1,47 @@
+"""Processes in which CUDA kernels run on the CPU, for tests of what is done with them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+LIBRARIES = Path(os.environ.get("EQUIGEO_SIMULATED") or ROOT / "build" / "simulated") / "thread"
+"""Where ``make simulated-kernels`` leaves the library that needs no sanitizer around Python."""
+
+needs_simulator = pytest.mark.skipif(
+    not (LIBRARIES / "_kernels_simulated.so").exists(),
+    reason="the simulated kernels are not built: make simulated-kernels",
+)
+
+
+def run(code: str, cache: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run Python with simulated kernels that are tested on first use, and a cache of their own."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("EQUIGEO_")}
+    simulated = {
+        "EQUIGEO_SIMULATE_CUDA": "1",
+        "EQUIGEO_CUDA_SELF_TEST": "1",
+        "EQUIGEO_KERNELS": str(LIBRARIES),
+        "EQUIGEO_CACHE": str(cache),
+        "OMP_NUM_THREADS": "1",
+    }
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env=clean | simulated | variables,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def printed(code: str, cache: Path, **variables: str) -> str:
+    """What such a process prints, which must succeed."""
+    result = run(code, cache, **variables)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
