@@ -1,12 +1,15 @@
-"""What CUDA kernels ask of memory, counted by the simulator: no card has been asked.
+"""What CUDA kernels ask of a card, from the compiler and the simulator: no card has been asked.
 
-    make simulated-kernels
-    python bench/cuda_model.py --libraries build/simulated --output bench/results/cuda_model.json
+    make cuda simulated-kernels
+    python bench/cuda_model.py --output bench/results/cuda_model.json
 
-For every kernel of a case: 32-byte sectors of global memory that warps touch, against the least for
-as many bytes; turns that shared memory takes, against the least without conflicts of banks; and
-barriers. From the sectors follows the time that an H100 SXM needs at least, were nothing in its
-caches, at the bandwidth of its data sheet.
+For every op, one table, kernel by kernel: registers, spills and shared memory from the compiler,
+and the share of a multiprocessor's warps that they leave room for; 32-byte sectors of global memory
+that warps touch, against the least for as many bytes; turns that shared memory takes, against the
+least without conflicts of banks; barriers. Of the op as a whole the bytes of arguments and results,
+each moved once, and its multiply-accumulate operations. From these follows the time that an H100
+SXM needs at least, at the bandwidth and arithmetic of its data sheet, and which of both it is.
+Sectors give a time too, that of nothing in any cache.
 """
 
 from __future__ import annotations
@@ -17,105 +20,172 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
-from channelwise import PROBLEMS, operands
+from cuda_arithmetic import compulsory_bytes, multiply_accumulates
+from cuda_cases import CASES, calls_of
+from cuda_resources import ARCHITECTURES, Resources, kernel_name, occupancy, read_log
 from interleaved import circumstances
 
-from equigeo import tensor_products as tp
-from equigeo.graphs import EdgeIndex
-
-BANDWIDTH = 3.35e12  # bytes per second: NVIDIA H100 SXM data sheet
+SHEET = {
+    "source": "NVIDIA H100 Tensor Core GPU data sheet, H100 SXM",
+    "bytes per second": 3.35e12,
+    "float32 operations per second": 67e12,  # without tensor cores, which no kernel uses
+    "float64 operations per second": 34e12,
+}
 SECTOR = 32
-EDGES, NODES = 96, 12
 
 
-def product(layout: str, problem: str) -> Callable[[], Any]:
-    """A channelwise product of rows."""
-    layer = tp.ChannelwiseTensorProduct(*PROBLEMS[problem], layout=layout)
-    inputs = operands(layer, EDGES, EDGES)
-    return lambda: layer(*inputs)
+def run_calls(folder: Path) -> None:
+    """Make every call of a folder, in a process whose kernels are simulated.
+
+    Each in a fork of it: what is counted is written where a process ends.
+    """
+    counted = Path(os.environ["EQUIGEO_SIMULATE_COSTS"])
+    for file in sorted(folder.glob("*.pt")):
+        if (child := os.fork()) == 0:
+            name, args = torch.load(file, weights_only=True)
+            getattr(torch.ops.equigeo, name)(**args)
+            sys.exit()
+        if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
+            raise RuntimeError(f"the call {file.stem} failed")
+        counted.replace(file.with_suffix(".json"))
 
 
-def conv(layout: str, problem: str) -> Callable[[], Any]:
-    """A channelwise convolution over a random graph."""
-    layer = tp.ChannelwiseConv(*PROBLEMS[problem], layout=layout)
-    generator = torch.Generator().manual_seed(0)
-    graph = EdgeIndex.from_edges(
-        torch.randint(NODES, (2, EDGES), generator=generator), NODES, NODES
-    )
-    x, y, weight = operands(layer, NODES, EDGES)
-    return lambda: layer(x, graph, y, weight)
-
-
-CASES = {"channelwise_product": product, "channelwise_conv": conv}
-LAYOUTS = ("mul_ir", "ir_mul")
-
-
-def run_case(name: str, layout: str, problem: str, passes: str) -> None:
-    """Make one call, in a process whose kernels are simulated."""
-    result = CASES[name](layout, problem)()
-    if passes == "both":
-        result.sum().backward()
-
-
-def count(libraries: Path, *case: str) -> list[dict[str, Any]]:
-    """Costs of every kernel of a case."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "costs"
+def costs(libraries: Path, calls: dict[str, tuple[str, dict[str, Any]]]) -> dict[str, Any]:
+    """What the simulator counts for every kernel of each call."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for n, call in enumerate(calls.values()):
+            torch.save(call, folder / f"{n:03}.pt")
         variables = {
             "EQUIGEO_SIMULATE_CUDA": "1",
-            "EQUIGEO_SIMULATE_COSTS": str(file),
+            "EQUIGEO_SIMULATE_COSTS": str(folder / "counted"),
             "EQUIGEO_KERNELS": str((libraries / "thread").absolute()),
         }
-        command = [sys.executable, __file__, "--case", *case]
+        command = [sys.executable, __file__, "--calls", name]
         subprocess.run(command, check=True, env={**os.environ, **variables})
-        return [described(json.loads(line)) for line in file.read_text().splitlines()]
+        return {
+            key: [json.loads(x) for x in (folder / f"{n:03}.json").read_text().splitlines()]
+            for n, key in enumerate(calls)
+        }
 
 
-def described(costs: dict[str, Any]) -> dict[str, Any]:
-    """Ratios to the least, and the time of the sectors."""
-    sectors = costs["load_sectors"] + costs["store_sectors"]
-    least = costs["least_load_sectors"] + costs["least_store_sectors"]
+def described(op: str, kernel: dict[str, Any], resources: list[Resources]) -> dict[str, Any]:
+    """One row of a table: counts with their ratios, and what the kernel was compiled to."""
+    name, blocks = kernel_name(kernel["kernel"]), max(1, kernel["blocks"])
+    sectors = kernel["load_sectors"] + kernel["store_sectors"]
+    least = kernel["least_load_sectors"] + kernel["least_store_sectors"]
+    threads, shared = kernel["threads"] // blocks, kernel["shared_bytes"]
+    compiled = {
+        r.architecture: {
+            "registers": r.registers,
+            "bytes spilled": r.spilled,
+            "occupancy": occupancy(ARCHITECTURES[r.architecture], r.registers, threads, shared),
+        }
+        for r in compiled_as(op, name, resources)
+    }
     return {
-        **costs,
+        **kernel,
+        "kernel": name,
+        "threads of a block": threads,
         "sectors against the least": round(sectors / max(1, least), 3),
         "bank turns against the least": round(
-            costs["bank_turns"] / max(1, costs["least_bank_turns"]), 3
+            kernel["bank_turns"] / max(1, kernel["least_bank_turns"]), 3
         ),
-        "microseconds on an H100 at least": 1e6 * SECTOR * sectors / BANDWIDTH,
+        "microseconds of sectors": 1e6 * SECTOR * sectors / SHEET["bytes per second"],
+        "compiled": compiled,
     }
+
+
+def compiled_as(op: str, kernel: str, resources: list[Resources]) -> list[Resources]:
+    """What the compiler says of a kernel: two files may have one of the same name.
+
+    Then it is that of the file named after the op, or of the file that is named after none.
+    """
+    found = [r for r in resources if r.kernel == kernel]
+    files = {r.file for r in found}
+    if len(files) > 1:
+        own = [f for f in files if op.startswith(f.removesuffix(".cu"))]
+        others = [f for f in files if f.removesuffix(".cu") not in vars(torch.ops.equigeo)]
+        found = [r for r in found if r.file == (own or others)[0]]
+    return found
+
+
+def bound(op: str, args: dict[str, Any], results: list[torch.Tensor]) -> dict[str, Any]:
+    """The least time of an op, and what asks for it."""
+    moved, operations = compulsory_bytes(args, results), multiply_accumulates(op, args)
+    rate = SHEET[f"{str(results[0].dtype).removeprefix('torch.')} operations per second"]
+    times = {
+        "bandwidth": 1e6 * moved / SHEET["bytes per second"],
+        "arithmetic": 1e6 * 2 * operations / rate,
+    }
+    return {
+        "bytes of arguments and results": moved,
+        "multiply-accumulate operations": operations,
+        "microseconds": times,
+        "bound by": max(times, key=lambda name: times[name]),
+    }
+
+
+def tables(libraries: Path, resources: list[Resources], select: str) -> dict[str, Any]:
+    """A table for every op and layout, of the first case that calls it."""
+    calls: dict[str, tuple[str, dict[str, Any], list[torch.Tensor]]] = {}
+    for case, (_, layouts) in CASES.items():
+        for layout in layouts:
+            for op, call in calls_of(case, layout).items():
+                calls.setdefault(", ".join(filter(None, (op, layout))), (op, *call))
+    calls = {name: call for name, call in calls.items() if select in name}
+    counted = costs(libraries, {name: call[:2] for name, call in calls.items()})
+    return {
+        name: {
+            "H100 SXM": bound(op, args, results),
+            "kernels": [described(op, kernel, resources) for kernel in counted[name]],
+        }
+        for name, (op, args, results) in calls.items()
+        if counted[name]
+    }
+
+
+def show(name: str, table: dict[str, Any]) -> None:
+    h100 = table["H100 SXM"]
+    least = max(h100["microseconds"].values())
+    print(f"{name}: {least:.3g} us at least, by {h100['bound by']}")
+    for row in table["kernels"]:
+        compiled = row["compiled"].get("sm_90", {})
+        print(
+            f"    {row['kernel']:48} sectors {row['sectors against the least']:6}"
+            f"  banks {row['bank turns against the least']:6}"
+            f"  {compiled.get('registers', '?')} registers"
+            f"  occupancy {compiled.get('occupancy', '?')}"
+        )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--libraries", type=Path, default=Path("build/simulated"))
-    parser.add_argument("--problem", default="mace-large", choices=PROBLEMS)
+    parser.add_argument("--log", type=Path, default=Path("build/cuda/build.log"))
+    parser.add_argument("--select", default="", help="tables whose name has this")
     parser.add_argument("--output", type=Path)
-    parser.add_argument("--case", nargs=4, help=argparse.SUPPRESS)
+    parser.add_argument("--calls", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.case:
-        run_case(*options.case)
+    if options.calls:
+        run_calls(options.calls)
         return
-    found = {
-        f"{name}, {layout}, {passes}": count(
-            options.libraries, name, layout, options.problem, passes
-        )
-        for name in CASES
-        for layout in LAYOUTS
-        for passes in ("forward", "both")
+    torch.set_num_threads(1)
+    resources = list(read_log(options.log.read_text()))
+    record = {
+        "command": " ".join(["python", *sys.argv]),
+        "circumstances": circumstances(),
+        "data sheet": SHEET,
+        "tables": tables(options.libraries, resources, options.select),
     }
-    record = {"circumstances": circumstances(), "problem": options.problem, "edges": EDGES}
-    text = json.dumps({**record, "nodes": NODES, "cases": found}, indent=1) + "\n"
+    for name, table in record["tables"].items():
+        show(name, table)
     if options.output:
-        options.output.write_text(text)
-    for case, kernels in found.items():
-        for kernel in kernels:
-            ratios = (kernel["sectors against the least"], kernel["bank turns against the least"])
-            print(f"{case:40} {kernel['kernel']:40} sectors {ratios[0]:6}  banks {ratios[1]:6}")
+        options.output.write_text(json.dumps(record, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 #include "simulator/costs.h"
 
+#include <algorithm>
 #include <fstream>
 
 #include "simulator/block.h"
@@ -68,7 +69,10 @@ void Costs::flush() {
   }
 }
 
-void Costs::grid_ends() { flush(); }
+void Costs::grid_ends() {
+  flush();
+  kernel_->shared_bytes = std::max(kernel_->shared_bytes, shared_memory().used());
+}
 
 void Costs::write(const std::string& file) const {
   std::ofstream to(file);
@@ -82,7 +86,8 @@ void Costs::write(const std::string& file) const {
        << ", \"shared\": " << costs.shared << ", \"bank_turns\": " << costs.bank_turns
        << ", \"least_bank_turns\": " << costs.least_bank_turns
        << ", \"warp_barriers\": " << costs.warp_barriers
-       << ", \"block_barriers\": " << costs.block_barriers << "}\n";
+       << ", \"block_barriers\": " << costs.block_barriers
+       << ", \"shared_bytes\": " << costs.shared_bytes << "}\n";
   }
 }
 

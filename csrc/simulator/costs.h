@@ -18,6 +18,7 @@ struct KernelCosts {
   int64_t stores = 0, store_sectors = 0, least_store_sectors = 0;  // of global memory
   int64_t shared = 0, bank_turns = 0, least_bank_turns = 0;        // accesses of shared memory
   int64_t warp_barriers = 0, block_barriers = 0;
+  int64_t shared_bytes = 0;  // of a block, at most
 };
 
 class Costs : public Observer {

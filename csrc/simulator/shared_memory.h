@@ -29,6 +29,9 @@ class SharedMemory {
 
   bool contains(const void* address) const;
 
+  // Bytes of a block, dynamic and of all variables that any block has asked for.
+  int64_t used() const { return used_; }
+
  private:
   struct Piece {
     const void* key = nullptr;

@@ -11,6 +11,13 @@ REDUNDANT = {
     "edge_weights.cuh: without __syncwarp(); // those that are there have been read": (
         "each lane reads and writes numbers of its own"
     ),
+    "plan.cu: without __syncthreads(); // what was there has been read": (
+        "orders what a block does with its next paths: no row of the op table has more than 32"
+    ),
+    "plan.cu: without __syncwarp(); // what was there has been read": (
+        "orders what a warp does with its next coefficients, and no path of the op table has more "
+        "than 256"
+    ),
     "grid_product.cu: without __syncwarp();, 5": _NEXT_ITEM,
     "spherical_harmonics.cu: without __syncwarp();": _NEXT_ITEM,
     "spherical_harmonics.cu: without __syncwarp();, 4": _NEXT_ITEM,

@@ -60,8 +60,21 @@ GUARDS = [
     ("edge_weights.cuh", "b < count ? load(", "true ? load("),
     ("edge_weights.cuh", "int>(layer.size - begin <", "int>(layer.size <"),
     ("plan.cu", "blockIdx.x < table.count", "blockIdx.x <= table.count"),
-    ("plan.cu", "n > 0 && key[n] == key[n - 1]", "key[n] == key[n - 1]"),
-    ("plan.cu", "last < count && key[last] == key[n]", "key[last] == key[n]"),
+    ("plan.cu", "path.last - begin < kWarp ? path.last - begin : kWarp", "kWarp"),
+    ("plan.cu", "if (lane < count)", "if (true)"),
+    ("linear_plan.cu", "b + 1 == plan.blocks.count", "true"),
+    ("linear_tiles.cuh", "spot[e].at >= 0 && first", "first"),
+    (
+        "linear_tiles.cuh",
+        "spot[e].at >= 0 && first + spot[e].copy < segment.mul",
+        "spot[e].at >= 0",
+    ),
+    ("block_linear.cu", "row < block.mul && column < block.mul_out", "column < block.mul_out"),
+    ("block_linear.cu", "row < block.mul && column < block.mul_out", "row < block.mul"),
+    ("block_linear.cu", "if (tile.copy + spot.copy < segment.mul)", "if (true)"),
+    ("block_linear_backward.cu", "u < block.mul && w < block.mul_out", "w < block.mul_out"),
+    ("block_linear_backward.cu", "u < block.mul && w < block.mul_out", "u < block.mul"),
+    ("block_linear_backward.cu", "left < op.part ? left : op.part", "op.part"),
     ("plan.cu", "last < plan.count && !is_first", "!is_first"),
     ("plan.cu", "r == 0 || span(plan, r).begin", "span(plan, r).begin"),
     ("spherical_harmonics.cu", "  if (active) {\n    harmonics(", "  if (true) {\n    harmonics("),
@@ -72,6 +85,14 @@ GUARDS = [
     ),
     ("spherical_harmonics.cu", "  if (active) {\n    const V", "  if (true) {\n    const V"),
     ("spherical_harmonics.cu", "left < kWarp ? left : kWarp", "kWarp"),
+    (
+        "staged_channels.cuh",
+        "left < N * kWarp ? left : N * kWarp",
+        "N * kWarp",
+    ),
+    ("staged_channels.cuh", "channels.has(n + m) && i < count", "i < count"),
+    ("staged_channels.cuh", "channels.has(n + m) && i < count", "channels.has(n + m)"),
+    ("staged_channels.cuh", "d > 1 && d <= numbers / (N * kWarp)", "d > 1"),
     ("staged_matrices.cuh", "      if (b < count) {", "      if (true) {"),
     ("staged_matrices.cuh", "    if (b < count) {\n      to", "    if (true) {\n      to"),
     ("staged_matrices.cuh", "k < 0 || k >= rows.count", "k >= rows.count"),
@@ -95,11 +116,7 @@ GUARDS = [
 # Shared memory that is one element smaller than it is used.
 SIZES = [
     ("differentiate_products.cu", "int kMatrices = 512", "int kMatrices = 511"),
-    (
-        "differentiate_products.cu",
-        "weights[kBatch * kChannels * kWarp]",
-        "weights[kBatch * kChannels * kWarp - 1]",
-    ),
+    ("differentiate_products.cu", "weights[kWeights]", "weights[kWeights - 1]"),
     ("differentiate_products.cu", "edges[kBatch];", "edges[kBatch - 1];"),
     (
         "differentiate_products.cu",
@@ -115,7 +132,7 @@ SIZES = [
         "staged ? warps * tile : 0",
         "staged ? warps * tile - sizeof(T) : 0",
     ),
-    ("sum_products.cu", "kMostRows * row_stride(13);", "kMostRows * row_stride(13) - 1;"),
+    ("sum_products.cu", "numbers[kNumbers]", "numbers[kNumbers - 1]"),
     (
         "sum_products.cu",
         "weights[kBatch * kChannels * kWarp]",
@@ -130,6 +147,10 @@ SIZES = [
 # that multiplies channels.
 ROWS = {
     "axis_flags.cu": ["axis_flags"],
+    "block_linear.cu": ["block_linear"],
+    "block_linear_backward.cu": ["block_linear"],
+    "linear_plan.cu": ["block_linear"],
+    "linear_tiles.cuh": ["block_linear"],
     "copy_rows.h": ["copywise", "fully_connected"],
     "copywise_product.cu": ["copywise"],
     "fully_connected_product.cu": ["fully_connected"],

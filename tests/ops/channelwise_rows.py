@@ -84,6 +84,15 @@ def broad_table() -> PathTable:
     return PathTable.from_paths(paths, (250, 4, 110, 190), by_output=True)
 
 
+def deep_table() -> PathTable:
+    """As many components of as many channels as a warp takes at once, and more than it stages."""
+    paths = [
+        channelwise_path(0, 0, 0, 0, 64, 1, coefficients(13, 1, 3)),
+        channelwise_path(832, 1, 192, 64, 40, 1, coefficients(3, 1, 9)),
+    ]
+    return PathTable.from_paths(paths, (952, 2, 104, 552), by_output=True)
+
+
 def wide_table(*, weighted: bool) -> PathTable:
     """Whole registers, components outside, and a row that is covered."""
     dims = (16 * 4 + 37 * 5, 4, 16 * 2 + 37 if weighted else 0, 16 * 3 + 16 + 37 * 11)
@@ -113,6 +122,9 @@ def channelwise_rows() -> Iterator[Op]:
     yield conv_backward_row("sparse", sparse_table())
     yield conv_row("broad", broad_table())
     yield conv_backward_row("broad", broad_table())
+    for name, table in {"broad": broad_table(), "deep": deep_table()}.items():
+        yield product_row(name, table)
+        yield product_backward_row(name, table)
     for name, table in TABLES.items():
         yield product_row(name, table)
         yield product_backward_row(name, table)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -16,26 +17,54 @@ from equigeo.ops.products.block_linear_backward import (
 from tests.ops.op import Op, in_order
 from tests.ops.problems import Problem
 
+
+@dataclass(frozen=True)
+class Blocks:
+    """The blocks of a map, and the lengths of its rows; sums have ``terms`` terms, of each row."""
+
+    blocks: Tensor
+    factors: Tensor
+    dim: int
+    weights: int
+    dim_out: int
+    terms: int = 1
+
+
 # Two segments into one, one into two, a gap in every row, more copies than a tile has rows.
-BLOCKS = torch.tensor(
-    [
-        [1, 3, 0, 19, 1, 0],
-        [4, 17, 0, 19, 1, 57],
-        [21, 5, 19, 2, 3, 380],
-        [21, 5, 27, 33, 3, 391],
-        [36, 1, 126, 1, 5, 556],
-        [41, 2, 131, 2, 7, 557],
-    ]
+SMALL = Blocks(
+    torch.tensor(
+        [
+            [1, 3, 0, 19, 1, 0],
+            [4, 17, 0, 19, 1, 57],
+            [21, 5, 19, 2, 3, 380],
+            [21, 5, 27, 33, 3, 391],
+            [36, 1, 126, 1, 5, 556],
+            [41, 2, 131, 2, 7, 557],
+        ]
+    ),
+    torch.tensor([0.5, -1.0, 2.0, 0.25, 1.0, 3.0], dtype=torch.float64),
+    dim=56,
+    weights=562,
+    dim_out=146,
 )
-FACTORS = torch.tensor([0.5, -1.0, 2.0, 0.25, 1.0, 3.0], dtype=torch.float64)
-DIM, WEIGHTS, DIM_OUT = 56, 562, 146
+# More copies, and more components, than a tile of any kernel has.
+LARGE = Blocks(
+    torch.tensor([[1, 67, 0, 3, 1, 1], [69, 2, 3, 1, 65, 202]]),
+    torch.tensor([0.5, 2.0], dtype=torch.float64),
+    dim=199,
+    weights=204,
+    dim_out=69,
+    terms=67,
+)
 
 
 def linear_rows() -> Iterator[Op]:
     for ir_mul in (False, True):
         for label, groups in (("shared weights", one_group), ("weights of rows", a_group_a_row)):
-            yield map_row(label, groups, ir_mul)
-            yield backward_row(label, groups, ir_mul)
+            yield map_row(label, SMALL, groups, ir_mul)
+            yield backward_row(label, SMALL, groups, ir_mul)
+        yield map_row("large blocks", LARGE, one_group, ir_mul)
+        yield backward_row("large blocks", LARGE, one_group, ir_mul)
 
 
 def one_group(problem: Problem) -> int:
@@ -47,37 +76,38 @@ def a_group_a_row(problem: Problem) -> int:
 
 
 def operands(
-    groups: Callable[[Problem], int], *, grad: bool
+    of: Blocks, groups: Callable[[Problem], int], *, grad: bool
 ) -> Callable[[Problem, torch.dtype], list[Tensor]]:
     def features(problem: Problem, dtype: torch.dtype) -> list[Tensor]:
-        shapes = [("x", problem.edges, DIM), ("weight", groups(problem), WEIGHTS)]
+        shapes = [("x", problem.edges, of.dim), ("weight", groups(problem), of.weights)]
         if grad:
-            shapes.insert(0, ("grad", problem.edges, DIM_OUT))
+            shapes.insert(0, ("grad", problem.edges, of.dim_out))
         return [problem.randn(name, rows, dim, dtype=dtype) for name, rows, dim in shapes]
 
     return features
 
 
-def map_row(label: str, groups: Callable[[Problem], int], ir_mul: bool) -> Op:
+def map_row(label: str, of: Blocks, groups: Callable[[Problem], int], ir_mul: bool) -> Op:
     def call(x: Tensor, weight: Tensor, blocks: Tensor, factors: Tensor) -> Tensor:
-        return block_linear(x, weight, blocks, factors, DIM_OUT, ir_mul=ir_mul)
+        return block_linear(x, weight, blocks, factors, of.dim_out, ir_mul=ir_mul)
 
     def judge(*arguments: Tensor) -> Tensor:
-        out: Tensor = in_order(block_linear_reference)(*arguments, DIM_OUT, ir_mul)
+        out: Tensor = in_order(block_linear_reference)(*arguments, of.dim_out, ir_mul)
         return out
 
     return Op(
         "block_linear",
         call,
         judge,
-        operands(groups, grad=False),
-        lambda graph: [BLOCKS, FACTORS],
+        operands(of, groups, grad=False),
+        lambda graph: [of.blocks, of.factors],
         f"block_linear, {label}, {'ir_mul' if ir_mul else 'mul_ir'}",
-        constants=(DIM_OUT, ir_mul),
+        terms=of.terms,
+        constants=(of.dim_out, ir_mul),
     )
 
 
-def backward_row(label: str, groups: Callable[[Problem], int], ir_mul: bool) -> Op:
+def backward_row(label: str, of: Blocks, groups: Callable[[Problem], int], ir_mul: bool) -> Op:
     def call(*arguments: Tensor) -> tuple[Tensor, Tensor]:
         gradients: tuple[Tensor, Tensor] = block_linear_backward(*arguments, ir_mul)
         return gradients
@@ -90,8 +120,9 @@ def backward_row(label: str, groups: Callable[[Problem], int], ir_mul: bool) -> 
         "block_linear_backward",
         call,
         judge,
-        operands(groups, grad=True),
-        lambda graph: [BLOCKS, FACTORS],
+        operands(of, groups, grad=True),
+        lambda graph: [of.blocks, of.factors],
         f"block_linear_backward, {label}, {'ir_mul' if ir_mul else 'mul_ir'}",
+        terms=of.terms,
         constants=(ir_mul,),
     )

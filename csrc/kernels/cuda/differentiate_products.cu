@@ -6,6 +6,7 @@
 
 #include "kernels/cuda/channels.cuh"
 #include "kernels/cuda/edge_weights.cuh"
+#include "kernels/cuda/staged_channels.cuh"
 #include "kernels/cuda/staged_matrices.cuh"
 #include "kernels/cuda/sum_lanes.cuh"
 
@@ -21,13 +22,19 @@ template <class S>
 constexpr int kResident = sizeof(Compute<S>) == 4 ? 3 : 2;
 
 // What a warp keeps in shared memory: matrices, then their gradients, then rows of a tile in the
-// same place.
+// same place. Components are inside in products of rows alone, whose batches have one edge: behind
+// its weights there is room for its channels.
 template <class T>
 struct alignas(16) WarpMemory {
+  static constexpr int kWeights = kBatch * kChannels * kWarp;
+  static constexpr int kStaged = kWeights - kChannels * kWarp;
   static_assert(kMatrices >= kPutNumbers<7, kChannels> && kMatrices >= kPutNumbers<13, 1>);
+  static_assert(kStaged >= 7 * kChannels * kWarp && kStaged >= 13 * kWarp);
   T numbers[kMatrices];
-  T weights[kBatch * kChannels * kWarp];
+  T weights[kWeights];
   EdgeRows edges[kBatch];
+
+  __device__ T* channels() { return weights + kChannels * kWarp; }
 };
 
 // A batch of edges of a row, for one warp.
@@ -71,7 +78,7 @@ struct Lane {
 // matrix, sum over channels of w g_k x_i.
 template <int D1, int N, class S, class T>
 __device__ __forceinline__ void transpose_rows(
-    const S* grad,
+    const MaybeStaged<S, T>& grad,
     const Channels& channels,
     RowRange rows,
     const T (&weight)[N],
@@ -83,7 +90,7 @@ __device__ __forceinline__ void transpose_rows(
   for (int first = 0; first < rows.count; first += kRows) {
     T g[kRows][N];
     const int left = rows.count - first;
-    load_channels(grad, channels, 0, rows.first + first, left, g);
+    grad.load(channels, rows.first + first, left, g);
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
       if (k < left) {
@@ -154,24 +161,23 @@ __device__ __forceinline__ void contract_gradients(
     T* grad_y) {
   const int stride = row_stride(path.d1), size = rows.count * stride;
   __syncwarp();  // all gradients are there
-  const Run* runs = plan.by_second.run + path.terms;
-  const Term<T>* terms = plan.by_second.term + path.terms;
-  const int number = plan.by_second.count[path.table];
+  const Runs<T>& runs = plan.by_second;
+  const int number = runs.count[path.table];
   grad_y += path.y + copy * path.y_copy;
 #pragma unroll 1
   for (int n = threadIdx.x; n < count * number; n += kWarp) {
-    const int b = n / number;
-    const Run run = runs[n - b * number];
+    const int b = n / number, run = n - b * number;
+    const int length = runs.length[path.terms + run];
     T sum = 0;
 #pragma unroll 1
-    for (int m = run.first; m < run.last; ++m) {
-      const Term<T> term = terms[m];
-      const int k = term.at / kColumns - rows.first;
+    for (int m = 0; m < length; ++m) {
+      const int term = path.terms + runs.start[path.terms + m] + run;
+      const int place = runs.at[term], k = place / kColumns - rows.first;
       if (k >= 0 && k < rows.count) {
-        sum += term.value * gradients[b * size + k * stride + term.at % kColumns];
+        sum += runs.value[term] * gradients[b * size + k * stride + place % kColumns];
       }
     }
-    grad_y[b * plan.dim_y + run.key * path.y_component] += sum;
+    grad_y[b * plan.dim_y + runs.key[path.terms + run] * path.y_component] += sum;
   }
 }
 
@@ -190,6 +196,13 @@ __device__ __forceinline__ void add_path(
   const Channels channels = channels_of(op.in_ir_mul, path.mul, path.d3, tile.channel);
   fetch_weights<N>(
       op.weight, plan.dim_weight, path, copy, channels, memory.edges, batch.count, memory.weights);
+  // Components are inside where there is one edge alone.
+  const bool stages = !op.in_ir_mul && fits<N>(path.d3, WarpMemory<T>::kStaged);
+  T* staged = stages ? memory.channels() : nullptr;
+  if (stages) {
+    const S* grad = op.grad + memory.edges[0].other * plan.dim_out + path.out;
+    stage_channels<N>(grad, path.mul, path.d3, tile.channel, staged);
+  }
 #pragma unroll 1
   for (int begin = 0; begin < batch.count; begin += staging.edges) {
     const int left = batch.count - begin, count = staging.edges < left ? staging.edges : left;
@@ -200,14 +213,16 @@ __device__ __forceinline__ void add_path(
       const RowRange rows{first, staging.rows < behind ? staging.rows : behind};
       stage_matrices(plan, path, copy, rows, op.y, memory.edges + begin, count, memory.numbers);
       wait_for_copies();
+      __syncwarp();  // channels that other lanes copied
 #pragma unroll 1
       for (int b = 0; b < count; ++b) {
         const EdgeRows& edge = memory.edges[begin + b];
         T weight[N];
         load_weights(memory.weights, begin + b, weight);
         const S* grad = op.grad + edge.other * plan.dim_out + path.out;
+        const MaybeStaged<S, T> arriving{grad, staged, path.d3};
         T* matrix = memory.numbers + b * rows.count * row_stride(D1);
-        transpose_rows(grad, channels, rows, weight, matrix, lane);
+        transpose_rows(arriving, channels, rows, weight, matrix, lane);
         if (rows.count == behind) {
           S* to = weights_of(op.grad_weight, edge.own * plan.dim_weight, path, copy);
           finish_edge(channels, weight, path.mul2, to, lane);
@@ -226,7 +241,15 @@ __device__ __forceinline__ void add_tile(
   const int64_t begin = row * op.plan.dim_x + tile.begin;
   if (batch.count > 0 && tile.first < tile.last) {
     const Channels channels = channels_of(op.in_ir_mul, tile.mul, D1, tile.channel);
-    load_channels(op.x + begin, channels, 0, 0, D1, lane.x);
+    if (op.in_ir_mul || D1 == 1) {
+      load_channels(op.x + begin, channels, 0, 0, D1, lane.x);
+    } else {
+      T* staged = batch.memory.channels();
+      stage_channels<N>(op.x + begin, tile.mul, D1, tile.channel, staged);
+      wait_for_copies();
+      __syncwarp();
+      load_staged(staged, channels, D1, 0, 0, D1, lane.x);
+    }
 #pragma unroll 1
     for (int p = tile.first; p < tile.last; ++p) {
       const PlannedPath& path = op.plan.path[p];

@@ -29,9 +29,7 @@ __device__ inline EdgeRange positions_of(const EdgeList& list, int64_t row) {
     return {row, row + 1};
   }
   const EdgeRange segment = edges_of(list.ptr, row);
-  if (segment.begin < 0 || segment.begin > segment.end || segment.end > list.edges) {
-    __trap();
-  }
+  require(0 <= segment.begin && segment.begin <= segment.end && segment.end <= list.edges);
   return segment;
 }
 

@@ -20,6 +20,14 @@ __device__ inline int64_t first_item() {
 
 __device__ inline int64_t item_stride() { return static_cast<int64_t>(gridDim.x) * blockDim.x; }
 
+// Stops the kernel with a trap unless a table holds to what is asked of it: it is on the device,
+// where the host cannot read it without waiting.
+__device__ inline void require(bool holds) {
+  if (!holds) {
+    __trap();
+  }
+}
+
 // Queue kernel(arguments...), with `bytes` of dynamic shared memory for every block. What goes
 // wrong is left for launch_error().
 template <class... Parameters, class... Arguments>

@@ -8,9 +8,24 @@
 namespace equigeo {
 namespace {
 
-__device__ inline void require(bool holds) {
-  if (!holds) {
-    __trap();
+// Call visit(p, path) in a thread for each of the first paths. They come through shared memory: one
+// beside another, lanes would each read from far apart.
+template <class T, class Visit>
+__device__ void for_paths(const PathTable<T>& table, int64_t count, const Visit& visit) {
+  constexpr int kNumbers = sizeof(Path) / sizeof(int64_t);
+  // One number more, so that lanes read from banks of their own.
+  int64_t (*tile)[kNumbers + 1] = static_shared<int64_t[kWarp][kNumbers + 1]>();
+  for (int64_t begin = 0; begin < count; begin += kWarp) {
+    const int size = static_cast<int>(count - begin < kWarp ? count - begin : kWarp);
+    const int64_t* from = &table.path[begin].x.offset;
+    __syncthreads();  // what was there has been read
+    for (int n = threadIdx.x; n < kNumbers * size; n += blockDim.x) {
+      tile[n / kNumbers][n % kNumbers] = from[n];
+    }
+    __syncthreads();
+    if (static_cast<int>(threadIdx.x) < size) {
+      visit(begin + threadIdx.x, *reinterpret_cast<const Path*>(tile[threadIdx.x]));
+    }
   }
 }
 
@@ -20,48 +35,64 @@ __device__ void require_channelwise(const PathTable<T>& table, const Path& path)
   require(has_layout(table, path) && path.out.mul == path.x.mul);
 }
 
-// Terms of one path in the order of their keys, equal keys in the order of the table.
-template <class T, class Key, class At>
-__device__ void sort_terms(
-    const PathTable<T>& table,
-    const Path& path,
-    const Runs<T>& runs,
-    const Key& key,
-    const At& at) {
+// How many coefficients of the path have the same key, and how many of these come before.
+template <class T>
+__device__ void count_equal(const Path& path, const Runs<T>& runs) {
   for (int64_t n = path.first + threadIdx.x; n < path.last; n += blockDim.x) {
-    const int mine = key(table.entry[n]);
-    int64_t place = path.first;
+    int before = 0, equal = 0;
     for (int64_t m = path.first; m < path.last; ++m) {
-      const int other = key(table.entry[m]);
-      place += other < mine || (other == mine && m < n);
+      const bool same = runs.given[m] == runs.given[n];
+      equal += same;
+      before += same && m < n;
     }
-    runs.key[place] = mine;
-    runs.term[place] = {table.value[n], at(table.entry[n])};
+    runs.before[n] = before;
+    runs.equal[n] = equal;
   }
 }
 
-// Runs of equal keys of sorted terms.
+// Where a coefficient goes to: term `before` of run `run`, behind `terms` others before that.
+struct TermPlace {
+  int run, terms, runs;
+
+  __device__ int term() const { return terms + run; }
+};
+
+// A run is counted where it begins.
 template <class T>
-__device__ void find_runs(const Path& path, int64_t p, const Runs<T>& runs) {
-  const int* key = runs.key + path.first;
-  const int count = static_cast<int>(path.last - path.first);
-  for (int n = threadIdx.x; n < count; n += blockDim.x) {
-    if (n > 0 && key[n] == key[n - 1]) {
-      continue;
-    }
-    int before = 0, last = n + 1;
-    for (int m = 0; m < n; ++m) {
-      before += m == 0 || key[m] != key[m - 1];
-    }
-    while (last < count && key[last] == key[n]) {
-      ++last;
-    }
-    runs.run[path.first + before] = {n, last, key[n]};
-    if (last == count) {
-      runs.count[p] = before + 1;
+__device__ TermPlace term_place(const Path& path, const Runs<T>& runs, int64_t n) {
+  const int key = runs.given[n], before = runs.before[n], equal = runs.equal[n];
+  TermPlace place{0, 0, 0};
+  for (int64_t m = path.first; m < path.last; ++m) {
+    if (runs.before[m] == 0) {
+      const int length = runs.equal[m];
+      place.run += length > equal || (length == equal && runs.given[m] < key);
+      place.terms += length < before ? length : before;
+      ++place.runs;
     }
   }
-  if (count == 0 && threadIdx.x == 0) {
+  return place;
+}
+
+// Every coefficient to its place; `at` is what it is multiplied by.
+template <class T>
+__device__ void write_runs(
+    const PathTable<T>& table, const Path& path, int64_t p, const int* at, const Runs<T>& runs) {
+  for (int64_t n = path.first + threadIdx.x; n < path.last; n += blockDim.x) {
+    const TermPlace place = term_place(path, runs, n);
+    runs.value[path.first + place.term()] = table.value[n];
+    runs.at[path.first + place.term()] = at[n];
+    if (runs.before[n] == 0) {
+      runs.key[path.first + place.run] = runs.given[n];
+      runs.length[path.first + place.run] = runs.equal[n];
+    }
+    if (place.run == 0) {  // the longest has all m
+      runs.start[path.first + runs.before[n]] = place.terms;
+    }
+    if (n == path.first) {
+      runs.count[p] = place.runs;
+    }
+  }
+  if (path.first == path.last && threadIdx.x == 0) {
     runs.count[p] = 0;
   }
 }
@@ -71,18 +102,38 @@ template <class T>
 __device__ void check_coefficients(const PathTable<T>& table, int64_t p) {
   const Path& path = table.path[p];
   require(0 <= path.first && path.first <= path.last && path.last <= table.coefficients);
-  for (int64_t n = path.first + threadIdx.x; n < path.last; n += blockDim.x) {
-    require(couples(path, table.entry[n]));
-  }
-  for (int64_t q = threadIdx.x; q < p; q += blockDim.x) {
-    const Path& other = table.path[q];
+  for_paths(table, p, [&](int64_t, const Path& other) {
     const bool same = other.first == path.first && other.last == path.last;
     require(same || other.last <= path.first || path.last <= other.first);
-  }
+  });
 }
 
 __device__ inline int place_of(const Entry& entry) {
   return static_cast<int>(entry.k * kColumns + entry.i);
+}
+
+// Keys of all coefficients of a path. Entries are three numbers each: a warp reads 32 of them as 96
+// neighbours, and takes them apart in shared memory.
+template <class T>
+__device__ void find_keys(const PathTable<T>& table, const Path& path, const Plan<T>& plan) {
+  constexpr int kNumbers = sizeof(Entry) / sizeof(int64_t);
+  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  Entry* tile = static_shared<Entry[kThreads / kWarp][kWarp]>()[warp];
+  for (int64_t begin = path.first + warp * kWarp; begin < path.last; begin += blockDim.x) {
+    const int count = static_cast<int>(path.last - begin < kWarp ? path.last - begin : kWarp);
+    const int64_t* from = &table.entry[begin].i;
+    __syncwarp();  // what was there has been read
+    for (int n = lane; n < kNumbers * count; n += kWarp) {
+      (&tile[0].i)[n] = from[n];
+    }
+    __syncwarp();
+    if (lane < count) {
+      const Entry& entry = tile[lane];
+      require(couples(path, entry));
+      plan.by_place.given[begin + lane] = place_of(entry);
+      plan.by_second.given[begin + lane] = static_cast<int>(entry.j);
+    }
+  }
 }
 
 template <class T>
@@ -90,13 +141,13 @@ __device__ void plan_coefficients(const PathTable<T>& table, int64_t p, const Pl
   const Path path = table.path[p];
   require_channelwise(table, path);
   check_coefficients(table, p);
-  const auto place = [](const Entry& entry) { return place_of(entry); };
-  const auto second = [](const Entry& entry) { return static_cast<int>(entry.j); };
-  sort_terms(table, path, plan.by_place, place, second);
-  sort_terms(table, path, plan.by_second, second, place);
+  find_keys(table, path, plan);
   __syncthreads();
-  find_runs(path, p, plan.by_place);
-  find_runs(path, p, plan.by_second);
+  count_equal(path, plan.by_place);
+  count_equal(path, plan.by_second);
+  __syncthreads();
+  write_runs(table, path, p, plan.by_second.given, plan.by_place);
+  write_runs(table, path, p, plan.by_place.given, plan.by_second);
 }
 
 // Whether segments are the same; they must not overlap otherwise.
@@ -107,8 +158,7 @@ __device__ inline bool same_segment(const Segment& a, const Segment& b) {
 }
 
 template <class T>
-__device__ PlannedPath planned(const PathTable<T>& table, int64_t p) {
-  const Path& path = table.path[p];
+__device__ PlannedPath planned(const PathTable<T>& table, int64_t p, const Path& path) {
   require_channelwise(table, path);
   PlannedPath to;
   to.x = static_cast<int>(path.x.offset);
@@ -137,16 +187,17 @@ __device__ PlannedPath planned(const PathTable<T>& table, int64_t p) {
 
 template <class T>
 __device__ void sort_paths(const PathTable<T>& table, const Plan<T>& plan) {
-  const auto begin = [&](int64_t p) {
-    return plan.side == Side::kOut ? table.path[p].out.offset : table.path[p].x.offset;
+  const auto begin = [&](const Path& path) {
+    return plan.side == Side::kOut ? path.out.offset : path.x.offset;
   };
-  for (int64_t p = threadIdx.x; p < table.count; p += blockDim.x) {
+  for_paths(table, table.count, [&](int64_t p, const Path& path) {
     int64_t place = 0;
     for (int64_t q = 0; q < table.count; ++q) {
-      place += begin(q) < begin(p) || (begin(q) == begin(p) && q < p);
+      const int64_t other = begin(table.path[q]);
+      place += other < begin(path) || (other == begin(path) && q < p);
     }
-    plan.path[place] = planned(table, p);
-  }
+    plan.path[place] = planned(table, p, path);
+  });
 }
 
 // The segment of a planned path on the tiled side; behind the last one the end of the row.

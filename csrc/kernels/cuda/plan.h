@@ -11,27 +11,22 @@ constexpr int kMostRows = 7;                       // of an output that a lane s
 constexpr int kColumns = 16;                       // M_ki has place 16 k + i, whatever its width
 constexpr int64_t kLongestRow = int64_t{1} << 27;  // so that places are 32-bit numbers
 
-// The terms [first, last) make up one number. Its key is the place of a number of the matrix, or a
-// component of the second input.
-struct alignas(16) Run {
-  int first, last, key;
-};
-
-// A coefficient and what it is multiplied by: a component of the second input, or a place.
-template <class T>
-struct Term {
-  T value;
-  int at;
-};
-
-// The coefficients of every path, brought together by key in the order in which they came. Path p
-// of the table has its runs and terms where it has its coefficients there.
+// The coefficients of every path, by the number that they make up: those with the same key, which
+// is the place of a number of the matrix, or a component of the second input. They are a run of
+// terms, in the order in which they came. The longest runs come first, and term m of run n of a
+// path is `start[m] + n`: lanes that each add up a run read neighbours. Path p of the table has its
+// runs and terms where it has its coefficients there.
 template <class T>
 struct Runs {
-  int* count;  // (paths,)
-  Run* run;
-  Term<T>* term;
-  int* key;  // of each term
+  int* count;   // (paths,) runs
+  int* key;     // of each run
+  int* length;  // of each run
+  int* start;   // of the terms m of all runs of a path
+  T* value;     // of each term: a coefficient
+  int* at;  // of each term, what it is multiplied by: a component of the second input, or a place
+  int* given;   // of each coefficient of the table: its key,
+  int* before;  // how many before it have the same,
+  int* equal;   // and how many there are
 };
 
 // A path with 32-bit offsets. Component j of copy v of its second input is
@@ -84,9 +79,14 @@ template <class T>
 Runs<T> cut_runs(const PathTable<T>& table, Carver& memory) {
   Runs<T> runs;
   runs.count = memory.take<int>(table.count);
-  runs.run = memory.take<Run>(table.coefficients);
-  runs.term = memory.take<Term<T>>(table.coefficients);
   runs.key = memory.take<int>(table.coefficients);
+  runs.length = memory.take<int>(table.coefficients);
+  runs.start = memory.take<int>(table.coefficients);
+  runs.value = memory.take<T>(table.coefficients);
+  runs.at = memory.take<int>(table.coefficients);
+  runs.given = memory.take<int>(table.coefficients);
+  runs.before = memory.take<int>(table.coefficients);
+  runs.equal = memory.take<int>(table.coefficients);
   return runs;
 }
 

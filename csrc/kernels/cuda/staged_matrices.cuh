@@ -40,13 +40,13 @@ __device__ __forceinline__ void for_components(int d1, const Run& run) {
   }
 }
 
-// One number of the matrices of up to four edges: a lane adds up its terms, for all at once.
+// One number of the matrices of up to four edges: a lane adds up its run, for all at once.
 template <class S, class T>
 __device__ __forceinline__ void stage_number(
-    const Run& run,
-    const Term<T>* terms,
+    const Runs<T>& runs,
+    const PlannedPath& path,
+    int run,
     const S* y,
-    int component,
     int64_t dim_y,
     const EdgeRows* edges,
     int count,
@@ -54,14 +54,16 @@ __device__ __forceinline__ void stage_number(
     int size) {
   constexpr int kEdges = 4;
   T sum[kEdges] = {};
+  const int length = runs.length[path.terms + run];
 #pragma unroll 1
-  for (int m = run.first; m < run.last; ++m) {
-    const Term<T> term = terms[m];
-    const S* second = y + term.at * component;
+  for (int m = 0; m < length; ++m) {
+    const int term = path.terms + runs.start[path.terms + m] + run;
+    const T value = runs.value[term];
+    const S* second = y + runs.at[term] * path.y_component;
 #pragma unroll
     for (int b = 0; b < kEdges; ++b) {
       if (b < count) {
-        sum[b] += term.value * load(second + edges[b].own * dim_y);
+        sum[b] += value * load(second + edges[b].own * dim_y);
       }
     }
   }
@@ -91,23 +93,19 @@ __device__ __forceinline__ void stage_matrices(
     to[n] = 0;
   }
   __syncwarp();
-  const Run* runs = plan.by_place.run + path.terms;
-  const Term<T>* terms = plan.by_place.term + path.terms;
-  const int number = plan.by_place.count[path.table];
+  const Runs<T>& runs = plan.by_place;
+  const int number = runs.count[path.table];
   y += path.y + copy * path.y_copy;
 #pragma unroll 1
   for (int n = threadIdx.x; n < number; n += kWarp) {
-    const Run run = runs[n];
-    const int k = run.key / kColumns - rows.first;
+    const int key = runs.key[path.terms + n], k = key / kColumns - rows.first;
     if (k < 0 || k >= rows.count) {
       continue;
     }
-    T* first = to + k * stride + run.key % kColumns;
+    T* first = to + k * stride + key % kColumns;
 #pragma unroll 1
     for (int b = 0; b < count; b += 4) {
-      stage_number(
-          run, terms, y, path.y_component, plan.dim_y, edges + b, count - b, first + b * size,
-          size);
+      stage_number(runs, path, n, y, plan.dim_y, edges + b, count - b, first + b * size, size);
     }
   }
   __syncwarp();
@@ -142,6 +140,24 @@ __device__ __forceinline__ void load_row(const T* from, T (&row)[row_stride(D1)]
         row[i + 3] = wide.w;
       }
     }
+  }
+}
+
+// A row back from registers.
+template <int D1, class T>
+__device__ __forceinline__ void store_row(const T (&row)[row_stride(D1)], T* to) {
+  using Wide = typename Word<T>::Type;
+  constexpr int kWide = sizeof(Wide) / sizeof(T);
+#pragma unroll
+  for (int i = 0; i < D1; i += kWide) {
+    Wide wide;
+    wide.x = row[i];
+    wide.y = row[i + 1];
+    if constexpr (kWide == 4) {
+      wide.z = row[i + 2];
+      wide.w = row[i + 3];
+    }
+    *reinterpret_cast<Wide*>(to + i) = wide;
   }
 }
 

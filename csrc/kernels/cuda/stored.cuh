@@ -32,7 +32,8 @@ __device__ inline void store_away(Bf16* to, float value) {
   __stcs(reinterpret_cast<unsigned short*>(to), narrow(value).bits);
 }
 
-// Into shared memory, where only this thread will read it, behind wait_for_copies.
+// Into shared memory, for this thread behind wait_for_copies, for others of its warp behind a
+// barrier after that.
 template <class T>
 __device__ void copy_later(T* to, const T* from) {
   __pipeline_memcpy_async(to, from, sizeof(T));

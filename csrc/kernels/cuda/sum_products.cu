@@ -6,6 +6,7 @@
 
 #include "kernels/cuda/channels.cuh"
 #include "kernels/cuda/edge_weights.cuh"
+#include "kernels/cuda/staged_channels.cuh"
 #include "kernels/cuda/staged_matrices.cuh"
 
 namespace equigeo {
@@ -19,12 +20,16 @@ template <class S>
 constexpr int kResident = sizeof(Compute<S>) == 4 ? 4 : 3;
 
 // What a warp keeps in shared memory: hidden numbers of edges, then matrices, then rows of a tile
-// in the same place.
+// in the same place. Components are inside in products of rows alone, whose batches have one edge:
+// behind its matrix there is room for its channels.
 template <class T>
 struct alignas(16) WarpMemory {
-  static constexpr int kMatrices = kBatch * kMostRows * row_stride(13);
-  static_assert(kMatrices >= kPutNumbers<kMostRows, kChannels>);
-  T numbers[kMatrices];
+  static constexpr int kMatrix = kMostRows * row_stride(13);
+  static constexpr int kStaged = kMatrix + kChannels * kWarp * 13;
+  static constexpr int kHidden = kBatch * kMatrix;
+  static constexpr int kNumbers = kStaged > kHidden ? kStaged : kHidden;
+  static_assert(kNumbers >= kPutNumbers<kMostRows, kChannels>);
+  T numbers[kNumbers];
   T weights[kBatch * kChannels * kWarp];
   EdgeRows edges[kBatch];
 };
@@ -35,15 +40,25 @@ EQUIGEO_HOST_DEVICE constexpr int channels_at_once(int d1, int channels) {
   return d1 * sizeof(T) <= 40 ? channels : 1;
 }
 
-// sum_k += sum_i M_ki (w x_i) for one edge and the staged rows k of its matrix.
+// sum_k += sum_i M_ki (w x_i) for one edge and the staged rows k of its matrix. Its channels come
+// from `staged` where they are there.
 template <int D1, int R, int N, class S, class T>
 __device__ __forceinline__ void add_product(
-    const S* x, const Channels& channels, const T (&weight)[N], const T* matrix, T (&sum)[R][N]) {
+    const S* x,
+    const T* staged,
+    const Channels& channels,
+    const T (&weight)[N],
+    const T* matrix,
+    T (&sum)[R][N]) {
   constexpr int kAtOnce = channels_at_once<T>(D1, N);
 #pragma unroll
   for (int n = 0; n < N; n += kAtOnce) {
     T values[D1][kAtOnce];
-    load_channels(x, channels, n, 0, D1, values);
+    if (staged != nullptr) {
+      load_staged(staged, channels, D1, n, 0, D1, values);
+    } else {
+      load_channels(x, channels, n, 0, D1, values);
+    }
 #pragma unroll
     for (int i = 0; i < D1; ++i) {
 #pragma unroll
@@ -78,7 +93,7 @@ __device__ __forceinline__ void bring_weights(
     WarpMemory<T>& memory) {
   if constexpr (std::is_same_v<S, T>) {  // there is no such layer in bfloat16
     if (op.layer.hidden != nullptr && path.weight >= 0) {
-      constexpr int kRoom = WarpMemory<T>::kMatrices / kBatch;
+      constexpr int kRoom = WarpMemory<T>::kHidden / kBatch;
       compute_weights<N, kRoom>(
           op.layer, path, copy, channels, memory.edges, count, memory.numbers, memory.weights);
       return;
@@ -101,8 +116,15 @@ __device__ __forceinline__ void add_path(
   const Plan<T>& plan = op.plan;
   const Channels channels = channels_of(op.x_ir_mul, path.mul, path.d1, tile.channel);
   bring_weights<N>(op, path, copy, channels, count, memory);
+  T* staged = nullptr;
+  if (!op.x_ir_mul && path.d1 > 1) {
+    staged = memory.numbers + WarpMemory<T>::kMatrix;
+    const S* x = op.x + memory.edges[0].other * plan.dim_x + path.x;
+    stage_channels<N>(x, path.mul, path.d1, tile.channel, staged);
+  }
   stage_matrices(plan, path, copy, {tile.row, R}, op.y, memory.edges, count, memory.numbers);
   wait_for_copies();
+  __syncwarp();  // channels that other lanes copied
   for_components(path.d1, [&](auto d1) {
     constexpr int D1 = decltype(d1)::value;
 #pragma unroll 1
@@ -110,7 +132,8 @@ __device__ __forceinline__ void add_path(
       T weight[N];
       load_weights(memory.weights, b, weight);
       const S* x = op.x + memory.edges[b].other * plan.dim_x + path.x;
-      add_product<D1>(x, channels, weight, memory.numbers + b * R * row_stride(D1), sum);
+      const T* matrix = memory.numbers + b * R * row_stride(D1);
+      add_product<D1>(x, staged, channels, weight, matrix, sum);
     }
   });
 }

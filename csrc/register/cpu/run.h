@@ -8,6 +8,7 @@
 #include "kernels/cpu/segment_attention.h"
 #include "kernels/cpu/spherical_harmonics.h"
 #include "kernels/cpu/symmetric_eigen.h"
+#include "register/cpu/run_block_linear.h"
 #include "register/cpu/run_channelwise.h"
 #include "register/cpu/run_contraction.h"
 #include "register/cpu/run_copywise.h"

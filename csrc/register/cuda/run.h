@@ -1,6 +1,7 @@
 // Running ops on PyTorch's current stream, through its stable interface.
 #pragma once
 
+#include "args/block_linear.h"
 #include "args/channelwise_conv.h"
 #include "args/channelwise_product.h"
 #include "kernels/cuda/launch.h"
@@ -33,6 +34,16 @@ void run_with_scratch(const Op& op, const Tensor& like) {
   check_first_use(like);
   const Tensor scratch = new_tensor(like, {scratch_size(op)}, ScalarType::Byte);
   check_launch(launch(op, scratch.mutable_data_ptr(), Stream(like).handle()));
+}
+
+template <class S>
+void run(const BlockLinear<S>& op, const Tensor& like) {
+  run_with_scratch(op, like);
+}
+
+template <class S>
+void run(const BlockLinearBackward<S>& op, const Tensor& like) {
+  run_with_scratch(op, like);
 }
 
 template <class S>

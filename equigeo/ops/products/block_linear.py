@@ -63,7 +63,8 @@ def block_linear(
     ValueError
         If shapes or devices do not fit together.
     RuntimeError
-        If a block leaves its rows, on the CPU with compiled kernels.
+        If a block leaves its rows, on the CPU with compiled kernels; those of CUDA stop with a
+        trap.
 
     Equivariance
     ------------

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from equigeo.ops import block_linear, kernels_info
 from equigeo.ops.products.block_linear_backward import block_linear_backward
 from equigeo.testing import tolerance
-from tests.ops.linear_rows import BLOCKS, DIM, DIM_OUT, FACTORS, WEIGHTS
+from tests.ops.linear_rows import SMALL
 
 compiled = pytest.mark.skipif(
     kernels_info()["cpu"] is None, reason="the reference trusts its table"
@@ -17,12 +17,12 @@ compiled = pytest.mark.skipif(
 
 def operands(rows: int = 4, groups: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
     generator = torch.Generator().manual_seed(rows)
-    x = torch.randn(rows, DIM, generator=generator)
-    return x, torch.randn(groups, WEIGHTS, generator=generator)
+    x = torch.randn(rows, SMALL.dim, generator=generator)
+    return x, torch.randn(groups, SMALL.weights, generator=generator)
 
 
-def run(x: torch.Tensor, weight: torch.Tensor, blocks: torch.Tensor = BLOCKS) -> torch.Tensor:
-    return block_linear(x, weight, blocks, FACTORS, DIM_OUT, ir_mul=False)
+def run(x: torch.Tensor, weight: torch.Tensor, blocks: torch.Tensor = SMALL.blocks) -> torch.Tensor:
+    return block_linear(x, weight, blocks, SMALL.factors, SMALL.dim_out, ir_mul=False)
 
 
 @given(
@@ -70,20 +70,33 @@ def test_rows_must_divide_among_the_groups():
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"x": torch.zeros(4, DIM, dtype=torch.int64)}, TypeError, "x must be float32 or float64"),
-        ({"weight": torch.zeros(1, WEIGHTS).double()}, TypeError, "weight must have the dtype"),
-        ({"weight": torch.zeros(WEIGHTS)}, ValueError, "weight must be .rows, components."),
-        ({"blocks": BLOCKS.int()}, ValueError, "blocks must be .blocks, 6., int64"),
-        ({"blocks": BLOCKS[:, :5]}, ValueError, "blocks must be .blocks, 6., int64"),
-        ({"factors": FACTORS[:2]}, ValueError, "factors must be .6,. to fit blocks"),
-        ({"blocks": BLOCKS.to("meta")}, ValueError, "blocks must be on the device of x"),
+        (
+            {"x": torch.zeros(4, SMALL.dim, dtype=torch.int64)},
+            TypeError,
+            "x must be float32 or float64",
+        ),
+        (
+            {"weight": torch.zeros(1, SMALL.weights).double()},
+            TypeError,
+            "weight must have the dtype",
+        ),
+        ({"weight": torch.zeros(SMALL.weights)}, ValueError, "weight must be .rows, components."),
+        ({"blocks": SMALL.blocks.int()}, ValueError, "blocks must be .blocks, 6., int64"),
+        ({"blocks": SMALL.blocks[:, :5]}, ValueError, "blocks must be .blocks, 6., int64"),
+        ({"factors": SMALL.factors[:2]}, ValueError, "factors must be .6,. to fit blocks"),
+        ({"blocks": SMALL.blocks.to("meta")}, ValueError, "blocks must be on the device of x"),
     ],
 )
 def test_what_does_not_fit_is_named(change, error, message):
     x, weight = operands()
-    arguments = {"x": x, "weight": weight, "blocks": BLOCKS, "factors": FACTORS} | change
+    arguments = {
+        "x": x,
+        "weight": weight,
+        "blocks": SMALL.blocks,
+        "factors": SMALL.factors,
+    } | change
     with pytest.raises(error, match=message):
-        block_linear(**arguments, dim_out=DIM_OUT, ir_mul=False)
+        block_linear(**arguments, dim_out=SMALL.dim_out, ir_mul=False)
 
 
 @compiled
@@ -91,33 +104,37 @@ def test_what_does_not_fit_is_named(change, error, message):
     ("column", "value", "message"),
     [
         (0, -1, "block 2 leaves its rows"),
-        (0, DIM - 14, "block 2 leaves its rows"),
+        (0, SMALL.dim - 14, "block 2 leaves its rows"),
         (1, 0, "block 2 leaves its rows"),
         (1, 2**61, "block 2 leaves its rows"),
-        (2, DIM_OUT - 5, "block 2 leaves its rows"),
+        (2, SMALL.dim_out - 5, "block 2 leaves its rows"),
         (2, 18, "blocks must add to the same segment or to others"),
         (3, 2**62, "block 2 leaves its rows"),
         (4, 2**62, "block 2 has too many components"),
         (4, 0, "block 2 leaves its rows"),
-        (5, WEIGHTS - 9, "block 2 leaves its rows"),
+        (5, SMALL.weights - 9, "block 2 leaves its rows"),
         (5, -1, "block 2 leaves its rows"),
     ],
 )
 def test_tampered_blocks_are_refused(column, value, message):
     x, weight = operands()
-    blocks = BLOCKS.clone()
+    blocks = SMALL.blocks.clone()
     blocks[2, column] = value
     with pytest.raises(RuntimeError, match=message):
         run(x, weight, blocks)
     with pytest.raises(RuntimeError, match=message):
-        block_linear_backward(torch.ones(4, DIM_OUT), x, weight, blocks, FACTORS.float(), False)
+        block_linear_backward(
+            torch.ones(4, SMALL.dim_out), x, weight, blocks, SMALL.factors.float(), False
+        )
 
 
 @compiled
 def test_gradients_of_weights_in_two_blocks_are_refused():
     x, weight = operands()
-    blocks = BLOCKS.clone()
+    blocks = SMALL.blocks.clone()
     blocks[1, 5] = 0
     run(x, weight, blocks)
     with pytest.raises(RuntimeError, match="blocks must not overlap in the weights"):
-        block_linear_backward(torch.ones(4, DIM_OUT), x, weight, blocks, FACTORS.float(), False)
+        block_linear_backward(
+            torch.ones(4, SMALL.dim_out), x, weight, blocks, SMALL.factors.float(), False
+        )

@@ -1,9 +1,9 @@
-// Registered for the CPU alone: on a GPU the matrix products of its vendor are faster than ours.
 #include "args/block_linear.h"
 
 #include <tuple>
 
-#include "register/cpu/run_block_linear.h"
+#include "register/device.h"
+#include "register/tensors.h"
 
 namespace equigeo {
 namespace {
@@ -100,7 +100,7 @@ std::tuple<Tensor, Tensor> block_linear_backward_op(
 }  // namespace
 }  // namespace equigeo
 
-STABLE_TORCH_LIBRARY_IMPL(equigeo, CPU, library) {
+STABLE_TORCH_LIBRARY_IMPL(equigeo, EQUIGEO_DEVICE, library) {
   library.impl("block_linear", TORCH_BOX(&equigeo::block_linear_op));
   library.impl("block_linear_backward", TORCH_BOX(&equigeo::block_linear_backward_op));
 }

@@ -1,0 +1,59 @@
+"""Which ops have which bodies: from the sources, since a machine without a card loads one library.
+
+Which layers call which ops is tested beside them, in ``tests/tensor_products/paths``.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from equigeo.ops.runtime.declare import SCHEMAS
+
+ROOT = Path(__file__).parents[2]
+# Its body is made of PyTorch's matrix products and eigenvectors, on every device.
+WITHOUT_KERNELS = {"principal_axes_nd"}
+# Where Python asks for a device: for what is no kernel, with the reason.
+ASKS_FOR_A_DEVICE = {
+    "equigeo/ops/runtime/load_kernels.py": "which library has which op",
+    "equigeo/interop/accelerated/edge_orders.py": "values are compared where that needs no wait",
+    "equigeo/points/cluster_search.py": "torch-cluster is used on the CPU alone",
+    "equigeo/tensor_products/analysis/compare.py": "a GPU is waited for before a clock is read",
+    "equigeo/training/files/weights.py": "files hold tensors of the CPU",
+}
+
+
+def registered(folder: str) -> dict[str, str]:
+    """Ops by name, with the device that a source of the folder registers them for."""
+    found: dict[str, str] = {}
+    for path in (ROOT / "csrc/register" / folder).glob("*.cpp"):
+        text = path.read_text("utf-8")
+        device = re.findall(r"STABLE_TORCH_LIBRARY_IMPL\(equigeo, (\w+), library\)", text)
+        found |= dict.fromkeys(re.findall(r'library\.impl\(\s*"(\w+)"', text), ", ".join(device))
+    return found
+
+
+def test_every_op_has_kernels_for_the_cpu_and_for_cuda():
+    assert registered("") == dict.fromkeys(set(SCHEMAS) - WITHOUT_KERNELS, "EQUIGEO_DEVICE")
+    assert not registered("cpu")
+    assert not registered("cuda")
+
+
+def test_kernels_of_both_devices_have_the_same_names():
+    sources = {
+        device: {path.stem for path in (ROOT / "csrc/kernels" / device).iterdir()}
+        for device in ("cpu", "cuda")
+    }
+    for op in registered(""):
+        stem = re.sub("(_double)?_backward$", "", op).replace("radial_conv", "channelwise_conv")
+        assert stem in sources["cpu"] & sources["cuda"], op
+
+
+def test_no_layer_chooses_kernels_by_device():
+    asked = re.compile(r"is_cuda\b|is_cpu\b|device\.type [!=]= |\.device ==? torch\.device")
+    found = {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "equigeo").rglob("*.py")
+        if asked.search(path.read_text("utf-8"))
+    }
+    assert found == set(ASKS_FOR_A_DEVICE)
