@@ -90,8 +90,6 @@ def run(
         command = [
             python, "-m", "pytest", f"bench/{file}", "-q", "-k", select,
             "-p", "no:cacheprovider",
-            # else that of this checkout's configuration comes first, and both sides are one
-            "-o", f"pythonpath={checkout}",
             "-o", "python_files=bench_*.py", "-o", "python_functions=bench_*",
             "--benchmark-max-time=0.1", "--benchmark-min-rounds=5", "--benchmark-warmup=on",
             f"--benchmark-json={output}",
