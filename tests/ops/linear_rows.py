@@ -35,7 +35,9 @@ def linear_rows() -> Iterator[Op]:
     for ir_mul in (False, True):
         for label, groups in (("shared weights", one_group), ("weights of rows", a_group_a_row)):
             yield map_row(label, groups, ir_mul)
-            yield backward_row(label, groups, ir_mul)
+            yield backward_row(label, groups, ir_mul, True, True)
+    yield backward_row("by x alone", one_group, False, True, False)
+    yield backward_row("by weights alone", a_group_a_row, True, False, True)
 
 
 def one_group(problem: Problem) -> int:
@@ -77,13 +79,18 @@ def map_row(label: str, groups: Callable[[Problem], int], ir_mul: bool) -> Op:
     )
 
 
-def backward_row(label: str, groups: Callable[[Problem], int], ir_mul: bool) -> Op:
+def backward_row(
+    label: str, groups: Callable[[Problem], int], ir_mul: bool, by_x: bool, by_weight: bool
+) -> Op:
+    constants = (ir_mul, by_x, by_weight)
+
     def call(*arguments: Tensor) -> tuple[Tensor, Tensor]:
-        gradients: tuple[Tensor, Tensor] = block_linear_backward(*arguments, ir_mul)
+        gradients: tuple[Tensor, Tensor] = block_linear_backward(*arguments, *constants)
         return gradients
 
     def judge(*arguments: Tensor) -> tuple[Tensor, Tensor]:
-        found: tuple[Tensor, Tensor] = in_order(block_linear_backward_reference)(*arguments, ir_mul)
+        judged = in_order(block_linear_backward_reference)
+        found: tuple[Tensor, Tensor] = judged(*arguments, *constants)
         return found
 
     return Op(
@@ -93,5 +100,5 @@ def backward_row(label: str, groups: Callable[[Problem], int], ir_mul: bool) -> 
         operands(groups, grad=True),
         lambda graph: [BLOCKS, FACTORS],
         f"block_linear_backward, {label}, {'ir_mul' if ir_mul else 'mul_ir'}",
-        constants=(ir_mul,),
+        constants=constants,
     )

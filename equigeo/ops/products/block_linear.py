@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -105,16 +107,11 @@ def block_linear_reference(
 
 
 def _backward(
-    grad: Tensor,
-    *,
-    x: Tensor,
-    weight: Tensor,
-    blocks: Tensor,
-    factors: Tensor,
-    ir_mul: bool,
+    grad: Tensor, *, x: Tensor, weight: Tensor, dim_out: int, needed: set[str], **table: Any
 ) -> Gradients:
-    to_x, to_weight = block_linear_backward(grad, x, weight, blocks, factors, ir_mul)
-    return {"x": to_x, "weight": to_weight}
+    asked = {name: name in needed for name in OPERANDS}
+    found = block_linear_backward(grad, x, weight, *table.values(), *asked.values())
+    return {name: to for name, to in zip(OPERANDS, found, strict=True) if asked[name]}
 
 
 def _fake(x: Tensor, dim_out: int) -> Tensor:
