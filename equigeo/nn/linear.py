@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from equigeo.nn._irreps_argument import IrrepsLike, irreps_argument
 from equigeo.nn.channel_mixing import ChannelMixing, MixingBlock
+from equigeo.nn.fit_together import fit_together
 from equigeo.nn.index_tables import IndexTables
 from equigeo.nn.irreps_layer import IrrepsLayer
 from equigeo.nn.reached import check_reached
@@ -176,8 +177,11 @@ class Linear(IrrepsLayer):
         """
         weight = self._choose("weight", weight, self.weight_numel)
         bias = self._choose("bias", bias, self.bias_numel)
-        named = self._check(features, weight, bias)
-        batch = features.shape[:-1] if weight.ndim == bias.ndim == 1 else _broadcast(named)
+        given = (features, weight if self.weight_numel else None, bias if self.bias_numel else None)
+        batch = features.shape[:-1]
+        if not fit_together(given, (self.irreps_in.dim, self.weight_numel, self.bias_numel)):
+            named = self._check(features, weight, bias)
+            batch = batch if weight.ndim == bias.ndim == 1 else _broadcast(named)
         if weight.ndim > 1:
             mixed = self._mix_each(features, weight, batch)
         elif features.ndim == 2:
