@@ -250,7 +250,8 @@ def table(tallies: dict[str, list[Tally]]) -> Iterator[str]:
 def summary(tallies: dict[str, list[Tally]]) -> dict[str, Any]:
     """The table and all findings, for a file."""
     answers = {
-        target: sum((part.answers for part in parts), Counter()) for target, parts in tallies.items()
+        target: sum((part.answers for part in parts), Counter())
+        for target, parts in tallies.items()
     }
     lost = {target: sum(part.lost for part in parts) for target, parts in tallies.items()}
     findings = [found for parts in tallies.values() for part in parts for found in part.findings]
