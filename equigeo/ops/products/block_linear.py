@@ -11,7 +11,7 @@ from equigeo.ops.products.block_linear_backward import block_linear_backward
 from equigeo.ops.products.linear_blocks import COLUMNS, in_groups, read_blocks
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.batching import blocks as rows_of_a_batch
-from equigeo.ops.runtime.checks import check_device, check_features
+from equigeo.ops.runtime.checks import check_device, check_features, check_row
 from equigeo.ops.runtime.declare import Gradients, declare
 from equigeo.ops.runtime.forward_rules import linear_in
 from equigeo.ops.runtime.storage import computed_in
@@ -115,7 +115,7 @@ def _backward(
 
 
 def _fake(x: Tensor, dim_out: int) -> Tensor:
-    return x.new_empty(x.shape[0], dim_out)
+    return x.new_empty(x.shape[0], check_row(dim_out))
 
 
 block_linear_op = declare(
