@@ -79,7 +79,8 @@ lint: $(VENV)/.with-test ## style and types of Python, format of C++
 # twice: the packages of $(VENV) come after those of the other environment, without dependencies that
 # are never imported here.
 SIDE_e3nn04 := e3nn==0.4.4
-SIDE_nequip := 'nequip==0.19.*' ase matscipy hydra-core omegaconf 'antlr4-python3-runtime==4.9.*'
+SIDE_nequip := 'nequip==0.19.*' ase matscipy hydra-core omegaconf 'antlr4-python3-runtime==4.9.*' \
+  onnx onnx-ir onnxscript ml-dtypes
 SIDE_mace := 'mace-torch==0.3.*' e3nn==0.4.4 torch-ema ase pandas python-dateutil matplotlib \
   contourpy cycler fonttools kiwisolver pillow
 # Compiled once per machine, Python and PyTorch, which takes ten minutes on two cores.
@@ -108,8 +109,8 @@ test-e3nn04: $(VENV)/.with-test $(VENV)-e3nn04/.done ## run what is compared wit
 	  tests/interop tests/reps
 
 .PHONY: test-interop
-test-interop: $(VENV)/.with-test $(VENV)-nequip/.done $(VENV)-mace/.done ## accelerate NequIP and MACE, compare and time them
-	$(VENV)-nequip/bin/python -m pytest -q tests/interop/test_nequip.py
+test-interop: $(VENV)/.with-test $(VENV)-nequip/.done $(VENV)-mace/.done ## accelerate NequIP and MACE, compare and time them; ONNX
+	$(VENV)-nequip/bin/python -m pytest -q tests/interop/test_nequip.py tests/interop/test_onnx.py
 	$(VENV)-mace/bin/python -m pytest -q -p tests.e3nn04 tests/interop/test_mace.py
 	$(VENV)-nequip/bin/python -m bench.interop_models nequip
 	$(VENV)-mace/bin/python -m bench.interop_models mace

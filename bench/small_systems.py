@@ -65,7 +65,8 @@ Call = Callable[[], Any]
 
 def nequip_calls(frozen: bool) -> dict[str, Call]:
     model = nequip(torch.float32, ELEMENTS, num_features=32).requires_grad_(not frozen)
-    return _before_and_after(model, lambda m: evaluate_nequip(m, _molecules()))
+    atoms = _molecules()
+    return _before_and_after(model, lambda m: evaluate_nequip(m, atoms))
 
 
 def mace_calls(frozen: bool) -> dict[str, Call]:

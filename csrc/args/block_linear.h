@@ -39,8 +39,8 @@ struct BlockLinearBackward {
   const S* x;
   const S* weight;
   int64_t rows, groups;
-  S* grad_x;
-  S* grad_weight;
+  S* grad_x;       // null where it is not asked for
+  S* grad_weight;  // likewise
 };
 
 }  // namespace equigeo

@@ -75,13 +75,22 @@ Tensor block_linear_op(
 }
 
 std::tuple<Tensor, Tensor> block_linear_backward_op(
-    Tensor grad, Tensor x, Tensor weight, Tensor blocks, Tensor factors, bool ir_mul) {
+    Tensor grad,
+    Tensor x,
+    Tensor weight,
+    Tensor blocks,
+    Tensor factors,
+    bool ir_mul,
+    bool by_x,
+    bool by_weight) {
   EQUIGEO_CHECK(grad.dim() == 2, "grad must be (rows, components)");
   const LinearOperands operands(x, weight, blocks, factors, grad.size(1), ir_mul);
   const Tensor& like = operands.x;
   grad = checked("grad", grad, like, like.scalar_type(), {like.size(0), grad.size(1)});
-  Tensor grad_x = new_result(like, {like.size(0), like.size(1)});
-  Tensor grad_weight = new_result(like, {operands.weight.size(0), operands.weight.size(1)});
+  const auto result = [&](const Tensor& of, bool asked) {
+    return asked ? new_result(like, {of.size(0), of.size(1)}) : new_tensor(like, {0, 0});
+  };
+  Tensor grad_x = result(like, by_x), grad_weight = result(operands.weight, by_weight);
   if (all_empty({&grad_x, &grad_weight})) {
     return {grad_x, grad_weight};
   }
@@ -90,8 +99,8 @@ std::tuple<Tensor, Tensor> block_linear_backward_op(
     BlockLinearBackward<S> op{};
     operands.fill(op);
     op.grad = read<S>(grad);
-    op.grad_x = write<S>(grad_x);
-    op.grad_weight = write<S>(grad_weight);
+    op.grad_x = by_x ? write<S>(grad_x) : nullptr;
+    op.grad_weight = by_weight ? write<S>(grad_weight) : nullptr;
     run(op, operands.x);
   });
   return {grad_x, grad_weight};

@@ -12,10 +12,10 @@ from equigeo.datasets.mesh_dataset import MeshDataset
 from equigeo.datasets.unpack_archive import ARCHIVE_SUFFIXES, unpack_archive
 from equigeo.mesh import MeshError, TriangleMesh, load_mesh
 
-_MESH_SUFFIXES = (".obj", ".off", ".ply", ".stl")
+_MESH_SUFFIXES = (".glb", ".obj", ".off", ".ply", ".stl")
 _PARTS = ("train", "test")
 _FOREIGN = frozenset({"cache", "__MACOSX"})  # folders that MeshCNN and archivers leave behind
-_LAYOUT = "<class>/train/*.obj and <class>/test/*.obj (or .off, .ply, .stl)"
+_LAYOUT = "<class>/train/*.obj and <class>/test/*.obj (or .glb, .off, .ply, .stl)"
 _LISTED = 5  # failures that a message shows; the others are counted
 
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from equigeo.nn._irreps_argument import IrrepsLike, irreps_argument, representation_argument
 from equigeo.nn.channel_mixing import ChannelMixing
+from equigeo.nn.fit_together import fit_together
 from equigeo.nn.index_tables import IndexTables
 from equigeo.nn.irreps_layer import IrrepsLayer
 from equigeo.nn.linear_instructions import (
@@ -253,11 +254,14 @@ class Linear(IrrepsLayer):
         shared, numel, shifts = self.shared_weights, self.weight_numel, self.bias_numel
         weight = choose_weights("weight", weight, self.weight, numel, shared=shared)
         bias = choose_weights("bias", bias, self.bias, shifts, shared=shared)
-        named = {"features": (features, self._reps[0].dim)}
-        named |= {"weight": (weight, numel)} if numel else {}
-        named |= {"bias": (bias, shifts)} if shifts else {}
-        check_operands(named)
-        batch = features.shape[:-1] if weight.ndim == bias.ndim == 1 else leading_axes(named)
+        given = (features, weight if numel else None, bias if shifts else None)
+        batch = features.shape[:-1]
+        if not fit_together(given, (self._reps[0].dim, numel, shifts)):
+            named = {"features": (features, self._reps[0].dim)}
+            named |= {"weight": (weight, numel)} if numel else {}
+            named |= {"bias": (bias, shifts)} if shifts else {}
+            check_operands(named)
+            batch = batch if weight.ndim == bias.ndim == 1 else leading_axes(named)
         if self._maps is not None:
             return self._maps(features, weight, bias, batch)
         if weight.ndim > 1:

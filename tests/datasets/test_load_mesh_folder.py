@@ -1,8 +1,11 @@
+import numpy as np
 import pytest
 import torch
+import trimesh
 
 from equigeo.datasets import load_mesh_folder, split_indices
 from equigeo.mesh.errors import MeshError
+from equigeo.mesh.io.read_mesh_file import _READERS as SUFFIXES
 from tests.shared_data import shared_data
 
 _TETRAHEDRON = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
@@ -39,6 +42,15 @@ def test_leftovers_of_other_programs_are_ignored(tmp_path):
     _write(tmp_path, "cache/x.npz", ".git/y", "classes.txt", "mean_std_cache.p", text="junk")
     _write(tmp_path, "cat/train/.hidden.obj", "cat/train/readme.txt", "cat/cache/z", text="junk")
     assert len(load_mesh_folder(tmp_path)) == 4
+
+
+def test_files_of_every_format_that_is_read_are_members(tmp_path):
+    _two_classes(tmp_path)
+    mesh = trimesh.Trimesh(np.eye(4)[:, :3], [[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+    for suffix in SUFFIXES:
+        mesh.export(tmp_path / f"cat/test/{suffix.lstrip('.')}{suffix}")
+    names = load_mesh_folder(tmp_path).names
+    assert {f"cat/test/{suffix.lstrip('.')}{suffix}" for suffix in SUFFIXES} <= set(names)
 
 
 def test_one_enclosing_folder_is_entered(tmp_path):

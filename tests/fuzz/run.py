@@ -3,6 +3,7 @@
 ``python -m tests.fuzz --minutes 10 --seed 0 [--target NAME]`` goes through all targets, or those
 that are named, with the seed and those after it until the time is up. Its exit status is 1 if
 anything was found. ``python -m tests.fuzz --target NAME --seed 3 --case 17`` repeats one case.
+``--output bench/results/fuzz.json`` keeps what a run did: cases by their answers, and findings.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from pathlib import Path
 from time import monotonic
 from typing import IO, Any
 
+from bench.interleaved import circumstances
 from tests.fuzz.run_worker import ANSWERED, REFUSED
 
 FOLDER = Path(__file__).parent
@@ -245,6 +247,25 @@ def table(tallies: dict[str, list[Tally]]) -> Iterator[str]:
         yield f"{target:16}{cases:9}{answers[ANSWERED]:10}{answers[REFUSED]:9}{found:10}"
 
 
+def summary(tallies: dict[str, list[Tally]]) -> dict[str, Any]:
+    """The table and all findings, for a file."""
+    answers = {
+        target: sum((part.answers for part in parts), Counter())
+        for target, parts in tallies.items()
+    }
+    lost = {target: sum(part.lost for part in parts) for target, parts in tallies.items()}
+    findings = [found for parts in tallies.values() for part in parts for found in part.findings]
+    return {
+        "command": " ".join(["python -m tests.fuzz", *sys.argv[1:]]),
+        **circumstances(),
+        "address sanitizer": "libasan" in os.environ.get("LD_PRELOAD", ""),
+        "cases": sum(found.total() for found in answers.values()) + sum(lost.values()),
+        "answers by target": answers,
+        "processes lost": lost,
+        "findings": [vars(found) | {"again": found.command} for found in findings],
+    }
+
+
 def describe(findings: list[Finding]) -> Iterator[str]:
     """Every different finding once, how often it came, and how to repeat it."""
     counts = Counter(finding.key for finding in findings)
@@ -275,6 +296,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--target", action="append", help=f"of {', '.join(all_targets())}")
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1))
     parser.add_argument("--case", type=int, help="repeat this case of the target and the seed")
+    parser.add_argument("--output", type=Path, help="JSON file for what the run did")
     given = parser.parse_args(arguments)
     targets = given.target or all_targets()
     if given.case is not None:
@@ -287,4 +309,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     tallies = {target: [lane.result()[target] for lane in lanes] for target in targets}
     findings = [found for parts in tallies.values() for part in parts for found in part.findings]
     sys.stdout.writelines(f"{line}\n" for line in [*table(tallies), *describe(findings)])
+    if given.output:
+        given.output.write_text(json.dumps(summary(tallies), indent=1) + "\n")
     return int(bool(findings))

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from time import monotonic
 
 import pytest
 
 from tests.fuzz import run
-from tests.fuzz.run import CRASH, HANG, Tally, all_targets, describe, main, run_seed, table
+from tests.fuzz.run import (
+    CRASH,
+    HANG,
+    Tally,
+    all_targets,
+    describe,
+    main,
+    run_seed,
+    summary,
+    table,
+)
 from tests.fuzz.run_worker import ACCEPTED, ANSWERED, POOR, REFUSED, fault_of
 
 PLANTED = "_planted"
@@ -54,6 +65,23 @@ def test_all_cases_are_counted(tally):
     assert tally.lost == 4  # three were found, the last was slow on a busy machine alone
     (_, row) = table({PLANTED: [tally]})
     assert row.split() == [PLANTED, "14", "3", "1", "9"]
+
+
+def test_a_run_is_kept_in_a_file(tmp_path, capsys):
+    output = tmp_path / "fuzz.json"
+    assert main(["--target", PLANTED, "--minutes", "0", "--output", str(output)]) == 0
+    kept = json.loads(output.read_text())
+    assert kept["cases"] == 0
+    assert kept["answers by target"] == {PLANTED: {}}
+    assert kept["commit"]
+
+
+def test_a_file_says_what_was_found(tally):
+    kept = json.loads(json.dumps(summary({PLANTED: [tally]})))
+    assert kept["cases"] == 14
+    assert kept["answers by target"][PLANTED][ANSWERED] == 3
+    assert [found["label"] for found in kept["findings"]] == [f.label for f in tally.findings]
+    assert kept["findings"][-1]["again"].endswith("--seed 3 --case 8")
 
 
 def test_like_findings_are_described_once(tally):

@@ -438,6 +438,7 @@ def test_convolutions_of_gate_points_are_fused_and_compute_the_same(version):
     assert not report.kept
     assert {note.path: note.note for note in report.replaced} == {
         "": "equigeo.ops.products.channelwise_conv",
+        "fc": "torch, with fewer steps",
         **dict.fromkeys(POINTS_CONVOLUTIONS[version][0], "equigeo.tensor_products.TensorProduct"),
     }
     assert list(ours.state_dict()) == list(theirs.state_dict())

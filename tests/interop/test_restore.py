@@ -297,9 +297,9 @@ def test_a_convolution_of_gate_points_is_scripted_after_it_is_restored():
         random(EDGES, 3, seed=2),
     )
     expected = model(*arguments)
-    assert len(accelerate(model).replaced) == 5
+    assert len(accelerate(model).replaced) == 6
     torch.testing.assert_close(model(*arguments), expected)
-    assert len(restore(model)) == 5
+    assert len(restore(model)) == 6
     file = io.BytesIO()
     torch.jit.save(jit.script(model), file)
     file.seek(0)

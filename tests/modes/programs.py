@@ -14,9 +14,11 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch._dynamo.utils import counters
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.testing import assert_close
 
@@ -30,7 +32,22 @@ Tensors = tuple[Tensor, ...]
 
 def compiled(row: Row) -> None:
     """One graph without a break, for any number of rows; values and gradients."""
-    _assert_compiles(row.bound(), row.inputs(), "aot_eager")
+    bound, inputs = row.bound(), row.inputs()
+    counters["stats"].clear()
+    program = _assert_compiles(bound, inputs, "aot_eager")
+    if not row.rows:
+        return
+    for times in MORE_ROWS:
+        more = tuple(x.repeat(times, *[1] * (x.ndim - 1)) for x in inputs)
+        assert_close(loss_gradients(program, more), loss_gradients(bound, more), **SAME)
+    # PyTorch takes sizes that are equal at first, of rows and of channels, for one size ("duck
+    # sizing"), and compiles once more where they come apart. Then all numbers of rows are taken.
+    programs = counters["stats"]["unique_graphs"]
+    assert programs <= 2, f"{programs} programs for {1 + len(MORE_ROWS)} numbers of rows"
+
+
+MORE_ROWS = (2, 3, 5)
+"""How many times as many rows a program is given as it was compiled for."""
 
 
 def compiled_double_backward(row: Row) -> None:
@@ -83,10 +100,11 @@ assert not any(name.split(".")[0] == "equigeo" for name in sys.modules)
 """
 
 
-def _assert_compiles(bound: Bound, inputs: Tensors, backend: str) -> None:
+def _assert_compiles(bound: Bound, inputs: Tensors, backend: str) -> Any:
     torch._dynamo.reset()
     program = torch.compile(bound, fullgraph=True, dynamic=True, backend=backend)
     assert_close(loss_gradients(program, inputs), loss_gradients(bound, inputs), **SAME)
+    return program
 
 
 def _assert_compiles_twice(bound: Bound, inputs: Tensors, backend: str) -> None:

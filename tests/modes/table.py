@@ -36,6 +36,17 @@ program that takes too long to be compiled at every run.
 """
 
 
+_HALF = """
+## Half precision
+
+bfloat16 and float16 are formats to store numbers in, on every device and in every op: what is
+computed is computed in float32, and results and gradients are rounded once. Tables and sums have
+float32 all the way. Under `torch.autocast`, layers of geometry compute in float32 whatever their
+inputs are stored in; linear layers and networks follow PyTorch. Gradients arrive in the dtype of
+the input that they belong to.
+"""
+
+
 def page() -> str:
     """The table as Markdown; all rows of one op are one line."""
     notes: list[str] = []
@@ -67,7 +78,7 @@ def page() -> str:
     ]
     listed = [f"{number}. {why}." for number, why in enumerate(notes, 1)]
     share = f"{share_that_passes():.1%} of {len(tried())} cells pass."
-    return _HEAD + "\n".join([share, "", *meaning, "", *table, "", *listed]) + "\n"
+    return _HEAD + "\n".join([share, "", *meaning, "", *table, "", *listed]) + "\n" + _HALF
 
 
 def _cell(found: set[str]) -> str:

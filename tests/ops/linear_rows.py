@@ -65,6 +65,8 @@ def linear_rows() -> Iterator[Op]:
             yield backward_row(label, SMALL, groups, ir_mul)
         yield map_row("large blocks", LARGE, one_group, ir_mul)
         yield backward_row("large blocks", LARGE, one_group, ir_mul)
+    yield backward_row("by x alone", SMALL, one_group, False, by_weight=False)
+    yield backward_row("by weights alone", SMALL, a_group_a_row, True, by_x=False)
 
 
 def one_group(problem: Problem) -> int:
@@ -107,13 +109,24 @@ def map_row(label: str, of: Blocks, groups: Callable[[Problem], int], ir_mul: bo
     )
 
 
-def backward_row(label: str, of: Blocks, groups: Callable[[Problem], int], ir_mul: bool) -> Op:
+def backward_row(
+    label: str,
+    of: Blocks,
+    groups: Callable[[Problem], int],
+    ir_mul: bool,
+    *,
+    by_x: bool = True,
+    by_weight: bool = True,
+) -> Op:
+    constants = (ir_mul, by_x, by_weight)
+
     def call(*arguments: Tensor) -> tuple[Tensor, Tensor]:
-        gradients: tuple[Tensor, Tensor] = block_linear_backward(*arguments, ir_mul)
+        gradients: tuple[Tensor, Tensor] = block_linear_backward(*arguments, *constants)
         return gradients
 
     def judge(*arguments: Tensor) -> tuple[Tensor, Tensor]:
-        found: tuple[Tensor, Tensor] = in_order(block_linear_backward_reference)(*arguments, ir_mul)
+        judged = in_order(block_linear_backward_reference)
+        found: tuple[Tensor, Tensor] = judged(*arguments, *constants)
         return found
 
     return Op(
@@ -124,5 +137,5 @@ def backward_row(label: str, of: Blocks, groups: Callable[[Problem], int], ir_mu
         lambda graph: [of.blocks, of.factors],
         f"block_linear_backward, {label}, {'ir_mul' if ir_mul else 'mul_ir'}",
         terms=of.terms,
-        constants=(ir_mul,),
+        constants=constants,
     )

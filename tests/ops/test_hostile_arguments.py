@@ -172,3 +172,18 @@ def test_gradients_of_numbers_that_paths_share_are_refused(change, where):
 def test_a_dtype_is_named():
     with refused(re.escape("y must be Float, got Half")):
         PRODUCTS["copywise"](torch.ones(4, 6), torch.ones(4, 3).half(), 6)
+
+
+@pytest.mark.parametrize("dim_out", [-1, -(2**63), 2**62])
+def test_a_fake_refuses_rows_that_no_tensor_has(dim_out):
+    x, weight = torch.zeros(2, 3, device="meta"), torch.zeros(1, 3, device="meta")
+    blocks = torch.zeros(0, 6, dtype=torch.int64, device="meta")
+    factors = torch.zeros(0, device="meta")
+    with pytest.raises(ValueError, match="columns of the output must be from 0 to 2147483647"):
+        torch.ops.equigeo.block_linear(x, weight, blocks, factors, dim_out, False)
+
+
+def test_a_fake_refuses_degrees_beyond_its_table():
+    x, table = torch.zeros(2, 3, device="meta"), torch.zeros(6, 3, 3, device="meta")
+    with pytest.raises(ValueError, match="degrees must be from 0 to 2, got"):
+        torch.ops.equigeo.spherical_harmonics(x, table, [0, 2**61, 2**61], True)

@@ -157,10 +157,16 @@ const char* run(const BlockLinearBackward<S>& op, void* memory, void* stream) {
   const LinearScratch<S> scratch(op, carver);
   const LinearMap<S> map{scratch.input,       op.grad,           op.weight,        op.groups,
                          op.rows / op.groups, op.blocks.dim_out, op.blocks.dim_in, op.grad_x};
-  const char* error = make_linear_plan(scratch.input, stream);
-  error = error == nullptr ? make_linear_plan(scratch.weights, stream) : error;
-  error = error == nullptr ? map_rows(map, stream) : error;
-  return error == nullptr ? sum_gradients(scratch.gradients, stream) : error;
+  const char* error = nullptr;
+  if (op.grad_x != nullptr) {
+    error = make_linear_plan(scratch.input, stream);
+    error = error == nullptr ? map_rows(map, stream) : error;
+  }
+  if (op.grad_weight != nullptr && error == nullptr) {
+    error = make_linear_plan(scratch.weights, stream);
+    error = error == nullptr ? sum_gradients(scratch.gradients, stream) : error;
+  }
+  return error;
 }
 
 template <class S>

@@ -135,15 +135,13 @@ void run(const BlockLinear<S>& op, const Tensor& like) {
 }
 
 template <class S>
-void run(const BlockLinearBackward<S>& op, const Tensor& like) {
-  using T = Compute<S>;
-  check_blocks(op.blocks);
-  const LinearPlanner<T> planner(op.blocks, false), back(op.blocks, true);
+void differentiate_by_weight(const BlockLinearBackward<S>& op) {
+  const LinearPlanner<Compute<S>> planner(op.blocks, false);
   std::vector<WeightTask> tasks;
   if (!planner.weight_tasks(op.blocks.dim_weight, tasks)) {
     std::fill_n(op.grad_weight, op.groups * op.blocks.dim_weight, S{});
   }
-  const LinearBlocks<T>& blocks = op.blocks;
+  const LinearBlocks<Compute<S>>& blocks = op.blocks;
   const int64_t group = op.rows / op.groups, count = static_cast<int64_t>(tasks.size());
   const LinearWeightGradient<S> gradient{planner.plan(), tasks.data(),     count,          op.x,
                                          blocks.dim_in,  op.grad,          blocks.dim_out, group,
@@ -151,9 +149,18 @@ void run(const BlockLinearBackward<S>& op, const Tensor& like) {
   run_rows(
       EQUIGEO_KERNELS(linear_weight_gradient_tasks), gradient, op.groups * count,
       op.rows * planner.work());
-  if (op.rows > 0) {
-    const BlockLinear<S> transposed{blocks, op.grad, op.weight, op.rows, op.groups, op.grad_x};
-    map_groups(back, transposed, true, like);
+}
+
+template <class S>
+void run(const BlockLinearBackward<S>& op, const Tensor& like) {
+  check_blocks(op.blocks);
+  if (op.grad_weight != nullptr) {
+    differentiate_by_weight(op);
+  }
+  if (op.grad_x != nullptr && op.rows > 0) {
+    const LinearPlanner<Compute<S>> planner(op.blocks, true);
+    const BlockLinear<S> transposed{op.blocks, op.grad, op.weight, op.rows, op.groups, op.grad_x};
+    map_groups(planner, transposed, true, like);
   }
 }
 

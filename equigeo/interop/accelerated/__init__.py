@@ -19,6 +19,7 @@ from equigeo.interop.accelerated.accelerated_points_convolution import (
     AcceleratedWeightedConvolution,
 )
 from equigeo.interop.accelerated.accelerated_product import AcceleratedProduct
+from equigeo.interop.accelerated.accelerated_radial_network import AcceleratedRadialNetwork
 from equigeo.interop.accelerated.accelerated_scatter import AcceleratedScatter
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "AcceleratedHarmonics",
     "AcceleratedLinear",
     "AcceleratedProduct",
+    "AcceleratedRadialNetwork",
     "AcceleratedScatter",
     "AcceleratedWeightedConvolution",
 ]

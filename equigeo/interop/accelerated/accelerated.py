@@ -143,6 +143,23 @@ def accelerated_class(kind: type[Accelerated], base: type[nn.Module]) -> type[nn
     return _CLASSES[kind, base]
 
 
+def has_hooks(module: nn.Module) -> bool:
+    """Tell whether somebody watches a module.
+
+    Parameters
+    ----------
+    module : Module
+        Any.
+
+    Returns
+    -------
+    bool
+        Whether there are hooks that a call runs.
+    """
+    kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+    return any(getattr(module, kind) for kind in kinds)
+
+
 def _construct(self: Any, *args: Any, **options: Any) -> None:
     kind, base = self.made_of
     base.__init__(self, *args, **options)

@@ -28,9 +28,9 @@ class AcceleratedGate(Accelerated):
         """Make the gate; see :meth:`Accelerated.body_of`."""
         return Gate(
             Irreps(tuple(module.act_scalars.irreps_in)),
-            [_activation(act) for act in module.act_scalars.acts],
+            _activations(module.act_scalars),
             Irreps(tuple(module.act_gates.irreps_in)),
-            [_activation(act) for act in module.act_gates.acts],
+            _activations(module.act_gates),
             Irreps(tuple(module.irreps_gated)),
         )
 
@@ -46,10 +46,28 @@ class AcceleratedGate(Accelerated):
         return (random(rows, self.irreps_in.dim, like=self.mul.output_mask),)
 
 
-def _activation(act: Any) -> NormalizedActivation | None:
-    """Take over a function with its scale; it must not bring tensors into the body."""
-    if act is None:
-        return None
+def activation(act: Any) -> NormalizedActivation:
+    """Take over a ``normalize2mom`` of e3nn with its scale.
+
+    Parameters
+    ----------
+    act : Module
+        Of e3nn.
+
+    Returns
+    -------
+    NormalizedActivation
+        The same function.
+
+    Raises
+    ------
+    ValueError
+        If it would bring tensors into the body of a module.
+    """
     if isinstance(act.f, nn.Module) and any(True for _ in (*act.parameters(), *act.buffers())):
         raise ValueError(f"its activation {type(act.f).__name__} has parameters or buffers")
     return NormalizedActivation(act.f, scale=1.0 if getattr(act, "_is_id", False) else act.cst)
+
+
+def _activations(activations: Any) -> list[NormalizedActivation | None]:
+    return [None if act is None else activation(act) for act in activations.acts]

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from equigeo.ops.runtime.autocast import autocasts
+from equigeo.ops.runtime.torch_internals import autocast_active
 
 
 def fit(*values: Any) -> bool:
@@ -15,12 +16,13 @@ def fit(*values: Any) -> bool:
 
     The rest, autocast and tracing by ``torch.fx`` included, is left to the module as it was.
     """
-    if not all(isinstance(value, Tensor) for value in values):
+    first = values[0]
+    if not isinstance(first, Tensor) or not first.is_floating_point():
         return False
-    first, device = values[0], values[0].device.type
-    if autocasts(device):
-        return False
-    return first.is_floating_point() and all(value.dtype == first.dtype for value in values)
+    for value in values:  # a generator takes longer, and every module asks in every call
+        if not isinstance(value, Tensor) or value.dtype != first.dtype:
+            return False
+    return not (autocast_active() and autocasts(first.device.type))
 
 
 def random(*shape: int, like: Tensor, seed: int = 0) -> Tensor:

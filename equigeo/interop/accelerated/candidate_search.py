@@ -11,7 +11,7 @@ from torch.jit import ScriptModule
 from torch.nn.utils.parametrize import is_parametrized
 
 from equigeo.interop._require import require_e3nn
-from equigeo.interop.accelerated.accelerated import BODY, Accelerated
+from equigeo.interop.accelerated.accelerated import BODY, Accelerated, has_hooks
 from equigeo.interop.accelerated.accelerated_batch_norm import AcceleratedBatchNorm
 from equigeo.interop.accelerated.accelerated_contraction import AcceleratedContraction
 from equigeo.interop.accelerated.accelerated_convolution import AcceleratedConvolution
@@ -24,6 +24,7 @@ from equigeo.interop.accelerated.accelerated_points_convolution import (
     AcceleratedWeightedConvolution,
 )
 from equigeo.interop.accelerated.accelerated_product import AcceleratedProduct
+from equigeo.interop.accelerated.accelerated_radial_network import AcceleratedRadialNetwork
 from equigeo.interop.accelerated.accelerated_scatter import AcceleratedScatter
 from equigeo.interop.accelerated.candidate import FUSION, Candidate
 from equigeo.interop.acceleration_report import ModuleNote
@@ -37,6 +38,7 @@ KINDS: dict[tuple[str, str], type[Accelerated]] = {
     ("e3nn.nn.models.v2106.points_convolution", "Convolution"): AcceleratedWeightedConvolution,
     ("e3nn.nn", "Gate"): AcceleratedGate,
     ("e3nn.nn", "BatchNorm"): AcceleratedBatchNorm,
+    ("e3nn.nn", "FullyConnectedNet"): AcceleratedRadialNetwork,
     ("e3nn.o3", "TensorProduct"): AcceleratedProduct,
     ("e3nn.o3", "Linear"): AcceleratedLinear,
     ("e3nn.o3", "SphericalHarmonics"): AcceleratedHarmonics,
@@ -182,7 +184,7 @@ def _inner_refusal(module: Any, kind: type[Accelerated]) -> str | None:
         return f"its product is a {type(inner).__name__}"
     if inner is not module and (reason := _refusal(inner, base, AcceleratedProduct)):
         return f"its product {reason}"
-    return "its product has hooks, which would not be called" if _has_hooks(inner) else None
+    return "its product has hooks, which would not be called" if has_hooks(inner) else None
 
 
 def _overridden(cls: type, base: type) -> list[str]:
@@ -190,8 +192,3 @@ def _overridden(cls: type, base: type) -> list[str]:
     between = cls.__mro__[: cls.__mro__.index(base)]
     names = {name for step in between for name in vars(step) if hasattr(base, name)}
     return sorted(name for name in names if not name.startswith("__") or name == "__call__")
-
-
-def _has_hooks(module: nn.Module) -> bool:
-    kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-    return any(getattr(module, kind) for kind in kinds)

@@ -9,7 +9,9 @@ from torch import Tensor, nn
 
 from equigeo.interop.accelerated.accelerated_product import AcceleratedProduct
 from equigeo.interop.accelerated.edge_orders import known_edge_orders
-from equigeo.ops import channelwise_conv
+from equigeo.nn.fit_together import fit_together
+from equigeo.ops import PathTable, channelwise_conv
+from equigeo.ops.products.channelwise_conv import channelwise_conv_op
 from equigeo.tensor_products import TensorProduct
 from equigeo.tensor_products.paths.channelwise_paths import ChannelwisePaths
 
@@ -73,4 +75,21 @@ class EdgeProduct(nn.Module):
         table = paths.table(x.dtype)
         # Not len(x), which would be the same number in all graphs that are traced from here.
         graph = known_edge_orders(source, target, x.shape[0])
-        return channelwise_conv(x, y, weight, graph, table)
+        if not _are_rows(x, y, weight, source.shape[0], table):
+            return channelwise_conv(x, y, weight, graph, table)  # which says what is wrong
+        tables = (table.paths, table.entries, table.values, table.dim_out, table.ir_mul)
+        out: Tensor = channelwise_conv_op(x, y, weight, *graph, *tables)
+        return out
+
+
+def _are_rows(x: Tensor, y: Tensor, weight: Tensor | None, edges: int, table: PathTable) -> bool:
+    """Tell whether operands fit a table, in less time than it takes to say why not."""
+    return (
+        x.ndim == 2
+        and x.shape[1] == table.dim_x
+        and y.shape[:-1] == (edges,)
+        and fit_together((y, weight), (table.dim_y, table.dim_weight))
+        and (weight is None) == (table.dim_weight == 0)
+        and (weight is None or weight.ndim == 2)
+        and x.device == y.device
+    )

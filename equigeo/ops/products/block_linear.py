@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -9,7 +11,7 @@ from equigeo.ops.products.block_linear_backward import block_linear_backward
 from equigeo.ops.products.linear_blocks import COLUMNS, in_groups, read_blocks
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.batching import blocks as rows_of_a_batch
-from equigeo.ops.runtime.checks import check_device, check_features
+from equigeo.ops.runtime.checks import check_device, check_features, check_row
 from equigeo.ops.runtime.declare import Gradients, declare
 from equigeo.ops.runtime.forward_rules import linear_in
 from equigeo.ops.runtime.storage import computed_in
@@ -106,20 +108,15 @@ def block_linear_reference(
 
 
 def _backward(
-    grad: Tensor,
-    *,
-    x: Tensor,
-    weight: Tensor,
-    blocks: Tensor,
-    factors: Tensor,
-    ir_mul: bool,
+    grad: Tensor, *, x: Tensor, weight: Tensor, dim_out: int, needed: set[str], **table: Any
 ) -> Gradients:
-    to_x, to_weight = block_linear_backward(grad, x, weight, blocks, factors, ir_mul)
-    return {"x": to_x, "weight": to_weight}
+    asked = {name: name in needed for name in OPERANDS}
+    found = block_linear_backward(grad, x, weight, *table.values(), *asked.values())
+    return {name: to for name, to in zip(OPERANDS, found, strict=True) if asked[name]}
 
 
 def _fake(x: Tensor, dim_out: int) -> Tensor:
-    return x.new_empty(x.shape[0], dim_out)
+    return x.new_empty(x.shape[0], check_row(dim_out))
 
 
 block_linear_op = declare(

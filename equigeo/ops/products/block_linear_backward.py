@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from equigeo.ops.products.linear_blocks import in_groups, read_blocks
 from equigeo.ops.runtime.batching import blocks as rows_of_a_batch
-from equigeo.ops.runtime.declare import Gradients, declare, declared, like
-from equigeo.ops.runtime.forward_rules import gradients_linear_in
+from equigeo.ops.runtime.declare import Gradients, Tangents, declare, declared
 
 SCHEMA = (
     "block_linear_backward(Tensor grad, Tensor x, Tensor weight, Tensor blocks, Tensor factors, "
-    "bool ir_mul) -> (Tensor, Tensor)"
+    "bool ir_mul, bool by_x, bool by_weight) -> (Tensor, Tensor)"
 )
 
 FORM = ("grad", "x", "weight")
@@ -20,35 +21,59 @@ FORM = ("grad", "x", "weight")
 
 
 def block_linear_backward_reference(
-    grad: Tensor, x: Tensor, weight: Tensor, blocks: Tensor, factors: Tensor, ir_mul: bool
-) -> tuple[Tensor, Tensor]:
-    """Reference implementation of the op, differentiable by PyTorch alone."""
-    rows, matrices = in_groups(x, weight, factors.dtype)
-    grads, _ = in_groups(grad, weight, factors.dtype)
-    to_x, to_weight = torch.zeros_like(rows), torch.zeros_like(matrices)
-    for block in read_blocks(blocks, factors):
-        arriving = block.output(grads, ir_mul)
-        to_x = block.add_input(to_x, block.matrix(matrices) @ arriving, ir_mul)
-        outer = torch.einsum("gruk,grwk->guw", block.input(rows, ir_mul), arriving)
-        to_weight = block.add_matrix(to_weight, outer)
-    return to_x.flatten(0, 1).to(x.dtype), to_weight.to(x.dtype)
-
-
-def _backward(  # noqa: PLR0913 - all by name
-    to_x: Tensor | None = None,
-    to_weight: Tensor | None = None,
-    *,
     grad: Tensor,
     x: Tensor,
     weight: Tensor,
     blocks: Tensor,
     factors: Tensor,
     ir_mul: bool,
+    by_x: bool,
+    by_weight: bool,
+) -> tuple[Tensor, Tensor]:
+    """Reference implementation of the op, differentiable by PyTorch alone.
+
+    Each gradient is as much work as the map: that of ``x`` is empty, (0, 0), unless ``by_x``, and
+    that of the weights unless ``by_weight``.
+    """
+    rows, matrices = in_groups(x, weight, factors.dtype)
+    grads, _ = in_groups(grad, weight, factors.dtype)
+    to_x, to_weight = torch.zeros_like(rows), torch.zeros_like(matrices)
+    for block in read_blocks(blocks, factors):
+        arriving = block.output(grads, ir_mul)
+        if by_x:
+            to_x = block.add_input(to_x, block.matrix(matrices) @ arriving, ir_mul)
+        if by_weight:
+            outer = torch.einsum("gruk,grwk->guw", block.input(rows, ir_mul), arriving)
+            to_weight = block.add_matrix(to_weight, outer)
+    none = x.new_empty(0, 0)
+    return (
+        to_x.flatten(0, 1).to(x.dtype) if by_x else none,
+        to_weight.to(x.dtype) if by_weight else none,
+    )
+
+
+def _fake(x: Tensor, weight: Tensor, by_x: bool, by_weight: bool) -> tuple[Tensor, Tensor]:
+    return (
+        x.new_empty(x.shape if by_x else (0, 0)),
+        x.new_empty(weight.shape if by_weight else (0, 0)),
+    )
+
+
+def _backward(
+    to_x: Tensor | None = None,
+    to_weight: Tensor | None = None,
+    *,
+    grad: Tensor,
+    x: Tensor,
+    weight: Tensor,
     needed: set[str],
+    **rest: Any,
 ) -> Gradients:
     # One form F(grad, x, weight), linear in each: its derivatives are the map and its gradients at
     # other points. By name, since the map refers to its gradients.
+    blocks, factors, ir_mul, by_x, by_weight = rest.values()
     table = (blocks, factors)
+    to_x, to_weight = to_x if by_x else None, to_weight if by_weight else None
     total: Gradients = {}
     if "grad" in needed:
         points = [(a, w) for a, w in ((to_x, weight), (x, to_weight)) if a is not None]
@@ -59,18 +84,44 @@ def _backward(  # noqa: PLR0913 - all by name
         ]
         total["grad"] = sum(parts[1:], parts[0]) if parts else None
     if "x" in needed and to_weight is not None:
-        total["x"] = block_linear_backward(grad, x, to_weight, *table, ir_mul)[0]
+        total["x"] = block_linear_backward(grad, x, to_weight, *table, ir_mul, True, False)[0]
     if "weight" in needed and to_x is not None:
-        total["weight"] = block_linear_backward(grad, to_x, weight, *table, ir_mul)[1]
+        total["weight"] = block_linear_backward(grad, to_x, weight, *table, ir_mul, False, True)[1]
     return total
+
+
+def _forward(
+    tangents: Tangents,
+    *,
+    grad: Tensor,
+    x: Tensor,
+    weight: Tensor,
+    by_x: bool,
+    by_weight: bool,
+    **table: Any,
+) -> list[Tensor | None]:
+    point = {"grad": grad, "x": x, "weight": weight}
+    changes: list[Tensor | None] = [None, None]
+    for name in FORM:
+        # A derivative does not depend on what it is taken by.
+        asked = by_x and name != "x", by_weight and name != "weight"
+        if name not in tangents or not any(asked):
+            continue
+        moved = point | {name: tangents[name]}
+        parts = block_linear_backward(*moved.values(), *table.values(), *asked)
+        for k, part in enumerate(parts):
+            if asked[k]:
+                change = changes[k]
+                changes[k] = part if change is None else change + part
+    return changes
 
 
 block_linear_backward = declare(
     SCHEMA,
     reference=block_linear_backward_reference,
-    fake=like("x", "weight"),
+    fake=_fake,
     backward=_backward,
-    forward=gradients_linear_in("block_linear_backward", FORM),
+    forward=_forward,
     batch=rows_of_a_batch(FORM),
     bfloat16=FORM,
 )

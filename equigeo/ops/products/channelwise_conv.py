@@ -17,7 +17,7 @@ from equigeo.ops.products.check_rows import check_rows
 from equigeo.ops.products.multilinear import OPERANDS, backward_of_product
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.batching import blocks
-from equigeo.ops.runtime.checks import check_device, check_index
+from equigeo.ops.runtime.checks import check_device, check_index, check_row
 from equigeo.ops.runtime.declare import declare
 from equigeo.ops.runtime.forward_rules import linear_in
 from equigeo.ops.runtime.storage import computed_in
@@ -132,7 +132,7 @@ def channelwise_conv_reference(
 
 def fake_conv(x: Tensor, ptr: Tensor, dim_out: int) -> Tensor:
     """Shape of the result, for the convolution with weights of any origin."""
-    return x.new_empty(ptr.shape[0] - 1, dim_out)
+    return x.new_empty(ptr.shape[0] - 1, check_row(dim_out))
 
 
 channelwise_conv_op = declare(

@@ -11,7 +11,7 @@ from equigeo.ops.products.copywise_product_backward import copywise_product_back
 from equigeo.ops.products.multilinear import OPERANDS, backward_of_product
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.batching import blocks
-from equigeo.ops.runtime.checks import check_device
+from equigeo.ops.runtime.checks import check_device, check_row
 from equigeo.ops.runtime.declare import declare
 from equigeo.ops.runtime.forward_rules import linear_in
 from equigeo.ops.runtime.storage import computed_in
@@ -91,7 +91,7 @@ def copywise_product_reference(
 
 
 def _fake(x: Tensor, dim_out: int) -> Tensor:
-    return x.new_empty(x.shape[0], dim_out)
+    return x.new_empty(x.shape[0], check_row(dim_out))
 
 
 copywise_product_op = declare(

@@ -93,6 +93,31 @@ def check_index(
         raise ValueError(f"{name} must have at least {at_least} entry, got {index.shape[0]}")
 
 
+def check_row(dim: int) -> int:
+    """Refuse a length of rows that kernels refuse, where a fake makes them.
+
+    Beyond what a size can be PyTorch's own messages name places in its sources.
+
+    Parameters
+    ----------
+    dim : int
+        Components of a row.
+
+    Returns
+    -------
+    int
+        The same.
+
+    Raises
+    ------
+    ValueError
+        If it is negative or beyond 2^31 - 1.
+    """
+    if not 0 <= dim < 2**31:
+        raise ValueError(f"the columns of the output must be from 0 to 2147483647, got {dim}")
+    return dim
+
+
 def check_device(**tensors: Tensor) -> None:
     """Refuse tensors that are not all on the device of the first.
 

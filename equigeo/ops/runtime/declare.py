@@ -15,6 +15,7 @@ from equigeo.ops.runtime.tape import NEEDED, Gradients, Tangents, Tape
 from equigeo.ops.runtime.torch_internals import (
     below_autograd,
     forward_mode_active,
+    recorder,
     transforms_active,
 )
 
@@ -70,9 +71,9 @@ def declare(  # noqa: PLR0913 - all by name
     backward : callable or sequence of str
         From the gradients of all results, its positional parameters, to :data:`Gradients`. What it
         names by keyword-only parameters is kept for it: arguments, ``results``, and ``needed``, the
-        set of the arguments that need a gradient. The gradient of a result that nothing depends on
-        is zeros, or None if a positional parameter has that default. Or the names of arguments by
-        which PyTorch is to differentiate the reference.
+        set of the arguments by which this pass differentiates. The gradient of a result that
+        nothing depends on is zeros, or None if a positional parameter has that default. Or the
+        names of arguments by which PyTorch is to differentiate the reference.
     batch : callable
         How the op takes one more axis, from :mod:`equigeo.ops.runtime.batching`.
     forward : callable, optional
@@ -263,7 +264,7 @@ class _Op:
 
     def _eager(self) -> Function:
         overload, compute = self._overload, self._compute
-        recorded, transformed = self._recorded.apply, self._transformed.apply
+        recorded, transformed = recorder(self._recorded), self._transformed.apply
         requires_grad = self._requires_grad
 
         def call(*inputs: Any) -> Any:

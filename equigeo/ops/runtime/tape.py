@@ -10,10 +10,15 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
+from torch.autograd.function import BackwardCFunction
 
 from equigeo.ops.runtime.autocast import without_autocast
 from equigeo.ops.runtime.signature import Function, Signature, named_parameters, picker
-from equigeo.ops.runtime.torch_internals import autocast_active, rules_see_tangents
+from equigeo.ops.runtime.torch_internals import (
+    arrives_at,
+    autocast_active,
+    rules_see_tangents,
+)
 
 NEEDED = "needed"
 """Name under which a backward asks which arguments need a gradient."""
@@ -112,7 +117,7 @@ class Tape:
         self, ctx: Any, arriving: tuple[Any, ...], kept: dict[str, Any]
     ) -> tuple[Tensor | None, ...]:
         if self._asks:
-            kept[NEEDED] = set(compress(self._arguments, ctx.needs_input_grad))
+            kept[NEEDED] = self._needed(ctx)
         if autocast_active():
             # In the dtype of the result, wherever ``backward`` is called.
             device = next((x.device.type for x in arriving if x is not None), "cpu")
@@ -126,6 +131,14 @@ class Tape:
                 f"got {', '.join(gradients)}"
             )
         return tuple(map(gradients.get, self._arguments))
+
+    def _needed(self, ctx: Any) -> set[str]:
+        """Arguments whose gradients this backward pass goes on with."""
+        could = compress(self._arguments, ctx.needs_input_grad)
+        if not isinstance(ctx, BackwardCFunction):  # one that torch.func has put around it
+            return set(could)
+        nodes = [node for node, _ in ctx.next_functions if node is not None]
+        return {name for name, node in zip(could, nodes, strict=True) if arrives_at(node)}
 
     def jvp(self, ctx: Any, *arriving: Any) -> Any:
         """Differentiate in forward mode, after :meth:`keep_all`."""

@@ -6,6 +6,9 @@ where PyTorch has.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
@@ -84,6 +87,50 @@ PyTorch turns that off inside of the ``jvp`` of an ``autograd.Function``, for al
 :mod:`torch.func` and not only its own, so that forward over forward is silently wrong. Without it:
 raise where two levels are open.
 """
+
+
+def recorder(function: type[torch.autograd.Function]) -> Callable[..., Any]:
+    """Give what records a call of an autograd function, where no transform is at work.
+
+    ``Function.apply`` asks for transforms, for tensors that outlived one, and for a
+    ``setup_context``: with fifteen arguments that takes longer than to record the call. Without it:
+    ``function.apply``.
+
+    Parameters
+    ----------
+    function : type
+        Without ``setup_context``.
+
+    Returns
+    -------
+    callable
+        ``function.apply``, for tensors of no transform.
+    """
+    record: Callable[..., Any] = super(torch.autograd.Function, function).apply  # type: ignore[misc]
+    return record
+
+
+def arrives_at(node: Any) -> bool:
+    """Tell whether the backward pass that runs goes on to a node of the graph.
+
+    ``ctx.needs_input_grad`` says what could have a gradient, not what is asked for: forces are
+    gradients by positions alone, of models whose parameters require gradients too. Without it:
+    answer True, which computes what nobody reads.
+
+    Parameters
+    ----------
+    node : torch.autograd.graph.Node
+        One of ``ctx.next_functions``.
+
+    Returns
+    -------
+    bool
+        True also where PyTorch does not know, as in passes that it traces.
+    """
+    try:
+        return bool(torch._C._will_engine_execute_node(node))
+    except RuntimeError:  # a leaf that is asked for, or no engine runs
+        return True
 
 
 def has_kernel(op: str, key: str) -> bool:

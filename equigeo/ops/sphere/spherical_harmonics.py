@@ -102,7 +102,10 @@ def spherical_harmonics_reference(
     return join_degrees(evaluate(unit, table[:, : lmax + 1, : lmax + 1]), degrees).contiguous()
 
 
-def _fake(x: Tensor, degrees: Sequence[int]) -> Tensor:
+def _fake(x: Tensor, table: Tensor, degrees: Sequence[int]) -> Tensor:
+    lmax = table.shape[-1] - 1
+    if any(not 0 <= l <= lmax for l in degrees):  # a sum of such degrees may be no size
+        raise ValueError(f"degrees must be from 0 to {lmax}, got {list(degrees[:8])}")
     return x.new_empty(x.shape[0], sum(2 * l + 1 for l in degrees))
 
 

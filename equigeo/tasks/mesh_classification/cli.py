@@ -64,7 +64,7 @@ class MeshClassification(Task[MeshConfig, MeshDataset, TrainedMeshClassifier]):
     )  # fmt: skip
     measures = {"test_accuracy": "{part} accuracy {value:.2%}"}  # noqa: RUF012
     writes_report = True
-    files = "OBJ, OFF, PLY or STL"
+    files = "OBJ, OFF, PLY, STL or GLB"
     trained_type = TrainedMeshClassifier
 
     def resolve_data(self, data: str | None) -> str:

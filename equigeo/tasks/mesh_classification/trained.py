@@ -55,7 +55,7 @@ def classify_file(classifier: TrainedMeshClassifier, path: Path, top: int = 1) -
     classifier : TrainedMeshClassifier
         What to ask.
     path : Path
-        An OBJ, OFF, PLY or STL file.
+        An OBJ, OFF, PLY, STL or GLB file.
     top : int
         How many classes to give.
 

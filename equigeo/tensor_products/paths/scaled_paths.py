@@ -13,6 +13,7 @@ from equigeo.tensor_products.paths.compiled_paths import CompiledPaths
 from equigeo.tensor_products.paths.instruction import Instruction
 from equigeo.tensor_products.paths.path_tables import coefficients, weight_starts
 from equigeo.tensor_products.paths.resolve import Operands
+from equigeo.tensor_products.paths.row_matrices import RowMatrices
 
 
 @final
@@ -46,6 +47,7 @@ class ScaledPaths(CompiledPaths):
             place, scalar = first.slices()[path.i_in1].start, second.slices()[path.i_in2].start
             blocks.append(MixingBlock(place, path.i_out, shape, start, factor, scalar))
         self.mixing = ChannelMixing(first, out, blocks, numel)
+        self.matrices = None if self.by_row else RowMatrices(first, out, blocks)
 
     def accepts(self, x: Tensor, weight: Tensor | None) -> bool:
         """Whether all rows have the same weights: there is no op that could be missing."""
@@ -59,4 +61,8 @@ class ScaledPaths(CompiledPaths):
         """Scale channels, and mix them term by term of the output."""
         if weight is None:
             raise ValueError("weight is missing")
-        return self.mixing(x * y, weight) if self.by_row else self.mixing(x, weight, y)
+        if self.by_row:
+            return self.mixing(x * y, weight)
+        if self.matrices is not None and self.matrices.takes(x, weight):
+            return self.matrices.mix(x, y, weight)
+        return self.mixing(x, weight, y)

@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.graphs.inputs import kind_of
+from equigeo.nn.fit_together import fit_together
 from equigeo.reps import Irreps, Representation
-from equigeo.tensor_products.paths.leading_axes import broadcast_batch, fit_together
+from equigeo.tensor_products.paths.leading_axes import broadcast_batch
 
 
 class Product(nn.Module, ABC):

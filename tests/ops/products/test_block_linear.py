@@ -5,6 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import equigeo.ops.products.block_linear as linear
 from equigeo.ops import block_linear, kernels_info
 from equigeo.ops.products.block_linear_backward import block_linear_backward
 from equigeo.testing import tolerance
@@ -23,6 +24,15 @@ def operands(rows: int = 4, groups: int = 1) -> tuple[torch.Tensor, torch.Tensor
 
 def run(x: torch.Tensor, weight: torch.Tensor, blocks: torch.Tensor = SMALL.blocks) -> torch.Tensor:
     return block_linear(x, weight, blocks, SMALL.factors, SMALL.dim_out, ir_mul=False)
+
+
+def differentiate(
+    x: torch.Tensor, weight: torch.Tensor, blocks: torch.Tensor = SMALL.blocks, **by: bool
+) -> tuple[torch.Tensor, torch.Tensor]:
+    grad, factors = torch.ones(len(x), SMALL.dim_out), SMALL.factors.float()
+    asked = {"by_x": True, "by_weight": True} | by
+    slopes = block_linear_backward(grad, x, weight, blocks, factors, False, *asked.values())
+    return slopes
 
 
 @given(
@@ -123,9 +133,7 @@ def test_tampered_blocks_are_refused(column, value, message):
     with pytest.raises(RuntimeError, match=message):
         run(x, weight, blocks)
     with pytest.raises(RuntimeError, match=message):
-        block_linear_backward(
-            torch.ones(4, SMALL.dim_out), x, weight, blocks, SMALL.factors.float(), False
-        )
+        differentiate(x, weight, blocks)
 
 
 @compiled
@@ -135,6 +143,33 @@ def test_gradients_of_weights_in_two_blocks_are_refused():
     blocks[1, 5] = 0
     run(x, weight, blocks)
     with pytest.raises(RuntimeError, match="blocks must not overlap in the weights"):
-        block_linear_backward(
-            torch.ones(4, SMALL.dim_out), x, weight, blocks, SMALL.factors.float(), False
-        )
+        differentiate(x, weight, blocks)
+
+
+@pytest.mark.parametrize("groups", [1, 4])
+def test_a_gradient_that_is_not_asked_for_is_empty_and_the_other_the_same(groups):
+    x, weight = operands(4, groups)
+    to_x, to_weight = differentiate(x, weight)
+    alone, none = differentiate(x, weight, by_weight=False)
+    assert torch.equal(alone, to_x)
+    assert none.shape == (0, 0)
+    none, alone = differentiate(x, weight, by_x=False)
+    assert torch.equal(alone, to_weight)
+    assert none.shape == (0, 0)
+
+
+def test_a_pass_by_x_computes_no_gradient_of_weights(monkeypatch):
+    asked = []
+    declared = linear.block_linear_backward
+
+    def watched(*arguments):
+        asked.append(arguments[-2:])
+        return declared(*arguments)
+
+    monkeypatch.setattr(linear, "block_linear_backward", watched)
+    x, weight = (value.requires_grad_() for value in operands())
+    for leaves in ([x], [weight], [x, weight]):
+        torch.autograd.grad(run(x, weight).sum(), leaves)
+    assert asked == [(True, False), (False, True), (True, True)]
+    run(x, weight).sum().backward()
+    assert asked[-1] == (True, True)

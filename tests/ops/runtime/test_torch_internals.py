@@ -7,9 +7,11 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from equigeo.ops import kernels_info
 from equigeo.ops.runtime.torch_internals import (
+    arrives_at,
     below_autograd,
     forward_mode_active,
     has_kernel,
+    recorder,
     transforms_active,
     values_readable,
 )
@@ -52,6 +54,50 @@ def test_forward_mode_is_active_under_its_transform():
 
     torch.func.jvp(function, (torch.ones(2),), (torch.ones(2),))
     assert seen == [True]
+
+
+def test_a_pass_arrives_at_what_it_differentiates_by():
+    seen = []
+
+    class Watched(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, *inputs):
+            return sum(inputs)
+
+        @staticmethod
+        def backward(ctx, grad):
+            seen.append([arrives_at(node) for node, _ in ctx.next_functions])
+            return grad, grad
+
+    x, y = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+
+    def value(*inputs):
+        return Watched.apply(*inputs).sum()
+
+    torch.autograd.grad(value(x, y), y)
+    torch.autograd.grad(value(2 * x, 2 * y), x)
+    torch.autograd.grad(value(x, 2 * y), [x, y])
+    value(x, 2 * y).backward()
+    value(x, 2 * y).backward(inputs=[y])
+    assert seen == [[False, True], [True, False], [True, True], [True, True], [False, True]]
+    assert arrives_at(value(x, y).grad_fn)  # no pass runs
+
+
+def test_a_call_is_recorded_as_apply_does_it():
+    class Double(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, factor):
+            ctx.factor = factor
+            return factor * x
+
+        @staticmethod
+        def backward(ctx, grad):
+            return ctx.factor * grad, None
+
+    x = torch.ones(2, requires_grad=True)
+    found, want = recorder(Double)(x, 3.0), Double.apply(x, 3.0)
+    assert type(found.grad_fn) is type(want.grad_fn)
+    assert torch.equal(torch.autograd.grad(found.sum(), x)[0], torch.full((2,), 3.0))
 
 
 def test_a_reference_is_no_kernel():

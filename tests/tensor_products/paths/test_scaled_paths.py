@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
+from equigeo.ops import kernels_info
 from equigeo.tensor_products import FullyConnectedTensorProduct
+from equigeo.tensor_products.paths import row_matrices
 from equigeo.tensor_products.paths.mixed_paths import MixedPaths
 from equigeo.tensor_products.paths.scaled_paths import ScaledPaths
 from equigeo.testing import assert_equivariant, tolerance
@@ -17,6 +19,8 @@ PROBLEMS = {
     "missing": ("5x0e+0x1o", "0e", "2x1o+3x0e"),
     "scalars": ("5x0e+3x1o+1x2e+2x1o", "3x0e", "3x0e+2x1o+4x2e+3x1o+0x1o"),
     "few scalars": ("5x0e+3x1o", "2x0e", "9x0e+8x1o"),
+    "many scalars": ("5x0e+3x1o+1x2e+2x1o", "17x0e", "3x0e+2x1o+4x2e+3x1o+0x1o"),
+    "many scalars in terms": ("2x0e+3x1o+2x1o", "16x0e+18x0o+0x0e", "3x0e+2x1o+4x1e+1x0o"),
     "terms of scalars": ("2x0e+3x1o+2x1o", "2x0e+0o+0x0e+0e", "3x0e+2x1o+4x1e+1x0o"),
 }
 
@@ -52,11 +56,27 @@ def test_a_scaled_map_is_the_coupled_one_to_second_gradients(problem, layout, ro
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("problem", ["pseudoscalar", "terms of scalars"])
+@pytest.mark.parametrize("problem", ["pseudoscalar", "terms of scalars", "many scalars in terms"])
 def test_it_commutes_with_rotations_and_reflections(problem, layout):
     ours = product(problem, layout)
     x, y = (torch.randn(4, ins.dim).double() for ins in (ours.irreps_in1, ours.irreps_in2))
     assert_equivariant(ours, inputs=[x, y])
+
+
+def test_matrices_are_made_of_few_rows_with_many_scalars(monkeypatch):
+    ours = product("many scalars", "mul_ir")
+    x, y = torch.randn(40, ours.irreps_in1.dim).double(), torch.randn(40, 17).double()
+    matrices = ours.compiled.matrices
+    assert matrices.takes(x, ours.weight) == (kernels_info()["cpu"] is not None)
+    want = ours(x, y)
+    monkeypatch.setattr(row_matrices, "MOST_NUMBERS", 40 * matrices.numbers - 1)
+    assert not matrices.takes(x, ours.weight)
+    torch.testing.assert_close(ours(x, y), want, **tolerance(torch.float64, 17 * 5))
+    monkeypatch.undo()
+    assert not product("scalars", "mul_ir").compiled.matrices.takes(x[:, :17], ours.weight)
+    assert not matrices.takes(x.bfloat16(), ours.weight.bfloat16())
+    with torch.autocast("cpu", torch.bfloat16):
+        assert not matrices.takes(x, ours.weight)
 
 
 def test_it_is_evaluated_without_coupling_where_kernels_are_missing_too():

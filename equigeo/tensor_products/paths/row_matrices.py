@@ -1,0 +1,105 @@
+"""Channels mixed by matrices that scalars make of the weights, row by row, in two ops.
+
+On its own because it is another way to what :class:`equigeo.nn.channel_mixing.ChannelMixing` does,
+for few rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.nn import Tables
+from equigeo.nn.channel_mixing import MixingBlock
+from equigeo.nn.index_tables import IndexTables
+from equigeo.ops import runs_compiled
+from equigeo.ops.products.block_linear import block_linear_op
+from equigeo.ops.runtime.torch_internals import autocast_active, has_kernel
+from equigeo.reps import Irreps
+
+FEWEST_SCALARS = 16
+"""Each number of a matrix is read as often as it is written; below that many multiply-accumulate
+operations for each, memory is what takes the time."""
+MOST_NUMBERS = 2**21
+"""In the matrices of all rows, 8 MiB in float32: beyond the caches, sums over scalars win."""
+
+
+class RowMatrices(nn.Module):
+    r"""Matrices of each row, and the map of channels by them.
+
+    .. math:: M_{uw} = \sum_v W_{uvw}\, y_v, \qquad z_{wm} = \sum_u M_{uw}\, x_{um}
+
+    Gradients with respect to x alone, as forces need, never see the scalars again.
+
+    Parameters
+    ----------
+    irreps_in, irreps_out : Irreps
+        Of rows, in one layout.
+    blocks : sequence of MixingBlock
+        With scalars, none of them empty.
+    """
+
+    def __init__(
+        self, irreps_in: Irreps, irreps_out: Irreps, blocks: Sequence[MixingBlock]
+    ) -> None:
+        super().__init__()
+        starts = [part.start for part in irreps_out.slices()]
+        making, mixing, end = [], [], 0
+        for block in blocks:
+            mul, scalars, mul_out = block.shape
+            _, (l, _) = irreps_out.terms[block.i_out]
+            # As a linear map of the scalars: one row of the matrix for each channel of the input.
+            size = scalars * mul_out
+            making += [
+                [block.scalar, scalars, end + u * mul_out, mul_out, 1, block.weight + u * size]
+                for u in range(mul)
+            ]
+            mixing.append([block.start, mul, starts[block.i_out], mul_out, 2 * l + 1, end])
+            end += mul * mul_out
+        self.numbers, self.dim_out = end, irreps_out.dim
+        self.ir_mul = irreps_in.layout == "ir_mul"
+        self.worth = min((block.shape[1] for block in blocks), default=0) >= FEWEST_SCALARS
+        rows = (torch.tensor(found, dtype=torch.int64).view(-1, 6) for found in (making, mixing))
+        self.positions = IndexTables(**dict(zip(("making", "mixing"), rows, strict=True)))
+        factors = torch.tensor([block.factor for block in blocks], dtype=torch.float64)
+        ones = torch.ones(len(making), dtype=torch.float64)
+        self.tables = Tables(ones=ones, factors=factors)
+
+    def takes(self, x: Tensor, weight: Tensor) -> bool:
+        """Tell whether this is the faster way for some rows."""
+        # A compiler would take the number of rows for a constant.
+        if not self.worth or torch.compiler.is_compiling() or autocast_active():
+            return False
+        return (
+            x.shape[0] * self.numbers <= MOST_NUMBERS
+            and x.dtype == weight.dtype
+            and x.dtype in (torch.float32, torch.float64)
+            and runs_compiled("block_linear", x.device)
+            and has_kernel("block_linear", x.device.type.upper())  # references take block by block
+        )
+
+    def mix(self, x: Tensor, y: Tensor, weight: Tensor) -> Tensor:
+        """Mix channels.
+
+        Parameters
+        ----------
+        x : Tensor, (rows, irreps_in.dim)
+            Features that :meth:`takes` takes.
+        y : Tensor, (rows, numbers)
+            Scalars.
+        weight : Tensor, (numel,)
+            Of all blocks.
+
+        Returns
+        -------
+        Tensor, (rows, irreps_out.dim), contiguous
+            Zero in terms without blocks.
+        """
+        positions, tables, dtype = self.positions, self.tables, x.dtype
+        making, ones = positions["making"], tables["ones", dtype]
+        matrices = block_linear_op(y, weight[None], making, ones, self.numbers, False)
+        mixing, factors = positions["mixing"], tables["factors", dtype]
+        out: Tensor = block_linear_op(x, matrices, mixing, factors, self.dim_out, self.ir_mul)
+        return out

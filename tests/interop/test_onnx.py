@@ -1,0 +1,48 @@
+"""ONNX after ``restore``, in an environment that has it: ``make test-interop``."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from equigeo.interop import accelerate, restore
+from tests.interop.e3nn_modules import o3
+
+reason = "needs onnx and onnxscript: make test-interop"
+pytest.importorskip("onnxscript", reason=reason)
+reference = pytest.importorskip("onnx.reference", reason=reason)
+pytestmark = pytest.mark.filterwarnings("ignore")  # what PyTorch says of its own tracing
+
+
+class Model(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.harmonics = o3.SphericalHarmonics("0e+1o+2e", True, "component")
+        self.product = o3.FullyConnectedTensorProduct("4x0e+2x1o", "0e+1o+2e", "3x0e+2x1o")
+        self.linear = o3.Linear("3x0e+2x1o", "2x0e+1x1o")
+
+    def forward(self, x, vectors):
+        return self.linear(self.product(x, self.harmonics(vectors)))
+
+
+def test_a_restored_model_is_exported_as_that_of_before():
+    torch.manual_seed(0)
+    theirs = Model().eval()
+    ours, arguments = copy.deepcopy(theirs), (torch.randn(5, 10), torch.randn(5, 3))
+    assert not accelerate(ours).kept
+    restore(ours)
+    program = torch.onnx.export(ours, arguments, dynamo=True)
+    run = reference.ReferenceEvaluator(program.model_proto)
+    names = [given.name for given in program.model_proto.graph.input]
+    (found,) = run.run(None, {n: x.numpy() for n, x in zip(names, arguments, strict=True)})
+    torch.testing.assert_close(torch.from_numpy(found), theirs(*arguments).detach())
+
+
+def test_an_accelerated_model_is_refused():
+    model, arguments = Model().eval(), (torch.randn(5, 10), torch.randn(5, 3))
+    accelerate(model)
+    with pytest.raises(Exception, match="equigeo"):
+        torch.onnx.export(model, arguments, dynamo=True)
