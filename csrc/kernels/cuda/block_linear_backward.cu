@@ -58,7 +58,8 @@ __device__ __forceinline__ void sum_tile(
 }
 
 template <class S>
-__global__ void __launch_bounds__(kTileThreads) sum_weight_gradients(WeightGradients<S> op) {
+__global__ void __launch_bounds__(kTileThreads, kResident<S>)
+    sum_weight_gradients(WeightGradients<S> op) {
   using T = Compute<S>;
   LinearMemory<T>& memory = static_shared<LinearMemory<T>>();
   const int tiles = *op.plan.tiles;

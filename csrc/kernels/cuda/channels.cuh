@@ -24,8 +24,8 @@ __device__ inline Channels channels_of(bool ir_mul, int mul, int d, int first) {
 }
 
 // Components [first, first + count) of the channels n, n + 1, ... of the lane; zero where there are
-// none.
-template <int D, int N, class S, class T>
+// none. Where the segment is not global memory alone, that must be said.
+template <int D, int N, bool Global = true, class S, class T>
 __device__ __forceinline__ void load_channels(
     const S* segment, const Channels& channels, int n, int first, int count, T (&to)[D][N]) {
   const S* from = segment + channels.at(n) * channels.step + first * channels.component;
@@ -34,7 +34,7 @@ __device__ __forceinline__ void load_channels(
     const S* at = from;
 #pragma unroll
     for (int m = 0; m < N; ++m) {
-      to[i][m] = channels.has(n + m) && i < count ? load(at) : T(0);
+      to[i][m] = channels.has(n + m) && i < count ? load<Global>(at) : T(0);
       at += kWarp * channels.step;
     }
     from += channels.component;

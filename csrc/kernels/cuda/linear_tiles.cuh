@@ -14,6 +14,10 @@ constexpr int kAcross = kTileCopies / kEach;
 constexpr int kTileThreads = kAcross * kTileVectors / kEach;
 constexpr int kDepth = 16;  // terms of the sums that are staged at once
 
+// Blocks that a multiprocessor must have registers for: none spills.
+template <class S>
+constexpr int kResident = sizeof(Compute<S>) == 4 ? 3 : 2;
+
 // From one staged row to the next: 12 banks of shared memory further, where 3 or 5 components of
 // neighbouring copies are in banks of their own, more or less, and words of 16 bytes are aligned.
 constexpr int kRowA = kTileVectors + 12, kRowB = kTileCopies + 12;

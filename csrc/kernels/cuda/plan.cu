@@ -8,6 +8,8 @@
 namespace equigeo {
 namespace {
 
+constexpr int kResident = 4;  // blocks that a multiprocessor must have registers for: none spills
+
 // Call visit(p, path) in a thread for each of the first paths. They come through shared memory: one
 // beside another, lanes would each read from far apart.
 template <class T, class Visit>
@@ -302,7 +304,8 @@ __device__ void plan_tiles(const PathTable<T>& table, const Plan<T>& plan) {
 
 // One block per path for its coefficients, and one for all tiles.
 template <class T>
-__global__ void __launch_bounds__(kThreads) plan_paths(PathTable<T> table, Plan<T> plan) {
+__global__ void __launch_bounds__(kThreads, kResident)
+    plan_paths(PathTable<T> table, Plan<T> plan) {
   if (blockIdx.x < table.count) {
     plan_coefficients(table, blockIdx.x, plan);
   } else {

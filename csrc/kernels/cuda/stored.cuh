@@ -17,6 +17,18 @@ __device__ inline float load(const Bf16* from) {
   return widen({__ldg(reinterpret_cast<const unsigned short*>(from))});
 }
 
+// From global memory, or from any.
+template <bool Global, class S>
+__device__ Compute<S> load(const S* from) {
+  if constexpr (Global) {
+    return load(from);
+  } else if constexpr (sizeof(S) == sizeof(Bf16)) {
+    return widen(*from);
+  } else {
+    return *from;
+  }
+}
+
 template <class T>
 __device__ void store(T* to, T value) {
   *to = value;
@@ -39,6 +51,7 @@ __device__ void copy_later(T* to, const T* from) {
   __pipeline_memcpy_async(to, from, sizeof(T));
 }
 __device__ inline void copy_later(float* to, const Bf16* from) { *to = load(from); }
+__device__ inline void copy_later(Bf16* to, const Bf16* from) { *to = *from; }
 
 __device__ inline void wait_for_copies() {
   __pipeline_commit();

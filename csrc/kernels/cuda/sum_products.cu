@@ -40,25 +40,16 @@ EQUIGEO_HOST_DEVICE constexpr int channels_at_once(int d1, int channels) {
   return d1 * sizeof(T) <= 40 ? channels : 1;
 }
 
-// sum_k += sum_i M_ki (w x_i) for one edge and the staged rows k of its matrix. Its channels come
-// from `staged` where they are there.
+// sum_k += sum_i M_ki (w x_i) for one edge and the staged rows k of its matrix. Its channels are in
+// global or in shared memory: one path of the code for both, or registers would not suffice.
 template <int D1, int R, int N, class S, class T>
 __device__ __forceinline__ void add_product(
-    const S* x,
-    const T* staged,
-    const Channels& channels,
-    const T (&weight)[N],
-    const T* matrix,
-    T (&sum)[R][N]) {
+    const S* x, const Channels& channels, const T (&weight)[N], const T* matrix, T (&sum)[R][N]) {
   constexpr int kAtOnce = channels_at_once<T>(D1, N);
 #pragma unroll
   for (int n = 0; n < N; n += kAtOnce) {
     T values[D1][kAtOnce];
-    if (staged != nullptr) {
-      load_staged(staged, channels, D1, n, 0, D1, values);
-    } else {
-      load_channels(x, channels, n, 0, D1, values);
-    }
+    load_channels<D1, kAtOnce, false>(x, channels, n, 0, D1, values);
 #pragma unroll
     for (int i = 0; i < D1; ++i) {
 #pragma unroll
@@ -114,13 +105,14 @@ __device__ __forceinline__ void add_path(
     WarpMemory<T>& memory,
     T (&sum)[R][N]) {
   const Plan<T>& plan = op.plan;
-  const Channels channels = channels_of(op.x_ir_mul, path.mul, path.d1, tile.channel);
+  Channels channels = channels_of(op.x_ir_mul, path.mul, path.d1, tile.channel);
   bring_weights<N>(op, path, copy, channels, count, memory);
-  T* staged = nullptr;
+  S* staged = nullptr;
   if (!op.x_ir_mul && path.d1 > 1) {
-    staged = memory.numbers + WarpMemory<T>::kMatrix;
+    staged = reinterpret_cast<S*>(memory.numbers + WarpMemory<T>::kMatrix);
     const S* x = op.x + memory.edges[0].other * plan.dim_x + path.x;
     stage_channels<N>(x, path.mul, path.d1, tile.channel, staged);
+    channels.first = threadIdx.x;  // of those that are staged
   }
   stage_matrices(plan, path, copy, {tile.row, R}, op.y, memory.edges, count, memory.numbers);
   wait_for_copies();
@@ -133,7 +125,7 @@ __device__ __forceinline__ void add_path(
       load_weights(memory.weights, b, weight);
       const S* x = op.x + memory.edges[b].other * plan.dim_x + path.x;
       const T* matrix = memory.numbers + b * R * row_stride(D1);
-      add_product<D1>(x, staged, channels, weight, matrix, sum);
+      add_product<D1>(staged == nullptr ? x : staged, channels, weight, matrix, sum);
     }
   });
 }
