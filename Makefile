@@ -206,14 +206,15 @@ simulated-kernels: $(VENV)/.with-test
 SIMULATE_ARGS ?=
 .PHONY: simulate
 simulate: simulated-kernels ## run the CUDA kernels on the CPU: every op, order of threads and check
+	$(BIN)/python -m tests.ops.run_simulated planted $(SIMULATED)
 	$(BIN)/python -m tests.ops.run_simulated all $(SIMULATED) --jobs $(JOBS) $(SIMULATE_ARGS)
 
 .PHONY: test-cuda
 test-cuda: cuda simulate ## compile the CUDA kernels for cards, run them on the CPU under sanitizers
 
 .PHONY: mutate-cuda
-mutate-cuda: simulate ## make small mistakes in the CUDA sources, and see each of them noticed
-	$(BIN)/python -m tests.mutants.run $(SIMULATED) build/mutants bench/results/cuda_mutants.json
+mutate-cuda: $(VENV)/.with-test ## make small mistakes in the CUDA sources, and see each of them noticed
+	$(BIN)/python -m tests.mutants.run build/mutants bench/results/cuda_mutants.json --jobs $(JOBS)
 
 .PHONY: bench
 bench: $(VENV)/.with-bench ## time the ops beside their peers
