@@ -22,9 +22,7 @@ void sync_warp(uint32_t mask, const SourceLocation& place) {
   Block::current().wait(Barrier::kWarp, mask, place);
 }
 
-void sync_block(const SourceLocation& place) {
-  Block::current().wait(Barrier::kBlock, 0, place);
-}
+void sync_block(const SourceLocation& place) { Block::current().wait(Barrier::kBlock, 0, place); }
 
 void shuffle(
     void* value, unsigned bytes, unsigned source, uint32_t mask, const SourceLocation& place) {

@@ -1,9 +1,10 @@
 """Makes every mistake in the CUDA sources and sees what notices it: ``make mutate-cuda``.
 
 All mistakes are compiled into one library, which makes the one that is chosen. It is tried on the
-cases of ``make test-cuda`` that come by it, the shortest first, until one notices: a value, a
-simulated error, the sanitizers of addresses and undefined behaviour, or races, in the orders of
-threads in turn. The table, with what is documented as redundant, is written to a file of JSON.
+cases of ``make test-cuda`` that come by it, likely and short ones first, until one notices: a
+value, a simulated error, races, or the sanitizers of addresses and undefined behaviour, in the
+orders of threads in turn. The table, with what is documented as redundant, is written to a file of
+JSON.
 """
 
 from __future__ import annotations
@@ -32,10 +33,12 @@ from tests.ops.run_simulated import environment, record_elsewhere, say
 
 Row = dict[str, Any]
 LIMIT = 20  # seconds of a trial, many times what it takes; what takes longer does not end
+# Problems that notice most mistakes come first; then the shortest ones.
+LIKELY = r"^trap|\| (?:small|odd sizes|one hub) \|"
 CHUNK = 25  # trials that are timed in one process
 NONE = -1  # the number of no mistake
 # What is tried one after another. Races are found in any order; an order alone shows in values.
-ROUNDS = [("address", "forward"), ("thread", "forward"), ("address", "reversed"), ("address", "1")]
+ROUNDS = [("thread", "forward"), ("address", "forward"), ("address", "reversed"), ("address", "1")]
 NOTICES = {
     "races": r"accesses that no barrier puts in order:\s*(.*)",
     "address": r"ERROR: AddressSanitizer: ([\w-]+)",
@@ -115,12 +118,12 @@ def workers(count: int, record: Path, variables: dict[str, str]) -> Iterator[Wor
 class Run:
     """All mistakes that are tried, and what has noticed them so far."""
 
-    def __init__(self, chosen: dict[int, Mutant], folder: Path, jobs: int) -> None:
+    def __init__(self, chosen: dict[int, Mutant], folder: Path, jobs: int, budget: float) -> None:
         self.all = mutants()
-        self.chosen, self.jobs, self.record = chosen, jobs, folder / "cpu.pt"
+        self.chosen, self.jobs, self.budget, self.record = chosen, jobs, budget, folder / "cpu.pt"
         self.workshop = Workshop(folder)
         self.rows: dict[int, Row] = {}
-        self.trials: list[Row] = []  # the shortest first
+        self.trials: list[Row] = []  # in the order in which they are made
 
     def variables(self, folder: Path, checks: str, order: str) -> dict[str, str]:
         return environment(folder.parent, checks, order) | {"EQUIGEO_KERNELS": str(folder)}
@@ -138,22 +141,22 @@ class Run:
                 if "answer" not in answer:
                     raise RuntimeError(f"without a mistake: {answer['ended']} {answer['errors']}")
                 self.trials += answer["answer"]
-        self.trials.sort(key=lambda row: row["seconds"])
+        self.trials.sort(key=lambda row: (not re.search(LIKELY, row["name"]), row["seconds"]))
 
     def names(self, number: int) -> list[str]:
         """Trials that come by a mistake; of a constant, by anything in its file."""
         mutant = self.chosen[number]
         same = {n for n, m in enumerate(self.all) if mutant.constant and m.file == mutant.file}
-        return [t["name"] for t in self.trials if not {number, *same}.isdisjoint(t["reached"])]
+        names, seconds = [], 0.0
+        for trial in self.trials:
+            if seconds < self.budget and not {number, *same}.isdisjoint(trial["reached"]):
+                names.append(trial["name"])
+                seconds += trial["seconds"]
+        return names
 
     def round(self, checks: str, order: str) -> None:
         """Try what nothing has noticed yet."""
-        first = (checks, order) == ROUNDS[0]
-        left = [
-            n
-            for n, mutant in self.chosen.items()
-            if n not in self.rows and not (first and mutant.kind == "barrier")
-        ]
+        left = [n for n in self.chosen if n not in self.rows]
         with ExitStack() as stack:
             all_workers = None
             if any(not self.chosen[n].constant for n in left):
@@ -205,7 +208,11 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("folder", type=Path, help="where copies are built")
     parser.add_argument("output", type=Path, help="a file of JSON")
     parser.add_argument("--select", action="append", help="mutants whose kind and name have this")
+    parser.add_argument("--cases", action="append", help="trials whose name has all of a&b")
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
+    parser.add_argument(
+        "--budget", type=float, default=60, help="seconds of trials of a mistake in each round"
+    )
     options = parser.parse_args(arguments)
     start = time.perf_counter()
     run = Run(
@@ -216,21 +223,27 @@ def main(arguments: list[str]) -> None:
         },
         options.folder.absolute(),
         options.jobs,
+        options.budget,
     )
     options.folder.mkdir(parents=True, exist_ok=True)
     run.workshop.make(run.all, options.jobs)
     record_elsewhere(run.record, [], {"EQUIGEO_REQUIRE_KERNELS": "1"})
-    run.reach(list(trials({})))
+    run.reach([name for name in trials({}) if is_selected(name, options.cases)])
     for checks, order in ROUNDS:
         run.round(checks, order)
     write(options.output, run.table(), time.perf_counter() - start)
+
+
+def is_selected(name: str, parts: Sequence[str] | None) -> bool:
+    """Whether a trial is among those asked for, as ``tests.ops.run_simulated`` selects cases."""
+    return not parts or any(all(p in name for p in part.split("&")) for part in parts)
 
 
 def write(output: Path, rows: list[Row], seconds: float) -> None:
     """Write the table, and fail where a mistake is missed."""
     kinds = sorted({row["kind"] for row in rows})
     counts = {k: Counter(r["noticed"] for r in rows if r["kind"] == k) for k in kinds}
-    facts = {"command": "make mutate-cuda", "circumstances": circumstances()}
+    facts = {"command": " ".join(sys.orig_argv[1:]), "circumstances": circumstances()}
     facts |= {"seconds": round(seconds), "counts": counts, "mutants": rows}
     output.write_text(json.dumps(facts, indent=1) + "\n")
     for kind, count in counts.items():

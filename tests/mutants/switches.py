@@ -6,6 +6,7 @@ in constants are chosen by a macro, and need a file to be compiled again.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -86,6 +87,8 @@ def _switch(number: int, mutant: Mutant, before: str) -> str:
         return f"if (!{chosen}) {before}"
     if mutant.constant:
         return f"[({before[1:-1]}) - (EQUIGEO_CONSTANT_MUTANT == {number} ? 1 : 0)]"
+    if re.fullmatch(r"\w+(?:\.\w+)+", before):  # a member, which may be a pointer
+        before = f"bool({before})"
     return f"({chosen} ? ({mutant.after}) : ({before}))"
 
 

@@ -19,11 +19,14 @@ HALF = [torch.bfloat16, torch.float16]
 # odd numbers, every channel and head, more than one block of threads, batch of edges (8), or run of
 # rows (16), and rows that are met by no edge.
 SIZES = {
-    "one channel, one head": (3, 4, 9),
-    "odd sizes": (5, 4, 13),
-    "full registers": (2, 3, 5),
-    "every block size": (2, 2, 3),
-    "one hub": (5, 1, 35),
+    "one channel, one head": (2, 3, 4),
+    "odd sizes": (4, 3, 10),
+    "full registers": (2, 3, 4),
+    "every block size": (2, 2, 2),
+    "isolated rows": (5, 5, 3),
+    "one hub": (3, 1, 20),
+    "no channels": (2, 2, 3),
+    "no heads": (2, 2, 3),
 }
 
 

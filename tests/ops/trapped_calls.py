@@ -112,6 +112,8 @@ TRAPPED: dict[str, Callable[[], Any]] = {
     "coefficients that end before they begin": partial(product, 1, {(0, FIRST): 5, (0, LAST): 3}),
     "a coefficient of another component": partial(product, 1, {}, {(0, 0): 3}),
     "coefficients that are shared in part": partial(product, 2, {(1, FIRST): 20}),
+    "the first coefficients of another path": partial(product, 2, {(1, FIRST): 0, (1, LAST): 20}),
+    "the last coefficients of another path": partial(product, 2, {(1, FIRST): 20, (1, LAST): 27}),
     "first inputs that overlap": partial(product, 2, {(1, X + OFFSET): 1}, dim_x=7),
     "outputs that overlap": partial(product, 2, {(1, OUT + OFFSET): 3}),
     "a row that begins before all edges": partial(conv, "ptr", 0, -1),
