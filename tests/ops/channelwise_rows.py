@@ -80,6 +80,12 @@ def sparse_table() -> PathTable:
     return PathTable.from_paths(paths, (17, 5, 160, 84), by_output=True)
 
 
+def long_table() -> PathTable:
+    """A matrix of more numbers than a warp stages at once."""
+    path = channelwise_path(0, 0, 0, 0, 2, 1, coefficients(13, 1, 33))
+    return PathTable.from_paths([path], (26, 1, 2, 66), by_output=True)
+
+
 def broad_table() -> PathTable:
     """More channels with components inside than a warp has lanes."""
     paths = [
@@ -115,6 +121,7 @@ TABLES = {
 
 def channelwise_rows() -> Iterator[Op]:
     yield product_backward_row("sparse", sparse_table())
+    yield product_backward_row("long", long_table())
     yield conv_backward_row("sparse", sparse_table())
     yield conv_row("broad", broad_table())
     yield conv_backward_row("broad", broad_table())

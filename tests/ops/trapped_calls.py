@@ -115,6 +115,9 @@ TRAPPED: dict[str, Callable[[], Any]] = {
     "the first coefficients of another path": partial(product, 2, {(1, FIRST): 0, (1, LAST): 20}),
     "the last coefficients of another path": partial(product, 2, {(1, FIRST): 20, (1, LAST): 27}),
     "first inputs that overlap": partial(product, 2, {(1, X + OFFSET): 1}, dim_x=7),
+    "segments of as many copies in part": partial(
+        product, 2, {(1, X + COPIES): 1, (1, OUT + COPIES): 1}
+    ),
     "outputs that overlap": partial(product, 2, {(1, OUT + OFFSET): 3}),
     "a row that begins before all edges": partial(conv, "ptr", 0, -1),
     "a row that ends before it begins": partial(conv, "ptr", 1, 4),
