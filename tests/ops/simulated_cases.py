@@ -16,7 +16,7 @@ from tests.ops.test_ops import DTYPES, arguments, derivatives
 HALF = [torch.bfloat16, torch.float16]
 
 # A simulated thread takes as long as a block on a card. What matters of the larger problems stays:
-# odd numbers, every channel and head, more than one block of threads, batch of edges (8), or run of
+# odd numbers, every channel and head, more than one warp of points (32), batch of edges (8), or run of
 # rows (16), and rows that are met by no edge.
 SIZES = {
     "one channel, one head": (2, 3, 4),
@@ -24,7 +24,7 @@ SIZES = {
     "full registers": (2, 3, 4),
     "every block size": (2, 2, 2),
     "isolated rows": (5, 5, 3),
-    "one hub": (3, 1, 20),
+    "one hub": (33, 1, 20),
     "no channels": (2, 2, 3),
     "no heads": (2, 2, 3),
 }
