@@ -208,6 +208,7 @@ simulated-kernels: $(VENV)/.with-test
 SIMULATE_ARGS ?=
 .PHONY: simulate
 simulate: simulated-kernels ## run the CUDA kernels on the CPU: every op, order of threads and check
+	$(BIN)/python -m tests.ops.run_simulated planted $(SIMULATED)
 	$(BIN)/python -m tests.ops.run_simulated all $(SIMULATED) --jobs $(JOBS) $(SIMULATE_ARGS)
 	OMP_NUM_THREADS=1 EQUIGEO_SIMULATED=$(CURDIR)/$(SIMULATED) \
 	  $(BIN)/python -m pytest -q $(PARALLEL) tests/ops/self_test tests/gpu
@@ -216,8 +217,8 @@ simulate: simulated-kernels ## run the CUDA kernels on the CPU: every op, order 
 test-cuda: cuda simulate ## compile the CUDA kernels for cards, run them on the CPU under sanitizers
 
 .PHONY: mutate-cuda
-mutate-cuda: simulate ## make small mistakes in the CUDA sources, and see each of them noticed
-	$(BIN)/python -m tests.mutants.run $(SIMULATED) build/mutants bench/results/cuda_mutants.json
+mutate-cuda: $(VENV)/.with-test ## make small mistakes in the CUDA sources, and see each of them noticed
+	$(BIN)/python -m tests.mutants.run build/mutants bench/results/cuda_mutants.json --jobs $(JOBS)
 
 # Nothing is built where there is no card.
 GPU_ARGS ?=

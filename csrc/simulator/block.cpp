@@ -29,6 +29,8 @@ Block::Block(dim3 threads) : extent_(threads), threads_(threads.count()) {
   const unsigned count = static_cast<unsigned>(threads_.size());
   for (unsigned n = 0; n < count; ++n) {
     threads_[n].index = n;
+    threads_[n].place_in_block = {
+        n % extent_.x, n / extent_.x % extent_.y, n / extent_.x / extent_.y};
   }
   for (unsigned n = 0; n < count; n += Device::kWarp) {
     warps_.emplace_back(n / Device::kWarp, &threads_[n], std::min(Device::kWarp, count - n));
@@ -76,8 +78,7 @@ void Block::go_on(Thread& thread) {
     thread.fiber = &fibers().borrow();
   }
   thread_ = &thread;
-  const unsigned n = thread.index;
-  coordinates.thread = {n % extent_.x, n / extent_.x % extent_.y, n / extent_.x / extent_.y};
+  coordinates.thread = thread.place_in_block;
   thread.fiber->resume();
   thread_ = nullptr;
   if (failure_) {

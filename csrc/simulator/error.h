@@ -22,7 +22,7 @@ struct SourceLocation {
 
   // File names outlive the library, but the same file has a name for each source that includes it.
   bool operator==(const SourceLocation& other) const {
-    return line == other.line && std::string_view(file) == other.file;
+    return line == other.line && (file == other.file || std::string_view(file) == other.file);
   }
 };
 

@@ -2,7 +2,6 @@
 
 #include "simulator/block.h"
 #include "simulator/device.h"
-#include "simulator/settings.h"
 
 namespace equigeo::simulator {
 
@@ -20,17 +19,10 @@ void check_mask(uint32_t mask, const SourceLocation& place) {
 
 void sync_warp(uint32_t mask, const SourceLocation& place) {
   check_mask(mask, place);
-  if (!settings().skips(place)) {
-    Block::current().wait(Barrier::kWarp, mask, place);
-  }
+  Block::current().wait(Barrier::kWarp, mask, place);
 }
 
-void sync_block(const SourceLocation& place) {
-  Block& block = Block::current();
-  if (!settings().skips(place)) {
-    block.wait(Barrier::kBlock, 0, place);
-  }
-}
+void sync_block(const SourceLocation& place) { Block::current().wait(Barrier::kBlock, 0, place); }
 
 void shuffle(
     void* value, unsigned bytes, unsigned source, uint32_t mask, const SourceLocation& place) {
@@ -47,19 +39,9 @@ void ask_for_copy(void* to, const void* from, size_t bytes, const SourceLocation
   Block::current().thread().copies.ask(to, from, bytes, place);
 }
 
-void commit_copies(const SourceLocation& place) {
-  AsyncCopies& copies = Block::current().thread().copies;
-  if (!settings().skips(place)) {
-    copies.commit();
-  }
-}
+void commit_copies() { Block::current().thread().copies.commit(); }
 
-void wait_for_copies(size_t left, const SourceLocation& place) {
-  AsyncCopies& copies = Block::current().thread().copies;
-  if (!settings().skips(place)) {
-    copies.wait(left);
-  }
-}
+void wait_for_copies(size_t left) { Block::current().thread().copies.wait(left); }
 
 void trap(const SourceLocation& place) { refuse(place, ": __trap"); }
 

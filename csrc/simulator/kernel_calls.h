@@ -20,8 +20,8 @@ void shuffle(
 unsigned lane();
 
 void ask_for_copy(void* to, const void* from, size_t bytes, const SourceLocation& place);
-void commit_copies(const SourceLocation& place);
-void wait_for_copies(size_t left, const SourceLocation& place);
+void commit_copies();
+void wait_for_copies(size_t left);
 
 [[noreturn]] void trap(const SourceLocation& place);
 
@@ -76,12 +76,8 @@ inline void __pipeline_memcpy_async(void* to, const void* from, size_t bytes, EQ
   equigeo::simulator::ask_for_copy(to, from, bytes, {file, line});
 }
 
-inline void __pipeline_commit(EQUIGEO_FROM_CALLER) {
-  equigeo::simulator::commit_copies({file, line});
-}
+inline void __pipeline_commit() { equigeo::simulator::commit_copies(); }
 
-inline void __pipeline_wait_prior(size_t left, EQUIGEO_FROM_CALLER) {
-  equigeo::simulator::wait_for_copies(left, {file, line});
-}
+inline void __pipeline_wait_prior(size_t left) { equigeo::simulator::wait_for_copies(left); }
 
 #undef EQUIGEO_FROM_CALLER

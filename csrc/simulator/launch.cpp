@@ -1,6 +1,5 @@
 #include "simulator/launch.h"
 
-#include <algorithm>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -90,8 +89,7 @@ void run_grid(const Shape& shape, const void* kernel, const Body& body) {
   check_shape(shape, most);
   coordinates.threads = shape.block;
   coordinates.blocks = shape.grid;
-  const int64_t given = std::max<int64_t>(0, shape.shared_bytes - settings().shortfall);
-  shared_memory().begin_grid(shape.shared_bytes, given, most, settings().device.name);
+  shared_memory().begin_grid(shape.shared_bytes, most, settings().device.name);
   observer().grid_begins(kernel);
   Order order = settings().order;
   run_blocks(shape, body, order);

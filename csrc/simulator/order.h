@@ -22,8 +22,12 @@ class Order {
   // Any number below `count`, in random order.
   uint64_t pick(uint64_t count) { return next() % count; }
 
-  // The numbers below `count` in this order, another one for each call where it is random.
+  // The numbers below `count` in this order, another one for each call where it is random. What an
+  // order has arranged before is left as it is.
   void arrange(unsigned count, std::vector<unsigned>& to) {
+    if (to.size() == count && kind_ != Kind::kRandom) {
+      return;
+    }
     to.resize(count);
     std::iota(to.begin(), to.end(), 0u);
     if (kind_ == Kind::kReversed) {

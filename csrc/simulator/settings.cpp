@@ -1,7 +1,9 @@
 #include "simulator/settings.h"
 
 #include <cstdlib>
-#include <string_view>
+#include <string>
+
+#include "simulator/error.h"
 
 namespace equigeo::simulator {
 namespace {
@@ -45,27 +47,7 @@ Settings Settings::from_environment() {
   Settings settings;
   settings.device = device_named(variable("EQUIGEO_SIMULATE_DEVICE"));
   settings.order = order_named(variable("EQUIGEO_SIMULATE_ORDER"));
-  settings.skipped = variable("EQUIGEO_SIMULATE_SKIP");
-  const std::string shortfall = variable("EQUIGEO_SIMULATE_SHORTFALL");
-  settings.shortfall = shortfall.empty() ? 0 : number("EQUIGEO_SIMULATE_SHORTFALL", shortfall);
   return settings;
-}
-
-Skipped::Skipped(const std::string& place) {
-  const size_t colon = place.rfind(':');
-  if (colon != std::string::npos) {
-    file_ = place.substr(0, colon);
-    line_ = static_cast<int>(number("the line behind a colon", place.substr(colon + 1)));
-  } else if (!place.empty()) {
-    refuse("a place must be a file, a colon and a line, got ", place);
-  }
-}
-
-// Lines are asked for first: this comes before every barrier.
-bool Skipped::operator==(const SourceLocation& place) const {
-  const std::string_view name = place.file;
-  return place.line == line_ && name.size() >= file_.size() &&
-         name.substr(name.size() - file_.size()) == file_;
 }
 
 Settings& settings() {

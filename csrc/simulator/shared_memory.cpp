@@ -8,10 +8,9 @@ namespace equigeo::simulator {
 
 void SharedMemory::Piece::poison() { std::memset(bytes.get(), kPoison, size); }
 
-void SharedMemory::begin_grid(
-    int64_t dynamic_bytes, int64_t dynamic_given, int64_t most, const char* device) {
+void SharedMemory::begin_grid(int64_t dynamic_bytes, int64_t most, const char* device) {
   variables_.clear();
-  dynamic_.size = static_cast<size_t>(dynamic_given);
+  dynamic_.size = static_cast<size_t>(dynamic_bytes);
   dynamic_.bytes.reset(new char[dynamic_.size]);
   used_ = dynamic_bytes;
   most_ = most;

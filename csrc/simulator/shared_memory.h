@@ -19,7 +19,7 @@ constexpr unsigned char kPoison = 0xff;  // all bits: NaN in every format, -1 in
 class SharedMemory {
  public:
   // For the blocks of one launch; `most` bytes is what its kernel may have in all.
-  void begin_grid(int64_t dynamic_bytes, int64_t dynamic_given, int64_t most, const char* device);
+  void begin_grid(int64_t dynamic_bytes, int64_t most, const char* device);
   void begin_block();
 
   char* dynamic() { return dynamic_.bytes.get(); }

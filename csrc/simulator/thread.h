@@ -6,6 +6,7 @@
 #include "simulator/async_copies.h"
 #include "simulator/error.h"
 #include "simulator/fiber.h"
+#include "simulator/vector_types.h"
 
 namespace equigeo::simulator {
 
@@ -14,6 +15,7 @@ enum class Barrier : uint8_t { kNone, kWarp, kShuffle, kBlock };
 
 struct Thread {
   unsigned index = 0;  // in the block
+  uint3 place_in_block{};
   bool done = false;
   Fiber* fiber = nullptr;  // on which it runs, once it has begun
 

@@ -5,14 +5,13 @@ namespace equigeo {
 namespace {
 
 constexpr unsigned kThreads = 96;
-constexpr int kBarrier = __LINE__ + 7;  // the line of the barrier below
 
 // Every thread reads what the one behind it wrote: right in any order, only behind a barrier.
 void pass_on(int* to, bool wait) {
   int* numbers = simulator::dynamic_shared<int>();
   numbers[threadIdx.x] = static_cast<int>(threadIdx.x);
   if (wait) {
-    __syncthreads();  // see kBarrier
+    __syncthreads();
   }
   to[threadIdx.x] = numbers[(threadIdx.x + 1) % blockDim.x];
 }
@@ -126,17 +125,6 @@ const bool stranger = check::add("a lane waits only where it is named", [] {
 const bool again = check::add("after an error the next kernel runs as if there was none", [] {
   check::refused([] { check::launch({2, 64}, wait_apart, true); }, {"__syncthreads"});
   check::holds(passed_on(true).back() == 0, "the number of the first thread");
-});
-
-const bool skipped = check::add("a barrier that is skipped is missed", [] {
-  check::for_orders([] {
-    const std::vector<int> want = passed_on(true);
-    simulator::settings().skipped = "tests/test_simulated_barriers.cpp" + check::here(kBarrier);
-    check::holds(passed_on(true) != want, "poison");
-    simulator::settings().skipped = {"test_simulated_barriers.cpp:1"};
-    check::holds(passed_on(true) == want, "another line is another barrier");
-    simulator::settings().skipped = {};
-  });
 });
 
 const bool thrown = check::add("what a thread throws comes out of the launch", [] {

@@ -18,11 +18,10 @@ simulator::Settings with(const char* name, const char* value) {
   }
 }
 
-const bool plain = check::add("settings: sm_90, forward, nothing left out", [] {
+const bool plain = check::add("settings: sm_90, forward", [] {
   const simulator::Settings settings = simulator::Settings::from_environment();
   check::holds(settings.device.name == std::string("sm_90"), "the device");
-  check::holds(!settings.order.random() && settings.skipped.none(), "the order");
-  check::holds(settings.shortfall == 0, "shared memory");
+  check::holds(!settings.order.random(), "the order");
 });
 
 const bool named = check::add("settings: as the environment says", [] {
@@ -30,18 +29,11 @@ const bool named = check::add("settings: as the environment says", [] {
   check::holds(device.shared_per_block == 163 << 10, "sm_80");
   check::holds(with("EQUIGEO_SIMULATE_ORDER", "17").order.random(), "a seed");
   check::holds(!with("EQUIGEO_SIMULATE_ORDER", "reversed").order.random(), "reversed");
-  check::holds(with("EQUIGEO_SIMULATE_SHORTFALL", "8").shortfall == 8, "bytes");
-  const auto skip = with("EQUIGEO_SIMULATE_SKIP", "plan.cu:12");
-  check::holds(skip.skips({"kernels/cuda/plan.cu", 12}), "the end of a place");
-  check::holds(!skip.skips({"kernels/cuda/plan.cu", 121}), "another line");
-  check::holds(!skip.skips({"cu", 12}), "a shorter name");
 });
 
 const bool refused = check::add("settings: what is not understood is refused", [] {
   check::refused([] { with("EQUIGEO_SIMULATE_DEVICE", "sm_70"); }, {"sm_80 or sm_90, got sm_70"});
   check::refused([] { with("EQUIGEO_SIMULATE_ORDER", "back"); }, {"reversed", "got back"});
-  check::refused([] { with("EQUIGEO_SIMULATE_SHORTFALL", "-1"); }, {"whole number, got -1"});
-  check::refused([] { with("EQUIGEO_SIMULATE_SKIP", "plan.cu"); }, {"a colon", "got plan.cu"});
 });
 
 }  // namespace

@@ -1,9 +1,10 @@
-"""Makes every mistake in a copy of the sources and sees what notices it: ``make mutate-cuda``.
+"""Makes every mistake in the CUDA sources and sees what notices it: ``make mutate-cuda``.
 
-Barriers are skipped by the simulator; any other mutant is built as ``make test-cuda`` builds the
-kernels. It is run on the rows of the op table that go through it until something notices: the
-compiler, races, the address sanitizer, errors or values in some order of threads. The table, with
-what is documented as redundant, is written to a file of JSON.
+All mistakes are compiled into one library, which makes the one that is chosen. It is tried on the
+cases of ``make test-cuda`` that come by it, likely and short ones first, until one notices: a
+value, a simulated error, races, or the sanitizers of addresses and undefined behaviour, in the
+orders of threads in turn. The table, with what is documented as redundant, is written to a file of
+JSON.
 """
 
 from __future__ import annotations
@@ -12,149 +13,245 @@ import argparse
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
 from collections import Counter
-from functools import cached_property
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from queue import Queue
+from typing import Any
 
-from tests.mutants.redundant import REDUNDANT
-from tests.mutants.sources import ROOT, Mutant, mutants
-from tests.ops.run_simulated import CHECKS, ORDERS, environment, say
+from bench.interleaved import circumstances
+from tests.mutants.redundant import reason_of
+from tests.mutants.sources import Mutant, mutants
+from tests.mutants.trials import trials
+from tests.mutants.workshop import Workshop
+from tests.ops.run_simulated import environment, record_elsewhere, say
 
-COPIED = ("csrc", "equigeo/ops")
-# Odd multiplicities and channels, several batches of edges, nothing at all.
-PROBLEMS = ("small", "odd sizes", "one hub", "no edges")
-TIMEOUT = 900  # seconds; a mutant that runs for longer is one that does not end
-# What is tried one after another; races are found in any order.
-TRIALS = [("thread", "forward"), *(("address", order) for order in ORDERS)]
-UNNOTICED = "not noticed"
-
-
-class Workshop:
-    """The libraries as they are, and a copy of the sources that is built with each mistake."""
-
-    def __init__(self, libraries: Path, folder: Path) -> None:
-        self.libraries, self.tree, self.copy = libraries, folder / "tree", folder / "build"
-
-    @cached_property
-    def is_copied(self) -> bool:
-        """Copy the sources and build them without a mistake, once."""
-        shutil.rmtree(self.tree, ignore_errors=True)
-        for name in COPIED:
-            shutil.copytree(ROOT / name, self.tree / name)
-        shutil.copy(ROOT / "CMakeLists.txt", self.tree)
-        options = ["-DEQUIGEO_CUDA=OFF", "-DEQUIGEO_SIMULATED=ON", "-G", "Ninja"]
-        options += [f"-DPython_EXECUTABLE={sys.executable}", "-DCMAKE_CXX_FLAGS_RELEASE=-O1"]
-        error = _run(["cmake", "-S", self.tree, "-B", self.copy, *options])
-        for checks in CHECKS:
-            error = error or self.build(checks)
-        if error:
-            raise RuntimeError(f"the sources do not build: {_shortened(error)}")
-        return True
-
-    def build(self, checks: str) -> str:
-        """Empty, or what the compiler says."""
-        return _run(["cmake", "--build", self.copy, "--target", f"simulated_{checks}"])
-
-    def noticed(self, mutant: Mutant) -> str:
-        """What notices a mutant, in a few words; empty if nothing does."""
-        if mutant.skipped:
-            skip = {"EQUIGEO_SIMULATE_SKIP": mutant.skipped}
-            trials = ((c, o, self.run(c, o, mutant.rows, skip)) for c, o in TRIALS)
-            return next((f"{c}, {o}: {error}" for c, o, error in trials if error), "")
-        assert self.is_copied
-        path = self.tree / mutant.file
-        text = path.read_text(encoding="utf-8")
-        path.write_text(mutant.apply(text), encoding="utf-8")
-        try:
-            return self.try_built(mutant.rows)
-        finally:
-            path.write_text(text, encoding="utf-8")
-
-    def try_built(self, rows: list[str]) -> str:
-        built = set()
-        for checks, order in TRIALS:
-            if checks not in built and (error := self.build(checks)):
-                return f"compiler: {_shortened(error)}"
-            built.add(checks)
-            if error := self.run(checks, order, rows, {"EQUIGEO_KERNELS": str(self.copy / checks)}):
-                return f"{checks}, {order}: {error}"
-        return ""
-
-    def run(self, checks: str, order: str, rows: list[str], variables: dict[str, str]) -> str:
-        """What goes wrong on some rows of the op table; empty if nothing does."""
-        command = [sys.executable, "-m", "tests.ops.run_simulated", "check"]
-        command += [self.libraries / "cpu.pt"]
-        command += [f"--select={row}&| {problem}" for row in rows for problem in PROBLEMS]
-        error = _run(command, environment(self.libraries, checks, order) | variables)
-        return error and _shortened(error)
+Row = dict[str, Any]
+LIMIT = 20  # seconds of a trial, many times what it takes; what takes longer does not end
+# Problems that notice most mistakes come first; then the shortest ones.
+LIKELY = r"^trap|\| (?:small|odd sizes|one hub) \|"
+CHUNK = 25  # trials that are timed in one process
+NONE = -1  # the number of no mistake
+# What is tried one after another. Races are found in any order; an order alone shows in values.
+ROUNDS = [("thread", "forward"), ("address", "forward"), ("address", "reversed"), ("address", "1")]
+NOTICES = {
+    "races": r"accesses that no barrier puts in order:\s*(.*)",
+    "address": r"ERROR: AddressSanitizer: ([\w-]+)",
+    "undefined": r"runtime error: (.*)",
+    "no trap": r"AssertionError: (.*nothing stopped the kernel)",
+    "value": r"AssertionError: (.*)",
+    "simulator": r"RuntimeError: (.*)",
+    "does not end": r"(does not end)",
+    "crash": r"(exit status -\d+)",
+}
 
 
-def _run(command: list[str | Path], variables: dict[str, str] | None = None) -> str:
-    """Empty where a command succeeds, else what it wrote."""
-    try:
-        result = subprocess.run(
-            command,
-            cwd=ROOT,
-            env={**os.environ, "OMP_NUM_THREADS": "1", **(variables or {})},
-            capture_output=True,
+def notice_of(answer: Row) -> tuple[str, str]:
+    """What has noticed a mistake, and in which words."""
+    if "compiler" in answer:
+        return "compiler", next(x for x in answer["compiler"].splitlines() if "error:" in x)
+    text = "\n".join(str(answer[key]) for key in ("answer", "errors", "ended") if key in answer)
+    for kind, pattern in NOTICES.items():
+        if match := re.search(pattern, text):
+            return kind, match[1]
+    return "error", text.strip().split("\n")[-1]
+
+
+class Worker:
+    """A process of ``tests.mutants.trials``."""
+
+    def __init__(self, record: Path, variables: dict[str, str]) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.mutants.trials", record],
+            env={**os.environ, "OMP_NUM_THREADS": "1", **variables},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             text=True,
-            timeout=TIMEOUT,
-            check=False,
         )
-    except subprocess.TimeoutExpired:
-        return "does not end"
-    return result.stdout + result.stderr if result.returncode else ""
+
+    def ask(self, **task: Any) -> dict[str, Any]:
+        assert self.process.stdin
+        assert self.process.stdout
+        self.process.stdin.write(json.dumps({"limit": LIMIT, **task}) + "\n")
+        self.process.stdin.flush()
+        answer: dict[str, Any] = json.loads(self.process.stdout.readline())
+        return answer
+
+    def close(self) -> None:
+        assert self.process.stdin
+        self.process.stdin.close()
+        self.process.wait()
 
 
-NOTICES = [
-    r"accesses that no barrier puts in order:\n.*",
-    r"\S+:\d+: (__syncwarp|__syncthreads|a shuffle|__trap|lane).*",
-    r"ERROR: AddressSanitizer: \S+",
-    r"runtime error: .*",
-    r"AssertionError: .*",
-    r"RuntimeError: .*",
-    r"error: .*",
-    r"does not end",
-]
+class Workers:
+    """As many as there are jobs, with one library in one order."""
+
+    def __init__(self, count: int, record: Path, variables: dict[str, str]) -> None:
+        self.all = [Worker(record, variables) for _ in range(count)]
+        self.idle: Queue[Worker] = Queue()
+        for worker in self.all:
+            self.idle.put(worker)
+
+    def ask(self, **task: Any) -> dict[str, Any]:
+        worker = self.idle.get()
+        try:
+            return worker.ask(**task)
+        finally:
+            self.idle.put(worker)
 
 
-def _shortened(output: str) -> str:
-    """What matters of an error."""
-    for notice in NOTICES:
-        if match := re.search(notice, output):
-            return " ".join(match[0].split())[:160]
-    return output.strip().splitlines()[-1][:160] if output.strip() else "no word"
+@contextmanager
+def workers(count: int, record: Path, variables: dict[str, str]) -> Iterator[Workers]:
+    found = Workers(count, record, variables)
+    try:
+        yield found
+    finally:
+        for worker in found.all:
+            worker.close()
+
+
+class Run:
+    """All mistakes that are tried, and what has noticed them so far."""
+
+    def __init__(self, chosen: dict[int, Mutant], folder: Path, jobs: int, budget: float) -> None:
+        self.all = mutants()
+        self.chosen, self.jobs, self.budget, self.record = chosen, jobs, budget, folder / "cpu.pt"
+        self.workshop = Workshop(folder)
+        self.rows: dict[int, Row] = {}
+        self.trials: list[Row] = []  # in the order in which they are made
+
+    def variables(self, folder: Path, checks: str, order: str) -> dict[str, str]:
+        return environment(folder.parent, checks, order) | {"EQUIGEO_KERNELS": str(folder)}
+
+    def workers(self, checks: str, order: str) -> Any:
+        variables = self.variables(self.workshop.folder(checks), checks, order)
+        return workers(self.jobs, self.record, variables)
+
+    def reach(self, names: Sequence[str]) -> None:
+        """Time all trials, without a mistake, and note what they come by."""
+        chunks = [names[n : n + CHUNK] for n in range(0, len(names), CHUNK)]
+        with self.workers(*ROUNDS[0]) as all_workers, ThreadPoolExecutor(self.jobs) as pool:
+            asked = [pool.submit(all_workers.ask, kind="reach", names=chunk) for chunk in chunks]
+            for answer in (task.result() for task in asked):
+                if "answer" not in answer:
+                    raise RuntimeError(f"without a mistake: {answer['ended']} {answer['errors']}")
+                self.trials += answer["answer"]
+        self.trials.sort(key=lambda row: (not re.search(LIKELY, row["name"]), row["seconds"]))
+
+    def names(self, number: int) -> list[str]:
+        """Trials that come by a mistake; of a constant, by anything in its file."""
+        mutant = self.chosen[number]
+        same = {n for n, m in enumerate(self.all) if mutant.constant and m.file == mutant.file}
+        names, seconds = [], 0.0
+        for trial in self.trials:
+            if seconds < self.budget and not {number, *same}.isdisjoint(trial["reached"]):
+                names.append(trial["name"])
+                seconds += trial["seconds"]
+        return names
+
+    def round(self, checks: str, order: str) -> None:
+        """Try what nothing has noticed yet."""
+        left = [n for n in self.chosen if n not in self.rows]
+        with ExitStack() as stack:
+            all_workers = None
+            if any(not self.chosen[n].constant for n in left):
+                all_workers = stack.enter_context(self.workers(checks, order))
+            pool = stack.enter_context(ThreadPoolExecutor(self.jobs))
+            list(pool.map(lambda n: self.attempt(n, checks, order, all_workers), left))
+
+    def attempt(self, number: int, checks: str, order: str, all_workers: Workers | None) -> None:
+        """Try one mistake, and note what notices it."""
+        names, mutant, start = self.names(number), self.chosen[number], time.perf_counter()
+        if mutant.constant:
+            folder, refused = self.workshop.make_constant(number, mutant, checks)
+            if refused:
+                return self.note(number, checks, order, {"compiler": refused})
+            variables = self.variables(folder, checks, order)
+            with workers(1, self.record, variables) as own:
+                answer = own.ask(kind="try", number=NONE, names=names)
+        elif names:
+            assert all_workers
+            answer = all_workers.ask(kind="try", number=number, names=names)
+        else:
+            return None
+        if answer.get("answer") != "":
+            self.note(number, checks, order, answer)
+        row = self.rows.get(number, {"noticed": "nothing", "message": ""})
+        seconds = f"{checks}, {order}, {time.perf_counter() - start:.1f} s"
+        say(f"{mutant.line}, {mutant} [{seconds}] {row['noticed']}: {row['message']}")
+        return None
+
+    def note(self, number: int, checks: str, order: str, answer: Row) -> None:
+        by, words = notice_of(answer)
+        row = {"noticed": by, "build": checks, "order": order}
+        self.rows[number] = row | {"trial": answer.get("last", ""), "message": words[:200]}
+
+    def table(self) -> list[Row]:
+        """A row for each mistake; ``"nothing"`` where it is neither noticed nor redundant."""
+        rows = []
+        for number, mutant in self.chosen.items():
+            place = {"file": mutant.file, "line": mutant.line, "kind": mutant.kind}
+            reason = reason_of(mutant)
+            missed: Row = {"noticed": "redundant" if reason else "nothing", "reason": reason}
+            missed["trials"] = len(self.names(number))
+            rows.append(place | {"mutant": str(mutant)} | self.rows.get(number, missed))
+        return rows
 
 
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("libraries", type=Path, help="a folder where tests.ops.run_simulated ran")
     parser.add_argument("folder", type=Path, help="where copies are built")
     parser.add_argument("output", type=Path, help="a file of JSON")
     parser.add_argument("--select", action="append", help="mutants whose kind and name have this")
+    parser.add_argument("--cases", action="append", help="trials whose name has all of a&b")
+    parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
+    parser.add_argument(
+        "--budget", type=float, default=60, help="seconds of trials of a mistake in each round"
+    )
     options = parser.parse_args(arguments)
-    workshop = Workshop(options.libraries.absolute(), options.folder.absolute())
-    rows = []
-    for mutant in sorted(mutants(), key=lambda m: not m.skipped):  # first what needs no compiler
-        if not any(part in f"{mutant.kind} {mutant}" for part in options.select or [""]):
-            continue
-        start = time.perf_counter()
-        noticed = workshop.noticed(mutant) or _excuse(mutant)
-        rows.append({"mutant": str(mutant), "kind": mutant.kind, "noticed": noticed})
-        say(f"{mutant}\n    {noticed}  ({time.perf_counter() - start:.0f} s)")
-    counts = Counter(re.split("[,:]", row["noticed"])[0] for row in rows)
-    options.output.write_text(json.dumps({"counts": counts, "mutants": rows}, indent=1) + "\n")
-    say(str(dict(counts)))
-    sys.exit(counts[UNNOTICED] > 0)
+    start = time.perf_counter()
+    run = Run(
+        {
+            n: m
+            for n, m in enumerate(mutants())
+            if any(part in f"{m.kind} {m}" for part in options.select or [""])
+        },
+        options.folder.absolute(),
+        options.jobs,
+        options.budget,
+    )
+    options.folder.mkdir(parents=True, exist_ok=True)
+    run.workshop.make(run.all, options.jobs)
+    record_elsewhere(run.record, [], {"EQUIGEO_REQUIRE_KERNELS": "1"})
+    run.reach([name for name in trials({}) if is_selected(name, options.cases)])
+    for checks, order in ROUNDS:
+        run.round(checks, order)
+    write(options.output, run.table(), time.perf_counter() - start)
 
 
-def _excuse(mutant: Mutant) -> str:
-    reason = REDUNDANT.get(str(mutant))
-    return f"redundant: {reason}" if reason else UNNOTICED
+def is_selected(name: str, parts: Sequence[str] | None) -> bool:
+    """Whether a trial is among those asked for, as ``tests.ops.run_simulated`` selects cases."""
+    return not parts or any(all(p in name for p in part.split("&")) for part in parts)
+
+
+def write(output: Path, rows: list[Row], seconds: float) -> None:
+    """Write the table, and fail where a mistake is missed."""
+    kinds = sorted({row["kind"] for row in rows})
+    counts = {k: Counter(r["noticed"] for r in rows if r["kind"] == k) for k in kinds}
+    facts = {"command": " ".join(sys.orig_argv[1:]), "circumstances": circumstances()}
+    facts |= {"seconds": round(seconds), "counts": counts, "mutants": rows}
+    output.write_text(json.dumps(facts, indent=1) + "\n")
+    for kind, count in counts.items():
+        say(f"{kind}: {dict(count)}")
+    missed = [row for row in rows if row["noticed"] == "nothing"]
+    for row in missed:
+        say(f"not noticed: {row['line']}, {row['mutant']}, in {row['trials']} trials")
+    sys.exit(bool(missed))
 
 
 if __name__ == "__main__":

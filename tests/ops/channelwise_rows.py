@@ -69,10 +69,21 @@ def odd_table() -> PathTable:
 
 
 def sparse_table() -> PathTable:
-    """Weights, and numbers of every row, that belong to no path; paths of several warps."""
+    """Weights, and numbers of every row, that belong to no path; paths of several warps.
+
+    One has more components than pass through shared memory, one has no coefficients.
+    """
     paths = [channelwise_path(0, 1, 2, 40 * n + 3, 5, 1, coefficients(1, 3, 3)) for n in (0, 2, 3)]
     paths.append(channelwise_path(7, 0, 20, 90, 3, 1, coefficients(3, 1, 5)))
-    return PathTable.from_paths(paths, (17, 5, 160, 37), by_output=True)
+    paths.append(channelwise_path(7, 0, 37, 100, 3, 1, coefficients(3, 1, 15)))
+    paths.append(channelwise_path(0, 1, 2, 110, 5, 1, torch.zeros(1, 3, 3)))
+    return PathTable.from_paths(paths, (17, 5, 160, 84), by_output=True)
+
+
+def long_table() -> PathTable:
+    """A matrix of more numbers than a warp stages at once."""
+    path = channelwise_path(0, 0, 0, 0, 2, 1, coefficients(13, 1, 33))
+    return PathTable.from_paths([path], (26, 1, 2, 66), by_output=True)
 
 
 def broad_table() -> PathTable:
@@ -119,6 +130,7 @@ TABLES = {
 
 def channelwise_rows() -> Iterator[Op]:
     yield product_backward_row("sparse", sparse_table())
+    yield product_backward_row("long", long_table())
     yield conv_backward_row("sparse", sparse_table())
     yield conv_row("broad", broad_table())
     yield conv_backward_row("broad", broad_table())

@@ -1,21 +1,23 @@
 """Runs the op table through the CUDA sources, on the CPU: ``make test-cuda``.
 
 ``record FILE`` calls every row on every problem, with first and second gradients, on whatever
-kernels are loaded, and keeps the results; ``check FILE`` holds them against a record. ``all
-FOLDER`` records with the kernels of the CPU and then with the simulated ones, in a process for each
-order of threads and each kind of checks; their results must be those of the CPU within the
-tolerance of the op table, and the same bits in every order.
+kernels are loaded, and keeps the results. ``all FOLDER`` records with the kernels of the CPU and
+then with the simulated ones, in a process for each order of threads and each kind of checks; their
+results must be those of the CPU within the tolerance of the op table, and the same bits in every
+order. ``planted FOLDER`` is the control: mistakes in a kernel of their own, which the checks must
+report.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import itertools
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -24,47 +26,28 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from equigeo.ops import kernels_info
+from equigeo.ops.runtime.torch_internals import has_kernel
 from equigeo.testing import tolerance
-from tests.ops.op_table import OPS, Op
-from tests.ops.problems import PROBLEMS, SMALL, Problem
-from tests.ops.test_ops import DTYPES, arguments, derivatives, same_bits
+from tests.ops.op_table import OPS
+from tests.ops.simulated_cases import HALF, Case, cases, results
+from tests.ops.test_ops import same_bits
+from tests.ops.trapped_calls import TRAPPED, assert_trapped
 
 Record = dict[str, list[Tensor]]
-Case = tuple[str, Op, Problem, torch.dtype]
+ROOT = Path(__file__).resolve().parents[2]
 ORDERS = ("forward", "reversed", "1")  # the last one is the seed of a random order
 CHECKS = ("address", "thread")
-# Races are found from a run in any order: the other orders look for them on a few problems alone.
-REDUCED = ("| small |", "| odd sizes |", "| one hub |", "| no edges |")
-
-
-def cases(select: Sequence[str] = ()) -> Iterator[Case]:
-    """Rows of the op table with every problem and dtype.
-
-    Of those whose name has one of the parts; what an ampersand joins must all be in the name.
-    """
-    for op in OPS:
-        stored = [torch.bfloat16] if op.name.startswith("channelwise") else []
-        for problem, dtype in itertools.product((SMALL, *PROBLEMS), (*DTYPES, *stored)):
-            name = f"{op} | {problem} | {dtype}"
-            if not select or any(all(p in name for p in s.split("&")) for s in select):
-                yield name, op, problem, dtype
-
-
-def results(op: Op, problem: Problem, dtype: torch.dtype) -> list[Tensor]:
-    """Values of a row and two orders of derivatives; of bfloat16 the values alone."""
-    if dtype == torch.bfloat16:
-        features, rest = arguments(op, problem, torch.float32)
-        found = [op.call(*(x.bfloat16() for x in features), *rest)]
-    else:
-        features, rest = arguments(op, problem, dtype)
-        found = derivatives(op.call, features, rest)
-    groups = [x if isinstance(x, tuple) else (x,) for x in found]
-    return [x.detach() for group in groups for x in group]
+# Mistakes of csrc/simulator/planted.cu, what reports them, and in which words.
+PLANTED = {
+    "address": (1, "address", "AddressSanitizer: heap-buffer-overflow"),
+    "undefined": (2, "address", "runtime error: signed integer overflow"),
+    "thread": (3, "thread", "reads while another thread may write"),
+}
 
 
 def record(select: Sequence[str] = ()) -> Record:
     """Results of cases, by their names."""
-    return {name: results(op, problem, dtype) for name, op, problem, dtype in cases(select)}
+    return {str(case): results(case) for case in cases(select)}
 
 
 def compare(cpu: Record, simulated: list[Record], select: Sequence[str] = ()) -> int:
@@ -76,12 +59,13 @@ def compare(cpu: Record, simulated: list[Record], select: Sequence[str] = ()) ->
         If results differ, naming the case.
     """
     count = 0
-    for name, op, problem, dtype in cases(select):
-        bits = same_bits(op, torch.float32 if dtype == torch.bfloat16 else dtype)
+    for case in cases(select):
+        name = str(case)
+        bits = same_bits(case.op, torch.float32 if case.dtype in HALF else case.dtype)
         first, *others = simulated
         for k, want in enumerate(cpu[name]):
-            assert_near(name, first[name][k], want, max(problem.terms, op.terms))
-            for other in (record for record in others if name in record):
+            assert_near(case, first[name][k], want)
+            for other in others:
                 text = f"{name}, result {k}, in another order: "
                 assert_close(
                     other[name][k], first[name][k], **bits, equal_nan=True, msg=text.__add__
@@ -90,14 +74,14 @@ def compare(cpu: Record, simulated: list[Record], select: Sequence[str] = ()) ->
     return count
 
 
-def assert_near(name: str, got: Tensor, want: Tensor, terms: int) -> None:
+def assert_near(case: Case, got: Tensor, want: Tensor) -> None:
     """Two results of the same dtype, scaled to order one as the tolerance supposes."""
     scale = max(1.0, float(want.abs().max())) if want.numel() else 1.0
-    if want.dtype == torch.bfloat16:  # one rounding at the end, and of float32 before it
-        bound = {"rtol": torch.finfo(torch.bfloat16).eps, "atol": 2e-5}
+    if want.dtype in HALF:  # one rounding at the end, and of float32 before it
+        bound = tolerance(torch.float32, case.terms) | {"rtol": torch.finfo(want.dtype).eps}
     else:
-        bound = tolerance(want.dtype, terms)
-    assert_close(got.double() / scale, want.double() / scale, **bound, msg=f"{name}: ".__add__)
+        bound = tolerance(want.dtype, case.terms)
+    assert_close(got.double() / scale, want.double() / scale, **bound, msg=f"{case}: ".__add__)
 
 
 def environment(folder: Path, checks: str, order: str) -> dict[str, str]:
@@ -116,7 +100,7 @@ def environment(folder: Path, checks: str, order: str) -> dict[str, str]:
     return found
 
 
-def check(cpu: Record, select: Sequence[str] = ()) -> int:
+def check(cpu: Record, chosen: Iterable[Case]) -> int:
     """Hold the kernels that are loaded against a record, one case after another.
 
     Returns
@@ -130,11 +114,19 @@ def check(cpu: Record, select: Sequence[str] = ()) -> int:
         If results differ, naming the case; what kernels raise is raised.
     """
     count = 0
-    for name, op, problem, dtype in cases(select):
-        for got, want in zip(results(op, problem, dtype), cpu[name], strict=True):
-            assert_near(name, got, want, max(problem.terms, op.terms))
+    for case in chosen:
+        for got, want in zip(results(case), cpu[str(case)], strict=True):
+            assert_near(case, got, want)
         count += 1
     return count
+
+
+def without_kernel() -> Iterator[str]:
+    """Ops that the sources register for any device, and the library that is loaded lacks."""
+    sources = "".join(p.read_text() for p in sorted((ROOT / "csrc/register").glob("*.cpp")))
+    for name in sorted({op.name for op in OPS}):
+        if f'"{name}"' in sources and not has_kernel(name, "CPU"):
+            yield name
 
 
 def record_elsewhere(file: Path, select: Sequence[str], variables: dict[str, str]) -> None:
@@ -154,14 +146,37 @@ def record_all(folder: Path, select: Sequence[str], jobs: int) -> list[Path]:
     """Files with the results of the CPU's kernels and of all simulated runs."""
     runs = [(folder / "cpu.pt", select, {"EQUIGEO_REQUIRE_KERNELS": "1"})]
     for checks, order in itertools.product(CHECKS, ORDERS):
-        reduced = checks == "thread" and order != ORDERS[0]
-        parts = [f"{s}&{r}" for s in select or [""] for r in REDUCED] if reduced else select
         file = folder / f"{checks}-{order}.pt"
-        runs.append((file, parts, environment(folder, checks, order)))
+        runs.append((file, select, environment(folder, checks, order)))
     with ThreadPoolExecutor(jobs) as pool:
         for done in [pool.submit(record_elsewhere, *run) for run in runs]:
             done.result()
     return [file for file, *_ in runs]
+
+
+def run_planted(folder: Path) -> None:
+    """See that each kind of checks reports the mistake that is for it, and nothing else.
+
+    Raises
+    ------
+    AssertionError
+        If a mistake is missed, or reported where there is none.
+    """
+    for name, (mistake, checks, words) in {"none": (0, "thread", ""), **PLANTED}.items():
+        command = [sys.executable, "-m", "tests.ops.run_simulated", "plant", str(mistake)]
+        variables = {**os.environ, **environment(folder, checks, ORDERS[0])}
+        run = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+        assert (run.returncode != 0) == (mistake != 0), f"{name}, planted: {run.stderr}"
+        assert words in run.stderr, f"{name}, planted: {run.stderr}"
+        say(f"planted, {name}: {words or 'no report'}")
+
+
+def plant(mistake: int) -> None:
+    """Run the kernel of mistakes of the library that is loaded; 0 is for none."""
+    library = ctypes.CDLL(kernels_info()["cuda"])
+    library.equigeo_run_planted.restype = ctypes.c_char_p
+    if error := library.equigeo_run_planted(mistake):
+        sys.exit(error.decode())
 
 
 def say(line: str) -> None:
@@ -172,8 +187,8 @@ def say(line: str) -> None:
 
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("command", choices=["record", "check", "all"])
-    parser.add_argument("path", type=Path, help="a file, or the folder of the simulated kernels")
+    parser.add_argument("command", choices=["record", "all", "planted", "plant"])
+    parser.add_argument("path", help="a file, the folder of the simulated kernels, or a number")
     parser.add_argument(
         "--select",
         action="append",
@@ -183,15 +198,32 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
     options = parser.parse_args(arguments)
     if options.command == "record":
-        torch.save(found := record(options.select), options.path)
-        say(f"{len(found)} cases on {kernels_info()['cuda'] or kernels_info()['cpu']}")
-        return
-    if options.command == "check":
-        say(f"{check(torch.load(options.path, weights_only=True), options.select)} cases")
-        return
-    files = record_all(options.path, options.select, options.jobs)
+        run_record(Path(options.path), options.select)
+    elif options.command == "plant":
+        plant(int(options.path))
+    elif options.command == "planted":
+        run_planted(Path(options.path))
+    else:
+        run_all(Path(options.path), options.select, options.jobs)
+
+
+def run_record(file: Path, select: Sequence[str]) -> None:
+    """Record with the kernels that are loaded, which must be those that they seem to be."""
+    info = kernels_info()
+    if missing := ", ".join(without_kernel()):
+        sys.exit(f"{info['cuda'] or info['cpu']} has no kernel for {missing}")
+    torch.save(found := record(select), file)
+    say(f"{len(found)} cases on {info['cuda'] or info['cpu']}")
+    if info["cuda"] and not select:
+        for name, call in TRAPPED.items():
+            assert_trapped(name, call)
+        say(f"{len(TRAPPED)} calls are stopped by a trap")
+
+
+def run_all(folder: Path, select: Sequence[str], jobs: int) -> None:
+    files = record_all(folder, select, jobs)
     cpu, *simulated = (torch.load(file, weights_only=True) for file in files)
-    count = compare(cpu, simulated, options.select)
+    count = compare(cpu, simulated, select)
     say(
         f"{count} results of {len(cpu)} cases are those of the CPU within tolerance, "
         f"and bit for bit the same in {len(simulated)} runs of simulated kernels"

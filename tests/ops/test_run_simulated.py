@@ -1,23 +1,76 @@
 from __future__ import annotations
 
+import itertools
+import re
+
 import pytest
 import torch
 
+from equigeo.ops.runtime.declare import SCHEMAS
+from tests.mutants.sources import ROOT
 from tests.ops import run_simulated
-from tests.ops.run_simulated import cases, compare, environment, record
+from tests.ops.op_table import OPS
+from tests.ops.problems import PROBLEMS, SMALL
+from tests.ops.run_simulated import CHECKS, ORDERS, PLANTED, compare, environment, record
+from tests.ops.simulated_cases import HALF, SIZES, cases, reduced, results
+from tests.ops.test_ops import DTYPES
+from tests.ops.trapped_calls import assert_trapped
 
 ROW = "gather_sum | odd sizes"
 ROWS = [ROW]
 
 
 def test_every_row_has_cases_of_every_dtype():
-    names = [name for name, *_ in cases()]
+    names = [str(case) for case in cases()]
     assert len(names) == len(set(names)) > 1000
     assert sum("bfloat16" in name for name in names) > 100
-    assert [name for name, *_ in cases(ROWS)] == [
+    assert [str(case) for case in cases(ROWS)] == [
         f"{ROW} | torch.float32",
         f"{ROW} | torch.float64",
     ]
+
+
+def test_every_row_of_the_op_table_is_simulated_on_every_problem_and_dtype():
+    names = {str(case) for case in cases()}
+    for op, problem, dtype in itertools.product(OPS, [SMALL, *PROBLEMS], DTYPES):
+        assert f"{op} | {problem} | {dtype}" in names
+    for op, dtype in itertools.product(OPS, DTYPES):
+        assert f"{op} | small | {dtype} | strided" in names
+    for op, dtype in itertools.product(OPS, HALF):
+        assert f"{op} | small | {dtype}" in names
+    assert {case.op.name for case in cases()} == set(SCHEMAS)
+
+
+def test_both_layouts_of_every_op_that_has_two_are_simulated():
+    layouts: dict[str, set[bool]] = {}
+    for case in cases():
+        if re.search(r", bool ir_mul\b", SCHEMAS[case.op.name]):
+            layouts.setdefault(case.op.name, set()).add(case.op.constants[-1])
+    assert layouts
+    assert all(found == {False, True} for found in layouts.values()), layouts
+
+
+def test_reduced_problems_keep_what_matters_of_their_sizes():
+    assert set(SIZES) <= {problem.name for problem in PROBLEMS}
+    for problem in PROBLEMS:
+        small = reduced(problem)
+        assert (small.heads, small.channels) == (problem.heads, problem.channels)
+        for size in ("sources", "targets", "edges"):
+            assert getattr(small, size) <= getattr(problem, size)
+            assert (getattr(small, size) == 0) == (getattr(problem, size) == 0)
+    hub = reduced(next(problem for problem in PROBLEMS if problem.name == "one hub"))
+    constants = [
+        re.search(r"constexpr \w+ (?:kBatch|kRowsOfRun) = (\d+);", (ROOT / name).read_text())
+        for name in ("csrc/kernels/cuda/edge_batch.cuh", "csrc/args/symmetric_contraction.h")
+    ]
+    assert all(found and hub.edges > int(found[1]) for found in constants)
+
+
+def test_strided_arguments_are_those_of_contiguous_ones():
+    plain, strided = cases(["gather_sum | small | torch.float64"])
+    assert strided.strided
+    for got, want in zip(results(strided), results(plain), strict=True):
+        assert torch.equal(got, want)
 
 
 def test_a_record_agrees_with_itself():
@@ -43,10 +96,10 @@ def test_another_bit_in_another_order_is_named():
 
 def test_loaded_kernels_are_checked_against_a_record():
     found = record(ROWS)
-    assert run_simulated.check(found, ROWS) == 2
+    assert run_simulated.check(found, cases(ROWS)) == 2
     found[f"{ROW} | torch.float64"][2][0, 0] += 1
     with pytest.raises(AssertionError, match=r"torch\.float64"):
-        run_simulated.check(found, ROWS)
+        run_simulated.check(found, cases(ROWS))
 
 
 def test_sanitizers_are_loaded_before_python(tmp_path):
@@ -56,11 +109,35 @@ def test_sanitizers_are_loaded_before_python(tmp_path):
     assert "LD_PRELOAD" not in environment(tmp_path, "thread", "7")
 
 
+def test_every_kind_of_checks_has_a_control():
+    assert {checks for _, checks, _ in PLANTED.values()} == set(CHECKS)
+    source = (ROOT / "csrc/simulator/planted.cu").read_text()
+    mistakes = re.search(r"enum Mistake \{(.*)\}", source)
+    assert mistakes
+    assert sorted(mistake for mistake, *_ in PLANTED.values()) == [1, 2, 3]
+    assert mistakes[1].count(",") == len(PLANTED)
+
+
 def test_orders_and_checks_are_all_run(tmp_path, monkeypatch):
     ran = []
     monkeypatch.setattr(
-        run_simulated, "record_elsewhere", lambda file, select, variables: ran.append(file.stem)
+        run_simulated,
+        "record_elsewhere",
+        lambda file, select, variables: ran.append((file.stem, list(select))),
     )
-    files = run_simulated.record_all(tmp_path, [], 2)
-    assert sorted(ran) == sorted(file.stem for file in files)
-    assert len(ran) == 1 + 2 * 3
+    files = run_simulated.record_all(tmp_path, ROWS, 2)
+    assert sorted(stem for stem, _ in ran) == sorted(file.stem for file in files)
+    pairs = {f"{checks}-{order}" for checks, order in itertools.product(CHECKS, ORDERS)}
+    assert {stem for stem, _ in ran} == {"cpu", *pairs}
+    assert all(select == ROWS for _, select in ran)
+
+
+def test_what_is_not_trapped_is_named():
+    with pytest.raises(AssertionError, match="first: nothing stopped"):
+        assert_trapped("first", lambda: None)
+
+    def fail() -> None:
+        raise RuntimeError("another error")
+
+    with pytest.raises(AssertionError, match="first: another error"):
+        assert_trapped("first", fail)

@@ -1,0 +1,84 @@
+"""The library with all mistakes, built once, and those that need a build of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.mutants.sources import Mutant
+from tests.mutants.switches import write_sources
+from tests.ops.run_simulated import CHECKS
+
+LIBRARY = "_kernels_simulated.so"
+
+
+class Workshop:
+    """Sources and builds in a folder, made again only as far as sources have changed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.tree, self.build = folder / "tree", folder / "build"
+
+    def make(self, found: Sequence[Mutant], jobs: int) -> None:
+        """Build the libraries, one for each kind of checks."""
+        write_sources(self.tree, found)
+        options = ["-DEQUIGEO_CUDA=OFF", "-DEQUIGEO_SIMULATED=ON", "-G", "Ninja"]
+        options += [f"-DPython_EXECUTABLE={sys.executable}", "-DCMAKE_CXX_FLAGS_RELEASE=-O1"]
+        options += ["-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"]
+        targets = [f"simulated_{checks}" for checks in CHECKS]
+        for command in (
+            ["cmake", "-S", self.tree, "-B", self.build, *options],
+            ["cmake", "--build", self.build, "--parallel", str(jobs), "--target", *targets],
+        ):
+            if error := run(command):
+                raise RuntimeError(f"the sources with mistakes do not build:\n{error}")
+
+    def folder(self, checks: str) -> Path:
+        return self.build / checks
+
+    def make_constant(self, number: int, mutant: Mutant, checks: str) -> tuple[Path, str]:
+        """Compile a file again; the folder of the library, and what the compiler refuses."""
+        compiled = self.compile_command(mutant, checks)
+        target = compiled["output"]
+        folder = self.build / f"{checks}-{number}"
+        folder.mkdir(exist_ok=True)
+        own = str(folder / "mutant.o")
+        compile_own = compiled["command"].replace(f"-o {target} ", f"-o {own} ")
+        error = shell(f"{compile_own} -DEQUIGEO_CONSTANT_MUTANT={number} -w", self.build)
+        link = self.link_command(checks).replace(target, own)
+        link = link.replace(f"-o {checks}/{LIBRARY}", f"-o {folder / LIBRARY}")
+        return folder, error or shell(link, self.build)
+
+    def compile_command(self, mutant: Mutant, checks: str) -> dict[str, str]:
+        """How a file is compiled, and to which object."""
+        commands = json.loads((self.build / "compile_commands.json").read_text())
+        places = (f"cuda_{checks}.dir", Path(mutant.file).name)
+        found: dict[str, str] = next(
+            c for c in commands if places[0] in c["command"] and c["file"].endswith(places[1])
+        )
+        words = found["command"].split()
+        return {**found, "output": words[words.index("-o") + 1]}
+
+    def link_command(self, checks: str) -> str:
+        command = ["ninja", "-C", str(self.build), "-t", "commands", f"simulated_{checks}"]
+        return subprocess.check_output(command, text=True).splitlines()[-1]
+
+
+def run(command: Sequence[str | Path], folder: Path | None = None) -> str:
+    """Empty where a command succeeds, else what it wrote."""
+    result = subprocess.run(
+        list(map(str, command)),
+        cwd=folder,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return (result.stdout + result.stderr or "no word") if result.returncode else ""
+
+
+def shell(command: str, folder: Path) -> str:
+    return run(["bash", "-c", command], folder)
