@@ -33,8 +33,10 @@ def surface() -> dict[str, str]:
 def packages() -> list[str]:
     """Packages that users import, and the folder of each task."""
     tops = [name for name in equigeo.__all__ if isinstance(getattr(equigeo, name), ModuleType)]
-    tasks = Path(equigeo.__path__[0], "tasks").glob("*/__init__.py")
-    return [*tops, *sorted(f"tasks.{path.parent.name}" for path in tasks)]
+    # An editable installation has two folders, of which one holds nothing but kernels.
+    folders = [Path(folder, "tasks") for folder in equigeo.__path__]
+    tasks = {path.parent.name for folder in folders for path in folder.glob("*/__init__.py")}
+    return [*tops, *(f"tasks.{name}" for name in sorted(tasks))]
 
 
 def described(package: ModuleType) -> dict[str, str]:

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from equigeo.nn._irreps_argument import IrrepsLike, irreps_argument, representation_argument
 from equigeo.nn.channel_mixing import ChannelMixing
-from equigeo.nn.fit_together import fit_together
 from equigeo.nn.index_tables import IndexTables
 from equigeo.nn.irreps_layer import IrrepsLayer
 from equigeo.nn.linear_instructions import (
@@ -23,6 +22,7 @@ from equigeo.nn.linear_instructions import (
     place_biases,
     sizes,
 )
+from equigeo.nn.maps.fit_together import fit_together
 from equigeo.nn.maps.summand_mixing import SummandMixing
 from equigeo.nn.maps.weights import (
     check_operands,

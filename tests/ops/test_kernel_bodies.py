@@ -16,6 +16,7 @@ WITHOUT_KERNELS = {"principal_axes_nd"}
 # Where Python asks for a device: for what is no kernel, with the reason.
 ASKS_FOR_A_DEVICE = {
     "equigeo/ops/runtime/load_kernels.py": "which library has which op",
+    "equigeo/ops/self_test/first_use.py": "kernels are tested on a card before their first use",
     "equigeo/interop/accelerated/edge_orders.py": "values are compared where that needs no wait",
     "equigeo/points/cluster_search.py": "torch-cluster is used on the CPU alone",
     "equigeo/tensor_products/analysis/compare.py": "a GPU is waited for before a clock is read",

@@ -92,9 +92,9 @@ __device__ __forceinline__ void write_tile(
 
 // Blocks of threads take some vectors of some groups, and some copies of a segment.
 template <class S>
-__global__ void __launch_bounds__(kTileThreads, kResident<S>) map_tiles(LinearMap<S> op) {
+__global__ void __launch_bounds__(kTileThreads, kResident) map_tiles(LinearMap<S> op) {
   using T = Compute<S>;
-  LinearMemory<T>& memory = static_shared<LinearMemory<T>>();
+  LinearMemory<T>& memory = linear_memory<T>();
   const int tiles = *op.plan.tiles;
 #pragma unroll 1
   for (int64_t t = blockIdx.y; t < tiles; t += gridDim.y) {

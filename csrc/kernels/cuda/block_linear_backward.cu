@@ -58,10 +58,10 @@ __device__ __forceinline__ void sum_tile(
 }
 
 template <class S>
-__global__ void __launch_bounds__(kTileThreads, kResident<S>)
+__global__ void __launch_bounds__(kTileThreads, kResident)
     sum_weight_gradients(WeightGradients<S> op) {
   using T = Compute<S>;
-  LinearMemory<T>& memory = static_shared<LinearMemory<T>>();
+  LinearMemory<T>& memory = linear_memory<T>();
   const int tiles = *op.plan.tiles;
 #pragma unroll 1
   for (int64_t t = blockIdx.y; t < tiles; t += gridDim.y) {

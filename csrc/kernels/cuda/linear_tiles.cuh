@@ -15,8 +15,7 @@ constexpr int kTileThreads = kAcross * kTileVectors / kEach;
 constexpr int kDepth = 16;  // terms of the sums that are staged at once
 
 // Blocks that a multiprocessor must have registers for: none spills.
-template <class S>
-constexpr int kResident = sizeof(Compute<S>) == 4 ? 3 : 2;
+constexpr int kResident = 2;
 
 // From one staged row to the next: 12 banks of shared memory further, where 3 or 5 components of
 // neighbouring copies are in banks of their own, more or less, and words of 16 bytes are aligned.
@@ -31,6 +30,11 @@ struct alignas(16) LinearMemory {
   __device__ T* second() { return numbers + kDepth * kRowA; }  // (kDepth, kTileCopies)
   __device__ T* result() { return numbers; }                   // (kTileVectors, kTileCopies)
 };
+
+template <class T>
+__device__ __forceinline__ LinearMemory<T>& linear_memory() {
+  return static_shared<LinearMemory<T>>();
+}
 
 template <class T>
 using TileSum = T[kEach][kEach];

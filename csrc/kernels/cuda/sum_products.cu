@@ -17,7 +17,7 @@ constexpr int kChannels = 2;  // of a lane, at most
 
 // Blocks that a multiprocessor must have registers for.
 template <class S>
-constexpr int kResident = sizeof(Compute<S>) == 4 ? 4 : 3;
+constexpr int kResident = sizeof(S) == 4 ? 4 : 3;
 
 // What a warp keeps in shared memory: hidden numbers of edges, then matrices, then rows of a tile
 // in the same place. Components are inside in products of rows alone, whose batches have one edge:

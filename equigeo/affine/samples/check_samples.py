@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 
 from torch import Tensor
@@ -46,12 +45,7 @@ class WindowWarning(UserWarning):
     def __init__(self, inputs: float, outputs: float, reach: float) -> None:
         self.inputs, self.outputs, self.reach = inputs, outputs, reach
         self.missing = outputs + reach - inputs
-        super().__init__(self.message())
-
-    def message(self) -> str:
-        """Say what is cut off, and what to do."""
-        inputs, outputs, reach = self.inputs, self.outputs, self.reach
-        return (
+        super().__init__(
             f"samples reach log-stretch {inputs:.3g}, but outputs up to {outputs:.3g} with a "
             f"kernel of reach {reach:.3g} need {outputs + reach:.3g}: equivariance to stretches "
             "is only approximate; enlarge the input window, or shrink that of the outputs or the "
@@ -59,7 +53,7 @@ class WindowWarning(UserWarning):
         )
 
 
-class PoolingWindowWarning(WindowWarning):
+class PoolingWindowWarning(UserWarning):
     """A mean over a window of a group that is not compact.
 
     The mean over the whole group is an invariant; the mean over a window is one only of features
@@ -73,17 +67,14 @@ class PoolingWindowWarning(WindowWarning):
 
     Examples
     --------
-    >>> PoolingWindowWarning(0.5).missing
-    inf
+    >>> PoolingWindowWarning(0.5).inputs
+    0.5
     """
 
     def __init__(self, inputs: float) -> None:
-        super().__init__(inputs, outputs=0.0, reach=math.inf)
-
-    def message(self) -> str:
-        """Say what is cut off, and what to do."""
-        return (
-            f"a mean over samples up to log-stretch {self.inputs:.3g} of a group without bound is "
+        self.inputs = inputs
+        super().__init__(
+            f"a mean over samples up to log-stretch {inputs:.3g} of a group without bound is "
             "invariant only for features that vanish there, whatever the number of samples; take "
             "the maximum, or see images from a frame first and sample rotations alone"
         )

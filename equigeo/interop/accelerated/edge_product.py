@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from equigeo.interop.accelerated.accelerated_product import AcceleratedProduct
 from equigeo.interop.accelerated.edge_orders import known_edge_orders
-from equigeo.nn.fit_together import fit_together
+from equigeo.nn.maps.fit_together import fit_together
 from equigeo.ops import PathTable, channelwise_conv
 from equigeo.ops.products.channelwise_conv import channelwise_conv_op
 from equigeo.tensor_products import TensorProduct

@@ -22,7 +22,7 @@ def weighted_rotations(
               t = \max\bigl((1 - \tau) \max A,\; A_{(k+1)}\bigr)
 
     with the area A of its triangle with the centroid, softness :math:`\tau` and the area
-    :math:`A_{(k+1)}` that is next after the k pairs for which there is room. All of it is
+    :math:`A_{(k+1)}` that is next after the k pairs that there may be. All of it is
     continuous in the points: a pair enters and leaves with weight zero. In the plane points take
     the place of pairs and distances that of areas.
 
@@ -48,7 +48,7 @@ def weighted_rotations(
     null : int
         How many of the last axes are arbitrary.
     exact : bool
-        Whether the set is that of the cloud. It is not where more pairs than there is room for tie
+        Whether the set is that of the cloud. It is not where more pairs than there may be tie
         for the largest area.
     """
     dim = y.shape[-1]
@@ -61,14 +61,15 @@ def weighted_rotations(
         return identity[None], one, 0, True
     hands = 1 if group == "SO" or dim == 1 else 2
     orders = 2 if dim == 3 else 1
-    room = max(most // (hands * orders), 1)
-    tuples = _largest_pairs(y.detach(), room + 1) if dim == 3 else _largest_points(radius, room + 1)
+    limit = max(most // (hands * orders), 1)
+    largest = _largest_pairs(y.detach(), limit + 1) if dim == 3 else None
+    tuples = _largest_points(radius, limit + 1) if largest is None else largest
     points = y[tuples]  # (tuples, dim - 1 or 1, dim)
     size = _size(points)
     # A cross product of parallel vectors is a few roundings of the product of their lengths.
     if not bool(size[0] > 64 * torch.finfo(y.dtype).eps * radius.amax() ** orders):
         return _of_a_line(y, radius)
-    weight, exact = _weights(size, softness, room, tol)
+    weight, exact = _weights(size, softness, limit, tol)
     used = weight.detach() > 0
     points, weight = points[: len(weight)][used], weight[used]
     if dim == 3:
@@ -85,15 +86,15 @@ def _size(points: Tensor) -> Tensor:
     return torch.linalg.cross(points[:, 0], points[:, 1]).norm(dim=-1)
 
 
-def _weights(size: Tensor, softness: float, room: int, tol: float) -> tuple[Tensor, bool]:
-    """Weights of at most ``room`` sizes, which come in decreasing order."""
+def _weights(size: Tensor, softness: float, limit: int, tol: float) -> tuple[Tensor, bool]:
+    """Weights of at most ``limit`` sizes, which come in decreasing order."""
     # Frames of areas below a tenth of the largest would turn too fast to be of use.
     threshold = max(1 - softness, 0.1) * size[0]
-    if len(size) > room:
-        threshold = torch.maximum(threshold, size[room])
+    if len(size) > limit:
+        threshold = torch.maximum(threshold, size[limit])
     if bool((size[0] - threshold).detach() <= tol * size[0].detach()):
-        return torch.ones_like(size[:room]), False
-    return (size[:room] - threshold).clamp_min(0).square(), True
+        return torch.ones_like(size[:limit]), False
+    return (size[:limit] - threshold).clamp_min(0).square(), True
 
 
 def _largest_points(radius: Tensor, count: int) -> Tensor:

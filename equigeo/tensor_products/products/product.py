@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.graphs.inputs import kind_of
-from equigeo.nn.fit_together import fit_together
+from equigeo.nn.maps.fit_together import fit_together
 from equigeo.reps import Irreps, Representation
 from equigeo.tensor_products.paths.leading_axes import broadcast_batch
 
