@@ -140,8 +140,8 @@ class Linear(IrrepsLayer):
 
     def __init__(
         self,
-        irreps_in: IrrepsLike,
-        irreps_out: IrrepsLike,
+        irreps_in: Representation | IrrepsLike,
+        irreps_out: Representation | IrrepsLike,
         *,
         internal_weights: bool | None = None,
         shared_weights: bool | None = None,
