@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from equigeo.testing import tolerance
-from tests.ops.op_table import Op
-from tests.ops.problems import Problem
-from tests.ops.run_simulated import cases
-from tests.ops.test_ops import arguments, as_tuple, derivatives, double
+from tests.ops.op_table import OPS, Op
+from tests.ops.problems import PROBLEMS, SMALL, Problem
+from tests.ops.simulated_cases import Case, reads_bfloat16, selected
+from tests.ops.test_ops import DTYPES, arguments, as_tuple, derivatives, double
 
 Results = list[Tensor]
 
@@ -25,7 +25,7 @@ def check_ops(device: torch.device, select: Sequence[str] = ()) -> dict[str, Any
     device : torch.device
         Where the ops run; the reference implementation runs on the CPU in float64.
     select : sequence of str
-        Parts of names of cases, as ``tests.ops.run_simulated`` takes them.
+        Parts of names of cases, see :func:`tests.ops.simulated_cases.selected`.
 
     Returns
     -------
@@ -35,7 +35,8 @@ def check_ops(device: torch.device, select: Sequence[str] = ()) -> dict[str, Any
     """
     rows: dict[str, dict[str, Any]] = {}
     failures = []
-    for name, op, problem, dtype in cases(select):
+    for case in selected(all_cases(), select):
+        name, op, problem, dtype = str(case), case.op, case.problem, case.dtype
         row = rows.setdefault(
             str(op), {"cases": 0, "largest share of the tolerance": 0.0, "where": "", "unequal": []}
         )
@@ -53,6 +54,14 @@ def check_ops(device: torch.device, select: Sequence[str] = ()) -> dict[str, Any
             row["unequal"].append(name)
             failures.append(f"{name}: two runs give different bits")
     return {"rows": rows, "failures": failures}
+
+
+def all_cases() -> Iterator[Case]:
+    """Every row with every problem at its full size, in all dtypes that kernels have."""
+    for op in OPS:
+        for problem in (SMALL, *PROBLEMS):
+            for dtype in (*DTYPES, torch.bfloat16) if reads_bfloat16(op) else DTYPES:
+                yield Case(op, problem, dtype)
 
 
 def check_case(

@@ -10,8 +10,7 @@ import pytest
 import torch
 
 from tests.gpu import run as program
-from tests.mutants.sources import mutants
-from tests.ops.self_test.simulated import ROOT, needs_simulator, run
+from tests.ops.self_test.simulated import ROOT, WRONG, needs_simulator, run
 
 SELECT = ["gather_sum | small", "nn.Linear"]
 ARGUMENTS = [f"--select={part}" for part in SELECT] + ["--edges=8", "--rounds=1", "--simulate"]
@@ -42,10 +41,8 @@ def test_all_of_it_runs_on_the_simulator(tmp_path):
 
 @needs_simulator
 def test_a_broken_kernel_ends_with_one_and_is_named(tmp_path):
-    mutant = next(m for m in mutants() if m.skipped and m.file.endswith("grid_product.cu"))
     output = tmp_path / "gpu.json"
-    broken = {"EQUIGEO_SIMULATE_SKIP": mutant.skipped}
-    result = run(code(str(output)), tmp_path / "cache", **broken)
+    result = run(WRONG + code(str(output)), tmp_path / "cache")
     assert result.returncode == 1, result.stderr
     first, second = json.loads(output.read_text())["failures"]
     assert first.startswith("self-test: grid_product")

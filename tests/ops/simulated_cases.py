@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -56,11 +56,13 @@ def reduced(problem: Problem) -> Problem:
 
 
 def cases(select: Sequence[str] = ()) -> Iterator[Case]:
-    """Rows of the op table with every problem and dtype.
+    """Rows of the op table with every problem and dtype, see :func:`selected`."""
+    return selected(_all_cases(), select)
 
-    Of those whose name has one of the parts; what an ampersand joins must all be in the name.
-    """
-    for case in _all_cases():
+
+def selected(given: Iterable[Case], select: Sequence[str]) -> Iterator[Case]:
+    """Those whose name has one of the parts; what an ampersand joins must all be in the name."""
+    for case in given:
         name = str(case)
         if not select or any(all(p in name for p in s.split("&")) for s in select):
             yield case

@@ -263,7 +263,7 @@ def _linear() -> Iterator[Case]:
     features = _numbers(x, weight)
     yield Case("block_linear", features, (*table, out[1], False), bfloat16=True)
     features = _numbers(out, x, weight)
-    yield Case("block_linear_backward", features, (*table, False), bfloat16=True)
+    yield Case("block_linear_backward", features, (*table, False, True, True), bfloat16=True)
 
 
 def _polynomials() -> Iterator[Case]:

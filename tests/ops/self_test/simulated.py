@@ -13,6 +13,17 @@ ROOT = Path(__file__).resolve().parents[3]
 LIBRARIES = Path(os.environ.get("EQUIGEO_SIMULATED") or ROOT / "build" / "simulated") / "thread"
 """Where ``make simulated-kernels`` leaves the library that needs no sanitizer around Python."""
 
+WRONG = """
+import torch
+from equigeo.ops.runtime.declare import reference_of
+import equigeo.ops
+def wrong(*arguments):
+    return reference_of("grid_product")(*arguments) * 1.01
+library = torch.library.Library("equigeo", "IMPL")
+library.impl("grid_product", wrong, "CPU", allow_override=True)
+"""
+"""What gives an op kernels that are wrong by one part in a hundred."""
+
 needs_simulator = pytest.mark.skipif(
     not (LIBRARIES / "_kernels_simulated.so").exists(),
     reason="the simulated kernels are not built: make simulated-kernels",

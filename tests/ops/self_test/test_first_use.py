@@ -19,8 +19,7 @@ from equigeo.ops.runtime.declare import SCHEMAS
 from equigeo.ops.runtime.schemas import MARKER, fingerprint
 from equigeo.ops.self_test import first_use
 from equigeo.ops.self_test.first_use import EXECUTED
-from tests.mutants.sources import mutants
-from tests.ops.self_test.simulated import ROOT, needs_simulator, printed, run
+from tests.ops.self_test.simulated import ROOT, WRONG, needs_simulator, printed, run
 
 # An op, and how often the self-test ran so far; of all cases some, for the simulator is slow.
 USE = """
@@ -97,12 +96,12 @@ print(list(ops.cuda_status().values())[-1])
 
 
 @needs_simulator
-def test_a_library_that_forgets_a_barrier_is_refused(tmp_path):
-    mutant = next(m for m in mutants() if m.skipped and m.file.endswith("grid_product.cu"))
-    broken = {"EQUIGEO_SIMULATE_SKIP": mutant.skipped}
-    first, second, runs, status = messages(REFUSED, tmp_path, **broken)
+def test_a_kernel_with_wrong_values_is_refused_with_op_deviation_and_bound(tmp_path):
+    first, second, runs, status = messages(WRONG + REFUSED, tmp_path)
     start = "the CUDA kernels failed their self-test on simulator and refuse to run there: "
     assert first.startswith(f"{start}grid_product")
+    assert re.search(r"grid_product, result \d of the [a-z ]+ in float\d\d: it differs from", first)
+    assert re.search(r"by \d\S*, where \d\S* is tolerated", first)
     assert "EQUIGEO_CUDA_SELF_TEST=0 runs the kernels nevertheless" in first
     assert second == first
     assert runs == "[-1]"
@@ -110,22 +109,6 @@ def test_a_library_that_forgets_a_barrier_is_refused(tmp_path):
     # A failure is no reason to believe a failure: the next process tests again.
     assert verdict(tmp_path)["state"] == "failed"
     assert messages(REFUSED, tmp_path)[:3] == ["no error", "no error", "[-1]"]
-
-
-@needs_simulator
-def test_a_kernel_with_wrong_values_is_refused_with_op_deviation_and_bound(tmp_path):
-    code = """
-import torch
-from equigeo.ops.runtime.declare import reference_of
-import equigeo.ops
-def wrong(*arguments):
-    return reference_of("grid_product")(*arguments) * 1.01
-library = torch.library.Library("equigeo", "IMPL")
-library.impl("grid_product", wrong, "CPU", allow_override=True)
-"""
-    first, *_ = messages(code + REFUSED, tmp_path)
-    assert re.search(r"grid_product, result \d of the [a-z ]+ in float\d\d: it differs from", first)
-    assert re.search(r"by \d\S*, where \d\S* is tolerated", first)
 
 
 @needs_simulator
