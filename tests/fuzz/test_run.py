@@ -81,7 +81,7 @@ def test_a_file_says_what_was_found(tally):
     assert kept["cases"] == 14
     assert kept["answers by target"][PLANTED][ANSWERED] == 3
     assert [found["label"] for found in kept["findings"]] == [f.label for f in tally.findings]
-    assert kept["findings"][-1]["again"].endswith("--seed 3 --case 8")
+    assert kept["findings"][-1]["again"].endswith("--seed 3 --case 10")
 
 
 def test_like_findings_are_described_once(tally):

@@ -111,7 +111,7 @@ class MomentFrame(nn.Module):
         y, x = (_centered(side, image) for side in mass.shape[1:])
         center = torch.stack([(rows * y).sum(1), (columns * x).sum(1)], dim=1) / scale
         dy, dx = y - center[:, :1], x - center[:, 1:]
-        mixed = torch.einsum("bij,bi,bj->b", mass, dy, dx)
+        mixed = (dy[:, None] @ mass @ dx[..., None])[:, 0, 0]
         moments = [(rows * dy.square()).sum(1), mixed, mixed, (columns * dx.square()).sum(1)]
         covariance = torch.stack(moments, dim=1).view(-1, 2, 2) / scale[..., None]
         # Half a pixel is the least deviation that an image resolves, 0.25 its square; added where
