@@ -176,18 +176,6 @@ template const char* map_rows(const LinearMap<float>&, void*);
 template const char* map_rows(const LinearMap<double>&, void*);
 template const char* map_rows(const LinearMap<Bf16>&, void*);
 
-#define EQUIGEO_DEFINE_LAUNCH(Op)                                 \
-  template <>                                                     \
-  int64_t scratch_size(const Op& op) {                            \
-    return size_of(op);                                           \
-  }                                                               \
-  template <>                                                     \
-  const char* launch(const Op& op, void* scratch, void* stream) { \
-    return run(op, scratch, stream);                              \
-  }
-
-EQUIGEO_DEFINE_LAUNCH(BlockLinear<float>)
-EQUIGEO_DEFINE_LAUNCH(BlockLinear<double>)
-EQUIGEO_DEFINE_LAUNCH(BlockLinear<Bf16>)
+EQUIGEO_DEFINE_LAUNCHES(BlockLinear)
 
 }  // namespace equigeo

@@ -179,18 +179,6 @@ int64_t size_of(const BlockLinearBackward<S>& op) {
 
 }  // namespace
 
-#define EQUIGEO_DEFINE_LAUNCH(Op)                                 \
-  template <>                                                     \
-  int64_t scratch_size(const Op& op) {                            \
-    return size_of(op);                                           \
-  }                                                               \
-  template <>                                                     \
-  const char* launch(const Op& op, void* scratch, void* stream) { \
-    return run(op, scratch, stream);                              \
-  }
-
-EQUIGEO_DEFINE_LAUNCH(BlockLinearBackward<float>)
-EQUIGEO_DEFINE_LAUNCH(BlockLinearBackward<double>)
-EQUIGEO_DEFINE_LAUNCH(BlockLinearBackward<Bf16>)
+EQUIGEO_DEFINE_LAUNCHES(BlockLinearBackward)
 
 }  // namespace equigeo

@@ -114,21 +114,7 @@ const char* run(const ChannelwiseConvBackward<S>& op, void* memory, void* stream
 
 }  // namespace
 
-#define EQUIGEO_DEFINE_LAUNCH(Op)                                 \
-  template <>                                                     \
-  int64_t scratch_size(const Op& op) {                            \
-    return size_of(op);                                           \
-  }                                                               \
-  template <>                                                     \
-  const char* launch(const Op& op, void* scratch, void* stream) { \
-    return run(op, scratch, stream);                              \
-  }
-
-EQUIGEO_DEFINE_LAUNCH(ChannelwiseConv<float>)
-EQUIGEO_DEFINE_LAUNCH(ChannelwiseConv<double>)
-EQUIGEO_DEFINE_LAUNCH(ChannelwiseConv<Bf16>)
-EQUIGEO_DEFINE_LAUNCH(ChannelwiseConvBackward<float>)
-EQUIGEO_DEFINE_LAUNCH(ChannelwiseConvBackward<double>)
-EQUIGEO_DEFINE_LAUNCH(ChannelwiseConvBackward<Bf16>)
+EQUIGEO_DEFINE_LAUNCHES(ChannelwiseConv)
+EQUIGEO_DEFINE_LAUNCHES(ChannelwiseConvBackward)
 
 }  // namespace equigeo

@@ -56,21 +56,7 @@ const char* run(const ChannelwiseProductBackward<S>& op, void* scratch, void* st
 
 }  // namespace
 
-#define EQUIGEO_DEFINE_LAUNCH(Op)                                 \
-  template <>                                                     \
-  int64_t scratch_size(const Op& op) {                            \
-    return size_of(op);                                           \
-  }                                                               \
-  template <>                                                     \
-  const char* launch(const Op& op, void* scratch, void* stream) { \
-    return run(op, scratch, stream);                              \
-  }
-
-EQUIGEO_DEFINE_LAUNCH(ChannelwiseProduct<float>)
-EQUIGEO_DEFINE_LAUNCH(ChannelwiseProduct<double>)
-EQUIGEO_DEFINE_LAUNCH(ChannelwiseProduct<Bf16>)
-EQUIGEO_DEFINE_LAUNCH(ChannelwiseProductBackward<float>)
-EQUIGEO_DEFINE_LAUNCH(ChannelwiseProductBackward<double>)
-EQUIGEO_DEFINE_LAUNCH(ChannelwiseProductBackward<Bf16>)
+EQUIGEO_DEFINE_LAUNCHES(ChannelwiseProduct)
+EQUIGEO_DEFINE_LAUNCHES(ChannelwiseProductBackward)
 
 }  // namespace equigeo

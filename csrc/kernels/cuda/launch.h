@@ -18,3 +18,19 @@ template <class Op>
 const char* launch(const Op& op, void* scratch, void* stream);
 
 }  // namespace equigeo
+
+// Defines both for an op with every type that is stored, by size_of and run of the file.
+#define EQUIGEO_DEFINE_LAUNCHES(Op) \
+  EQUIGEO_DEFINE_LAUNCH(Op<float>)  \
+  EQUIGEO_DEFINE_LAUNCH(Op<double>) \
+  EQUIGEO_DEFINE_LAUNCH(Op<Bf16>)
+
+#define EQUIGEO_DEFINE_LAUNCH(Op)                                 \
+  template <>                                                     \
+  int64_t scratch_size(const Op& op) {                            \
+    return size_of(op);                                           \
+  }                                                               \
+  template <>                                                     \
+  const char* launch(const Op& op, void* scratch, void* stream) { \
+    return run(op, scratch, stream);                              \
+  }

@@ -62,8 +62,8 @@ def weighted_rotations(
     hands = 1 if group == "SO" or dim == 1 else 2
     orders = 2 if dim == 3 else 1
     limit = max(most // (hands * orders), 1)
-    largest = _largest_pairs(y.detach(), limit + 1) if dim == 3 else None
-    tuples = _largest_points(radius, limit + 1) if largest is None else largest
+    find = _largest_pairs if dim == 3 else _largest_points
+    tuples = find(y.detach(), limit + 1)
     points = y[tuples]  # (tuples, dim - 1 or 1, dim)
     size = _size(points)
     # A cross product of parallel vectors is a few roundings of the product of their lengths.
@@ -97,8 +97,9 @@ def _weights(size: Tensor, softness: float, limit: int, tol: float) -> tuple[Ten
     return (size[:limit] - threshold).clamp_min(0).square(), True
 
 
-def _largest_points(radius: Tensor, count: int) -> Tensor:
+def _largest_points(y: Tensor, count: int) -> Tensor:
     """Indices (count or fewer, 1) of the points that are farthest out, in order."""
+    radius = y.norm(dim=-1)
     return radius.topk(min(count, len(radius))).indices[:, None]
 
 

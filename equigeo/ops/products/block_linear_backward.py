@@ -9,7 +9,8 @@ from torch import Tensor
 
 from equigeo.ops.products.linear_blocks import in_groups, read_blocks
 from equigeo.ops.runtime.batching import blocks as rows_of_a_batch
-from equigeo.ops.runtime.declare import Gradients, Tangents, declare, declared
+from equigeo.ops.runtime.declare import Gradients, declare, declared
+from equigeo.ops.runtime.forward_rules import gradients_linear_in
 
 SCHEMA = (
     "block_linear_backward(Tensor grad, Tensor x, Tensor weight, Tensor blocks, Tensor factors, "
@@ -66,13 +67,14 @@ def _backward(
     grad: Tensor,
     x: Tensor,
     weight: Tensor,
+    by_x: bool,
+    by_weight: bool,
     needed: set[str],
-    **rest: Any,
+    **kept: Any,
 ) -> Gradients:
     # One form F(grad, x, weight), linear in each: its derivatives are the map and its gradients at
     # other points. By name, since the map refers to its gradients.
-    blocks, factors, ir_mul, by_x, by_weight = rest.values()
-    table = (blocks, factors)
+    table, ir_mul = (kept["blocks"], kept["factors"]), kept["ir_mul"]
     to_x, to_weight = to_x if by_x else None, to_weight if by_weight else None
     total: Gradients = {}
     if "grad" in needed:
@@ -90,38 +92,12 @@ def _backward(
     return total
 
 
-def _forward(
-    tangents: Tangents,
-    *,
-    grad: Tensor,
-    x: Tensor,
-    weight: Tensor,
-    by_x: bool,
-    by_weight: bool,
-    **table: Any,
-) -> list[Tensor | None]:
-    point = {"grad": grad, "x": x, "weight": weight}
-    changes: list[Tensor | None] = [None, None]
-    for name in FORM:
-        # A derivative does not depend on what it is taken by.
-        asked = by_x and name != "x", by_weight and name != "weight"
-        if name not in tangents or not any(asked):
-            continue
-        moved = point | {name: tangents[name]}
-        parts = block_linear_backward(*moved.values(), *table.values(), *asked)
-        for k, part in enumerate(parts):
-            if asked[k]:
-                change = changes[k]
-                changes[k] = part if change is None else change + part
-    return changes
-
-
 block_linear_backward = declare(
     SCHEMA,
     reference=block_linear_backward_reference,
     fake=_fake,
     backward=_backward,
-    forward=_forward,
+    forward=gradients_linear_in("block_linear_backward", FORM, ("by_x", "by_weight")),
     batch=rows_of_a_batch(FORM),
     bfloat16=FORM,
 )

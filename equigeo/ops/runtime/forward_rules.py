@@ -40,7 +40,7 @@ def linear_in(name: str, operands: Sequence[str]) -> Function:
     return forward
 
 
-def gradients_linear_in(name: str, operands: Sequence[str]) -> Function:
+def gradients_linear_in(name: str, operands: Sequence[str], asked: Sequence[str] = ()) -> Function:
     r"""Forward rule of the gradients of a form that is linear in each of several arguments.
 
     Parameters
@@ -50,6 +50,8 @@ def gradients_linear_in(name: str, operands: Sequence[str]) -> Function:
         :math:`F(g, x, y, \dots)` with respect to all but the first argument.
     operands : sequence of str
         All arguments in which the form is linear, the first of them g.
+    asked : sequence of str
+        Arguments that say of each result whether it is asked for, of an op that has such.
 
     Returns
     -------
@@ -59,12 +61,16 @@ def gradients_linear_in(name: str, operands: Sequence[str]) -> Function:
 
     def forward(tangents: Tangents, **arguments: Any) -> list[Tensor | None]:
         changes: list[Tensor | None] = [None] * (len(operands) - 1)
+        flags = [bool(arguments[flag]) for flag in asked] or [True] * len(changes)
         for operand in operands:
-            if operand not in tangents:
+            # A derivative does not depend on what it is taken by.
+            wanted = [flag and of != operand for of, flag in zip(operands[1:], flags, strict=True)]
+            if operand not in tangents or not any(wanted):
                 continue
-            parts = declared(name)(*(arguments | {operand: tangents[operand]}).values())
-            for k, (of, part) in enumerate(zip(operands[1:], parts, strict=True)):
-                if of != operand:  # a derivative does not depend on what it is taken by
+            moved = {operand: tangents[operand], **dict(zip(asked, wanted, strict=False))}
+            parts = declared(name)(*(arguments | moved).values())
+            for k, part in enumerate(parts):
+                if wanted[k]:
                     change = changes[k]
                     changes[k] = part if change is None else change + part
         return changes
