@@ -1,8 +1,10 @@
 """Every microbenchmark of two checkouts in turn, as ratios: what a change costs or gains.
 
-``python bench/side_by_side.py ../before`` runs each ``bench_*.py`` that both have in turn, each
-checkout its own file (imports move), and compares the medians of equal names. The rows of peers are
-left out; they are code of others.
+``python bench/side_by_side.py ../before`` runs each ``bench_*.py`` that both have, each checkout
+its own file (imports move), and compares the medians of equal names. Both run at the same moment,
+each on a core of its own, in turn on either, with one thread; times are of the processor. What
+disturbs one disturbs the other. Rows of two threads are left out, and those of peers, which are
+code of others.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import geometric_mean, median
 from typing import Any
@@ -35,12 +38,16 @@ def main() -> None:
     seconds: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for turn in range(given.rounds):
         for file in files:
-            # Whoever comes second finds a warmer machine.
-            for side in sorted(sides, reverse=turn % 2 == 1):
-                for name, value in run(*sides[side], file, given.select).items():
+            with ThreadPoolExecutor(len(sides)) as pool:
+                started = {
+                    side: pool.submit(run, *sides[side], file, given.select, (turn + n) % 2)
+                    for n, side in enumerate(sides)
+                }
+            for side, found in started.items():
+                for name, value in found.result().items():
                     seconds[f"{file}::{name}"][side].append(value)
-                print(f"round {turn + 1}: {file} {side}", file=sys.stderr)
-        summary = summarize(given, seconds)  # after every round, should one be cut off
+            print(f"round {turn + 1}: {file}", file=sys.stderr)
+            summary = summarize(given, seconds)  # after every file: a round takes most of an hour
     print(json.dumps(summary, indent=1))
 
 
@@ -82,19 +89,21 @@ def shared_files(other: Path) -> list[str]:
 
 
 def run(
-    checkout: Path, python: str, kernels: str | None, file: str, select: str
+    checkout: Path, python: str, kernels: str | None, file: str, select: str, core: int
 ) -> dict[str, float]:
-    """Median seconds of every benchmark in one file."""
+    """Median seconds of the processor of every benchmark in one file."""
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder, "times.json")
         command = [
-            python, "-m", "pytest", f"bench/{file}", "-q", "-k", select,
+            "taskset", "-c", str(core), python, "-m", "pytest", f"bench/{file}", "-q", "-k", select,
             "-p", "no:cacheprovider",
             "-o", "python_files=bench_*.py", "-o", "python_functions=bench_*",
-            "--benchmark-max-time=0.1", "--benchmark-min-rounds=5", "--benchmark-warmup=on",
+            "--benchmark-timer=time.process_time", "--benchmark-max-time=0.1",
+            "--benchmark-min-rounds=5", "--benchmark-warmup=on",
             f"--benchmark-json={output}",
         ]  # fmt: skip
-        environment = {**os.environ, **({"EQUIGEO_KERNELS": kernels} if kernels else {})}
+        environment = os.environ | {"OMP_NUM_THREADS": "1"}
+        environment |= {"EQUIGEO_KERNELS": kernels} if kernels else {}
         done = subprocess.run(
             command, cwd=checkout, env=environment, capture_output=True, text=True, check=False
         )
@@ -102,7 +111,7 @@ def run(
             said = done.stdout[-4000:] + done.stderr[-4000:]
             raise SystemExit(f"{shlex.join(command)} in {checkout}:\n{said}")
         found = json.loads(output.read_text())["benchmarks"]
-    return {entry["name"]: entry["stats"]["median"] for entry in found}
+    return {x["name"]: x["stats"]["median"] for x in found if "2 threads" not in x["name"]}
 
 
 def row(values: dict[str, list[float]]) -> dict[str, Any]:

@@ -4,10 +4,13 @@
 scaling for points of Euclidean space, and ``Invariant`` puts a network behind it, such as
 ``PointNet``, ``PointNetPlusPlus``, ``DGCNN`` or ``PointTransformer``; ``frames``,
 ``frame_average``, ``sample_frame``, ``frame_components`` and ``frame_lift`` deal with symmetric
-clouds and with features that turn; ``distance_embed``, ``landmark_embed`` and ``geodesic_embed``
+clouds and with features that turn; ``Canonicalized`` learns a pose under any group;
+``distance_embed``, ``landmark_embed`` and ``geodesic_embed``
 take distances.
 """
 
+from equigeo.mds.canonicalization.canonicalized import Canonicalized
+from equigeo.mds.canonicalization.pose_loss import pose_loss
 from equigeo.mds.distances.distance_embed import distance_embed
 from equigeo.mds.distances.distance_embedding import DistanceEmbedding
 from equigeo.mds.distances.farthest_landmarks import farthest_landmarks
@@ -36,6 +39,7 @@ __all__ = [
     "DGCNN",
     "AttentionModel",
     "AttentionModelConfig",
+    "Canonicalized",
     "DistanceEmbedding",
     "EmbedOptions",
     "FrameSet",
@@ -58,6 +62,7 @@ __all__ = [
     "gram_root",
     "graph_distances",
     "landmark_embed",
+    "pose_loss",
     "sample_frame",
     "tour_lengths",
 ]

@@ -5,7 +5,17 @@ import torch
 from torch.testing import assert_close
 
 from equigeo import mds
-from tests.mds.clouds import CUBE, OCTAHEDRON, QUIET, generator, generic, motions, turned
+from equigeo.mds.embedding.frames import KINDS
+from tests.mds.clouds import (
+    CUBE,
+    OCTAHEDRON,
+    QUIET,
+    generator,
+    generic,
+    motions,
+    polygon,
+    turned,
+)
 
 EXACT = {"rtol": 1e-11, "atol": 1e-12}
 SCALES = ["none", "rms", "max", "lambda1", "rms_dist"]
@@ -134,10 +144,25 @@ def test_two_orders_of_gradients_of_batches(dim):
 
 def test_frames_pass_gradients_on():
     x = generic(8).requires_grad_()
-    for kind in ("joint", "frames", "soft", "frames24", "anchor", "weighted"):
+    for kind in KINDS:
 
         def average(x, kind=kind):
             found = mds.frames(x, kind=kind, scale="rms")
             return mds.frame_average(lambda y: (y + 0.2).pow(3).sum(-2), found)
 
         assert torch.autograd.gradcheck(average, [x], fast_mode=True)
+
+
+@pytest.mark.parametrize("off", [1e-1, 1e-2, 1e-4, 1e-6])
+def test_exact_gradients_grow_as_the_inverse_of_the_gap(off):
+    prism = torch.cat([torch.nn.functional.pad(polygon(5), (0, 1), value=h) for h in (-1.0, 1.0)])
+    isotropic = prism * torch.tensor([1.0, 1.0, 0.5**0.5]).double()
+    x = isotropic + off * torch.randn(10, 3, generator=generator(), dtype=torch.float64)
+    weight = torch.randn(10, 3, generator=generator(1), dtype=torch.float64)
+    sizes = []
+    for grad in ("exact", "detach"):
+        given = x.clone().requires_grad_()
+        result = mds.embed(given, options=mds.EmbedOptions(fallback="ignore", grad=grad))
+        (weight * result.y).sum().backward()
+        sizes.append(given.grad.norm())
+    assert 0.1 < float(sizes[0] / sizes[1] * result.gap.min()) < 1

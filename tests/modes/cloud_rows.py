@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from equigeo import mds
+from equigeo.groups import SO
+from equigeo.reps import Points
 from tests.modes.row import Row, apply, randn
 
 
@@ -18,6 +20,7 @@ def cloud_rows() -> list[Row]:
         _row("embed", nn.Identity, lambda _, x: mds.embed(x).y),
         _row("frames", nn.Identity, lambda _, x: mds.frames(x).y, rows=False),
         _row("Invariant", lambda: mds.Invariant(_PointMLP()), apply),
+        _row("Canonicalized", _canonicalized, apply),
         _row("DGCNN", lambda: mds.DGCNN(3, widths=(4, 5), neighbors=4, features=6, **small), apply),
         _row("PointNet", lambda: mds.PointNet(3, widths=(4, 6), **small), apply),
         _row(
@@ -35,6 +38,11 @@ def cloud_rows() -> list[Row]:
         ),
         _row("AttentionModel", _router, _route, randn((2, 7, 2))),
     ]
+
+
+def _canonicalized() -> nn.Module:
+    energy = nn.Sequential(_PointMLP(), nn.Linear(4, 1), nn.Flatten(0))
+    return mds.Canonicalized(_PointMLP(), energy, Points(SO(3)), starts=4, steps=12)
 
 
 class _PointMLP(nn.Module):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+import torch
 from torch import Tensor
 
 from equigeo.mds.embedding.cloud_rows import CloudRows
 from equigeo.mds.embedding.embed_options import EmbedOptions
+from equigeo.mds.embedding.frame_set import FrameSet
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -113,3 +116,43 @@ class AlignedClouds:
         """
         # Row by row, as clouds may be ragged.
         return (self.y[:, :, None] * self.clouds.spread_out(turn)).sum(1)
+
+    def frame_set(
+        self,
+        y: Iterable[Tensor],
+        frame: Iterable[Tensor],
+        weight: Tensor,
+        *,
+        exact: Tensor,
+        null: Tensor,
+    ) -> FrameSet:
+        """Collect frames, with the batch axes that the points were given with.
+
+        Parameters
+        ----------
+        y, frame : iterable of Tensor, (rows, dim) and (clouds, dim, dim)
+            Coordinates and axes, for each frame.
+        weight : Tensor, (frames, clouds)
+            Of each.
+        exact : Tensor, (clouds,), bool
+            As of the set.
+        null : Tensor, (clouds, dim), bool
+            As of the set.
+
+        Returns
+        -------
+        FrameSet
+            All of them.
+        """
+        clouds = self.clouds
+        return FrameSet(
+            y=torch.stack([clouds.rows(rows) for rows in y]),
+            frame=torch.stack([clouds.clouds(axes) for axes in frame]),
+            weight=torch.stack([clouds.clouds(w) for w in weight]),
+            centroid=clouds.clouds(self.centroid),
+            scale=clouds.clouds(self.scale),
+            null=clouds.clouds(null),
+            exact=clouds.clouds(exact),
+            group=str(self.group),
+            ptr=clouds.ptr if clouds.ragged else None,
+        )

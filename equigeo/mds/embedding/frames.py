@@ -12,7 +12,7 @@ from equigeo.mds.embedding.frame_constructions import frames_of_kind
 from equigeo.mds.embedding.frame_set import FrameSet
 from equigeo.ops.runtime.autocast import without_autocast
 
-KINDS = ("joint", "frames", "soft", "frames24", "anchor", "weighted")
+KINDS = ("joint", "frames", "soft", "frames24", "harmonic", "quad", "anchor", "weighted")
 
 
 def frames(  # noqa: PLR0913 - all by name
@@ -33,7 +33,7 @@ def frames(  # noqa: PLR0913 - all by name
     ----------
     x, mask, ptr, batch, weights, scale
         As of :func:`equigeo.mds.embed`.
-    kind : {"joint", "frames", "soft", "frames24", "anchor", "weighted"}
+    kind : {"joint", "frames", "soft", "frames24", "harmonic", "quad", "anchor", "weighted"}
         Averages over these frames are exactly invariant, and continuous, as follows.
 
         ``joint``: principal axes with the signs that joint moments of degrees 3 to 6 leave open,
@@ -49,6 +49,15 @@ def frames(  # noqa: PLR0913 - all by name
         ``frames24``: principal axes in every order and with all signs, 48, of which 24 are
         right-handed. Exact where the spectrum is simple, and continuous where axes swap without
         turning.
+
+        ``harmonic``: as ``joint``; where two eigenvalues are equal, axes in their plane point in
+        the directions that the lowest moment of an angle leaves: m of a cloud that m turns map to
+        itself. Exact unless all three are equal, or no moment of up to ``options.max_frames``
+        frames distinguishes a direction; not continuous; at most three dimensions.
+
+        ``quad``: as ``joint``; where two eigenvalues are equal, ``options.quadrature`` angles go
+        evenly round in their plane. Not exact there, but near: what is left falls faster than any
+        power of their number for smooth networks. At most three dimensions.
 
         ``anchor``: frames spanned by points that are farthest out. Exact for every cloud,
         whatever its spectrum, unless thinned out to ``options.max_frames``; not continuous; at

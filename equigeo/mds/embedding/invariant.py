@@ -42,7 +42,7 @@ class Invariant(nn.Module):
         and scaled: the control that sees them as they stand.
     scale : {"rms", "none", "max", "lambda1", "rms_dist"}
         As of :func:`embed`; radii of the network are in these units.
-    kind : {"skew", "joint", "frames", "soft", "frames24", "anchor", "weighted"}
+    kind : {"skew", "joint", "frames", "soft", "frames24", "harmonic", "quad", "anchor", "weighted"}
         One frame, its signs by skewness; or an average over frames, see :func:`frames`, with one
         pass of the network for each.
     training_kind : same, optional

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from equigeo import mds
+from equigeo.mds.embedding.frames import KINDS
 from tests.mds.clouds import CUBE, QUIET, generic, motions
 
 SIZES = (7, 12, 9)
@@ -56,7 +57,7 @@ def test_embedding_of_a_batch_is_that_of_its_clouds(given, scale):
 
 
 @RAGGED
-@pytest.mark.parametrize("kind", ["joint", "frames", "soft", "frames24", "anchor", "weighted"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_frames_of_a_batch_are_those_of_its_clouds(given, kind):
     def average(x, **given):
         frames = mds.frames(x, kind=kind, options=QUIET, **given)

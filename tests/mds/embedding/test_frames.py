@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 import torch
 from torch.testing import assert_close
 
 from equigeo import mds
+from equigeo.mds.embedding.frames import KINDS
 from equigeo.mds.embedding.sign_changes import parity_classes
 from tests.mds.clouds import (
     CUBE,
@@ -71,7 +74,7 @@ SOLIDS = {
 }
 
 
-@pytest.mark.parametrize("kind", ["joint", "frames", "soft", "frames24", "anchor", "weighted"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("group", ["O", "SO"])
 @pytest.mark.parametrize("name", SIMPLE)
 def test_averages_are_invariant_where_the_spectrum_is_simple(name, group, kind):
@@ -89,7 +92,66 @@ def test_frames_spanned_by_points_are_exact_for_every_spectrum(name, group, kind
     assert spread(x, kind, group) < 1e-12
 
 
-CROSSING = ["joint", "frames", "soft", "frames24", "weighted"]
+ROUND = [name for name in SOLIDS if name in ("pyramid", "prism", "pentagon")]
+# Turns that map each to itself, times 2 for each of mirrored planes and of ends that are alike.
+COUNTS = {"pyramid": (8, 4), "prism": (20, 10), "pentagon": (10, 10)}
+
+
+@pytest.mark.parametrize("group", ["O", "SO"])
+@pytest.mark.parametrize("name", ROUND)
+def test_harmonic_frames_are_exact_where_two_eigenvalues_are_equal(name, group):
+    x = turned(SOLIDS[name])
+    found = mds.frames(x, kind="harmonic", group=group)
+    assert found.exact
+    assert len(found) == COUNTS[name][group == "SO"]
+    assert spread(x, "harmonic", group) < 1e-13
+
+
+def test_harmonic_frames_of_clouds_that_no_turn_maps_to_themselves():
+    """Two equal eigenvalues of a generic cloud: one direction, found by weights of points too."""
+    x = generic(12)
+    weights = torch.rand(12, generator=generator(5), dtype=torch.float64) + 0.5
+    for weight in (None, weights):
+        mass = torch.ones(12).double() if weight is None else weight
+        centred = x - (mass @ x) / mass.sum()
+        spectrum, axes = torch.linalg.eigh(centred.mT @ (mass[:, None] * centred))
+        size = torch.tensor([1.0, 1.0, 2.0], dtype=torch.float64)
+        equal = centred @ (axes * (size / spectrum.sqrt()))
+        fn = network()
+        seen = []
+        for g in motions(6):
+            found = mds.frames(equal @ g.mT + 1, kind="harmonic", weights=weight)
+            assert found.exact
+            assert len(found) == 2
+            seen.append(mds.frame_average(fn, found))
+        assert_close(torch.stack(seen[1:]), torch.stack(seen[:1] * 5), **EXACT)
+        assert not mds.frames(equal, kind="joint", weights=weight).exact
+
+
+def test_harmonic_frames_say_where_they_are_not_exact():
+    assert not mds.frames(turned(CUBE), kind="harmonic").exact
+    few = mds.EmbedOptions(max_frames=12)  # three times the four of one angle, less than five
+    found = mds.frames(turned(SOLIDS["prism"]), kind="harmonic", options=few)
+    assert not found.exact
+    assert len(found) == 4
+
+
+def test_quadrature_frames_converge_faster_than_any_power():
+    """Twentyfold at first and then two thousandfold, as the angles double."""
+    x = turned(PYRAMID)
+    assert not mds.frames(x, kind="quad").exact
+    fn, left = network(), []
+    for count in (4, 8, 16, 32):
+        options = mds.EmbedOptions(quadrature=count)
+        found = [mds.frames(x @ g.mT, kind="quad", options=options) for g in motions(12)]
+        assert len(found[0]) == 2 * count
+        seen = torch.stack([mds.frame_average(fn, frames) for frames in found])
+        left.append(float((seen - seen[0]).abs().max()))
+    gains = [more / less for more, less in pairwise(left)]
+    assert 10 < gains[0] < gains[1] < gains[2] / 10
+
+
+CROSSING = ["joint", "frames", "soft", "frames24", "harmonic", "quad", "weighted"]
 
 
 @pytest.mark.parametrize("group", ["O", "SO"])
@@ -197,7 +259,7 @@ def test_too_many_anchor_frames_are_thinned_out_and_said_not_to_be_exact():
     assert_close(found.weight.sum(), torch.tensor(1.0).double())
 
 
-@pytest.mark.parametrize("kind", ["joint", "frames", "soft", "frames24", "anchor", "weighted"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("group", ["O", "SO"])
 def test_frames_are_frames(kind, group):
     batch = torch.stack([generic(8), turned(box(3, 2, 1)), generic(8, seed=4)])
@@ -215,7 +277,7 @@ def test_frames_are_frames(kind, group):
         assert len(found) == counts[kind][group == "SO"]
 
 
-@pytest.mark.parametrize("kind", ["joint", "frames", "soft", "frames24", "anchor", "weighted"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_ragged_padded_and_single_frames_agree(kind):
     clouds = [generic(6), turned(box(3, 2, 1)), turned(PLANAR)]
     fn = network()
@@ -292,8 +354,8 @@ def test_monomials_are_those_of_the_specification():
 @pytest.mark.parametrize("dim", [1, 2, 4])
 def test_frames_in_other_dimensions(dim):
     x = generic(9, dim)
-    for kind in ("joint", "frames", "soft", "frames24", "anchor", "weighted"):
-        if kind in ("anchor", "weighted") and dim > 3:
+    for kind in KINDS:
+        if kind in ("anchor", "weighted", "harmonic", "quad") and dim > 3:
             with pytest.raises(ValueError, match="at most 3 dimensions"):
                 mds.frames(x, kind=kind)
             continue
@@ -310,6 +372,6 @@ def test_frames_in_other_dimensions(dim):
 
 
 def test_empty_batches_have_frames():
-    for kind in ("joint", "frames", "soft", "frames24", "anchor", "weighted"):
+    for kind in KINDS:
         assert mds.frames(torch.zeros(0, 4, 3), kind=kind).y.shape[1:] == (0, 4, 3)
         assert mds.frames(torch.zeros(2, 0, 3), kind=kind).y.shape[1:] == (2, 0, 3)

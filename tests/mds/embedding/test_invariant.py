@@ -7,6 +7,7 @@ from torch.testing import assert_close
 
 from equigeo import mds
 from equigeo.groups import Affine, O
+from equigeo.mds.embedding.frames import KINDS
 from equigeo.reps import Irreps, Points, TensorRep, Trivial
 from equigeo.testing import assert_equivariant
 from tests.mds.clouds import CUBE, box, generator, generic, motions, turned
@@ -28,9 +29,7 @@ class PointNet(nn.Module):
         return self.last(torch.tanh(self.each(y)).amax(-2)) + bias
 
 
-@pytest.mark.parametrize(
-    "kind", ["skew", "joint", "frames", "soft", "frames24", "anchor", "weighted"]
-)
+@pytest.mark.parametrize("kind", ["skew", *KINDS])
 @pytest.mark.parametrize("group", ["O", "SO"])
 def test_any_network_becomes_invariant(kind, group):
     model = mds.Invariant(PointNet(), kind=kind, group=group)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from equigeo.mds.embedding.anchor_rotations import along_line, handed_frames
+from equigeo.mds.rotations.anchor_rotations import along_line, handed_frames
 
 # Pairs whose areas are compared at a time: 32 MiB of cross products in float64.
 _PAIRS_AT_A_TIME = 2**20

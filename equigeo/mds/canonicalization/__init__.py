@@ -1,0 +1,1 @@
+"""Canonicalization by a learned energy: inputs moved to where it is least on their orbit."""

@@ -1,0 +1,199 @@
+"""Where a function is least on the orbit of an input, by descent in the Lie algebra."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from equigeo.ops.runtime.torch_internals import values_readable
+from equigeo.reps import Representation
+
+Energy = Callable[[Tensor], Tensor]
+
+_LEAST_CURVATURE = 1e-6
+"""Directions of less curvature, relative to the largest, are those of a symmetry: no step there."""
+
+_POLISHING_STEPS = 3  # each doubles the digits, from about eight in float64
+
+
+def least_on_orbit(
+    energy: Energy, rep: Representation, x: Tensor, starts: Tensor, steps: int
+) -> Tensor:
+    r"""Find the elements that move inputs to where an energy is least.
+
+    From every start, Newton's method in the coordinates v of :math:`\exp(v)\, g`, with the absolute
+    values of curvatures in place of curvatures, so that it descends at saddles, too, and with a
+    damping that grows where a step does not descend. The best start is taken.
+
+    Parameters
+    ----------
+    energy : callable
+        From inputs (problems, ..., dim) to (problems,), each by itself.
+    rep : Representation
+        How the group moves inputs.
+    x : Tensor, (batch, ..., dim), float32 or float64
+        Inputs.
+    starts : Tensor, (starts, size, size), float64
+        Elements to start from.
+    steps : int
+        From each.
+
+    Returns
+    -------
+    Tensor, (batch, size, size), float64
+        Elements, without a gradient.
+
+    Raises
+    ------
+    ValueError
+        If energies are not one for each input, or none of an input is finite.
+    """
+    batch, x = len(x), x.detach()
+    orbit = _Orbit(energy, rep, x.repeat(len(starts), *[1] * (x.ndim - 1)))
+    element = starts.to(x.device).repeat_interleave(batch, 0)
+    with torch.no_grad():
+        value = orbit.energy_at(element)
+    damping = value.new_full((len(element), 1), 1e-3)  # a thousandth of the largest curvature
+    for _ in range(steps):
+        step = orbit.step(element, damping)
+        with torch.no_grad():
+            moved = orbit.move(step, element)
+            changed = orbit.energy_at(moved)
+        better = changed < value  # False where it is not finite
+        element = torch.where(better[:, None, None], moved, element)
+        value = torch.where(better, changed, value)
+        damping = torch.where(better[:, None], damping / 10, damping * 10).clamp(1e-9, 1e9)
+    value = torch.where(value.isfinite(), value, torch.inf).view(len(starts), batch)
+    if values_readable(value) and not bool(value.isfinite().any(0).all()):
+        raise ValueError("the energy of an input is finite at none of the starts")
+    chosen = value.argmin(0) * batch + torch.arange(batch, device=value.device)
+    return _polish(_Orbit(energy, rep, x), element[chosen])
+
+
+def _polish(orbit: _Orbit, element: Tensor) -> Tensor:
+    """Make slopes vanish up to rounding: values show a minimum to the root of rounding only."""
+    slope, curvature = orbit.derivatives(element)
+    for _ in range(_POLISHING_STEPS):
+        moved = orbit.move(newton_step(slope, curvature), element)
+        next_slope, next_curvature = orbit.derivatives(moved)
+        better = next_slope.norm(dim=1) < slope.norm(dim=1)
+        element = torch.where(better[:, None, None], moved, element).detach()
+        slope = torch.where(better[:, None], next_slope, slope)
+        curvature = torch.where(better[:, None, None], next_curvature, curvature)
+    return element
+
+
+def newton_step(slope: Tensor, curvature: Tensor) -> Tensor:
+    """Steps to where slopes vanish, differentiable by the slopes.
+
+    Parameters
+    ----------
+    slope : Tensor, (problems, dimension)
+        Of the energy.
+    curvature : Tensor, (problems, dimension, dimension)
+        Taken as it is, without its derivative.
+
+    Returns
+    -------
+    Tensor, (problems, dimension)
+        Nothing along directions without curvature upwards, which symmetries leave.
+    """
+    values, axes = torch.linalg.eigh(curvature)
+    known = values > _LEAST_CURVATURE * values.amax(-1, keepdim=True)
+    inverse = torch.where(known, 1 / torch.where(known, values, 1), 0)
+    return -(axes @ (inverse[..., None] * (axes.mT @ slope[..., None])))[..., 0]
+
+
+def follow_minimum(energy: Energy, rep: Representation, x: Tensor, element: Tensor) -> Tensor:
+    """Let derivatives know that a minimum moves with the input.
+
+    Two steps of Newton's method with the curvature of the minimum. Nothing is left to go, but from
+    an input that is a little off, the first step misses the minimum by the second order, and the
+    second by the third: first and second derivatives are those of the minimum.
+
+    Parameters
+    ----------
+    energy, rep, x
+        As of :func:`least_on_orbit`.
+    element : Tensor, (batch, size, size), float64
+        What it found.
+
+    Returns
+    -------
+    Tensor, (batch, size, size), float64
+        The same numbers, differentiable by the input and by what the energy depends on.
+    """
+    orbit = _Orbit(energy, rep, x)
+    slope, curvature = orbit.derivatives(element)
+    for _ in range(2):
+        step = newton_step(slope, curvature)
+        element = orbit.move(step - step.detach(), element)
+        slope = orbit.slope(element)[0]
+    return element
+
+
+@dataclass(frozen=True, eq=False)
+class _Orbit:
+    """Inputs (problems, ..., dim), what moves them, and an energy of what they become."""
+
+    energy: Energy
+    rep: Representation
+    x: Tensor
+
+    def move(self, v: Tensor, element: Tensor) -> Tensor:
+        """Elements (problems, size, size) with steps (problems, dimension) in the algebra."""
+        group = self.rep.group
+        basis = group.generators().to(element)
+        return group.exp(torch.einsum("bd,dij->bij", v.to(basis), basis)) @ element
+
+    def energy_at(self, element: Tensor) -> Tensor:
+        """Energies (problems,) of moved inputs."""
+        spread = element.view(len(element), *[1] * (self.x.ndim - 2), *element.shape[1:])
+        found = self.energy(self.rep.act(spread, self.x))
+        if found.shape != (len(self.x),):
+            raise ValueError(
+                f"energies must be ({len(self.x)},), one for each input, got {tuple(found.shape)}"
+            )
+        return found.double()
+
+    def slope(self, element: Tensor) -> tuple[Tensor, Tensor]:
+        """Slopes (problems, dimension) at elements, with a graph, and what they are by."""
+        with torch.enable_grad():
+            v = element.new_zeros(len(element), self.rep.group.dimension, requires_grad=True)
+            total = self.energy_at(self.move(v, element)).sum()
+            return torch.autograd.grad(total, v, create_graph=True)[0], v
+
+    def derivatives(self, element: Tensor) -> tuple[Tensor, Tensor]:
+        """Slopes, with a graph, and curvatures (problems, dimension, dimension), without."""
+        slope, v = self.slope(element)
+        rows = [_derivative(slope[:, k], v) for k in range(slope.shape[1])]
+        curvature = torch.stack(rows, 1).detach()
+        return slope, (curvature + curvature.mT) / 2
+
+    def step(self, element: Tensor, damping: Tensor) -> Tensor:
+        """Damped steps (problems, dimension) downwards, of length 1 at most."""
+        slope, curvature = self.derivatives(element)
+        slope = slope.detach()
+        finite = slope.isfinite().all(1) & curvature.isfinite().flatten(1).all(1)
+        slope = torch.where(finite[:, None], slope, 0)
+        curvature = torch.where(finite[:, None, None], curvature, 0)
+        values, axes = torch.linalg.eigh(curvature)
+        values = values.abs()
+        # Where an energy is flat to second order, as of piecewise linear networks, slopes scale.
+        largest = torch.maximum(values.amax(1), slope.norm(dim=1))[:, None]
+        damped = values + damping * largest
+        along = (axes.mT @ slope[..., None])[..., 0] / torch.where(damped == 0, 1, damped)
+        step = -(axes @ along[..., None])[..., 0]
+        return step / step.norm(dim=1, keepdim=True).clamp_min(1)
+
+
+def _derivative(of: Tensor, by: Tensor) -> Tensor:
+    """Gradient of a sum, zero where there is no dependence."""
+    if not of.requires_grad:
+        return torch.zeros_like(by)
+    with torch.enable_grad():
+        (found,) = torch.autograd.grad(of.sum(), by, retain_graph=True, allow_unused=True)
+    return torch.zeros_like(by) if found is None else found

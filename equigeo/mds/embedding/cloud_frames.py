@@ -1,0 +1,181 @@
+"""Sets of frames of a batch of clouds that are found for each cloud in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from equigeo.mds.embedding.aligned_clouds import AlignedClouds
+from equigeo.mds.embedding.frame_set import FrameSet
+from equigeo.mds.embedding.sign_changes import residual_signs, sign_table
+from equigeo.mds.rotations.anchor_rotations import anchor_rotations
+from equigeo.mds.rotations.plane_rotations import (
+    harmonic_angles,
+    plane_rotations,
+    signs_across,
+)
+from equigeo.mds.rotations.weighted_rotations import weighted_rotations
+
+
+def anchor_frames(aligned: AlignedClouds, chosen: Tensor | None = None) -> FrameSet:
+    """Span frames by points.
+
+    Parameters
+    ----------
+    aligned : AlignedClouds
+        With options that say how many frames there may be.
+    chosen : Tensor, (clouds,), bool, optional
+        Clouds to do so for, all by default; others keep their axes.
+
+    Returns
+    -------
+    FrameSet
+        With as many frames as the cloud that needs most.
+
+    Raises
+    ------
+    ValueError
+        If there are more than three dimensions.
+    """
+    _check_dimension("anchor", aligned.dim)
+    tol = _tie_tolerance(aligned)
+    most = aligned.options.max_frames
+
+    def span(_: int, y: Tensor) -> _Found:
+        turns, null = anchor_rotations(y, str(aligned.group), tol)
+        exact = len(turns) <= most
+        if not exact:
+            turns = turns[torch.arange(most, device=turns.device) * len(turns) // most]
+        return turns, y.new_full((len(turns),), 1 / len(turns)), null, exact
+
+    return _frames_of_clouds(aligned, span, chosen)
+
+
+def weighted_frames(aligned: AlignedClouds) -> FrameSet:
+    """Span frames by points, with weights that are continuous.
+
+    Parameters
+    ----------
+    aligned : AlignedClouds
+        With options that say how soft the choice is and how many frames there may be.
+
+    Returns
+    -------
+    FrameSet
+        With as many frames as the cloud that needs most.
+
+    Raises
+    ------
+    ValueError
+        If there are more than three dimensions.
+    """
+    _check_dimension("weighted", aligned.dim)
+    options, tol = aligned.options, _tie_tolerance(aligned)
+
+    def span(_: int, y: Tensor) -> _Found:
+        return weighted_rotations(y, str(aligned.group), options.softness, options.max_frames, tol)
+
+    return _frames_of_clouds(aligned, span)
+
+
+def plane_frames(aligned: AlignedClouds, kind: str) -> FrameSet:
+    """Turn principal axes within the plane of two that spread equally.
+
+    Parameters
+    ----------
+    aligned : AlignedClouds
+        With options that say by how many angles, and how many frames there may be.
+    kind : {"harmonic", "quad"}
+        Whether angles are found in the cloud, or go round evenly.
+
+    Returns
+    -------
+    FrameSet
+        Clouds of a simple spectrum have the frames that joint moments leave; so have those with
+        more than two equal spreads, but they are not exact.
+
+    Raises
+    ------
+    ValueError
+        If there are more than three dimensions.
+    """
+    _check_dimension(kind, aligned.dim)
+    options, group = aligned.options, str(aligned.group)
+    left, table = residual_signs(aligned), sign_table(aligned.dim, aligned.spread)
+    begins, weight = aligned.clouds.ptr.tolist(), aligned.clouds.weight
+    tol = aligned.clouds.by_precision(1e-9, 1e-5)  # as of joint moments
+
+    def turn(b: int, y: Tensor) -> _Found:
+        null = int(aligned.null[b].sum())
+        turns = torch.diag_embed(table[left[:, b]])
+        planes = aligned.degenerate[b].nonzero()[:, 0].tolist()
+        found = not planes
+        if len(planes) == 1:
+            first, mass = planes[0], None if weight is None else weight[begins[b] : begins[b + 1]]
+            flips = signs_across(y, mass, first, group, tol)
+            angles = torch.arange(options.quadrature).to(y) * (2 * torch.pi / options.quadrature)
+            if kind == "harmonic":
+                # Left-handed frames, or signs across the plane, go with every angle.
+                most = options.max_frames // len(plane_rotations(angles[:1], first, flips, group))
+                distinguished = harmonic_angles(y, mass, first, most, tol)
+                found = distinguished is not None
+                angles = angles[:1] if distinguished is None else distinguished
+            turns = plane_rotations(angles, first, flips, group)
+        return turns, y.new_full((len(turns),), 1 / len(turns)), null, found
+
+    return _frames_of_clouds(aligned, turn)
+
+
+def _tie_tolerance(aligned: AlignedClouds) -> float:
+    """Far above the rounding of coordinates, far below what could be seen."""
+    return aligned.clouds.by_precision(1e-6, 1e-3)
+
+
+def _check_dimension(kind: str, dim: int) -> None:
+    if dim > 3:
+        raise ValueError(f"{kind} frames are for at most 3 dimensions, got {dim}")
+
+
+# Rotations (frames, dim, dim), their weights, the number of arbitrary axes, whether all are there.
+_Found = tuple[Tensor, Tensor, int, bool]
+
+
+def _frames_of_clouds(
+    aligned: AlignedClouds, find: Callable[[int, Tensor], _Found], chosen: Tensor | None = None
+) -> FrameSet:
+    """Frames of each cloud that is chosen; the others keep their axes."""
+    dim, found, null = aligned.dim, [], aligned.null.clone()
+    exact = null.new_ones(len(null))
+    for b, (begin, end) in enumerate(pairwise(aligned.clouds.ptr.tolist())):
+        if chosen is not None and not bool(chosen[b]):
+            identity = torch.eye(dim, dtype=aligned.y.dtype, device=aligned.y.device)
+            found.append((identity[None], identity.new_ones(1)))
+            continue
+        turns, weight, arbitrary, exact[b] = find(b, aligned.y[begin:end])
+        null[b] = torch.arange(dim, device=null.device) >= dim - arbitrary
+        found.append((turns, weight))
+    return _turned_frames(aligned, found, exact, null)
+
+
+def _turned_frames(
+    aligned: AlignedClouds, found: list[tuple[Tensor, Tensor]], exact: Tensor, null: Tensor
+) -> FrameSet:
+    """Frames turned by rotations of their own, as many for each cloud as it has."""
+    count = max((len(turns) for turns, _ in found), default=1)
+    turns = aligned.frame.new_zeros(count, *aligned.frame.shape)
+    weight = aligned.scale.new_zeros(count, len(found))
+    if found:
+        padded = [torch.cat([t, t[:1].expand(count - len(t), -1, -1)]) for t, _ in found]
+        turns = torch.stack(padded, 1)
+        weight = torch.stack([F.pad(own, (0, count - len(own))) for _, own in found], 1)
+    return aligned.frame_set(
+        (aligned.seen_in(turn) for turn in turns),
+        (aligned.frame @ turn for turn in turns),
+        weight,
+        exact=exact,
+        null=null,
+    )

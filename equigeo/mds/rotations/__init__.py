@@ -1,0 +1,1 @@
+"""Rotations into frames of one cloud: pure functions of its coordinates."""
