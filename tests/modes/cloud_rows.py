@@ -20,7 +20,7 @@ def cloud_rows() -> list[Row]:
         _row("embed", nn.Identity, lambda _, x: mds.embed(x).y),
         _row("frames", nn.Identity, lambda _, x: mds.frames(x).y, rows=False),
         _row("Invariant", lambda: mds.Invariant(_PointMLP()), apply),
-        _row("Canonicalized", _canonicalized, apply),
+        _row("Canonicalized", _canonicalized, apply, randn((2, 4, 3))),
         _row("DGCNN", lambda: mds.DGCNN(3, widths=(4, 5), neighbors=4, features=6, **small), apply),
         _row("PointNet", lambda: mds.PointNet(3, widths=(4, 6), **small), apply),
         _row(
@@ -42,7 +42,7 @@ def cloud_rows() -> list[Row]:
 
 def _canonicalized() -> nn.Module:
     energy = nn.Sequential(_PointMLP(), nn.Linear(4, 1), nn.Flatten(0))
-    return mds.Canonicalized(_PointMLP(), energy, Points(SO(3)), starts=4, steps=12)
+    return mds.Canonicalized(_PointMLP(), energy, Points(SO(3)), starts=2, steps=12)
 
 
 class _PointMLP(nn.Module):

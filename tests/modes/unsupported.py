@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 
+_DESCENT = "how a descent goes depends on values, and it differentiates as it goes"
 _FRAMES = "how many frames a cloud has depends on its values"
 _MERGES = "which edges are merged depends on values"
 _ONE_GRAPH = "meshes of a batch are one graph, whose faces are chosen by a mask"
@@ -19,6 +20,7 @@ UNSUPPORTED: list[tuple[str, tuple[str, ...], str]] = [
     ("mesh.EdgePool", ("meta", *_PROGRAMS), _MERGES),
     ("mesh.PrimalDualClassifier", ("meta", *_PROGRAMS), _MERGES),
     ("mesh.PrimalDualClassifier", ("vmap",), _ONE_GRAPH),
+    ("mds.Canonicalized", ("vmap", "meta", *_PROGRAMS), _DESCENT),
     ("mds.frames", ("vmap", "meta", *_PROGRAMS), _FRAMES),
     ("ops.principal_axes_nd of *", ("aot_inductor",), _NO_KERNEL),
 ]

@@ -9,8 +9,12 @@ from torch import Tensor, nn
 
 from equigeo.graphs.inputs import kind_of
 from equigeo.mds.canonicalization.least_on_orbit import follow_minimum, least_on_orbit
-from equigeo.ops.runtime.autocast import without_autocast
-from equigeo.ops.runtime.torch_internals import forward_mode_active, transforms_active
+from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.ops.runtime.torch_internals import (
+    forward_mode_active,
+    transforms_active,
+    values_readable,
+)
 from equigeo.reps import Representation
 
 
@@ -109,6 +113,8 @@ class Canonicalized(nn.Module):
         """Return what was chosen."""
         return f"rep_in={self.rep_in}, starts={len(self._elements)}, steps={self.steps}"
 
+    @computes_in_float32
+    @torch.compiler.disable  # it differentiates the energy as it goes: a program of its own
     def elements(self, x: Tensor) -> Tensor:
         """Find what moves inputs to where the energy is least.
 
@@ -127,16 +133,25 @@ class Canonicalized(nn.Module):
         ValueError
             If ``x`` has no batch axis or another dimension, or energies are not (batch,) or not
             finite.
+        NotImplementedError
+            While a program is recorded, under ``vmap`` and on the meta device.
         """
         if x.ndim < 2 or x.shape[-1] != self.rep_in.dim or not x.is_floating_point():
             raise ValueError(
                 f"inputs must be (batch, ..., {self.rep_in.dim}) and floating, "
                 f"got {tuple(x.shape)} {x.dtype}"
             )
-        with without_autocast(x.device.type):
+        if not values_readable(x):
+            raise NotImplementedError(
+                "how a descent goes depends on values, which vmap, programs that are recorded and "
+                "the meta device do not have: call it outside of them"
+            )
+        learned = any(p.requires_grad for p in self.energy.parameters())
+        recorded = torch.is_grad_enabled() and (x.requires_grad or learned)
+        # A descent needs slopes, also where nobody wants a gradient of it.
+        with torch.inference_mode(False):
+            x = x.clone() if x.is_inference() else x
             found = least_on_orbit(self.energy, self.rep_in, x, self._elements, self.steps)
-            learned = any(p.requires_grad for p in self.energy.parameters())
-            recorded = torch.is_grad_enabled() and (x.requires_grad or learned)
             if recorded or forward_mode_active() or transforms_active():
                 found = follow_minimum(self.energy, self.rep_in, x, found)
         return found

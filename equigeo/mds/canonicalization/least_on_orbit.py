@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from equigeo.ops.runtime.torch_internals import values_readable
 from equigeo.reps import Representation
 
 Energy = Callable[[Tensor], Tensor]
@@ -67,7 +66,7 @@ def least_on_orbit(
         value = torch.where(better, changed, value)
         damping = torch.where(better[:, None], damping / 10, damping * 10).clamp(1e-9, 1e9)
     value = torch.where(value.isfinite(), value, torch.inf).view(len(starts), batch)
-    if values_readable(value) and not bool(value.isfinite().any(0).all()):
+    if not bool(value.isfinite().any(0).all()):
         raise ValueError("the energy of an input is finite at none of the starts")
     chosen = value.argmin(0) * batch + torch.arange(batch, device=value.device)
     return _polish(_Orbit(energy, rep, x), element[chosen])
