@@ -29,6 +29,7 @@ from statistics import mean
 from typing import Any, Literal
 
 import torch
+from interleaved import commit
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 from training_facts import training_facts, typed_command
@@ -131,6 +132,7 @@ def read_results(arguments: argparse.Namespace) -> dict[str, Any]:
         return json.loads(arguments.output.read_text())
     return {
         "command": typed_command(),
+        "commit": commit(Path(__file__).parent),
         **training_facts(),
         "runs": [],
     }
