@@ -43,9 +43,9 @@ from equigeo.tasks.affnist import (
     PlainCNN,
     PlainCNNConfig,
     evaluate_image_classifier,
-    image_logits,
     logit_change,
 )
+from equigeo.tasks.affnist.logits import image_logits
 from equigeo.tasks.measures.relative_change import relative_change
 
 
