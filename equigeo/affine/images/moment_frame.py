@@ -43,7 +43,8 @@ class MomentFrame(nn.Module):
         Standard deviation of the Gaussian, in standard deviations of the brightness: what the
         pixel grid cannot move faithfully is better not seen. 0 is none.
     normalize : bool
-        Scale every result to a root mean square of 1.
+        Scale every result to a root mean square of 1/2, that of brightness 1 on a quarter of the
+        view; where ``residual`` is set, before the subtraction.
     residual : bool
         Subtract the Gaussian that has the mass, mean and covariance of the brightness. All images
         have it in common in their frames, so that it tells nothing apart, and whatever changes
@@ -165,7 +166,7 @@ class MomentFrame(nn.Module):
         seen = self._view(image, elements)
         # Brightness is a convention of the camera; an empty frame stays as it is.
         power = seen.square().mean((1, 2, 3), keepdim=True)
-        gain = torch.where(power > 0, power, torch.ones_like(power)).rsqrt()
+        gain = 0.5 * torch.where(power > 0, power, torch.ones_like(power)).rsqrt()
         if self.residual:
             seen = seen - self._common(image, elements)
         return seen * gain if self.normalize else seen

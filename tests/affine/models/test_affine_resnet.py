@@ -90,7 +90,9 @@ def test_affine_maps_change_logits_little_before_training() -> None:
 
 
 def test_odd_numbers_of_rotations_are_not_invariant_to_quarter_turns() -> None:
-    model, x = small(samples=3, rotations=3), digit()
+    config = small(samples=3, rotations=3).config
+    sharp = {"smoothing": 0.0, "residual": False}  # what is smooth depends on angles hardly at all
+    model, x = AffineResNet(config, frame=sharp).double().eval(), digit()
     assert float((model(x.rot90(1, (-2, -1))) - model(x)).detach().abs().max()) > 1e-5
 
 
