@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import cast
 
 import torch
@@ -24,6 +25,11 @@ class MomentFrame(nn.Module):
     turned by Q and otherwise unchanged: of the six dimensions of the affine group, five that are
     not compact are gone, without windows, and samples of SO(2) deal with the last.
 
+    Smoothing happens in the frame, on a finer view of the image: a round Gaussian there is one of
+    covariance :math:`\sigma^2 S` in the image, which moves with it. (A Gaussian in pixels of the
+    image does not, however many pixels there are.) Pixels are then an approximation alone: where
+    they are fine enough for the image, what is seen turns exactly.
+
     The frame is that of the whole image: it wants one object on a background of zero. Clutter
     moves it; parts that move by themselves are not treated by themselves.
 
@@ -33,15 +39,21 @@ class MomentFrame(nn.Module):
         Pixels of each side of the result.
     extent : float
         Half the side of the result, in standard deviations of the brightness.
-    blur : float
-        Standard deviation of a Gaussian applied to the image, in its pixels, after the frame was
-        found: what the pixel grid cannot move faithfully is better not seen. 0 is none.
+    smoothing : float
+        Standard deviation of the Gaussian, in standard deviations of the brightness: what the
+        pixel grid cannot move faithfully is better not seen. 0 is none.
     normalize : bool
-        Scale every result to a root mean square of 1.
+        Scale every result to a root mean square of 1/2, that of brightness 1 on a quarter of the
+        view; where ``residual`` is set, before the subtraction.
+    residual : bool
+        Subtract the Gaussian that has the mass, mean and covariance of the brightness. All images
+        have it in common in their frames, so that it tells nothing apart, and whatever changes
+        its height a little changes all features.
 
     Equivariance
     ------------
-    Affine(GL+(2)) acting on images turns the result by a rotation, up to interpolation.
+    Affine(GL+(2)) acting on images turns the result by a rotation, up to the resolution of the
+    image.
 
     References
     ----------
@@ -62,18 +74,28 @@ class MomentFrame(nn.Module):
     group = Affine(GLPlus(2))
 
     def __init__(
-        self, size: int = 32, extent: float = 2.7, blur: float = 0.0, normalize: bool = True
+        self,
+        size: int = 32,
+        extent: float = 2.7,
+        smoothing: float = 0.0,
+        normalize: bool = True,
+        residual: bool = False,
     ) -> None:
         super().__init__()
-        if size < 1 or not extent > 0 or blur < 0:
+        if size < 1 or not extent > 0 or smoothing < 0:
             raise ValueError(
-                f"size and extent must be positive, blur not negative; got {size}, {extent}, {blur}"
+                "size and extent must be positive, smoothing not negative; "
+                f"got {size}, {extent}, {smoothing}"
             )
-        self.size, self.extent, self.blur, self.normalize = size, extent, blur, normalize
+        self.size, self.extent, self.smoothing = size, extent, smoothing
+        self.normalize, self.residual = normalize, residual
 
     def extra_repr(self) -> str:
         """Name the options."""
-        return f"size={self.size}, extent={self.extent}, blur={self.blur}"
+        return (
+            f"size={self.size}, extent={self.extent}, smoothing={self.smoothing}, "
+            f"residual={self.residual}"
+        )
 
     def elements(self, image: Tensor) -> Tensor:
         """Give the frame of each image: its columns are the axes, in pixels, and the centre.
@@ -141,43 +163,81 @@ class MomentFrame(nn.Module):
         if isinstance(image, Tensor) and image.dtype in HALF:
             return cast(Tensor, in_float32(self.forward, [image]))
         elements = self.elements(image)
-        image = gaussian_blur(image, self.blur)
-        axis = _centered(self.size, image) * (2 * self.extent / self.size)
-        points = torch.cartesian_prod(axis, axis)
-        positions = points @ elements[:, :2, :2].mT + elements[:, None, :2, 2]
-        seen = interpolate(image, positions).unflatten(2, (self.size, self.size))
-        if not self.normalize:
-            return seen
+        seen = self._view(image, elements)
         # Brightness is a convention of the camera; an empty frame stays as it is.
         power = seen.square().mean((1, 2, 3), keepdim=True)
-        return seen * torch.where(power > 0, power, torch.ones_like(power)).rsqrt()
+        gain = 0.5 * torch.where(power > 0, power, torch.ones_like(power)).rsqrt()
+        if self.residual:
+            seen = seen - self._common(image, elements)
+        return seen * gain if self.normalize else seen
+
+    def _view(self, image: Tensor, elements: Tensor) -> Tensor:
+        """Read the image on a grid of the frame, finer than the result, and smooth it there."""
+        step = 2 * self.extent / self.size
+        axis = output = _centered(self.size, image) * step
+        if self.smoothing > 0:
+            # Steps of a quarter of the Gaussian leave nothing of it between them; steps of a pixel
+            # leave nothing of the image, whose deviation is 1 / sqrt(12) of its side if it is full.
+            pixel = math.sqrt(12) / max(image.shape[2:])
+            fine = math.ceil(step / min(self.smoothing / 4, pixel))
+            reach = math.ceil(4 * self.smoothing * fine / step)  # 6e-5 of the mass lie beyond
+            axis = _centered(self.size * fine + 2 * reach, image) * (step / fine)
+        points = torch.cartesian_prod(axis, axis)
+        positions = points @ elements[:, :2, :2].mT + elements[:, None, :2, 2]
+        seen = interpolate(refine(image), 2 * positions).unflatten(2, (len(axis), len(axis)))
+        if self.smoothing == 0:
+            return seen
+        weight = torch.exp(-0.5 * ((output[:, None] - axis) / self.smoothing).square())
+        weight = weight / weight.sum(1, keepdim=True)
+        return weight @ seen @ weight.mT
+
+    def _common(self, image: Tensor, elements: Tensor) -> Tensor:
+        """Smoothed Gaussian of unit covariance, with the mass that the channels have here."""
+        variance = 1 + self.smoothing**2
+        axis = _centered(self.size, image) * (2 * self.extent / self.size)
+        bell = torch.exp(-0.5 * axis.square() / variance) / math.sqrt(2 * math.pi * variance)
+        mass = image.sum((2, 3)) / torch.linalg.det(elements[:, :2, :2])[:, None]
+        return mass[..., None, None] * (bell[:, None] * bell)
 
 
-def gaussian_blur(image: Tensor, width: float) -> Tensor:
-    """Smooth images with a Gaussian of four deviations' reach; zero outside.
+def refine(image: Tensor) -> Tensor:
+    r"""Double the resolution of images, such that bilinear interpolation of the result is sharp.
+
+    Cubic convolution (Keys' kernel) doubles the pixels; weights (-1, 14, -1) / 12 between them
+    then take back the blur of bilinear interpolation, a variance of 1/6 along each axis.
 
     Parameters
     ----------
     image : Tensor, (B, C, H, W), floating
-        Images.
-    width : float
-        Standard deviation in pixels; 0 does nothing.
+        Images, zero beyond their edges.
 
     Returns
     -------
-    Tensor, (B, C, H, W), dtype of ``image``
-        Smoothed images.
+    Tensor, (B, C, 2 H + 8, 2 W + 8), dtype of ``image``
+        With two pixels of margin on every side, as kernels reach over the edges.
+
+    References
+    ----------
+    Keys, "Cubic Convolution Interpolation for Digital Image Processing", IEEE TASSP 1981.
     """
-    if width == 0:
-        return image
-    reach = int(4 * width) + 1  # beyond four deviations lie 6e-5 of the mass
-    offsets = torch.arange(-reach, reach + 1, dtype=image.dtype, device=image.device)
-    weights = torch.exp(-0.5 * (offsets / width).square())
-    weights = weights / weights.sum()
-    channels = image.shape[1]
-    column = weights.view(1, 1, -1, 1).expand(channels, 1, -1, 1)
-    image = F.conv2d(image, column, padding=(reach, 0), groups=channels)
-    return F.conv2d(image, column.mT, padding=(0, reach), groups=channels)
+    down, right = (_refinement(size, image) for size in image.shape[2:])
+    return down @ image @ right.mT
+
+
+def _refinement(size: int, like: Tensor) -> Tensor:
+    """Matrix that doubles an axis, (2 size + 8, size)."""
+    places = _centered(2 * size + 8, like) / 2
+    distance = places[:, None] - _centered(size, like)
+    beside = _keys(distance - 0.5) + _keys(distance + 0.5)
+    return (14 * _keys(distance) - beside) / 12
+
+
+def _keys(distance: Tensor) -> Tensor:
+    """Cubic convolution kernel with parameter -1/2, the only one that is exact on parabolas."""
+    x = distance.abs()
+    near = 1 + x.square() * (1.5 * x - 2.5)
+    far = 2 + x * (-4 + x * (2.5 - 0.5 * x))
+    return torch.where(x < 1, near, torch.where(x < 2, far, torch.zeros_like(x)))
 
 
 def interpolate(image: Tensor, positions: Tensor) -> Tensor:

@@ -34,7 +34,9 @@ class AffineResNet(nn.Module):
     """Lifting, residual stages of group convolutions, one last convolution and a head.
 
     The default preset sees an image from its moment frame, which removes translation, scale and
-    stretch, and convolves over SO(2) and space around the centre. The paper preset draws ten
+    stretch, convolves over SO(2) and space around the centre, and reads its logits where an
+    attention over the full circle looks, measured from no fixed direction. It is invariant to all
+    turns, those that make a 9 of a 6 included. The paper preset draws ten
     elements of SL(2) or GL+(2) and convolves over space and group: in training with fresh draws,
     in use with fixed ones.
 
@@ -52,9 +54,9 @@ class AffineResNet(nn.Module):
 
     Equivariance
     ------------
-    Logits are invariant to affine maps of the image up to interpolation, sampling and, in the
-    default preset, rotations beyond the orientation window; the measured change of the logits of
-    each preset stands in ``bench/results/affnist_*.json``.
+    Logits are invariant to affine maps of the image up to resolution and sampling; with an
+    orientation window, only nearly to rotations. The measured change of the logits of each preset
+    stands in ``bench/results/affnist_*.json``.
 
     References
     ----------
@@ -78,7 +80,11 @@ class AffineResNet(nn.Module):
         self.group = config.samples.make_group()
         frame, lift, head = config.frame, config.lift, config.head
         channels, norm = config.stages.channels, config.convolutions.norm
-        self.frame = MomentFrame(frame.size, frame.extent, frame.blur) if frame.use else None
+        self.frame = None
+        if frame.use:
+            self.frame = MomentFrame(
+                frame.size, frame.extent, frame.smoothing, residual=frame.residual
+            )
         spec = config.convolutions.kernel_spec(lift.size, lift.centers, config.samples.count)
         self.lift = LiftConv(
             self.group,
@@ -220,7 +226,7 @@ def _output_rotations(head: HeadConfig) -> GroupSamples:
     """Rotations at which an orientation head reads: up to a quarter beyond its window.
 
     There the window weighs with exp(-1.25^4) = 0.09 of the middle. Further out, they would be
-    computed for nothing.
+    computed for nothing. Without a window, all of the full circle.
     """
     rotations = equidistant_rotations(head.rotations)
     angle = rotations.coordinates[:, -1].abs().rad2deg()

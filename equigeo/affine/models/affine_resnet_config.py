@@ -127,7 +127,7 @@ class AffineResNetConfig(Config):
         return cls(
             num_classes,
             samples=SamplesConfig(group, 10),
-            frame=FrameConfig(use=False, blur=0.0),
+            frame=FrameConfig(use=False),
             lift=LiftConfig(size=5, stride=1, padding=0),
             convolutions=ConvolutionsConfig(
                 separable=False,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from equigeo.affine.kernels.kernel_spec import KernelSpec, NetworkName, WindowName
 from equigeo.groups import SL, SO, GLPlus, LinearGroup
+from equigeo.nn.brief import shown
 from equigeo.nn.config import Config
 from equigeo.nn.value_range import Range
 
@@ -70,21 +71,54 @@ class FrameConfig(Config):
         Pixels of each side of what the frame shows.
     extent : float
         Half its side, in standard deviations of the brightness.
-    blur : float
-        Smoothing of the image in pixels.
+    smoothing : float
+        Deviation of the Gaussian that smooths what is seen, in standard deviations of the
+        brightness.
+    residual : bool
+        Subtract the Gaussian that all images have in common in their frames.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range.
     """
 
     title: ClassVar[str] = "the configuration of the frame"
     ranges: ClassVar[Mapping[str, Range]] = {
         "size": Range(1, 1024),
         "extent": Range(0.0, 1e3, above=True),
-        "blur": Range(0.0, 100.0),
+        "smoothing": Range(0.0, 100.0),
     }
 
     use: bool = True
     size: int = 32
-    extent: float = 2.7
-    blur: float = 0.7
+    extent: float = 2.4
+    smoothing: float = 0.34
+    residual: bool = True
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> FrameConfig:
+        """Read what :meth:`to_dict` gave; without a frame, also what older versions gave.
+
+        Parameters
+        ----------
+        values : mapping
+            Values by name.
+
+        Raises
+        ------
+        ValueError
+            If the frame is one that smoothed in pixels of the image, or as for every configuration.
+        """
+        if isinstance(values, Mapping) and "blur" in values:
+            if values.get("use", True):
+                raise ValueError(
+                    f"{cls.title} has blur = {shown(values['blur'])}, in pixels of the image, "
+                    "where smoothing in units of the frame is expected: such a network has to be "
+                    "trained again"
+                )
+            values = {name: value for name, value in values.items() if name != "blur"}
+        return super().from_dict(values)
 
 
 @dataclass(frozen=True)
@@ -157,7 +191,7 @@ class ConvolutionsConfig(Config):
     extent: float = 0.87
     stretch_reach: float = 1.0
     norm: Literal["batch", "layer"] = "batch"
-    rim: float = 0.35
+    rim: float = 0.6
 
     def kernel_spec(self, size: int, centers: int, group_centers: int) -> KernelSpec:
         """Describe kernels of one size.
@@ -247,11 +281,12 @@ class HeadConfig(Config):
     size : int
         Pixels along each axis of its kernels.
     kind : {"orientation", "max"}
-        Logits at the orientation that an attention within a window finds; or a maximum over group
-        and space, then a perceptron.
+        Logits at the orientation that an attention finds; or a maximum over group and space, then a
+        perceptron.
     window : float
-        Half-width in degrees within which orientations count; 180 or more counts all alike, which
-        is invariant and cannot tell 6 from 9.
+        Half-width in degrees, from the upright, within which orientations count. 180 or more counts
+        all alike, which is invariant; less tells a digit from one that stands on its head, and is
+        not.
     rotations : int
         Equidistant rotations of a full turn at which the last convolution is evaluated for the
         orientation head, of which those near the window are kept.
@@ -271,6 +306,6 @@ class HeadConfig(Config):
     features: int = 48
     size: int = 8
     kind: Literal["orientation", "max"] = "orientation"
-    window: float = 60.0
-    rotations: int = 24
+    window: float = 180.0
+    rotations: int = 12
     dropout: float = 0.3

@@ -16,41 +16,45 @@ _SHARPNESS = 4
 
 
 class OrientationHead(nn.Module):
-    r"""Logits of the features at the orientation that it attends to, near the upright one.
+    r"""Logits of the features at the orientation that it attends to.
 
     .. math:: \ell = W \sum_i a_i x_i + b, \qquad
               a = \operatorname{softmax}_i\bigl(4\,u \cdot x_i - (\theta_i / w)^4\bigr)
 
     One score, the same for all classes, decides where to look; all logits are read there. (Were
-    every class free to choose its orientation, each would choose the one that favours it most, and
-    what enters at the rim of the window would change the logits.)
+    every class free to choose its orientation, each would choose the one that favours it most.)
+    The score depends on the features alone, so that it turns with the image: the sum over a full
+    circle of equidistant rotations is a Haar mean, which converges faster than any power of their
+    number and which a turn leaves as it is. A window, the second term of the score, is measured
+    from the upright, which does not turn with the image: it is not part of the invariant network,
+    and every turn changes its logits before any training.
 
     Parameters
     ----------
     channels, num_classes : int
         Channels in, logits out.
     window : float
-        ``w`` in degrees; 180 or more weighs all orientations alike.
+        ``w`` in degrees; 180 or more is no window.
     dropout : float
         Share of channels set to zero in training, after the orientation was found.
 
     Equivariance
     ------------
-    Invariant to rotations without window. With one, orientations beyond it do not count: what is
-    turned by a small part of it gives nearly the same logits, what stands on its head does not,
-    so that 6 and 9 stay apart.
+    Invariant to rotations without window, and so to whether a digit stands on its head: 6 and 9
+    differ by their shapes alone. With a window, orientations beyond it do not count, and logits are
+    only nearly invariant to turns by a small part of it.
 
     Examples
     --------
     >>> import torch
     >>> from equigeo.groups import equidistant_rotations
-    >>> head = OrientationHead(6, 10, window=60.0)
+    >>> head = OrientationHead(6, 10)
     >>> head(torch.rand(2, 6, 12, 1, 1), equidistant_rotations(12)).shape
     torch.Size([2, 10])
     """
 
     def __init__(
-        self, channels: int, num_classes: int, window: float, dropout: float = 0.0
+        self, channels: int, num_classes: int, window: float = 180.0, dropout: float = 0.0
     ) -> None:
         super().__init__()
         self.window = window

@@ -7,17 +7,52 @@ import torch
 from torch import Tensor
 
 from equigeo.affine import MomentFrame, kernel_grid
-from equigeo.groups import GLPlus, rotation_log
+from equigeo.groups import GLPlus, rotation_log, spd_sqrt
 from tests.affine.analytic_features import GaussianMixture, tensor
 
 A = tensor([[1.15, 0.25], [-0.1, 0.9]])
+STRETCH = tensor([[1.3, 0.0], [0.0, 0.8]])
+
+
+def mixture() -> GaussianMixture:
+    """A positive mixture of Gaussians."""
+    f = GaussianMixture.standard()
+    return GaussianMixture(f.amplitudes.abs(), f.means, f.covariances)
+
+
+def draw(f: GaussianMixture, pixels: int) -> Tensor:
+    """Draw on a grid over [-3, 3]^2."""
+    return f.values(kernel_grid(pixels, 2, 3.0)).view(1, 1, pixels, pixels)
 
 
 def picture(a: Tensor, pixels: int) -> Tensor:
-    """A positive mixture of Gaussians, moved by a, on a grid over [-3, 3]^2."""
-    f = GaussianMixture.standard()
-    f = GaussianMixture(f.amplitudes.abs(), f.means, f.covariances).moved(a)
-    return f.values(kernel_grid(pixels, 2, 3.0)).view(1, 1, pixels, pixels)
+    return draw(mixture().moved(a), pixels)
+
+
+def smooth(f: GaussianMixture, width: Tensor) -> GaussianMixture:
+    """Convolve with a Gaussian of integral 1 and the given covariance."""
+    wide = f.covariances + width
+    shrink = (torch.linalg.det(f.covariances) / torch.linalg.det(wide)).sqrt()
+    return GaussianMixture(f.amplitudes * shrink, f.means, wide)
+
+
+def exact_view(f: GaussianMixture, smoothing: float, residual: bool, size: int) -> Tensor:
+    """What the frame of 2.7 deviations shows of the function itself, without normalization."""
+    weight = f.amplitudes * torch.linalg.det(f.covariances).sqrt()
+    mass = weight.sum()
+    center = (weight[:, None] * f.means).sum(0) / mass
+    apart = f.means - center
+    second = f.covariances + apart[:, :, None] * apart[:, None]
+    covariance = (weight[:, None, None] * second).sum(0) / mass
+    frame = spd_sqrt(covariance)
+    points = kernel_grid(size, 2, 2.7)
+    positions = points @ frame.mT + center
+    seen = smooth(f, smoothing**2 * covariance).values(positions)
+    if residual:
+        one = GaussianMixture(tensor([1.0]), center[None], covariance[None])
+        height = mass / torch.linalg.det(covariance).sqrt()
+        seen = seen - height * smooth(one, smoothing**2 * covariance).values(positions)
+    return seen.view(1, 1, size, size)
 
 
 def test_frame_moves_with_the_image() -> None:
@@ -47,10 +82,66 @@ def test_what_is_seen_turns_and_converges_with_the_pixels() -> None:
     assert errors[2] < errors[1] / 2.5 < errors[0] / 6
 
 
+@pytest.mark.parametrize("residual", [False, True])
+@pytest.mark.parametrize("a", [torch.eye(2, dtype=torch.float64), A], ids=["still", "moved"])
+def test_smoothed_view_is_that_of_the_continuum(a: Tensor, residual: bool) -> None:
+    """A Gaussian of the frame is one of covariance ``smoothing^2 S`` in the image."""
+    frame = MomentFrame(size=15, smoothing=0.3, normalize=False, residual=residual)
+    expected, errors = exact_view(mixture().moved(a), 0.3, residual, 15), []
+    for pixels in (24, 48, 96):
+        error = (frame(picture(a, pixels)) - expected).abs().max() / expected.abs().max()
+        errors.append(float(error))
+    # cubic convolution is of third order: eight times less for twice the pixels
+    assert errors[2] < errors[1] / 8 < errors[0] / 64
+    assert errors[2] < 2e-3
+
+
+def test_blur_of_the_image_moves_with_it_at_no_resolution() -> None:
+    """The same width in all directions of the image, as pixels have it: a negative control."""
+    width, changes = 0.15**2 * torch.eye(2, dtype=torch.float64), []
+    frame = MomentFrame(size=33, smoothing=0.1)
+    f = mixture()
+    for pixels in (32, 64, 128):
+        for blurred in (False, True):
+            before, after = (
+                draw(smooth(g, width) if blurred else g, pixels) for g in (f, f.moved(STRETCH))
+            )
+            changes.append(float((power(frame(after)) / power(frame(before)) - 1).abs().max()))
+    within, beside = changes[::2], changes[1::2]
+    assert within[2] < within[1] < within[0]
+    assert within[2] < 2e-3
+    assert min(beside) > 20 * within[2]
+
+
+def power(seen: Tensor) -> Tensor:
+    """Moments of the radius, which a turn leaves as they are."""
+    radius = kernel_grid(seen.shape[-1], 2, 2.7).square().sum(-1)
+    weight = torch.stack([torch.exp(-radius / width) for width in (0.5, 1.0, 2.0)])
+    return (weight * seen.flatten()).sum(1) / seen.sum()
+
+
+def test_large_objects_are_read_without_gaps() -> None:
+    """Stripes far finer than the result are seen as their mean, wherever they lie."""
+    image = torch.ones(1, 1, 192, 192, dtype=torch.float64)
+    image[..., ::2] = 0.0
+    frame = MomentFrame(size=8, smoothing=0.6)
+    flat = frame(torch.ones_like(image))
+    for seen in (frame(image), frame(image.roll(1, -1))):
+        torch.testing.assert_close(seen, flat, rtol=0, atol=0.02)
+
+
+def test_residual_is_nothing_for_a_gaussian() -> None:
+    one = GaussianMixture(tensor([1.0]), tensor([[0.2, -0.1]]), tensor([[[0.3, 0.1], [0.1, 0.2]]]))
+    frame = MomentFrame(size=15, smoothing=0.3, residual=True)
+    assert float(frame(draw(one, 64)).abs().max()) < 1e-3
+    assert float(frame(picture(A, 64)).abs().max()) > 0.1
+    assert not MomentFrame(smoothing=0.3, residual=True)(torch.zeros(1, 2, 9, 9)).any()
+
+
 def test_shifts_by_pixels_and_quarter_turns_are_exact() -> None:
     image = torch.zeros(1, 1, 24, 24, dtype=torch.float64)
     image[..., 6:15, 7:13] = torch.rand(9, 6, dtype=torch.float64)
-    frame = MomentFrame(blur=0.7)
+    frame = MomentFrame(smoothing=0.25, residual=True)
     seen = frame(image)
     shifted = frame(image.roll((3, -2), (-2, -1)))
     torch.testing.assert_close(shifted, seen, rtol=0, atol=1e-12)
@@ -68,7 +159,7 @@ def test_images_without_a_frame_give_finite_values_and_gradients(shape: str) -> 
     if shape == "negative":
         image -= 1.0
     image.requires_grad_()
-    seen = MomentFrame(size=8)(image)
+    seen = MomentFrame(size=8, smoothing=0.25, residual=True)(image)
     seen.square().sum().backward()
     assert torch.isfinite(seen).all()
     assert torch.isfinite(image.grad).all()

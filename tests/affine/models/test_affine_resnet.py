@@ -17,7 +17,10 @@ from equigeo.affine import (
     SamplesConfig,
     StagesConfig,
     WindowWarning,
+    kernel_grid,
 )
+from equigeo.groups import GLPlus
+from tests.affine.analytic_features import GaussianMixture
 
 
 @pytest.mark.parametrize(("group", "count"), [("SL", 339_102), ("GLPlus", 339_282)])
@@ -51,13 +54,45 @@ def test_shifts_by_pixels_are_exact() -> None:
 def test_quarter_turns_are_exact_without_a_window_and_seen_with_one() -> None:
     x = digit()
     turned = x.rot90(1, (-2, -1))
-    without, within = small(window=180.0), small()
+    without, within = small(), small(window=60.0, rotations=24)
     torch.testing.assert_close(without(turned), without(x), rtol=0, atol=1e-11)
     assert float((within(turned) - within(x)).detach().abs().max()) > 1e-4
 
 
+def blobs(generator: torch.Generator) -> GaussianMixture:
+    """Some round spots, in places of their own."""
+    means = 1.6 * torch.rand(5, 2, dtype=torch.float64, generator=generator) - 0.8
+    spots = 0.06 * torch.eye(2, dtype=torch.float64).expand(5, 2, 2)
+    return GaussianMixture(torch.ones(5, dtype=torch.float64), means, spots)
+
+
+def test_affine_maps_change_logits_little_before_training() -> None:
+    """In units of their deviation across images; a window from the upright is seen at once."""
+    fixed = torch.Generator().manual_seed(0)
+    maps = GLPlus(2).sample(8, radius=0.3, generator=fixed)
+    shapes = [blobs(fixed) for _ in range(8)]
+    grid = kernel_grid(40, 2, 3.0)
+
+    def draw(a: torch.Tensor) -> torch.Tensor:
+        return torch.stack([f.moved(a).values(grid).view(1, 40, 40) for f in shapes])
+
+    changes = {}
+    for window in (180.0, 60.0):
+        torch.manual_seed(0)
+        model = AffineResNet(head={"window": window, "rotations": 12}).double().eval()
+        with torch.no_grad():
+            first, *others = (model(draw(a)) for a in maps)
+        spread = (first - first.mean(0)).square().sum()
+        moved = torch.stack([(x - first).square().sum() for x in others]).mean()
+        changes[window] = float((moved / spread).sqrt())
+    assert changes[180.0] < 0.02
+    assert changes[60.0] > 5 * changes[180.0]
+
+
 def test_odd_numbers_of_rotations_are_not_invariant_to_quarter_turns() -> None:
-    model, x = small(samples=5, rotations=5, window=180.0), digit()
+    config = small(samples=3, rotations=3).config
+    sharp = {"smoothing": 0.0, "residual": False}  # what is smooth depends on angles hardly at all
+    model, x = AffineResNet(config, frame=sharp).double().eval(), digit()
     assert float((model(x.rot90(1, (-2, -1))) - model(x)).detach().abs().max()) > 1e-5
 
 

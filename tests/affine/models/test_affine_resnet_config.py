@@ -30,7 +30,7 @@ FLAT: dict[str, Any] = {
 NESTED = AffineResNetConfig(
     5,
     SamplesConfig(group="SO", count=6, stretch_std=0.3),
-    FrameConfig(use=False, size=24, extent=2.0, blur=0.5),
+    FrameConfig(use=False, size=24, extent=2.0),
     LiftConfig(size=6, stride=1, padding=2, centers=8),
     ConvolutionsConfig(
         separable=False,
@@ -62,6 +62,8 @@ PAPER: dict[str, Any] = {
     "channels": [40], "pool": [True], "pooling": "max", "block_convs": 2, "features": 40,
     "lift_size": 5, "lift_stride": 1, "lift_padding": 0, "last_size": 5, "separable": False,
     "network": "siren", "window": "disc", "extent": 1.0, "norm": "layer", "head": "max",
+    # what this preset does not use
+    "frame_extent": 2.4, "orientation_window": 180.0, "output_rotations": 12,
 }  # fmt: skip
 
 
@@ -73,7 +75,6 @@ def test_flat_form_of_old_checkpoints_is_read() -> None:
 @pytest.mark.parametrize(
     ("flat", "preset"),
     [
-        (DEFAULT, AffineResNetConfig(10)),
         (PAPER, AffineResNetConfig.paper(10)),
         ({**PAPER, "group": "GLPlus", "window": "sigmoid"}, AffineResNetConfig.paper(10, "GLPlus")),
         ({"num_classes": 10}, AffineResNetConfig(10)),
@@ -81,6 +82,16 @@ def test_flat_form_of_old_checkpoints_is_read() -> None:
 )
 def test_presets_are_what_they_were(flat: dict[str, Any], preset: AffineResNetConfig) -> None:
     assert AffineResNetConfig.from_dict(flat) == preset
+
+
+@pytest.mark.parametrize(
+    "values", [DEFAULT, {"num_classes": 10, "frame": {"blur": 0.7}}], ids=["flat", "nested"]
+)
+def test_frames_that_smoothed_in_pixels_are_refused(values: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"blur = 0\.7, in pixels of the image, .* trained again"):
+        AffineResNetConfig.from_dict(values)
+    without = {"num_classes": 10, "frame": {"use": False, "blur": 0.7}}
+    assert AffineResNetConfig.from_dict(without).frame == FrameConfig(use=False)
 
 
 def test_network_of_an_old_checkpoint_has_the_parameters_that_it_holds() -> None:
