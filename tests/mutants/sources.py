@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tests.mutants.conditions import (
     at_run_time,
+    blank,
     closing,
     conditions,
     in_brackets,
@@ -88,12 +89,20 @@ def _numbered(found: list[Mutant]) -> Iterator[Mutant]:
 def mutants_of(name: str, text: str) -> Iterator[Mutant]:
     """The mistakes in one file, in any order."""
     code = masked(text)
-    changes = [*_sizes(code, text), *_conditions(at_run_time(code), text)]
+    constants = list(static_sizes(code))
+    changes = [*_sizes(code, text), *_conditions(without(constants, at_run_time(code)), text)]
     if not name.endswith("warp.cuh"):  # Warp::sync stands for all calls of it
         changes += [("barrier", *match.span(2), "") for match in BARRIER.finditer(code)]
     for kind, start, end, after in changes:
         line = text.count("\n", 0, start) + 1
         yield Mutant(kind, name, start, line, text[start:end], after)
+
+
+def without(extents: list[tuple[int, int]], text: str) -> str:
+    """Text of the same length in which these extents are blank."""
+    for start, end in extents:
+        text = text[:start] + blank(text[start:end]) + text[end:]
+    return text
 
 
 def _sizes(code: str, text: str) -> Iterator[tuple[str, int, int, str]]:

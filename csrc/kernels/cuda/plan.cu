@@ -99,14 +99,13 @@ __device__ void write_runs(
   }
 }
 
-// Paths may share all of their coefficients; to share some would mix their runs.
+// Paths do not share coefficients: runs are where these are, and each block writes its own.
 template <class T>
 __device__ void check_coefficients(const PathTable<T>& table, int64_t p) {
   const Path& path = table.path[p];
   require(0 <= path.first && path.first <= path.last && path.last <= table.coefficients);
   for_paths(table, p, [&](int64_t, const Path& other) {
-    const bool same = other.first == path.first && other.last == path.last;
-    require(same || other.last <= path.first || path.last <= other.first);
+    require(other.last <= path.first || path.last <= other.first);
   });
 }
 
