@@ -4,12 +4,14 @@ All mistakes are compiled into one library, which makes the one that is chosen. 
 cases of ``make test-cuda`` that come by it, likely and short ones first, until one notices: a
 value, a simulated error, races, or the sanitizers of addresses and undefined behaviour, in the
 orders of threads in turn. The table, with what is documented as redundant, is written to a file of
-JSON.
+JSON after every round. A run may be made in stages: ``--resume`` takes from there what was noticed
+in the same sources. The table is complete where each mistake is noticed or documented.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import re
@@ -26,7 +28,7 @@ from typing import Any
 
 from bench.interleaved import circumstances
 from tests.mutants.redundant import reason_of
-from tests.mutants.sources import Mutant, mutants
+from tests.mutants.sources import ROOT, Mutant, by_number, mutants
 from tests.mutants.trials import trials
 from tests.mutants.workshop import Workshop
 from tests.ops.run_simulated import environment, record_elsewhere, say
@@ -37,6 +39,7 @@ LIMIT = 20  # seconds of a trial, many times what it takes; what takes longer do
 LIKELY = r"^trap|\| (?:small|odd sizes|one hub) \|"
 CHUNK = 25  # trials that are timed in one process
 NONE = -1  # the number of no mistake
+NOTICED = ("noticed", "build", "order", "trial", "message")  # of a row of the table
 # What is tried one after another. Races are found in any order; an order alone shows in values.
 ROUNDS = [("thread", "forward"), ("address", "forward"), ("address", "reversed"), ("address", "1")]
 NOTICES = {
@@ -119,10 +122,12 @@ class Run:
     """All mistakes that are tried, and what has noticed them so far."""
 
     def __init__(self, chosen: dict[int, Mutant], folder: Path, jobs: int, budget: float) -> None:
-        self.all = mutants()
+        self.all = by_number(mutants())
         self.chosen, self.jobs, self.budget, self.record = chosen, jobs, budget, folder / "cpu.pt"
+        self.started = time.perf_counter()
         self.workshop = Workshop(folder)
         self.rows: dict[int, Row] = {}
+        self.seconds = 0.0  # of the runs before this one
         self.trials: list[Row] = []  # in the order in which they are made
 
     def variables(self, folder: Path, checks: str, order: str) -> dict[str, str]:
@@ -146,7 +151,7 @@ class Run:
     def names(self, number: int) -> list[str]:
         """Trials that come by a mistake; of a constant, by anything in its file."""
         mutant = self.chosen[number]
-        same = {n for n, m in enumerate(self.all) if mutant.constant and m.file == mutant.file}
+        same = {n for n, m in self.all.items() if mutant.constant and m.file == mutant.file}
         names, seconds = [], 0.0
         for trial in self.trials:
             if seconds < self.budget and not {number, *same}.isdisjoint(trial["reached"]):
@@ -191,16 +196,44 @@ class Run:
         row = {"noticed": by, "build": checks, "order": order}
         self.rows[number] = row | {"trial": answer.get("last", ""), "message": words[:200]}
 
+    def resume(self, output: Path) -> None:
+        """Take what an earlier run of the same sources has noticed."""
+        facts = json.loads(output.read_text())
+        if facts["sources"] != fingerprint():
+            raise SystemExit(f"{output} is of other sources than those that are here")
+        self.seconds = facts["seconds"]
+        numbers = {str(m): n for n, m in self.all.items()}
+        for row in facts["mutants"]:
+            if row["noticed"] not in ("nothing", "redundant"):
+                self.rows[numbers[row["mutant"]]] = {k: row[k] for k in NOTICED}
+
     def table(self) -> list[Row]:
         """A row for each mistake; ``"nothing"`` where it is neither noticed nor redundant."""
         rows = []
-        for number, mutant in self.chosen.items():
-            place = {"file": mutant.file, "line": mutant.line, "kind": mutant.kind}
-            reason = reason_of(mutant)
-            missed: Row = {"noticed": "redundant" if reason else "nothing", "reason": reason}
-            missed["trials"] = len(self.names(number))
-            rows.append(place | {"mutant": str(mutant)} | self.rows.get(number, missed))
+        for number, mutant in self.all.items():
+            if number in self.chosen or number in self.rows:
+                place = {"file": mutant.file, "line": mutant.line, "kind": mutant.kind}
+                rows.append(place | {"mutant": str(mutant)} | self.finding(number))
         return rows
+
+    def finding(self, number: int) -> Row:
+        reason = reason_of(self.all[number])
+        missed: Row = {"noticed": "redundant" if reason else "nothing", "reason": reason}
+        return self.rows.get(number) or missed | {"trials": len(self.names(number))}
+
+    def write(self, output: Path) -> list[Row]:
+        """Write the table; what is missed."""
+        rows = self.table()
+        missed = [row for row in rows if row["noticed"] == "nothing"]
+        kinds = sorted({row["kind"] for row in rows})
+        counts = {k: Counter(r["noticed"] for r in rows if r["kind"] == k) for k in kinds}
+        facts = {"command": " ".join(sys.orig_argv[1:]), "circumstances": circumstances()}
+        facts |= {"sources": fingerprint(), "complete": len(rows) == len(self.all) and not missed}
+        facts["seconds"] = round(self.seconds + time.perf_counter() - self.started)
+        output.write_text(json.dumps(facts | {"counts": counts, "mutants": rows}, indent=1) + "\n")
+        for kind, count in counts.items():
+            say(f"{kind}: {dict(count)}")
+        return missed
 
 
 def main(arguments: list[str]) -> None:
@@ -213,45 +246,39 @@ def main(arguments: list[str]) -> None:
     parser.add_argument(
         "--budget", type=float, default=60, help="seconds of trials of a mistake in each round"
     )
+    parser.add_argument("--resume", action="store_true", help="try what the output has not noticed")
     options = parser.parse_args(arguments)
-    start = time.perf_counter()
-    run = Run(
-        {
-            n: m
-            for n, m in enumerate(mutants())
-            if any(part in f"{m.kind} {m}" for part in options.select or [""])
-        },
-        options.folder.absolute(),
-        options.jobs,
-        options.budget,
-    )
+    chosen = {
+        n: m
+        for n, m in by_number(mutants()).items()
+        if any(part in f"{m.kind} {m}" for part in options.select or [""])
+    }
+    run = Run(chosen, options.folder.absolute(), options.jobs, options.budget)
+    if options.resume:
+        run.resume(options.output)
     options.folder.mkdir(parents=True, exist_ok=True)
     run.workshop.make(run.all, options.jobs)
     record_elsewhere(run.record, [], {"EQUIGEO_REQUIRE_KERNELS": "1"})
     run.reach([name for name in trials({}) if is_selected(name, options.cases)])
+    missed: list[Row] = []
     for checks, order in ROUNDS:
         run.round(checks, order)
-    write(options.output, run.table(), time.perf_counter() - start)
+        missed = run.write(options.output)
+    for row in missed:
+        say(f"not noticed: {row['line']}, {row['mutant']}, in {row['trials']} trials")
+    sys.exit(bool(missed))
+
+
+def fingerprint() -> str:
+    """A hash of the sources in which mistakes are made, and of those with which they run."""
+    files = sorted(p for p in (ROOT / "csrc").rglob("*") if p.is_file())
+    digests = [hashlib.sha256(p.read_bytes()).hexdigest() for p in files]
+    return hashlib.sha256("".join(digests).encode()).hexdigest()[:16]
 
 
 def is_selected(name: str, parts: Sequence[str] | None) -> bool:
     """Whether a trial is among those asked for, as ``tests.ops.run_simulated`` selects cases."""
     return not parts or any(all(p in name for p in part.split("&")) for part in parts)
-
-
-def write(output: Path, rows: list[Row], seconds: float) -> None:
-    """Write the table, and fail where a mistake is missed."""
-    kinds = sorted({row["kind"] for row in rows})
-    counts = {k: Counter(r["noticed"] for r in rows if r["kind"] == k) for k in kinds}
-    facts = {"command": " ".join(sys.orig_argv[1:]), "circumstances": circumstances()}
-    facts |= {"seconds": round(seconds), "counts": counts, "mutants": rows}
-    output.write_text(json.dumps(facts, indent=1) + "\n")
-    for kind, count in counts.items():
-        say(f"{kind}: {dict(count)}")
-    missed = [row for row in rows if row["noticed"] == "nothing"]
-    for row in missed:
-        say(f"not noticed: {row['line']}, {row['mutant']}, in {row['trials']} trials")
-    sys.exit(bool(missed))
 
 
 if __name__ == "__main__":

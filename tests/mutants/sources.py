@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -37,6 +37,7 @@ BARRIER = re.compile(
 LAUNCH = re.compile(r"\blaunch_kernel\(")
 BYTES = 3  # the place of the size of shared memory among the arguments of a launch
 STATIC = re.compile(r"\bstatic_shared<")
+MOST_OF_FILE = 128  # mistakes of one file
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,17 @@ def mutants(root: Path = ROOT) -> list[Mutant]:
         name, text = str(path.relative_to(root)), path.read_text(encoding="utf-8")
         found += sorted(mutants_of(name, text), key=lambda m: (m.start, -m.end))
     return list(_numbered(found))
+
+
+def by_number(found: Sequence[Mutant]) -> dict[int, Mutant]:
+    """Mistakes by numbers that depend on their own file alone, so that others need no new build."""
+    files = list(dict.fromkeys(m.file for m in found))
+    places: Counter[str] = Counter()
+    numbers = {}
+    for mutant in found:
+        numbers[MOST_OF_FILE * files.index(mutant.file) + places[mutant.file]] = mutant
+        places[mutant.file] += 1
+    return numbers
 
 
 def _numbered(found: list[Mutant]) -> Iterator[Mutant]:

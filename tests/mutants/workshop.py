@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.mutants.sources import Mutant
@@ -22,7 +22,7 @@ class Workshop:
     def __init__(self, folder: Path) -> None:
         self.tree, self.build = folder / "tree", folder / "build"
 
-    def make(self, found: Sequence[Mutant], jobs: int) -> None:
+    def make(self, found: Mapping[int, Mutant], jobs: int) -> None:
         """Build the libraries, one for each kind of checks."""
         write_sources(self.tree, found)
         options = ["-DEQUIGEO_CUDA=OFF", "-DEQUIGEO_SIMULATED=ON", "-G", "Ninja"]

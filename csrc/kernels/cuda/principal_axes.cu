@@ -53,8 +53,8 @@ __device__ void each(const PrincipalAxes<T>& op, int64_t cloud, const Run& run) 
   }
 }
 
-// A point and where it is from the origin; one that does not count is taken to be there, which is no
-// farther away than those that count.
+// A point and where it is from the origin; one that does not count is taken to be there, no farther
+// away than those that count.
 template <int D>
 __device__ void shift(const CloudAxes<D>& axes, double weight, double (&x)[D], double (&u)[D]) {
   for (int k = 0; k < D; ++k) {
