@@ -124,7 +124,7 @@ class Run:
     def __init__(self, chosen: dict[int, Mutant], folder: Path, jobs: int, budget: float) -> None:
         self.all = by_number(mutants())
         self.chosen, self.jobs, self.budget, self.record = chosen, jobs, budget, folder / "cpu.pt"
-        self.started = time.perf_counter()
+        self.folder, self.started = folder, time.perf_counter()
         self.workshop = Workshop(folder)
         self.rows: dict[int, Row] = {}
         self.seconds = 0.0  # of the runs before this one
@@ -138,7 +138,14 @@ class Run:
         return workers(self.jobs, self.record, variables)
 
     def reach(self, names: Sequence[str]) -> None:
-        """Time all trials, without a mistake, and note what they come by."""
+        """Time all trials, without a mistake, and note what they come by.
+
+        What another run of the same sources and tests has noted is taken from there.
+        """
+        notes = self.folder / f"reached-{fingerprint('csrc', 'tests/ops')}.json"
+        known = json.loads(notes.read_text()) if notes.exists() else {}
+        self.trials = [known[name] for name in names if name in known]
+        names = [name for name in names if name not in known]
         chunks = [names[n : n + CHUNK] for n in range(0, len(names), CHUNK)]
         with self.workers(*ROUNDS[0]) as all_workers, ThreadPoolExecutor(self.jobs) as pool:
             asked = [pool.submit(all_workers.ask, kind="reach", names=chunk) for chunk in chunks]
@@ -146,6 +153,8 @@ class Run:
                 if "answer" not in answer:
                     raise RuntimeError(f"without a mistake: {answer['ended']} {answer['errors']}")
                 self.trials += answer["answer"]
+        known |= {row["name"]: row for row in self.trials}
+        notes.write_text(json.dumps(known))
         self.trials.sort(key=lambda row: (not re.search(LIKELY, row["name"]), row["seconds"]))
 
     def names(self, number: int) -> list[str]:
@@ -199,7 +208,7 @@ class Run:
     def resume(self, output: Path) -> None:
         """Take what an earlier run of the same sources has noticed."""
         facts = json.loads(output.read_text())
-        if facts["sources"] != fingerprint():
+        if facts["sources"] != fingerprint("csrc"):
             raise SystemExit(f"{output} is of other sources than those that are here")
         self.seconds = facts["seconds"]
         numbers = {str(m): n for n, m in self.all.items()}
@@ -228,7 +237,10 @@ class Run:
         kinds = sorted({row["kind"] for row in rows})
         counts = {k: Counter(r["noticed"] for r in rows if r["kind"] == k) for k in kinds}
         facts = {"command": " ".join(sys.orig_argv[1:]), "circumstances": circumstances()}
-        facts |= {"sources": fingerprint(), "complete": len(rows) == len(self.all) and not missed}
+        facts |= {
+            "sources": fingerprint("csrc"),
+            "complete": len(rows) == len(self.all) and not missed,
+        }
         facts["seconds"] = round(self.seconds + time.perf_counter() - self.started)
         output.write_text(json.dumps(facts | {"counts": counts, "mutants": rows}, indent=1) + "\n")
         for kind, count in counts.items():
@@ -269,10 +281,10 @@ def main(arguments: list[str]) -> None:
     sys.exit(bool(missed))
 
 
-def fingerprint() -> str:
-    """A hash of the sources in which mistakes are made, and of those with which they run."""
-    files = sorted(p for p in (ROOT / "csrc").rglob("*") if p.is_file())
-    digests = [hashlib.sha256(p.read_bytes()).hexdigest() for p in files]
+def fingerprint(*folders: str) -> str:
+    """A hash of all files in some folders."""
+    files = [p for f in folders for p in sorted((ROOT / f).rglob("*.*")) if p.suffix != ".pyc"]
+    digests = [hashlib.sha256(p.read_bytes()).hexdigest() for p in files if p.is_file()]
     return hashlib.sha256("".join(digests).encode()).hexdigest()[:16]
 
 

@@ -14,6 +14,14 @@ from tests.mutants.switches import write_sources
 from tests.ops.run_simulated import CHECKS
 
 LIBRARY = "_kernels_simulated.so"
+# The others are left out where one is made a constant, for the compiler to see that.
+NEVER = """
+namespace equigeo::mutants {
+
+inline __attribute__((always_inline)) bool never(int) { return false; }
+
+}  // namespace equigeo::mutants
+"""
 
 
 class Workshop:
@@ -47,6 +55,9 @@ class Workshop:
         folder.mkdir(exist_ok=True)
         own = str(folder / "mutant.o")
         compile_own = compiled["command"].replace(f"-o {target} ", f"-o {own} ")
+        never = folder / "never.h"
+        never.write_text(NEVER)
+        compile_own += f" -include {never} '-Dchosen(number)=never(number)'"
         error = shell(f"{compile_own} -DEQUIGEO_CONSTANT_MUTANT={number} -w", self.build)
         link = self.link_command(checks).replace(target, own)
         link = link.replace(f"-o {checks}/{LIBRARY}", f"-o {folder / LIBRARY}")
