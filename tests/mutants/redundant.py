@@ -13,11 +13,14 @@ _NOTHING_LEFT = "goes on once more with nothing left, where all lanes do nothing
 
 _UNROLLED = "the loop is unrolled: what is inside leaves out what is beyond the rows of the tile"
 _ROOM = "only makes room for more tiles than there are, and threads that find none"
+_CLEARS = "only leaves out clearing what is written later anyway"
 _PARTS = "only says in how many parts rows are summed"
 
 # By the name of the mutant.
 REDUNDANT = {
     "block_linear.cu: copy < segment.mul -> copy < 1 + segment.mul": _NOTHING_LEFT,
+    "block_linear.cu: !reached -> true": _CLEARS,
+    "block_linear.cu: !reached -> true, 2": _CLEARS,
     "block_linear.cu: e < kCount / kTileThreads -> e < 1 + kCount / kTileThreads": (
         "stages weights that no product reads, in memory that only results need"
     ),
@@ -51,7 +54,7 @@ REDUNDANT = {
     "outside_components.cu: first < mul -> first < 1 + mul": _NOTHING_LEFT,
     "plan.cu: begin < path.last -> begin < 1 + path.last": _NOTHING_LEFT,
     "plan.cu: begin < table.count -> begin < 1 + table.count": _NOTHING_LEFT,
-    "plan.cu: table.path[p].weight < 0 -> true": "only clears what is written later anyway",
+    "plan.cu: table.path[p].weight < 0 -> true": _CLEARS,
     "spherical_harmonics.cu: first < op.points -> first < 1 + op.points": _NOTHING_LEFT,
     "spherical_harmonics.cu: tile == nullptr -> true": _QUICKER,
     "spherical_harmonics.cu: without __syncwarp()": _NEXT_ITEM,

@@ -127,6 +127,7 @@ class Run:
         self.folder, self.started = folder, time.perf_counter()
         self.workshop = Workshop(folder)
         self.rows: dict[int, Row] = {}
+        self.untried: set[int] = set()  # what is documented, unless that is to be tried too
         self.seconds = 0.0  # of the runs before this one
         self.trials: list[Row] = []  # in the order in which they are made
 
@@ -159,7 +160,7 @@ class Run:
 
     def names(self, number: int) -> list[str]:
         """Trials that come by a mistake; of a constant, by anything in its file."""
-        mutant = self.chosen[number]
+        mutant = self.all[number]
         same = {n for n, m in self.all.items() if mutant.constant and m.file == mutant.file}
         names, seconds = [], 0.0
         for trial in self.trials:
@@ -170,7 +171,7 @@ class Run:
 
     def round(self, checks: str, order: str) -> None:
         """Try what nothing has noticed yet."""
-        left = [n for n in self.chosen if n not in self.rows]
+        left = [n for n in self.chosen if n not in self.rows and n not in self.untried]
         with ExitStack() as stack:
             all_workers = None
             if any(not self.chosen[n].constant for n in left):
@@ -259,6 +260,7 @@ def main(arguments: list[str]) -> None:
         "--budget", type=float, default=60, help="seconds of trials of a mistake in each round"
     )
     parser.add_argument("--resume", action="store_true", help="try what the output has not noticed")
+    parser.add_argument("--undocumented", action="store_true", help="try what is not documented")
     options = parser.parse_args(arguments)
     chosen = {
         n: m
@@ -266,6 +268,8 @@ def main(arguments: list[str]) -> None:
         if any(part in f"{m.kind} {m}" for part in options.select or [""])
     }
     run = Run(chosen, options.folder.absolute(), options.jobs, options.budget)
+    if options.undocumented:
+        run.untried = {n for n, m in chosen.items() if reason_of(m)}
     if options.resume:
         run.resume(options.output)
     options.folder.mkdir(parents=True, exist_ok=True)
@@ -274,8 +278,10 @@ def main(arguments: list[str]) -> None:
     run.reach([name for name in trials({}) if is_selected(name, options.cases)])
     missed: list[Row] = []
     for checks, order in ROUNDS:
-        run.round(checks, order)
-        missed = run.write(options.output)
+        try:
+            run.round(checks, order)
+        finally:
+            missed = run.write(options.output)
     for row in missed:
         say(f"not noticed: {row['line']}, {row['mutant']}, in {row['trials']} trials")
     sys.exit(bool(missed))

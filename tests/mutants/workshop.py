@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.mutants.sources import Mutant
+from tests.mutants.sources import KERNELS, ROOT, Mutant
 from tests.mutants.switches import write_sources
 from tests.ops.run_simulated import CHECKS
 
@@ -64,9 +64,15 @@ class Workshop:
         return folder, error or shell(link, self.build)
 
     def compile_command(self, mutant: Mutant, checks: str) -> dict[str, str]:
-        """How a file is compiled, and to which object."""
+        """How a file is compiled, or one that includes it, and to which object."""
+        kernels = ROOT / KERNELS
+        source = next(
+            path.name
+            for path in sorted(kernels.glob("*.cu"))
+            if mutant.file.endswith(path.name) or f'/{Path(mutant.file).name}"' in path.read_text()
+        )
         commands = json.loads((self.build / "compile_commands.json").read_text())
-        places = (f"cuda_{checks}.dir", Path(mutant.file).name)
+        places = (f"cuda_{checks}.dir", f"/{source}")
         found: dict[str, str] = next(
             c for c in commands if places[0] in c["command"] and c["file"].endswith(places[1])
         )

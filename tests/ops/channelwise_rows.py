@@ -61,7 +61,7 @@ def channelwise_rows() -> Iterator[Op]:
     yield product_backward_row("long", long_table())
     yield product_row("even", even_table())
     yield product_backward_row("full", full_table())
-    yield product_row("many", many_table())
+    yield conv_row("many", many_table())
     yield conv_backward_row("by turns", turns_table())
     yield product_backward_row("gap", gap_table())
     # More than a warp stages at once.

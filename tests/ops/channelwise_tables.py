@@ -108,12 +108,18 @@ def even_table() -> PathTable:
 
 
 def full_table() -> PathTable:
-    """All of the memory of a warp: for a matrix without gaps, and for channels behind weights."""
+    """All of the memory of a warp: for a matrix without gaps, and for channels behind weights.
+
+    The last path has more channels than would go there.
+    """
+    some = torch.zeros(1, 1, 512, dtype=torch.float64)
+    some[..., ::73] = 1  # the last one too
     paths = [
-        channelwise_path(0, 0, 0, None, 1, 1, coefficients(1, 1, 512)),
+        channelwise_path(0, 0, 0, None, 1, 1, some),
         channelwise_path(1, 0, 512, None, 64, 1, coefficients(3, 1, 7)),
+        channelwise_path(193, 0, 960, None, 64, 1, coefficients(1, 1, 9)),
     ]
-    return PathTable.from_paths(paths, (193, 1, 0, 960), by_output=True)
+    return PathTable.from_paths(paths, (257, 1, 0, 1536), by_output=True)
 
 
 def many_table() -> PathTable:
@@ -135,7 +141,7 @@ def turns_table() -> PathTable:
 def gap_table() -> PathTable:
     """A first input most of which belongs to no path, in more tiles than any output has."""
     path = channelwise_path(0, 0, 0, 0, 3, 1, coefficients(1, 1, 1))
-    return PathTable.from_paths([path], (1024, 1, 3, 3), by_output=True)
+    return PathTable.from_paths([path], (768, 1, 3, 3), by_output=True)
 
 
 TABLES = {
