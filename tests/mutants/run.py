@@ -4,7 +4,7 @@ All mistakes are compiled into one library, which makes the one that is chosen. 
 cases of ``make test-cuda`` that come by it, likely and short ones first, until one notices: a
 value, a simulated error, races, or the sanitizers of addresses and undefined behaviour, in the
 orders of threads in turn. The table, with what is documented as redundant, is written to a file of
-JSON after every round. A run may be made in stages: ``--resume`` takes from there what was noticed
+JSON now and then. A run may be made in stages: ``--resume`` takes from there what was noticed
 in the same sources. The table is complete where each mistake is noticed or documented.
 """
 
@@ -35,8 +35,10 @@ from tests.ops.run_simulated import environment, record_elsewhere, say
 
 Row = dict[str, Any]
 LIMIT = 20  # seconds of a trial, many times what it takes; what takes longer does not end
+UNLIMITED = 3600  # of one without a mistake, on a machine that is busy
 # Problems that notice most mistakes come first; then the shortest ones.
 LIKELY = r"^trap|\| (?:small|odd sizes|one hub) \|"
+EVERY = 30  # seconds in which what is noticed is written
 CHUNK = 25  # trials that are timed in one process
 NONE = -1  # the number of no mistake
 NOTICED = ("noticed", "build", "order", "trial", "message")  # of a row of the table
@@ -121,10 +123,13 @@ def workers(count: int, record: Path, variables: dict[str, str]) -> Iterator[Wor
 class Run:
     """All mistakes that are tried, and what has noticed them so far."""
 
-    def __init__(self, chosen: dict[int, Mutant], folder: Path, jobs: int, budget: float) -> None:
+    def __init__(
+        self, chosen: dict[int, Mutant], folder: Path, output: Path, jobs: int, budget: float
+    ) -> None:
         self.all = by_number(mutants())
         self.chosen, self.jobs, self.budget, self.record = chosen, jobs, budget, folder / "cpu.pt"
-        self.folder, self.started = folder, time.perf_counter()
+        self.folder, self.output, self.started = folder, output, time.perf_counter()
+        self.written = self.started
         self.workshop = Workshop(folder)
         self.rows: dict[int, Row] = {}
         self.untried: set[int] = set()  # what is documented, unless that is to be tried too
@@ -149,7 +154,10 @@ class Run:
         names = [name for name in names if name not in known]
         chunks = [names[n : n + CHUNK] for n in range(0, len(names), CHUNK)]
         with self.workers(*ROUNDS[0]) as all_workers, ThreadPoolExecutor(self.jobs) as pool:
-            asked = [pool.submit(all_workers.ask, kind="reach", names=chunk) for chunk in chunks]
+            asked = [
+                pool.submit(all_workers.ask, kind="reach", names=chunk, limit=UNLIMITED)
+                for chunk in chunks
+            ]
             for answer in (task.result() for task in asked):
                 if "answer" not in answer:
                     raise RuntimeError(f"without a mistake: {answer['ended']} {answer['errors']}")
@@ -177,7 +185,9 @@ class Run:
             if any(not self.chosen[n].constant for n in left):
                 all_workers = stack.enter_context(self.workers(checks, order))
             pool = stack.enter_context(ThreadPoolExecutor(self.jobs))
-            list(pool.map(lambda n: self.attempt(n, checks, order, all_workers), left))
+            for _ in pool.map(lambda n: self.attempt(n, checks, order, all_workers), left):
+                if time.perf_counter() > self.written + EVERY:
+                    self.write()
 
     def attempt(self, number: int, checks: str, order: str, all_workers: Workers | None) -> None:
         """Try one mistake, and note what notices it."""
@@ -206,11 +216,11 @@ class Run:
         row = {"noticed": by, "build": checks, "order": order}
         self.rows[number] = row | {"trial": answer.get("last", ""), "message": words[:200]}
 
-    def resume(self, output: Path) -> None:
+    def resume(self) -> None:
         """Take what an earlier run of the same sources has noticed."""
-        facts = json.loads(output.read_text())
+        facts = json.loads(self.output.read_text())
         if facts["sources"] != fingerprint("csrc"):
-            raise SystemExit(f"{output} is of other sources than those that are here")
+            raise SystemExit(f"{self.output} is of other sources than those that are here")
         self.seconds = facts["seconds"]
         numbers = {str(m): n for n, m in self.all.items()}
         for row in facts["mutants"]:
@@ -231,7 +241,7 @@ class Run:
         missed: Row = {"noticed": "redundant" if reason else "nothing", "reason": reason}
         return self.rows.get(number) or missed | {"trials": len(self.names(number))}
 
-    def write(self, output: Path) -> list[Row]:
+    def write(self) -> list[Row]:
         """Write the table; what is missed."""
         rows = self.table()
         missed = [row for row in rows if row["noticed"] == "nothing"]
@@ -243,9 +253,9 @@ class Run:
             "complete": len(rows) == len(self.all) and not missed,
         }
         facts["seconds"] = round(self.seconds + time.perf_counter() - self.started)
-        output.write_text(json.dumps(facts | {"counts": counts, "mutants": rows}, indent=1) + "\n")
-        for kind, count in counts.items():
-            say(f"{kind}: {dict(count)}")
+        text = json.dumps(facts | {"counts": counts, "mutants": rows}, indent=1) + "\n"
+        self.output.write_text(text)
+        self.written = time.perf_counter()
         return missed
 
 
@@ -267,21 +277,20 @@ def main(arguments: list[str]) -> None:
         for n, m in by_number(mutants()).items()
         if any(part in f"{m.kind} {m}" for part in options.select or [""])
     }
-    run = Run(chosen, options.folder.absolute(), options.jobs, options.budget)
+    folder, output = options.folder.absolute(), options.output
+    run = Run(chosen, folder, output, options.jobs, options.budget)
     if options.undocumented:
         run.untried = {n for n, m in chosen.items() if reason_of(m)}
     if options.resume:
-        run.resume(options.output)
-    options.folder.mkdir(parents=True, exist_ok=True)
+        run.resume()
+    folder.mkdir(parents=True, exist_ok=True)
     run.workshop.make(run.all, options.jobs)
     record_elsewhere(run.record, [], {"EQUIGEO_REQUIRE_KERNELS": "1"})
     run.reach([name for name in trials({}) if is_selected(name, options.cases)])
     missed: list[Row] = []
     for checks, order in ROUNDS:
-        try:
-            run.round(checks, order)
-        finally:
-            missed = run.write(options.output)
+        run.round(checks, order)
+        missed = run.write()
     for row in missed:
         say(f"not noticed: {row['line']}, {row['mutant']}, in {row['trials']} trials")
     sys.exit(bool(missed))

@@ -19,7 +19,7 @@ HALF = [torch.bfloat16, torch.float16]
 # odd numbers, every channel and head, more than one warp of points (32), batch of edges of a source
 # or a target (8), or run of rows (16), and rows that are met by no edge.
 SIZES = {
-    "one channel, one head": (1, 3, 11),
+    "one channel, one head": (2, 3, 17),
     "odd sizes": (4, 3, 10),
     "full registers": (2, 3, 4),
     "every block size": (2, 2, 2),
