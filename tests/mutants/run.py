@@ -4,12 +4,14 @@ All mistakes are compiled into one library, which makes the one that is chosen. 
 cases of ``make test-cuda`` that come by it, likely and short ones first, until one notices: a
 value, a simulated error, races, or the sanitizers of addresses and undefined behaviour, in the
 orders of threads in turn. The table, with what is documented as redundant, is written to a file of
-JSON.
+JSON now and then. A run may be made in stages: ``--resume`` takes from there what was noticed
+in the same sources. The table is complete where each mistake is noticed or documented.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import re
@@ -26,17 +28,20 @@ from typing import Any
 
 from bench.interleaved import circumstances
 from tests.mutants.redundant import reason_of
-from tests.mutants.sources import Mutant, mutants
+from tests.mutants.sources import ROOT, Mutant, by_number, mutants
 from tests.mutants.trials import trials
 from tests.mutants.workshop import Workshop
 from tests.ops.run_simulated import environment, record_elsewhere, say
 
 Row = dict[str, Any]
 LIMIT = 20  # seconds of a trial, many times what it takes; what takes longer does not end
+UNLIMITED = 3600  # of one without a mistake, on a machine that is busy
 # Problems that notice most mistakes come first; then the shortest ones.
 LIKELY = r"^trap|\| (?:small|odd sizes|one hub) \|"
+EVERY = 30  # seconds in which what is noticed is written
 CHUNK = 25  # trials that are timed in one process
 NONE = -1  # the number of no mistake
+NOTICED = ("noticed", "build", "order", "trial", "message")  # of a row of the table
 # What is tried one after another. Races are found in any order; an order alone shows in values.
 ROUNDS = [("thread", "forward"), ("address", "forward"), ("address", "reversed"), ("address", "1")]
 NOTICES = {
@@ -118,11 +123,17 @@ def workers(count: int, record: Path, variables: dict[str, str]) -> Iterator[Wor
 class Run:
     """All mistakes that are tried, and what has noticed them so far."""
 
-    def __init__(self, chosen: dict[int, Mutant], folder: Path, jobs: int, budget: float) -> None:
-        self.all = mutants()
+    def __init__(
+        self, chosen: dict[int, Mutant], folder: Path, output: Path, jobs: int, budget: float
+    ) -> None:
+        self.all = by_number(mutants())
         self.chosen, self.jobs, self.budget, self.record = chosen, jobs, budget, folder / "cpu.pt"
+        self.folder, self.output, self.started = folder, output, time.perf_counter()
+        self.written = self.started
         self.workshop = Workshop(folder)
         self.rows: dict[int, Row] = {}
+        self.untried: set[int] = set()  # what is documented, unless that is to be tried too
+        self.seconds = 0.0  # of the runs before this one
         self.trials: list[Row] = []  # in the order in which they are made
 
     def variables(self, folder: Path, checks: str, order: str) -> dict[str, str]:
@@ -133,20 +144,32 @@ class Run:
         return workers(self.jobs, self.record, variables)
 
     def reach(self, names: Sequence[str]) -> None:
-        """Time all trials, without a mistake, and note what they come by."""
+        """Time all trials, without a mistake, and note what they come by.
+
+        What another run of the same sources and tests has noted is taken from there.
+        """
+        notes = self.folder / f"reached-{fingerprint('csrc', 'tests/ops')}.json"
+        known = json.loads(notes.read_text()) if notes.exists() else {}
+        self.trials = [known[name] for name in names if name in known]
+        names = [name for name in names if name not in known]
         chunks = [names[n : n + CHUNK] for n in range(0, len(names), CHUNK)]
         with self.workers(*ROUNDS[0]) as all_workers, ThreadPoolExecutor(self.jobs) as pool:
-            asked = [pool.submit(all_workers.ask, kind="reach", names=chunk) for chunk in chunks]
+            asked = [
+                pool.submit(all_workers.ask, kind="reach", names=chunk, limit=UNLIMITED)
+                for chunk in chunks
+            ]
             for answer in (task.result() for task in asked):
                 if "answer" not in answer:
                     raise RuntimeError(f"without a mistake: {answer['ended']} {answer['errors']}")
                 self.trials += answer["answer"]
+        known |= {row["name"]: row for row in self.trials}
+        notes.write_text(json.dumps(known))
         self.trials.sort(key=lambda row: (not re.search(LIKELY, row["name"]), row["seconds"]))
 
     def names(self, number: int) -> list[str]:
         """Trials that come by a mistake; of a constant, by anything in its file."""
-        mutant = self.chosen[number]
-        same = {n for n, m in enumerate(self.all) if mutant.constant and m.file == mutant.file}
+        mutant = self.all[number]
+        same = {n for n, m in self.all.items() if mutant.constant and m.file == mutant.file}
         names, seconds = [], 0.0
         for trial in self.trials:
             if seconds < self.budget and not {number, *same}.isdisjoint(trial["reached"]):
@@ -156,13 +179,15 @@ class Run:
 
     def round(self, checks: str, order: str) -> None:
         """Try what nothing has noticed yet."""
-        left = [n for n in self.chosen if n not in self.rows]
+        left = [n for n in self.chosen if n not in self.rows and n not in self.untried]
         with ExitStack() as stack:
             all_workers = None
             if any(not self.chosen[n].constant for n in left):
                 all_workers = stack.enter_context(self.workers(checks, order))
             pool = stack.enter_context(ThreadPoolExecutor(self.jobs))
-            list(pool.map(lambda n: self.attempt(n, checks, order, all_workers), left))
+            for _ in pool.map(lambda n: self.attempt(n, checks, order, all_workers), left):
+                if time.perf_counter() > self.written + EVERY:
+                    self.write()
 
     def attempt(self, number: int, checks: str, order: str, all_workers: Workers | None) -> None:
         """Try one mistake, and note what notices it."""
@@ -191,16 +216,47 @@ class Run:
         row = {"noticed": by, "build": checks, "order": order}
         self.rows[number] = row | {"trial": answer.get("last", ""), "message": words[:200]}
 
+    def resume(self) -> None:
+        """Take what an earlier run of the same sources has noticed."""
+        facts = json.loads(self.output.read_text())
+        if facts["sources"] != fingerprint("csrc"):
+            raise SystemExit(f"{self.output} is of other sources than those that are here")
+        self.seconds = facts["seconds"]
+        numbers = {str(m): n for n, m in self.all.items()}
+        for row in facts["mutants"]:
+            if row["noticed"] not in ("nothing", "redundant"):
+                self.rows[numbers[row["mutant"]]] = {k: row[k] for k in NOTICED}
+
     def table(self) -> list[Row]:
         """A row for each mistake; ``"nothing"`` where it is neither noticed nor redundant."""
         rows = []
-        for number, mutant in self.chosen.items():
-            place = {"file": mutant.file, "line": mutant.line, "kind": mutant.kind}
-            reason = reason_of(mutant)
-            missed: Row = {"noticed": "redundant" if reason else "nothing", "reason": reason}
-            missed["trials"] = len(self.names(number))
-            rows.append(place | {"mutant": str(mutant)} | self.rows.get(number, missed))
+        for number, mutant in self.all.items():
+            if number in self.chosen or number in self.rows:
+                place = {"file": mutant.file, "line": mutant.line, "kind": mutant.kind}
+                rows.append(place | {"mutant": str(mutant)} | self.finding(number))
         return rows
+
+    def finding(self, number: int) -> Row:
+        reason = reason_of(self.all[number])
+        missed: Row = {"noticed": "redundant" if reason else "nothing", "reason": reason}
+        return self.rows.get(number) or missed | {"trials": len(self.names(number))}
+
+    def write(self) -> list[Row]:
+        """Write the table; what is missed."""
+        rows = self.table()
+        missed = [row for row in rows if row["noticed"] == "nothing"]
+        kinds = sorted({row["kind"] for row in rows})
+        counts = {k: Counter(r["noticed"] for r in rows if r["kind"] == k) for k in kinds}
+        facts = {"command": " ".join(sys.orig_argv[1:]), "circumstances": circumstances()}
+        facts |= {
+            "sources": fingerprint("csrc"),
+            "complete": len(rows) == len(self.all) and not missed,
+        }
+        facts["seconds"] = round(self.seconds + time.perf_counter() - self.started)
+        text = json.dumps(facts | {"counts": counts, "mutants": rows}, indent=1) + "\n"
+        self.output.write_text(text)
+        self.written = time.perf_counter()
+        return missed
 
 
 def main(arguments: list[str]) -> None:
@@ -213,45 +269,43 @@ def main(arguments: list[str]) -> None:
     parser.add_argument(
         "--budget", type=float, default=60, help="seconds of trials of a mistake in each round"
     )
+    parser.add_argument("--resume", action="store_true", help="try what the output has not noticed")
+    parser.add_argument("--undocumented", action="store_true", help="try what is not documented")
     options = parser.parse_args(arguments)
-    start = time.perf_counter()
-    run = Run(
-        {
-            n: m
-            for n, m in enumerate(mutants())
-            if any(part in f"{m.kind} {m}" for part in options.select or [""])
-        },
-        options.folder.absolute(),
-        options.jobs,
-        options.budget,
-    )
-    options.folder.mkdir(parents=True, exist_ok=True)
+    chosen = {
+        n: m
+        for n, m in by_number(mutants()).items()
+        if any(part in f"{m.kind} {m}" for part in options.select or [""])
+    }
+    folder, output = options.folder.absolute(), options.output
+    run = Run(chosen, folder, output, options.jobs, options.budget)
+    if options.undocumented:
+        run.untried = {n for n, m in chosen.items() if reason_of(m)}
+    if options.resume:
+        run.resume()
+    folder.mkdir(parents=True, exist_ok=True)
     run.workshop.make(run.all, options.jobs)
     record_elsewhere(run.record, [], {"EQUIGEO_REQUIRE_KERNELS": "1"})
     run.reach([name for name in trials({}) if is_selected(name, options.cases)])
+    missed: list[Row] = []
     for checks, order in ROUNDS:
         run.round(checks, order)
-    write(options.output, run.table(), time.perf_counter() - start)
+        missed = run.write()
+    for row in missed:
+        say(f"not noticed: {row['line']}, {row['mutant']}, in {row['trials']} trials")
+    sys.exit(bool(missed))
+
+
+def fingerprint(*folders: str) -> str:
+    """A hash of all files in some folders."""
+    files = [p for f in folders for p in sorted((ROOT / f).rglob("*.*")) if p.suffix != ".pyc"]
+    digests = [hashlib.sha256(p.read_bytes()).hexdigest() for p in files if p.is_file()]
+    return hashlib.sha256("".join(digests).encode()).hexdigest()[:16]
 
 
 def is_selected(name: str, parts: Sequence[str] | None) -> bool:
     """Whether a trial is among those asked for, as ``tests.ops.run_simulated`` selects cases."""
     return not parts or any(all(p in name for p in part.split("&")) for part in parts)
-
-
-def write(output: Path, rows: list[Row], seconds: float) -> None:
-    """Write the table, and fail where a mistake is missed."""
-    kinds = sorted({row["kind"] for row in rows})
-    counts = {k: Counter(r["noticed"] for r in rows if r["kind"] == k) for k in kinds}
-    facts = {"command": " ".join(sys.orig_argv[1:]), "circumstances": circumstances()}
-    facts |= {"seconds": round(seconds), "counts": counts, "mutants": rows}
-    output.write_text(json.dumps(facts, indent=1) + "\n")
-    for kind, count in counts.items():
-        say(f"{kind}: {dict(count)}")
-    missed = [row for row in rows if row["noticed"] == "nothing"]
-    for row in missed:
-        say(f"not noticed: {row['line']}, {row['mutant']}, in {row['trials']} trials")
-    sys.exit(bool(missed))
 
 
 if __name__ == "__main__":

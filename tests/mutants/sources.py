@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.mutants.conditions import (
     at_run_time,
+    blank,
     closing,
     conditions,
     in_brackets,
@@ -36,6 +37,7 @@ BARRIER = re.compile(
 LAUNCH = re.compile(r"\blaunch_kernel\(")
 BYTES = 3  # the place of the size of shared memory among the arguments of a launch
 STATIC = re.compile(r"\bstatic_shared<")
+MOST_OF_FILE = 128  # mistakes of one file
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,17 @@ def mutants(root: Path = ROOT) -> list[Mutant]:
     return list(_numbered(found))
 
 
+def by_number(found: Sequence[Mutant]) -> dict[int, Mutant]:
+    """Mistakes by numbers that depend on their own file alone, so that others need no new build."""
+    files = list(dict.fromkeys(m.file for m in found))
+    places: Counter[str] = Counter()
+    numbers = {}
+    for mutant in found:
+        numbers[MOST_OF_FILE * files.index(mutant.file) + places[mutant.file]] = mutant
+        places[mutant.file] += 1
+    return numbers
+
+
 def _numbered(found: list[Mutant]) -> Iterator[Mutant]:
     times: Counter[str] = Counter()
     for mutant in found:
@@ -88,12 +101,20 @@ def _numbered(found: list[Mutant]) -> Iterator[Mutant]:
 def mutants_of(name: str, text: str) -> Iterator[Mutant]:
     """The mistakes in one file, in any order."""
     code = masked(text)
-    changes = [*_sizes(code, text), *_conditions(at_run_time(code), text)]
+    constants = list(static_sizes(code))
+    changes = [*_sizes(code, text), *_conditions(without(constants, at_run_time(code)), text)]
     if not name.endswith("warp.cuh"):  # Warp::sync stands for all calls of it
         changes += [("barrier", *match.span(2), "") for match in BARRIER.finditer(code)]
     for kind, start, end, after in changes:
         line = text.count("\n", 0, start) + 1
         yield Mutant(kind, name, start, line, text[start:end], after)
+
+
+def without(extents: list[tuple[int, int]], text: str) -> str:
+    """Text of the same length in which these extents are blank."""
+    for start, end in extents:
+        text = text[:start] + blank(text[start:end]) + text[end:]
+    return text
 
 
 def _sizes(code: str, text: str) -> Iterator[tuple[str, int, int, str]]:

@@ -7,7 +7,7 @@ in constants are chosen by a macro, and need a file to be compiled again.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.mutants.sources import ROOT, Mutant
@@ -34,7 +34,7 @@ DEFINITION = """
 namespace equigeo::mutants {
 namespace {
 
-constexpr int kMost = 4096;
+constexpr int kMost = 8192;
 int choice = -1;
 char reached[kMost];
 
@@ -60,7 +60,7 @@ __attribute__((visibility("default"))) void equigeo_take_reached(char* to) {
 
 }
 """
-MOST = 4096
+MOST = 8192
 
 
 def switched(text: str, found: Sequence[tuple[int, Mutant]]) -> str:
@@ -92,10 +92,10 @@ def _switch(number: int, mutant: Mutant, before: str) -> str:
     return f"({chosen} ? ({mutant.after}) : ({before}))"
 
 
-def write_sources(folder: Path, found: Sequence[Mutant], root: Path = ROOT) -> None:
+def write_sources(folder: Path, found: Mapping[int, Mutant], root: Path = ROOT) -> None:
     """Write a copy of the sources, and nothing else; files that are the same are left alone."""
     switches: dict[str, list[tuple[int, Mutant]]] = {}
-    for number, mutant in enumerate(found):
+    for number, mutant in found.items():
         switches.setdefault(mutant.file, []).append((number, mutant))
     written = {folder / "csrc/simulator/mutant.cpp"}
     _write(*written, DEFINITION)

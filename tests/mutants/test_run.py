@@ -1,8 +1,14 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from tests.mutants.run import notice_of
+from tests.mutants.redundant import reason_of
+from tests.mutants.run import NOTICED, Run, notice_of
+from tests.mutants.sources import by_number, mutants
+
+ALL = by_number(mutants())
 
 
 @pytest.mark.parametrize(
@@ -36,3 +42,31 @@ from tests.mutants.run import notice_of
 )
 def test_what_notices_a_mistake_is_told_from_its_words(answer, notice):
     assert notice_of(answer) == notice
+
+
+def run_in(folder):
+    return Run(ALL, folder, folder / "table.json", jobs=1, budget=1)
+
+
+def test_a_table_is_complete_where_each_mistake_is_noticed_or_documented(tmp_path):
+    run = run_in(tmp_path)
+    undocumented = [n for n, mutant in ALL.items() if not reason_of(mutant)]
+    run.rows = {n: dict.fromkeys(NOTICED, "value") for n in undocumented[1:]}
+    assert [row["mutant"] for row in run.write()] == [str(ALL[undocumented[0]])]
+    assert not json.loads(run.output.read_text())["complete"]
+    run.rows[undocumented[0]] = dict.fromkeys(NOTICED, "races")
+    assert run.write() == []
+    assert json.loads(run.output.read_text())["complete"]
+
+
+def test_a_run_goes_on_from_what_was_noticed_in_the_same_sources(tmp_path):
+    run = run_in(tmp_path)
+    run.rows = {n: dict.fromkeys(NOTICED, "value") for n in list(ALL)[:3]}
+    run.write()
+    other = run_in(tmp_path)
+    other.resume()
+    assert other.rows == run.rows
+    facts = json.loads(run.output.read_text()) | {"sources": "others"}
+    run.output.write_text(json.dumps(facts))
+    with pytest.raises(SystemExit, match="of other sources"):
+        other.resume()

@@ -6,7 +6,8 @@ import pytest
 
 from tests.mutants.conditions import at_run_time, masked
 from tests.mutants.redundant import REDUNDANT
-from tests.mutants.sources import KERNELS, MATH, ROOT, mutants
+from tests.mutants.sources import KERNELS, MATH, MOST_OF_FILE, ROOT, by_number, mutants
+from tests.mutants.switches import MOST
 
 ALL = mutants()
 KINDS = ("barrier", "bound", "guard", "size")
@@ -83,3 +84,13 @@ def test_what_is_documented_as_redundant_is_a_mutant():
     names = [str(m) for m in ALL]
     assert len(names) == len(set(names))
     assert set(REDUNDANT) <= set(names)
+
+
+def test_numbers_depend_on_the_own_file_alone():
+    numbers = by_number(ALL)
+    assert list(numbers.values()) == ALL
+    assert max(numbers) < MOST
+    first = [n for n, mutant in numbers.items() if mutant.file.endswith("/plan.cu")]
+    assert first == list(range(first[0], first[0] + len(first)))
+    assert first[0] % MOST_OF_FILE == 0
+    assert len(first) <= MOST_OF_FILE

@@ -6,14 +6,22 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.mutants.sources import Mutant
+from tests.mutants.sources import KERNELS, ROOT, Mutant
 from tests.mutants.switches import write_sources
 from tests.ops.run_simulated import CHECKS
 
 LIBRARY = "_kernels_simulated.so"
+# The others are left out where one is made a constant, for the compiler to see that.
+NEVER = """
+namespace equigeo::mutants {
+
+inline __attribute__((always_inline)) bool never(int) { return false; }
+
+}  // namespace equigeo::mutants
+"""
 
 
 class Workshop:
@@ -22,7 +30,7 @@ class Workshop:
     def __init__(self, folder: Path) -> None:
         self.tree, self.build = folder / "tree", folder / "build"
 
-    def make(self, found: Sequence[Mutant], jobs: int) -> None:
+    def make(self, found: Mapping[int, Mutant], jobs: int) -> None:
         """Build the libraries, one for each kind of checks."""
         write_sources(self.tree, found)
         options = ["-DEQUIGEO_CUDA=OFF", "-DEQUIGEO_SIMULATED=ON", "-G", "Ninja"]
@@ -47,15 +55,24 @@ class Workshop:
         folder.mkdir(exist_ok=True)
         own = str(folder / "mutant.o")
         compile_own = compiled["command"].replace(f"-o {target} ", f"-o {own} ")
+        never = folder / "never.h"
+        never.write_text(NEVER)
+        compile_own += f" -include {never} '-Dchosen(number)=never(number)'"
         error = shell(f"{compile_own} -DEQUIGEO_CONSTANT_MUTANT={number} -w", self.build)
         link = self.link_command(checks).replace(target, own)
         link = link.replace(f"-o {checks}/{LIBRARY}", f"-o {folder / LIBRARY}")
         return folder, error or shell(link, self.build)
 
     def compile_command(self, mutant: Mutant, checks: str) -> dict[str, str]:
-        """How a file is compiled, and to which object."""
+        """How a file is compiled, or one that includes it, and to which object."""
+        kernels = ROOT / KERNELS
+        source = next(
+            path.name
+            for path in sorted(kernels.glob("*.cu"))
+            if mutant.file.endswith(path.name) or f'/{Path(mutant.file).name}"' in path.read_text()
+        )
         commands = json.loads((self.build / "compile_commands.json").read_text())
-        places = (f"cuda_{checks}.dir", Path(mutant.file).name)
+        places = (f"cuda_{checks}.dir", f"/{source}")
         found: dict[str, str] = next(
             c for c in commands if places[0] in c["command"] and c["file"].endswith(places[1])
         )

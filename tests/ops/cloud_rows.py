@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -22,6 +23,7 @@ from tests.ops.problems import Problem
 
 POINTS = 8  # for each source
 NULL_TOL, SMOOTHING = 1e-6, 1e-12
+FAR = 2.0**15
 # Sums are over points, but what amplifies rounding is the gap of the spectra below.
 TERMS = 20_000
 
@@ -41,12 +43,25 @@ def _rest(graph: EdgeIndex) -> list[Tensor]:
     return [_offsets(points, graph.num_targets), weight]
 
 
+def _offsets_alone(graph: EdgeIndex) -> list[Tensor]:
+    return _rest(graph)[:1]
+
+
+def _last_without_weight(graph: EdgeIndex) -> list[Tensor]:
+    """The rest, where no point of the last cloud counts."""
+    offsets, weight = _rest(graph)
+    weight[offsets[:-1][-1:].sum() :] = 0
+    return [offsets, weight]
+
+
 def _spectrum(dim: int) -> Tensor:
     return 2.0 ** -torch.arange(dim, dtype=torch.float64)
 
 
-def _cloud_row(dim: int, signs: int, scale: int, center: bool = True) -> Op:
-    constants = center, signs, scale, NULL_TOL, SMOOTHING
+def _cloud_row(
+    dim: int, signs: int, scale: int, center: bool = True, null_tol: float = NULL_TOL
+) -> Op:
+    constants = center, signs, scale, null_tol, SMOOTHING
 
     def features(problem: Problem, dtype: torch.dtype) -> list[Tensor]:
         shape = _count(problem.sources, problem.targets), dim
@@ -68,6 +83,39 @@ def _cloud_row(dim: int, signs: int, scale: int, center: bool = True) -> Op:
         terms=TERMS,
         constants=constants,
         stored=True,
+    )
+
+
+def _weightless_row() -> Op:
+    """Points that weigh one each."""
+    row = _cloud_row(2, 1, 1)
+    constants = None, *row.constants
+
+    def differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *tensors: function(*tensors, *constants)[:-1]
+
+    return replace(
+        row,
+        call=differentiable(principal_axes),
+        reference=differentiable(principal_axes_reference),
+        rest=_offsets_alone,
+        label="principal_axes without weights",
+        constants=constants,
+    )
+
+
+def _stray_row() -> Op:
+    """Clouds far from the origin where there are digits for it, and infinite where none counts."""
+    row = _cloud_row(2, 1, 1, null_tol=1e-9)  # of how far away they are, which is no null axis
+
+    def features(problem: Problem, dtype: torch.dtype) -> list[Tensor]:
+        (x,) = row.features(problem, dtype)
+        x += FAR * (dtype == torch.float64)
+        x[3::7] = torch.inf
+        return [x]
+
+    return replace(
+        row, features=features, rest=_last_without_weight, label="principal_axes of stray points"
     )
 
 
@@ -153,6 +201,8 @@ def cloud_rows() -> Iterator[Op]:
     yield _cloud_row(3, 2, 1, center=False)
     yield _cloud_row(3, 3, 3)
     yield _cloud_row(4, 1, 1)
+    yield _weightless_row()
+    yield _stray_row()
     yield _gradient_row(1, 1)
     yield _gradient_row(2, 2)
     yield _gradient_row(3, 3)

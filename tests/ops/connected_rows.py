@@ -25,7 +25,8 @@ from equigeo.ops.products.fully_connected_product_backward import (
     fully_connected_product_backward,
     fully_connected_product_backward_reference,
 )
-from tests.ops.channelwise_rows import arrays, coefficients, options, with_weight
+from tests.ops.channelwise_rows import arrays, options, with_weight
+from tests.ops.channelwise_tables import coefficients
 from tests.ops.op import Op, in_order
 from tests.ops.problems import Problem
 
@@ -92,8 +93,33 @@ def mixed_table(*, ir_mul: bool) -> PathTable:
     return PathTable.from_paths(paths, (10, 12, 41, 15))
 
 
-COPYWISE = {"pairs": pairs_table(), "natural": natural_table(2), "strided": strided_table()}
-MIXED = {"mul_ir": mixed_table(ir_mul=False), "ir_mul": mixed_table(ir_mul=True)}
+def overlapping_table() -> PathTable:
+    """Some copies, and some weights, of one path are those of another one."""
+    y = Segment.block(0, 2, 3)
+    paths = [
+        path_between(Segment.block(0, 3, 3), y, Segment.block(0, 6, 5), 0),
+        path_between(Segment.block(3, 1, 3), y, Segment.block(10, 2, 5), 2),
+    ]
+    return PathTable.from_paths(paths, (9, 6, 6, 30))
+
+
+def pairing_table() -> PathTable:
+    """More pairs of copies than a warp couples at once."""
+    x, y, out = Segment.block(0, 11, 3), Segment.block(0, 3, 3), Segment.block(0, 2, 5)
+    return PathTable.from_paths([path_between(x, y, out, 0)], (33, 9, 66, 10))
+
+
+COPYWISE = {
+    "pairs": pairs_table(),
+    "natural": natural_table(2),
+    "strided": strided_table(),
+    "overlapping": overlapping_table(),
+}
+MIXED = {
+    "mul_ir": mixed_table(ir_mul=False),
+    "ir_mul": mixed_table(ir_mul=True),
+    "many pairs": pairing_table(),
+}
 
 
 def connected_rows() -> Iterator[Op]:

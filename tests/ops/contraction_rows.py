@@ -58,6 +58,8 @@ def contraction_rows() -> Iterator[Op]:
     for name in ("components inside", "components outside"):
         yield backward_row(name, TABLES[name], only_x=True)
         yield double_backward_row(name, TABLES[name])
+    # Sets that begin inside the run of another one.
+    yield backward_row("one block", TABLES["one block"], only_x=False, repeats=3)
 
 
 def arrays(t: PolynomialTable) -> list[Tensor]:
@@ -68,14 +70,17 @@ def lists(t: PolynomialTable) -> tuple[list[int], ...]:
     return list(t.levels), list(t.dims_in), list(t.dims_out)
 
 
-def by_set(graph: EdgeIndex) -> list[Tensor]:
-    """Rows of every set, where row e takes the set of the target of edge e."""
-    return [graph.order, graph.ptr]
+def by_set(graph: EdgeIndex, repeats: int = 1) -> list[Tensor]:
+    """Rows of every set, where row e takes the set of the target of edge e, and again so."""
+    again = torch.arange(repeats) * graph.num_edges
+    return [(graph.order[:, None] + again).flatten(), graph.ptr * repeats]
 
 
-def operands(t: PolynomialTable, *kinds: str) -> Callable[[Problem, torch.dtype], list[Tensor]]:
+def operands(
+    t: PolynomialTable, *kinds: str, repeats: int = 1
+) -> Callable[[Problem, torch.dtype], list[Tensor]]:
     def features(problem: Problem, dtype: torch.dtype) -> list[Tensor]:
-        rows, sets, channels = problem.edges, problem.targets, problem.channels
+        rows, sets, channels = problem.edges * repeats, problem.targets, problem.channels
         # References hold every term of every row and channel: many rows are kept narrow.
         channels = channels if rows < 1000 else 2
         shapes = {
@@ -110,15 +115,17 @@ def contraction_row(name: str, t: PolynomialTable) -> Op:
     )
 
 
-def backward_row(name: str, t: PolynomialTable, *, only_x: bool) -> Op:
+def backward_row(name: str, t: PolynomialTable, *, only_x: bool, repeats: int = 1) -> Op:
     constants = (*lists(t), only_x)
     return Op(
         "symmetric_contraction_backward",
         with_constants(symmetric_contraction_backward, constants),
         with_constants(in_order(symmetric_contraction_backward_reference), constants),
-        operands(t, "grad", "x", "weight"),
-        lambda graph: [*by_set(graph), *arrays(t)],
-        f"symmetric_contraction_backward, {name}" + ", of x alone" * only_x,
+        operands(t, "grad", "x", "weight", repeats=repeats),
+        lambda graph: [*by_set(graph, repeats), *arrays(t)],
+        f"symmetric_contraction_backward, {name}"
+        + ", of x alone" * only_x
+        + ", many rows" * (repeats > 1),
         constants=constants,
     )
 

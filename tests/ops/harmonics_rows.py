@@ -66,6 +66,8 @@ def harmonics_rows() -> Iterator[Op]:
         yield _row(function, reference, names, [0, 1, 2, 3], True)
         yield _row(function, reference, names, [1, 4], False)
         yield _row(function, reference, names, [6], True)
+    # As many degrees as are staged in single precision and are not in double.
+    yield _row(*values, list(range(15)), True)
     # Each derivative of the last one is taken by PyTorch through einsums, slowly where it traces
     # them.
     yield _row(*second, [0, 1, 2], True, blas=True)

@@ -47,14 +47,26 @@ SMALL = Blocks(
     weights=562,
     dim_out=146,
 )
-# More copies, and more components, than a tile of any kernel has.
+# More copies, and more components, than a tile of any kernel has; more tiles of the input than of
+# the output.
 LARGE = Blocks(
-    torch.tensor([[1, 67, 0, 3, 1, 1], [69, 2, 3, 1, 65, 202]]),
+    torch.tensor([[1, 131, 0, 3, 1, 1], [133, 2, 3, 1, 65, 394]]),
     torch.tensor([0.5, 2.0], dtype=torch.float64),
-    dim=199,
-    weights=204,
+    dim=263,
+    weights=396,
     dim_out=69,
-    terms=67,
+    terms=131,
+)
+NONE = Blocks(
+    torch.empty(0, 6, dtype=torch.int64),
+    torch.empty(0, dtype=torch.float64),
+    dim=3,
+    weights=2,
+    dim_out=4,
+)
+# So little that there may be many rows.
+LITTLE = Blocks(
+    torch.tensor([[0, 2, 0, 1, 1, 0]]), torch.ones(1, dtype=torch.float64), 2, weights=2, dim_out=1
 )
 
 
@@ -65,6 +77,10 @@ def linear_rows() -> Iterator[Op]:
             yield backward_row(label, SMALL, groups, ir_mul)
         yield map_row("large blocks", LARGE, one_group, ir_mul)
         yield backward_row("large blocks", LARGE, one_group, ir_mul)
+    yield map_row("no blocks", NONE, one_group, False)
+    yield backward_row("no blocks", NONE, one_group, False)
+    # More rows than are summed in one part.
+    yield backward_row("many rows", LITTLE, one_group, False, repeats=30)
     yield backward_row("by x alone", SMALL, one_group, False, by_weight=False)
     yield backward_row("by weights alone", SMALL, a_group_a_row, True, by_x=False)
 
@@ -78,12 +94,13 @@ def a_group_a_row(problem: Problem) -> int:
 
 
 def operands(
-    of: Blocks, groups: Callable[[Problem], int], *, grad: bool
+    of: Blocks, groups: Callable[[Problem], int], *, grad: bool, repeats: int = 1
 ) -> Callable[[Problem, torch.dtype], list[Tensor]]:
     def features(problem: Problem, dtype: torch.dtype) -> list[Tensor]:
-        shapes = [("x", problem.edges, of.dim), ("weight", groups(problem), of.weights)]
+        rows = problem.edges * repeats
+        shapes = [("x", rows, of.dim), ("weight", groups(problem), of.weights)]
         if grad:
-            shapes.insert(0, ("grad", problem.edges, of.dim_out))
+            shapes.insert(0, ("grad", rows, of.dim_out))
         return [problem.randn(name, rows, dim, dtype=dtype) for name, rows, dim in shapes]
 
     return features
@@ -117,6 +134,7 @@ def backward_row(
     *,
     by_x: bool = True,
     by_weight: bool = True,
+    repeats: int = 1,
 ) -> Op:
     constants = (ir_mul, by_x, by_weight)
 
@@ -133,7 +151,7 @@ def backward_row(
         "block_linear_backward",
         call,
         judge,
-        operands(of, groups, grad=True),
+        operands(of, groups, grad=True, repeats=repeats),
         lambda graph: [of.blocks, of.factors],
         f"block_linear_backward, {label}, {'ir_mul' if ir_mul else 'mul_ir'}",
         terms=of.terms,

@@ -16,10 +16,10 @@ from tests.ops.test_ops import DTYPES, arguments, derivatives
 HALF = [torch.bfloat16, torch.float16]
 
 # A simulated thread takes as long as a block on a card. What matters of the larger problems stays:
-# odd numbers, every channel and head, more than one warp of points (32), batch of edges (8), or run
-# of rows (16), and rows that are met by no edge.
+# odd numbers, every channel and head, more than one warp of points (32), batch of edges of a source
+# or a target (8), or run of rows (16), and rows that are met by no edge.
 SIZES = {
-    "one channel, one head": (2, 3, 4),
+    "one channel, one head": (2, 3, 17),
     "odd sizes": (4, 3, 10),
     "full registers": (2, 3, 4),
     "every block size": (2, 2, 2),

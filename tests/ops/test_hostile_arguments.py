@@ -13,7 +13,7 @@ from torch import Tensor
 from equigeo.graphs import EdgeIndex
 from equigeo.ops import Path, PathTable, kernels_info
 from tests.fuzz.run_worker import fault_of
-from tests.ops.channelwise_rows import channelwise_path
+from tests.ops.channelwise_tables import channelwise_path
 
 pytestmark = pytest.mark.skipif(kernels_info()["cpu"] is None, reason="kernels check this")
 OPS = torch.ops.equigeo

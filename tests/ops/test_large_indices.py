@@ -8,7 +8,7 @@ import torch
 
 from equigeo.graphs import EdgeIndex
 from equigeo.ops import PathTable, channelwise_conv, gather_sum
-from tests.ops.channelwise_rows import channelwise_path
+from tests.ops.channelwise_tables import channelwise_path
 
 CHANNELS, ROWS = 2**20, 2**11 + 2  # the last two rows begin at 2^31 and beyond
 

@@ -15,7 +15,8 @@ from torch import Tensor
 
 from equigeo.graphs import EdgeIndex
 from equigeo.ops import PathTable
-from tests.ops.channelwise_rows import channelwise_path, graph_tensors
+from tests.ops.channelwise_rows import graph_tensors
+from tests.ops.channelwise_tables import channelwise_path
 from tests.ops.contraction_rows import TABLES, WEIGHTS, arrays, lists
 
 OPS = torch.ops.equigeo
@@ -101,6 +102,37 @@ def contraction(row: int, value: int) -> None:
     OPS.symmetric_contraction(x, weight, index, *tables, *lists(table))
 
 
+def components_differ() -> None:
+    """A product of vectors, and one of scalars, of the same place and copies."""
+    paths = [
+        channelwise_path(0, 0, 6 * p, 2 * p, 2, 1, torch.ones(d, 3, 3))
+        for p, d in enumerate((3, 1))
+    ]
+    table = PathTable.from_paths(paths, (6, 3, 4, 12), by_output=True)
+    x, y, weight = (torch.ones(ROWS, d) for d in (6, 3, 4))
+    arrays = table.paths, table.entries, table.values.float()
+    OPS.channelwise_product(x, y, weight, *arrays, 12, False)
+
+
+# Rows of inputs, weights and outputs of linear maps.
+LINEAR_DIMS = 1024, 16, 1024
+
+
+def linear(*blocks: list[int]) -> None:
+    """A linear map by blocks, each with its places in input and output."""
+    dim, weights, dim_out = LINEAR_DIMS
+    x, weight, factors = torch.ones(ROWS, dim), torch.ones(1, weights), torch.ones(len(blocks))
+    OPS.block_linear(x, weight, torch.tensor(blocks), factors, dim_out, False)
+
+
+def linear_backward(*blocks: list[int], by_x: bool) -> None:
+    """The gradient of its input, or of its weights."""
+    dim, weights, dim_out = LINEAR_DIMS
+    grad, x, weight = torch.ones(ROWS, dim_out), torch.ones(ROWS, dim), torch.ones(1, weights)
+    operands = grad, x, weight, torch.tensor(blocks), torch.ones(len(blocks))
+    OPS.block_linear_backward(*operands, False, by_x, not by_x)
+
+
 TRAPPED: dict[str, Callable[[], Any]] = {
     "an output that leaves its row": partial(product, 2, {(1, OUT + OFFSET): 7}),
     "more components than a kernel has": partial(product, 1, {}, components=2, dim_x=4),
@@ -114,6 +146,8 @@ TRAPPED: dict[str, Callable[[], Any]] = {
     "coefficients that are shared in part": partial(product, 2, {(1, FIRST): 20}),
     "the first coefficients of another path": partial(product, 2, {(1, FIRST): 0, (1, LAST): 20}),
     "the last coefficients of another path": partial(product, 2, {(1, FIRST): 20, (1, LAST): 27}),
+    "the coefficients of another path": partial(product, 2, {(1, FIRST): 0, (1, LAST): 27}),
+    "segments of other components": components_differ,
     "first inputs that overlap": partial(product, 2, {(1, X + OFFSET): 1}, dim_x=7),
     "segments of as many copies in part": partial(
         product, 2, {(1, X + COPIES): 1, (1, OUT + COPIES): 1}
@@ -129,6 +163,16 @@ TRAPPED: dict[str, Callable[[], Any]] = {
     "a row to gather that is not there": partial(gather, "source", 1, ROWS),
     "a value to attend to that is not there": partial(attention_backward, "source", 1, -1),
     "a set of weights that is not there": partial(contraction, 1, 2),
+    "more components than a map may have": partial(linear, [0, 1, 0, 1, 1024, 0]),
+    "outputs of a map that overlap": partial(linear, [0, 1, 0, 2, 1, 0], [1, 1, 1, 2, 1, 2]),
+    "outputs of a map of other copies": partial(linear, [0, 1, 0, 2, 1, 0], [1, 1, 0, 3, 1, 2]),
+    "outputs of a map of other components": partial(linear, [0, 1, 0, 3, 1, 0], [1, 1, 0, 1, 3, 3]),
+    "inputs of a map that overlap": partial(
+        linear_backward, [0, 2, 0, 1, 1, 0], [1, 2, 1, 1, 1, 2], by_x=True
+    ),
+    "matrices of a map that are shared": partial(
+        linear_backward, [0, 1, 0, 1, 1, 0], [1, 1, 1, 1, 1, 0], by_x=False
+    ),
 }
 
 

@@ -288,7 +288,7 @@ __device__ __forceinline__ void add_tiles(
 template <class S>
 __device__ void clear_weights(
     const DifferentiateProducts<S>& op, const EdgeRows* edges, int count) {
-  if (op.grad_weight == nullptr || op.plan.totals->covers_weight) {
+  if (op.plan.totals->covers_weight) {
     return;
   }
   const int threads = kWarp * blockDim.y, thread = threadIdx.y * kWarp + threadIdx.x;

@@ -9,11 +9,11 @@
 namespace equigeo {
 namespace {
 
-// The weights of a path for a copy of the second input, or null where it has none.
+// The weights of a path for a copy of the second input, or null where it has none, as no path has
+// where there are no weights at all.
 template <class S>
 __device__ S* weights_of(S* weights, int64_t row, const PlannedPath& path, int copy) {
-  const bool any = weights != nullptr && path.weight >= 0;
-  return any ? weights + row + path.weight + copy : nullptr;
+  return path.weight < 0 ? nullptr : weights + row + path.weight + copy;
 }
 
 // From memory, or ones. They come from afar, and only once: ask for them early and wait late.

@@ -50,7 +50,7 @@ __device__ void count_tiles(const LinearPlan<T>& plan, int64_t b) {
   for (int64_t q = plan.blocks.count - 1; q >= 0; --q) {
     if (q != b && is_shared(plan, piece, piece_of(plan, q))) {
       next = q > b ? static_cast<int>(q) : next;
-      first = first && q > b;
+      first = q > b;  // the last one that is looked at is the first of all
     }
   }
   const LinearBlock block = block_of(plan, b);

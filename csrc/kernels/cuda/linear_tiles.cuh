@@ -71,14 +71,14 @@ __device__ __forceinline__ void stage_result(const TileSum<T>& sum, LinearMemory
 }
 
 // Vectors of a segment: components [component, component + components) of rows [row, row + rows).
-// Vector (r, i) is followed by (r, i + 1).
+// Vector (r, i) is followed by (r, i + 1). The first component of a tile says how many there are.
 struct Vectors {
   int64_t row;
   int rows, component, components;
 
   __device__ int count() const { return rows * components; }
   __device__ bool operator==(const Vectors& other) const {
-    return rows == other.rows && component == other.component && components == other.components;
+    return rows == other.rows && component == other.component;
   }
 };
 

@@ -10,15 +10,16 @@ namespace {
 
 constexpr int kResident = 4;  // blocks that a multiprocessor must have registers for: none spills
 
-// Call visit(p, path) in a thread for each of the first paths. They come through shared memory: one
-// beside another, lanes would each read from far apart.
+// Call visit(p, path) in a thread for each path. They come through shared memory: one beside
+// another, lanes would each read from far apart.
 template <class T, class Visit>
-__device__ void for_paths(const PathTable<T>& table, int64_t count, const Visit& visit) {
+__device__ void for_paths(const PathTable<T>& table, const Visit& visit) {
   constexpr int kNumbers = sizeof(Path) / sizeof(int64_t);
   // One number more, so that lanes read from banks of their own.
   int64_t (*tile)[kNumbers + 1] = static_shared<int64_t[kWarp][kNumbers + 1]>();
-  for (int64_t begin = 0; begin < count; begin += kWarp) {
-    const int size = static_cast<int>(count - begin < kWarp ? count - begin : kWarp);
+  for (int64_t begin = 0; begin < table.count; begin += kWarp) {
+    const int64_t left = table.count - begin;
+    const int size = static_cast<int>(left < kWarp ? left : kWarp);
     const int64_t* from = &table.path[begin].x.offset;
     __syncthreads();  // what was there has been read
     for (int n = threadIdx.x; n < kNumbers * size; n += blockDim.x) {
@@ -99,15 +100,13 @@ __device__ void write_runs(
   }
 }
 
-// Paths may share all of their coefficients; to share some would mix their runs.
+// Coefficients are those of one path, as they are listed: runs are where these are, and each block
+// writes its own.
 template <class T>
 __device__ void check_coefficients(const PathTable<T>& table, int64_t p) {
   const Path& path = table.path[p];
   require(0 <= path.first && path.first <= path.last && path.last <= table.coefficients);
-  for_paths(table, p, [&](int64_t, const Path& other) {
-    const bool same = other.first == path.first && other.last == path.last;
-    require(same || other.last <= path.first || path.last <= other.first);
-  });
+  require(p == 0 || table.path[p - 1].last <= path.first);
 }
 
 __device__ inline int place_of(const Entry& entry) {
@@ -182,7 +181,7 @@ __device__ PlannedPath planned(const PathTable<T>& table, int64_t p, const Path&
     const bool same_x = same_segment(path.x, other.x);
     const bool same_out = same_segment(path.out, other.out);
     to.first_x = to.first_x && !same_x;
-    to.first_out = to.first_out && !same_out;
+    to.first_out = !same_out;  // paths are sorted by their outputs
   }
   return to;
 }
@@ -192,7 +191,7 @@ __device__ void sort_paths(const PathTable<T>& table, const Plan<T>& plan) {
   const auto begin = [&](const Path& path) {
     return plan.side == Side::kOut ? path.out.offset : path.x.offset;
   };
-  for_paths(table, table.count, [&](int64_t p, const Path& path) {
+  for_paths(table, [&](int64_t p, const Path& path) {
     int64_t place = 0;
     for (int64_t q = 0; q < table.count; ++q) {
       const int64_t other = begin(table.path[q]);

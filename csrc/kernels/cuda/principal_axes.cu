@@ -53,12 +53,13 @@ __device__ void each(const PrincipalAxes<T>& op, int64_t cloud, const Run& run) 
   }
 }
 
-// A point and where it is from the first, zero where it does not count.
+// A point and where it is from the origin; one that does not count is taken to be there, no farther
+// away than those that count.
 template <int D>
 __device__ void shift(const CloudAxes<D>& axes, double weight, double (&x)[D], double (&u)[D]) {
   for (int k = 0; k < D; ++k) {
-    x[k] = weight > 0 ? x[k] : 0;
-    u[k] = weight > 0 ? x[k] - axes.origin[k] : 0;
+    x[k] = weight > 0 ? x[k] : axes.origin[k];
+    u[k] = x[k] - axes.origin[k];
   }
 }
 

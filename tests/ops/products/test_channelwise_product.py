@@ -14,7 +14,7 @@ from equigeo.ops import (
     kernels_info,
     radial_conv,
 )
-from tests.ops.channelwise_rows import channelwise_path
+from tests.ops.channelwise_tables import channelwise_path
 
 compiled = pytest.mark.skipif(
     kernels_info()["cpu"] is None, reason="the reference trusts its table"

@@ -18,7 +18,7 @@ from equigeo.ops import (
     kernels_info,
     limit_result_memory,
 )
-from tests.ops.channelwise_rows import channelwise_path
+from tests.ops.channelwise_tables import channelwise_path
 
 MEBIBYTE = 2**20
 pytestmark = pytest.mark.skipif(
