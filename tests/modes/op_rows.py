@@ -9,12 +9,12 @@ from torch import Tensor, nn
 
 from tests.modes.row import Row
 from tests.ops.op import Op
-from tests.ops.op_table import OPS
+from tests.ops.op_table import OF_PYTORCH
 from tests.ops.problems import SMALL
 
 
 def op_rows() -> list[Row]:
-    return [_row(op) for op in OPS]
+    return [_row(op) for op in OF_PYTORCH]
 
 
 def _row(op: Op) -> Row:

@@ -155,3 +155,29 @@ OPS = [
     *harmonics_rows(),
     *linear_rows(),
 ]
+
+OF_KERNELS = frozenset(
+    {
+        "grid_product of more coefficients than are staged",
+        "channelwise_product, long",
+        "channelwise_product_backward, long",
+        "channelwise_product, even",
+        "channelwise_product_backward, full",
+        "channelwise_conv, many",
+        "channelwise_conv_backward, by turns",
+        "channelwise_product_backward, gap",
+        "radial_conv, many hidden numbers",
+        "principal_axes of stray points",
+        "copywise_product, overlapping",
+        "copywise_product_backward, overlapping",
+        "fully_connected_product, many pairs",
+        "fully_connected_product_backward, many pairs",
+        "symmetric_contraction_backward, one block, many rows",
+        f"spherical_harmonics of degrees {list(range(15))}, unit length",
+        "block_linear_backward, many rows, mul_ir",
+    }
+)
+"""Rows of sizes, and orders of paths, that kernels alone notice."""
+
+OF_PYTORCH = [op for op in OPS if str(op) not in OF_KERNELS]
+"""Rows with which modes are tried, and what PyTorch demands of an op."""
