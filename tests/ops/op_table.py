@@ -174,10 +174,12 @@ OF_KERNELS = frozenset(
         "fully_connected_product_backward, many pairs",
         "symmetric_contraction_backward, one block, many rows",
         f"spherical_harmonics of degrees {list(range(15))}, unit length",
+        "block_linear, no blocks, mul_ir",
+        "block_linear_backward, no blocks, mul_ir",
         "block_linear_backward, many rows, mul_ir",
     }
 )
-"""Rows of sizes, and orders of paths, that kernels alone notice."""
+"""Rows of sizes, none among them, and of orders of paths that kernels alone notice."""
 
 OF_PYTORCH = [op for op in OPS if str(op) not in OF_KERNELS]
 """Rows with which modes are tried, and what PyTorch demands of an op."""
