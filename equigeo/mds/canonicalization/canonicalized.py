@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.graphs.inputs import kind_of
-from equigeo.mds.canonicalization.least_on_orbit import follow_minimum, least_on_orbit
+from equigeo.mds.canonicalization.least_on_orbit import beside, follow_minimum, least_on_orbit
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.torch_internals import (
     forward_mode_active,
@@ -177,14 +177,9 @@ class Canonicalized(nn.Module):
             As of :meth:`elements`.
         """
         element = self.elements(x)
-        moved = self.rep_in.act(_spread(element, x.ndim), x)
+        moved = self.rep_in.act(beside(element, x.ndim), x)
         found: Tensor = self.network(moved, *arguments, **keywords)
         if self.rep_out is None:
             return found
         back = self.rep_in.group.inverse(element)
-        return self.rep_out.act(_spread(back, found.ndim), found)
-
-
-def _spread(element: Tensor, ndim: int) -> Tensor:
-    """Elements (batch, size, size) beside features of so many axes."""
-    return element.view(len(element), *[1] * (ndim - 2), *element.shape[1:])
+        return self.rep_out.act(beside(back, found.ndim), found)

@@ -127,11 +127,28 @@ def follow_minimum(energy: Energy, rep: Representation, x: Tensor, element: Tens
     """
     orbit = _Orbit(energy, rep, x)
     slope, curvature = orbit.derivatives(element)
-    for _ in range(2):
-        step = newton_step(slope, curvature)
-        element = orbit.move(step - step.detach(), element)
-        slope = orbit.slope(element)[0]
-    return element
+    first = newton_step(slope, curvature)
+    element = orbit.move(first - first.detach(), element)
+    second = newton_step(orbit.slope(element)[0], curvature)
+    return orbit.move(second - second.detach(), element)
+
+
+def beside(element: Tensor, ndim: int) -> Tensor:
+    """Give elements the axes of features that they act on.
+
+    Parameters
+    ----------
+    element : Tensor, (batch, size, size)
+        One for each of a batch.
+    ndim : int
+        Number of axes of the features, (batch, ..., dim).
+
+    Returns
+    -------
+    Tensor, (batch, ..., size, size)
+        With axes of length 1 between.
+    """
+    return element.view(len(element), *[1] * (ndim - 2), *element.shape[1:])
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,8 +167,7 @@ class _Orbit:
 
     def energy_at(self, element: Tensor) -> Tensor:
         """Energies (problems,) of moved inputs."""
-        spread = element.view(len(element), *[1] * (self.x.ndim - 2), *element.shape[1:])
-        found = self.energy(self.rep.act(spread, self.x))
+        found = self.energy(self.rep.act(beside(element, self.x.ndim), self.x))
         if found.shape != (len(self.x),):
             raise ValueError(
                 f"energies must be ({len(self.x)},), one for each input, got {tuple(found.shape)}"

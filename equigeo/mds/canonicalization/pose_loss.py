@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from equigeo.mds.canonicalization.least_on_orbit import beside
+
 if TYPE_CHECKING:
     from equigeo.mds.canonicalization.least_on_orbit import Energy
     from equigeo.reps import Representation
@@ -61,5 +63,5 @@ def pose_loss(
     True
     """
     g = rep.group.sample(len(x), radius=radius, generator=generator).to(x.device)
-    moved = rep.act(g.view(len(x), *[1] * (x.ndim - 2), *g.shape[1:]), x)
+    moved = rep.act(beside(g, x.ndim), x)
     return F.softplus(energy(x) - energy(moved)).mean()
