@@ -142,7 +142,10 @@ def _stream(
     word = begin + header.width * header.vertices
     if word > len(table.start):
         return None
-    values = table.numbers(np.arange(word, len(table.start)), int).tolist()
+    words = np.arange(word, len(table.start))
+    if (table.numbers(words[:1], int) < 0).any():  # no need to read the others
+        return None
+    values = table.numbers(words, int).tolist()
     firsts, position = [], 0
     for _ in range(header.faces):  # one after the other: where a face begins depends on the last
         if position >= len(values) or values[position] < 0:

@@ -144,14 +144,15 @@ class TokenTable:
     def _joined(self, words: NDArray[np.int64], stop: NDArray[np.int64]) -> bytes:
         """Words in a row, with spaces between them."""
         # Blanking all other bytes and splitting once is ten times faster than slicing.
-        start = self.start[words]
-        edge = np.zeros(len(self.data) + 1, np.int8)
-        edge[start] = 1
-        edge[stop] = -1
-        inside = np.cumsum(edge[:-1], dtype=np.int8).view(bool)
+        first, last = int(self.start[words[0]]), int(stop[-1])
+        edge = np.zeros(last - first + 1, np.int8)
+        edge[self.start[words] - first] = 1
+        edge[stop - first] = -1
+        inside = np.cumsum(edge, dtype=np.int8).view(bool)
         kept = inside.copy()
         kept[1:] |= inside[:-1]  # one byte more, to separate words
-        return np.where(inside[kept], self.data[kept], np.uint8(_SPACE)).tobytes()
+        data = np.append(self.data[first:last], np.uint8(_SPACE))
+        return np.where(inside[kept], data[kept], np.uint8(_SPACE)).tobytes()
 
 
 def _coordinates(text: bytes, is_short: bool) -> NDArray[np.float64]:
