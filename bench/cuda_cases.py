@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from channelwise import PROBLEMS, operands
-from connected import UNWEIGHTED, weighted_products
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from bench.channelwise import PROBLEMS, operands
+from bench.connected import UNWEIGHTED, weighted_products
 from equigeo import mds, ops
 from equigeo import tensor_products as tp
 from equigeo.graphs import EdgeIndex
@@ -24,6 +24,7 @@ MACE = PROBLEMS["mace-large"]
 EDGES, NODES, HEADS, CHANNELS, ELEMENTS = 96, 12, 4, 64, 10
 POINTS = 1024
 Call = Callable[..., Any]
+Arguments = dict[str, Any]
 
 
 def numbers(*shape: int, seed: int = 0) -> Tensor:
@@ -134,7 +135,7 @@ class Calls(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: dict[str, tuple[dict[str, Any], list[Tensor]]] = {}
+        self.found: dict[str, tuple[Arguments, list[Tensor]]] = {}
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
         result = func(*args, **(kwargs or {}))
@@ -147,7 +148,7 @@ class Calls(TorchDispatchMode):
         return result
 
 
-def calls_of(case: str, layout: str) -> dict[str, tuple[dict[str, Any], list[Tensor]]]:
+def calls_of(case: str, layout: str) -> dict[str, tuple[Arguments, list[Tensor]]]:
     """The ops that a case calls, for values and two orders of derivatives."""
     call, inputs = CASES[case][0](layout)
     with Calls() as calls:
@@ -155,3 +156,13 @@ def calls_of(case: str, layout: str) -> dict[str, tuple[dict[str, Any], list[Ten
         first = torch.autograd.grad(out.square().sum(), inputs, create_graph=True)
         torch.autograd.grad(sum(x.square().sum() for x in first), inputs, allow_unused=True)
     return calls.found
+
+
+def all_calls() -> dict[str, tuple[str, Arguments, list[Tensor]]]:
+    """By ``"<op>, <layout>"``: op, arguments and results, of the first case that calls it."""
+    found: dict[str, tuple[str, Arguments, list[Tensor]]] = {}
+    for case, (_, layouts) in CASES.items():
+        for layout in layouts:
+            for op, call in calls_of(case, layout).items():
+                found.setdefault(", ".join(filter(None, (op, layout))), (op, *call))
+    return found

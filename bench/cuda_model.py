@@ -1,7 +1,7 @@
 """What CUDA kernels ask of a card, from the compiler and the simulator: no card has been asked.
 
     make cuda simulated-kernels
-    python bench/cuda_model.py --output bench/results/cuda_model.json
+    python -m bench.cuda_model --output bench/results/cuda_model.json
 
 For every op, one table, kernel by kernel: registers, spills and shared memory from the compiler,
 and the share of a multiprocessor's warps that they leave room for; 32-byte sectors of global memory
@@ -24,10 +24,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from cuda_arithmetic import compulsory_bytes, multiply_accumulates
-from cuda_cases import CASES, calls_of
-from cuda_resources import ARCHITECTURES, Resources, kernel_name, occupancy, read_log
-from interleaved import circumstances
+
+from bench.cuda_arithmetic import compulsory_bytes, multiply_accumulates
+from bench.cuda_cases import all_calls
+from bench.cuda_resources import ARCHITECTURES, Resources, kernel_name, occupancy, read_log
+from bench.interleaved import circumstances, typed_command
 
 SHEET = {
     "source": "NVIDIA H100 Tensor Core GPU data sheet, H100 SXM",
@@ -65,7 +66,7 @@ def costs(libraries: Path, calls: dict[str, tuple[str, dict[str, Any]]]) -> dict
             "EQUIGEO_SIMULATE_COSTS": str(folder / "counted"),
             "EQUIGEO_KERNELS": str((libraries / "thread").absolute()),
         }
-        command = [sys.executable, __file__, "--calls", name]
+        command = [sys.executable, "-m", "bench.cuda_model", "--calls", name]
         subprocess.run(command, check=True, env={**os.environ, **variables})
         return {
             key: [json.loads(x) for x in (folder / f"{n:03}.json").read_text().splitlines()]
@@ -131,13 +132,8 @@ def bound(op: str, args: dict[str, Any], results: list[torch.Tensor]) -> dict[st
 
 
 def tables(libraries: Path, resources: list[Resources], select: str) -> dict[str, Any]:
-    """A table for every op and layout, of the first case that calls it."""
-    calls: dict[str, tuple[str, dict[str, Any], list[torch.Tensor]]] = {}
-    for case, (_, layouts) in CASES.items():
-        for layout in layouts:
-            for op, call in calls_of(case, layout).items():
-                calls.setdefault(", ".join(filter(None, (op, layout))), (op, *call))
-    calls = {name: call for name, call in calls.items() if select in name}
+    """A table for every op and layout."""
+    calls = {name: call for name, call in all_calls().items() if select in name}
     counted = costs(libraries, {name: call[:2] for name, call in calls.items()})
     return {
         name: {
@@ -177,7 +173,7 @@ def main() -> None:
     torch.set_num_threads(1)
     resources = list(read_log(options.log.read_text()))
     record = {
-        "command": " ".join(["python", *sys.argv]),
+        "command": typed_command(),
         "circumstances": circumstances(),
         "data sheet": SHEET,
         "tables": tables(options.libraries, resources, options.select),

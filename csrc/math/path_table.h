@@ -14,12 +14,13 @@ EQUIGEO_HOST_DEVICE bool inside(int64_t offset, int64_t mul, int64_t d, int64_t 
 
 // Whether a segment lies inside a row, without overflow.
 EQUIGEO_HOST_DEVICE bool inside(const Segment& segment, int64_t dim) {
-  const int64_t left = dim - 1 - segment.offset;
-  if (segment.offset < 0 || left < 0 || segment.mul < 1 || segment.d < 1 || segment.copy < 1 ||
-      segment.step < 1 || segment.d - 1 > left / segment.step) {
+  if (segment.offset < 0 || segment.offset >= dim || segment.mul < 1 || segment.d < 1 ||
+      segment.copy < 1 || segment.step < 1) {
     return false;
   }
-  return segment.mul - 1 <= (left - (segment.d - 1) * segment.step) / segment.copy;
+  const int64_t left = dim - 1 - segment.offset;
+  return segment.d - 1 <= left / segment.step &&
+         segment.mul - 1 <= (left - (segment.d - 1) * segment.step) / segment.copy;
 }
 
 template <class T>

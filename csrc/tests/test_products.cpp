@@ -282,6 +282,7 @@ const bool inside_row = check::add("segments that leave their row are found, wit
   check::holds(!inside(Segment{1, 2, 3, 3, 1}, 6), "one element beyond");
   check::holds(inside(Segment{1, 2, 3, 1, 2}, 7), "components outside");
   check::holds(!inside(Segment{-1, 2, 3, 3, 1}, 6), "a negative offset");
+  check::holds(!inside(Segment{INT64_MIN, 2, 3, 3, 1}, 6), "the least offset");
   check::holds(!inside(Segment{0, 0, 3, 3, 1}, 6), "no copies");
   check::holds(!inside(Segment{0, 2, 3, 0, 1}, 6), "copies on one another");
   check::holds(!inside(Segment{0, int64_t{1} << 62, 3, 3, 1}, 6), "many copies");

@@ -13,8 +13,7 @@ import torch
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
-from equigeo import tensor_products as tp
-from tests.gpu.timings import IRREPS, operands, random_graph
+from bench.cuda_cases import Arguments, all_calls
 
 MODEL = Path(__file__).parents[2] / "bench" / "results" / "cuda_model.json"
 CALLS = 20
@@ -23,51 +22,36 @@ Times = dict[str, float]
 
 
 def compare_kernels(device: torch.device, model: Path = MODEL) -> dict[str, Any]:
-    """Profile the cases of the model that can be made here.
+    """Profile the calls of the model.
 
     Parameters
     ----------
     device : torch.device
         A card; elsewhere there are no kernels to profile, and no times.
     model : Path
-        Record of ``bench/cuda_model.py``.
+        Record of ``bench.cuda_model``.
 
     Returns
     -------
     dict
-        By case and kernel: predicted and measured microseconds, where both are known.
+        By op and kernel: predicted and measured microseconds, where both are known.
     """
-    record = json.loads(model.read_text())
-    if record["problem"] != "mace-large":
+    if device.type != "cuda":
         return {}
-    found = {}
-    for case, kernels in record["cases"].items():
-        call = made(case, record["edges"], record["nodes"], device)
-        if call is not None:
-            found[case] = joined(predicted(kernels), measured(call, device))
-    return {case: rows for case, rows in found.items() if rows}
+    tables, found = json.loads(model.read_text())["tables"], {}
+    for name, (op, arguments, _) in all_calls().items():
+        if name in tables:
+            times = measured(call_on(device, op, arguments), device)
+            found[name] = joined(predicted(tables[name]["kernels"]), times)
+    return {name: rows for name, rows in found.items() if rows}
 
 
-def made(case: str, edges: int, nodes: int, device: torch.device) -> Callable[[], Any] | None:
-    """The call of a case, ``"<op>, <layout>, <passes>"``; None of one that is not known here."""
-    op, layout, passes, *_ = [*case.split(", "), "", ""]
-    if op == "channelwise_product" and layout in ("mul_ir", "ir_mul"):
-        product = tp.ChannelwiseTensorProduct(*IRREPS, layout=layout).to(device)
-        rows, call = edges, product
-    elif op == "channelwise_conv" and layout in ("mul_ir", "ir_mul"):
-        product = tp.ChannelwiseConv(*IRREPS, layout=layout).to(device)
-        _, graph = random_graph(device, edges, nodes)
-        rows, call = nodes, lambda x, y, w: product(x, graph, y, w)
-    else:
-        return None
-    shapes = [(rows, product.irreps_in1.dim), (edges, product.irreps_in2.dim)]
-    inputs = operands([*shapes, (edges, product.weight_numel)], device)
-
-    def run() -> Any:
-        result: Tensor = call(*inputs)
-        return result.sum().backward() if passes == "both" else result
-
-    return run
+def call_on(device: torch.device, op: str, arguments: Arguments) -> Callable[[], Any]:
+    """A call of an op whose arguments are on a device."""
+    moved = {
+        name: x.detach().to(device) if isinstance(x, Tensor) else x for name, x in arguments.items()
+    }
+    return lambda: getattr(torch.ops.equigeo, op)(**moved)
 
 
 def predicted(kernels: Iterable[dict[str, Any]]) -> Times:
@@ -82,9 +66,6 @@ def predicted(kernels: Iterable[dict[str, Any]]) -> Times:
 
 def measured(call: Callable[[], Any], device: torch.device) -> Times:
     """Time of every kernel of one call, by the profiler of PyTorch."""
-    if device.type != "cuda":
-        call()
-        return {}
     call()
     with profile(activities=[ProfilerActivity.CUDA]) as session:
         for _ in range(CALLS):

@@ -5,12 +5,13 @@ from types import SimpleNamespace
 
 import torch
 
+from bench.cuda_cases import all_calls
 from tests.gpu.predictions import (
     MODEL,
     base_name,
+    call_on,
     compare_kernels,
     joined,
-    made,
     per_call,
     predicted,
 )
@@ -19,17 +20,18 @@ CPU = torch.device("cpu")
 KERNEL = "void equigeo::(anonymous namespace)::{}<float, 4>(equigeo::Plan<float>, float const*)"
 
 
-def test_the_model_has_cases_that_can_be_made():
-    cases = json.loads(MODEL.read_text())["cases"]
-    calls = [made(case, 4, 3, CPU) for case in cases]
-    assert sum(call is not None for call in calls) >= 8
-    next(call for call in calls if call is not None)()
-    assert made("another_op, mul_ir, forward", 4, 3, CPU) is None
+def test_the_calls_of_the_model_can_be_made():
+    tables, calls = json.loads(MODEL.read_text())["tables"], all_calls()
+    assert set(tables) <= set(calls)
+    for op, arguments, results in calls.values():
+        made = call_on(CPU, op, arguments)()
+        made = made if isinstance(made, tuple) else (made,)
+        assert [x.shape for x in made] == [x.shape for x in results]
 
 
 def test_kernels_of_the_model_have_predictions():
-    for kernels in json.loads(MODEL.read_text())["cases"].values():
-        assert all(time > 0 for time in predicted(kernels).values())
+    for table in json.loads(MODEL.read_text())["tables"].values():
+        assert all(time > 0 for time in predicted(table["kernels"]).values())
 
 
 def test_names_of_the_compiler_and_of_the_simulator_are_joined():

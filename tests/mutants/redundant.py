@@ -42,6 +42,7 @@ REDUNDANT = {
     "edge_weights.cuh: begin < layer.size -> begin < 1 + layer.size": _NOTHING_LEFT,
     "edge_weights.cuh: without __syncwarp()": "each lane reads and writes numbers of its own",
     "grid_product.cu: without __syncwarp(), 5": _NEXT_ITEM,
+    "linear_plan.h: use == LinearUse::kMap -> true": _ROOM,
     "linear_plan.h: use == LinearUse::kWeights -> true": _ROOM,
     "linear_tiles.cuh: [kOperands > kResult ? kOperands : kResult] -> "
     "[kOperands > kResult ? kOperands : kResult - 1]": (
@@ -54,6 +55,7 @@ REDUNDANT = {
     "outside_components.cu: first < mul -> first < 1 + mul": _NOTHING_LEFT,
     "plan.cu: begin < path.last -> begin < 1 + path.last": _NOTHING_LEFT,
     "plan.cu: begin < table.count -> begin < 1 + table.count": _NOTHING_LEFT,
+    "plan.h: side == Side::kOut -> true": _ROOM,
     "plan.cu: table.path[p].weight < 0 -> true": _CLEARS,
     "spherical_harmonics.cu: first < op.points -> first < 1 + op.points": _NOTHING_LEFT,
     "spherical_harmonics.cu: tile == nullptr -> true": _QUICKER,

@@ -5,7 +5,8 @@ cases of ``make test-cuda`` that come by it, likely and short ones first, until 
 value, a simulated error, races, or the sanitizers of addresses and undefined behaviour, in the
 orders of threads in turn. The table, with what is documented as redundant, is written to a file of
 JSON now and then. A run may be made in stages: ``--resume`` takes from there what was noticed
-in the same sources. The table is complete where each mistake is noticed or documented.
+in the same sources, and ``--rounds`` makes some of the rounds. The table is complete where each
+mistake is noticed or documented.
 """
 
 from __future__ import annotations
@@ -270,6 +271,9 @@ def main(arguments: list[str]) -> None:
         "--budget", type=float, default=60, help="seconds of trials of a mistake in each round"
     )
     parser.add_argument("--resume", action="store_true", help="try what the output has not noticed")
+    parser.add_argument(
+        "--rounds", type=int, nargs="+", default=range(len(ROUNDS)), help="0 to 3, in this order"
+    )
     parser.add_argument("--undocumented", action="store_true", help="try what is not documented")
     options = parser.parse_args(arguments)
     chosen = {
@@ -288,7 +292,7 @@ def main(arguments: list[str]) -> None:
     record_elsewhere(run.record, [], {"EQUIGEO_REQUIRE_KERNELS": "1"})
     run.reach([name for name in trials({}) if is_selected(name, options.cases)])
     missed: list[Row] = []
-    for checks, order in ROUNDS:
+    for checks, order in (ROUNDS[n] for n in options.rounds):
         run.round(checks, order)
         missed = run.write()
     for row in missed:

@@ -74,10 +74,10 @@ def broad_table() -> PathTable:
 def deep_table() -> PathTable:
     """As many components of as many channels as a warp takes at once, and more than it stages."""
     paths = [
-        channelwise_path(0, 0, 0, 0, 64, 1, coefficients(13, 1, 3)),
-        channelwise_path(832, 1, 192, 64, 40, 1, coefficients(3, 1, 9)),
+        channelwise_path(0, 1, 0, 64, 40, 1, coefficients(3, 1, 15)),
+        channelwise_path(120, 0, 600, 0, 64, 1, coefficients(13, 1, 3)),
     ]
-    return PathTable.from_paths(paths, (952, 2, 104, 552), by_output=True)
+    return PathTable.from_paths(paths, (952, 2, 104, 792), by_output=True)
 
 
 def wide_table(*, weighted: bool) -> PathTable:

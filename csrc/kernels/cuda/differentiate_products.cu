@@ -213,7 +213,7 @@ __device__ __forceinline__ void add_path(
       const RowRange rows{first, staging.rows < behind ? staging.rows : behind};
       stage_matrices(plan, path, copy, rows, op.y, memory.edges + begin, count, memory.numbers);
       wait_for_copies();
-      __syncwarp();  // channels that other lanes copied
+      __syncwarp();  // matrices, and channels that other lanes copied
 #pragma unroll 1
       for (int b = 0; b < count; ++b) {
         const EdgeRows& edge = memory.edges[begin + b];

@@ -75,7 +75,8 @@ __device__ __forceinline__ void stage_number(
   }
 }
 
-// Rows of the matrices of copy `copy` of the second input for a few edges, one after another.
+// Rows of the matrices of copy `copy` of the second input for a few edges, one after another: for
+// other lanes behind the next barrier.
 template <class S, class T>
 __device__ __forceinline__ void stage_matrices(
     const Plan<T>& plan,
@@ -108,7 +109,6 @@ __device__ __forceinline__ void stage_matrices(
       stage_number(runs, path, n, y, plan.dim_y, edges + b, count - b, first + b * size, size);
     }
   }
-  __syncwarp();
 }
 
 template <class T>

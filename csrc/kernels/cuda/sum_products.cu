@@ -116,7 +116,7 @@ __device__ __forceinline__ void add_path(
   }
   stage_matrices(plan, path, copy, {tile.row, R}, op.y, memory.edges, count, memory.numbers);
   wait_for_copies();
-  __syncwarp();  // channels that other lanes copied
+  __syncwarp();  // matrices, and channels that other lanes copied
   for_components(path.d1, [&](auto d1) {
     constexpr int D1 = decltype(d1)::value;
 #pragma unroll 1
