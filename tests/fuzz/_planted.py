@@ -24,6 +24,8 @@ def cases(seed: int) -> Iterator[Case]:
     yield Case("accepted", lambda: None, (ValueError,), must_refuse=True)
     yield Case("a signal", lambda: os.kill(os.getpid(), signal.SIGSEGV), ())
     yield Case("an exit", lambda: os._exit(0), ())
+    yield Case("no memory under the sanitizer", end_without_memory, ())
+    yield Case("schema", lambda: refuse("Expected a value of type" + " x" * 400), (ValueError,))
     yield Case("a hang", lambda: time.sleep(60), ())
     yield Case("before", lambda: ran_before.append(seed), ())
     yield Case("slow after another", lambda: time.sleep(60 * len(ran_before)), ())
@@ -31,6 +33,11 @@ def cases(seed: int) -> Iterator[Case]:
 
 
 ran_before: list[int] = []
+
+
+def end_without_memory() -> None:
+    os.write(2, b"SUMMARY: AddressSanitizer: out-of-memory x.cpp:95 in operator new\n")
+    os._exit(1)
 
 
 def refuse(message: str) -> None:

@@ -33,6 +33,8 @@ FOLDER = Path(__file__).parent
 LIMIT = 5.0  # seconds that a case may compute; what takes longer hangs
 WAITS = 6  # and how many times as long it may take on a busy machine
 STARTUP = 120.0  # seconds until there is a case, imports included
+# What is a std::bad_alloc otherwise, and an error in Python, ends a process under the sanitizer.
+NO_MEMORY = "AddressSanitizer: out-of-memory"
 CRASH, HANG, BROKEN = "crash", "hang", "broken target"
 MOST_LOST = 100  # processes that a target may cost before it is left
 
@@ -170,10 +172,13 @@ def run_seed(target: str, seed: int, deadline: float, tally: Tally) -> None:
                 how = worker.end()
         first = None
         if finding is not None:
-            tally.lost += 1
-            if finding.kind != HANG or hangs_again(finding):
-                text = finding.text or how
-                tally.findings.append(Finding(**(vars(finding) | {"text": text})))
+            if NO_MEMORY in how:
+                tally.answers[REFUSED] += 1
+            else:
+                tally.lost += 1
+                if finding.kind != HANG or hangs_again(finding):
+                    text = finding.text or how
+                    tally.findings.append(Finding(**(vars(finding) | {"text": text})))
             first = finding.case + 1 if finding.kind != BROKEN else None
 
 

@@ -22,6 +22,7 @@ from tests.fuzz.case import Case
 LONGEST = 400  # characters of a message
 MOST_MEMORY = 6 << 30  # bytes: what asks for more shall be told so, not take all of the machine's
 SOURCE_PLACE = re.compile(r"\.(?:cpp|cc|cu|h|cuh)\b:\d+|frame #\d+|Exception raised from")
+SCHEMA_CHECK = "Expected a value of type"  # PyTorch's own: argument, place and value, at length
 NO_MEMORY = "DefaultCPUAllocator: can't allocate memory"  # PyTorch's own, and clear
 
 ANSWERED, REFUSED, POOR, ACCEPTED = "answered", "refused", "poor answer", "silent acceptance"
@@ -46,7 +47,7 @@ def fault_of(message: str) -> str:
     """What is poor about a message, or nothing."""
     if not message.strip():
         return "without a word"
-    if len(message) > LONGEST:
+    if len(message) > LONGEST and SCHEMA_CHECK not in message:
         return f"of {len(message)} characters"
     if (found := SOURCE_PLACE.search(message)) and NO_MEMORY not in message:
         return f"with a place in C++, {found[0]}"
