@@ -6,10 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from equigeo import nn, tensor_products
+from equigeo.groups import O
 from equigeo.interop import from_e3nn, reorder, to_e3nn
 from equigeo.interop.descriptions.coupling_signs import degrees_of, turn_paths
 from equigeo.nn.reached import allow_unreached
-from equigeo.reps import Irreps, wigner_3j
+from equigeo.reps import Irreps, TensorRep, wigner_3j
 from tests.interop.e3nn_modules import BUILDERS, build, float64, inputs, o3, random
 
 pytestmark = [
@@ -184,6 +185,13 @@ def test_other_modules_of_any_library_are_refused(module):
 def test_other_modules_are_not_made_into_those_of_e3nn(module):
     with pytest.raises(TypeError, match=rf"cannot convert .*: {SUPPORTED}"):
         to_e3nn(module)
+
+
+@pytest.mark.parametrize("change", [to_e3nn, reorder])
+def test_maps_between_other_representations_are_refused(change):
+    tensors = 2 * TensorRep(O(3), up=2)
+    with pytest.raises(TypeError, match="sides are not both irreps"):
+        change(nn.Linear(tensors, tensors))
 
 
 @pytest.mark.parametrize("external", [False, True])

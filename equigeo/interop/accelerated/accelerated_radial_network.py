@@ -48,7 +48,8 @@ class AcceleratedRadialNetwork(Accelerated):
     """An ``e3nn.nn.FullyConnectedNet`` in two steps a layer, a matrix product and a function.
 
     e3nn multiplies what leaves a function by two factors, row by row; here they are in the matrix
-    that follows. The layers stay, with their parameters, but are not called.
+    that follows. The layers stay, with their parameters, but are not called; once one of them is
+    replaced, as adapters of low rank do, or watched, the network computes as before.
     """
 
     runs_on = "torch, with fewer steps"
@@ -60,7 +61,9 @@ class AcceleratedRadialNetwork(Accelerated):
         """Read factors and functions; see :meth:`Accelerated.body_of`."""
         factors, functions, scale = [], [], 1.0
         for layer in _layers(module):
-            _check(layer)
+            complaint = _complaint(layer)
+            if complaint:
+                raise ValueError(complaint)
             factor = scale * float(layer.h_in * layer.var_in) ** -0.5
             scale = float(layer.var_out) ** 0.5
             if layer.act is None:
@@ -74,7 +77,10 @@ class AcceleratedRadialNetwork(Accelerated):
 
     def forward(self, input: Tensor) -> Tensor:
         """Evaluate as ``e3nn.nn.FullyConnectedNet`` does."""
-        weights = [layer.weight for layer in _layers(self)]
+        layers = _layers(self)
+        if any(_complaint(layer) for layer in layers):
+            return self.original(input)
+        weights = [layer.weight for layer in layers]
         if not fit(input, *weights):
             return self.original(input)
         out: Tensor = self.accelerated(input, weights)
@@ -96,12 +102,13 @@ def _layers(module: nn.Module) -> list[Any]:
     return [layer for name, layer in module._modules.items() if name != BODY]
 
 
-def _check(layer: Any) -> None:
-    """Refuse a layer that computes something else, or is watched."""
+def _complaint(layer: Any) -> str:
+    """Say why a layer has to be called: it computes something else, or is watched."""
     kind = type(layer)
     if (kind.__module__, kind.__name__) != LAYER:
-        raise ValueError(f"has a layer of class {kind.__name__}")
+        return f"has a layer of class {kind.__name__}"
     if "forward" in vars(layer):
-        raise ValueError("has a layer with a forward of its own, set on the instance")
+        return "has a layer with a forward of its own, set on the instance"
     if has_hooks(layer):
-        raise ValueError("has a layer with hooks, which would not be called")
+        return "has a layer with hooks, which would not be called"
+    return ""

@@ -56,17 +56,28 @@ def describe(
     Raises
     ------
     TypeError
-        If the module is of no such class, or of a subclass that computes something else.
+        If the module is of no such class, of a subclass that computes something else, or joins
+        representations that are not irreps.
     """
     for name, kind in SHARED.items():
         shared: Any = getattr(library, name)
         if name == "TensorProduct":  # in e3nn the base of all products, here one of them
             shared = getattr(library, "PathProduct", shared)
         if isinstance(module, shared) and type(module).forward is shared.forward:
-            own: Layout = getattr(module.irreps_out, "layout", "mul_ir")
+            own: Layout = getattr(irreps_of(module, name), "layout", "mul_ir")
             return name, kind.read(module, layout or own, library)
     cls = type(module)
     raise TypeError(
         f"cannot convert {cls.__module__}.{cls.__qualname__}: expected one of {', '.join(SHARED)}, "
         "or a subclass that keeps forward"
     )
+
+
+def irreps_of(module: Any, name: str) -> Any:
+    """Irreps of the output, where both sides have some: no other maps have a counterpart."""
+    if name == "Linear" and not hasattr(module, "irreps_out"):
+        raise TypeError(
+            "cannot convert a Linear whose sides are not both irreps: of a representation of O(3) "
+            "reps.decompose gives the irreps and the change of basis"
+        )
+    return module.irreps_out
