@@ -1,16 +1,17 @@
 """Accuracy on affNIST and homNIST of networks trained on centred MNIST, every run listed.
 
-    python bench/affnist.py --data ../shared/data/mnist --network default --runs 3 \
+    python -m bench.affnist --data ../shared/data/mnist --network default --runs 3 \
         --output bench/results/affnist_default.json
 
 Training digits are centred and never transformed; the 20,000 test digits are fixed and seen once,
-after the last epoch. Settings were chosen on transformed validation digits (``--holdout``). All
-networks have the recipe of the default preset and about its cost. Beside each accuracy stand two
-changes of the logits over their deviation across images, before and after training: from one of
-affNIST's transformations to another (both images are rendered; what the network's symmetry says),
-and from the centred digit to a transformation (rendering smooths, so that the image itself changes
-too). With ``--untrained``, before alone, of as many digits as ``--images`` says; with ``--holdout``
-of validation digits.
+after the last epoch. Settings were chosen on transformed validation digits (``--holdout``), the
+rate of the published layers too (``--learning-rate``, ``--digits``). All networks have the recipe
+of the default preset otherwise, and about its cost. Beside each accuracy stand two changes of the
+logits over their deviation across images, before and after training: from one of affNIST's
+transformations to another (both images are rendered; what the network's symmetry says), and from
+the centred digit to a transformation (rendering smooths, so that the image itself changes too).
+With ``--untrained``, before alone, of as many digits as ``--images`` says; with ``--holdout`` of
+validation digits.
 ``--curve`` evaluates every epoch on transformed validation digits; the long run is
 ``--curve --epochs 8 --images 320000``, all of affNIST's test digits, and 20,000 of homNIST.
 Finished runs found in the output file are kept, and an unfinished one resumes from its checkpoint
@@ -29,11 +30,11 @@ from statistics import mean
 from typing import Any, Literal
 
 import torch
-from interleaved import commit
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
-from training_facts import training_facts, typed_command
 
+from bench.interleaved import commit, typed_command
+from bench.training_facts import training_facts
 from equigeo.affine import AffineResNet, AffineResNetConfig, MomentFrame, WindowWarning
 from equigeo.datasets import AffNIST, load_digits
 from equigeo.tasks.affnist import (
@@ -49,14 +50,14 @@ from equigeo.tasks.affnist.logits import image_logits
 from equigeo.tasks.measures.relative_change import relative_change
 
 
-def paper_style() -> AffineResNet:
+def paper_style(features: int) -> AffineResNet:
     """The published layers with as many channels and samples as the cost allows."""
     paper = AffineResNetConfig.paper(10)
     config = replace(
         paper,
         samples=replace(paper.samples, count=5),
         stages=replace(paper.stages, channels=(5,)),
-        head=replace(paper.head, features=5),
+        head=replace(paper.head, features=features),
     )
     return AffineResNet(config)
 
@@ -83,10 +84,11 @@ NETWORKS: dict[str, tuple[str, Callable[[], nn.Module]]] = {  # preset, and what
     "default": ("default", lambda: AffineResNet.preset("default")),
     "cnn": ("cnn", lambda: PlainCNN.preset("cnn", 10)),
     "frame-cnn": ("cnn", lambda: FramedCNN(PlainCNNConfig(10))),
-    "paper-style": ("paper", paper_style),
+    "paper-style": ("paper", lambda: paper_style(5)),
+    "paper-wide": ("paper", lambda: paper_style(40)),
     "paper": ("paper", lambda: AffineResNet.preset("paper")),
 }
-OWN = ("paper-style", "frame-cnn")  # networks that no preset builds
+OWN = ("paper-style", "paper-wide", "frame-cnn")  # networks that no preset builds
 
 
 def main() -> None:
@@ -116,6 +118,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--epochs", type=int)
+    parser.add_argument("--learning-rate", type=float)
+    parser.add_argument("--digits", type=int, default=0, help="train on the first so many")
     parser.add_argument("--holdout", action="store_true")
     parser.add_argument("--untrained", action="store_true")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
@@ -192,6 +196,8 @@ def run_config(arguments: argparse.Namespace, seed: int) -> ImageConfig:
     recipe = IMAGE_RECIPES["default"]
     if arguments.epochs is not None:
         recipe = replace(recipe, epochs=arguments.epochs)
+    if arguments.learning_rate is not None:
+        recipe = replace(recipe, learning_rate=arguments.learning_rate)
     return ImageConfig(
         str(arguments.data.resolve()),
         recipe=recipe,
@@ -199,6 +205,7 @@ def run_config(arguments: argparse.Namespace, seed: int) -> ImageConfig:
         preset=NETWORKS[arguments.network][0],
         holdout=arguments.holdout or arguments.curve,
         evaluate_every=int(arguments.curve),
+        digits=arguments.digits,
         test_images=CURVE_IMAGES if arguments.curve else min(arguments.images, TEST_IMAGES),
     )
 

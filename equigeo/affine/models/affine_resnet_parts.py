@@ -287,6 +287,9 @@ class HeadConfig(Config):
         Half-width in degrees, from the upright, within which orientations count. 180 or more counts
         all alike, which is invariant; less tells a digit from one that stands on its head, and is
         not.
+    prior : int
+        Frequencies of a prior over orientations that training may learn from upright images. It
+        begins at zero, and changes nothing before training.
     rotations : int
         Equidistant rotations of a full turn at which the last convolution is evaluated for the
         orientation head, of which those near the window are kept.
@@ -299,6 +302,7 @@ class HeadConfig(Config):
         "features": Range(1, 65_536),
         "size": Range(1, 255),
         "window": Range(0.0, 360.0, above=True),
+        "prior": Range(0, 64),
         "rotations": Range(1, 4096),
         "dropout": Range(0.0, 1.0),
     }
@@ -307,5 +311,6 @@ class HeadConfig(Config):
     size: int = 8
     kind: Literal["orientation", "max"] = "orientation"
     window: float = 180.0
+    prior: int = 4
     rotations: int = 12
     dropout: float = 0.3

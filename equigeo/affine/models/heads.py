@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from equigeo.affine.models.affine_resnet_parts import HeadConfig
@@ -19,15 +21,19 @@ class OrientationHead(nn.Module):
     r"""Logits of the features at the orientation that it attends to.
 
     .. math:: \ell = W \sum_i a_i x_i + b, \qquad
-              a = \operatorname{softmax}_i\bigl(4\,u \cdot x_i - (\theta_i / w)^4\bigr)
+              a = \operatorname{softmax}_i\bigl(
+              4\,(u \cdot x_i + p(\theta_i)) - (\theta_i / w)^4\bigr)
 
     One score, the same for all classes, decides where to look; all logits are read there. (Were
     every class free to choose its orientation, each would choose the one that favours it most.)
     The score depends on the features alone, so that it turns with the image: the sum over a full
     circle of equidistant rotations is a Haar mean, which converges faster than any power of their
-    number and which a turn leaves as it is. A window, the second term of the score, is measured
-    from the upright, which does not turn with the image: it is not part of the invariant network,
-    and every turn changes its logits before any training.
+    number and which a turn leaves as it is.
+
+    The prior :math:`p`, a Fourier series in the angle from the upright, begins at zero. What is
+    trained on images that stand upright may learn from it where to look, as it must to tell a 6
+    from a 9; what is trained on turned ones learns none. A window, the last term, does not turn
+    with the image either, and changes logits before any training.
 
     Parameters
     ----------
@@ -37,12 +43,14 @@ class OrientationHead(nn.Module):
         ``w`` in degrees; 180 or more is no window.
     dropout : float
         Share of channels set to zero in training, after the orientation was found.
+    prior : int
+        Frequencies of the prior; 0 for none.
 
     Equivariance
     ------------
-    Invariant to rotations without window, and so to whether a digit stands on its head: 6 and 9
-    differ by their shapes alone. With a window, orientations beyond it do not count, and logits are
-    only nearly invariant to turns by a small part of it.
+    Invariant to rotations without window and prior, and so to whether a digit stands on its head: 6
+    and 9 differ by their shapes alone. With a prior that is not zero, or a window, logits are only
+    nearly invariant to turns that change it little.
 
     Examples
     --------
@@ -54,10 +62,16 @@ class OrientationHead(nn.Module):
     """
 
     def __init__(
-        self, channels: int, num_classes: int, window: float = 180.0, dropout: float = 0.0
+        self,
+        channels: int,
+        num_classes: int,
+        window: float = 180.0,
+        dropout: float = 0.0,
+        prior: int = 0,
     ) -> None:
         super().__init__()
         self.window = window
+        self.prior = nn.Parameter(torch.zeros(2 * prior))  # of cosines, then of sines
         self.attend = nn.Linear(channels, 1, bias=False)
         nn.init.zeros_(self.attend.weight)  # at first a mean over the window
         self.dropout = nn.Dropout(dropout)
@@ -98,11 +112,20 @@ class OrientationHead(nn.Module):
             Weights, of sum 1.
         """
         score = _SHARPNESS * self.attend(x.mT)[..., 0]
+        angle = samples.coordinates[:, -1].to(x)
+        if len(self.prior):
+            turns = angle[:, None] * torch.arange(1, len(self.prior) // 2 + 1).to(x)
+            waves = torch.cat([turns.cos(), turns.sin()], 1)
+            score = score + _SHARPNESS * waves @ self.prior
         if self.window < 180:
-            angle = samples.coordinates[:, -1].to(x)
             # A fourth power is flat inside of the window and steep at its rim, and smooth.
             score = score - (angle / math.radians(self.window)) ** 4
         return score.softmax(1)
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
+        # Weights of before there was a prior: none is a prior of zero.
+        state_dict.setdefault(prefix + "prior", torch.zeros_like(self.prior))
+        super()._load_from_state_dict(state_dict, prefix, *rest)
 
 
 class MaxHead(nn.Module):
@@ -177,4 +200,6 @@ def make_head(config: HeadConfig, num_classes: int) -> nn.Module:
     """
     if config.kind == "max":
         return MaxHead(config.features, num_classes, config.dropout)
-    return OrientationHead(config.features, num_classes, config.window, config.dropout)
+    return OrientationHead(
+        config.features, num_classes, config.window, config.dropout, config.prior
+    )

@@ -27,8 +27,33 @@ def test_window_of_the_head_leaves_out_what_stands_on_its_head() -> None:
     assert (weight.argmax(1) == angle.argmin()).all()  # untrained, the window decides alone
 
 
+def test_prior_begins_as_none_and_learns_where_images_stand() -> None:
+    rotations = equidistant_rotations(8)
+    plain, head = OrientationHead(4, 3).double(), OrientationHead(4, 3, prior=2).double()
+    head.load_state_dict(plain.state_dict() | {"prior": head.prior})
+    x = torch.rand(2, 4, 8, 1, 1, dtype=torch.float64)
+    torch.testing.assert_close(head(x, rotations), plain(x, rotations))
+    torch.testing.assert_close(head(x.roll(3, 2), rotations), head(x, rotations))
+    head(x, rotations)[:, 0].sum().backward()
+    assert head.prior.grad is not None
+    assert head.prior.grad.norm() > 0
+    with torch.no_grad():
+        head.prior[0] = 10.0  # the cosine of the angle itself
+    weight = head.attention(x[..., 0, 0], rotations)
+    angle = rotation_log(rotations.h).flatten().abs()
+    assert (weight.argmax(1) == angle.argmin()).all()
+
+
+def test_weights_without_a_prior_are_those_of_none() -> None:
+    head, state = OrientationHead(4, 3, prior=2), OrientationHead(4, 3).state_dict()
+    del state["prior"]
+    torch.nn.init.ones_(head.prior)
+    head.load_state_dict(state)
+    assert not head.prior.any()
+
+
 def test_configuration_chooses_the_head() -> None:
     assert isinstance(make_head(HeadConfig(features=4, kind="max"), 3), MaxHead)
     head = make_head(HeadConfig(features=4, window=30.0), 3)
     assert isinstance(head, OrientationHead)
-    assert (head.window, head.classify.out_features) == (30.0, 3)
+    assert (head.window, head.classify.out_features, len(head.prior)) == (30.0, 3, 8)
