@@ -1,6 +1,6 @@
 """Relative equivariance error of one group convolution, and of the image layers.
 
-    python bench/affine_equivariance.py --output bench/results/affine_equivariance.json
+    python -m bench.affine_equivariance --output bench/results/affine_equivariance.json
 
 Features are sums of Gaussians lifted in closed form, given to ``GroupConv`` on patches fine enough
 that the sum over pixels is exact to rounding; kernel, weights and determinants are the layer's own.
@@ -15,7 +15,6 @@ import argparse
 import json
 import math
 import platform
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,10 +22,8 @@ from typing import Any
 
 import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from affine_images import image_error
-
+from bench.affine_images import image_error
+from bench.interleaved import typed_command
 from equigeo.affine import WindowWarning
 from equigeo.groups import (
     SL,
@@ -151,7 +148,7 @@ def main() -> None:
     # Random samples never reach as far as the kernel wants: that is what is measured.
     warnings.simplefilter("ignore", WindowWarning)
     result: dict[str, Any] = {
-        "command": "python bench/affine_equivariance.py",
+        "command": typed_command(),
         "torch": torch.__version__,
         "python": platform.python_version(),
     }

@@ -8,8 +8,9 @@ calls in turn and writes the ratios.
 from __future__ import annotations
 
 import pytest
-from channelwise import PROBLEMS, conv_calls, product_calls, product_numbers
-from record import record
+
+from bench.channelwise import PROBLEMS, conv_calls, product_calls, product_numbers
+from bench.record import record
 
 EDGES, NODES, NEIGHBOURS = 1024, 164, 50
 

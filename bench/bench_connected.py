@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 import torch
-from channelwise import agree, operands, passes
-from connected import (
+
+from bench.channelwise import agree, operands, passes
+from bench.connected import (
     FULL_ROWS,
     UNWEIGHTED,
     WEIGHTED,
     cue_product,
     weighted_products,
 )
-from record import record
-
+from bench.record import record
 from equigeo.interop import to_e3nn
 from equigeo.tensor_products.analysis.compared_product import compared_product
 

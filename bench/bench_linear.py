@@ -2,7 +2,7 @@
 
 Run with ``make bench``. What a change costs the maps between irreps, as ratios of two checkouts::
 
-    python bench/side_by_side.py ../before --files bench_linear.py --select irreps \
+    python -m bench.side_by_side ../before --files bench_linear.py --select irreps \
         --output bench/results/linear_between_irreps.json
 
 A matrix product of the same size without structure stands beside both.
@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from record import record
 from torch import nn
 
+from bench.record import record
 from equigeo.groups import GLPlus
 from equigeo.nn import Linear
 from equigeo.reps import TensorRep

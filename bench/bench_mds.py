@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 import torch
-from record import record
 from torch import Tensor
 
+from bench.record import record
 from equigeo import mds
 from equigeo.ops import principal_axes, symmetric_eigen
 from equigeo.ops.clouds.principal_axes_reference import principal_axes_reference
@@ -36,13 +36,18 @@ def eager(x: Tensor) -> Tensor:
     return turned(x.double()).float()
 
 
+def eager_float32(x: Tensor) -> Tensor:
+    """The same in the type of the points, which the embedding is not content with."""
+    return turned(x)
+
+
 def eager_rms(x: Tensor) -> Tensor:
     """The same, scaled."""
     return scaled(turned(x.double())).float()
 
 
 def eager_rms_float32(x: Tensor) -> Tensor:
-    """The same in the type of the points, which the embedding is not content with."""
+    """The same in the type of the points, scaled."""
     return scaled(turned(x))
 
 
@@ -78,6 +83,7 @@ def by_embed(x: Tensor) -> Tensor:
 PEERS: dict[str, Callable[[Tensor], Tensor]] = {
     "embed": by_default,
     "eager": eager,
+    "eager float32": eager_float32,
     "op rms": by_op,
     "embed rms": by_embed,
     "eager rms": eager_rms,

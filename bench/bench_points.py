@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 import torch
-from record import record
 from torch import Tensor
 
+from bench.record import record
 from equigeo.points import (
     cluster_search,
     farthest_point_sampling,

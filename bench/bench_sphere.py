@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 import torch
-from record import record
-from sphere import BATCH, POINTS, grid_calls, harmonics_calls
+
+from bench.record import record
+from bench.sphere import BATCH, POINTS, grid_calls, harmonics_calls
 
 
 def run(benchmark: Any, calls: dict[str, Any], peer: str, items: int, numbers: int) -> None:

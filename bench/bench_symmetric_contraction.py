@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 import torch
-from interleaved import copy_bandwidth
 from torch import Tensor
 from torch.testing import assert_close
 
+from bench.interleaved import copy_bandwidth
 from equigeo.ops import PolynomialTable, kernels_info
 from equigeo.ops.polynomials.symmetric_contraction import symmetric_contraction_reference
 from equigeo.tensor_products import SymmetricContraction

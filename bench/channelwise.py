@@ -1,6 +1,6 @@
 """Channelwise products and convolutions beside e3nn and cuEquivariance, in one process.
 
-    python bench/channelwise.py --output bench/results/channelwise.json
+    python -m bench.channelwise --output bench/results/channelwise.json
 
 Every result is compared with e3nn's before anything is timed. Times are medians of interleaved
 rounds, in microseconds per edge. Fresh results of many megabytes are mapped page by page by the
@@ -13,16 +13,15 @@ from __future__ import annotations
 import argparse
 import functools
 import json
-import sys
 from collections.abc import Callable
 from math import exp, log
 from pathlib import Path
 from typing import Any
 
 import torch
-from interleaved import circumstances, copy_bandwidth, interleaved
 from torch import Tensor
 
+from bench.interleaved import circumstances, copy_bandwidth, interleaved, typed_command
 from equigeo import tensor_products as tp
 from equigeo.graphs import EdgeIndex
 from equigeo.interop import to_e3nn
@@ -229,7 +228,7 @@ def main() -> None:
             rows.append(measure_conv("mace-large", 164, 50, arguments.rounds))
             print(json.dumps(rows[-1]), flush=True)
     results = {
-        "command": " ".join(["python", *sys.argv]),
+        "command": typed_command(),
         "circumstances": circumstances(),
         "copy bandwidth, GB/s": {n: b / 1e9 for n, b in bandwidths.items()},
         "summary": summary(rows, max(bandwidths.values())),

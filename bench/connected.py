@@ -1,6 +1,6 @@
 """Products whose channels meet in pairs beside e3nn and cuEquivariance, in one process.
 
-    python bench/connected.py --output bench/results/connected.json
+    python -m bench.connected --output bench/results/connected.json
 
 Every result is compared with e3nn's before anything is timed. Times are medians of interleaved
 rounds. Jitted e3nn-jax is not run: its times for full products are those of the published
@@ -11,17 +11,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Callable
 from math import exp, log
 from pathlib import Path
 from typing import Any
 
 import torch
-from channelwise import LAYOUTS, agree, operands, passes
-from interleaved import circumstances, copy_bandwidth, interleaved
 from torch import Tensor
 
+from bench.channelwise import LAYOUTS, agree, operands, passes
+from bench.interleaved import circumstances, copy_bandwidth, interleaved, typed_command
 from equigeo import tensor_products as tp
 from equigeo.interop import to_e3nn
 from equigeo.tensor_products.analysis.compared_product import compared_product
@@ -187,7 +186,7 @@ def main() -> None:
         for lmax in arguments.degrees:
             rows.append(measure_full(lmax, FULL_ROWS, arguments.rounds))
     results = {
-        "command": " ".join(["python", *sys.argv]),
+        "command": typed_command(),
         "circumstances": circumstances(),
         "copy bandwidth, GB/s": {n: b / 1e9 for n, b in bandwidths.items()},
         "summary": summary(rows),

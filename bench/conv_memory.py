@@ -1,6 +1,6 @@
 """Memory that convolutions need beside their inputs, results and gradients.
 
-    python bench/conv_memory.py --output bench/results/conv_memory.json
+    python -m bench.conv_memory --output bench/results/conv_memory.json
 
 Each way runs in a process of its own, once on a small graph, to load everything, and then on a
 larger one; what is counted is the peak of resident memory in that second run (VmHWM of Linux, reset
@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from channelwise import PROBLEMS, operands
-from interleaved import circumstances
 from torch import Tensor
 
+from bench.channelwise import PROBLEMS, operands
+from bench.interleaved import circumstances, typed_command
 from equigeo import tensor_products as tp
 from equigeo.graphs import EdgeIndex
 from equigeo.interop import to_e3nn
@@ -106,7 +106,7 @@ def run_once(way: str, nodes: int) -> dict[str, int]:
 
 
 def measure(way: str, nodes: int) -> dict[str, Any]:
-    command = [sys.executable, __file__, "--child", way, "--nodes", str(nodes)]
+    command = [sys.executable, "-m", "bench.conv_memory", "--child", way, "--nodes", str(nodes)]
     environment = {**os.environ, "EQUIGEO_RESULT_MEMORY": "0"}
     return {"way": way, **json.loads(subprocess.check_output(command, env=environment))}
 
@@ -124,7 +124,7 @@ def main() -> None:
     rows = [measure(way, arguments.nodes) for way in WAYS]
     theirs, ours, before, inside = (row["beside"] for row in rows)
     results = {
-        "command": " ".join(["python", *sys.argv]),
+        "command": typed_command(),
         "circumstances": circumstances(),
         "problem": f"mace-large, {NEIGHBOURS} neighbours, {arguments.nodes * NEIGHBOURS} edges",
         "ChannelwiseConv over e3nn": ours / theirs,

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bench.interleaved import circumstances
+from bench.interleaved import circumstances, typed_command
 from equigeo import nn as enn
 from equigeo import tensor_products as tp
 
@@ -108,7 +107,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     result = {
-        "command": " ".join(["python -m bench.fixed_cost", *sys.argv[1:]]),
+        "command": typed_command(),
         **circumstances(),
         "microseconds": {f"{rows} rows": measure(rows, options.rounds) for rows in ROWS},
     }

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
+import shlex
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -40,6 +42,14 @@ def copy_bandwidth(megabytes: int = 256) -> float:
     return 2 * source.numel() * source.element_size() / seconds
 
 
+def typed_command() -> str:
+    """What was typed, without where files lie."""
+    module = sys.modules["__main__"].__spec__
+    name = module.name.removesuffix(".__main__") if module else Path(sys.argv[0]).name
+    kept = [Path(word).name if Path(word).is_absolute() else word for word in sys.argv[1:]]
+    return shlex.join(["python", *(["-m"] if module else []), name, *kept])
+
+
 def circumstances() -> dict[str, Any]:
     """Commit, versions, processor and how busy it is: what a reader of a figure asks first."""
     return {
@@ -62,7 +72,9 @@ def commit(checkout: Path) -> str:
     def git(*words: str) -> str:
         return subprocess.check_output(["git", "-C", str(checkout), *words], text=True).strip()
 
-    changed = git("status", "--porcelain", "--untracked-files=no")
+    # Records of one measurement after another change no code.
+    code = (":(top)", ":(top,exclude)bench/results")
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", *code)
     return git("rev-parse", "HEAD") + (" with changes" if changed else "")
 
 

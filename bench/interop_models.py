@@ -18,7 +18,6 @@ import copy
 import json
 import os
 import statistics
-import sys
 import time
 import warnings
 from collections import Counter
@@ -30,6 +29,7 @@ import torch
 from torch import nn
 
 import equigeo
+from bench.interleaved import typed_command
 from equigeo.interop import accelerate
 from equigeo.ops import kernels_info
 from tests.interop.interatomic import MODELS, Atoms
@@ -74,7 +74,7 @@ def measure(name: str, rounds: int) -> dict[str, Any]:
     times = timed(models, Atoms.copper(CELLS, torch.float32), evaluate, rounds)
     medians = {key: statistics.median(values) for key, values in times.items()}
     return {
-        "command": " ".join(["python -m bench.interop_models", *sys.argv[1:]]),
+        "command": typed_command(),
         "versions": {package: version(package) for package in PACKAGES[name]},
         "equigeo": equigeo.__version__,
         "isa": kernels_info()["isa"],

@@ -1,6 +1,6 @@
 """Time and memory of the primal and dual graph of a closed mesh with a million faces.
 
-    python bench/large_mesh.py --output bench/results/large_mesh.json
+    python -m bench.large_mesh --output bench/results/large_mesh.json
 
 Every repetition runs in a process of its own, so that the peak is that of one construction; the
 memory of the process before it, PyTorch and the mesh included, is stated beside.
@@ -20,6 +20,7 @@ from statistics import median
 
 import torch
 
+from bench.interleaved import typed_command
 from equigeo.mesh import DualKind, PrimalDualGraph, TriangleMesh
 
 
@@ -36,7 +37,7 @@ def main() -> None:
         return
     rows = [series(arguments.side, kind, arguments.repetitions) for kind in DualKind]
     results = {
-        "command": " ".join(["python", *sys.argv]),
+        "command": typed_command(),
         "versions": {"torch": torch.__version__, "python": platform.python_version()},
         "threads": torch.get_num_threads(),
         "rows": rows,
@@ -50,7 +51,7 @@ def main() -> None:
 
 def series(side: int, kind: DualKind, repetitions: int) -> dict[str, object]:
     """Repeat one measurement in fresh processes."""
-    command = [sys.executable, __file__, "--side", str(side), "--child", kind.value]
+    command = [sys.executable, "-m", "bench.large_mesh", "--side", str(side), "--child", kind.value]
     runs = [json.loads(subprocess.check_output(command)) for _ in range(repetitions)]
     return {
         **{name: runs[0][name] for name in ("dual", "faces", "dual nodes", "dual edges")},

@@ -1,6 +1,6 @@
 """Accuracy on ModelNet10 as points, upright and transformed, every run listed.
 
-    python bench/modelnet10.py --data ../shared/data/modelnet10_points --network mds
+    python -m bench.modelnet10 --data ../shared/data/modelnet10_points --network mds
 
 Networks are trained on upright clouds that are never transformed, and tested on the same test
 clouds upright, rotated, scaled and sheared, each copy drawn once and for all. Nothing is selected
@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from training_facts import training_facts, typed_command
 
+from bench.interleaved import typed_command
+from bench.training_facts import training_facts
 from equigeo.tasks.pointcloud import (
     POINT_PRESETS,
     PointCloudClassification,

@@ -1,6 +1,6 @@
 """Searches in point clouds, our own beside those through torch-cluster, in one process.
 
-    python bench/points.py --output bench/results/points.json
+    python -m bench.points --output bench/results/points.json
 
 Run it with the Python that ``make test-cluster`` sets up. Results of both sides are compared before
 anything is timed. Times are of interleaved rounds, all of which are kept.
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,10 +17,10 @@ from statistics import median
 from typing import Any
 
 import torch
-from bench_points import NEIGHBORS, SEARCHES, SHAPES, calls, clouds, fits
-from interleaved import circumstances
 from torch import Tensor
 
+from bench.bench_points import NEIGHBORS, SEARCHES, SHAPES, calls, clouds, fits
+from bench.interleaved import circumstances, typed_command
 from equigeo.points import neighbor_backend
 
 
@@ -73,7 +72,7 @@ def main() -> None:
     if not neighbor_backend().startswith("torch-cluster"):
         raise SystemExit("torch-cluster is not installed here: use the Python of make test-cluster")
     report = {
-        "command": " ".join(["python", *sys.argv]),
+        "command": typed_command(),
         **circumstances(),
         "backend": neighbor_backend(),
         "threads": torch.get_num_threads(),

@@ -7,8 +7,8 @@ from functools import cache
 from typing import Any
 
 import torch
-from interleaved import copy_bandwidth
 
+from bench.interleaved import copy_bandwidth
 from equigeo.ops import kernels_info
 
 bandwidth = cache(lambda threads: copy_bandwidth())

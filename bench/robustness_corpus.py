@@ -1,6 +1,6 @@
 """Load every file of the robustness corpus and write what happened.
 
-    python bench/robustness_corpus.py [--data ../shared/data/robustness_meshes] [--out FILE]
+    python -m bench.robustness_corpus [--data ../shared/data/robustness_meshes] [--out FILE]
 
 Exit status 1 if any expectation fails.
 """
@@ -24,6 +24,7 @@ import scipy
 import torch
 import trimesh
 
+from bench.interleaved import typed_command
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.load_mesh import load_mesh
 
@@ -124,7 +125,7 @@ def main() -> int:
     summary = summarize(outcomes)
     modules = (np, scipy, torch, trimesh)
     result = {
-        "command": "python bench/robustness_corpus.py",
+        "command": typed_command(),
         "date": datetime.date.today().isoformat(),
         "versions": {"python": platform.python_version()}
         | {module.__name__: module.__version__ for module in modules},

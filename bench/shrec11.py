@@ -1,6 +1,6 @@
 """Accuracy of the mesh classifier on SHREC'11, every run listed.
 
-    python bench/shrec11.py --data ../shared/data/shrec11_meshcnn/shrec_16.tar.gz \
+    python -m bench.shrec11 --data ../shared/data/shrec11_meshcnn/shrec_16.tar.gz \
         --split 16 --runs 5 --output bench/results/shrec11_split16_default.json
 
 On split 16 run ``i`` has seed ``i`` on the shipped division; on split 10 it is draw ``i``, seed
@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -25,8 +24,9 @@ from statistics import mean, median
 from typing import Any
 
 import torch
-from training_facts import training_facts
 
+from bench.interleaved import typed_command
+from bench.training_facts import training_facts
 from equigeo.datasets import MeshDataset, load_mesh_folder
 from equigeo.mesh import ClassifierConfig, PrimalDualClassifier
 from equigeo.tasks.mesh_classification import (
@@ -87,7 +87,7 @@ def parse_arguments() -> argparse.Namespace:
 
 def read_results(path: Path) -> dict[str, Any]:
     """Continue a series, or begin one with the facts that identify it."""
-    command = " ".join(["python", *sys.argv])
+    command = typed_command()
     if path.exists():  # the last command covers the runs before it
         return json.loads(path.read_text()) | {"command": command}
     return {

@@ -1,6 +1,6 @@
 """Every microbenchmark of two checkouts in turn, as ratios: what a change costs or gains.
 
-``python bench/side_by_side.py ../before`` runs each ``bench_*.py`` that both have, each checkout
+``python -m bench.side_by_side ../before`` runs each ``bench_*.py`` that both have, each checkout
 its own file (imports move), and compares the medians of equal names. Both run at the same moment,
 each on a core of its own, in turn on either, with one thread; times are of the processor. What
 disturbs one disturbs the other. Rows of two threads are left out, and those of peers, which are
@@ -22,7 +22,7 @@ from pathlib import Path
 from statistics import geometric_mean, median
 from typing import Any
 
-from interleaved import circumstances, commit
+from bench.interleaved import circumstances, commit, typed_command
 
 HERE = Path(__file__).resolve().parents[1]
 PEERS = "not e3nn and not cuEquivariance and not sphericart and not geometric and not eager"
@@ -55,9 +55,13 @@ def summarize(given: argparse.Namespace, seconds: Any) -> dict[str, Any]:
     """Write what there is so far."""
     rows = {name: row(values) for name, values in seconds.items() if len(values) == 2}
     ratios = sorted(entry["ratio"] for entry in rows.values())
+    of_files = {name.split("[")[0]: [] for name in rows}
+    for name, entry in rows.items():
+        of_files[name.split("[")[0]].append(entry["ratio"])
     summary = {
         "benchmarks": len(rows),
         "geometric mean of ratios": geometric_mean(ratios),
+        "of each benchmark": {name: geometric_mean(x) for name, x in of_files.items()},
         "median of ratios": median(ratios),
         "least and greatest ratio": [ratios[0], ratios[-1]],
         "slower by more than 5 %": [n for n, entry in rows.items() if entry["ratio"] > 1.05],
@@ -126,14 +130,7 @@ def row(values: dict[str, list[float]]) -> dict[str, Any]:
 
 def facts(given: argparse.Namespace) -> dict[str, Any]:
     return {
-        "command": " ".join(
-            [
-                "python bench/side_by_side.py",
-                "OTHER",
-                f"--rounds {given.rounds}",
-                f"--select {given.select!r}",
-            ]
-        ),
+        "command": typed_command(),
         "commit there": commit(given.other),
         "rounds": given.rounds,
         **circumstances(),

@@ -36,7 +36,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from bench.interleaved import circumstances
+from bench.interleaved import circumstances, typed_command
 from equigeo.interop import accelerate
 from equigeo.interop._require import require_e3nn
 from tests.interop.gate_points import stand_in_scatter
@@ -175,7 +175,7 @@ def measure(name: str, rounds: int, threads: int, frozen: bool) -> dict[str, Any
         clock: {key: median(of_call[clock]) for key, of_call in seconds.items()} for clock in CLOCKS
     }
     return {
-        "command": " ".join(["python -m bench.small_systems", *sys.argv[1:]]),
+        "command": typed_command(),
         "versions": _versions(),
         **circumstances(),
         "threads": threads,

@@ -1,6 +1,6 @@
 """Functions on the sphere beside e3nn and sphericart, in one process.
 
-    python bench/sphere.py --threads 2 --output bench/results/sphere_2_threads.json
+    python -m bench.sphere --threads 2 --output bench/results/sphere_2_threads.json
 
 Spherical harmonics with their gradient, and products of functions on a grid. Every result is
 compared with e3nn's before anything is timed; times are medians of interleaved rounds. One number
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
@@ -21,9 +20,9 @@ from typing import Any
 
 import torch
 from e3nn import o3
-from interleaved import circumstances, copy_bandwidth, interleaved
 from torch import Tensor
 
+from bench.interleaved import circumstances, copy_bandwidth, interleaved, typed_command
 from equigeo import tensor_products as tp
 
 POINTS, BATCH = 10_000, 10_000
@@ -132,7 +131,7 @@ def main() -> None:
         times = measure(grid_calls(lmax), BATCH, arguments.rounds)
         rows.append({"problem": "grid", "lmax": lmax, "microseconds": times})
     results = {
-        "command": " ".join(["python", *sys.argv]),
+        "command": typed_command(),
         "circumstances": circumstances(),
         "threads": arguments.threads,
         "copy bandwidth, GB/s": copy_bandwidth() / 1e9,

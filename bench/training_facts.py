@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import platform
-import shlex
-import sys
-from pathlib import Path
 from typing import Any
 
 import lightning
@@ -26,10 +23,3 @@ def training_facts() -> dict[str, Any]:
         },
         "instruction set": kernels_info()["isa"],
     }
-
-
-def typed_command() -> str:
-    """Give what was typed, without where files lie."""
-    script, *words = sys.argv
-    kept = [Path(word).name if Path(word).is_absolute() else word for word in words]
-    return " ".join(["python", f"bench/{Path(script).name}", *map(shlex.quote, kept)])

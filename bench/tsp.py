@@ -1,6 +1,6 @@
 """Tours of the attention model with and without the embedding, after the same training.
 
-    python bench/tsp.py --tsplib ../shared/data/tsplib --time-limit 60 --threads 1 \
+    python -m bench.tsp --tsplib ../shared/data/tsplib --time-limit 60 --threads 1 \
         --output bench/results/tsp.json
 
 Trains both networks on the same random instances of twenty cities, or resumes them from their
@@ -21,8 +21,9 @@ from typing import Any
 
 import scipy
 import torch
-from training_facts import training_facts
 
+from bench.interleaved import typed_command
+from bench.training_facts import training_facts
 from equigeo.datasets import optimal_lengths
 from equigeo.tasks.tsp import (
     TOUR_RECIPES,
@@ -86,9 +87,7 @@ def facts(arguments: argparse.Namespace) -> dict[str, Any]:
     known = training_facts()
     known["versions"]["scipy"] = scipy.__version__
     return {
-        "command": "python bench/tsp.py "
-        f"--preset {arguments.preset} --test-instances {arguments.test_instances} "
-        f"--seed {arguments.seed} --threads {arguments.threads}",
+        "command": typed_command(),
         **known,
         "seed": arguments.seed,
         "networks": {},
