@@ -59,6 +59,18 @@ def test_a_row_of_the_output_that_fits_nowhere_is_refused(product, dim_out):
         product(torch.ones(2**14, 6), torch.ones(2**14, 3), 2**31 - 1)
 
 
+@pytest.mark.parametrize("offset", [-(2**63), -1, 2**63 - 1])
+def test_a_segment_that_begins_nowhere_is_refused(offset):
+    paths, *coefficients = tensors(TABLE)
+    paths = paths.clone()
+    paths[0, 0] = offset
+    x, y = torch.ones(4, 6), torch.ones(4, 3)
+    with refused("path 0 leaves its rows"):
+        OPS.channelwise_product(x, y, None, paths, *coefficients, 6, False)
+    with refused("path 0 leaves its rows"):
+        OPS.copywise_product(x, y, None, paths, *coefficients, 6)
+
+
 @every_product
 def test_rows_without_numbers_are_no_work_however_many(product):
     many = torch.ones(2**40, 0)

@@ -218,7 +218,7 @@ def test_a_table_that_is_written_to_is_read_again():
 
 
 def test_more_tables_than_plans_are_kept():
-    x, y, weight = rows()
+    x, y, weight = rows(dtype=torch.float64)
     for turn in range(2):
         for n in range(1, 41):
             values = torch.full_like(TABLE.values, float(n))
