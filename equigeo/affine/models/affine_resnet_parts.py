@@ -93,7 +93,7 @@ class FrameConfig(Config):
     use: bool = True
     size: int = 32
     extent: float = 2.4
-    smoothing: float = 0.34
+    smoothing: float = 0.25
     residual: bool = True
 
     @classmethod
@@ -290,6 +290,9 @@ class HeadConfig(Config):
     prior : int
         Frequencies of a prior over orientations that training may learn from upright images. It
         begins at zero, and changes nothing before training.
+    prior_noise : float
+        Largest error, in degrees, of the angles that the prior reads in training: the smallest
+        range of turns that it can learn to tell apart.
     rotations : int
         Equidistant rotations of a full turn at which the last convolution is evaluated for the
         orientation head, of which those near the window are kept.
@@ -303,6 +306,7 @@ class HeadConfig(Config):
         "size": Range(1, 255),
         "window": Range(0.0, 360.0, above=True),
         "prior": Range(0, 64),
+        "prior_noise": Range(0.0, 180.0),
         "rotations": Range(1, 4096),
         "dropout": Range(0.0, 1.0),
     }
@@ -312,5 +316,6 @@ class HeadConfig(Config):
     kind: Literal["orientation", "max"] = "orientation"
     window: float = 180.0
     prior: int = 4
+    prior_noise: float = 45.0
     rotations: int = 12
     dropout: float = 0.3

@@ -13,8 +13,10 @@ from equigeo.affine.samples.group_pool import GroupPool
 from equigeo.groups import GroupSamples
 
 # The attention's weights begin at zero: a step of the optimiser then moves scores four times as far
-# as those of a plain linear layer. Chosen with the defaults, on transformed validation digits.
+# as those of a plain linear layer, and the prior three times as far again. Chosen with the defaults,
+# on transformed validation digits.
 _SHARPNESS = 4
+_PRIOR_SHARPNESS = 12
 
 
 class OrientationHead(nn.Module):
@@ -22,7 +24,7 @@ class OrientationHead(nn.Module):
 
     .. math:: \ell = W \sum_i a_i x_i + b, \qquad
               a = \operatorname{softmax}_i\bigl(
-              4\,(u \cdot x_i + p(\theta_i)) - (\theta_i / w)^4\bigr)
+              4\,u \cdot x_i + 12\,p(\theta_i) - (\theta_i / w)^4\bigr)
 
     One score, the same for all classes, decides where to look; all logits are read there. (Were
     every class free to choose its orientation, each would choose the one that favours it most.)
@@ -32,8 +34,10 @@ class OrientationHead(nn.Module):
 
     The prior :math:`p`, a Fourier series in the angle from the upright, begins at zero. What is
     trained on images that stand upright may learn from it where to look, as it must to tell a 6
-    from a 9; what is trained on turned ones learns none. A window, the last term, does not turn
-    with the image either, and changes logits before any training.
+    from a 9; what is trained on turned ones learns none. Images that all stand exactly upright
+    would make it so sharp that a small turn changes everything: in training, it therefore reads
+    angles with an error, one for each image. A window, the last term, does not turn with the image
+    either, and changes logits before any training.
 
     Parameters
     ----------
@@ -45,6 +49,8 @@ class OrientationHead(nn.Module):
         Share of channels set to zero in training, after the orientation was found.
     prior : int
         Frequencies of the prior; 0 for none.
+    prior_noise : float
+        Largest error, in degrees, of the angles that the prior reads in training.
 
     Equivariance
     ------------
@@ -68,9 +74,11 @@ class OrientationHead(nn.Module):
         window: float = 180.0,
         dropout: float = 0.0,
         prior: int = 0,
+        prior_noise: float = 0.0,
     ) -> None:
         super().__init__()
         self.window = window
+        self.prior_noise = prior_noise
         self.prior = nn.Parameter(torch.zeros(2 * prior))  # of cosines, then of sines
         self.attend = nn.Linear(channels, 1, bias=False)
         nn.init.zeros_(self.attend.weight)  # at first a mean over the window
@@ -114,9 +122,13 @@ class OrientationHead(nn.Module):
         score = _SHARPNESS * self.attend(x.mT)[..., 0]
         angle = samples.coordinates[:, -1].to(x)
         if len(self.prior):
-            turns = angle[:, None] * torch.arange(1, len(self.prior) // 2 + 1).to(x)
-            waves = torch.cat([turns.cos(), turns.sin()], 1)
-            score = score + _SHARPNESS * waves @ self.prior
+            seen = angle
+            if self.training and self.prior_noise:
+                error = math.radians(self.prior_noise) * (2 * torch.rand_like(x[:, :1, 0]) - 1)
+                seen = angle + error
+            turns = seen[..., None] * torch.arange(1, len(self.prior) // 2 + 1).to(x)
+            waves = torch.cat([turns.cos(), turns.sin()], -1)
+            score = score + _PRIOR_SHARPNESS * waves @ self.prior
         if self.window < 180:
             # A fourth power is flat inside of the window and steep at its rim, and smooth.
             score = score - (angle / math.radians(self.window)) ** 4
@@ -201,5 +213,10 @@ def make_head(config: HeadConfig, num_classes: int) -> nn.Module:
     if config.kind == "max":
         return MaxHead(config.features, num_classes, config.dropout)
     return OrientationHead(
-        config.features, num_classes, config.window, config.dropout, config.prior
+        config.features,
+        num_classes,
+        config.window,
+        config.dropout,
+        config.prior,
+        config.prior_noise,
     )

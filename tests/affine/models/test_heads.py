@@ -44,6 +44,18 @@ def test_prior_begins_as_none_and_learns_where_images_stand() -> None:
     assert (weight.argmax(1) == angle.argmin()).all()
 
 
+def test_prior_reads_angles_with_errors_in_training_alone() -> None:
+    head, rotations = OrientationHead(4, 3, prior=2, prior_noise=45.0), equidistant_rotations(8)
+    torch.nn.init.ones_(head.prior)
+    x = torch.rand(1, 4, 8).expand(64, -1, -1)  # one image, again and again
+    seen = head.attention(x, rotations)
+    assert float(seen.detach().var(0).max()) > 1e-3
+    # Turned by at most an eighth of a circle, which is one sample.
+    assert seen.argmax(1).unique().numel() <= 3
+    exact = head.eval().attention(x, rotations)
+    torch.testing.assert_close(exact, exact[:1].expand_as(exact))
+
+
 def test_weights_without_a_prior_are_those_of_none() -> None:
     head, state = OrientationHead(4, 3, prior=2), OrientationHead(4, 3).state_dict()
     del state["prior"]
@@ -57,3 +69,4 @@ def test_configuration_chooses_the_head() -> None:
     head = make_head(HeadConfig(features=4, window=30.0), 3)
     assert isinstance(head, OrientationHead)
     assert (head.window, head.classify.out_features, len(head.prior)) == (30.0, 3, 8)
+    assert head.prior_noise == 45.0
