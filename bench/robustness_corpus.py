@@ -1,4 +1,8 @@
-"""Load every file of the robustness corpus and write what happened.
+"""Load every file of the robustness corpus, take its mesh through a network, write what happened.
+
+Every triangle of a file is kept, but for degenerate and duplicate ones. The network is the default
+classifier, untrained, forward and backward, with its pooling; its logits, its gradients and the
+logits of the mesh turned by a rotation have to be finite, and the latter the same.
 
     python -m bench.robustness_corpus [--data ../shared/data/robustness_meshes] [--out FILE]
 
@@ -25,11 +29,14 @@ import torch
 import trimesh
 
 from bench.interleaved import typed_command
+from equigeo.mesh import PrimalDualClassifier, PrimalDualGraph, TriangleMesh
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.load_mesh import load_mesh
+from equigeo.tasks.measures.random_orthogonal import random_orthogonal
 
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS_PER_FILE = 2.0
+SAME = 1e-4  # of the largest logit, in float32
 MAY_FAIL = ("malformed", "no_faces")
 REASONS = {  # files of other categories that hold no surface
     "format/assimp__issue623.ply": "points without a face",
@@ -47,6 +54,8 @@ class Outcome:
     seconds: float
     faces: int | None = None
     expected_faces: int | None = None
+    nonmanifold_edges: int | None = None
+    change_by_rotation: float | None = None
     error: str | None = None
 
     @property
@@ -57,6 +66,8 @@ class Outcome:
             found.append(f"took {self.seconds:.2f} s")
         if self.error is None and self.faces != self.expected_faces:
             found.append(f"{self.faces} faces, expected {self.expected_faces}")
+        if self.change_by_rotation is not None and not self.change_by_rotation <= SAME:
+            found.append(f"logits change by {self.change_by_rotation} under a rotation")
         if self.error and self.category not in MAY_FAIL and self.file not in REASONS:
             found.append("failed to load")
         if self.error and self.file.rsplit("/", 1)[1] not in self.error:
@@ -64,17 +75,17 @@ class Outcome:
         return [f"{self.file}: {problem}" for problem in found]
 
 
-def load_corpus(data: Path) -> list[Outcome]:
-    """Unpack the corpus into a temporary folder and load each of its files."""
+def load_corpus(data: Path, network: bool = False) -> list[Outcome]:
+    """Unpack the corpus into a temporary folder, load each file, take it through a network."""
     with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(data / "robustness_meshes.tar.xz") as archive:
             archive.extractall(folder, filter="data")
         with (data / "MANIFEST.csv").open(newline="") as manifest:
             rows = list(csv.DictReader(manifest))
-        return [_load(Path(folder, "robustness_meshes"), row) for row in rows]
+        return [_load(Path(folder, "robustness_meshes"), row, network) for row in rows]
 
 
-def _load(folder: Path, row: dict[str, str]) -> Outcome:
+def _load(folder: Path, row: dict[str, str], network: bool) -> Outcome:
     begin = time.perf_counter()
     try:
         mesh, report = load_mesh(folder / row["file"])
@@ -83,8 +94,33 @@ def _load(folder: Path, row: dict[str, str]) -> Outcome:
         message = str(error).replace(f"{folder}/", "")
         return Outcome(row["file"], row["category"], seconds, error=message)
     seconds = time.perf_counter() - begin
-    expected = int(row["triangles"]) - report.counts.removed_faces
-    return Outcome(row["file"], row["category"], seconds, mesh.num_faces, expected)
+    counts = report.counts
+    dropped = counts.repeated_index_faces + counts.zero_area_faces + counts.duplicate_faces
+    return Outcome(
+        row["file"],
+        row["category"],
+        seconds,
+        mesh.num_faces,
+        int(row["triangles"]) - dropped - counts.nonfinite_faces,
+        counts.nonmanifold_edges,
+        _change_by_rotation(mesh) if network else None,
+    )
+
+
+def _change_by_rotation(mesh: TriangleMesh) -> float:
+    """Greatest change of a logit over the greatest logit; NaN where something is not finite."""
+    torch.manual_seed(0)
+    model = PrimalDualClassifier.preset("default", num_classes=4)
+    turned = mesh.act(random_orthogonal(torch.Generator().manual_seed(0), 1.0))
+    logits = model.train()(PrimalDualGraph.batch([model.graph(mesh), model.graph(turned)]))
+    logits.square().sum().backward()
+    gradients = [p.grad for p in model.parameters() if p.grad is not None]
+    if not all(bool(torch.isfinite(x).all()) for x in (logits, *gradients)):
+        return float("nan")
+    model.eval()
+    with torch.no_grad():
+        logits, moved = model(model.graph(mesh)), model(model.graph(turned))
+    return float((moved - logits).abs().max() / logits.abs().max())
 
 
 def summarize(outcomes: list[Outcome]) -> dict[str, object]:
@@ -121,7 +157,7 @@ def main() -> int:
     out = ROOT / "bench" / "results" / "robustness_corpus.json"
     parser.add_argument("--out", type=Path, default=out)
     arguments = parser.parse_args()
-    outcomes = load_corpus(arguments.data)
+    outcomes = load_corpus(arguments.data, network=True)
     summary = summarize(outcomes)
     modules = (np, scipy, torch, trimesh)
     result = {

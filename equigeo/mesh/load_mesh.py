@@ -12,17 +12,22 @@ from equigeo.mesh.errors import MeshError
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
 from equigeo.mesh.io.read_mesh_file import read_mesh_file
 from equigeo.mesh.load_report import LoadReport
-from equigeo.mesh.repair.repair_mesh import repair_mesh
+from equigeo.mesh.repair.repair_mesh import NonmanifoldPolicy, repair_mesh
 
 
 def load_mesh(
-    path: str | PathLike[str], *, strict: bool = False
+    path: str | PathLike[str],
+    *,
+    strict: bool = False,
+    nonmanifold: NonmanifoldPolicy = "cut",
 ) -> tuple[TriangleMesh, LoadReport]:
     r"""Load an OBJ, OFF, PLY, STL or GLB file, and repair what would break a network on it.
 
     Faces keep the order of the file. Polygons are cut into triangles; vertices at the same place
-    are merged; degenerate, duplicate and non-manifold faces are dropped; the winding is made
-    consistent, outward on closed parts. The report counts all of it and maps faces back.
+    are merged; degenerate and duplicate faces are dropped; where more than two faces meet at an
+    edge, the mesh is cut, and no face is lost; the winding is made consistent, on closed parts out
+    of the solid that they bound, walls of cavities included. The report counts all of it and maps
+    faces and vertices back.
 
     Parameters
     ----------
@@ -32,11 +37,17 @@ def load_mesh(
         All meshes of a GLB scene become one, moved to where the scene has them.
     strict : bool, keyword-only
         Whether to raise at the first defect instead, so that the mesh is the file as written.
+    nonmanifold : {"cut", "drop", "clique"}, keyword-only
+        What becomes of an edge of more than two faces. ``"cut"``: pairs of faces continue each
+        other, those first that did before vertices were merged, then neighbours around the edge;
+        the rest ends there. ``"drop"``: faces that come too late in the file are dropped, as
+        PD-MeshNet does. ``"clique"``: every face continues every other.
 
     Returns
     -------
     mesh : TriangleMesh
-        At least one triangle; every edge has at most two faces, wound alike.
+        At least one triangle; along every edge at most two faces continue each other, wound alike,
+        unless all do by ``"clique"``. Where vertices alone do not tell which, ``mesh.pairs`` does.
     report : LoadReport
         What was done.
 
@@ -44,6 +55,8 @@ def load_mesh(
     ------
     TypeError
         If ``path`` is no path.
+    ValueError
+        If the policy is unknown.
     MeshError
         If the file cannot be used, or has a defect in strict mode. One message names the file, the
         cause and the remedy.
@@ -68,8 +81,10 @@ def load_mesh(
     path = Path(path)
     try:
         file = read_mesh_file(path)
-        repaired = repair_mesh(file, strict)
+        repaired = repair_mesh(file, strict, nonmanifold)
     except MeshError as error:
         raise MeshError(f"{path}: {error}") from error.__cause__
-    mesh = TriangleMesh(torch.from_numpy(repaired.vertices), torch.from_numpy(repaired.faces))
+    pairs = None if repaired.pairs is None else torch.from_numpy(repaired.pairs)
+    vertices, faces = torch.from_numpy(repaired.vertices), torch.from_numpy(repaired.faces)
+    mesh = TriangleMesh(vertices, faces, pairs)
     return mesh, LoadReport.from_repair(path, file, repaired)

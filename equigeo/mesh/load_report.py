@@ -34,6 +34,9 @@ class LoadReport:
         The same, counting the triangles of cut polygons.
     vertex_map : Tensor, (file_vertices,), int64
         For each vertex of the file, its index in the result, -1 if it was dropped.
+    kept_vertices : Tensor, (vertices,), int64
+        For each vertex of the result, a vertex of the file that it is: labels per vertex follow as
+        ``labels[report.kept_vertices]``. Where the mesh was cut, several are the same.
     warnings : tuple of str
         What a user should look at.
 
@@ -61,6 +64,7 @@ class LoadReport:
     kept_faces: Tensor
     kept_triangles: Tensor
     vertex_map: Tensor
+    kept_vertices: Tensor
     warnings: tuple[str, ...] = ()
 
     @classmethod
@@ -76,6 +80,7 @@ class LoadReport:
             kept_faces=torch.from_numpy(repaired.polygon),
             kept_triangles=torch.from_numpy(repaired.triangle),
             vertex_map=torch.from_numpy(repaired.vertex_map),
+            kept_vertices=torch.from_numpy(repaired.kept_vertices),
             warnings=repaired.warnings,
         )
 
@@ -90,8 +95,6 @@ class LoadReport:
 
     def summary(self) -> str:
         """Say in a few lines what was read, what was repaired and what came out."""
-        # Vertices that are kept are numbered without gaps.
-        vertices = int(self.vertex_map.max()) + 1
         state = self.topology
         flags = [
             "closed" if state.closed else "open",
@@ -104,7 +107,7 @@ class LoadReport:
         return "\n".join(
             [
                 f"{self.path.name}: {self.file_vertices} vertices, {self.file_faces} faces -> "
-                f"{vertices} vertices, {len(self.kept_faces)} triangles",
+                f"{len(self.kept_vertices)} vertices, {len(self.kept_faces)} triangles",
                 ", ".join(flags),
                 *(f"{action.replace('_', ' ')}: {count}" for action, count in actions if count),
                 *(f"warning: {text}" for text in self.warnings),

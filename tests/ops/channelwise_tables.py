@@ -72,12 +72,16 @@ def broad_table() -> PathTable:
 
 
 def deep_table() -> PathTable:
-    """As many components of as many channels as a warp takes at once, and more than it stages."""
+    """As many components of as many channels as a warp takes at once, and more than it stages.
+
+    Two of the former follow each other, so that neighbouring warps have them.
+    """
     paths = [
         channelwise_path(0, 1, 0, 64, 40, 1, coefficients(3, 1, 15)),
         channelwise_path(120, 0, 600, 0, 64, 1, coefficients(13, 1, 3)),
+        channelwise_path(952, 0, 792, 104, 64, 1, coefficients(13, 1, 3)),
     ]
-    return PathTable.from_paths(paths, (952, 2, 104, 792), by_output=True)
+    return PathTable.from_paths(paths, (1784, 2, 168, 984), by_output=True)
 
 
 def wide_table(*, weighted: bool) -> PathTable:

@@ -13,8 +13,8 @@ from equigeo.affine.samples.group_pool import GroupPool
 from equigeo.groups import GroupSamples
 
 # The attention's weights begin at zero: a step of the optimiser then moves scores four times as far
-# as those of a plain linear layer, and the prior three times as far again. Chosen with the defaults,
-# on transformed validation digits.
+# as those of a plain linear layer, and the prior three times as far again. Chosen with the
+# defaults, on transformed validation digits.
 _SHARPNESS = 4
 _PRIOR_SHARPNESS = 12
 

@@ -133,6 +133,9 @@ class HalfEdgeGeometry:
         inward = torch.linalg.cross(self.normal[face], direction[pairs[:, 0]])
         other_inward = torch.linalg.cross(self.normal[other], direction[pairs[:, 1]])
         rise = (inward * self.normal[other]).sum(-1)
+        # Two faces that run along the edge the same way: as if the other were turned over.
+        same_way = (direction[pairs[:, 0]] * direction[pairs[:, 1]]).sum(-1) > 0
+        rise = torch.where(same_way, -rise, rise)
         run = (inward * other_inward).sum(-1)
         angle = torch.atan2(rise, run)
         angle = torch.where(angle < 0, angle + 2 * math.pi, angle)

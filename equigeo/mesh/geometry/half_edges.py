@@ -9,6 +9,7 @@ from torch import Tensor
 
 from equigeo.graphs.brief_repr import brief_repr
 from equigeo.mesh.errors import MeshError
+from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -21,7 +22,9 @@ class HalfEdges:
     ----------
     twin : Tensor, (3 * faces,), int64
         The half-edge of the neighbouring face with the same end points in opposite direction, or
-        -1 on a boundary.
+        -1 on a boundary, and where more than two faces meet.
+    crowded : Tensor, (pairs, 2), int64, optional
+        Half-edges that meet where more than two faces do, or two that are wound against each other.
 
     Examples
     --------
@@ -30,8 +33,45 @@ class HalfEdges:
     """
 
     twin: Tensor
+    crowded: Tensor | None = None
 
     __repr__ = brief_repr
+
+    @classmethod
+    def from_mesh(cls, mesh: TriangleMesh) -> HalfEdges:
+        """Pair the half-edges as the mesh says, or as its vertices tell.
+
+        Parameters
+        ----------
+        mesh : TriangleMesh
+            Consistently wound.
+
+        Returns
+        -------
+        HalfEdges
+            The pairing.
+
+        Raises
+        ------
+        MeshError
+            If vertices tell nothing, see :meth:`from_faces`.
+
+        Examples
+        --------
+        >>> cut = TriangleMesh(torch.eye(4, 3), torch.tensor([[0, 1, 2], [0, 3, 1]]),
+        ...                    torch.empty(0, 2, dtype=torch.int64))
+        >>> HalfEdges.from_mesh(cut).twin.tolist()
+        [-1, -1, -1, -1, -1, -1]
+        """
+        if mesh.pairs is None:
+            return cls.from_faces(mesh.faces)
+        one, other = mesh.pairs.T
+        start = mesh.faces.reshape(-1)
+        alone = torch.bincount(mesh.pairs.reshape(-1), minlength=len(start)) == 1
+        plain = alone[one] & alone[other] & (start[one] != start[other])
+        twin = torch.full_like(start, -1)
+        twin[one[plain]], twin[other[plain]] = other[plain], one[plain]
+        return cls(twin, mesh.pairs[~plain] if not bool(plain.all()) else None)
 
     @classmethod
     def from_faces(cls, faces: Tensor) -> HalfEdges:
@@ -92,9 +132,11 @@ class HalfEdges:
         other = self.twin // 3
         lower = half_edge[(self.twin >= 0) & (half_edge // 3 < other)]
         faces = len(self.twin) // 3
-        order = torch.argsort((lower // 3) * faces + other[lower], stable=True)
-        lower = lower[order]
-        return torch.stack((lower, self.twin[lower]), dim=1)
+        found = torch.stack((lower, self.twin[lower]), dim=1)
+        if self.crowded is not None:
+            found = torch.cat((found, self.crowded.sort(dim=1).values))
+        order = torch.argsort((found[:, 0] // 3) * faces + found[:, 1] // 3, stable=True)
+        return found[order]
 
 
 _MAX_VERTICES = 3_000_000_000  # the product of two indices has to fit into 64 bits

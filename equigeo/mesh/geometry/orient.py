@@ -8,13 +8,15 @@ from torch import Tensor
 from equigeo.mesh.geometry.connected_components import connected_components
 from equigeo.mesh.geometry.half_edge_geometry import HalfEdgeGeometry
 from equigeo.mesh.geometry.half_edges import HalfEdges
+from equigeo.mesh.geometry.nesting_depth import nesting_depth
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh, check_mesh
 
 
 def orient(mesh: TriangleMesh, half_edges: HalfEdges | None = None) -> TriangleMesh:
     r"""Wind every connected part so that its normals point outwards.
 
-    A closed part is turned until its signed volume is positive. A part with boundary has no
+    A closed part is turned until its signed volume is positive; the wall of a cavity, which lies
+    inside of an odd number of closed parts, until it is negative. A part with boundary has no
     outside: it is turned until its total mean curvature
     :math:`\tfrac12 \sum_e l_e (\alpha_e - \pi)` is positive, which a mirror image agrees with;
     where that vanishes, until the bends are positive when weighed by the areas beside them, and
@@ -56,8 +58,8 @@ def orient(mesh: TriangleMesh, half_edges: HalfEdges | None = None) -> TriangleM
     [0, 2, 1]
     """
     check_mesh(mesh)
-    half_edges = half_edges or HalfEdges.from_faces(mesh.faces)
-    pairs = half_edges.pairs()
+    half_edges = half_edges or HalfEdges.from_mesh(mesh)
+    pairs = HalfEdges(half_edges.twin).pairs()  # where more than two faces meet, parts end
     part = connected_components(pairs // 3, mesh.num_faces)
     geometry = HalfEdgeGeometry.measure(mesh.vertices, mesh.faces)
     extent = geometry.length.amax() if mesh.num_faces else 0.0
@@ -67,7 +69,8 @@ def orient(mesh: TriangleMesh, half_edges: HalfEdges | None = None) -> TriangleM
     is_open[part[open_faces]] = True
     undecided = torch.ones_like(is_open)
     turned = torch.zeros_like(is_open)
-    measures = [(_signed_volume(mesh), geometry.area * extent, ~is_open)]
+    volume = _signed_volume(mesh) * _side(mesh, part, ~is_open)[part]
+    measures = [(volume, geometry.area * extent, ~is_open)]
     measures += [(*bends, is_open) for bends in _bends(geometry, pairs)]
     # Each measure is an integral over a part that changes sign with its winding, and the bound what
     # it would be without any cancellation. The first that is no rounding decides.
@@ -80,7 +83,21 @@ def orient(mesh: TriangleMesh, half_edges: HalfEdges | None = None) -> TriangleM
     if not bool(turned.any()):
         return mesh
     faces = torch.where(turned[part, None], mesh.faces[:, [0, 2, 1]], mesh.faces)
-    return TriangleMesh(mesh.vertices, faces)
+    given = mesh.pairs
+    if given is not None:
+        # The half-edges of a turned face follow each other the other way round.
+        given = torch.where(turned[part[given // 3]], given + 2 - 2 * (given % 3), given)
+    return TriangleMesh(mesh.vertices, faces, given)
+
+
+def _side(mesh: TriangleMesh, part: Tensor, closed: Tensor) -> Tensor:
+    """1 for parts around a solid, -1 for the walls of cavities in one, (parts,)."""
+    side = torch.ones(len(closed), dtype=mesh.vertices.dtype, device=part.device)
+    if len(closed) < 2:
+        return side
+    arrays = (x.detach().cpu().numpy() for x in (mesh.vertices, mesh.faces, part, closed))
+    depth = torch.from_numpy(nesting_depth(*arrays)).to(part.device)
+    return side - 2 * (depth % 2)
 
 
 def _signed_volume(mesh: TriangleMesh) -> Tensor:

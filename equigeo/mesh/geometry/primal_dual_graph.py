@@ -125,7 +125,7 @@ class PrimalDualGraph:
         dual = DualKind(dual)
         # Turning a part renumbers the half-edges inside its faces; where nothing was turned, the
         # pairing is used again.
-        half_edges = HalfEdges.from_faces(mesh.faces)
+        half_edges = HalfEdges.from_mesh(mesh)
         oriented = orient(mesh, half_edges) if features == "invariant" else mesh
         surface = Surface.from_mesh(oriented, half_edges if oriented is mesh else None)
         undirected = surface.edges()

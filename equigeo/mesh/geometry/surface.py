@@ -64,7 +64,7 @@ class Surface:
         """
         # Pairs are sorted by their two faces, so that several edges of two faces follow each other
         # and an adjacency begins wherever the faces change.
-        pairs = (half_edges or HalfEdges.from_faces(mesh.faces)).pairs()
+        pairs = (half_edges or HalfEdges.from_mesh(mesh)).pairs()
         adjacent = pairs // 3
         differs = (adjacent[1:] != adjacent[:-1]).any(dim=1)
         pair_to_edge = torch.zeros(len(pairs), dtype=torch.int64, device=pairs.device)

@@ -26,13 +26,19 @@ class TriangleMesh:
         the end.
     faces : Tensor or ndarray, (faces, 3), integer
         Rows of vertex indices; the right-hand rule on a row gives the normal. Kept as int64.
+    pairs : Tensor or ndarray, (pairs, 2), integer, optional
+        Half-edges along which faces continue each other, where their vertices do not tell: along an
+        edge of four faces, two may continue each other and two others. Half-edge ``3 f + k`` runs
+        from corner ``k`` of face ``f`` to the next. By default, faces continue each other along
+        every edge that they share.
 
     Raises
     ------
     TypeError
         If one is neither tensor nor array.
     ValueError
-        If a shape or dtype is wrong, a position is not finite or an index is out of range.
+        If a shape or dtype is wrong, a position is not finite, an index is out of range or a pair
+        does not run between the same two vertices of two faces.
 
     Equivariance
     ------------
@@ -48,6 +54,7 @@ class TriangleMesh:
 
     vertices: Tensor
     faces: Tensor
+    pairs: Tensor | None = None
 
     def __post_init__(self) -> None:
         vertices, faces = as_tensor(self.vertices, "vertices"), as_tensor(self.faces, "faces")
@@ -76,6 +83,8 @@ class TriangleMesh:
         # Copies: what was checked here must not change when the caller writes to their tensors.
         object.__setattr__(self, "vertices", vertices.to(torch.float64, copy=True))
         object.__setattr__(self, "faces", faces.to(torch.int64, copy=True))
+        if self.pairs is not None:
+            object.__setattr__(self, "pairs", _checked_pairs(self.pairs, self.faces))
 
     @classmethod
     def from_trimesh(cls, mesh: Trimesh | Scene) -> TriangleMesh:
@@ -170,10 +179,37 @@ class TriangleMesh:
         moved = self.vertices @ matrix[:3, :3].mT
         if len(matrix) == 4:
             moved = moved + matrix[:3, 3]
-        return TriangleMesh(moved, self.faces)
+        return TriangleMesh(moved, self.faces, self.pairs)
 
 
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+
+
+def _checked_pairs(given: TensorLike, faces: Tensor) -> Tensor:
+    """Half-edges of two faces that run between the same vertices, copied."""
+    pairs = as_tensor(given, "pairs")
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype not in _INTEGERS:
+        raise ValueError(
+            f"pairs must be integer (pairs, 2), got {pairs.dtype} {tuple(pairs.shape)}"
+        )
+    if pairs.device != faces.device:
+        raise ValueError(f"pairs must be on {faces.device} as the faces are, got {pairs.device}")
+    pairs = pairs.to(torch.int64, copy=True)
+    if len(pairs) and (int(pairs.min()) < 0 or int(pairs.max()) >= faces.numel()):
+        raise ValueError(
+            f"pairs must index {faces.numel()} half-edges, "
+            f"got indices from {int(pairs.min())} to {int(pairs.max())}"
+        )
+    ends = torch.stack((faces, faces.roll(-1, dims=1)), dim=-1).reshape(-1, 2).sort(dim=1).values
+    one, other = pairs.unbind(1)
+    apart = (ends[one] != ends[other]).any(dim=1) | (one // 3 == other // 3)
+    if bool(apart.any()):
+        row = int(torch.nonzero(apart)[0])
+        raise ValueError(
+            "pairs must be half-edges of two faces between the same vertices, got "
+            f"{pairs[row].tolist()} in row {row}"
+        )
+    return pairs
 
 
 def check_mesh(mesh: object) -> None:

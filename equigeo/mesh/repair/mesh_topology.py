@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from equigeo.mesh.geometry.connected_components import connected_components_numpy
 from equigeo.mesh.repair.edge_table import EdgeTable
+from equigeo.mesh.repair.split_vertices import vertex_fans
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,12 @@ class MeshTopology:
     euler: int
 
     @classmethod
-    def from_faces(cls, faces: NDArray[np.int64], edges: EdgeTable | None = None) -> MeshTopology:
+    def from_faces(
+        cls,
+        faces: NDArray[np.int64],
+        edges: EdgeTable | None = None,
+        pairs: NDArray[np.int64] | None = None,
+    ) -> MeshTopology:
         """Measure a mesh.
 
         Parameters
@@ -55,6 +61,9 @@ class MeshTopology:
             Vertex indices, three different ones in each row.
         edges : EdgeTable, optional
             Their edges, where already known.
+        pairs : ndarray, (pairs, 2), int64, optional
+            Half-edges that meet, each in one pair at most, where vertices do not tell: faces that
+            are in no pair may have an edge of the same two vertices each for itself.
 
         Returns
         -------
@@ -63,16 +72,17 @@ class MeshTopology:
         """
         edges = EdgeTable.from_faces(faces) if edges is None else edges
         counts = edges.num_faces_at_edge
-        twins = edges.twins()
+        twins = edges.twins() if pairs is None else pairs
+        num_edges = len(counts) if pairs is None else faces.size - len(pairs)
         used = np.bincount(faces.ravel()) > 0
-        fans = _num_fans(faces, edges)
+        fans = _num_fans(faces, _all_links(edges) if pairs is None else pairs)
         return cls(
-            closed=bool((counts == 2).all()),
+            closed=bool((counts == 2).all()) if pairs is None else 2 * len(pairs) == faces.size,
             oriented=bool((edges.forward[twins[:, 0]] != edges.forward[twins[:, 1]]).all()),
-            manifold=bool((counts <= 2).all() and (fans <= 1).all()),
+            manifold=bool((pairs is not None or (counts <= 2).all()) and (fans <= 1).all()),
             nonmanifold_vertices=int((fans > 1).sum()),
             components=num_components(faces),
-            euler=int(used.sum()) - len(counts) + len(faces),
+            euler=int(used.sum()) - num_edges + len(faces),
         )
 
 
@@ -101,25 +111,15 @@ def num_components(faces: NDArray[np.int64]) -> int:
     return int(np.count_nonzero(np.bincount(label[a])))
 
 
-def _num_fans(faces: NDArray[np.int64], edges: EdgeTable) -> NDArray[np.int64]:
-    """Fans of faces at each vertex: corners of a vertex, linked across the edges they share."""
-    # At an edge of any number of faces, each is linked to the first: one fan, as they touch.
+def _all_links(edges: EdgeTable) -> NDArray[np.int64]:
+    """Each half-edge with the first of its edge: one fan, as they touch, (links, 2)."""
     first = np.repeat(edges.order[edges.ptr[:-1]], edges.num_faces_at_edge)
-    second = edges.order
-    rest = first != second
-    one, other = first[rest], second[rest]
-    same_way = edges.forward[one] == edges.forward[other]
-    # Corner h starts half-edge h; the corner at its end starts the next half-edge of the face.
-    one_end, other_end = _following(one), _following(other)
-    row = np.concatenate([one, one_end])
-    column = np.concatenate(
-        [np.where(same_way, other, other_end), np.where(same_way, other_end, other)]
-    )
-    fan = connected_components_numpy(row, column, faces.size)
+    return np.stack([first, edges.order], axis=1)[first != edges.order]
+
+
+def _num_fans(faces: NDArray[np.int64], links: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Fans of faces at each vertex."""
+    fan = vertex_fans(faces, links)
     vertex_of_fan = np.zeros(int(fan.max(initial=-1)) + 1, np.int64)
     vertex_of_fan[fan] = faces.ravel()
     return np.bincount(vertex_of_fan)
-
-
-def _following(halfedge: NDArray[np.int64]) -> NDArray[np.int64]:
-    return halfedge + np.where(halfedge % 3 == 2, -2, 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal, get_args
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,10 +11,14 @@ from equigeo.mesh.errors import MeshError
 from equigeo.mesh.geometry.coincident_points import coincident_points
 from equigeo.mesh.io.file_mesh import FileMesh
 from equigeo.mesh.repair.edge_table import EdgeTable
+from equigeo.mesh.repair.face_pairs import all_pairs, pair_faces
 from equigeo.mesh.repair.mesh_topology import MeshTopology, num_components
 from equigeo.mesh.repair.nonmanifold_faces import nonmanifold_faces
 from equigeo.mesh.repair.repaired_mesh import RepairCounts, RepairedMesh
+from equigeo.mesh.repair.split_vertices import split_vertices
 from equigeo.mesh.repair.wrongly_wound_faces import wrongly_wound_faces
+
+NonmanifoldPolicy = Literal["cut", "drop", "clique"]
 
 # Far above the rounding of float64 coordinates (1e-16), far below any edge that is meant: files
 # in text hold six to nine digits.
@@ -20,13 +26,16 @@ _MERGE_DISTANCE = 1e-9  # of the diagonal of the bounding box
 _LEAST_AREA = 1e-12  # of the square of that diagonal: a right triangle with legs of 1.4e-6
 
 
-def repair_mesh(file: FileMesh, strict: bool = False) -> RepairedMesh:
-    """Cut, merge, drop and turn until the triangles bound a surface.
+def repair_mesh(
+    file: FileMesh, strict: bool = False, nonmanifold: NonmanifoldPolicy = "cut"
+) -> RepairedMesh:
+    """Triangulate, merge, cut and turn until the triangles bound a surface.
 
     In this order: polygons are cut; faces on vertices that are not finite are dropped; vertices at
     the same place are merged; triangles with a repeated vertex, without area, or on the vertices of
-    an earlier one are dropped; each part is wound consistently, outward if closed; triangles that
-    run along a directed half-edge for the second time are dropped; unused vertices are dropped.
+    an earlier one are dropped; at edges of more than two faces, these are parted into pairs; each
+    part is wound consistently, out of the solid if closed, and where it cannot be oriented, cut
+    along a seam; unused vertices are dropped.
 
     Parameters
     ----------
@@ -34,6 +43,12 @@ def repair_mesh(file: FileMesh, strict: bool = False) -> RepairedMesh:
         What a reader returned.
     strict : bool
         Whether to raise at the first defect instead of repairing it.
+    nonmanifold : {"cut", "drop", "clique"}
+        What becomes of edges of more than two faces. ``"cut"`` keeps all faces, at most two of
+        which continue each other, see :func:`~equigeo.mesh.repair.face_pairs.pair_faces`; vertices
+        at the cut are split. ``"drop"`` is PD-MeshNet's filter, in file order: triangles that run
+        along a directed half-edge for the second time are dropped. ``"clique"`` keeps all, and each
+        of them continues each of the others.
 
     Returns
     -------
@@ -44,6 +59,8 @@ def repair_mesh(file: FileMesh, strict: bool = False) -> RepairedMesh:
     ------
     MeshError
         If no triangle is left, or at the first defect in strict mode.
+    ValueError
+        If the policy is unknown.
 
     Equivariance
     ------------
@@ -62,12 +79,20 @@ def repair_mesh(file: FileMesh, strict: bool = False) -> RepairedMesh:
     >>> repaired.faces.tolist(), repaired.polygon.tolist(), repaired.counts.polygons
     ([[0, 1, 2], [0, 2, 3]], [0, 0], 1)
     """
+    if nonmanifold not in get_args(NonmanifoldPolicy):
+        raise ValueError(
+            f"nonmanifold must be one of {get_args(NonmanifoldPolicy)}, got {nonmanifold!r}"
+        )
     draft = _Draft(file, strict)
     draft.drop_nonfinite()
     points = scale_to_unit_diagonal(file.vertices, draft.faces)
     draft.merge(points)
     draft.drop_degenerate(points)
-    draft.orient(points)
+    pairs = draft.orient(points, nonmanifold)
+    if nonmanifold == "drop":
+        draft.drop_nonmanifold()
+    else:
+        draft.keep_nonmanifold(pairs, nonmanifold)
     return draft.finish()
 
 
@@ -86,7 +111,11 @@ class _Draft:
         self.count("short_faces", file.sizes < 3, "has fewer than three corners", "drop it")
         self.count("polygons", file.sizes > 3, "has more than three corners", "cut polygons")
         self.faces, self.polygon = file.fan_triangles()
+        self.loose = self.faces  # before vertices are merged
         self.triangle = np.arange(len(self.faces))
+        self.source = np.arange(len(file.vertices))  # vertex of the file that each one is
+        self.pairs: NDArray[np.int64] | None = None
+        self.is_clique = False
         self.require_faces()
 
     def count(self, action: str, bad: NDArray[np.bool_], what: str, remedy: str) -> bool:
@@ -102,11 +131,12 @@ class _Draft:
         """Drop triangles."""
         if self.count(action, bad, what, "drop it"):
             self.faces, self.triangle = self.faces[~bad], self.triangle[~bad]
+            self.loose = self.loose[~bad]
             self.require_faces()
 
     def used(self) -> NDArray[np.bool_]:
         """Vertices in use, under the numbers of the file."""
-        used = np.zeros(len(self.vertex_map), bool)
+        used = np.zeros(len(self.source), bool)
         used[self.faces] = True
         return used
 
@@ -156,44 +186,102 @@ class _Draft:
         what = "has the vertices of an earlier face"
         self.drop("duplicate_faces", duplicate_faces(self.faces), what)
 
-    def orient(self, points: NDArray[np.float64]) -> None:
-        """Wind each part consistently, then drop what no winding makes manifold."""
+    def orient(
+        self, points: NDArray[np.float64], nonmanifold: NonmanifoldPolicy
+    ) -> NDArray[np.int64]:
+        """Wind each part consistently; half-edges that meet, (pairs, 2)."""
         self.edges = EdgeTable.from_faces(self.faces)
-        turn, nonorientable = wrongly_wound_faces(points, self.faces, self.edges)
-        what = "is wound against its neighbors, or inward on a closed surface"
+        pairs = self.edges.twins()
+        if nonmanifold == "cut":
+            pairs = pair_faces(points, self.faces, self.loose, self.edges)
+        turn, nonorientable = wrongly_wound_faces(points, self.faces, self.edges, pairs)
+        what = "is wound against its neighbors, or not out of a closed surface"
         if self.count("reoriented_faces", turn, what, "turn it over"):
             self.faces = np.where(turn[:, None], self.faces[:, [0, 2, 1]], self.faces)
+            self.loose = np.where(turn[:, None], self.loose[:, [0, 2, 1]], self.loose)
             self.edges = EdgeTable.from_faces(self.faces)
+            # The half-edges of a face that is turned follow each other the other way round.
+            pairs = np.where(turn[pairs // 3], pairs + 2 - 2 * (pairs % 3), pairs)
         if nonorientable:
             self.warnings.append(f"{nonorientable} components cannot be oriented; cut at a seam")
+        return pairs
+
+    def drop_nonmanifold(self) -> None:
+        """Drop what no winding makes manifold."""
         what = "runs along an edge in the direction of an earlier face"
         before = len(self.faces)
         self.drop("nonmanifold_faces", nonmanifold_faces(self.edges, self.edges.forward), what)
         if len(self.faces) < before:
             self.edges = EdgeTable.from_faces(self.faces)
 
+    def keep_nonmanifold(self, pairs: NDArray[np.int64], nonmanifold: NonmanifoldPolicy) -> None:
+        """Cut the mesh at edges that are not manifold, or let all faces there meet."""
+        edges = self.edges
+        forward = edges.forward
+        clash = forward[pairs[:, 0]] == forward[pairs[:, 1]]
+        is_cut = edges.num_faces_at_edge > 2
+        is_cut[edges.edge[pairs[clash, 0]]] = True
+        # The later ones of the faces at such an edge, two of which are as they should be.
+        rank = np.empty(len(edges.order), np.int64)
+        rank[edges.order] = np.arange(len(rank)) - np.repeat(edges.ptr[:-1], np.diff(edges.ptr))
+        later = np.zeros(len(self.faces), bool)
+        later[np.flatnonzero(is_cut[edges.edge] & (rank > 1)) // 3] = True
+        later[pairs[clash].max(axis=1, initial=-1) // 3] = True
+        what = "runs along an edge that two faces have already, or against all winding"
+        number = int(is_cut.sum())
+        if number:
+            self.count("nonmanifold_edges", later, what, f"{nonmanifold} the mesh there")
+        self.counts["nonmanifold_edges"] = number
+        if not number:
+            return
+        if nonmanifold == "clique":
+            self.pairs, self.is_clique = all_pairs(edges), True
+            return
+        pairs = pairs[~clash]
+        ends = np.zeros(len(self.source), bool)
+        at = np.flatnonzero(is_cut[edges.edge])
+        ends[self.faces.ravel()[at]] = True
+        ends[np.roll(self.faces, -1, axis=1).ravel()[at]] = True
+        self.faces, copies = split_vertices(self.faces, pairs, ends)
+        self.counts["split_vertices"] = len(copies)
+        # A vertex of the file becomes what its first face uses, and a copy is that vertex again.
+        corner, loose = self.faces.ravel(), self.loose.ravel()
+        new, first = np.unique(corner, return_index=True)
+        is_copy = new >= len(self.source)
+        self.source = np.append(self.source, loose[first[is_copy]])
+        used, first = np.unique(loose, return_index=True)
+        self.vertex_map[used] = corner[first]
+        self.edges = EdgeTable.from_faces(self.faces)
+        is_plain = (self.edges.num_faces_at_edge <= 2).all()
+        if not is_plain or len(self.edges.twins()) > len(pairs):
+            self.pairs = pairs  # some copies met again: their numbers do not tell faces apart
+
     def finish(self) -> RepairedMesh:
         """Drop unused vertices and describe the result."""
         kept = self.used()
         number = np.where(kept, np.cumsum(kept) - 1, -1)
-        unused = ~kept & (self.vertex_map == np.arange(len(kept)))
+        of_file = kept[: len(self.vertex_map)]
+        unused = ~of_file & (self.vertex_map == np.arange(len(of_file)))
         self.counts["unreferenced_vertices"] = int(unused.sum())
         if self.strict and unused.any():
             where = self.file.locate_vertex(int(unused.argmax()))
             raise MeshError(f"{where} is in no face; load it with strict=False to drop it")
         faces = number[self.faces]
-        topology = MeshTopology.from_faces(faces, self.edges)
+        edges = EdgeTable.from_faces(faces) if len(kept) > len(of_file) else self.edges
+        topology = MeshTopology.from_faces(faces, edges, None if self.is_clique else self.pairs)
         if topology.nonmanifold_vertices:
             fans = f"at {topology.nonmanifold_vertices} vertices several fans of faces meet"
             self.warnings.append(f"{fans}; they are kept")
         if topology.components > 1:
             self.warnings.append(f"the mesh has {topology.components} components")
         return RepairedMesh(
-            self.file.vertices[kept],
+            self.file.vertices[self.source[kept]],
             faces,
             self.triangle,
             self.polygon[self.triangle],
             number[self.vertex_map],
+            self.source[kept],
+            self.pairs,
             RepairCounts(**self.counts),
             topology,
             tuple(self.warnings),

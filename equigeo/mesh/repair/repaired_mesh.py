@@ -33,6 +33,11 @@ class RepairCounts:
         Triangles dropped for an earlier one on the same vertices.
     reoriented_faces : int
         Triangles turned over.
+    nonmanifold_edges : int
+        Edges of more than two faces, or at the seam of a part that cannot be oriented, where the
+        mesh was cut or all faces meet.
+    split_vertices : int
+        Vertices added because faces that meet there no longer continue each other.
     nonmanifold_faces : int
         Triangles dropped for a directed half-edge that an earlier one holds.
     unreferenced_vertices : int
@@ -52,6 +57,8 @@ class RepairCounts:
     zero_area_faces: int = 0
     duplicate_faces: int = 0
     reoriented_faces: int = 0
+    nonmanifold_edges: int = 0
+    split_vertices: int = 0
     nonmanifold_faces: int = 0
     unreferenced_vertices: int = 0
 
@@ -83,6 +90,10 @@ class RepairedMesh:
         Index of the face of the file that each comes from.
     vertex_map : ndarray, (vertices of the file,), int64
         What each vertex of the file became, -1 if dropped.
+    kept_vertices : ndarray, (vertices,), int64
+        Vertex of the file that each is; of several at one place, the first.
+    pairs : ndarray, (pairs, 2), int64, optional
+        Half-edges that meet, where the vertices of faces do not tell.
     counts : RepairCounts
         How often each repair was made.
     topology : MeshTopology
@@ -96,6 +107,8 @@ class RepairedMesh:
     triangle: NDArray[np.int64]
     polygon: NDArray[np.int64]
     vertex_map: NDArray[np.int64]
+    kept_vertices: NDArray[np.int64]
+    pairs: NDArray[np.int64] | None
     counts: RepairCounts
     topology: MeshTopology
     warnings: tuple[str, ...]

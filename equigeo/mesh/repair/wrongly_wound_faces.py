@@ -8,24 +8,32 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import breadth_first_tree
 
 from equigeo.mesh.geometry.connected_components import connected_components_numpy
+from equigeo.mesh.geometry.nesting_depth import nesting_depth
 from equigeo.mesh.repair.edge_table import EdgeTable
 
 _Graph = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]  # face, face, clash
 
 # Share of the volume without cancellation: far above its rounding, 1e-16 for each face.
 _LEAST_VOLUME = 1e-9
+# Distances from the middle within this share of the largest one are the same: far above rounding.
+_SAME_DISTANCE = 1e-9
 
 
 def wrongly_wound_faces(
-    points: NDArray[np.float64], faces: NDArray[np.int64], edges: EdgeTable
+    points: NDArray[np.float64],
+    faces: NDArray[np.int64],
+    edges: EdgeTable,
+    pairs: NDArray[np.int64] | None = None,
 ) -> tuple[NDArray[np.bool_], int]:
     """Find the faces to turn over so that each part is wound consistently.
 
-    Parts are connected over edges of exactly two faces. Every face is doubled into itself and its
-    reverse; linking the doubles that agree along each edge, an orientable part falls into two
-    sheets, of which one is chosen: the outward one if the part is closed, else the one that turns
-    fewer faces (half and half: keeps its first face). In a part that cannot be oriented, such as a
-    Möbius strip, only the edges of a breadth-first tree count: clashes remain along a seam.
+    Parts are connected over pairs of faces that meet at an edge. Every face is doubled into itself
+    and its reverse; linking the doubles that agree along each edge, an orientable part falls into
+    two sheets, of which one is chosen: if the part is closed, the one with normals out of the
+    solid, which is inward for the walls of a cavity; else the one that turns fewer faces (half and
+    half: keeps its first face). In a part that cannot be oriented, such as a Möbius strip, only the
+    edges of a breadth-first tree count: clashes remain along a seam. The tree begins at the face
+    farthest from the middle of the mesh, whatever the order of faces.
 
     Parameters
     ----------
@@ -35,6 +43,8 @@ def wrongly_wound_faces(
         Vertex indices.
     edges : EdgeTable
         Their edges.
+    pairs : ndarray, (pairs, 2), int64, optional
+        Half-edges that meet; by default along every edge of exactly two faces.
 
     Returns
     -------
@@ -53,19 +63,35 @@ def wrongly_wound_faces(
     >>> wrongly_wound_faces(np.eye(4, 3), faces, EdgeTable.from_faces(faces))
     (array([False, False, False,  True]), 0)
     """
-    twins = edges.twins()
+    twins = edges.twins() if pairs is None else pairs
     left, right = (twins // 3).T
     clash = edges.forward[twins[:, 0]] == edges.forward[twins[:, 1]]
     sheet = _sheets((left, right, clash), len(faces))
     twisted = sheet[0] == sheet[1]
     if twisted.any():
         part = connected_components_numpy(left, right, len(faces))
-        tree = _tree_links((left, right, clash), part, twisted)
+        place = _places(points, faces)
+        rank = np.empty_like(place)
+        rank[place] = np.arange(len(place))
+        links = (rank[left], rank[right], clash)
+        tree = _tree_links(links, part[place], twisted[place])
+        tree = (place[tree[0]], place[tree[1]], tree[2])
         num_nonorientable = len(np.unique(part[twisted]))
         sheet = _sheets(tree, len(faces))
     else:
         num_nonorientable = 0
-    return _turned(points, faces, edges, sheet, twisted), num_nonorientable
+    paired = np.zeros(faces.size, bool)
+    paired[twins] = True
+    is_open = twisted | ~paired.reshape(-1, 3).all(axis=1)
+    return _turned(points, faces, sheet, is_open), num_nonorientable
+
+
+def _places(points: NDArray[np.float64], faces: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Faces by their distance from the middle of all, the farthest first, and then by place."""
+    middle = points[faces].mean(axis=1)
+    distance = np.linalg.norm(middle - middle.mean(axis=0), axis=1)
+    distance /= _SAME_DISTANCE * distance.max(initial=0.0) or 1.0
+    return np.lexsort((*middle.T, -distance.round()))
 
 
 def _sheets(links: _Graph, num_faces: int) -> NDArray[np.int64]:
@@ -84,8 +110,10 @@ def _tree_links(links: _Graph, part: NDArray[np.int64], twisted: NDArray[np.bool
     first = np.flatnonzero(twisted)
     first = first[np.unique(part[first], return_index=True)[1]]
     # One root, linked to a face of each part, makes all trees in one call.
-    row = np.concatenate([left[inside], np.full(len(first), num_faces)])
-    column = np.concatenate([right[inside], first])
+    # Which of two faces is left must not matter, nor in which order links come.
+    one, other = np.minimum(left, right)[inside], np.maximum(left, right)[inside]
+    row = np.concatenate([one, np.full(len(first), num_faces)])
+    column = np.concatenate([other, first])
     size = num_faces + 1
     graph = coo_array((np.ones(len(row)), (row, column)), shape=(size, size)).tocsr()
     parent, child = breadth_first_tree(graph, num_faces, directed=False).nonzero()
@@ -102,9 +130,8 @@ def _tree_links(links: _Graph, part: NDArray[np.int64], twisted: NDArray[np.bool
 def _turned(
     points: NDArray[np.float64],
     faces: NDArray[np.int64],
-    edges: EdgeTable,
     sheet: NDArray[np.int64],
-    twisted: NDArray[np.bool_],
+    is_open: NDArray[np.bool_],
 ) -> NDArray[np.bool_]:
     """Choose a sheet for each part."""
     # The two sheets of a part hold the same faces, so the smaller label names the part.
@@ -113,8 +140,7 @@ def _turned(
     turn = sheet[0] != part  # the sheet with the smaller label, as written
     turned = np.bincount(part, turn, size)
     total = np.bincount(part, minlength=size)
-    at_boundary = (edges.num_faces_at_edge != 2)[edges.edge].reshape(-1, 3).any(axis=1)
-    is_closed = np.bincount(part, at_boundary | twisted, size) == 0
+    is_closed = (np.bincount(part, is_open, size) == 0) & (total > 0)
     a, b, c = points[faces].transpose(1, 0, 2)
     # Six times the signed volume of the tetrahedron over each face, seen from the origin.
     volume = np.einsum("ij,ij->i", a, np.cross(b, c)) * np.where(turn, -1.0, 1.0)
@@ -122,5 +148,7 @@ def _turned(
     reverse = 2 * turned > total
     # A flat closed part has no outside; rounding must not choose for it.
     has_inside = is_closed & (abs(signed) > _LEAST_VOLUME * absolute)
-    reverse[has_inside] = signed[has_inside] < 0
+    wound = np.where(turn[:, None], faces[:, [0, 2, 1]], faces)
+    inward = nesting_depth(points, wound, part, has_inside) % 2 == 1
+    reverse[has_inside] = ((signed < 0) ^ inward)[has_inside]
     return turn ^ reverse[part]

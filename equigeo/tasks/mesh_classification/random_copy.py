@@ -75,7 +75,12 @@ def _reindexed(mesh: TriangleMesh, generator: torch.Generator) -> TriangleMesh:
     new = torch.randperm(mesh.num_vertices, generator=generator)  # position of every vertex
     vertices = torch.empty_like(mesh.vertices)
     vertices[new] = mesh.vertices
-    faces = new[mesh.faces][torch.randperm(mesh.num_faces, generator=generator)]
+    order = torch.randperm(mesh.num_faces, generator=generator)
     # a rotation of the corners keeps the winding, which an exchange would turn round
     shift = torch.randint(3, (mesh.num_faces, 1), generator=generator)
-    return TriangleMesh(vertices, faces.gather(1, (torch.arange(3) + shift) % 3))
+    faces = new[mesh.faces][order].gather(1, (torch.arange(3) + shift) % 3)
+    pairs = mesh.pairs
+    if pairs is not None:
+        face, place = order.argsort()[pairs // 3], pairs % 3
+        pairs = 3 * face + (place - shift[face, 0]) % 3
+    return TriangleMesh(vertices, faces, pairs)

@@ -8,6 +8,7 @@ from equigeo.mesh import MeshError, PrimalDualGraph
 from equigeo.mesh.geometry.half_edges import HalfEdges
 from tests.mesh import shapes
 from tests.mesh.definitions import shared_edges
+from tests.mesh.repair.met_again import met_again
 
 
 def _ends(faces: torch.Tensor) -> torch.Tensor:
@@ -126,3 +127,17 @@ def test_faces_that_are_no_oriented_manifold_are_refused(faces):
     shape = shapes.mesh(torch.eye(5, 3), faces)
     with pytest.raises(MeshError, match=r"face \d"):
         PrimalDualGraph.from_mesh(shape)
+
+
+def test_half_edges_are_those_that_the_mesh_says() -> None:
+    mesh = met_again()
+    half_edges = HalfEdges.from_mesh(mesh)
+    assert mesh.pairs is not None
+    assert half_edges.crowded is None
+    found = {frozenset(pair) for pair in half_edges.pairs().tolist()}
+    assert found == {frozenset(pair) for pair in mesh.pairs.tolist()}
+    twin = half_edges.twin
+    paired = torch.nonzero(twin >= 0)[:, 0]
+    assert torch.equal(twin[twin[paired]], paired)
+    cube = shapes.cube()
+    assert torch.equal(HalfEdges.from_mesh(cube).twin, HalfEdges.from_faces(cube.faces).twin)

@@ -10,6 +10,7 @@ from equigeo.mesh.geometry.half_edge_geometry import HalfEdgeGeometry
 from equigeo.mesh.geometry.half_edges import HalfEdges
 from equigeo.testing import tolerance
 from tests.mesh import shapes
+from tests.mesh.repair.met_again import met_again
 
 CLOSED = [shapes.cube(), shapes.icosphere(1), shapes.torus(), shapes.closed_strip()]
 
@@ -146,3 +147,33 @@ def test_an_open_part_without_mean_curvature_is_wound_by_its_larger_bends():
     graphs = [PrimalDualGraph.from_mesh(m) for m in (sheet, other, sheet.act(mirror))]
     for graph in graphs[1:]:
         torch.testing.assert_close(graph.x_dual, graphs[0].x_dual)
+
+
+def test_walls_of_a_cavity_point_into_it() -> None:
+    ball = shapes.icosphere(1)
+    small = TriangleMesh(0.5 * ball.vertices, ball.faces)
+    for inner in (small, shapes.reversed_winding(small)):
+        oriented = orient(shapes.union(ball, inner))
+        corner = oriented.vertices[oriented.faces]
+        volume = torch.linalg.cross(corner[:, 0], corner[:, 1]).mul(corner[:, 2]).sum(-1) / 6
+        outer, hollow = volume[: ball.num_faces].sum(), volume[ball.num_faces :].sum()
+        torch.testing.assert_close(hollow, -outer / 8)
+        assert outer > 0
+    beside = TriangleMesh(small.vertices + 3.0, small.faces)
+    assert torch.equal(orient(shapes.union(ball, beside)).faces, shapes.union(ball, beside).faces)
+
+
+def test_pairs_turn_with_their_faces() -> None:
+    mesh = met_again()
+    assert mesh.pairs is not None
+    turned = TriangleMesh(
+        mesh.vertices, mesh.faces[:, [0, 2, 1]], mesh.pairs + 2 - 2 * (mesh.pairs % 3)
+    )
+    one, other = orient(mesh), orient(turned)
+    assert torch.equal(one.faces, other.faces)
+    assert torch.equal(one.pairs, other.pairs)
+    mirrored = mesh.act(torch.diag(torch.tensor([1.0, 1.0, -1.0])))
+    for graph in (PrimalDualGraph.from_mesh(turned), PrimalDualGraph.from_mesh(mirrored)):
+        expected = PrimalDualGraph.from_mesh(mesh)
+        assert torch.equal(graph.undirected, expected.undirected)
+        torch.testing.assert_close(graph.x_dual, expected.x_dual)

@@ -82,3 +82,32 @@ def test_a_scene_without_a_mesh_is_refused():
     points = trimesh.Scene([trimesh.PointCloud(np.eye(3))])
     with pytest.raises(ValueError, match="a scene with a mesh, got one of 1 others"):
         TriangleMesh.from_trimesh(points)
+
+
+TWO_FACES = torch.tensor([[0, 1, 2], [0, 3, 1]])
+
+
+def test_pairs_are_kept_and_move_with_the_mesh() -> None:
+    pairs = torch.tensor([[0, 5]], dtype=torch.int32)
+    mesh = TriangleMesh(torch.eye(4, 3), TWO_FACES, pairs)
+    pairs.zero_()  # a copy was made
+    assert mesh.pairs is not None
+    assert (mesh.pairs.tolist(), mesh.pairs.dtype) == ([[0, 5]], torch.int64)
+    assert torch.equal(mesh.act(torch.eye(3)).pairs, mesh.pairs)
+    assert TriangleMesh(torch.eye(4, 3), TWO_FACES).pairs is None
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        (torch.tensor([0, 5]), r"pairs must be integer \(pairs, 2\), got torch.int64 \(2,\)"),
+        (torch.tensor([[0.0, 5.0]]), "pairs must be integer"),
+        (torch.tensor([[0, 6]]), "pairs must index 6 half-edges, got indices from 0 to 6"),
+        (torch.tensor([[-1, 5]]), "got indices from -1 to 5"),
+        (torch.tensor([[0, 5], [1, 4]]), r"between the same vertices, got \[1, 4\] in row 1"),
+        (torch.tensor([[0, 0]]), "half-edges of two faces"),
+    ],
+)
+def test_pairs_that_are_none_are_refused(pairs, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        TriangleMesh(torch.eye(4, 3), TWO_FACES, pairs)

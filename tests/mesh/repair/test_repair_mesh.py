@@ -4,14 +4,18 @@ import re
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from equigeo.mesh import MeshError
+from equigeo.mesh import MeshError, TriangleMesh
+from equigeo.mesh.geometry.half_edge_geometry import HalfEdgeGeometry
+from equigeo.mesh.geometry.surface import Surface
 from equigeo.mesh.io.file_mesh import FileMesh
 from equigeo.mesh.repair import MeshTopology, repair_mesh
 from equigeo.mesh.repair.repair_mesh import duplicate_faces, scale_to_unit_diagonal
+from tests.mesh.repair.met_again import met_again, repaired_again
 from tests.mesh.repair.triangle_soups import soups
 
 SQUARE = [[0.0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]]
@@ -60,7 +64,7 @@ DEFECTS = {
     "third face": (
         [*SQUARE, [0, 0, 1]],
         [[0, 1, 2], [0, 2, 3], [0, 2, 4]],
-        "nonmanifold_faces",
+        "nonmanifold_edges",
         "face 2",
     ),
     "unused vertex": (
@@ -77,6 +81,10 @@ def test_each_defect_is_repaired_and_counted(name: str) -> None:
     vertices, faces, action, _ = DEFECTS[name]
     repaired = repair_mesh(file_mesh(vertices, faces))
     assert getattr(repaired.counts, action) == 1
+    if name == "third face":  # no face is lost
+        assert (len(repaired.faces), repaired.counts.split_vertices) == (3, 2)
+        repaired = repair_mesh(file_mesh(vertices, faces), nonmanifold="drop")
+        assert repaired.counts.nonmanifold_faces == 1
     positions = repaired.vertices[repaired.faces]
     normals = np.cross(positions[:, 1] - positions[:, 0], positions[:, 2] - positions[:, 0])
     assert np.abs(normals[:, 2]).tolist() == [1, 1]  # the square is left
@@ -141,6 +149,119 @@ def test_repairs_do_not_depend_on_the_unit(scale: float) -> None:
     assert repaired.counts == repair_mesh(file_mesh(vertices, faces)).counts
 
 
+# Two boxes, a room: what files of many parts look like.
+CUBE = np.array([[x, y, z] for x in (0.0, 1) for y in (0.0, 1) for z in (0.0, 1)])
+QUADS = [[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]]
+
+
+def two_boxes(shared: bool) -> FileMesh:
+    """Boxes with a common edge, of the same two vertices or of two others at the same places."""
+    points = np.concatenate([CUBE, CUBE + np.array([1, 1, 0])])
+    second = [[v + 8 for v in quad] for quad in QUADS]
+    if shared:
+        merge = {8: 6, 9: 7}
+        second = [[merge.get(v, v) for v in quad] for quad in second]
+    return file_mesh(points, QUADS + second)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_boxes_that_share_an_edge_lose_nothing(shared: bool) -> None:
+    repaired = repair_mesh(two_boxes(shared))
+    assert len(repaired.faces) == 24
+    assert repaired.counts.nonmanifold_edges == 1
+    assert repaired.counts.split_vertices == 2
+    topology = repaired.topology
+    assert (topology.closed, topology.manifold, topology.components) == (True, True, 2)
+    assert topology.euler == 4
+    assert repaired.pairs is None
+    assert (repaired.vertices == two_boxes(shared).vertices[repaired.kept_vertices]).all()
+    dropped = repair_mesh(two_boxes(shared), nonmanifold="drop")
+    assert len(dropped.faces) <= 24
+
+
+def test_labels_of_vertices_follow_a_cut() -> None:
+    file = two_boxes(shared=False)
+    repaired = repair_mesh(file)
+    # Each box has its own vertices again, as in the file.
+    assert sorted(repaired.kept_vertices.tolist()) == [*range(16)]
+    assert (repaired.kept_vertices[repaired.vertex_map] == np.arange(16)).all()
+    loose = file.fan_triangles()[0]
+    assert (repaired.kept_vertices[repaired.faces] == loose).all()
+
+
+def test_walls_of_a_cavity_are_wound_inward() -> None:
+    inner = [[v + 8 for v in quad] for quad in QUADS]
+    points = np.concatenate([3 * CUBE - 1, CUBE])
+    for second in (inner, [quad[::-1] for quad in inner]):
+        repaired = repair_mesh(file_mesh(points, QUADS + second))
+        a, b, c = repaired.vertices[repaired.faces].transpose(1, 0, 2)
+        volume = np.einsum("ij,ij->i", a, np.cross(b, c)) / 6
+        assert volume[:12].sum() == pytest.approx(27)
+        assert volume[12:].sum() == pytest.approx(-1)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_moebius_strip_keeps_its_faces_and_its_seam(seed: int) -> None:
+    turn = np.linspace(0, 2 * np.pi, 12, endpoint=False)
+    across = np.stack(
+        [np.cos(turn / 2) * np.cos(turn), np.cos(turn / 2) * np.sin(turn), np.sin(turn / 2)], axis=1
+    )
+    middle = 3 * np.stack([np.cos(turn), 1.1 * np.sin(turn), 0 * turn], axis=1)
+    points = np.concatenate([middle - across, middle + across])
+    faces = []
+    for n in range(12):
+        low, high = n, n + 12
+        # After a full turn the two sides have changed places.
+        next_low, next_high = (n + 1, n + 13) if n < 11 else (12, 0)
+        faces += [[low, next_low, high], [high, next_low, next_high]]
+    expected = repair_mesh(file_mesh(points, faces))
+    assert len(expected.faces) == 24
+    assert expected.counts.nonmanifold_edges == 1
+    assert expected.topology.oriented
+    assert "1 components cannot be oriented; cut at a seam" in expected.warnings
+    order = np.random.default_rng(seed).permutation(24)
+    shuffled = repair_mesh(file_mesh(points, np.array(faces)[order]))
+    assert _seam(shuffled) == _seam(expected)
+
+
+def _seam(repaired) -> set[tuple[float, ...]]:
+    """Where vertices lie that were split."""
+    number = np.bincount(repaired.kept_vertices)
+    return {tuple(x) for x in repaired.vertices[number[repaired.kept_vertices] > 1].tolist()}
+
+
+def test_copies_that_meet_again_are_told_apart_by_pairs() -> None:
+    repaired = repaired_again()
+    assert len(repaired.faces) == 8
+    assert repaired.pairs is not None
+    assert repaired.topology.oriented
+    edges = Surface.from_mesh(met_again()).edges().tolist()
+    assert [0, 2] in edges
+    assert [1, 3] in edges
+    assert len(edges) == len(repaired.pairs) == 2 + 6
+    with pytest.raises(MeshError, match="non-manifold"):
+        Surface.from_mesh(TriangleMesh(repaired.vertices, repaired.faces))
+
+
+def test_a_clique_joins_every_face_with_every_other() -> None:
+    vertices, faces, *_ = DEFECTS["third face"]
+    repaired = repair_mesh(file_mesh(vertices, faces), nonmanifold="clique")
+    assert len(repaired.faces) == 3
+    assert repaired.counts.nonmanifold_edges == 1
+    assert len(repaired.vertices) == 5
+    mesh = TriangleMesh(repaired.vertices, repaired.faces, repaired.pairs)
+    surface = Surface.from_mesh(mesh)
+    assert surface.edges().tolist() == [[0, 1], [0, 2], [1, 2]]
+    angle = HalfEdgeGeometry.measure(mesh.vertices, mesh.faces).dihedral_angle(surface.pairs)
+    quarter = torch.minimum(angle, 2 * torch.pi - angle) / (torch.pi / 2)
+    torch.testing.assert_close(quarter, torch.tensor([2.0, 1, 1], dtype=torch.float64))
+
+
+def test_the_policy_is_one_of_three() -> None:
+    with pytest.raises(ValueError, match=r"nonmanifold must be one of \('cut', 'drop', 'clique'\)"):
+        repair_mesh(two_boxes(True), nonmanifold="keep")
+
+
 @st.composite
 def broken_meshes(draw: st.DrawFn) -> FileMesh:
     """Anything: few places, so that coincidences of every kind are common."""
@@ -152,25 +273,38 @@ def broken_meshes(draw: st.DrawFn) -> FileMesh:
 
 
 @settings(max_examples=300, deadline=None)
-@given(broken_meshes())
-def test_what_is_left_of_any_mesh_is_sound_and_accounted_for(file: FileMesh) -> None:
+@given(broken_meshes(), st.sampled_from(["cut", "drop", "clique"]))
+def test_what_is_left_of_any_mesh_is_sound_and_accounted_for(file: FileMesh, policy) -> None:
     try:
-        repaired = repair_mesh(file)
+        repaired = repair_mesh(file, nonmanifold=policy)
     except MeshError as error:
         assert re.match("has no", str(error))  # noqa: PT017
         return
     assert np.isfinite(repaired.vertices).all()
     assert (np.bincount(repaired.faces.ravel(), minlength=len(repaired.vertices)) > 0).all()
+    assert (repaired.vertices == file.vertices[repaired.kept_vertices]).all()
+    used = np.unique(file.fan_triangles()[0][repaired.triangle])
+    assert (repaired.vertex_map[used] >= 0).all()
     triangles = int((file.sizes - 2).clip(0).sum())
-    assert len(repaired.faces) == triangles - repaired.counts.removed_faces
+    counts = repaired.counts
+    assert len(repaired.faces) == triangles - counts.removed_faces
+    assert policy == "drop" or not counts.nonmanifold_faces
     assert (np.diff(repaired.triangle) > 0).all()
-    topology = MeshTopology.from_faces(repaired.faces)
-    assert topology == repaired.topology
-    assert topology.oriented
+    mesh = TriangleMesh(repaired.vertices, repaired.faces, repaired.pairs)
+    surface = Surface.from_mesh(mesh)  # refuses what is not sound
+    if policy != "clique":
+        pairs = surface.pairs.numpy()
+        assert len(np.unique(pairs)) == pairs.size
+        assert repaired.topology.oriented
+        given = None if repaired.pairs is None else repaired.pairs
+        assert MeshTopology.from_faces(repaired.faces, pairs=given) == repaired.topology
+        assert 2 * len(pairs) == repaired.faces.size or not repaired.topology.closed
     again = repair_mesh(
-        FileMesh(repaired.vertices, repaired.faces.ravel(), np.full(len(repaired.faces), 3))
+        FileMesh(repaired.vertices, repaired.faces.ravel(), np.full(len(repaired.faces), 3)),
+        nonmanifold=policy,
     )
     assert again.counts.removed_faces == 0
+    assert len(again.faces) == len(repaired.faces)
 
 
 @settings(max_examples=100, deadline=None)

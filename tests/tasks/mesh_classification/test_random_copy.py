@@ -3,7 +3,9 @@ from __future__ import annotations
 import pytest
 import torch
 
+from equigeo.mesh import PrimalDualGraph
 from equigeo.tasks.mesh_classification.random_copy import MESH_COPIES, random_copy
+from tests.mesh.repair.met_again import met_again
 from tests.tasks.tiny_data import tiny_dataset
 
 MESH = tiny_dataset(1, 0).meshes[1]
@@ -53,3 +55,15 @@ def test_reindexing_permutes_vertices_faces_and_corners():
 def test_unknown_kind_is_refused():
     with pytest.raises(ValueError, match="kind must be one of rotated"):
         _copy("sheared")
+
+
+@pytest.mark.parametrize("kind", MESH_COPIES)
+def test_pairs_of_faces_follow_their_faces(kind):
+    mesh = met_again()
+    copy = random_copy(mesh, kind, torch.Generator().manual_seed(1))
+    one, other = (PrimalDualGraph.from_mesh(m, dtype=torch.float64) for m in (mesh, copy))
+    for name in ("x_primal", "x_dual"):
+        rows = [getattr(graph, name).round(decimals=9).tolist() for graph in (one, other)]
+        assert len(rows[0]) > 0
+        for row, expected in zip(sorted(rows[1]), sorted(rows[0]), strict=True):
+            assert row == pytest.approx(expected, abs=1e-7)

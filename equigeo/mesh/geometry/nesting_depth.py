@@ -1,0 +1,143 @@
+"""How many closed parts of a mesh each closed part lies in."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equigeo.mesh.geometry.concatenate_ranges import concatenate_ranges
+
+# A second of work each: pairs of boxes compared, of the largest ones with all, and solid angles
+# summed, of parts with few faces first, or these for each face. What is beyond is not nested.
+_MOST_BOXES = 20_000_000
+_MOST_ANGLES = 5_000_000
+_ANGLES_PER_FACE = 16
+_AT_ONCE = 500_000
+_SAME_AREA = 1e-9  # of the largest: far above rounding
+_SAMPLES = 4  # points of a part: the middles of its largest faces
+
+
+def nesting_depth(
+    points: NDArray[np.float64],
+    faces: NDArray[np.int64],
+    part: NDArray[np.int64],
+    closed: NDArray[np.bool_],
+) -> NDArray[np.int64]:
+    """Count the closed parts around each closed part.
+
+    A part lies in another if the other's faces, seen from each of some points of it, cover the
+    whole sphere. The walls of a cavity have an odd depth.
+
+    Parameters
+    ----------
+    points : ndarray, (vertices, 3), float64
+        Positions.
+    faces : ndarray, (faces, 3), int64
+        Vertex indices, wound consistently in each part.
+    part : ndarray, (faces,), int64
+        Part of each face.
+    closed : ndarray, (parts,), bool
+        Which parts have no boundary; the others have neither inside nor depth.
+
+    Returns
+    -------
+    ndarray, (parts,), int64
+        Depths; 0 for open parts.
+
+    Equivariance
+    ------------
+    Invariant to rigid motions, reflections and scaling, to the winding of parts and, where parts do
+    not cross, to the order of faces.
+
+    References
+    ----------
+    Van Oosterom and Strackee, "The solid angle of a plane triangle", 1983.
+
+    Examples
+    --------
+    >>> faces = np.array([[0, 1, 2], [0, 3, 1], [0, 2, 3], [1, 3, 2]])
+    >>> corners = np.concatenate([9.0 * np.eye(4, 3), 1.0 + np.eye(4, 3)])
+    >>> part = np.repeat([0, 1], 4)
+    >>> nesting_depth(corners, np.concatenate([faces, faces + 4]), part, np.array([True, True]))
+    array([0, 1])
+    """
+    depth = np.zeros(len(closed), np.int64)
+    if closed.sum() < 2:
+        return depth
+    by_part = np.argsort(part, kind="stable")
+    start = np.searchsorted(part[by_part], np.arange(len(closed) + 1))
+    corner = points[faces[by_part]]
+    used = np.flatnonzero(closed & (np.diff(start) > 0))
+    samples = _samples(corner, start)
+    inner, outer = _candidates(corner, start, samples, used)
+    budget = max(_MOST_ANGLES, _ANGLES_PER_FACE * len(faces))
+    for n in range(_SAMPLES):  # what is outside by one point needs no other
+        size = np.diff(start)[outer]
+        order = np.argsort(size, kind="stable")
+        order = order[np.cumsum(size[order]) <= budget]
+        inner, outer, size = inner[order], outer[order], size[order]
+        budget -= int(size.sum())
+        inside = _is_inside(samples[inner, n], corner, start[outer], size)
+        inner, outer = inner[inside], outer[inside]
+    return np.bincount(inner, minlength=len(closed))
+
+
+def _samples(corner: NDArray[np.float64], start: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Points of each part, (parts, samples, 3), the last one again where it has fewer faces."""
+    size = np.diff(start)
+    area = np.linalg.norm(
+        np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0]), axis=1
+    )
+    # Faces that are equally large stay in their order, whatever rounding says in this pose.
+    area = np.round(area / (_SAME_AREA * area.max(initial=0.0) or 1.0))
+    by_area = np.lexsort((-area, np.repeat(np.arange(len(size)), size)))
+    place = start[:-1, None] + np.minimum(np.arange(_SAMPLES), size[:, None] - 1)
+    return corner[by_area[place.clip(0)]].mean(2)
+
+
+def _candidates(
+    corner: NDArray[np.float64],
+    start: NDArray[np.int64],
+    samples: NDArray[np.float64],
+    used: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Parts whose points lie within the box around another, and these others."""
+    filled = np.flatnonzero(np.diff(start))
+    boxes = np.searchsorted(filled, used)
+    low = np.minimum.reduceat(corner.min(1), start[filled])[boxes]
+    high = np.maximum.reduceat(corner.max(1), start[filled])[boxes]
+    first, last = samples[used].min(1), samples[used].max(1)
+    largest = np.argsort(-np.linalg.norm(high - low, axis=1), kind="stable")
+    inner, outer = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for n in largest[: max(1, _MOST_BOXES // len(used))]:
+        held = (low[n] < first).all(1) & (last < high[n]).all(1)
+        held[n] = False
+        inner.append(np.flatnonzero(held))
+        outer.append(np.full(len(inner[-1]), n))
+    return used[np.concatenate(inner)], used[np.concatenate(outer)]
+
+
+def _is_inside(
+    seen: NDArray[np.float64],
+    corner: NDArray[np.float64],
+    first: NDArray[np.int64],
+    size: NDArray[np.int64],
+) -> NDArray[np.bool_]:
+    """Whether faces, given as ranges, cover the whole sphere seen from points, (points,)."""
+    covered = np.zeros(len(seen))
+    pair = np.repeat(np.arange(len(seen)), size)
+    face = concatenate_ranges(first, size)
+    for begin in range(0, len(face), _AT_ONCE):
+        some = slice(begin, begin + _AT_ONCE)
+        angle = _solid_angle(corner[face[some]] - seen[pair[some], None])
+        covered += np.bincount(pair[some], angle, len(seen))
+    return abs(covered) > 2 * np.pi  # of 4 pi
+
+
+def _solid_angle(corner: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Solid angle of triangles seen from the origin, with the sign of their winding."""
+    a, b, c = corner.transpose(1, 0, 2)
+    la, lb, lc = np.linalg.norm(corner, axis=2).T
+    volume = np.einsum("ij,ij->i", a, np.cross(b, c))
+    ab, bc, ca = ((x * y).sum(1) for x, y in ((a, b), (b, c), (c, a)))
+    return 2 * np.arctan2(volume, la * lb * lc + ab * lc + bc * la + ca * lb)

@@ -1,0 +1,195 @@
+"""Which faces meet at an edge, also where more than two do."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equigeo.mesh.errors import MeshError
+from equigeo.mesh.repair.edge_table import EdgeTable
+
+# Wedges within this angle of each other are equally flat: far above rounding, far below any angle
+# that is meant.
+_SAME_ANGLE = 1e-6
+_MOST_FACES = 256  # at one edge whose faces all meet: their pairs grow with the square
+
+
+def pair_faces(
+    points: NDArray[np.float64],
+    faces: NDArray[np.int64],
+    loose: NDArray[np.int64],
+    edges: EdgeTable,
+) -> NDArray[np.int64]:
+    """Pair the half-edges along each edge: faces that continue each other.
+
+    Two faces at an edge always do. Of more, those are paired first that shared the edge alone
+    before vertices were merged; then neighbours in the order around the edge. Of all ways to pair
+    these, one is taken where every pair bounds a solid, with both normals out of the wedge between
+    the two; else the one that is flattest over all, then that with most pairs wound alike, then
+    with most that bound a solid. A face without a partner ends there.
+
+    Parameters
+    ----------
+    points : ndarray, (vertices, 3), float64
+        Positions.
+    faces : ndarray, (faces, 3), int64
+        Vertex indices after merging.
+    loose : ndarray, (faces, 3), int64
+        The same corners before merging.
+    edges : EdgeTable
+        Edges of ``faces``.
+
+    Returns
+    -------
+    ndarray, (pairs, 2), int64
+        Half-edges that meet, each in one pair at most, the lower first.
+
+    Equivariance
+    ------------
+    Invariant to rigid motions, reflections with the winding, scaling and the order of faces, but
+    for pairings that are equally good.
+
+    Examples
+    --------
+    >>> floor_and_wall = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, -1, 0], [0, 0, 1]])
+    >>> faces = np.array([[0, 1, 2], [1, 0, 3], [0, 1, 4]])  # the wall is the last
+    >>> pair_faces(floor_and_wall, faces, faces, EdgeTable.from_faces(faces)).tolist()
+    [[0, 3]]
+    """
+    counts = edges.num_faces_at_edge
+    crowd = edges.order[np.repeat(counts > 2, counts)]
+    found = [edges.twins()]
+    if len(crowd):
+        kept = _sole_pairs(loose, edges, crowd)
+        crowd = crowd[~np.isin(crowd, kept)]
+        found += [kept, _radial_pairs(points, faces, edges, crowd)]
+    pairs = np.sort(np.concatenate(found), axis=1)
+    return pairs[np.argsort(pairs[:, 0])]
+
+
+def all_pairs(edges: EdgeTable) -> NDArray[np.int64]:
+    """Pair every two half-edges along an edge.
+
+    Parameters
+    ----------
+    edges : EdgeTable
+        Edges of the mesh.
+
+    Returns
+    -------
+    ndarray, (pairs, 2), int64
+        Half-edges that meet, the lower first.
+
+    Raises
+    ------
+    MeshError
+        If an edge has more than 256 faces.
+
+    Examples
+    --------
+    >>> book = EdgeTable.from_faces(np.array([[0, 1, 2], [1, 0, 3], [0, 1, 4]]))
+    >>> all_pairs(book).tolist()
+    [[0, 3], [0, 6], [3, 6]]
+    """
+    counts = edges.num_faces_at_edge
+    if counts.max(initial=0) > _MOST_FACES:
+        raise MeshError(
+            f"has an edge of {counts.max()} faces, where at most {_MOST_FACES} can all meet; load "
+            'it with nonmanifold="cut"'
+        )
+    pairs = [np.empty((0, 2), np.int64)]
+    for size in np.unique(counts[counts > 1]):
+        around = edges.order[edges.ptr[:-1][counts == size, None] + np.arange(size)]
+        one, other = np.triu_indices(size, 1)
+        pairs.append(np.stack([around[:, one], around[:, other]], axis=2).reshape(-1, 2))
+    found = np.concatenate(pairs)
+    return found[np.lexsort((found[:, 1], found[:, 0]))]
+
+
+def _sole_pairs(
+    loose: NDArray[np.int64], edges: EdgeTable, crowd: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Pairs that had an edge for themselves before merging, (pairs, 2)."""
+    tail, head = loose.ravel()[crowd], np.roll(loose, -1, axis=1).ravel()[crowd]
+    key = np.stack([edges.edge[crowd], np.minimum(tail, head), np.maximum(tail, head)])
+    group = np.unique(key, axis=1, return_inverse=True)[1].reshape(-1)
+    alone = np.bincount(group)[group] == 2
+    return crowd[alone][np.argsort(group[alone], kind="stable")].reshape(-1, 2)
+
+
+def _radial_pairs(
+    points: NDArray[np.float64],
+    faces: NDArray[np.int64],
+    edges: EdgeTable,
+    crowd: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Pairs of neighbours around each edge, (pairs, 2); half-edges of an edge follow each other."""
+    if not len(crowd):
+        return np.empty((0, 2), np.int64)
+    edge = edges.edge[crowd]
+    angle = _angles(points, faces, edges, crowd)
+    order = np.lexsort((angle, edge))
+    crowd, edge, angle = crowd[order], edge[order], angle[order]
+    starts = np.flatnonzero(np.diff(edge, prepend=-1))
+    sizes = np.diff(np.append(starts, len(edge)))
+    pairs = []
+    for size in np.unique(sizes[sizes > 1]):  # all edges of as many faces at once
+        around = starts[sizes == size, None] + np.arange(size)
+        chosen = _best_matching(angle[around], edges.forward[crowd[around]])
+        pairs.append(crowd[np.take_along_axis(around[..., None], chosen, axis=1)].reshape(-1, 2))
+    return np.concatenate(pairs) if pairs else np.empty((0, 2), np.int64)
+
+
+def _angles(
+    points: NDArray[np.float64],
+    faces: NDArray[np.int64],
+    edges: EdgeTable,
+    crowd: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """Angle of each face around its edge, from that of the first corner in space, in [0, 2 pi)."""
+    flat = faces.ravel()
+    tail, head = flat[crowd], np.roll(faces, -1, axis=1).ravel()[crowd]
+    opposite = points[np.roll(faces, -2, axis=1).ravel()[crowd]]
+    low, high = points[np.minimum(tail, head)], points[np.maximum(tail, head)]
+    axis = (high - low) / np.linalg.norm(high - low, axis=1, keepdims=True)
+    across = opposite - low
+    across = across - (across * axis).sum(1, keepdims=True) * axis
+    # Where the order begins must not depend on the order of faces.
+    edge = edges.edge[crowd]
+    order = np.lexsort((*opposite.T, edge))
+    first = order[np.flatnonzero(np.diff(edge[order], prepend=-1))]
+    reference = across[first[np.unique(edge, return_inverse=True)[1]]]
+    run = (across * reference).sum(1)
+    rise = (across * np.cross(axis, reference)).sum(1)
+    angle = np.arctan2(rise, run) % (2 * np.pi)
+    return np.where(2 * np.pi - angle < _SAME_ANGLE, 0.0, angle)
+
+
+def _best_matching(angle: NDArray[np.float64], forward: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Pair neighbours in each row, a circle; one is left over if their number is odd.
+
+    Returns positions, (rows, pairs, 2).
+    """
+    number = angle.shape[1]
+    following = np.roll(forward, -1, axis=1)
+    wedge = np.roll(angle, -1, axis=1) - angle
+    wedge[:, -1] += 2 * np.pi
+    # A face that runs forward has its normal on the side of larger angles.
+    values = np.stack([abs(wedge - np.pi), forward == following, forward | ~following])
+    # Every second wedge is a pair, so that a pairing is a stretch of a walk in steps of two: around
+    # all wedges where their number is odd, with one start for each face that is left over.
+    size = number // 2
+    if number % 2:
+        starts = np.arange(0, 2 * number, 2) % number
+        sums = np.cumsum(np.tile(values[..., starts], 2), axis=2)
+        sums = np.concatenate([np.zeros((3, len(angle), 1)), sums], axis=2)
+        flat, clash, hollow = sums[..., size : size + number] - sums[..., :number]
+        solid = np.zeros_like(hollow, dtype=bool)  # a face is left over
+    else:
+        starts = np.arange(2)
+        flat, clash, hollow = np.stack([values[..., n::2].sum(2) for n in starts], axis=2)
+        solid = hollow == 0
+    keys = (np.broadcast_to(starts, flat.shape), hollow, clash, np.round(flat / _SAME_ANGLE))
+    best = np.lexsort((*keys, ~solid), axis=1)[:, 0]
+    first = (starts[best][:, None] + 2 * np.arange(size)) % number
+    return np.stack([first, (first + 1) % number], axis=2)
