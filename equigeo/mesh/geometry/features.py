@@ -11,6 +11,10 @@ from equigeo.mesh.geometry.dual_kind import DualKind
 from equigeo.mesh.geometry.half_edge_geometry import HalfEdgeGeometry
 from equigeo.mesh.geometry.surface import Surface
 
+# Area over mean area below which faces are as small as one another: what is this small adds nothing
+# to a mean over the surface, and a logarithm must not tell rounding from rounding.
+_LEAST_AREA = 1e-4
+
 FeatureSet = Literal["invariant", "reference", "sorted"]
 
 
@@ -39,7 +43,9 @@ def compute_features(
     by symmetric functions, so that no mirror image or change of numbering alters a feature, ratios
     by their logarithms, the angle, which jumps where two faces are folded onto each other, by its
     cosine and sine, and the share of the total area by the area over the mean area of the mesh,
-    which does not depend on the number of faces.
+    which does not depend on the number of faces. The logarithm of the latter begins at that of a
+    ten-thousandth, and cosine and sine are zero beside a face without area, whose normal is
+    rounding.
 
     Parameters
     ----------
@@ -73,7 +79,9 @@ def compute_features(
     geometry = HalfEdgeGeometry.measure(surface.vertices, surface.faces)
     angle = geometry.dihedral_angle(surface.pairs)[:, None]
     if features == "invariant":
-        angle, sides = torch.cat((angle.cos(), angle.sin()), dim=1), _symmetric_sides(geometry)
+        # The normal of a face without area is rounding, and so is an angle with it.
+        sure = geometry.sureness[surface.pairs // 3].prod(dim=1, keepdim=True)
+        angle, sides = torch.cat((angle.cos(), angle.sin()), 1) * sure, _symmetric_sides(geometry)
     else:
         sides = _ordered_sides(geometry)
     two_sides = sides.reshape(-1, 3)[surface.pairs]
@@ -88,7 +96,7 @@ def compute_features(
     if features == "invariant":
         # Area over mean area: share times number of faces.
         count = torch.bincount(surface.face_batch, minlength=surface.num_meshes)
-        share = (share * count[surface.face_batch, None]).log()
+        share = (share * count[surface.face_batch, None]).clamp_min(_LEAST_AREA).log()
     return share, x_dual
 
 

@@ -14,6 +14,9 @@ from equigeo.graphs.brief_repr import brief_repr
 # which a channel is standardized. These ranges hold every triangle with angles above 3 degrees.
 _EDGE_HEIGHT_RANGE = (0.05, 50.0)
 _EDGE_EDGE_RANGE = (0.02, 50.0)
+# Height over length of the longest edge below which a face tells less and less of its normal:
+# rounding of positions, 1e-16 of their size, would turn it by more than 1e-6.
+_LEAST_HEIGHT = 1e-9
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,6 +33,9 @@ class HalfEdgeGeometry:
         Unit vectors along the half-edges.
     normal : Tensor, (faces, 3)
         Unit normals by the right-hand rule.
+    sureness : Tensor, (faces,)
+        How far the normal can be told from the positions: 1 but for faces a billion times as long
+        as they are high, 0 for those without area.
 
     Equivariance
     ------------
@@ -48,6 +54,7 @@ class HalfEdgeGeometry:
     area: Tensor
     direction: Tensor
     normal: Tensor
+    sureness: Tensor
 
     __repr__ = brief_repr
 
@@ -73,11 +80,13 @@ class HalfEdgeGeometry:
         normal = torch.linalg.cross(edge[:, 0], edge[:, 1])
         twice_area = torch.linalg.vector_norm(normal, dim=-1)
         tiny = torch.finfo(vertices.dtype).tiny
+        least = _LEAST_HEIGHT * length.amax(dim=1).square()
         return cls(
             length=length,
             area=twice_area / 2,
             direction=edge / length.clamp_min(tiny)[..., None],
             normal=normal / twice_area.clamp_min(tiny)[:, None],
+            sureness=(twice_area / least.clamp_min(tiny)).clamp_max(1),
         )
 
     def edge_height_ratio(self) -> Tensor:

@@ -115,12 +115,14 @@ def _bends(geometry: HalfEdgeGeometry, pairs: Tensor) -> list[tuple[Tensor, Tens
     bend = geometry.dihedral_angle(pairs) - torch.pi
     length = geometry.length.reshape(-1)[pairs[:, 0]]
     area = geometry.area[face] + geometry.area[other]
+    sure = geometry.sureness[face] * geometry.sureness[other]
 
     # Total mean curvature is the sum of length times bend, by Steiner's formula for polyhedra.
     def on_face(x: Tensor) -> Tensor:
         return torch.zeros_like(geometry.area).index_add(0, face, x)
 
-    return [(on_face(w * bend), on_face(w)) for w in (length, area, length * bend.square())]
+    weights = (length * sure, area * sure, length * sure * bend.square())
+    return [(on_face(w * bend), on_face(w)) for w in weights]
 
 
 _ROUNDING = 1e-10  # below this share of area times extent, or of the weights, a sign is rounding

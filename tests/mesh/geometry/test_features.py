@@ -327,3 +327,25 @@ def test_faces_without_area_have_finite_features(features, dual):
 def test_an_unknown_set_of_features_is_refused():
     with pytest.raises(ValueError, match=r"features must be one of.*'curvature'"):
         compute_features(Surface.from_mesh(shapes.cube()), DualKind.SINGLE, "curvature")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, F64])
+@pytest.mark.parametrize("places", [(0.3,), (0.3, 0.3 + 1e-15), (0.3, 0.3)])
+def test_faces_without_area_move_no_feature_under_rotation(dtype, places):
+    """Two faces along an edge, one of which has further vertices there: on a line, or twice."""
+    a, b, c, d = range(4)
+    corners = [[0.1, 0.2, 0.3], [1.1, 0.7, 0.4], [0.3, 1.0, 0.0], [0.9, -0.8, 0.7]]
+    line = torch.tensor(corners[:2], dtype=F64)
+    between = [line[0] + place * (line[1] - line[0]) for place in places]
+    chain = [a, *range(4, 4 + len(places)), b]
+    faces = [[a, b, c]]
+    faces += [[chain[n + 1], chain[n], d] for n in range(len(chain) - 1)]
+    faces += [[b, chain[n], chain[n + 1]] for n in range(len(chain) - 2)]  # a fan on the line
+    vertices = torch.cat((torch.tensor(corners, dtype=F64), torch.stack(between)))
+    shape = shapes.mesh(vertices, faces)
+    expected = PrimalDualGraph.from_mesh(shape, dtype=dtype)
+    assert float(expected.x_primal.min()) == pytest.approx(math.log(1e-4))
+    for g in O(3).sample(10, generator=torch.Generator().manual_seed(0)):
+        moved = PrimalDualGraph.from_mesh(shape.act(100 * g), dtype=dtype)
+        torch.testing.assert_close(moved.x_primal, expected.x_primal, rtol=0, atol=1e-5)
+        torch.testing.assert_close(moved.x_dual, expected.x_dual, rtol=0, atol=1e-5)
