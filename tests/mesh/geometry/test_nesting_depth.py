@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
-from trimesh.creation import icosphere
+from trimesh.creation import box, icosphere
 
 from equigeo.mesh.geometry import nesting_depth as module
 from equigeo.mesh.geometry.nesting_depth import nesting_depth
@@ -46,6 +46,20 @@ def test_what_lies_beside_within_the_box_is_not_inside() -> None:
     points = np.concatenate([9.0 * np.eye(4, 3)[[3, 0, 1, 2]], 8.0 + 0.1 * np.eye(4, 3)])
     faces, part = np.concatenate([tetrahedron, tetrahedron + 4]), np.repeat([0, 1], 4)
     assert nesting_depth(points, faces, part, np.array([True, True])).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("face", range(0, 12, 2))
+def test_parts_that_touch_a_wall_have_one_depth_in_every_pose(face: int) -> None:
+    cube = box()
+    # The first triangles of the small cube are where it is looked at, one of them on a wall.
+    faces = np.concatenate([cube.faces, np.roll(cube.faces, face, axis=0) + 8])
+    part, closed = np.repeat([0, 1], 12), np.ones(2, bool)
+    for at, places in ((0.35, {0, 1}), (0.65, {0})):  # inside and outside of a wall
+        points = np.concatenate([cube.vertices, 0.3 * cube.vertices + [at, 0.01, 0.02]])
+        poses = Rotation.random(20, random_state=0)
+        depths = [nesting_depth(r.apply(points), faces, part, closed).tolist() for r in poses]
+        assert depths[0][1] in places
+        assert depths == [[0, depths[0][1]]] * len(poses)
 
 
 def test_open_parts_hold_nothing_and_numbers_of_parts_may_have_gaps() -> None:
