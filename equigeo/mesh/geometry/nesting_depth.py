@@ -14,7 +14,7 @@ _MOST_ANGLES = 5_000_000
 _ANGLES_PER_FACE = 16
 _AT_ONCE = 500_000
 # A closed surface covers all of the sphere around a point inside, and rounding is far smaller than
-# what is missing here; on the surface, it covers half, in the corner of a room seven eighths.
+# what is missing here; on a wall it covers half, and seven eighths behind a corner that juts in.
 _ALL_AROUND = 0.98
 _FLAT = 1e-9  # of the product of three lengths: far above rounding
 _SAME_AREA = 1e-9  # of the largest: far above rounding

@@ -39,7 +39,7 @@ CASES = {
     "the wall is in the middle of the file": ((1, 90, -181), [{0, 2}]),
     "winding does not count where one is left over": ((0, 180, 90), [{0, 1}]),
     "two boxes touch": ((-1, 91, -181, 271), [{0, 1}, {2, 3}]),
-    "the room between two boxes": ((1, -91, 181, -271), [{1, 2}, {3, 0}]),
+    "the space between two boxes": ((1, -91, 181, -271), [{1, 2}, {3, 0}]),
     "thin wedges are solid too": ((-1, 20, -181, 200), [{0, 1}, {2, 3}]),
     "no winding is solid: the flattest": ((0, 175, 185, 350), [{0, 1}, {2, 3}]),
     "five": ((0, 170, 180, 190, 30), [{0, 3}, {1, 4}]),

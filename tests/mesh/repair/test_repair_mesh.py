@@ -149,7 +149,7 @@ def test_repairs_do_not_depend_on_the_unit(scale: float) -> None:
     assert repaired.counts == repair_mesh(file_mesh(vertices, faces)).counts
 
 
-# Two boxes, a room: what files of many parts look like.
+# A box, of which files of many parts are made.
 CUBE = np.array([[x, y, z] for x in (0.0, 1) for y in (0.0, 1) for z in (0.0, 1)])
 QUADS = [[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]]
 
