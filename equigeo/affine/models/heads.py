@@ -13,10 +13,10 @@ from equigeo.affine.samples.group_pool import GroupPool
 from equigeo.groups import GroupSamples
 
 # The attention's weights begin at zero: a step of the optimiser then moves scores four times as far
-# as those of a plain linear layer, and the prior three times as far again. Chosen with the
+# as those of a plain linear layer, and the prior ten times as far again. Chosen with the
 # defaults, on transformed validation digits.
 _SHARPNESS = 4
-_PRIOR_SHARPNESS = 12
+_PRIOR_SHARPNESS = 40
 
 
 class OrientationHead(nn.Module):
@@ -24,7 +24,7 @@ class OrientationHead(nn.Module):
 
     .. math:: \ell = W \sum_i a_i x_i + b, \qquad
               a = \operatorname{softmax}_i\bigl(
-              4\,u \cdot x_i + 12\,p(\theta_i) - (\theta_i / w)^4\bigr)
+              4\,u \cdot x_i + 40\,p(\theta_i) - (\theta_i / w)^4\bigr)
 
     One score, the same for all classes, decides where to look; all logits are read there. (Were
     every class free to choose its orientation, each would choose the one that favours it most.)

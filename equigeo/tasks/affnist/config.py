@@ -11,7 +11,7 @@ from equigeo.training.recipe import Recipe
 from equigeo.training.run_config import RunConfig
 
 _SHORT: Final = Recipe(
-    epochs=4, batch_size=64, learning_rate=4e-3, optimizer="adamw", schedule="one_cycle",
+    epochs=8, batch_size=64, learning_rate=4e-3, optimizer="adamw", schedule="one_cycle",
     weight_decay=0.01, label_smoothing=0.05,
 )  # fmt: skip
 
