@@ -1,12 +1,11 @@
-"""``equigeo predict``.
-
-On its own because every command has its module.
-"""
+"""``equigeo predict``."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -19,22 +18,31 @@ from equigeo.tasks.text import message, printable
 def add_parser(commands: Any) -> None:
     """Add the command."""
     kinds = "; ".join(f"{task.files} ({task.name})" for task in TASKS if task.files)
-    parser = commands.add_parser("predict", help="classify files")
+    parser = commands.add_parser("predict", help="classify files, or tell their parts")
     parser.set_defaults(run=_run)
     parser.add_argument("checkpoint", type=Path, metavar="CHECKPOINT", help="model.ckpt of a run")
     parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help=kinds)
     parser.add_argument(
         "--top", type=positive, default=1, metavar="K", help="number of classes to print"
     )
+    parser.add_argument(
+        "--view", action="store_true", help="write FILE's stem .html, which shows it in 3D"
+    )
+    parser.add_argument(
+        "--output", type=Path, default=Path(), metavar="DIR",
+        help="where files are written, and replaced (default: the current folder)",
+    )  # fmt: skip
 
 
 def _run(options: argparse.Namespace) -> int:
     task = find_task(options.checkpoint, [task for task in TASKS if task.files])
+    if options.view or task.writes_files:
+        _check_output(options.output, options.files)
     trained = task.trained_type.load(options.checkpoint)
     failed = False
     for path in options.files:
         try:
-            prediction = task.predict(trained, path, options.top)
+            prediction = task.predict(trained, path, options.top, view=options.view)
         except ValueError as error:  # the other files are still worth classifying
             print(f"{PROGRAM}: error: {message(error)}", file=sys.stderr)
             failed = True
@@ -42,5 +50,18 @@ def _run(options: argparse.Namespace) -> int:
         if prediction.notes:
             print(*map(printable, prediction.notes.splitlines()), sep="\n", file=sys.stderr)
         ranking = "  ".join(f"{printable(name)} {share:.1%}" for name, share in prediction.ranking)
-        print(f"{printable(path)}: {ranking}")
+        written = ", ".join(map(printable, prediction.write(options.output)))
+        print(f"{printable(path)}: {ranking}{written and f' -> {written}'}")
     return 2 if failed else 0
+
+
+def _check_output(folder: Path, files: list[Path]) -> None:
+    """See before any work that every file has a place of its own."""
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise ValueError(f"--output {folder}: cannot be written; choose an existing folder")
+    stem, number = Counter(path.stem for path in files).most_common(1)[0]
+    if number > 1:
+        raise ValueError(
+            f"{number} of the files are called {stem!r} and would be written to one place; "
+            "predict them one by one, each with its own --output"
+        )

@@ -35,9 +35,10 @@ td.number { text-align: right; font-variant-numeric: tabular-nums; }
 .columns td { max-width: 11rem; }
 figure { margin: .5rem 0 1rem; }
 figcaption { color: #555; font-size: 13.5px; overflow-wrap: anywhere; }
-.shapes { display: grid; grid-template-columns: repeat(auto-fill, minmax(300px, 1fr)); gap: 1rem; }
+.shapes { display: grid; grid-template-columns: repeat(auto-fill, minmax(320px, 1fr)); gap: 1rem; }
 .shapes figure { border: 1px solid #e3e3e3; border-radius: 6px; padding: .6rem; margin: 0;
   min-width: 0; }
+.key { display: inline-block; width: .8em; height: .8em; border-radius: 2px; }
 .wrong { color: #b3261e; font-weight: 600; }
 .plot { min-height: 300px; }
 @media print { body { max-width: none; margin: 0; } figure, table { break-inside: avoid; }
@@ -50,16 +51,17 @@ for (const source of document.querySelectorAll('script.figure')) {
   Plotly.newPlot(source.dataset.target, figure.data, figure.layout,
     {responsive: true, displaylogo: false, displayModeBar: false});
 }
-const levels = document.getElementById('level');
-if (levels) {
-  const colors = JSON.parse(document.getElementById('level-colors').textContent);
+const coloring = document.getElementById('coloring');
+if (coloring) {
+  const colors = JSON.parse(document.getElementById('colorings').textContent);
   const show = () => {
     for (const [target, choices] of Object.entries(colors)) {
-      const color = choices[Math.min(Number(levels.value), choices.length - 1)];
-      Plotly.restyle(target, {facecolor: [color]}, [0]);
+      if (choices[coloring.value]) {
+        Plotly.restyle(target, {facecolor: [choices[coloring.value]]}, [0]);
+      }
     }
   };
-  levels.addEventListener('change', show);
+  coloring.addEventListener('change', show);
   show();
 }
 """

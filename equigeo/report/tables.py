@@ -41,7 +41,7 @@ def render_class_table(results: Mapping[str, Any]) -> str:
             rows.append(
                 [classes[i], sum(counts), counts[i], counts[i] / sum(counts), ", ".join(wrong)]
             )
-    header = ["class", "meshes", "correct", "accuracy", "taken for"]
+    header = ["class", results.get("samples", "meshes"), "correct", "accuracy", "taken for"]
     if len(rows) <= _TALLEST:
         return render_table(header, rows)
     half = (len(rows) + 1) // 2

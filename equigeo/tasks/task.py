@@ -6,7 +6,7 @@ import argparse
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
@@ -64,23 +64,46 @@ class EvaluationOutput:
 
 @dataclass(frozen=True)
 class FilePrediction:
-    """The likeliest classes of a file.
+    """The likeliest classes of a file, or the parts that it has.
 
     Parameters
     ----------
     path : Path
         The file.
     ranking : list of (str, float)
-        Class names with probabilities, likeliest first.
+        Class names with probabilities, likeliest first; or names of parts with their share of the
+        area, largest first.
     notes : str
         What the loader repaired or warned of; empty if nothing.
+    files : mapping of str to bytes
+        Files that belong to the prediction: what follows the stem of their names, such as
+        ``".parts.ply"``, and what they hold.
     """
 
     path: Path
     ranking: list[tuple[str, float]]
     notes: str
+    files: Mapping[str, bytes] = field(default_factory=dict)
 
     __repr__ = brief_fields
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write the files; each is the old or the new one at any moment.
+
+        Parameters
+        ----------
+        folder : Path
+            Where; it must exist.
+
+        Returns
+        -------
+        list of Path
+            What was written.
+        """
+        paths = [folder / f"{self.path.stem}{suffix}" for suffix in self.files]
+        for path, content in zip(paths, self.files.values(), strict=True):
+            replace_file(path, content)
+        return paths
 
 
 class Task(ABC, Generic[_Config, _Data, _Trained]):
@@ -106,6 +129,8 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
         Whether an evaluation has a page.
     files : str
         What ``equigeo predict`` reads; empty if the task has no :meth:`predict`.
+    writes_files : bool
+        Whether a prediction is a file, even where no view is asked for.
     trained_type : type
         What a run produces.
     """
@@ -117,6 +142,7 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
     measures: ClassVar[Mapping[str, str]]
     writes_report: ClassVar[bool] = False
     files: ClassVar[str] = ""
+    writes_files: ClassVar[bool] = False
     trained_type: type[_Trained]
 
     @property
@@ -170,7 +196,9 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
             If an option does not fit, or the data are unusable.
         """
 
-    def predict(self, trained: _Trained, path: Path, top: int = 1) -> FilePrediction:
+    def predict(
+        self, trained: _Trained, path: Path, top: int = 1, *, view: bool = False
+    ) -> FilePrediction:
         """Classify a file, where the task has ``files``.
 
         Parameters
@@ -181,6 +209,8 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
             The file.
         top : int
             How many classes to give.
+        view : bool
+            Add a page that shows the shape and what the model made of it.
 
         Raises
         ------

@@ -35,3 +35,40 @@ def test_without_lightning_and_plotly_a_file_is_classified(checkpoint, data):
     for package in ("lightning", "plotly"):
         done = without(package, "predict", checkpoint, data / "ball" / "test" / "T4.obj")
         assert done.returncode == 0, done.stderr
+
+
+def test_a_view_is_a_page_that_shows_the_mesh(checkpoint, data, capsys, tmp_path):
+    folder = tmp_path / "views"
+    folder.mkdir()
+    file = data / "ball" / "test" / "T5.obj"
+    arguments = [str(checkpoint), str(file), "--view", "--output", str(folder)]
+    assert main(["predict", *arguments]) == 0
+    assert capsys.readouterr().out.strip().endswith(f"-> {folder / 'T5.html'}")
+    page = (folder / "T5.html").read_text()
+    assert "T5.obj" in page
+    assert 'id="shape-0"' in page
+    assert "after pooling" in page
+    assert list(folder.iterdir()) == [folder / "T5.html"]
+
+
+def test_without_a_view_nothing_is_written(checkpoint, data, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    assert main(["predict", str(checkpoint), str(data / "ball" / "test" / "T5.obj")]) == 0
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_files_that_would_be_written_to_one_place_are_refused(checkpoint, data, capsys, tmp_path):
+    files = [str(data / name / "test" / "T5.obj") for name in ("ball", "torus")]
+    arguments = [str(checkpoint), *files, "--view", "--output", str(tmp_path)]
+    assert main(["predict", *arguments]) == 2
+    assert "2 of the files are called 'T5'" in capsys.readouterr().err
+    assert not list(tmp_path.glob("*.html"))
+
+
+def test_an_output_that_is_no_folder_is_refused(checkpoint, data, capsys, tmp_path):
+    file = str(data / "ball" / "test" / "T5.obj")
+    missing = tmp_path / "missing"
+    assert main(["predict", str(checkpoint), file, "--view", "--output", str(missing)]) == 2
+    assert "choose an existing folder" in capsys.readouterr().err
+    assert not missing.exists()

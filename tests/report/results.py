@@ -42,3 +42,18 @@ def hostile_results() -> dict[str, Any]:
             for a, b, c in [HOSTILE, (HOSTILE[1], HOSTILE[0], HOSTILE[0])]
         ],
     }
+
+
+def segmentation_results() -> dict[str, Any]:
+    """Results of a network that tells parts, on meshes with labels."""
+    results = hostile_results()
+    for name in ("names", "labels", "predictions", "confidences"):
+        del results[name]
+    for shape in results["shapes"]:
+        del shape["label"], shape["prediction"], shape["probability"]
+        shape |= {
+            "predicted_parts": [0, 1, 2, 0],
+            "labelled_parts": [0, 2, 2, -1],
+            "accuracy": 0.5,
+        }
+    return results | {"samples": "faces"}

@@ -10,7 +10,7 @@ import pytest
 
 from equigeo.report import render_report
 from equigeo.report.escape import escape_json
-from tests.report.results import HOSTILE, hostile_results
+from tests.report.results import HOSTILE, hostile_results, segmentation_results
 
 ALLOWED = {
     "html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "table", "thead", "tbody",
@@ -99,9 +99,31 @@ def test_wrong_shapes_are_marked(html):
     assert html.count("wrong, true class") == 1
 
 
-def test_the_selector_has_every_level(page):
-    options = [a[2] for a in page.attributes if a[:2] == ("option", "value")]
-    assert options == ["0", "1", "2"]
+def _options(html):
+    return re.findall(r"<option>([^<]*)</option>", html)
+
+
+def test_the_selector_has_every_level_the_coarsest_first(html):
+    assert _options(html) == ["after pooling 2", "after pooling 1", "before pooling"]
+
+
+def test_parts_are_shown_with_their_names_and_errors():
+    results = segmentation_results()
+    page = render_report(results)
+    assert _options(page)[:3] == ["predicted parts", "labelled parts", "errors"]
+    assert page.count('class="key"') == len(HOSTILE)
+    assert "Number of evaluated faces" in page
+    assert "50.0% of the faces right" in page
+    assert "Misclassified meshes" not in page
+    for name in HOSTILE:
+        assert name not in page
+
+
+def test_parts_without_labels_have_no_errors():
+    results = segmentation_results()
+    for shape in results["shapes"]:
+        del shape["labelled_parts"], shape["accuracy"]
+    assert "errors" not in _options(render_report(results))
 
 
 def test_sections_without_results_are_left_out():

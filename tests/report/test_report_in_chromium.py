@@ -28,10 +28,10 @@ document.addEventListener('securitypolicyviolation', e => note('policy: ' + e.bl
 window.alert = text => note('alert ' + text);
 </script>"""
 _PROBE = """<script>addEventListener('load', () => setTimeout(() => {
-  const select = document.getElementById('level');
+  const select = document.getElementById('coloring');
   const colors = () => document.getElementById('shape-0').data[0].facecolor.join();
   const last = colors();
-  select.value = '0';
+  select.value = 'before pooling';
   select.dispatchEvent(new Event('change'));
   const root = document.documentElement;
   root.setAttribute('data-recolored', String(colors() !== last));

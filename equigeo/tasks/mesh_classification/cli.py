@@ -101,9 +101,11 @@ class MeshClassification(Task[MeshConfig, MeshDataset, TrainedMeshClassifier]):
         results = summarize_run(used, evaluation, dataset, options.command_line)
         return EvaluationOutput(_text(evaluation), evaluation.to_dict(), render_report(results))
 
-    def predict(self, trained: TrainedMeshClassifier, path: Path, top: int = 1) -> FilePrediction:
+    def predict(
+        self, trained: TrainedMeshClassifier, path: Path, top: int = 1, *, view: bool = False
+    ) -> FilePrediction:
         """Classify a mesh file, repaired where needed."""
-        return classify_file(trained, path, top)
+        return classify_file(trained, path, top, view=view)
 
 
 def _configure(options: argparse.Namespace, config: MeshConfig) -> MeshConfig:

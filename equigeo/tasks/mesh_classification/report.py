@@ -9,11 +9,11 @@ import torch
 
 import equigeo
 from equigeo.datasets import MeshDataset
+from equigeo.tasks.measures.shape_geometry import LARGEST_SHOWN, shape_geometry
 from equigeo.tasks.mesh_classification.evaluate import MeshEvaluation
 from equigeo.tasks.mesh_classification.trained import TrainedMeshClassifier
 
 _SHOWN = 6  # shapes, which fill two rows of a wide window
-_LARGEST = 20_000  # faces; a larger mesh would make the page slow to open
 
 
 def summarize_run(
@@ -71,21 +71,14 @@ def _shapes(
     shapes = []
     for i in _choose(evaluation):
         mesh = dataset.meshes[position[evaluation.names[i]]]
-        if mesh.num_faces > _LARGEST:
+        if mesh.num_faces > LARGEST_SHOWN:
             continue
-        levels = classifier.model.clusters(classifier.model.graph(mesh))
-        shapes.append(
-            {
-                "name": evaluation.names[i],
-                "label": evaluation.classes[evaluation.labels[i]],
-                "prediction": evaluation.classes[evaluation.predictions[i]],
-                "probability": evaluation.confidences[i],
-                # five digits are more than the eye sees, and half the bytes
-                "vertices": [[float(f"{x:.5g}") for x in row] for row in mesh.vertices.tolist()],
-                "faces": mesh.faces.tolist(),
-                "levels": [level.tolist() for level in levels],
-            }
-        )
+        seen = {
+            "label": evaluation.classes[evaluation.labels[i]],
+            "prediction": evaluation.classes[evaluation.predictions[i]],
+            "probability": evaluation.confidences[i],
+        }
+        shapes.append(shape_geometry(classifier.model, evaluation.names[i], mesh) | seen)
     return shapes
 
 

@@ -9,12 +9,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from equigeo.mesh import PrimalDualClassifier, TriangleMesh, load_mesh
+from equigeo.mesh import LoadReport, PrimalDualClassifier, TriangleMesh, load_mesh
 from equigeo.tasks.measures.classification import classify
+from equigeo.tasks.measures.shape_geometry import (
+    LARGEST_SHOWN,
+    report_facts,
+    shape_geometry,
+)
 from equigeo.tasks.mesh_classification.config import MeshConfig
 from equigeo.tasks.mesh_classification.data import BATCH_SIZE, LabelledGraphs
 from equigeo.tasks.task import FilePrediction
 from equigeo.training.trained_model import TrainedModel
+
+_RANKED = 5  # classes that a page shows
 
 
 class TrainedMeshClassifier(TrainedModel[MeshConfig]):
@@ -47,7 +54,9 @@ class TrainedMeshClassifier(TrainedModel[MeshConfig]):
         return classify(self.model, (batch.inputs for batch in source.batches(BATCH_SIZE)))
 
 
-def classify_file(classifier: TrainedMeshClassifier, path: Path, top: int = 1) -> FilePrediction:
+def classify_file(
+    classifier: TrainedMeshClassifier, path: Path, top: int = 1, *, view: bool = False
+) -> FilePrediction:
     """Load a mesh file, repair it where needed, and classify it.
 
     Parameters
@@ -58,6 +67,8 @@ def classify_file(classifier: TrainedMeshClassifier, path: Path, top: int = 1) -
         An OBJ, OFF, PLY, STL or GLB file.
     top : int
         How many classes to give.
+    view : bool
+        Add a page, ``.html``, that shows the mesh and what pooling merged of it.
 
     Raises
     ------
@@ -76,4 +87,25 @@ def classify_file(classifier: TrainedMeshClassifier, path: Path, top: int = 1) -
         for i, p in zip(best.indices.tolist(), best.values.tolist(), strict=True)
     ]
     notes = "" if report.is_clean and not report.warnings else report.summary()
-    return FilePrediction(path, ranking, notes)
+    files = {".html": _page(classifier, mesh, report)} if view else {}
+    return FilePrediction(path, ranking, notes, files)
+
+
+def _page(classifier: TrainedMeshClassifier, mesh: TriangleMesh, report: LoadReport) -> bytes:
+    """Show a mesh with its likeliest classes and its clusters."""
+    from equigeo.report import render_report  # plotly, which the other commands do without
+
+    probabilities = classifier.logits([mesh])[0].double().softmax(dim=0)
+    best = probabilities.topk(min(_RANKED, len(probabilities)))
+    ranking = zip(best.values.tolist(), best.indices.tolist(), strict=True)
+    facts = [(classifier.classes[i], f"{p:.1%}") for p, i in ranking]
+    results: dict[str, Any] = {
+        "title": report.path.name,
+        "lead": f"What a {classifier.what} of {len(classifier.classes)} classes makes of it.",
+        "facts": [*facts, *report_facts(report.summary())],
+    }
+    if mesh.num_faces <= LARGEST_SHOWN:
+        shape = shape_geometry(classifier.model, report.path.name, mesh)
+        shape |= {"prediction": facts[0][0], "probability": float(best.values[0])}
+        results["shapes"] = [shape]
+    return render_report(results).encode()
