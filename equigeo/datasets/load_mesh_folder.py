@@ -10,7 +10,7 @@ import torch
 
 from equigeo.datasets.mesh_dataset import MeshDataset
 from equigeo.datasets.unpack_archive import ARCHIVE_SUFFIXES, unpack_archive
-from equigeo.mesh import MeshError, TriangleMesh, load_mesh
+from equigeo.mesh import LoadReport, MeshError, TriangleMesh, load_mesh
 
 _MESH_SUFFIXES = (".glb", ".obj", ".off", ".ply", ".stl")
 _PARTS = ("train", "test")
@@ -44,7 +44,7 @@ def load_mesh_folder(path: str | os.PathLike[str], *, strict: bool = False) -> M
     -------
     MeshDataset
         Meshes by class, training meshes first, then by file name; ``names`` are paths below the
-        folder, with forward slashes.
+        folder, with forward slashes, and ``reports`` say what was repaired.
 
     Raises
     ------
@@ -69,12 +69,14 @@ def load_mesh_folder(path: str | os.PathLike[str], *, strict: bool = False) -> M
     root = _enter(_folder_of(given))
     classes = _class_folders(root, given)
     members = [m for label, folder in enumerate(classes) for m in _members(folder, label, given)]
+    meshes, reports = _load_all(members, root, given, strict)
     return MeshDataset(
-        meshes=_load_all(members, root, given, strict),
+        meshes=meshes,
         labels=torch.tensor([m.label for m in members]),
         classes=tuple(folder.name for folder in classes),
         names=tuple(m.path.relative_to(root).as_posix() for m in members),
         in_train=torch.tensor([m.in_train for m in members]),
+        reports=reports,
     )
 
 
@@ -146,12 +148,12 @@ def _members(folder: Path, label: int, given: Path) -> list[_Member]:
 
 def _load_all(
     members: list[_Member], root: Path, given: Path, strict: bool
-) -> tuple[TriangleMesh, ...]:
+) -> tuple[tuple[TriangleMesh, ...], tuple[LoadReport, ...]]:
     """Load every member, or raise one error for all that fail."""
-    meshes, failures = [], []
+    loaded, failures = [], []
     for member in members:
         try:
-            meshes.append(load_mesh(member.path, strict=strict)[0])
+            loaded.append(load_mesh(member.path, strict=strict))
         except (MeshError, OSError) as error:
             failures.append(f"{member.path.relative_to(root).as_posix()}: {error}")
     if failures:
@@ -161,4 +163,4 @@ def _load_all(
             f"{given}: {len(failures)} of {len(members)} mesh files cannot be used; "
             f"repair or remove them:\n  {shown}{more}"
         )
-    return tuple(meshes)
+    return tuple(mesh for mesh, _ in loaded), tuple(report for _, report in loaded)

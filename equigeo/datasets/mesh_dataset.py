@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from equigeo.datasets.check_labels import check_labels
-from equigeo.mesh import TriangleMesh
+from equigeo.mesh import LoadReport, TriangleMesh
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +28,8 @@ class MeshDataset:
         What to call every mesh in a message or report, such as its path below the data folder.
     in_train : Tensor, (meshes,), bool
         Whether the source counts the mesh as a training mesh.
+    reports : tuple of LoadReport
+        What loading each mesh did to it; empty where meshes come from no files.
 
     Raises
     ------
@@ -48,9 +50,10 @@ class MeshDataset:
     classes: tuple[str, ...]
     names: tuple[str, ...]
     in_train: Tensor
+    reports: tuple[LoadReport, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check that the five fields fit together."""
+        """Check that the fields fit together."""
         number = len(self.meshes)
         if number == 0:
             raise ValueError("a data set needs at least one mesh, got none")
@@ -61,6 +64,10 @@ class MeshDataset:
             raise ValueError(
                 f"in_train must be {torch.bool} ({number},), "
                 f"got {self.in_train.dtype} {tuple(self.in_train.shape)}"
+            )
+        if self.reports and len(self.reports) != number:
+            raise ValueError(
+                f"reports must be of {number} meshes or of none, got {len(self.reports)}"
             )
 
     def __repr__(self) -> str:

@@ -19,7 +19,7 @@ from equigeo.mesh.geometry.orient import orient
 from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
 from equigeo.mesh.load_mesh import load_mesh
-from equigeo.mesh.load_report import LoadReport
+from equigeo.mesh.load_report import LoadReport, MeshAttributes
 from equigeo.mesh.models import ClassifierConfig, PrimalDualClassifier
 from equigeo.mesh.pooling.edge_pool import EdgePool
 from equigeo.mesh.pooling.unpool import PoolLog, unpool
@@ -29,6 +29,7 @@ __all__ = [
     "DualKind",
     "EdgePool",
     "LoadReport",
+    "MeshAttributes",
     "MeshError",
     "PoolLog",
     "PrimalDualClassifier",

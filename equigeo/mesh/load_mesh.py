@@ -26,8 +26,13 @@ def load_mesh(
     Faces keep the order of the file. Polygons are cut into triangles; vertices at the same place
     are merged; degenerate and duplicate faces are dropped; where more than two faces meet at an
     edge, the mesh is cut, and no face is lost; the winding is made consistent, on closed parts out
-    of the solid that they bound, walls of cavities included. The report counts all of it and maps
-    faces and vertices back.
+    of the solid that they bound, walls of cavities included. The report counts all of it, maps
+    faces and vertices back, and has the colors, normals, texture coordinates and labels of the
+    file in the order of the mesh.
+
+    A defect of these attributes never makes a file unusable: values that the file lacks are NaN,
+    what cannot be read is left out, and ``report.warnings`` says so. Materials, images and groups
+    are not read.
 
     Parameters
     ----------

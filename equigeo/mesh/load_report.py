@@ -1,16 +1,58 @@
-"""What loading a mesh file did to it."""
+"""What loading a mesh file did to it, and what the file says besides the mesh."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from equigeo.mesh.io.file_mesh import FileMesh
 from equigeo.mesh.repair.mesh_topology import MeshTopology
 from equigeo.mesh.repair.repaired_mesh import RepairCounts, RepairedMesh
+
+
+@dataclass(frozen=True, eq=False)
+class MeshAttributes:
+    """Colors, normals, texture coordinates and other values of a file, in the order of its mesh.
+
+    In every format, ``color`` has three or four columns from 0 to 1, ``normal`` three and ``uv``
+    two, float64; other names and types are those of the file. A value that the file lacks, or that
+    is no number, is NaN. Normals are as written: a face that is turned over does not turn them.
+
+    Parameters
+    ----------
+    vertices : dict of str to Tensor, (vertices, ...)
+        Values per vertex; of vertices that were merged, those of the first.
+    faces : dict of str to Tensor, (faces, ...)
+        Values per face; all triangles of a polygon have that of the polygon.
+    corners : dict of str to Tensor, (faces, 3, ...)
+        Values per corner, in the order of the corners of ``mesh.faces``. Where merged vertices had
+        different values, these are here as well, under the same name, each at its own corners.
+
+    Examples
+    --------
+    >>> MeshAttributes(faces={"label": torch.zeros(12)})
+    MeshAttributes(faces: label)
+    """
+
+    vertices: dict[str, Tensor] = field(default_factory=dict)
+    faces: dict[str, Tensor] = field(default_factory=dict)
+    corners: dict[str, Tensor] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        """Give names, not values."""
+        return f"MeshAttributes({self.summary()})"
+
+    def summary(self) -> str:
+        """Name the attributes; empty if there are none."""
+        parts = ((kind, getattr(self, kind)) for kind in ("vertices", "faces", "corners"))
+        return "; ".join(f"{kind}: {', '.join(found)}" for kind, found in parts if found)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,6 +79,19 @@ class LoadReport:
     kept_vertices : Tensor, (vertices,), int64
         For each vertex of the result, a vertex of the file that it is: labels per vertex follow as
         ``labels[report.kept_vertices]``. Where the mesh was cut, several are the same.
+    turned_faces : Tensor, (turned,), int64
+        Faces of the result that were turned over: their last two corners are exchanged.
+    nonmanifold_edges : Tensor, (edges, 2), int64
+        Edges where the mesh was cut, or where all faces meet by ``nonmanifold="clique"``, by the
+        vertices of the file at their ends.
+    lost_area : float
+        Share of the area of the file that the result lacks, from 0 to 1. Degenerate triangles and
+        repetitions of earlier ones are no loss; triangles with a vertex that is not finite count as
+        the mean of the others.
+    turned_area : float
+        Share of the area that was turned over; nothing of it is lost.
+    attributes : MeshAttributes
+        What else the file says of vertices, faces and corners.
     warnings : tuple of str
         What a user should look at.
 
@@ -65,11 +120,17 @@ class LoadReport:
     kept_triangles: Tensor
     vertex_map: Tensor
     kept_vertices: Tensor
+    turned_faces: Tensor
+    nonmanifold_edges: Tensor
+    lost_area: float
+    turned_area: float
+    attributes: MeshAttributes = MeshAttributes()
     warnings: tuple[str, ...] = ()
 
     @classmethod
     def from_repair(cls, path: Path, file: FileMesh, repaired: RepairedMesh) -> LoadReport:
         """Describe the way from a file to its repaired mesh."""
+        found = repaired.attributes
         return cls(
             path=path,
             file_vertices=len(file.vertices),
@@ -81,6 +142,11 @@ class LoadReport:
             kept_triangles=torch.from_numpy(repaired.triangle),
             vertex_map=torch.from_numpy(repaired.vertex_map),
             kept_vertices=torch.from_numpy(repaired.kept_vertices),
+            turned_faces=torch.from_numpy(np.flatnonzero(repaired.turned)),
+            nonmanifold_edges=torch.from_numpy(repaired.nonmanifold_edges),
+            lost_area=repaired.area.lost,
+            turned_area=repaired.area.turned,
+            attributes=MeshAttributes(*map(_tensors, (found.vertices, found.faces, found.corners))),
             warnings=repaired.warnings,
         )
 
@@ -104,12 +170,19 @@ class LoadReport:
             f"Euler characteristic {state.euler}",
         ]
         actions = asdict(self.counts).items()
+        attributes = self.attributes.summary()
         return "\n".join(
             [
                 f"{self.path.name}: {self.file_vertices} vertices, {self.file_faces} faces -> "
                 f"{len(self.kept_vertices)} vertices, {len(self.kept_faces)} triangles",
                 ", ".join(flags),
                 *(f"{action.replace('_', ' ')}: {count}" for action, count in actions if count),
+                *([f"lost area: {self.lost_area:.2%}"] if self.lost_area else []),
+                *([f"attributes of {attributes}"] if attributes else []),
                 *(f"warning: {text}" for text in self.warnings),
             ]
         )
+
+
+def _tensors(attributes: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
+    return {name: torch.from_numpy(values) for name, values in attributes.items()}

@@ -9,6 +9,7 @@ from equigeo.mesh.io.read_mesh_file import _READERS as SUFFIXES
 from tests.shared_data import shared_data
 
 _TETRAHEDRON = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
+_QUAD_LOST = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 3 4 5\nf 3 5 6\nf 2 3 4\n"
 
 
 def _write(root, *names, text=_TETRAHEDRON):
@@ -35,6 +36,20 @@ def test_labels_follow_sorted_class_folders_and_files_sorted_names(tmp_path):
     assert dataset.labels.tolist() == [0, 0, 1, 1]
     assert dataset.in_train.tolist() == [True, False, True, True]
     assert all(mesh.num_faces == 4 for mesh in dataset.meshes)
+
+
+def test_reports_travel_with_their_meshes(tmp_path):
+    _two_classes(tmp_path)
+    _write(tmp_path, "cat/train/e.obj", text=f"v 9 9 9\nv nan 0 0\n{_QUAD_LOST}")
+    dataset = load_mesh_folder(tmp_path)
+    paths = [report.path.relative_to(tmp_path).as_posix() for report in dataset.reports]
+    assert tuple(paths) == dataset.names
+    assert [report.is_clean for report in dataset.reports] == [True, False, True, True, True]
+    assert dataset.reports[1].counts.nonfinite_faces == 1
+    assert all(
+        len(report.kept_faces) == mesh.num_faces
+        for report, mesh in zip(dataset.reports, dataset.meshes, strict=True)
+    )
 
 
 def test_leftovers_of_other_programs_are_ignored(tmp_path):

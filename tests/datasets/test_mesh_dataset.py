@@ -32,6 +32,7 @@ def test_a_sound_data_set_is_accepted_and_frozen():
         ("labels", torch.tensor([-1, 0]), "positions in 2 classes, got -1 to 0"),
         ("in_train", torch.tensor([0, 1]), "in_train must be torch.bool"),
         ("classes", ("cat", "cat"), "different names"),
+        ("reports", ("a report",), "reports must be of 2 meshes or of none, got 1"),
     ],
 )
 def test_fields_that_do_not_fit_together_are_refused(field, value, message):

@@ -27,6 +27,7 @@ import numpy as np
 from equigeo.datasets import load_mesh_folder
 from equigeo.mesh import MeshError, PrimalDualGraph, load_mesh
 from tests.fuzz.case import Case
+from tests.mesh.io.attributed_texts import ATTRIBUTED
 from tests.mesh.io.glb_files import pack, scene
 from tests.mesh.io.hostile_files import HOSTILE
 from tests.mesh.io.mesh_texts import SPELLINGS, off_text
@@ -58,9 +59,10 @@ def cases(seed: int) -> Iterator[Case]:
 
 def mesh_case(rng: np.random.Generator) -> Case:
     """A mesh file, mutated up to four times, sometimes under the name of another format."""
-    names = sorted(SPELLINGS)
+    spellings = SPELLINGS | ATTRIBUTED
+    names = sorted(spellings)
     name = names[rng.integers(len(names))]
-    data, label = SPELLINGS[name](), name
+    data, label = spellings[name](), name
     for _ in range(rng.integers(1, 5)):
         kinds = sorted(MUTATIONS)
         kind = kinds[rng.integers(len(kinds))]
@@ -112,6 +114,9 @@ def read(name: str, make: Callable[[], bytes]) -> None:
     graph = PrimalDualGraph.from_mesh(mesh)
     if not (0 < mesh.num_faces == len(report.kept_faces) == graph.num_primal):
         raise AssertionError(f"{mesh.num_faces} faces, {len(report.kept_faces)} are accounted for")
+    corners = report.attributes.corners.values()
+    if not all(values.shape[:2] == mesh.faces.shape for values in corners):
+        raise AssertionError("attributes of corners are not of the corners of the mesh")
     if not bool(graph.x_primal.isfinite().all() and graph.x_dual.isfinite().all()):
         raise AssertionError("features are not finite")
 

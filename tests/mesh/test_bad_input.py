@@ -147,7 +147,9 @@ def test_objects_show_what_they_are_and_not_thousands_of_numbers(tmp_path: Path)
         "LoadReport(file.off: 5 vertices, 6 faces -> 5 vertices, 6 triangles; closed, oriented, "
         "manifold, components 1, Euler characteristic 2)": em.load_mesh(path)[1],
         "FileMesh(vertices=(4, 3) float64, corners=(4,) int64, sizes=(1,) int64, first_index=0, "
-        "warnings=())": FileMesh(np.eye(4, 3), np.arange(4), np.array([4])),
+        "warnings=(), attributes=FileAttributes())": FileMesh(
+            np.eye(4, 3), np.arange(4), np.array([4])
+        ),
     }
     for text, shown in objects.items():
         assert repr(shown) == text

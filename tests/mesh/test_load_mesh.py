@@ -13,7 +13,18 @@ from hypothesis import strategies as st
 
 from bench.robustness_corpus import load_corpus, summarize
 from equigeo.mesh.errors import MeshError
+from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
 from equigeo.mesh.load_mesh import load_mesh
+from equigeo.mesh.load_report import MeshAttributes
+from tests.mesh.io.attributed_texts import (
+    ATTRIBUTED,
+    COLORS,
+    FACE_BYTES,
+    LABELS,
+    NORMALS,
+    UV,
+    glb_attributed,
+)
 from tests.mesh.io.mesh_texts import FACES, SPELLINGS, VERTICES, obj_text, off_text
 from tests.shared_data import shared_data
 
@@ -67,6 +78,67 @@ def test_the_summary_names_repairs_and_warnings(tmp_path: Path) -> None:
     assert "reoriented faces: 6" in summary
     assert "unreferenced vertices: 1" in summary
     assert "warning: the mesh has 2 components" in summary
+
+
+def of_corners(mesh: TriangleMesh, attributes: MeshAttributes, name: str) -> np.ndarray:
+    """Values at all corners, whether the format has them there or at vertices."""
+    if name in attributes.corners:
+        return attributes.corners[name].numpy()
+    return attributes.vertices[name][mesh.faces].numpy()
+
+
+@pytest.mark.parametrize("name", ATTRIBUTED)
+def test_every_format_gives_the_same_attributes(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(ATTRIBUTED[name]())
+    mesh, report = load_mesh(path, strict=True)
+    assert np.array_equal(mesh.vertices[mesh.faces].numpy(), VERTICES[FACES])
+    found = report.attributes
+    for key, values in (("color", COLORS), ("normal", NORMALS), ("uv", UV)):
+        np.testing.assert_array_equal(of_corners(mesh, found, key), values[FACES])
+    if "ply" in name or "off" in name:
+        assert np.array_equal(found.faces["color"].numpy(), FACE_BYTES / 255)
+    if "ply" in name:
+        assert np.array_equal(found.faces["label"].numpy(), LABELS)
+    assert report.warnings == ()
+    assert report.lost_area == report.turned_area == 0
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_a_file_without_attributes_has_none(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(SPELLINGS[name]())
+    report = load_mesh(path)[1]
+    assert report.attributes.summary() == ""
+    assert "attributes" not in report.summary()
+    assert "lost area" not in report.summary()
+
+
+def test_a_mirrored_scene_keeps_values_at_their_corners(tmp_path: Path) -> None:
+    path = tmp_path / "mirrored.glb"
+    path.write_bytes(glb_attributed(scale=[1, 1, -1]))
+    mesh, report = load_mesh(path)
+    place = (mesh.vertices * torch.tensor([1, 1, -1.0])).numpy()
+    number = (place[:, None] == VERTICES).all(2).argmax(1)
+    assert np.array_equal(report.attributes.vertices["color"].numpy(), COLORS[number])
+
+
+def test_lost_area_and_attributes_stand_in_the_summary(tmp_path: Path) -> None:
+    path = tmp_path / "hole.obj"
+    path.write_text("v 0 0 0 1 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nv nan 0 0\nf 1 2 3\nf 1 3 5\n")
+    report = load_mesh(path)[1]
+    assert report.lost_area == pytest.approx(0.5)
+    assert "lost area: 50.00%\nattributes of vertices: color\nwarning: 1 vertex" in report.summary()
+    assert repr(report.attributes) == "MeshAttributes(vertices: color)"
+
+
+def test_the_report_lists_turned_faces_and_cut_edges(tmp_path: Path) -> None:
+    path = tmp_path / "book.obj"
+    path.write_text("v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nv 0 0 1\nf 1 2 3\nf 1 4 3\nf 1 3 5\n")
+    report = load_mesh(path)[1]
+    assert report.turned_faces.tolist() == [1]
+    assert report.nonmanifold_edges.tolist() == [[0, 2]]
+    assert report.turned_area == pytest.approx(0.5 / (1 + 0.5**0.5))
 
 
 TRIANGLE = "v 0 0 0\nv 1 0 0\nv 0 1 0\n"
@@ -163,8 +235,8 @@ def test_loading_is_silent(tmp_path: Path, capfd: pytest.CaptureFixture[str]) ->
 @st.composite
 def damaged_files(draw: st.DrawFn) -> tuple[str, bytes]:
     """A sound file of any format with bytes changed, cut out, repeated or cut off."""
-    name = draw(st.sampled_from(sorted(SPELLINGS)))
-    data = bytearray(SPELLINGS[name]())
+    name = draw(st.sampled_from(sorted(SPELLINGS | ATTRIBUTED)))
+    data = bytearray((SPELLINGS | ATTRIBUTED)[name]())
     for _ in range(draw(st.integers(0, 4))):
         place = draw(st.integers(0, len(data) - 1))
         data[place] = draw(st.one_of(st.integers(0, 255), st.sampled_from(b"0123456789-. \n#/\\")))
@@ -195,6 +267,12 @@ def test_a_damaged_file_loads_or_raises_mesh_error(
         else:
             assert mesh.num_faces == report.file_triangles - report.counts.removed_faces > 0
             assert not strict or report.is_clean
+            found = report.attributes
+            assert all(len(values) == mesh.num_vertices for values in found.vertices.values())
+            assert all(len(values) == mesh.num_faces for values in found.faces.values())
+            assert all(values.shape[:2] == mesh.faces.shape for values in found.corners.values())
+            assert len(report.warnings) < 20
+            assert all(len(text) < 400 for text in report.warnings)
 
 
 def test_the_robustness_corpus_loads_as_its_manifest_says() -> None:

@@ -11,6 +11,7 @@ BEFORE = {  # what each folder or module of the package may import
     "geometry": {"errors"},
     "io": {"errors", "geometry"},
     "repair": {"errors", "geometry", "io"},
+    "remesh": {"geometry", "repair"},
     "load_report": {"io", "repair"},
     "load_mesh": {"errors", "geometry", "io", "repair", "load_report"},
     "pooling": {"geometry"},

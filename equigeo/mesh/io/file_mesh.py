@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from equigeo.graphs.brief_repr import brief_repr
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.geometry.concatenate_ranges import concatenate_ranges
+from equigeo.mesh.io.file_attributes import FileAttributes
+
+_NO_ATTRIBUTES = FileAttributes()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,6 +33,8 @@ class FileMesh:
         What the format calls its first vertex, for messages: 1 in OBJ.
     warnings : tuple of str
         What was unusual in the text.
+    attributes : FileAttributes
+        Colors, normals and whatever else the file says of vertices, faces and corners.
 
     Raises
     ------
@@ -50,6 +55,7 @@ class FileMesh:
     face_lines: NDArray[np.int64] | None = None
     first_index: int = 0
     warnings: tuple[str, ...] = ()
+    attributes: FileAttributes = _NO_ATTRIBUTES
 
     __repr__ = brief_repr
 
@@ -92,13 +98,31 @@ class FileMesh:
         >>> quad.fan_triangles()[0].tolist()
         [[2, 1, 0], [2, 0, 3]]
         """
+        positions, polygon = self.fan_corners()
+        return self.corners[positions], polygon
+
+    def fan_corners(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Tell which corners the triangles of :meth:`fan_triangles` have.
+
+        Returns
+        -------
+        positions : ndarray, (triangles, 3), int64
+            Positions in ``corners``.
+        polygon : ndarray, (triangles,), int64
+            Which polygon each comes from.
+
+        Examples
+        --------
+        >>> quad = FileMesh(np.eye(4, 3), np.array([2, 1, 0, 3]), np.array([4]))
+        >>> quad.fan_corners()[0].tolist()
+        [[0, 1, 2], [0, 2, 3]]
+        """
         # Corners 0, k and k + 1 for k from 1 to size - 2.
         counts = np.maximum(self.sizes - 2, 0)
         polygon = np.repeat(np.arange(len(self.sizes)), counts)
         first = np.cumsum(self.sizes) - self.sizes
         second = concatenate_ranges(first + 1, counts)
-        positions = np.stack([first[polygon], second, second + 1], axis=1)
-        return self.corners[positions], polygon
+        return np.stack([first[polygon], second, second + 1], axis=1), polygon
 
     def locate_face(self, face: int) -> str:
         """Say where a face is, for messages."""

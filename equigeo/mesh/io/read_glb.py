@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,13 @@ from numpy.typing import NDArray
 
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.geometry.coincident_points import coincident_points
+from equigeo.mesh.io.file_attributes import (
+    FileAttributes,
+    differing_attributes,
+    join_attributes,
+)
 from equigeo.mesh.io.file_mesh import FileMesh
+from equigeo.mesh.io.glb_attributes import GlbAttributes
 from equigeo.mesh.io.limits import MAX_GLB_JSON, MAX_NODES, MAX_SCENE
 
 _JSON, _BINARY = 0x4E4F534A, 0x004E4942  # types of chunks: "JSON" and "BIN\0"
@@ -26,7 +32,15 @@ _COMPONENTS: dict[int, np.dtype[Any]] = {
     5126: np.dtype("<f4"),
 }
 _TRIANGLES, _STRIP, _FAN = 4, 5, 6  # modes of a primitive; others are points and lines
-_WIDTH = {"SCALAR": 1, "VEC3": 3}
+_WIDTH = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4}
+_TRIANGLES, _STRIP, _FAN = 4, 5, 6  # modes of a primitive; others are points and lines
+_WIDTH = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4}
+# Attributes that are read, and the types that they may have.
+_ATTRIBUTES = {
+    "COLOR_0": ("color", ("VEC3", "VEC4")),
+    "NORMAL": ("normal", ("VEC3",)),
+    "TEXCOORD_0": ("uv", ("VEC2",)),
+}
 _MOVES = {"matrix", "translation", "rotation", "scale"}  # what moves a node
 _LEAST = 1024  # for how many vertices a primitive counts at least
 
@@ -36,7 +50,9 @@ def read_glb(data: bytes) -> FileMesh:
 
     Only what the file holds itself is read: no other file, no image, and nothing compressed. The
     format repeats a vertex for each normal and texture coordinate that it has; vertices with
-    exactly the same position become one here: that is how the format is meant, and no repair.
+    exactly the same position become one here: that is how the format is meant, and no repair. Where
+    their colors, normals or texture coordinates differ, corners have them. Normals turn with their
+    nodes.
 
     Parameters
     ----------
@@ -68,17 +84,27 @@ def read_glb(data: bytes) -> FileMesh:
     """
     file = _File.of(data)
     points, corners, shift = [np.zeros((0, 3))], [np.zeros(0, np.int64)], 0
-    for primitive, transform in file.parts():
+    reader, parts = GlbAttributes(file.accessor), []
+    for primitive, transform in file.parts(reader):
         position, triangles = file.read(primitive)
         points.append(_moved(position, transform))
+        parts.append(reader.of_part(primitive.attributes, len(position), transform))
         with np.errstate(all="ignore"):  # what is not finite is dropped with its faces
             mirrored = np.linalg.det(transform[:3, :3]) < 0
         corners.append((triangles[:, [0, 2, 1]] if mirrored else triangles).ravel() + shift)
         shift += len(position)
     vertices, joined = np.concatenate(points), np.concatenate(corners)
     first, vertex = np.unique(coincident_points(vertices, 0.0), return_inverse=True)
+    united = vertex.reshape(-1)[joined]
     sizes = np.full(len(joined) // 3, 3, np.int64)
-    return FileMesh(vertices[first], vertex.reshape(-1)[joined], sizes)
+    values, notes = join_attributes(parts, [len(position) for position in points[1:]])
+    attributes = FileAttributes(
+        {name: column[first] for name, column in values.items()},
+        {},
+        differing_attributes(values, joined, first[united]),
+        (*reader.warnings, *notes),
+    )
+    return FileMesh(vertices[first], united, sizes, attributes=attributes)
 
 
 @dataclass(frozen=True)
@@ -90,6 +116,7 @@ class _Primitive:
     mode: int
     vertices: int
     corners: int
+    attributes: dict[str, object]
 
 
 @dataclass(frozen=True)
@@ -134,7 +161,7 @@ class _File:
             raise MeshError(f"has {kind} whose number {number} is no object; it is damaged")
         return entries[number]
 
-    def parts(self) -> list[tuple[_Primitive, NDArray[np.float64]]]:
+    def parts(self, reader: GlbAttributes) -> list[tuple[_Primitive, NDArray[np.float64]]]:
         """All primitives of the scene, once known not to be too many."""
         meshes: dict[object, list[_Primitive]] = {}
         found: list[tuple[_Primitive, NDArray[np.float64]]] = []
@@ -144,13 +171,16 @@ class _File:
         for number, transform in instances:
             self.entry("meshes", number)
             if number not in meshes:
-                meshes[number] = self.mesh(number)
+                meshes[number] = self.mesh(number, reader)
             total += sum(max(p.vertices + 3 * p.corners, _LEAST) for p in meshes[number])
             if total > MAX_SCENE:
                 raise MeshError(
                     f"has a scene of more than {MAX_SCENE} vertices and corners; simplify it"
                 )
             found += [(primitive, transform) for primitive in meshes[number]]
+        if sum(p.vertices * (1 + len(p.attributes)) + 3 * p.corners for p, _ in found) > MAX_SCENE:
+            reader.notes["the scene is too large for its attributes; they are left out"] = None
+            found = [(replace(primitive, attributes={}), at) for primitive, at in found]
         return found
 
     def instances(self) -> list[tuple[object, NDArray[np.float64]]]:
@@ -180,29 +210,31 @@ class _File:
         children = {child for node in nodes for child in _items(node, "children", int)}
         return [number for number in range(len(nodes)) if number not in children]
 
-    def mesh(self, number: object) -> list[_Primitive]:
+    def mesh(self, number: object, reader: GlbAttributes) -> list[_Primitive]:
         """Describe the primitives of a mesh that are triangles."""
         found = []
         for primitive in _items(self.entry("meshes", number), "primitives", dict):
             mode = primitive.get("mode", _TRIANGLES)
             if mode not in (_TRIANGLES, _STRIP, _FAN):
                 continue
-            position = primitive.get("attributes", {})
-            position = position.get("POSITION") if isinstance(position, dict) else None
+            attributes = primitive.get("attributes", {})
+            attributes = attributes if isinstance(attributes, dict) else {}
+            position = attributes.get("POSITION")
             vertices = corners = self._count(position)
             if "indices" in primitive:
                 corners = self._count(primitive["indices"])
             indices = primitive.get("indices")
-            found.append(_Primitive(position, indices, mode, vertices, corners))
+            wanted = reader.wanted(attributes)
+            found.append(_Primitive(position, indices, mode, vertices, corners, wanted))
         return found
 
     def read(self, primitive: _Primitive) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Read positions (vertices, 3) and triangles (faces, 3)."""
         with np.errstate(all="ignore"):  # a signaling NaN of float32 complains when it is widened
-            points = self._accessor(primitive.position, "VEC3").astype(np.float64)
+            points = self.accessor(primitive.position, ("VEC3",)).astype(np.float64)
         order = np.arange(len(points))
         if primitive.indices is not None:
-            order = self._accessor(primitive.indices, "SCALAR")[:, 0]
+            order = self.accessor(primitive.indices, ("SCALAR",))[:, 0]
             if order.dtype.kind != "u":
                 raise MeshError("numbers its vertices by other than unsigned integers")
             order = order.astype(np.int64)
@@ -216,12 +248,17 @@ class _File:
     def _count(self, number: object) -> int:
         return _whole(self.entry("accessors", number), "count")
 
-    def _accessor(self, number: object, kind: str) -> NDArray[Any]:
-        """Read a list of vectors or numbers, (count, width)."""
-        accessor, count, width = self.entry("accessors", number), self._count(number), _WIDTH[kind]
+    def accessor(self, number: object, kinds: tuple[str, ...]) -> NDArray[Any]:
+        """Read a list of vectors or numbers of one of some types, (count, width)."""
+        accessor, count = self.entry("accessors", number), self._count(number)
         dtype = _COMPONENTS.get(_whole(accessor, "componentType"))
-        if accessor.get("type") != kind or dtype is None:
-            raise MeshError(f"has an accessor that is no {kind} of numbers; export the mesh again")
+        kind = accessor.get("type")
+        if kind not in kinds or dtype is None:
+            wanted = " or ".join(kinds)
+            raise MeshError(
+                f"has an accessor that is no {wanted} of numbers; export the mesh again"
+            )
+        width = _WIDTH[kind]
         if "sparse" in accessor or "bufferView" not in accessor:
             raise MeshError("has a sparse accessor, which is not supported; export it without")
         view = self.entry("bufferViews", accessor["bufferView"])

@@ -1,6 +1,8 @@
-"""Wavefront OBJ: positions and faces, in file order."""
+"""Wavefront OBJ: positions and faces, in file order, and what corners and vertices carry."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,15 +11,17 @@ from equigeo.mesh.geometry.concatenate_ranges import concatenate_ranges
 from equigeo.mesh.io.check_counts import check_corners
 from equigeo.mesh.io.file_mesh import FileMesh
 from equigeo.mesh.io.normalize_text import normalize_text
+from equigeo.mesh.io.obj_attributes import ObjLines, read_obj_attributes
 from equigeo.mesh.io.text_numbers import read_indices, read_rows, warn_of_nonfinite
 from equigeo.mesh.io.token_table import TokenTable
 
 
 def read_obj(data: bytes) -> FileMesh:
-    r"""Read the ``v`` and ``f`` lines of an OBJ file; ignore every other keyword.
+    r"""Read the ``v``, ``vt``, ``vn`` and ``f`` lines of an OBJ file; ignore every other keyword.
 
-    Of ``v`` the first three numbers count, of each corner of ``f`` the part before the first slash.
-    Negative indices count back from the vertices read so far. Lines may go on after a backslash.
+    Of ``v`` the first three numbers are the position, of each corner of ``f`` the part before the
+    first slash is the vertex; the rest are attributes. Negative indices count back from what was
+    read so far. Lines may go on after a backslash.
 
     Parameters
     ----------
@@ -42,7 +46,8 @@ def read_obj(data: bytes) -> FileMesh:
     ([0, 1, 2], [4])
     """
     # Web archives and editors wrap sound lines in bytes of their own, so binary is no obstacle.
-    table = TokenTable(normalize_text(data, binary_is_text=True))
+    text = normalize_text(data, binary_is_text=True)
+    table = TokenTable(text)
     vertex_rows, face_rows = table.first_words_equal("v"), table.first_words_equal("f")
     vertices, warnings = _vertices(table, vertex_rows)
     first = table.line_ptr[face_rows] + 1
@@ -52,7 +57,7 @@ def read_obj(data: bytes) -> FileMesh:
     corners = read_indices(table, words, stop=table.cut_at_slash(words))
     # Negative indices count back from the last vertex above the line of the face.
     read_so_far = np.repeat(np.searchsorted(vertex_rows, face_rows), sizes)
-    return FileMesh(
+    mesh = FileMesh(
         vertices,
         np.where(corners < 0, corners + read_so_far, corners - 1),
         sizes,
@@ -61,6 +66,9 @@ def read_obj(data: bytes) -> FileMesh:
         first_index=1,
         warnings=warnings,
     )
+    # Afterwards: a file that cannot be used is refused before its attributes take time.
+    lines = ObjLines(vertex_rows, face_rows, words, sizes)
+    return replace(mesh, attributes=read_obj_attributes(table, text, lines))
 
 
 def _vertices(

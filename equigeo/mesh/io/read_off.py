@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from equigeo.mesh.geometry.concatenate_ranges import concatenate_ranges
 from equigeo.mesh.io.check_counts import check_corners, check_counts
 from equigeo.mesh.io.file_mesh import FileMesh
 from equigeo.mesh.io.normalize_text import normalize_text
+from equigeo.mesh.io.off_attributes import OffRows, read_off_attributes
 from equigeo.mesh.io.text_numbers import read_indices, read_rows, warn_of_nonfinite
 from equigeo.mesh.io.token_table import TokenTable
 
@@ -32,10 +33,11 @@ class _Header:
     width: int
     row: int
     warnings: tuple[str, ...]
+    announced: frozenset[str]
 
 
 def read_off(data: bytes) -> FileMesh:
-    r"""Read an OFF, COFF, NOFF, STOFF or 4OFF file; colors, normals and textures are ignored.
+    r"""Read an OFF, COFF, NOFF, STOFF or 4OFF file, with its colors, normals and textures.
 
     Each vertex and each face has its own line, or all numbers follow one another without colors of
     faces. The counts may stand on the line of the keyword or below it; the keyword and the count of
@@ -68,7 +70,7 @@ def read_off(data: bytes) -> FileMesh:
     header = _header(table)
     words = len(table.start) - int(table.line_ptr[min(header.row, table.num_lines)])
     check_counts(header.vertices, header.faces, words, "numbers after its header")
-    warnings = header.warnings
+    warnings, is_stream = header.warnings, False
     try:
         vertex_first, face_first = _lines(table, header)
         if table.num_lines > header.row + header.vertices + header.faces:
@@ -77,10 +79,10 @@ def read_off(data: bytes) -> FileMesh:
         stream = _stream(table, header)
         if stream is None:
             raise
-        vertex_first, face_first = stream
+        (vertex_first, face_first), is_stream = stream, True
     vertices = _vertices(table, header, vertex_first)
     corners, sizes = _faces(table, face_first)
-    return FileMesh(
+    mesh = FileMesh(
         vertices,
         corners,
         sizes,
@@ -88,11 +90,14 @@ def read_off(data: bytes) -> FileMesh:
         face_lines=table.line_number(face_first),
         warnings=warnings + warn_of_nonfinite(table, vertices, vertex_first),
     )
+    rows = _further(table, header, vertex_first, face_first, sizes, is_stream)
+    return replace(mesh, attributes=read_off_attributes(table, rows))
 
 
 def _header(table: TokenTable) -> _Header:
     words, row, position, width = table.line_words(0), 1, 3, 3
     warnings: tuple[str, ...] = ()
+    announced: frozenset[str] = frozenset()
     match = _KEYWORD.fullmatch(words[0]) if words else None
     if match is None:
         warnings = ("the keyword OFF is missing from the header",)
@@ -102,7 +107,8 @@ def _header(table: TokenTable) -> _Header:
         position = 4 if match["homogeneous"] else 3
         # Numbers behind a position: two of a texture, four of a color, three of a normal.
         extra = {"texture": 2, "color": 4, "normal": 3}
-        width = position + sum(size for name, size in extra.items() if match[name])
+        announced = frozenset(name for name in extra if match[name])
+        width = position + sum(extra[name] for name in announced)
         words = [match["rest"], *words[1:]] if match["rest"] else words[1:]
     if not words:
         words, row = table.line_words(1), 2
@@ -112,7 +118,7 @@ def _header(table: TokenTable) -> _Header:
             "is not an OFF file: expected the keyword OFF and the numbers of vertices, faces and "
             f"edges, got {shown!r}; check the file's extension"
         )
-    return _Header(int(words[0]), int(words[1]), position, width, row, warnings)
+    return _Header(int(words[0]), int(words[1]), position, width, row, warnings, announced)
 
 
 def _lines(table: TokenTable, header: _Header) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -169,6 +175,32 @@ def _vertices(table: TokenTable, header: _Header, first: NDArray[np.int64]) -> N
         with np.errstate(all="ignore"):  # a point at infinity is reported as not finite
             vertices = vertices[:, :3] / vertices[:, 3:]
     return vertices
+
+
+def _further(
+    table: TokenTable,
+    header: _Header,
+    vertex_first: NDArray[np.int64],
+    face_first: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    is_stream: bool,
+) -> OffRows:
+    """Numbers behind positions and corners: to the end of the line, or as many as announced."""
+    if is_stream:
+        vertex_counts = np.full(header.vertices, header.width)
+        face_counts = np.zeros(header.faces, np.int64)
+    else:
+        split = header.row + header.vertices
+        ends = table.line_ptr[header.row + 1 : split + header.faces + 1]
+        vertex_counts = ends[: header.vertices] - vertex_first
+        face_counts = ends[header.vertices :] - face_first - 1 - sizes
+    return OffRows(
+        vertex_first + header.position,
+        np.maximum(vertex_counts - header.position, 0),
+        face_first + 1 + sizes,
+        face_counts,
+        **{name: name in header.announced for name in ("normal", "color", "texture")},
+    )
 
 
 def _faces(

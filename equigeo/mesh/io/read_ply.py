@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,10 @@ from equigeo.mesh.io.check_counts import check_corners, check_counts
 from equigeo.mesh.io.file_mesh import FileMesh
 from equigeo.mesh.io.limits import MAX_LINE, MAX_PLY_HEADER, MAX_PLY_PROPERTIES
 from equigeo.mesh.io.parse_with_trimesh import parse_with_trimesh
+from equigeo.mesh.io.ply_attributes import read_ply_attributes
 
 _INDEX_NAMES = ("vertex_index", "vertex_indices")
+_HIDDEN = "_"  # before the names of all other properties
 _END = re.compile(rb"^end_header[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
 _PROBLEM = (
     "cannot be read as PLY: it is truncated, damaged, or mixes face sizes in binary form; "
@@ -24,7 +27,7 @@ _PROBLEM = (
 
 
 def read_ply(data: bytes) -> FileMesh:
-    r"""Read the positions and polygons of a PLY file, text or binary.
+    r"""Read the positions, polygons and other properties of a PLY file, text or binary.
 
     trimesh parses the elements; its own triangles are not used, because it sorts polygons by size.
 
@@ -55,15 +58,20 @@ def read_ply(data: bytes) -> FileMesh:
     parsed, notes = parse_with_trimesh(load_ply, header + body, _PROBLEM)
     elements = parsed["metadata"]["_ply_raw"]
     vertices = np.zeros((0, 3))
+    vertex, face = {}, {}
     if counts["vertex"]:
         vertex = _complete(elements, "vertex", counts)
         if not all(axis in vertex for axis in "xyz"):
             raise MeshError("has vertices without x, y and z; export the mesh again")
-        vertices = np.stack([_column(vertex[axis], counts["vertex"]) for axis in "xyz"], axis=1)
+        columns = [_column(vertex.pop(axis), counts["vertex"]) for axis in "xyz"]
+        vertices = np.stack(columns, axis=1)
     corners, sizes = np.zeros(0, np.int64), np.zeros(0, np.int64)
     if counts["face"]:
-        corners, sizes = _polygons(_complete(elements, "face", counts), counts["face"])
-    return FileMesh(vertices.astype(np.float64), corners, sizes, warnings=notes)
+        face = _complete(elements, "face", counts)
+        corners, sizes = _polygons(face, counts["face"])
+    others = {name: rows for name, rows in counts.items() if name not in ("vertex", "face")}
+    mesh = FileMesh(vertices.astype(np.float64), corners, sizes, warnings=notes)
+    return replace(mesh, attributes=read_ply_attributes(vertex, face, sizes, others))
 
 
 def _split(data: bytes) -> tuple[bytes, dict[str, int], bytes]:
@@ -87,7 +95,19 @@ def _split(data: bytes) -> tuple[bytes, dict[str, int], bytes]:
     kind = [line for line in lines if line.startswith(b"format")][:1]
     if b"ascii" in b"".join(kind).lower():
         body = _announced_lines(body, sum(counts.values()))
+    shape = [_hidden(line) for line in shape]
     return b"\n".join([b"ply", *kind, *shape, b"end_header\n"]), counts, body
+
+
+def _hidden(line: bytes) -> bytes:
+    """Line of the header with names by which trimesh would look for colors and textures changed.
+
+    It refuses a file where these are not as it expects; positions and indices are all it is for.
+    """
+    words = line.split()
+    if words[0] == b"property" and words[-1].decode("latin-1") not in (*"xyz", *_INDEX_NAMES):
+        words[-1] = _HIDDEN.encode() + words[-1]
+    return b" ".join(words)
 
 
 def _counts(shape: list[bytes]) -> dict[str, int]:
@@ -113,9 +133,8 @@ def _announced_lines(body: bytes, count: int) -> bytes:
 def _complete(elements: dict[str, Any], name: str, counts: dict[str, int]) -> dict[str, Any]:
     """Columns of an element, once known to have all its rows."""
     table = elements.get(name, {}).get("data")
-    columns = {} if table is None else table
-    if isinstance(table, np.ndarray):
-        columns = {key: table[key] for key in table.dtype.names or ()}
+    names = (table.dtype.names or ()) if isinstance(table, np.ndarray) else (table or ())
+    columns = {key.removeprefix(_HIDDEN): table[key] for key in names}
     rows = min((len(np.atleast_1d(column)) for column in columns.values()), default=0)
     if rows != counts[name] and counts[name] != 1:  # trimesh squeezes a single row
         raise MeshError(
@@ -137,7 +156,7 @@ def _polygons(columns: dict[str, Any], count: int) -> tuple[NDArray[np.int64], N
     names = [name for name in _INDEX_NAMES if name in columns] or list(columns)[:1]
     if not names:
         raise MeshError("has faces without vertex indices; export the mesh again")
-    values = columns[names[0]]
+    values = columns.pop(names[0])
     if values.dtype.names:  # binary: a count and as many indices in each row
         lengths, values = values["f0"], values["f1"]
         if (lengths != lengths[0]).any():

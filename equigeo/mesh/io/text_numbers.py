@@ -47,9 +47,14 @@ def read_rows(
 
 
 def read_indices(
-    table: TokenTable, words: NDArray[np.int64], stop: NDArray[np.int64] | None = None
+    table: TokenTable,
+    words: NDArray[np.int64],
+    stop: NDArray[np.int64] | None = None,
+    *,
+    start: NDArray[np.int64] | None = None,
+    what: str = "vertex number",
 ) -> NDArray[np.int64]:
-    """Read numbers of vertices.
+    """Read numbers of vertices, or of what else a file counts.
 
     Parameters
     ----------
@@ -57,8 +62,10 @@ def read_indices(
         The text.
     words : ndarray, (n,), int64
         Increasing indices of words.
-    stop : ndarray, (n,), int64, optional
-        Earlier ends of the words.
+    stop, start : ndarray, (n,), int64, optional
+        Earlier ends and later beginnings of the words.
+    what : str, keyword-only
+        What the numbers are, for the message.
 
     Returns
     -------
@@ -75,13 +82,13 @@ def read_indices(
     >>> read_indices(TokenTable(b"3 0 1 2"), np.array([1, 2, 3]))
     array([0, 1, 2])
     """
-    indices = table.numbers(words, int, stop=stop)
+    indices: NDArray[np.int64] = table.numbers(words, int, stop, start)
     bad = indices == np.iinfo(np.int64).min  # what stands for no number
     if bad.any():
         word = words[bad.argmax()]
         text = table.data[table.start[word] : table.stop[word]].tobytes()
         raise MeshError(
-            f"line {table.line_number(word)}: expected a vertex number, "
+            f"line {table.line_number(word)}: expected a {what}, "
             f"got {text[:_SHOWN].decode(errors='replace')!r}; export the mesh again"
         )
     return indices

@@ -12,9 +12,10 @@ from equigeo.mesh.geometry.coincident_points import coincident_points
 from equigeo.mesh.io.file_mesh import FileMesh
 from equigeo.mesh.repair.edge_table import EdgeTable
 from equigeo.mesh.repair.face_pairs import all_pairs, pair_faces
+from equigeo.mesh.repair.follow_attributes import follow_attributes
 from equigeo.mesh.repair.mesh_topology import MeshTopology, num_components
 from equigeo.mesh.repair.nonmanifold_faces import nonmanifold_faces
-from equigeo.mesh.repair.repaired_mesh import RepairCounts, RepairedMesh
+from equigeo.mesh.repair.repaired_mesh import FileArea, RepairCounts, RepairedMesh
 from equigeo.mesh.repair.split_vertices import split_vertices
 from equigeo.mesh.repair.wrongly_wound_faces import wrongly_wound_faces
 
@@ -114,6 +115,8 @@ class _Draft:
         self.loose = self.faces  # before vertices are merged
         self.triangle = np.arange(len(self.faces))
         self.source = np.arange(len(file.vertices))  # vertex of the file that each one is
+        self.turned = np.zeros(len(self.faces), bool)  # of all triangles of the file
+        self.cut_edges = np.empty((0, 2), np.int64)
         self.pairs: NDArray[np.int64] | None = None
         self.is_clique = False
         self.require_faces()
@@ -182,9 +185,13 @@ class _Draft:
         self.drop("repeated_index_faces", repeats, "repeats a vertex")
         a, b, c = self.faces.T
         area = np.linalg.norm(np.cross(points[b] - points[a], points[c] - points[a]), axis=1) / 2
+        by_triangle = np.zeros(len(self.turned))
+        by_triangle[self.triangle] = area
         self.drop("zero_area_faces", area < _LEAST_AREA, "has no area")
         what = "has the vertices of an earlier face"
         self.drop("duplicate_faces", duplicate_faces(self.faces), what)
+        self.area = np.zeros(len(self.turned))  # of triangles that have one, each counted once
+        self.area[self.triangle] = by_triangle[self.triangle]
 
     def orient(
         self, points: NDArray[np.float64], nonmanifold: NonmanifoldPolicy
@@ -199,6 +206,7 @@ class _Draft:
         if self.count("reoriented_faces", turn, what, "turn it over"):
             self.faces = np.where(turn[:, None], self.faces[:, [0, 2, 1]], self.faces)
             self.loose = np.where(turn[:, None], self.loose[:, [0, 2, 1]], self.loose)
+            self.turned[self.triangle[turn]] = True
             self.edges = EdgeTable.from_faces(self.faces)
             # The half-edges of a face that is turned follow each other the other way round.
             pairs = np.where(turn[pairs // 3], pairs + 2 - 2 * (pairs % 3), pairs)
@@ -234,15 +242,16 @@ class _Draft:
         self.counts["nonmanifold_edges"] = number
         if not number:
             return
+        one = edges.order[edges.ptr[:-1][is_cut]]  # a half-edge of each
+        ends = np.stack([self.faces.ravel()[one], np.roll(self.faces, -1, axis=1).ravel()[one]], 1)
+        self.cut_edges = np.sort(ends, axis=1)
         if nonmanifold == "clique":
             self.pairs, self.is_clique = all_pairs(edges), True
             return
         pairs = pairs[~clash]
-        ends = np.zeros(len(self.source), bool)
-        at = np.flatnonzero(is_cut[edges.edge])
-        ends[self.faces.ravel()[at]] = True
-        ends[np.roll(self.faces, -1, axis=1).ravel()[at]] = True
-        self.faces, copies = split_vertices(self.faces, pairs, ends)
+        is_end = np.zeros(len(self.source), bool)
+        is_end[ends] = True
+        self.faces, copies = split_vertices(self.faces, pairs, is_end)
         self.counts["split_vertices"] = len(copies)
         # A vertex of the file becomes what its first face uses, and a copy is that vertex again.
         corner, loose = self.faces.ravel(), self.loose.ravel()
@@ -274,17 +283,24 @@ class _Draft:
             self.warnings.append(f"{fans}; they are kept")
         if topology.components > 1:
             self.warnings.append(f"the mesh has {topology.components} components")
+        turned, source = self.turned[self.triangle], self.source[kept]
+        attributes = follow_attributes(self.file, self.triangle, turned, faces, source)
+        unknown = self.counts["nonfinite_faces"]
         return RepairedMesh(
-            self.file.vertices[self.source[kept]],
+            self.file.vertices[source],
             faces,
             self.triangle,
             self.polygon[self.triangle],
             number[self.vertex_map],
-            self.source[kept],
+            source,
+            turned,
+            self.cut_edges,
+            FileArea.of(self.area, self.triangle, turned, unknown),
             self.pairs,
             RepairCounts(**self.counts),
             topology,
-            tuple(self.warnings),
+            (*self.warnings, *attributes.warnings),
+            attributes,
         )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equigeo.graphs.brief_repr import brief_repr
+from equigeo.mesh.io.file_attributes import FileAttributes
 from equigeo.mesh.repair.mesh_topology import MeshTopology
 
 
@@ -74,6 +75,56 @@ class RepairCounts:
         )
 
 
+@dataclass(frozen=True)
+class FileArea:
+    """Shares of the surface of a file: the area of its triangles that have one, each counted once.
+
+    Parameters
+    ----------
+    lost : float
+        What the result lacks. Triangles with a vertex that is not finite count as the mean of the
+        others. Degenerate triangles and repetitions of earlier ones are no loss.
+    turned : float
+        What was turned over; nothing of it is lost.
+
+    Examples
+    --------
+    >>> FileArea.of(np.array([1.0, 1.0, 2.0]), np.array([0, 2]), np.array([False, True]), 0)
+    FileArea(lost=0.25, turned=0.5)
+    """
+
+    lost: float
+    turned: float
+
+    @classmethod
+    def of(
+        cls,
+        area: NDArray[np.float64],
+        kept: NDArray[np.int64],
+        turned: NDArray[np.bool_],
+        unknown: int,
+    ) -> FileArea:
+        """Compare what is kept with all.
+
+        Parameters
+        ----------
+        area : ndarray, (triangles of the file,), float64
+            Area of each, 0 where it is degenerate, a repetition, or unknown.
+        kept : ndarray, (faces,), int64
+            Triangles that are kept; at least one of them has an area.
+        turned : ndarray, (faces,), bool
+            Which of them are turned over.
+        unknown : int
+            How many triangles have an unknown area.
+        """
+        mean = area.sum() / np.count_nonzero(area)
+        lost = np.ones(len(area), bool)
+        lost[kept] = False
+        total = area.sum() + unknown * mean
+        missing = area[lost].sum() + unknown * mean
+        return cls(float(missing / total), float(area[kept[turned]].sum() / total))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class RepairedMesh:
     """Triangles after repair, and where they come from.
@@ -92,6 +143,12 @@ class RepairedMesh:
         What each vertex of the file became, -1 if dropped.
     kept_vertices : ndarray, (vertices,), int64
         Vertex of the file that each is; of several at one place, the first.
+    turned : ndarray, (faces,), bool
+        Which triangles were turned over: their last two corners are exchanged.
+    nonmanifold_edges : ndarray, (edges, 2), int64
+        Edges where the mesh was cut, or all faces meet, by the vertices of the file at their ends.
+    area : FileArea
+        What of the surface is missing or turned over.
     pairs : ndarray, (pairs, 2), int64, optional
         Half-edges that meet, where the vertices of faces do not tell.
     counts : RepairCounts
@@ -100,6 +157,8 @@ class RepairedMesh:
         What the result is.
     warnings : tuple of str
         What a user should look at.
+    attributes : FileAttributes
+        Those of the file, in the order of the result; those of corners are (faces, 3, ...).
     """
 
     vertices: NDArray[np.float64]
@@ -108,9 +167,13 @@ class RepairedMesh:
     polygon: NDArray[np.int64]
     vertex_map: NDArray[np.int64]
     kept_vertices: NDArray[np.int64]
+    turned: NDArray[np.bool_]
+    nonmanifold_edges: NDArray[np.int64]
+    area: FileArea
     pairs: NDArray[np.int64] | None
     counts: RepairCounts
     topology: MeshTopology
     warnings: tuple[str, ...]
+    attributes: FileAttributes
 
     __repr__ = brief_repr

@@ -9,9 +9,7 @@ from equigeo.mesh import PrimalDualClassifier, TriangleMesh
 LARGEST_SHOWN: Final = 20_000  # faces; a larger mesh would make the page slow to open
 
 
-def shape_geometry(
-    model: PrimalDualClassifier, name: str, mesh: TriangleMesh
-) -> dict[str, Any]:
+def shape_geometry(model: PrimalDualClassifier, name: str, mesh: TriangleMesh) -> dict[str, Any]:
     """Give the geometry of a mesh and what pooling merged of it, as JSON types.
 
     Parameters

@@ -16,6 +16,7 @@ from equigeo.tasks.mesh_classification.evaluate import MeshEvaluation, evaluate_
 from equigeo.tasks.mesh_classification.report import summarize_run
 from equigeo.tasks.mesh_classification.train import plan_fit
 from equigeo.tasks.mesh_classification.trained import TrainedMeshClassifier, classify_file
+from equigeo.tasks.repair_notes import repair_summary
 from equigeo.tasks.task import EvaluationOutput, FilePrediction, Task
 from equigeo.tasks.text import class_table, copies_table, printable
 from equigeo.training.loop.fit_plan import FitPlan
@@ -76,8 +77,9 @@ class MeshClassification(Task[MeshConfig, MeshDataset, TrainedMeshClassifier]):
         return load_meshes(config.data)
 
     def describe(self, config: MeshConfig, data: MeshDataset) -> str:
-        """Count meshes and classes."""
-        return f"{len(data)} meshes of {data.num_classes} classes, {config.preset} preset"
+        """Count meshes, classes and repairs."""
+        about = f"{len(data)} meshes of {data.num_classes} classes, {config.preset} preset"
+        return ", ".join(filter(None, (about, repair_summary(data.reports))))
 
     def plan(
         self, config: MeshConfig, data: MeshDataset, model: PrimalDualClassifier | None = None
@@ -99,7 +101,8 @@ class MeshClassification(Task[MeshConfig, MeshDataset, TrainedMeshClassifier]):
             trained.model, trained.classes, config, trained.version, trained.history
         )
         results = summarize_run(used, evaluation, dataset, options.command_line)
-        return EvaluationOutput(_text(evaluation), evaluation.to_dict(), render_report(results))
+        text = "\n\n".join(filter(None, (repair_summary(dataset.reports), _text(evaluation))))
+        return EvaluationOutput(text, evaluation.to_dict(), render_report(results))
 
     def predict(
         self, trained: TrainedMeshClassifier, path: Path, top: int = 1, *, view: bool = False

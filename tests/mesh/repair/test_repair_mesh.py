@@ -344,3 +344,60 @@ def test_unit_points_ignore_vertices_out_of_use() -> None:
     points = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [np.nan, 1e308, np.inf]])
     moved = scale_to_unit_diagonal(points, np.array([[0, 1, 2]]))
     assert np.linalg.norm(np.ptp(moved[:3], axis=0)) == pytest.approx(1)
+
+
+WALL = [*SQUARE, [0, 0, 1]]  # a wall over the diagonal of the square, of area 1 / sqrt(2)
+BOOK = [[0, 1, 2], [0, 2, 3], [0, 2, 4]]
+
+
+@pytest.mark.parametrize(
+    ("vertices", "faces", "lost"),
+    [
+        (SQUARE, [[0, 1, 2], [0, 2, 3]], 0),
+        (SQUARE, [[0, 1, 2], [0, 2, 3], [2, 1, 0]], 0),  # a repetition
+        ([*SQUARE, [0.5, 0, 0]], [[0, 1, 2], [0, 2, 3], [0, 4, 1]], 0),  # degenerate
+        (SQUARE, [[0, 1, 2], [0, 2, 2]], 0),
+        (SQUARE, [[0, 1, 2], [0, 3, 2]], 0),  # turned over
+        ([*SQUARE, [NAN, 0, 0]], [[0, 1, 2], [0, 2, 3], [0, 3, 4], [1, 2, 4]], 0.5),
+        (WALL, BOOK, 0),
+    ],
+)
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
+def test_lost_area_is_of_distinct_triangles_with_an_area(vertices, faces, lost, scale) -> None:
+    repaired = repair_mesh(file_mesh(np.array(vertices) * scale, faces))
+    assert repaired.area.lost == pytest.approx(lost, abs=1e-12)
+
+
+def test_dropped_faces_are_lost_and_turned_ones_are_listed() -> None:
+    repaired = repair_mesh(file_mesh(WALL, BOOK), nonmanifold="drop")
+    wall = np.sqrt(0.5)
+    assert repaired.area.lost == pytest.approx(wall / (1 + wall), rel=1e-12)
+    repaired = repair_mesh(file_mesh(SQUARE, [[0, 1, 2], [0, 3, 2]]))
+    assert repaired.turned.tolist() == [False, True]
+    assert repaired.area.turned == pytest.approx(0.5, rel=1e-12)
+
+
+@pytest.mark.parametrize("policy", ["cut", "clique"])
+def test_edges_that_are_cut_are_listed_by_vertices_of_the_file(policy) -> None:
+    loose = [[9.0, 9, 9], *WALL]
+    faces = [[k + 1 for k in face] for face in BOOK]
+    repaired = repair_mesh(file_mesh(loose, faces), nonmanifold=policy)
+    assert repaired.nonmanifold_edges.tolist() == [[1, 3]]
+    assert repair_mesh(file_mesh(loose, faces), nonmanifold="drop").nonmanifold_edges.shape == (
+        0,
+        2,
+    )
+
+
+@settings(max_examples=60)
+@given(soups(), st.sampled_from(["cut", "drop", "clique"]))
+def test_areas_are_shares_and_edges_are_counted(soup, policy) -> None:
+    points = np.random.default_rng(0).normal(size=(9, 3))  # none on a line with two others
+    repaired = repair_mesh(file_mesh(points, soup), nonmanifold=policy)
+    counts, area = repaired.counts, repaired.area
+    assert 0 <= area.lost < 1
+    assert 0 <= area.turned <= 1 + 1e-12
+    assert (area.lost > 0) == (counts.nonmanifold_faces + counts.nonfinite_faces > 0)
+    assert (area.turned > 0) == bool(repaired.turned.any())
+    assert policy == "drop" or repaired.turned.sum() == counts.reoriented_faces
+    assert len(repaired.nonmanifold_edges) == counts.nonmanifold_edges

@@ -1,0 +1,160 @@
+"""Colors, texture coordinates and normals of an OBJ file."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equigeo.mesh.errors import MeshError
+from equigeo.mesh.io.file_attributes import FileAttributes, scale_colors
+from equigeo.mesh.io.text_numbers import read_indices, read_rows
+from equigeo.mesh.io.token_table import TokenTable
+
+_COLORED = (6, 7)  # numbers of a vertex line: a position, a color, perhaps its opacity
+
+
+class ObjLines(NamedTuple):
+    """Where vertices and faces stand in the text.
+
+    Parameters
+    ----------
+    vertex_rows, face_rows : ndarray, (vertices,) and (faces,), int64
+        Lines.
+    corner_words : ndarray, (corners,), int64
+        Words of all corners.
+    sizes : ndarray, (faces,), int64
+        Corners of each face.
+    """
+
+    vertex_rows: NDArray[np.int64]
+    face_rows: NDArray[np.int64]
+    corner_words: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+
+
+def read_obj_attributes(table: TokenTable, text: bytes, lines: ObjLines) -> FileAttributes:
+    r"""Read what stands behind positions and after slashes.
+
+    Nothing here makes a file unusable: what is malformed is NaN or left out, with a warning.
+
+    Parameters
+    ----------
+    table : TokenTable
+        The words of the text.
+    text : bytes
+        The text.
+    lines : ObjLines
+        Where vertices and faces stand.
+
+    Returns
+    -------
+    FileAttributes
+        ``color`` per vertex of lines with six or seven numbers, ``uv`` and ``normal`` per corner;
+        of ``vt`` the first two numbers, the second 0 where it is missing.
+
+    Examples
+    --------
+    >>> text = b"v 0 0 0 1 0 0\nv 1 0 0 0 1 0\nv 0 1 0 0 0 1\nvt 0 1\nf 1/1 2 3"
+    >>> lines = ObjLines(np.arange(3), np.array([4]), np.array([25, 26, 27]), np.array([3]))
+    >>> attributes = read_obj_attributes(TokenTable(text), text, lines)
+    >>> attributes.vertices["color"][1].tolist(), attributes.corners["uv"].tolist()
+    ([0.0, 1.0, 0.0], [[0.0, 1.0], [nan, nan], [nan, nan]])
+    """
+    vertices: dict[str, NDArray[Any]] = {}
+    corners: dict[str, NDArray[Any]] = {}
+    warnings: list[str] = []
+    try:
+        color = _colors(table, lines.vertex_rows, warnings)
+        if color is not None:
+            vertices["color"] = color
+    except MeshError as error:
+        warnings.append(f"colors are left out: the file {error}")
+    for place, (keyword, name, width) in enumerate((("vt", "uv", 2), ("vn", "normal", 3)), 1):
+        if keyword.encode() not in text:
+            continue
+        try:
+            values = _Listed(table, keyword, name, width).at_corners(lines, place, warnings)
+        except MeshError as error:
+            warnings.append(f"{name} is left out: {error}")
+        else:
+            if values is not None:
+                corners[name] = values
+    return FileAttributes(vertices, {}, corners, tuple(warnings))
+
+
+def _colors(
+    table: TokenTable, rows: NDArray[np.int64], warnings: list[str]
+) -> NDArray[np.float64] | None:
+    first = table.line_ptr[rows] + 1
+    counts = table.line_ptr[rows + 1] - first
+    if counts.max(initial=0) <= 4:  # the fourth number is a weight
+        return None
+    colored = np.isin(counts, _COLORED)
+    odd = int(((counts > 4) & ~colored).sum())
+    if odd:
+        warnings.append(f"{odd} vertices have further numbers that are no color; left out")
+    if not colored.any():
+        return None
+    given = np.full((len(rows), int(counts[colored].max()) - 3), np.nan)
+    found = read_rows(table, first[colored] + 3, counts[colored] - 3, given.shape[1])
+    given[colored] = found
+    bad = int(
+        (np.isnan(found) & (np.arange(3, given.shape[1] + 3) < counts[colored, None]))
+        .any(axis=1)
+        .sum()
+    )
+    if bad:
+        warnings.append(f"{bad} vertices have a color that is no number: NaN there")
+    scaled = scale_colors(given)
+    if scaled is None:
+        warnings.append("colors are left out: they are neither from 0 to 1 nor from 0 to 255")
+    else:
+        scaled[counts == 6, 3:] = 1.0  # opaque, where others have an opacity
+    return scaled
+
+
+class _Listed:
+    """Values on lines of their own, which corners refer to by number."""
+
+    def __init__(self, table: TokenTable, keyword: str, name: str, width: int) -> None:
+        self.table, self.keyword, self.name = table, keyword, name
+        self.rows = table.first_words_equal(keyword)
+        first = table.line_ptr[self.rows] + 1
+        counts = np.minimum(table.line_ptr[self.rows + 1] - first, width)
+        self.values = read_rows(table, first, counts, width)
+        if name == "uv":
+            self.values[counts == 1, 1] = 0.0  # as the format says
+
+    def at_corners(
+        self, lines: ObjLines, place: int, warnings: list[str]
+    ) -> NDArray[np.float64] | None:
+        """Values (corners, width), NaN at corners without any; None where all are."""
+        if not len(self.rows):
+            return None
+        start, stop = self.table.between_slashes(lines.corner_words, place)
+        named = np.flatnonzero(stop > start)
+        words = lines.corner_words[named]
+        index = read_indices(
+            self.table, words, stop[named], start=start[named], what=f"{self.keyword} number"
+        )
+        face = np.repeat(lines.face_rows, lines.sizes)[named]
+        index += np.where(index < 0, np.searchsorted(self.rows, face), -1)
+        inside = (index >= 0) & (index < len(self.rows))
+        if not inside.all():
+            line = self.table.line_number(words[inside.argmin()])
+            warnings.append(
+                f"{int((~inside).sum())} corners refer to a {self.keyword} that the file does not "
+                f"hold, first in line {line}: {self.name} is NaN there"
+            )
+        if not inside.any():
+            unused = f"{len(self.rows)} lines of {self.keyword} belong to no corner"
+            warnings.append(f"{unused}; {self.name} is left out")
+            return None
+        values = np.full((len(lines.corner_words), self.values.shape[1]), np.nan)
+        values[named[inside]] = self.values[index[inside]]
+        bad = int((~np.isfinite(self.values)).any(axis=1).sum())
+        if bad:
+            warnings.append(f"{bad} lines of {self.keyword} are not finite numbers")
+        return values
