@@ -1,0 +1,38 @@
+"""Tests of what a page gets of a mesh: its corners, faces and clusters as JSON types."""
+
+import json
+
+import torch
+
+from equigeo.mesh import PrimalDualClassifier
+from equigeo.tasks.measures.shape_geometry import report_facts, shape_geometry
+from tests.mesh.shapes import icosphere
+
+
+def test_geometry_is_json_with_a_cluster_a_face_and_pooling():
+    torch.manual_seed(0)
+    mesh = icosphere(3)
+    model = PrimalDualClassifier.preset("default", 2).eval()
+    shape = shape_geometry(model, "ball.off", mesh)
+    assert json.loads(json.dumps(shape)) == shape
+    assert shape["name"] == "ball.off"
+    assert torch.allclose(
+        torch.tensor(shape["vertices"]), mesh.vertices.to(torch.float32), atol=1e-4
+    )
+    assert torch.equal(torch.tensor(shape["faces"]), mesh.faces)
+    assert [len(level) for level in shape["levels"]] == [len(mesh.faces)] * len(shape["levels"])
+    assert len({*shape["levels"][-1]}) < len(mesh.faces)  # something was merged at all
+
+
+def test_every_line_of_a_load_report_is_a_fact_with_its_name():
+    lines = ["a.off: 8 vertices", "closed", "polygons: 2", "welded: 4"]
+    assert report_facts("\n".join(lines)) == [
+        ("file", lines[0]),
+        ("surface", lines[1]),
+        ("repair", lines[2]),
+        ("repair", lines[3]),
+    ]
+
+
+def test_a_report_of_one_line_names_the_file_alone():
+    assert report_facts("a.off: 3 vertices") == [("file", "a.off: 3 vertices")]
