@@ -3,6 +3,7 @@
 Modules read in one order, in which each imports from those before it alone::
 
     errors -> geometry -> io -> repair -> load_report -> load_mesh
+                                repair -> remesh
               geometry -> pooling -> conv -> models
 
 ``geometry`` has the mesh, both graphs and what is measured on them. A reader of ``io`` turns the
@@ -20,9 +21,16 @@ from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
 from equigeo.mesh.load_mesh import load_mesh
 from equigeo.mesh.load_report import LoadReport, MeshAttributes
-from equigeo.mesh.models import ClassifierConfig, PrimalDualClassifier
+from equigeo.mesh.models import (
+    ClassifierConfig,
+    PrimalDualClassifier,
+    PrimalDualSegmenter,
+    SegmenterConfig,
+)
 from equigeo.mesh.pooling.edge_pool import EdgePool
 from equigeo.mesh.pooling.unpool import PoolLog, unpool
+from equigeo.mesh.remesh.simplify import simplify
+from equigeo.mesh.remesh.subdivide import subdivide
 
 __all__ = [
     "ClassifierConfig",
@@ -36,10 +44,14 @@ __all__ = [
     "PrimalDualConv",
     "PrimalDualFieldConv",
     "PrimalDualGraph",
+    "PrimalDualSegmenter",
     "ResidualBlock",
+    "SegmenterConfig",
     "TriangleMesh",
     "load_mesh",
     "orient",
+    "simplify",
+    "subdivide",
     "unpool",
 ]
 

@@ -26,12 +26,15 @@ FEATURES = {"x_primal": torch.randn(12, 5), "x_dual": torch.randn(18, 7)}
 CONV = em.PrimalDualConv((5, 7), (4, 3), heads=2, self_term=True, coupling=True)
 BLOCK = em.ResidualBlock((5, 7), (4, 4), pool=em.EdgePool(0.5)).eval()
 MODEL = em.PrimalDualClassifier.preset("default", 3).eval()
+SEGMENTER = em.PrimalDualSegmenter.preset("default", 3).eval()
 POOLED, LOG = em.EdgePool(0.5)(GRAPH, torch.rand(36, 1))
 
 CALLS: list[Wrong] = [
     *wrong_calls(CONV, {"graph": GRAPH} | FEATURES),
     *wrong_calls(BLOCK, {"graph": GRAPH} | FEATURES),
-    *wrong_calls(MODEL, {"graph": GRAPH}),
+    *wrong_calls(MODEL, {"shapes": GRAPH}, names={"shapes": "mesh"}),
+    *wrong_calls(SEGMENTER, {"shapes": GRAPH}, names={"shapes": "mesh"}),
+    *wrong_calls(SEGMENTER.clusters, {"graph": GRAPH}),
     *wrong_calls(MODEL.clusters, {"graph": GRAPH}),
     *wrong_calls(MODEL.graph, {"mesh": CUBE}),
     *wrong_calls(em.orient, {"mesh": CUBE}),
@@ -84,11 +87,8 @@ def test_a_wrong_argument_gives_one_sentence_that_names_it(wrong: Wrong) -> None
             lambda: em.PrimalDualGraph.from_mesh(BOX),
             "mesh must be a TriangleMesh, got Trimesh: use TriangleMesh.from_trimesh",
         ),
-        (
-            lambda: MODEL(CUBE),
-            r"graph must be a PrimalDualGraph, got TriangleMesh: PrimalDualGraph.from_mesh or a mo",
-        ),
-        (lambda: MODEL(BOX), "graph must be a PrimalDualGraph, got Trimesh"),
+        (lambda: MODEL(BOX), "mesh must be a TriangleMesh, got Trimesh: use TriangleMesh.from_tri"),
+        (lambda: MODEL([GRAPH]), "graphs must be united by PrimalDualGraph.batch, got several"),
         (lambda: em.TriangleMesh.from_trimesh(CUBE), "mesh must be a trimesh.Trimesh or a trimesh"),
         (lambda: em.TriangleMesh.from_trimesh(BOX.vertices), "got TrackedArray"),
         (lambda: em.load_mesh(None), "path must be a str or a PathLike, got None"),
@@ -96,6 +96,7 @@ def test_a_wrong_argument_gives_one_sentence_that_names_it(wrong: Wrong) -> None
         (lambda: em.load_mesh(b"a.obj"), "path must be a str or a PathLike, got bytes"),
         (lambda: em.PrimalDualGraph.batch([CUBE]), "graph must be a PrimalDualGraph, got Triangle"),
         (lambda: em.PrimalDualClassifier({"num_classes": 3}), "config must be a ClassifierConfig"),
+        (lambda: em.PrimalDualSegmenter({"num_classes": 3}), "config must be a SegmenterConfig"),
     ],
 )
 def test_what_is_of_another_kind_is_told_how_to_become_one(call, message):
@@ -115,10 +116,13 @@ def test_what_is_of_another_kind_is_told_how_to_become_one(call, message):
             r"x_dual must be \(18, 7\), got \(18, 31\)",
         ),
         (
-            lambda: MODEL(GRAPH.with_features(torch.zeros(12, 3), GRAPH.x_dual)),
-            r"graph.x_primal must be \(nodes, 1\), got \(12, 3\)",
+            lambda: MODEL(MODEL.graph(CUBE).with_features(torch.zeros(12, 3), GRAPH.x_dual)),
+            r"graph.x_primal must be \(nodes, 29\), got \(12, 3\)",
         ),
-        (lambda: MODEL(GRAPH.to("meta")), "graph must be on cpu as the model is, got meta"),
+        (
+            lambda: MODEL(MODEL.graph(CUBE).to("meta")),
+            "graph must be on cpu as the model is, got meta",
+        ),
         (lambda: Standardize(3)(torch.zeros(2, 4)), r"x must be \(nodes, 3\), got \(2, 4\)"),
         (
             lambda: em.TriangleMesh.from_trimesh(trimesh.Scene()),

@@ -93,7 +93,9 @@ def dual_edges(kind: DualKind, edges: EdgeIndex, to_dual: Tensor, undirected: Te
         source ^= slot & 1  # beyond the head, walk away from it: reverse the node
     target = slot.div_(anchors.shape[1], rounding_mode="floor")
     kept = source != (target if kind is DualKind.SINGLE else target ^ 1)
-    edge_index = torch.stack((source[kept], target[kept]))
+    source, target = source[kept], target[kept]
+    edge_index = undirected.new_empty(2, len(source))
+    edge_index[0], edge_index[1] = source, target
     del source, slot, target, kept  # a million faces have six million links: free before sorting
     return EdgeIndex.from_valid_edges(edge_index, nodes, nodes)
 
@@ -102,11 +104,14 @@ def _around(anchor: Tensor, ptr: Tensor, to_dual: Tensor) -> tuple[Tensor, Tenso
     """Dual nodes of all edges that arrive at each anchor, and the position of that anchor."""
     # One slot per arriving edge: the j-th edge of anchor a is edge ptr[a] + j of the graph.
     degree = ptr.diff()[anchor]
-    slot = torch.repeat_interleave(degree)
-    shift = ptr[anchor] - (torch.cumsum(degree, 0) - degree)
-    position = torch.arange(len(slot), device=slot.device)
-    position += shift[slot]
-    return to_dual[position], slot
+    before = torch.cumsum(degree, 0)
+    # Numbers of slots fit into 32 bits but for giants; half the memory takes half the time.
+    largest = max(int(before[-1]) if len(before) else 0, len(to_dual))
+    index = torch.int32 if largest < 2**31 else torch.int64
+    slot = torch.repeat_interleave(degree.to(index))
+    position = torch.arange(len(slot), dtype=index, device=slot.device)
+    position += (ptr[anchor] - (before - degree)).to(index).index_select(0, slot)
+    return to_dual.to(index).index_select(0, position), slot
 
 
 def _anchors(kind: DualKind, undirected: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
+from equigeo.mesh.geometry.ball_features import BALL_CHANNELS, ball_features
 from equigeo.mesh.geometry.dual_kind import DualKind
 from equigeo.mesh.geometry.half_edge_geometry import HalfEdgeGeometry
 from equigeo.mesh.geometry.surface import Surface
@@ -15,7 +16,7 @@ from equigeo.mesh.geometry.surface import Surface
 # to a mean over the surface, and a logarithm must not tell rounding from rounding.
 _LEAST_AREA = 1e-4
 
-FeatureSet = Literal["invariant", "reference", "sorted"]
+FeatureSet = Literal["invariant", "reference", "sorted", "multiscale"]
 
 
 def feature_channels(dual: DualKind, features: FeatureSet) -> tuple[int, int]:
@@ -26,6 +27,8 @@ def feature_channels(dual: DualKind, features: FeatureSet) -> tuple[int, int]:
     >>> feature_channels(DualKind.SINGLE, "reference")
     (1, 7)
     """
+    if features == "multiscale":
+        return BALL_CHANNELS, BALL_CHANNELS
     angle = 2 if features == "invariant" else 1
     ratios = 6 if dual is DualKind.SINGLE else 3
     return 1, angle + ratios
@@ -45,7 +48,11 @@ def compute_features(
     cosine and sine, and the share of the total area by the area over the mean area of the mesh,
     which does not depend on the number of faces. The logarithm of the latter begins at that of a
     ten-thousandth, and cosine and sine are zero beside a face without area, whose normal is
-    rounding.
+    rounding. All of these read the tessellation: half as many faces on the same surface have other
+    angles between them.
+    ``"multiscale"`` reads the surface: :func:`~equigeo.mesh.geometry.ball_features.ball_features`
+    around each face, and for a pair of faces their mean, or in a dual graph of two nodes a pair
+    those of the source face.
 
     Parameters
     ----------
@@ -53,12 +60,12 @@ def compute_features(
         One mesh or a batch.
     dual : DualKind
         One dual node per pair of faces, or two; see :func:`feature_channels`.
-    features : {"invariant", "reference", "sorted"}
+    features : {"invariant", "reference", "sorted", "multiscale"}
         Which set.
 
     Returns
     -------
-    x_primal : Tensor, (faces, 1), float64
+    x_primal : Tensor, (faces, channels), float64
         Face features.
     x_dual : Tensor, (dual nodes, channels), float64
         Features of pairs of faces.
@@ -70,12 +77,15 @@ def compute_features(
 
     Equivariance
     ------------
-    Invariant to rotation, translation and scale. ``"invariant"`` on a surface wound by
-    :func:`equigeo.mesh.orient` is invariant to reflection too; in the other sets the angle
-    ``a`` becomes ``2 pi - a``, or previous and next ratio exchange roles.
+    Invariant to rotation, translation and scale. ``"invariant"`` and ``"multiscale"`` on a surface
+    wound by :func:`equigeo.mesh.orient` are invariant to reflection too; in the other sets the
+    angle ``a`` becomes ``2 pi - a``, or previous and next ratio exchange roles.
     """
     if features not in get_args(FeatureSet):
         raise ValueError(f"features must be one of {get_args(FeatureSet)}, got {features!r}")
+    if features == "multiscale":
+        x_primal = ball_features(surface)
+        return x_primal, _face_to_dual(surface, x_primal, dual)
     geometry = HalfEdgeGeometry.measure(surface.vertices, surface.faces)
     angle = geometry.dihedral_angle(surface.pairs)[:, None]
     if features == "invariant":
@@ -98,6 +108,12 @@ def compute_features(
         count = torch.bincount(surface.face_batch, minlength=surface.num_meshes)
         share = (share * count[surface.face_batch, None]).clamp_min(_LEAST_AREA).log()
     return share, x_dual
+
+
+def _face_to_dual(surface: Surface, x: Tensor, dual: DualKind) -> Tensor:
+    """Mean of the two faces of a pair, or the source face of either direction."""
+    two_sides = x[surface.edges()]
+    return two_sides.mean(dim=1) if dual is DualKind.SINGLE else two_sides.flatten(0, 1)
 
 
 def _area_share(surface: Surface, area: Tensor) -> Tensor:

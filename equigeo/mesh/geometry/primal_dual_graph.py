@@ -11,6 +11,7 @@ from torch import Tensor
 
 from equigeo.graphs import EdgeIndex
 from equigeo.graphs.inputs import as_indices, as_tensor, check_shape, kind_of
+from equigeo.mesh.geometry.area_shares import AreaShares
 from equigeo.mesh.geometry.dual_graph import dual_edges, edge_to_dual, primal_edges
 from equigeo.mesh.geometry.dual_kind import DualKind
 from equigeo.mesh.geometry.features import FeatureSet, compute_features
@@ -48,10 +49,12 @@ class PrimalDualGraph:
         Mesh of each node, ascending.
     num_graphs : int
         Number of meshes.
-    features : {"invariant", "reference", "sorted"}
+    features : {"invariant", "reference", "sorted", "multiscale"}
         How the node features were measured.
     surface : Surface, optional
         The geometry behind the nodes; pooled graphs have none.
+    shares : AreaShares, optional
+        Share of the area that each node stands for; graphs of adjacencies alone have none.
 
     Examples
     --------
@@ -77,6 +80,7 @@ class PrimalDualGraph:
     num_graphs: int
     features: FeatureSet = "invariant"
     surface: Surface | None = None
+    shares: AreaShares | None = None
 
     @classmethod
     def from_mesh(
@@ -95,10 +99,10 @@ class PrimalDualGraph:
             Manifold, with or without boundary, consistently wound.
         dual : DualKind
             Which dual graph.
-        features : {"invariant", "reference", "sorted"}
+        features : {"invariant", "reference", "sorted", "multiscale"}
             Which features, see
-            :func:`~equigeo.mesh.geometry.features.compute_features`. The invariant set
-            winds the mesh outwards first, so that a mirror image has the same features.
+            :func:`~equigeo.mesh.geometry.features.compute_features`. The first and the last
+            wind the mesh outwards first, so that a mirror image has the same features.
         dtype : torch.dtype, optional
             Of the features, which are measured in float64; by default torch's default dtype.
 
@@ -118,15 +122,16 @@ class PrimalDualGraph:
 
         Equivariance
         ------------
-        Invariant to rotation, translation and scale; with ``"invariant"`` to reflection as well.
-        Renumbering faces permutes nodes.
+        Invariant to rotation, translation and scale; with ``"invariant"`` and ``"multiscale"``
+        to reflection as well. Renumbering faces permutes nodes.
         """
         check_mesh(mesh)
         dual = DualKind(dual)
         # Turning a part renumbers the half-edges inside its faces; where nothing was turned, the
         # pairing is used again.
         half_edges = HalfEdges.from_mesh(mesh)
-        oriented = orient(mesh, half_edges) if features == "invariant" else mesh
+        wound = features in ("invariant", "multiscale")
+        oriented = orient(mesh, half_edges) if wound else mesh
         surface = Surface.from_mesh(oriented, half_edges if oriented is mesh else None)
         undirected = surface.edges()
         graph = cls.from_adjacency(
@@ -156,7 +161,7 @@ class PrimalDualGraph:
             Mesh of each primal node, ascending.
         num_graphs : int
             Number of meshes.
-        features : {"invariant", "reference", "sorted"}
+        features : {"invariant", "reference", "sorted", "multiscale"}
             Recorded in the graph.
 
         Returns
@@ -238,6 +243,7 @@ class PrimalDualGraph:
             num_graphs=sum(graph.num_graphs for graph in graphs),
             features=first.features,
             surface=Surface.batch(surfaces) if len(surfaces) == len(graphs) else None,
+            shares=AreaShares.batch([graph.shares for graph in graphs]),
         )
 
     def __repr__(self) -> str:
@@ -300,9 +306,42 @@ class PrimalDualGraph:
         ValueError
             If the graph has no surface because it was pooled.
         """
+        return self.deform(jitter=scale, generator=generator)
+
+    def deform(
+        self,
+        *,
+        stretch: float = 0.0,
+        jitter: float = 0.0,
+        generator: torch.Generator | None = None,
+    ) -> PrimalDualGraph:
+        """Stretch every mesh along random axes, move its vertices, and measure features again.
+
+        Features of ``"multiscale"`` are measured again after a stretch alone: noise of vertices
+        averages out in a ball, and to measure balls takes as long as a step of training.
+
+        Parameters
+        ----------
+        stretch, jitter : float
+            Deviation of the logarithms of the factors along the axes, and scale of :meth:`jitter`.
+        generator : torch.Generator, optional
+            Source of the deviates.
+
+        Raises
+        ------
+        ValueError
+            If the graph has no surface because it was pooled.
+        """
         if self.surface is None:
             raise ValueError("a pooled graph has no surface to move")
-        moved = replace(self, surface=self.surface.jitter(scale, generator))
+        surface = self.surface
+        if stretch:
+            surface = surface.stretch(stretch, generator)
+        if jitter:
+            surface = surface.jitter(jitter, generator)
+        moved = replace(self, surface=surface)
+        if self.features == "multiscale" and not stretch:
+            return moved
         return moved._measured(self.x_primal.dtype)
 
     def to(self, target: torch.device | str | torch.dtype) -> PrimalDualGraph:
@@ -313,14 +352,18 @@ class PrimalDualGraph:
         names = ("x_primal", "x_dual", "undirected", "to_undirected", "edge_to_dual")
         names += ("primal_batch", "dual_batch", "primal", "dual_edges")
         moved: dict[str, Any] = {name: getattr(self, name).to(target) for name in names}
-        surface = None if self.surface is None else self.surface.to(target)
-        return replace(self, **moved, surface=surface)
+        for name in ("surface", "shares"):
+            known = getattr(self, name)
+            moved[name] = None if known is None else known.to(target)
+        return replace(self, **moved)
 
     def _measured(self, dtype: torch.dtype) -> PrimalDualGraph:
         if self.surface is None:
             raise ValueError("a pooled graph has no surface to measure")
         x_primal, x_dual = compute_features(self.surface, self.dual, self.features)
-        return self.with_features(x_primal.to(dtype), x_dual.to(dtype))
+        shares = AreaShares.measure(self.surface, self.undirected, self.dual)
+        graph = replace(self, shares=shares)
+        return graph.with_features(x_primal.to(dtype), x_dual.to(dtype))
 
 
 def check_graph(graph: object) -> None:

@@ -164,6 +164,37 @@ class Surface:
         step = (scale * mean)[self.vertex_batch, None] * noise.to(self.vertices)
         return replace(self, vertices=self.vertices + step)
 
+    def stretch(self, scale: float, generator: torch.Generator | None = None) -> Surface:
+        """Stretch every mesh along three random axes, orthogonal to each other.
+
+        Positions are multiplied by ``exp(S)``, S a random symmetric matrix without trace: volumes
+        stay, and no direction is more likely than another.
+
+        Parameters
+        ----------
+        scale : float
+            Standard deviation of the entries on the diagonal of S, before the trace is taken off;
+            those beside it have one that is smaller by the square root of 2. A stretch along an
+            axis is by a factor of about ``exp(scale)``.
+        generator : torch.Generator, optional
+            Source of the deviates.
+
+        Returns
+        -------
+        Surface
+            The same faces over the moved vertices.
+        """
+        # As in jitter, the same numbers whatever the dtype and the device.
+        drawn = torch.randn(self.num_meshes, 3, 3, generator=generator, dtype=torch.float32)
+        # Independent entries of the same deviation, made symmetric: those on the diagonal keep it,
+        # the mean of two others has one that is smaller by the square root of 2.
+        symmetric = scale * (drawn + drawn.mT).to(self.vertices) / 2
+        trace = symmetric.diagonal(dim1=1, dim2=2).mean(dim=1)
+        identity = torch.eye(3, dtype=symmetric.dtype, device=symmetric.device)
+        factors = torch.linalg.matrix_exp(symmetric - trace[:, None, None] * identity)
+        moved = torch.einsum("nij,nj->ni", factors[self.vertex_batch], self.vertices)
+        return replace(self, vertices=moved)
+
     def to(self, device: torch.device | str) -> Surface:
         """Move positions and indices to a device."""
         names = ("vertices", "faces", "pairs", "pair_to_edge", "vertex_batch", "face_batch")

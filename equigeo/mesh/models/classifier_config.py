@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, get_args
+from typing import Any, ClassVar, Final, get_args
 
 from equigeo.mesh.conv.node_norm import NormName
 from equigeo.mesh.geometry.dual_kind import DualKind
@@ -26,7 +26,7 @@ class ClassifierConfig(Config):
         Number of logits.
     dual : str
         Value of a :class:`equigeo.mesh.DualKind`.
-    features : {"invariant", "reference", "sorted"}
+    features : {"invariant", "reference", "sorted", "multiscale"}
         Node features, see :func:`equigeo.mesh.geometry.features.compute_features`.
     channels : tuple of int
         Width of each block, per head.
@@ -46,6 +46,8 @@ class ClassifierConfig(Config):
         Width of a hidden layer of the head; None for a linear head behind a BatchNorm.
     dropout : float
         On the read-out vector.
+    area_weighted : bool
+        Whether the means of read-out and pooling weigh nodes by the area that they stand for.
 
     Examples
     --------
@@ -68,7 +70,7 @@ class ClassifierConfig(Config):
 
     num_classes: int
     dual: str = DualKind.SINGLE.value
-    features: FeatureSet = "invariant"
+    features: FeatureSet = "multiscale"
     channels: tuple[int, ...] = (32, 32, 32, 32)
     keep: tuple[float | None, ...] = (None, None, 0.8, None)
     heads: int = 1
@@ -84,6 +86,7 @@ class ClassifierConfig(Config):
     every_block: bool = True
     hidden: int | None = None
     dropout: float = 0.5
+    area_weighted: bool = True
 
     def __post_init__(self) -> None:
         if self.num_classes < 1:
@@ -132,4 +135,16 @@ class ClassifierConfig(Config):
             every_block=False,
             hidden=100,
             dropout=0.0,
+            area_weighted=False,
         )
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> ClassifierConfig:
+        """Read what :meth:`to_dict` gave, in this version or an earlier one."""
+        if isinstance(values, Mapping):
+            values = {**_UNKNOWN_EARLIER, **values}
+        return super().from_dict(values)
+
+
+# Fields that configurations of earlier versions lack, and what those versions did.
+_UNKNOWN_EARLIER: Final[Mapping[str, Any]] = {"area_weighted": False}

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 import torch
 from torch import Tensor
 
 from equigeo.graphs import EdgeIndex
+from equigeo.mesh.geometry.area_shares import AreaShares
 from equigeo.mesh.geometry.connected_components import connected_components
 from equigeo.mesh.geometry.dual_kind import DualKind
 from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
 
-Aggregation = Literal["mean", "sum"]
+Aggregation = Literal["mean", "sum", "area"]
 
 
 def contract(
@@ -29,8 +31,9 @@ def contract(
         One mesh or a batch.
     marked : Tensor, (adjacencies,), bool
         What to contract.
-    aggregation : {"mean", "sum"}
-        How features of merged nodes combine.
+    aggregation : {"mean", "sum", "area"}
+        How features of merged nodes combine; ``"area"`` is the mean weighted by the shares of the
+        graph, which add up in every case.
 
     Returns
     -------
@@ -40,6 +43,11 @@ def contract(
         Cluster of each node, numbered by smallest member.
     dual_to_new : Tensor, (dual nodes,), int64
         New dual node of each old one, -1 inside a cluster.
+
+    Raises
+    ------
+    ValueError
+        If features shall be weighted by areas and the graph has none.
 
     Equivariance
     ------------
@@ -57,8 +65,15 @@ def contract(
         undirected, graph.dual, batch, graph.num_graphs, features=graph.features
     )
     dual_to_new = _dual_to_new(graph.dual, to_new, flipped)
-    x_primal = _aggregate(graph.x_primal, cluster, pooled.num_primal, aggregation)
-    x_dual = _aggregate(graph.x_dual, dual_to_new, pooled.num_dual, aggregation)
+    known = graph.shares
+    x_primal, primal = _aggregate(
+        graph.x_primal, known and known.primal, cluster, pooled.num_primal, aggregation
+    )
+    x_dual, dual = _aggregate(
+        graph.x_dual, known and known.dual, dual_to_new, pooled.num_dual, aggregation
+    )
+    if primal is not None and dual is not None:
+        pooled = replace(pooled, shares=AreaShares(primal, dual))
     return pooled.with_features(x_primal, x_dual), cluster, dual_to_new
 
 
@@ -83,9 +98,26 @@ def _dual_to_new(kind: DualKind, to_new: Tensor, flipped: Tensor) -> Tensor:
     return both.reshape(-1)
 
 
-def _aggregate(x: Tensor, to_new: Tensor, count: int, aggregation: Aggregation) -> Tensor:
-    """Combine the rows that go to the same row; rows bound for -1 are dropped."""
+def _aggregate(
+    x: Tensor, share: Tensor | None, to_new: Tensor, count: int, aggregation: Aggregation
+) -> tuple[Tensor, Tensor | None]:
+    """Combine the rows that go to the same row, and add up their shares of the area.
+
+    Rows bound for -1 are dropped.
+    """
     source = torch.nonzero(to_new >= 0).squeeze(1)
     edges = EdgeIndex.from_valid_edges(torch.stack((source, to_new[source])), len(x), count)
-    total = edges.sum(x)
-    return total if aggregation == "sum" else total / edges.ptr.diff()[:, None].to(x.dtype)
+    total_share = None if share is None else edges.sum(share[:, None]).squeeze(1)
+    if aggregation == "sum":
+        return edges.sum(x), total_share
+    number = edges.ptr.diff()
+    if aggregation == "mean":
+        return edges.sum(x) / number[:, None].to(x.dtype), total_share
+    if share is None or total_share is None:
+        raise ValueError("a graph of adjacencies alone has no areas to weigh its features by")
+    # Rows without area among themselves count alike.
+    known = total_share > 0
+    weight = share[source] / torch.where(known, total_share, 1.0)[to_new[source]]
+    weight = torch.where(known[to_new[source]], weight, 1 / number[to_new[source]].to(share.dtype))
+    weights = torch.zeros_like(share).index_put((source,), weight)
+    return edges.sum(x * weights[:, None].to(x.dtype)), total_share

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import torch
 from torch import Tensor, nn
 
@@ -28,8 +30,8 @@ class EdgePool(nn.Module):
         Number of adjacencies of each mesh that are not contracted.
     threshold : float, optional
         Contract every adjacency with a larger score.
-    aggregation : {"mean", "sum"}
-        How features of merged nodes combine.
+    aggregation : {"mean", "sum", "area"}
+        How features of merged nodes combine; ``"area"`` is the mean weighted by their areas.
     allow_consecutive : bool
         Whether two contracted adjacencies may share a face. If not, no cluster exceeds two faces.
     max_cluster_size, max_degree : int, optional
@@ -80,8 +82,10 @@ class EdgePool(nn.Module):
             raise ValueError(
                 f"caps must be positive, got {max_cluster_size} faces and {max_degree} neighbours"
             )
-        if aggregation not in ("mean", "sum"):
-            raise ValueError(f"aggregation must be 'mean' or 'sum', got {aggregation!r}")
+        if aggregation not in get_args(Aggregation):
+            raise ValueError(
+                f"aggregation must be one of {get_args(Aggregation)}, got {aggregation!r}"
+            )
         self.keep, self.num_to_keep, self.threshold = keep, num_to_keep, threshold
         self.aggregation: Aggregation = aggregation
         self.allow_consecutive = allow_consecutive
@@ -109,7 +113,8 @@ class EdgePool(nn.Module):
         TypeError
             If ``graph`` is no PrimalDualGraph, or attention is complex.
         ValueError
-            If there is not one row of attention per primal edge, or it is on another device.
+            If there is not one row of attention per primal edge, or it is on another device; or
+            if features shall be weighted by areas and the graph has none.
         """
         check_graph(graph)
         attention = as_tensor(attention, "attention")

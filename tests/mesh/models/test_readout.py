@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from equigeo.mesh import DualKind, EdgePool, PrimalDualGraph
-from equigeo.mesh.models.readout import Readout
+from equigeo.mesh.models.readout import Readout, _largest
 from tests.mesh import shapes
 from tests.mesh.definitions import F64, assert_close, random_graph
 
@@ -72,3 +72,23 @@ def test_unknown_streams_and_statistics_are_refused():
         Readout("both", ("median",))
     with pytest.raises(ValueError, match="statistics must be among"):
         Readout("both", ())
+
+
+@pytest.mark.parametrize("rows", [1, 255, 256, 512, 513, 1000, 2048])
+def test_the_largest_of_many_rows_and_its_gradient_are_those_of_torch(rows):
+    # Few distinct values: many rows share the largest, and the first of them gets the gradient.
+    x = torch.randint(0, 4, (rows, 5)).double()
+    x[:, 4] = 0.0
+    x.requires_grad_()
+    found, expected = _largest(x), x.max(dim=0).values
+    assert torch.equal(found, expected)
+    weight = torch.randn(5, dtype=torch.float64)
+    ours, theirs = (torch.autograd.grad(y @ weight, x)[0] for y in (found, expected))
+    assert torch.equal(ours, theirs)
+    assert bool(ours.any())
+
+
+def test_a_number_that_is_none_is_the_largest():
+    x = torch.zeros(1000, 2)
+    x[700, 1] = torch.nan
+    assert _largest(x).isnan().tolist() == [False, True]

@@ -1,0 +1,220 @@
+"""Integrals of a surface over balls of several radii: invariant, and the same for every meshing."""
+
+from __future__ import annotations
+
+import math
+from typing import Final, NamedTuple
+
+import torch
+from scipy.spatial import cKDTree
+from torch import Tensor
+
+from equigeo.mesh.geometry.surface import Surface
+
+# Over the square root of the area; a sphere has radius 0.28. The smallest is twice an edge of a
+# mesh of 1000 faces, so that a ball holds a dozen of them.
+BALL_RADII: Final = (0.08, 0.16, 0.32, 0.64)
+_PER_RADIUS: Final = 7
+BALL_CHANNELS: Final = _PER_RADIUS * len(BALL_RADII) + 1
+
+_SPACING = 0.05  # of the points on a face, over the square root of the area
+_MOST_PIECES = 4.0  # along an edge, over those along the edge of an equilateral face of that area
+_LARGEST = 8192  # points that are compared with all others
+_CELL = 0.02  # side of the cells that larger meshes are gathered in, a quarter of the least radius
+_NEIGHBOURS = 4  # cells between which a face of a larger mesh interpolates
+_CHUNK = 2**17  # pairs at once: a megabyte, which stays in a processor's cache
+_LEAST_AREA = 1e-4  # area over that of a disc below which a logarithm stays what it is
+# Of a variance over the squared radius: what is thinner than three thousandths of a radius is flat.
+# The root of a variance of zero would make 1e-7 of a rounding of 1e-14.
+_LEAST_VARIANCE = 1e-5
+
+
+class _Points(NamedTuple):
+    """Points of a surface and the area, positions and normals around each.
+
+    ``moments`` has, per point: its share of the area; that times position; that times unit normal;
+    that times the square of the position, all nine products.
+    """
+
+    position: Tensor  # (points, 3)
+    moments: Tensor  # (points, 16)
+
+
+def ball_features(surface: Surface) -> Tensor:
+    r"""Measure the surface in balls of four radii around the centre of each face.
+
+    Lengths are in units of the square root of the area :math:`A` of the mesh, and :math:`r` is one
+    of ``BALL_RADII``. A point at distance :math:`d` has the weight :math:`(1 - d^2 / r^2)^2` and
+    none beyond :math:`r`; :math:`\langle\cdot\rangle` is the mean over the ball with these weights,
+    :math:`b` leads from the centre to the mean point, and :math:`n` is the normal. The channels of
+    a radius are
+
+    * the logarithm of the weighted area over :math:`\pi r^2 / 3`, that of a disc: 0 on a plane
+      and on a sphere, as the area of a sphere within a distance :math:`d` of one of its points is
+      :math:`\pi d^2`; more where sheets are close, less beside a boundary;
+    * :math:`b \cdot \langle n \rangle / r`, a mean curvature: :math:`-r / 8 \varrho` for a large
+      sphere of radius :math:`\varrho`, positive where the surface is hollow;
+    * :math:`|\langle n \rangle|`, 1 where it is flat;
+    * :math:`|b| / r`;
+    * the three standard deviations of position over :math:`r`, ascending: 0, and twice
+      :math:`8^{-1/2}`, on a plane. Ten millionths of :math:`r^2` are added to their squares.
+
+    The last channel is the distance to the centre of gravity. Integrals do not depend on faces, but
+    for the error of the quadrature: faces longer than 0.05 are divided, and each part counts with
+    its area at its centre. Time and memory: pairs of a face and a point up to 8192 of either, 0.05
+    seconds for 1000 faces; the points of larger meshes are gathered in cells of side 0.02 along
+    the principal axes, and their faces interpolate between the four nearest cells. Then the time is
+    that of a few thousand cells and linear in faces.
+
+    Parameters
+    ----------
+    surface : Surface
+        One mesh or a batch, wound outwards where signs shall mean something.
+
+    Returns
+    -------
+    Tensor, (faces, 29), float64
+        Channels of the first radius, of the second, and so on. Zero for a mesh without area.
+
+    Equivariance
+    ------------
+    Invariant to rotation, translation and scale; to reflection on a surface wound by
+    :func:`equigeo.mesh.orient`. Permuting faces permutes rows. Exact up to 8192 points; beyond, to
+    the error of the cells where principal axes are not unique, as those of a sphere.
+
+    References
+    ----------
+    Pottmann, Wallner, Huang and Yang, "Integral invariants for robust geometry processing", 2009.
+
+    Examples
+    --------
+    >>> from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
+    >>> corners = torch.tensor([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]])
+    >>> mesh = TriangleMesh(corners, torch.tensor([[0, 1, 2]]))
+    >>> ball_features(Surface.from_mesh(mesh)).shape
+    torch.Size([1, 29])
+    """
+    corner = surface.vertices.detach().double()[surface.faces]
+    counts = torch.bincount(surface.face_batch, minlength=surface.num_meshes).tolist()
+    return torch.cat([_of_one_mesh(part) for part in corner.split(counts)])
+
+
+def _of_one_mesh(corner: Tensor) -> Tensor:
+    """Features of the faces with these corners, (faces, 3, 3)."""
+    if len(corner):  # over the extent, so that no area leaves the range of numbers
+        corner = corner - corner.mean(dim=(0, 1))
+        corner = corner / corner.abs().amax().clamp_min(torch.finfo(corner.dtype).tiny)
+    moment = torch.linalg.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0]) / 2
+    area = torch.linalg.vector_norm(moment, dim=1)
+    total = area.sum()
+    if not bool(total > 0):
+        return corner.new_zeros(len(corner), BALL_CHANNELS)
+    share = area / total
+    centre = torch.einsum("f,fkd->d", share, corner) / 3
+    corner = (corner - centre) / total.sqrt()
+    centres = corner.mean(dim=1)
+    points = _divide(corner, share, moment / total)
+    if len(points.position) <= _LARGEST:
+        return _measure(centres, points)
+    cells = _gather(points)
+    if len(centres) <= _LARGEST:
+        return _measure(centres, cells)
+    chosen = centres[_nearest_each(centres, cells.position)]
+    return _interpolate(chosen, _measure(chosen, cells), centres)
+
+
+def _divide(corner: Tensor, share: Tensor, moment: Tensor) -> _Points:
+    """Centres of the parts into which faces are divided, each edge in as many pieces as the others.
+
+    A face of ``k`` pieces an edge has ``k^2`` congruent parts. Whatever the numbering of its
+    corners they are the same.
+    """
+    edge = corner.roll(-1, dims=1) - corner
+    longest = torch.linalg.vector_norm(edge, dim=2).amax(dim=1)
+    # The edge of an equilateral triangle of the same area bounds the parts of slivers.
+    equilateral = (share * (4 / math.sqrt(3))).sqrt()
+    pieces = torch.minimum(longest, _MOST_PIECES * equilateral) / _SPACING
+    pieces = (pieces * (1 - 1e-9)).ceil().clamp_min(1).long()  # rounding decides no tie
+    parts = pieces.square()
+    face = torch.repeat_interleave(parts)
+    place = torch.arange(len(face), device=face.device) - (parts.cumsum(0) - parts)[face]
+    # Row r, from corner 0 on, has 2 r + 1 parts, r + 1 the right way up and r upside down.
+    row = (place.double() + 0.5).sqrt().floor()
+    step = place - row.square()
+    column, down = (step / 2).floor(), (step % 2)
+    along = (row + (2 - down) / 3) / pieces[face]
+    across = (column + (1 + down) / 3) / pieces[face]
+    position = corner[face, 0] + along[:, None] * edge[face, 0] + across[:, None] * edge[face, 1]
+    scale = 1 / parts[face].double()[:, None]
+    return _Points(position, _moments(position, share[face, None] * scale, moment[face] * scale))
+
+
+def _moments(position: Tensor, share: Tensor, moment: Tensor) -> Tensor:
+    squares = (position[:, :, None] * position[:, None, :]).flatten(1)
+    return torch.cat((share, share * position, moment, share * squares), dim=1)
+
+
+def _gather(points: _Points) -> _Points:
+    """Add up the moments of the points in each cell of a grid along the principal axes."""
+    position, moments = points
+    kept = moments[:, 0] > 0
+    position, moments = position[kept], moments[kept]
+    _, axes = torch.linalg.eigh(moments[:, 7:].sum(dim=0).unflatten(0, (3, 3)))
+    side = _CELL
+    while True:
+        place = (position @ axes / side).floor().clamp(-1e15, 1e15).long()
+        number, cell = place.unique(dim=0, return_inverse=True)
+        if len(number) <= _LARGEST:
+            break
+        side *= 2
+    sums = moments.new_zeros(len(number), moments.shape[1]).index_add(0, cell, moments)
+    return _Points(sums[:, 1:4] / sums[:, :1], sums)
+
+
+def _measure(centres: Tensor, points: _Points) -> Tensor:
+    """All channels at the centres, (centres, 29)."""
+    channels = []
+    for radius, sums in zip(BALL_RADII, _ball_sums(centres, points), strict=True):
+        share = sums[:, :1].clamp_min(torch.finfo(sums.dtype).tiny)
+        disc = (sums[:, 0] * (3 / (math.pi * radius**2))).clamp_min(_LEAST_AREA).log()
+        mean, normal = sums[:, 1:4] / share, sums[:, 4:7] / share
+        squares = (sums[:, 7:] / share).unflatten(1, (3, 3))
+        variance = torch.linalg.eigvalsh(squares - mean[:, :, None] * mean[:, None, :])
+        lead = (mean - centres) / radius
+        channels += [disc, (lead * normal).sum(dim=1)]
+        channels += [torch.linalg.vector_norm(x, dim=1) for x in (normal, lead)]
+        flat = (variance / radius**2).clamp_min(0) + _LEAST_VARIANCE
+        channels += flat.sqrt().unbind(1)
+    channels.append(torch.linalg.vector_norm(centres, dim=1))
+    return torch.stack(channels, dim=1)
+
+
+def _ball_sums(centres: Tensor, points: _Points) -> list[Tensor]:
+    """Weighted sums of the moments in the ball of each radius around each centre."""
+    across = points.position.mT.contiguous()
+    squares = across.square().sum(dim=0)
+    sums: list[list[Tensor]] = [[] for _ in BALL_RADII]
+    for part in centres.split(max(1, _CHUNK // len(squares))):
+        whole = squares + part.square().sum(dim=1, keepdim=True)
+        distance = torch.addmm(whole, part, across, alpha=-2)  # squared
+        for found, radius in zip(sums, BALL_RADII, strict=True):
+            weight = (distance * (-1 / radius**2)).add_(1).clamp_(0, 1).square_()
+            found.append(weight @ points.moments)
+    return [torch.cat(found) for found in sums]
+
+
+def _nearest_each(candidates: Tensor, places: Tensor) -> Tensor:
+    """Numbers of the candidates next to each place, every one once."""
+    _, near = cKDTree(candidates.cpu().numpy()).query(places.cpu().numpy())
+    return torch.from_numpy(near).to(candidates.device).unique()
+
+
+def _interpolate(places: Tensor, values: Tensor, wanted: Tensor) -> Tensor:
+    """Mean over the nearest places, weighted by the inverse of the squared distance."""
+    tree = cKDTree(places.cpu().numpy())
+    count = min(_NEIGHBOURS, len(places))
+    distance, near = tree.query(wanted.cpu().numpy(), k=range(1, count + 1))
+    # What is a thousandth of a cell away is there.
+    weight = 1 / (torch.from_numpy(distance).to(wanted).square() + (1e-3 * _CELL) ** 2)
+    weight = weight / weight.sum(dim=1, keepdim=True)
+    return torch.einsum("fk,fkc->fc", weight, values[torch.from_numpy(near).to(places.device)])

@@ -1,0 +1,200 @@
+"""What every network over triangle meshes shares: features in, their statistics, clusters."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.graphs.inputs import check_shape
+from equigeo.mesh.geometry.dual_kind import DualKind
+from equigeo.mesh.geometry.features import feature_channels
+from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph, check_graph
+from equigeo.mesh.geometry.triangle_mesh import TriangleMesh, check_mesh
+from equigeo.mesh.models.standardize import Standardize
+from equigeo.mesh.pooling.unpool import PoolLog
+from equigeo.nn.evaluating import evaluating
+from equigeo.nn.override import check_config, override
+
+
+_Model = TypeVar("_Model", bound="MeshModel")  # typing.Self is newer than Python 3.10
+
+
+class MeshModel(nn.Module):
+    """Builds graphs with the features that a network reads, and standardises them.
+
+    Parameters
+    ----------
+    config
+        Of :attr:`config_type`; kept as ``model.config``.
+
+    Raises
+    ------
+    TypeError
+        If the configuration is of another type.
+
+    Equivariance
+    ------------
+    What moves is the mesh; features are invariant, see
+    :func:`equigeo.mesh.geometry.features.compute_features`.
+    """
+
+    config_type: ClassVar[type[Any]]
+
+    def __init__(self, config: Any) -> None:
+        check_config(config, self.config_type)
+        super().__init__()
+        self.config = config
+        self.dual_kind = DualKind(config.dual)
+        primal, edge = feature_channels(self.dual_kind, config.features)
+        self.standardize_primal, self.standardize_dual = Standardize(primal), Standardize(edge)
+
+    @classmethod
+    def preset(cls: type[_Model], name: str, num_classes: int, **changes: Any) -> _Model:
+        """Build a preset.
+
+        Parameters
+        ----------
+        name : {"default", "paper"}
+            Which one, see the configuration.
+        num_classes : int
+            Number of outputs.
+        **changes
+            Fields of the configuration that differ from the preset.
+
+        Raises
+        ------
+        ValueError
+            If a name is unknown or a value out of range.
+        """
+        presets = {"default": cls.config_type, "paper": cls.config_type.paper}
+        if name not in presets:
+            raise ValueError(f"preset must be one of {sorted(presets)}, got {name!r}")
+        return cls(override(presets[name](num_classes), changes))
+
+    @classmethod
+    def from_config(cls: type[_Model], config: Any) -> _Model:
+        """Build from :attr:`config`, or from what its ``to_dict`` gave.
+
+        Parameters
+        ----------
+        config : configuration or mapping of JSON types
+            Fields that a mapping lacks take the default preset's value, but for those that came
+            later than the first checkpoints: they take that of these.
+
+        Raises
+        ------
+        ValueError
+            If a field is unknown, missing or out of range.
+        """
+        given = isinstance(config, cls.config_type)
+        return cls(config if given else cls.config_type.from_dict(config))
+
+    @property
+    def rep_in(self) -> None:
+        """None: what moves is the mesh, which has an ``act`` of its own."""
+
+    def graph(self, mesh: TriangleMesh) -> PrimalDualGraph:
+        """Build the graph of a mesh with the features of this model.
+
+        What is seen more than once, in training above all, has its graph built once.
+
+        Parameters
+        ----------
+        mesh : TriangleMesh
+            Manifold and consistently wound, as :func:`equigeo.mesh.load_mesh` leaves it.
+
+        Returns
+        -------
+        PrimalDualGraph
+            With features in the dtype of the model.
+
+        Raises
+        ------
+        MeshError
+            If the mesh is non-manifold or inconsistently wound.
+        """
+        dtype = self.standardize_primal.mean.dtype
+        return PrimalDualGraph.from_mesh(mesh, self.dual_kind, self.config.features, dtype=dtype)
+
+    def fit_standardization(self, graphs: Sequence[PrimalDualGraph]) -> None:
+        """Measure mean and deviation of the features over training graphs.
+
+        Parameters
+        ----------
+        graphs : sequence of PrimalDualGraph
+            From :meth:`graph`; all of their nodes count alike.
+
+        Raises
+        ------
+        ValueError
+            If there are no graphs, or none has adjacent faces.
+        """
+        self.standardize_primal.fit([graph.x_primal for graph in graphs])
+        self.standardize_dual.fit([graph.x_dual for graph in graphs])
+
+    @torch.no_grad()
+    def clusters(self, graph: PrimalDualGraph) -> list[Tensor]:
+        """Find the cluster of every face after each pooling step.
+
+        Parameters
+        ----------
+        graph : PrimalDualGraph
+            One mesh or a batch.
+
+        Returns
+        -------
+        list of Tensor, (primal nodes,), int64
+            One entry per pooling step, each in terms of the original faces.
+        """
+        with evaluating(self):
+            logs = self._pool_logs(self._standardized(graph))
+        # A log maps the clusters of the step before; composed, they map the original faces.
+        levels: list[Tensor] = []
+        for log in logs:
+            levels.append(log.cluster[levels[-1]] if levels else log.cluster)
+        return levels
+
+    @abstractmethod
+    def _pool_logs(self, graph: PrimalDualGraph) -> list[PoolLog]:
+        """Pool a graph with standardised features, and give the log of every step."""
+
+    def _as_graph(
+        self, shapes: PrimalDualGraph | TriangleMesh | Sequence[TriangleMesh]
+    ) -> PrimalDualGraph:
+        """Give a graph as it is; of meshes, build it on the device of the model."""
+        if isinstance(shapes, PrimalDualGraph):
+            return shapes
+        meshes = shapes if isinstance(shapes, (list, tuple)) else (shapes,)
+        for mesh in meshes:
+            if isinstance(mesh, PrimalDualGraph):
+                raise TypeError("graphs must be united by PrimalDualGraph.batch, got several")
+            check_mesh(mesh)
+        if not meshes:
+            raise ValueError("meshes must be at least one, got none")
+        device = self.standardize_primal.mean.device
+        return PrimalDualGraph.batch([self.graph(mesh) for mesh in meshes]).to(device)
+
+    def _standardized(self, graph: PrimalDualGraph) -> PrimalDualGraph:
+        """Check that a graph is one for this model, and standardise its features."""
+        check_graph(graph)
+        if (graph.dual, graph.features) != (self.dual_kind, self.config.features):
+            raise ValueError(
+                f"the model wants {self.dual_kind.value} graphs with "
+                f"{self.config.features} "
+                f"features, got {graph.dual.value} with {graph.features}"
+            )
+        channels = feature_channels(self.dual_kind, self.config.features)
+        for name, width in zip(("x_primal", "x_dual"), channels, strict=True):
+            check_shape(getattr(graph, name), f"graph.{name}", ("nodes", width))
+        device = self.standardize_primal.mean.device
+        if graph.x_primal.device != device:
+            raise ValueError(
+                f"graph must be on {device} as the model is, got {graph.x_primal.device}: graph.to"
+            )
+        return graph.with_features(
+            self.standardize_primal(graph.x_primal), self.standardize_dual(graph.x_dual)
+        )

@@ -1,0 +1,192 @@
+"""A network from a triangle mesh to outputs at its faces, edges or vertices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.groups import O
+from equigeo.mesh.conv.primal_dual_conv import PrimalDualConv
+from equigeo.mesh.conv.residual_block import ResidualBlock
+from equigeo.mesh.geometry.features import feature_channels
+from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
+from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
+from equigeo.mesh.models.elements import adjacency_means, face_to_element_means
+from equigeo.mesh.models.mesh_model import MeshModel
+from equigeo.mesh.models.readout import Readout
+from equigeo.mesh.models.segmenter_config import SegmenterConfig
+from equigeo.mesh.models.up_block import UpBlock
+from equigeo.mesh.pooling.contraction import Aggregation
+from equigeo.mesh.pooling.edge_pool import EdgePool
+from equigeo.mesh.pooling.unpool import PoolLog
+from equigeo.reps import Representation, Trivial
+
+
+class PrimalDualSegmenter(MeshModel):
+    """A U-Net of primal-dual convolutions: pooling on the way down, unpooling on the way up.
+
+    Outputs are those of the last layer at every face, or at every edge or vertex for the mean of
+    the faces around it, or one row for each mesh. They are logits of classes to
+    ``cross_entropy``, and values of a regression to ``mse_loss``.
+
+    Parameters
+    ----------
+    config : SegmenterConfig
+        What it is made of; kept as ``model.config``.
+
+    Equivariance
+    ------------
+    With ``"invariant"`` or ``"multiscale"`` features the outputs are invariant to rotation,
+    reflection, translation and scale, with the others to all but reflection. Renumbering faces or
+    vertices renumbers outputs.
+
+    References
+    ----------
+    Milano et al., "Primal-Dual Mesh Convolutional Neural Networks", NeurIPS 2020.
+
+    Examples
+    --------
+    >>> tetrahedron = TriangleMesh(
+    ...     torch.tensor([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]),
+    ...     torch.tensor([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]]),
+    ... )
+    >>> model = PrimalDualSegmenter.preset("default", num_classes=5).eval()
+    >>> model(tetrahedron).shape
+    torch.Size([4, 5])
+    >>> model = PrimalDualSegmenter.preset("default", num_classes=5, outputs_at="edges").eval()
+    >>> model(tetrahedron).shape
+    torch.Size([6, 5])
+    """
+
+    config_type = SegmenterConfig
+    config: SegmenterConfig
+
+    def __init__(self, config: SegmenterConfig) -> None:
+        super().__init__(config)
+        options: dict[str, Any] = {
+            "activation": config.activation,
+            "self_term": config.self_term,
+            "coupling": config.coupling,
+        }
+        channels = feature_channels(self.dual_kind, config.features)
+        self.encoder = nn.ModuleList()
+        for width, keep in zip(config.channels[:-1], config.keep, strict=True):
+            block = ResidualBlock(
+                channels, (width, width), skips=config.skips, norm=config.norm,
+                groups=config.groups, pool=None if keep is None else _pool(keep, config),
+                heads=config.heads, **options,
+            )  # fmt: skip
+            self.encoder.append(block)
+            channels = block.out_channels
+        bottom = config.channels[-1]
+        self.bottleneck = ResidualBlock(
+            channels, (bottom, bottom), skips=config.decoder_skips, heads=config.heads, **options
+        )
+        self.readout: Readout | None = None
+        if config.context:
+            self.readout = Readout("both", ("mean", "max"), area_weighted=config.area_weighted)
+            bottom += self.readout.width(bottom, bottom)
+        self.decoder = nn.ModuleList()
+        for width in reversed(config.channels[:-1]):
+            self.decoder.append(
+                UpBlock(bottom, width, width, config.decoder_skips, bias=True, **options)
+            )
+            bottom = width
+        self.output_conv: PrimalDualConv | None = None
+        if config.convolve_outputs:
+            self.output_conv = PrimalDualConv(
+                (bottom, bottom), (config.num_classes, bottom), **options
+            )
+            self.head: nn.Module = nn.BatchNorm1d(config.num_classes)
+        else:
+            self.head = nn.Sequential(
+                nn.Dropout(config.dropout), nn.Linear(2 * bottom, config.num_classes)
+            )
+
+    @property
+    def rep_out(self) -> Representation:
+        """Invariant outputs at every element."""
+        return Trivial(O(3), self.config.num_classes)
+
+    def forward(self, shapes: PrimalDualGraph | TriangleMesh | Sequence[TriangleMesh]) -> Tensor:
+        """Give outputs at all elements.
+
+        Parameters
+        ----------
+        shapes : PrimalDualGraph, TriangleMesh or sequence of TriangleMesh
+            One mesh or a batch, as a graph from :meth:`graph` or as they are; the graphs of meshes
+            are built on their device and moved to the model's.
+
+        Returns
+        -------
+        Tensor, (elements, num_classes)
+            One row for each face or vertex in their order, for each edge in the order of
+            :func:`~equigeo.mesh.models.elements.edge_faces`, or for each mesh; the elements of
+            several meshes follow each other.
+
+        Raises
+        ------
+        MeshError
+            If a mesh is non-manifold or inconsistently wound.
+        TypeError
+            If something else was given.
+        ValueError
+            If a graph has other features or another kind of dual graph than the model, or is on
+            another device; or if there are no meshes.
+        """
+        graph, skips, logs = self._encode(self._standardized(self._as_graph(shapes)))
+        graph, _ = self.bottleneck(graph, graph.x_primal, graph.x_dual)
+        graph = graph.with_features(*self._averaged(graph))
+        if self.readout is not None:
+            whole = self.readout(graph)
+            graph = graph.with_features(
+                torch.cat((graph.x_primal, whole[graph.primal_batch]), dim=1),
+                torch.cat((graph.x_dual, whole[graph.dual_batch]), dim=1),
+            )
+        for block, log, skip in zip(self.decoder, reversed(logs), reversed(skips), strict=True):
+            graph = block(graph, log, skip)
+        return self._outputs(graph)
+
+    def _outputs(self, graph: PrimalDualGraph) -> Tensor:
+        x = graph.x_primal
+        if self.output_conv is not None:
+            x, _, _ = self.output_conv(graph, x, graph.x_dual)
+        else:
+            x = torch.cat((x, adjacency_means(graph)), dim=1)
+        x = face_to_element_means(
+            graph, x, self.config.outputs_at, area_weighted=self.config.area_weighted
+        )
+        if isinstance(self.head, nn.BatchNorm1d) and self.head.training and len(x) < 2:
+            return x  # batch statistics need two rows
+        outputs: Tensor = self.head(x)
+        return outputs
+
+    def _encode(
+        self, graph: PrimalDualGraph
+    ) -> tuple[PrimalDualGraph, list[tuple[Tensor, Tensor]], list[PoolLog | None]]:
+        """Give the graph at the bottom, features before every pooling and what pooling did."""
+        skips, logs = [], []
+        for block in self.encoder:
+            graph, log = block(graph, graph.x_primal, graph.x_dual)
+            skips.append(self._averaged(graph if log is None else log.graph))
+            logs.append(log)
+        return graph, skips, logs
+
+    def _averaged(self, graph: PrimalDualGraph) -> tuple[Tensor, Tensor]:
+        """Average the features of both streams over heads."""
+        x_primal, x_dual = graph.x_primal, graph.x_dual
+        if self.config.heads == 1:
+            return x_primal, x_dual
+        heads = (self.config.heads, -1)
+        return x_primal.unflatten(1, heads).mean(dim=1), x_dual.unflatten(1, heads).mean(dim=1)
+
+    def _pool_logs(self, graph: PrimalDualGraph) -> list[PoolLog]:
+        return [log for log in self._encode(graph)[2] if log is not None]
+
+
+def _pool(keep: float, config: SegmenterConfig) -> EdgePool:
+    aggregation: Aggregation = "area" if config.area_weighted else "mean"
+    return EdgePool(keep, max_degree=config.max_degree, aggregation=aggregation)

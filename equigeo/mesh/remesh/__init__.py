@@ -1,0 +1,1 @@
+"""The same surface with another number of faces."""

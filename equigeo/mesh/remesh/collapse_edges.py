@@ -1,0 +1,307 @@
+"""Rounds of edge collapses that keep the topology of a surface.
+
+Arrays instead of meshes: generators of shapes use it before there is a mesh.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+_JITTER = 0.4  # standard deviation of the random factor's logarithm on every collapse's cost
+_PASSES = 3  # of the choice of collapses in one round
+_SHARE = 0.5  # of all edges that a round considers, cheapest first
+_EDGE_WEIGHT = 1e-2  # of squared length in the cost: keeps flat parts evenly meshed
+_BOUNDARY_WEIGHT = 10.0  # of a boundary against the faces beside it: it keeps its place
+_PROGRESS = 0.01  # of the faces yet to remove: what makes it worth to try again
+_MIN_COSINE = 0.3  # between a face's normals before and after
+_MIN_QUALITY = 0.1  # of a face after: 1 for equilateral, 0 for degenerate
+_DECLINE = 0.9  # of the worst quality around, where nothing but slivers is left
+_TINY = np.finfo(np.float64).tiny
+
+
+class _Collapses(NamedTuple):
+    """Edges with the position of their collapse and the number of faces that it removes."""
+
+    edges: Indices
+    positions: Array
+    removed: Indices
+
+
+class _Links(NamedTuple):
+    """Edges in both directions, and what tells whether one may collapse."""
+
+    half_edges: Indices
+    on_boundary: Mask
+    is_boundary: Mask
+
+
+def collapse_edges(
+    vertices: Array,
+    faces: Indices,
+    count: int,
+    generator: np.random.Generator | None = None,
+    *,
+    fixed: Mask | None = None,
+) -> tuple[Array, Indices, Indices]:
+    """Collapse edges of a surface until ``count`` faces are left, or no collapse is.
+
+    Rounds of independent collapses, the cheapest first by the quadric error. A collapse must
+    satisfy the link condition, so the surface stays manifold with the same Euler characteristic;
+    one that folds a face over, or makes a sliver, is put off. Where nothing else is left, faces may
+    be slivers that are hardly worse than the worst around before.
+
+    Parameters
+    ----------
+    vertices : array, (vertices, 3), float64
+        Positions.
+    faces : array, (faces, 3), int64
+        Manifold with one fan of faces at every vertex, with or without boundary, consistently
+        oriented; not checked.
+    count : int
+        Number of faces to reach. A collapse removes two faces, and one at a boundary.
+    generator : numpy.random.Generator, optional
+        Gives costs a random factor: another generator gives other connectivity.
+    fixed : array, (vertices,), bool, optional
+        Vertices that stay, with all of their edges.
+
+    Returns
+    -------
+    vertices : array, (kept, 3), float64
+        Positions, all used.
+    faces : array, (at least count, 3), int64
+        Oriented as before.
+    origin : array, (at least count,), int64
+        Which of the given faces each one is.
+
+    References
+    ----------
+    Garland and Heckbert, "Surface simplification using quadric error metrics", 1997.
+    Dey, Edelsbrunner, Guha and Nekhayev, "Topology preserving edge contraction", 1999.
+    """
+    vertices = vertices.copy()
+    origin = np.arange(len(faces))
+    quadrics = _vertex_quadrics(vertices, faces)
+    none = np.empty(0, dtype=np.int64)
+    put_off, before, is_lenient = none, len(faces), False
+    is_closed = not _lacks_twin(_half_edges(faces), len(vertices)).any()  # and stays so
+    while len(faces) > count:
+        links = _links(faces, len(vertices), is_closed)
+        surplus = len(faces) - count
+        candidates = _candidates(vertices, quadrics, links, put_off, surplus, generator, fixed)
+        if not len(candidates.edges):
+            # what was put off is tried again after others have moved, or else by the weaker rule
+            has_moved = before - len(faces) > _PROGRESS * surplus
+            if not len(put_off) or (is_lenient and not has_moved):
+                break
+            put_off, before, is_lenient = none, len(faces), is_lenient or not has_moved
+            continue
+        chosen = _independent(candidates, links.half_edges, len(vertices), surplus)
+        bad = _spoils(chosen, vertices, faces, is_lenient)
+        put_off = np.concatenate([put_off, _keys(chosen.edges[bad], len(vertices))])
+        faces, kept = _collapse(chosen, ~bad, vertices, quadrics, faces)
+        origin = origin[kept]
+    used, faces = np.unique(faces, return_inverse=True)
+    return vertices[used], faces.reshape(-1, 3), origin
+
+
+def _vertex_quadrics(vertices: Array, faces: Indices) -> Array:
+    """Sum the squared distances to the planes around each vertex, weighted by area, (n, 4, 4)."""
+    corners = vertices[faces]
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    doubled = np.linalg.norm(normals, axis=1, keepdims=True)
+    normals /= np.maximum(doubled, _TINY)
+    # A third of the area to each corner: the norm of the cross product is twice the area.
+    per_face = _squared_planes(doubled[:, 0] / 6, normals, corners[:, 0])
+    spread = _incidence(faces, len(vertices))
+    quadrics: Array = (spread @ per_face.reshape(-1, 16)).reshape(-1, 4, 4)
+    return quadrics + _boundary_quadrics(vertices, faces, normals)
+
+
+def _squared_planes(weights: Array, normals: Array, points: Array) -> Array:
+    planes = np.concatenate([normals, -np.sum(normals * points, 1, keepdims=True)], axis=1)
+    return weights[:, None, None] * planes[:, :, None] * planes[:, None, :]
+
+
+def _boundary_quadrics(vertices: Array, faces: Indices, normals: Array) -> Array:
+    """The same of planes through boundary edges, upright on their faces."""
+    half_edges, number = _half_edges(faces), len(vertices)
+    alone = _lacks_twin(half_edges, number)
+    ends, normals = half_edges[alone], np.tile(normals, (3, 1))[alone]
+    along = vertices[ends[:, 1]] - vertices[ends[:, 0]]
+    squares = np.sum(along**2, axis=1)
+    upright = np.cross(normals, along) / np.sqrt(np.maximum(squares, _TINY))[:, None]
+    per_edge = _squared_planes(_BOUNDARY_WEIGHT * squares, upright, vertices[ends[:, 0]])
+    spread = _incidence(ends, number)
+    quadrics: Array = (spread @ per_edge.reshape(-1, 16)).reshape(-1, 4, 4)
+    return quadrics
+
+
+def _incidence(rows: Indices, number: int) -> sparse.csr_matrix:
+    """Matrix from faces, or edges, to the vertices in their rows."""
+    columns = np.repeat(np.arange(len(rows)), rows.shape[1])
+    return sparse.csr_matrix((np.ones(rows.size), (rows.reshape(-1), columns)), (number, len(rows)))
+
+
+def _half_edges(faces: Indices) -> Indices:
+    return np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]])
+
+
+def _keys(edges: Indices, number: int) -> Indices:
+    return edges[:, 0] * number + edges[:, 1]
+
+
+def _lacks_twin(half_edges: Indices, number: int) -> Mask:
+    keys = _keys(half_edges, number)
+    return ~np.isin(_keys(half_edges[:, ::-1], number), keys)
+
+
+def _links(faces: Indices, number: int, is_closed: bool) -> _Links:
+    half_edges = _half_edges(faces)
+    alone = np.zeros(len(half_edges), bool) if is_closed else _lacks_twin(half_edges, number)
+    on_boundary = np.zeros(number, bool)
+    on_boundary[half_edges[alone]] = True
+    backwards = half_edges[alone][:, ::-1]
+    is_boundary = np.concatenate([alone, np.ones(len(backwards), bool)])
+    return _Links(np.concatenate([half_edges, backwards]), on_boundary, is_boundary)
+
+
+def _candidates(
+    vertices: Array,
+    quadrics: Array,
+    links: _Links,
+    put_off: Indices,
+    surplus: int,
+    generator: np.random.Generator | None,
+    fixed: Mask | None,
+) -> _Collapses:
+    """Give the cheaper edges that satisfy the link condition, cheapest first."""
+    allowed = _satisfies_link_condition(links, len(vertices))
+    edges, removed = links.half_edges, np.where(links.is_boundary, 1, 2)
+    allowed &= (edges[:, 0] < edges[:, 1]) & (removed <= surplus)
+    if len(put_off):
+        allowed &= ~np.isin(_keys(edges, len(vertices)), put_off)
+    if fixed is not None:
+        allowed &= ~fixed[edges].any(axis=1)
+    edges, removed = edges[allowed], removed[allowed]
+    sums = quadrics[edges[:, 0]] + quadrics[edges[:, 1]]
+    start, end = vertices[edges[:, 0]], vertices[edges[:, 1]]
+    positions, errors = _best_positions(sums, (start + end) / 2)
+    squares = np.sum((start - end) ** 2, axis=1)
+    costs = errors + _EDGE_WEIGHT * squares**2
+    if generator is not None:
+        costs *= np.exp(_JITTER * generator.standard_normal(len(costs)))
+    order = np.argsort(costs, kind="stable")[: max(1, int(_SHARE * len(costs)))]
+    return _Collapses(edges[order], positions[order], removed[order])
+
+
+def _satisfies_link_condition(links: _Links, number: int) -> Mask:
+    """Tell which edges have no common neighbours but the two apexes.
+
+    A boundary counts as if it were closed by faces to one point more: that is a neighbour of all
+    vertices on it. Of two ends with three neighbours each, the apexes are the ends of an edge that
+    both see: the part of the surface is a tetrahedron, or with that point a single triangle.
+    """
+    start, end = links.half_edges.T
+    ones = np.ones(len(start), dtype=np.int32)
+    neighbours = sparse.csr_matrix((ones, (start, end)), (number, number))
+    common = np.asarray((neighbours @ neighbours)[start, end]).reshape(-1)
+    common = common + (links.on_boundary[start] & links.on_boundary[end])
+    degrees = np.bincount(start, minlength=number) + links.on_boundary
+    return (common == 2) & ((degrees[start] > 3) | (degrees[end] > 3))
+
+
+def _best_positions(quadrics: Array, middles: Array) -> tuple[Array, Array]:
+    """Minimise each quadric, with a slight pull to the middle that decides where it is flat."""
+    matrices, vectors = quadrics[:, :3, :3], quadrics[:, :3, 3]
+    # A hundredth of the quadric's own size: in a plane its matrix is singular.
+    size = np.trace(matrices, axis1=1, axis2=2)
+    pull = 1e-2 * np.where(size > 0, size, 1.0)[:, None, None] * np.eye(3)
+    right = -vectors[:, :, None] + pull @ middles[:, :, None]
+    positions = np.asarray(np.linalg.solve(matrices + pull, right)[:, :, 0], np.float64)
+    homogeneous = np.concatenate([positions, np.ones((len(positions), 1))], axis=1)
+    errors: Array = np.einsum("ei,eij,ej->e", homogeneous, quadrics, homogeneous)
+    return positions, np.maximum(errors, 0.0)
+
+
+def _independent(
+    candidates: _Collapses, half_edges: Indices, number: int, surplus: int
+) -> _Collapses:
+    """Choose collapses of which none has an end next to an end of another.
+
+    An edge is chosen when no cheaper one touches its ends or their neighbours; each further pass
+    repeats this among the edges that no chosen one blocks. Then no collapse changes the neighbours
+    of another's ends, so link conditions that hold before hold throughout.
+    """
+    edges = candidates.edges
+    ranks = np.arange(len(edges))
+    live, chosen = np.ones(len(edges), bool), np.zeros(len(edges), bool)
+    for _ in range(_PASSES):
+        touching = np.full(number, len(edges))
+        np.minimum.at(touching, edges[live].reshape(-1), np.repeat(ranks[live], 2))
+        nearby = touching.copy()
+        np.minimum.at(nearby, half_edges[:, 0], touching[half_edges[:, 1]])
+        new = live & (nearby[edges].min(axis=1) == ranks)
+        chosen |= new
+        blocked = np.zeros(number, bool)
+        blocked[edges[new]] = True
+        blocked[half_edges[blocked[half_edges[:, 0]], 1]] = True
+        live &= ~blocked[edges].any(axis=1)
+    kept = np.flatnonzero(chosen)
+    kept = kept[np.cumsum(candidates.removed[kept]) <= surplus]
+    return _Collapses(edges[kept], candidates.positions[kept], candidates.removed[kept])
+
+
+def _spoils(chosen: _Collapses, vertices: Array, faces: Indices, is_lenient: bool) -> Mask:
+    """Tell which collapses would turn a face over or make it a sliver."""
+    owner = np.full(len(vertices), -1)
+    owner[chosen.edges] = np.arange(len(chosen.edges))[:, None]
+    moved = vertices.copy()
+    moved[chosen.edges] = chosen.positions[:, None]
+    owners = owner[faces]
+    owned = (owners >= 0).sum(axis=1)
+    owners, faces, owned = (a[owned > 0] for a in (owners.max(axis=1), faces, owned))
+    before, was = _normals_and_quality(vertices[faces])
+    after, quality = _normals_and_quality(moved[faces])
+    folds = np.sum(before * after, axis=1) < _MIN_COSINE
+    is_sliver = quality < _MIN_QUALITY
+    if is_lenient:
+        worst = np.ones(len(chosen.edges))
+        np.minimum.at(worst, owners, was)
+        is_sliver &= quality < _DECLINE * worst[owners]
+        folds &= was > 0  # without area, a face has no side
+    bad = np.zeros(len(chosen.edges), bool)
+    bad[owners[(folds | is_sliver) & (owned == 1)]] = True  # of two corners, a face disappears
+    return bad
+
+
+def _normals_and_quality(corners: Array) -> tuple[Array, Array]:
+    sides = np.roll(corners, -1, axis=1) - corners
+    normals = np.cross(sides[:, 0], sides[:, 1])
+    doubled = np.linalg.norm(normals, axis=1)
+    squares: Array = np.sum(sides**2, axis=(1, 2))
+    # 4 sqrt(3) area over the sum of squared sides, the usual measure: 1 for equilateral triangles.
+    quality: Array = 2 * 3**0.5 * doubled / (squares + _TINY)
+    return normals / (doubled[:, None] + _TINY), quality
+
+
+def _collapse(
+    chosen: _Collapses, good: Mask, vertices: Array, quadrics: Array, faces: Indices
+) -> tuple[Indices, Mask]:
+    """Merge the ends of the good collapses, in place, and give the faces that remain."""
+    kept, gone = chosen.edges[good].T
+    vertices[kept] = chosen.positions[good]
+    quadrics[kept] += quadrics[gone]
+    target = np.arange(len(vertices))
+    target[gone] = kept
+    faces = target[faces]
+    a, b, c = faces.T
+    remains = (a != b) & (b != c) & (c != a)
+    return faces[remains], remains

@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from equigeo.mesh import MeshError, PrimalDualGraph, TriangleMesh, load_mesh, simplify
+from equigeo.mesh.geometry.half_edges import HalfEdges
+from tests.mesh import shapes
+from tests.mesh.remesh.test_subdivide import area, topology
+
+
+def _generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def _volume(mesh):
+    return torch.linalg.det(mesh.vertices[mesh.faces]).sum().item() / 6
+
+
+@pytest.mark.parametrize("count", [1000, 640, 320])
+def test_a_sphere_stays_one(count):
+    sphere = shapes.icosphere(3)
+    simple = simplify(sphere, count, _generator())
+    assert simple.num_faces == count
+    assert topology(simple) == topology(sphere)
+    # n equilateral triangles inscribed in the sphere have circumradii r with
+    # r^2 = 16 pi / (3 sqrt(3) n) = 9.67 / n, and lack 5/8 r^2 of its area and 9/8 r^2 of its
+    # volume; optimal positions do better
+    square = 9.67 / count
+    assert area(simple).sum().item() == pytest.approx(4 * math.pi, rel=5 / 8 * square)
+    assert _volume(simple) == pytest.approx(4 / 3 * math.pi, rel=9 / 8 * square)
+    assert (simple.vertices.norm(dim=1) - 1).abs().max() < square
+
+
+def test_a_plane_stays_flat_within_its_boundary():
+    x, y = torch.meshgrid(torch.arange(9.0), torch.arange(9.0), indexing="ij")
+    a = (9 * torch.arange(8)[:, None] + torch.arange(8)).reshape(-1)
+    faces = torch.stack([a, a + 9, a + 10, a, a + 10, a + 1], dim=1).reshape(-1, 3)
+    square = TriangleMesh(torch.stack([x, y, 0 * x], dim=-1).reshape(-1, 3), faces)
+    simple = simplify(square, 41)  # odd: one more collapse at the boundary
+    assert simple.num_faces == 41
+    assert topology(simple) == topology(square)
+    assert simple.vertices[:, 2].abs().max() < 1e-9
+    assert area(simple).sum().item() == pytest.approx(64, rel=0.02)
+
+
+def test_a_generator_repeats_and_without_one_nothing_is_random():
+    mesh = shapes.icosphere(2)
+    first, again, other = (simplify(mesh, 100, _generator(k)) for k in (1, 1, 2))
+    assert torch.equal(first.vertices, again.vertices)
+    assert torch.equal(first.faces, again.faces)
+    assert not torch.equal(first.faces, other.faces)
+    assert torch.equal(simplify(mesh, 100).vertices, simplify(mesh, 100).vertices)
+
+
+@settings(max_examples=40)
+@given(shapes.meshes(), st.floats(0.05, 1.0), st.integers(0, 9))
+def test_any_manifold_mesh_keeps_topology_and_never_falls_short(mesh, share, seed):
+    whole = simplify(mesh, mesh.num_faces)  # each fan of faces at a vertex has its own
+    count = max(1, int(share * mesh.num_faces))
+    simple, origin = simplify(mesh, count, _generator(seed), exact=False, return_origin=True)
+    assert count <= simple.num_faces <= mesh.num_faces
+    assert topology(simple) == topology(whole)
+    assert (origin.diff() > 0).all()
+    assert len(origin) == simple.num_faces
+    assert PrimalDualGraph.from_mesh(simple).x_dual.isfinite().all()
+    assert simple.vertices.isfinite().all()
+
+
+def test_faces_keep_their_places_and_sides():
+    mesh = shapes.icosphere(3)
+    simple, origin = simplify(mesh, 300, _generator(), return_origin=True)
+    before = mesh.vertices[mesh.faces].mean(dim=1)[origin]
+    after = simple.vertices[simple.faces].mean(dim=1)
+    cosines = torch.nn.functional.cosine_similarity(before, after)
+    # a face of 300 spans about 0.25 radians
+    assert cosines.mean() > math.cos(0.25)
+    assert cosines.min() > math.cos(1.0)
+    upper = before[:, 2] > 0
+    assert ((after[:, 2] > 0) == upper).double().mean() > 0.9
+
+
+def test_it_does_not_depend_on_place_and_scale():
+    mesh = shapes.lumpy(shapes.icosphere(2), amount=0.03)
+    far = TriangleMesh(1e-3 * mesh.vertices + 100, mesh.faces)
+    one, other = simplify(mesh, 120), simplify(far, 120)
+    assert torch.equal(one.faces, other.faces)
+    # positions of 100 have seven digits less than those of 1e-3
+    assert torch.allclose(1e-3 * one.vertices + 100, other.vertices, atol=1e-11)
+
+
+def test_parts_that_cannot_shrink_stay_and_the_others_go_on():
+    parts = shapes.union(
+        shapes.tetrahedron(), shapes.moved(shapes.triangle(), (9, 0, 0)), shapes.icosphere(1)
+    )
+    simple = simplify(parts, 45)
+    assert (topology(simple).components, simple.num_faces) == (3, 45)
+    with pytest.raises(ValueError, match=r"num_faces = 2 cannot be reached: .* end at 9 faces"):
+        simplify(parts, 2)
+    assert simplify(parts, 2, exact=False).num_faces == 4 + 1 + 4
+
+
+def test_an_odd_number_of_a_closed_surface_is_refused_unless_the_next_will_do():
+    with pytest.raises(ValueError, match="end at 42 faces"):
+        simplify(shapes.icosphere(1), 41)
+    assert simplify(shapes.icosphere(1), 41, exact=False).num_faces == 42
+
+
+def test_faces_without_area_are_no_obstacle():
+    mesh = shapes.icosphere(2)
+    vertices = mesh.vertices.clone()
+    vertices[mesh.faces[7, 0]] = vertices[mesh.faces[7, 1]]
+    flat = TriangleMesh(vertices, mesh.faces)
+    assert (area(flat) == 0).any()
+    simple = simplify(flat, 100)
+    assert topology(simple) == topology(mesh)
+    assert (area(simple) > 0).all()
+
+
+def test_vertices_of_no_face_are_dropped_and_count_for_nothing():
+    mesh = shapes.icosphere(1)
+    stray = TriangleMesh(torch.cat([mesh.vertices, torch.full((1, 3), 1e9)]), mesh.faces)
+    assert torch.equal(simplify(stray, 40).vertices, simplify(mesh, 40).vertices)
+
+
+def test_fans_that_meet_at_a_vertex_part():
+    bow = TriangleMesh(torch.randn(5, 3), torch.tensor([[0, 1, 2], [0, 3, 4]]))
+    simple = simplify(bow, 2)
+    assert simple.num_vertices == 6
+    torch.testing.assert_close(simple.vertices[simple.faces], bow.vertices[bow.faces])
+
+
+def _two_spheres_along_an_edge():
+    """Two spheres, of which an edge of each has the same two vertices: four faces meet there."""
+    one = shapes.icosphere(2)
+    away = shapes.moved(shapes.mirrored(one), (2.5, 0, 0))
+    other = shapes.reversed_winding(away)
+    a, b = one.faces[0, :2]
+    # the mirrored edge has the same numbers in the other sphere; its vertices are exchanged
+    start = one.num_vertices
+    faces = torch.cat([one.faces, other.faces + start])
+    faces[faces == start + a] = a
+    faces[faces == start + b] = b
+    pairs = torch.cat([
+        HalfEdges.from_faces(one.faces).pairs(),
+        HalfEdges.from_faces(other.faces).pairs() + 3 * one.num_faces,
+    ])  # fmt: skip
+    vertices = torch.cat([one.vertices, other.vertices])
+    return TriangleMesh(vertices, faces, pairs)
+
+
+def test_surfaces_that_meet_along_an_edge_without_joining_stay_apart():
+    mesh = _two_spheres_along_an_edge()
+    simple = simplify(mesh, 300, _generator())
+    assert simple.num_faces == 300
+    graph = PrimalDualGraph.from_mesh(simple)
+    assert len(graph.undirected) == 450  # closed: three halves of an edge for each face
+    parts = torch.zeros(300, dtype=torch.long)
+    for _ in range(300):  # spread from face 0
+        reached = parts.clone()
+        reached[0] = 1
+        reached[graph.undirected[(reached[graph.undirected] == 1).any(dim=1)].reshape(-1)] = 1
+        if torch.equal(reached, parts):
+            break
+        parts = reached
+    assert 0 < int(parts.sum()) < 300
+
+
+def _moebius(n=24):
+    """A Moebius strip of two rows, cut where its sides exchange, as load_mesh leaves it."""
+    t = torch.arange(n, dtype=torch.float64) * 2 * math.pi / n
+    rows = []
+    for w in (-0.3, 0.0, 0.3):
+        r = 1 + w * (t / 2).cos()
+        rows.append(torch.stack([r * t.cos(), r * t.sin(), w * (t / 2).sin()], dim=1))
+    number = torch.arange(3 * n).reshape(3, n)
+    right = torch.cat([number[:, 1:], number.flip(0)[:, :1]], dim=1)
+    a, b, c, d = number[:-1], right[:-1], right[1:], number[1:]
+    faces = torch.stack([a, b, c, a, c, d], dim=-1).reshape(-1, 3)
+    return torch.cat(rows), faces
+
+
+def test_a_cut_moebius_strip_is_simplified_in_its_pieces(tmp_path):
+    vertices, faces = _moebius()
+    text = "".join(f"v {x} {y} {z}\n" for x, y, z in vertices.tolist())
+    text += "".join(f"f {a + 1} {b + 1} {c + 1}\n" for a, b, c in faces.tolist())
+    (tmp_path / "moebius.obj").write_text(text)
+    mesh, _ = load_mesh(tmp_path / "moebius.obj")
+    whole = simplify(mesh, mesh.num_faces)
+    simple = simplify(mesh, 48, _generator())
+    assert topology(simple) == topology(whole)
+    assert PrimalDualGraph.from_mesh(simple).num_primal == 48
+
+
+@pytest.mark.parametrize("count", [0, -3, 81])
+def test_a_number_out_of_range_is_refused(count):
+    with pytest.raises(ValueError, match=f"num_faces must be from 1 to 80, got {count}"):
+        simplify(shapes.icosphere(1), count)
+
+
+def test_what_is_no_manifold_is_refused():
+    mesh = TriangleMesh(torch.eye(4, 3), torch.tensor([[0, 1, 2], [0, 1, 3]]))
+    with pytest.raises(MeshError, match="directed edge"):
+        simplify(mesh, 1)
+    with pytest.raises(TypeError, match="must be a TriangleMesh"):
+        simplify(mesh.faces, 1)
