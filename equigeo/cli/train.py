@@ -13,7 +13,7 @@ from typing import Any, Final
 import torch
 
 from equigeo.tasks import TASKS, Task, exit_on_sigterm, time_limit
-from equigeo.tasks.arguments import Argument, natural, number, positive, threads
+from equigeo.tasks.arguments import Argument, natural, number, numbers, positive, threads
 
 _RECIPE: Final = (
     Argument("--epochs", "passes over the training samples", positive, metavar="N"),
@@ -23,8 +23,17 @@ _RECIPE: Final = (
     Argument("--label-smoothing", "share spread over all classes", number, metavar="X"),
     Argument("--logit-adjustment", "1: rare classes count alike", number, metavar="X"),
     Argument("--jitter", "noise on vertices or points", number, metavar="X"),
+    Argument("--stretch", "stretch along random axes", number, metavar="X"),
+    Argument(
+        "--resolutions", "draw meshes with so many times their faces, too", numbers, metavar="X,Y",
+    ),
     Argument("--ema-decay", "running average of weights", number, metavar="X"),
-)
+    Argument("--update-bn", "estimate BatchNorm statistics with the final weights", constant=True),
+    Argument(
+        "--no-update-bn", "keep the running statistics of training", constant=False,
+        dest="update_bn",
+    ),
+)  # fmt: skip
 _RUN: Final = (
     Argument(
         "--time-limit", "stop after so many minutes, with a checkpoint to --resume from", number,

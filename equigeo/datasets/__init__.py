@@ -1,10 +1,11 @@
 """Data sets: readers of published layouts, and generators.
 
 Meshes arrive as a ``MeshDataset``, which ``split_indices`` splits by the protocols of the
-literature; point clouds as ``PointClouds``; images as tensors of bytes, of which ``AffNIST`` and
-``HomNIST`` draw transformed versions on demand; instances of the travelling-salesman problem as
-``TSPInstance`` or tensors of cities, with their optimal tours. Unpacked, generated and solved data
-are cached in ``$EQUIGEO_CACHE`` or the user's cache folder.
+literature, or with labelled parts as a ``SegmentedMeshDataset``; point clouds as ``PointClouds``;
+images as tensors of bytes, of which ``AffNIST`` and ``HomNIST`` draw transformed versions on
+demand; instances of the travelling-salesman problem as ``TSPInstance`` or tensors of cities, with
+their optimal tours. Unpacked, generated and solved data are cached in ``$EQUIGEO_CACHE`` or the
+user's cache folder.
 """
 
 from equigeo.datasets.digits.affnist import AffNIST
@@ -18,6 +19,10 @@ from equigeo.datasets.load_mesh_folder import load_mesh_folder
 from equigeo.datasets.load_modelnet_points import load_modelnet_points
 from equigeo.datasets.mesh_dataset import MeshDataset
 from equigeo.datasets.point_clouds import PointClouds
+from equigeo.datasets.segmentation.edges_in_order import OrderedEdges, edges_in_order
+from equigeo.datasets.segmentation.load_segmentation_folder import load_segmentation_folder
+from equigeo.datasets.segmentation.segmented_mesh_dataset import EdgeLabels, SegmentedMeshDataset
+from equigeo.datasets.shapes.articulated_parts import articulated_parts
 from equigeo.datasets.shapes.articulated_shapes import articulated_shapes
 from equigeo.datasets.split_indices import split_indices
 from equigeo.datasets.tours.load_tsplib import load_tsplib
@@ -29,17 +34,23 @@ from equigeo.datasets.tours.uniform_cities import uniform_cities
 
 __all__ = [
     "AffNIST",
+    "EdgeLabels",
     "HomNIST",
     "MeshDataset",
+    "OrderedEdges",
     "PointClouds",
+    "SegmentedMeshDataset",
     "TSPInstance",
     "TransformedDigits",
+    "articulated_parts",
     "articulated_shapes",
     "centred",
+    "edges_in_order",
     "load_digits",
     "load_mesh_folder",
     "load_mnist",
     "load_modelnet_points",
+    "load_segmentation_folder",
     "load_tsplib",
     "optimal_lengths",
     "optimal_tour",

@@ -110,6 +110,22 @@ def number(text: str) -> float:
         raise argparse.ArgumentTypeError(f"expected a number, got {shown(text)}") from None
 
 
+def numbers(text: str) -> tuple[float, ...]:
+    """Read numbers with commas between them, or none of an empty text.
+
+    Raises
+    ------
+    argparse.ArgumentTypeError
+        If one is none.
+
+    Examples
+    --------
+    >>> numbers("0.5,2")
+    (0.5, 2.0)
+    """
+    return tuple(number(part) for part in text.split(",")) if text else ()
+
+
 def _integer(text: str, least: int, expected: str, most: int = _MOST) -> int:
     # int() would also read " 1", "1_000" and digits of other scripts, and digits without end
     is_number = text.isascii() and text.isdigit() and len(text) <= len(str(_MOST))

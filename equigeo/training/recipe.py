@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Final, Literal
 
 from torch import nn, optim
 from torch.optim.lr_scheduler import CosineAnnealingLR, LRScheduler, OneCycleLR
@@ -43,6 +43,24 @@ class Recipe(Config):
         halves of the largest side of their cloud; 0 for images.
     ema_decay : float
         Decay of the running average of the weights that is evaluated and saved; 0 for none.
+    stretch : float
+        Deviation of the logarithms by which every mesh is stretched along random axes in every
+        step; 0 for none, and for what is no mesh.
+    resolutions : tuple of float
+        Simplify, or subdivide and simplify, every mesh once to so many times its number of faces;
+        a step draws evenly among these and the mesh as it is. Empty for what is no mesh.
+    update_bn : bool
+        Estimate the running statistics of BatchNorm layers again for a model that is evaluated,
+        and at the end of the run: on all training samples, without noise, with the weights that
+        are evaluated and saved. Costs a forward pass of an epoch. Without it they lag behind the
+        weights: after a few steps they are those of the initial ones.
+
+    Notes
+    -----
+    Loss and measure of training samples in the history are means over the steps of an epoch: with
+    the noise, the dropout and the batch statistics of training, and with weights that move. They
+    say nothing of running statistics, so that a run may end at 100 % with a model that is saved
+    at chance.
 
     Raises
     ------
@@ -65,6 +83,9 @@ class Recipe(Config):
     logit_adjustment: float = 0.0
     jitter: float = 0.0
     ema_decay: float = 0.0
+    stretch: float = 0.0
+    resolutions: tuple[float, ...] = ()
+    update_bn: bool = False
 
     complete: ClassVar[bool] = True
     title: ClassVar[str] = "the recipe"
@@ -77,7 +98,23 @@ class Recipe(Config):
         "logit_adjustment": Range(0.0, 1e3, below=True),
         "jitter": Range(0.0, 1e3, below=True),
         "ema_decay": Range(0.0, 1.0, below=True),
+        "stretch": Range(0.0, 10.0),
+        # a mesh that is subdivided once has four times the faces
+        "resolutions": Range(0.0, 4.0, above=True, entries=16),
     }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Recipe:
+        """Read what :meth:`to_dict` gave, in this version or an earlier one."""
+        if isinstance(values, Mapping):
+            values = {**_UNKNOWN_EARLIER, **values}
+        return super().from_dict(values)
+
+
+# Fields that configurations of earlier versions lack, and what those versions did.
+_UNKNOWN_EARLIER: Final[Mapping[str, Any]] = {
+    "stretch": 0.0, "resolutions": (), "update_bn": False,
+}  # fmt: skip
 
 
 def build_optimizer(

@@ -57,6 +57,8 @@ def resumable_state(
     saved = dict(checkpoint.config)
     if saved.get("model") != description["model"]:
         saved["model"] = _present_form(trained, plan, checkpoint)
+    if saved.get("train") != description["train"]:
+        saved["train"] = _present_run(trained, saved.get("train"))
     for name in ("train", "model", "classes"):
         if saved.get(name) != description[name]:
             raise CheckpointError(
@@ -85,6 +87,14 @@ def _present_form(trained: type[TrainedModel[Any]], plan: FitPlan, checkpoint: C
         return present
     except MISFITS:
         return checkpoint.config.get("model")
+
+
+def _present_run(trained: type[TrainedModel[Any]], saved: Any) -> Any:
+    """Write the configuration of a run as this version does; earlier ones had fewer fields."""
+    try:
+        return trained.config_type.from_dict(saved).to_dict()
+    except MISFITS:
+        return saved
 
 
 def _check_progress(training: Mapping[str, Any], plan: FitPlan) -> None:

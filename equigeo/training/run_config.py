@@ -19,8 +19,12 @@ _LONGEST = 4096  # characters of a path
 class RunConfig(Config):
     """What decides the weights of a run; saved as ``config.json``.
 
-    Two runs of equal configurations give equal weights on the same machine and versions. Every
-    task has a subclass with its own fields and presets.
+    Two runs of equal configurations give equal weights on the same machine, with the same versions
+    and the same number of threads. The operations of this library give equal bits with any number
+    of threads; PyTorch's batch normalisation, sums of whole tensors, elementwise functions and, by
+    library, matrix products do not, and training amplifies their last bits. The history records
+    the number of threads, and resuming with another one warns. Every task has a subclass with its
+    own fields and presets.
 
     Parameters
     ----------
@@ -54,7 +58,8 @@ class RunConfig(Config):
     complete: ClassVar[bool] = True  # whatever decides the weights is written down
     recipes: ClassVar[Mapping[str, Recipe]] = {}
     preset_choices: ClassVar[frozenset[str]] = frozenset({"data", "preset"})  # of ``of_preset``
-    unused: ClassVar[tuple[str, ...]] = ()  # entries of the recipe that mean nothing here
+    # entries of the recipe that mean nothing here
+    unused: ClassVar[tuple[str, ...]] = ("stretch", "resolutions")
     samples: ClassVar[str] = "samples"  # what is trained on
     ranges: ClassVar[Mapping[str, Range]] = {
         "seed": Range(0, 2**64 - 1),
@@ -72,8 +77,9 @@ class RunConfig(Config):
             raise ValueError(f"data must have 1 to {_LONGEST} characters, got {len(self.data)}")
         for name in self.unused:
             value = getattr(self.recipe, name)
-            if value != 0:
-                raise ValueError(f"{name} must be 0 for {self.samples}, got {value}")
+            if value:
+                none = "empty" if isinstance(value, tuple) else "0"
+                raise ValueError(f"{name} must be {none} for {self.samples}, got {value}")
 
     @classmethod
     def of_preset(cls: type[_Config], data: str, preset: str = "default") -> _Config:

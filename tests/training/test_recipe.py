@@ -43,3 +43,23 @@ def test_the_decay_of_adam_is_a_penalty_and_that_of_adamw_is_not():
         weight.grad = torch.zeros(1)
         optimizer.step()  # adam moves by the rate in the direction of the penalty's gradient
         assert weight.item() == pytest.approx(expected, rel=1e-4)
+
+
+def test_recipes_of_earlier_versions_mean_what_they_did():
+    recipe = Recipe(3, 16, 1e-3, jitter=0.05)
+    values = recipe.to_dict()
+    for name in ("stretch", "resolutions", "update_bn"):
+        del values[name]
+    assert Recipe.from_dict(values) == recipe
+    del values["jitter"]  # which every version has written
+    with pytest.raises(ValueError, match=r"missing fields .*jitter"):
+        Recipe.from_dict(values)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("stretch", -0.1), ("stretch", float("nan")), ("resolutions", (0.0,)), ("resolutions", (5,))],
+)
+def test_augmentations_out_of_range_are_refused(field, value):
+    with pytest.raises(ValueError, match=f"{field} must be"):
+        Recipe(3, 16, 1e-3, **{field: value})

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import logging
+from functools import partial
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from equigeo.datasets.cache_folder import cache_folder
 from equigeo.datasets.mesh_dataset import MeshDataset
-from equigeo.datasets.save_arrays import save_arrays
 from equigeo.datasets.shapes.animal_templates import ANIMAL_TEMPLATES
+from equigeo.datasets.shapes.cached_meshes import (
+    TRAIN_SHARE,
+    Arrays,
+    cached_arrays,
+    check_arguments,
+    split_meshes,
+)
 from equigeo.datasets.shapes.generate_shape import generate_shape
 from equigeo.datasets.shapes.object_templates import OBJECT_TEMPLATES
 from equigeo.mesh import TriangleMesh
@@ -23,13 +26,6 @@ from equigeo.mesh import TriangleMesh
 SHAPE_TEMPLATES = tuple(sorted(ANIMAL_TEMPLATES + OBJECT_TEMPLATES, key=lambda t: t.name))
 
 _VERSION = 1  # raise with every change that alters a generated mesh
-_TRAIN_SHARE = 0.8
-_FACES = (200, 2000)
-
-_DAMAGE = (OSError, ValueError, TypeError, AttributeError, LookupError, EOFError, BadZipFile)
-
-_Arrays = dict[str, NDArray[np.generic]]
-_log = logging.getLogger(__name__)
 
 
 def articulated_shapes(
@@ -79,30 +75,17 @@ def articulated_shapes(
     >>> len(shapes), shapes.num_classes, shapes.meshes[0].num_faces
     (32, 16, 500)
     """
-    _check_arguments(seed, per_class, faces)
-    folder = cache_folder() if cache is None else cache
-    path = folder / f"articulated_shapes-v{_VERSION}-seed{seed}-{per_class}x{faces}.npz"
-    meshes = _read(path, per_class, faces)
-    if meshes is None:
-        arrays = _generate(seed, per_class, faces)
-        meshes = _meshes(arrays)
-        try:
-            save_arrays(path, arrays)
-        except OSError as error:
-            _log.warning("cannot cache generated shapes in %s: %s", path, error)
+    check_arguments(seed, per_class, faces)
+    meshes = cached_arrays(
+        f"articulated_shapes-v{_VERSION}-seed{seed}-{per_class}x{faces}.npz",
+        cache,
+        partial(_generate, seed, per_class, faces),
+        partial(split_meshes, number=len(SHAPE_TEMPLATES) * per_class, faces=faces),
+    )
     return _label(meshes, per_class)
 
 
-def _check_arguments(seed: int, per_class: int, faces: int) -> None:
-    if seed < 0:
-        raise ValueError(f"seed must not be negative, got {seed}")
-    if per_class < 2:
-        raise ValueError(f"per_class must be at least 2, got {per_class}")
-    if faces % 2 or not _FACES[0] <= faces <= _FACES[1]:
-        raise ValueError(f"faces must be even, from {_FACES[0]} to {_FACES[1]}, got {faces}")
-
-
-def _generate(seed: int, per_class: int, faces: int) -> _Arrays:
+def _generate(seed: int, per_class: int, faces: int) -> Arrays:
     """Generate all instances and join them, as they are stored."""
     shapes = [
         generate_shape(template, faces, seed, instance)
@@ -116,32 +99,6 @@ def _generate(seed: int, per_class: int, faces: int) -> _Arrays:
     }
 
 
-def _read(path: Path, per_class: int, faces: int) -> list[TriangleMesh] | None:
-    """Read the meshes, or None where the file is absent or not what was written."""
-    try:
-        # opened here: numpy leaves a damaged file open
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in ("vertices", "num_vertices", "faces")}
-        if arrays["faces"].shape != (len(SHAPE_TEMPLATES) * per_class, faces, 3):
-            raise ValueError(f"faces of shape {arrays['faces'].shape}")
-        return _meshes(arrays)
-    except FileNotFoundError:
-        return None
-    except _DAMAGE as error:
-        _log.warning("generating shapes again, %s is damaged: %s", path, error)
-        return None
-
-
-def _meshes(arrays: _Arrays) -> list[TriangleMesh]:
-    """Take the joined arrays apart."""
-    vertices = torch.from_numpy(arrays["vertices"])
-    parts = vertices.split(arrays["num_vertices"].tolist())
-    return [
-        TriangleMesh(part.clone(), torch.from_numpy(triangles).long())
-        for part, triangles in zip(parts, arrays["faces"], strict=True)
-    ]
-
-
 def _label(meshes: list[TriangleMesh], per_class: int) -> MeshDataset:
     classes = tuple(template.name for template in SHAPE_TEMPLATES)
     instances = torch.arange(per_class).repeat(len(classes))
@@ -150,5 +107,5 @@ def _label(meshes: list[TriangleMesh], per_class: int) -> MeshDataset:
         labels=torch.arange(len(classes)).repeat_interleave(per_class),
         classes=classes,
         names=tuple(f"{name}/{k}" for name in classes for k in range(per_class)),
-        in_train=instances < int(_TRAIN_SHARE * per_class),
+        in_train=instances < int(TRAIN_SHARE * per_class),
     )

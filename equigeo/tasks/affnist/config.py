@@ -68,7 +68,7 @@ class ImageConfig(RunConfig):
     test_images: int = 20_000
 
     recipes: ClassVar[Mapping[str, Recipe]] = IMAGE_RECIPES
-    unused: ClassVar[tuple[str, ...]] = ("jitter",)
+    unused: ClassVar[tuple[str, ...]] = (*RunConfig.unused, "jitter")
     samples: ClassVar[str] = "images"
     ranges: ClassVar[Mapping[str, Range]] = {
         **RunConfig.ranges,

@@ -13,7 +13,7 @@ from equigeo.training.run_config import RunConfig
 MESH_RECIPES: Final[dict[str, Recipe]] = {
     "default": Recipe(
         epochs=50, batch_size=16, learning_rate=4e-3, optimizer="adamw", schedule="one_cycle",
-        weight_decay=0.01, label_smoothing=0.1, jitter=0.05,
+        weight_decay=0.01, label_smoothing=0.1, jitter=0.05, update_bn=True,
     ),
     # As released with PD-MeshNet: Adam at a constant rate, nothing else.
     "paper": Recipe(
@@ -61,6 +61,7 @@ class MeshConfig(RunConfig):
     holdout: int = 0
 
     recipes: ClassVar[Mapping[str, Recipe]] = MESH_RECIPES
+    unused: ClassVar[tuple[str, ...]] = ()
     samples: ClassVar[str] = "meshes"
     ranges: ClassVar[Mapping[str, Range]] = {
         **RunConfig.ranges,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Final
 
 import torch
@@ -86,29 +86,44 @@ class LabelledGraphs(LabelledSource):
         Class index of every mesh.
     jitter : float
         Deviation of the noise on vertices, in mean edge lengths, where noise is asked for.
+    stretch : float
+        Deviation of the logarithms by which meshes are stretched, where noise is asked for.
+    resampled : sequence of sequence of PrimalDualGraph
+        All meshes again with other numbers of faces; where noise is asked for, each mesh is drawn
+        evenly from ``graphs`` and these.
     """
 
     graphs: Sequence[PrimalDualGraph]
     labels: Tensor
     jitter: float = 0.0
+    stretch: float = 0.0
+    resampled: Sequence[Sequence[PrimalDualGraph]] = ()
 
     __repr__ = brief_fields
 
     def inputs(self, chosen: Tensor, generator: torch.Generator | None) -> PrimalDualGraph:
         """Unite some graphs."""
-        graph = PrimalDualGraph.batch([self.graphs[i] for i in chosen.tolist()])
-        if generator is not None and self.jitter > 0:
-            return graph.jitter(self.jitter, generator)
-        return graph
+        if generator is None:
+            return PrimalDualGraph.batch([self.graphs[i] for i in chosen.tolist()])
+        versions = [self.graphs, *self.resampled]
+        if len(versions) == 1:
+            drawn = torch.zeros_like(chosen)  # noise stays what it is without other versions
+        else:
+            drawn = torch.randint(len(versions), chosen.shape, generator=generator)
+        pairs = zip(drawn.tolist(), chosen.tolist(), strict=True)
+        graph = PrimalDualGraph.batch([versions[k][i] for k, i in pairs])
+        if self.jitter == self.stretch == 0:
+            return graph
+        return graph.deform(stretch=self.stretch, jitter=self.jitter, generator=generator)
 
     # Processes receive a copy as bytes: sharing every tensor of every graph through a file
     # descriptor, as torch.multiprocessing does, runs into the limit on open files.
     def __getstate__(self) -> dict[str, Any]:
         """Give a state without shared memory."""
-        return {"bytes": pickle.dumps((list(self.graphs), self.labels, self.jitter))}
+        return {"bytes": pickle.dumps([getattr(self, field.name) for field in fields(self)])}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a copy of one's own making (never a file)."""
         values = pickle.loads(state["bytes"])
-        for name, value in zip(("graphs", "labels", "jitter"), values, strict=True):
-            object.__setattr__(self, name, value)
+        for field, value in zip(fields(self), values, strict=True):
+            object.__setattr__(self, field.name, value)

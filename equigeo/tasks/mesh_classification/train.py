@@ -5,18 +5,21 @@ On its own because every task has its training under this name.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
+from itertools import chain
 
 from torch import Tensor, nn
 
 from equigeo.datasets import MeshDataset
-from equigeo.mesh import PrimalDualClassifier
+from equigeo.mesh import PrimalDualClassifier, PrimalDualGraph
+from equigeo.mesh.remesh.with_resolution import with_resolution
 from equigeo.tasks.measures.classification import accuracy, classify
 from equigeo.tasks.mesh_classification.config import MeshConfig
 from equigeo.tasks.mesh_classification.data import BATCH_SIZE, LabelledGraphs, split_meshes
 from equigeo.training.cross_entropy import CrossEntropy
 from equigeo.training.loop.fit_plan import FitPlan
-from equigeo.training.random_state import enter_stream
+from equigeo.training.random_state import derived_generator, enter_stream
 
 
 def plan_fit(
@@ -36,11 +39,15 @@ def plan_fit(
     if model is None:
         enter_stream(config.seed, "model")
         model = PrimalDualClassifier.preset(config.preset, dataset.num_classes)
-    train, test = (_graphs(model, dataset, part) for part in split_meshes(dataset, config))
-    # evaluated meshes get no noise
-    train = LabelledGraphs(train.graphs, train.labels, config.recipe.jitter)
+    trained_on, evaluated_on = split_meshes(dataset, config)
+    test = _graphs(model, dataset, evaluated_on)  # without noise
+    resampled = _resampled(config, model, dataset, trained_on)
+    train = replace(
+        _graphs(model, dataset, trained_on), jitter=config.recipe.jitter,
+        stretch=config.recipe.stretch, resampled=resampled,
+    )  # fmt: skip
     # of training meshes alone: nothing about the others may reach the weights
-    model.fit_standardization(list(train.graphs))
+    model.fit_standardization([*train.graphs, *chain.from_iterable(resampled)])
     # a read-out of one stream leaves the last layers of the other unused
     used = model.config.streams == "both"
     objective = CrossEntropy.of(config.recipe, train.labels, dataset.num_classes)
@@ -50,6 +57,27 @@ def plan_fit(
 
 def _graphs(model: PrimalDualClassifier, dataset: MeshDataset, part: Tensor) -> LabelledGraphs:
     return LabelledGraphs([model.graph(dataset.meshes[i]) for i in part], dataset.labels[part])
+
+
+def _resampled(
+    config: MeshConfig, model: PrimalDualClassifier, dataset: MeshDataset, part: Tensor
+) -> list[list[PrimalDualGraph]]:
+    """Build graphs of all training meshes at each resolution of the recipe.
+
+    All at once, before training: a simplification takes as long as a step.
+    """
+    return [
+        [
+            model.graph(
+                with_resolution(
+                    dataset.meshes[i], share,
+                    derived_generator(config.seed, "resolution", number, i),
+                )
+            )
+            for i in part.tolist()
+        ]
+        for number, share in enumerate(config.recipe.resolutions)
+    ]  # fmt: skip
 
 
 def _evaluate(test: LabelledGraphs, model: nn.Module) -> dict[str, float]:

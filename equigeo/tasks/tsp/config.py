@@ -64,7 +64,9 @@ class TourConfig(RunConfig):
     instances: int = 100_000
 
     recipes: ClassVar[Mapping[str, Recipe]] = TOUR_RECIPES
-    unused: ClassVar[tuple[str, ...]] = ("label_smoothing", "logit_adjustment", "jitter")
+    unused: ClassVar[tuple[str, ...]] = (
+        *RunConfig.unused, "label_smoothing", "logit_adjustment", "jitter",
+    )  # fmt: skip
     samples: ClassVar[str] = "tours"
     ranges: ClassVar[Mapping[str, Range]] = {
         **RunConfig.ranges,

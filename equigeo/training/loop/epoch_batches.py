@@ -30,6 +30,8 @@ class EpochBatches(Dataset[LabelledBatch]):
         Steps that are done already; position 0 is the one after them.
     process, num_processes : int
         Which share of every batch to give.
+    noise : bool
+        Add what training adds to the samples.
 
     Raises
     ------
@@ -47,6 +49,7 @@ class EpochBatches(Dataset[LabelledBatch]):
         first_step: int = 0,
         process: int = 0,
         num_processes: int = 1,
+        noise: bool = True,
     ) -> None:
         order = np.random.default_rng(seed_sequence(seed, "order", epoch)).permutation(len(source))
         # parts differ by one at most, where slices would leave a remainder
@@ -60,6 +63,7 @@ class EpochBatches(Dataset[LabelledBatch]):
         self._source, self._first_step = source, first_step
         self._seed, self._epoch = seed, epoch
         self._process, self._num_processes = process, num_processes
+        self._noise = noise
 
     @staticmethod
     def count(num_samples: int, batch_size: int) -> int:
@@ -75,5 +79,6 @@ class EpochBatches(Dataset[LabelledBatch]):
         step = self._first_step + position
         chosen = self._steps[step]
         share = np.array_split(chosen, self._num_processes)[self._process]
-        generator = derived_generator(self._seed, "jitter", self._epoch, step, self._process)
-        return self._source.batch(share.tolist(), len(chosen), generator)
+        position_in_run = (self._epoch, step, self._process)
+        generator = derived_generator(self._seed, "jitter", *position_in_run)
+        return self._source.batch(share.tolist(), len(chosen), generator if self._noise else None)

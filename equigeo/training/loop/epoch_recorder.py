@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+import warnings
 from typing import Any
 
+import torch
 from torch import nn
 
 from equigeo.training.files.run_record import RunRecord
+from equigeo.training.loop.fit_plan import FitPlan
 from equigeo.training.loop.lightning import L
 from equigeo.training.loop.optimization import Optimization
-from equigeo.training.run_config import RunConfig
 
 SAVE_SECONDS = 300.0
 
@@ -27,21 +28,26 @@ class EpochRecorder(L.Callback):
     ----------
     record : RunRecord
         What an earlier session did, and where to write.
-    config : RunConfig
-        When to evaluate.
-    evaluate : callable
-        Gives the entries of the history that a model to evaluate deserves.
+    plan : FitPlan
+        When and how to evaluate, and on which samples to estimate statistics of BatchNorm layers.
     """
 
-    def __init__(
-        self,
-        record: RunRecord,
-        config: RunConfig,
-        evaluate: Callable[[nn.Module], dict[str, float]],
-    ) -> None:
-        self._record, self._config, self._evaluate = record, config, evaluate
+    def __init__(self, record: RunRecord, plan: FitPlan) -> None:
+        self._record, self._config, self._evaluate = record, plan.config, plan.evaluate
+        self._source = plan.train if plan.config.recipe.update_bn else None
         self._started = self._saved = 0.0
         self._unfinished = False
+
+    def on_train_start(self, trainer: L.Trainer, module: L.LightningModule) -> None:
+        """Warn where an earlier session had another number of threads."""
+        earlier = {line["threads"] for line in self._record.history if line.get("threads")}
+        threads = torch.get_num_threads()
+        if trainer.is_global_zero and earlier - {threads}:
+            warnings.warn(
+                f"this run was trained with {sorted(earlier)} threads and is resumed with "
+                f"{threads}: its weights will not be those of an uninterrupted run to the bit",
+                stacklevel=2,
+            )
 
     def on_train_epoch_start(self, trainer: L.Trainer, module: L.LightningModule) -> None:
         """Start the clock."""
@@ -49,13 +55,9 @@ class EpochRecorder(L.Callback):
         self._started = self._saved - self._record.seconds
 
     def on_train_batch_end(
-        self,
-        trainer: L.Trainer,
-        module: L.LightningModule,
-        outputs: Any,
-        batch: Any,
+        self, trainer: L.Trainer, module: L.LightningModule, outputs: Any, batch: Any,
         batch_idx: int,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Save within an epoch where it is time, or where another callback ends the session."""
         if trainer.is_last_batch:
             return
@@ -66,15 +68,18 @@ class EpochRecorder(L.Callback):
             optimization = _optimization(module)
             self._numbers(optimization)
             self._saved, self._record.seconds = now, now - self._started
-            self._save(trainer, optimization, optimization.step_in_epoch(batch_idx) + 1)
+            step = optimization.step_in_epoch(batch_idx) + 1
+            self._save(trainer, optimization, optimization.evaluated_model(), step)
 
     def on_train_epoch_end(self, trainer: L.Trainer, module: L.LightningModule) -> None:
         """Add a line to the history and write both files."""
         if self._unfinished:
             return
         optimization = _optimization(module)
-        seconds = time.perf_counter() - self._started
         loss, measure = self._numbers(optimization)
+        is_due = self._is_due(optimization.epoch + 1)
+        model = optimization.evaluated_model(self._source if is_due else None)
+        seconds = time.perf_counter() - self._started
         objective = optimization.objective
         line = {
             "epoch": optimization.epoch + 1,
@@ -82,12 +87,13 @@ class EpochRecorder(L.Callback):
             f"train_{objective.measure}": measure,
             objective.evaluated: None,
             "seconds": seconds,
+            "threads": torch.get_num_threads(),
         }
-        if trainer.is_global_zero and self._is_due(optimization.epoch + 1):
-            line |= self._evaluate(optimization.evaluated_model())
+        if trainer.is_global_zero and is_due:
+            line |= self._evaluate(model)
         self._record.history = [*self._record.history, line]
         self._record.seconds = 0.0
-        self._save(trainer, optimization, 0)
+        self._save(trainer, optimization, model, 0)
 
     def _numbers(self, module: Optimization) -> tuple[float, float]:
         """Give loss and measure of the epoch so far, unless there is nothing worth saving."""
@@ -103,10 +109,12 @@ class EpochRecorder(L.Callback):
         every = self._config.evaluate_every
         return done == self._config.recipe.epochs or (every > 0 and done % every == 0)
 
-    def _save(self, trainer: L.Trainer, module: Optimization, step: int) -> None:
+    def _save(
+        self, trainer: L.Trainer, module: Optimization, evaluated: nn.Module, step: int
+    ) -> None:
         training = module.training_state(step)  # all processes take part
         if trainer.is_global_zero:
-            self._record.save(module.evaluated_model().state_dict(), training)
+            self._record.save(evaluated.state_dict(), training)
 
 
 def _optimization(module: L.LightningModule) -> Optimization:

@@ -57,7 +57,7 @@ def fit(
     config = plan.config
     module = Optimization(plan.model, config, plan.objective, plan.steps_per_epoch, resumed)
     data = EpochDataModule(plan.train, config, module.first_epoch, module.first_step)
-    recorder = EpochRecorder(record, config, plan.evaluate)
+    recorder = EpochRecorder(record, plan)
     bar = [TrainingProgress(config, plan.steps_per_epoch)] if progress else []
     with quiet_lightning(), tempfile.TemporaryDirectory() as scratch:
         trainer = L.Trainer(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from equigeo.training.labelled_source import LabelledBatch
+from equigeo.training.labelled_source import LabelledBatch, LabelledSource
+from equigeo.training.loop.epoch_batches import EpochBatches
 from equigeo.training.loop.lightning import L
+from equigeo.training.loop.update_bn import has_statistics, update_bn
 from equigeo.training.loop.weight_average import WeightAverage
 from equigeo.training.objective import Objective
 from equigeo.training.random_state import enter_stream
@@ -131,13 +134,37 @@ class Optimization(L.LightningModule):
         total: Tensor = self.trainer.strategy.reduce(self._tally.clone(), reduce_op="sum")
         return total
 
-    def evaluated_model(self) -> nn.Module:
-        """Give the model to evaluate and save: the average where there is one."""
-        if self.average is None:
+    def evaluated_model(self, source: LabelledSource | None = None) -> nn.Module:
+        """Give the model to evaluate and save: the average where there is one.
+
+        Parameters
+        ----------
+        source : LabelledSource, optional
+            Estimate the statistics of BatchNorm layers on all of these samples, in the model that
+            is given and not in the one that is trained. Every process that calls finds the same.
+        """
+        is_estimated = source is not None and has_statistics(self.model)
+        if self.average is None and not is_estimated:
             return self.model
         model = copy.deepcopy(self.model)
-        model.load_state_dict(self.average.state)
+        if self.average is not None:
+            model.load_state_dict(self.average.state)
+        if source is not None and is_estimated:
+            enter_stream(self._config.seed, "update_bn", self.epoch)
+            update_bn(model, self._shuffled(source), self.objective.sums)
         return model
+
+    def _shuffled(self, source: LabelledSource) -> Iterator[LabelledBatch]:
+        """Give all samples as they are, in the order of an epoch that is never trained.
+
+        Shuffled, because statistics of batches of one class each are others, and whole batches in
+        every process, because those of a share depend on the number of processes.
+        """
+        recipe, seed = self._config.recipe, self._config.seed
+        batches = EpochBatches(
+            source, recipe.batch_size, seed=seed, epoch=recipe.epochs, noise=False
+        )
+        return (batches[step].to(self.device) for step in range(len(batches)))
 
     def training_state(self, step: int = 0) -> dict[str, Any]:
         """Give all that another process needs to continue; every process must call.

@@ -5,7 +5,10 @@ from dataclasses import replace
 import pytest
 import torch
 
+from equigeo.mesh import PrimalDualGraph
 from equigeo.tasks.mesh_classification import MeshConfig, split_meshes
+from equigeo.tasks.mesh_classification.data import LabelledGraphs
+from equigeo.tasks.mesh_classification.train import plan_fit
 
 
 def test_folder_split_is_as_shipped(dataset):
@@ -26,3 +29,56 @@ def test_holdout_takes_training_meshes_and_leaves_the_test_part_unseen(dataset):
 def test_holding_out_everything_is_refused(dataset):
     with pytest.raises(ValueError, match="class 'ball' has no mesh to train on"):
         split_meshes(dataset, MeshConfig("memory", holdout=4))
+
+
+@pytest.fixture
+def graphs(dataset):
+    meshes = dataset.meshes[:6]
+    return LabelledGraphs([PrimalDualGraph.from_mesh(m) for m in meshes], dataset.labels[:6])
+
+
+def _generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+CHOSEN = torch.tensor([4, 0, 3])
+
+
+def test_jitter_alone_draws_what_it_drew_before_there_were_other_augmentations(graphs):
+    noisy = replace(graphs, jitter=0.1).inputs(CHOSEN, _generator())
+    expected = graphs.inputs(CHOSEN, None).jitter(0.1, _generator())
+    assert torch.equal(noisy.x_dual, expected.x_dual)
+
+
+def test_stretch_is_repeatable_and_for_training_alone(graphs):
+    stretched = replace(graphs, stretch=0.3)
+    first, again = (stretched.inputs(CHOSEN, _generator()) for _ in range(2))
+    assert torch.equal(first.x_dual, again.x_dual)
+    assert torch.equal(stretched.inputs(CHOSEN, None).x_dual, graphs.inputs(CHOSEN, None).x_dual)
+    assert not torch.allclose(first.x_dual, graphs.inputs(CHOSEN, None).x_dual)
+    assert not torch.allclose(first.x_dual, stretched.inputs(CHOSEN, _generator(1)).x_dual)
+
+
+def test_every_mesh_is_drawn_among_its_resolutions_evenly(dataset):
+    config = MeshConfig("memory")
+    recipe = replace(config.recipe, resolutions=(0.5, 2.0), jitter=0.0)
+    train = plan_fit(replace(config, recipe=recipe), dataset).train
+    faces = [graph.num_primal for graph in train.graphs]
+    for share, graphs in zip(recipe.resolutions, train.resampled, strict=True):
+        assert [graph.num_primal for graph in graphs] == [round(share * n) for n in faces]
+    chosen = torch.zeros(900, dtype=torch.long)
+    counts = train.inputs(chosen, _generator()).primal_batch.bincount()
+    drawn = [(counts == share * faces[0]).sum().item() for share in (0.5, 1, 2)]
+    assert sum(drawn) == 900
+    assert min(drawn) > 250  # four deviations of a share of one third
+    assert (train.inputs(chosen[:9], None).primal_batch.bincount() == faces[0]).all()
+
+
+def test_the_standardization_is_that_of_all_resolutions(dataset):
+    config = MeshConfig("memory")
+    plans = [
+        plan_fit(replace(config, recipe=replace(config.recipe, resolutions=r)), dataset)
+        for r in ((), (0.5,))
+    ]
+    means = [plan.model.standardize_dual.mean for plan in plans]
+    assert not torch.allclose(*means)

@@ -8,8 +8,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from equigeo.tasks.mesh_classification import MeshConfig, TrainedMeshClassifier
+from equigeo.mesh import PrimalDualClassifier
+from equigeo.tasks.mesh_classification import MESH_RECIPES, MeshConfig, TrainedMeshClassifier
 from equigeo.training import CheckpointError, OutputFolderError
+from equigeo.training.loop.lightning import L
 from tests.tasks.mesh_run import train_meshes
 
 
@@ -122,6 +124,73 @@ def test_a_run_killed_in_mid_epoch_resumes_to_the_same_weights(
     _assert_same(_weights(resumed), _weights(whole))
     for name in ("epoch", "loss", "train_accuracy", "test_accuracy"):
         assert [a[name] for a in resumed.history] == [b[name] for b in whole.history]
+
+
+@pytest.mark.parametrize(("ema_decay", "most"), [(0.0, 2 / 3), (0.5, 2 / 3)])
+def test_a_short_run_saves_what_it_has_learnt(dataset, tmp_path, ema_decay, most):
+    """Eight epochs of one step leave running statistics near their initial values."""
+    recipe = replace(MESH_RECIPES["default"], epochs=8, batch_size=12, ema_decay=ema_decay)
+    runs = {}
+    for update in (False, True):
+        config = MeshConfig("memory", recipe=replace(recipe, update_bn=update))
+        torch.manual_seed(0)
+        # features of one ring, which take these steps to tell the classes
+        model = PrimalDualClassifier.preset("default", 3, features="invariant")
+        runs[update] = train_meshes(config, dataset, tmp_path / str(update), model=model)
+    lagging, updated = (runs[update].history[-1] for update in (False, True))
+    assert lagging["train_accuracy"] == updated["train_accuracy"] > 0.9  # the same training
+    assert lagging["test_accuracy"] <= most  # negative control: chance is a third
+    assert updated["test_accuracy"] > 0.8
+    parameters = (dict(run.model.named_parameters()) for run in runs.values())
+    _assert_same(*parameters)
+
+
+def test_statistics_are_updated_where_a_model_is_evaluated(config, dataset, small_model, tmp_path):
+    config = replace(_with(config, update_bn=True), evaluate_every=2)
+    whole = train_meshes(config, dataset, tmp_path / "whole", model=small_model())
+    for resume in (False, True):
+        part = train_meshes(
+            config, dataset, tmp_path / "parts", model=small_model(), resume=resume,
+            callbacks=[] if resume else [StopAfterTwo()],
+        )  # fmt: skip
+        # as many batches as a pass has, in an evaluated model as in the last one
+        assert int(part.model.head[0].num_batches_tracked) == 3
+    _assert_same(_weights(part), _weights(whole))
+    # the weights to resume from have counted every step
+    training = torch.load(tmp_path / "whole" / "model.ckpt", weights_only=True)["training"]
+    assert int(training["weights"]["head.0.num_batches_tracked"]) == 9
+
+
+class StopAfterTwo(L.Callback):
+    def on_train_epoch_end(self, trainer, module):
+        trainer.should_stop = trainer.current_epoch == 1
+
+
+def test_threads_are_recorded_and_resuming_with_another_number_warns(
+    config, dataset, small_model, tmp_path
+):
+    folder, threads = tmp_path / "run", torch.get_num_threads()
+    train_meshes(config, dataset, folder, model=small_model(), callbacks=[StopAfterTwo()])
+    try:
+        torch.set_num_threads(threads + 1)
+        with pytest.warns(UserWarning, match=rf"with \[{threads}\] threads .* {threads + 1}"):
+            resumed = train_meshes(config, dataset, folder, model=small_model(), resume=True)
+    finally:
+        torch.set_num_threads(threads)
+    assert [line["threads"] for line in resumed.history] == [threads, threads, threads + 1]
+
+
+def test_augmentations_are_repeated_by_a_resumed_run(config, dataset, small_model, tmp_path):
+    plain = train_meshes(config, dataset, tmp_path / "plain", model=small_model())
+    config = _with(config, stretch=0.2, resolutions=(0.6, 1.5))
+    whole = train_meshes(config, dataset, tmp_path / "whole", model=small_model())
+    for resume in (False, True):
+        part = train_meshes(
+            config, dataset, tmp_path / "parts", model=small_model(), resume=resume,
+            callbacks=[] if resume else [StopAfterTwo()],
+        )  # fmt: skip
+    _assert_same(_weights(part), _weights(whole))
+    assert whole.history[0]["loss"] != plain.history[0]["loss"]
 
 
 def test_resuming_a_finished_run_changes_nothing(config, dataset, small_model, tmp_path):

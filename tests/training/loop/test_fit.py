@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import json
 import os
 from dataclasses import replace
@@ -8,7 +9,10 @@ import pytest
 import torch
 
 from equigeo.mesh import PrimalDualClassifier
+from equigeo.tasks.mesh_classification import MeshClassification
+from equigeo.training.loop.epoch_batches import EpochBatches
 from equigeo.training.loop.lightning import L
+from equigeo.training.loop.update_bn import update_bn
 from tests.tasks.mesh_run import train_meshes
 
 
@@ -40,6 +44,22 @@ def test_two_processes_end_with_equal_weights(config, dataset, small_model, tmp_
     counted = [12 * line["train_accuracy"] for line in history]
     assert counted == pytest.approx([round(c) for c in counted])  # over the 12 meshes of both
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.slow
+def test_statistics_of_two_processes_are_those_of_whole_batches(
+    config, dataset, small_model, tmp_path
+):
+    recipe = replace(config.recipe, epochs=1, batch_size=6, update_bn=True)
+    config = replace(config, devices=2, recipe=recipe)
+    saved = train_meshes(config, dataset, tmp_path / "run", model=small_model()).model
+    plan = MeshClassification().plan(config, dataset, small_model())
+    alone = copy.deepcopy(saved)
+    batches = EpochBatches(plan.train, 6, seed=config.seed, epoch=1, noise=False)
+    update_bn(alone, [batches[step] for step in range(len(batches))], plan.objective.sums)
+    for name, value in alone.named_buffers():
+        torch.testing.assert_close(saved.get_buffer(name), value, msg=name)
+    assert int(saved.head[0].num_batches_tracked) == 2
 
 
 def test_more_processes_than_meshes_are_refused(config, dataset, small_model, tmp_path):

@@ -1,0 +1,163 @@
+"""The triangles of a mesh file as label files count them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from equigeo.datasets.segmentation.edges_in_order import OrderedEdges, edges_in_order
+from equigeo.graphs.brief_repr import brief_repr
+from equigeo.mesh import LoadReport, TriangleMesh
+from equigeo.mesh.io.file_mesh import FileMesh
+from equigeo.mesh.repair.edge_table import EdgeTable
+from equigeo.mesh.repair.nonmanifold_faces import nonmanifold_faces
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FileTriangles:
+    """Faces of a file before any repair, and those that MeshCNN keeps of them.
+
+    Parameters
+    ----------
+    vertices : Tensor, (vertices, 3), float64
+        Positions.
+    faces : Tensor, (faces, 3), int64
+        Vertex indices, in file order.
+    kept : Tensor, (kept faces,), int64
+        Faces that MeshCNN keeps: not of zero area, and along no directed half-edge of an earlier
+        one that is kept.
+
+    Examples
+    --------
+    >>> corners = np.array([0, 1, 2, 0, 1, 3, 1, 1, 2])  # the second is wound against the first
+    >>> file = FileTriangles.from_file(FileMesh(np.eye(4, 3), corners, np.array([3, 3, 3])))
+    >>> file.kept.tolist(), len(file.edges.vertices), len(file.kept_edges.vertices)
+    ([0], 6, 3)
+    """
+
+    vertices: Tensor
+    faces: Tensor
+    kept: Tensor
+
+    __repr__ = brief_repr
+
+    @staticmethod
+    def from_file(file: FileMesh) -> FileTriangles:
+        """Scan the faces of a file.
+
+        Parameters
+        ----------
+        file : FileMesh
+            All of whose faces are triangles.
+
+        Raises
+        ------
+        ValueError
+            If one is not.
+        """
+        other = file.sizes != 3
+        if other.any():
+            face = int(other.argmax())
+            raise ValueError(
+                f"{file.locate_face(face)} has {file.sizes[face]} corners; labels of edges need "
+                "triangles"
+            )
+        faces = file.corners.reshape(-1, 3)
+        kept = np.flatnonzero(_has_area(file.vertices[faces]))
+        edges = EdgeTable.from_faces(faces[kept])
+        kept = kept[~nonmanifold_faces(edges, edges.forward)]
+        return FileTriangles(*(torch.from_numpy(a) for a in (file.vertices, faces, kept)))
+
+    @cached_property
+    def edges(self) -> OrderedEdges:
+        """Edges of all faces."""
+        return edges_in_order(self.faces)
+
+    @cached_property
+    def kept_edges(self) -> OrderedEdges:
+        """Edges of the faces that MeshCNN keeps."""
+        return edges_in_order(self.faces[self.kept])
+
+    def face_lines(self, number: int) -> Tensor | None:
+        """Tell which line belongs to each face, if that many lines may label faces.
+
+        Parameters
+        ----------
+        number : int
+            Lines of the file of labels.
+
+        Returns
+        -------
+        Tensor or None, (faces,), int64
+            Counted from 0; -1 for faces that MeshCNN does not keep, where only the others have one.
+        """
+        if number == len(self.faces):
+            return torch.arange(number)
+        if number != len(self.kept):
+            return None
+        lines = torch.full((len(self.faces),), -1)
+        lines[self.kept] = torch.arange(number)
+        return lines
+
+    def edge_lines(self, number: int) -> Tensor | None:
+        """Tell which line belongs to each edge of each face, if that many lines may label edges.
+
+        Parameters
+        ----------
+        number : int
+            Lines of the file of labels.
+
+        Returns
+        -------
+        Tensor or None, (faces, 3), int64
+            Counted from 0; -1 at faces that MeshCNN does not keep, where only the others have one.
+        """
+        if number == len(self.kept_edges.vertices):  # first: this is how MeshCNN reads the file
+            lines = torch.full_like(self.faces, -1)
+            lines[self.kept] = self.kept_edges.of_faces
+            return lines
+        return self.edges.of_faces if number == len(self.edges.vertices) else None
+
+    def lengths(self) -> Tensor:
+        """Measure the edges of every face, (faces, 3)."""
+        corners = self.vertices[self.faces]
+        return torch.linalg.vector_norm(corners.roll(-1, dims=1) - corners, dim=2)
+
+
+def lines_of_edges(edge_lines: Tensor, mesh: TriangleMesh, report: LoadReport) -> Tensor:
+    """Follow lines of edges through repair.
+
+    Parameters
+    ----------
+    edge_lines : Tensor, (faces of the file, 3), int64
+        As from ``FileTriangles.edge_lines``.
+    mesh, report : TriangleMesh, LoadReport
+        What ``load_mesh`` made of the same file.
+
+    Returns
+    -------
+    Tensor, (edges,), int64
+        Line of each edge of the mesh, in the order of ``edges_in_order``; -1 where there is none.
+        Where edges of the file became one, the first that has a line.
+    """
+    lines = edge_lines[report.kept_triangles]
+    # A face that is turned over has its last two corners exchanged: its edges come in reverse.
+    lines[report.turned_faces] = lines[report.turned_faces].flip(1)
+    edges = edges_in_order(mesh.faces)
+    found, of_faces = lines.reshape(-1), edges.of_faces.reshape(-1)
+    position = torch.arange(len(found))
+    first = position.new_full((len(edges.vertices),), len(found))
+    first = first.scatter_reduce(0, of_faces[found >= 0], position[found >= 0], "amin")
+    return torch.cat([found, found.new_tensor([-1])])[first]
+
+
+def _has_area(corners: NDArray[np.float64]) -> NDArray[np.bool_]:
+    with np.errstate(all="ignore"):  # a file may hold anything; what is not finite is no zero
+        normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    has_area: NDArray[np.bool_] = ~(normals == 0).all(axis=1)
+    return has_area

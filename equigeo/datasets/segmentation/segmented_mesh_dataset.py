@@ -1,0 +1,161 @@
+"""Meshes with labelled faces, edges or vertices, in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, get_args
+
+import torch
+from torch import Tensor
+
+from equigeo.datasets.segmentation.edges_in_order import edges_in_order
+from equigeo.mesh import LoadReport, TriangleMesh
+
+LabelledElements = Literal["faces", "edges", "vertices"]
+
+UNLABELLED = -1  # of faces, edges or vertices that no one has labelled
+
+
+class EdgeLabels(NamedTuple):
+    """What a source says of the edges of one mesh, in the order of ``edges_in_order``.
+
+    Parameters
+    ----------
+    hard : Tensor, (edges,), int64, optional
+        Class of every edge, -1 where the source says nothing.
+    soft : Tensor, (edges, columns), float64, optional
+        For every edge, the share of each class around it; files may have more columns than
+        classes. Rows of zeros where the source says nothing.
+    ambiguous_faces : int
+        Faces whose three edges have three labels, so that the longest edge decided.
+    """
+
+    hard: Tensor | None = None
+    soft: Tensor | None = None
+    ambiguous_faces: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class SegmentedMeshDataset:
+    """Meshes, the labels of their parts, and the split that their source ships.
+
+    Parameters
+    ----------
+    meshes : tuple of TriangleMesh
+        At least one.
+    labels : tuple of Tensor, (faces, edges or vertices of the mesh,), int64
+        For every mesh the class of each face, edge or vertex; -1 where it is not known.
+    classes : tuple of str
+        Names of the parts; a label is a position here. Names may come from files and are data:
+        whatever shows them must escape them.
+    names : tuple of str
+        What to call every mesh in a message or report, such as its path below the data folder.
+    in_train : Tensor, (meshes,), bool
+        Whether the source counts the mesh as a training mesh.
+    labels_at : {"faces", "edges", "vertices"}
+        What is labelled; edges in the order of ``edges_in_order``.
+    edge_labels : tuple of EdgeLabels
+        What the source says of edges beside the labels; empty where it says nothing.
+    reports : tuple of LoadReport
+        What loading each mesh did to it; empty where meshes come from no files.
+
+    Raises
+    ------
+    ValueError
+        If the fields do not fit together; the message names the mesh.
+
+    Examples
+    --------
+    >>> mesh = TriangleMesh(torch.eye(4, 3), torch.tensor([[0, 1, 2], [0, 3, 1]]))
+    >>> labels = (torch.tensor([0, 1]),)
+    >>> SegmentedMeshDataset((mesh,), labels, ("seat", "back"), ("chair",), torch.tensor([True]))
+    SegmentedMeshDataset(1 meshes with labelled faces, 2 classes, 1 to train)
+    """
+
+    meshes: tuple[TriangleMesh, ...]
+    labels: tuple[Tensor, ...]
+    classes: tuple[str, ...]
+    names: tuple[str, ...]
+    in_train: Tensor
+    labels_at: LabelledElements = "faces"
+    edge_labels: tuple[EdgeLabels, ...] = ()
+    reports: tuple[LoadReport, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check that the fields fit together."""
+        if self.labels_at not in get_args(LabelledElements):
+            raise ValueError(
+                f"labels_at must be one of {get_args(LabelledElements)}, got {self.labels_at!r}"
+            )
+        self._check_lengths()
+        if not self.classes or len(set(self.classes)) != len(self.classes):
+            raise ValueError(f"classes must have different names, got {self.classes}")
+        for mesh, labels, name in zip(self.meshes, self.labels, self.names, strict=True):
+            number = _number(mesh, self.labels_at)
+            _check(labels, number, len(self.classes), f"{name}: labels of {self.labels_at}")
+        for mesh, edges, name in zip(self.meshes, self.edge_labels, self.names, strict=False):
+            number = _number(mesh, "edges")
+            if edges.hard is not None:
+                _check(edges.hard, number, len(self.classes), f"{name}: edge labels")
+            if edges.soft is not None:
+                _check_soft(edges.soft, number, len(self.classes), f"{name}: soft edge labels")
+
+    def _check_lengths(self) -> None:
+        number = len(self.meshes)
+        if number == 0:
+            raise ValueError("a data set needs at least one mesh, got none")
+        for field in ("labels", "names", "edge_labels", "reports"):
+            found = len(getattr(self, field))
+            if found != number and (found or field in {"labels", "names"}):
+                raise ValueError(f"{field} must be of {number} meshes, got {found}")
+        if self.in_train.shape != (number,) or self.in_train.dtype != torch.bool:
+            raise ValueError(
+                f"in_train must be {torch.bool} ({number},), "
+                f"got {self.in_train.dtype} {tuple(self.in_train.shape)}"
+            )
+
+    def __repr__(self) -> str:
+        """Give numbers, not meshes."""
+        return (
+            f"SegmentedMeshDataset({len(self)} meshes with labelled {self.labels_at}, "
+            f"{self.num_classes} classes, {int(self.in_train.sum())} to train)"
+        )
+
+    def __len__(self) -> int:
+        """Count the meshes."""
+        return len(self.meshes)
+
+    @property
+    def num_classes(self) -> int:
+        """Number of classes, whether they occur or not."""
+        return len(self.classes)
+
+
+def _number(mesh: TriangleMesh, labels_at: LabelledElements) -> int:
+    """Count what is labelled."""
+    if labels_at == "edges":
+        return len(edges_in_order(mesh.faces).vertices)
+    return mesh.num_faces if labels_at == "faces" else mesh.num_vertices
+
+
+def _check(labels: Tensor, number: int, num_classes: int, what: str) -> None:
+    if labels.shape != (number,) or labels.dtype != torch.int64:
+        raise ValueError(
+            f"{what} must be {torch.int64} ({number},), got {labels.dtype} {tuple(labels.shape)}"
+        )
+    if number and (int(labels.min()) < UNLABELLED or int(labels.max()) >= num_classes):
+        raise ValueError(
+            f"{what} must be positions in {num_classes} classes, or {UNLABELLED} where not known, "
+            f"got {int(labels.min())} to {int(labels.max())}"
+        )
+
+
+def _check_soft(soft: Tensor, number: int, num_classes: int, what: str) -> None:
+    fits = soft.ndim == 2 and len(soft) == number and soft.shape[1] >= num_classes
+    if not fits or soft.dtype != torch.float64:
+        raise ValueError(
+            f"{what} must be {torch.float64} ({number}, at least {num_classes}), "
+            f"got {soft.dtype} {tuple(soft.shape)}"
+        )
+    if not bool((soft.isfinite() & (soft >= 0)).all()):
+        raise ValueError(f"{what} must be shares, got numbers below 0 or not finite")

@@ -1,0 +1,386 @@
+import shutil
+
+import numpy as np
+import pytest
+import torch
+import trimesh
+
+from equigeo.datasets import edges_in_order, load_segmentation_folder
+from equigeo.mesh import MeshError
+from tests.datasets.segmentation.segmentation_files import (
+    scan_edges,
+    scan_kept,
+    soft_labels,
+    write_labels,
+    write_obj,
+    write_ply,
+    write_soft,
+)
+
+_BOX = trimesh.creation.box()
+_VERTICES = np.array(_BOX.vertices)
+_FACES = _BOX.faces.tolist()  # 12, with 18 edges
+
+
+def _bumpy(seed):
+    """A closed surface whose edges all have different lengths."""
+    mesh = trimesh.creation.icosphere(subdivisions=1)
+    noise = np.random.default_rng(seed).normal(size=mesh.vertices.shape)
+    return np.asarray(mesh.vertices + 0.05 * noise), mesh.faces.tolist()
+
+
+def _meshcnn(root, *, first=1, columns=3, form="{:f}"):
+    """A folder as MeshCNN distributes them; labels of edges by name."""
+    labels = {}
+    for k, part in enumerate(("train", "train", "test")):
+        vertices, faces = _bumpy(k)
+        drawn = np.random.default_rng(k).integers(0, 3, len(scan_edges(faces)))
+        write_obj(root / part / f"shape_{k}.obj", vertices, faces)
+        write_labels(root / "seg" / f"shape_{k}.eseg", drawn, first=first, form=form)
+        write_soft(root / "sseg" / f"shape_{k}.seseg", soft_labels(faces, drawn, columns))
+        labels[f"{part}/shape_{k}.obj"] = drawn
+    return labels
+
+
+def _majority(mesh, edge_labels):
+    """Labels of faces by a scan, and how many are ambiguous."""
+    edges, corners, found, ambiguous = scan_edges(mesh.faces.tolist()), mesh.vertices, [], 0
+    for face in mesh.faces.tolist():
+        ends = [tuple(sorted((face[k], face[(k + 1) % 3]))) for k in range(3)]
+        labels = [int(edge_labels[edges[pair]]) for pair in ends]
+        lengths = [float((corners[a] - corners[b]).norm()) for a, b in ends]
+        if len(set(labels)) == 3:
+            ambiguous += 1
+            found.append(labels[lengths.index(max(lengths))])
+        else:
+            found.append(max(set(labels), key=labels.count))
+    return found, ambiguous
+
+
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("form", ["{}", "{:f}", "{:.18e}"])
+def test_a_folder_of_meshcnn_comes_back_as_it_was_written(tmp_path, first, form):
+    written = _meshcnn(tmp_path, first=first, form=form)
+    dataset = load_segmentation_folder(tmp_path)
+    assert dataset.names == tuple(written)
+    assert dataset.in_train.tolist() == [True, True, False]
+    assert dataset.classes == tuple(str(first + k) for k in range(3))
+    assert all(report.is_clean for report in dataset.reports)
+    rows = zip(dataset.meshes, dataset.labels, dataset.edge_labels, dataset.names, strict=True)
+    for mesh, labels, edges, name in rows:
+        assert edges.hard.tolist() == written[name].tolist()
+        assert np.array_equal(edges.soft, soft_labels(mesh.faces.tolist(), written[name], 3))
+        assert (labels.tolist(), edges.ambiguous_faces) == _majority(mesh, written[name])
+        assert edges.ambiguous_faces > 0
+
+
+def test_the_smallest_number_of_the_whole_set_is_the_first_class(tmp_path):
+    written = _meshcnn(tmp_path)
+    write_labels(tmp_path / "seg/shape_0.eseg", np.full(120, 2))  # no 1 in this file
+    dataset = load_segmentation_folder(tmp_path)
+    assert dataset.classes == ("1", "2", "3")
+    assert set(dataset.labels[0].tolist()) == {1}
+    assert dataset.edge_labels[1].hard.tolist() == written["train/shape_1.obj"].tolist()
+
+
+def test_soft_labels_may_have_columns_without_a_class(tmp_path):
+    """As those of the chairs of COSEG: four columns, three classes."""
+    _meshcnn(tmp_path, columns=4)
+    dataset = load_segmentation_folder(tmp_path)
+    assert dataset.num_classes == 3
+    assert all(edges.soft.shape == (120, 4) for edges in dataset.edge_labels)
+
+
+def test_a_folder_without_soft_labels_has_none(tmp_path):
+    _meshcnn(tmp_path)
+    shutil.rmtree(tmp_path / "sseg")
+    assert all(edges.soft is None for edges in load_segmentation_folder(tmp_path).edge_labels)
+
+
+def test_a_folder_of_pd_meshnet_comes_back_as_it_was_written(tmp_path):
+    """The same suffix, and another meaning: one label for each face, counted from 0."""
+    written = {}
+    for k, part in enumerate(("train", "test")):
+        vertices, faces = _bumpy(k)
+        labels = np.random.default_rng(k).integers(1, 4, len(faces))  # none has the first class
+        write_ply(tmp_path / part / f"{k}.ply", vertices, faces)
+        write_labels(tmp_path / "seg" / f"{k}.eseg", labels)
+        written[f"{part}/{k}.ply"] = labels.tolist()
+    dataset = load_segmentation_folder(tmp_path)
+    assert (
+        dict(zip(dataset.names, map(torch.Tensor.tolist, dataset.labels), strict=True)) == written
+    )
+    assert dataset.classes == ("0", "1", "2", "3")
+    assert dataset.edge_labels == ()
+
+
+@pytest.mark.parametrize("suffix", [".seg", ".txt", ".npy", ".eseg"])
+@pytest.mark.parametrize("form", ["obj", "ply", "off", "stl", "glb"])
+def test_own_data_need_one_number_for_each_face(tmp_path, suffix, form):
+    labels = np.arange(12) % 3
+    (tmp_path / "train").mkdir()
+    _BOX.export(tmp_path / f"train/box.{form}")
+    if suffix == ".npy":
+        (tmp_path / "seg").mkdir()
+        np.save(tmp_path / "seg/box.npy", labels)
+    else:
+        write_labels(tmp_path / f"seg/box{suffix}", labels)
+    dataset = load_segmentation_folder(tmp_path, classes=("top", "side", "base", "lid"))
+    assert dataset.labels[0].tolist() == labels.tolist()
+    assert dataset.classes == ("top", "side", "base", "lid")
+
+
+def _damaged():
+    """A box with faces that repair drops or turns over, and MeshCNN drops."""
+    vertices = np.concatenate([_VERTICES, [[0.5, 0.5, 0.5], [7, 7, 7]]])  # a copy of a corner
+    faces = [list(face) for face in _FACES]
+    faces[3] = faces[3][::-1]  # MeshCNN drops it, and repair turns it over
+    faces.insert(1, [2, 2, 5])
+    faces.insert(6, [0, 1, 1])
+    faces.append(faces[4])
+    return vertices, faces
+
+
+def _mark(points):
+    """A label for every place."""
+    return (np.abs(points) @ [1.0, 3.0, 9.0] * 4).round().astype(int) % 5
+
+
+def test_labels_of_faces_follow_repair(tmp_path):
+    vertices, faces = _damaged()
+    write_obj(tmp_path / "train/a.obj", vertices, faces)
+    write_labels(tmp_path / "seg/a.seg", _mark(vertices[faces].mean(axis=1)))
+    dataset = load_segmentation_folder(tmp_path)
+    (mesh,), (labels,) = dataset.meshes, dataset.labels
+    assert (mesh.num_faces, dataset.reports[0].file_faces) == (12, 15)
+    assert len(dataset.reports[0].turned_faces) == 1
+    assert np.array_equal(labels, _mark(mesh.vertices[mesh.faces].mean(dim=1).numpy()))
+    assert len(set(labels.tolist())) > 1
+
+
+@pytest.mark.parametrize("cleaned", [False, True])
+def test_labels_of_edges_follow_repair(tmp_path, cleaned):
+    """Lines may stand for the edges as written, or for those of the faces that MeshCNN keeps."""
+    vertices, faces = _damaged()
+    kept = scan_kept(vertices, faces)
+    assert len(kept) == 11
+    read = [faces[k] for k in kept] if cleaned else faces
+    ends = np.array(list(scan_edges(read)))
+    marks = _mark(vertices[ends].mean(axis=1))
+    write_obj(tmp_path / "train/a.obj", vertices, faces)
+    write_labels(tmp_path / "seg/a.eseg", marks)
+    rows = np.zeros((len(ends), 5))
+    rows[np.arange(len(ends)), marks] = 0.5
+    write_soft(tmp_path / "sseg/a.seseg", rows)
+    dataset = load_segmentation_folder(tmp_path)
+    (mesh,), (edges,) = dataset.meshes, dataset.edge_labels
+    middles = mesh.vertices[edges_in_order(mesh.faces).vertices].mean(dim=1).numpy()
+    assert np.array_equal(edges.hard, _mark(middles) - marks.min())
+    assert np.array_equal(edges.soft.argmax(dim=1), _mark(middles))
+    # What MeshCNN drops has no label, though all of its edges have one.
+    dropped = [k for k in range(12) if int(dataset.reports[0].kept_faces[k]) not in kept]
+    unknown = (dataset.labels[0] < 0).nonzero().flatten().tolist()
+    assert unknown == (dropped if cleaned else [])
+    assert len(dropped) == 1
+
+
+def test_a_face_that_meshcnn_drops_leaves_its_own_edges_without_labels(tmp_path):
+    """Three faces at an edge: load_mesh cuts there, and keeps all."""
+    vertices = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, -1, 0], [0, 0, 1.0]])
+    faces = [[0, 1, 2], [1, 0, 3], [0, 1, 4]]
+    write_obj(tmp_path / "train/a.obj", vertices, faces)
+    write_labels(tmp_path / "seg/a.eseg", [1, 1, 1, 2, 2])
+    dataset = load_segmentation_folder(tmp_path)
+    assert dataset.meshes[0].num_faces == 3
+    assert dataset.labels[0].tolist() == [0, 1, -1]
+    assert dataset.edge_labels[0].hard.tolist().count(-1) == 3  # it no longer touches the others
+
+
+def test_polygons_have_one_label(tmp_path):
+    square = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0], [2, 0, 0.0]])
+    write_obj(tmp_path / "train/a.obj", square, [[0, 1, 2, 3], [1, 4, 2]])
+    write_labels(tmp_path / "seg/a.seg", [1, 0])
+    assert load_segmentation_folder(tmp_path).labels[0].tolist() == [1, 1, 0]
+    shutil.move(tmp_path / "seg/a.seg", tmp_path / "seg/a.eseg")
+    with pytest.raises(MeshError, match=r"seg/a.eseg: line 6 \(face 0\) has 4 corners"):
+        load_segmentation_folder(tmp_path)
+
+
+def _own(root, labels=(), name="seg/a.eseg"):
+    write_obj(root / "train/a.obj", _VERTICES, _FACES)
+    if len(labels):
+        write_labels(root / name, labels)
+    else:
+        (root / "seg").mkdir(exist_ok=True)
+
+
+@pytest.mark.parametrize("number", [1, 11, 13, 17, 19, 100])
+def test_a_wrong_number_of_labels_names_the_file_and_both_numbers(tmp_path, number):
+    _own(tmp_path, np.ones(number))
+    message = rf"train/a.obj: seg/a.eseg: has {number} labels; a.obj has 18 edges and 12 faces"
+    with pytest.raises(MeshError, match=message):
+        load_segmentation_folder(tmp_path)
+
+
+@pytest.mark.parametrize("number", [12, 18])
+def test_the_right_numbers_are_accepted(tmp_path, number):
+    """What makes the test before this one say something."""
+    _own(tmp_path, np.ones(number))
+    dataset = load_segmentation_folder(tmp_path)
+    assert (len(dataset.edge_labels) == 1) == (number == 18)
+
+
+def test_own_labels_are_never_those_of_edges(tmp_path):
+    _own(tmp_path, np.ones(18), "seg/a.seg")
+    with pytest.raises(MeshError, match=r"seg/a.seg: has 18 labels; a.obj has 12 faces"):
+        load_segmentation_folder(tmp_path)
+
+
+def test_a_number_that_fits_faces_and_edges_is_refused(tmp_path):
+    """A tetrahedron has six edges, and here six faces are written."""
+    faces = [[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3], [1, 1, 2], [0, 0, 3]]
+    write_obj(tmp_path / "train/a.obj", np.eye(4, 3), faces)
+    write_labels(tmp_path / "seg/a.eseg", [1] * 6)
+    with pytest.raises(MeshError, match=r"edges or of faces: a.obj has 8 \(6 .* and 6 \(4 "):
+        load_segmentation_folder(tmp_path)
+    shutil.move(tmp_path / "seg/a.eseg", tmp_path / "seg/a.seg")
+    assert load_segmentation_folder(tmp_path).labels[0].tolist() == [1] * 4
+
+
+def test_a_set_labels_edges_or_faces_and_not_both(tmp_path):
+    _own(tmp_path, np.ones(18))
+    write_obj(tmp_path / "test/b.obj", _VERTICES, _FACES)
+    write_labels(tmp_path / "seg/b.eseg", np.ones(12))
+    with pytest.raises(ValueError, match=r"a.eseg has one for each edge .* b.eseg one for each f"):
+        load_segmentation_folder(tmp_path)
+
+
+def test_labels_out_of_range_name_the_file_and_the_label(tmp_path):
+    _own(tmp_path, [*[0] * 11, 3])
+    with pytest.raises(MeshError, match=r"seg/a.eseg: label 3 is out of range, 2 classes"):
+        load_segmentation_folder(tmp_path, classes=("a", "b"))
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (np.ones((17, 2)), r"sseg/a.seseg: has 17 rows; expected 18"),
+        (np.ones((18, 1)), r"sseg/a.seseg: has 1 columns, too few for the 2 classes"),
+        (-np.ones((18, 2)), r"sseg/a.seseg: line 1: must hold shares"),
+    ],
+)
+def test_soft_labels_that_do_not_fit_are_refused(tmp_path, rows, message):
+    _own(tmp_path, [1, 2] * 9)
+    write_soft(tmp_path / "sseg/a.seseg", rows)
+    with pytest.raises(MeshError, match=message):
+        load_segmentation_folder(tmp_path)
+
+
+def test_soft_labels_may_stand_beside_those_of_faces(tmp_path):
+    _own(tmp_path, [0, 1] * 6)
+    rows = np.random.default_rng(0).integers(0, 2, (18, 2)).astype(float)
+    write_soft(tmp_path / "sseg/a.seseg", rows)
+    (edges,) = load_segmentation_folder(tmp_path).edge_labels
+    assert edges.hard is None
+    assert np.array_equal(edges.soft, rows)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "seg/a.eseg: is empty"),
+        (b"1\n" * 11 + b"x\n", "seg/a.eseg: line 12: must hold numbers"),
+        (b"1\n" * 11 + b"nan\n", "seg/a.eseg: line 12: a label must be an integer"),
+        (b"1\n" * 11 + b"0.5\n", "seg/a.eseg: line 12: a label must be an integer"),
+        (b"1\n" * 11 + b"-1\n", "seg/a.eseg: line 12: a label must be an integer"),
+    ],
+)
+def test_files_that_hold_no_labels_are_named(tmp_path, content, message):
+    _own(tmp_path)
+    (tmp_path / "seg/a.eseg").write_bytes(content)
+    with pytest.raises(MeshError, match=message) as caught:
+        load_segmentation_folder(tmp_path)
+    assert str(tmp_path) in str(caught.value)
+
+
+def test_meshes_without_labels_or_with_two_files_of_them_are_named(tmp_path):
+    _own(tmp_path)
+    with pytest.raises(MeshError, match=r"train/a.obj: has no labels; expected one file seg/a"):
+        load_segmentation_folder(tmp_path)
+    write_labels(tmp_path / "seg/a.eseg", [0] * 12)
+    write_labels(tmp_path / "seg/a.seg", [0] * 12)
+    with pytest.raises(MeshError, match=r"train/a.obj: has a.eseg and a.seg"):
+        load_segmentation_folder(tmp_path)
+
+
+def test_two_meshes_may_not_share_labels(tmp_path):
+    _own(tmp_path, [0] * 12)
+    shutil.copytree(tmp_path / "train", tmp_path / "test")
+    with pytest.raises(MeshError, match=r"2 of 2 .*\n.*another mesh has the same name"):
+        load_segmentation_folder(tmp_path)
+
+
+def test_all_failures_make_one_error(tmp_path):
+    for k in range(7):
+        write_obj(tmp_path / f"train/{k}.obj", _VERTICES, _FACES[: 6 + k])
+        write_labels(tmp_path / f"seg/{k}.seg", [0] * 12)
+    with pytest.raises(MeshError, match="6 of 7 meshes or their labels") as caught:
+        load_segmentation_folder(tmp_path)
+    assert "and 1 more" in str(caught.value)
+
+
+def test_an_unreadable_mesh_and_strict_loading_are_named(tmp_path):
+    vertices, faces = _damaged()
+    write_obj(tmp_path / "train/a.obj", vertices, faces)
+    write_labels(tmp_path / "seg/a.seg", [0] * len(faces))
+    assert len(load_segmentation_folder(tmp_path)) == 1
+    with pytest.raises(MeshError, match=r"a.obj: .*load it with strict=False"):
+        load_segmentation_folder(tmp_path, strict=True)
+    (tmp_path / "train/a.obj").write_text("no mesh")
+    with pytest.raises(MeshError, match=r"a.obj: "):
+        load_segmentation_folder(tmp_path)
+
+
+def test_leftovers_are_ignored_and_one_enclosing_folder_is_entered(tmp_path):
+    root = tmp_path / "coseg_vases"
+    _own(root, [0] * 12)
+    for name in ("cache/x.npz", ".git/y", "classes.txt", "mean_std_cache.p", "train/.h.obj"):
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text("junk")
+    (root / "train/readme.md").write_text("junk")
+    assert load_segmentation_folder(tmp_path).names == ("train/a.obj",)
+
+
+def test_an_archive_is_unpacked(tmp_path, monkeypatch):
+    monkeypatch.setenv("EQUIGEO_CACHE", str(tmp_path / "store"))
+    _own(tmp_path / "data/set", [0, 1] * 6)
+    for form in ("gztar", "zip"):
+        archive = shutil.make_archive(str(tmp_path / "set"), form, tmp_path / "data")
+        assert load_segmentation_folder(archive).labels[0].tolist() == [0, 1] * 6
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ((), "found no train or test, or no seg"),
+        (("train/a.obj",), "found no train or test, or no seg"),
+        (("seg/a.eseg",), "found no train or test, or no seg"),
+        (("train/a.txt", "seg/a.eseg"), "found no mesh files"),
+        (("train/a.obj", "seg/a.eseg", "val/b.obj"), "unknown folder 'val'"),
+    ],
+)
+def test_a_wrong_layout_is_one_error_that_names_the_folder(tmp_path, files, message):
+    for name in files:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("junk")
+    with pytest.raises(ValueError, match=message) as caught:
+        load_segmentation_folder(tmp_path)
+    assert str(tmp_path) in str(caught.value)
+
+
+def test_a_missing_folder_and_a_plain_file_are_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"nowhere: no such file or folder"):
+        load_segmentation_folder(tmp_path / "nowhere")
+    (tmp_path / "a.obj").touch()
+    with pytest.raises(ValueError, match=r"a.obj: expected a folder or an archive"):
+        load_segmentation_folder(tmp_path / "a.obj")
