@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from equigeo.tasks.affnist import AffNISTClassification
 from equigeo.tasks.mesh_classification import MeshClassification
+from equigeo.tasks.mesh_segmentation import MeshSegmentation
 from equigeo.tasks.pointcloud import PointCloudClassification
 from equigeo.tasks.task import EvaluationOutput, FilePrediction, Task, find_task
 from equigeo.tasks.tsp import TravellingSalesman
@@ -17,6 +18,7 @@ from equigeo.training.loop.time_limit import time_limit
 
 TASKS: Final[tuple[Task[Any, Any, Any], ...]] = (
     MeshClassification(),
+    MeshSegmentation(),
     AffNISTClassification(),
     PointCloudClassification(),
     TravellingSalesman(),
@@ -28,6 +30,7 @@ __all__ = [
     "EvaluationOutput",
     "FilePrediction",
     "MeshClassification",
+    "MeshSegmentation",
     "PointCloudClassification",
     "Task",
     "TravellingSalesman",

@@ -17,7 +17,6 @@ def mesh_rows() -> list[Row]:
     graph = mesh.PrimalDualGraph.from_mesh(shapes.icosahedron(), mesh.DualKind.SINGLE)
     faces, edges = graph.x_primal.shape[0], graph.x_dual.shape[0]
     pairs = graph.primal.num_edges
-    widths = graph.x_primal.shape[1], graph.x_dual.shape[1]
     features = randn((faces, 3), (edges, 4))
 
     def conv(layer: nn.Module, x_primal: Tensor, x_dual: Tensor) -> Any:
@@ -33,12 +32,19 @@ def mesh_rows() -> list[Row]:
         found, _ = layer(beside(graph, x_primal).with_features(x_primal, x_dual), score[:, None])
         return found.x_primal, found.x_dual
 
+    wide = mesh.PrimalDualGraph.from_mesh(shapes.icosahedron(), features="multiscale")
+    widths = wide.x_primal.shape[1], wide.x_dual.shape[1]
+
     def classify(layer: nn.Module, x_primal: Tensor, x_dual: Tensor) -> Any:
-        return layer(beside(graph, x_primal).with_features(x_primal, x_dual))
+        return layer(beside(wide, x_primal).with_features(x_primal, x_dual))
 
     def classifier() -> nn.Module:
         config = mesh.ClassifierConfig(3, channels=(4, 4), keep=(None, 0.8))
         return mesh.PrimalDualClassifier(config)
+
+    def segmenter() -> nn.Module:
+        config = mesh.SegmenterConfig(3, channels=(4, 4), keep=(0.9,))
+        return mesh.PrimalDualSegmenter(config)
 
     return [
         Row(
@@ -81,6 +87,14 @@ def mesh_rows() -> list[Row]:
             randn((faces, widths[0]), (edges, widths[1])),
             classify,
             "mesh.PrimalDualClassifier",
+            rows=False,
+        ),
+        Row(
+            "mesh.PrimalDualSegmenter",
+            segmenter,
+            randn((faces, widths[0]), (edges, widths[1])),
+            classify,
+            "mesh.PrimalDualSegmenter",
             rows=False,
         ),
     ]

@@ -20,6 +20,8 @@ UNSUPPORTED: list[tuple[str, tuple[str, ...], str]] = [
     ("mesh.EdgePool", ("meta", *_PROGRAMS), _MERGES),
     ("mesh.PrimalDualClassifier", ("meta", *_PROGRAMS), _MERGES),
     ("mesh.PrimalDualClassifier", ("vmap",), _ONE_GRAPH),
+    ("mesh.PrimalDualSegmenter", ("meta", *_PROGRAMS), _MERGES),
+    ("mesh.PrimalDualSegmenter", ("vmap",), _ONE_GRAPH),
     ("mds.Canonicalized", ("vmap", "meta", *_PROGRAMS), _DESCENT),
     ("mds.frames", ("vmap", "meta", *_PROGRAMS), _FRAMES),
     ("ops.principal_axes_nd of *", ("aot_inductor",), _NO_KERNEL),

@@ -19,7 +19,6 @@ from equigeo.mesh.pooling.unpool import PoolLog
 from equigeo.nn.evaluating import evaluating
 from equigeo.nn.override import check_config, override
 
-
 _Model = TypeVar("_Model", bound="MeshModel")  # typing.Self is newer than Python 3.10
 
 

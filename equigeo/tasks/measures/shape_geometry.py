@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from equigeo.mesh import PrimalDualClassifier, TriangleMesh
+from equigeo.mesh import PrimalDualClassifier, PrimalDualSegmenter, TriangleMesh
 
 LARGEST_SHOWN: Final = 20_000  # faces; a larger mesh would make the page slow to open
 
 
-def shape_geometry(model: PrimalDualClassifier, name: str, mesh: TriangleMesh) -> dict[str, Any]:
+def shape_geometry(
+    model: PrimalDualClassifier | PrimalDualSegmenter, name: str, mesh: TriangleMesh
+) -> dict[str, Any]:
     """Give the geometry of a mesh and what pooling merged of it, as JSON types.
 
     Parameters
     ----------
-    model : PrimalDualClassifier
+    model : PrimalDualClassifier or PrimalDualSegmenter
         Whose pooling to show.
     name : str
         What to call the mesh.

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 import torch
 from torch import Tensor
@@ -13,10 +12,10 @@ from torch import Tensor
 from equigeo.datasets import MeshDataset, articulated_shapes, load_mesh_folder, split_indices
 from equigeo.mesh import PrimalDualGraph
 from equigeo.nn.brief import brief_fields, shown
+from equigeo.tasks.copied_as_bytes import CopiedAsBytes
 from equigeo.tasks.hold_out import hold_out
 from equigeo.tasks.mesh_classification.config import MeshConfig
 from equigeo.tasks.repair_notes import warn_of_lost_area
-from equigeo.training.labelled_source import LabelledSource
 
 BUILTIN: Final = "builtin"
 BATCH_SIZE: Final = 32  # meshes that are classified at once
@@ -75,7 +74,7 @@ def split_meshes(dataset: MeshDataset, config: MeshConfig) -> tuple[Tensor, Tens
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledGraphs(LabelledSource):
+class LabelledGraphs(CopiedAsBytes):
     """One graph and one label per mesh.
 
     Parameters
@@ -115,15 +114,3 @@ class LabelledGraphs(LabelledSource):
         if self.jitter == self.stretch == 0:
             return graph
         return graph.deform(stretch=self.stretch, jitter=self.jitter, generator=generator)
-
-    # Processes receive a copy as bytes: sharing every tensor of every graph through a file
-    # descriptor, as torch.multiprocessing does, runs into the limit on open files.
-    def __getstate__(self) -> dict[str, Any]:
-        """Give a state without shared memory."""
-        return {"bytes": pickle.dumps([getattr(self, field.name) for field in fields(self)])}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a copy of one's own making (never a file)."""
-        values = pickle.loads(state["bytes"])
-        for field, value in zip(fields(self), values, strict=True):
-            object.__setattr__(self, field.name, value)

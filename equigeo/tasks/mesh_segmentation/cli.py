@@ -1,0 +1,117 @@
+"""Mesh segmentation as a task: its options, and what is shown of an evaluation."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+from equigeo.datasets import SegmentedMeshDataset
+from equigeo.mesh import PrimalDualSegmenter
+from equigeo.tasks.arguments import Argument, natural
+from equigeo.tasks.mesh_segmentation.config import SegmentationConfig
+from equigeo.tasks.mesh_segmentation.data import (
+    BUILTIN,
+    load_segmented_meshes,
+    split_segmented_meshes,
+)
+from equigeo.tasks.mesh_segmentation.evaluate import (
+    SegmentationEvaluation,
+    evaluate_mesh_segmenter,
+)
+from equigeo.tasks.mesh_segmentation.report import summarize_segmentation
+from equigeo.tasks.mesh_segmentation.train import plan_fit
+from equigeo.tasks.mesh_segmentation.trained import TrainedMeshSegmenter, segment_file
+from equigeo.tasks.task import EvaluationOutput, FilePrediction, Task
+from equigeo.tasks.text import class_table, copies_table, printable
+from equigeo.training.loop.fit_plan import FitPlan
+
+
+class MeshSegmentation(Task[SegmentationConfig, SegmentedMeshDataset, TrainedMeshSegmenter]):
+    """Tell the parts of triangle meshes with a primal-dual network.
+
+    Examples
+    --------
+    >>> MeshSegmentation().name
+    'mesh-segmentation'
+    """
+
+    help = "tell the parts of triangle meshes"
+    data_remedy = "builtin, a folder or an archive"
+    train_arguments = (
+        Argument(
+            "--data", "the built-in shapes, or a folder or archive {train,test}/<mesh> with"
+            " seg/<mesh>.eseg, .seg, .txt or .npy", metavar="builtin|DIR|ARCHIVE",
+        ),
+        Argument(
+            "--holdout",
+            "evaluate on N training meshes, held out, and leave the test part unseen",
+            natural, metavar="N",
+        ),
+    )  # fmt: skip
+    evaluate_arguments = (
+        Argument(
+            "--data", "by default what the model was trained on", metavar="builtin|DIR|ARCHIVE"
+        ),
+        Argument("--seed", "seed of transformed copies (default: 0)", natural),
+    )
+    measures = {"test_accuracy": "{part} accuracy {value:.2%} of faces"}  # noqa: RUF012
+    writes_report = True
+    files = "OBJ, OFF, PLY, STL or GLB"
+    writes_files = True
+    trained_type = TrainedMeshSegmenter
+
+    def resolve_data(self, data: str | None) -> str:
+        """Leave the name of the built-in shapes alone."""
+        return data if data == BUILTIN else super().resolve_data(data)
+
+    def load(self, config: SegmentationConfig) -> SegmentedMeshDataset:
+        """Load the whole data set; the configuration's split is taken later."""
+        return load_segmented_meshes(config.data)
+
+    def describe(self, config: SegmentationConfig, data: SegmentedMeshDataset) -> str:
+        """Count meshes and parts."""
+        return f"{len(data)} meshes with {data.num_classes} parts, {config.preset} preset"
+
+    def plan(
+        self,
+        config: SegmentationConfig,
+        data: SegmentedMeshDataset,
+        model: PrimalDualSegmenter | None = None,
+    ) -> FitPlan:
+        """Build graphs and model."""
+        return plan_fit(config, data, model)
+
+    def evaluate(
+        self, trained: TrainedMeshSegmenter, options: argparse.Namespace
+    ) -> EvaluationOutput:
+        """Give accuracy by part and on copies, and a report with shapes."""
+        from equigeo.report import render_report  # plotly, which the other commands do without
+
+        config = trained.config
+        if options.data is not None:
+            config = replace(config, data=self.resolve_data(options.data), holdout=0)
+        dataset = load_segmented_meshes(config.data)
+        _, test = split_segmented_meshes(dataset, config)
+        evaluation = evaluate_mesh_segmenter(trained, dataset, test, options.seed or 0)
+        used = TrainedMeshSegmenter(
+            trained.model, trained.classes, config, trained.version, trained.history
+        )
+        results = summarize_segmentation(used, evaluation, dataset, options.command_line)
+        return EvaluationOutput(_text(evaluation), evaluation.to_dict(), render_report(results))
+
+    def predict(
+        self, trained: TrainedMeshSegmenter, path: Path, top: int = 1, *, view: bool = False
+    ) -> FilePrediction:
+        """Tell the parts of a mesh file, repaired where needed."""
+        return segment_file(trained, path, top, view=view)
+
+
+def _text(evaluation: SegmentationEvaluation) -> str:
+    lines = [class_table(evaluation.classes, evaluation.confusion, "faces"), ""]
+    width = max(map(len, evaluation.measures))
+    lines += [f"{name:<{width}}  {value:.2%}" for name, value in evaluation.measures.items()]
+    lines += ["", copies_table(evaluation.copies)]
+    for copy in evaluation.copies:
+        lines += [f"changed when {copy.kind}: {printable(name)}" for name in copy.changed]
+    return "\n".join(lines)

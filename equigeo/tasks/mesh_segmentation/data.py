@@ -1,0 +1,123 @@
+"""The data of segmentation: which set, how it is split, and batches of graphs with labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from equigeo.datasets import SegmentedMeshDataset, articulated_parts, load_segmentation_folder
+from equigeo.mesh import PrimalDualGraph
+from equigeo.nn.brief import brief_fields
+from equigeo.tasks.copied_as_bytes import CopiedAsBytes
+from equigeo.tasks.mesh_segmentation.config import SegmentationConfig
+from equigeo.tasks.mesh_segmentation.objective import PADDING
+from equigeo.tasks.repair_notes import warn_of_lost_area
+from equigeo.training.labelled_source import LabelledBatch
+from equigeo.training.random_state import seed_sequence
+
+BUILTIN: Final = "builtin"
+BATCH_SIZE: Final = 16  # meshes that are segmented at once
+
+
+def load_segmented_meshes(data: str) -> SegmentedMeshDataset:
+    """Load the built-in data set, or a folder or archive of meshes with labels.
+
+    Parameters
+    ----------
+    data : str
+        ``"builtin"``, or a path.
+
+    Raises
+    ------
+    ValueError
+        If the path holds no usable data set; the message names the file and the remedy.
+    """
+    if data == BUILTIN:
+        return articulated_parts()
+    dataset = load_segmentation_folder(data)
+    warn_of_lost_area(dataset.names, dataset.reports)
+    return dataset
+
+
+def split_segmented_meshes(
+    dataset: SegmentedMeshDataset, config: SegmentationConfig
+) -> tuple[Tensor, Tensor]:
+    """Give the training and the test meshes, or hold training meshes out if asked to.
+
+    Returns
+    -------
+    train, evaluated : Tensor, (meshes of the part,), int64
+        Increasing positions. With ``holdout``, both are training meshes and the test meshes stay
+        unseen; which ones are held out does not depend on the seed of the run.
+
+    Raises
+    ------
+    ValueError
+        If one of the parts is empty.
+    """
+    train = dataset.in_train.nonzero().flatten()
+    test = (~dataset.in_train).nonzero().flatten()
+    if config.holdout > 0:
+        order = np.random.default_rng(seed_sequence(0, "holdout")).permutation(len(train))
+        held = torch.from_numpy(order[: config.holdout]).sort().values
+        kept = torch.from_numpy(order[config.holdout :]).sort().values
+        train, test = train[kept], train[held]
+    for purpose, part in (("train on", train), ("evaluate on", test)):
+        if len(part) == 0:
+            raise ValueError(
+                f"no mesh to {purpose} with holdout {config.holdout}; add meshes or change it"
+            )
+    return train, test
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledFaces(CopiedAsBytes):
+    """One graph for each mesh, and one label for each of its faces.
+
+    Parameters
+    ----------
+    graphs : sequence of PrimalDualGraph
+        On the CPU.
+    face_labels : sequence of Tensor, (faces,), int64
+        Part of every face, -1 where unknown.
+    jitter, stretch : float
+        Noise on vertices and stretch along random axes, see ``PrimalDualGraph.deform``, where noise
+        is asked for.
+    """
+
+    graphs: Sequence[PrimalDualGraph]
+    face_labels: Sequence[Tensor]
+    jitter: float = 0.0
+    stretch: float = 0.0
+
+    __repr__ = brief_fields
+
+    def __len__(self) -> int:
+        """Count the meshes."""
+        return len(self.graphs)
+
+    def inputs(self, chosen: Tensor, generator: torch.Generator | None) -> PrimalDualGraph:
+        """Unite some graphs."""
+        graph = PrimalDualGraph.batch([self.graphs[i] for i in chosen.tolist()])
+        if generator is None or self.jitter == self.stretch == 0:
+            return graph
+        return graph.deform(stretch=self.stretch, jitter=self.jitter, generator=generator)
+
+    def batch(
+        self,
+        indices: Sequence[int],
+        total: int | None = None,
+        generator: torch.Generator | None = None,
+    ) -> LabelledBatch:
+        """Assemble a batch; its labels are (meshes, most faces), padded by ``PADDING``."""
+        graph = self.inputs(torch.as_tensor(indices, dtype=torch.long), generator)
+        labels = pad_sequence(
+            [self.face_labels[i] for i in indices], batch_first=True, padding_value=PADDING
+        )
+        return LabelledBatch(graph, labels, len(indices) if total is None else total)

@@ -1,0 +1,187 @@
+"""Results of a segmenter on meshes with labelled faces."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+from equigeo.datasets import EdgeLabels, SegmentedMeshDataset
+from equigeo.mesh import TriangleMesh
+from equigeo.nn.brief import brief_fields
+from equigeo.tasks.measures.classification import confusion_matrix
+from equigeo.tasks.measures.copy_result import CopyResult
+from equigeo.tasks.measures.segmentation import segmentation_measures
+from equigeo.tasks.mesh_classification.random_copy import random_copy
+from equigeo.tasks.mesh_segmentation.trained import TrainedMeshSegmenter
+from equigeo.training.random_state import derived_generator
+
+# Copies whose faces stand where they stood; renumbering is a matter of tests.
+SEGMENTED_COPIES: Final = ("rotated", "reflected", "scaled", "translated")
+
+
+@dataclass(frozen=True)
+class SegmentationEvaluation:
+    """Predicted parts of labelled faces, and of transformed copies.
+
+    Parameters
+    ----------
+    classes : list of str
+        Names of the parts.
+    names : list of str
+        Names of the meshes.
+    accuracies : list of float
+        Share of the labelled faces of every mesh whose part is right.
+    predictions : list of list of int
+        Part of every face of every mesh.
+    confusion : list of list of int
+        Faces by true part (row) and predicted part (column).
+    measures : dict of str to float
+        Each by its full name; the numbers of different measures are not comparable.
+    copies : list of CopyResult
+        One entry per kind of copy; a mesh has changed if one of its faces has.
+    """
+
+    classes: list[str]
+    names: list[str]
+    accuracies: list[float]
+    predictions: list[list[int]]
+    confusion: list[list[int]]
+    measures: dict[str, float]
+    copies: list[CopyResult]
+
+    __repr__ = brief_fields
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give nested dictionaries of JSON types."""
+        return asdict(self)
+
+
+def evaluate_mesh_segmenter(
+    segmenter: TrainedMeshSegmenter,
+    dataset: SegmentedMeshDataset,
+    indices: Tensor,
+    seed: int = 0,
+) -> SegmentationEvaluation:
+    """Segment meshes of a data set, and randomly transformed copies of each.
+
+    Parameters
+    ----------
+    segmenter : TrainedMeshSegmenter
+        What to evaluate.
+    dataset : SegmentedMeshDataset
+        Its parts must be those of the segmenter; they may come in another order.
+    indices : Tensor, (meshes,), int64
+        Which meshes.
+    seed : int
+        Decides the copies.
+
+    Raises
+    ------
+    ValueError
+        If there is no mesh, or the data set has a part unknown to the segmenter.
+    """
+    if len(indices) == 0:
+        raise ValueError("the evaluated part of the data has no meshes; choose another split")
+    dataset = _in_terms_of(segmenter, dataset)
+    chosen = indices.tolist()
+    known = [dataset.labels[i] for i in chosen]
+    meshes, names = [dataset.meshes[i] for i in chosen], [dataset.names[i] for i in chosen]
+    probabilities = _probabilities(segmenter, meshes)
+    predictions = [part.argmax(dim=1) for part in probabilities]
+    copies = []
+    for kind in SEGMENTED_COPIES:
+        # a stream for each mesh: its copies do not depend on which others are evaluated
+        moved = [
+            random_copy(mesh, kind, derived_generator(seed, kind, i))
+            for i, mesh in zip(chosen, meshes, strict=True)
+        ]
+        seen = _probabilities(segmenter, moved)
+        copies.append(_compare(kind, seen, probabilities, known, names))
+    labelled = [labels >= 0 for labels in known]
+    counts = confusion_matrix(
+        torch.cat([row[mask] for row, mask in zip(known, labelled, strict=True)]),
+        torch.cat([row[mask] for row, mask in zip(predictions, labelled, strict=True)]),
+        len(segmenter.classes),
+    )
+    return SegmentationEvaluation(
+        classes=list(segmenter.classes),
+        names=names,
+        accuracies=[_share(seen, part) for seen, part in zip(predictions, known, strict=True)],
+        predictions=[part.tolist() for part in predictions],
+        confusion=counts.tolist(),
+        measures=segmentation_measures(dataset, chosen, predictions),
+        copies=copies,
+    )
+
+
+def _probabilities(segmenter: TrainedMeshSegmenter, meshes: list[TriangleMesh]) -> list[Tensor]:
+    """Segment in double precision, so that differences between copies are those of the model."""
+    return [logits.double().softmax(dim=1) for logits in segmenter.logits(meshes)]
+
+
+def _share(seen: Tensor, labels: Tensor) -> float:
+    """Share of the labelled faces that are right; 1 where none is labelled."""
+    known = labels >= 0
+    return (seen == labels)[known].double().mean().item() if bool(known.any()) else 1.0
+
+
+def _compare(
+    kind: str,
+    seen: list[Tensor],
+    original: list[Tensor],
+    known: list[Tensor],
+    names: list[str],
+) -> CopyResult:
+    """Compare copies of meshes with their originals, face by face."""
+    parts = [copy.argmax(dim=1) for copy in seen]
+    before = [row.argmax(dim=1) for row in original]
+    shares = [_share(part, labels) for part, labels in zip(parts, known, strict=True)]
+    differences = [(a - b).abs().max().item() for a, b in zip(seen, original, strict=True)]
+    return CopyResult(
+        kind=kind,
+        accuracy=sum(shares) / len(shares),
+        changed=[
+            name
+            for name, part, was in zip(names, parts, before, strict=True)
+            if not torch.equal(part, was)
+        ],
+        largest_difference=max(differences),
+    )
+
+
+def _in_terms_of(
+    segmenter: TrainedMeshSegmenter, dataset: SegmentedMeshDataset
+) -> SegmentedMeshDataset:
+    """Number the parts of a data set as the segmenter does."""
+    unknown = [name for name in dataset.classes if name not in segmenter.classes]
+    if unknown:
+        raise ValueError(
+            f"the data have parts that the checkpoint does not know: {', '.join(unknown)}; "
+            "evaluate on data with the parts of the training"
+        )
+    number = torch.tensor([segmenter.classes.index(name) for name in dataset.classes])
+
+    def renumber(labels: Tensor) -> Tensor:
+        return torch.where(labels >= 0, number[labels.clamp_min(0)], labels)
+
+    def spread(soft: Tensor) -> Tensor:
+        columns = soft.new_zeros(len(soft), len(segmenter.classes))
+        return columns.index_copy(1, number, soft[:, : len(number)])
+
+    edges = [
+        EdgeLabels(
+            None if one.hard is None else renumber(one.hard),
+            None if one.soft is None else spread(one.soft),
+            one.ambiguous_faces,
+        )
+        for one in dataset.edge_labels
+    ]
+    return replace(
+        dataset,
+        labels=tuple(renumber(labels) for labels in dataset.labels),
+        classes=tuple(segmenter.classes),
+        edge_labels=tuple(edges),
+    )

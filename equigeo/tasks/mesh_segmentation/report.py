@@ -1,0 +1,89 @@
+"""The plain results that a report of a segmentation is made from."""
+
+from __future__ import annotations
+
+import platform
+from typing import Any
+
+import torch
+
+import equigeo
+from equigeo.datasets import SegmentedMeshDataset
+from equigeo.tasks.measures.shape_geometry import LARGEST_SHOWN, shape_geometry
+from equigeo.tasks.mesh_segmentation.evaluate import SegmentationEvaluation
+from equigeo.tasks.mesh_segmentation.trained import TrainedMeshSegmenter
+
+_SHOWN = 6  # shapes, which fill two rows of a wide window
+
+
+def summarize_segmentation(
+    segmenter: TrainedMeshSegmenter,
+    evaluation: SegmentationEvaluation,
+    dataset: SegmentedMeshDataset,
+    command: str,
+) -> dict[str, Any]:
+    """Collect what ``equigeo.report.render_report`` draws, as JSON types.
+
+    Parameters
+    ----------
+    segmenter : TrainedMeshSegmenter
+        What was evaluated.
+    evaluation : SegmentationEvaluation
+        Its results on meshes of ``dataset``.
+    dataset : SegmentedMeshDataset
+        For the geometry and the labels of the shapes to show: those with most errors.
+    command : str
+        What made the results.
+    """
+    config = segmenter.config
+    parameters = sum(p.numel() for p in segmenter.model.parameters())
+    seconds = sum(line["seconds"] for line in segmenter.history)
+    facts = [(name, f"{value:.2%}") for name, value in evaluation.measures.items()]
+    facts += [
+        ("data", config.data),
+        ("meshes", str(len(evaluation.names))),
+        ("model", f"{config.preset} preset, {parameters:,} parameters"),
+        ("training", f"{len(segmenter.history)} epochs, {seconds:.0f} s, seed {config.seed}"),
+        ("recipe", ", ".join(f"{k} {v}" for k, v in config.to_dict()["recipe"].items())),
+        (
+            "versions",
+            f"trained by equigeo {segmenter.version}; evaluated by {equigeo.__version__}, "
+            f"torch {torch.__version__}, Python {platform.python_version()}",
+        ),
+    ]
+    return {
+        "title": "Mesh segmentation",
+        "lead": "A primal-dual mesh network that tells the parts of shapes.",
+        "command": command,
+        "facts": facts,
+        "history": segmenter.history,
+        "classes": evaluation.classes,
+        "confusion": evaluation.confusion,
+        "samples": "faces",
+        "copies": evaluation.to_dict()["copies"],
+        "shapes": _shapes(segmenter, evaluation, dataset),
+    }
+
+
+def _shapes(
+    segmenter: TrainedMeshSegmenter,
+    evaluation: SegmentationEvaluation,
+    dataset: SegmentedMeshDataset,
+) -> list[dict[str, Any]]:
+    """Give the geometry, the parts and the clusters of the shapes with most errors."""
+    position = {name: i for i, name in enumerate(dataset.names)}
+    number = [segmenter.classes.index(name) for name in dataset.classes]
+    shapes: list[dict[str, Any]] = []
+    for k in sorted(range(len(evaluation.names)), key=lambda k: evaluation.accuracies[k]):
+        i = position[evaluation.names[k]]
+        mesh = dataset.meshes[i]
+        if mesh.num_faces > LARGEST_SHOWN or len(shapes) == _SHOWN:
+            continue
+        labels = dataset.labels[i].tolist()
+        parts = {
+            "predicted_parts": evaluation.predictions[k],
+            "accuracy": evaluation.accuracies[k],
+            "labelled_parts": [number[label] if label >= 0 else label for label in labels],
+        }
+        shapes.append(shape_geometry(segmenter.model, evaluation.names[k], mesh) | parts)
+    return shapes

@@ -1,0 +1,84 @@
+"""What a segmentation run fits.
+
+On its own because every task has its training under this name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from torch import Tensor, nn
+
+from equigeo.datasets import SegmentedMeshDataset
+from equigeo.mesh import PrimalDualSegmenter
+from equigeo.tasks.measures.classification import classify
+from equigeo.tasks.mesh_segmentation.config import SegmentationConfig
+from equigeo.tasks.mesh_segmentation.data import (
+    BATCH_SIZE,
+    LabelledFaces,
+    split_segmented_meshes,
+)
+from equigeo.tasks.mesh_segmentation.objective import UNLABELLED, FaceCrossEntropy
+from equigeo.training.loop.fit_plan import FitPlan
+from equigeo.training.random_state import enter_stream
+
+
+def plan_fit(
+    config: SegmentationConfig,
+    dataset: SegmentedMeshDataset,
+    model: PrimalDualSegmenter | None = None,
+) -> FitPlan:
+    """Build graphs and model; the standardisation of the model is fitted here.
+
+    Parameters
+    ----------
+    config : SegmentationConfig
+        What to do.
+    dataset : SegmentedMeshDataset
+        What ``config.data`` names.
+    model : PrimalDualSegmenter, optional
+        Train this one instead of the preset's.
+    """
+    if model is None:
+        enter_stream(config.seed, "model")
+        model = PrimalDualSegmenter.preset(config.preset, dataset.num_classes)
+    parts = split_segmented_meshes(dataset, config)
+    train, test = (labelled_faces(model, dataset, part) for part in parts)
+    # evaluated meshes get no noise
+    train = replace(train, jitter=config.recipe.jitter, stretch=config.recipe.stretch)
+    # of training meshes alone: nothing about the others may reach the weights
+    model.fit_standardization(list(train.graphs))
+    objective = FaceCrossEntropy(config.recipe.label_smoothing)
+    evaluate = partial(_evaluate, test)
+    return FitPlan(config, model, dataset.classes, train, objective, evaluate)
+
+
+def labelled_faces(
+    model: PrimalDualSegmenter, dataset: SegmentedMeshDataset, part: Tensor
+) -> LabelledFaces:
+    """Build the graphs of some meshes.
+
+    Parameters
+    ----------
+    model : PrimalDualSegmenter
+        Whose features the graphs have.
+    dataset : SegmentedMeshDataset
+        Meshes and labels.
+    part : Tensor, (meshes of the part,), int64
+        Which ones.
+    """
+    chosen = part.tolist()
+    graphs = [model.graph(dataset.meshes[i]) for i in chosen]
+    return LabelledFaces(graphs, [dataset.labels[i] for i in chosen])
+
+
+def _evaluate(test: LabelledFaces, model: nn.Module) -> dict[str, float]:
+    logits = classify(model, (batch.inputs for batch in test.batches(BATCH_SIZE)))
+    predictions = logits.argmax(dim=1).split([len(labels) for labels in test.face_labels])
+    shares = [
+        (seen == labels)[labels != UNLABELLED].double().mean().item()
+        for seen, labels in zip(predictions, test.face_labels, strict=True)
+        if (labels != UNLABELLED).any()
+    ]
+    return {"test_accuracy": sum(shares) / max(len(shares), 1)}
