@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 
 Array = NDArray[np.float64]
+
+_NEARBY = 24  # by their centres: the nearest is among them unless it is 5 times larger
 
 
 def closest_on_triangles(points: Array, corners: Array) -> tuple[Array, Array]:
@@ -51,6 +54,37 @@ def closest_on_triangles(points: Array, corners: Array) -> tuple[Array, Array]:
     best = distances.argmin(axis=-1)[..., None]
     weights = np.take_along_axis(candidates, best[..., None], axis=-2)[..., 0, :]
     return weights, np.take_along_axis(distances, best, axis=-1)[..., 0]
+
+
+def nearest_triangles(points: Array, corners: Array) -> tuple[NDArray[np.int64], Array]:
+    """Find the triangle next to each point, and the closest of its points.
+
+    Parameters
+    ----------
+    points : array, (points, 3), float64
+        Given points.
+    corners : array, (triangles, 3, 3), float64
+        Corners of at least one triangle; all of positive area.
+
+    Returns
+    -------
+    triangles : array, (points,), int64
+        Numbers of triangles. Of those whose centres are nearest, 24: the nearest triangle is among
+        them unless it is much larger than its neighbours.
+    weights : array, (points, 3), float64
+        Barycentric coordinates there.
+
+    Examples
+    --------
+    >>> triangle = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]])
+    >>> nearest_triangles(np.array([[5.0, 5.0, 0.0]]), np.stack([triangle, triangle + 4]))[0]
+    array([1])
+    """
+    count = min(_NEARBY, len(corners))
+    nearby = cKDTree(corners.mean(axis=1)).query(points, k=count)[1].reshape(-1, count)
+    weights, distances = closest_on_triangles(points[:, None], corners[nearby])
+    rows, best = np.arange(len(points)), distances.argmin(axis=1)
+    return nearby[rows, best], weights[rows, best]
 
 
 def _plane_weights(points: Array, corners: Array) -> Array:

@@ -6,10 +6,9 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
 from equigeo.datasets.shapes.animal_templates import ANIMAL_TEMPLATES
-from equigeo.datasets.shapes.closest_on_triangles import closest_on_triangles
+from equigeo.datasets.shapes.closest_on_triangles import nearest_triangles
 from equigeo.datasets.shapes.generate_shape import ShapeInstance
 from equigeo.datasets.shapes.shape_template import ShapeTemplate
 from equigeo.datasets.shapes.skeleton import Array, Skeleton
@@ -26,7 +25,6 @@ PARTS: Final = (
 )
 
 _BEYOND = 1e-6  # of how far a point lies beyond the end of a bone: above rounding, and no more
-_NEARBY = 24  # faces by their centres: the nearest face is among them unless it is 5 times larger
 
 # Limb by limb, the part of every bone. Fore and hind legs, arms and legs share their parts, as the
 # left and the right do: what a part is must be visible on the surface.
@@ -147,13 +145,8 @@ def part_labels(shape: ShapeInstance, template: ShapeTemplate) -> NDArray[np.int
     rest = shape.rest
     corners = shape.posed[rest.faces]
     centres = shape.unplaced[shape.faces].mean(axis=1)
-    count = min(_NEARBY, len(corners))
-    nearby = cKDTree(corners.mean(axis=1)).query(centres, k=count)[1].reshape(-1, count)
-    weights, distances = closest_on_triangles(centres[:, None], corners[nearby])
-    best = distances.argmin(axis=1)
-    rows = np.arange(len(best))
-    chosen = rest.faces[nearby[rows, best]]
-    points = np.einsum("fc,fci->fi", weights[rows, best], rest.vertices[chosen])
+    nearest, weights = nearest_triangles(centres, corners)
+    points = np.einsum("fc,fci->fi", weights, rest.vertices[rest.faces[nearest]])
     labels: NDArray[np.int64] = parts[nearest_bones(rest.skeleton, points)]
     return labels
 

@@ -12,10 +12,11 @@ from torch import Tensor
 from equigeo.datasets import MeshDataset, articulated_shapes, load_mesh_folder, split_indices
 from equigeo.mesh import PrimalDualGraph
 from equigeo.nn.brief import brief_fields, shown
-from equigeo.tasks.copied_as_bytes import CopiedAsBytes
+from equigeo.tasks.copied_as_bytes import restore_from_bytes, state_as_bytes
 from equigeo.tasks.hold_out import hold_out
 from equigeo.tasks.mesh_classification.config import MeshConfig
 from equigeo.tasks.repair_notes import warn_of_lost_area
+from equigeo.training.labelled_source import LabelledSource
 
 BUILTIN: Final = "builtin"
 BATCH_SIZE: Final = 32  # meshes that are classified at once
@@ -74,7 +75,7 @@ def split_meshes(dataset: MeshDataset, config: MeshConfig) -> tuple[Tensor, Tens
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledGraphs(CopiedAsBytes):
+class LabelledGraphs(LabelledSource):
     """One graph and one label per mesh.
 
     Parameters
@@ -99,6 +100,7 @@ class LabelledGraphs(CopiedAsBytes):
     resampled: Sequence[Sequence[PrimalDualGraph]] = ()
 
     __repr__ = brief_fields
+    __getstate__, __setstate__ = state_as_bytes, restore_from_bytes
 
     def inputs(self, chosen: Tensor, generator: torch.Generator | None) -> PrimalDualGraph:
         """Unite some graphs."""

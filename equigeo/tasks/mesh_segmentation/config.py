@@ -13,7 +13,7 @@ from equigeo.training.run_config import RunConfig
 SEGMENTATION_RECIPES: Final[dict[str, Recipe]] = {
     "default": Recipe(
         epochs=40, batch_size=8, learning_rate=4e-3, optimizer="adamw", schedule="one_cycle",
-        weight_decay=0.01, label_smoothing=0.05, update_bn=True,
+        weight_decay=0.01, label_smoothing=0.05, resolutions=(0.5,), update_bn=True,
     ),
     # As released with PD-MeshNet: Adam at a constant rate, nothing else.
     "paper": Recipe(
@@ -56,8 +56,7 @@ class SegmentationConfig(RunConfig):
 
     recipes: ClassVar[Mapping[str, Recipe]] = SEGMENTATION_RECIPES
     samples: ClassVar[str] = "meshes with labelled faces"
-    # labels belong to faces, whose number stays, and no weight is put on classes
-    unused: ClassVar[tuple[str, ...]] = ("resolutions", "logit_adjustment")
+    unused: ClassVar[tuple[str, ...]] = ("logit_adjustment",)
     ranges: ClassVar[Mapping[str, Range]] = {
         **RunConfig.ranges,
         "holdout": Range(0, 10**6),

@@ -14,11 +14,11 @@ from torch.nn.utils.rnn import pad_sequence
 from equigeo.datasets import SegmentedMeshDataset, articulated_parts, load_segmentation_folder
 from equigeo.mesh import PrimalDualGraph
 from equigeo.nn.brief import brief_fields
-from equigeo.tasks.copied_as_bytes import CopiedAsBytes
+from equigeo.tasks.copied_as_bytes import restore_from_bytes, state_as_bytes
 from equigeo.tasks.mesh_segmentation.config import SegmentationConfig
 from equigeo.tasks.mesh_segmentation.objective import PADDING
 from equigeo.tasks.repair_notes import warn_of_lost_area
-from equigeo.training.labelled_source import LabelledBatch
+from equigeo.training.labelled_source import LabelledBatch, LabelledSource
 from equigeo.training.random_state import seed_sequence
 
 BUILTIN: Final = "builtin"
@@ -77,7 +77,7 @@ def split_segmented_meshes(
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledFaces(CopiedAsBytes):
+class LabelledFaces(LabelledSource):
     """One graph for each mesh, and one label for each of its faces.
 
     Parameters
@@ -89,25 +89,28 @@ class LabelledFaces(CopiedAsBytes):
     jitter, stretch : float
         Noise on vertices and stretch along random axes, see ``PrimalDualGraph.deform``, where noise
         is asked for.
+    resampled : sequence of LabelledFaces
+        The same meshes with other numbers of faces; where noise is asked for, each mesh is drawn
+        evenly from these and the mesh as it is.
     """
 
     graphs: Sequence[PrimalDualGraph]
     face_labels: Sequence[Tensor]
     jitter: float = 0.0
     stretch: float = 0.0
+    resampled: Sequence[LabelledFaces] = ()
 
     __repr__ = brief_fields
+    __getstate__, __setstate__ = state_as_bytes, restore_from_bytes
 
     def __len__(self) -> int:
         """Count the meshes."""
         return len(self.graphs)
 
     def inputs(self, chosen: Tensor, generator: torch.Generator | None) -> PrimalDualGraph:
-        """Unite some graphs."""
-        graph = PrimalDualGraph.batch([self.graphs[i] for i in chosen.tolist()])
-        if generator is None or self.jitter == self.stretch == 0:
-            return graph
-        return graph.deform(stretch=self.stretch, jitter=self.jitter, generator=generator)
+        """Unite the graphs of a batch."""
+        graph: PrimalDualGraph = self.batch(chosen.tolist(), None, generator).inputs
+        return graph
 
     def batch(
         self,
@@ -116,8 +119,18 @@ class LabelledFaces(CopiedAsBytes):
         generator: torch.Generator | None = None,
     ) -> LabelledBatch:
         """Assemble a batch; its labels are (meshes, most faces), padded by ``PADDING``."""
-        graph = self.inputs(torch.as_tensor(indices, dtype=torch.long), generator)
+        versions = [self, *(self.resampled if generator is not None else ())]
+        drawn = [self] * len(indices)
+        if len(versions) > 1:  # noise stays what it is without other versions
+            numbers = torch.randint(len(versions), (len(indices),), generator=generator)
+            drawn = [versions[number] for number in numbers.tolist()]
+        chosen = list(zip(drawn, indices, strict=True))
+        graph = PrimalDualGraph.batch([source.graphs[i] for source, i in chosen])
+        if generator is not None and (self.jitter or self.stretch):
+            graph = graph.deform(stretch=self.stretch, jitter=self.jitter, generator=generator)
         labels = pad_sequence(
-            [self.face_labels[i] for i in indices], batch_first=True, padding_value=PADDING
+            [source.face_labels[i] for source, i in chosen],
+            batch_first=True,
+            padding_value=PADDING,
         )
         return LabelledBatch(graph, labels, len(indices) if total is None else total)

@@ -11,7 +11,9 @@ from functools import partial
 from torch import Tensor, nn
 
 from equigeo.datasets import SegmentedMeshDataset
+from equigeo.datasets.segmentation.transfer_face_labels import transfer_face_labels
 from equigeo.mesh import PrimalDualSegmenter
+from equigeo.mesh.remesh.with_resolution import with_resolution
 from equigeo.tasks.measures.classification import classify
 from equigeo.tasks.mesh_segmentation.config import SegmentationConfig
 from equigeo.tasks.mesh_segmentation.data import (
@@ -21,7 +23,7 @@ from equigeo.tasks.mesh_segmentation.data import (
 )
 from equigeo.tasks.mesh_segmentation.objective import UNLABELLED, FaceCrossEntropy
 from equigeo.training.loop.fit_plan import FitPlan
-from equigeo.training.random_state import enter_stream
+from equigeo.training.random_state import derived_generator, enter_stream
 
 
 def plan_fit(
@@ -45,10 +47,15 @@ def plan_fit(
         model = PrimalDualSegmenter.preset(config.preset, dataset.num_classes)
     parts = split_segmented_meshes(dataset, config)
     train, test = (labelled_faces(model, dataset, part) for part in parts)
+    recipe = config.recipe
     # evaluated meshes get no noise
-    train = replace(train, jitter=config.recipe.jitter, stretch=config.recipe.stretch)
+    train = replace(
+        train, jitter=recipe.jitter, stretch=recipe.stretch,
+        resampled=_resampled(config, model, dataset, parts[0]),
+    )  # fmt: skip
     # of training meshes alone: nothing about the others may reach the weights
-    model.fit_standardization(list(train.graphs))
+    versions = (train, *train.resampled)
+    model.fit_standardization([graph for version in versions for graph in version.graphs])
     objective = FaceCrossEntropy(config.recipe.label_smoothing)
     evaluate = partial(_evaluate, test)
     return FitPlan(config, model, dataset.classes, train, objective, evaluate)
@@ -71,6 +78,25 @@ def labelled_faces(
     chosen = part.tolist()
     graphs = [model.graph(dataset.meshes[i]) for i in chosen]
     return LabelledFaces(graphs, [dataset.labels[i] for i in chosen])
+
+
+def _resampled(
+    config: SegmentationConfig,
+    model: PrimalDualSegmenter,
+    dataset: SegmentedMeshDataset,
+    part: Tensor,
+) -> list[LabelledFaces]:
+    """Build graphs and labels of all training meshes at each resolution of the recipe."""
+    found = []
+    for number, share in enumerate(config.recipe.resolutions):
+        graphs, labels = [], []
+        for i in part.tolist():
+            generator = derived_generator(config.seed, "resolution", number, i)
+            mesh = with_resolution(dataset.meshes[i], share, generator)
+            graphs.append(model.graph(mesh))
+            labels.append(transfer_face_labels(dataset.meshes[i], dataset.labels[i], mesh))
+        found.append(LabelledFaces(graphs, labels))
+    return found
 
 
 def _evaluate(test: LabelledFaces, model: nn.Module) -> dict[str, float]:

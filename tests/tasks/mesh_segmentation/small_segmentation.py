@@ -31,8 +31,10 @@ def halves(train: int = 4, test: int = 2) -> SegmentedMeshDataset:
     )
 
 
-def short_config(epochs: int = 60) -> SegmentationConfig:
-    recipe = replace(SEGMENTATION_RECIPES["default"], epochs=epochs, batch_size=4)
+def short_config(epochs: int = 60, resolutions: tuple[float, ...] = ()) -> SegmentationConfig:
+    recipe = replace(
+        SEGMENTATION_RECIPES["default"], epochs=epochs, batch_size=4, resolutions=resolutions
+    )
     return SegmentationConfig("memory", recipe=recipe)
 
 

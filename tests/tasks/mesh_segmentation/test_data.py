@@ -9,7 +9,8 @@ import torch
 from equigeo.tasks.mesh_segmentation import SegmentationConfig, split_segmented_meshes
 from equigeo.tasks.mesh_segmentation.data import LabelledFaces, load_segmented_meshes
 from equigeo.tasks.mesh_segmentation.objective import PADDING
-from tests.tasks.mesh_segmentation.small_segmentation import halves, small_model
+from equigeo.tasks.mesh_segmentation.train import plan_fit
+from tests.tasks.mesh_segmentation.small_segmentation import halves, short_config, small_model
 
 
 def _source(**noise):
@@ -50,10 +51,29 @@ def test_labels_of_a_batch_are_padded():
 
 def test_noise_is_there_only_where_it_is_asked_for():
     source = _source(stretch=0.3)
-    plain = source.inputs(torch.tensor([0]), None)
-    generator = torch.Generator().manual_seed(0)
+    plain = source.batch([0]).inputs
     assert torch.equal(plain.x_primal, source.graphs[0].x_primal)
-    assert not torch.equal(source.inputs(torch.tensor([0]), generator).x_primal, plain.x_primal)
+    noisy = source.batch([0], generator=torch.Generator().manual_seed(0)).inputs
+    assert not torch.equal(noisy.x_primal, plain.x_primal)
+
+
+def test_other_resolutions_are_drawn_with_their_own_labels():
+    plan = plan_fit(short_config(resolutions=(0.5,)), halves(), small_model())
+    source = plan.train
+    (coarse,) = source.resampled
+    assert [len(labels) for labels in coarse.face_labels] == [40] * 4
+    for number, mesh in enumerate(coarse.graphs):
+        centres = mesh.surface.vertices[mesh.surface.faces].mean(dim=1)
+        fine = source.graphs[number].surface
+        nearest = torch.cdist(centres, fine.vertices[fine.faces].mean(dim=1)).argmin(dim=1)
+        same = source.face_labels[number][nearest] == coarse.face_labels[number]
+        assert same.double().mean() > 0.85  # but for faces along the border
+    drawn = [
+        len(source.batch([0], generator=torch.Generator().manual_seed(seed)).labels[0])
+        for seed in range(20)
+    ]
+    assert set(drawn) == {80, 40}
+    assert {len(source.batch([0]).labels[0]) for _ in range(5)} == {80}
 
 
 def test_processes_receive_an_equal_copy():

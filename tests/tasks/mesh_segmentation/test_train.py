@@ -10,7 +10,6 @@ from equigeo.cli import main
 from equigeo.mesh import load_mesh
 from equigeo.tasks import MeshSegmentation, find_task
 from equigeo.tasks.mesh_segmentation import (
-    SegmentationConfig,
     TrainedMeshSegmenter,
     evaluate_mesh_segmenter,
     segment_file,
@@ -166,7 +165,7 @@ def test_the_command_line_trains_evaluates_and_predicts(data_folder, tmp_path, c
 
 
 def test_statistics_of_features_are_those_of_training_meshes():
-    data, config = halves(), SegmentationConfig("memory")
+    data, config = halves(), short_config()
     plan = plan_fit(config, data)
     graphs = [plan.model.graph(data.meshes[i]) for i in range(4)]
     rows = torch.cat([graph.x_primal for graph in graphs])
