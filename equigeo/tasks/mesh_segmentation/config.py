@@ -12,7 +12,7 @@ from equigeo.training.run_config import RunConfig
 
 SEGMENTATION_RECIPES: Final[dict[str, Recipe]] = {
     "default": Recipe(
-        epochs=40, batch_size=8, learning_rate=4e-3, optimizer="adamw", schedule="one_cycle",
+        epochs=120, batch_size=8, learning_rate=4e-3, optimizer="adamw", schedule="one_cycle",
         weight_decay=0.01, label_smoothing=0.05, resolutions=(0.5,), update_bn=True,
     ),
     # As released with PD-MeshNet: Adam at a constant rate, nothing else.

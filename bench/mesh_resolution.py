@@ -1,0 +1,128 @@
+"""Accuracy of the mesh classifier on the Princeton benchmark, at several resolutions.
+
+    python -m bench.mesh_resolution --data ../shared/data/psb19/psb19_f1000.npz \
+        --output bench/results/mesh_resolution.json
+
+Nineteen classes, ten training shapes a class (draw 0 of split 10), seeds 0 to 2; the weights are
+those of the last epoch. The network is trained at the 1,000 faces of the data and evaluated on the
+test shapes at 1,000 faces, at 500 (simplified) and at 2,500 (subdivided and simplified), drawn from
+seed 0. Nothing is selected on test shapes; ``--holdout 3`` evaluates on training shapes that were
+put aside. Finished runs found in the output file are kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import replace
+from pathlib import Path
+from statistics import mean, median
+from typing import Any
+
+import numpy as np
+import torch
+
+from bench.interleaved import circumstances, typed_command
+from equigeo.datasets import MeshDataset
+from equigeo.mesh import PrimalDualClassifier, TriangleMesh
+from equigeo.mesh.remesh.with_resolution import with_resolution
+from equigeo.tasks.mesh_classification import MESH_RECIPES, MeshClassification, MeshConfig
+from equigeo.tasks.mesh_classification.data import split_meshes
+from equigeo.training.random_state import derived_generator
+
+FACTORS = {"1000": 1.0, "500": 0.5, "2500": 2.5}
+
+# What differs from the default preset and its recipe.
+VARIANTS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "means not weighted by area": {"model": {"area_weighted": False}},
+    "two resolutions in training": {"recipe": {"resolutions": (0.5, 2.5)}},
+    "features of one ring": {"model": {"features": "invariant"}},
+    "features of one ring, means not weighted": {
+        "model": {"features": "invariant", "area_weighted": False}
+    },
+    "features of one ring, two resolutions in training": {
+        "model": {"features": "invariant"}, "recipe": {"resolutions": (0.5, 2.5)},
+    },
+}  # fmt: skip
+
+
+def load(path: Path) -> MeshDataset:
+    """Read the shapes; which are for training is a matter of the split."""
+    with np.load(path, allow_pickle=False) as data:
+        vertices = np.split(data["vertices"].astype(np.float64), data["vertex_offset"][1:-1])
+        faces = np.split(data["faces"].astype(np.int64), data["face_offset"][1:-1])
+        labels = torch.from_numpy(data["label"].astype(np.int64))
+    return MeshDataset(
+        meshes=tuple(
+            TriangleMesh(torch.from_numpy(v), torch.from_numpy(f))
+            for v, f in zip(vertices, faces, strict=True)
+        ),
+        labels=labels,
+        classes=tuple(f"class {k}" for k in range(int(labels.max()) + 1)),
+        names=tuple(f"shape {k}" for k in range(len(labels))),
+        in_train=torch.ones(len(labels), dtype=torch.bool),
+    )
+
+
+def one_run(arguments: argparse.Namespace, data: MeshDataset, seed: int) -> dict[str, Any]:
+    """Train once, and evaluate at every resolution."""
+    variant = VARIANTS[arguments.variant]
+    recipe = replace(MESH_RECIPES["default"], **variant.get("recipe", {}))
+    if arguments.epochs:
+        recipe = replace(recipe, epochs=arguments.epochs)
+    config = MeshConfig("memory", recipe=recipe, split="10", seed=seed, holdout=arguments.holdout)
+    torch.manual_seed(seed)
+    model = PrimalDualClassifier.preset("default", data.num_classes, **variant.get("model", {}))
+    work = arguments.work / arguments.variant.replace(" ", "-") / f"run-{seed}"
+    trained = MeshClassification().train(config, work, data=data, model=model, resume=True)
+    _, test = split_meshes(data, config)
+    accuracy = {}
+    for faces, factor in FACTORS.items():
+        meshes = [
+            data.meshes[i]
+            if factor == 1
+            else with_resolution(data.meshes[i], factor, derived_generator(0, faces, i))
+            for i in test.tolist()
+        ]
+        seen = trained.logits(meshes).argmax(dim=1)
+        accuracy[faces] = (seen == data.labels[test]).double().mean().item()
+    return {
+        "variant": arguments.variant,
+        "seed": seed,
+        "accuracy": accuracy,
+        "test shapes": len(test),
+        "seconds per epoch": median(line["seconds"] for line in trained.history),
+        "threads": torch.get_num_threads(),
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "train": config.to_dict(),
+    }
+
+
+def main() -> None:
+    """Run what is missing, and write after every run."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--variant", choices=tuple(VARIANTS), default="default")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--holdout", type=int, default=0)
+    parser.add_argument("--epochs", type=int)
+    parser.add_argument("--work", type=Path, default=Path("runs/mesh_resolution"))
+    parser.add_argument("--output", type=Path, required=True)
+    arguments = parser.parse_args()
+    results: dict[str, Any] = {**circumstances(), "command": typed_command(), "runs": []}
+    if arguments.output.exists():
+        results["runs"] = json.loads(arguments.output.read_text())["runs"]
+    data = load(arguments.data)
+    done = {(run["variant"], run["seed"]) for run in results["runs"]}
+    for seed in range(arguments.runs):
+        if (arguments.variant, seed) in done:
+            continue
+        results["runs"].append(one_run(arguments, data, seed))
+        arguments.output.write_text(json.dumps(results, indent=1) + "\n")
+    rows = [run["accuracy"] for run in results["runs"] if run["variant"] == arguments.variant]
+    print(arguments.variant, {faces: mean(row[faces] for row in rows) for faces in FACTORS})
+
+
+if __name__ == "__main__":
+    main()
