@@ -116,7 +116,7 @@ class ResidualBlock(nn.Module):
         log : PoolLog or None
             Of the pooling, if there was one.
         """
-        if self.checkpoint and torch.is_grad_enabled():
+        if self.checkpoint and torch.is_grad_enabled() and not torch.compiler.is_compiling():
             found = recompute(self, self._convolve, graph, x_primal, x_dual)
         else:
             found = self._convolve(graph, x_primal, x_dual)
@@ -146,7 +146,8 @@ def checkpoint_blocks(model: nn.Module, enabled: bool = True) -> None:
 
     With it a block keeps only its inputs for the backward pass and computes the rest again there:
     a million faces then train in about half the memory, for a third more time. Results, gradients
-    and running statistics are equal, and nothing of it is saved with a model.
+    and running statistics are equal, and nothing of it is saved with a model. Under
+    :func:`torch.compile` the compiler alone chooses what to compute again.
 
     Parameters
     ----------

@@ -107,7 +107,7 @@ def _around(anchor: Tensor, ptr: Tensor, to_dual: Tensor) -> tuple[Tensor, Tenso
     before = torch.cumsum(degree, 0)
     # Numbers of slots fit into 32 bits but for giants; half the memory takes half the time.
     largest = max(int(before[-1]) if len(before) else 0, len(to_dual))
-    index = torch.int32 if largest < 2**31 else torch.int64
+    index = torch.int32 if largest < _FITS else torch.int64
     slot = torch.repeat_interleave(degree.to(index))
     position = torch.arange(len(slot), dtype=index, device=slot.device)
     position += (ptr[anchor] - (before - degree)).to(index).index_select(0, slot)
@@ -120,3 +120,6 @@ def _anchors(kind: DualKind, undirected: Tensor) -> Tensor:
         return undirected
     both = torch.stack((undirected, undirected.flip(1)), dim=1).reshape(-1, 2)  # tail, head
     return both if kind is DualKind.DOUBLE_UNDIRECTED else both[:, :1]
+
+
+_FITS = 2**31  # below it 32 bits are enough

@@ -5,6 +5,7 @@ import torch
 from hypothesis import given, settings
 
 from equigeo.mesh import DualKind
+from equigeo.mesh.geometry import dual_graph
 from equigeo.mesh.geometry.dual_graph import dual_edges, edge_to_dual, primal_edges
 from tests.mesh import shapes
 from tests.mesh.definitions import (
@@ -124,3 +125,13 @@ def test_a_connected_mesh_has_one_connected_primal_and_dual_graph(shape):
     for edges, size in ((graph.primal, graph.num_primal), (graph.dual_edges, graph.num_dual)):
         pairs = [tuple(row) for row in edges.edge_index.T.tolist()]
         assert set(components(pairs, size)) == {0}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_giants_get_the_links_that_small_meshes_get(kind, monkeypatch):
+    few = graph_of(shapes.bowl(), kind).dual_edges
+    monkeypatch.setattr(dual_graph, "_FITS", 0)  # as if no number fitted into 32 bits
+    giant = graph_of(shapes.bowl(), kind).dual_edges
+    for edges in (few, giant):
+        assert edges.edge_index.dtype == torch.int64
+    assert torch.equal(giant.edge_index, few.edge_index)

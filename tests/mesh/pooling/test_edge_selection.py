@@ -6,6 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from equigeo.mesh.pooling import edge_selection
 from equigeo.mesh.pooling.edge_selection import dominant_matching, select_top
 from tests.mesh import shapes
 from tests.mesh.definitions import F64, graph_of, greedy_matching
@@ -129,3 +130,66 @@ def test_a_long_descending_path_terminates_with_every_second_edge():
     path = torch.stack((torch.arange(nodes - 1), torch.arange(1, nodes)), dim=1)
     got = dominant_matching(path, -torch.arange(nodes - 1.0), nodes)
     assert got.tolist() == [u % 2 == 0 for u in range(nodes - 1)]
+
+
+def _one_by_one(edges, scores):
+    """The definition: while an edge outranks all its free neighbours, accept it."""
+    alive, accepted = set(range(len(edges))), set()
+    while True:
+        near = {e: [f for f in alive if f != e and set(edges[e]) & set(edges[f])] for e in alive}
+        found = [
+            e
+            for e in alive
+            if scores[e] == scores[e] and all(scores[e] > scores[f] for f in near[e])
+        ]
+        if not found:
+            return [e in accepted for e in range(len(edges))]
+        accepted.add(found[0])
+        alive -= {found[0], *near[found[0]]}
+
+
+LEVELS = st.sampled_from([-torch.inf, -1.0, 0.0, 0.25, 0.5, 0.75, 1.0, 2.0, torch.inf, torch.nan])
+EDGES = st.lists(
+    st.tuples(st.integers(0, 8), st.integers(0, 8), LEVELS).filter(lambda row: row[0] != row[1]),
+    max_size=16,
+)
+
+
+@pytest.mark.parametrize("share", [0.75, 0.0, 2.0], ids=["both", "walked", "in rounds"])
+@settings(max_examples=80, deadline=None)
+@given(rows=EDGES)
+def test_rounds_and_walk_give_what_the_definition_gives(share, rows):
+    if share > 1:  # rounds alone have no end where nothing outranks its neighbours
+        rows = [(a, b, k) for k, (a, b, _) in enumerate(rows)]
+    edges, scores = [row[:2] for row in rows], [row[2] for row in rows]
+    before = edge_selection._SHARE_LEFT
+    edge_selection._SHARE_LEFT = share
+    try:
+        undirected = torch.tensor(edges, dtype=torch.int64).reshape(-1, 2)
+        got = dominant_matching(undirected, torch.tensor(scores, dtype=F64), 9)
+    finally:
+        edge_selection._SHARE_LEFT = before
+    assert got.tolist() == _one_by_one(edges, scores)
+
+
+@pytest.mark.parametrize("falling", [True, False])
+def test_a_monotone_path_takes_few_rounds(falling, monkeypatch):
+    rounds = []
+    outranks = edge_selection._outranks
+    monkeypatch.setattr(
+        edge_selection, "_outranks", lambda *given: rounds.append(1) or outranks(*given)
+    )
+    nodes = 100_000
+    path = torch.stack((torch.arange(nodes - 1), torch.arange(1, nodes)), dim=1)
+    scores = torch.arange(nodes - 1.0)
+    got = dominant_matching(path, -scores if falling else scores, nodes)
+    every_second = torch.arange(nodes - 1) % 2 == 0
+    assert torch.equal(got, every_second if falling else every_second.flip(0))
+    assert len(rounds) <= np.log(nodes) / np.log(4 / 3)
+
+
+@given(st.lists(st.floats(width=64) | st.sampled_from([0.0, -0.0, torch.nan]), max_size=30))
+def test_integers_are_sorted_as_their_floats_are(values):
+    scores = torch.tensor(values, dtype=F64)
+    expected = torch.argsort(scores, descending=True, stable=True)
+    assert torch.equal(edge_selection._descending(scores), expected)
