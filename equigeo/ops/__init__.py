@@ -21,6 +21,7 @@ from equigeo.ops.products.fully_connected_product import fully_connected_product
 from equigeo.ops.products.radial_conv import radial_conv
 from equigeo.ops.runtime.load_kernels import kernels_info, load_kernels, runs_compiled
 from equigeo.ops.runtime.result_memory import kept_result_memory, limit_result_memory
+from equigeo.ops.segments.attention_conv import attention_conv
 from equigeo.ops.segments.gather_sum import gather_sum
 from equigeo.ops.segments.segment_attention import segment_attention
 from equigeo.ops.self_test.first_use import cuda_status, run_self_test, watch_devices
@@ -39,6 +40,7 @@ __all__ = [
     "ScaleRule",
     "Segment",
     "SignRule",
+    "attention_conv",
     "axis_flags",
     "block_linear",
     "channelwise_conv",

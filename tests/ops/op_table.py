@@ -17,6 +17,7 @@ from equigeo.ops.segments.segment_attention_backward import (
     segment_attention_backward_reference,
 )
 from equigeo.ops.sphere.grid_product import grid_product_reference
+from tests.ops.attention_rows import attention_rows
 from tests.ops.channelwise_rows import channelwise_rows
 from tests.ops.cloud_rows import cloud_rows
 from tests.ops.connected_rows import connected_rows
@@ -148,6 +149,7 @@ OPS = [
         label="grid_product of more coefficients than are staged",
         terms=2 * 3 * 78,
     ),
+    *attention_rows(),
     *channelwise_rows(),
     *cloud_rows(),
     *connected_rows(),

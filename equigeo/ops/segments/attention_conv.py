@@ -1,0 +1,196 @@
+"""Softmax over the edges of each target, the average of sources it weighs, and a linear map."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.ops.runtime.checks import check_device, check_features, check_index
+from equigeo.ops.runtime.declare import Gradients, declare
+from equigeo.ops.segments.attention_conv_backward import attention_conv_backward, each_of_a_batch
+from equigeo.ops.segments.segment_attention import segment_attention
+
+SCHEMA = (
+    "attention_conv(Tensor x, Tensor logits, Tensor weight, Tensor? self_weight, Tensor source, "
+    "Tensor ptr, Tensor target, Tensor back_order, Tensor back_ptr) -> (Tensor, Tensor)"
+)
+
+
+@computes_in_float32
+def attention_conv(
+    x: Tensor,
+    logits: Tensor,
+    weight: Tensor,
+    self_weight: Tensor | None,
+    source: Tensor,
+    ptr: Tensor,
+    target: Tensor,
+    back_order: Tensor,
+    back_ptr: Tensor,
+) -> tuple[Tensor, Tensor]:
+    r"""Convolve a graph by attention, without storing what a source sends.
+
+    .. math::
+
+        \alpha_{eh} = \operatorname{softmax}_{e \to t}(l_{eh}), \qquad
+        y_{th} = W_h \sum_{e \to t} \alpha_{eh}\, x_{s(e)} + V_h\, x_t
+
+    with the matrices of each head below each other in ``weight`` and ``self_weight``. Sources are
+    averaged before the matrix is applied, a few targets at a time, so that neither :math:`W x` nor
+    a message is ever in memory. Edges come sorted by target.
+
+    On the CPU a kernel of its own does this; on other devices it is
+    :func:`~equigeo.ops.segment_attention` of PyTorch's matrix product.
+
+    Parameters
+    ----------
+    x : Tensor, (sources, channels), float32 or float64, bfloat16 or float16
+        Features.
+    logits : Tensor, (edges, heads), dtype of x
+        One score per edge and head.
+    weight : Tensor, (heads * channels_out, channels), dtype of x
+        As that of :class:`torch.nn.Linear`.
+    self_weight : Tensor, (heads * channels_out, channels), dtype of x, optional
+        Applied to the features of the target itself; there are then as many targets as sources.
+    source, target : Tensor, (edges,), int64
+        End points; ``target`` never falls.
+    ptr : Tensor, (targets + 1,), int64
+        Edges ``ptr[t] .. ptr[t + 1]`` point to ``t``.
+    back_order : Tensor, (edges,), int64
+        Positions of the edges, grouped by source; the gradient is summed in this order.
+    back_ptr : Tensor, (sources + 1,), int64
+        Offsets of the groups of ``back_order``.
+
+    Returns
+    -------
+    out : Tensor, (targets, heads * channels_out)
+        Results; where no edge arrives, that of the target itself, or zero.
+    attention : Tensor, (edges, heads)
+        The weights; they sum to one per target and head.
+
+    Raises
+    ------
+    TypeError
+        If features are none of those above, dtypes differ, or an index is not int64.
+    ValueError
+        If shapes do not fit together or devices differ.
+    RuntimeError
+        If an offset or index is out of range, on the CPU with compiled kernels.
+
+    References
+    ----------
+    Velickovic et al., "Graph Attention Networks", ICLR 2018.
+
+    Examples
+    --------
+    >>> x, doubled = torch.tensor([[2.0], [4.0]]), torch.tensor([[2.0]])
+    >>> source, target, ptr = torch.tensor([0, 1]), torch.tensor([0, 0]), torch.tensor([0, 2, 2])
+    >>> back_order, back_ptr = torch.tensor([0, 1]), torch.tensor([0, 1, 2])
+    >>> graph = source, ptr, target, back_order, back_ptr
+    >>> out, attention = attention_conv(x, torch.zeros(2, 1), doubled, -doubled, *graph)
+    >>> out.flatten().tolist(), attention.flatten().tolist()
+    ([2.0, -8.0], [0.5, 0.5])
+    """
+    check_features("x", x, ("sources", "channels"))
+    check_features("logits", logits, ("edges", "heads"))
+    edges, heads = logits.shape
+    _check_matrices(x, weight, self_weight, heads)
+    others = {"logits": logits, "weight": weight}
+    if self_weight is not None:
+        others["self_weight"] = self_weight
+    for name, tensor in others.items():
+        if tensor.dtype != x.dtype:
+            raise TypeError(f"{name} must have the dtype of x, {x.dtype}, got {tensor.dtype}")
+    counted = edges, "the rows of logits"
+    check_index("source", source, length=counted)
+    check_index("target", target, length=counted)
+    check_index("back_order", back_order, length=counted)
+    check_index("ptr", ptr, at_least=1)
+    check_index("back_ptr", back_ptr, length=(x.shape[0] + 1, "the rows of x, plus one"))
+    if self_weight is not None and ptr.shape[0] != back_ptr.shape[0]:
+        raise ValueError(
+            f"self_weight needs as many targets as sources, got {ptr.shape[0] - 1} and {len(x)}"
+        )
+    graph = {"source": source, "ptr": ptr, "target": target}
+    check_device(x=x, **others, back_order=back_order, back_ptr=back_ptr, **graph)
+    return _op(x, logits, weight, self_weight, source, ptr, target, back_order, back_ptr)
+
+
+def _check_matrices(x: Tensor, weight: Tensor, self_weight: Tensor | None, heads: int) -> None:
+    check_features("weight", weight, ("heads * channels_out", "channels"))
+    if weight.shape[1] != x.shape[1] or (weight.shape[0] % heads if heads else weight.shape[0]):
+        raise ValueError(
+            f"weight must have equally many rows for each of {heads} heads and {x.shape[1]} "
+            f"columns, as x, got shape {tuple(weight.shape)}"
+        )
+    if self_weight is not None and self_weight.shape != weight.shape:
+        raise ValueError(
+            f"self_weight must have the shape of weight, {tuple(weight.shape)}, "
+            f"got {tuple(self_weight.shape)}"
+        )
+
+
+def attention_conv_reference(
+    x: Tensor,
+    logits: Tensor,
+    weight: Tensor,
+    self_weight: Tensor | None,
+    source: Tensor,
+    ptr: Tensor,
+    target: Tensor,
+    back_order: Tensor,
+    back_ptr: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """Reference implementation of :func:`attention_conv`: the map first, then the average."""
+    heads = logits.shape[1]
+    width = weight.shape[0] // max(1, heads)
+    values = (x @ weight.mT).view(x.shape[0], heads, width)
+    graph = source, ptr, target, back_order, back_ptr
+    out, attention = segment_attention(values, logits, *graph)
+    out = out.flatten(1)
+    if self_weight is not None:
+        out = out + x @ self_weight.mT
+    return out, attention
+
+
+def _fake(x: Tensor, logits: Tensor, weight: Tensor, ptr: Tensor) -> tuple[Tensor, Tensor]:
+    return x.new_empty(ptr.shape[0] - 1, weight.shape[0]), logits.new_empty(logits.shape)
+
+
+def _backward(
+    grad_out: Tensor | None = None,
+    grad_attention: Tensor | None = None,
+    *,
+    x: Tensor,
+    attention: Tensor,
+    weight: Tensor,
+    self_weight: Tensor | None,
+    ptr: Tensor,
+    **graph: Any,
+) -> Gradients:
+    if grad_out is None:  # of a loss of the weights of attention alone
+        grad_out = x.new_zeros(ptr.shape[0] - 1, weight.shape[0])
+    lists = graph["source"], ptr, graph["target"], graph["back_order"], graph["back_ptr"]
+    found = attention_conv_backward(
+        grad_out, grad_attention, x, attention, weight, self_weight, *lists
+    )
+    to_x, to_logits, to_weight, to_self = found
+    return {
+        "x": to_x,
+        "logits": to_logits,
+        "weight": to_weight,
+        "self_weight": None if self_weight is None else to_self,
+    }
+
+
+_op = declare(
+    SCHEMA,
+    reference=attention_conv_reference,
+    fake=_fake,
+    backward=_backward,
+    batch=each_of_a_batch(attention_conv_reference),
+    results=("out", "attention"),
+)
