@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from equigeo.graphs.inputs import TensorLike, as_indices, check_shape, kind_of
-from equigeo.ops import gather_sum, segment_attention
+from equigeo.ops import attention_conv, gather_sum, segment_attention
 from equigeo.ops.runtime.torch_internals import values_readable
 from equigeo.ops.segments.segment_of_rows import segment_of_rows
 
@@ -45,6 +45,8 @@ class EdgeIndex:
         ``target[back_order]``.
     back_ptr : Tensor, (num_sources + 1,), int64
         Offsets of the groups of ``back_order``.
+    each : Tensor, (edges + 1,), int64
+        Offsets of groups of one edge: 0, 1, ..., edges.
 
     Examples
     --------
@@ -64,6 +66,7 @@ class EdgeIndex:
     back_order: Tensor
     back_target: Tensor
     back_ptr: Tensor
+    each: Tensor
 
     @classmethod
     def from_edges(
@@ -156,8 +159,9 @@ class EdgeIndex:
         source, target = edge_index[0], edge_index[1]
         # A program that is recorded must not depend on values, and sorts in any case.
         is_sorted = values_readable(target) and bool((target[1:] >= target[:-1]).all())
+        each = torch.arange(len(target) + 1, device=target.device)
         if is_sorted:
-            order = torch.arange(len(target), device=target.device)
+            order = each[:-1]
         else:
             target, order = torch.sort(target, stable=True)
             source = source[order]
@@ -174,6 +178,7 @@ class EdgeIndex:
             back_order=back_order,
             back_target=target[back_order],
             back_ptr=_offsets(source, num_sources),
+            each=each,
         )
 
     @classmethod
@@ -210,19 +215,29 @@ class EdgeIndex:
         targets = _Shift([part.num_targets for part in parts])
         edges = _Shift([part.num_edges for part in parts])
         shifts = torch.tensor([sources.starts, targets.starts], device=device)
-        edge_index = [part.edge_index + shifts[:, i, None] for i, part in enumerate(parts)]
+        edge_index = torch.cat(
+            [part.edge_index + shifts[:, i, None] for i, part in enumerate(parts)], dim=1
+        )
+        each = torch.arange(edges.total + 1, device=device)
+        is_sorted = all(part.is_sorted for part in parts)
+        order, (source, target) = each[:-1], edge_index.unbind()
+        if not is_sorted:
+            order = edges.join([part.order for part in parts])
+            source = sources.join([part.source for part in parts])
+            target = targets.join([part.target for part in parts])
         return cls(
-            edge_index=torch.cat(edge_index, dim=1),
+            edge_index=edge_index,
             num_sources=sources.total,
             num_targets=targets.total,
-            order=edges.join([part.order for part in parts]),
-            is_sorted=all(part.is_sorted for part in parts),
-            source=sources.join([part.source for part in parts]),
-            target=targets.join([part.target for part in parts]),
+            order=order,
+            is_sorted=is_sorted,
+            source=source,
+            target=target,
             ptr=edges.join_offsets([part.ptr for part in parts]),
             back_order=edges.join([part.back_order for part in parts]),
             back_target=targets.join([part.back_target for part in parts]),
             back_ptr=edges.join_offsets([part.back_ptr for part in parts]),
+            each=each,
         )
 
     @property
@@ -270,14 +285,88 @@ class EdgeIndex:
         """
         check_shape(values, "values", (self.num_sources, "heads", "channels"))
         check_shape(logits, "logits", (self.num_edges, values.shape[1]))
-        if not self.is_sorted:
-            logits = logits[self.order]
-        out, attention = segment_attention(
-            values, logits, self.source, self.ptr, self.target, self.back_order, self.back_ptr
-        )
-        if not self.is_sorted:
-            attention = torch.empty_like(attention).index_copy(0, self.order, attention)
-        return out, attention
+        out, attention = segment_attention(values, self._sorted(logits), *self._lists())
+        return out, self._as_given(attention)
+
+    def attend_linear(
+        self, x: Tensor, logits: Tensor, weight: Tensor, self_weight: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Average source rows as :meth:`attend` does, and map the averages linearly.
+
+        Equal to attending to mapped rows, which are never stored.
+
+        Parameters
+        ----------
+        x : Tensor, (num_sources, channels), floating
+            Features.
+        logits : Tensor, (edges, heads), floating
+            One score per given edge and head.
+        weight : Tensor, (heads * channels_out, channels), floating
+            The matrices of all heads below each other.
+        self_weight : Tensor, (heads * channels_out, channels), floating, optional
+            For the rows of the targets themselves, which are then the sources.
+
+        Returns
+        -------
+        out : Tensor, (num_targets, heads * channels_out)
+            Results.
+        attention : Tensor, (edges, heads)
+            The weights in the given order; they sum to one per target and head.
+
+        Raises
+        ------
+        ValueError
+            If shapes do not fit together.
+        """
+        check_shape(x, "x", (self.num_sources, "channels"))
+        check_shape(logits, "logits", (self.num_edges, "heads"))
+        found = attention_conv(x, self._sorted(logits), weight, self_weight, *self._lists())
+        return found[0], self._as_given(found[1])
+
+    def add_ends(self, at_source: Tensor, at_target: Tensor) -> Tensor:
+        """Add what belongs to the source and to the target of every edge.
+
+        Gradients are summed in a fixed order, with no atomic additions.
+
+        Parameters
+        ----------
+        at_source : Tensor, (num_sources, channels), floating
+            Rows of the sources.
+        at_target : Tensor, (num_targets, channels), floating
+            Rows of the targets.
+
+        Returns
+        -------
+        Tensor, (edges, channels)
+            Sums in the given order.
+
+        Raises
+        ------
+        ValueError
+            If there is not one row for each node.
+
+        Examples
+        --------
+        >>> edges = EdgeIndex.from_edges(torch.tensor([[0, 1], [1, 0]]))
+        >>> x = torch.tensor([[1.0], [20.0]])
+        >>> edges.add_ends(x, 3 * x).flatten().tolist()
+        [61.0, 23.0]
+        """
+        check_shape(at_source, "at_source", (self.num_sources, "channels"))
+        check_shape(at_target, "at_target", (self.num_targets, "channels"))
+        each = self.each
+        from_source = gather_sum(at_source, self.source, each, self.back_order, self.back_ptr)
+        from_target = gather_sum(at_target, self.target, each, each[:-1], self.ptr)
+        return self._as_given(from_source + from_target)
+
+    def _lists(self) -> tuple[Tensor, ...]:
+        return self.source, self.ptr, self.target, self.back_order, self.back_ptr
+
+    def _sorted(self, x: Tensor) -> Tensor:
+        return x if self.is_sorted else x[self.order]
+
+    def _as_given(self, x: Tensor) -> Tensor:
+        return x if self.is_sorted else torch.empty_like(x).index_copy(0, self.order, x)
 
     def sum(self, x: Tensor) -> Tensor:
         """Sum source rows into targets.

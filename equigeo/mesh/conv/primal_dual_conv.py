@@ -178,17 +178,16 @@ class PrimalDualConv(nn.Module):
         return x
 
     def _dual(self, graph: PrimalDualGraph, x_primal: Tensor, x_dual: Tensor) -> Tensor:
-        values = self.dual_linear(x_dual).unflatten(1, (self.heads, -1))
-        # a . (z_t, z_s) = a_1 . z_t + a_2 . z_s: two numbers per node, not a vector per edge.
-        halves = self.dual_attention.view(self.heads, 2, -1)  # for the target, for the source
-        at_target, at_source = torch.einsum("nhc,hkc->khn", values, halves).unbind(0)
+        weight = self.dual_linear.weight
+        # a . (W x_t, W x_s) = (a_1 W) . x_t + (a_2 W) . x_s: two numbers per node, and no vector
+        # per edge. Halves are for the target and for the source.
+        halves = self.dual_attention.view(self.heads, 2, -1)
+        of_nodes = torch.einsum("hko,hoc->khc", halves, weight.unflatten(0, (self.heads, -1)))
+        at_target, at_source = (x_dual @ of_nodes.flatten(0, 1).mT).split(self.heads, dim=1)
         edges = graph.dual_edges
-        scores = at_target.mT.index_select(0, edges.edge_index[1])
-        scores = scores + at_source.mT.index_select(0, edges.edge_index[0])
-        out, _ = edges.attend(values, leaky_relu(scores, self.negative_slope))
-        out = _plus(out.flatten(1), self.dual_bias)
-        if self.dual_self is not None:
-            out = torch.addmm(out, x_dual, self.dual_self.weight.mT)
+        logits = leaky_relu(edges.add_ends(at_source, at_target), self.negative_slope)
+        out, _ = edges.attend_linear(x_dual, logits, weight, _weight_of(self.dual_self))
+        out = _plus(out, self.dual_bias)
         if self.dual_coupling is not None:
             out = out + self.dual_coupling(_endpoint_features(graph, x_primal))
         return out.relu() if self.activation else out
@@ -196,15 +195,17 @@ class PrimalDualConv(nn.Module):
     def _primal(
         self, graph: PrimalDualGraph, x_primal: Tensor, x_dual: Tensor
     ) -> tuple[Tensor, Tensor]:
-        values = self.primal_linear(x_primal).unflatten(1, (self.heads, -1))
-        per_head = x_dual.unflatten(1, (self.heads, -1))
-        scores = torch.einsum("nhc,hc->nh", per_head, self.primal_attention)
+        scores = x_dual @ torch.block_diag(*self.primal_attention.unsqueeze(2))
         logits = leaky_relu(scores, self.negative_slope).index_select(0, graph.edge_to_dual)
-        out, attention = graph.primal.attend(values, logits)
-        out = _plus(out.flatten(1), self.primal_bias)
-        if self.primal_self is not None:
-            out = torch.addmm(out, x_primal, self.primal_self.weight.mT)
+        out, attention = graph.primal.attend_linear(
+            x_primal, logits, self.primal_linear.weight, _weight_of(self.primal_self)
+        )
+        out = _plus(out, self.primal_bias)
         return (out.relu() if self.activation else out), attention
+
+
+def _weight_of(linear: nn.Linear | None) -> Tensor | None:
+    return None if linear is None else linear.weight
 
 
 def _plus(x: Tensor, bias: Tensor | None) -> Tensor:

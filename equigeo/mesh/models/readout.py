@@ -125,6 +125,8 @@ def group_mean(x: Tensor, batch: Tensor, size: int, weight: Tensor | None = None
     whole = weight.new_zeros(size).index_add(0, batch, weight)
     known = whole > 0  # nodes without area among themselves count alike
     share = torch.where(known[batch], weight, 1.0) / torch.where(known, whole, number)[batch]
+    if size == 1:  # a large mesh: unlike a sum of weighed rows, this keeps nothing but x
+        return share[None].to(x.dtype) @ x
     weighed = x * share[:, None].to(x.dtype)
     return x.new_zeros(size, x.shape[1]).index_add(0, batch, weighed)
 
