@@ -9,13 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from equigeo.graphs.inputs import TensorLike, as_indices, check_shape, kind_of
+from equigeo.graphs.check_edges import check_offsets, check_range, check_size, check_values
+from equigeo.graphs.inputs import TensorLike, as_indices, check_shape
 from equigeo.ops import attention_conv, gather_sum, segment_attention
 from equigeo.ops.runtime.torch_internals import values_readable
 from equigeo.ops.segments.segment_of_rows import segment_of_rows
-
-MOST_NODES = 2**32
-"""Offsets of so many nodes take 32 GiB: a larger index is damaged data, and not a graph."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,13 +95,13 @@ class EdgeIndex:
         index = as_indices(edge_index, "edge_index")
         check_shape(index, "edge_index", (2, "edges"))
         if num_sources is None or num_targets is None:
-            _check_values(index, "edge_index")
+            check_values(index, "edge_index")
             largest = max(int(index.max()) + 1, 0) if index.shape[1] else 0
         sources = largest if num_sources is None else num_sources
         targets = largest if num_targets is None else num_targets
         for side, size, row in (("sources", sources, 0), ("targets", targets, 1)):
-            _check_size(size, f"num_{side}")
-            _check_range(index[row], size, f"{side} of edge_index")
+            check_size(size, f"num_{side}")
+            check_range(index[row], size, f"{side} of edge_index")
         return cls.from_valid_edges(index, sources, targets)
 
     @classmethod
@@ -148,8 +146,8 @@ class EdgeIndex:
         check_offsets(offsets, len(source), "targets")
         count = len(offsets) - 1
         size = count if num_sources is None else num_sources
-        _check_size(size, "num_sources")
-        _check_range(source, size, "sources")
+        check_size(size, "num_sources")
+        check_range(source, size, "sources")
         target = segment_of_rows(offsets[1:], len(source))
         return cls.from_valid_edges(torch.stack([source, target]), size, count)
 
@@ -291,9 +289,7 @@ class EdgeIndex:
     def attend_linear(
         self, x: Tensor, logits: Tensor, weight: Tensor, self_weight: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Average source rows as :meth:`attend` does, and map the averages linearly.
-
-        Equal to attending to mapped rows, which are never stored.
+        """Attend to rows that are mapped linearly, without storing these.
 
         Parameters
         ----------
@@ -324,9 +320,7 @@ class EdgeIndex:
         return found[0], self._as_given(found[1])
 
     def add_ends(self, at_source: Tensor, at_target: Tensor) -> Tensor:
-        """Add what belongs to the source and to the target of every edge.
-
-        Gradients are summed in a fixed order, with no atomic additions.
+        """Add rows of both ends of every edge; gradients are summed in a fixed order.
 
         Parameters
         ----------
@@ -345,12 +339,6 @@ class EdgeIndex:
         ValueError
             If there is not one row for each node.
 
-        Examples
-        --------
-        >>> edges = EdgeIndex.from_edges(torch.tensor([[0, 1], [1, 0]]))
-        >>> x = torch.tensor([[1.0], [20.0]])
-        >>> edges.add_ends(x, 3 * x).flatten().tolist()
-        [61.0, 23.0]
         """
         check_shape(at_source, "at_source", (self.num_sources, "channels"))
         check_shape(at_target, "at_target", (self.num_targets, "channels"))
@@ -403,53 +391,6 @@ class _Shift:
     def join_offsets(self, parts: list[Tensor]) -> Tensor:
         shifted = [part[1:] + start for part, start in zip(parts, self.starts, strict=True)]
         return torch.cat([parts[0][:1], *shifted])
-
-
-def check_offsets(ptr: Tensor, rows: int, of: str) -> None:
-    """Refuse what are no offsets of consecutive groups of rows.
-
-    Parameters
-    ----------
-    ptr : Tensor
-        Candidate for ``(groups + 1,)``, int64; values are not read while compiling.
-    rows : int
-        Where it has to end.
-    of : str
-        What the groups are, for the message.
-
-    Raises
-    ------
-    ValueError
-        If it is none.
-    """
-    if ptr.ndim != 1 or len(ptr) < 1:
-        raise ValueError(f"ptr must be ({of} + 1,), got {tuple(ptr.shape)}")
-    if not values_readable(ptr):
-        return
-    if bool(ptr[0] != 0) or bool(ptr[-1] != rows) or bool((ptr.diff() < 0).any()):
-        raise ValueError(f"ptr must start at 0, never fall and end at {rows}")
-
-
-def _check_values(index: Tensor, name: str) -> None:
-    if index.is_meta:
-        raise ValueError(f"{name} must have values to count nodes, got meta: give their numbers")
-
-
-def _check_size(size: object, name: str) -> None:
-    if not isinstance(size, (int, torch.SymInt)):
-        raise TypeError(f"{name} must be an integer, got {kind_of(size)}")
-    if size < 0:
-        raise ValueError(f"{name} must not be negative, got {size}")
-    if size >= MOST_NODES:
-        raise ValueError(f"{name} must be below 2^32, got {size}")
-
-
-def _check_range(index: Tensor, size: int, what: str) -> None:
-    if values_readable(index) and len(index) and (int(index.min()) < 0 or int(index.max()) >= size):
-        raise ValueError(
-            f"{what} must lie in [0, {size}), "
-            f"got values from {int(index.min())} to {int(index.max())}"
-        )
 
 
 def _offsets(index: Tensor, size: int) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from equigeo.graphs.edge_index import check_offsets
+from equigeo.graphs.check_edges import check_offsets
 from equigeo.graphs.inputs import TensorLike, as_indices, as_tensor, check_shape
 
 _MOST_CLOUDS: Final = 2**27  # offsets of more would take more than a gibibyte

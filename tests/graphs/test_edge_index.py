@@ -248,3 +248,27 @@ def test_features_that_do_not_fit_are_refused_by_name():
 def test_it_shows_how_many_there_are():
     edges = EdgeIndex.from_edges(torch.zeros(2, 1000, dtype=torch.int64), 3, 4)
     assert repr(edges) == "EdgeIndex(edges=1000, sources=3, targets=4)"
+
+
+def unsorted_edges() -> EdgeIndex:
+    return EdgeIndex.from_edges(torch.tensor([[0, 1, 2, 0], [1, 0, 1, 2]]), 3, 3)
+
+
+def test_rows_of_both_ends_are_added_in_the_given_order():
+    edges = unsorted_edges()
+    x = torch.tensor([[1.0], [20.0], [300.0]], requires_grad=True)
+    total = edges.add_ends(x, 2 * x)
+    assert total.flatten().tolist() == [41.0, 22.0, 340.0, 601.0]
+    (gradient,) = torch.autograd.grad(total, x, torch.tensor([[1.0], [10.0], [100.0], [1000.0]]))
+    assert gradient.flatten().tolist() == [1001.0 + 20, 10.0 + 202, 100.0 + 2000]
+
+
+def test_attending_to_mapped_rows_gives_what_attending_and_mapping_give():
+    edges = unsorted_edges()
+    x, logits = torch.randn(3, 4), torch.randn(4, 2)
+    weight, own = torch.randn(2, 10, 4).unbind()
+    out, attention = edges.attend_linear(x, logits, weight, own)
+    want, weights = edges.attend((x @ weight.mT).view(3, 2, 5), logits)
+    bound = tolerance(torch.float32, 20)
+    assert_close(out, want.flatten(1) + x @ own.mT, **bound)
+    assert_close(attention, weights, **bound)

@@ -14,7 +14,7 @@ from equigeo.ops.segments.attention_conv_backward import (
     attention_conv_backward,
     attention_conv_backward_reference,
 )
-from tests.ops.op import Op
+from tests.ops.op import Op, in_order
 from tests.ops.problems import Problem
 
 WIDTHS = {"one channel, one head": 1, "odd sizes": 19, "full registers": 64, "no channels": 0}
@@ -85,7 +85,8 @@ def _without(function: Callable[..., object], position: int) -> Callable[..., ob
 def attention_rows() -> list[Op]:
     """Rows with and without matrices for the targets themselves."""
     forward, backward = attention_conv, attention_conv_backward
-    reference, backward_reference = attention_conv_reference, attention_conv_backward_reference
+    reference = in_order(attention_conv_reference)
+    backward_reference = in_order(attention_conv_backward_reference)
 
     def of_sources(function: Callable[..., tuple[Tensor, ...]]) -> Callable[..., object]:
         return lambda *given: _without(function, 5)(*given)[:3]  # no gradient of what is missing

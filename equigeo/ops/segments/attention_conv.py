@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import torch
 from torch import Tensor
 
 from equigeo.ops.runtime.autocast import computes_in_float32
-from equigeo.ops.runtime.checks import check_device, check_features, check_index
+from equigeo.ops.runtime.checks import check_device, check_features
 from equigeo.ops.runtime.declare import Gradients, declare
 from equigeo.ops.segments.attention_conv_backward import attention_conv_backward, each_of_a_batch
+from equigeo.ops.segments.check_edge_lists import check_edge_lists
 from equigeo.ops.segments.segment_attention import segment_attention
 
 SCHEMA = (
@@ -20,17 +18,10 @@ SCHEMA = (
 
 
 @computes_in_float32
-def attention_conv(
-    x: Tensor,
-    logits: Tensor,
-    weight: Tensor,
-    self_weight: Tensor | None,
-    source: Tensor,
-    ptr: Tensor,
-    target: Tensor,
-    back_order: Tensor,
-    back_ptr: Tensor,
-) -> tuple[Tensor, Tensor]:
+def attention_conv(  # noqa: PLR0913 - one parameter for each tensor
+    x: Tensor, logits: Tensor, weight: Tensor, self_weight: Tensor | None,
+    source: Tensor, ptr: Tensor, target: Tensor, back_order: Tensor, back_ptr: Tensor,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     r"""Convolve a graph by attention, without storing what a source sends.
 
     .. math::
@@ -86,6 +77,7 @@ def attention_conv(
 
     Examples
     --------
+    >>> import torch
     >>> x, doubled = torch.tensor([[2.0], [4.0]]), torch.tensor([[2.0]])
     >>> source, target, ptr = torch.tensor([0, 1]), torch.tensor([0, 0]), torch.tensor([0, 2, 2])
     >>> back_order, back_ptr = torch.tensor([0, 1]), torch.tensor([0, 1, 2])
@@ -104,18 +96,13 @@ def attention_conv(
     for name, tensor in others.items():
         if tensor.dtype != x.dtype:
             raise TypeError(f"{name} must have the dtype of x, {x.dtype}, got {tensor.dtype}")
-    counted = edges, "the rows of logits"
-    check_index("source", source, length=counted)
-    check_index("target", target, length=counted)
-    check_index("back_order", back_order, length=counted)
-    check_index("ptr", ptr, at_least=1)
-    check_index("back_ptr", back_ptr, length=(x.shape[0] + 1, "the rows of x, plus one"))
+    check_edge_lists(len(x), edges, source, ptr, target, back_order, back_ptr)
     if self_weight is not None and ptr.shape[0] != back_ptr.shape[0]:
         raise ValueError(
             f"self_weight needs as many targets as sources, got {ptr.shape[0] - 1} and {len(x)}"
         )
-    graph = {"source": source, "ptr": ptr, "target": target}
-    check_device(x=x, **others, back_order=back_order, back_ptr=back_ptr, **graph)
+    check_device(x=x, **others, source=source, ptr=ptr, back_ptr=back_ptr)
+    check_device(x=x, target=target, back_order=back_order)
     return _op(x, logits, weight, self_weight, source, ptr, target, back_order, back_ptr)
 
 
@@ -134,22 +121,13 @@ def _check_matrices(x: Tensor, weight: Tensor, self_weight: Tensor | None, heads
 
 
 def attention_conv_reference(
-    x: Tensor,
-    logits: Tensor,
-    weight: Tensor,
-    self_weight: Tensor | None,
-    source: Tensor,
-    ptr: Tensor,
-    target: Tensor,
-    back_order: Tensor,
-    back_ptr: Tensor,
+    x: Tensor, logits: Tensor, weight: Tensor, self_weight: Tensor | None, **graph: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Reference implementation of :func:`attention_conv`: the map first, then the average."""
     heads = logits.shape[1]
     width = weight.shape[0] // max(1, heads)
     values = (x @ weight.mT).view(x.shape[0], heads, width)
-    graph = source, ptr, target, back_order, back_ptr
-    out, attention = segment_attention(values, logits, *graph)
+    out, attention = segment_attention(values, logits, **graph)
     out = out.flatten(1)
     if self_weight is not None:
         out = out + x @ self_weight.mT
@@ -160,24 +138,17 @@ def _fake(x: Tensor, logits: Tensor, weight: Tensor, ptr: Tensor) -> tuple[Tenso
     return x.new_empty(ptr.shape[0] - 1, weight.shape[0]), logits.new_empty(logits.shape)
 
 
-def _backward(
-    grad_out: Tensor | None = None,
-    grad_attention: Tensor | None = None,
-    *,
-    x: Tensor,
-    attention: Tensor,
-    weight: Tensor,
-    self_weight: Tensor | None,
-    ptr: Tensor,
-    **graph: Any,
-) -> Gradients:
+def _backward(  # noqa: PLR0913 - one parameter for each tensor
+    grad_out: Tensor | None = None, grad_attention: Tensor | None = None,
+    *, x: Tensor, attention: Tensor, weight: Tensor, self_weight: Tensor | None,
+    source: Tensor, ptr: Tensor, target: Tensor, back_order: Tensor, back_ptr: Tensor,
+) -> Gradients:  # fmt: skip
     if grad_out is None:  # of a loss of the weights of attention alone
         grad_out = x.new_zeros(ptr.shape[0] - 1, weight.shape[0])
-    lists = graph["source"], ptr, graph["target"], graph["back_order"], graph["back_ptr"]
-    found = attention_conv_backward(
-        grad_out, grad_attention, x, attention, weight, self_weight, *lists
+    operands = grad_out, grad_attention, x, attention, weight, self_weight
+    to_x, to_logits, to_weight, to_self = attention_conv_backward(
+        *operands, source, ptr, target, back_order, back_ptr
     )
-    to_x, to_logits, to_weight, to_self = found
     return {
         "x": to_x,
         "logits": to_logits,
@@ -191,6 +162,6 @@ _op = declare(
     reference=attention_conv_reference,
     fake=_fake,
     backward=_backward,
-    batch=each_of_a_batch(attention_conv_reference),
+    batch=each_of_a_batch("attention_conv"),
     results=("out", "attention"),
 )

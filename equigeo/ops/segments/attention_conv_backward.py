@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from equigeo.ops.runtime.batching import BatchRule
-from equigeo.ops.runtime.declare import declare, like
+from equigeo.ops.runtime.declare import declare, like, reference_of
 from equigeo.ops.segments.segment_attention_backward import segment_attention_backward
 
 SCHEMA = (
@@ -21,13 +21,13 @@ SCHEMA = (
 FEATURES = ("grad_out", "grad_attention", "x", "attention", "weight", "self_weight")
 
 
-def each_of_a_batch(reference: Callable[..., Any]) -> BatchRule:
+def each_of_a_batch(name: str) -> BatchRule:
     """Rule of an op whose matrices may differ within a batch: that of what its reference calls.
 
     Parameters
     ----------
-    reference : callable
-        Takes all arguments by position, and is made of what PyTorch and ops here can batch.
+    name : str
+        Of the op, whose reference is made of what PyTorch and ops here can batch.
 
     Returns
     -------
@@ -36,8 +36,7 @@ def each_of_a_batch(reference: Callable[..., Any]) -> BatchRule:
     """
 
     def batch(_: Any, size: int, arguments: dict[str, Any], dims: Mapping[str, Any]) -> Any:
-        in_dims = tuple(dims[name] for name in arguments)
-        batched = torch.vmap(reference, in_dims=in_dims)
+        batched = torch.vmap(reference_of(name), in_dims=tuple(dims[n] for n in arguments))
         found = batched(*arguments.values())
         return found, (0,) * len(found)
 
@@ -47,15 +46,12 @@ def each_of_a_batch(reference: Callable[..., Any]) -> BatchRule:
 def attention_conv_backward_reference(
     grad_out: Tensor,
     grad_attention: Tensor | None,
+    *,
     x: Tensor,
     attention: Tensor,
     weight: Tensor,
     self_weight: Tensor | None,
-    source: Tensor,
-    ptr: Tensor,
-    target: Tensor,
-    back_order: Tensor,
-    back_ptr: Tensor,
+    **graph: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     r"""Gradients of :func:`~equigeo.ops.segments.attention_conv.attention_conv`.
 
@@ -65,9 +61,9 @@ def attention_conv_backward_reference(
     heads = attention.shape[1]
     by_head = heads, weight.shape[0] // max(1, heads)
     values = (x @ weight.mT).unflatten(1, by_head)
-    graph = source, ptr, target, back_order, back_ptr
+    lists = [graph[name] for name in ("source", "ptr", "target", "back_order", "back_ptr")]
     to_values, to_logits = segment_attention_backward(
-        grad_out.unflatten(1, by_head), grad_attention, values, attention, *graph
+        grad_out.unflatten(1, by_head), grad_attention, values, attention, *lists
     )
     to_values = to_values.flatten(1)
     to_x, to_weight = to_values @ weight, to_values.mT @ x
@@ -82,5 +78,5 @@ attention_conv_backward = declare(
     reference=attention_conv_backward_reference,
     fake=like("x", "attention", "weight", "self_weight"),
     backward=FEATURES,
-    batch=each_of_a_batch(attention_conv_backward_reference),
+    batch=each_of_a_batch("attention_conv_backward"),
 )

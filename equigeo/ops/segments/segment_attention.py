@@ -6,8 +6,9 @@ from torch import Tensor
 
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.batching import channels
-from equigeo.ops.runtime.checks import check_device, check_features, check_index
+from equigeo.ops.runtime.checks import check_device, check_features
 from equigeo.ops.runtime.declare import Gradients, declare
+from equigeo.ops.segments.check_edge_lists import check_edge_lists
 from equigeo.ops.segments.segment_attention_backward import segment_attention_backward
 
 SCHEMA = (
@@ -91,12 +92,8 @@ def segment_attention(
             f"logits must be (edges, heads) with the {values.shape[1]} heads of values, "
             f"got shape {tuple(logits.shape)}"
         )
-    edges = logits.shape[0], "the rows of logits"
-    check_index("source", source, length=edges)
-    check_index("target", target, length=edges)
-    check_index("back_order", back_order, length=edges)
-    check_index("ptr", ptr, at_least=1)
-    check_index("back_ptr", back_ptr, length=(values.shape[0] + 1, "the rows of values, plus one"))
+    edges, sources = logits.shape[0], values.shape[0]
+    check_edge_lists(sources, edges, source, ptr, target, back_order, back_ptr)
     graph = {"source": source, "ptr": ptr, "target": target}
     check_device(values=values, logits=logits, back_order=back_order, back_ptr=back_ptr, **graph)
     return _op(values, logits, source, ptr, target, back_order, back_ptr)

@@ -59,7 +59,7 @@ def all_cases() -> list[Case]:
     Returns
     -------
     list of Case
-        Of every op that has kernels.
+        Of every op that has kernels for CUDA.
 
     Examples
     --------

@@ -1,0 +1,62 @@
+"""What an edge list and offsets must be, where their values can be read."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from equigeo.graphs.inputs import kind_of
+from equigeo.ops.runtime.torch_internals import values_readable
+
+MOST_NODES = 2**32
+"""Offsets of so many nodes take 32 GiB: a larger index is damaged data, and not a graph."""
+
+
+def check_offsets(ptr: Tensor, rows: int, of: str) -> None:
+    """Refuse what are no offsets of consecutive groups of rows.
+
+    Parameters
+    ----------
+    ptr : Tensor
+        Candidate for ``(groups + 1,)``, int64; values are not read while compiling.
+    rows : int
+        Where it has to end.
+    of : str
+        What the groups are, for the message.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
+    if ptr.ndim != 1 or len(ptr) < 1:
+        raise ValueError(f"ptr must be ({of} + 1,), got {tuple(ptr.shape)}")
+    if not values_readable(ptr):
+        return
+    if bool(ptr[0] != 0) or bool(ptr[-1] != rows) or bool((ptr.diff() < 0).any()):
+        raise ValueError(f"ptr must start at 0, never fall and end at {rows}")
+
+
+def check_values(index: Tensor, name: str) -> None:
+    """Refuse indices on the meta device, which have no values."""
+    if index.is_meta:
+        raise ValueError(f"{name} must have values to count nodes, got meta: give their numbers")
+
+
+def check_size(size: object, name: str) -> None:
+    """Refuse what is no number of nodes."""
+    if not isinstance(size, (int, torch.SymInt)):
+        raise TypeError(f"{name} must be an integer, got {kind_of(size)}")
+    if size < 0:
+        raise ValueError(f"{name} must not be negative, got {size}")
+    if size >= MOST_NODES:
+        raise ValueError(f"{name} must be below 2^32, got {size}")
+
+
+def check_range(index: Tensor, size: int, what: str) -> None:
+    """Refuse indices outside of [0, size), where values can be read."""
+    if values_readable(index) and len(index) and (int(index.min()) < 0 or int(index.max()) >= size):
+        raise ValueError(
+            f"{what} must lie in [0, {size}), "
+            f"got values from {int(index.min())} to {int(index.max())}"
+        )
