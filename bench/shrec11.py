@@ -3,9 +3,9 @@
     python -m bench.shrec11 --data ../shared/data/shrec11_meshcnn/shrec_16.tar.gz \
         --split 16 --runs 5 --output bench/results/shrec11_split16_default.json
 
-On split 16 run ``i`` has seed ``i`` on the shipped division; on split 10 it is draw ``i``, seed
-``i``. Initial weights are drawn after ``torch.manual_seed(i)``, because a variant is no preset;
-``equigeo train --seed i`` draws others.
+On split 16 run ``i`` has seed ``i`` on the shipped division; on splits 10 and 5 it is draw ``i``,
+seed ``i``. Initial weights are drawn after ``torch.manual_seed(i)``, because a variant is no
+preset; ``equigeo train --seed i`` draws others.
 
 Nothing is selected on test meshes: the weights are those of the last epoch. ``--holdout 4``
 evaluates on training meshes that were put aside instead (12 train, 4 test a class), which is what
@@ -72,7 +72,7 @@ def parse_arguments() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--split", choices=("16", "10"), default="16")
+    parser.add_argument("--split", choices=("16", "10", "5"), default="16")
     parser.add_argument("--preset", choices=("default", "paper"), default="default")
     parser.add_argument("--variant", choices=tuple(VARIANTS), default="as preset")
     parser.add_argument("--runs", type=int, default=5)
@@ -155,7 +155,7 @@ def run_config(arguments: argparse.Namespace, number: int) -> MeshConfig:
     return MeshConfig(
         data=arguments.data.name,
         split=arguments.split,
-        split_index=number if arguments.split == "10" else 0,
+        split_index=0 if arguments.split == "16" else number,
         holdout=arguments.holdout,
         preset=arguments.preset,
         recipe=recipe,

@@ -11,23 +11,23 @@ from torch import Tensor
 from equigeo.datasets.mesh_dataset import MeshDataset
 
 _SEED = 2011  # the year of SHREC'11; any constant does, changing it changes every draw
-_PER_CLASS = {"16": 16, "10": 10}
+_PER_CLASS = {"16": 16, "10": 10, "5": 5}
 _CHOICES = ("folder", *_PER_CLASS)
 
 
 def split_indices(dataset: MeshDataset, split: str, index: int = 0) -> tuple[Tensor, Tensor]:
     """Positions of the training and of the test meshes under a named protocol.
 
-    ``"folder"`` is the split that the source ships. ``"16"`` and ``"10"`` train on that many
-    meshes of every class and test on all others; ``index`` numbers the seeded draws, and draw 0 of
-    ``"16"`` is the shipped split where that has exactly 16 training meshes in every class
+    ``"folder"`` is the split that the source ships. ``"16"``, ``"10"`` and ``"5"`` train on that
+    many meshes of every class and test on all others; ``index`` numbers the seeded draws, and draw
+    0 of ``"16"`` is the shipped split where that has exactly 16 training meshes in every class
     (SHREC'11 as published). A draw depends on nothing but its number and the order of the meshes.
 
     Parameters
     ----------
     dataset : MeshDataset
         The meshes to split.
-    split : {"folder", "16", "10"}
+    split : {"folder", "16", "10", "5"}
         The protocol.
     index : int
         Number of the draw, from 0.

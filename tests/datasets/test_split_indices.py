@@ -31,7 +31,7 @@ def test_a_split_is_a_partition(split, index):
     assert train.dtype == test.dtype == torch.int64
 
 
-@pytest.mark.parametrize(("split", "count"), [("16", 16), ("10", 10)])
+@pytest.mark.parametrize(("split", "count"), [("16", 16), ("10", 10), ("5", 5)])
 def test_every_class_gets_its_number_of_training_meshes(split, count):
     dataset = _dataset(per_class=21, shipped=12)
     for index in range(3):
@@ -63,7 +63,7 @@ def test_split_16_is_the_shipped_one_only_for_index_0_and_16_meshes():
 
 
 def test_an_unknown_split_lists_the_choices():
-    with pytest.raises(ValueError, match="one of folder, 16, 10, got '17'"):
+    with pytest.raises(ValueError, match="one of folder, 16, 10, 5, got '17'"):
         split_indices(_dataset(), "17")
 
 

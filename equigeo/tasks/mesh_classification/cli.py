@@ -21,7 +21,7 @@ from equigeo.tasks.task import EvaluationOutput, FilePrediction, Task
 from equigeo.tasks.text import class_table, copies_table, printable
 from equigeo.training.loop.fit_plan import FitPlan
 
-_SPLITS = ("folder", "16", "10")
+_SPLITS = ("folder", "16", "10", "5")
 _SPLIT_INDEX = Argument("--split-index", "number of the draw", natural, metavar="I")
 
 
@@ -42,7 +42,7 @@ class MeshClassification(Task[MeshConfig, MeshDataset, TrainedMeshClassifier]):
             metavar="builtin|DIR|ARCHIVE",
         ),
         Argument(
-            "--split", "as shipped (default), or 16 or 10 training meshes per class",
+            "--split", "as shipped (default), or 16, 10 or 5 training meshes per class",
             choices=_SPLITS,
         ),
         _SPLIT_INDEX,
@@ -58,7 +58,7 @@ class MeshClassification(Task[MeshConfig, MeshDataset, TrainedMeshClassifier]):
         ),
         Argument(
             "--split", "what to evaluate on, by default that of the training; meshes: the test part"
-            " of folder, 16 or 10", choices=_SPLITS,
+            " of folder, 16, 10 or 5", choices=_SPLITS,
         ),
         _SPLIT_INDEX,
         Argument("--seed", "seed of transformed copies (default: 0)", natural),

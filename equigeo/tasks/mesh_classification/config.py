@@ -34,7 +34,7 @@ class MeshConfig(RunConfig):
         As for ``RunConfig``.
     preset : {"default", "paper"}
         Model and recipe.
-    split : {"folder", "16", "10"}
+    split : {"folder", "16", "10", "5"}
         Protocol that splits the data; see ``equigeo.datasets.split_indices``.
     split_index : int
         Number of the seeded draw.
@@ -56,7 +56,7 @@ class MeshConfig(RunConfig):
 
     recipe: Recipe = MESH_RECIPES["default"]
     preset: Literal["default", "paper"] = "default"
-    split: Literal["folder", "16", "10"] = "folder"
+    split: Literal["folder", "16", "10", "5"] = "folder"
     split_index: int = 0
     holdout: int = 0
 
