@@ -48,6 +48,7 @@ p.key[hidden] { display: none; }
 .ramp { display: inline-flex; gap: .6em; align-items: center; color: #222; }
 .bar { width: min(220px, 40vw); border-radius: 2px; text-align: center; }
 .wrong { color: #b3261e; font-weight: 600; }
+.warning { border-left: 4px solid #b3261e; background: #fbeeec; padding: .5rem .8rem; }
 .plot { min-height: 300px; }
 @media (max-width: 700px) { th { white-space: normal; } th, td { padding-right: .5rem; }
   td { overflow-wrap: anywhere; } }

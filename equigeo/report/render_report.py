@@ -19,7 +19,8 @@ def render_report(results: Mapping[str, Any]) -> str:
     Parameters
     ----------
     results : mapping of JSON types
-        ``title`` and ``lead`` (str); ``facts`` (pairs of str); ``command`` (str), where one made
+        ``title`` and ``lead`` (str); ``facts`` (pairs of str); ``warning`` (str), where a reader
+        must know more than these; ``command`` (str), where one made
         it; and, each making a section where it is present, ``history`` (see ``training_curves``);
         ``classes`` and ``confusion``, of meshes or of ``samples`` (str); ``names``, ``labels``,
         ``predictions`` and ``confidences`` of the evaluated meshes; ``copies`` (``kind``,
@@ -63,10 +64,12 @@ def _heading(results: Mapping[str, Any]) -> str:
         f"<tr><th>{escape_text(name)}</th><td>{escape_text(value)}</td></tr>"
         for name, value in results["facts"]
     )
-    command = results.get("command")
+    command, warning = results.get("command"), results.get("warning")
     return (
         f"<h1>{escape_text(results['title'])}</h1>"
-        f'<p class="lead">{escape_text(results["lead"])}</p><table>{facts}</table>'
+        f'<p class="lead">{escape_text(results["lead"])}</p>'
+        + (f'<p class="warning">{escape_text(warning)}</p>' if warning else "")
+        + f"<table>{facts}</table>"
         + (f"<p>Made by <code>{escape_text(command)}</code></p>" if command else "")
     )
 

@@ -29,6 +29,11 @@ class PrimalDualClassifier(MeshModel):
     config : ClassifierConfig
         What it is made of; kept as ``model.config``.
 
+    Attributes
+    ----------
+    embedding_width : int
+        Length of the vectors that :meth:`embed` gives.
+
     Equivariance
     ------------
     With ``"invariant"`` features the logits are invariant to rotation, reflection, translation,
@@ -76,7 +81,8 @@ class PrimalDualClassifier(MeshModel):
             self.blocks.append(block)
             channels = block.out_channels
             widths.append(self.readout.width(*channels))
-        self.head = _head(sum(widths) if config.every_block else widths[-1], config)
+        self.embedding_width = sum(widths) if config.every_block else widths[-1]
+        self.head = _head(self.embedding_width, config)
 
     @property
     def rep_out(self) -> Representation:
@@ -120,7 +126,7 @@ class PrimalDualClassifier(MeshModel):
 
         Returns
         -------
-        Tensor, (num_graphs, width)
+        Tensor, (num_graphs, embedding_width)
             What the read-out pools, of every block or of the last.
 
         Raises
