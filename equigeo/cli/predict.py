@@ -50,6 +50,8 @@ def _run(options: argparse.Namespace) -> int:
         if prediction.notes:
             print(*map(printable, prediction.notes.splitlines()), sep="\n", file=sys.stderr)
         ranking = "  ".join(f"{printable(name)} {share:.1%}" for name, share in prediction.ranking)
+        if prediction.remark:
+            ranking += f"  ({printable(prediction.remark)})"
         written = ", ".join(map(printable, prediction.write(options.output)))
         print(f"{printable(path)}: {ranking}{written and f' -> {written}'}")
     return 2 if failed else 0

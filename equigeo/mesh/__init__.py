@@ -23,6 +23,7 @@ from equigeo.mesh.load_mesh import load_mesh
 from equigeo.mesh.load_report import LoadReport, MeshAttributes
 from equigeo.mesh.models import (
     ClassifierConfig,
+    Inspection,
     PrimalDualClassifier,
     PrimalDualSegmenter,
     SegmenterConfig,
@@ -36,6 +37,7 @@ __all__ = [
     "ClassifierConfig",
     "DualKind",
     "EdgePool",
+    "Inspection",
     "LoadReport",
     "MeshAttributes",
     "MeshError",

@@ -29,18 +29,29 @@ th, td { text-align: left; padding: .2rem .9rem .2rem 0; border-bottom: 1px soli
 td { max-width: 50rem; }
 th { white-space: nowrap; color: #555; font-weight: 600; border-bottom-color: #bbb; }
 td.number { text-align: right; font-variant-numeric: tabular-nums; }
-.columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(400px, 1fr));
+.columns { display: grid;
+  grid-template-columns: repeat(auto-fit, minmax(min(400px, 100%), 1fr));
   gap: 0 2.5rem; align-items: start; }
 .columns table { width: 100%; }
 .columns td { max-width: 11rem; }
 figure { margin: .5rem 0 1rem; }
 figcaption { color: #555; font-size: 13.5px; overflow-wrap: anywhere; }
-.shapes { display: grid; grid-template-columns: repeat(auto-fill, minmax(320px, 1fr)); gap: 1rem; }
+.shapes { display: grid; gap: 1rem;
+  grid-template-columns: repeat(auto-fill, minmax(min(460px, 100%), 1fr)); }
+.shapes.one { grid-template-columns: 1fr; }
 .shapes figure { border: 1px solid #e3e3e3; border-radius: 6px; padding: .6rem; margin: 0;
   min-width: 0; }
-.key { display: inline-block; width: .8em; height: .8em; border-radius: 2px; }
+p.key { color: #555; font-size: 13.5px; min-height: 3.2em; }
+p.key[hidden] { display: none; }
+.named { white-space: nowrap; margin-right: .9em; }
+.patch { display: inline-block; width: .8em; height: .8em; border-radius: 2px; }
+.ramp { display: inline-flex; gap: .6em; align-items: center; color: #222; }
+.bar { width: min(220px, 40vw); border-radius: 2px; text-align: center; }
 .wrong { color: #b3261e; font-weight: 600; }
+.warning { border-left: 4px solid #b3261e; background: #fbeeec; padding: .5rem .8rem; }
 .plot { min-height: 300px; }
+@media (max-width: 700px) { th { white-space: normal; } th, td { padding-right: .5rem; }
+  td { overflow-wrap: anywhere; } }
 @media print { body { max-width: none; margin: 0; } figure, table { break-inside: avoid; }
   h2 { break-after: avoid; } select { display: none; } }
 """
@@ -59,6 +70,9 @@ if (coloring) {
       if (choices[coloring.value]) {
         Plotly.restyle(target, {facecolor: [choices[coloring.value]]}, [0]);
       }
+    }
+    for (const key of document.querySelectorAll('p.key')) {
+      key.hidden = key.dataset.kind !== coloring.selectedOptions[0].dataset.kind;
     }
   };
   coloring.addEventListener('change', show);

@@ -43,3 +43,17 @@ def hexadecimal(color: tuple[int, int, int]) -> str:
     '#cc7000'
     """
     return "#{:02x}{:02x}{:02x}".format(*color)
+
+
+def blend(
+    first: tuple[int, int, int], second: tuple[int, int, int], share: float
+) -> tuple[int, int, int]:
+    """Mix two colours, of which the second has a share from 0 to 1.
+
+    Examples
+    --------
+    >>> blend((0, 0, 0), (200, 100, 0), 0.5)
+    (100, 50, 0)
+    """
+    red, green, blue = (round(a + share * (b - a)) for a, b in zip(first, second, strict=True))
+    return red, green, blue

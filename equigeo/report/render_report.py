@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from equigeo.report.colorings import colorings, count_clusters, part_color
 from equigeo.report.confusion_figure import confusion_figure
-from equigeo.report.escape import escape_json, escape_text
+from equigeo.report.escape import escape_text
 from equigeo.report.page import render_figure, render_page
-from equigeo.report.palette import hexadecimal
-from equigeo.report.shape_view import shape_view
+from equigeo.report.shapes_section import render_shapes
 from equigeo.report.tables import render_class_table, render_copies_table, render_errors_table
 from equigeo.report.training_curves import training_curves
 
@@ -21,14 +19,15 @@ def render_report(results: Mapping[str, Any]) -> str:
     Parameters
     ----------
     results : mapping of JSON types
-        ``title`` and ``lead`` (str); ``facts`` (pairs of str); ``command`` (str), where one made
+        ``title`` and ``lead`` (str); ``facts`` (pairs of str); ``warning`` (str), where a reader
+        must know more than these; ``command`` (str), where one made
         it; and, each making a section where it is present, ``history`` (see ``training_curves``);
         ``classes`` and ``confusion``, of meshes or of ``samples`` (str); ``names``, ``labels``,
         ``predictions`` and ``confidences`` of the evaluated meshes; ``copies`` (``kind``,
         ``accuracy``, ``changed``, ``largest_difference``); ``shapes`` (``name``, ``vertices``,
-        ``faces``, ``levels``, the cluster of every face after each pooling; ``prediction``,
-        ``probability`` and, where it is known, ``label``, or parts as of ``colorings`` with
-        ``accuracy``).
+        ``faces``, and ``levels``, ``attention`` and parts as of ``colorings``; ``prediction``,
+        ``probability`` and, where it is known, ``label``; ``accuracy`` of its faces;
+        ``unfamiliar``, bool).
 
     Returns
     -------
@@ -56,7 +55,7 @@ def render_report(results: Mapping[str, Any]) -> str:
     if results.get("copies"):
         sections.append(_copies(results))
     if results.get("shapes"):
-        sections.append(_shapes(results))
+        sections.append(render_shapes(results["shapes"], results.get("classes", ())))
     return render_page(results["title"], "\n".join(sections))
 
 
@@ -65,10 +64,12 @@ def _heading(results: Mapping[str, Any]) -> str:
         f"<tr><th>{escape_text(name)}</th><td>{escape_text(value)}</td></tr>"
         for name, value in results["facts"]
     )
-    command = results.get("command")
+    command, warning = results.get("command"), results.get("warning")
     return (
         f"<h1>{escape_text(results['title'])}</h1>"
-        f'<p class="lead">{escape_text(results["lead"])}</p><table>{facts}</table>'
+        f'<p class="lead">{escape_text(results["lead"])}</p>'
+        + (f'<p class="warning">{escape_text(warning)}</p>' if warning else "")
+        + f"<table>{facts}</table>"
         + (f"<p>Made by <code>{escape_text(command)}</code></p>" if command else "")
     )
 
@@ -102,49 +103,3 @@ def _copies(results: Mapping[str, Any]) -> str:
         "again. A model with the promised symmetry changes no prediction.</p>"
         + render_copies_table(results)
     )
-
-
-def _shapes(results: Mapping[str, Any]) -> str:
-    shapes, classes = results["shapes"], results.get("classes", ())
-    views, colors = [], {}
-    for number, shape in enumerate(shapes):
-        target = f"shape-{number}"
-        views.append(render_figure(target, shape_view(shape), _shape_caption(shape)))
-        colors[target] = colorings(shape)
-    names = list(dict.fromkeys(name for choices in colors.values() for name in choices))
-    if names == ["before pooling"]:
-        intro = "<p>The model has no pooling, so faces have one colour.</p>"
-    else:
-        options = "".join(f"<option>{escape_text(name)}</option>" for name in names)
-        intro = (
-            "<p>Faces that pooling merged share a colour; those still alone are grey. Drag to "
-            f'turn, scroll to zoom. <label>Colours: <select id="coloring">{options}</select>'
-            "</label></p>"
-            f'<script type="application/json" id="colorings">{escape_json(colors)}</script>'
-        )
-    if "predicted parts" in names:
-        intro += f"<p>{_key(classes)}</p>"
-    return f'<h2>Shapes</h2>{intro}<div class="shapes">{"".join(views)}</div>'
-
-
-def _key(parts: Sequence[str]) -> str:
-    """Say which colour is which part."""
-    return " &nbsp; ".join(
-        f'<span class="key" style="background: {hexadecimal(part_color(number))}"></span> '
-        f"{escape_text(name)}"
-        for number, name in enumerate(parts)
-    )
-
-
-def _shape_caption(shape: Mapping[str, Any]) -> str:
-    lines = [f"<b>{escape_text(shape['name'])}</b>"]
-    if "prediction" in shape:
-        lines.append(f"predicted {escape_text(shape['prediction'])} ({shape['probability']:.1%})")
-    if "label" in shape:
-        right = shape["label"] == shape["prediction"]
-        verdict = "correct" if right else f"wrong, true class {shape['label']}"
-        lines[-1] += f", <span{'' if right else ' class=wrong'}>{escape_text(verdict)}</span>"
-    if "accuracy" in shape:
-        lines.append(f"{shape['accuracy']:.1%} of the faces right")
-    lines.append(f"clusters: {' → '.join(map(str, count_clusters(shape)))}")
-    return "<br>".join(lines)

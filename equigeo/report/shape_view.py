@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from equigeo.report.colorings import PLAIN
 from equigeo.report.plotting import FONT, go
 
+# Where the camera stands, and the diagonal of the box around a shape in the same units: under an
+# orthographic projection such a box fills nine tenths of the height, however it is turned.
+_EYE: Final = {"x": 0.95, "y": 0.95, "z": 0.7}
+_DIAGONAL: Final = 2.4
 
-def shape_view(shape: Mapping[str, Any]) -> go.Figure:
-    """Draw a triangle mesh that can be turned.
+
+def shape_view(shape: Mapping[str, Any], height: int) -> go.Figure:
+    """Draw a triangle mesh that can be turned; it fills the figure whatever its extents.
 
     Parameters
     ----------
     shape : mapping
         With ``vertices``, rows of three coordinates, and ``faces``, rows of three indices.
+    height : int
+        In pixels.
     """
     x, y, z = zip(*shape["vertices"], strict=True)
     i, j, k = zip(*shape["faces"], strict=True)
@@ -32,23 +40,30 @@ def shape_view(shape: Mapping[str, Any]) -> go.Figure:
         lightposition={"x": 2000, "y": 1000, "z": 3000},
         hoverinfo="skip",
     )
-    hidden = {"visible": False, "showspikes": False}
     figure = go.Figure([mesh, _outline(shape)])
     figure.update_layout(
         template="none",
         font=FONT,
-        height=340,
+        height=height,
         margin={"l": 0, "r": 0, "t": 0, "b": 0},
-        scene={
-            "xaxis": hidden,
-            "yaxis": hidden,
-            "zaxis": hidden,
-            "aspectmode": "data",
-            "camera": {"eye": {"x": 0.95, "y": 0.95, "z": 0.7}, "projection.type": "orthographic"},
-        },
+        scene=_box(x, y, z) | {"camera": {"eye": _EYE, "projection.type": "orthographic"}},
         showlegend=False,
     )
     return figure
+
+
+def _box(*coordinates: Sequence[float]) -> dict[str, Any]:
+    """Give axes that nobody sees their ranges, in one scale."""
+    ends = [(min(values), max(values)) for values in coordinates]
+    diagonal = math.hypot(*(high - low for low, high in ends)) or 1.0
+    box: dict[str, Any] = {"aspectmode": "manual", "aspectratio": {}}
+    for axis, (low, high) in zip("xyz", ends, strict=True):
+        size = max(high - low, 1e-3 * diagonal)  # a plane has no extent, and an axis needs one
+        middle = (low + high) / 2
+        span = [middle - size / 2, middle + size / 2]
+        box[f"{axis}axis"] = {"visible": False, "showspikes": False, "range": span}
+        box["aspectratio"][axis] = _DIAGONAL * size / diagonal
+    return box
 
 
 def _outline(shape: Mapping[str, Any]) -> go.Scatter3d:
@@ -60,5 +75,5 @@ def _outline(shape: Mapping[str, Any]) -> go.Scatter3d:
     points = [p for a, b in edges for p in (vertices[a], vertices[b], (None, None, None))]
     x, y, z = zip(*points, strict=True)
     return go.Scatter3d(
-        x=x, y=y, z=z, mode="lines", line={"color": "#445", "width": 2}, hoverinfo="skip"
+        x=x, y=y, z=z, mode="lines", line={"color": "#556", "width": 1}, hoverinfo="skip"
     )

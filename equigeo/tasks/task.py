@@ -78,12 +78,16 @@ class FilePrediction:
     files : mapping of str to bytes
         Files that belong to the prediction: what follows the stem of their names, such as
         ``".parts.ply"``, and what they hold.
+    remark : str
+        What a reader must know of the ranking, such as that the file resembles nothing the model
+        was trained on; empty if nothing.
     """
 
     path: Path
     ranking: list[tuple[str, float]]
     notes: str
     files: Mapping[str, bytes] = field(default_factory=dict)
+    remark: str = ""
 
     __repr__ = brief_fields
 

@@ -13,6 +13,7 @@ from equigeo.training.files.allocation_limit import AllocationLimit
 from equigeo.training.files.checkpoint import Checkpoint
 from equigeo.training.files.errors import CheckpointError
 from equigeo.training.files.weights import check_weights
+from equigeo.training.novelty import Novelty
 from equigeo.training.random_state import isolated_streams
 from equigeo.training.run_config import RunConfig
 
@@ -48,6 +49,8 @@ class TrainedModel(ABC, Generic[_Config]):
         Version of the library that trained it.
     history : list of dict
         Loss and measures of every epoch.
+    novelty : Novelty, optional
+        Tells samples that resemble nothing the model was trained on, by what its last layers read.
 
     Attributes
     ----------
@@ -64,6 +67,7 @@ class TrainedModel(ABC, Generic[_Config]):
     config: _Config
     version: str
     history: list[dict[str, Any]] = field(default_factory=list)
+    novelty: Novelty | None = None
 
     task: ClassVar[str]
     what: ClassVar[str]
@@ -123,13 +127,17 @@ class TrainedModel(ABC, Generic[_Config]):
             classes = _classes(described["classes"], model)
             version = _text("version", described["version"])
             history = read_history(checkpoint.training, config.recipe.epochs)
+            novelty = None
+            if checkpoint.novelty:
+                width = model.embedding_width
+                novelty = Novelty.from_state(checkpoint.novelty, len(classes), width)
         except MISFITS as error:
             cause = shorten(" ".join(str(error).split()), 200)
             raise CheckpointError(
                 f"{path}: does not fit this version's {cls.what} ({cause}); "
                 "use the version that wrote it, or train again"
             ) from error
-        return cls(model.eval(), classes, config, version, history)
+        return cls(model.eval(), classes, config, version, history, novelty)
 
     @classmethod
     def build_for(cls, checkpoint: Checkpoint, config: Any) -> Any:

@@ -20,6 +20,8 @@ def test_evaluate_prints_accuracy_by_class_and_on_copies(checkpoint, capsys, tmp
     assert lines["all    "[:3]].split()[1:3] == [str(correct), "6"]
     for name, row, i in zip(results["classes"], results["confusion"], range(3), strict=True):
         assert lines[name].split()[1:3] == [str(row[i]), "2"]
+    strange = sum(novelty > 1 for novelty in results["novelties"])
+    assert f"resemble nothing it was trained on: {strange} of 6 meshes" in out
     for copy in results["copies"]:
         assert copy["changed"] == []
         assert lines[copy["kind"]].split()[-2] == "0"

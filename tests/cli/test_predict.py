@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+import torch
+import trimesh
 
 from equigeo.cli import main
 from tests.cli.without_package import without
@@ -49,6 +51,30 @@ def test_a_view_is_a_page_that_shows_the_mesh(checkpoint, data, capsys, tmp_path
     assert 'id="shape-0"' in page
     assert "after pooling" in page
     assert list(folder.iterdir()) == [folder / "T5.html"]
+
+
+def test_a_shape_unlike_any_of_the_training_is_remarked_on(checkpoint, capsys, tmp_path):
+    """A flat patch is none of ball, capsule and torus, whatever the network answers."""
+    trimesh.Trimesh([[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0]], [[0, 1, 3], [0, 3, 2]]).export(
+        tmp_path / "<b>.obj"
+    )
+    command = ["predict", str(checkpoint), str(tmp_path / "<b>.obj"), "--view"]
+    assert main([*command, "--output", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert "(resembles nothing it was trained on: " in out
+    assert "% of such samples keep)" in out
+    page = (tmp_path / "<b>.html").read_text()
+    assert '<p class="warning">&lt;b&gt;.obj resembles nothing it was trained on' in page
+
+
+def test_a_training_shape_and_an_old_checkpoint_go_without_a_remark(checkpoint, data, capsys):
+    file = str(data / "torus" / "train" / "T0.obj")
+    assert main(["predict", str(checkpoint), file]) == 0
+    content = torch.load(checkpoint, weights_only=True)
+    del content["novelty"]
+    torch.save(content, checkpoint)
+    assert main(["predict", str(checkpoint), file]) == 0
+    assert "resembles" not in capsys.readouterr().out
 
 
 def test_without_a_view_nothing_is_written(checkpoint, data, monkeypatch, tmp_path):

@@ -36,6 +36,8 @@ CALLS: list[Wrong] = [
     *wrong_calls(SEGMENTER, {"shapes": GRAPH}, names={"shapes": "mesh"}),
     *wrong_calls(SEGMENTER.clusters, {"graph": GRAPH}),
     *wrong_calls(MODEL.clusters, {"graph": GRAPH}),
+    *wrong_calls(MODEL.inspect, {"shapes": GRAPH}, names={"shapes": "mesh"}),
+    *wrong_calls(MODEL.embed, {"shapes": GRAPH}, names={"shapes": "mesh"}),
     *wrong_calls(MODEL.graph, {"mesh": CUBE}),
     *wrong_calls(em.orient, {"mesh": CUBE}),
     *wrong_calls(em.PrimalDualGraph.from_mesh, {"mesh": CUBE}),

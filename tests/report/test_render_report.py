@@ -100,18 +100,76 @@ def test_wrong_shapes_are_marked(html):
 
 
 def _options(html):
-    return re.findall(r"<option>([^<]*)</option>", html)
+    return re.findall(r"<option [^>]*>([^<]*)</option>", html)
 
 
 def test_the_selector_has_every_level_the_coarsest_first(html):
-    assert _options(html) == ["after pooling 2", "after pooling 1", "before pooling"]
+    assert _options(html) == [
+        "clusters after pooling 2",
+        "clusters after pooling 1",
+        "attention in block 2",
+        "attention in block 1",
+        "none",
+    ]
+
+
+def test_every_kind_of_colours_has_a_key_and_the_first_is_shown(html):
+    assert re.findall(r'<p class="key" data-kind="(\w+)"( hidden)?>', html) == [
+        ("clusters", ""),
+        ("attention", " hidden"),
+    ]
+    segmented = render_report(segmentation_results())
+    kinds = re.findall(r'<p class="key" data-kind="(\w+)"( hidden)?>', segmented)
+    assert [kind for kind, hidden in kinds if not hidden] == ["parts"]
+    assert {"errors", "clusters", "attention"} <= {kind for kind, _ in kinds}
+
+
+def test_the_scale_of_attention_names_its_ends_and_its_middle(page):
+    shown = " ".join("".join(page.text).split())
+    assert "0.5 or less 1 1.5 or more" in shown
+    assert "does not show which faces decide" in shown
+
+
+def test_a_single_shape_is_larger():
+    results = hostile_results()
+    several = render_report(results)
+    results["shapes"] = results["shapes"][:1]
+    one = render_report(results)
+    heights = [
+        json.loads(re.search(r'data-target="shape-0">([^<]*)<', text)[1])["layout"]["height"]
+        for text in (one, several)
+    ]
+    assert heights[0] > heights[1]
+    assert 'class="shapes one"' in one
+    assert 'class="shapes one"' not in several
+
+
+@pytest.mark.parametrize("flat", [0, 1, 2])
+def test_a_flat_shape_has_axes_of_some_extent(flat):
+    results = hostile_results()
+    for row in results["shapes"][0]["vertices"]:
+        row[flat] = 7.0
+    scene = json.loads(re.search(r'data-target="shape-0">([^<]*)<', render_report(results))[1])[
+        "layout"
+    ]["scene"]
+    assert min(scene["aspectratio"].values()) > 0
+    for axis in "xyz":
+        low, high = scene[f"{axis}axis"]["range"]
+        assert low < high
+
+
+def test_an_unfamiliar_shape_is_marked():
+    results = hostile_results()
+    assert "resembles nothing" not in render_report(results)
+    results["shapes"][0]["unfamiliar"] = True
+    assert render_report(results).count("resembles nothing it was trained on") == 1
 
 
 def test_parts_are_shown_with_their_names_and_errors():
     results = segmentation_results()
     page = render_report(results)
     assert _options(page)[:3] == ["predicted parts", "labelled parts", "errors"]
-    assert page.count('class="key"') == len(HOSTILE)
+    assert page.count('class="patch"') == len(HOSTILE) + 3  # right, wrong, without a label
     assert "Number of evaluated faces" in page
     assert "50.0% of the faces right" in page
     assert "Misclassified meshes" not in page
@@ -138,7 +196,7 @@ def test_sections_without_results_are_left_out():
 def test_a_model_without_pooling_has_no_selector():
     results = hostile_results()
     for shape in results["shapes"]:
-        shape["levels"] = []
+        shape["levels"], shape["attention"] = [], []
     shown = _Page(render_report(results))
     assert "select" not in shown.tags
     assert "no pooling" in " ".join(shown.text)

@@ -31,10 +31,13 @@ _PROBE = """<script>addEventListener('load', () => setTimeout(() => {
   const select = document.getElementById('coloring');
   const colors = () => document.getElementById('shape-0').data[0].facecolor.join();
   const last = colors();
-  select.value = 'before pooling';
+  select.value = 'attention in block 2';
   select.dispatchEvent(new Event('change'));
   const root = document.documentElement;
   root.setAttribute('data-recolored', String(colors() !== last));
+  const keys = [...document.querySelectorAll('p.key')].filter(key => key.offsetHeight > 0);
+  root.setAttribute('data-keys', keys.map(key => key.dataset.kind).join());
+  root.setAttribute('data-overflow', String(root.scrollWidth > innerWidth));
   root.setAttribute('data-canvases', document.querySelectorAll('.shapes canvas').length);
   root.setAttribute('data-webgl', String(!/WebGL is not supported/.test(document.body.innerText)));
 }, 3000));</script>"""
@@ -53,11 +56,14 @@ def _open(page, tmp_path, *options):
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
 
 
+def _probed():
+    page = render_report(hostile_results())
+    return page.replace("<head>", f"<head>{_WATCH}", 1).replace("</body>", f"{_PROBE}</body>", 1)
+
+
 @pytest.fixture(scope="module")
 def dom(tmp_path_factory):
-    page = render_report(hostile_results())
-    page = page.replace("<head>", f"<head>{_WATCH}", 1).replace("</body>", f"{_PROBE}</body>", 1)
-    return _open(page, tmp_path_factory.mktemp("browser"), "--dump-dom")
+    return _open(_probed(), tmp_path_factory.mktemp("browser"), "--dump-dom")
 
 
 def _root(dom, name):
@@ -81,6 +87,13 @@ def test_every_figure_is_drawn(dom):
 
 def test_the_selector_recolours_the_shapes(dom):
     assert _root(dom, "recolored") == "true"
+    assert _root(dom, "keys") == "attention"  # of what is shown, and of nothing else
+
+
+def test_a_narrow_window_is_not_wider_than_it_is(dom, tmp_path):
+    # wider than a phone: headless Chromium has no narrower window
+    narrow = _open(_probed(), tmp_path, "--window-size=500,3000", "--dump-dom")
+    assert _root(dom, "overflow") == _root(narrow, "overflow") == "false"
 
 
 def test_a_hostile_page_is_noticed(tmp_path):

@@ -116,13 +116,32 @@ class ResidualBlock(nn.Module):
         log : PoolLog or None
             Of the pooling, if there was one.
         """
+        graph, attention = self.convolve(graph, x_primal, x_dual)
+        return (graph, None) if self.pool is None else self.pool(graph, attention)
+
+    def convolve(
+        self, graph: PrimalDualGraph, x_primal: Tensor, x_dual: Tensor
+    ) -> tuple[PrimalDualGraph, Tensor]:
+        """Apply the block up to its pooling.
+
+        Parameters
+        ----------
+        graph, x_primal, x_dual
+            As of :meth:`forward`.
+
+        Returns
+        -------
+        graph : PrimalDualGraph
+            As it was, with the resulting features.
+        attention : Tensor, (primal edges, heads)
+            Of the last convolution, by which pooling ranks adjacencies.
+        """
         if self.checkpoint and torch.is_grad_enabled() and not torch.compiler.is_compiling():
             found = recompute(self, self._convolve, graph, x_primal, x_dual)
         else:
             found = self._convolve(graph, x_primal, x_dual)
         primal, dual, attention = found
-        graph = graph.with_features(primal, dual)
-        return (graph, None) if self.pool is None else self.pool(graph, attention)
+        return graph.with_features(primal, dual), attention
 
     def _convolve(
         self, graph: PrimalDualGraph, x_primal: Tensor, x_dual: Tensor

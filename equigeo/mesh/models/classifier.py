@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +18,6 @@ from equigeo.mesh.models.mesh_model import MeshModel
 from equigeo.mesh.models.readout import Readout
 from equigeo.mesh.pooling.contraction import Aggregation
 from equigeo.mesh.pooling.edge_pool import EdgePool
-from equigeo.mesh.pooling.unpool import PoolLog
 from equigeo.reps import Representation, Trivial
 
 
@@ -28,6 +28,11 @@ class PrimalDualClassifier(MeshModel):
     ----------
     config : ClassifierConfig
         What it is made of; kept as ``model.config``.
+
+    Attributes
+    ----------
+    embedding_width : int
+        Length of the vectors that :meth:`embed` gives.
 
     Equivariance
     ------------
@@ -76,7 +81,8 @@ class PrimalDualClassifier(MeshModel):
             self.blocks.append(block)
             channels = block.out_channels
             widths.append(self.readout.width(*channels))
-        self.head = _head(sum(widths) if config.every_block else widths[-1], config)
+        self.embedding_width = sum(widths) if config.every_block else widths[-1]
+        self.head = _head(self.embedding_width, config)
 
     @property
     def rep_out(self) -> Representation:
@@ -107,19 +113,40 @@ class PrimalDualClassifier(MeshModel):
             If a graph has other features or another kind of dual graph than the model, or is on
             another device; or if there are no meshes.
         """
-        return self.head(self._encode(self._standardized(self._as_graph(shapes)))[0])
+        logits: Tensor = self.head(self.embed(shapes))
+        return logits
 
-    def _pool_logs(self, graph: PrimalDualGraph) -> list[PoolLog]:
-        return self._encode(graph)[1]
+    def embed(self, shapes: PrimalDualGraph | TriangleMesh | Sequence[TriangleMesh]) -> Tensor:
+        """Describe each mesh by one vector, the input of the head.
 
-    def _encode(self, graph: PrimalDualGraph) -> tuple[Tensor, list[PoolLog]]:
-        vectors, logs = [], []
+        Parameters
+        ----------
+        shapes : PrimalDualGraph, TriangleMesh or sequence of TriangleMesh
+            As of :meth:`forward`.
+
+        Returns
+        -------
+        Tensor, (num_graphs, embedding_width)
+            What the read-out pools, of every block or of the last.
+
+        Raises
+        ------
+        MeshError, TypeError, ValueError
+            As :meth:`forward`.
+
+        Equivariance
+        ------------
+        That of the logits.
+        """
+        graph = self._standardized(self._as_graph(shapes))
+        vectors = []
         for block in self.blocks:
-            graph, log = block(graph, graph.x_primal, graph.x_dual)
+            graph, _ = block(graph, graph.x_primal, graph.x_dual)
             vectors.append(self.readout(graph))
-            if log is not None:
-                logs.append(log)
-        return torch.cat(vectors if self.config.every_block else vectors[-1:], dim=1), logs
+        return torch.cat(vectors if self.config.every_block else vectors[-1:], dim=1)
+
+    def _analysis_blocks(self) -> Iterable[ResidualBlock]:
+        return cast("Iterable[ResidualBlock]", self.blocks)
 
 
 def _pool(keep: float, config: ClassifierConfig) -> EdgePool:

@@ -1,21 +1,22 @@
-"""What every network over triangle meshes shares: features in, their statistics, clusters."""
+"""What every network over triangle meshes shares: features in, their statistics, a look inside."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from equigeo.graphs.inputs import check_shape
+from equigeo.mesh.conv.residual_block import ResidualBlock
 from equigeo.mesh.geometry.dual_kind import DualKind
 from equigeo.mesh.geometry.features import feature_channels
 from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph, check_graph
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh, check_mesh
+from equigeo.mesh.models.inspection import Inspection, received_attention
 from equigeo.mesh.models.standardize import Standardize
-from equigeo.mesh.pooling.unpool import PoolLog
 from equigeo.nn.evaluating import evaluating
 from equigeo.nn.override import check_config, override
 
@@ -135,7 +136,6 @@ class MeshModel(nn.Module):
         self.standardize_primal.fit([graph.x_primal for graph in graphs])
         self.standardize_dual.fit([graph.x_dual for graph in graphs])
 
-    @torch.no_grad()
     def clusters(self, graph: PrimalDualGraph) -> list[Tensor]:
         """Find the cluster of every face after each pooling step.
 
@@ -149,17 +149,51 @@ class MeshModel(nn.Module):
         list of Tensor, (primal nodes,), int64
             One entry per pooling step, each in terms of the original faces.
         """
+        check_graph(graph)
+        return list(self.inspect(graph).clusters)
+
+    @torch.no_grad()
+    def inspect(
+        self, shapes: PrimalDualGraph | TriangleMesh | Sequence[TriangleMesh]
+    ) -> Inspection:
+        """Look at what the network does with meshes: whom it attends to, and what it merges.
+
+        Parameters
+        ----------
+        shapes : PrimalDualGraph, TriangleMesh or sequence of TriangleMesh
+            As of the call of the model.
+
+        Returns
+        -------
+        Inspection
+            In terms of the original faces; in evaluation mode, whatever the model's is.
+
+        Raises
+        ------
+        MeshError, TypeError, ValueError
+            As of the call of the model.
+
+        Equivariance
+        ------------
+        Renumbering faces renumbers the rows, and clusters by their smallest members.
+        """
+        graph = self._standardized(self._as_graph(shapes))
+        cluster = torch.arange(graph.num_primal, device=graph.x_primal.device)
+        attention, clusters = [], []
         with evaluating(self):
-            logs = self._pool_logs(self._standardized(graph))
-        # A log maps the clusters of the step before; composed, they map the original faces.
-        levels: list[Tensor] = []
-        for log in logs:
-            levels.append(log.cluster[levels[-1]] if levels else log.cluster)
-        return levels
+            for block in self._analysis_blocks():
+                graph, weights = block.convolve(graph, graph.x_primal, graph.x_dual)
+                attention.append(received_attention(graph, weights)[cluster])
+                if block.pool is not None:
+                    graph, log = block.pool(graph, weights)
+                    # a log maps the clusters of the step before; composed, the original faces
+                    cluster = log.cluster[cluster]
+                    clusters.append(cluster)
+        return Inspection(tuple(attention), tuple(clusters))
 
     @abstractmethod
-    def _pool_logs(self, graph: PrimalDualGraph) -> list[PoolLog]:
-        """Pool a graph with standardised features, and give the log of every step."""
+    def _analysis_blocks(self) -> Iterable[ResidualBlock]:
+        """Give the blocks that follow each other from the input to the coarsest graph."""
 
     def _as_graph(
         self, shapes: PrimalDualGraph | TriangleMesh | Sequence[TriangleMesh]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -183,8 +183,8 @@ class PrimalDualSegmenter(MeshModel):
         heads = (self.config.heads, -1)
         return x_primal.unflatten(1, heads).mean(dim=1), x_dual.unflatten(1, heads).mean(dim=1)
 
-    def _pool_logs(self, graph: PrimalDualGraph) -> list[PoolLog]:
-        return [log for log in self._encode(graph)[2] if log is not None]
+    def _analysis_blocks(self) -> Iterable[ResidualBlock]:
+        return cast("Iterable[ResidualBlock]", (*self.encoder, self.bottleneck))
 
 
 def _pool(keep: float, config: SegmenterConfig) -> EdgePool:

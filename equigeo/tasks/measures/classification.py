@@ -12,6 +12,35 @@ from equigeo.nn.evaluating import evaluating
 
 
 @torch.no_grad()
+def embed(model: Any, batches: Iterable[Any]) -> Tensor:
+    """Describe inputs by the vectors that the head of a model reads, as :func:`classify` does.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        With a method ``embed``.
+    batches : iterable of PrimalDualGraph
+        At least one.
+
+    Returns
+    -------
+    Tensor, (samples, width)
+        On the CPU.
+
+    Examples
+    --------
+    >>> from equigeo.mesh import PrimalDualClassifier, TriangleMesh
+    >>> model = PrimalDualClassifier.preset("default", num_classes=3)
+    >>> graph = model.graph(TriangleMesh(torch.eye(3), torch.tensor([[0, 1, 2]])))
+    >>> embed(model, [graph, graph]).shape
+    torch.Size([2, 512])
+    """
+    device = next(model.parameters()).device
+    with evaluating(model):
+        return torch.cat([model.embed(batch.to(device)).cpu() for batch in batches])
+
+
+@torch.no_grad()
 def classify(model: nn.Module, batches: Iterable[Any]) -> Tensor:
     """Run a model in evaluation mode, a batch at a time; its mode is put back.
 

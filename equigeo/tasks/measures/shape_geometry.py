@@ -12,12 +12,12 @@ LARGEST_SHOWN: Final = 20_000  # faces; a larger mesh would make the page slow t
 def shape_geometry(
     model: PrimalDualClassifier | PrimalDualSegmenter, name: str, mesh: TriangleMesh
 ) -> dict[str, Any]:
-    """Give the geometry of a mesh and what pooling merged of it, as JSON types.
+    """Give the geometry of a mesh, what attention favours and what pooling merged, as JSON types.
 
     Parameters
     ----------
     model : PrimalDualClassifier or PrimalDualSegmenter
-        Whose pooling to show.
+        Whose attention and pooling to show.
     name : str
         What to call the mesh.
     mesh : TriangleMesh
@@ -26,8 +26,9 @@ def shape_geometry(
     Returns
     -------
     dict
-        ``name``, ``vertices``, ``faces`` and ``levels``, the cluster of every face after each
-        pooling, as :func:`equigeo.report.render_report` takes them.
+        ``name``, ``vertices``, ``faces``, ``levels``, the cluster of every face after each pooling,
+        and ``attention``, what every face receives in each block, as
+        :func:`equigeo.report.render_report` takes them.
 
     Examples
     --------
@@ -37,13 +38,14 @@ def shape_geometry(
     >>> shape_geometry(model, "triangle", mesh)["levels"]
     [[0]]
     """
-    levels = model.clusters(model.graph(mesh))
+    found = model.inspect(mesh)
     return {
         "name": name,
         # five digits are more than the eye sees, and half the bytes
         "vertices": [[float(f"{x:.5g}") for x in row] for row in mesh.vertices.tolist()],
         "faces": mesh.faces.tolist(),
-        "levels": [level.tolist() for level in levels],
+        "levels": [level.tolist() for level in found.clusters],
+        "attention": [[round(x, 3) for x in block.tolist()] for block in found.attention],
     }
 
 

@@ -98,8 +98,9 @@ class MeshClassification(Task[MeshConfig, MeshDataset, TrainedMeshClassifier]):
         _, test = split_meshes(dataset, config)
         evaluation = evaluate_mesh_classifier(trained, dataset, test, options.seed or 0)
         used = TrainedMeshClassifier(
-            trained.model, trained.classes, config, trained.version, trained.history
-        )
+            trained.model, trained.classes, config, trained.version, trained.history,
+            trained.novelty,
+        )  # fmt: skip
         results = summarize_run(used, evaluation, dataset, options.command_line)
         text = "\n\n".join(filter(None, (repair_summary(dataset.reports), _text(evaluation))))
         return EvaluationOutput(text, evaluation.to_dict(), render_report(results))
@@ -131,4 +132,8 @@ def _text(evaluation: MeshEvaluation) -> str:
     ]
     for copy in evaluation.copies:
         lines += [f"changed when {copy.kind}: {printable(name)}" for name in copy.changed]
+    if evaluation.unfamiliar is not None:
+        number, total = len(evaluation.unfamiliar), len(evaluation.names)
+        lines += ["", f"resemble nothing it was trained on: {number} of {total} meshes"]
+        lines += [f"resembles nothing: {printable(name)}" for name in evaluation.unfamiliar]
     return "\n".join(lines)

@@ -37,6 +37,8 @@ class MeshEvaluation:
         Share of meshes classified correctly.
     copies : list of CopyResult
         One entry per kind of copy.
+    novelties : list of float, optional
+        As :meth:`TrainedMeshClassifier.novelties` gives them; None where it cannot.
     """
 
     classes: list[str]
@@ -47,8 +49,17 @@ class MeshEvaluation:
     confusion: list[list[int]]
     accuracy: float
     copies: list[CopyResult]
+    novelties: list[float] | None = None
 
     __repr__ = brief_fields
+
+    @property
+    def unfamiliar(self) -> list[str] | None:
+        """Names of the meshes that resemble nothing the classifier was trained on."""
+        if self.novelties is None:
+            return None
+        pairs = zip(self.names, self.novelties, strict=True)
+        return [name for name, novelty in pairs if novelty > 1]
 
     def to_dict(self) -> dict[str, Any]:
         """Give nested dictionaries of JSON types."""
@@ -103,6 +114,7 @@ def evaluate_mesh_classifier(
         confusion=confusion.tolist(),
         accuracy=accuracy(probabilities, labels),
         copies=copies,
+        novelties=classifier.novelties(meshes),
     )
 
 

@@ -52,6 +52,10 @@ def summarize_run(
             f"torch {torch.__version__}, Python {platform.python_version()}",
         ),
     ]
+    unfamiliar = evaluation.unfamiliar
+    if unfamiliar is not None:
+        count = f"{len(unfamiliar)} of {len(evaluation.names)} meshes"
+        facts.insert(1, ("resemble nothing it was trained on", count))
     return {
         "title": "Mesh classification",
         "lead": "A primal-dual mesh network, its training and its evaluation.",
@@ -77,6 +81,7 @@ def _shapes(
             "label": evaluation.classes[evaluation.labels[i]],
             "prediction": evaluation.classes[evaluation.predictions[i]],
             "probability": evaluation.confidences[i],
+            "unfamiliar": evaluation.novelties is not None and evaluation.novelties[i] > 1,
         }
         shapes.append(shape_geometry(classifier.model, evaluation.names[i], mesh) | seen)
     return shapes

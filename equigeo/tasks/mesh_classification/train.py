@@ -9,16 +9,18 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 
+import torch
 from torch import Tensor, nn
 
 from equigeo.datasets import MeshDataset
 from equigeo.mesh import PrimalDualClassifier, PrimalDualGraph
 from equigeo.mesh.remesh.with_resolution import with_resolution
-from equigeo.tasks.measures.classification import accuracy, classify
+from equigeo.tasks.measures.classification import accuracy, classify, embed
 from equigeo.tasks.mesh_classification.config import MeshConfig
 from equigeo.tasks.mesh_classification.data import BATCH_SIZE, LabelledGraphs, split_meshes
 from equigeo.training.cross_entropy import CrossEntropy
 from equigeo.training.loop.fit_plan import FitPlan
+from equigeo.training.novelty import Embedded
 from equigeo.training.random_state import derived_generator, enter_stream
 
 
@@ -52,7 +54,18 @@ def plan_fit(
     used = model.config.streams == "both"
     objective = CrossEntropy.of(config.recipe, train.labels, dataset.num_classes)
     evaluate = partial(_evaluate, test)
-    return FitPlan(config, model, dataset.classes, train, objective, evaluate, used)
+    return FitPlan(
+        config, model, dataset.classes, train, objective, evaluate, used, partial(_embed, train)
+    )
+
+
+def _embed(train: LabelledGraphs, model: nn.Module) -> Embedded:
+    """Embed all training meshes without noise, at every resolution that they are trained at."""
+    versions = [train, *(LabelledGraphs(graphs, train.labels) for graphs in train.resampled)]
+    batches = chain.from_iterable(version.batches(BATCH_SIZE) for version in versions)
+    vectors = embed(model, (batch.inputs for batch in batches))
+    number = len(versions)
+    return Embedded(vectors, train.labels.repeat(number), torch.arange(len(train)).repeat(number))
 
 
 def _graphs(model: PrimalDualClassifier, dataset: MeshDataset, part: Tensor) -> LabelledGraphs:

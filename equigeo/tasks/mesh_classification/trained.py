@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from equigeo.mesh import LoadReport, PrimalDualClassifier, TriangleMesh, load_mesh
-from equigeo.tasks.measures.classification import classify
+from equigeo.mesh import LoadReport, PrimalDualClassifier, PrimalDualGraph, TriangleMesh, load_mesh
+from equigeo.tasks.measures.classification import classify, embed
 from equigeo.tasks.measures.shape_geometry import (
     LARGEST_SHOWN,
     report_facts,
@@ -49,9 +49,30 @@ class TrainedMeshClassifier(TrainedModel[MeshConfig]):
         """
         if len(meshes) == 0:
             return torch.zeros(0, len(self.classes))
+        return classify(self.model, self._batches(meshes))
+
+    def novelties(self, meshes: Sequence[TriangleMesh]) -> list[float] | None:
+        """Measure how little meshes resemble those of the training.
+
+        Returns
+        -------
+        list of float, optional
+            Above 1, a mesh resembles nothing that the model was trained on. None where the
+            checkpoint cannot say: of an unfinished run, or of an earlier version.
+
+        Equivariance
+        ------------
+        That of the logits.
+        """
+        if self.novelty is None or len(meshes) == 0:
+            return None if self.novelty is None else []
+        found: list[float] = self.novelty(embed(self.model, self._batches(meshes))).tolist()
+        return found
+
+    def _batches(self, meshes: Sequence[TriangleMesh]) -> Iterator[PrimalDualGraph]:
         graphs = [self.model.graph(mesh) for mesh in meshes]
         source = LabelledGraphs(graphs, torch.zeros(len(graphs), dtype=torch.long))
-        return classify(self.model, (batch.inputs for batch in source.batches(BATCH_SIZE)))
+        return (batch.inputs for batch in source.batches(BATCH_SIZE))
 
 
 def classify_file(
@@ -87,25 +108,42 @@ def classify_file(
         for i, p in zip(best.indices.tolist(), best.values.tolist(), strict=True)
     ]
     notes = "" if report.is_clean and not report.warnings else report.summary()
-    files = {".html": _page(classifier, mesh, report)} if view else {}
-    return FilePrediction(path, ranking, notes, files)
+    novelties = classifier.novelties([mesh])
+    novelty = None if novelties is None else novelties[0]
+    files = {".html": _page(classifier, mesh, report, novelty)} if view else {}
+    return FilePrediction(path, ranking, notes, files, _remark(classifier, novelty))
 
 
-def _page(classifier: TrainedMeshClassifier, mesh: TriangleMesh, report: LoadReport) -> bytes:
-    """Show a mesh with its likeliest classes and its clusters."""
+def _remark(classifier: TrainedMeshClassifier, novelty: float | None) -> str:
+    """Say so where a mesh is novel."""
+    if classifier.novelty is None or novelty is None or novelty <= 1:
+        return ""
+    return f"resembles nothing it was trained on: {classifier.novelty.describe(novelty)}"
+
+
+def _page(
+    classifier: TrainedMeshClassifier,
+    mesh: TriangleMesh,
+    report: LoadReport,
+    novelty: float | None,
+) -> bytes:
+    """Show a mesh with its likeliest classes, what attention looked at and its clusters."""
     from equigeo.report import render_report  # plotly, which the other commands do without
 
     probabilities = classifier.logits([mesh])[0].double().softmax(dim=0)
     best = probabilities.topk(min(_RANKED, len(probabilities)))
     ranking = zip(best.values.tolist(), best.indices.tolist(), strict=True)
     facts = [(classifier.classes[i], f"{p:.1%}") for p, i in ranking]
+    remark = _remark(classifier, novelty)
     results: dict[str, Any] = {
         "title": report.path.name,
         "lead": f"What a {classifier.what} of {len(classifier.classes)} classes makes of it.",
         "facts": [*facts, *report_facts(report.summary())],
+        "warning": remark and f"{report.path.name} {remark}",
     }
     if mesh.num_faces <= LARGEST_SHOWN:
         shape = shape_geometry(classifier.model, report.path.name, mesh)
         shape |= {"prediction": facts[0][0], "probability": float(best.values[0])}
+        shape["unfamiliar"] = bool(remark)
         results["shapes"] = [shape]
     return render_report(results).encode()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +22,7 @@ MAX_PICKLED = 8 << 20  # bytes beside tensors: the history of 100,000 epochs has
 
 _FORMAT: Final = 1
 _FIELDS: Final[dict[str, type]] = {"task": str, "config": dict, "state": dict, "training": dict}
+_OPTIONAL: Final = "novelty"  # absent from the files of earlier versions
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,9 @@ class Checkpoint:
         The ``state_dict`` of the model to evaluate.
     training : dict
         What a resumed run needs; empty in a file meant for inference only.
+    novelty : dict of Tensor
+        What tells samples that resemble nothing the model was trained on; empty in a file of an
+        unfinished run, of an earlier version, or of a task that does not tell.
 
     Examples
     --------
@@ -53,6 +57,7 @@ class Checkpoint:
     config: dict[str, Any]
     state: dict[str, Tensor]
     training: dict[str, Any]
+    novelty: dict[str, Tensor] = field(default_factory=dict)
 
     __repr__ = brief_fields
 
@@ -65,6 +70,8 @@ class Checkpoint:
             If the file cannot be written; an older one is then unharmed.
         """
         content = {"format": f"equigeo/{_FORMAT}"} | {f: getattr(self, f) for f in _FIELDS}
+        if self.novelty:
+            content[_OPTIONAL] = self.novelty
         # in memory first: torch makes an error of its own, without a cause, of a full disk
         packed = BytesIO()
         torch.save(content, packed)
@@ -99,17 +106,18 @@ class Checkpoint:
                 f"{path}: has format {version}, this version reads equigeo/{_FORMAT}; "
                 "upgrade equigeo, or train again"
             )
-        for field, expected in _FIELDS.items():
-            if not isinstance(content.get(field), expected):
+        content.setdefault(_OPTIONAL, {})
+        for name, expected in (*_FIELDS.items(), (_OPTIONAL, dict)):
+            if not isinstance(content.get(name), expected):
                 raise CheckpointError(
-                    f"{path}: field {field!r} is missing or no {expected.__name__}; train again"
+                    f"{path}: field {name!r} is missing or no {expected.__name__}; train again"
                 )
         if task is not None and content["task"] != task:
             raise CheckpointError(
                 f"{path}: is for the task {shown(content['task'])}, expected {task!r}; "
                 "pass a checkpoint of that task"
             )
-        return cls(**{field: content[field] for field in _FIELDS})
+        return cls(**{name: content[name] for name in (*_FIELDS, _OPTIONAL)})
 
 
 def _read(path: Path) -> Any:

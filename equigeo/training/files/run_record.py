@@ -40,7 +40,12 @@ class RunRecord:
 
     __repr__ = brief_fields
 
-    def save(self, state: dict[str, Tensor], training: dict[str, Any]) -> None:
+    def save(
+        self,
+        state: dict[str, Tensor],
+        training: dict[str, Any],
+        novelty: dict[str, Tensor] | None = None,
+    ) -> None:
         """Write the checkpoint, then the history, each atomically.
 
         Parameters
@@ -49,9 +54,11 @@ class RunRecord:
             Weights to evaluate.
         training : dict
             What resuming needs, besides history and seconds.
+        novelty : dict of Tensor, optional
+            What tells samples unlike those of the training, of a run that is finished.
         """
         training = training | {"history": self.history, "seconds": self.seconds}
-        checkpoint = Checkpoint(self.task, self.description, state, training)
+        checkpoint = Checkpoint(self.task, self.description, state, training, novelty or {})
         checkpoint.save(self.folder.checkpoint)
         text = json.dumps(self.history, indent=1, allow_nan=False) + "\n"
         replace_file(self.folder.history, text)

@@ -8,12 +8,13 @@ import warnings
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from equigeo.training.files.run_record import RunRecord
 from equigeo.training.loop.fit_plan import FitPlan
 from equigeo.training.loop.lightning import L
 from equigeo.training.loop.optimization import Optimization
+from equigeo.training.novelty import Novelty
 
 SAVE_SECONDS = 300.0
 
@@ -35,6 +36,7 @@ class EpochRecorder(L.Callback):
     def __init__(self, record: RunRecord, plan: FitPlan) -> None:
         self._record, self._config, self._evaluate = record, plan.config, plan.evaluate
         self._source = plan.train if plan.config.recipe.update_bn else None
+        self._embed = plan.embed
         self._started = self._saved = 0.0
         self._unfinished = False
 
@@ -93,7 +95,8 @@ class EpochRecorder(L.Callback):
             line |= self._evaluate(model)
         self._record.history = [*self._record.history, line]
         self._record.seconds = 0.0
-        self._save(trainer, optimization, model, 0)
+        is_last = optimization.epoch + 1 == self._config.recipe.epochs
+        self._save(trainer, optimization, model, 0, is_last=is_last)
 
     def _numbers(self, module: Optimization) -> tuple[float, float]:
         """Give loss and measure of the epoch so far, unless there is nothing worth saving."""
@@ -110,11 +113,23 @@ class EpochRecorder(L.Callback):
         return done == self._config.recipe.epochs or (every > 0 and done % every == 0)
 
     def _save(
-        self, trainer: L.Trainer, module: Optimization, evaluated: nn.Module, step: int
+        self,
+        trainer: L.Trainer,
+        module: Optimization,
+        evaluated: nn.Module,
+        step: int,
+        *,
+        is_last: bool = False,
     ) -> None:
         training = module.training_state(step)  # all processes take part
         if trainer.is_global_zero:
-            self._record.save(evaluated.state_dict(), training)
+            novelty = self._novelty(evaluated) if is_last else {}
+            self._record.save(evaluated.state_dict(), training, novelty)
+
+    def _novelty(self, model: nn.Module) -> dict[str, Tensor]:
+        """Describe the training samples as the finished model sees them."""
+        found = None if self._embed is None else Novelty.fit(*self._embed(model))
+        return {} if found is None else found.state_dict()
 
 
 def _optimization(module: L.LightningModule) -> Optimization:

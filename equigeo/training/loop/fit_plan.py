@@ -12,6 +12,7 @@ from torch import nn
 from equigeo.nn.brief import brief_fields
 from equigeo.training.labelled_source import LabelledSource
 from equigeo.training.loop.epoch_batches import EpochBatches
+from equigeo.training.novelty import Embedded
 from equigeo.training.objective import Objective
 from equigeo.training.run_config import RunConfig
 
@@ -38,6 +39,9 @@ class FitPlan:
         ``test_accuracy``. Processes receive copies of it.
     uses_all_parameters : bool
         Whether a gradient reaches every parameter of the model.
+    embed : callable, optional
+        Gives what a trained model makes of the training samples before its last layers, and their
+        classes, to :meth:`equigeo.training.novelty.Novelty.fit`. Processes receive copies of it.
     """
 
     config: RunConfig
@@ -47,6 +51,7 @@ class FitPlan:
     objective: Objective
     evaluate: Callable[[nn.Module], dict[str, float]]
     uses_all_parameters: bool = True
+    embed: Callable[[nn.Module], Embedded] | None = None
 
     __repr__ = brief_fields
 

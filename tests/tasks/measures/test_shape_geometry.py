@@ -22,6 +22,10 @@ def test_geometry_is_json_with_a_cluster_a_face_and_pooling():
     assert torch.equal(torch.tensor(shape["faces"]), mesh.faces)
     assert [len(level) for level in shape["levels"]] == [len(mesh.faces)] * len(shape["levels"])
     assert len({*shape["levels"][-1]}) < len(mesh.faces)  # something was merged at all
+    seen = model.inspect(mesh).attention
+    assert len(shape["attention"]) == len(model.blocks)
+    for shown, values in zip(shape["attention"], seen, strict=True):
+        assert torch.allclose(torch.tensor(shown), values, atol=5e-4)
 
 
 def test_every_line_of_a_load_report_is_a_fact_with_its_name():

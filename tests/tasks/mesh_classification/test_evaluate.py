@@ -4,9 +4,16 @@ from dataclasses import replace
 
 import pytest
 import torch
+import trimesh
 
-from equigeo.datasets import MeshDataset
-from equigeo.tasks.mesh_classification import evaluate_mesh_classifier
+from equigeo.datasets import MeshDataset, articulated_shapes
+from equigeo.mesh import TriangleMesh
+from equigeo.tasks.mesh_classification import (
+    MESH_RECIPES,
+    MeshClassification,
+    MeshConfig,
+    evaluate_mesh_classifier,
+)
 from equigeo.tasks.mesh_classification.random_copy import MESH_COPIES
 from tests.tasks.mesh_run import train_meshes
 
@@ -50,6 +57,9 @@ def test_a_model_without_the_symmetry_is_found_out(trained, dataset):
             heights = torch.stack([mesh.vertices.mean(dim=0) for mesh in meshes])
             return heights - heights.mean(dim=0)
 
+        def novelties(self, meshes):
+            return None
+
     result = evaluate_mesh_classifier(Lopsided(), dataset, TEST)
     assert {copy.kind for copy in result.copies if copy.changed} >= {"rotated", "translated"}
 
@@ -72,3 +82,19 @@ def test_unknown_classes_and_empty_parts_are_refused(trained, dataset):
         evaluate_mesh_classifier(trained, foreign, TEST)
     with pytest.raises(ValueError, match="no meshes"):
         evaluate_mesh_classifier(trained, dataset, TEST[:0])
+
+
+@pytest.mark.slow
+def test_solids_resemble_none_of_the_built_in_shapes(tmp_path):
+    """The network is sure of a sphere, a cube and a cylinder, and they are noticed all the same."""
+    data = articulated_shapes(per_class=4, faces=200, cache=tmp_path)
+    recipe = replace(MESH_RECIPES["default"], epochs=12)
+    config = MeshConfig("builtin", recipe=recipe)
+    trained = MeshClassification().train(config, tmp_path / "run", data=data)
+    create = trimesh.creation
+    solids = [create.icosphere(2), create.box().subdivide().subdivide(), create.cylinder(0.5, 2)]
+    meshes = [TriangleMesh.from_trimesh(solid) for solid in solids]
+    assert trained.logits(meshes).softmax(dim=1).amax(dim=1).max() > 0.8
+    assert min(trained.novelties(meshes)) > 1.5
+    test = [data.meshes[i] for i in (~data.in_train).nonzero().flatten().tolist()]
+    assert max(trained.novelties(test)) < 1  # sixteen shapes that the network has not seen

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -31,3 +32,16 @@ def test_a_report_is_made_of_plain_results(trained, dataset):
     assert wrong == sorted(wrong, reverse=True)  # mistakes come first
     assert all(len(s["levels"]) == 1 and len(s["levels"][0]) == len(s["faces"]) for s in shapes)
     assert shapes[0]["name"] in render_report(results)
+
+
+def test_a_report_counts_what_resembles_nothing(trained, dataset):
+    evaluation = evaluate_mesh_classifier(trained, dataset, TEST)
+    assert len(evaluation.novelties) == len(TEST)
+    strange = replace(evaluation, novelties=[2.0, *[0.5] * (len(TEST) - 1)])
+    assert strange.unfamiliar == [evaluation.names[0]]
+    results = summarize_run(trained, strange, dataset, "equigeo evaluate x")
+    assert ("resemble nothing it was trained on", "1 of 6 meshes") in results["facts"]
+    # a checkpoint of an earlier version says nothing, and nothing is said of it
+    silent = summarize_run(trained, replace(evaluation, novelties=None), dataset, "x")
+    assert not any("resemble" in name for name, _ in silent["facts"])
+    assert not any(shape["unfamiliar"] for shape in silent["shapes"])

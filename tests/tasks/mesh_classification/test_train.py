@@ -9,7 +9,12 @@ import pytest
 import torch
 
 from equigeo.mesh import PrimalDualClassifier
-from equigeo.tasks.mesh_classification import MESH_RECIPES, MeshConfig, TrainedMeshClassifier
+from equigeo.tasks.mesh_classification import (
+    MESH_RECIPES,
+    MeshConfig,
+    TrainedMeshClassifier,
+    random_copy,
+)
 from equigeo.training import CheckpointError, OutputFolderError
 from equigeo.training.loop.lightning import L
 from tests.tasks.mesh_run import train_meshes
@@ -191,6 +196,30 @@ def test_augmentations_are_repeated_by_a_resumed_run(config, dataset, small_mode
         )  # fmt: skip
     _assert_same(_weights(part), _weights(whole))
     assert whole.history[0]["loss"] != plain.history[0]["loss"]
+
+
+def test_a_finished_run_tells_what_resembles_nothing(config, dataset, small_model, tmp_path):
+    """In the last checkpoint alone, and resumed to the bit."""
+    whole = train_meshes(config, dataset, tmp_path / "whole", model=small_model())
+    stopped = train_meshes(
+        config, dataset, tmp_path / "parts", model=small_model(), callbacks=[StopAfterTwo()]
+    )
+    assert stopped.novelty is None
+    assert stopped.novelties(dataset.meshes) is None
+    part = train_meshes(config, dataset, tmp_path / "parts", model=small_model(), resume=True)
+    _assert_same(part.novelty.state_dict(), whole.novelty.state_dict())
+    familiar = whole.novelties([dataset.meshes[i] for i in dataset.in_train.nonzero().flatten()])
+    assert max(familiar) < 1
+    turned = random_copy(dataset.meshes[0], "all of these", torch.Generator().manual_seed(0))
+    assert whole.novelties([turned])[0] == pytest.approx(familiar[0], rel=1e-3)
+    assert whole.novelties([]) == []
+
+
+def test_versions_at_other_resolutions_are_familiar(config, dataset, small_model, tmp_path):
+    config = _with(config, resolutions=(0.6,))
+    trained = train_meshes(config, dataset, tmp_path, model=small_model())
+    samples = trained.novelty
+    assert samples.share == pytest.approx(24 / 25)  # twelve meshes at two resolutions
 
 
 def test_resuming_a_finished_run_changes_nothing(config, dataset, small_model, tmp_path):

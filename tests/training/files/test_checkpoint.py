@@ -4,12 +4,14 @@ import os
 import pickle
 import zipfile
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 import torch
 
 from equigeo.tasks.mesh_classification import MeshConfig, TrainedMeshClassifier
 from equigeo.training import Checkpoint, CheckpointError
+from equigeo.training.novelty import Novelty
 
 
 @pytest.fixture
@@ -48,6 +50,27 @@ def test_the_format_is_the_promised_one(file):
     content = torch.load(file, weights_only=True)
     assert set(content) == {"format", "task", "config", "state", "training"}
     assert content["format"] == "equigeo/1"
+
+
+def test_what_tells_novel_samples_is_kept_and_may_be_missing(file, checkpoint):
+    assert TrainedMeshClassifier.load(file).novelty is None  # as of a file of an earlier version
+    width = TrainedMeshClassifier.load(file).model.embedding_width
+    draw = torch.Generator().manual_seed(0)
+    novelty = Novelty.fit(torch.randn(60, width, generator=draw), torch.arange(60) % 3)
+    replace(checkpoint, novelty=novelty.state_dict()).save(file)
+    content = torch.load(file, weights_only=True)
+    assert set(content) == {"format", "task", "config", "state", "training", "novelty"}
+    assert content["format"] == "equigeo/1"
+    found = TrainedMeshClassifier.load(file).novelty
+    assert found.limit == pytest.approx(novelty.limit)
+    assert found.centers.shape == (3, width)
+
+
+@pytest.mark.parametrize("novelty", [3, [], {"mean": 0}, {"centers": torch.zeros(3, 4)}])
+def test_a_damaged_novelty_is_refused(file, novelty):
+    _rewrite(file, novelty=novelty)
+    with pytest.raises(CheckpointError, match=r"model\.ckpt"):
+        TrainedMeshClassifier.load(file)
 
 
 class _Bomb:

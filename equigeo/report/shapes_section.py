@@ -1,0 +1,125 @@
+"""The section of a page that shows shapes in 3D, with the keys of their colours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from equigeo.report.colorings import (
+    ALONE,
+    LEAST,
+    MOST,
+    RIGHT,
+    SCALE,
+    WRONG,
+    Coloring,
+    Kind,
+    colorings,
+    count_clusters,
+    part_color,
+)
+from equigeo.report.escape import escape_json, escape_text
+from equigeo.report.page import render_figure
+from equigeo.report.palette import hexadecimal
+from equigeo.report.shape_view import shape_view
+
+UNFAMILIAR: Final = "resembles nothing it was trained on"
+_ALONE_HEIGHT, _HEIGHT = 560, 420  # pixels of the only figure, and of one of several
+_CLUSTERS = "Faces that pooling merged share a colour; those still alone are grey."
+_ATTENTION = (
+    "How much the neighbours of a face attend to it in the last convolution of a block: the "
+    "weights of its messages, averaged over heads, relative to 1 where every face attends to all "
+    "of its neighbours alike. It shows where the network takes its features from, and does not "
+    "show which faces decide what it answers."
+)
+
+
+def render_shapes(shapes: Sequence[Mapping[str, Any]], classes: Sequence[str]) -> str:
+    """Render figures that can be turned, one selector of colours for all, and keys.
+
+    Parameters
+    ----------
+    shapes : sequence of mappings
+        As of :func:`equigeo.report.render_report`; at least one.
+    classes : sequence of str
+        Names of the parts, where shapes have parts.
+    """
+    height = _ALONE_HEIGHT if len(shapes) == 1 else _HEIGHT
+    views: list[str] = []
+    found: dict[str, dict[str, Coloring]] = {}
+    for number, shape in enumerate(shapes):
+        target = f"shape-{number}"
+        views.append(render_figure(target, shape_view(shape, height), _caption(shape)))
+        found[target] = colorings(shape)
+    return (
+        f"<h2>Shapes</h2>{_choice(found, classes)}"
+        f'<div class="shapes{" one" if len(shapes) == 1 else ""}">{"".join(views)}</div>'
+    )
+
+
+def _choice(found: Mapping[str, Mapping[str, Coloring]], classes: Sequence[str]) -> str:
+    """Offer the colourings that any of the shapes has; the first one is shown."""
+    kinds = {name: one.kind for some in found.values() for name, one in some.items()}
+    if set(kinds.values()) == {"plain"}:
+        return "<p>The model has no pooling, so faces have one colour.</p>"
+    options = "".join(
+        f'<option data-kind="{kind}">{escape_text(name)}</option>' for name, kind in kinds.items()
+    )
+    shown = next(iter(kinds.values()))
+    keys = "".join(
+        f'<p class="key" data-kind="{kind}"{"" if kind == shown else " hidden"}>{key}</p>'
+        for kind in dict.fromkeys(kinds.values())
+        if (key := _key(kind, classes))
+    )
+    colors = {
+        target: {name: one.colors for name, one in some.items()} for target, some in found.items()
+    }
+    return (
+        f'<p><label>Colours: <select id="coloring">{options}</select></label> '
+        f"Drag to turn, scroll to zoom.</p>{keys}"
+        f'<script type="application/json" id="colorings">{escape_json(colors)}</script>'
+    )
+
+
+def _key(kind: Kind, classes: Sequence[str]) -> str:
+    if kind == "parts":
+        return _patches(
+            [(hexadecimal(part_color(i)), escape_text(name)) for i, name in enumerate(classes)]
+        )
+    if kind == "errors":
+        return _patches([(RIGHT, "right"), (WRONG, "wrong"), (ALONE, "without a label")])
+    if kind == "attention":
+        ramp = ", ".join(map(hexadecimal, SCALE))
+        return (
+            f'<span class="ramp">{LEAST:g} or less <span class="bar" '
+            f'style="background: linear-gradient(to right, {ramp})">1</span> '
+            f"{MOST:g} or more</span><br>{_ATTENTION}"
+        )
+    return _CLUSTERS if kind == "clusters" else ""
+
+
+def _patches(colors: Sequence[tuple[str, str]]) -> str:
+    """Say what colours mean; the words are HTML."""
+    return " ".join(
+        f'<span class="named"><span class="patch" style="background: {color}"></span> '
+        f"{words}</span>"
+        for color, words in colors
+    )
+
+
+def _caption(shape: Mapping[str, Any]) -> str:
+    lines = [f"<b>{escape_text(shape['name'])}</b>"]
+    if "prediction" in shape:
+        lines.append(f"predicted {escape_text(shape['prediction'])} ({shape['probability']:.1%})")
+    if "label" in shape:
+        right = shape["label"] == shape["prediction"]
+        verdict = "correct" if right else f"wrong, true class {shape['label']}"
+        lines[-1] += f", <span{'' if right else ' class=wrong'}>{escape_text(verdict)}</span>"
+    if shape.get("unfamiliar"):
+        lines.append(f"<span class=wrong>{UNFAMILIAR}</span>")
+    if "accuracy" in shape:
+        lines.append(f"{shape['accuracy']:.1%} of the faces right")
+    counts = count_clusters(shape)
+    if len(counts) > 1:
+        lines.append(f"faces, then clusters: {' → '.join(map(str, counts))}")
+    return "<br>".join(lines)

@@ -1,0 +1,239 @@
+"""Whether an input resembles anything that a network was trained on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
+
+import torch
+from torch import Tensor
+
+from equigeo.graphs.inputs import check_shape
+from equigeo.training.files.weights import check_weights
+from equigeo.training.shrunk_covariance import ShrunkCovariance
+
+_SHARE: Final = 0.99  # of samples like those of the training, which shall pass
+_FOLDS: Final = 10
+
+
+class Embedded(NamedTuple):
+    """The arguments of :meth:`Novelty.fit`."""
+
+    vectors: Tensor
+    labels: Tensor
+    origins: Tensor | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Novelty:
+    """Mahalanobis distance of samples to the nearest of the classes that a network has learnt.
+
+    A network has an answer for everything: its probabilities say which class is likelier than the
+    others, not whether any is likely. The vectors that its last layers read say more. Over them a
+    normal distribution is fitted to every class, all of one covariance; a sample is novel where it
+    lies farther from the nearest class than training samples that were left out of the fit.
+
+    Parameters
+    ----------
+    mean, deviation : Tensor, (channels,)
+        What standardises vectors.
+    centers : Tensor, (classes, channels)
+        Means of the classes.
+    covariance : ShrunkCovariance
+        Of samples around the centers of their classes.
+    limit : float
+        Distance that the ``share`` of samples like those of the training keep.
+    share : float
+        Between 0 and 1.
+
+    References
+    ----------
+    Lee et al., "A Simple Unified Framework for Detecting Out-of-Distribution Samples and
+    Adversarial Attacks", NeurIPS 2018. Vovk, Gammerman and Shafer, "Algorithmic Learning in a
+    Random World", 2005, for the limit.
+
+    Examples
+    --------
+    >>> draw = torch.Generator().manual_seed(0)
+    >>> labels = torch.arange(200) % 2
+    >>> novelty = Novelty.fit(torch.randn(200, 3, generator=draw) + 5 * labels[:, None], labels)
+    >>> novelty
+    Novelty(classes=2, channels=3, share=0.99)
+    >>> (novelty(torch.tensor([[0.0, 0.1, 0.2], [5.0, 5.1, 5.0], [5.0, 0.0, 5.0]])) > 1).tolist()
+    [False, False, True]
+    """
+
+    mean: Tensor
+    deviation: Tensor
+    centers: Tensor
+    covariance: ShrunkCovariance
+    limit: float
+    share: float
+
+    @classmethod
+    def fit(cls, vectors: Tensor, labels: Tensor, origins: Tensor | None = None) -> Novelty | None:
+        """Fit the distribution, and find the limit on samples that they are not fitted to.
+
+        Samples are divided into ten folds, and those of each are measured by a fit to the others.
+        The limit is the least of these distances that a new sample, were it drawn as they were,
+        keeps with a probability of 99 %; of fewer than 99 samples, the largest. The network itself
+        was trained on all samples, so that the share which really passes is a little smaller.
+
+        Parameters
+        ----------
+        vectors : Tensor, (samples, channels)
+            What the last layers read, in evaluation mode.
+        labels : Tensor, (samples,), int64
+            Class of every sample.
+        origins : Tensor, (samples,), int64, optional
+            Where several samples are versions of one, the number of that one: versions of a sample
+            are measured by a fit to none of them.
+
+        Returns
+        -------
+        Novelty or None
+            None where samples are too few to fit to, too much alike, or not finite.
+
+        Raises
+        ------
+        ValueError
+            If vectors are no matrix.
+        """
+        check_shape(vectors, "vectors", ("samples", "channels"))
+        vectors, labels = vectors.detach().double().cpu(), labels.cpu()
+        origins = torch.arange(len(labels)) if origins is None else origins.cpu()
+        if not bool(vectors.isfinite().all()):
+            return None
+        fold = _fold_of(labels, origins)
+        distances = torch.full((len(labels),), torch.nan, dtype=torch.float64)
+        for number in range(_FOLDS):
+            left_out = fold == number
+            if not bool(left_out.any()):
+                continue
+            part = _fit(vectors[~left_out], labels[~left_out])
+            if part is not None:
+                distances[left_out] = part.distances(vectors[left_out])
+        known = distances[distances.isfinite()].sort().values
+        whole = _fit(vectors, labels)
+        rank = min(math.ceil((len(known) + 1) * _SHARE), len(known))
+        if whole is None or rank == 0 or not known[rank - 1] > 0:
+            return None
+        share = min(_SHARE, rank / (len(known) + 1))
+        return replace(whole, limit=float(known[rank - 1]), share=share)
+
+    def __call__(self, vectors: Tensor) -> Tensor:
+        """Measure how far samples lie from what was learnt.
+
+        Parameters
+        ----------
+        vectors : Tensor, (samples, channels)
+            What the last layers of the network read.
+
+        Returns
+        -------
+        Tensor, (samples,)
+            Distance to the nearest class in units of the limit: above 1, a sample resembles
+            nothing that the network was trained on.
+
+        Raises
+        ------
+        ValueError
+            If vectors have other channels.
+        """
+        check_shape(vectors, "vectors", ("samples", len(self.mean)))
+        return self.distances(vectors.detach().double().cpu()) / self.limit
+
+    def distances(self, vectors: Tensor) -> Tensor:
+        """Give distances to the nearest class as they are."""
+        placed = (vectors - self.mean) / self.deviation
+        lengths = [self.covariance.squared_lengths(placed - center) for center in self.centers]
+        return torch.stack(lengths).amin(dim=0).clamp_min(0).sqrt()
+
+    def describe(self, score: float) -> str:
+        """Say in words what a score means.
+
+        Examples
+        --------
+        >>> novelty = Novelty.fit(torch.randn(200, 3), torch.zeros(200, dtype=torch.int64))
+        >>> novelty.describe(8.53)
+        '8.5 times the distance to the nearest class that 99 % of such samples keep'
+        """
+        return (
+            f"{score:.1f} times the distance to the nearest class that "
+            f"{math.floor(100 * self.share)} % of such samples keep"
+        )
+
+    def __repr__(self) -> str:
+        """Return the numbers of classes and channels."""
+        classes, channels = self.centers.shape
+        return f"Novelty(classes={classes}, channels={channels}, share={self.share:.2g})"
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Give tensors alone, for a checkpoint."""
+        numbers = [self.limit, self.share, self.covariance.scale]
+        return {
+            "mean": self.mean.float(),
+            "deviation": self.deviation.float(),
+            "centers": self.centers.float(),
+            "axes": self.covariance.axes.float(),
+            "numbers": torch.tensor(numbers, dtype=torch.float64),
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], classes: int, channels: int) -> Novelty:
+        """Read what :meth:`state_dict` gave.
+
+        Parameters
+        ----------
+        state : mapping
+            From a file, which may hold anything.
+        classes, channels : int
+            At most so many classes, and the length of the vectors that will be measured.
+
+        Raises
+        ------
+        ValueError
+            If it is the state of none, or for other vectors.
+        """
+        row = torch.zeros(channels)
+        expected = {"mean": row, "deviation": row, "numbers": torch.zeros(3)}
+        for name, least, most in (("centers", 1, classes), ("axes", 0, channels)):
+            value = state.get(name)
+            rows = len(value) if isinstance(value, Tensor) and value.ndim == 2 else 0
+            expected[name] = row.expand(min(max(rows, least), most), channels)
+        check_weights(expected, state)
+        found = {name: state[name].double() for name in expected}
+        limit, share, scale = found["numbers"].tolist()
+        if min(limit, share, scale, float(found["deviation"].amin())) <= 0 or share >= 1:
+            raise ValueError("the distribution of its training samples is none")
+        covariance = ShrunkCovariance(scale, found["axes"])
+        return cls(found["mean"], found["deviation"], found["centers"], covariance, limit, share)
+
+
+def _fold_of(labels: Tensor, origins: Tensor) -> Tensor:
+    """Number the folds so that each has its part of every class, and all versions of a sample."""
+    seen: dict[int, dict[int, int]] = {}
+    pairs = zip(labels.tolist(), origins.tolist(), strict=True)
+    places = [seen.setdefault(label, {}).setdefault(origin, len(seen[label]))
+              for label, origin in pairs]  # fmt: skip
+    return torch.tensor(places, dtype=torch.long) % _FOLDS
+
+
+def _fit(vectors: Tensor, labels: Tensor) -> Novelty | None:
+    """Fit the distribution alone; there is no limit yet."""
+    if len(vectors) < 2:
+        return None
+    deviation, mean = torch.std_mean(vectors, dim=0)
+    # a channel that is constant but for rounding still tells a sample that has another value
+    rounding = torch.finfo(torch.float32).eps * vectors.abs().amax(dim=0)
+    deviation = torch.where(deviation > 10 * rounding, deviation, 1.0)
+    placed = (vectors - mean) / deviation
+    present, place = labels.unique(return_inverse=True)
+    sums = placed.new_zeros(len(present), placed.shape[1]).index_add(0, place, placed)
+    centers = sums / torch.bincount(place)[:, None]
+    covariance = ShrunkCovariance.fit(placed - centers[place])
+    if covariance is None:
+        return None
+    return Novelty(mean, deviation, centers, covariance, math.inf, _SHARE)

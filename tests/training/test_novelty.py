@@ -1,0 +1,135 @@
+"""Novelty: the promised share passes, what is foreign does not, and states are checked."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from equigeo.training.novelty import Novelty
+
+CHANNELS, CLASSES = 24, 4
+MIXING = torch.randn(CHANNELS, CHANNELS, generator=torch.Generator().manual_seed(7))
+CENTERS = 20 * torch.randn(CLASSES, CHANNELS, generator=torch.Generator().manual_seed(8))
+
+
+def _draw(samples, seed):
+    draw = torch.Generator().manual_seed(seed)
+    labels = torch.arange(samples) % CLASSES
+    return torch.randn(samples, CHANNELS, generator=draw) @ MIXING + CENTERS[labels], labels
+
+
+def test_the_promised_share_of_new_samples_passes():
+    """As conformal prediction promises, on average over training sets."""
+    new = _draw(2000, 100)[0]
+    shares = [
+        float((Novelty.fit(*_draw(120, seed))(new) <= 1).double().mean()) for seed in range(20)
+    ]
+    mean = sum(shares) / len(shares)
+    # 1 % of 2,000 fail, give or take a few tenths of a per cent by training set
+    assert 0.98 < mean < 1.0
+    assert Novelty.fit(*_draw(120, 0)).share == 0.99
+
+
+def test_training_samples_themselves_would_be_a_worse_yardstick():
+    """Control: of distances to a fit that knows the samples, far more new ones lie beyond all."""
+    vectors, labels = _draw(40, 0)
+    novelty = Novelty.fit(vectors, labels)
+    known = novelty.distances(vectors.double()).max() / novelty.limit
+    assert known < 1
+    beyond = (novelty(_draw(2000, 100)[0]) > known).double().mean()
+    assert beyond > 0.05
+
+
+def test_what_lies_between_the_classes_is_novel():
+    novelty = Novelty.fit(*_draw(400, 0))
+    between = CENTERS.mean(dim=0)[None]
+    assert novelty(between).item() > 1
+    assert novelty(CENTERS).max().item() < 1
+
+
+def test_a_channel_that_was_constant_tells_a_sample_that_has_another_value():
+    vectors, labels = _draw(120, 0)
+    vectors[:, 3] = 5.0
+    novelty = Novelty.fit(vectors, labels)
+    other = vectors[:1].clone()
+    other[0, 3] = 5000.0
+    assert novelty(vectors[:1]).item() < 1 < novelty(other).item()
+
+
+def test_units_and_offsets_of_channels_do_not_matter():
+    vectors, labels = _draw(120, 0)
+    scale = torch.logspace(-3, 3, CHANNELS)
+    first, second = Novelty.fit(vectors, labels), Novelty.fit(vectors * scale + 10, labels)
+    new = _draw(50, 1)[0]
+    torch.testing.assert_close(first(new), second(new * scale + 10), rtol=1e-2, atol=1e-2)
+
+
+def test_versions_of_a_sample_are_left_out_with_it():
+    vectors, labels = _draw(60, 0)
+    versions = torch.cat([vectors, vectors + 1e-3])
+    origins = torch.arange(60).repeat(2)
+    apart = Novelty.fit(versions, labels.repeat(2), origins)
+    together = Novelty.fit(versions, labels.repeat(2))
+    alone = Novelty.fit(vectors, labels)
+    assert apart.limit > 1.2 * together.limit  # a twin in the fit makes everything look familiar
+    assert apart.limit == pytest.approx(alone.limit, rel=0.3)
+
+
+@pytest.mark.parametrize(
+    "vectors",
+    [torch.zeros(0, 3), torch.zeros(1, 3), torch.ones(20, 3), torch.full((20, 3), torch.nan)],
+    ids=["none", "one", "all alike", "not finite"],
+)
+def test_too_little_to_fit_to_gives_nothing(vectors):
+    assert Novelty.fit(vectors, torch.zeros(len(vectors), dtype=torch.long)) is None
+
+
+def test_few_samples_promise_less():
+    novelty = Novelty.fit(*_draw(20, 0))
+    assert novelty.share == pytest.approx(20 / 21)
+    assert "that 95 % of such samples keep" in novelty.describe(2.0)
+
+
+def test_vectors_of_other_channels_are_refused():
+    with pytest.raises(ValueError, match=r"vectors must be \(samples, 24\), got \(1, 3\)"):
+        Novelty.fit(*_draw(20, 0))(torch.zeros(1, 3))
+
+
+def test_a_state_is_read_back():
+    novelty = Novelty.fit(*_draw(120, 0))
+    again = Novelty.from_state(novelty.state_dict(), CLASSES, CHANNELS)
+    new = _draw(50, 1)[0]
+    torch.testing.assert_close(again(new), novelty(new), rtol=1e-5, atol=0.0)
+    assert repr(again) == repr(novelty) == "Novelty(classes=4, channels=24, share=0.99)"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"centers": None},
+        {"centers": torch.zeros(0, CHANNELS)},
+        {"centers": torch.zeros(CHANNELS)},
+        {"centers": torch.zeros(CLASSES + 1, CHANNELS)},
+        {"centers": torch.zeros(4, CHANNELS + 1)},
+        {"axes": torch.zeros(CHANNELS + 1, CHANNELS)},
+        {"axes": torch.zeros(1).expand(10**9, CHANNELS)},
+        {"mean": torch.full((CHANNELS,), torch.nan)},
+        {"deviation": torch.zeros(CHANNELS)},
+        {"deviation": "wide"},
+        {"numbers": torch.tensor([1.0, 0.99, 0.0])},
+        {"numbers": torch.tensor([-1.0, 0.99, 1.0])},
+        {"numbers": torch.tensor([1.0, 1.0, 1.0])},
+        {"numbers": torch.zeros(2)},
+        {"more": torch.zeros(2)},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_state_of_nothing_is_refused(change):
+    state = Novelty.fit(*_draw(120, 0)).state_dict() | change
+    with pytest.raises(ValueError, match=r"\w"):
+        Novelty.from_state(state, CLASSES, CHANNELS)
+
+
+def test_a_state_of_another_width_is_refused():
+    with pytest.raises(ValueError, match="weight 'mean' has shape"):
+        Novelty.from_state(Novelty.fit(*_draw(120, 0)).state_dict(), CLASSES, CHANNELS + 1)
