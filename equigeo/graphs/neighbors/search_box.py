@@ -129,7 +129,7 @@ def search_box(system: PointSystem) -> SearchBox:
     if not pbc.any():
         return _open_box(system)
     cell, basis = _compact_cell(system)
-    inverse: Doubles = np.linalg.inv(cell)
+    inverse = np.asarray(np.linalg.inv(cell), np.float64)
     fractions = positions @ inverse
     wraps = np.where(pbc, np.floor(fractions), 0.0)
     farthest = np.abs(wraps).max(axis=0, initial=0.0)
@@ -183,7 +183,7 @@ def _rounding(
     sizes = given if basis is None else np.abs(basis).astype(np.float64) @ given
     reach = system.cutoff / heights(cell)[pbc] + farthest[pbc] + 1
     largest = float(np.abs(system.positions).max(initial=0.0)) + system.cutoff
-    return _ROUNDINGS * (largest + float((reach @ sizes).max()))
+    return float(_ROUNDINGS * (largest + (reach @ sizes).max()))
 
 
 def _enclose(

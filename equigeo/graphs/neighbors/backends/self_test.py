@@ -68,5 +68,4 @@ def _cases() -> Iterator[tuple[str, PointSystem]]:
 
 def _scattered(count: int) -> Doubles:
     """Evenly scattered points of the unit cube, in the sequence of Weyl."""
-    points: Doubles = np.arange(1, count + 1)[:, None] * np.sqrt([2.0, 3.0, 5.0]) % 1.0
-    return points
+    return np.asarray(np.arange(1, count + 1)[:, None] * np.sqrt([2.0, 3.0, 5.0]) % 1.0, np.float64)
