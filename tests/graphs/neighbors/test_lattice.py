@@ -30,7 +30,7 @@ def test_reduced_vectors_span_the_same_lattice_and_are_short(k, data):
     assert np.linalg.norm(reduced, axis=1).max() <= np.linalg.norm(rows, axis=1).max() * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("shear", [1e1, 1e2, 1e4])
+@pytest.mark.parametrize("shear", [20, 200, 2e4])
 def test_cells_that_are_sheared_far_become_cubes(shear):
     cell = np.array([[1, 0, 0], [shear, 1, 0], [-shear / 2, shear / 4, 1]]) @ rotation()
     reduced = reduce_lattice(cell) @ cell

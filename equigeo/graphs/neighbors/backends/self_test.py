@@ -37,7 +37,7 @@ def failed_case(backend: Backend) -> str | None:
             continue
         try:
             found = find_edges(system, backend)
-        except (RuntimeError, ValueError, IndexError):
+        except (RuntimeError, TypeError, ValueError, IndexError):
             return name
         wanted = find_edges(system, reference)
         if not (

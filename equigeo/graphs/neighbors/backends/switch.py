@@ -11,11 +11,10 @@ from typing import Final
 
 from equigeo.graphs.neighbors.backends.backend import Backend
 from equigeo.graphs.neighbors.backends.brute_force import brute_force
-from equigeo.graphs.neighbors.backends.matscipy_list import matscipy_list
+from equigeo.graphs.neighbors.backends.cell_lists import matscipy_list, vesin_list
 from equigeo.graphs.neighbors.backends.scipy_tree import scipy_tree
 from equigeo.graphs.neighbors.backends.self_test import failed_case
 from equigeo.graphs.neighbors.backends.torch_cluster_search import cluster_radius
-from equigeo.graphs.neighbors.backends.vesin_list import vesin_list
 from equigeo.graphs.neighbors.edge_count import check_edge_count
 from equigeo.graphs.neighbors.point_system import Candidates, PointSystem
 from equigeo.graphs.neighbors.search_box import SearchBox, search_box
@@ -40,7 +39,7 @@ BACKENDS: Final = {
             _boxed(matscipy_list),
             "matscipy.neighbours",
             "matscipy",
-            (1, 0),
+            (1, 1),
             only_space=True,
         ),
         Backend(
@@ -148,6 +147,6 @@ def require_package(backend: Backend) -> None:
         wanted = ".".join(map(str, backend.oldest))
         raise ImportError(
             f"backend {backend.name!r} is refused: {package} {found} is older than {wanted}, the "
-            f"oldest that passes the conformance suite: pip install --upgrade {package}, "
+            f"oldest that has passed the conformance suite: pip install --upgrade {package}, "
             "or take backend='scipy'"
         )

@@ -1,4 +1,4 @@
-"""Neighbours by vesin, a cell list in C++."""
+"""Neighbours by the cell lists of other libraries: vesin, in C++, and matscipy, in C."""
 
 from __future__ import annotations
 
@@ -31,5 +31,27 @@ def vesin_list(box: SearchBox) -> Candidates:
     # Copies: the arrays are views of memory that goes with the search.
     return Candidates(
         pairs.T.astype(np.int64, order="C"),
+        shift.T.astype(np.int32, order="C") if box.pbc.any() else None,
+    )
+
+
+def matscipy_list(box: SearchBox) -> Candidates:
+    """List pairs within the cut-off of a box.
+
+    Parameters
+    ----------
+    box : SearchBox
+        Points inside a compact cell.
+
+    Returns
+    -------
+    Candidates
+        In no particular order.
+    """
+    source, target, shift = import_module("matscipy.neighbours").neighbour_list(
+        "ijS", positions=box.points, cell=box.cell, pbc=box.pbc, cutoff=box.cutoff
+    )
+    return Candidates(
+        np.stack([source, target], dtype=np.int64),
         shift.T.astype(np.int32, order="C") if box.pbc.any() else None,
     )
