@@ -11,7 +11,7 @@ from equigeo.graphs.neighbors.point_system import Doubles, Integers
 
 _MOST_STEPS: Final = 1000  # each makes the longest vector shorter; dozens suffice for any cell
 _SHORTER: Final = 1 - 1e-9  # of squares: less than that may be rounding, and would never end
-_LARGEST: Final = 2**28  # of coefficients: three times as much of any int32 fits into int64
+_LARGEST: Final = 2**52  # of coefficients: doubles hold them, and sums of a few
 
 
 def reduce_lattice(vectors: Doubles) -> Integers:
@@ -45,7 +45,7 @@ def reduce_lattice(vectors: Doubles) -> Integers:
         reduced = basis @ vectors
         order = np.argsort((reduced * reduced).sum(axis=1), kind="stable")
         step = _shorten(reduced[order])
-        if step is None or np.abs(step).astype(float).max() * np.abs(basis).max() > _LARGEST / 4:
+        if step is None or np.abs(step).astype(float).max() * np.abs(basis).max() > _LARGEST:
             break
         basis = step @ basis[order]
     return basis

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import Final
 
-BYTES_PER_EDGE: Final = 200
-"""At the peak of a search, by ``bench/neighbors.py``; what is left is 52 in float64."""
+BYTES_PER_EDGE: Final = 128
+"""At the peak of a search: 57 to 68 by ``bench/neighbors.py``, and as much again for gradients."""
 
 ALWAYS_THERE: Final = 2**28
 """Bytes for which nobody asks how much there is."""

@@ -208,6 +208,9 @@ def _square(basis: Integers, pbc: NDArray[np.bool_]) -> Integers:
 
 def _times(shift: NDArray[np.signedinteger], basis: Integers) -> Integers:
     """Multiply integers, for which matrix products are slow."""
+    largest = float(np.abs(shift).max(initial=0)) * float(np.abs(basis).astype(np.float64).max())
+    if 3 * largest >= 2.0**63:  # sums could come back into the range that is checked
+        _check_shifts(largest)
     result = np.zeros(shift.shape, np.int64)
     for row, column in zip(*np.nonzero(basis), strict=True):
         result[column] += shift[row] * basis[row, column]

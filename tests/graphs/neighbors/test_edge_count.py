@@ -39,7 +39,7 @@ def test_nothing_is_refused_that_fits(monkeypatch):
     """The bound does not fit, the edges do."""
     box = search_box(PointSystem(weyl(3000, 3 * LARGE), 3 * LARGE, np.ones(3, bool), 12.0))
     edges = count_pairs(box)
-    for there, fits in ((200 * edges + 1, True), (200 * edges - 201, False)):
+    for there, fits in ((128 * edges + 1, True), (128 * edges - 129, False)):
         for name in ("memory", "edge_count"):
             module = sys.modules[f"equigeo.graphs.neighbors.{name}"]
             monkeypatch.setattr(module, "available_bytes", lambda there=there: there)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from scipy.spatial import cKDTree
 
@@ -9,6 +11,9 @@ from equigeo.graphs.neighbors.lattice import heights
 from equigeo.graphs.neighbors.memory import check_size
 from equigeo.graphs.neighbors.point_system import Candidates, Doubles, Integers, Shifts
 from equigeo.graphs.neighbors.search_box import SearchBox
+
+# Images per point above which pairs of two images cost more than a search that lists none of them.
+_MANY_IMAGES: Final = 3
 
 
 def scipy_tree(box: SearchBox) -> Candidates:
@@ -35,6 +40,8 @@ def scipy_tree(box: SearchBox) -> Candidates:
     """
     count = len(box.points)
     points, atom, image = with_images(box)
+    if len(points) > _MANY_IMAGES * count:
+        return _to_images(box, points, atom, image)
     first, second = plain_tree(points).query_pairs(box.cutoff, output_type="ndarray").T
     # The first of each pair comes first among the points: only pairs of two images begin with one.
     inside = second < count
@@ -51,6 +58,18 @@ def scipy_tree(box: SearchBox) -> Candidates:
     for axis in np.nonzero(box.pbc)[0]:
         shift[axis, 2 * len(first) :] = image[:, axis].take(far)
     return Candidates(pairs, shift)
+
+
+def _to_images(box: SearchBox, points: Doubles, atom: Integers, image: Shifts) -> Candidates:
+    """Search from the points alone, where most pairs would be those of two images."""
+    near = plain_tree(box.points).sparse_distance_matrix(
+        plain_tree(points), box.cutoff, output_type="ndarray"
+    )
+    count = len(box.points)
+    everywhere = np.concatenate([np.arange(count), atom])
+    shift = np.concatenate([np.zeros((count, image.shape[1]), np.int32), image])
+    pairs = np.stack([near["i"], everywhere.take(near["j"])]).astype(np.int64, copy=False)
+    return Candidates(pairs, np.ascontiguousarray(shift.take(near["j"], 0).T))
 
 
 def plain_tree(points: Doubles) -> cKDTree:
