@@ -1,12 +1,14 @@
 """A system as no library has trouble with: a compact cell, and every point inside of it.
 
 Most neighbour lists that were ever wrong were so for skewed, left-handed or singular cells, points
-outside of the cell, or axes that are not periodic. None of that reaches a backend.
+outside of the cell, or axes that are not periodic. None of that reaches a backend, nor do units in
+which a cut-off is far from that of atoms in angstrom, for which vesin is slow.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -45,6 +47,8 @@ class SearchBox:
         Vectors of this cell that were subtracted from each point; None if none were.
     basis : ndarray, (dim, dim), int64, or None
         Vectors of this cell in those of the caller; None for the same ones.
+    unit : float
+        A power of two: lengths here are so many times those of the caller.
     """
 
     points: Doubles
@@ -53,6 +57,7 @@ class SearchBox:
     cutoff: float
     wraps: Integers | None
     basis: Integers | None
+    unit: float = 1.0
 
     def given_terms(self, found: Candidates) -> Candidates:
         """Say what was found in terms of the caller's positions and cell.
@@ -122,12 +127,25 @@ def search_box(system: PointSystem) -> SearchBox:
     --------
     >>> system = PointSystem(np.array([[0.5], [3.25]]), np.eye(1), np.array([True]), 0.5)
     >>> box = search_box(system)
-    >>> box.points.tolist(), box.wraps.tolist()
+    >>> (box.points / box.unit).tolist(), box.wraps.tolist()
     ([[0.5], [0.25]], [[0], [3]])
     """
+    return _in_usual_unit(_periodic_box(system) if system.pbc.any() else _open_box(system))
+
+
+def _in_usual_unit(box: SearchBox) -> SearchBox:
+    """Choose a unit in which the cut-off is from 4 to 8; powers of two round nothing."""
+    unit = 2.0 ** (3 - math.frexp(box.cutoff)[1])
+    if unit == 1.0:
+        return box
+    # Nothing overflows: the cut-off is a fraction of the largest length, or more.
+    return replace(
+        box, points=box.points * unit, cell=box.cell * unit, cutoff=box.cutoff * unit, unit=unit
+    )
+
+
+def _periodic_box(system: PointSystem) -> SearchBox:
     positions, pbc = system.positions, system.pbc
-    if not pbc.any():
-        return _open_box(system)
     cell, basis = _compact_cell(system)
     inverse = np.asarray(np.linalg.inv(cell), np.float64)
     fractions = positions @ inverse

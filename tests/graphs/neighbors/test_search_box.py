@@ -28,11 +28,12 @@ def test_points_are_inside_of_a_compact_right_handed_cell(data):
     assert fractions.max() < 1 + 1e-6
     assert np.linalg.det(box.cell) > 0
     assert (
-        np.linalg.norm(box.cell[pbc], axis=1)
+        np.linalg.norm(box.cell[pbc] / box.unit, axis=1)
         <= np.linalg.norm(rows, axis=1).max(initial=0) * (1 + 1e-9)
     ).all()
-    assert (heights(box.cell)[~pbc] > 3 * 2.0 * 0.99).all()
-    assert 2.0 < box.cutoff < 2.001
+    assert 4.0 <= box.cutoff < 8.0
+    assert 2.0 < box.cutoff / box.unit < 2.001
+    assert (heights(box.cell)[~pbc] > 3 * 4.0 * 0.99).all()
     # Back in the caller's terms: a pair of the box is the same vector there.
     count = len(positions)
     pairs = np.stack([np.arange(count), np.roll(np.arange(count), 1)])
@@ -40,15 +41,16 @@ def test_points_are_inside_of_a_compact_right_handed_cell(data):
     moved = box.given_terms(Candidates(pairs, zero.copy() if pbc.any() else None))
     shift = zero if moved.shift is None else moved.shift
     assert not shift[~pbc].any()
-    inside = box.points[pairs[1]] - box.points[pairs[0]]
+    inside = (box.points[pairs[1]] - box.points[pairs[0]]) / box.unit
     outside = positions[pairs[1]] - positions[pairs[0]] + shift.T @ np.where(pbc[:, None], cell, 0)
     np.testing.assert_allclose(inside, outside, rtol=0, atol=1e-6)
 
 
 def test_a_simple_system_is_left_alone():
     positions = np.array([[0.5, 0.5, 0.5], [0.25, 0.75, 0]])
-    box = search_box(PointSystem(positions, np.eye(3), np.ones(3, bool), 0.7))
+    box = search_box(PointSystem(positions, np.eye(3), np.ones(3, bool), 5.0))
     assert box.points is positions
+    assert box.unit == 1
     assert np.array_equal(box.cell, np.eye(3))
     assert box.wraps is None
     assert box.basis is None

@@ -1,4 +1,7 @@
-"""Neighbours by the cell lists of other libraries: vesin, in C++, and matscipy, in C."""
+"""Neighbours by the cell lists of other libraries: vesin, in C++, and matscipy, in C.
+
+On its own because the conventions of others change with their versions, and nothing else should.
+"""
 
 from __future__ import annotations
 
