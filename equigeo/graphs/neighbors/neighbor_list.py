@@ -58,7 +58,7 @@ def neighbor_list(
     backend : str
         Who lists candidates: ``scipy`` (a tree over explicit images, always there), ``vesin``,
         ``matscipy``, ``torch-cluster`` (where nothing is periodic), ``brute`` (all pairs and
-        images), or ``auto``: ``scipy``, which none of them outruns by much.
+        images), or ``auto``: ``scipy``, the fastest for many points.
 
     Returns
     -------
