@@ -83,6 +83,7 @@ SIDE_nequip := 'nequip==0.19.*' ase matscipy hydra-core omegaconf 'antlr4-python
   onnx onnx-ir onnxscript ml-dtypes
 SIDE_mace := 'mace-torch==0.3.*' e3nn==0.4.4 torch-ema ase pandas python-dateutil matplotlib \
   contourpy cycler fonttools kiwisolver pillow
+SIDE_neighbors := 'vesin==0.6.*' 'matscipy>=1.1' ase
 # Compiled once per machine, Python and PyTorch, which takes ten minutes on two cores.
 WHEELS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/equigeo/wheels
 CLUSTER_WHEELS = "$(WHEELS)/torch-$$($(BIN)/python -c \
@@ -120,7 +121,13 @@ test-interop: $(VENV)/.with-test $(VENV)-nequip/.done $(VENV)-mace/.done ## acce
 
 .PHONY: test-cluster
 test-cluster: $(VENV)/.with-test $(VENV)-cluster/.done ## compare searches through torch-cluster with our own
-	EQUIGEO_NEIGHBORS=torch-cluster $(VENV)-cluster/bin/python -m pytest -q tests/points
+	EQUIGEO_NEIGHBORS=torch-cluster EQUIGEO_TEST_BACKENDS=torch-cluster \
+	  $(VENV)-cluster/bin/python -m pytest -q tests/points tests/graphs/neighbors
+
+.PHONY: test-neighbors
+test-neighbors: $(VENV)/.with-test $(VENV)-neighbors/.done ## neighbour lists through vesin and matscipy: the conformance suite
+	EQUIGEO_TEST_BACKENDS='vesin matscipy' \
+	  $(VENV)-neighbors/bin/python -m pytest -q tests/graphs/neighbors
 
 .PHONY: test-modes-full
 test-modes-full: $(VENV)/.with-test ## the mode matrix with machine code made of every row, not of some

@@ -49,7 +49,10 @@ def declared(key: str) -> set[str]:
 CORE_DEPENDENCIES = declared("dependencies")
 TRAIN_DEPENDENCIES = declared("train")
 TRAIN_PACKAGES = {"training", "tasks", "report", "datasets"}
-OPTIONAL_DEPENDENCIES = {"points": {"torch_cluster"}}  # imported where they are installed
+OPTIONAL_DEPENDENCIES = {  # imported where they are installed
+    "graphs": {"matscipy", "torch_cluster", "vesin"},
+    "points": {"torch_cluster"},
+}
 FREE_PACKAGES = {"interop", "examples"}  # they exist to work with other libraries
 
 GLOBAL_SEEDS = {"torch.manual_seed", "np.random.seed", "numpy.random.seed"}

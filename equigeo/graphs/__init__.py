@@ -1,8 +1,12 @@
-"""Graphs: edge lists sorted once, with the orders that forward and backward passes need."""
+"""Graphs: neighbour lists, and edges sorted once for what forward and backward passes need."""
 
 from equigeo.graphs.edge_index import EdgeIndex
+from equigeo.graphs.neighbors.knn_graph import knn_graph
+from equigeo.graphs.neighbors.neighbor_list import neighbor_list
+from equigeo.graphs.neighbors.radius_graph import radius_graph
+from equigeo.graphs.neighbors.result import NeighborList
 
-__all__ = ["EdgeIndex"]
+__all__ = ["EdgeIndex", "NeighborList", "knn_graph", "neighbor_list", "radius_graph"]
 
 
 def __dir__() -> list[str]:

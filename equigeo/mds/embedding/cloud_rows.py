@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from equigeo.graphs.cloud_offsets import cloud_offsets
 from equigeo.graphs.inputs import TensorLike, as_tensor
 from equigeo.ops.runtime.torch_internals import values_readable
 from equigeo.ops.segments.segment_of_rows import segment_of_rows
 from equigeo.points.cloud_checks import doubt_axes, doubt_integers
-from equigeo.points.ragged import cloud_offsets
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
+from equigeo.graphs.cloud_offsets import cloud_offsets
 from equigeo.graphs.inputs import TensorLike, as_tensor, check_like
 from equigeo.points.cloud_checks import given_mask, hint
-from equigeo.points.ragged import cloud_offsets, pad_clouds
+from equigeo.points.ragged import pad_clouds
 
 
 class PointNetwork(nn.Module, ABC):

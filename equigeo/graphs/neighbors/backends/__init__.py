@@ -1,0 +1,1 @@
+"""Libraries that list candidates for edges, one module each, behind one switch."""

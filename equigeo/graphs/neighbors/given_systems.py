@@ -1,0 +1,296 @@
+"""What callers give of periodic systems, checked, as one system after another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from numbers import Real
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from equigeo.graphs.cloud_offsets import cloud_offsets
+from equigeo.graphs.inputs import TensorLike, as_tensor, kind_of
+from equigeo.graphs.neighbors.point_system import (
+    LARGEST_LENGTH,
+    Doubles,
+    PointSystem,
+    check_system,
+)
+from equigeo.ops.runtime.torch_internals import values_readable
+
+
+@dataclass(frozen=True)
+class GivenSystems:
+    """Arguments of a search, checked.
+
+    Parameters
+    ----------
+    positions : Tensor, (points, dim), floating
+        As given.
+    cell : Tensor, (3, 3) or (systems, 3, 3), floating, or None
+        As given.
+    cutoff : float
+        Positive and finite.
+    offsets : list of int
+        Where systems begin and end.
+    batch : Tensor, (points,), int64, or None
+        Number of the system of each point; None where there is one.
+    systems : list of PointSystem
+        One after another.
+    """
+
+    positions: Tensor
+    cell: Tensor | None
+    cutoff: float
+    offsets: list[int]
+    batch: Tensor | None
+    systems: list[PointSystem]
+
+    @property
+    def periodic(self) -> bool:
+        """Whether any system repeats along any axis."""
+        return any(bool(system.pbc.any()) for system in self.systems)
+
+
+def given_systems(
+    positions: TensorLike,
+    cutoff: float,
+    cell: TensorLike | None,
+    pbc: bool | Sequence[bool] | TensorLike | None,
+    batch: TensorLike | None,
+    ptr: TensorLike | None,
+) -> GivenSystems:
+    """Take the arguments of :func:`equigeo.graphs.neighbor_list`, and refuse what does not fit.
+
+    Parameters
+    ----------
+    positions, cutoff, cell, pbc, batch, ptr
+        As there.
+
+    Returns
+    -------
+    GivenSystems
+        The same.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As there.
+
+    Examples
+    --------
+    >>> given = given_systems(torch.zeros(3, 3), 1.0, None, None, torch.tensor([0, 0, 1]), None)
+    >>> given.offsets, given.periodic
+    ([0, 2, 3], False)
+    """
+    points = given_points(positions)
+    if points.shape[1] != 3:
+        raise ValueError(f"positions must be (points, 3), got {tuple(points.shape)}")
+    reach = given_cutoff(cutoff)
+    offsets, numbers = given_offsets(points, batch, ptr)
+    count = len(offsets) - 1
+    cells, lattice = _given_cells(cell, points, count)
+    periodic = _given_pbc(pbc, cell is not None, count)
+    values = as_doubles(points)
+    systems = [
+        PointSystem(values[start:end], cells[k], periodic[k], reach)
+        for k, (start, end) in enumerate(pairwise(offsets))
+    ]
+    for k, system in enumerate(systems):
+        check_system(system, f" in system {k}" if count > 1 else "")
+    return GivenSystems(points, lattice, reach, offsets, numbers, systems)
+
+
+def given_points(positions: TensorLike, name: str = "positions") -> Tensor:
+    """Take points whose values can be looked at.
+
+    Parameters
+    ----------
+    positions : Tensor or ndarray, (points, dim), floating
+        What the caller gave.
+    name : str
+        Of the argument.
+
+    Returns
+    -------
+    Tensor, (points, dim), floating
+        The same.
+
+    Raises
+    ------
+    TypeError
+        If they are not floating.
+    ValueError
+        If the shape is wrong.
+    RuntimeError
+        While a program is compiled, exported or mapped over a batch: which edges there are
+        depends on values.
+    """
+    points = as_tensor(positions, name)
+    if points.ndim != 2 or points.shape[1] == 0:
+        raise ValueError(f"{name} must be (points, dim), got {tuple(points.shape)}")
+    if not points.is_floating_point():
+        raise TypeError(f"{name} must be floating, got {points.dtype}: use {name}.double()")
+    if not values_readable(points):
+        raise RuntimeError(
+            f"which edges there are depends on values of {name}: search outside of what is "
+            "compiled, exported or mapped, and call edge_vectors inside"
+        )
+    return points
+
+
+def given_flag(value: object, name: str) -> None:
+    """Refuse what is no bool.
+
+    Parameters
+    ----------
+    value : bool
+        What the caller gave.
+    name : str
+        Of the argument.
+
+    Raises
+    ------
+    TypeError
+        If it is none.
+    """
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be a bool, got {kind_of(value)}")
+
+
+def given_cutoff(cutoff: float, name: str = "cutoff") -> float:
+    """Take a positive length.
+
+    Parameters
+    ----------
+    cutoff : float
+        What the caller gave.
+    name : str
+        Of the argument.
+
+    Returns
+    -------
+    float
+        The same.
+
+    Raises
+    ------
+    TypeError
+        If it is no number.
+    ValueError
+        If it is not positive and finite.
+
+    Examples
+    --------
+    >>> given_cutoff(0)
+    Traceback (most recent call last):
+    ValueError: cutoff must be positive and finite, got 0.0
+    """
+    if isinstance(cutoff, Tensor) and cutoff.ndim == 0 and not cutoff.is_complex():
+        cutoff = cutoff.item()
+    if isinstance(cutoff, (bool, np.bool_)) or not isinstance(cutoff, Real):
+        raise TypeError(f"{name} must be a number, got {kind_of(cutoff)}")
+    reach = float(cutoff)
+    if not (math.isfinite(reach) and reach > 0):
+        raise ValueError(f"{name} must be positive and finite, got {reach}")
+    if not 1 / LARGEST_LENGTH <= reach <= LARGEST_LENGTH:
+        raise ValueError(
+            f"{name} must lie between {1 / LARGEST_LENGTH:.0e} and {LARGEST_LENGTH:.0e}, "
+            f"got {reach}"
+        )
+    return reach
+
+
+def given_offsets(
+    points: Tensor, batch: TensorLike | None, ptr: TensorLike | None
+) -> tuple[list[int], Tensor | None]:
+    """Take a batch vector or offsets, and give both.
+
+    Parameters
+    ----------
+    points : Tensor, (points, dim)
+        Of all systems.
+    batch : Tensor, (points,), int64, optional
+        Number of the system of each point, ascending.
+    ptr : Tensor, (systems + 1,), int64, optional
+        Offsets instead.
+
+    Returns
+    -------
+    offsets : list of int
+        Where systems begin and end.
+    batch : Tensor, (points,), int64, or None
+        None where neither was given: one system.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they do not fit.
+
+    Examples
+    --------
+    >>> given_offsets(torch.zeros(3, 3), None, torch.tensor([0, 2, 3]))
+    ([0, 2, 3], tensor([0, 0, 1]))
+    """
+    offsets = cloud_offsets(len(points), batch, ptr)
+    if offsets is None:
+        return [0, len(points)], None
+    counts = offsets.diff()
+    numbers = torch.arange(len(counts), device=counts.device).repeat_interleave(counts)
+    return offsets.tolist(), numbers.to(points.device)
+
+
+def as_doubles(x: Tensor) -> Doubles:
+    """Copy values to where libraries read them.
+
+    Parameters
+    ----------
+    x : Tensor, floating
+        On any device.
+
+    Returns
+    -------
+    ndarray, float64
+        Contiguous.
+    """
+    return np.ascontiguousarray(x.detach().to("cpu", torch.float64).numpy())
+
+
+def _given_cells(
+    cell: TensorLike | None, points: Tensor, count: int
+) -> tuple[Doubles, Tensor | None]:
+    """Cells of all systems, (systems, 3, 3), and the tensor as it was given."""
+    if cell is None:
+        return np.zeros((count, 3, 3)), None
+    given = as_tensor(cell, "cell", like=points)
+    if not given.is_floating_point() or given.dtype != points.dtype:
+        raise TypeError(f"cell must be {points.dtype} as positions are, got {given.dtype}")
+    if given.device != points.device:
+        raise ValueError(f"cell must be on {points.device} as positions are, got {given.device}")
+    shape = tuple(given.shape)
+    if shape != (3, 3) and shape != (count, 3, 3):
+        raise ValueError(f"cell must be (3, 3) or ({count}, 3, 3), got {shape}")
+    return np.broadcast_to(as_doubles(given), (count, 3, 3)), given
+
+
+def _given_pbc(
+    pbc: bool | Sequence[bool] | TensorLike | None, has_cell: bool, count: int
+) -> NDArray[np.bool_]:
+    """Flags of all systems, (systems, 3)."""
+    if pbc is None:
+        return np.full((count, 3), has_cell)
+    if isinstance(pbc, Tensor):
+        pbc = pbc.detach().cpu().numpy()
+    flags = np.asarray(pbc)
+    if flags.dtype != np.bool_:
+        raise TypeError(f"pbc must be bool, got {flags.dtype}")
+    if flags.shape not in {(), (3,), (count, 3)}:
+        raise ValueError(f"pbc must be a bool, (3,) or ({count}, 3), got {flags.shape}")
+    if flags.any() and not has_cell:
+        raise ValueError("cell must be given where pbc is true, got None")
+    return np.ascontiguousarray(np.broadcast_to(flags, (count, 3)))

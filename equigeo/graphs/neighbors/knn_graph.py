@@ -1,0 +1,177 @@
+"""The graph of nearest points, in any space, with ties that are decided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from equigeo.graphs.inputs import TensorLike, kind_of
+from equigeo.graphs.neighbors.backends.scipy_tree import plain_tree
+from equigeo.graphs.neighbors.backends.switch import choose_backend
+from equigeo.graphs.neighbors.backends.torch_cluster_search import cluster_nearest
+from equigeo.graphs.neighbors.given_systems import (
+    as_doubles,
+    given_flag,
+    given_offsets,
+    given_points,
+)
+from equigeo.graphs.neighbors.memory import check_size
+from equigeo.graphs.neighbors.point_system import Doubles, Integers, PointSystem, check_system
+
+_AT_ONCE: Final = 2**20  # distances
+_SEARCHES: Final[dict[str, Callable[[Doubles, int], Integers]]] = {
+    "scipy": lambda points, count: _tree_nearest(points, count),
+    "torch-cluster": cluster_nearest,
+    "brute": lambda points, count: _compare_all(points, count),
+}
+
+
+def knn_graph(
+    positions: TensorLike,
+    k: int,
+    batch: TensorLike | None = None,
+    *,
+    ptr: TensorLike | None = None,
+    loop: bool = False,
+    backend: str = "auto",
+) -> Tensor:
+    """Join every point to the nearest ones of its cloud.
+
+    Of points at equal distances, in float64, the one with the lower number counts as nearer: the
+    edges do not depend on the backend.
+
+    Parameters
+    ----------
+    positions : Tensor or ndarray, (points, dim), floating
+        Points of all clouds, in any space.
+    k : int
+        How many neighbours; of fewer points, all.
+    batch : Tensor, (points,), int64, optional
+        Number of the cloud of each point, ascending. No edge joins two clouds.
+    ptr : Tensor, (clouds + 1,), int64, optional
+        Offsets of the clouds instead.
+    loop : bool
+        Whether a point, which is at distance zero, is one of its own neighbours.
+    backend : str
+        ``auto``, ``scipy``, ``torch-cluster`` or ``brute``.
+
+    Returns
+    -------
+    Tensor, (2, edges), int64
+        Row 0 the neighbours, row 1 the points whose neighbours they are; sorted by these, the
+        nearest first.
+
+    Raises
+    ------
+    TypeError
+        If an argument is of the wrong type.
+    ValueError
+        If shapes do not fit, a number is not finite or negative, a backend has no such search, or
+        memory would not hold the edges.
+    ImportError
+        If the package of a backend is not there, or too old.
+    RuntimeError
+        While a program is compiled or exported.
+
+    Equivariance
+    ------------
+    Invariant to similarities, and equivariant to permutations of points, but for ties.
+
+    Examples
+    --------
+    >>> knn_graph(torch.tensor([[0.0], [1.0], [5.0]]), 2)
+    tensor([[1, 2, 0, 2, 1, 0],
+            [0, 0, 1, 1, 2, 2]])
+    """
+    points = given_points(positions)
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)):
+        raise TypeError(f"k must be an integer, got {kind_of(k)}")
+    if k < 0:
+        raise ValueError(f"k must not be negative, got {k}")
+    given_flag(loop, "loop")
+    offsets, _ = given_offsets(points, batch, ptr)
+    dim = points.shape[1]
+    name = choose_backend(backend, False, dim).name
+    if name not in _SEARCHES:
+        others = ", ".join(_SEARCHES)
+        raise ValueError(f"backend {name!r} finds no nearest points: take one of {others}")
+    values, parts = as_doubles(points), [np.zeros((2, 0), np.int64)]
+    for start, end in pairwise(offsets):
+        cloud = values[start:end]
+        check_system(PointSystem(cloud, np.zeros((dim, dim)), np.zeros(dim, np.bool_), 1.0))
+        parts.append(start + _edges(cloud, int(k), loop, _SEARCHES[name]))
+    return torch.from_numpy(np.concatenate(parts, axis=1)).to(points.device)
+
+
+def _edges(
+    points: Doubles, k: int, loop: bool, search: Callable[[Doubles, int], Integers]
+) -> Integers:
+    """Edges of one cloud, (2, edges)."""
+    count = len(points)
+    wanted = min(k, count if loop else count - 1)
+    if wanted <= 0:
+        return np.zeros((2, 0), np.int64)
+    # The point itself, where it does not count, and one more, to see whether the last is in doubt.
+    listed = min(wanted + (1 if loop else 2), count)
+    check_size(float(count) * listed, 6, "pairs")
+    table = search(points, listed)
+    squares = _squares(points[table], points[:, None])
+    if not loop:
+        squares[table == np.arange(count)[:, None]] = np.inf
+    order = np.lexsort((table, squares), axis=-1)
+    table = np.take_along_axis(table, order, axis=1)
+    squares = np.take_along_axis(squares, order, axis=1)
+    nearest = np.ascontiguousarray(table[:, :wanted])
+    if listed < count:
+        _decide_ties(points, nearest, squares, loop)
+    return np.stack([nearest.ravel(), np.arange(count).repeat(wanted)])
+
+
+def _decide_ties(points: Doubles, nearest: Integers, squares: Doubles, loop: bool) -> None:
+    """Search again where points that are not listed may be as near as the last that is."""
+    wanted = nearest.shape[1]
+    last = squares[:, wanted - 1]
+    # The last of all that were listed: the point itself stands behind it, at infinity.
+    beyond = np.where(np.isfinite(squares), squares, -1.0).max(axis=1)
+    rounding = 8 * (points.shape[1] + 8) * np.finfo(np.float64).eps
+    (rows,) = np.nonzero(~(beyond > last * (1 + rounding)))
+    if not len(rows):
+        return
+    tree = plain_tree(points)
+    for row in rows.tolist():
+        near = tree.query_ball_point(points[row], np.sqrt(last[row]) * (1 + 1e-9))
+        candidates = np.array(near, np.int64)
+        if not loop:
+            candidates = candidates[candidates != row]
+        order = np.lexsort((candidates, _squares(points[candidates], points[row])))
+        nearest[row] = candidates[order[:wanted]]
+
+
+def _squares(a: Doubles, b: Doubles) -> Doubles:
+    """Squares of distances, (...), summed in one order."""
+    difference = a - b
+    difference *= difference
+    total = difference[..., 0].copy()
+    for axis in range(1, difference.shape[-1]):
+        total += difference[..., axis]
+    return total
+
+
+def _tree_nearest(points: Doubles, count: int) -> Integers:
+    found = plain_tree(points).query(points, np.arange(1, count + 1))[1]
+    return np.asarray(found, np.int64)
+
+
+def _compare_all(points: Doubles, count: int) -> Integers:
+    """All distances: the reference implementation."""
+    rows = max(_AT_ONCE // len(points), 1)
+    found = [
+        np.argsort(_squares(points, points[start : start + rows, None]), axis=1, kind="stable")
+        for start in range(0, len(points), rows)
+    ]
+    return np.concatenate(found)[:, :count]

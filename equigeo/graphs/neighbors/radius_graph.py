@@ -1,0 +1,104 @@
+"""The graph of all points nearer than a radius, in any space."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from equigeo.graphs.inputs import TensorLike
+from equigeo.graphs.neighbors.backends.backend import Backend
+from equigeo.graphs.neighbors.backends.switch import choose_backend
+from equigeo.graphs.neighbors.edge_order import sort_edges
+from equigeo.graphs.neighbors.edge_search import find_edges
+from equigeo.graphs.neighbors.given_systems import (
+    as_doubles,
+    given_cutoff,
+    given_flag,
+    given_offsets,
+    given_points,
+)
+from equigeo.graphs.neighbors.point_system import Candidates, Integers, PointSystem, check_system
+
+
+def radius_graph(
+    positions: TensorLike,
+    cutoff: float,
+    batch: TensorLike | None = None,
+    *,
+    ptr: TensorLike | None = None,
+    loop: bool = False,
+    backend: str = "auto",
+) -> Tensor:
+    """Join all points of a cloud that are nearer to each other than a radius, however many.
+
+    In space these are the edges of :func:`equigeo.graphs.neighbor_list` without a cell.
+
+    Parameters
+    ----------
+    positions : Tensor or ndarray, (points, dim), floating
+        Points of all clouds, in any space.
+    cutoff : float
+        The radius: points exactly so far apart are not joined.
+    batch : Tensor, (points,), int64, optional
+        Number of the cloud of each point, ascending. No edge joins two clouds.
+    ptr : Tensor, (clouds + 1,), int64, optional
+        Offsets of the clouds instead.
+    loop : bool
+        Join every point to itself as well.
+    backend : str
+        ``auto``, ``scipy``, ``torch-cluster`` or ``brute``; of three coordinates also ``vesin`` or
+        ``matscipy``.
+
+    Returns
+    -------
+    Tensor, (2, edges), int64
+        Row 0 sources, row 1 targets; sorted by target, then source.
+
+    Raises
+    ------
+    TypeError
+        If an argument is of the wrong type.
+    ValueError
+        If shapes do not fit, a number is not finite, the radius is not positive or reaches more
+        edges than memory holds.
+    ImportError
+        If the package of a backend is not there, or too old.
+    RuntimeError
+        While a program is compiled or exported.
+
+    Equivariance
+    ------------
+    Invariant to isometries, but for distances that rounding moves across the radius; permuting
+    points permutes edges.
+
+    Examples
+    --------
+    >>> radius_graph(torch.tensor([[0.0], [1.0], [1.5]]), 1.0)
+    tensor([[2, 1],
+            [1, 2]])
+    """
+    points, reach = given_points(positions), given_cutoff(cutoff)
+    given_flag(loop, "loop")
+    offsets, _ = given_offsets(points, batch, ptr)
+    dim = points.shape[1]
+    chosen = choose_backend(backend, False, dim)
+    values = as_doubles(points)
+    no_cell, no_axis = np.zeros((dim, dim)), np.zeros(dim, np.bool_)
+    parts = [np.zeros((2, 0), np.int64)]
+    for start, end in pairwise(offsets):
+        system = PointSystem(values[start:end], no_cell, no_axis, reach)
+        check_system(system)
+        parts.append(start + _edges(system, chosen, loop))
+    return torch.from_numpy(np.concatenate(parts, axis=1)).to(points.device)
+
+
+def _edges(system: PointSystem, backend: Backend, loop: bool) -> Integers:
+    pairs = find_edges(system, backend).pairs
+    if not loop:
+        return pairs
+    count = len(system.positions)
+    loops = np.tile(np.arange(count), (2, 1))
+    return sort_edges(Candidates(np.concatenate([pairs, loops], axis=1), None), count).pairs

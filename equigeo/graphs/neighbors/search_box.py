@@ -1,0 +1,243 @@
+"""A system as no library has trouble with: a compact cell, and every point inside of it.
+
+Most neighbour lists that were ever wrong were so for skewed, left-handed or singular cells, points
+outside of the cell, or axes that are not periodic. None of that reaches a backend, nor do units in
+which a cut-off is far from that of atoms in angstrom, for which vesin is slow.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equigeo.graphs.neighbors.lattice import complete_cell, heights, reduce_lattice
+from equigeo.graphs.neighbors.point_system import (
+    LARGEST_SHIFT,
+    Candidates,
+    Doubles,
+    Integers,
+    PointSystem,
+)
+
+# What a backend may round by: two libraries and this one, a dozen operations each.
+_ROUNDINGS: Final = 64 * np.finfo(np.float64).eps
+_MARGIN: Final = 1e-9  # of the cut-off: pairs at exactly that distance may come and go
+
+
+@dataclass(frozen=True)
+class SearchBox:
+    """Points wrapped into a compact, right-handed cell that is complete, and the way back.
+
+    Parameters
+    ----------
+    points : ndarray, (points, dim), float64
+        Inside the cell, but for rounding.
+    cell : ndarray, (dim, dim), float64
+        Short vectors along periodic axes; along others as long as the points reach and more than
+        twice the cut-off, so that no image would be a neighbour.
+    pbc : ndarray, (dim,), bool
+        Which axes are periodic.
+    cutoff : float
+        Larger than that of the system by what rounding can explain.
+    wraps : ndarray, (points, dim), int64, or None
+        Vectors of this cell that were subtracted from each point; None if none were.
+    basis : ndarray, (dim, dim), int64, or None
+        Vectors of this cell in those of the caller; None for the same ones.
+    unit : float
+        A power of two: lengths here are so many times those of the caller.
+    """
+
+    points: Doubles
+    cell: Doubles
+    pbc: NDArray[np.bool_]
+    cutoff: float
+    wraps: Integers | None
+    basis: Integers | None
+    unit: float = 1.0
+
+    def given_terms(self, found: Candidates) -> Candidates:
+        """Say what was found in terms of the caller's positions and cell.
+
+        Parameters
+        ----------
+        found : Candidates
+            Of the wrapped points, in vectors of this cell.
+
+        Returns
+        -------
+        Candidates
+            Of the same points where the caller has them.
+
+        Raises
+        ------
+        ValueError
+            If a shift does not fit into int32.
+        """
+        shift = found.shift
+        if shift is None or (self.wraps is None and self.basis is None):
+            return found
+        if self.wraps is not None:
+            shift = self._unwrapped(found.pairs, shift)
+        if self.basis is not None:
+            shift = _times(shift, self.basis)
+        if shift.dtype == np.int64 and shift.size:
+            _check_shifts(max(int(shift.max()), -int(shift.min())))
+        return Candidates(found.pairs, shift)
+
+    def _unwrapped(
+        self, pairs: Integers, shift: NDArray[np.signedinteger]
+    ) -> NDArray[np.signedinteger]:
+        """Add to shifts what was subtracted from the ends, (dim, pairs)."""
+        wraps = self.wraps if self.wraps is not None else np.zeros_like(self.points, np.int64)
+        # Often a few points are outside by a little.
+        moved = wraps.any(axis=1)
+        rows = np.flatnonzero(moved.take(pairs[0]) | moved.take(pairs[1]))
+        small = int(np.abs(wraps).max(initial=0)) < 2**28
+        shift = shift if small else shift.astype(np.int64)
+        source, target = pairs[:, rows]
+        for axis in np.nonzero(self.pbc)[0]:
+            along = np.ascontiguousarray(wraps[:, axis])
+            shift[axis, rows] += (along.take(source) - along.take(target)).astype(shift.dtype)
+        return shift
+
+
+def search_box(system: PointSystem) -> SearchBox:
+    """Bring a system into this form.
+
+    Parameters
+    ----------
+    system : PointSystem
+        Positions are finite, periodic vectors independent.
+
+    Returns
+    -------
+    SearchBox
+        With the same edges.
+
+    Raises
+    ------
+    ValueError
+        If a point lies 2^31 cells away.
+
+    Examples
+    --------
+    >>> system = PointSystem(np.array([[0.5], [3.25]]), np.eye(1), np.array([True]), 0.5)
+    >>> box = search_box(system)
+    >>> (box.points / box.unit).tolist(), box.wraps.tolist()
+    ([[0.5], [0.25]], [[0], [3]])
+    """
+    return _in_usual_unit(_periodic_box(system) if system.pbc.any() else _open_box(system))
+
+
+def _in_usual_unit(box: SearchBox) -> SearchBox:
+    """Choose a unit in which the cut-off is from 4 to 8; powers of two round nothing."""
+    unit = 2.0 ** (3 - math.frexp(box.cutoff)[1])
+    if unit == 1.0:
+        return box
+    # Nothing overflows: the cut-off is a fraction of the largest length, or more.
+    return replace(
+        box, points=box.points * unit, cell=box.cell * unit, cutoff=box.cutoff * unit, unit=unit
+    )
+
+
+def _periodic_box(system: PointSystem) -> SearchBox:
+    positions, pbc = system.positions, system.pbc
+    cell, basis = _compact_cell(system)
+    inverse = np.asarray(np.linalg.inv(cell), np.float64)
+    fractions = positions @ inverse
+    wraps = np.where(pbc, np.floor(fractions), 0.0)
+    farthest = np.abs(wraps).max(axis=0, initial=0.0)
+    _check_shifts(float(farthest.max()))
+    points = positions - wraps @ cell if wraps.any() else positions
+    cutoff = system.cutoff * (1 + _MARGIN) + _rounding(system, cell, basis, farthest)
+    points, cell = _enclose(points, cell, inverse, pbc, cutoff)
+    return SearchBox(
+        points,
+        cell,
+        pbc,
+        cutoff,
+        wraps.astype(np.int64) if wraps.any() else None,
+        None if basis is None else _square(basis, pbc),
+    )
+
+
+def _open_box(system: PointSystem) -> SearchBox:
+    positions = system.positions
+    farthest = float(np.abs(positions).max(initial=0.0))
+    cutoff = system.cutoff * (1 + _MARGIN) + _ROUNDINGS * farthest
+    low = positions.min(axis=0, initial=np.inf if len(positions) else 0.0)
+    reach = positions.max(axis=0, initial=-np.inf if len(positions) else 0.0) - low
+    points = positions - (low - cutoff)
+    return SearchBox(points, np.diag(reach + 3 * cutoff), system.pbc, cutoff, None, None)
+
+
+def _compact_cell(system: PointSystem) -> tuple[Doubles, Integers | None]:
+    """Short vectors along periodic axes, right-handed, others of length one."""
+    pbc = system.pbc
+    given = system.cell[pbc]
+    basis = reduce_lattice(given)
+    reduced = system.cell.copy()
+    reduced[pbc] = basis @ given
+    complete = complete_cell(reduced, pbc)
+    if np.linalg.det(complete / np.abs(complete).max(axis=1, keepdims=True)) < 0:
+        if pbc.all():
+            basis, complete = -basis, -complete
+        else:
+            complete[np.nonzero(~pbc)[0][0]] *= -1
+    same = np.array_equal(basis, np.eye(len(basis), dtype=np.int64))
+    return complete, None if same else basis
+
+
+def _rounding(
+    system: PointSystem, cell: Doubles, basis: Integers | None, farthest: Doubles
+) -> float:
+    """How far rounding may move a candidate, here and in the predicate on given positions."""
+    pbc = system.pbc
+    given = np.abs(system.cell[pbc])
+    sizes = given if basis is None else np.abs(basis).astype(np.float64) @ given
+    reach = system.cutoff / heights(cell)[pbc] + farthest[pbc] + 1
+    largest = float(np.abs(system.positions).max(initial=0.0)) + system.cutoff
+    return float(_ROUNDINGS * (largest + (reach @ sizes).max()))
+
+
+def _enclose(
+    points: Doubles, cell: Doubles, inverse: Doubles, pbc: NDArray[np.bool_], cutoff: float
+) -> tuple[Doubles, Doubles]:
+    """Move the points, and stretch the cell, so that they are inside along open axes as well."""
+    if pbc.all() or not len(points):
+        return points, cell
+    along = points @ inverse[:, ~pbc]
+    low, high = along.min(axis=0), along.max(axis=0)
+    normals = cell[~pbc]
+    stretched = cell.copy()
+    stretched[~pbc] = normals * (high - low + 3 * cutoff)[:, None]
+    return points - (low - cutoff) @ normals, stretched
+
+
+def _square(basis: Integers, pbc: NDArray[np.bool_]) -> Integers:
+    result = np.eye(len(pbc), dtype=np.int64)
+    result[np.ix_(pbc, pbc)] = basis
+    return result
+
+
+def _times(shift: NDArray[np.signedinteger], basis: Integers) -> Integers:
+    """Multiply integers, for which matrix products are slow."""
+    largest = float(np.abs(shift).max(initial=0)) * float(np.abs(basis).astype(np.float64).max())
+    if 3 * largest >= 2.0**63:  # sums could come back into the range that is checked
+        _check_shifts(largest)
+    result = np.zeros(shift.shape, np.int64)
+    for row, column in zip(*np.nonzero(basis), strict=True):
+        result[column] += shift[row] * basis[row, column]
+    return result
+
+
+def _check_shifts(largest: float) -> None:
+    if largest > LARGEST_SHIFT:
+        raise ValueError(
+            f"positions must lie within {LARGEST_SHIFT} cells, or shifts overflow: "
+            f"got {largest:.3g}"
+        )

@@ -1,0 +1,175 @@
+"""The conformance suite: every backend gives the right list for every system, or is refused."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+import numpy as np
+import pytest
+import torch
+
+from equigeo.graphs import NeighborList, neighbor_list
+from equigeo.graphs.neighbors.backends.backend import Backend
+from equigeo.graphs.neighbors.backends.switch import BACKENDS, choose_backend, require_package
+from tests.graphs.neighbors.available import ALL, installed
+from tests.graphs.neighbors.conformance import Case, cases, scalar_edges
+
+MODULE = sys.modules["equigeo.graphs.neighbors.backends.switch"]
+CASES = pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
+# Loops would go through all the cells between the points of the others.
+FEW = [case for case in cases() if len(case.positions) < 20 and case.name[:2] not in ("18", "19")]
+
+
+def search(case: Case, backend: str) -> NeighborList:
+    cell = None if case.cell is None else torch.from_numpy(case.cell.copy())
+    positions = torch.from_numpy(case.positions.copy())
+    return neighbor_list(positions, case.cutoff, cell, case.pbc, backend=backend)
+
+
+def as_rows(edges: NeighborList) -> list[tuple[int, ...]]:
+    """Target, source and shift of each edge."""
+    return [*map(tuple, torch.cat([edges.edge_index.flip(0).T, edges.shifts], dim=1).tolist())]
+
+
+@CASES
+@pytest.mark.parametrize("backend", ALL)
+def test_every_backend_passes_the_conformance_suite(case, backend):
+    if any(case.pbc) and not BACKENDS[backend].periodic:
+        with pytest.raises(ValueError, match=f"{backend}' lists no periodic images"):
+            search(case, backend)
+        return
+    edges = search(case, backend)
+    source, target = edges.edge_index
+    assert edges.num_edges == case.edges
+    assert int((source == target).sum()) == case.own
+    assert float(edges.distances.sum()) == pytest.approx(case.length, abs=1e-7)
+    rows = as_rows(edges)
+    assert rows == sorted(set(rows))
+    assert {(s, t, *(-k for k in n)) for t, s, *n in rows} == set(rows)
+    assert edges.backend == backend
+    same = search(case, "scipy")
+    assert torch.equal(edges.edge_index, same.edge_index)
+    assert torch.equal(edges.shifts, same.shifts)
+    assert torch.equal(edges.vectors, same.vectors)
+
+
+@pytest.mark.parametrize("case", FEW, ids=lambda case: case.name)
+def test_lists_are_those_of_plain_loops(case):
+    assert set(as_rows(search(case, "scipy"))) == scalar_edges(case)
+
+
+@CASES
+def test_vectors_are_those_of_the_definition(case):
+    edges = search(case, "scipy")
+    source, target = edges.edge_index.numpy()
+    cell = np.zeros((3, 3)) if case.cell is None else case.cell
+    want = case.positions[target] - case.positions[source] + edges.shifts.numpy() @ cell
+    np.testing.assert_allclose(edges.vectors.numpy(), want, rtol=0, atol=1e-9)
+    assert bool((edges.distances < case.cutoff).all())
+
+
+@pytest.fixture
+def fresh(monkeypatch):
+    """A backend that is tried for the first time, from a module of the test."""
+
+    def register(candidates, version="2.5.1", periodic=True):
+        monkeypatch.setitem(sys.modules, "fake_list", ModuleType("fake_list"))
+        monkeypatch.setattr(MODULE, "version", lambda package: version)
+        fake = Backend("fake", candidates, "fake_list", "fake-list", (2, 4), periodic)
+        monkeypatch.setitem(BACKENDS, "fake", fake)
+        MODULE._admit.cache_clear()
+        return fake
+
+    yield register
+    MODULE._admit.cache_clear()
+
+
+def test_a_backend_that_is_right_is_admitted_and_tried_once(fresh):
+    calls = []
+    right = BACKENDS["scipy"].candidates
+    fresh(lambda system: calls.append(1) or right(system))
+    assert choose_backend("fake", True, 3).name == "fake"
+    tried = len(calls)
+    assert tried == 10
+    choose_backend("fake", True, 3)
+    assert len(calls) == tried
+
+
+def drop_far_images(system):
+    found = BACKENDS["scipy"].candidates(system)
+    if found.shift is None:
+        return found
+    kept = (np.abs(found.shift) <= 1).all(axis=0)
+    return found._replace(pairs=found.pairs[:, kept], shift=found.shift[:, kept])
+
+
+def list_at_most_32(system):
+    found = BACKENDS["scipy"].candidates(system)
+    rank = np.array([int((found.pairs[0, :k] == s).sum()) for k, s in enumerate(found.pairs[0])])
+    kept = rank < 32
+    shift = None if found.shift is None else found.shift[:, kept]
+    return found._replace(pairs=found.pairs[:, kept], shift=shift)
+
+
+def twice(system):
+    found = BACKENDS["scipy"].candidates(system)
+    shift = None if found.shift is None else np.tile(found.shift, 2)
+    return found._replace(pairs=np.tile(found.pairs, 2), shift=shift)
+
+
+def breaks(system):
+    raise RuntimeError("overflow of a buffer")
+
+
+@pytest.mark.parametrize("wrong", [drop_far_images, list_at_most_32, twice, breaks])
+def test_a_backend_that_is_wrong_is_refused_by_name(fresh, wrong):
+    fresh(wrong)
+    with pytest.raises(RuntimeError, match=r"'fake' is refused: fake-list 2.5.1 gives a wrong"):
+        choose_backend("fake", True, 3)
+
+
+def test_a_version_that_is_too_old_is_refused_by_name(fresh):
+    fake = fresh(BACKENDS["scipy"].candidates, version="2.3.9")
+    with pytest.raises(ImportError, match=r"'fake' is refused: fake-list 2.3.9 is older than 2.4"):
+        require_package(fake)
+
+
+@pytest.mark.parametrize("name", ["vesin", "matscipy", "torch-cluster"])
+def test_what_is_not_installed_says_what_to_do(monkeypatch, name):
+    def missing(module):
+        raise ModuleNotFoundError(f"No module named {module!r}", name=module)
+
+    monkeypatch.setattr(MODULE, "import_module", missing)
+    with pytest.raises(ImportError, match=f"{name}.* cannot be imported .*pip install {name}"):
+        require_package(BACKENDS[name])
+
+
+def test_unknown_names_are_refused():
+    for name in ("ase", "own", None):
+        with pytest.raises(ValueError, match=r"must be one of auto, scipy, vesin, .*, got"):
+            choose_backend(name, True, 3)
+
+
+def test_what_a_backend_cannot_do_is_refused():
+    with pytest.raises(ValueError, match=r"'torch-cluster' lists no periodic images: take one of"):
+        choose_backend("torch-cluster", True, 3)
+    with pytest.raises(ValueError, match=r"'vesin' takes points of three coordinates, got 2"):
+        choose_backend("vesin", False, 2)
+
+
+def test_auto_needs_nothing_that_may_be_absent():
+    assert choose_backend("auto", True, 3).module is None
+
+
+def test_absent_packages_are_noticed():
+    assert installed("scipy")
+    assert installed("vesin") == (BACKENDS["vesin"].module in sys.modules or _can_import("vesin"))
+
+
+def _can_import(name):
+    try:
+        __import__(name)
+    except ImportError:
+        return False
+    return True

@@ -1,0 +1,429 @@
+"""Laws of neighbour lists, on systems drawn at random, and what is refused."""
+
+from __future__ import annotations
+
+import math
+import sys
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.autograd import forward_ad, gradcheck, gradgradcheck
+from torch.testing import assert_close
+
+from equigeo.graphs import EdgeIndex, NeighborList, neighbor_list
+from tests.graphs.neighbors.available import ALL, PERIODIC
+from tests.graphs.neighbors.conformance import rotation, weyl
+from tests.shared_data import shared_data
+
+EIGHTHS = st.integers(-24, 24).map(lambda n: n / 8)  # sums of them are exact, and ties frequent
+FEW = settings(max_examples=40, deadline=None)
+
+
+@st.composite
+def systems(draw):
+    """Points anywhere, a cell of any shape, any axes periodic, any cut-off."""
+    points = draw(st.lists(st.tuples(EIGHTHS, EIGHTHS, EIGHTHS), max_size=5))
+    entries = st.lists(EIGHTHS, min_size=3, max_size=3)
+    cell = torch.tensor(draw(st.lists(entries, min_size=3, max_size=3)), dtype=torch.float64)
+    pbc = draw(st.lists(st.booleans(), min_size=3, max_size=3))
+    cutoff = draw(st.integers(1, 24)) / 8
+    positions = torch.tensor(points, dtype=torch.float64).reshape(-1, 3)
+    return positions, cutoff, cell, pbc
+
+
+def flat_enough(cell, pbc):
+    """Whether few images are near, so that all can be compared."""
+    rows = cell[torch.tensor(pbc)]
+    return len(rows) == 0 or float(torch.linalg.svdvals(rows)[-1]) > 0.2
+
+
+def rows_of(edges):
+    return {
+        (s, t, *n)
+        for s, t, n in zip(*edges.edge_index.tolist(), edges.shifts.tolist(), strict=True)
+    }
+
+
+@pytest.mark.parametrize("backend", PERIODIC)
+@FEW
+@given(system=systems())
+def test_all_backends_list_what_all_pairs_and_images_are(backend, system):
+    positions, cutoff, cell, pbc = system
+    if not flat_enough(cell, pbc):
+        return
+    found = neighbor_list(positions, cutoff, cell, pbc, backend=backend)
+    want = neighbor_list(positions, cutoff, cell, pbc, backend="brute")
+    assert torch.equal(found.edge_index, want.edge_index)
+    assert torch.equal(found.shifts, want.shifts)
+    assert torch.equal(found.vectors, want.vectors)
+
+
+@FEW
+@given(systems())
+def test_an_adversarial_cell_gives_the_right_list_or_an_error(system):
+    positions, cutoff, cell, pbc = system
+    scale = torch.tensor([1.0, 1e-3, 1e3], dtype=torch.float64)[:, None]
+    try:
+        found = neighbor_list(positions, cutoff, cell * scale, pbc)
+    except ValueError as error:
+        message = str(error)
+        if "independent vectors" in message or "cutoff must be smaller" in message:
+            return
+        raise
+    if found.num_edges < 10_000 and len(positions):
+        reverse = {(t, s, *(-k for k in n)) for s, t, *n in rows_of(found)}
+        assert reverse == rows_of(found)
+        assert len(reverse) == found.num_edges
+
+
+CELL = torch.tensor([[4.0, 0.2, 0], [1.1, 3.7, 0.3], [-0.8, 0.6, 4.4]], dtype=torch.float64)
+POINTS = torch.from_numpy(weyl(7, CELL.numpy()))
+MIXED = [True, False, True]
+
+
+@pytest.mark.parametrize("backend", PERIODIC)
+@pytest.mark.parametrize("pbc", [True, MIXED])
+def test_the_list_is_invariant_to_isometries_and_permutations(backend, pbc):
+    edges = neighbor_list(POINTS, 3.3, CELL, pbc, backend=backend)
+    turn = torch.from_numpy(-rotation())  # a reflection as well
+    turned = neighbor_list(POINTS @ turn + 3, 3.3, CELL @ turn, pbc, backend=backend)
+    assert torch.equal(turned.edge_index, edges.edge_index)
+    assert torch.equal(turned.shifts, edges.shifts)
+    assert_close(turned.vectors, edges.vectors @ turn, rtol=0, atol=1e-13)
+    order = torch.tensor([3, 0, 6, 2, 5, 1, 4])
+    permuted = neighbor_list(POINTS[order], 3.3, CELL, pbc, backend=backend)
+    relabelled = {(int(order[s]), int(order[t]), *n) for s, t, *n in rows_of(permuted)}
+    assert relabelled == rows_of(edges)
+
+
+@pytest.mark.parametrize("backend", PERIODIC)
+def test_lattice_vectors_added_to_points_change_shifts_alone(backend):
+    edges = neighbor_list(POINTS, 3.3, CELL, backend=backend)
+    wraps = torch.tensor([[k, -2 * k, 5 - k] for k in range(7)])
+    moved = neighbor_list(POINTS + wraps.double() @ CELL, 3.3, CELL, backend=backend)
+    source, target = moved.edge_index
+    shifts = moved.shifts + wraps[target] - wraps[source]
+    rows = {(*e, *n) for e, n in zip(moved.edge_index.T.tolist(), shifts.tolist(), strict=True)}
+    assert rows == rows_of(edges)
+
+
+@pytest.mark.parametrize("backend", PERIODIC)
+def test_another_basis_of_the_lattice_gives_the_same_vectors(backend):
+    edges = neighbor_list(POINTS, 3.3, CELL, backend=backend)
+    basis = torch.tensor([[1.0, 0, 0], [40, 1, 0], [-13, 7, -1]], dtype=torch.float64)
+    other = neighbor_list(POINTS, 3.3, basis @ CELL, backend=backend)
+    shifts = (other.shifts.double() @ basis).int().tolist()
+    rows = {(*e, *n) for e, n in zip(other.edge_index.T.tolist(), shifts, strict=True)}
+    assert rows == rows_of(edges)
+
+
+@pytest.mark.parametrize("backend", PERIODIC)
+def test_a_supercell_has_so_many_times_the_edges(backend):
+    edges = neighbor_list(POINTS, 3.3, CELL, backend=backend)
+    steps = torch.cartesian_prod(torch.arange(2), torch.arange(3), torch.arange(2)).double()
+    positions = (POINTS + (steps @ CELL)[:, None]).reshape(-1, 3)
+    repeats = torch.tensor([2.0, 3, 2], dtype=torch.float64)[:, None]
+    large = neighbor_list(positions, 3.3, CELL * repeats, backend=backend)
+    assert large.num_edges == 12 * edges.num_edges
+    assert_close(large.distances.sum(), 12 * edges.distances.sum())
+
+
+@pytest.mark.parametrize("backend", ALL)
+def test_batches_are_their_systems(backend):
+    periodic = backend != "torch-cluster"
+    cells = torch.stack([CELL, torch.zeros(3, 3).double(), 2 * CELL, CELL])
+    pbc = torch.tensor([[True] * 3, [False] * 3, MIXED, [True] * 3]) & periodic
+    sizes = [7, 5, 0, 3]
+    positions = [POINTS[:size] for size in sizes]
+    ptr = torch.tensor([0, *sizes]).cumsum(0)
+    whole = neighbor_list(torch.cat(positions), 3.3, cells, pbc, ptr=ptr, backend=backend)
+    parts = [
+        neighbor_list(x, 3.3, cell, flags, backend=backend)
+        for x, cell, flags in zip(positions, cells, pbc, strict=True)
+    ]
+    want = [part.edge_index + start for part, start in zip(parts, ptr.tolist()[:-1], strict=True)]
+    assert torch.equal(whole.edge_index, torch.cat(want, dim=1))
+    assert torch.equal(whole.shifts, torch.cat([part.shifts for part in parts]))
+    assert torch.equal(whole.vectors, torch.cat([part.vectors for part in parts]))
+    assert whole.batch.tolist() == [0] * 7 + [1] * 5 + [3] * 3
+    assert (whole.batch[whole.edge_index[0]] == whole.batch[whole.edge_index[1]]).all()
+    assert torch.equal(whole.edge_vectors(torch.cat(positions), cells), whole.vectors)
+    by_batch = neighbor_list(
+        torch.cat(positions), 3.3, cells, pbc, batch=whole.batch, backend=backend
+    )
+    assert torch.equal(by_batch.edge_index, whole.edge_index)
+
+
+def test_one_cell_serves_all_systems():
+    batch = torch.tensor([0] * 7 + [1] * 7)
+    both = neighbor_list(torch.cat([POINTS, POINTS + 0.1]), 3.3, CELL, MIXED, batch=batch)
+    one = neighbor_list(POINTS, 3.3, CELL, MIXED)
+    assert both.num_edges == 2 * one.num_edges
+    assert_close(both.distances.sum(), 2 * one.distances.sum())
+
+
+def test_half_of_the_list_and_its_reverse_are_the_list():
+    for pbc in (True, MIXED, False):
+        whole = neighbor_list(POINTS, 4.1, CELL, pbc)
+        half = neighbor_list(POINTS, 4.1, CELL, pbc, half=True)
+        rows = rows_of(half)
+        reverse = {(t, s, *(-k for k in n)) for s, t, *n in rows}
+        assert half.half
+        assert not rows & reverse
+        assert rows | reverse == rows_of(whole)
+
+
+def test_gradients_reach_positions_and_cell():
+    positions, cell = POINTS.clone().requires_grad_(), CELL.clone().requires_grad_()
+    edges = neighbor_list(positions, 3.3, cell)
+
+    def distances(x, h):
+        return torch.linalg.vector_norm(edges.edge_vectors(x, h), dim=1)
+
+    assert gradcheck(distances, (positions, cell))
+    assert gradgradcheck(distances, (positions, cell))
+    assert torch.equal(edges.vectors, neighbor_list(POINTS, 3.3, CELL).vectors)
+    direct = torch.autograd.grad(edges.distances.sum(), (positions, cell))
+    again = torch.autograd.grad(distances(positions, cell).sum(), (positions, cell))
+    for a, b in zip(direct, again, strict=True):
+        assert torch.equal(a, b)
+
+
+# A program of PyTorch's own for tangents, made when the first is.
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
+def test_tangents_of_forward_mode_reach_the_vectors():
+    tangent = torch.ones_like(POINTS).cumsum(0)
+    with forward_ad.dual_level():
+        edges = neighbor_list(forward_ad.make_dual(POINTS, tangent), 3.3, CELL)
+        found = forward_ad.unpack_dual(edges.vectors).tangent
+    source, target = edges.edge_index
+    assert torch.equal(found, tangent[target] - tangent[source])
+
+
+def test_a_strain_moves_vectors_as_it_moves_space():
+    strain = torch.tensor([[0.02, 0.01, -0.03], [0, -0.01, 0.02], [0.01, 0, 0.03]]).double()
+    deformation = torch.eye(3).double() + strain
+    edges = neighbor_list(POINTS, 3.3, CELL)
+    moved = edges.edge_vectors(POINTS @ deformation, CELL @ deformation)
+    assert_close(moved, edges.vectors @ deformation, rtol=0, atol=1e-13)
+
+
+def lennard_jones(vectors, smooth):
+    """Energies of specs/potentials.md, section 7, oracles 6 to 8."""
+    square = vectors.square().sum(1)
+    pair = 4 * (square**-6 - square**-3)
+    if smooth:
+        x = square.sqrt() / 2.5
+        pair = pair * (1 - 28 * x**6 + 48 * x**7 - 21 * x**8)
+    return pair.sum() / 2
+
+
+@pytest.mark.parametrize(
+    ("cutoff", "smooth", "energy", "trace", "edges"),
+    [
+        (2.5, False, -7.761588139789, 3.393574781379, 54),
+        (5.0, False, -8.321785876600, 4.511694333515, 530),
+        (10.0, False, -8.379609185049, 4.627338179115, 4188),
+        (2.5, True, -6.131315745189, 3.017892997851, 54),
+    ],
+)
+def test_energy_and_virial_of_a_crystal_are_those_of_the_specification(
+    cutoff, smooth, energy, trace, edges
+):
+    cell = 2 ** (2 / 3) * torch.from_numpy((1 - np.eye(3)) / 2)
+    strain = torch.zeros(3, 3, dtype=torch.float64, requires_grad=True)
+    deformation = torch.eye(3).double() + (strain + strain.T) / 2
+    found = neighbor_list(torch.zeros(1, 3).double(), cutoff, cell @ deformation)
+    total = lennard_jones(found.vectors, smooth)
+    virial = torch.autograd.grad(total, strain)[0]
+    assert found.num_edges == edges
+    assert total.item() == pytest.approx(energy, abs=1e-10)
+    assert virial.trace().item() / 3 == pytest.approx(trace, abs=1e-10)
+
+
+def test_stress_and_forces_of_a_strained_crystal_are_those_of_the_specification():
+    offsets = 0.05 * np.sin(np.arange(12.0)).reshape(4, 3)
+    fcc = np.array([[0, 0, 0], [0, 0.5, 0.5], [0.5, 0, 0.5], [0.5, 0.5, 0]])
+    strain = np.array([[0.02, 0.01, -0.015], [0.01, -0.01, 0.005], [-0.015, 0.005, 0.03]])
+    deformation = torch.from_numpy(np.eye(3) + strain)
+    positions = (torch.from_numpy(1.6 * fcc + offsets) @ deformation).requires_grad_()
+    cell = (1.6 * torch.eye(3).double() @ deformation).requires_grad_()
+    volume = torch.linalg.det(cell.detach())
+    edges = neighbor_list(positions, 2.5, cell)
+    energy = lennard_jones(edges.vectors, smooth=True)
+    forces, of_cell = torch.autograd.grad(energy, (positions, cell))
+    virial = positions.detach().T @ forces + cell.detach().T @ of_cell
+    assert edges.num_edges == 236
+    assert volume.item() == pytest.approx(4.258780160, abs=1e-9)
+    assert energy.item() == pytest.approx(-21.491654497886, abs=1e-9)
+    want = [3.3357616634, -17.2430611263, -12.4691905170]
+    assert (-forces[0]).tolist() == pytest.approx(want, abs=1e-8)
+    assert float(forces.sum(0).abs().max()) < 1e-12
+    stress = virial / volume
+    voigt = [stress[a, b].item() for a, b in ((0, 0), (1, 1), (2, 2), (1, 2), (0, 2), (0, 1))]
+    want = [3.4528383653, 0.2828147894, 1.8488060146, -2.6194547732, -0.7591021225, 1.2436323569]
+    assert voigt == pytest.approx(want, abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("molecule", "first", "total"), [("ethanol", 72, 72_000), ("aspirin", 294, 302_404)]
+)
+def test_molecular_dynamics_has_the_published_numbers_of_edges(molecule, first, total):
+    with np.load(shared_data("rmd17") / f"rmd17_{molecule}_train_01.npz") as file:
+        frames = torch.from_numpy(file["coords"]).double()
+    edges = neighbor_list(
+        frames.reshape(-1, 3), 5.0, ptr=torch.arange(len(frames) + 1) * frames.shape[1]
+    )
+    assert int((edges.batch[edges.edge_index[0]] == 0).sum()) == first
+    assert edges.num_edges == total
+
+
+@pytest.mark.parametrize(
+    ("element", "first", "total", "own"),
+    [
+        ("Li", 1160, 30454, 200),
+        ("Cu", 4768, 139230, 180),
+        ("Mo", 1634, 33764, 116),
+        ("Ni", 5228, 156240, 168),
+        ("Si", 1670, 41008, 0),
+        ("Ge", 1664, 38098, 0),
+    ],
+)
+def test_crystals_have_the_numbers_of_edges_of_the_specification(element, first, total, own):
+    with np.load(shared_data("mlearn_periodic") / f"{element}_test.npz") as file:
+        ptr = torch.from_numpy(file["atom_offset"]).long()
+        positions, cell = (torch.from_numpy(file[name]).double() for name in ("position", "cell"))
+    edges = neighbor_list(positions, 5.0, cell, ptr=ptr)
+    source, target = edges.edge_index
+    assert int((edges.batch[source] == 0).sum()) == first
+    assert edges.num_edges == total
+    assert int((source == target).sum()) == own
+
+
+def test_single_precision_decides_by_the_numbers_that_it_holds():
+    third = torch.tensor([[0.0, 0, 0], [0.1, 0, 0]])  # 0.1 is larger in float32 than in float64
+    assert float(third[1, 0]) > 0.1
+    assert neighbor_list(third, 0.1).num_edges == 0
+    assert neighbor_list(third, float(third[1, 0])).num_edges == 0
+    assert neighbor_list(third, float(np.nextafter(float(third[1, 0]), 1))).num_edges == 2
+    assert neighbor_list(third, 0.2).vectors.dtype == torch.float32
+    half = neighbor_list(third.half(), 0.2)
+    assert half.vectors.dtype == torch.float16
+
+
+def test_vectors_of_far_points_lose_nothing():
+    positions = torch.tensor([[1e4, 0, 0], [1e4 + 1 / 1024, 0, 0]])
+    edges = neighbor_list(positions.requires_grad_(), 1.0)
+    assert edges.vectors[1, 0].item() == 1 / 1024
+
+
+def test_no_points_and_no_systems():
+    for keywords in ({}, {"cell": torch.eye(3)}, {"ptr": torch.zeros(1, dtype=torch.int64)}):
+        edges = neighbor_list(torch.zeros(0, 3), 1.0, **keywords)
+        assert edges.edge_index.shape == (2, 0)
+        assert edges.edge_index.dtype == torch.int64
+        assert edges.shifts.shape == edges.vectors.shape == (0, 3)
+        assert edges.shifts.dtype == torch.int32
+        assert edges.edges.num_edges == 0
+
+
+def test_arrays_are_taken_as_tensors_are():
+    edges = neighbor_list(POINTS.numpy(), 3.3, CELL.numpy(), np.array(MIXED))
+    assert torch.equal(edges.edge_index, neighbor_list(POINTS, 3.3, CELL, MIXED).edge_index)
+
+
+def test_inputs_stay_as_they_are():
+    before = POINTS.clone(), CELL.clone()
+    neighbor_list(POINTS, 3.3, CELL)
+    assert torch.equal(POINTS, before[0])
+    assert torch.equal(CELL, before[1])
+
+
+SINGULAR = torch.tensor([[1.0, 0, 0], [2, 0, 0], [0, 0, 1]]).double()
+NEARLY = torch.tensor([[1.0, 0, 0], [1, 1e-13, 0], [0, 0, 1]]).double()
+BAD = {
+    "nan": ({"positions": POINTS * math.nan}, ValueError, "positions must be finite"),
+    "infinite": ({"positions": POINTS / 0}, ValueError, "positions must be finite"),
+    "huge": ({"positions": POINTS * 1e160}, ValueError, "positions must be at most 1e.150"),
+    "integers": ({"positions": POINTS.long()}, TypeError, "positions must be floating"),
+    "list": ({"positions": [[0, 0, 0]]}, TypeError, "positions must be a Tensor or a NumPy"),
+    "plane": ({"positions": POINTS[:, :2]}, ValueError, r"positions must be \(points, 3\)"),
+    "cloud": ({"positions": POINTS[None]}, ValueError, r"positions must be \(points, dim\)"),
+    "zero": ({"cutoff": 0.0}, ValueError, "cutoff must be positive and finite, got 0.0"),
+    "negative": ({"cutoff": -1}, ValueError, "cutoff must be positive"),
+    "no cutoff": ({"cutoff": math.inf}, ValueError, "cutoff must be positive and finite"),
+    "nan cutoff": ({"cutoff": math.nan}, ValueError, "cutoff must be positive and finite"),
+    "text": ({"cutoff": "5"}, TypeError, "cutoff must be a number, got str"),
+    "cell nan": ({"cell": CELL * math.nan}, ValueError, "cell must be finite"),
+    "cell shape": ({"cell": CELL[0]}, ValueError, r"cell must be \(3, 3\) or \(1, 3, 3\)"),
+    "cell count": ({"cell": CELL.expand(2, 3, 3)}, ValueError, r"got \(2, 3, 3\)"),
+    "cell dtype": ({"cell": CELL.float()}, TypeError, "cell must be torch.float64 as positions"),
+    "singular": ({"cell": SINGULAR}, ValueError, "cell must have independent vectors"),
+    "zeros": ({"cell": 0 * CELL}, ValueError, "cell must have independent vectors"),
+    "nearly": ({"cell": NEARLY}, ValueError, "cell must have independent vectors"),
+    "no cell": ({"cell": None, "pbc": True}, ValueError, "cell must be given where pbc"),
+    "pbc shape": ({"pbc": [True, True]}, ValueError, r"pbc must be a bool, \(3,\) or \(1, 3\)"),
+    "pbc numbers": ({"pbc": [1, 1, 0]}, TypeError, "pbc must be bool, got int"),
+    "both": ({"batch": torch.zeros(7).long(), "ptr": torch.tensor([0, 7])}, ValueError, "give one"),
+    "batch": ({"batch": torch.zeros(6).long()}, ValueError, r"batch must be \(7,\)"),
+    "unsorted": (
+        {"batch": torch.tensor([0, 1, 0, 1, 1, 1, 1])},
+        ValueError,
+        "batch must be sorted",
+    ),
+    "half": ({"half": 1}, TypeError, "half must be a bool, got int"),
+    "backend": ({"backend": "faiss"}, ValueError, "backend must be one of auto, scipy"),
+    "memory": ({"cutoff": 1e5}, ValueError, "cutoff must be smaller: it reaches"),
+    "shifts": ({"positions": POINTS * 1e11}, ValueError, "positions must lie within 2147483647"),
+}
+
+
+@pytest.mark.parametrize(("wrong", "error", "message"), BAD.values(), ids=BAD)
+def test_what_is_wrong_is_refused(wrong, error, message):
+    good = {"positions": POINTS, "cutoff": 3.3, "cell": CELL}
+    with pytest.raises(error, match=message):
+        neighbor_list(**(good | wrong))
+
+
+def test_messages_name_the_system():
+    cells = torch.stack([CELL, SINGULAR])
+    with pytest.raises(ValueError, match=r"independent vectors .* in system 1"):
+        neighbor_list(POINTS, 3.3, cells, ptr=torch.tensor([0, 4, 7]))
+
+
+def test_what_memory_would_not_hold_is_refused_before_it_is_tried(monkeypatch):
+    """A cloud whose edges do not fit, though its points and their images do."""
+    for name in ("memory", "edge_count"):
+        module = sys.modules[f"equigeo.graphs.neighbors.{name}"]
+        monkeypatch.setattr(module, "available_bytes", lambda: 2**29)
+    positions = torch.rand(20_000, 3, generator=torch.Generator().manual_seed(0))
+    for backend in ("scipy", "brute"):
+        with pytest.raises(ValueError, match=r"cutoff must be smaller: it reaches 4e\+08"):
+            neighbor_list(positions, 2.0, backend=backend)
+    assert neighbor_list(positions, 0.05).num_edges > 0
+
+
+def test_programs_that_are_compiled_or_mapped_search_outside():
+    def search(x):
+        return neighbor_list(x.reshape(7, 3), 3.3).vectors * 2
+
+    edges = neighbor_list(POINTS, 3.3, CELL)
+    compiled = torch.compile(edges.edge_vectors, backend="eager", fullgraph=True)
+    assert torch.equal(compiled(POINTS, CELL), edges.vectors)
+    mapped = torch.vmap(edges.edge_vectors, in_dims=(0, None))(POINTS[None], CELL)
+    assert torch.equal(mapped[0], edges.vectors)
+    for transform in (lambda f: torch.compile(f, backend="eager"), torch.vmap):
+        with pytest.raises(RuntimeError, match="search outside"):
+            transform(search)(POINTS[None])
+
+
+def test_the_index_for_layers_is_sorted_already():
+    edges = neighbor_list(POINTS, 3.3, CELL)
+    assert isinstance(edges, NeighborList)
+    assert isinstance(edges.edges, EdgeIndex)
+    assert edges.edges.is_sorted
+    assert edges.edges is edges.edges
+    assert edges.edges.num_targets == 7
