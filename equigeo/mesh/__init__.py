@@ -17,6 +17,7 @@ from equigeo.mesh.conv.residual_block import ResidualBlock
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.geometry.dual_kind import DualKind
 from equigeo.mesh.geometry.orient import orient
+from equigeo.mesh.geometry.patches import Patch, patches
 from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
 from equigeo.mesh.load_mesh import load_mesh
@@ -41,6 +42,7 @@ __all__ = [
     "LoadReport",
     "MeshAttributes",
     "MeshError",
+    "Patch",
     "PoolLog",
     "PrimalDualClassifier",
     "PrimalDualConv",
@@ -52,6 +54,7 @@ __all__ = [
     "TriangleMesh",
     "load_mesh",
     "orient",
+    "patches",
     "simplify",
     "subdivide",
     "unpool",

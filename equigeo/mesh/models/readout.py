@@ -133,6 +133,8 @@ def group_mean(x: Tensor, batch: Tensor, size: int, weight: Tensor | None = None
 
 def _max(x: Tensor, batch: Tensor, size: int, weight: Tensor | None) -> Tensor:
     """Largest value per mesh, mesh by mesh: twice as fast as a scatter and its gradient."""
+    if size == 1:  # nothing to wait for on a device
+        return (_largest(x) if len(x) else x.new_zeros(x.shape[1]))[None]
     parts = x.split(torch.bincount(batch, minlength=size).tolist())
     empty = x.new_zeros(x.shape[1])
     return torch.stack([_largest(part) if len(part) else empty for part in parts])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,10 +16,11 @@ from equigeo.tasks.copied_as_bytes import restore_from_bytes, state_as_bytes
 from equigeo.tasks.hold_out import hold_out
 from equigeo.tasks.mesh_classification.config import MeshConfig
 from equigeo.tasks.repair_notes import warn_of_lost_area
-from equigeo.training.labelled_source import LabelledSource
+from equigeo.training.labelled_source import LabelledBatch, LabelledSource
 
 BUILTIN: Final = "builtin"
 BATCH_SIZE: Final = 32  # meshes that are classified at once
+MOST_FACES: Final = 2**18  # faces that are classified at once, which take about half a GiB
 
 
 def load_meshes(data: str) -> MeshDataset:
@@ -101,6 +102,22 @@ class LabelledGraphs(LabelledSource):
 
     __repr__ = brief_fields
     __getstate__, __setstate__ = state_as_bytes, restore_from_bytes
+
+    def batches(self, batch_size: int) -> Iterator[LabelledBatch]:
+        """Give all meshes in order, ``batch_size`` and ``MOST_FACES`` faces at a time at most.
+
+        A larger mesh is alone.
+        """
+        chosen: list[int] = []
+        faces = 0
+        for i, graph in enumerate(self.graphs):
+            if chosen and (len(chosen) == batch_size or faces + graph.num_primal > MOST_FACES):
+                yield self.batch(chosen)
+                chosen, faces = [], 0
+            chosen.append(i)
+            faces += graph.num_primal
+        if chosen:
+            yield self.batch(chosen)
 
     def inputs(self, chosen: Tensor, generator: torch.Generator | None) -> PrimalDualGraph:
         """Unite some graphs."""

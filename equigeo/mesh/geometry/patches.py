@@ -1,0 +1,145 @@
+"""Pieces of the graphs of a mesh, each with the faces around it that its results depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import reverse_cuthill_mckee
+from torch import Tensor
+
+from equigeo.mesh.geometry.area_shares import AreaShares
+from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph, check_graph
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Patch:
+    """Some nodes of a larger graph.
+
+    Parameters
+    ----------
+    graph : PrimalDualGraph
+        Of the faces inside and of those around them; without its surface.
+    primal, dual : Tensor, int64
+        Which nodes of the larger graph these are, ascending.
+    inside, inside_dual : Tensor, bool
+        Those that belong to this patch: every node of the larger graph is inside one patch.
+    """
+
+    graph: PrimalDualGraph
+    primal: Tensor
+    dual: Tensor
+    inside: Tensor
+    inside_dual: Tensor
+
+    def __repr__(self) -> str:
+        """Return how many faces are inside, and around."""
+        number = int(self.inside.sum())
+        return f"Patch(inside={number}, around={len(self.inside) - number})"
+
+
+def patches(graph: PrimalDualGraph, max_faces: int, rings: int) -> Iterator[Patch]:
+    """Cut graphs into patches, for networks whose features do not fit into memory at once.
+
+    A convolution reads one ring of faces. So what :class:`~equigeo.mesh.PrimalDualConv` and blocks
+    of it give inside a patch is what they give for the whole, up to rounding, if there is one ring
+    more than there are convolutions. What reads whole meshes does not fit: batch statistics in
+    training, pooling, which ranks all adjacencies, and read-outs.
+
+    Parameters
+    ----------
+    graph : PrimalDualGraph
+        One mesh or a batch, with features.
+    max_faces : int
+        Faces inside a patch, at most.
+    rings : int
+        Rings of faces around them.
+
+    Yields
+    ------
+    Patch
+        One after the other, so that only one need be in memory.
+
+    Raises
+    ------
+    TypeError
+        If ``graph`` is no PrimalDualGraph.
+    ValueError
+        If ``max_faces`` is not positive or ``rings`` is negative.
+
+    Equivariance
+    ------------
+    Renumbering faces cuts elsewhere, and changes no result inside.
+
+    Examples
+    --------
+    >>> from equigeo.mesh import DualKind
+    >>> strip = torch.stack([torch.arange(5), torch.arange(1, 6)], dim=1)
+    >>> batch = torch.zeros(6, dtype=torch.int64)
+    >>> graph = PrimalDualGraph.from_adjacency(strip, DualKind.SINGLE, batch, 1)
+    >>> [*patches(graph, max_faces=3, rings=1)]
+    [Patch(inside=3, around=1), Patch(inside=3, around=1)]
+    """
+    check_graph(graph)
+    if max_faces < 1 or rings < 0:
+        raise ValueError(
+            f"max_faces must be positive and rings not negative, got {max_faces} and {rings}"
+        )
+    if not graph.num_primal:
+        return
+    order = _along_the_surface(graph)
+    number = torch.full((graph.num_primal,), -1, device=order.device)
+    for inside in order.split(max_faces):
+        yield _patch(graph, inside, rings, number)
+
+
+def _along_the_surface(graph: PrimalDualGraph) -> Tensor:
+    """Order of the faces in which neighbours are close, so that few are around a patch."""
+    edges, nodes = graph.primal, graph.num_primal
+    source, ptr = edges.source.cpu().numpy(), edges.ptr.cpu().numpy()
+    matrix = csr_matrix((np.ones(len(source), np.int8), source, ptr), shape=(nodes, nodes))
+    order = reverse_cuthill_mckee(matrix, symmetric_mode=True)
+    return torch.from_numpy(order.astype(np.int64)).to(edges.source.device)
+
+
+def _patch(graph: PrimalDualGraph, inside: Tensor, rings: int, number: Tensor) -> Patch:
+    """Cut out some faces and what is around; ``number`` is -1 before and after."""
+    faces = ring = inside
+    number[inside] = 0
+    for _ in range(rings):
+        ring = torch.unique(graph.primal.source[_edges_at(graph, ring)])
+        ring = ring[number[ring] < 0]
+        number[ring] = 0
+        faces = torch.cat((faces, ring))
+    faces = faces.sort().values
+    number[faces] = torch.arange(len(faces), device=faces.device)
+    edges = _edges_at(graph, faces)
+    both = number[graph.primal.source[edges]] >= 0
+    adjacencies = torch.unique(graph.to_undirected[edges[both]])
+    ends = number[graph.undirected[adjacencies]]
+    number[faces] = -1
+    is_inside = torch.isin(faces, inside)
+    per_edge = graph.dual.nodes_per_edge
+    dual = adjacencies[:, None] * per_edge + torch.arange(per_edge, device=faces.device)
+    dual = dual.flatten()
+    # A pair belongs to the patch that has its first face inside.
+    is_inside_dual = is_inside[ends[:, 0]].repeat_interleave(per_edge)
+    piece = PrimalDualGraph.from_adjacency(
+        ends, graph.dual, graph.primal_batch[faces], graph.num_graphs, features=graph.features
+    ).with_features(graph.x_primal[faces], graph.x_dual[dual])
+    if graph.shares is not None:
+        shares = AreaShares(graph.shares.primal[faces], graph.shares.dual[dual])
+        piece = replace(piece, shares=shares)
+    return Patch(piece, faces, dual, is_inside, is_inside_dual)
+
+
+def _edges_at(graph: PrimalDualGraph, faces: Tensor) -> Tensor:
+    """Positions of the directed edges that arrive at some faces."""
+    begin, size = graph.primal.ptr[faces], graph.primal.ptr.diff()[faces]
+    before = torch.cumsum(size, 0) - size
+    total = int(size.sum())
+    position = torch.arange(total, device=faces.device)
+    return position + torch.repeat_interleave(begin - before, size, output_size=total)
