@@ -21,12 +21,18 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from bench.interleaved import circumstances, typed_command
 from equigeo.datasets import MeshDataset
 from equigeo.mesh import PrimalDualClassifier, TriangleMesh
 from equigeo.mesh.remesh.with_resolution import with_resolution
-from equigeo.tasks.mesh_classification import MESH_RECIPES, MeshClassification, MeshConfig
+from equigeo.tasks.mesh_classification import (
+    MESH_RECIPES,
+    MeshClassification,
+    MeshConfig,
+    TrainedMeshClassifier,
+)
 from equigeo.tasks.mesh_classification.data import split_meshes
 from equigeo.training.random_state import derived_generator
 
@@ -65,6 +71,25 @@ def load(path: Path) -> MeshDataset:
     )
 
 
+def at_resolution(data: MeshDataset, test: Tensor, faces: str) -> list[TriangleMesh]:
+    """Test shapes at another number of faces, the same for every model."""
+    factor = FACTORS[faces]
+    if factor == 1:
+        return [data.meshes[i] for i in test.tolist()]
+    return [
+        with_resolution(data.meshes[i], factor, derived_generator(0, faces, i))
+        for i in test.tolist()
+    ]
+
+
+def share_right(
+    trained: TrainedMeshClassifier, data: MeshDataset, test: Tensor, meshes: list[TriangleMesh]
+) -> float:
+    """Accuracy on some versions of the test shapes."""
+    seen = trained.logits(meshes).argmax(dim=1)
+    return (seen == data.labels[test]).double().mean().item()
+
+
 def one_run(arguments: argparse.Namespace, data: MeshDataset, seed: int) -> dict[str, Any]:
     """Train once, and evaluate at every resolution."""
     variant = VARIANTS[arguments.variant]
@@ -77,16 +102,10 @@ def one_run(arguments: argparse.Namespace, data: MeshDataset, seed: int) -> dict
     work = arguments.work / arguments.variant.replace(" ", "-") / f"run-{seed}"
     trained = MeshClassification().train(config, work, data=data, model=model, resume=True)
     _, test = split_meshes(data, config)
-    accuracy = {}
-    for faces, factor in FACTORS.items():
-        meshes = [
-            data.meshes[i]
-            if factor == 1
-            else with_resolution(data.meshes[i], factor, derived_generator(0, faces, i))
-            for i in test.tolist()
-        ]
-        seen = trained.logits(meshes).argmax(dim=1)
-        accuracy[faces] = (seen == data.labels[test]).double().mean().item()
+    accuracy = {
+        faces: share_right(trained, data, test, at_resolution(data, test, faces))
+        for faces in FACTORS
+    }
     return {
         "variant": arguments.variant,
         "seed": seed,

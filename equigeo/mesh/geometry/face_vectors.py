@@ -66,10 +66,10 @@ class FaceVectors:
         surface = graph.surface
         if surface is None:
             raise ValueError("vectors are measured on a surface, and a pooled graph has none")
-        if graph.features != "invariant":
+        if graph.features not in ("invariant", "multiscale"):
             raise ValueError(
-                "normals are vectors where the mesh is wound outwards, which graphs with "
-                f"features='invariant' are, got {graph.features!r}"
+                "normals are vectors where the mesh is wound outwards, which graphs with features "
+                f"'invariant' and 'multiscale' are, got {graph.features!r}"
             )
         geometry = HalfEdgeGeometry.measure(surface.vertices, surface.faces)
         centroid = surface.vertices[surface.faces].mean(1)

@@ -89,6 +89,17 @@ def test_batches_are_meshes_side_by_side() -> None:
         torch.testing.assert_close(got, expected, rtol=0, atol=1e-10)
 
 
+def test_graphs_of_either_features_that_are_wound_outwards_serve() -> None:
+    conv, mesh = layer(), lumpy()
+    inside_out = TriangleMesh(mesh.vertices, mesh.faces.flip(1))
+    graph = PrimalDualGraph.from_mesh(mesh)
+    for given in (mesh, inside_out):
+        other = PrimalDualGraph.from_mesh(given, features="multiscale")
+        got = conv(other, *fields(graph))
+        for one, expected in zip(got, conv(graph, *fields(graph)), strict=True):
+            torch.testing.assert_close(one, expected, rtol=0, atol=1e-10)
+
+
 def test_two_orders_of_gradients() -> None:
     conv, graph = layer(hidden=3, vectors=2), PrimalDualGraph.from_mesh(lumpy())
     inputs = [x.requires_grad_() for x in fields(graph)]
