@@ -35,8 +35,8 @@ ICON_TEMPLATES = (
     IconTemplate(
         "arrowhead",
         (
-            Stroke(((-0.75, 0.0), (0.4, 0.0)), 0.16),
-            Polygon(((0.0, -0.8), (0.0, 0.8), (0.9, 0.0))),
+            Stroke(((-0.9, 0.0), (0.8, 0.0)), 0.13),
+            Stroke(((0.15, -0.7), (0.8, 0.0), (0.15, 0.7)), 0.13),
         ),
     ),
     IconTemplate(
@@ -68,24 +68,28 @@ ICON_TEMPLATES = (
     IconTemplate(
         "fork",
         (
-            Stroke(((-0.9, 0.0), (-0.05, 0.0)), 0.14),
+            Stroke(((-0.95, 0.0), (-0.05, 0.0)), 0.16),
             Stroke(((-0.05, -0.6), (-0.05, 0.6)), 0.13),
             *(Stroke(((-0.05, y), (0.85, y)), 0.12) for y in (-0.6, 0.0, 0.6)),
         ),
     ),
     IconTemplate(
         "gear",
-        (Lobes(7, 0.62, 0.95, "square"),),
-        (Ellipse((0.0, 0.0), (0.32, 0.32)),),
+        (Lobes(7, 0.55, 1.0, "square"),),
+        (Ellipse((0.0, 0.0), (0.26, 0.26)),),
     ),
     IconTemplate(
         "hammer",
         (
             Stroke(((0.0, -0.85), (0.0, 0.5)), 0.13),
-            Polygon(((-0.9, 0.25), (-0.25, 0.85), (0.7, 0.85), (0.7, 0.1), (-0.25, 0.1))),
+            Ellipse((0.0, 0.45), (0.8, 0.38), 8.0),
         ),
     ),
-    IconTemplate("heart", (Polygon(_heart()),)),
+    IconTemplate(
+        "heart",
+        (Polygon(_heart()),),
+        (Polygon(((-0.2, 0.95), (0.2, 0.95), (0.0, -0.05))),),
+    ),
     IconTemplate(
         "hut",
         (
@@ -109,8 +113,9 @@ ICON_TEMPLATES = (
     )),
     IconTemplate("letter l", (Stroke(((-0.5, 0.85), (-0.5, -0.7), (0.6, -0.7)), 0.18),)),
     IconTemplate("letter t", (
-        Stroke(((-0.7, 0.7), (0.7, 0.7)), 0.17),
-        Stroke(((0.0, 0.7), (0.0, -0.8)), 0.17),
+        # with serifs, or it would be an L where a half of its bar is short
+        Stroke(((-0.8, 0.4), (-0.8, 0.75), (0.8, 0.75), (0.8, 0.4)), 0.14),
+        Stroke(((0.0, 0.75), (0.0, -0.85)), 0.14),
     )),
     IconTemplate("letter u", (
         Stroke(
@@ -143,5 +148,5 @@ ICON_TEMPLATES = (
     IconTemplate("star", (Lobes(5, 0.36, 0.95, "pointed"),)),
     IconTemplate("superellipse", (Ellipse((0.0, 0.0), (0.8, 0.6), 4.0),)),
     IconTemplate("three lobes", (Lobes(3, 0.3, 0.9),)),
-    IconTemplate("two lobes", (Lobes(2, 0.25, 0.9),)),
+    IconTemplate("two lobes", (Lobes(2, 0.16, 0.95),)),
 )  # fmt: skip
