@@ -18,7 +18,7 @@ Indices = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 _CELLS: Final = 32  # along an edge of the cube, before simplification
-_PLAIN_FACES: Final = 1000  # on the five plain sides, of which cubes have about 300 in the end
+_PLAIN_FACES: Final = 1000  # on the five plain sides, of which cubes keep about 200
 _SCALE: Final = (0.5, 0.85)  # longer side of the placed icon's bounding box, in edges of the cube
 _MARGIN: Final = 0.05  # around the icon
 _DEPTH: Final = (0.04, 0.08)  # of the engraving
@@ -134,7 +134,7 @@ def _triangles(grid: Indices) -> Indices:
 
 def _turns() -> Array:
     """Give the rotations, (6, 3, 3), that carry the upper side to each side."""
-    # the columns are where the axes go; the last two of every row are a cyclic shift away
+    # cyclic shifts of the axes, each after nothing or half a turn about the first
     cycles = [np.roll(np.eye(3), shift, axis=1) for shift in range(3)]
     return np.stack([cycle @ np.diag([1.0, s, s]) for cycle in cycles for s in (1.0, -1.0)])
 
