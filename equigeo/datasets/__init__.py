@@ -15,6 +15,7 @@ from equigeo.datasets.digits.load_digits import load_digits
 from equigeo.datasets.digits.load_mnist import load_mnist
 from equigeo.datasets.digits.read_idx import read_idx
 from equigeo.datasets.digits.transformed_digits import TransformedDigits
+from equigeo.datasets.engraved.engraved_cubes import engraved_cubes
 from equigeo.datasets.load_mesh_folder import load_mesh_folder
 from equigeo.datasets.load_modelnet_points import load_modelnet_points
 from equigeo.datasets.mesh_dataset import MeshDataset
@@ -46,6 +47,7 @@ __all__ = [
     "articulated_shapes",
     "centred",
     "edges_in_order",
+    "engraved_cubes",
     "load_digits",
     "load_mesh_folder",
     "load_mnist",

@@ -30,11 +30,15 @@ class MeshDataset:
         Whether the source counts the mesh as a training mesh.
     reports : tuple of LoadReport
         What loading each mesh did to it; empty where meshes come from no files.
+    groups : Tensor, (meshes,), int64, optional
+        Meshes of one number show the same thing, such as several placements of one icon: no split
+        puts some of them into training and some into test. By default, each mesh is on its own.
 
     Raises
     ------
     ValueError
-        If the lengths differ, a dtype is wrong, a class name occurs twice or a label has no class.
+        If the lengths differ, a dtype is wrong, a class name occurs twice or a label has no class,
+        or a group has meshes of several classes, or some in training and some not.
 
     Examples
     --------
@@ -51,6 +55,7 @@ class MeshDataset:
     names: tuple[str, ...]
     in_train: Tensor
     reports: tuple[LoadReport, ...] = ()
+    groups: Tensor | None = None
 
     def __post_init__(self) -> None:
         """Check that the fields fit together."""
@@ -69,6 +74,8 @@ class MeshDataset:
             raise ValueError(
                 f"reports must be of {number} meshes or of none, got {len(self.reports)}"
             )
+        if self.groups is not None:
+            _check_groups(self.groups, self.labels, self.in_train)
 
     def __repr__(self) -> str:
         """Give numbers, not meshes."""
@@ -83,3 +90,17 @@ class MeshDataset:
     def num_classes(self) -> int:
         """Number of classes, with or without meshes."""
         return len(self.classes)
+
+
+def _check_groups(groups: Tensor, labels: Tensor, in_train: Tensor) -> None:
+    if groups.shape != labels.shape or groups.dtype != torch.int64:
+        raise ValueError(
+            f"groups must be {torch.int64} {tuple(labels.shape)}, "
+            f"got {groups.dtype} {tuple(groups.shape)}"
+        )
+    rows = torch.stack([groups, labels, in_train.long()], dim=1).unique(dim=0)
+    if len(rows) > len(groups.unique()):
+        number = int(rows[1:, 0][rows[1:, 0] == rows[:-1, 0]][0])
+        raise ValueError(
+            f"group {number} has meshes of several classes, or some in training and some not"
+        )

@@ -6,6 +6,7 @@ import zlib
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from equigeo.datasets.mesh_dataset import MeshDataset
@@ -19,9 +20,10 @@ def split_indices(dataset: MeshDataset, split: str, index: int = 0) -> tuple[Ten
     """Positions of the training and of the test meshes under a named protocol.
 
     ``"folder"`` is the split that the source ships. ``"16"``, ``"10"`` and ``"5"`` train on that
-    many meshes of every class and test on all others; ``index`` numbers the seeded draws, and draw
-    0 of ``"16"`` is the shipped split where that has exactly 16 training meshes in every class
-    (SHREC'11 as published). A draw depends on nothing but its number and the order of the meshes.
+    many meshes of every class, or groups where the data set has them, and test on all others;
+    ``index`` numbers the seeded draws, and draw 0 of ``"16"`` is the shipped split where that has
+    exactly 16 training meshes in every class (SHREC'11 as published). A draw depends on nothing
+    but its number and the order of the meshes.
 
     Parameters
     ----------
@@ -72,7 +74,7 @@ def split_indices(dataset: MeshDataset, split: str, index: int = 0) -> tuple[Ten
 
 
 def _require_trainable(dataset: MeshDataset) -> None:
-    counts = _train_counts(dataset)
+    counts = torch.bincount(dataset.labels[dataset.in_train], minlength=dataset.num_classes)
     for name, count in zip(dataset.classes, counts.tolist(), strict=True):
         if count == 0:
             raise ValueError(f"class {name!r} has no training mesh; use split 16 or 10")
@@ -81,26 +83,36 @@ def _require_trainable(dataset: MeshDataset) -> None:
 
 
 def _ships_sixteen(dataset: MeshDataset) -> bool:
-    return bool((_train_counts(dataset) == 16).all()) and not bool(dataset.in_train.all())
+    groups = _groups(dataset)
+    counts = [len(np.unique(groups[m & dataset.in_train.numpy()])) for m in _members(dataset)]
+    return counts == [16] * dataset.num_classes and not bool(dataset.in_train.all())
 
 
-def _train_counts(dataset: MeshDataset) -> Tensor:
-    return torch.bincount(dataset.labels[dataset.in_train], minlength=dataset.num_classes)
+def _groups(dataset: MeshDataset) -> NDArray[np.int64]:
+    return np.arange(len(dataset)) if dataset.groups is None else dataset.groups.numpy()
+
+
+def _members(dataset: MeshDataset) -> list[NDArray[np.bool_]]:
+    """Mark the meshes of each class."""
+    return [dataset.labels.numpy() == label for label in range(dataset.num_classes)]
 
 
 def _draw(dataset: MeshDataset, per_class: int, index: int) -> Tensor:
-    """Mark the ``per_class`` meshes of every class that have the smallest random keys."""
+    """Mark the ``per_class`` groups of every class that have the smallest random keys."""
     # generate_state is stable across NumPy versions, which Generator.permutation does not promise
     sequence = np.random.SeedSequence([_SEED, zlib.crc32(b"split"), per_class, index])
     keys = sequence.generate_state(len(dataset), np.uint64)
-    labels = dataset.labels.numpy()
-    chosen = np.zeros(len(dataset), dtype=bool)
+    # a group has the key of its first mesh, and a mesh without groups its own
+    groups, first = np.unique(_groups(dataset), return_index=True)
+    labels = dataset.labels.numpy()[first]
+    chosen: list[NDArray[np.int64]] = []
     for label, name in enumerate(dataset.classes):
         members = np.flatnonzero(labels == label)
         if len(members) <= per_class:
+            unit = "meshes" if dataset.groups is None else "groups of meshes"
             raise ValueError(
-                f"split {str(per_class)!r} needs more than {per_class} meshes a class, "
+                f"split {str(per_class)!r} needs more than {per_class} {unit} a class, "
                 f"class {name!r} has {len(members)}"
             )
-        chosen[members[np.argsort(keys[members], kind="stable")[:per_class]]] = True
-    return torch.from_numpy(chosen)
+        chosen.append(members[np.argsort(keys[first[members]], kind="stable")[:per_class]])
+    return torch.from_numpy(np.isin(_groups(dataset), groups[np.concatenate(chosen)]))

@@ -9,7 +9,9 @@ from torch import Tensor
 from equigeo.training.random_state import seed_sequence
 
 
-def hold_out(labels: Tensor, positions: Tensor, number: int, *draw: int) -> tuple[Tensor, Tensor]:
+def hold_out(
+    labels: Tensor, positions: Tensor, number: int, *draw: int, groups: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """Split samples into those to train on and ``number`` of every class to evaluate on.
 
     The draw does not depend on the seed of a run, so that runs with several seeds are judged by the
@@ -25,6 +27,8 @@ def hold_out(labels: Tensor, positions: Tensor, number: int, *draw: int) -> tupl
         How many of every class; all of a class that has fewer.
     draw : int
         Number of the draw, where there are several.
+    groups : Tensor, (all samples,), int64, optional
+        Samples of one number, which have one label, stay together: ``number`` counts groups.
 
     Returns
     -------
@@ -37,11 +41,13 @@ def hold_out(labels: Tensor, positions: Tensor, number: int, *draw: int) -> tupl
     >>> len(train), len(held)
     (3, 2)
     """
+    if groups is None:
+        groups = torch.arange(len(labels))
     held: list[int] = []
     for label in range(int(labels.max()) + 1):
-        members = positions[labels[positions] == label].numpy()
+        members = groups[positions[labels[positions] == label]].unique().numpy()
         # a stream for each class: adding a class leaves the draws of the others as they were
         stream = np.random.default_rng(seed_sequence(0, "holdout", *draw, label))
         held += stream.permutation(members)[:number].tolist()
-    is_held = torch.isin(positions, torch.tensor(held, dtype=torch.long))
+    is_held = torch.isin(groups[positions], torch.tensor(held, dtype=torch.long))
     return positions[~is_held], positions[is_held]

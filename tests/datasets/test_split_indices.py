@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -83,3 +85,43 @@ def test_a_folder_split_needs_training_and_test_meshes():
         split_indices(_dataset(shipped=0), "folder")
     with pytest.raises(ValueError, match="no test mesh"):
         split_indices(_dataset(shipped=20), "folder")
+
+
+def _grouped(per_class=20, shipped=16):
+    """Every mesh of ``_dataset`` three times, in no order."""
+    single = _dataset(per_class, shipped)
+    groups = torch.randperm(3 * len(single), generator=torch.Generator().manual_seed(0)) // 3
+    return MeshDataset(
+        meshes=(_MESH,) * len(groups),
+        labels=single.labels[groups],
+        classes=single.classes,
+        names=tuple(str(k) for k in range(len(groups))),
+        in_train=single.in_train[groups],
+        groups=groups,
+    )
+
+
+@pytest.mark.parametrize(("split", "index"), [("folder", 0), ("16", 0), ("16", 2), ("10", 0)])
+def test_groups_are_not_divided_and_count_once(split, index):
+    dataset = _grouped()
+    train, test = split_indices(dataset, split, index)
+    assert sorted(torch.cat([train, test]).tolist()) == list(range(len(dataset)))
+    assert not set(dataset.groups[train].tolist()) & set(dataset.groups[test].tolist())
+    assert _per_class(dataset, train) == [30 if split == "10" else 48] * 3
+
+
+def test_sixteen_shipped_groups_are_split_16():
+    assert torch.equal(*(split_indices(_grouped(), split)[0] for split in ("16", "folder")))
+
+
+def test_groups_of_one_mesh_change_no_draw():
+    dataset = _dataset()
+    alone = replace(dataset, groups=torch.arange(len(dataset)) + 100)
+    for split, index in (("16", 1), ("10", 3)):
+        first, again = (split_indices(data, split, index)[0] for data in (dataset, alone))
+        assert torch.equal(first, again)
+
+
+def test_a_class_with_too_few_groups_is_named():
+    with pytest.raises(ValueError, match="16 groups of meshes a class, class 'cat' has 15"):
+        split_indices(_grouped(15, 12), "16")

@@ -13,6 +13,7 @@ def simplify_surface(
     faces: NDArray[np.int64],
     count: int,
     generator: np.random.Generator,
+    edge_weight: float = 1e-2,
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Collapse edges of a closed manifold surface until ``count`` faces are left.
 
@@ -26,6 +27,8 @@ def simplify_surface(
         Even, at most the present number.
     generator : numpy.random.Generator
         Source of randomness: another generator gives other connectivity.
+    edge_weight : float
+        As for ``collapse_edges``: the smaller, the more faces go to relief.
 
     Returns
     -------
@@ -41,7 +44,7 @@ def simplify_surface(
     """
     if count % 2 or not 4 <= count <= len(faces):
         raise ValueError(f"count must be even, from 4 to {len(faces)}, got {count}")
-    vertices, faces, _ = collapse_edges(vertices, faces, count, generator)
+    vertices, faces, _ = collapse_edges(vertices, faces, count, generator, edge_weight=edge_weight)
     if len(faces) > count:
         raise ValueError(f"no collapse is left at {len(faces)} faces, wanted {count}")
     return vertices, faces

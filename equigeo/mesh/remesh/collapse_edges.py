@@ -18,7 +18,6 @@ Mask = NDArray[np.bool_]
 _JITTER = 0.4  # standard deviation of the random factor's logarithm on every collapse's cost
 _PASSES = 3  # of the choice of collapses in one round
 _SHARE = 0.5  # of all edges that a round considers, cheapest first
-_EDGE_WEIGHT = 1e-2  # of squared length in the cost: keeps flat parts evenly meshed
 _BOUNDARY_WEIGHT = 10.0  # of a boundary against the faces beside it: it keeps its place
 _PROGRESS = 0.01  # of the faces yet to remove: what makes it worth to try again
 _MIN_COSINE = 0.3  # between a face's normals before and after
@@ -50,6 +49,7 @@ def collapse_edges(
     generator: np.random.Generator | None = None,
     *,
     fixed: Mask | None = None,
+    edge_weight: float = 1e-2,
 ) -> tuple[Array, Indices, Indices]:
     """Collapse edges of a surface until ``count`` faces are left, or no collapse is.
 
@@ -71,6 +71,9 @@ def collapse_edges(
         Gives costs a random factor: another generator gives other connectivity.
     fixed : array, (vertices,), bool, optional
         Vertices that stay, with all of their edges.
+    edge_weight : float
+        Weight in the cost of an edge's squared length times itself, beside the quadric error: the
+        greater, the more evenly flat parts are meshed; the smaller, the more faces go to relief.
 
     Returns
     -------
@@ -95,7 +98,9 @@ def collapse_edges(
     while len(faces) > count:
         links = _links(faces, len(vertices), is_closed)
         surplus = len(faces) - count
-        candidates = _candidates(vertices, quadrics, links, put_off, surplus, generator, fixed)
+        candidates = _candidates(
+            vertices, quadrics, links, put_off, surplus, generator, fixed, edge_weight
+        )
         if not len(candidates.edges):
             # what was put off is tried again after others have moved, or else by the weaker rule
             has_moved = before - len(faces) > _PROGRESS * surplus
@@ -181,6 +186,7 @@ def _candidates(
     surplus: int,
     generator: np.random.Generator | None,
     fixed: Mask | None,
+    edge_weight: float,
 ) -> _Collapses:
     """Give the cheaper edges that satisfy the link condition, cheapest first."""
     allowed = _satisfies_link_condition(links, len(vertices))
@@ -195,7 +201,7 @@ def _candidates(
     start, end = vertices[edges[:, 0]], vertices[edges[:, 1]]
     positions, errors = _best_positions(sums, (start + end) / 2)
     squares = np.sum((start - end) ** 2, axis=1)
-    costs = errors + _EDGE_WEIGHT * squares**2
+    costs = errors + edge_weight * squares**2
     if generator is not None:
         costs *= np.exp(_JITTER * generator.standard_normal(len(costs)))
     order = np.argsort(costs, kind="stable")[: max(1, int(_SHARE * len(costs)))]

@@ -11,7 +11,7 @@ from equigeo.datasets import MeshDataset
 from equigeo.mesh import PrimalDualClassifier
 from equigeo.tasks.arguments import Argument, natural
 from equigeo.tasks.mesh_classification.config import MeshConfig
-from equigeo.tasks.mesh_classification.data import BUILTIN, load_meshes, split_meshes
+from equigeo.tasks.mesh_classification.data import GENERATED, load_meshes, split_meshes
 from equigeo.tasks.mesh_classification.evaluate import MeshEvaluation, evaluate_mesh_classifier
 from equigeo.tasks.mesh_classification.report import summarize_run
 from equigeo.tasks.mesh_classification.train import plan_fit
@@ -35,11 +35,11 @@ class MeshClassification(Task[MeshConfig, MeshDataset, TrainedMeshClassifier]):
     """
 
     help = "classify triangle meshes"
-    data_remedy = "builtin, a folder or an archive"
+    data_remedy = "builtin, cubes, a folder or an archive"
     train_arguments = (
         Argument(
-            "--data", "the built-in shapes, or a folder or archive <class>/{train,test}/<mesh>",
-            metavar="builtin|DIR|ARCHIVE",
+            "--data", "the built-in shapes or engraved cubes, or a folder or archive"
+            " <class>/{train,test}/<mesh>", metavar="builtin|cubes|DIR|ARCHIVE",
         ),
         Argument(
             "--split", "as shipped (default), or 16, 10 or 5 training meshes per class",
@@ -54,7 +54,8 @@ class MeshClassification(Task[MeshConfig, MeshDataset, TrainedMeshClassifier]):
     )  # fmt: skip
     evaluate_arguments = (
         Argument(
-            "--data", "by default what the model was trained on", metavar="builtin|DIR|ARCHIVE"
+            "--data", "by default what the model was trained on",
+            metavar="builtin|cubes|DIR|ARCHIVE",
         ),
         Argument(
             "--split", "what to evaluate on, by default that of the training; meshes: the test part"
@@ -69,8 +70,8 @@ class MeshClassification(Task[MeshConfig, MeshDataset, TrainedMeshClassifier]):
     trained_type = TrainedMeshClassifier
 
     def resolve_data(self, data: str | None) -> str:
-        """Leave the name of the built-in shapes alone."""
-        return data if data == BUILTIN else super().resolve_data(data)
+        """Leave the names of built-in data sets alone."""
+        return data if data is not None and data in GENERATED else super().resolve_data(data)
 
     def load(self, config: MeshConfig) -> MeshDataset:
         """Load the whole data set; the configuration's split is taken later."""

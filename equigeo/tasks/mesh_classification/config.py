@@ -29,7 +29,8 @@ class MeshConfig(RunConfig):
     Parameters
     ----------
     data : str
-        ``"builtin"``, or the path of a folder or archive in the MeshCNN layout.
+        ``"builtin"`` for articulated shapes, ``"cubes"`` for engraved cubes, or the path of a
+        folder or archive in the MeshCNN layout.
     recipe, seed, devices, evaluate_every
         As for ``RunConfig``.
     preset : {"default", "paper"}
@@ -39,8 +40,8 @@ class MeshConfig(RunConfig):
     split_index : int
         Number of the seeded draw.
     holdout : int
-        If positive, that many training meshes of every class replace the test meshes: what
-        hyper-parameters may be chosen on.
+        If positive, that many training meshes of every class, or groups where the data have them,
+        replace the test meshes: what hyper-parameters may be chosen on.
 
     Raises
     ------

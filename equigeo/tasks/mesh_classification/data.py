@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import torch
 from torch import Tensor
 
-from equigeo.datasets import MeshDataset, articulated_shapes, load_mesh_folder, split_indices
+from equigeo.datasets import (
+    MeshDataset,
+    articulated_shapes,
+    engraved_cubes,
+    load_mesh_folder,
+    split_indices,
+)
 from equigeo.mesh import PrimalDualGraph
 from equigeo.nn.brief import brief_fields, shown
 from equigeo.tasks.copied_as_bytes import restore_from_bytes, state_as_bytes
@@ -19,27 +25,30 @@ from equigeo.tasks.repair_notes import warn_of_lost_area
 from equigeo.training.labelled_source import LabelledBatch, LabelledSource
 
 BUILTIN: Final = "builtin"
+GENERATED: Final[Mapping[str, Callable[[], MeshDataset]]] = {
+    BUILTIN: articulated_shapes, "cubes": engraved_cubes,
+}  # fmt: skip
 BATCH_SIZE: Final = 32  # meshes that are classified at once
 MOST_FACES: Final = 2**18  # faces that are classified at once, which take about half a GiB
 
 
 def load_meshes(data: str) -> MeshDataset:
-    """Load the built-in data set, or a folder or archive in the MeshCNN layout.
+    """Load a built-in data set, or a folder or archive in the MeshCNN layout.
 
     A warning is logged where meshes lack more than 1 % of the area of their files.
 
     Parameters
     ----------
     data : str
-        ``"builtin"``, or a path.
+        ``"builtin"``, ``"cubes"``, or a path.
 
     Raises
     ------
     ValueError
         If the path holds no usable data set; the message names the file and the remedy.
     """
-    if data == BUILTIN:
-        return articulated_shapes()
+    if data in GENERATED:
+        return GENERATED[data]()
     dataset = load_mesh_folder(data)
     warn_of_lost_area(dataset.names, dataset.reports)
     return dataset
@@ -61,7 +70,9 @@ def split_meshes(dataset: MeshDataset, config: MeshConfig) -> tuple[Tensor, Tens
     """
     train, test = split_indices(dataset, config.split, config.split_index)
     if config.holdout > 0:
-        train, test = hold_out(dataset.labels, train, config.holdout, config.split_index)
+        train, test = hold_out(
+            dataset.labels, train, config.holdout, config.split_index, groups=dataset.groups
+        )
     # a class without a training mesh could never be predicted, and of one without an evaluated
     # mesh the accuracy would say nothing
     for purpose, part in (("train on", train), ("evaluate on", test)):

@@ -36,13 +36,14 @@ def summarize_run(
         What made the results.
     """
     config = classifier.config
+    unit = "meshes" if dataset.groups is None else "groups of meshes"
     correct = sum(evaluation.confusion[i][i] for i in range(len(evaluation.classes)))
     parameters = sum(p.numel() for p in classifier.model.parameters())
     seconds = sum(line["seconds"] for line in classifier.history)
     facts = [
         ("accuracy", f"{evaluation.accuracy:.2%} ({correct} of {len(evaluation.labels)} meshes)"),
         ("data", f"{config.data}, split {config.split}, draw {config.split_index}"),
-        ("held out for validation", f"{config.holdout} meshes per class"),
+        ("held out for validation", f"{config.holdout} {unit} per class"),
         ("model", f"{config.preset} preset, {parameters:,} parameters"),
         ("training", f"{len(classifier.history)} epochs, {seconds:.0f} s, seed {config.seed}"),
         ("recipe", ", ".join(f"{k} {v}" for k, v in config.to_dict()["recipe"].items())),

@@ -25,6 +25,21 @@ def test_fixed_vertices_stay_with_all_of_their_faces():
     assert all(tuple(p) in kept for p in vertices[fixed])
 
 
+def test_a_smaller_weight_of_edges_gives_more_faces_to_relief():
+    ticks = np.linspace(-1, 1, 25)
+    x, y = (a.reshape(-1) for a in np.meshgrid(ticks, ticks))
+    is_bump = np.hypot(x, y) < 0.4
+    vertices = np.stack([x, y, 0.2 * is_bump], axis=1)
+    first = (np.arange(24)[:, None] * 25 + np.arange(24)).reshape(-1, 1)
+    faces = np.concatenate([first + np.array([0, 1, 26]), first + np.array([0, 26, 25])])
+    shares = []
+    for weight in (1.0, 1e-2, 1e-4):
+        positions, simple, _ = collapse_edges(vertices, faces, 200, edge_weight=weight)
+        heights = positions[:, 2][simple].max(axis=1)
+        shares.append((heights > 0.02).mean())
+    assert shares[0] < shares[1] < shares[2]
+
+
 def test_where_everything_is_fixed_nothing_happens():
     vertices, faces = _arrays(shapes.icosphere(1))
     fixed = np.ones(len(vertices), bool)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from equigeo.mesh import PrimalDualGraph
-from equigeo.tasks.mesh_classification import MeshConfig, split_meshes
+from equigeo.tasks.mesh_classification import MeshClassification, MeshConfig, data, split_meshes
 from equigeo.tasks.mesh_classification.data import LabelledGraphs
 from equigeo.tasks.mesh_classification.train import plan_fit
 
@@ -24,6 +24,24 @@ def test_holdout_takes_training_meshes_and_leaves_the_test_part_unseen(dataset):
     assert dataset.labels[held].bincount().tolist() == [1, 1, 1]
     again = split_meshes(dataset, replace(config, seed=5))
     assert torch.equal(held, again[1])  # runs with several seeds are validated on the same meshes
+
+
+def test_holdout_keeps_groups_together_and_counts_them(dataset):
+    groups = torch.arange(len(dataset)) // 2  # the shipped parts have even numbers of meshes
+    train, held = split_meshes(replace(dataset, groups=groups), MeshConfig("memory", holdout=1))
+    assert not set(groups[train].tolist()) & set(groups[held].tolist())
+    assert dataset.labels[held].bincount().tolist() == [2, 2, 2]
+    alone = replace(dataset, groups=torch.arange(len(dataset)))
+    config = MeshConfig("memory", holdout=2)
+    assert torch.equal(split_meshes(alone, config)[1], split_meshes(dataset, config)[1])
+
+
+def test_generated_data_sets_have_names(monkeypatch, tmp_path):
+    monkeypatch.setattr(data, "GENERATED", {"cubes": lambda: "engraved cubes"})
+    assert data.load_meshes("cubes") == "engraved cubes"
+    task = MeshClassification()
+    assert task.resolve_data("cubes") == "cubes"
+    assert task.resolve_data("folder") != "folder"
 
 
 def test_holding_out_everything_is_refused(dataset):

@@ -1,0 +1,1 @@
+"""Cubes with icons engraved in one side, generated from nothing but a seed."""

@@ -1,0 +1,142 @@
+"""A cube with an icon cut into one of its sides, of an exact number of faces."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from equigeo.datasets.shapes.simplify_surface import simplify_surface
+from equigeo.datasets.shapes.surface_defect import surface_defect
+from equigeo.mesh.remesh.collapse_edges import collapse_edges
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+_CELLS: Final = 32  # along an edge of the cube, before simplification
+_PLAIN_FACES: Final = 1000  # on the five plain sides, of which cubes keep about 200
+_SCALE: Final = (0.5, 0.85)  # longer side of the placed icon's bounding box, in edges of the cube
+_MARGIN: Final = 0.05  # around the icon
+_DEPTH: Final = (0.04, 0.08)  # of the engraving
+_BLUR: Final = 1.0  # cells: deviation of the Gaussian that slopes the walls
+_EDGE_WEIGHT: Final = 1e-5  # in simplification: flat parts are coarse, so that icons survive
+_ATTEMPTS: Final = 8  # each with further random numbers
+
+
+class _Cube(NamedTuple):
+    """A cube of side 1 around the origin; ``grid`` are the vertices of its upper side."""
+
+    vertices: Array
+    faces: Indices
+    grid: Indices
+
+
+def engrave_cube(icon: Mask, faces: int, generator: np.random.Generator) -> tuple[Array, Indices]:
+    """Turn and scale an icon, cut it into a random side of a cube, and simplify the cube.
+
+    Parameters
+    ----------
+    icon : array, (height, width), bool
+        A picture with at least one pixel inside.
+    faces : int
+        Exact number of faces, even.
+    generator : numpy.random.Generator
+        Source of the placement, the depth and the connectivity.
+
+    Returns
+    -------
+    vertices : array, (faces / 2 + 2, 3), float64
+        Positions; the plain cube has the side 1 and the origin as its centre.
+    faces : array, (faces, 3), int64
+        A closed surface of genus 0, oriented outwards.
+
+    Raises
+    ------
+    ValueError
+        If the picture is empty.
+    RuntimeError
+        If no sound surface came out of several attempts.
+
+    Examples
+    --------
+    >>> vertices, faces = engrave_cube(np.eye(9) > 0, 500, np.random.default_rng(0))
+    >>> len(vertices), len(faces)
+    (252, 500)
+    """
+    if not icon.any():
+        raise ValueError("an icon needs a pixel inside, got an empty picture")
+    cube, defect = _cube(_CELLS), None
+    for _ in range(_ATTEMPTS):
+        vertices = cube.vertices.copy()
+        vertices[cube.grid, 2] -= generator.uniform(*_DEPTH) * _place(icon, _CELLS, generator)
+        vertices, triangles = simplify_surface(vertices, cube.faces, faces, generator, _EDGE_WEIGHT)
+        vertices = vertices @ _TURNS[generator.integers(len(_TURNS))].T
+        defect = surface_defect(vertices, triangles, genus=0)
+        if defect is None:
+            return vertices, triangles
+    raise RuntimeError(f"cannot engrave the icon: {defect}")
+
+
+def _place(icon: Mask, cells: int, generator: np.random.Generator) -> Array:
+    """Give how deep, from 0 to 1, each point of a side's grid lies in the placed icon."""
+    angle = generator.uniform(0.0, 2.0 * np.pi)
+    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    pixels = np.argwhere(icon) @ turn.T
+    low, high = pixels.min(axis=0), pixels.max(axis=0)
+    sizes = high - low + 1.0
+    scale = generator.uniform(*_SCALE) / sizes.max()  # edges of the cube for each pixel
+    room = 0.5 - _MARGIN - scale * sizes / 2
+    center = generator.uniform(-room, room)
+    ticks = np.linspace(-0.5, 0.5, cells + 1)
+    points = np.stack(np.meshgrid(ticks, ticks, indexing="ij"), axis=-1)
+    points = ((points - center) / scale + (low + high) / 2) @ turn  # back into the picture
+    deviation = _BLUR / cells / scale
+    padding = int(np.ceil(4.0 * deviation))  # room for the walls' slopes
+    depth = ndimage.gaussian_filter(np.pad(icon, padding).astype(float), deviation)
+    depth = ndimage.map_coordinates(depth, np.moveaxis(points, -1, 0) + padding, order=1)
+    depth[[0, -1]] = depth[:, [0, -1]] = 0.0  # the cube keeps its edges
+    return np.asarray(depth, np.float64)
+
+
+@lru_cache(maxsize=1)
+def _cube(cells: int) -> _Cube:
+    """Build the cube with a grid above, and fewer faces below than a grid would have."""
+    ticks = np.arange(cells + 1)
+    first, second = np.meshgrid(ticks, ticks, indexing="ij")
+    upper = np.stack([first, second, np.full_like(first, cells)], axis=-1) - cells / 2
+    sides = np.stack([upper @ turn.T for turn in _TURNS]) + cells / 2
+    corners, indices = np.unique(
+        np.rint(sides).astype(np.int64).reshape(-1, 3), axis=0, return_inverse=True
+    )
+    faces = np.concatenate([_triangles(grid) for grid in indices.reshape(6, *first.shape)])
+    vertices, faces, _ = collapse_edges(
+        corners / cells - 0.5, faces, 2 * cells**2 + _PLAIN_FACES, fixed=corners[:, 2] == cells
+    )
+    above = np.flatnonzero(vertices[:, 2] == 0.5)
+    row, column = np.rint((vertices[above, :2] + 0.5) * cells).astype(np.int64).T
+    grid = np.empty_like(first)
+    grid[row, column] = above
+    return _Cube(vertices, faces, grid)
+
+
+def _triangles(grid: Indices) -> Indices:
+    """Divide the squares of a grid along diagonals that alternate."""
+    a, b, c, d = grid[:-1, :-1], grid[1:, :-1], grid[1:, 1:], grid[:-1, 1:]
+    is_odd = (np.indices(a.shape).sum(axis=0) % 2 == 1)[..., None]
+    first = np.where(is_odd, np.stack([a, b, d], -1), np.stack([a, b, c], -1))
+    second = np.where(is_odd, np.stack([b, c, d], -1), np.stack([a, c, d], -1))
+    return np.concatenate([first.reshape(-1, 3), second.reshape(-1, 3)])
+
+
+def _turns() -> Array:
+    """Give the rotations, (6, 3, 3), that carry the upper side to each side."""
+    # cyclic shifts of the axes, each after nothing or half a turn about the first
+    cycles = [np.roll(np.eye(3), shift, axis=1) for shift in range(3)]
+    return np.stack([cycle @ np.diag([1.0, s, s]) for cycle in cycles for s in (1.0, -1.0)])
+
+
+_TURNS: Final = _turns()
