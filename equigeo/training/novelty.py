@@ -16,6 +16,7 @@ from equigeo.training.shrunk_covariance import ShrunkCovariance
 
 _SHARE: Final = 0.99  # of samples like those of the training, which shall pass
 _FOLDS: Final = 10
+_FARTHEST: Final = 1e6  # in limits; beyond it nobody looks at differences
 
 
 class Embedded(NamedTuple):
@@ -143,7 +144,9 @@ class Novelty:
             If vectors have other channels.
         """
         check_shape(vectors, "vectors", ("samples", len(self.mean)))
-        return self.distances(vectors.detach().double().cpu()) / self.limit
+        found = self.distances(vectors.detach().double().cpu()) / self.limit
+        # what is not finite before the last layers is like nothing, and must not be like NaN
+        return found.nan_to_num(nan=_FARTHEST).clamp_max(_FARTHEST)
 
     def distances(self, vectors: Tensor) -> Tensor:
         """Give distances to the nearest class as they are."""
@@ -158,11 +161,11 @@ class Novelty:
         --------
         >>> novelty = Novelty.fit(torch.randn(200, 3), torch.zeros(200, dtype=torch.int64))
         >>> novelty.describe(8.53)
-        '8.5 times the distance to the nearest class that 99 % of such samples keep'
+        '8.5 times the distance from the nearest class within which 99 % of training samples lie'
         """
         return (
-            f"{score:.1f} times the distance to the nearest class that "
-            f"{math.floor(100 * self.share)} % of such samples keep"
+            f"{score:.1f} times the distance from the nearest class within which "
+            f"{math.floor(100 * self.share)} % of training samples lie"
         )
 
     def __repr__(self) -> str:

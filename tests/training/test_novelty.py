@@ -87,7 +87,13 @@ def test_too_little_to_fit_to_gives_nothing(vectors):
 def test_few_samples_promise_less():
     novelty = Novelty.fit(*_draw(20, 0))
     assert novelty.share == pytest.approx(20 / 21)
-    assert "that 95 % of such samples keep" in novelty.describe(2.0)
+    assert "within which 95 % of training samples lie" in novelty.describe(2.0)
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf, 3e38])
+def test_what_is_not_finite_is_far(value):
+    novelty = Novelty.fit(*_draw(120, 0))
+    assert novelty(torch.full((1, CHANNELS), value)).item() == 1e6
 
 
 def test_vectors_of_other_channels_are_refused():
