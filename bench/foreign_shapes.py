@@ -11,7 +11,7 @@ foreign here. ``final`` is the score of ``equigeo.training.novelty`` on the buil
 after the usual training: false alarms on the test part, also at other numbers of faces, and what it
 flags of simple solids, of the robustness corpus and of the Princeton shapes with odd numbers, by
 class, as some of their classes are built in. Nothing is selected on ``final``. Default preset and
-recipe, seed 0, one thread; runs found in ``--work`` are kept.
+recipe, seed 0, one thread; runs found in ``--work`` and parts found in the output file are kept.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ from equigeo.tasks.mesh_classification import (
 from equigeo.training.novelty import Novelty
 
 SHARE, FOLDS, LARGEST = 0.99, 10, 20_000
+FINAL = "built-in shapes, final"
 RESOLUTIONS = (0.5, 2.0)
 Score = Callable[[Tensor], Tensor]
 Meshes = dict[str, TriangleMesh]
@@ -262,14 +263,18 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    results: dict[str, Any] = {**circumstances(), "command": typed_command(), "threads": 1}
-    results["choice"] = {}
+    results: dict[str, Any] = {"choice": {}}
+    if arguments.output.exists():
+        results = json.loads(arguments.output.read_text())
+    results |= {**circumstances(), "command": typed_command(), "threads": 1}
     shared: Path = arguments.shared
     foreign = {"simple solids": solids(), "Princeton": princeton(shared / "psb19", odd=False)}
     for name, (data, config) in runs(shared, arguments.epochs).items():
+        if name in results["choice"] or (name == FINAL and "final" in results):
+            continue
         folder = arguments.work / name.replace(" ", "-").replace("'", "")
         trained = MeshClassification().train(config, folder, data=data, resume=True)
-        if name == "built-in shapes, final":
+        if name == FINAL:
             results["final"] = final(trained, data, shared)
         else:
             strange = foreign
@@ -286,14 +291,15 @@ def runs(shared: Path, epochs: int) -> dict[str, tuple[MeshDataset, MeshConfig]]
     builtin = load_meshes("builtin")
     archive = shared / "shrec11_meshcnn" / "shrec_16.tar.gz"
     return {
-        "built-in shapes, final": (builtin, MeshConfig("builtin", recipe=recipe)),
+        FINAL: (builtin, MeshConfig("builtin", recipe=recipe)),
         "built-in shapes": (builtin, MeshConfig("builtin", recipe=recipe, holdout=4)),
         "SHREC'11": (
-            load_meshes(str(archive)), MeshConfig("shrec_16", recipe=recipe, split="16", holdout=4)
+            load_meshes(str(archive)),
+            MeshConfig(str(archive), recipe=recipe, split="16", holdout=4),
         ),
         "Princeton": (
             load_princeton(shared / "psb19" / "psb19_f1000.npz"),
-            MeshConfig("psb19", recipe=recipe, split="10", holdout=3),
+            MeshConfig("memory", recipe=recipe, split="10", holdout=3),
         ),
     }  # fmt: skip
 

@@ -59,6 +59,10 @@ p.key[hidden] { display: none; }
 _DRAW: Final = """
 for (const source of document.querySelectorAll('script.figure')) {
   const figure = JSON.parse(source.textContent);
+  if (figure.layout.scene) {  // a shape fills the height, and shall not be cut off at the sides
+    const width = document.getElementById(source.dataset.target).clientWidth;
+    figure.layout.height = Math.min(figure.layout.height, width);
+  }
   Plotly.newPlot(source.dataset.target, figure.data, figure.layout,
     {responsive: true, displaylogo: false, displayModeBar: false});
 }

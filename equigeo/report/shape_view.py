@@ -9,10 +9,10 @@ from typing import Any, Final
 from equigeo.report.colorings import PLAIN
 from equigeo.report.plotting import FONT, go
 
-# Where the camera stands, and the diagonal of the box around a shape in the same units: under an
-# orthographic projection such a box fills nine tenths of the height, however it is turned.
+# Where the camera stands, and the diameter of the sphere around a shape in the same units: under an
+# orthographic projection it fills nine tenths of the height, however the shape is turned.
 _EYE: Final = {"x": 0.95, "y": 0.95, "z": 0.7}
-_DIAGONAL: Final = 2.4
+_DIAMETER: Final = 1.9
 
 
 def shape_view(shape: Mapping[str, Any], height: int) -> go.Figure:
@@ -46,23 +46,24 @@ def shape_view(shape: Mapping[str, Any], height: int) -> go.Figure:
         font=FONT,
         height=height,
         margin={"l": 0, "r": 0, "t": 0, "b": 0},
-        scene=_box(x, y, z) | {"camera": {"eye": _EYE, "projection.type": "orthographic"}},
+        scene=_box(shape["vertices"])
+        | {"camera": {"eye": _EYE, "projection.type": "orthographic"}},
         showlegend=False,
     )
     return figure
 
 
-def _box(*coordinates: Sequence[float]) -> dict[str, Any]:
+def _box(vertices: Sequence[Sequence[float]]) -> dict[str, Any]:
     """Give axes that nobody sees their ranges, in one scale."""
-    ends = [(min(values), max(values)) for values in coordinates]
-    diagonal = math.hypot(*(high - low for low, high in ends)) or 1.0
+    ends = [(min(values), max(values)) for values in zip(*vertices, strict=True)]
+    middle = [(low + high) / 2 for low, high in ends]
+    diameter = 2 * max(math.dist(vertex, middle) for vertex in vertices) or 1.0
     box: dict[str, Any] = {"aspectmode": "manual", "aspectratio": {}}
-    for axis, (low, high) in zip("xyz", ends, strict=True):
-        size = max(high - low, 1e-3 * diagonal)  # a plane has no extent, and an axis needs one
-        middle = (low + high) / 2
-        span = [middle - size / 2, middle + size / 2]
+    for axis, (low, high), center in zip("xyz", ends, middle, strict=True):
+        size = max(high - low, 1e-3 * diameter)  # a plane has no extent, and an axis needs one
+        span = [center - size / 2, center + size / 2]
         box[f"{axis}axis"] = {"visible": False, "showspikes": False, "range": span}
-        box["aspectratio"][axis] = _DIAGONAL * size / diagonal
+        box["aspectratio"][axis] = _DIAMETER * size / diameter
     return box
 
 

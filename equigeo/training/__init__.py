@@ -14,6 +14,7 @@ from equigeo.training.files.run_folder import RunFolder
 from equigeo.training.labelled_source import LabelledBatch, LabelledSource
 from equigeo.training.loop.fit_plan import FitPlan
 from equigeo.training.loop.time_limit import time_limit
+from equigeo.training.novelty import Novelty
 from equigeo.training.objective import Objective
 from equigeo.training.recipe import Recipe
 from equigeo.training.run_config import RunConfig
@@ -27,6 +28,7 @@ __all__ = [
     "FitPlan",
     "LabelledBatch",
     "LabelledSource",
+    "Novelty",
     "Objective",
     "OutputFolderError",
     "Recipe",

@@ -11,11 +11,13 @@ import torch
 from torch import Tensor
 
 from equigeo.graphs.inputs import check_shape
+from equigeo.nn.brief import brief_fields
 from equigeo.training.files.weights import check_weights
 from equigeo.training.shrunk_covariance import ShrunkCovariance
 
 _SHARE: Final = 0.99  # of samples like those of the training, which shall pass
 _FOLDS: Final = 10
+_FARTHEST: Final = 1e6  # in limits; beyond it nobody looks at differences
 
 
 class Embedded(NamedTuple):
@@ -26,7 +28,7 @@ class Embedded(NamedTuple):
     origins: Tensor | None = None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class Novelty:
     """Mahalanobis distance of samples to the nearest of the classes that a network has learnt.
 
@@ -59,8 +61,8 @@ class Novelty:
     >>> draw = torch.Generator().manual_seed(0)
     >>> labels = torch.arange(200) % 2
     >>> novelty = Novelty.fit(torch.randn(200, 3, generator=draw) + 5 * labels[:, None], labels)
-    >>> novelty
-    Novelty(classes=2, channels=3, share=0.99)
+    >>> novelty.centers.shape
+    torch.Size([2, 3])
     >>> (novelty(torch.tensor([[0.0, 0.1, 0.2], [5.0, 5.1, 5.0], [5.0, 0.0, 5.0]])) > 1).tolist()
     [False, False, True]
     """
@@ -71,6 +73,8 @@ class Novelty:
     covariance: ShrunkCovariance
     limit: float
     share: float
+
+    __repr__ = brief_fields
 
     @classmethod
     def fit(cls, vectors: Tensor, labels: Tensor, origins: Tensor | None = None) -> Novelty | None:
@@ -143,7 +147,9 @@ class Novelty:
             If vectors have other channels.
         """
         check_shape(vectors, "vectors", ("samples", len(self.mean)))
-        return self.distances(vectors.detach().double().cpu()) / self.limit
+        found = self.distances(vectors.detach().double().cpu()) / self.limit
+        # what is not finite before the last layers is like nothing, and must not be like NaN
+        return found.nan_to_num(nan=_FARTHEST).clamp_max(_FARTHEST)
 
     def distances(self, vectors: Tensor) -> Tensor:
         """Give distances to the nearest class as they are."""
@@ -158,17 +164,12 @@ class Novelty:
         --------
         >>> novelty = Novelty.fit(torch.randn(200, 3), torch.zeros(200, dtype=torch.int64))
         >>> novelty.describe(8.53)
-        '8.5 times the distance to the nearest class that 99 % of such samples keep'
+        '8.5 times the distance from the nearest class within which 99 % of training samples lie'
         """
         return (
-            f"{score:.1f} times the distance to the nearest class that "
-            f"{math.floor(100 * self.share)} % of such samples keep"
+            f"{score:.1f} times the distance from the nearest class within which "
+            f"{math.floor(100 * self.share)} % of training samples lie"
         )
-
-    def __repr__(self) -> str:
-        """Return the numbers of classes and channels."""
-        classes, channels = self.centers.shape
-        return f"Novelty(classes={classes}, channels={channels}, share={self.share:.2g})"
 
     def state_dict(self) -> dict[str, Tensor]:
         """Give tensors alone, for a checkpoint."""

@@ -8,6 +8,8 @@ from typing import Final
 import torch
 from torch import Tensor
 
+from equigeo.nn.brief import brief_fields
+
 _LEAST: Final = 1e-4  # shrinkage, which keeps half of the digits of a double in differences
 
 
@@ -38,6 +40,8 @@ class ShrunkCovariance:
 
     scale: float
     axes: Tensor
+
+    __repr__ = brief_fields
 
     @classmethod
     def fit(cls, x: Tensor) -> ShrunkCovariance | None:

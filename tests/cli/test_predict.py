@@ -62,7 +62,7 @@ def test_a_shape_unlike_any_of_the_training_is_remarked_on(checkpoint, capsys, t
     assert main([*command, "--output", str(tmp_path)]) == 0
     out = capsys.readouterr().out
     assert "(resembles nothing it was trained on: " in out
-    assert "% of such samples keep)" in out
+    assert "% of training samples lie)" in out
     page = (tmp_path / "<b>.html").read_text()
     assert '<p class="warning">&lt;b&gt;.obj resembles nothing it was trained on' in page
 

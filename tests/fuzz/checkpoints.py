@@ -68,7 +68,7 @@ def cases(seed: int) -> Iterator[Case]:
 
 
 def _contents(checkpoint: Checkpoint) -> dict[str, Any]:
-    names = ("task", "config", "state", "training")
+    names = ("task", "config", "state", "training", "novelty")
     return {"format": "equigeo/1"} | {name: getattr(checkpoint, name) for name in names}
 
 
@@ -236,7 +236,7 @@ def repack(path: Path, changes: dict[str, bytes]) -> None:
 
 
 def any_leaf(content: dict[str, Any], random: Random) -> None:
-    part = random.choice([content, content["config"], content["training"]])
+    part = random.choice([content, content["config"], content["training"], content["novelty"]])
     paths = [*_leaves(part)]
     if paths:
         _put(part, random.choice(paths), random.choice(VALUES))

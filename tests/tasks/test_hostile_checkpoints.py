@@ -19,6 +19,7 @@ from tests.tasks.tiny_checkpoints import tiny_checkpoints
 
 KINDS = ("mesh", "affnist", "affnist cnn", "pointcloud affine", "pointcloud mds",
          "pointcloud plain", "tsp")  # fmt: skip
+FIELDS = ("task", "config", "state", "training", "novelty")
 SECONDS = 5.0  # of the processor, because others may use it too
 LONGEST = 400  # characters of a message, without the path
 
@@ -61,7 +62,7 @@ def refused(load, tmp_path):
 
 def contents(checkpoint: Checkpoint) -> dict[str, Any]:
     return {"format": "equigeo/1"} | copy.deepcopy(
-        {name: getattr(checkpoint, name) for name in ("task", "config", "state", "training")}
+        {name: getattr(checkpoint, name) for name in FIELDS}
     )
 
 
@@ -227,6 +228,28 @@ def test_weights_of_another_precision_are_accepted(kind, checkpoints, load):
             content["state"][name] = value.bfloat16()
     state = load(content).model.state_dict()
     assert all(state[name].dtype == value.dtype for name, value in checkpoints[kind].state.items())
+
+
+@pytest.mark.parametrize("change", WEIGHTS)
+def test_statistics_of_training_samples_that_are_none_are_refused(change, checkpoints, refused):
+    state = checkpoints["mesh"].novelty
+    for name, value in state.items():
+        content = contents(checkpoints["mesh"])
+        content["novelty"][name] = WEIGHTS[change](value)
+        refused(content, f"{name}: {change}")
+
+
+def test_statistics_of_training_samples_are_read_or_missing(checkpoints, load):
+    content = contents(checkpoints["mesh"])
+    assert load(content).novelty is not None
+    del content["novelty"]
+    assert load(content).novelty is None
+
+
+def test_statistics_for_another_kind_of_model_are_refused(checkpoints, refused):
+    content = contents(checkpoints["affnist cnn"])
+    content["novelty"] = contents(checkpoints["mesh"])["novelty"]
+    refused(content, "novelty of a mesh")
 
 
 LARGE = {

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import torch
+
 from equigeo.affine import (
     AffinePointNet,
     AffinePointNetConfig,
@@ -28,6 +30,7 @@ from equigeo.tasks.pointcloud import PointConfig
 from equigeo.tasks.pointcloud.models import PlainPointNet
 from equigeo.tasks.tsp import TourConfig
 from equigeo.training import Checkpoint, RunConfig
+from equigeo.training.novelty import Novelty
 from equigeo.training.random_state import isolated_streams
 
 _CLASSES = ("ball", "rod", "shell")
@@ -84,4 +87,12 @@ def _checkpoint(task: str, model: Any, classes: tuple[str, ...], config: RunConf
         "version": "0",
     }
     history = [{"epoch": 1, "loss": 0.5, "train_accuracy": 1.0, "seconds": 2.0}]
-    return Checkpoint(task, described, dict(model.state_dict()), {"history": history})
+    training, novelty = {"history": history}, _novelty(model)
+    return Checkpoint(task, described, dict(model.state_dict()), training, novelty)
+
+
+def _novelty(model: Any) -> dict[str, Any]:
+    if not hasattr(model, "embedding_width"):
+        return {}
+    found = Novelty.fit(torch.randn(30, model.embedding_width), torch.arange(30) % len(_CLASSES))
+    return {} if found is None else found.state_dict()
