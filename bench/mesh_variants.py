@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
@@ -11,9 +13,9 @@ from equigeo.mesh import (
     PrimalDualClassifier,
     PrimalDualFieldConv,
     PrimalDualGraph,
+    TriangleMesh,
 )
 from equigeo.mesh.models.readout import group_mean
-from equigeo.mesh.pooling.unpool import PoolLog
 from equigeo.reps import Irreps
 
 Fields = tuple[Tensor, Tensor]
@@ -124,18 +126,17 @@ class VectorClassifier(PrimalDualClassifier):
             self.branches.append(VectorBranch(block.first.in_channels, before, copies))
             before = (copies, copies)
 
-    def _encode(self, graph: PrimalDualGraph) -> tuple[Tensor, list[PoolLog]]:
-        vectors, logs = [], []
+    def embed(self, shapes: PrimalDualGraph | TriangleMesh | Sequence[TriangleMesh]) -> Tensor:
+        """Describe each mesh by one vector, with a branch beside each of the first blocks."""
+        graph, vectors = self._standardized(self._as_graph(shapes)), []
         place = centred_positions(graph, graph.x_primal.dtype)
         fields = place[:, : 3 * int(self.positions)], graph.x_dual[:, :0]
         for k, block in enumerate(self.blocks):
             if k < len(self.branches):
                 graph, fields = self.branches[k](graph, fields)
-            graph, log = block(graph, graph.x_primal, graph.x_dual)
+            graph, _ = block(graph, graph.x_primal, graph.x_dual)
             vectors.append(self.readout(graph))
-            if log is not None:
-                logs.append(log)
-        return torch.cat(vectors if self.config.every_block else vectors[-1:], dim=1), logs
+        return torch.cat(vectors if self.config.every_block else vectors[-1:], dim=1)
 
 
 class AttentionClassifier(PrimalDualClassifier):
@@ -177,16 +178,15 @@ class AttentionClassifier(PrimalDualClassifier):
             channels, hops=hops, tokens=tokens, blocks=blocks, heads=heads
         )
 
-    def _encode(self, graph: PrimalDualGraph) -> tuple[Tensor, list[PoolLog]]:
-        vectors, logs = [], []
+    def embed(self, shapes: PrimalDualGraph | TriangleMesh | Sequence[TriangleMesh]) -> Tensor:
+        """Describe each mesh by one vector, with attention behind the first pooling."""
+        graph, vectors = self._standardized(self._as_graph(shapes)), []
         for k, block in enumerate(self.blocks):
-            graph, log = block(graph, graph.x_primal, graph.x_dual)
+            graph, _ = block(graph, graph.x_primal, graph.x_dual)
             if k == self.behind:
                 graph = self.attention(graph)
             vectors.append(self.readout(graph))
-            if log is not None:
-                logs.append(log)
-        return torch.cat(vectors if self.config.every_block else vectors[-1:], dim=1), logs
+        return torch.cat(vectors if self.config.every_block else vectors[-1:], dim=1)
 
 
 def centred_positions(graph: PrimalDualGraph, dtype: torch.dtype) -> Tensor:
