@@ -21,7 +21,7 @@ WIDTHS = {"one channel, one head": 1, "odd sizes": 19, "full registers": 64, "no
 """Channels out of a head, by problem; of the others, 16, which are written where they belong."""
 
 NODES = 3000
-"""The graph is square where targets have a term of their own; larger problems have more nodes."""
+"""Rows that a gradient of a matrix sums over, at most: those of the largest problem."""
 
 
 def _graph(edges: EdgeIndex) -> list[Tensor]:

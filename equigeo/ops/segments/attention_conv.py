@@ -101,8 +101,8 @@ def attention_conv(  # noqa: PLR0913 - one parameter for each tensor
         raise ValueError(
             f"self_weight needs as many targets as sources, got {ptr.shape[0] - 1} and {len(x)}"
         )
-    check_device(x=x, **others, source=source, ptr=ptr, back_ptr=back_ptr)
-    check_device(x=x, target=target, back_order=back_order)
+    graph = {"source": source, "ptr": ptr, "target": target}
+    check_device(x=x, **others, back_order=back_order, back_ptr=back_ptr, **graph)
     return _op(x, logits, weight, self_weight, source, ptr, target, back_order, back_ptr)
 
 
