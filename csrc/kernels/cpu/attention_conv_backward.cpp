@@ -189,11 +189,9 @@ class SourceRows {
         gathered[r] = sum;
         own[r] = arriving + (begin + r) * dim;
       }
-      multiply_matrix(
-          gathered, rows, op_.channels_out, matrices_ + h * size_, stride_, to, h > 0);
+      multiply_matrix(gathered, rows, op_.channels_out, matrices_ + h * size_, stride_, to, h > 0);
       if (op_.self_weight != nullptr) {
-        multiply_matrix(
-            own, rows, op_.channels_out, self_matrices_ + h * size_, stride_, to, true);
+        multiply_matrix(own, rows, op_.channels_out, self_matrices_ + h * size_, stride_, to, true);
       }
     }
     for (int64_t r = 0; r < rows && !in_place; ++r) {

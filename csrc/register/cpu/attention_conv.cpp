@@ -15,8 +15,11 @@ struct Shape {
 };
 
 Shape shape_of(
-    const Tensor& x, const Tensor& by_edge, const Tensor& weight,
-    const std::optional<Tensor>& self_weight, const Tensor& ptr) {
+    const Tensor& x,
+    const Tensor& by_edge,
+    const Tensor& weight,
+    const std::optional<Tensor>& self_weight,
+    const Tensor& ptr) {
   EQUIGEO_CHECK(x.dim() == 2, "x must be (sources, channels)");
   EQUIGEO_CHECK(by_edge.dim() == 2, "logits and attention must be (edges, heads)");
   EQUIGEO_CHECK(weight.dim() == 2, "weight must be (heads * channels_out, channels)");
@@ -25,8 +28,8 @@ Shape shape_of(
   EQUIGEO_CHECK(
       heads == 0 ? rows == 0 : rows % heads == 0, "weight must have as many rows for each of the ",
       heads, " heads");
-  const Shape shape{
-      x.size(0), ptr.size(0) - 1, by_edge.size(0), heads, x.size(1), heads == 0 ? 0 : rows / heads};
+  const Shape shape{x.size(0), ptr.size(0) - 1, by_edge.size(0),
+                    heads,     x.size(1),       heads == 0 ? 0 : rows / heads};
   check_components("channels", shape.channels);
   EQUIGEO_CHECK(
       shape.sources > 0 || shape.edges == 0, "there must be no edges where there is no source");
