@@ -56,6 +56,7 @@ def one_run(arguments: argparse.Namespace, data: MeshDataset, seed: int) -> dict
     true = data.labels[test]
     wrong = (seen != true).nonzero().flatten().tolist()
     return {
+        **circumstances(),
         "preset": arguments.preset,
         "seed": seed,
         "accuracy": (seen == true).double().mean().item(),
@@ -88,6 +89,7 @@ def linear_run(arguments: argparse.Namespace, data: MeshDataset) -> dict[str, An
             str(ridge): linear_accuracy(pooled, data.labels, train, test, ridge) for ridge in RIDGES
         }
     return {
+        **circumstances(),
         "preset": "linear",
         "accuracy by ridge": accuracy,
         "meshes": {"training": len(train), "evaluated": len(test)},
@@ -131,7 +133,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path("runs/engraved_cubes"))
     parser.add_argument("--output", type=Path, required=True)
     arguments = parser.parse_args()
-    results: dict[str, Any] = {**circumstances(), "command": typed_command(), "runs": []}
+    results: dict[str, Any] = {"command": typed_command(), "runs": []}
     if arguments.output.exists():
         results["runs"] = json.loads(arguments.output.read_text())["runs"]
     if arguments.every and not arguments.holdout:

@@ -107,6 +107,7 @@ def one_run(arguments: argparse.Namespace, data: MeshDataset, seed: int) -> dict
         for faces in FACTORS
     }
     return {
+        **circumstances(),
         "variant": arguments.variant,
         "seed": seed,
         "accuracy": accuracy,
@@ -129,7 +130,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path("runs/mesh_resolution"))
     parser.add_argument("--output", type=Path, required=True)
     arguments = parser.parse_args()
-    results: dict[str, Any] = {**circumstances(), "command": typed_command(), "runs": []}
+    results: dict[str, Any] = {"command": typed_command(), "runs": []}
     if arguments.output.exists():
         results["runs"] = json.loads(arguments.output.read_text())["runs"]
     data = load(arguments.data)

@@ -25,7 +25,7 @@ from typing import Any
 
 import torch
 
-from bench.interleaved import typed_command
+from bench.interleaved import circumstances, typed_command
 from bench.training_facts import training_facts
 from equigeo.datasets import MeshDataset, load_mesh_folder
 from equigeo.mesh import ClassifierConfig, PrimalDualClassifier
@@ -116,6 +116,7 @@ def one_run(arguments: argparse.Namespace, dataset: MeshDataset, number: int) ->
     evaluation = evaluate_mesh_classifier(classifier, dataset, test)
     pairs = zip(evaluation.names, evaluation.labels, evaluation.predictions, strict=True)
     return {
+        **circumstances(),
         "number": number,
         "seed": config.seed,
         "split index": config.split_index,
