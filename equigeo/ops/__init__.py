@@ -9,6 +9,7 @@ from equigeo.ops.clouds.axis_flags import axis_flags
 from equigeo.ops.clouds.axis_rules import ScaleRule, SignRule
 from equigeo.ops.clouds.principal_axes import principal_axes
 from equigeo.ops.clouds.symmetric_eigen import symmetric_eigen
+from equigeo.ops.norms.relu_batch_norm import relu_batch_norm
 from equigeo.ops.path_table import Path, PathTable, Segment
 from equigeo.ops.polynomials.polynomial_table import Polynomial, PolynomialTable
 from equigeo.ops.polynomials.symmetric_contraction import symmetric_contraction
@@ -55,6 +56,7 @@ __all__ = [
     "limit_result_memory",
     "principal_axes",
     "radial_conv",
+    "relu_batch_norm",
     "run_self_test",
     "runs_compiled",
     "segment_attention",

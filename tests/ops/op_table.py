@@ -24,6 +24,7 @@ from tests.ops.connected_rows import connected_rows
 from tests.ops.contraction_rows import contraction_rows
 from tests.ops.harmonics_rows import harmonics_rows
 from tests.ops.linear_rows import linear_rows
+from tests.ops.norm_rows import norm_rows
 from tests.ops.op import Op, in_order
 from tests.ops.problems import Problem
 
@@ -156,6 +157,7 @@ OPS = [
     *contraction_rows(),
     *harmonics_rows(),
     *linear_rows(),
+    *norm_rows(),
 ]
 
 OF_KERNELS = frozenset(

@@ -106,10 +106,14 @@ def test_op_is_registered_as_pytorch_demands(op, problem, dtype):
     torch.library.opcheck(op.overload, (*inputs, *rest, *op.constants))
 
 
+def _strided(x: Tensor) -> Tensor:
+    return x.mT.contiguous().mT if x.ndim > 1 else torch.stack([x, x], dim=1)[:, 0]
+
+
 @every_op
 def test_strided_and_expanded_arguments_give_the_values_of_contiguous_ones(op):
     features, rest = arguments(op, SMALL, torch.float64)
-    strided = [x.mT.contiguous().mT for x in features]
+    strided = [_strided(x) for x in features]
     strided_rest = [torch.stack([x, x], dim=1)[:, 0] for x in rest]
     want = derivatives(op.call, features, rest)
     got = derivatives(op.call, strided, strided_rest)
@@ -123,7 +127,7 @@ def test_strided_and_expanded_arguments_give_the_values_of_contiguous_ones(op):
 def test_expanded_gradients_are_taken_as_they_arrive(op):
     features, rest = arguments(op, SMALL, torch.float64)
     inputs = [x.requires_grad_() for x in features]
-    results = as_tuple(op.call(*inputs, *rest))
+    results = [r for r in as_tuple(op.call(*inputs, *rest)) if r.requires_grad]
     ones = [torch.ones((), dtype=r.dtype).expand_as(r) for r in results]
     got = torch.autograd.grad(results, inputs, ones, retain_graph=True, materialize_grads=True)
     want = torch.autograd.grad(

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from equigeo.mesh.conv.node_norm import NormName, node_norm
 from equigeo.mesh.conv.primal_dual_conv import Channels, PrimalDualConv
 from equigeo.mesh.conv.recompute import recompute
+from equigeo.mesh.conv.rectified_batch_norm import RectifiedBatchNorm
 from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
 from equigeo.mesh.pooling.edge_pool import EdgePool
 from equigeo.mesh.pooling.unpool import PoolLog
@@ -81,7 +82,7 @@ class ResidualBlock(nn.Module):
         width = self.out_channels = self.first.out_channels
         self.branch = nn.ModuleList(make_conv(width) for _ in range(skips))
         self.branch_norm = nn.ModuleList(_Both("batch", width) for _ in range(skips))
-        self.norm = _Both(norm, width, groups)
+        self.norm = _Both(norm, width, groups, rectify=True)
         self.pool = pool
         self.checkpoint = False
 
@@ -148,16 +149,12 @@ class ResidualBlock(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor]:
         # The first convolution may change the width, so the residual starts behind it.
         primal, dual, attention = self.first(graph, x_primal, x_dual)
-        first_primal, first_dual = primal, dual
+        first = primal, dual
         for conv, norm in zip(self.branch, self.branch_norm, strict=True):
-            primal, dual = norm(primal.relu(), dual.relu())
+            primal, dual = norm(primal, dual)
             primal, dual, attention = conv(graph, primal, dual)
-        if len(self.branch):  # a sum is nobody else's, and is rectified where it lies
-            primal, dual = (primal + first_primal).relu_(), (dual + first_dual).relu_()
-        else:
-            primal, dual = primal.relu(), dual.relu()
-        normed = self.norm(primal, dual)
-        return _rectified(normed[0], primal), _rectified(normed[1], dual), attention
+        primal, dual = self.norm(primal, dual, *(first if len(self.branch) else ()))
+        return primal, dual, attention
 
 
 def checkpoint_blocks(model: nn.Module, enabled: bool = True) -> None:
@@ -194,25 +191,40 @@ def checkpoint_blocks(model: nn.Module, enabled: bool = True) -> None:
         block.checkpoint = enabled
 
 
-def _rectified(x: Tensor, before: Tensor) -> Tensor:
-    """ReLU of what a norm made, where it lies; what no norm changed is rectified already."""
-    return x if x is before else x.relu_()
-
-
 class _Both(nn.Module):
-    """One norm per stream."""
+    """One norm per stream, of rectified features or of a rectified sum of features."""
 
-    def __init__(self, name: NormName, width: Channels, groups: int | None = None) -> None:
+    def __init__(
+        self, name: NormName, width: Channels, groups: int | None = None, *, rectify: bool = False
+    ) -> None:
         super().__init__()
-        self.primal = node_norm(name, width.primal, groups)
-        self.dual = node_norm(name, width.dual, groups)
+        self.rectify = rectify
+        self.primal, self.dual = (self._make(name, channels, groups) for channels in width)
 
-    def forward(self, primal: Tensor, dual: Tensor) -> tuple[Tensor, Tensor]:
-        return _nonempty(self.primal, primal), _nonempty(self.dual, dual)
+    def _make(self, name: NormName, channels: int, groups: int | None) -> nn.Module:
+        if name == "batch":
+            return RectifiedBatchNorm(channels, rectify=self.rectify)
+        return node_norm(name, channels, groups)
 
+    def forward(
+        self,
+        primal: Tensor,
+        dual: Tensor,
+        added_primal: Tensor | None = None,
+        added_dual: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        return (
+            self._one(self.primal, primal, added_primal),
+            self._one(self.dual, dual, added_dual),
+        )
 
-def _nonempty(norm: nn.Module, x: Tensor) -> Tensor:
-    """A single triangle has no dual node, and batch statistics need two values."""
-    if isinstance(norm, nn.BatchNorm1d) and norm.training and len(x) < 2:
-        return x
-    return norm(x) if len(x) else x
+    def _one(self, norm: nn.Module, x: Tensor, added: Tensor | None) -> Tensor:
+        # A single triangle has no dual node, and batch statistics need two values.
+        least = 2 if isinstance(norm, nn.BatchNorm1d) and norm.training else 1
+        if isinstance(norm, RectifiedBatchNorm) and len(x) >= least:
+            y: Tensor = norm(x, added)
+            return y
+        x = x.relu() if added is None else (x + added).relu_()
+        y = norm(x) if len(x) >= least else x
+        # ReLU of what a norm made, where it lies; what no norm changed is rectified already
+        return y.relu_() if self.rectify and y is not x else y

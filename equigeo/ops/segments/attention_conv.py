@@ -7,7 +7,8 @@ from torch import Tensor
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.checks import check_device, check_features
 from equigeo.ops.runtime.declare import Gradients, declare
-from equigeo.ops.segments.attention_conv_backward import attention_conv_backward, each_of_a_batch
+from equigeo.ops.runtime.each_of_a_batch import each_of_a_batch
+from equigeo.ops.segments.attention_conv_backward import attention_conv_backward
 from equigeo.ops.segments.check_edge_lists import check_edge_lists
 from equigeo.ops.segments.segment_attention import segment_attention
 

@@ -1,15 +1,14 @@
-"""Gradients of the convolution by attention, an op of its own so that nothing is stored twice."""
+"""Gradients of the convolution by attention, an op so that nothing is stored twice.
+
+On its own because every op has a file.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-import torch
 from torch import Tensor
 
-from equigeo.ops.runtime.batching import BatchRule
-from equigeo.ops.runtime.declare import declare, like, reference_of
+from equigeo.ops.runtime.declare import declare, like
+from equigeo.ops.runtime.each_of_a_batch import each_of_a_batch
 from equigeo.ops.segments.segment_attention_backward import segment_attention_backward
 
 SCHEMA = (
@@ -19,28 +18,6 @@ SCHEMA = (
 )
 
 FEATURES = ("grad_out", "grad_attention", "x", "attention", "weight", "self_weight")
-
-
-def each_of_a_batch(name: str) -> BatchRule:
-    """Rule of an op whose matrices may differ within a batch: that of what its reference calls.
-
-    Parameters
-    ----------
-    name : str
-        Of the op, whose reference is made of what PyTorch and ops here can batch.
-
-    Returns
-    -------
-    callable
-        For :func:`equigeo.ops.runtime.declare.declare`.
-    """
-
-    def batch(_: Any, size: int, arguments: dict[str, Any], dims: Mapping[str, Any]) -> Any:
-        batched = torch.vmap(reference_of(name), in_dims=tuple(dims[n] for n in arguments))
-        found = batched(*arguments.values())
-        return found, (0,) * len(found)
-
-    return batch
 
 
 def attention_conv_backward_reference(

@@ -6,7 +6,13 @@ from equigeo.ops.runtime.declare import SCHEMAS
 from equigeo.ops.runtime.signature import Signature
 from equigeo.ops.self_test.cases import all_cases
 
-WITHOUT_CUDA_KERNELS = {"principal_axes_nd", "attention_conv", "attention_conv_backward"}
+WITHOUT_CUDA_KERNELS = {
+    "principal_axes_nd",
+    "attention_conv",
+    "attention_conv_backward",
+    "relu_batch_norm",
+    "relu_batch_norm_backward",
+}
 CASES = all_cases()
 
 

@@ -1,0 +1,1 @@
+"""Norms of rows of features."""

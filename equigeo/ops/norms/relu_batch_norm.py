@@ -1,0 +1,122 @@
+"""Batch normalisation of a rectified sum, with nothing kept but the summands."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from equigeo.ops.norms.relu_batch_norm_backward import relu_batch_norm_backward
+from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.ops.runtime.checks import check_device, check_features
+from equigeo.ops.runtime.declare import Gradients, declare
+from equigeo.ops.runtime.each_of_a_batch import each_of_a_batch
+
+SCHEMA = (
+    "relu_batch_norm(Tensor x, Tensor? added, Tensor weight, Tensor bias, float eps, bool rectify) "
+    "-> (Tensor, Tensor, Tensor)"
+)
+
+
+@computes_in_float32
+def relu_batch_norm(
+    x: Tensor, added: Tensor | None, weight: Tensor, bias: Tensor, eps: float, rectify: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Rectify a sum, normalise it by the statistics of its rows, and maybe rectify it again.
+
+    With :math:`v = \mathrm{ReLU}(x + a)` and mean and variance of every channel over all rows,
+
+    .. math:: y = w\, \frac{v - \bar v}{\sqrt{\operatorname{var} v + \epsilon}} + b .
+
+    What batch norms of PyTorch do in training mode, between the ReLUs before and behind them: one
+    pass for the statistics and one for the result, and gradients keep ``x`` and ``added`` alone,
+    where four operations keep three tensors.
+
+    Parameters
+    ----------
+    x : Tensor, (rows, channels), float32 or float64, bfloat16 or float16
+        Features.
+    added : Tensor, (rows, channels), dtype of x, optional
+        Added before anything else.
+    weight, bias : Tensor, (channels,), dtype of x
+        Scale and shift.
+    eps : float
+        Added to the variance, positive.
+    rectify : bool
+        Whether negative results become zero.
+
+    Returns
+    -------
+    out : Tensor, (rows, channels)
+        Results.
+    mean, variance : Tensor, (channels,)
+        Of the rectified sum, the variance over the number of rows and not one less; without
+        gradients. Zero where there are no rows.
+
+    Raises
+    ------
+    TypeError
+        If features are none of those above or dtypes differ.
+    ValueError
+        If shapes do not fit together, devices differ, or ``eps`` is not positive.
+
+    References
+    ----------
+    Ioffe and Szegedy, "Batch Normalization", ICML 2015.
+
+    Examples
+    --------
+    >>> x = torch.tensor([[1.0], [3.0], [-5.0]])
+    >>> one, zero = torch.ones(1), torch.zeros(1)
+    >>> out, mean, variance = relu_batch_norm(x, None, one, zero, 1e-5, True)
+    >>> mean.item(), out.flatten().sign().tolist()
+    (1.3333333730697632, [0.0, 1.0, 0.0])
+    """
+    check_features("x", x, ("rows", "channels"))
+    others = {"weight": weight, "bias": bias} | ({} if added is None else {"added": added})
+    for name, tensor in others.items():
+        expected = x.shape if name == "added" else x.shape[1:]
+        if tensor.dtype != x.dtype:
+            raise TypeError(f"{name} must have the dtype of x, {x.dtype}, got {tensor.dtype}")
+        if tensor.shape != expected:
+            shape = tuple(tensor.shape)
+            raise ValueError(f"{name} must have shape {tuple(expected)} to fit x, got {shape}")
+    if not eps > 0:
+        raise ValueError(f"eps must be positive, got {eps}")
+    check_device(x=x, **others)
+    return _op(x, added, weight, bias, eps, rectify)
+
+
+def relu_batch_norm_reference(
+    x: Tensor, added: Tensor | None, weight: Tensor, bias: Tensor, eps: float, rectify: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Reference implementation of :func:`relu_batch_norm`, differentiable by PyTorch alone."""
+    v = (x if added is None else x + added).relu()
+    mean = v.sum(dim=0) / max(1, v.shape[0])
+    variance = (v - mean).square().sum(dim=0) / max(1, v.shape[0])
+    out = (v - mean) * (weight * (variance + eps).rsqrt()) + bias
+    # Statistics are those of a batch: what follows from them is no part of the graph.
+    return out.relu() if rectify else out, mean.detach(), variance.detach()
+
+
+def _fake(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    return x.new_empty(x.shape), x.new_empty(x.shape[1:]), x.new_empty(x.shape[1:])
+
+
+def _backward(
+    grad: Tensor, *_: Tensor, x: Tensor, added: Tensor | None, weight: Tensor, bias: Tensor,
+    eps: float, rectify: bool,
+) -> Gradients:  # fmt: skip
+    to_x, to_weight, to_bias = relu_batch_norm_backward(grad, x, added, weight, bias, eps, rectify)
+    # both summands have the same
+    to_added = None if added is None else to_x
+    return {"x": to_x, "added": to_added, "weight": to_weight, "bias": to_bias}
+
+
+_op = declare(
+    SCHEMA,
+    reference=relu_batch_norm_reference,
+    fake=_fake,
+    backward=_backward,
+    batch=each_of_a_batch("relu_batch_norm"),
+    results=("out", "mean", "variance"),
+    constant_results=("mean", "variance"),
+)

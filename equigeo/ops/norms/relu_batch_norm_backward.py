@@ -1,0 +1,61 @@
+"""Gradients of the batch normalisation of a rectified sum."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from equigeo.ops.runtime.declare import declare, like
+from equigeo.ops.runtime.each_of_a_batch import each_of_a_batch
+
+SCHEMA = (
+    "relu_batch_norm_backward(Tensor grad_out, Tensor x, Tensor? added, Tensor weight, "
+    "Tensor bias, float eps, bool rectify) -> (Tensor, Tensor, Tensor)"
+)
+
+FEATURES = ("grad_out", "x", "added", "weight", "bias")
+
+
+def relu_batch_norm_backward_reference(
+    grad_out: Tensor,
+    x: Tensor,
+    added: Tensor | None,
+    weight: Tensor,
+    bias: Tensor,
+    eps: float,
+    rectify: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Gradients of :func:`~equigeo.ops.norms.relu_batch_norm.relu_batch_norm`.
+
+    With :math:`\hat v` the normalised sum and :math:`g` what arrives where the result is positive,
+    or everywhere if it is not rectified,
+
+    .. math::
+
+        \bar v = \frac{w}{\sqrt{\operatorname{var} v + \epsilon}}
+        \bigl(g - \langle g \rangle - \hat v \langle g \hat v \rangle\bigr)
+
+    where the sum is positive; :math:`\sum g \hat v` for the scale and :math:`\sum g` for the shift.
+    Statistics are computed again: they depend on the features, by which this is differentiated.
+    """
+    total = x if added is None else x + added
+    v = total.relu()
+    rows = max(1, v.shape[0])
+    mean = v.sum(dim=0) / rows
+    centred = v - mean
+    inverse = (centred.square().sum(dim=0) / rows + eps).rsqrt()
+    normed = centred * inverse
+    if rectify:
+        grad_out = torch.where(normed * weight + bias <= 0, 0, grad_out)
+    to_bias, to_weight = grad_out.sum(dim=0), (grad_out * normed).sum(dim=0)
+    to_v = (weight * inverse) * (grad_out - to_bias / rows - normed * (to_weight / rows))
+    return torch.where(total <= 0, 0, to_v), to_weight, to_bias
+
+
+relu_batch_norm_backward = declare(
+    SCHEMA,
+    reference=relu_batch_norm_backward_reference,
+    fake=like("x", "weight", "bias"),
+    backward=FEATURES,
+    batch=each_of_a_batch("relu_batch_norm_backward"),
+)
