@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 import equigeo
-from equigeo.cli import data, evaluate, info, predict, train
+from equigeo.cli import data, doctor, evaluate, predict, train
 from equigeo.cli.parser import PROGRAM, Parser
 from equigeo.tasks.text import message
 
@@ -55,7 +55,7 @@ def _build_parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"equigeo {equigeo.__version__}")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in (train, evaluate, predict, data, info):
+    for command in (train, evaluate, predict, data, doctor):
         command.add_parser(commands)
     return parser
 
