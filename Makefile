@@ -66,6 +66,22 @@ $(VENV)/.with-%: $(VENV)/.torch $(SOURCES)
 	$(PIP) install --no-build-isolation -e '.[$*]'
 	@touch $@
 
+# --- Distributions --------------------------------------------------------------------------------
+
+DIST ?= dist
+.PHONY: wheel
+wheel: $(VENV)/.torch ## build the source distribution, a wheel with kernels of it, and one without
+	rm -rf $(DIST)
+	$(BIN)/python -c 'import scikit_build_core.build as build; build.build_sdist("$(DIST)")'
+	$(PIP) wheel --no-build-isolation --no-deps -w $(DIST) -C cmake.define.EQUIGEO_CUDA=OFF $(DIST)/*.tar.gz
+	EQUIGEO_PURE=1 $(PIP) wheel --no-build-isolation --no-deps -w $(DIST) $(DIST)/*.tar.gz
+	ls -l $(DIST)
+
+.PHONY: test-wheel
+test-wheel: $(VENV)/.with-test wheel ## install the wheel where there is no compiler, and run its kernels
+	EQUIGEO_WHEEL=$$(ls $(CURDIR)/$(DIST)/*-py3-none-*.whl | grep -v -- -none-any) \
+	  $(BIN)/python -m pytest -q tests/build/test_wheel.py
+
 # --- Checks ---------------------------------------------------------------------------------------
 
 .PHONY: lint

@@ -76,13 +76,16 @@ class Outcome:
 
 
 def load_corpus(data: Path, network: bool = False) -> list[Outcome]:
-    """Unpack the corpus into a temporary folder, load each file, take it through a network."""
-    with tempfile.TemporaryDirectory() as folder:
-        with tarfile.open(data / "robustness_meshes.tar.xz") as archive:
-            archive.extractall(folder, filter="data")
-        with (data / "MANIFEST.csv").open(newline="") as manifest:
-            rows = list(csv.DictReader(manifest))
-        return [_load(Path(folder, "robustness_meshes"), row, network) for row in rows]
+    """Load each file, from the archive or from a folder beside it; take it through a network."""
+    with (data / "MANIFEST.csv").open(newline="") as manifest:
+        rows = list(csv.DictReader(manifest))
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = data
+        if not (data / "robustness_meshes").is_dir():
+            folder = Path(temporary)
+            with tarfile.open(data / "robustness_meshes.tar.xz") as archive:
+                archive.extractall(folder, filter="data")
+        return [_load(folder / "robustness_meshes", row, network) for row in rows]
 
 
 def _load(folder: Path, row: dict[str, str], network: bool) -> Outcome:

@@ -1,15 +1,36 @@
-"""Where the real data sets lie; tests that need one skip only where the folder is absent."""
+"""Where real data lie: excerpts in ``data/``, whole sets beside the checkout where they are.
 
+Tests run on what :func:`available` gives, so that none is skipped where only excerpts are.
+"""
+
+from __future__ import annotations
+
+import os
 from pathlib import Path
 
 import pytest
 
-_SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+COMMITTED = Path(__file__).resolve().parents[1] / "data"
+_SHARED = Path(
+    os.environ.get("EQUIGEO_SHARED_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data"
+)
+
+
+def available(name: str) -> list[Path]:
+    """Folders of one data set: the excerpt, and the whole where it is."""
+    return [folder for folder in (COMMITTED / name, _SHARED / name) if folder.is_dir()]
+
+
+def on_data(name: str) -> pytest.MarkDecorator:
+    """Run a test with ``folder`` on the excerpt, and on the whole where it is."""
+    folders = available(name)
+    ids = ["excerpt" if folder.parent == COMMITTED else "whole" for folder in folders]
+    return pytest.mark.parametrize("folder", folders, ids=ids)
 
 
 def shared_data(name: str) -> Path:
-    """Folder of one data set beside the checkout, or skip."""
+    """Folder of a whole data set, or skip: for sets whose licence allows no excerpt."""
     folder = _SHARED / name
     if not folder.is_dir():
-        pytest.skip(f"needs the data set {name} in ../shared/data")
+        pytest.skip(f"needs the data set {name} in ../shared/data, or EQUIGEO_SHARED_DATA")
     return folder

@@ -1,4 +1,4 @@
-"""The command line: ``equigeo train``, ``evaluate``, ``predict`` and ``info``."""
+"""The command line: ``equigeo train``, ``evaluate``, ``predict``, ``data`` and ``doctor``."""
 
 from equigeo.cli.main import main
 

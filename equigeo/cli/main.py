@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 import equigeo
-from equigeo.cli import evaluate, info, predict, train
+from equigeo.cli import data, doctor, evaluate, predict, train
 from equigeo.cli.parser import PROGRAM, Parser
 from equigeo.tasks.text import message
 
@@ -24,8 +24,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit status: 0, 2 after a user's error (one message on standard error), 130 after an
-        interruption, or 143 after a request to terminate.
+        Exit status: 0, 1 where a check found something wrong, 2 after a user's error (one message
+        on standard error), 130 after an interruption, or 143 after a request to terminate.
     """
     parser = _build_parser()
     arguments = list(sys.argv[1:] if argv is None else argv)
@@ -55,7 +55,7 @@ def _build_parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"equigeo {equigeo.__version__}")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in (train, evaluate, predict, info):
+    for command in (train, evaluate, predict, data, doctor):
         command.add_parser(commands)
     return parser
 

@@ -5,7 +5,8 @@ literature, or with labelled parts as a ``SegmentedMeshDataset``; point clouds a
 images as tensors of bytes, of which ``AffNIST`` and ``HomNIST`` draw transformed versions on
 demand; instances of the travelling-salesman problem as ``TSPInstance`` or tensors of cities, with
 their optimal tours. Unpacked, generated and solved data are cached in ``$EQUIGEO_CACHE`` or the
-user's cache folder.
+user's cache folder. ``open`` loads a published data set by the name under which ``equigeo data``
+fetches it.
 """
 
 from equigeo.datasets.digits.affnist import AffNIST
@@ -20,6 +21,7 @@ from equigeo.datasets.load_mesh_folder import load_mesh_folder
 from equigeo.datasets.load_modelnet_points import load_modelnet_points
 from equigeo.datasets.mesh_dataset import MeshDataset
 from equigeo.datasets.point_clouds import PointClouds
+from equigeo.datasets.registry.open_data_set import open
 from equigeo.datasets.segmentation.edges_in_order import OrderedEdges, edges_in_order
 from equigeo.datasets.segmentation.load_segmentation_folder import load_segmentation_folder
 from equigeo.datasets.segmentation.segmented_mesh_dataset import EdgeLabels, SegmentedMeshDataset
@@ -54,6 +56,7 @@ __all__ = [
     "load_modelnet_points",
     "load_segmentation_folder",
     "load_tsplib",
+    "open",
     "optimal_lengths",
     "optimal_tour",
     "read_idx",

@@ -25,6 +25,7 @@ from equigeo.ops.runtime.result_memory import kept_result_memory, limit_result_m
 from equigeo.ops.segments.attention_conv import attention_conv
 from equigeo.ops.segments.gather_sum import gather_sum
 from equigeo.ops.segments.segment_attention import segment_attention
+from equigeo.ops.self_test.check_ops import OpCheck, check_ops
 from equigeo.ops.self_test.first_use import cuda_status, run_self_test, watch_devices
 from equigeo.ops.sphere.grid_product import grid_product
 from equigeo.ops.sphere.spherical_harmonics import spherical_harmonics
@@ -34,6 +35,7 @@ watch_devices()
 
 __all__ = [
     "LARGEST_DEGREE",
+    "OpCheck",
     "Path",
     "PathTable",
     "Polynomial",
@@ -46,6 +48,7 @@ __all__ = [
     "block_linear",
     "channelwise_conv",
     "channelwise_product",
+    "check_ops",
     "copywise_product",
     "cuda_status",
     "fully_connected_product",

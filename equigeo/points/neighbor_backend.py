@@ -1,6 +1,6 @@
 """The switch between torch-cluster and this library's own searches.
 
-On its own because it is the one place that reads the environment, and ``equigeo info`` reports it.
+On its own because it is the one place that reads the environment; ``equigeo doctor`` reports it.
 """
 
 from __future__ import annotations

@@ -1,47 +1,211 @@
-"""What building the package gives, with and without PyTorch."""
+"""What building the package gives, with and without PyTorch and a compiler, and where it runs."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import venv
 import zipfile
 from pathlib import Path
 
+import e3nn
+import numpy
 import pytest
+import scipy
+import torch
+import trimesh
+
+import equigeo
 
 ROOT = Path(__file__).parents[2]
 TOOLS = [name for name in ("cmake", "ninja", "g++") if shutil.which(name) is None]
 needs_tools = pytest.mark.skipif(bool(TOOLS), reason=f"not on the PATH: {TOOLS}")
+INSTEAD = "or do without kernels: EQUIGEO_PURE=1 pip install ."
+
+# One op of each kind, its kernels against the reference implementation.
+FIRST_LAYER = """
+import sys, torch, equigeo
+from equigeo.ops.self_test.cases import all_cases
+from equigeo.ops.self_test.compare import worst_deviation
+assert equigeo.kernels_info()["cpu"].startswith(sys.prefix), equigeo.kernels_info()
+ops = {"gather_sum", "spherical_harmonics", "principal_axes", "channelwise_conv", "block_linear",
+       "symmetric_contraction"}
+cases = [case for case in all_cases() if case.op in ops]
+found = [worst_deviation(case, torch.device("cpu")) for case in cases]
+assert len(found) == len(ops) and all(one.is_tolerated for one in found), found
+layer = equigeo.tp.make("gtp", "1x0e+1x1o", "1x0e+1x1o")
+print("accelerated", equigeo.__file__)
+"""
 
 
-def run(*command: str | Path) -> str:
-    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+def run(*command: str | Path, **environment: str) -> str:
+    result = subprocess.run(
+        command,
+        cwd=ROOT,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout + result.stderr
 
 
+def configured(python: Path, build: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = ["cmake", "-S", ROOT, "-B", build, "-G", "Ninja", f"-DPython_EXECUTABLE={python}"]
+    clean = {key: value for key, value in os.environ.items() if key != "CXX"}
+    return subprocess.run(
+        command, env=clean | environment, capture_output=True, text=True, check=False
+    )
+
+
+def environment(folder: Path) -> Path:
+    """The interpreter of an environment with nothing in it."""
+    venv.create(folder, with_pip=False)
+    return folder / "bin" / "python"
+
+
+def site_packages(python: Path) -> Path:
+    (folder,) = python.parents[1].glob("lib/python*/site-packages")
+    return folder
+
+
+def tools(folder: Path, *names: str) -> str:
+    """A PATH with these programs and no others."""
+    folder.mkdir()
+    for name in names:
+        (folder / name).symlink_to(shutil.which(name) or name)
+    return str(folder)
+
+
+def refusals(result: subprocess.CompletedProcess[str]) -> list[str]:
+    assert result.returncode != 0
+    return [line.strip() for line in result.stderr.splitlines() if INSTEAD in line]
+
+
 @needs_tools
-def test_without_pytorch_there_is_a_warning_and_no_library(tmp_path):
-    venv.create(tmp_path / "bare", with_pip=False)
-    python = tmp_path / "bare" / "bin" / "python"
-    build = tmp_path / "build"
-    output = run("cmake", "-S", ".", "-B", build, "-G", "Ninja", f"-DPython_EXECUTABLE={python}")
-    assert "built without compiled kernels" in " ".join(output.split())
-    run("cmake", "--build", build)
-    assert not list(build.rglob("*.so"))
+def test_without_pytorch_one_sentence_says_what_to_type(tmp_path):
+    python = environment(tmp_path / "bare")
+    path = tools(tmp_path / "bin", "cmake", "ninja")  # the compiler is not asked for first
+    (sentence,) = refusals(configured(python, tmp_path / "build", PATH=path))
+    assert f"{python} cannot import torch" in sentence
+    assert "No module named 'torch'" in sentence
+    assert "pip install 'torch>=2.10' && pip install ., or" in sentence
+
+
+@needs_tools
+def test_without_a_compiler_one_sentence_says_what_to_type(tmp_path):
+    path = tools(tmp_path / "bin", "cmake", "ninja")
+    (sentence,) = refusals(configured(Path(sys.executable), tmp_path / "build", PATH=path))
+    assert "there is no C++ compiler" in sentence
+    assert "apt install g++ && pip install ., or" in sentence
+
+
+def fake_torch(python: Path, version: str) -> None:
+    package = site_packages(python) / "torch"
+    (package / "include").mkdir(parents=True)
+    text = f"__version__ = {version!r}\nclass version: cuda = None\n"
+    (package / "__init__.py").write_text(text)
+
+
+@needs_tools
+def test_an_isolated_build_finds_the_pytorch_that_is_installed(tmp_path):
+    python = environment(tmp_path / "env")
+    fake_torch(python, "2.13.0")
+    (tmp_path / "isolation").mkdir()
+    # As pip does it: what is installed is taken off the path of the build.
+    hide = (
+        f"import sys\nsys.path[:] = [p for p in sys.path if p != {str(site_packages(python))!r}]\n"
+    )
+    (tmp_path / "isolation" / "sitecustomize.py").write_text(hide)
+    isolated = {"PYTHONPATH": str(tmp_path / "isolation")}
+    hidden = subprocess.run(
+        [python, "-c", "import torch"], env=os.environ | isolated, capture_output=True, check=False
+    )
+    assert hidden.returncode != 0
+    result = configured(python, tmp_path / "build", **isolated)
+    assert result.returncode == 0, result.stderr
+
+
+@needs_tools
+def test_a_pytorch_that_is_too_old_is_named(tmp_path):
+    python = environment(tmp_path / "env")
+    fake_torch(python, "2.9.1")
+    (sentence,) = refusals(configured(python, tmp_path / "build"))
+    assert "torch 2.9.1 is too old, 2.10 is needed" in sentence
+
+
+def built(folder: Path, *options: str, **variables: str) -> Path:
+    pip = sys.executable, "-m", "pip", "wheel", ".", "--no-build-isolation", "--no-deps"
+    run(*pip, "-C", f"build-dir={folder / 'build'}", *options, "-w", folder, **variables)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+@needs_tools
+def test_the_pure_wheel_is_for_every_platform(tmp_path):
+    wheel = built(tmp_path, EQUIGEO_PURE="1")
+    assert wheel.name == f"equigeo-{equigeo.__version__}-py3-none-any.whl"
+    names = zipfile.ZipFile(wheel).namelist()
+    assert not [name for name in names if name.endswith(".so")]
+    assert {"equigeo/py.typed", "equigeo/examples/price_of_freedom.json"} <= {*names}
+
+
+@needs_tools
+def test_the_sources_that_are_distributed_are_whole(tmp_path):
+    code = f"import scikit_build_core.build as b; b.build_sdist({str(tmp_path)!r})"
+    run(sys.executable, "-c", code)
+    (archive,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as members:
+        names = {name.partition("/")[2] for name in members.getnames()}
+    needed = {"CMakeLists.txt", "csrc/kernels/cpu/isa.cpp", "LICENSE", "data/README.md"}
+    assert needed <= names
+    assert not [
+        name for name in names if name.startswith((".ci", "bench/results", "runs", ".venv"))
+    ]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of ``make wheel`` if that is asked for, or one for the oldest processors."""
+    given = os.environ.get("EQUIGEO_WHEEL")
+    if given:
+        return Path(given).resolve()
+    baseline = "-C", "cmake.define.EQUIGEO_ISAS=baseline", "-C", "cmake.define.EQUIGEO_CUDA=OFF"
+    return built(tmp_path_factory.mktemp("wheel"), *baseline)
 
 
 @pytest.mark.slow
 @needs_tools
-def test_one_wheel_serves_every_python(tmp_path):
-    pip = sys.executable, "-m", "pip", "wheel", "."
-    options = "--no-build-isolation", "--no-deps", "-C", f"build-dir={tmp_path / 'build'}"
-    run(*pip, *options, "-w", tmp_path)
-    (wheel,) = tmp_path.glob("*.whl")
+def test_one_wheel_serves_every_python(wheel):
     assert "-py3-none-" in wheel.name
     names = zipfile.ZipFile(wheel).namelist()
     assert "equigeo/ops/_kernels_cpu.so" in names
     assert "equigeo/py.typed" in names
     assert {name.split("/")[0].partition("-")[0] for name in names} == {"equigeo"}
+
+
+@pytest.mark.slow
+@needs_tools
+def test_the_wheel_runs_its_kernels_where_there_is_no_compiler(wheel, tmp_path):
+    python = environment(tmp_path / "fresh")
+    pip = sys.executable, "-m", "pip", "--python", python, "install", "--no-index", "--no-deps"
+    run(*pip, wheel)
+    # Folders as they are: their own .pth files would bring in this checkout.
+    packages = (torch, numpy, scipy, e3nn, trimesh)
+    folders = {str(Path(package.__file__).parents[1]) for package in packages}
+    (site_packages(python) / "shared.pth").write_text("\n".join(folders) + "\n")
+    clean = {key: x for key, x in os.environ.items() if not key.startswith(("EQUIGEO_", "PYTHON"))}
+    result = subprocess.run(
+        [python, "-c", FIRST_LAYER],
+        cwd=tmp_path,
+        env=clean | {"PATH": tools(tmp_path / "bin"), "EQUIGEO_REQUIRE_KERNELS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout.startswith(f"accelerated {tmp_path / 'fresh'}")

@@ -69,8 +69,24 @@ def all_cases() -> list[Case]:
     return [*_segments(), *_sphere(), *_clouds(), *_products(), *_linear(), *_polynomials()]
 
 
-def _numbers(*shapes: tuple[int, ...]) -> tuple[Tensor, ...]:
-    """Random numbers of size one, which round to themselves in every dtype."""
+def draw_features(*shapes: tuple[int, ...]) -> tuple[Tensor, ...]:
+    """Draw random numbers of size one, which round to themselves in every dtype.
+
+    Parameters
+    ----------
+    *shapes : tuple of int
+        Of the tensors, which are the same every time.
+
+    Returns
+    -------
+    tuple of Tensor, float64
+        One of each shape.
+
+    Examples
+    --------
+    >>> [x.shape for x in draw_features((2, 3), (4,))]
+    [torch.Size([2, 3]), torch.Size([4])]
+    """
     generator = torch.Generator().manual_seed(0)
     drawn = (torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes)
     return tuple(x.bfloat16().double() for x in drawn)
@@ -103,6 +119,11 @@ class _Graph:
         return (*forward, self.target, self.back_order, self.back_ptr)
 
 
+def example_graph() -> _Graph:
+    """Give a graph with several edges between two nodes, and nodes without any."""
+    return _Graph.example()
+
+
 def _offsets(group: Tensor, size: int = NODES) -> Tensor:
     counts = torch.bincount(group, minlength=size)
     return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
@@ -113,10 +134,10 @@ def _segments() -> Iterator[Case]:
     values, scores, channels = (NODES, 2, 5), (EDGES, 2), (NODES, 37)
     back_target = graph.target[graph.back_order]
     index = (graph.source, graph.ptr, back_target, graph.back_ptr)
-    yield Case("gather_sum", _numbers(channels), index)
+    yield Case("gather_sum", draw_features(channels), index)
     rest = (graph.source, graph.ptr, graph.target, graph.back_order, graph.back_ptr)
-    yield Case("segment_attention", _numbers(values, scores), rest)
-    *others, attention = _numbers(values, scores, values, scores)
+    yield Case("segment_attention", draw_features(values, scores), rest)
+    *others, attention = draw_features(values, scores, values, scores)
     features = (*others, attention.sigmoid().bfloat16().double())
     yield Case("segment_attention_backward", features, rest)
 
@@ -137,15 +158,15 @@ def _sphere() -> Iterator[Case]:
     squares = torch.tensor(_HARMONICS, dtype=torch.float64)
     rest = (squares.sign() * squares.abs().sqrt(), [0, 1, 2], True)
     points, grad = (EDGES, 3), (EDGES, 9)
-    yield Case("spherical_harmonics", _numbers(points), rest)
-    yield Case("spherical_harmonics_backward", _numbers(grad, points), rest)
-    yield Case("spherical_harmonics_double_backward", _numbers(points, grad, points), rest)
+    yield Case("spherical_harmonics", draw_features(points), rest)
+    yield Case("spherical_harmonics_backward", draw_features(grad, points), rest)
+    yield Case("spherical_harmonics_double_backward", draw_features(points, grad, points), rest)
     tables = []
     for lmax in (2, 1, 3):  # any numbers will do: the op does not know what tables stand for
         for size, nodes in (((lmax + 1) ** 2, 4), (2 * lmax + 1, 7)):
             numbers = torch.arange(size * nodes, dtype=torch.float64)
             tables.append((numbers + size).sin().view(1, size, nodes))
-    yield Case("grid_product", _numbers((NODES, 9), (NODES, 4)), tuple(tables))
+    yield Case("grid_product", draw_features((NODES, 9), (NODES, 4)), tuple(tables))
 
 
 def _clouds() -> Iterator[Case]:
@@ -153,7 +174,7 @@ def _clouds() -> Iterator[Case]:
     ptr = torch.tensor([0, 8, 19, points])
     weight = (0.7 * torch.arange(points, dtype=torch.float64)).sin() + 1.2
     spectrum = torch.tensor([1, 0.5, 0.25], dtype=torch.float64)
-    (cloud,) = _numbers((points, 3))
+    (cloud,) = draw_features((points, 3))
     skew = ((cloud + 0.3 * cloud.square()) * spectrum).bfloat16().double()
     rules = (int(SignRule.LEAST), int(ScaleRule.PAIRS))
     numbers = (True, *rules, 1e-6, 1e-12)
@@ -161,17 +182,17 @@ def _clouds() -> Iterator[Case]:
 
     rows, square, one = (clouds, 3), (clouds, 3, 3), (clouds, 1)
     shapes = [(points, 3), square, rows, rows, one, (points, 3), square, rows, one]
-    *features, spread, size = _numbers(*shapes)
+    *features, spread, size = draw_features(*shapes)
     # Positive, and spreads apart from one another.
     spread = (spectrum * (1 + 0.1 * spread.sigmoid())).bfloat16().double()
     size = (size.sigmoid() + 0.5).bfloat16().double()
     rest = (ptr, weight, True, int(ScaleRule.PAIRS), 1e-12)
     yield Case("principal_axes_backward", (*features, spread, size), rest, CONDITION)
 
-    margin, centroid = _numbers(rows, rows)
+    margin, centroid = draw_features(rows, rows)
     flagged = (margin, centroid, ptr, weight, int(SignRule.LEAST), 1e-7, 1e-4, 1e-5)
     yield Case("axis_flags", (spread,), flagged, CONDITION, differentiable=1)
-    (noise,) = _numbers((NODES, 3, 3))
+    (noise,) = draw_features((NODES, 3, 3))
     matrix = (0.1 * noise + spectrum.diag()).bfloat16().double()
     yield Case("symmetric_eigen", (matrix,), (), CONDITION)
 
@@ -189,7 +210,7 @@ def _products() -> Iterator[Case]:
     grad, rest = (NODES, table.dim_out), (*indices, *tensors, False)
     yield _channelwise("channelwise_conv_backward", [grad, node, *others], rest)
     radial = [(EDGES, 3), (3, table.dim_weight)]
-    features = _numbers(node, others[0], *radial)
+    features = draw_features(node, others[0], *radial)
     yield Case("radial_conv", features, (*indices, *tensors, *last), EDGES * table.dim_x)
 
     for op, table in (
@@ -198,13 +219,13 @@ def _products() -> Iterator[Case]:
     ):
         shapes = [(EDGES, dim) for dim in (table.dim_x, table.dim_y, table.dim_weight)]
         tensors = _arrays(table)
-        yield Case(op, _numbers(*shapes), (*tensors, table.dim_out))
-        yield Case(f"{op}_backward", _numbers((EDGES, table.dim_out), *shapes), tensors)
+        yield Case(op, draw_features(*shapes), (*tensors, table.dim_out))
+        yield Case(f"{op}_backward", draw_features((EDGES, table.dim_out), *shapes), tensors)
 
 
 def _channelwise(op: str, shapes: list[tuple[int, int]], rest: tuple[Any, ...]) -> Case:
     terms = max(rows * columns for rows, columns in shapes)
-    return Case(op, _numbers(*shapes), rest, terms, bfloat16=True)
+    return Case(op, draw_features(*shapes), rest, terms, bfloat16=True)
 
 
 def _arrays(table: PathTable) -> tuple[Tensor, ...]:
@@ -260,9 +281,9 @@ def _linear() -> Iterator[Case]:
     factors = torch.tensor([0.5, -1.0, 2.0, 0.25], dtype=torch.float64)
     x, weight, out = (EDGES, 37), (1, 556), (EDGES, 127)
     table = (blocks, factors)
-    features = _numbers(x, weight)
+    features = draw_features(x, weight)
     yield Case("block_linear", features, (*table, out[1], False), bfloat16=True)
-    features = _numbers(out, x, weight)
+    features = draw_features(out, x, weight)
     yield Case("block_linear_backward", features, (*table, False, True, True), bfloat16=True)
 
 
@@ -284,8 +305,8 @@ def _polynomials() -> Iterator[Case]:
     by_set = (order, _offsets(index, sets))
     x, grad, weight = (rows, channels * 4), (rows, channels * 4), (sets, 3, channels)
     name = "symmetric_contraction"
-    yield Case(name, _numbers(x, weight), (index, *tensors, *lists))
+    yield Case(name, draw_features(x, weight), (index, *tensors, *lists))
     rest = (*by_set, *tensors, *lists)
-    yield Case(f"{name}_backward", _numbers(grad, x, weight), (*rest, False))
+    yield Case(f"{name}_backward", draw_features(grad, x, weight), (*rest, False))
     shapes = (grad, x, weight, grad, x, weight)
-    yield Case(f"{name}_double_backward", _numbers(*shapes), rest)
+    yield Case(f"{name}_double_backward", draw_features(*shapes), rest)

@@ -260,7 +260,7 @@ def _refusal(index: int, path: str, verdict: Verdict) -> str:
     key = key_of(index, path)
     return (
         f"the CUDA kernels failed their self-test on {key['device']} and refuse to run there: "
-        f"{verdict.worst}. Please report this with what `equigeo info` prints; EQUIGEO_KERNELS=0 "
+        f"{verdict.worst}. Please report this with what `equigeo doctor` prints; EQUIGEO_KERNELS=0 "
         f"runs reference implementations instead, {VARIABLE}=0 runs the kernels nevertheless"
     )
 

@@ -16,7 +16,7 @@ from equigeo.datasets.digits.transformed_digits import uniform_draws
 from equigeo.datasets.digits.warp_digits import warp_digits
 from equigeo.testing import tolerance
 from tests.datasets.digits import synthetic_digits
-from tests.shared_data import shared_data
+from tests.shared_data import on_data
 
 _KINDS = pytest.mark.parametrize("kind", [AffNIST, HomNIST])
 
@@ -306,11 +306,12 @@ def test_a_digit_that_fills_the_image_is_refused_where_it_cannot_stay():
 
 
 @_KINDS
-def test_every_test_digit_of_mnist_has_a_place(kind):
+@on_data("mnist")
+def test_every_test_digit_of_mnist_has_a_place(kind, folder):
     from equigeo.datasets import load_digits
 
-    data = kind(*load_digits(shared_data("mnist"), "test"), "test", range(2))
-    assert len(data) == 20_000
-    images, labels = data.batch(torch.arange(0, 20_000, 40))
+    data = kind(*load_digits(folder, "test"), "test", range(2))
+    assert len(data) in (600, 20_000)
+    images, labels = data.batch(torch.arange(0, len(data), len(data) // 500))
     assert (images.flatten(1).amax(1) > 100).all()
     assert len(labels.unique()) == 10

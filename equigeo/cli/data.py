@@ -1,0 +1,152 @@
+"""``equigeo data``: list, fetch, convert and verify published data sets."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from equigeo.cli.progress import Progress
+from equigeo.datasets.registry.convert_data_set import convert_data_set
+from equigeo.datasets.registry.data_set import DataFile, DataSet, data_root
+from equigeo.datasets.registry.data_sets import DATA_SETS, find_data_set
+from equigeo.datasets.registry.fetch_data_set import fetch_data_set
+from equigeo.datasets.registry.open_data_set import how_to_get
+from equigeo.datasets.registry.verify_data_set import verify_data_set
+from equigeo.tasks.text import printable
+
+_EPILOG = """\
+Data lie in $EQUIGEO_DATA, or else in the folder data of the cache ($EQUIGEO_CACHE or the user's).
+Exit status: 0, 1 if verify finds a wrong or missing file, 2 after an error.
+
+examples:
+  equigeo data list
+  equigeo data fetch mnist
+  equigeo data convert modelnet10 ~/Downloads/ModelNet10.zip
+  equigeo data verify mnist
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command and what it does."""
+    parser = commands.add_parser(
+        "data",
+        help="list, fetch, convert and verify published data sets",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
+
+    listing = actions.add_parser("list", help="what exists, and what is present")
+    listing.add_argument("--json", action="store_true", help="print JSON (default: a table)")
+    listing.set_defaults(run=_list)
+
+    fetch = actions.add_parser("fetch", help="download by https, resuming what broke off")
+    fetch.add_argument("names", nargs="+", metavar="NAME", help="as list shows them")
+    fetch.set_defaults(run=_fetch)
+
+    convert = actions.add_parser("convert", help="check files got by hand, and put them in place")
+    convert.add_argument("name", metavar="NAME", help="as list shows it")
+    convert.add_argument("source", type=Path, metavar="SOURCE", help="file or folder, see list")
+    convert.set_defaults(run=_convert)
+
+    verify = actions.add_parser("verify", help="compare files with their checksums")
+    verify.add_argument(
+        "names", nargs="*", default=(), metavar="NAME", help="default: all that are present"
+    )
+    verify.add_argument("--json", action="store_true", help="print JSON (default: lines)")
+    verify.set_defaults(run=_verify)
+
+
+def _list(options: argparse.Namespace) -> int:
+    if options.json:
+        print(json.dumps([_described(entry) for entry in DATA_SETS], indent=1))
+        return 0
+    print(f"in {printable(data_root())}:")
+    for entry in DATA_SETS:
+        state = "present" if entry.is_present else "absent"
+        print(f"\n{entry.name}  ({state}, {_size(entry.bytes)})")
+        print(f"  {entry.title}")
+        print(f"  licence: {entry.licence}; from {entry.source}")
+        print(f"  {_use(entry)}" if entry.is_present else f"  {printable(how_to_get(entry))}")
+    return 0
+
+
+def _described(entry: DataSet) -> dict[str, Any]:
+    return {
+        "name": entry.name,
+        "title": entry.title,
+        "tasks": entry.tasks,
+        "licence": entry.licence,
+        "source": entry.source,
+        "bytes": entry.bytes,
+        "is_present": entry.is_present,
+        "path": str(entry.path),
+        "manual": entry.manual,
+    }
+
+
+def _size(size: int | None) -> str:
+    return "size unknown" if size is None else f"{size / 1e6:.1f} MB"
+
+
+def _use(entry: DataSet) -> str:
+    """What to type next, and what in Python."""
+    python = f"in Python: equigeo.datasets.open({entry.name!r})"
+    if not entry.tasks:
+        return python
+    where = entry.path / entry.used[0] if len(entry.used) == 1 else entry.path
+    begin = (
+        "equigeo evaluate CHECKPOINT" if "tsp" in entry.tasks else f"equigeo train {entry.tasks[0]}"
+    )
+    return f"{begin} --data {printable(where)}; {python}"
+
+
+def _fetch(options: argparse.Namespace) -> int:
+    for entry in [find_data_set(name) for name in options.names]:
+        print(f"{entry.name}: {entry.licence}; from {entry.source}", file=sys.stderr)
+        fetched = fetch_data_set(entry, _Started())
+        unknown = [file.name for file in entry.files if file.sha256 is None]
+        for name in fetched:
+            note = "  (checksum not known beforehand, recorded now)" if name in unknown else ""
+            print(f"{printable(entry.path / name)}{note}")
+        if not fetched:
+            print(f"{entry.name}: its files are there already, in {printable(entry.path)}")
+        print(_use(entry) if entry.is_present else f"next: {_next(entry)}")
+    return 0
+
+
+def _next(entry: DataSet) -> str:
+    return f"equigeo data convert {entry.name} {printable(entry.path / entry.files[0].name)}"
+
+
+class _Started:
+    """Shows one file after the other."""
+
+    def __call__(self, file: DataFile) -> Progress:
+        return Progress(file.name, "B")
+
+
+def _convert(options: argparse.Namespace) -> int:
+    entry = find_data_set(options.name)
+    for name in convert_data_set(entry, options.source, Progress(entry.name, "")):
+        print(printable(entry.path / name))
+    print(_use(entry))
+    return 0
+
+
+def _verify(options: argparse.Namespace) -> int:
+    entries = [find_data_set(name) for name in options.names]
+    entries = entries or [entry for entry in DATA_SETS if entry.is_present]
+    found = {entry.name: verify_data_set(entry) for entry in entries}
+    if options.json:
+        print(json.dumps({name: [vars(one) for one in all_] for name, all_ in found.items()}))
+    else:
+        for name, all_ in found.items():
+            for one in all_:
+                print(f"{one.state:<9} {name}/{printable(one.name)}  {one.digest}".rstrip())
+        if not found:
+            print(f"nothing is present in {printable(data_root())}; see: equigeo data list")
+    return 1 if any(one.is_bad for all_ in found.values() for one in all_) else 0

@@ -1,0 +1,149 @@
+"""``equigeo doctor``: what is installed, which kernels run, and whether they are right here."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import platform
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import equigeo
+from equigeo.cli.parser import PROGRAM
+from equigeo.datasets.cache_folder import cache_folder
+from equigeo.datasets.registry.data_set import data_root
+from equigeo.tasks import TASKS, find_task
+from equigeo.tasks.text import message, printable
+
+_PACKAGES = (
+    "numpy", "scipy", "e3nn", "trimesh", "lightning", "plotly", "platformdirs", "torch-geometric",
+    "cuequivariance", "torch-cluster", "vesin", "matscipy", "potpourri3d",
+)  # fmt: skip
+_EPILOG = """\
+Exit status: 0, 1 if something is wrong, 2 after an error.
+
+examples:
+  equigeo doctor
+  equigeo doctor runs/example/model.ckpt --json
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command, and the name of a part of it in version 0.1."""
+    parser = commands.add_parser(
+        "doctor",
+        help="show versions, kernels and folders, and test every op on this machine",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=_run)
+    parser.add_argument(
+        "checkpoint", type=Path, nargs="?", metavar="MODEL.ckpt",
+        help="look at this model as well (default: none)",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print JSON (default: lines)")
+    old = commands.add_parser("info", help="what doctor shows, without its tests (old name)")
+    old.set_defaults(run=_info)
+
+
+def _info(options: argparse.Namespace) -> int:
+    print(f"{PROGRAM}: info is now a part of: {PROGRAM} doctor", file=sys.stderr)
+    _print_lines(_environment())
+    return 0
+
+
+def _run(options: argparse.Namespace) -> int:
+    found: dict[str, Any] = {"environment": _environment(), "packages": _packages()}
+    if options.checkpoint is not None:
+        found["model"] = _model(options.checkpoint)
+    start = time.perf_counter()
+    checks = equigeo.ops.check_ops()
+    found["ops"] = [asdict(check) for check in checks]
+    found["seconds"] = round(time.perf_counter() - start, 2)
+    found["problems"] = [check.text for check in checks if check.state == "failed"]
+    if options.json:
+        print(json.dumps(found, indent=1))
+    else:
+        _print(found)
+    return 1 if found["problems"] else 0
+
+
+def _environment() -> dict[str, str]:
+    return {
+        "equigeo": equigeo.__version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "threads": str(torch.get_num_threads()),
+        "cuda": str(torch.version.cuda) if torch.cuda.is_available() else "not available",
+        "cache": _found(lambda: str(cache_folder())),
+        "data": _found(lambda: str(data_root())),
+        "neighbors": _found(equigeo.points.neighbor_backend),
+        **{f"kernels: {name}": str(value) for name, value in equigeo.kernels_info().items()},
+        **{f"CUDA kernels: {name}": value for name, value in equigeo.ops.cuda_status().items()},
+    }
+
+
+def _found(look: Callable[[], str]) -> str:
+    """What a look gives, or why it gives nothing: the other lines are worth showing."""
+    try:
+        return look()
+    except (ImportError, ValueError) as error:
+        return str(error)
+
+
+def _packages() -> dict[str, str | None]:
+    """Versions of the packages that it works with; None where one is not installed."""
+    found: dict[str, str | None] = {}
+    for name in _PACKAGES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found[name] = None
+    return found
+
+
+def _model(path: Path) -> dict[str, Any]:
+    """Load a checkpoint as evaluation would, which checks all of it."""
+    task = find_task(path, TASKS)
+    trained = task.trained_type.load(path)
+    parameters = sum(x.numel() for x in trained.model.parameters())
+    return {
+        "checkpoint": str(path),
+        "task": task.name,
+        "trained by version": trained.version,
+        "epochs": f"{trained.epochs_done} of {trained.config.recipe.epochs}",
+        "parameters": parameters,
+        "classes": len(trained.classes),
+    }
+
+
+def _print(found: dict[str, Any]) -> None:
+    _print_lines(found["environment"])
+    print()
+    _print_lines({name: x or "not installed" for name, x in found["packages"].items()})
+    if "model" in found:
+        print()
+        _print_lines(found["model"])
+    print()
+    states = [check["state"] for check in found["ops"]]
+    for check in found["ops"]:
+        if check["state"] == "failed":
+            print(f"FAILED {message(check['text'])}")
+    counts = ", ".join(f"{states.count(x)} {x}" for x in sorted({*states}))
+    number, seconds = len(states), found["seconds"]
+    print(f"{number} ops beside their reference implementations in {seconds} s: {counts}")
+    if found["environment"]["kernels: cpu"] == "None":
+        print("no compiled kernels: everything runs, slower; see the warning of `import equigeo`")
+
+
+def _print_lines(values: dict[str, Any]) -> None:
+    for name, value in values.items():
+        print(f"{name:<25} {printable(value)}")

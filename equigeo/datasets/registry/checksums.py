@@ -1,0 +1,70 @@
+"""What is recorded of fetched and converted files, beside them."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from equigeo.datasets.apply_umask import apply_umask
+
+RECORD: Final = "checksums.json"
+
+
+def read_checksums(folder: Path) -> dict[str, str]:
+    """Read what was recorded in a folder.
+
+    Parameters
+    ----------
+    folder : Path
+        Of a data set.
+
+    Returns
+    -------
+    dict
+        SHA-256 by name; empty where nothing was recorded.
+
+    Raises
+    ------
+    ValueError
+        If the record is damaged.
+
+    Examples
+    --------
+    >>> read_checksums(Path("nowhere"))
+    {}
+    """
+    path = folder / RECORD
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path}: cannot be read ({error}); remove it to record anew") from error
+    if not isinstance(found, dict) or not all(isinstance(x, str) for x in found.values()):
+        raise ValueError(f"{path}: expected checksums by name; remove it to record anew")
+    return found
+
+
+def record_checksums(folder: Path, digests: dict[str, str]) -> None:
+    """Add to the record of a folder, which is the old or the new one at any moment.
+
+    Parameters
+    ----------
+    folder : Path
+        Of a data set.
+    digests : dict
+        SHA-256 by name.
+    """
+    text = json.dumps(read_checksums(folder) | digests, indent=1, sort_keys=True) + "\n"
+    handle, partial = tempfile.mkstemp(dir=folder, prefix=".partial-")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        apply_umask(Path(partial))
+        os.replace(partial, folder / RECORD)
+    except BaseException:
+        Path(partial).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,205 @@
+"""What turns files that somebody got by hand into those that the library reads."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from equigeo.datasets.apply_umask import apply_umask
+from equigeo.datasets.data_folder import data_folder
+from equigeo.datasets.digits.load_mnist import load_mnist
+from equigeo.datasets.load_mesh_folder import load_mesh_folder
+from equigeo.datasets.registry.checksums import record_checksums
+from equigeo.datasets.registry.convert_modelnet10 import convert_modelnet10
+from equigeo.datasets.registry.data_set import DataSet
+from equigeo.datasets.registry.data_sets import PRINCETON_CLASSES
+from equigeo.datasets.registry.download import sha256_of
+from equigeo.datasets.segmentation.load_segmentation_folder import load_segmentation_folder
+from equigeo.datasets.tours.load_tsplib import load_tsplib
+from equigeo.datasets.unpack_archive import ARCHIVE_SUFFIXES, unpack_archive
+
+Progress = Callable[[int, int], None]
+
+COSEG: Final = ("coseg_aliens", "coseg_chairs", "coseg_vases")
+_TRAINED = 15  # of the 20 shapes of a class of the Princeton benchmark
+_MISSING = 13  # the class of SHREC 2007 that the benchmark left out
+_BLOCK = 20  # shapes of a class
+
+
+def convert_data_set(entry: DataSet, source: Path, progress: Progress | None = None) -> list[str]:
+    """Check files of a data set that were got by hand, and put what is used of them in its folder.
+
+    Parameters
+    ----------
+    entry : DataSet
+        Which one.
+    source : Path
+        The file or folder that its ``manual`` speaks of.
+    progress : callable, optional
+        Told how many of how many steps are done, where there are many.
+
+    Returns
+    -------
+    list of str
+        Names of what was written below the folder of the data set. Nothing is written before all
+        of it is right.
+
+    Raises
+    ------
+    ValueError
+        If the data set has no conversion, or the source is not what it should be.
+    """
+    if entry.name not in _CONVERSIONS:
+        known = ", ".join(_CONVERSIONS)
+        raise ValueError(
+            f"{entry.name} is used as it is published and has no conversion, only {known} have; "
+            f"by hand: {entry.manual}"
+        )
+    if not source.exists():
+        raise ValueError(f"{source}: no such file or folder")
+    entry.path.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=entry.path, prefix=".partial-") as temporary:
+        made = Path(temporary)
+        names = _CONVERSIONS[entry.name](entry, source, made, progress)
+        apply_umask(made)
+        digests = {name: sha256_of(made / name) for name in names if (made / name).is_file()}
+        for name in names:
+            _replace(made / name, entry.path / name)
+    record_checksums(entry.path, digests)
+    return names
+
+
+def _replace(made: Path, target: Path) -> None:
+    if target.is_dir():
+        shutil.rmtree(target)
+    made.replace(target)
+
+
+def _meshes(entry: DataSet, source: Path, made: Path, progress: Progress | None) -> list[str]:
+    """An archive of labelled meshes, used as it is."""
+    dataset = load_mesh_folder(source)
+    if entry.name == "shrec11":
+        faces = {mesh.num_faces for mesh in dataset.meshes}
+        if (len(dataset), dataset.num_classes, faces) != (600, 30, {500}):
+            raise ValueError(
+                f"{source}: expected 600 meshes of 30 classes with 500 faces each, got "
+                f"{len(dataset)} of {dataset.num_classes}"
+            )
+    return _adopt(entry, source, made)
+
+
+def _segmented(entry: DataSet, source: Path, made: Path, progress: Progress | None) -> list[str]:
+    """An archive of meshes with labelled edges, used as it is."""
+    if entry.name == "coseg":
+        for name in COSEG:
+            load_segmentation_folder(coseg_folder(source, name))
+    else:
+        load_segmentation_folder(source)
+    return _adopt(entry, source, made)
+
+
+def coseg_folder(source: Path, name: str) -> Path:
+    """Find one of the three collections of COSEG in the archive or folder that has them.
+
+    Raises
+    ------
+    ValueError
+        If it is not there.
+    """
+    root = data_folder(source, lambda folder: (folder / name).is_dir())
+    if not (root / name).is_dir():
+        raise ValueError(f"{source}: has no folder {name}; expected {', '.join(COSEG)}")
+    return root / name
+
+
+def _adopt(entry: DataSet, source: Path, made: Path) -> list[str]:
+    """Copy an archive under the name that it is published by; its content has been looked at."""
+    (file,) = entry.files
+    if not source.is_file():
+        raise ValueError(
+            f"{source}: is right, and a folder: give it to --data as it is, or pass the archive"
+        )
+    return [_copied(file.name, file.sha256, source, made)]
+
+
+def _copied(name: str, sha256: str | None, source: Path, made: Path) -> str:
+    digest = sha256_of(source)
+    if sha256 is not None and digest != sha256:
+        raise ValueError(
+            f"{source}: can be read, but is not the published file (SHA-256 {digest}, expected "
+            f"{sha256}); give it to --data as it is"
+        )
+    shutil.copyfile(source, made / name)
+    return name
+
+
+def _digits(entry: DataSet, source: Path, made: Path, progress: Progress | None) -> list[str]:
+    """The four files of MNIST, used as they are."""
+    for part in ("train", "test"):
+        load_mnist(source, part)
+    absent = [file.name for file in entry.files if not (source / file.name).is_file()]
+    if absent:
+        raise ValueError(f"{source}: has no {absent[0]}; expected the files as published, packed")
+    return [_copied(file.name, file.sha256, source / file.name, made) for file in entry.files]
+
+
+def _princeton(entry: DataSet, source: Path, made: Path, progress: Progress | None) -> list[str]:
+    """Models by number as a labelled collection; those to train on are the last by checksum."""
+    folder = source
+    if source.is_file() and source.name.lower().endswith(ARCHIVE_SUFFIXES):
+        folder = unpack_archive(source)
+    found = {path.stem: path for path in sorted(folder.rglob("off/*.off"))}
+    classes = [k for k in range(len(PRINCETON_CLASSES) + 1) if k != _MISSING]
+    for name, block in zip(PRINCETON_CLASSES, classes, strict=True):
+        numbers = range(_BLOCK * block + 1, _BLOCK * (block + 1) + 1)
+        absent = [number for number in numbers if str(number) not in found]
+        if absent:
+            raise ValueError(f"{source}: has no off/{absent[0]}.off; expected 1 to 260, 281 to 400")
+        paths = [found[str(number)] for number in numbers]
+        paths.sort(key=lambda path: hashlib.sha256(path.read_bytes()).hexdigest())
+        for k, path in enumerate(paths):
+            part = "train" if k >= len(paths) - _TRAINED else "test"
+            copy = made / "meshes" / name / part / path.name
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, copy)
+    load_mesh_folder(made / "meshes")
+    return ["meshes"]
+
+
+def _tours(entry: DataSet, source: Path, made: Path, progress: Progress | None) -> list[str]:
+    """Instances, unpacked where each is packed, with the best known lengths."""
+    folder = source
+    if source.is_file() and source.name.lower().endswith(ARCHIVE_SUFFIXES):
+        folder = unpack_archive(source)
+    target = made / "instances"
+    target.mkdir()
+    for path in sorted(folder.rglob("*.tsp")) + sorted(folder.rglob("solutions")):
+        shutil.copyfile(path, target / path.name)
+    for path in sorted(folder.rglob("*.tsp.gz")):
+        with gzip.open(path) as packed, (target / path.stem).open("wb") as file:
+            shutil.copyfileobj(packed, file)
+    load_tsplib(target)
+    return ["instances"]
+
+
+def _clouds(entry: DataSet, source: Path, made: Path, progress: Progress | None) -> list[str]:
+    """Point clouds on the meshes of ModelNet10."""
+    return convert_modelnet10(source, made, progress)
+
+
+_Conversion = Callable[[DataSet, Path, Path, "Progress | None"], "list[str]"]
+_CONVERSIONS: Final[dict[str, _Conversion]] = {
+    "shrec11": _meshes,
+    "cubes": _meshes,
+    "coseg": _segmented,
+    "human_seg": _segmented,
+    "princeton": _princeton,
+    "modelnet10": _clouds,
+    "mnist": _digits,
+    "tsplib": _tours,
+}

@@ -1,0 +1,79 @@
+"""Fetching of a whole data set, and what to do where that cannot be."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+
+from equigeo.datasets.registry.checksums import read_checksums, record_checksums
+from equigeo.datasets.registry.data_set import DataFile, DataSet
+from equigeo.datasets.registry.download import DownloadError, Progress, download
+
+_MARGIN = 64 << 20  # bytes that a disk should still have afterwards
+
+Started = Callable[[DataFile], "Progress | None"]
+
+
+def fetch_data_set(entry: DataSet, started: Started | None = None) -> list[str]:
+    """Fetch the files of a data set that are not there yet.
+
+    Checksums that are not known beforehand are recorded in the folder with the first transfer; a
+    file that is fetched again has to have the recorded one.
+
+    Parameters
+    ----------
+    entry : DataSet
+        What to fetch.
+    started : callable, optional
+        Told of every file that is about to be fetched, and gives what to tell of its progress.
+
+    Returns
+    -------
+    list of str
+        Names of the files that were fetched.
+
+    Raises
+    ------
+    DownloadError
+        If the data set has files that only people get, or a file cannot be fetched; the message
+        says how to get it by hand.
+    """
+    if not entry.is_fetchable:
+        raise DownloadError(f"{entry.name} cannot be fetched by a program; {_by_hand(entry)}")
+    missing = [file for file in entry.files if not (entry.path / file.name).is_file()]
+    _check_space(entry, missing)
+    fetched = []
+    for file in missing:
+        known = read_checksums(entry.path).get(file.name)
+        wanted = replace(file, sha256=file.sha256 or known)
+        progress = started(file) if started is not None else None
+        try:
+            digest = download(wanted, entry.path / file.name, progress)
+        except DownloadError as error:
+            raise DownloadError(f"{error}; or {_by_hand(entry)}") from error
+        if file.sha256 is None:
+            record_checksums(entry.path, {file.name: digest})
+        fetched.append(file.name)
+    return fetched
+
+
+def _by_hand(entry: DataSet) -> str:
+    where = (
+        "" if "equigeo data convert" in entry.manual else f"; its files belong into {entry.path}"
+    )
+    return f"by hand: {entry.manual}{where}"
+
+
+def _check_space(entry: DataSet, missing: list[DataFile]) -> None:
+    """See before any transfer that what is known of its size fits on the disk."""
+    needed = sum(file.bytes or 0 for file in missing)
+    folder = entry.path
+    while not folder.exists():
+        folder = folder.parent
+    free = shutil.disk_usage(folder).free
+    if needed and free < needed + _MARGIN:
+        raise DownloadError(
+            f"{entry.path}: {entry.name} takes {needed} bytes and the disk has {free}; make space, "
+            "or set EQUIGEO_DATA to another folder"
+        )

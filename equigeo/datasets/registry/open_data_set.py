@@ -1,0 +1,95 @@
+"""A known data set by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from equigeo.datasets.digits.load_digits import load_digits
+from equigeo.datasets.load_mesh_folder import load_mesh_folder
+from equigeo.datasets.load_modelnet_points import load_modelnet_points
+from equigeo.datasets.registry.convert_data_set import coseg_folder
+from equigeo.datasets.registry.data_set import DataSet
+from equigeo.datasets.registry.data_sets import find_data_set
+from equigeo.datasets.segmentation.load_segmentation_folder import load_segmentation_folder
+from equigeo.datasets.tours.load_tsplib import load_tsplib
+
+
+def open(name: str, **options: Any) -> Any:
+    """Load a data set that ``equigeo data fetch`` or ``convert`` has put in its place.
+
+    Parameters
+    ----------
+    name : str
+        As ``equigeo data list`` shows it.
+    **options
+        Of its reader: ``part`` of ``"modelnet10"`` (``"train"`` or ``"test"``), ``split`` of
+        ``"mnist"`` (``"train"``, ``"validation"`` or ``"test"``), ``collection`` of ``"coseg"``
+        (``"aliens"``, ``"chairs"`` or ``"vases"``), ``most`` cities of ``"tsplib"``, ``strict`` of
+        meshes.
+
+    Returns
+    -------
+    MeshDataset, SegmentedMeshDataset, PointClouds, pair of Tensor or list of TSPInstance
+        What :func:`load_mesh_folder`, :func:`load_segmentation_folder`,
+        :func:`load_modelnet_points`, :func:`load_digits` or :func:`load_tsplib` gives.
+
+    Raises
+    ------
+    ValueError
+        If there is no data set of that name, its files are not there (the message says what to
+        type), or no reader for it.
+
+    Examples
+    --------
+    >>> open("nothing")
+    Traceback (most recent call last):
+        ...
+    ValueError: data set must be one of shrec11, cubes, ...; got 'nothing'
+    """
+    entry = find_data_set(name)
+    if not entry.is_present:
+        raise ValueError(f"{entry.path}: {name} is not there; {how_to_get(entry)}")
+    if name not in _READERS:
+        raise ValueError(f"{name} has no reader here; its files are in {entry.path}")
+    return _READERS[name](entry, **options)
+
+
+def how_to_get(entry: DataSet) -> str:
+    """Say what to type for a data set that is not there.
+
+    Parameters
+    ----------
+    entry : DataSet
+        Which one.
+
+    Examples
+    --------
+    >>> how_to_get(find_data_set("mnist"))
+    'get it by: equigeo data fetch mnist'
+    """
+    if entry.is_fetchable:
+        more = ""
+        if entry.made:
+            file = entry.path / entry.files[0].name
+            more = f", then: equigeo data convert {entry.name} {file}"
+        return f"get it by: equigeo data fetch {entry.name}{more}"
+    return f"get it by hand: {entry.manual}"
+
+
+def _coseg(entry: DataSet, collection: str, **options: Any) -> Any:
+    return load_segmentation_folder(
+        coseg_folder(entry.path / entry.files[0].name, f"coseg_{collection}"), **options
+    )
+
+
+_READERS: Final[dict[str, Callable[..., Any]]] = {
+    "shrec11": lambda entry, **o: load_mesh_folder(entry.path / entry.files[0].name, **o),
+    "cubes": lambda entry, **o: load_mesh_folder(entry.path / entry.files[0].name, **o),
+    "coseg": _coseg,
+    "human_seg": lambda entry, **o: load_segmentation_folder(entry.path / entry.files[0].name, **o),
+    "princeton": lambda entry, **o: load_mesh_folder(entry.path / "meshes", **o),
+    "modelnet10": lambda entry, **o: load_modelnet_points(entry.path, **o),
+    "mnist": lambda entry, **o: load_digits(entry.path, o.pop("split", "train"), **o),
+    "tsplib": lambda entry, **o: load_tsplib(entry.path / "instances", **o),
+}

@@ -1,0 +1,3 @@
+from tests.datasets.registry.server import server
+
+__all__ = ["server"]

@@ -1,0 +1,294 @@
+"""Known data sets: fetched, verified, converted and opened."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tarfile
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+import trimesh
+from scipy.spatial import cKDTree
+
+from equigeo import datasets
+from equigeo.datasets.registry import convert_modelnet10 as modelnet10
+from equigeo.datasets.registry import fetch_data_set as fetching
+from equigeo.datasets.registry.checksums import RECORD, read_checksums, record_checksums
+from equigeo.datasets.registry.convert_data_set import convert_data_set
+from equigeo.datasets.registry.data_set import DataSet, data_root
+from equigeo.datasets.registry.data_sets import (
+    DATA_SETS,
+    MODELNET_CLASSES,
+    PRINCETON_CLASSES,
+    find_data_set,
+)
+from equigeo.datasets.registry.download import DownloadError
+from equigeo.datasets.registry.eliminate_samples import surface_samples
+from equigeo.datasets.registry.fetch_data_set import fetch_data_set
+from equigeo.datasets.registry.modelnet10_half import FIRST_HALF
+from equigeo.datasets.registry.open_data_set import how_to_get
+from equigeo.datasets.registry.verify_data_set import verify_data_set
+from equigeo.tasks import TASKS
+from tests.datasets.tsplib_files import write_library
+from tests.shared_data import COMMITTED, shared_data
+
+
+@pytest.fixture(autouse=True)
+def root(tmp_path, monkeypatch):
+    monkeypatch.setenv("EQUIGEO_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("EQUIGEO_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "data"
+
+
+def test_every_entry_says_what_a_user_asks():
+    assert len({entry.name for entry in DATA_SETS}) == len(DATA_SETS)
+    tasks = {task.name for task in TASKS}
+    for entry in DATA_SETS:
+        assert entry.title
+        assert entry.licence
+        assert entry.source
+        assert entry.manual
+        assert set(entry.tasks) <= tasks
+        assert entry.used
+        assert not entry.is_present
+        assert entry.name in how_to_get(entry) or entry.manual in how_to_get(entry)
+    assert {task for entry in DATA_SETS for task in entry.tasks} == tasks
+
+
+def test_the_folder_is_that_of_the_variable_or_of_the_cache(root, tmp_path, monkeypatch):
+    assert data_root() == root
+    monkeypatch.delenv("EQUIGEO_DATA")
+    assert data_root() == tmp_path / "cache" / "data"
+
+
+def served(server, **changes):
+    file = server.file(**changes)
+    return DataSet("toy", "a toy", (), "none", "here", (file,), manual="make one")
+
+
+def test_a_data_set_is_fetched_once(server, root):
+    entry = served(server)
+    assert fetch_data_set(entry) == ["a.bin"]
+    assert fetch_data_set(entry) == []
+    assert [one.state for one in verify_data_set(entry)] == ["right"]
+    assert len(server.ranges) == 1
+
+
+def test_an_unknown_checksum_is_recorded_and_compared_ever_after(server, root):
+    entry = served(server, sha256=None, bytes=None)
+    fetch_data_set(entry)
+    path = entry.path / "a.bin"
+    assert read_checksums(entry.path) == {"a.bin": hashlib.sha256(server.content).hexdigest()}
+    assert [one.state for one in verify_data_set(entry)] == ["recorded"]
+    path.write_bytes(b"damaged")
+    assert [one.state for one in verify_data_set(entry)] == ["wrong"]
+    path.unlink()
+    assert [one.state for one in verify_data_set(entry)] == ["missing"]
+    server.content = b"another version"
+    with pytest.raises(DownloadError, match=r"has the SHA-256 .* or by hand: make one"):
+        fetch_data_set(entry)
+
+
+def test_a_file_of_unknown_origin_is_called_so(server, root):
+    entry = served(server, sha256=None)
+    entry.path.mkdir(parents=True)
+    (entry.path / "a.bin").write_bytes(b"x")
+    assert [one.state for one in verify_data_set(entry)] == ["unknown"]
+
+
+def test_too_little_space_is_seen_before_anything_is_fetched(server, root, monkeypatch):
+    usage = shutil.disk_usage("/")._replace(free=1 << 20)
+    monkeypatch.setattr(fetching.shutil, "disk_usage", lambda folder: usage)
+    with pytest.raises(DownloadError, match="takes 256000 bytes and the disk has 1048576"):
+        fetch_data_set(served(server))
+    assert server.ranges == []
+
+
+def test_what_only_people_get_is_said(root):
+    for name in ("princeton", "tsplib"):
+        with pytest.raises(DownloadError, match=f"{name} cannot be fetched .* data convert {name}"):
+            fetch_data_set(find_data_set(name))
+
+
+def test_a_damaged_record_is_named(root):
+    root.mkdir()
+    for text in ("{", "[1]", '{"a": 1}'):
+        (root / RECORD).write_text(text)
+        with pytest.raises(ValueError, match="remove it to record anew"):
+            read_checksums(root)
+    (root / RECORD).unlink()
+    record_checksums(root, {"a": "1"})
+    record_checksums(root, {"b": "2"})
+    assert read_checksums(root) == {"a": "1", "b": "2"}
+    assert [path.name for path in root.iterdir()] == [RECORD]
+
+
+def test_what_is_absent_is_not_opened(root):
+    with pytest.raises(ValueError, match="mnist is not there; get it by: equigeo data fetch mnist"):
+        datasets.open("mnist")
+    with pytest.raises(ValueError, match=r"equigeo data convert modelnet10 .*ModelNet10\.zip"):
+        datasets.open("modelnet10")
+
+
+def test_instances_are_converted_and_opened(root, tmp_path):
+    entry = find_data_set("tsplib")
+    assert convert_data_set(entry, write_library(tmp_path / "in" / "lib")) == ["instances"]
+    assert entry.is_present
+    assert [instance.name for instance in datasets.open("tsplib", most=5)] == ["box", "five"]
+    assert [one.state for one in verify_data_set(entry)] == ["unknown"]
+    convert_data_set(entry, COMMITTED / "tsplib")  # replaces
+    assert len(datasets.open("tsplib")) == 11
+
+
+def test_digits_that_are_not_the_published_ones_stay_where_they_are(root):
+    entry = find_data_set("mnist")
+    with pytest.raises(ValueError, match=r"is not the published file .* give it to --data"):
+        convert_data_set(entry, COMMITTED / "mnist")
+    assert [path for path in root.rglob("*") if path.is_file()] == []
+
+
+def test_digits_are_taken_over(root, monkeypatch):
+    entry = find_data_set("mnist")
+    files = tuple(replace(file, sha256=None) for file in entry.files)
+    assert len(convert_data_set(replace(entry, files=files), COMMITTED / "mnist")) == 4
+    images, labels = datasets.open("mnist", split="test")
+    assert (len(images), labels[0].item()) == (300, 7)
+    assert {one.state for one in verify_data_set(entry)} == {"wrong"}
+
+
+def labelled(folder, classes, parts, suffix):
+    for k, name in enumerate(classes):
+        for part in ("train", "test"):
+            (folder / name / part).mkdir(parents=True)
+            for index in parts[part](name):
+                mesh = trimesh.creation.box((1, 1, 1 + k))
+                mesh.export(folder / name / part / f"{name}_{index:04d}.{suffix}")
+    return folder
+
+
+def packed(folder, path):
+    with tarfile.open(path, "w:gz") as archive:
+        archive.add(folder, folder.name)
+    return path
+
+
+def test_an_archive_of_meshes_is_checked_and_taken_over(root, tmp_path):
+    numbers = {"train": lambda name: (1, 2), "test": lambda name: (3,)}
+    folder = labelled(tmp_path / "cubes", ("a", "b"), numbers, "obj")
+    entry = find_data_set("cubes")
+    with pytest.raises(ValueError, match="a folder: give it to --data as it is"):
+        convert_data_set(entry, folder)
+    archive = packed(folder, tmp_path / "x.tar.gz")
+    assert convert_data_set(entry, archive) == ["cubes.tar.gz"]
+    assert datasets.open("cubes").classes == ("a", "b")
+    assert [one.state for one in verify_data_set(entry)] == ["recorded"]
+    with pytest.raises(ValueError, match="expected 600 meshes of 30 classes"):
+        convert_data_set(find_data_set("shrec11"), archive)
+    with pytest.raises(ValueError, match="has no folder coseg_aliens"):
+        convert_data_set(find_data_set("coseg"), archive)
+    with pytest.raises(ValueError, match="no such file"):
+        convert_data_set(entry, tmp_path / "nowhere")
+    with pytest.raises(ValueError, match="is used as it is published"):
+        convert_data_set(find_data_set("rmd17"), folder)
+
+
+def segmented(folder):
+    for part, number in (("train", 1), ("test", 2)):
+        (folder / part).mkdir(parents=True)
+        (folder / "seg").mkdir(exist_ok=True)
+        trimesh.creation.box().export(folder / part / f"{number}.obj")
+        (folder / "seg" / f"{number}.seg").write_text("0\n" * 6 + "1\n" * 6)
+
+
+def test_the_three_collections_of_coseg_are_opened_by_name(root, tmp_path):
+    for name in ("aliens", "chairs", "vases"):
+        segmented(tmp_path / "coseg" / f"coseg_{name}")
+    archive = packed(tmp_path / "coseg", tmp_path / "coseg.tar.gz")
+    convert_data_set(find_data_set("coseg"), archive)
+    assert len(datasets.open("coseg", collection="chairs")) == 2
+    human = packed(tmp_path / "coseg" / "coseg_vases", tmp_path / "h.tar.gz")
+    convert_data_set(find_data_set("human_seg"), human)
+    assert len(datasets.open("human_seg")) == 2
+
+
+def test_the_princeton_benchmark_becomes_a_labelled_collection(root, tmp_path):
+    (tmp_path / "off").mkdir()
+    for number in range(1, 401):
+        if not 261 <= number <= 280:
+            mesh = trimesh.creation.box((1, 1, number))
+            mesh.export(tmp_path / "off" / f"{number}.off")
+    convert_data_set(find_data_set("princeton"), tmp_path)
+    dataset = datasets.open("princeton")
+    assert (len(dataset), dataset.classes) == (380, tuple(sorted(PRINCETON_CLASSES)))
+    assert int(dataset.in_train.sum()) == 15 * 19
+    assert any(name.startswith("fourleg/train/") for name in dataset.names)
+    assert (root / "princeton" / "meshes" / "armadillo").is_dir()
+    (tmp_path / "off" / "281.off").unlink()
+    with pytest.raises(ValueError, match=r"has no off/281\.off"):
+        convert_data_set(find_data_set("princeton"), tmp_path)
+
+
+def test_modelnet10_is_sampled_in_its_halves(root, tmp_path, monkeypatch):
+    first = {name: min(FIRST_HALF[name]) for name in MODELNET_CLASSES}
+    other = {name: next(k for k in range(1, 999) if k not in FIRST_HALF[name]) for name in first}
+    numbers = {"train": lambda name: (1,), "test": lambda name: (first[name], other[name])}
+    source = labelled(tmp_path / "ModelNet10", MODELNET_CLASSES, numbers, "off")
+    sampled = modelnet10._sampled
+    monkeypatch.setattr(modelnet10, "_sampled", lambda shape, points: sampled(shape, 64))
+    told = []
+    convert_data_set(find_data_set("modelnet10"), source, lambda *x: told.append(x))
+    assert told[-1] == (30, 30)
+    for part in ("train", "test"):
+        clouds = datasets.open("modelnet10", part=part)
+        assert clouds.points.shape == (10, 64, 3)
+        assert clouds.labels.tolist() == list(range(10))
+        assert clouds.points.abs().amax((1, 2)).tolist() == [1.0] * 10
+    with np.load(root / "modelnet10_points" / "modelnet10_test_a.npz") as file:
+        assert file["index"].tolist() == list(first.values())
+        box = file["points"] / 32767 * file["scale"][:, None, None] + file["center"][:, None]
+    inside = torch.from_numpy(box[9]).abs() - torch.tensor([0.5, 0.5, 5])
+    assert float(inside.amax(-1).abs().max()) < 1e-3  # every point is on a side of the box
+    shutil.rmtree(source / "sofa")
+    with pytest.raises(ValueError, match=r"found no sofa/train/\*\.off"):
+        convert_data_set(find_data_set("modelnet10"), source)
+
+
+def test_the_first_half_has_the_official_numbers():
+    assert sum(map(len, FIRST_HALF.values())) == 454
+    assert [len(FIRST_HALF[name]) for name in MODELNET_CLASSES] == [
+        25, 50, 50, 43, 43, 50, 43, 50, 50, 50,
+    ]  # fmt: skip
+
+
+def test_samples_are_spread_and_on_the_surface():
+    corners = np.array([[[0.0, 0, 0], [1, 0, 0], [0, 1, 0]], [[1, 1, 0], [1, 0, 0], [0, 1, 0]]])
+    points = surface_samples(corners, 256, np.random.default_rng(0))
+    again = surface_samples(corners, 256, np.random.default_rng(0))
+    assert np.array_equal(points, again)
+    assert points[:, 2].tolist() == [0.0] * 256
+    assert ((points[:, :2] >= 0) & (points[:, :2] <= 1)).all()
+    spread = cKDTree(points).query(points, 2)[0][:, 1]
+    uniform = np.random.default_rng(1).random((256, 2))
+    crowded = cKDTree(uniform).query(uniform, 2)[0][:, 1]
+    # The densest packing of 256 discs in the unit square is 0.067 wide.
+    assert spread.min() > 0.6 * 0.067 > 3 * crowded.min()
+    with pytest.raises(ValueError, match="must have an area"):
+        surface_samples(corners[:, :, [0, 0, 0]] * 0, 4, np.random.default_rng(0))
+
+
+def test_converted_shapes_are_spread_as_the_recorded_clouds_are():
+    corpus = shared_data("robustness_meshes")
+    with tarfile.open(corpus / "robustness_meshes.tar.xz") as archive:
+        name = "robustness_meshes/degenerate/modelnet10__bathtub_0001.off"
+        member = archive.extractfile(name)
+        assert member is not None
+        mesh = trimesh.load(member, file_type="off", process=False)
+    points = surface_samples(mesh.triangles, 1024, np.random.default_rng(0))
+    with np.load(shared_data("modelnet10_points") / "modelnet10_train.npz") as file:
+        (k,) = np.flatnonzero((file["label"] == 0) & (file["index"] == 1))
+        recorded = file["points"][k] / 32767 * file["scale"][k]
+    mine, theirs = (cKDTree(x).query(x, 2)[0][:, 1].mean() for x in (points, recorded))
+    assert mine == pytest.approx(theirs, rel=0.05)

@@ -1,0 +1,167 @@
+"""A file comes whole and right, or not at all, and the reason is said."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+
+import pytest
+
+from equigeo.datasets.registry import download as module
+from equigeo.datasets.registry.addresses import Loopback
+from equigeo.datasets.registry.data_set import DataFile
+from equigeo.datasets.registry.download import DownloadError, download
+from tests.datasets.registry.server import CONTENT
+
+DIGEST = hashlib.sha256(CONTENT).hexdigest()
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_file_is_fetched_whole_and_readable(server, tmp_path):
+    told = []
+    digest = download(server.file(), tmp_path / "new" / "a.bin", lambda *x: told.append(x))
+    path = tmp_path / "new" / "a.bin"
+    assert (digest, path.read_bytes()) == (DIGEST, CONTENT)
+    assert names(path.parent) == ["a.bin"]
+    assert told[0] == (0, len(CONTENT))
+    assert told[-1] == (len(CONTENT), len(CONTENT))
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    mask = os.umask(0)
+    os.umask(mask)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~mask
+
+
+def test_a_transfer_that_breaks_off_goes_on_where_it_stopped(server, tmp_path):
+    server.breaks_after = [1000, 2000]
+    assert download(server.file(), tmp_path / "a.bin") == DIGEST
+    assert server.ranges == ["", "bytes=1000-", "bytes=3000-"]
+
+
+def test_what_has_come_is_kept_for_the_next_call(server, tmp_path):
+    server.breaks_after = [1000] * module.TRIES
+    with pytest.raises(DownloadError, match=r"broke off after 3000 bytes, 3 times .* fetch again"):
+        download(server.file(), tmp_path / "a.bin")
+    assert names(tmp_path) == ["a.bin.partial", "a.bin.partial.json"]
+    download(server.file(), tmp_path / "a.bin")
+    assert server.ranges[-1] == "bytes=3000-"
+    assert names(tmp_path) == ["a.bin"]
+
+
+@pytest.mark.parametrize("etag", ["", 'W/"1"'])
+def test_without_checksum_and_strong_etag_it_starts_anew(server, tmp_path, etag):
+    server.etag, server.breaks_after = etag, [1000]
+    assert download(server.file(sha256=None), tmp_path / "a.bin") == DIGEST
+    assert server.ranges == ["", ""]
+
+
+def test_another_version_is_not_joined_to_the_first(server, tmp_path):
+    server.etag, server.breaks_after = '"1"', [1000] * module.TRIES
+    file = server.file(sha256=None, bytes=None)
+    with pytest.raises(DownloadError, match="broke off"):
+        download(file, tmp_path / "a.bin")
+    server.etag, server.content = '"2"', CONTENT[::-1]
+    download(file, tmp_path / "a.bin")
+    assert server.ranges[-1] == "bytes=3000-"
+    assert (tmp_path / "a.bin").read_bytes() == CONTENT[::-1]
+
+
+def test_a_server_that_knows_no_parts_sends_everything_again(server, tmp_path):
+    server.knows_ranges, server.breaks_after = False, [1000]
+    assert download(server.file(), tmp_path / "a.bin") == DIGEST
+
+
+def test_a_wrong_checksum_leaves_nothing(server, tmp_path):
+    (tmp_path / "a.bin").write_bytes(b"old")
+    with pytest.raises(DownloadError, match=f"has the SHA-256 {DIGEST}, expected {'0' * 64}"):
+        download(server.file(sha256="0" * 64), tmp_path / "a.bin")
+    assert names(tmp_path) == ["a.bin"]
+    assert (tmp_path / "a.bin").read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("to", ["ftp://127.0.0.1/a", "file:///etc/passwd", "http://example.org/a"])
+def test_no_redirect_to_another_scheme_is_followed(server, tmp_path, to):
+    server.redirect = to
+    with pytest.raises(DownloadError, match=r"only addresses of https|is not allowed"):
+        download(server.file(), tmp_path / "a.bin")
+    assert names(tmp_path) == []
+
+
+def test_only_https_is_asked(server, tmp_path, monkeypatch):
+    file = server.file()
+    monkeypatch.setattr(Loopback, "allowed", False)
+    with pytest.raises(DownloadError, match=r"127\.0\.0\.1.* only addresses of https"):
+        download(file, tmp_path / "a.bin")
+    assert server.ranges == []
+
+
+def test_the_allowance_is_for_loopback_alone(server, tmp_path):
+    file = server.file()
+    object.__setattr__(file, "url", "http://example.org/a.bin")
+    with pytest.raises(DownloadError, match="only addresses of https"):
+        download(file, tmp_path / "a.bin")
+
+
+def test_the_allowance_is_off_by_default():
+    assert not Loopback.allowed
+
+
+@pytest.mark.parametrize("tells_length", [True, False])
+@pytest.mark.parametrize("size", [100, None])
+def test_a_file_that_is_too_large_is_refused(server, tmp_path, monkeypatch, tells_length, size):
+    server.tells_length = tells_length
+    monkeypatch.setattr(module, "MAX_BYTES", 100)
+    with pytest.raises(DownloadError, match=r"larger than 100|expected 100"):
+        download(server.file(bytes=size), tmp_path / "a.bin")
+    assert "a.bin" not in names(tmp_path)
+
+
+def test_a_full_disk_is_said(server, tmp_path, monkeypatch):
+    def full(*arguments):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(module.os, "fsync", full)
+    with pytest.raises(DownloadError, match=r"a\.bin: the disk is full; make space, or set"):
+        download(server.file(), tmp_path / "a.bin")
+    assert "a.bin" not in names(tmp_path)
+
+
+def test_other_errors_of_the_system_stay_what_they_are(server, tmp_path, monkeypatch):
+    def refuse(*arguments):
+        raise PermissionError(errno.EACCES, "denied")
+
+    monkeypatch.setattr(module.os, "replace", refuse)
+    with pytest.raises(PermissionError, match="denied"):
+        download(server.file(), tmp_path / "a.bin")
+
+
+@pytest.mark.parametrize("status", [403, 404, 500])
+def test_what_the_server_says_is_said(server, tmp_path, status):
+    server.status = status
+    with pytest.raises(DownloadError, match=f"the server says {status}"):
+        download(server.file(), tmp_path / "a.bin")
+
+
+def test_a_server_that_is_not_there_is_named(server, tmp_path):
+    file = DataFile("a.bin", "http://127.0.0.1:1/a.bin")
+    with pytest.raises(DownloadError, match=r"127\.0\.0\.1:1/a\.bin: cannot be reached"):
+        download(file, tmp_path / "a.bin")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("a", "http://example.org/a"), "expected an address of https"),
+        (("../a",), "below the folder"),
+        (("/a",), "below the folder"),
+        (("",), "below the folder"),
+        (("a", "", 1, "123"), "64 hexadecimal digits"),
+    ],
+)
+def test_an_entry_that_cannot_be_right_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        DataFile(*arguments)

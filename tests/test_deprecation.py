@@ -1,0 +1,54 @@
+"""Old names work, warn, and go away in time."""
+
+from __future__ import annotations
+
+import sys
+import types
+
+import pytest
+
+import equigeo
+from equigeo import _deprecation
+from equigeo._deprecation import RENAMED, Renamed, renamed
+
+
+@pytest.fixture
+def module(monkeypatch):
+    made = types.ModuleType("toy")
+    made.load_mesh = lambda: 1
+    monkeypatch.setitem(sys.modules, "toy", made)
+    monkeypatch.setattr(_deprecation, "RENAMED", {})
+    made.__getattr__ = renamed("toy", {"read_mesh": Renamed("load_mesh", since="0.2")})
+    return made
+
+
+def test_an_old_name_is_the_new_object_and_warns(module):
+    text = r"toy\.read_mesh has been called load_mesh since version 0\.2; .* goes away in 0\.3"
+    with pytest.warns(DeprecationWarning, match=text) as caught:
+        assert module.read_mesh is module.load_mesh
+    assert caught[0].filename == __file__  # where the old name stands, not where it is looked up
+    with pytest.warns(DeprecationWarning, match="read_mesh"):
+        exec("from toy import read_mesh", {})
+
+
+def test_other_names_are_unknown_as_ever(module):
+    with pytest.raises(AttributeError, match="module 'toy' has no attribute 'write_mesh'"):
+        _ = module.write_mesh
+
+
+def test_new_names_do_not_warn(module):
+    assert module.load_mesh() == 1
+
+
+@pytest.mark.parametrize(
+    ("version", "is_overdue"),
+    [("0.2.0", False), ("0.2.7", False), ("0.3.0", True), ("0.10.0", True), ("1.0.0", True)],
+)
+def test_an_old_name_lasts_one_minor_version(monkeypatch, version, is_overdue):
+    monkeypatch.setattr(_deprecation, "__version__", version)
+    assert Renamed("x", since="0.2").is_overdue == is_overdue
+
+
+def test_no_old_name_of_the_library_is_overdue():
+    assert equigeo.__version__ == _deprecation.__version__
+    assert not [name for name, entry in RENAMED.items() if entry.is_overdue]
