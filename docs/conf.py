@@ -9,6 +9,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from docutils import nodes
+from sphinx import addnodes
+
 import equigeo
 
 project = "equigeo"
@@ -30,8 +33,6 @@ source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
-# A potentials tutorial, and others that are added, find their place in the toctree by themselves.
-suppress_warnings = ["toc.empty_glob"]
 
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
@@ -59,18 +60,29 @@ pygments_style = "tango"
 pygments_dark_style = "monokai"
 
 
+LITERAL = re.compile(r"(``.*?``|:\w+:`[^`]*`)")
+# A star of a shape, (B, C, *S) or (..., *, dim): none that opens *emphasis*, none of an argument.
+STAR = re.compile(r"(?<=[(, ])\*(?=[\w,)])(?!\w[\w -]*\*(?!\w))(?!\w\*)")
+ARGUMENT = re.compile(r"\s*\*")
+
+
 def escape_shapes(app, what, name, obj, options, lines):
-    """Shapes such as ``(B, C, *S)`` are no emphasis."""
+    """Stars of shapes are no emphasis."""
     for number, line in enumerate(lines):
         parts = LITERAL.split(line)
-        parts[::2] = [LONE_STAR.sub(r"\\*", part) for part in parts[::2]]
+        if not ARGUMENT.match(line):
+            parts[::2] = [STAR.sub(r"\\*", part) for part in parts[::2]]
         lines[number] = "".join(parts)
 
 
-LITERAL = re.compile(r"(``.*?``|:\w+:`[^`]*`)")
-LONE_STAR = re.compile(r"(?<=[(, ])\*(?=\w)(?!\w[\w -]*\*(?!\w))(?!\w\*)")
+def leave_words_alone(app, doctree):
+    """What is written in lower case where a type stands is a size or a word, and no class."""
+    for node in [*doctree.findall(addnodes.pending_xref)]:
+        if node.get("refspecific") and node["reftarget"].islower():
+            node.replace_self(nodes.emphasis("", node["reftarget"]))
 
 
 def setup(app):
     """Shapes are escaped before napoleon reads a docstring."""
     app.connect("autodoc-process-docstring", escape_shapes, priority=100)
+    app.connect("doctree-read", leave_words_alone)

@@ -179,11 +179,11 @@ def plot(
     for value in scale_x.ticks():
         at = scale_x(value)
         drawing.line([(at, top), (at, top + height)], GRID, 1)
-        drawing.text((at, top + height + 18), f"{value:.4g}", size=12, color=GREY)
+        drawing.text((at, top + height + 18), _number(value), size=12, color=GREY)
     for value in scale_y.ticks():
         at = scale_y(value)
         drawing.line([(left, at), (left + width, at)], GRID, 1)
-        drawing.text((left - 8, at + 4), f"{value:.4g}", size=12, anchor="end", color=GREY)
+        drawing.text((left - 8, at + 4), _number(value), size=12, anchor="end", color=GREY)
     drawing.text((left + width / 2, top + height + 40), x)
     drawing.text((18, top + height / 2), y, turn=-90)
     drawing.text((left, 20), title, anchor="start", bold=True)
@@ -197,6 +197,11 @@ def plot(
         drawing.line([(left + width + 14, at), (left + width + 34, at)], color, 3)
         drawing.text((left + width + 40, at + 4), name, size=12, anchor="start")
     return drawing
+
+
+def _number(value: float) -> str:
+    """Write a tick: powers of ten in full up to a hundred thousand."""
+    return f"{value:,.0f}" if 1000 <= value <= 100_000 else f"{value:.4g}"
 
 
 class _Axis:

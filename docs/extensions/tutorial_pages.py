@@ -104,13 +104,31 @@ def _in_folder(folder: Path) -> Iterator[None]:
         sys.path.remove(str(DOCS))
 
 
+# Others, such as one of interatomic potentials, come behind these by themselves.
+ORDER = ("tensor_products", "affine", "mesh", "mds")
+INDEX = """# Tutorials
+
+Each page is a script that was run when the site was built: what it prints and draws is what it says.
+
+```{{toctree}}
+:maxdepth: 1
+
+{names}
+```
+"""
+
+
 def write_pages(app: Any) -> None:
-    """Run the scripts that are newer than their pages."""
-    for script in sorted((DOCS / "tutorials").glob("*.py")):
-        page = DOCS / "generated" / "tutorials" / f"{script.stem}.md"
-        if not page.exists() or page.stat().st_mtime < script.stat().st_mtime:
-            text = run_script(script, page.parent)
+    """Run the scripts that are newer than their pages, and list the pages."""
+    scripts = {script.stem: script for script in sorted((DOCS / "tutorials").glob("*.py"))}
+    names = [*ORDER, *(name for name in scripts if name not in ORDER)]
+    folder = DOCS / "generated" / "tutorials"
+    for name in names:
+        page = folder / f"{name}.md"
+        if not page.exists() or page.stat().st_mtime < scripts[name].stat().st_mtime:
+            text = run_script(scripts[name], folder)
             page.write_text(text)
+    (folder / "index.md").write_text(INDEX.format(names="\n".join(names)))
 
 
 def setup(app: Any) -> dict[str, bool]:

@@ -29,7 +29,6 @@ import math
 
 import torch
 from drawing import Drawing, plot
-
 from equigeo import affine
 from equigeo.groups import SL, equidistant_rotations, grid_stretches, multiply_samples
 
@@ -86,7 +85,9 @@ def draw(digit, linear, size=40):
         points = torch.tensor(line)
         for a, b in zip(points, points[1:]):
             along = ((back - a) @ (b - a) / (b - a).square().sum()).clamp(0, 1)
-            distance = torch.minimum(distance, (back - a - along[..., None] * (b - a)).norm(dim=-1))
+            distance = torch.minimum(
+                distance, (back - a - along[..., None] * (b - a)).norm(dim=-1)
+            )
     return torch.sigmoid((0.15 - distance) / 0.04)[None, None]
 
 

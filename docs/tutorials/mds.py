@@ -24,7 +24,6 @@
 import numpy as np
 import torch
 from drawing import COLORS, Drawing, blend, fit, plot, tilt
-
 from equigeo import datasets, mds
 
 animals = datasets.articulated_parts(seed=0, per_class=2, faces=500)
@@ -63,7 +62,9 @@ drawing.save("embedding.svg")
 square = torch.tensor([[1.0, 1, 0], [1, -1, 0], [-1, 1, 0], [-1, -1, 0]])
 doubtful = mds.embed(square, options=mds.EmbedOptions(fallback="ignore"))
 print("degenerate:", doubtful.degenerate.tolist())
-network = torch.nn.Sequential(torch.nn.Linear(3, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1))
+network = torch.nn.Sequential(
+    torch.nn.Linear(3, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1)
+)
 for kind in ("joint", "harmonic", "weighted"):
     averages = []
     for turn in turns:

@@ -26,7 +26,6 @@
 import numpy as np
 import torch
 from drawing import COLORS, Drawing, blend, plot, tilt
-
 from equigeo import datasets, mds, mesh
 
 animals = datasets.articulated_parts(seed=0, per_class=2, faces=500)
@@ -66,7 +65,11 @@ colors = [blend(COLORS[random[c] % 8], "#ffffff", 0.35) for c in log.cluster.tol
 plain = ["#9db8d9"] * horse.num_faces
 for left, shades in ((20, plain), (330, colors)):
     drawing.mesh(
-        horse.vertices.numpy(), horse.faces.numpy(), shades, (left, 20, 290, 200), view(horse)
+        horse.vertices.numpy(),
+        horse.faces.numpy(),
+        shades,
+        (left, 20, 290, 200),
+        view(horse),
     )
 drawing.save("pooling.svg")
 
@@ -109,7 +112,9 @@ plot({"training": (range(1, 31), losses)}, x="step", y="cross-entropy", marks=Fa
 )
 drawing = Drawing(640, 420)
 for row, parts in enumerate((animals.labels, predictions)):
-    drawing.text((10, 20 + 210 * row), ["true", "predicted"][row], anchor="start", bold=True)
+    drawing.text(
+        (10, 20 + 210 * row), ["true", "predicted"][row], anchor="start", bold=True
+    )
     for column, name in enumerate(("dog/1", "horse/1", "dinosaur/1")):
         number = animals.names.index(name)
         shape = animals.meshes[number]

@@ -26,10 +26,10 @@
 #
 # ## A product
 #
-# Both products of two vectors that are invariant or a pseudovector, by name of the irreps:
+# The product of two vectors, `1o` in the words of e3nn, has three parts: the dot product `0e`, the cross
+# product `1e`, and a tensor of degree two, `2e`. Coefficients have unit norm, hence the factor of the first.
 
 import torch
-
 from equigeo import tensor_products as tp
 from equigeo.testing import equivariance_error
 
@@ -37,30 +37,29 @@ x, y = torch.randn(2, 5, 3, dtype=torch.float64)
 product = tp.FullTensorProduct("1o", "1o").double()
 z = product(x, y)
 print(product.irreps_out, tuple(z.shape))
-print(f"first component over dot product: {z[:, 0] / (x * y).sum(-1)}")
+print(z[:, 0] / (x * y).sum(-1))  # one over the root of three
 print(f"equivariance error {equivariance_error(product, inputs=[x, y]):.1e}")
 
 # %%
 # ## Which paths a product has, and what it costs
 #
-# `tp.compare` builds every product up to a degree and measures it. The degrees of freedom are the paths
-# whose weights can be chosen; what is cheaper has fewer.
-
-PRODUCTS = ("full all", "gaunt grid", "matrix")
-rows = {}
-for lmax in range(1, 7):
-    comparison = tp.compare(lmax, "siso", products=PRODUCTS, batch=100, repetitions=3)
-    for row in comparison.rows:
-        rows.setdefault(row.product, []).append((lmax, row.multiply_adds, row.degrees_of_freedom))
-for name, entries in rows.items():
-    print(f"{name:10}", "degrees of freedom", [freedom for _, _, freedom in entries])
+# `tp.compare` builds every product of features of all degrees up to a largest one (`"mimo"`) and measures
+# it. The degrees of freedom are the paths whose weights can be chosen; what is cheaper has fewer.
 
 from drawing import plot
 
-curves = {
-    name: tuple(zip(*[(l, work) for l, work, _ in entries])) for name, entries in rows.items()
-}
-plot(curves, x="largest degree", y="multiply–accumulates a row", log_y=True).save("cost.svg")
+degrees = range(1, 7)
+work, freedom = {}, {}
+for lmax in degrees:
+    for row in tp.compare(lmax, "mimo", batch=20, repetitions=1).rows:
+        if row.product in ("full all", "gaunt grid", "matrix"):
+            work.setdefault(row.product, []).append(row.multiply_adds)
+            freedom.setdefault(row.product, []).append(row.degrees_of_freedom)
+for name, values in freedom.items():
+    print(f"{name:10} degrees of freedom {values}")
+
+curves = {name: (degrees, values) for name, values in work.items()}
+plot(curves, x="largest degree", y="multiply–accumulates", log_y=True).save("cost.svg")
 
 # %%
 # ![Cost of products by largest degree](cost.svg)
@@ -76,13 +75,13 @@ from equigeo.examples.tetris import tetris_pieces, train_tetris
 
 curves = {}
 for name in ("full", "gaunt", "gaunt+curl"):
-    result = train_tetris(name, steps=100)
+    result = train_tetris(name, steps=150)
     with torch.no_grad():
         predicted = result.model(tetris_pieces()).argmax(-1).tolist()
     right = sum(label == piece for piece, label in enumerate(predicted))
     print(f"{name:11} {right} of 8")
     smooth = torch.tensor(result.accuracies).unfold(0, 10, 10).mean(-1)
-    curves[name] = (range(10, 101, 10), 8 * smooth)
+    curves[name] = (range(10, 151, 10), 8 * smooth)
 plot(curves, x="step", y="pieces told apart").save("tetris.svg")
 
 # %%
