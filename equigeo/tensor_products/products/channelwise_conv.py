@@ -26,8 +26,9 @@ class ChannelwiseConv(EdgeConvolution):
 
     Parameters
     ----------
-    irreps_in1, irreps_in2, irreps_out, irrep_normalization, path_normalization, weight_order, \
-shared_weights, layout
+    irreps_in1, irreps_in2, irreps_out
+        As in :class:`ChannelwiseTensorProduct`.
+    irrep_normalization, path_normalization, weight_order, shared_weights, layout
         As in :class:`ChannelwiseTensorProduct`.
 
     Attributes

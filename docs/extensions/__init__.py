@@ -1,0 +1,1 @@
+"""What the site needs beside Sphinx: formulas, tutorials that were run, and the API's pages."""

@@ -1,0 +1,128 @@
+"""Tutorial: tensor products."""
+
+# %%
+# # Tensor products
+#
+# A tensor product combines two features that rotate into features that rotate: a scalar times a vector
+# is a vector, two vectors give a scalar (dot product), a pseudovector (cross product) and a tensor of
+# degree 2. Networks for molecules and crystals (NequIP, MACE, Allegro) are made of such products of the
+# features of an atom and the directions to its neighbours.
+#
+# ## The mathematics in ten lines
+#
+# Under a rotation, features of degree $l$ have $2l + 1$ components and transform by the matrix $D^l$. The
+# product of degrees $l_1$ and $l_2$ contains each degree from $|l_1 - l_2|$ to $l_1 + l_2$ once:
+#
+# $$z^{l_3}_c = \sum_{a b} C^{l_1 l_2 l_3}_{a b c}\, x^{l_1}_a\, y^{l_2}_b .$$
+#
+# The coefficients $C$ are fixed by symmetry up to a factor, and a *path* $(l_1, l_2, l_3)$ gets a weight
+# that is learned. *Clebsch–Gordan* products keep all paths apart. *Gaunt* products multiply functions on
+# the sphere instead,
+#
+# $$\sum_c z_c Y_c(r) = \Bigl(\sum_a x_a Y_a(r)\Bigr)\Bigl(\sum_b y_b Y_b(r)\Bigr),$$
+#
+# which adds all paths of a degree up with fixed factors: cheaper for large $l$, but without paths whose
+# degrees have an odd sum, such as the cross product.
+#
+# ## A product
+#
+# The product of two vectors, `1o` in the words of e3nn, has three parts: the dot product `0e`, the cross
+# product `1e`, and a tensor of degree two, `2e`. Coefficients have unit norm, hence the factor of the first.
+
+import torch
+from equigeo import tensor_products as tp
+from equigeo.testing import equivariance_error
+
+x, y = torch.randn(2, 5, 3, dtype=torch.float64)
+product = tp.FullTensorProduct("1o", "1o").double()
+z = product(x, y)
+print(product.irreps_out, tuple(z.shape))
+print(z[:, 0] / (x * y).sum(-1))  # one over the root of three
+print(f"equivariance error {equivariance_error(product, inputs=[x, y]):.1e}")
+
+# %%
+# ## Which paths a product has, and what it costs
+#
+# `tp.compare` builds every product of features of all degrees up to a largest one (`"mimo"`) and measures
+# it. The degrees of freedom are the paths whose weights can be chosen; what is cheaper has fewer.
+
+from drawing import plot
+
+degrees = range(1, 7)
+work, freedom = {}, {}
+for lmax in degrees:
+    for row in tp.compare(lmax, "mimo", batch=20, repetitions=1).rows:
+        if row.product in ("full all", "gaunt grid", "matrix"):
+            work.setdefault(row.product, []).append(row.multiply_adds)
+            freedom.setdefault(row.product, []).append(row.degrees_of_freedom)
+for name, values in freedom.items():
+    print(f"{name:10} degrees of freedom {values}")
+
+curves = {name: (degrees, values) for name, values in work.items()}
+plot(curves, x="largest degree", y="multiply–accumulates", log_y=True).save("cost.svg")
+
+# %%
+# ![Cost of products by largest degree](cost.svg)
+#
+# ## A task: mirror images
+#
+# Eight Tetris pieces, two of which are mirror images of each other. A network is trained on pieces that
+# are turned at random. It needs a product of two vectors that is a pseudovector to tell the mirror images
+# apart, so that with Gaunt products alone it cannot get beyond seven of eight. `gaunt+curl` adds the
+# missing paths.
+
+from equigeo.examples.tetris import tetris_pieces, train_tetris
+
+curves = {}
+for name in ("full", "gaunt", "gaunt+curl"):
+    result = train_tetris(name, steps=150)
+    with torch.no_grad():
+        predicted = result.model(tetris_pieces()).argmax(-1).tolist()
+    right = sum(label == piece for piece, label in enumerate(predicted))
+    print(f"{name:11} {right} of 8")
+    smooth = torch.tensor(result.accuracies).unfold(0, 10, 10).mean(-1)
+    curves[name] = (range(10, 151, 10), 8 * smooth)
+plot(curves, x="step", y="pieces told apart").save("tetris.svg")
+
+# %%
+# ![Pieces told apart while training](tetris.svg)
+#
+# ## Messages on a graph
+#
+# `ChannelwiseConv` gathers the features of sources, multiplies them by the directions of edges with a weight
+# of every edge, and sums at targets, without a message in memory:
+
+from equigeo.graphs import EdgeIndex, radius_graph
+
+points = torch.rand(500, 3)
+graph = EdgeIndex.from_edges(radius_graph(points, 0.3), num_sources=500, num_targets=500)
+source, target = graph.edge_index
+edge_attr = tp.spherical_harmonics(
+    "0e + 1o + 2e", points[target] - points[source], True, "component"
+)
+conv = tp.ChannelwiseConv("32x0e + 32x1o", "0e + 1o + 2e", "0e + 1o + 2e")
+weights = torch.randn(graph.num_edges, conv.weight_numel)
+print(graph.num_edges, conv(torch.randn(500, 128), graph, edge_attr, weights).shape)
+
+# %%
+# ## When to use which
+#
+# | product | use it | not |
+# |---|---|---|
+# | `ChannelwiseTensorProduct`, `ChannelwiseConv` | messages of NequIP and MACE; the default | where channels must mix in the product itself |
+# | `FullyConnectedTensorProduct` | few channels, most expressive | many channels: weights grow with their cube |
+# | `SymmetricContraction` | products of a feature with itself to degree 3 and 4 (MACE) | |
+# | `GauntTensorProduct` | degrees of 6 and more, no chirality needed | small degrees: paths are as fast |
+# | `tp.make("gaunt+curl", ...)` | the same where chirality matters | |
+# | `MatrixTensorProduct` | cheap, both parities at once | where single paths must be weighted |
+#
+# Use tensor products where outputs are vectors or tensors, or where data are few and angles matter
+# (energies, forces, dipoles). For classification of shapes whose features are numbers, an
+# [embedding](mds.md) or a [mesh network](mesh.md) costs less.
+#
+# ## Cost
+#
+# A channelwise product of 32 channels up to degree 2 moves its inputs and outputs once; it is limited by
+# memory. Figures beside e3nn, cuEquivariance, NequIP and MACE are in
+# [figures](../../figures.md#tensor-products). Your model of e3nn gets the same without being rewritten:
+# [speed up a model](../../howto/accelerate.md).
