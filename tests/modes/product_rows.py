@@ -66,6 +66,7 @@ def product_rows() -> list[Row]:
             apply,
             "nn.RadialMLP",
         ),
+        *_radial(),
         *_products(),
         *_signals(),
         *_convolutions(),
@@ -91,6 +92,16 @@ def product_rows() -> list[Row]:
             "tensor_products.SymmetricContraction",
         ),
     ]
+
+
+def _radial() -> list[Row]:
+    makes: dict[str, Callable[[], nn.Module]] = {
+        "BesselBasis": lambda: enn.BesselBasis(2.0, 3, trainable=True),
+        "GaussianBasis": lambda: enn.GaussianBasis(2.0, 3, trainable=True),
+        "PolynomialCutoff": lambda: enn.PolynomialCutoff(2.0),
+    }
+    inputs = randn((4,))
+    return [Row(f"nn.{name}", make, inputs, apply, f"nn.{name}") for name, make in makes.items()]
 
 
 def _gate() -> nn.Module:
