@@ -66,7 +66,9 @@ def product_rows() -> list[Row]:
             apply,
             "nn.RadialMLP",
         ),
+        *_spheres(),
         *_radial(),
+        *_norms(),
         *_products(),
         *_signals(),
         *_convolutions(),
@@ -101,6 +103,22 @@ def _radial() -> list[Row]:
         "PolynomialCutoff": lambda: enn.PolynomialCutoff(2.0),
     }
     inputs = randn((4,))
+    return [Row(f"nn.{name}", make, inputs, apply, f"nn.{name}") for name, make in makes.items()]
+
+
+def _spheres() -> list[Row]:
+    return [
+        _row("S2Activation", lambda: tp.S2Activation("2x0e+2x1o", torch.tanh), randn((4, 8))),
+        _row("S2SwiGLU", lambda: tp.S2SwiGLU("2x0e+2x1o"), randn((4, 22))),
+    ]
+
+
+def _norms() -> list[Row]:
+    makes: dict[str, Callable[[], nn.Module]] = {
+        "EquivariantLayerNorm": lambda: enn.EquivariantLayerNorm(X, degrees="together"),
+        "EquivariantRMSNorm": lambda: enn.EquivariantRMSNorm(X),
+    }
+    inputs = randn((4, DIM_X))
     return [Row(f"nn.{name}", make, inputs, apply, f"nn.{name}") for name, make in makes.items()]
 
 
