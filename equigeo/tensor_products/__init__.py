@@ -34,6 +34,9 @@ from equigeo.tensor_products.products.fully_connected_tensor_product import (
 from equigeo.tensor_products.products.path_product import PathProduct
 from equigeo.tensor_products.products.product import Product
 from equigeo.tensor_products.products.radial_channelwise_conv import RadialChannelwiseConv
+from equigeo.tensor_products.products.radial_so2_conv import RadialSO2Conv
+from equigeo.tensor_products.products.so2_config import SO2Config
+from equigeo.tensor_products.products.so2_conv import SO2Conv
 from equigeo.tensor_products.products.symmetric_contraction import SymmetricContraction
 from equigeo.tensor_products.products.tensor_product import TensorProduct
 from equigeo.tensor_products.products.tensor_square import TensorSquare
@@ -69,8 +72,11 @@ __all__ = [
     "PathProduct",
     "Product",
     "RadialChannelwiseConv",
+    "RadialSO2Conv",
     "S2Activation",
     "S2SwiGLU",
+    "SO2Config",
+    "SO2Conv",
     "SignalProduct",
     "SignalTensorProduct",
     "SphereGrid",
