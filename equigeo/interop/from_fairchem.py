@@ -62,17 +62,19 @@ def from_fairchem(
     ``EquivariantLayerNormArray``         :class:`equigeo.nn.EquivariantLayerNorm`
     ``...ArraySphericalHarmonics``        the same, ``degrees="together"``
     ``EquivariantRMSNorm...V2``           :class:`equigeo.nn.EquivariantRMSNorm`
-    ``GateActivation`` of nodes           :class:`equigeo.nn.Gate` of scalars, gates and the rest
+    ``GateActivation``                    :class:`equigeo.nn.Gate` of scalars, gates and the rest
     ``SO2_Convolution`` and its blocks    :class:`equigeo.tensor_products.SO2Conv` of SO(3)
     ``SO2_Linear``                        :class:`equigeo.tensor_products.SO2Conv` of O(3)
     ``EdgeDegreeEmbedding``               :class:`equigeo.tensor_products.ChannelwiseConv`
     ===================================== =========================================================
 
     Layers of edges here gather, rotate, mix, rotate back and add up in one call; those of fairchem
-    mix what was rotated. Extra outputs of order 0 come first, as scalars. Where fairchem has a
-    radial network, the result has it as ``radial`` and the layer as ``conv``, and takes the
-    features of edges in place of weights. ``edge_vec`` points from targets to sources,
-    ``pos[edge_index[0]] - pos[edge_index[1]]``, and the envelope is an argument.
+    mix what was rotated. A graph in which each edge is a target of its own gives the messages one
+    by one; a ``GateActivation`` in the frame acts on those just as well. Extra outputs of order 0
+    come first, as scalars. Where fairchem has a radial network, the result has it as ``radial`` and
+    the layer as ``conv``, and takes the features of edges in place of weights. ``edge_vec`` points
+    from targets to sources, ``pos[edge_index[0]] - pos[edge_index[1]]``, and the envelope is an
+    argument.
 
     Parameters
     ----------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from types import SimpleNamespace
 from typing import Any
 
@@ -234,13 +235,16 @@ def test_linear(library, lmax, layout):
 
 
 @LAYOUTS
-@pytest.mark.parametrize("lmax", [0, 1, 3])
+@pytest.mark.parametrize(
+    ("name", "lmax"),
+    [  # fairchem's layer_norm_sh divides by lmax
+        *itertools.product(["layer_norm", "rms_norm_sh"], [0, 1, 3]),
+        *itertools.product(["layer_norm_sh"], [1, 3]),
+    ],
+)
 @pytest.mark.parametrize("affine", [False, True])
 @pytest.mark.parametrize("normalization", ["component", "norm"])
-@pytest.mark.parametrize("name", ["layer_norm", "layer_norm_sh", "rms_norm_sh"])
 def test_norms(library, name, normalization, affine, lmax, layout):
-    if name == "layer_norm_sh" and lmax == 0:
-        pytest.skip("fairchem divides by lmax")
     make = library.layer_norm.get_normalization_layer
     with default_dtype(DOUBLE):  # of its table of degrees
         if name == "rms_norm_sh" and normalization == "norm":  # which it allows of no other
@@ -272,6 +276,39 @@ def test_gate(library, lmax, layout):
     given = torch.cat([x[:, 0], gates, x[:, 1:].flatten(1)], 1)
     given = ours.irreps_in.with_layout("ir_mul").to_layout(given, layout)
     torch.testing.assert_close(ours(given), flat(theirs(gates, x), ours.irreps_out), **CLOSE)
+
+
+@pytest.mark.parametrize(("lmax", "mmax"), [(2, 2), (3, 2), (2, 1)])
+def test_a_block_of_uma(library, lmax, mmax):
+    """Message, gate in the frame, second convolution and envelope, from converted parts."""
+    nodes, edges, channels = 5, 14, 4
+    mapping = library.so3.CoefficientMapping(lmax, mmax)
+    make = library.so2_layers.SO2_Convolution
+    with seeded():
+        first = make(6, channels, lmax, mmax, mapping, False, [7, 8, 8], lmax * channels)
+        second = make(channels, 3, lmax, mmax, mapping)
+    first, second = drawn(first), drawn(second)
+    gate = library.activation.GateActivation(lmax, mmax, channels, m_prime=True)
+    edge_index, features = graph(edges, nodes), random(edges, 7)
+    envelope, x = random(edges, seed=2).sigmoid(), random(nodes, (lmax + 1) ** 2, 3)
+    vectors = directions(edges).requires_grad_()
+    frames = Frames(library, vectors, lmax, mmax)
+    message = torch.cat([x[edge_index[0]], x[edge_index[1]]], 2)
+    inside, gates = first(frames.to_orders @ message, features)
+    sent = frames.to_orders.mT @ second(gate(gates, inside)) * envelope[:, None, None]
+    want = sent.new_zeros(nodes, *sent.shape[1:]).index_add(0, edge_index[1], sent).flatten(1)
+
+    ours = from_fairchem(first, sources="both"), from_fairchem(gate), from_fairchem(second)
+    each, flat_x = torch.arange(edges), x.flatten(1)
+    pairs = torch.stack([edge_index[0], each])
+    messages = ours[0]((flat_x, flat_x[edge_index[1]]), pairs, vectors, features)
+    gates, scalars, others = messages.tensor_split([lmax * channels, (lmax + 1) * channels], 1)
+    gated = ours[1](torch.cat([scalars, gates, others], 1))
+    back = torch.stack([each, edge_index[1]])
+    out = ours[2](gated, back, vectors, envelope=envelope, num_nodes=nodes)
+    torch.testing.assert_close(out, want, **CLOSE)
+    grads = [torch.autograd.grad((z * random(*z.shape)).sum(), vectors)[0] for z in (out, want)]
+    torch.testing.assert_close(*grads, rtol=1e-10, atol=1e-10)
 
 
 def test_bases_and_envelope(library):
@@ -350,7 +387,6 @@ def test_experts_are_refused_until_merged(library):
 def test_what_has_no_counterpart_is_named(library):
     activation, norms = library.activation, library.layer_norm
     cases = {
-        "mmax >= lmax and m_prime=False": activation.GateActivation(4, 2, 3, m_prime=True),
         "train equigeo.tensor_products.S2SwiGLU": activation.S2Activation(2, 2, None),
         "it is a part of SO2_Convolution": library.so2_layers.SO2_m_Conv(1, 2, 2, 2, 2),
         "no model of fairchem uses it": norms.EquivariantRMSNormArraySphericalHarmonics(2, 4),

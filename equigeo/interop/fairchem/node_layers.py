@@ -77,20 +77,8 @@ def rms_norm_sh(module: Any, layout: Layout) -> EquivariantRMSNorm:
 
 
 def gate(module: Any, layout: Layout) -> Gate:
-    """Read ``GateActivation``, of all components of nodes.
-
-    Raises
-    ------
-    ValueError
-        If it acts in the frames of edges.
-    """
+    """Read ``GateActivation``, of nodes or in the frames of edges: it commutes with rotations."""
     lmax, channels = module.lmax, module.num_channels
-    if module.m_prime or module.mmax < lmax:
-        raise ValueError(
-            "cannot convert a GateActivation in the frame of edges, got "
-            f"lmax={lmax}, mmax={module.mmax}, m_prime={module.m_prime}: expected mmax >= lmax and "
-            "m_prime=False"
-        )
     silu = NormalizedActivation(torch.nn.functional.silu, scale=1.0)
     sigmoid = NormalizedActivation(torch.sigmoid, scale=1.0)
     gated = natural(channels, lmax, layout).terms[1:]
