@@ -11,17 +11,20 @@ weights go together; its *coupling* is the tensor of coefficients that joins com
 
 Inside, imports point one way::
 
-    sphere, paths -> products -> signals -> product_by_name, analysis
+    sphere, paths -> products -> orders, signals -> product_by_name, analysis
 
 where ``paths`` describes and evaluates instructions, ``products`` are Clebsch-Gordan products and
-what holds one, ``signals`` are products of functions on the ``sphere``, and ``analysis`` measures
-any of them.
+what holds one, ``orders`` are convolutions in the frames of edges, ``signals`` are products of
+functions on the ``sphere``, and ``analysis`` measures any of them.
 """
 
 from equigeo.tensor_products.analysis.compare import compare
 from equigeo.tensor_products.analysis.comparison import Comparison, ComparisonRow
 from equigeo.tensor_products.analysis.expressivity import expressivity
 from equigeo.tensor_products.analysis.interactability import interactability
+from equigeo.tensor_products.orders.radial_so2_conv import RadialSO2Conv
+from equigeo.tensor_products.orders.so2_config import SO2Config
+from equigeo.tensor_products.orders.so2_conv import SO2Conv
 from equigeo.tensor_products.paths.instruction import Instruction
 from equigeo.tensor_products.product_by_name import make, product_names
 from equigeo.tensor_products.products.channelwise_conv import ChannelwiseConv
@@ -34,9 +37,6 @@ from equigeo.tensor_products.products.fully_connected_tensor_product import (
 from equigeo.tensor_products.products.path_product import PathProduct
 from equigeo.tensor_products.products.product import Product
 from equigeo.tensor_products.products.radial_channelwise_conv import RadialChannelwiseConv
-from equigeo.tensor_products.products.radial_so2_conv import RadialSO2Conv
-from equigeo.tensor_products.products.so2_config import SO2Config
-from equigeo.tensor_products.products.so2_conv import SO2Conv
 from equigeo.tensor_products.products.symmetric_contraction import SymmetricContraction
 from equigeo.tensor_products.products.tensor_product import TensorProduct
 from equigeo.tensor_products.products.tensor_square import TensorSquare

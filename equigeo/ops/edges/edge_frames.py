@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from equigeo.ops.edges.wigner_recurrence import wigner_matrices
+
 
 def edge_frames(vectors: Tensor) -> Tensor:
     r"""Rotate each vector onto the y axis.
@@ -43,3 +45,14 @@ def edge_frames(vectors: Tensor) -> Tensor:
     first = torch.stack([1 - k * x * x, -sign * x, across], dim=-1)
     third = torch.stack([sign * across, -z, sign * (1 - k * z * z)], dim=-1)
     return torch.stack([first, torch.stack([x, y, z], dim=-1), third], dim=-2)
+
+
+def has_direction(vectors: Tensor) -> Tensor:
+    """Tell which edges have a length, (edges, 1); the others have no frame and send nothing."""
+    return torch.linalg.vector_norm(vectors.detach(), dim=-1, keepdim=True) > 0
+
+
+def edge_matrices(vectors: Tensor, lmax: int) -> list[Tensor]:
+    """Matrices of all degrees of the frames; of edges without a direction those of some frame."""
+    pole = vectors.new_tensor([0.0, 1.0, 0.0])
+    return wigner_matrices(edge_frames(torch.where(has_direction(vectors), vectors, pole)), lmax)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from equigeo.ops.edges.so2_reference import edge_matrices
+from equigeo.ops.edges.edge_frames import edge_matrices
 from equigeo.ops.edges.so2_table import LARGEST_DEGREE
 
 

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch import Tensor
 
+from equigeo.ops.edges.edge_frames import edge_matrices, has_direction
 from equigeo.ops.edges.so2_conv_backward import gradients
 from equigeo.ops.edges.so2_reference import (
-    edge_matrices,
     from_orders,
-    has_direction,
     mix,
     modulation,
     split_matrices,
     to_orders,
 )
 from equigeo.ops.edges.so2_table import SO2Table
-from equigeo.ops.products.channelwise_conv import GRAPH
+from equigeo.ops.products.channelwise_conv import check_graph
 from equigeo.ops.runtime.autocast import computes_in_float32
-from equigeo.ops.runtime.checks import check_device, check_features, check_index, check_row
+from equigeo.ops.runtime.checks import check_device, check_features, check_row
 from equigeo.ops.runtime.declare import declare
 from equigeo.ops.segments.attention_conv_backward import each_of_a_batch
 
@@ -107,15 +108,8 @@ def so2_conv(  # noqa: PLR0913 - one parameter for each tensor
     >>> so2_conv(one, vectors, torch.ones(1), (*edge, *back), table)  # the direction
     tensor([[0.6000, 0.0000, 0.8000]])
     """
-    if len(graph) != len(GRAPH):
-        raise ValueError(f"graph must hold {', '.join(GRAPH)}, got {len(graph)} tensors")
-    named = dict(zip(GRAPH, graph, strict=True))
-    edges = named["source"].shape[0] if named["source"].ndim == 1 else 0
-    for name, index in named.items():
-        length = None if name == "ptr" else (edges, "source")
-        if name == "back_ptr":
-            length = (x.shape[0] + 1, "the rows of x, plus one")
-        check_index(name, index, length=length, at_least=int(name == "ptr"))
+    named = check_graph(x, graph)
+    edges = named["source"].shape[0]
     optional = {"bias": bias, "scale": scale, "radial": radial, "envelope": envelope}
     features = {"x": x, "vectors": vectors, "weight": weight}
     features |= {name: tensor for name, tensor in optional.items() if tensor is not None}
@@ -152,25 +146,13 @@ def _check_shapes(features: dict[str, Tensor], table: SO2Table, edges: int) -> N
             raise ValueError(f"{name} must be {wanted[name]}, got {tuple(tensor.shape)}")
 
 
-def so2_conv_reference(  # noqa: PLR0913 - the arguments of the op
-    x: Tensor,
-    vectors: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    scale: Tensor | None,
-    radial: Tensor | None,
-    envelope: Tensor | None,
-    source: Tensor,
-    ptr: Tensor,
-    order: Tensor,
-    target: Tensor,
-    terms_in: list[int],
-    terms_out: list[int],
-    mmax: int,
-    complex_weights: bool,
-    by_order: bool,
-) -> Tensor:
+def so2_conv_reference(  # noqa: PLR0913 - one parameter for each tensor
+    x: Tensor, vectors: Tensor, weight: Tensor, bias: Tensor | None, scale: Tensor | None,
+    radial: Tensor | None, envelope: Tensor | None, source: Tensor, ptr: Tensor, order: Tensor,
+    target: Tensor, terms_in: list[int], terms_out: list[int], mmax: int, **flags: Any,
+) -> Tensor:  # fmt: skip
     """Reference implementation of :func:`so2_conv`, differentiable by PyTorch alone."""
+    by_order, complex_weights = flags["by_order"], flags["complex_weights"]
     table = SO2Table.from_ints(
         terms_in, terms_out, mmax, complex_weights=complex_weights, by_order=by_order
     )

@@ -7,10 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from equigeo.ops.edges.edge_frames import edge_matrices, has_direction
 from equigeo.ops.edges.so2_reference import (
-    edge_matrices,
     from_orders,
-    has_direction,
     mix,
     modulation,
     outer,
@@ -35,26 +34,12 @@ SCHEMA = (
 FEATURES = ("x", "vectors", "weight", "bias", "scale", "radial", "envelope")
 
 
-def so2_conv_backward_reference(  # noqa: PLR0913 - the arguments of the op
-    grad: Tensor,
-    x: Tensor,
-    vectors: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    scale: Tensor | None,
-    radial: Tensor | None,
-    envelope: Tensor | None,
-    source: Tensor,
-    order: Tensor,
-    target: Tensor,
-    terms_in: list[int],
-    terms_out: list[int],
-    mmax: int,
-    complex_weights: bool,
-    by_order: bool,
-    of_vectors: bool,
-    of_weights: bool,
-) -> tuple[Tensor, ...]:
+def so2_conv_backward_reference(  # noqa: PLR0913 - one parameter for each tensor
+    grad: Tensor, x: Tensor, vectors: Tensor, weight: Tensor, bias: Tensor | None,
+    scale: Tensor | None, radial: Tensor | None, envelope: Tensor | None, source: Tensor,
+    order: Tensor, target: Tensor, terms_in: list[int], terms_out: list[int], mmax: int,
+    complex_weights: bool, by_order: bool, of_vectors: bool, of_weights: bool,
+) -> tuple[Tensor, ...]:  # fmt: skip
     r"""Gradients of :func:`~equigeo.ops.so2_conv`, in the order of its tensors.
 
     That of an edge is the balance of torques: turning it is turning everything else back. With
@@ -68,17 +53,14 @@ def so2_conv_backward_reference(  # noqa: PLR0913 - the arguments of the op
     so that no matrix is differentiated. Optional arguments that are missing have an empty gradient,
     and those of edges or of the weights are zero where they are not asked for.
     """
-    table = SO2Table.from_ints(
-        terms_in, terms_out, mmax, complex_weights=complex_weights, by_order=by_order
-    )
+    flags = {"complex_weights": complex_weights, "by_order": by_order}
+    table = SO2Table.from_ints(terms_in, terms_out, mmax, **flags)
     # By edges sorted by target.
     edges = vectors[order]
-    alive = has_direction(edges)
     rotations = edge_matrices(edges, table.lmax)
-    sent, arriving = x[source], torch.where(alive, grad[target], 0)
+    sent, arriving = x[source], torch.where(has_direction(edges), grad[target], 0)
     matrices = split_matrices(weight, table)
     factors = modulation(None if scale is None else scale[order], radial, table)
-    lent = None if envelope is None else envelope[order].unsqueeze(-1)
 
     framed = to_orders(sent, rotations, table.terms_in, mmax)
     modulated = framed
@@ -88,44 +70,42 @@ def so2_conv_backward_reference(  # noqa: PLR0913 - the arguments of the op
     if bias is not None:
         mixed[0] = mixed[0] + bias
     message = from_orders(mixed, rotations, table.terms_out, mmax)
-    to_envelope = None if lent is None else (arriving * message).sum(1)
-    if lent is not None:
-        arriving = arriving * lent
+    to_envelope = (arriving * message).sum(1)
+    if envelope is not None:
+        arriving = arriving * envelope[order].unsqueeze(-1)
 
     pulled = to_orders(arriving, rotations, table.terms_out, mmax)
-    to_weight = outer(pulled, modulated, table)
     to_modulated = mix(pulled, transposed(matrices))
-    to_factors = None
+    products = [g * z for g, z in zip(to_modulated, framed, strict=True)]
     if factors is not None:
-        products = [g * z for g, z in zip(to_modulated, framed, strict=True)]
-        to_factors = sum_of_orders(products, table)
         to_modulated = [g * s for g, s in zip(to_modulated, factors, strict=True)]
     to_sent = from_orders(to_modulated, rotations, table.terms_in, mmax)
 
-    to_vectors = _edge_gradient(
-        edges,
-        torque(arriving, message, table.terms_out) - torque(to_sent, sent, table.terms_in),
-    )
-    empty = to_sent[:0, :0]  # of another result, so that it is differentiated like one
-    to_scale = to_radial = empty
-    if to_factors is not None and scale is not None:
-        to_scale = to_factors if radial is None else to_factors @ radial.mT
-        if radial is not None:
-            to_radial = scale[order].mT @ to_factors
-    back = torch.empty_like(order).index_copy(0, order, torch.arange(len(order)).to(order))
-    found = [
+    turned = torque(arriving, message, table.terms_out) - torque(to_sent, sent, table.terms_in)
+    to_scale, to_radial = _of_modulation(sum_of_orders(products, table), scale, radial, order)
+    given = torch.zeros_like(order).index_copy(0, order, torch.arange(len(order)).to(order))
+    missing = to_sent[:0, :0]  # of another result, so that it is differentiated like one
+    kept = 1 if of_weights else 0
+    return (
         torch.zeros_like(x).index_add(0, source, to_sent),
-        to_vectors[back] if of_vectors else 0 * to_vectors,
-        to_weight,
-        empty if bias is None else pulled[0].sum((0, 1)),
-        to_scale if scale is None else to_scale[back],
-        to_radial,
-        empty if to_envelope is None else to_envelope[back],
-    ]
-    if not of_weights:
-        for position in (2, 3, 5):
-            found[position] = 0 * found[position]
-    return tuple(found)
+        (1 if of_vectors else 0) * _edge_gradient(edges, turned)[given],
+        kept * outer(pulled, modulated, table),
+        missing if bias is None else kept * pulled[0].sum((0, 1)),
+        missing if to_scale is None else to_scale[given],
+        missing if to_radial is None else kept * to_radial,
+        missing if envelope is None else to_envelope[given],
+    )
+
+
+def _of_modulation(
+    factors: Tensor, scale: Tensor | None, radial: Tensor | None, order: Tensor
+) -> tuple[Tensor | None, Tensor | None]:
+    """Gradients of what modulates from that of the factors, by edges sorted by target."""
+    if scale is None:
+        return None, None
+    if radial is None:
+        return factors, None
+    return factors @ radial.mT, scale[order].mT @ factors
 
 
 def _edge_gradient(edges: Tensor, total: Tensor) -> Tensor:

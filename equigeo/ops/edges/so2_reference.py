@@ -5,23 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from equigeo.ops.edges.edge_frames import edge_frames
 from equigeo.ops.edges.so2_table import SO2Table, Term
-from equigeo.ops.edges.wigner_recurrence import wigner_matrices
 
 Orders = list[Tensor]
 """Numbers in the frame by order: (edges, 1, width) of order 0, else (edges, 2, width)."""
-
-
-def has_direction(vectors: Tensor) -> Tensor:
-    """Tell which edges have a length, (edges, 1); the others have no frame and send nothing."""
-    return torch.linalg.vector_norm(vectors.detach(), dim=-1, keepdim=True) > 0
-
-
-def edge_matrices(vectors: Tensor, lmax: int) -> list[Tensor]:
-    """Matrices of all degrees of the frames; of edges without a direction those of some frame."""
-    pole = vectors.new_tensor([0.0, 1.0, 0.0])
-    return wigner_matrices(edge_frames(torch.where(has_direction(vectors), vectors, pole)), lmax)
 
 
 def to_orders(rows: Tensor, rotations: list[Tensor], terms: tuple[Term, ...], mmax: int) -> Orders:
@@ -32,7 +19,7 @@ def to_orders(rows: Tensor, rotations: list[Tensor], terms: tuple[Term, ...], mm
     rows : Tensor, (edges, components)
         Features, ``ir_mul``.
     rotations : list of Tensor
-        As :func:`edge_matrices` gives them.
+        As :func:`~equigeo.ops.edges.edge_frames.edge_matrices` gives them.
     terms : tuple
         Of the rows.
     mmax : int

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -11,20 +13,20 @@ from equigeo.graphs import EdgeIndex
 from equigeo.graphs.inputs import TensorLike, kind_of
 from equigeo.groups import SO
 from equigeo.nn.index_tables import IndexTables
-from equigeo.nn.irreps_layer import IrrepsLayer
+from equigeo.nn.override import check_config, override
 from equigeo.ops import SO2Table, so2_conv
 from equigeo.reps import Irreps, Representation
+from equigeo.tensor_products.orders.so2_config import SO2Config
+from equigeo.tensor_products.orders.so2_paths import SO2Path
+from equigeo.tensor_products.orders.so2_weights import SO2Weights
 from equigeo.tensor_products.paths.read_irreps import read_irreps
 from equigeo.tensor_products.products.edge_convolution import op_graph, sorted_edges, sources_of
 from equigeo.tensor_products.products.product import check_components
-from equigeo.tensor_products.products.so2_config import SO2Config
-from equigeo.tensor_products.products.so2_paths import SO2Path
-from equigeo.tensor_products.products.so2_weights import SO2Weights
 
 Features = Tensor | tuple[Tensor, Tensor | None]
 
 
-class SO2Layer(IrrepsLayer):
+class SO2Layer(nn.Module, ABC):
     """Base of convolutions by orders; subclasses say where the modulation comes from.
 
     Parameters
@@ -35,19 +37,26 @@ class SO2Layer(IrrepsLayer):
         Largest degree of the harmonics of the Clebsch-Gordan product that the convolution is.
     mmax : int or None
         Largest order.
-    config : SO2Config
+    config : SO2Config or None
         The rest.
+    changes : mapping
+        Fields of it that differ.
     """
 
+    @abstractmethod
     def __init__(
         self,
         irreps_in: Any,
         irreps_out: Any,
         filter_lmax: int | None,
         mmax: int | None,
-        config: SO2Config,
+        config: SO2Config | None,
+        changes: Mapping[str, Any],
     ) -> None:
         super().__init__()
+        config = SO2Config() if config is None else config
+        check_config(config, SO2Config)
+        config = override(config, changes)
         self.config, self.layout = config, config.layout
         self.irreps_in = read_irreps("irreps_in", irreps_in, self.layout)
         self.irreps_out = read_irreps("irreps_out", irreps_out, self.layout)
@@ -245,16 +254,16 @@ class SO2Layer(IrrepsLayer):
         if len(ends) == 2:
             every = edges.each[:-1]
             graphs.append((edges.target, edges.ptr, edges.order, edges.target, every, edges.ptr))
-        total: Tensor | None = None
+        messages = []
         for k, (features, graph) in enumerate(zip(ends, graphs, strict=True)):
             weight, scales, maps = self._of_end(matrices, scale, radial, k)
+            options = {"scale": scales, "radial": maps, "envelope": envelope}
             rows = self.irreps_in.to_layout(features, "ir_mul")
-            found = so2_conv(
-                rows, edge_vec, weight, graph, self._end,
-                bias=bias if k == 0 else None, scale=scales, radial=maps, envelope=envelope,
-            )  # fmt: skip
-            total = found if total is None else total + found
-        assert total is not None
+            once = bias if k == 0 else None
+            messages.append(
+                so2_conv(rows, edge_vec, weight, graph, self._end, bias=once, **options)
+            )
+        total = messages[0] if len(messages) == 1 else messages[0] + messages[1]
         return self.irreps_out.with_layout("ir_mul").to_layout(total, self.layout)
 
     def _ends(

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from equigeo.nn.index_tables import IndexTables
 from equigeo.ops import SO2Table
-from equigeo.tensor_products.products.so2_paths import SO2Paths
+from equigeo.tensor_products.orders.so2_paths import SO2Paths
 
 
 class SO2Weights(nn.Module):

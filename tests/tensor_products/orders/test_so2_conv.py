@@ -406,7 +406,7 @@ def test_wrong_tensors_are_named():
     with pytest.raises(TypeError, match="vectors must have the dtype of x"):
         conv(x, ONE_EDGE, r.double(), weights)
     with pytest.raises(ValueError, match="num_hidden must be positive, got 0"):
-        RadialSO2Conv(TOY, TOY, num_hidden=0)
+        RadialSO2Conv(TOY, TOY, 0)
     both = SO2Conv(TOY, TOY, sources="both")
     with pytest.raises(ValueError, match="features of both"):
         both((x, None), ONE_EDGE, r)

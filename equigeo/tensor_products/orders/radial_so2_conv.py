@@ -9,10 +9,9 @@ from torch import Tensor, nn
 
 from equigeo.graphs import EdgeIndex
 from equigeo.graphs.inputs import TensorLike
-from equigeo.nn.override import check_config, override
 from equigeo.ops.runtime.autocast import computes_in_float32
-from equigeo.tensor_products.products.so2_config import SO2Config
-from equigeo.tensor_products.products.so2_layer import Features, SO2Layer
+from equigeo.tensor_products.orders.so2_config import SO2Config
+from equigeo.tensor_products.orders.so2_layer import Features, SO2Layer
 
 
 @final
@@ -21,10 +20,12 @@ class RadialSO2Conv(SO2Layer):
 
     Parameters
     ----------
-    irreps_in, irreps_out, filter_lmax, mmax
+    irreps_in, irreps_out : str, Irreps or e3nn.o3.Irreps
         As in :class:`SO2Conv`.
     num_hidden : int
         Hidden numbers H of each edge.
+    filter_lmax, mmax : int, optional
+        As in :class:`SO2Conv`.
     config : SO2Config, optional
         As in :class:`SO2Conv`; with a modulation, by order unless it says otherwise.
     **changes : Any
@@ -64,21 +65,17 @@ class RadialSO2Conv(SO2Layer):
         self,
         irreps_in: Any,
         irreps_out: Any,
+        num_hidden: int,
         filter_lmax: int | None = None,
         mmax: int | None = None,
-        *,
-        num_hidden: int,
         config: SO2Config | None = None,
         **changes: Any,
     ) -> None:
-        config = SO2Config() if config is None else config
-        check_config(config, SO2Config)
-        config = override(config, changes)
-        if config.modulation is None:
-            config = override(config, {"modulation": "order"})
-        super().__init__(irreps_in, irreps_out, filter_lmax, mmax, config)
         if num_hidden < 1:
             raise ValueError(f"num_hidden must be positive, got {num_hidden}")
+        if config is None or config.modulation is None:
+            changes = {"modulation": "order"} | changes
+        super().__init__(irreps_in, irreps_out, filter_lmax, mmax, config, changes)
         self.num_hidden = num_hidden
         self.radial = nn.Parameter(torch.randn(num_hidden, self.table.scale_numel))
 
@@ -90,9 +87,9 @@ class RadialSO2Conv(SO2Layer):
         edge_vec: Tensor,
         hidden: Tensor,
         *,
-        mixing: Tensor | None = None,
-        envelope: Tensor | None = None,
         num_nodes: int | None = None,
+        envelope: Tensor | None = None,
+        mixing: Tensor | None = None,
     ) -> Tensor:
         """Convolve.
 
@@ -115,13 +112,9 @@ class RadialSO2Conv(SO2Layer):
         ValueError
             If shapes do not fit, devices differ, or a node does not exist.
         """
-        if hidden.ndim != 2 or hidden.shape[1] != self.num_hidden:
-            raise ValueError(
-                f"hidden must be (edges, {self.num_hidden}), got {tuple(hidden.shape)}"
-            )
-        # Unit variance of the modulation for hidden numbers of unit variance.
-        radial = self.radial * self.num_hidden**-0.5
-        return self._convolve(
-            x, edge_index, edge_vec,
-            scale=hidden, radial=radial, mixing=mixing, envelope=envelope, num_nodes=num_nodes,
-        )  # fmt: skip
+        width = self.num_hidden
+        if tuple(hidden.shape[1:]) != (width,):
+            raise ValueError(f"hidden must be (edges, {width}), got {tuple(hidden.shape)}")
+        made = {"scale": hidden, "radial": self.radial * width**-0.5}  # of unit variance
+        options = {"mixing": mixing, "envelope": envelope}
+        return self._convolve(x, edge_index, edge_vec, num_nodes=num_nodes, **made, **options)

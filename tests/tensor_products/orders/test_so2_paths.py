@@ -10,7 +10,7 @@ from torch.testing import assert_close
 
 from equigeo.ops import SO2Table
 from equigeo.reps.wigner_3j import wigner_3j
-from equigeo.tensor_products.products.so2_paths import SO2Paths, path_coefficients
+from equigeo.tensor_products.orders.so2_paths import SO2Paths, path_coefficients
 
 F64 = torch.float64
 

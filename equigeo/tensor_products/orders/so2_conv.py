@@ -8,10 +8,9 @@ from torch import Tensor
 
 from equigeo.graphs import EdgeIndex
 from equigeo.graphs.inputs import TensorLike
-from equigeo.nn.override import check_config, override
 from equigeo.ops.runtime.autocast import computes_in_float32
-from equigeo.tensor_products.products.so2_config import SO2Config
-from equigeo.tensor_products.products.so2_layer import Features, SO2Layer
+from equigeo.tensor_products.orders.so2_config import SO2Config
+from equigeo.tensor_products.orders.so2_layer import Features, SO2Layer
 
 
 @final
@@ -88,9 +87,7 @@ class SO2Conv(SO2Layer):
         config: SO2Config | None = None,
         **changes: Any,
     ) -> None:
-        config = SO2Config() if config is None else config
-        check_config(config, SO2Config)
-        super().__init__(irreps_in, irreps_out, filter_lmax, mmax, override(config, changes))
+        super().__init__(irreps_in, irreps_out, filter_lmax, mmax, config, changes)
 
     @property
     def weight_numel(self) -> int:

@@ -179,7 +179,8 @@ class SO2Paths(nn.Module):
         table = self.table
         (mul, l1, _), (mul_out, l3, _) = table.terms_in[i], table.terms_out[o]
         sizes = [rows * columns for _, rows, columns in table.matrices]
-        real, imaginary = [], []
+        real: list[Tensor] = []
+        imaginary: list[Tensor] = []
         for (m, rows, columns), flat in zip(table.matrices, weight.split(sizes), strict=True):
             if m > min(l1, l3):
                 break
