@@ -44,6 +44,8 @@ from equigeo.tensor_products.signals.curl_tensor_product import CurlTensorProduc
 from equigeo.tensor_products.signals.degree_weights import DegreeWeights
 from equigeo.tensor_products.signals.gaunt_tensor_product import GauntTensorProduct
 from equigeo.tensor_products.signals.matrix_tensor_product import MatrixTensorProduct
+from equigeo.tensor_products.signals.s2_activation import S2Activation
+from equigeo.tensor_products.signals.s2_swiglu import S2SwiGLU
 from equigeo.tensor_products.signals.signal_couplings import curl_coupling, gaunt_coupling
 from equigeo.tensor_products.signals.signal_product import SignalProduct
 from equigeo.tensor_products.signals.signal_tensor_product import SignalTensorProduct
@@ -71,6 +73,8 @@ __all__ = [
     "Product",
     "RadialChannelwiseConv",
     "RadialSO2Conv",
+    "S2Activation",
+    "S2SwiGLU",
     "SO2Config",
     "SO2Conv",
     "SignalProduct",
