@@ -1,0 +1,24 @@
+"""Interatomic potentials from the layers, and what calls them.
+
+A potential gives energies in eV of atoms at positions in angstrom; forces and stresses are its
+derivatives. :class:`AtomicBatch` holds atoms of any number of systems with their edges.
+"""
+
+from equigeo.potentials.atomic_batch import AtomicBatch
+from equigeo.potentials.config import PotentialConfig
+from equigeo.potentials.fit_references import FittedReferences, fit_references
+from equigeo.potentials.message_passing_potential import MessagePassingPotential
+from equigeo.potentials.potential_output import PotentialOutput
+
+__all__ = [
+    "AtomicBatch",
+    "FittedReferences",
+    "MessagePassingPotential",
+    "PotentialConfig",
+    "PotentialOutput",
+    "fit_references",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,309 @@
+"""A message-passing potential, with any product by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, final
+
+import torch
+from torch import Tensor, nn
+
+from equigeo import tensor_products as tp
+from equigeo.graphs import EdgeIndex
+from equigeo.nn.override import check_config
+from equigeo.ops.runtime.torch_internals import values_readable
+from equigeo.potentials._radial import BesselBasis, PolynomialCutoff
+from equigeo.potentials.atomic_batch import AtomicBatch
+from equigeo.potentials.config import PotentialConfig
+from equigeo.potentials.interaction import Interaction
+from equigeo.potentials.potential_output import PotentialOutput, stress_of, sum_by_system
+from equigeo.reps import Irreps
+
+_SHORTEST = 1e-6  # angstrom; the direction of a shorter vector is rounding
+_REFERENCES = ("e0", "scale", "avg_neighbors")
+
+
+@final
+class MessagePassingPotential(nn.Module):
+    r"""Energy of atoms by message passing, in the frame of MACE and NequIP.
+
+    .. math::
+        h_i^0 = W_{z_i}, \qquad
+        m_i^t = \frac{1}{\bar n} \sum_{e: j \to i} P\bigl(L h_j^t, Y(v_e); R(r_e)\bigr), \\
+        h_i^{t+1} = L\, Q(L m_i^t; z_i) + S_{z_i} h_i^t, \qquad
+        E = \sum_i E^0_{z_i} + s_{z_i} \sum_t \bigl(\epsilon_t(h_i^t) - \epsilon_t^{z_i}\bigr)
+
+    with a product P and a nonlinearity Q of atoms by name, linear layers L and S, and what the
+    readouts :math:`\epsilon_t` say of an atom alone subtracted, so that its energy is :math:`E^0`
+    whatever the weights are. Weights of distances end with two continuous derivatives at the
+    cutoff, and so does the energy.
+
+    Energies are float64 in any precision: shifts of thousands of eV would leave little of float32.
+
+    Parameters
+    ----------
+    config : PotentialConfig
+        What it is made of.
+
+    Attributes
+    ----------
+    config : PotentialConfig
+        As given.
+    e0, scale : Tensor, (species,), float64
+        Energy of an atom of each species alone, in eV, and the unit of the network's energies. Set
+        by :meth:`set_references`; zeros and ones at first.
+    avg_neighbors : Tensor, (), float64
+        What sums over neighbours are divided by.
+
+    Raises
+    ------
+    TypeError
+        If ``config`` is none.
+
+    Equivariance
+    ------------
+    Energies are invariant under O(3), translations, permutations of equal atoms, and the choice of
+    cell and images; with the product "matrix" under rotations in the place of O(3).
+
+    References
+    ----------
+    Batatia, Kovács, Simm, Ortner, Csányi, "MACE", NeurIPS 2022; Batzner et al., "E(3)-equivariant
+    graph neural networks for data-efficient and accurate interatomic potentials", 2022.
+
+    Examples
+    --------
+    >>> config = PotentialConfig(species=(1, 8), cutoff=3.0, channels=4, lmax_edge=2)
+    >>> potential = MessagePassingPotential(config).eval()
+    >>> water = torch.tensor([[0.0, 0, 0], [0.8, 0.6, 0], [-0.8, 0.6, 0]])
+    >>> batch = AtomicBatch.from_systems([(torch.tensor([8, 1, 1]), water, None, False)], 3.0)
+    >>> potential(batch)
+    PotentialOutput(energy=(1,) float64, energies=(3,) float64, forces=(3, 3) float32)
+    """
+
+    e0: Tensor
+    scale: Tensor
+    avg_neighbors: Tensor
+    index_of_number: Tensor
+
+    def __init__(self, config: PotentialConfig) -> None:
+        super().__init__()
+        check_config(config, PotentialConfig)
+        self.config = config
+        species, channels = len(config.species), config.channels
+        self.embedding = nn.Embedding(species, channels)
+        self.harmonics = tp.SphericalHarmonics(
+            list(range(config.lmax_edge + 1)), normalize=True, normalization="component"
+        )
+        self.basis = BesselBasis(config.cutoff, config.radial_basis)
+        self.envelope = PolynomialCutoff(config.cutoff)
+        irreps = Irreps([(channels, (0, 1))])
+        self.layers = nn.ModuleList()
+        for k in range(config.layers):
+            layer = Interaction(config, irreps, last=k == config.layers - 1)
+            self.layers.append(layer)
+            irreps = layer.irreps_out
+        index = torch.full((119,), -1)
+        index[list(config.species)] = torch.arange(species)
+        self.register_buffer("index_of_number", index, persistent=False)
+        self.register_buffer("e0", torch.zeros(species, dtype=torch.float64))
+        self.register_buffer("scale", torch.ones(species, dtype=torch.float64))
+        average = torch.tensor(config.avg_neighbors, dtype=torch.float64)
+        self.register_buffer("avg_neighbors", average)
+
+    @classmethod
+    def from_config(cls, config: PotentialConfig | Mapping[str, Any]) -> MessagePassingPotential:
+        """Build from :attr:`config`, or from the mapping that a checkpoint holds of it.
+
+        Parameters
+        ----------
+        config : PotentialConfig or mapping of JSON types
+            What it is made of; what is missing takes its default.
+
+        Raises
+        ------
+        ValueError
+            If a name is unknown or missing.
+        """
+        if not isinstance(config, PotentialConfig):
+            config = PotentialConfig.from_dict(config)
+        return cls(config)
+
+    def set_references(
+        self,
+        e0: Sequence[float] | Tensor,
+        scale: float | Sequence[float] | Tensor = 1.0,
+        avg_neighbors: float | None = None,
+    ) -> None:
+        """Set what is known of the training set before training.
+
+        Parameters
+        ----------
+        e0 : sequence of float or Tensor, (species,)
+            Energy of one atom of each species, in eV, as of
+            :func:`equigeo.potentials.fit_references`.
+        scale : float, or sequence of float or Tensor, (species,)
+            Unit of the network's energies, as the root mean square of force components.
+        avg_neighbors : float, optional
+            Mean number of neighbours; by default as it is.
+
+        Raises
+        ------
+        ValueError
+            If a number is missing or not finite, or a scale or an average not positive.
+        """
+        average = self.avg_neighbors if avg_neighbors is None else avg_neighbors
+        for name, value in zip(_REFERENCES, (e0, scale, average), strict=True):
+            given = torch.as_tensor(value, dtype=torch.float64)
+            buffer = getattr(self, name)
+            if given.shape not in {buffer.shape, ()} or (name == "e0" and given.ndim == 0):
+                raise ValueError(f"{name} must be {tuple(buffer.shape)}, got {tuple(given.shape)}")
+            if not bool(given.isfinite().all()) or (name != "e0" and not bool((given > 0).all())):
+                kind = "finite" if name == "e0" else "positive and finite"
+                raise ValueError(f"{name} must be {kind}, got {given.tolist()}")
+            buffer.copy_(given)
+
+    def forward(
+        self, batch: AtomicBatch, forces: bool = True, stress: bool = False
+    ) -> PotentialOutput:
+        """Compute energies and their derivatives, in either mode and whether or not under no_grad.
+
+        Parameters
+        ----------
+        batch : AtomicBatch
+            Atoms and their edges, for the cutoff of the potential.
+        forces, stress : bool
+            Which derivatives are wanted; with the stress comes the virial.
+
+        Returns
+        -------
+        PotentialOutput
+            With a graph for gradients in training mode, or where the positions require them.
+
+        Raises
+        ------
+        ValueError
+            If an element is unknown, atoms coincide, or the edges end at another cutoff.
+        """
+        if not (forces or stress):
+            energies = self.energies(batch)
+            return PotentialOutput(sum_by_system(energies, batch), energies)
+        record = torch.is_grad_enabled() and (self.training or batch.positions.requires_grad)
+        with torch.inference_mode(False), torch.enable_grad():
+            moved = batch.with_positions(_leaf(batch.positions, record))
+            strain = moved.positions.new_zeros(batch.num_systems, 3, 3, dtype=torch.float64)
+            strain.requires_grad_(stress)
+            energies = self._energies(moved, moved.vectors(strain if stress else None))
+            wanted = [moved.positions, strain] if stress else [moved.positions]
+            slopes = torch.autograd.grad(
+                energies.sum(), wanted, create_graph=record, materialize_grads=True
+            )
+        energy = sum_by_system(energies, batch)
+        if not record:
+            energy, energies = energy.detach(), energies.detach()
+        virial = -slopes[1] if stress else None
+        return PotentialOutput(
+            energy,
+            energies,
+            -slopes[0] if forces else None,
+            None if virial is None else stress_of(virial, batch),
+            virial,
+        )
+
+    def energies(self, batch: AtomicBatch) -> Tensor:
+        """Compute the share of each atom, as a function that can be differentiated.
+
+        Parameters
+        ----------
+        batch : AtomicBatch
+            Atoms and their edges, for the cutoff of the potential.
+
+        Returns
+        -------
+        Tensor, (atoms,), float64
+            In eV.
+
+        Raises
+        ------
+        ValueError
+            If an element is unknown, atoms coincide, or the edges end at another cutoff.
+        """
+        return self._energies(batch, batch.vectors())
+
+    def _energies(self, batch: AtomicBatch, vectors: Tensor) -> Tensor:
+        species = self.species_of(batch.numbers)
+        lengths = torch.linalg.vector_norm(vectors, dim=1)
+        self._check_edges(batch, lengths)
+        radial = self.basis(lengths) * self.envelope(lengths)[:, None]
+        values = self._values(species, batch.edges, self.harmonics(vectors), radial)
+        return self.e0[species] + self.scale[species] * values.double()
+
+    def _values(
+        self, species: Tensor, edges: EdgeIndex, harmonics: Tensor, radial: Tensor
+    ) -> Tensor:
+        """What the network says of atoms, less what it says of them alone."""
+        h, alone = self.embedding(species), self.embedding.weight
+        every = torch.arange(len(alone), device=species.device)
+        values = h.new_zeros(len(h))
+        for layer in self.layers:
+            h = layer(h, species, edges, harmonics, radial, self.avg_neighbors)
+            alone = layer.skip(alone, every)  # no messages: the nonlinearity is zero at zero
+            values = values + layer.read(h) - layer.read(alone)[species]
+        # The difference is zero without neighbours but for the rounding of matrix products.
+        return torch.where(edges.ptr.diff() > 0, values, 0.0)
+
+    def species_of(self, numbers: Tensor) -> Tensor:
+        """Look up atomic numbers.
+
+        Parameters
+        ----------
+        numbers : Tensor, (atoms,), int64
+            Atomic numbers.
+
+        Returns
+        -------
+        Tensor, (atoms,), int64
+            Positions in ``config.species``.
+
+        Raises
+        ------
+        ValueError
+            If an element is none of those.
+        """
+        species = self.index_of_number[numbers.clamp(0, 118)]
+        if values_readable(species) and bool((species < 0).any()):
+            unknown = sorted(set(numbers[species < 0].tolist()))
+            raise ValueError(
+                f"atomic numbers must be among {list(self.config.species)}, which the potential "
+                f"knows, got {unknown}"
+            )
+        return species
+
+    def _check_edges(self, batch: AtomicBatch, lengths: Tensor) -> None:
+        if batch.cutoff != self.config.cutoff:
+            raise ValueError(
+                f"the batch must have edges up to {self.config.cutoff} angstrom, the cutoff of the "
+                f"potential, got {batch.cutoff}"
+            )
+        if not values_readable(lengths):
+            return
+        short = (lengths.detach() < _SHORTEST).nonzero()
+        if len(short):
+            source, target = batch.edge_index[:, int(short[0])].tolist()
+            raise ValueError(f"atoms must not coincide, but {source} and {target} do")
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
+        """Move to devices and dtypes, but keep references in float64."""
+        exact = {name: getattr(self, name) for name in _REFERENCES}
+        super()._apply(fn, recurse)
+        for name, value in exact.items():
+            moved = getattr(self, name)
+            if moved.dtype != torch.float64:
+                setattr(self, name, value.to(moved.device))
+        return self
+
+
+def _leaf(positions: Tensor, keep: bool) -> Tensor:
+    """Positions to differentiate with respect to: the caller's, or a copy that nobody else sees."""
+    if keep and positions.requires_grad:
+        return positions
+    return positions.detach().clone().requires_grad_(True)

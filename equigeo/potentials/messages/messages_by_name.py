@@ -1,0 +1,65 @@
+"""Messages by the name of their product.
+
+On its own because the potential and what compares products both build them.
+"""
+
+from __future__ import annotations
+
+from equigeo.potentials.messages.path_messages import (
+    ChannelwiseMessages,
+    FullMessages,
+    VectorSignalMessages,
+)
+from equigeo.potentials.messages.signal_messages import SignalMessages
+from equigeo.potentials.messages.sum_messages import Messages
+from equigeo.reps import Irreps
+
+_PATHS: dict[str, type[ChannelwiseMessages | FullMessages | VectorSignalMessages]] = {
+    "channelwise": ChannelwiseMessages,
+    "full": FullMessages,
+    "vector_signal": VectorSignalMessages,
+}
+_SIGNALS = ("gaunt", "curl", "gaunt+curl", "matrix")
+
+
+def make_messages(
+    name: str, irreps_in: Irreps, lmax: int, basis: int, hidden: tuple[int, ...]
+) -> Messages:
+    """Build what sends messages.
+
+    Parameters
+    ----------
+    name : str
+        Of the product, as in :class:`equigeo.potentials.PotentialConfig`.
+    irreps_in : Irreps
+        Of the features: terms of one multiplicity.
+    lmax : int
+        Largest degree of harmonics and messages.
+    basis : int
+        Number of radial functions.
+    hidden : tuple of int
+        Widths of the network that makes weights of them.
+
+    Returns
+    -------
+    Messages
+        A module.
+
+    Raises
+    ------
+    ValueError
+        If there is no product of that name.
+
+    Examples
+    --------
+    >>> str(make_messages("gaunt+curl", Irreps("4x0e+4x1o"), 2, 8, (16,)).irreps_out)
+    '4x0e+4x1o+4x2e+4x1e+4x2o'
+    """
+    if name in _PATHS:
+        return _PATHS[name](irreps_in, lmax, basis, hidden)
+    if name not in _SIGNALS:
+        raise ValueError(f"product must be one of {', '.join([*_PATHS, *_SIGNALS])}, got {name!r}")
+    if all(l == 0 for _, (l, _) in irreps_in):
+        # Any product with a scalar is a scaling, but for the bracket, which makes nothing of it.
+        name = "gaunt" if name in ("curl", "gaunt+curl") else name
+    return SignalMessages(irreps_in, lmax, basis, hidden, name.split("+"))

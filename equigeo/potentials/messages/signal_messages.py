@@ -1,0 +1,152 @@
+"""Messages by products of functions on the sphere."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import final
+
+import torch
+from torch import Tensor, nn
+
+from equigeo import tensor_products as tp
+from equigeo.graphs import EdgeIndex
+from equigeo.nn import Tables
+from equigeo.potentials.messages.sum_messages import (
+    Messages,
+    sum_at_targets,
+    weights_of_distances,
+)
+from equigeo.reps import Irreps
+
+Signals = tp.GauntTensorProduct | tp.CurlTensorProduct | tp.MatrixTensorProduct
+
+_ZERO = 1e-20  # squared strengths are rounding below, and at least 1e-6 above
+
+
+@final
+class SignalMessages(Messages):
+    r"""Each channel of a feature, as a function on the sphere, times a function of the vector.
+
+    .. math:: m_{ic} = \sum_{e: j \to i} h_{jc} * F_c(v_e), \qquad
+              F_c(v) = \sum_{l m} R_{cl}(|v|)\, Y_{lm}(v)
+
+    where the product * is that of Gaunt, which multiplies functions, the Poisson bracket (curl), or
+    that of matrices. Features of the other parity than their degree has are a second function.
+
+    Parameters
+    ----------
+    irreps_in : Irreps
+        Of the features: terms of one multiplicity.
+    lmax : int
+        Largest degree of harmonics and messages.
+    basis : int
+        Number of radial functions.
+    hidden : tuple of int
+        Widths of the radial networks.
+    names : sequence of {"gaunt", "curl", "matrix"}
+        The products, whose messages stand side by side.
+
+    Equivariance
+    ------------
+    O(3), but SO(3) for "matrix".
+    """
+
+    degrees: Tensor
+
+    def __init__(
+        self,
+        irreps_in: Irreps,
+        lmax: int,
+        basis: int,
+        hidden: tuple[int, ...],
+        names: Sequence[str],
+    ) -> None:
+        channels, held = irreps_in.terms[0][0], _degrees(irreps_in)
+        made = [
+            (parity, _product(name, (max(degrees), lmax), parity))
+            for name in names
+            for parity, degrees in held.items()
+            if name != "curl" or max(degrees) > 0  # a bracket with a constant is zero
+        ]
+        scales = [_scales(product, held[parity]) for parity, product in made]
+        kinds = [
+            ir
+            for (_, product), scale in zip(made, scales, strict=True)
+            for _, ir in product.irreps_out
+            if ir[0] in scale
+        ]
+        super().__init__(irreps_in, Irreps([(channels, ir) for ir in kinds]))
+        self.channels = channels
+        self.products = nn.ModuleList(product for _, product in made)
+        self._operands = [parity for parity, _ in made]
+        self._held = held
+        self._kept = [list(scale) for scale in scales]
+        self.radial = weights_of_distances(basis, hidden, len(made) * channels * (lmax + 1))
+        numbers = torch.arange(lmax + 1)
+        self.register_buffer("degrees", numbers.repeat_interleave(2 * numbers + 1), False)
+        self.tables = Tables(**{f"scale{k}": _spread(scale) for k, scale in enumerate(scales)})
+
+    def forward(self, h: Tensor, edges: EdgeIndex, harmonics: Tensor, radial: Tensor) -> Tensor:
+        """Multiply functions, and sum their products."""
+        source = edges.edge_index[0]
+        weights = self.radial(radial).unflatten(-1, (len(self.products), self.channels, -1))
+        signals = {parity: self._signal(h, parity).index_select(0, source) for parity in self._held}
+        parts = []
+        for k, product in enumerate(self.products):
+            filters = weights[:, k].index_select(-1, self.degrees) * harmonics[:, None]
+            messages = product(signals[self._operands[k]], filters)
+            sums = sum_at_targets(messages, edges) * self.tables[f"scale{k}", h.dtype]
+            parts += [sums[..., l * l : (l + 1) ** 2].flatten(1) for l in self._kept[k]]
+        return torch.cat(parts, dim=-1)
+
+    def _signal(self, h: Tensor, parity: int) -> Tensor:
+        """Coefficients of the functions of one parity, (nodes, channels, components)."""
+        terms = zip(self.irreps_in, self.irreps_in.slices(), strict=True)
+        found = {l: h[:, piece] for (_, (l, p)), piece in terms if p * (-1) ** l == parity}
+        shape = (len(h), self.channels)
+        return torch.cat(
+            [
+                found[l].reshape(*shape, -1) if l in found else h.new_zeros(*shape, 2 * l + 1)
+                for l in range(max(found) + 1)
+            ],
+            dim=-1,
+        )
+
+
+def _degrees(irreps: Irreps) -> dict[int, list[int]]:
+    """Degrees of each value parity, the parity of the irrep times that of its degree."""
+    found: dict[int, list[int]] = {}
+    for _, (l, p) in irreps:
+        found.setdefault(p * (-1) ** l, []).append(l)
+    return found
+
+
+def _product(name: str, degrees: tuple[int, int], parity: int) -> Signals:
+    lmax1, lmax2 = degrees
+    if name == "gaunt":
+        return tp.GauntTensorProduct(lmax1, lmax2, lmax2, parity1=parity)
+    if name == "curl":
+        return tp.CurlTensorProduct(lmax1, lmax2, lmax2, parity1=parity)
+    return tp.MatrixTensorProduct(lmax1, lmax2, lmax2, normalization="component")
+
+
+def _scales(product: Signals, held: list[int]) -> dict[int, float]:
+    """Scale of each degree that the product makes to unit variance, for operands of unit variance.
+
+    A coupling tensor of unit norm gives each of its ``2 l + 1`` results that part of one.
+    """
+    degrees2 = [l for _, (l, _) in product.irreps_in2]
+    scales = {}
+    for _, (l, _) in product.irreps_out:
+        strengths = [product.coefficient(l1, l2, l) for l1 in held for l2 in degrees2]
+        variance = sum(strength**2 for strength in strengths) / (2 * l + 1)
+        if variance > _ZERO:
+            scales[l] = 1 / math.sqrt(variance)
+    return scales
+
+
+def _spread(scales: dict[int, float]) -> Tensor:
+    """The scale of each component of a signal; degrees that are never made are not read."""
+    values = [scales.get(l, 0.0) for l in range(max(scales) + 1) for _ in range(2 * l + 1)]
+    return torch.tensor(values, dtype=torch.float64)

@@ -1,0 +1,201 @@
+"""Nonlinearities of atoms: what is made of the sum over neighbours."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import final
+
+import torch
+from torch import Tensor, nn
+
+from equigeo import tensor_products as tp
+from equigeo.nn import Gate, Linear
+from equigeo.reps import Irreps
+
+_Term = tuple[int, tuple[int, int]]
+
+
+def make_node_update(
+    name: str, irreps_in: Irreps, irreps_out: Irreps, correlation: int, num_species: int
+) -> nn.Module:
+    """Build a nonlinearity, which is called as ``update(a, species)`` and is zero at zero.
+
+    Parameters
+    ----------
+    name : {"contraction", "gaunt", "gate"}
+        Which one, see :class:`equigeo.potentials.PotentialConfig`.
+    irreps_in, irreps_out : Irreps
+        Of the features; terms of one multiplicity.
+    correlation : int
+        Highest power, but for "gate".
+    num_species : int
+        Number of sets of weights, but for "gate".
+
+    Returns
+    -------
+    Module
+        Equivariant under O(3), for any weights.
+
+    Raises
+    ------
+    ValueError
+        If there is none of that name.
+    """
+    if name == "contraction":
+        return tp.SymmetricContraction(irreps_in, irreps_out, correlation, num_species)
+    if name == "gaunt":
+        return SignalPowers(irreps_in, irreps_out, correlation, num_species)
+    if name == "gate":
+        return GateUpdate(irreps_in, irreps_out)
+    raise ValueError(f'node must be "contraction", "gaunt" or "gate", got {name!r}')
+
+
+@final
+class GateUpdate(nn.Module):
+    """Mix features into scalars, gates and what these multiply; the same for every species.
+
+    Parameters
+    ----------
+    irreps_in, irreps_out : Irreps
+        Of the features.
+
+    Equivariance
+    ------------
+    O(3), for any weights.
+    """
+
+    def __init__(self, irreps_in: Irreps, irreps_out: Irreps) -> None:
+        super().__init__()
+        scalars = Irreps([term for term in irreps_out if term[1][0] == 0])
+        gated = Irreps([term for term in irreps_out if term[1][0] > 0])
+        gates = Irreps([(mul, (0, 1)) for mul, _ in gated])
+        acts = [nn.functional.silu if p == 1 else torch.tanh for _, (_, p) in scalars]
+        self.gate = Gate(scalars, acts, gates, [torch.sigmoid] * len(gates.terms), gated)
+        self.mix = Linear(irreps_in, self.gate.irreps_in)
+
+    def forward(self, a: Tensor, species: Tensor) -> Tensor:
+        """Apply to features of nodes.
+
+        Parameters
+        ----------
+        a : Tensor, (nodes, irreps_in.dim), floating
+            Features.
+        species : Tensor, (nodes,), int64
+            Not read.
+
+        Returns
+        -------
+        Tensor, (nodes, irreps_out.dim)
+            New features.
+        """
+        out: Tensor = self.gate(self.mix(a))
+        return out
+
+
+@final
+class SignalPowers(nn.Module):
+    r"""Powers of each channel as a function on the sphere, with weights for species and degree.
+
+    .. math:: B_{c l} = \sum_{\nu = 1}^N w^\nu_{z c l}\, (A_c^\nu)_l
+
+    Features of the other parity than their degree has are a second function g beside f; what is
+    even in g of :math:`(f + g)^\nu` has the first parity, and what is odd the second.
+
+    Parameters
+    ----------
+    irreps_in, irreps_out : Irreps
+        Of the features: terms of one multiplicity, those with the parity of their degree first.
+    correlation : int
+        Highest power N.
+    num_species : int
+        Number of sets of weights.
+
+    Equivariance
+    ------------
+    O(3), for any weights.
+
+    References
+    ----------
+    Luo, Chen, Krishnapriyan, "Enabling Efficient Equivariant Operations in the Fourier Basis via
+    Gaunt Tensor Products", ICLR 2024.
+    """
+
+    def __init__(
+        self, irreps_in: Irreps, irreps_out: Irreps, correlation: int, num_species: int
+    ) -> None:
+        super().__init__()
+        self.irreps_in, self.irreps_out = irreps_in, irreps_out
+        self.channels = irreps_in.terms[0][0]
+        self.lmax_in = max(l for _, (l, _) in irreps_in)
+        lmax = max(l for _, (l, _) in irreps_out)
+        self.two = any(map(_is_second, irreps_in))
+        # The last power is needed up to lmax alone, and each before it only as far as it counts.
+        reach = [
+            min(nu * self.lmax_in, lmax + (correlation - nu) * self.lmax_in)
+            for nu in range(1, correlation + 1)
+        ]
+        self.products = nn.ModuleList(
+            tp.GauntTensorProduct(low, self.lmax_in, high) for low, high in pairwise(reach)
+        )
+        # A function of unit coefficients has that standard deviation at each point.
+        self._scale = 1 / math.sqrt((self.lmax_in + 1) ** 2)
+        shape = (num_species, correlation, len(irreps_out.terms), self.channels)
+        self.weight = nn.Parameter(torch.randn(shape) / correlation)
+
+    def forward(self, a: Tensor, species: Tensor) -> Tensor:
+        """Apply to features of nodes.
+
+        Parameters
+        ----------
+        a : Tensor, (nodes, irreps_in.dim), floating
+            Features.
+        species : Tensor, (nodes,), int64
+            Which weights each takes.
+
+        Returns
+        -------
+        Tensor, (nodes, irreps_out.dim)
+            New features.
+        """
+        first, second = (self._signal(a, which) for which in (False, True))
+        base = torch.stack([first + second, first - second]) if self.two else first
+        power, out = base, self._weighted(base, species, 0)
+        for k, product in enumerate(self.products):
+            power = product(power, base) * self._scale
+            out = out + self._weighted(power, species, k + 1)
+        return out
+
+    def _signal(self, a: Tensor, second: bool) -> Tensor:
+        """Coefficients of one of the two functions, (nodes, channels, components)."""
+        terms = zip(self.irreps_in, self.irreps_in.slices(), strict=True)
+        found = {t[1][0]: a[:, piece] for t, piece in terms if _is_second(t) == second}
+        parts = [
+            found[l].reshape(len(a), self.channels, -1)
+            if l in found
+            else a.new_zeros(len(a), self.channels, 2 * l + 1)
+            for l in range(self.lmax_in + 1)
+        ]
+        return torch.cat(parts, dim=-1)
+
+    def _weighted(self, power: Tensor, species: Tensor, k: int) -> Tensor:
+        """Take the degrees and parities that are wanted of a power, and weight them."""
+        weight = self.weight[:, k].index_select(0, species)
+        parts = []
+        for i, term in enumerate(self.irreps_out):
+            l = term[1][0]
+            if (l + 1) ** 2 > power.shape[-1]:
+                parts.append(power.new_zeros(len(species), self.channels * (2 * l + 1)))
+                continue
+            values = power[..., l * l : (l + 1) ** 2]
+            if self.two:
+                sign = -1 if _is_second(term) else 1
+                values = (values[0] + sign * values[1]) / 2
+            parts.append((values * weight[:, i, :, None]).flatten(1))
+        return torch.cat(parts, dim=-1)
+
+
+def _is_second(term: _Term) -> bool:
+    """Whether a parity is not that of the degree."""
+    _, (l, p) = term
+    return p != (-1) ** l
