@@ -63,8 +63,8 @@ def _run(options: argparse.Namespace) -> int:
         torch.set_num_threads(options.threads)
     trained = task.trained_type.load(options.checkpoint)
     if not trained.is_finished:
-        epochs = f"{trained.epochs_done} of {trained.config.recipe.epochs} epochs"
-        print(f"note: this run has finished {epochs}", file=sys.stderr)
+        done = trained.config.recipe.progress(trained.epochs_done, trained.seconds)
+        print(f"note: this run has finished {done}", file=sys.stderr)
     output = task.evaluate(trained, options)
     print(output.text)
     if options.json is not None:

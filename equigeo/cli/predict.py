@@ -18,7 +18,9 @@ from equigeo.tasks.text import message, printable
 def add_parser(commands: Any) -> None:
     """Add the command."""
     kinds = "; ".join(f"{task.files} ({task.name})" for task in TASKS if task.files)
-    parser = commands.add_parser("predict", help="classify files, or tell their parts")
+    parser = commands.add_parser(
+        "predict", help="classify files, tell their parts, or energies and forces"
+    )
     parser.set_defaults(run=_run)
     parser.add_argument("checkpoint", type=Path, metavar="CHECKPOINT", help="model.ckpt of a run")
     parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help=kinds)
@@ -33,9 +35,17 @@ def add_parser(commands: Any) -> None:
         help="where files are written, and replaced (default: the current folder)",
     )  # fmt: skip
 
+    formats = [form for task in TASKS for form in task.formats]
+    parser.add_argument(
+        "--format", choices=formats, help="form of files of atoms, the first by default"
+    )
+
 
 def _run(options: argparse.Namespace) -> int:
     task = find_task(options.checkpoint, [task for task in TASKS if task.files])
+    if options.format and options.format not in task.formats:
+        raise ValueError(f"--format {options.format} means nothing for the task {task.name!r}")
+    form = options.format or next(iter(task.formats), "")
     if options.view or task.writes_files:
         _check_output(options.output, options.files)
     trained = task.trained_type.load(options.checkpoint)
@@ -49,10 +59,12 @@ def _run(options: argparse.Namespace) -> int:
             continue
         if prediction.notes:
             print(*map(printable, prediction.notes.splitlines()), sep="\n", file=sys.stderr)
-        ranking = "  ".join(f"{printable(name)} {share:.1%}" for name, share in prediction.ranking)
+        ranking = printable(prediction.summary) + "  ".join(
+            f"{printable(name)} {share:.1%}" for name, share in prediction.ranking
+        )
         if prediction.remark:
             ranking += f"  ({printable(prediction.remark)})"
-        written = ", ".join(map(printable, prediction.write(options.output)))
+        written = ", ".join(map(printable, prediction.write(options.output, form)))
         print(f"{printable(path)}: {ranking}{written and f' -> {written}'}")
     return 2 if failed else 0
 

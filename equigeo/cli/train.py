@@ -17,8 +17,11 @@ from equigeo.tasks.arguments import Argument, natural, number, numbers, positive
 
 _RECIPE: Final = (
     Argument("--epochs", "passes over the training samples", positive, metavar="N"),
+    Argument("--minutes", "end of the run by the clock, in place of epochs", number, metavar="X"),
     Argument("--batch-size", "samples of a step", positive, metavar="N"),
     Argument("--lr", "learning rate, or its peak", number, metavar="X", dest="learning_rate"),
+    Argument("--warmup", "steps over which the rate of warm_cosine rises", natural, metavar="N"),
+    Argument("--clip-norm", "largest norm of the gradient; 0: any", number, metavar="X"),
     Argument("--weight-decay", "decay of the weights", number, metavar="X"),
     Argument("--label-smoothing", "share spread over all classes", number, metavar="X"),
     Argument("--logit-adjustment", "1: rare classes count alike", number, metavar="X"),
@@ -96,7 +99,7 @@ def _train(task: Task[Any, Any, Any], options: argparse.Namespace) -> int:
         os.environ["OMP_NUM_THREADS"] = str(options.threads)  # for the processes of --devices
         torch.set_num_threads(options.threads)
     data = task.load(config)
-    about = f"{task.describe(config, data)}, {config.recipe.epochs} epochs"
+    about = f"{task.describe(config, data)}, {config.recipe.length}"
     print(f"{about}; output in {options.output}", file=sys.stderr)
     output = shlex.quote(str(options.output))
     again = f"continue with: equigeo train {task.name} --output {output} --resume"
@@ -104,8 +107,7 @@ def _train(task: Task[Any, Any, Any], options: argparse.Namespace) -> int:
     trained = task.train(
         config, options.output, data=data, progress=True, callbacks=callbacks, **mode
     )
-    seconds = sum(line["seconds"] for line in trained.history)
-    print(f"trained {trained.epochs_done} epochs in {seconds:.1f} s")
+    print(f"trained {trained.epochs_done} epochs in {trained.seconds:.1f} s")
     if trained.is_finished:
         for line in task.summarize(trained):
             print(line)

@@ -4,11 +4,20 @@ Meshes arrive as a ``MeshDataset``, which ``split_indices`` splits by the protoc
 literature, or with labelled parts as a ``SegmentedMeshDataset``; point clouds as ``PointClouds``;
 images as tensors of bytes, of which ``AffNIST`` and ``HomNIST`` draw transformed versions on
 demand; instances of the travelling-salesman problem as ``TSPInstance`` or tensors of cities, with
-their optimal tours. Unpacked, generated and solved data are cached in ``$EQUIGEO_CACHE`` or the
-user's cache folder. ``open`` loads a published data set by the name under which ``equigeo data``
-fetches it.
+their optimal tours; structures of atoms as ``AtomicFrames`` in eV and angstrom, which
+``load_atomic_split`` gives as the parts that they are published with. Unpacked, generated and
+solved data are cached in ``$EQUIGEO_CACHE`` or the user's cache folder. ``open`` loads a published
+data set by the name under which ``equigeo data`` fetches it.
 """
 
+from equigeo.datasets.atoms.atomic_frame import AtomicFrame
+from equigeo.datasets.atoms.atomic_frames import AtomicFrames
+from equigeo.datasets.atoms.atomic_split import AtomicSplit, load_atomic_split
+from equigeo.datasets.atoms.load_mlearn import load_mlearn
+from equigeo.datasets.atoms.load_qm9 import load_qm9
+from equigeo.datasets.atoms.load_rmd17 import load_rmd17
+from equigeo.datasets.atoms.read_extxyz import read_extxyz
+from equigeo.datasets.atoms.write_extxyz import format_extxyz
 from equigeo.datasets.digits.affnist import AffNIST
 from equigeo.datasets.digits.centred import centred
 from equigeo.datasets.digits.homnist import HomNIST
@@ -37,6 +46,9 @@ from equigeo.datasets.tours.uniform_cities import uniform_cities
 
 __all__ = [
     "AffNIST",
+    "AtomicFrame",
+    "AtomicFrames",
+    "AtomicSplit",
     "EdgeLabels",
     "HomNIST",
     "MeshDataset",
@@ -50,15 +62,21 @@ __all__ = [
     "centred",
     "edges_in_order",
     "engraved_cubes",
+    "format_extxyz",
+    "load_atomic_split",
     "load_digits",
     "load_mesh_folder",
+    "load_mlearn",
     "load_mnist",
     "load_modelnet_points",
+    "load_qm9",
+    "load_rmd17",
     "load_segmentation_folder",
     "load_tsplib",
     "open",
     "optimal_lengths",
     "optimal_tour",
+    "read_extxyz",
     "read_idx",
     "read_tsplib",
     "split_indices",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from equigeo.report.escape import escape_json, escape_text
 from equigeo.report.plotting import get_plotlyjs, go
@@ -93,6 +94,22 @@ def render_page(title: str, body: str) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape_text(title)}</title><style>{_STYLE}</style></head>\n<body>\n{body}\n"
         f"<script>{get_plotlyjs()}</script>\n<script>{_DRAW}</script>\n</body></html>\n"
+    )
+
+
+def render_heading(results: Mapping[str, Any]) -> str:
+    """Render title, facts and warning of a report."""
+    facts = "".join(
+        f"<tr><th>{escape_text(name)}</th><td>{escape_text(value)}</td></tr>"
+        for name, value in results["facts"]
+    )
+    command, warning = results.get("command"), results.get("warning")
+    return (
+        f"<h1>{escape_text(results['title'])}</h1>"
+        f'<p class="lead">{escape_text(results["lead"])}</p>'
+        + (f'<p class="warning">{escape_text(warning)}</p>' if warning else "")
+        + f"<table>{facts}</table>"
+        + (f"<p>Made by <code>{escape_text(command)}</code></p>" if command else "")
     )
 
 

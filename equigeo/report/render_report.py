@@ -7,7 +7,7 @@ from typing import Any
 
 from equigeo.report.confusion_figure import confusion_figure
 from equigeo.report.escape import escape_text
-from equigeo.report.page import render_figure, render_page
+from equigeo.report.page import render_figure, render_heading, render_page
 from equigeo.report.shapes_section import render_shapes
 from equigeo.report.tables import render_class_table, render_copies_table, render_errors_table
 from equigeo.report.training_curves import training_curves
@@ -47,7 +47,7 @@ def render_report(results: Mapping[str, Any]) -> str:
     >>> "<h1>&lt;run&gt;</h1>" in page
     True
     """
-    sections = [_heading(results)]
+    sections = [render_heading(results)]
     if results.get("history"):
         sections.append(_curves(results))
     if "confusion" in results:
@@ -57,21 +57,6 @@ def render_report(results: Mapping[str, Any]) -> str:
     if results.get("shapes"):
         sections.append(render_shapes(results["shapes"], results.get("classes", ())))
     return render_page(results["title"], "\n".join(sections))
-
-
-def _heading(results: Mapping[str, Any]) -> str:
-    facts = "".join(
-        f"<tr><th>{escape_text(name)}</th><td>{escape_text(value)}</td></tr>"
-        for name, value in results["facts"]
-    )
-    command, warning = results.get("command"), results.get("warning")
-    return (
-        f"<h1>{escape_text(results['title'])}</h1>"
-        f'<p class="lead">{escape_text(results["lead"])}</p>'
-        + (f'<p class="warning">{escape_text(warning)}</p>' if warning else "")
-        + f"<table>{facts}</table>"
-        + (f"<p>Made by <code>{escape_text(command)}</code></p>" if command else "")
-    )
 
 
 def _curves(results: Mapping[str, Any]) -> str:

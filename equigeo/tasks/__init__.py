@@ -11,6 +11,7 @@ from equigeo.tasks.affnist import AffNISTClassification
 from equigeo.tasks.mesh_classification import MeshClassification
 from equigeo.tasks.mesh_segmentation import MeshSegmentation
 from equigeo.tasks.pointcloud import PointCloudClassification
+from equigeo.tasks.potential import InteratomicPotential
 from equigeo.tasks.task import EvaluationOutput, FilePrediction, Task, find_task
 from equigeo.tasks.tsp import TravellingSalesman
 from equigeo.training.exit_on_sigterm import exit_on_sigterm
@@ -22,6 +23,7 @@ TASKS: Final[tuple[Task[Any, Any, Any], ...]] = (
     AffNISTClassification(),
     PointCloudClassification(),
     TravellingSalesman(),
+    InteratomicPotential(),
 )
 
 __all__ = [
@@ -29,6 +31,7 @@ __all__ = [
     "AffNISTClassification",
     "EvaluationOutput",
     "FilePrediction",
+    "InteratomicPotential",
     "MeshClassification",
     "MeshSegmentation",
     "PointCloudClassification",

@@ -64,7 +64,7 @@ class EvaluationOutput:
 
 @dataclass(frozen=True)
 class FilePrediction:
-    """The likeliest classes of a file, or the parts that it has.
+    """The likeliest classes of a file, the parts that it has, or what else was found of it.
 
     Parameters
     ----------
@@ -81,6 +81,8 @@ class FilePrediction:
     remark : str
         What a reader must know of the ranking, such as that the file resembles nothing the model
         was trained on; empty if nothing.
+    summary : str
+        What is shown in place of a ranking, where there is none.
     """
 
     path: Path
@@ -88,24 +90,28 @@ class FilePrediction:
     notes: str
     files: Mapping[str, bytes] = field(default_factory=dict)
     remark: str = ""
+    summary: str = ""
 
     __repr__ = brief_fields
 
-    def write(self, folder: Path) -> list[Path]:
+    def write(self, folder: Path, form: str = "") -> list[Path]:
         """Write the files; each is the old or the new one at any moment.
 
         Parameters
         ----------
         folder : Path
             Where; it must exist.
+        form : str
+            Write only those whose names end with it; by default all.
 
         Returns
         -------
         list of Path
             What was written.
         """
-        paths = [folder / f"{self.path.stem}{suffix}" for suffix in self.files]
-        for path, content in zip(paths, self.files.values(), strict=True):
+        files = {suffix: c for suffix, c in self.files.items() if suffix.endswith(form)}
+        paths = [folder / f"{self.path.stem}{suffix}" for suffix in files]
+        for path, content in zip(paths, files.values(), strict=True):
             replace_file(path, content)
         return paths
 
@@ -135,6 +141,8 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
         What ``equigeo predict`` reads; empty if the task has no :meth:`predict`.
     writes_files : bool
         Whether a prediction is a file, even where no view is asked for.
+    formats : tuple of str
+        Forms that a prediction may be written in, the default first; empty where there is one.
     trained_type : type
         What a run produces.
     """
@@ -147,6 +155,7 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
     writes_report: ClassVar[bool] = False
     files: ClassVar[str] = ""
     writes_files: ClassVar[bool] = False
+    formats: ClassVar[tuple[str, ...]] = ()
     trained_type: type[_Trained]
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -41,9 +41,16 @@ class LabelledBatch:
 
 
 class LabelledSource(ABC):
-    """Labelled samples in memory, from which batches are assembled by position."""
+    """Labelled samples in memory, from which batches are assembled by position.
+
+    Attributes
+    ----------
+    smallest : int
+        Samples that a process needs in a step; normalisation over a batch needs two.
+    """
 
     labels: Tensor
+    smallest: ClassVar[int] = 2
 
     def __len__(self) -> int:
         """Count the samples."""

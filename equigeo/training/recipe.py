@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal
 
 from torch import nn, optim
-from torch.optim.lr_scheduler import CosineAnnealingLR, LRScheduler, OneCycleLR
+from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, LRScheduler, OneCycleLR
 
 from equigeo.nn.config import Config
 from equigeo.nn.value_range import Range
@@ -24,11 +25,12 @@ class Recipe(Config):
     batch_size : int
         Samples per step, over all processes together; batches of an epoch differ by at most one.
     learning_rate : float
-        Rate of a constant schedule, peak of ``one_cycle``, start of ``cosine``.
+        Rate of a constant schedule, peak of ``one_cycle`` and ``warm_cosine``, start of ``cosine``.
     optimizer : {"adamw", "adam"}
         Betas are 0.9 and 0.999; ``one_cycle`` moves the first one against the rate.
-    schedule : {"one_cycle", "cosine", "constant"}
-        Rate over the steps of the whole run; ``cosine`` falls to 0.
+    schedule : {"one_cycle", "cosine", "warm_cosine", "constant"}
+        Rate over the steps of the whole run; ``cosine`` falls to 0, ``warm_cosine`` rises linearly
+        over ``warmup`` steps and falls to a hundredth, by the clock where there are ``minutes``.
     weight_decay : float
         Decoupled decay of ``adamw``; for ``adam``, the factor of the weights that is added to
         their gradients.
@@ -54,6 +56,14 @@ class Recipe(Config):
         and at the end of the run: on all training samples, without noise, with the weights that
         are evaluated and saved. Costs a forward pass of an epoch. Without it they lag behind the
         weights: after a few steps they are those of the initial ones.
+    minutes : float
+        End the run after so many minutes of training, evaluations not counted, if ``epochs`` are
+        not done before; 0 for no such end. The weights of such a run depend on the speed of the
+        machine.
+    warmup : int
+        Steps over which the rate of ``warm_cosine`` rises.
+    clip_norm : float
+        Largest norm of the gradient, which is scaled down to it; 0 for any.
 
     Notes
     -----
@@ -65,7 +75,8 @@ class Recipe(Config):
     Raises
     ------
     ValueError
-        If a number is out of range or a name unknown.
+        If a number is out of range or a name unknown, or the schedule counts steps of a run that
+        ends by the clock.
 
     Examples
     --------
@@ -77,7 +88,7 @@ class Recipe(Config):
     batch_size: int
     learning_rate: float
     optimizer: Literal["adamw", "adam"] = "adamw"
-    schedule: Literal["one_cycle", "cosine", "constant"] = "one_cycle"
+    schedule: Literal["one_cycle", "cosine", "warm_cosine", "constant"] = "one_cycle"
     weight_decay: float = 0.0
     label_smoothing: float = 0.0
     logit_adjustment: float = 0.0
@@ -86,6 +97,9 @@ class Recipe(Config):
     stretch: float = 0.0
     resolutions: tuple[float, ...] = ()
     update_bn: bool = False
+    minutes: float = 0.0
+    warmup: int = 0
+    clip_norm: float = 0.0
 
     complete: ClassVar[bool] = True
     title: ClassVar[str] = "the recipe"
@@ -101,7 +115,40 @@ class Recipe(Config):
         "stretch": Range(0.0, 10.0),
         # a mesh that is subdivided once has four times the faces
         "resolutions": Range(0.0, 4.0, above=True, entries=16),
+        "minutes": Range(0.0, 525_600.0),  # a year
+        "warmup": Range(0, 10**9),
+        "clip_norm": Range(0.0, 1e9, below=True),
     }
+
+    def __post_init__(self) -> None:
+        """Check choices and ranges, and that the schedule knows when the run ends."""
+        super().__post_init__()
+        if self.minutes and self.schedule not in _BY_CLOCK:
+            raise ValueError(
+                f"a run of {self.minutes:g} minutes must have the schedule "
+                f"{' or '.join(_BY_CLOCK)}, got {self.schedule}"
+            )
+
+    @property
+    def length(self) -> str:
+        """How long a run is, in words."""
+        return f"{self.minutes:g} minutes" if self.minutes else f"{self.epochs} epochs"
+
+    def is_done(self, epochs: int, seconds: float) -> bool:
+        """Whether nothing is left after so many epochs and seconds of training."""
+        return epochs >= self.epochs or 0 < 60 * self.minutes <= seconds
+
+    def progress(self, epochs: int, seconds: float) -> str:
+        """Say how much of a run is done.
+
+        Examples
+        --------
+        >>> Recipe(epochs=3, batch_size=16, learning_rate=1e-3).progress(2, 60.0)
+        '2 of 3 epochs'
+        """
+        if self.minutes:
+            return f"{seconds / 60:.1f} of {self.minutes:g} minutes"
+        return f"{epochs} of {self.epochs} epochs"
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Recipe:
@@ -113,14 +160,31 @@ class Recipe(Config):
 
 # Fields that configurations of earlier versions lack, and what those versions did.
 _UNKNOWN_EARLIER: Final[Mapping[str, Any]] = {
-    "stretch": 0.0, "resolutions": (), "update_bn": False,
+    "stretch": 0.0, "resolutions": (), "update_bn": False, "minutes": 0.0, "warmup": 0,
+    "clip_norm": 0.0,
 }  # fmt: skip
+_BY_CLOCK: Final = ("warm_cosine", "constant")
+_LAST_SHARE: Final = 0.01  # of the rate, at the end of ``warm_cosine``
 
 
 def build_optimizer(
-    parameters: Iterable[nn.Parameter], recipe: Recipe, steps_per_epoch: int
+    parameters: Iterable[nn.Parameter],
+    recipe: Recipe,
+    steps_per_epoch: int,
+    elapsed: Callable[[], float] = float,
 ) -> tuple[optim.Optimizer, LRScheduler | None]:
     """Give the optimiser and, unless the rate is constant, the schedule to step after every batch.
+
+    Parameters
+    ----------
+    parameters : iterable of torch.nn.Parameter
+        What to optimise.
+    recipe : Recipe
+        How.
+    steps_per_epoch : int
+        Length of an epoch.
+    elapsed : callable
+        Gives the seconds of training so far, for a run that ends by the clock.
 
     Examples
     --------
@@ -140,4 +204,20 @@ def build_optimizer(
     steps = recipe.epochs * steps_per_epoch
     if recipe.schedule == "cosine":
         return optimizer, CosineAnnealingLR(optimizer, steps)
+    if recipe.schedule == "warm_cosine":
+        return optimizer, LambdaLR(optimizer, _warm_cosine(recipe, steps, elapsed))
     return optimizer, OneCycleLR(optimizer, rate, steps)
+
+
+def _warm_cosine(
+    recipe: Recipe, steps: int, elapsed: Callable[[], float]
+) -> Callable[[int], float]:
+    """Give the share of the rate after a number of steps."""
+
+    def share(done: int) -> float:
+        part = elapsed() / (60 * recipe.minutes) if recipe.minutes else done / steps
+        cosine = (1 + math.cos(math.pi * min(part, 1.0))) / 2
+        rising = min(1.0, (done + 1) / recipe.warmup) if recipe.warmup else 1.0
+        return rising * (_LAST_SHARE + (1 - _LAST_SHARE) * cosine)
+
+    return share

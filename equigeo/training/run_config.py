@@ -75,6 +75,10 @@ class RunConfig(Config):
         super().__post_init__()
         if not 0 < len(self.data) <= _LONGEST:
             raise ValueError(f"data must have 1 to {_LONGEST} characters, got {len(self.data)}")
+        if self.recipe.minutes and self.devices > 1:  # whose clocks would differ
+            raise ValueError(
+                f"a run that ends after minutes must have one device, got {self.devices}"
+            )
         for name in self.unused:
             value = getattr(self.recipe, name)
             if value:

@@ -107,6 +107,6 @@ def train_model(
             record = RunRecord(folder, trained.task, description)
             if resumed is not None:
                 record.history, record.seconds = resumed["history"], resumed.get("seconds", 0.0)
-            if resumed is None or resumed["epochs"] < config.recipe.epochs:
+            if resumed is None or not config.recipe.is_done(resumed["epochs"], record.elapsed()):
                 fit(fit_plan, record, resumed, progress=progress, callbacks=callbacks)
             return trained.load(folder.checkpoint)

@@ -82,8 +82,13 @@ class TrainedModel(ABC, Generic[_Config]):
 
     @property
     def is_finished(self) -> bool:
-        """Whether no epoch is left."""
-        return self.epochs_done >= self.config.recipe.epochs
+        """Whether no epoch, or no minute, is left."""
+        return self.config.recipe.is_done(self.epochs_done, self.seconds)
+
+    @property
+    def seconds(self) -> float:
+        """Time spent on the epochs that the run has finished."""
+        return float(sum(line["seconds"] for line in self.history))
 
     @classmethod
     @abstractmethod

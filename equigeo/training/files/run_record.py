@@ -40,6 +40,10 @@ class RunRecord:
 
     __repr__ = brief_fields
 
+    def elapsed(self) -> float:
+        """Seconds of training before this session, and in epochs that it has finished."""
+        return float(sum(line["seconds"] for line in self.history)) + self.seconds
+
     def save(
         self,
         state: dict[str, Tensor],

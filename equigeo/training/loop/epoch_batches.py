@@ -36,7 +36,7 @@ class EpochBatches(Dataset[LabelledBatch]):
     Raises
     ------
     ValueError
-        If a step would leave a process without two samples (normalisation needs two).
+        If a step would leave a process without as many samples as the source needs.
     """
 
     def __init__(
@@ -55,9 +55,10 @@ class EpochBatches(Dataset[LabelledBatch]):
         # parts differ by one at most, where slices would leave a remainder
         self._steps = np.array_split(order, self.count(len(source), batch_size))
         smallest = min(len(step) for step in self._steps)
-        if smallest < 2 * num_processes:
+        if smallest < source.smallest * num_processes:
+            number = "two samples" if source.smallest == 2 else f"{source.smallest} sample"
             raise ValueError(
-                f"every process needs at least two samples per step, got {smallest} samples "
+                f"every process needs at least {number} per step, got {smallest} samples "
                 f"for {num_processes} processes; use more samples, larger batches or fewer devices"
             )
         self._source, self._first_step = source, first_step

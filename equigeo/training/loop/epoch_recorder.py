@@ -38,7 +38,14 @@ class EpochRecorder(L.Callback):
         self._source = plan.train if plan.config.recipe.update_bn else None
         self._embed = plan.embed
         self._started = self._saved = 0.0
-        self._unfinished = False
+        self._unfinished = self._is_over = False
+
+    def elapsed(self) -> float:
+        """Seconds of training so far, earlier sessions included and evaluations not."""
+        if not self._started:
+            return self._record.elapsed()
+        earlier = self._record.elapsed() - self._record.seconds
+        return earlier + time.perf_counter() - self._started
 
     def on_train_start(self, trainer: L.Trainer, module: L.LightningModule) -> None:
         """Warn where an earlier session had another number of threads."""
@@ -60,8 +67,14 @@ class EpochRecorder(L.Callback):
         self, trainer: L.Trainer, module: L.LightningModule, outputs: Any, batch: Any,
         batch_idx: int,
     ) -> None:  # fmt: skip
-        """Save within an epoch where it is time, or where another callback ends the session."""
-        if trainer.is_last_batch:
+        """Save within an epoch where it is time, or where another callback ends the session.
+
+        A run that ends by the clock ends with an epoch that is cut short.
+        """
+        minutes = self._config.recipe.minutes
+        if minutes and self.elapsed() >= 60 * minutes:
+            trainer.should_stop = self._is_over = True
+        if trainer.is_last_batch or self._is_over:
             return
         self._unfinished = trainer.should_stop
         now = time.perf_counter()
@@ -79,7 +92,9 @@ class EpochRecorder(L.Callback):
             return
         optimization = _optimization(module)
         loss, measure = self._numbers(optimization)
-        is_due = self._is_due(optimization.epoch + 1)
+        every = self._config.evaluate_every
+        is_last = self._is_over or optimization.epoch + 1 == self._config.recipe.epochs
+        is_due = is_last or (every > 0 and (optimization.epoch + 1) % every == 0)
         model = optimization.evaluated_model(self._source if is_due else None)
         seconds = time.perf_counter() - self._started
         objective = optimization.objective
@@ -95,7 +110,7 @@ class EpochRecorder(L.Callback):
             line |= self._evaluate(model)
         self._record.history = [*self._record.history, line]
         self._record.seconds = 0.0
-        is_last = optimization.epoch + 1 == self._config.recipe.epochs
+        self._started = 0.0
         self._save(trainer, optimization, model, 0, is_last=is_last)
 
     def _numbers(self, module: Optimization) -> tuple[float, float]:
@@ -107,10 +122,6 @@ class EpochRecorder(L.Callback):
                 f"checkpoint is kept, lower the learning rate ({self._config.recipe.learning_rate})"
             )
         return loss, measure
-
-    def _is_due(self, done: int) -> bool:
-        every = self._config.evaluate_every
-        return done == self._config.recipe.epochs or (every > 0 and done % every == 0)
 
     def _save(
         self,

@@ -58,6 +58,7 @@ def fit(
     module = Optimization(plan.model, config, plan.objective, plan.steps_per_epoch, resumed)
     data = EpochDataModule(plan.train, config, module.first_epoch, module.first_step)
     recorder = EpochRecorder(record, plan)
+    module.elapsed = recorder.elapsed
     bar = [TrainingProgress(config, plan.steps_per_epoch)] if progress else []
     with quiet_lightning(), tempfile.TemporaryDirectory() as scratch:
         trainer = L.Trainer(
@@ -65,6 +66,7 @@ def fit(
             devices=config.devices,
             strategy=_strategy(plan) if config.devices > 1 else "auto",
             max_epochs=config.recipe.epochs - module.first_epoch,
+            gradient_clip_val=config.recipe.clip_norm or None,
             callbacks=[*bar, *callbacks, recorder],
             logger=False,
             enable_checkpointing=False,  # the recorder writes this library's own format

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -48,6 +48,7 @@ class Optimization(L.LightningModule):
         super().__init__()
         self.model, self.objective = model, objective
         self.first_epoch = self.first_step = 0
+        self.elapsed: Callable[[], float] = float  # seconds of training so far
         self.average = WeightAverage(config.recipe.ema_decay) if config.recipe.ema_decay else None
         self._config, self._steps_per_epoch, self._resumed = config, steps_per_epoch, resumed
         if resumed is not None:
@@ -101,7 +102,7 @@ class Optimization(L.LightningModule):
         """
         recipe = self._config.recipe
         optimizer, schedule = build_optimizer(
-            self.model.parameters(), recipe, self._steps_per_epoch
+            self.model.parameters(), recipe, self._steps_per_epoch, lambda: self.elapsed()
         )
         if self._resumed is not None:
             resumed = copy.deepcopy(self._resumed)

@@ -31,6 +31,7 @@ class TrainingProgress(L.Callback):
 
     def __init__(self, config: RunConfig, steps_per_epoch: int) -> None:
         self._epochs, self._steps = config.recipe.epochs, steps_per_epoch
+        self._seconds = 60 * config.recipe.minutes
         self._bar: Tqdm | None = None
         self._written = 0.0
 
@@ -41,8 +42,8 @@ class TrainingProgress(L.Callback):
             return
         size = shutil.get_terminal_size()
         self._bar = Tqdm(
-            total=self._epochs * self._steps,
-            initial=_epoch(module) * self._steps + _first_step(module),
+            total=self._seconds or self._epochs * self._steps,
+            initial=self._done(module),
             mininterval=0.2,
             ncols=size.columns or 80,  # the terminal of a container may say that it has no size
             nrows=size.lines or 24,
@@ -60,8 +61,8 @@ class TrainingProgress(L.Callback):
         """Advance the bar; the numbers are read only when it is redrawn."""
         if self._bar is None:
             self._write_line(trainer, module, batch_idx)
-        elif self._bar.update() or batch_idx == 0:
-            self._bar.set_description_str(f"epoch {_epoch(module) + 1}/{self._epochs}", False)
+        elif self._bar.update(self._more(module)) or batch_idx == 0:
+            self._bar.set_description_str(self._name(module), False)
             self._bar.set_postfix_str(_numbers(module), refresh=False)
 
     def _write_line(self, trainer: L.Trainer, module: L.LightningModule, batch_idx: int) -> None:
@@ -71,8 +72,7 @@ class TrainingProgress(L.Callback):
             self._written = now
             step = _first_step(module) + batch_idx + 1
             sys.stderr.write(
-                f"epoch {_epoch(module) + 1}/{self._epochs}, step {step}/{self._steps}, "
-                f"{_numbers(module)}\n"
+                f"{self._name(module)}, step {step}/{self._steps}, {_numbers(module)}\n"
             )
 
     def on_train_epoch_end(self, trainer: L.Trainer, module: L.LightningModule) -> None:
@@ -80,8 +80,24 @@ class TrainingProgress(L.Callback):
         if self._bar is not None:
             self._bar.set_postfix_str(_numbers(module))
         elif trainer.is_global_zero and trainer.is_last_batch:
-            epoch = _epoch(module) + 1
-            sys.stderr.write(f"epoch {epoch}/{self._epochs}, {_numbers(module)}\n")
+            sys.stderr.write(f"{self._name(module)}, {_numbers(module)}\n")
+
+    def _name(self, module: L.LightningModule) -> str:
+        """Number of the epoch, and of how many unless the run ends by the clock."""
+        epoch = f"epoch {_epoch(module) + 1}"
+        return epoch if self._seconds else f"{epoch}/{self._epochs}"
+
+    def _done(self, module: L.LightningModule) -> float:
+        """Steps, or seconds, before this session."""
+        if self._seconds:
+            return _elapsed(module)
+        return _epoch(module) * self._steps + _first_step(module)
+
+    def _more(self, module: L.LightningModule) -> float:
+        """What a step adds to the bar."""
+        if self._seconds and self._bar is not None:
+            return max(0.0, min(_elapsed(module), self._seconds) - self._bar.n)
+        return 1
 
     def on_train_end(self, trainer: L.Trainer, module: L.LightningModule) -> None:
         """Close the bar."""
@@ -101,6 +117,10 @@ class TrainingProgress(L.Callback):
 
 def _epoch(module: L.LightningModule) -> int:
     return module.epoch if isinstance(module, Optimization) else module.current_epoch
+
+
+def _elapsed(module: L.LightningModule) -> float:
+    return module.elapsed() if isinstance(module, Optimization) else 0.0
 
 
 def _first_step(module: L.LightningModule) -> int:

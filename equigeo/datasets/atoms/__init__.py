@@ -1,0 +1,1 @@
+"""Structures of atoms with energies, forces and stresses."""

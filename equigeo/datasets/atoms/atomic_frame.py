@@ -1,0 +1,141 @@
+"""One structure of atoms with what was computed for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+
+import torch
+from torch import Tensor
+
+from equigeo.datasets.atoms.chemical_symbols import HEAVIEST, SYMBOLS
+
+# Periodic lattice vectors, scaled to length one, span at least this volume; below it their
+# reciprocals have lost most of their digits.
+_FLAT = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class AtomicFrame:
+    """Atoms in space, with the labels that an electronic-structure program gave them.
+
+    Units are eV and angstrom throughout, whatever the file had.
+
+    Parameters
+    ----------
+    numbers : Tensor, (atoms,), int64
+        Atomic numbers, from 1 to 118.
+    positions : Tensor, (atoms, 3), float64
+        In angstrom, as they are given: not wrapped into the cell.
+    cell : Tensor, (3, 3), float64, optional
+        Rows are lattice vectors in angstrom; needed where an axis is periodic.
+    pbc : tuple of three bool
+        Which axes are periodic.
+    energy : float, optional
+        Of the whole structure, in eV.
+    forces : Tensor, (atoms, 3), float64, optional
+        In eV/angstrom.
+    stress : Tensor, (3, 3), float64, optional
+        In eV/angstrom^3, positive under tension (the derivative of the energy by the strain, over
+        the volume), where all axes are periodic.
+    name : str
+        Where it comes from, for messages; data, so whatever shows it must escape it.
+
+    Raises
+    ------
+    TypeError
+        If a tensor has another dtype.
+    ValueError
+        If shapes do not fit together, a number is not finite, an element does not exist, periodic
+        axes have no cell or one without volume, or a stress none.
+
+    Examples
+    --------
+    >>> water = AtomicFrame(torch.tensor([8, 1, 1]), torch.eye(3, dtype=torch.float64), energy=-2.0)
+    >>> water
+    AtomicFrame(H2O, energy)
+    """
+
+    numbers: Tensor
+    positions: Tensor
+    cell: Tensor | None = None
+    pbc: tuple[bool, bool, bool] = (False, False, False)
+    energy: float | None = None
+    forces: Tensor | None = None
+    stress: Tensor | None = None
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        """Check that the fields fit together."""
+        atoms = len(self.numbers)
+        _check_tensor("numbers", self.numbers, (atoms,), torch.int64)
+        _check_tensor("positions", self.positions, (atoms, 3), torch.float64)
+        for name, shape in (("cell", (3, 3)), ("forces", (atoms, 3)), ("stress", (3, 3))):
+            value = getattr(self, name)
+            if value is not None:
+                _check_tensor(name, value, shape, torch.float64)
+        if atoms == 0:
+            raise ValueError("a frame must have atoms, got none")
+        low, high = (int(x) for x in self.numbers.aminmax())
+        if low < 1 or high > HEAVIEST:
+            raise ValueError(f"atomic numbers must be 1 to {HEAVIEST}, got {low} to {high}")
+        if self.energy is not None and not isfinite(self.energy):
+            raise ValueError(f"the energy must be finite, got {self.energy}")
+        self._check_cell()
+
+    def _check_cell(self) -> None:
+        if len(self.pbc) != 3 or not all(isinstance(axis, bool) for axis in self.pbc):
+            raise ValueError(f"pbc must be three flags, got {self.pbc!r}")
+        if self.stress is not None and not all(self.pbc):
+            raise ValueError(f"a stress needs three periodic axes, got pbc {self.pbc}")
+        if not any(self.pbc):
+            return
+        if self.cell is None:
+            raise ValueError(f"periodic axes need a cell, got none with pbc {self.pbc}")
+        rows = self.cell[torch.tensor(self.pbc)]
+        lengths = rows.norm(dim=1)
+        volume = (rows / lengths[:, None]).det().abs() if len(rows) == 3 else _spanned(rows)
+        if not bool(lengths.min() > 0) or not float(volume) > _FLAT:
+            raise ValueError(f"periodic lattice vectors must span a cell, got {rows.tolist()}")
+
+    def __repr__(self) -> str:
+        """Give the formula and the labels, not the numbers."""
+        labels = [n for n in ("energy", "forces", "stress") if getattr(self, n) is not None]
+        axes = "".join("T" if axis else "F" for axis in self.pbc)
+        periodic = [f"periodic {axes}"] if any(self.pbc) else []
+        return f"AtomicFrame({', '.join([self.formula, *periodic, *labels])})"
+
+    def __len__(self) -> int:
+        """Count the atoms."""
+        return len(self.numbers)
+
+    @property
+    def formula(self) -> str:
+        """Symbols and counts, in Hill's order: carbon and hydrogen first where there is carbon."""
+        found = self.numbers.bincount().tolist()
+        counts = {SYMBOLS[z]: count for z, count in enumerate(found) if count}
+        first = ["C", "H"] if "C" in counts else []
+        order = [s for s in first if s in counts] + sorted(counts.keys() - set(first))
+        return "".join(f"{s}{counts[s] if counts[s] > 1 else ''}" for s in order)
+
+    @property
+    def volume(self) -> float | None:
+        """Volume of the cell in angstrom^3, where all axes are periodic."""
+        if self.cell is None or not all(self.pbc):
+            return None
+        return float(self.cell.det().abs())
+
+
+def _check_tensor(name: str, value: Tensor, shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    if value.dtype != dtype:
+        raise TypeError(f"{name} must be {dtype}, got {value.dtype}")
+    if tuple(value.shape) != shape:
+        raise ValueError(f"{name} must have shape {shape}, got {tuple(value.shape)}")
+    if not bool(value.isfinite().all()):
+        raise ValueError(f"{name} must be finite")
+
+
+def _spanned(rows: Tensor) -> Tensor:
+    """Give the area, or the length, that one or two rows of length one span."""
+    unit = rows / rows.norm(dim=1, keepdim=True)
+    return (unit @ unit.T).det().clamp(min=0).sqrt()

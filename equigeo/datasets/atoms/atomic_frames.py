@@ -1,0 +1,141 @@
+"""Several structures of atoms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import overload
+
+import torch
+from torch import Tensor
+
+from equigeo.datasets.atoms.atomic_frame import AtomicFrame
+from equigeo.datasets.atoms.chemical_symbols import symbol
+
+_LABELS = ("energy", "forces", "stress")
+
+
+@dataclass(frozen=True, eq=False)
+class AtomicFrames(Sequence[AtomicFrame]):
+    """Frames in order; a slice, or a selection by positions, is such a sequence again.
+
+    Parameters
+    ----------
+    frames : tuple of AtomicFrame
+        At least one.
+    name : str
+        What they are called; data, so whatever shows it must escape it.
+
+    Raises
+    ------
+    ValueError
+        If there are no frames.
+
+    Examples
+    --------
+    >>> hydrogen = AtomicFrame(torch.tensor([1]), torch.zeros(1, 3, dtype=torch.float64))
+    >>> frames = AtomicFrames((hydrogen, hydrogen), "hydrogen")
+    >>> frames, frames.species, len(frames.select([1]))
+    (AtomicFrames('hydrogen', 2 frames, 1 to 1 atoms of H), (1,), 1)
+    """
+
+    frames: tuple[AtomicFrame, ...]
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        """Check that there is something."""
+        if not self.frames:
+            raise ValueError(f"{self.name}: has no frames" if self.name else "frames are missing")
+
+    def __repr__(self) -> str:
+        """Give numbers, not frames."""
+        low, high = min(self.num_atoms), max(self.num_atoms)
+        elements = " ".join(map(symbol, self.species[:8])) + " ..." * (len(self.species) > 8)
+        return (
+            f"AtomicFrames({self.name!r:.80}, {len(self)} frames, {low} to {high} atoms of "
+            f"{elements})"
+        )
+
+    def __len__(self) -> int:
+        """Count the frames."""
+        return len(self.frames)
+
+    def __iter__(self) -> Iterator[AtomicFrame]:
+        """Give the frames in order."""
+        return iter(self.frames)
+
+    @overload
+    def __getitem__(self, index: int) -> AtomicFrame: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> AtomicFrames: ...
+
+    def __getitem__(self, index: int | slice) -> AtomicFrame | AtomicFrames:
+        """Give one frame, or those of a slice."""
+        if isinstance(index, slice):
+            return AtomicFrames(self.frames[index], self.name)
+        return self.frames[index]
+
+    def select(self, positions: Sequence[int] | Tensor) -> AtomicFrames:
+        """Give the frames at some positions, in that order."""
+        chosen = torch.as_tensor(positions, dtype=torch.long).tolist()
+        return AtomicFrames(tuple(self.frames[i] for i in chosen), self.name)
+
+    @cached_property
+    def species(self) -> tuple[int, ...]:
+        """Atomic numbers that occur, ascending."""
+        return tuple(torch.cat([frame.numbers for frame in self.frames]).unique().tolist())
+
+    @cached_property
+    def num_atoms(self) -> tuple[int, ...]:
+        """Atoms of every frame."""
+        return tuple(map(len, self.frames))
+
+    def lacking(self, label: str) -> list[int]:
+        """Give the positions of frames without a label.
+
+        Parameters
+        ----------
+        label : {"energy", "forces", "stress"}
+            Which one.
+
+        Raises
+        ------
+        ValueError
+            If there is no such label.
+        """
+        if label not in _LABELS:
+            raise ValueError(f"label must be one of {', '.join(_LABELS)}, got {label!r}")
+        return [k for k, frame in enumerate(self.frames) if getattr(frame, label) is None]
+
+    def require(self, label: str) -> None:
+        """Refuse frames that lack a label.
+
+        Parameters
+        ----------
+        label : {"energy", "forces", "stress"}
+            Which one.
+
+        Raises
+        ------
+        ValueError
+            If a frame has none; the message names the set and the first such frame.
+        """
+        missing = self.lacking(label)
+        if missing:
+            raise ValueError(
+                f"{self.name or 'frames'}: frame {missing[0]} has no {label} "
+                f"({len(missing)} of {len(self)} frames have none)"
+            )
+
+    def stacked_forces(self) -> Tensor:
+        """Give the forces of all atoms of all frames, (atoms, 3), in eV/angstrom.
+
+        Raises
+        ------
+        ValueError
+            If a frame has none.
+        """
+        self.require("forces")
+        return torch.cat([frame.forces for frame in self.frames if frame.forces is not None])

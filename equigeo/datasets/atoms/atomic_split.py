@@ -1,0 +1,238 @@
+"""Data sets of atoms with their parts: what to train on, what to test on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from equigeo.datasets.atoms.atomic_frames import AtomicFrames
+from equigeo.datasets.atoms.load_mlearn import STRESS_ORDER, load_mlearn, read_mlearn
+from equigeo.datasets.atoms.load_qm9 import QM9_FILE, load_qm9
+from equigeo.datasets.atoms.load_rmd17 import load_rmd17, read_rmd17
+from equigeo.datasets.atoms.read_extxyz import EXTXYZ_SUFFIXES, read_extxyz
+from equigeo.datasets.data_folder import data_folder
+from equigeo.datasets.unpack_archive import ARCHIVE_SUFFIXES
+
+_ARCHIVE: Final = "botnet_datasets.tar.xz"
+_BOTNET: Final = {"3BPA": "dataset_3BPA", "acac": "dataset_acac", "ethanol": "dataset_ethanol"}
+_QM9_TRAIN: Final = 16_000  # molecules; the rest is for testing
+# Frames of the even half of train_mixedT by temperature, found by jumps of energy and force.
+_MIXED: Final = {"300 K": slice(0, 84), "600 K": slice(84, 167), "1200 K": slice(167, 250)}
+
+
+@dataclass(frozen=True, eq=False)
+class AtomicSplit:
+    """Frames to train on and frames to test on.
+
+    Parameters
+    ----------
+    name : str
+        Of the data set.
+    train : AtomicFrames
+        What to train on, validation included.
+    tests : mapping of str to AtomicFrames
+        What to test on, by name; empty where nothing is given for it.
+    isolated : mapping of int to float
+        Energies of isolated atoms in eV at the same level of theory, by atomic number; empty where
+        they are unknown.
+    remark : str
+        What a reader of test figures must know; empty if nothing.
+    """
+
+    name: str
+    train: AtomicFrames
+    tests: Mapping[str, AtomicFrames] = field(default_factory=dict)
+    isolated: Mapping[int, float] = field(default_factory=dict)
+    remark: str = ""
+
+    def __repr__(self) -> str:
+        """Give sizes, not frames."""
+        tests = ", ".join(f"{name}: {len(part)}" for name, part in self.tests.items())
+        return f"AtomicSplit({self.name!r:.80}, train: {len(self.train)}, {tests or 'no test'})"
+
+
+def load_atomic_split(path: str | Path, name: str = "") -> AtomicSplit:
+    """Load a data set of atoms with the split that it is published with.
+
+    Parameters
+    ----------
+    path : path
+        A folder of revised MD17 (``rmd17_<molecule>_{train,test}_01.npz``), of mlearn
+        (``<element>_{train,test}.npz``) or of QM9 (``qm9_20k.npz``); ``botnet_datasets.tar.xz``,
+        or the folder that holds it; a folder with one ``train*.xyz`` and any number of
+        ``test*.xyz``; or one file of these. The test part of ``X_train.npz`` is the ``X_test.npz``
+        beside it; an ``.xyz`` file has none.
+    name : str
+        Which of several sets in a folder: a molecule, an element, or ``3BPA``, ``acac``,
+        ``ethanol``.
+
+    Returns
+    -------
+    AtomicSplit
+        QM9 has no official split: 16,000 molecules are drawn to train on, the same for everyone.
+        The test frames of 3BPA are not the official ones, which are not in that archive, but those
+        of ``train_mixedT`` that are not in ``train_300K``.
+
+    Raises
+    ------
+    ImportError
+        If extended XYZ is to be read and ASE is not installed.
+    ValueError
+        If there are no such data, the name is unknown or missing, or a frame is unusable.
+
+    Examples
+    --------
+    >>> load_atomic_split("nowhere")
+    Traceback (most recent call last):
+        ...
+    ValueError: nowhere: no such file or folder
+    """
+    given = Path(path)
+    if not given.exists():
+        raise ValueError(f"{given}: no such file or folder")
+    if given.is_dir():
+        return _from_folder(given, name)
+    if given.name.endswith(ARCHIVE_SUFFIXES):
+        return _botnet(given, name)
+    if name:
+        raise ValueError(f"{given}: is one data set, without others to name; got {name!r:.80}")
+    return _from_file(given)
+
+
+def _from_file(path: Path) -> AtomicSplit:
+    if path.suffix in EXTXYZ_SUFFIXES:
+        return _with_isolated(path.stem, read_extxyz(path))
+    if path.suffix != ".npz":
+        kinds = ", ".join((".npz", *EXTXYZ_SUFFIXES, *ARCHIVE_SUFFIXES))
+        raise ValueError(f"{path}: expected a file {kinds} or a folder, got {path.suffix!r}")
+    if path.name == QM9_FILE:
+        return _qm9(path)
+    read = read_rmd17 if path.name.startswith("rmd17_") else read_mlearn
+    test = path.with_name(path.name.replace("_train", "_test"))
+    tests = {"test": read(test)} if test != path and test.is_file() else {}
+    return AtomicSplit(path.stem, read(path), tests)
+
+
+def _from_folder(folder: Path, name: str) -> AtomicSplit:
+    molecules = [file.name.split("_")[1] for file in sorted(folder.glob("rmd17_*_train_01.npz"))]
+    elements = [e for e in STRESS_ORDER if (folder / f"{e}_train.npz").is_file()]
+    if (folder / QM9_FILE).is_file():
+        return _qm9(folder / QM9_FILE)
+    if (folder / _ARCHIVE).is_file():
+        return _botnet(folder / _ARCHIVE, name)
+    if molecules:
+        chosen = _choose(folder, name, molecules)
+        tests = {"test": load_rmd17(folder, chosen, "test")}
+        return AtomicSplit(f"rMD17 {chosen}", load_rmd17(folder, chosen), tests)
+    if elements:
+        chosen = _choose(folder, name, elements)
+        tests = {"test": load_mlearn(folder, chosen, "test")}
+        return AtomicSplit(
+            f"mlearn {chosen}", load_mlearn(folder, chosen), tests, {}, _remark(chosen)
+        )
+    return _xyz_folder(folder)
+
+
+def _remark(element: str) -> str:
+    if element != "Li":
+        return ""
+    return "stresses of Li mean nothing: its shear labels contradict its energies"
+
+
+def _choose(path: Path, name: str, known: list[str]) -> str:
+    if name not in known:
+        got = f"{name!r:.80}" if name else "none"
+        raise ValueError(f"{path}: name one of its sets, {', '.join(known)}; got {got}")
+    return name
+
+
+def _qm9(path: Path) -> AtomicSplit:
+    molecules = load_qm9(path)
+    stream = np.random.default_rng(np.random.SeedSequence(0))  # everyone's split is the same
+    order = torch.from_numpy(stream.permutation(len(molecules)))
+    number = min(_QM9_TRAIN, 4 * len(molecules) // 5)
+    train, test = (molecules.select(part) for part in (order[:number], order[number:]))
+    return AtomicSplit("QM9", train, {"test": test}, {}, "no official split of these molecules")
+
+
+def _botnet(path: Path, name: str) -> AtomicSplit:
+    chosen = _choose(path, name, list(_BOTNET))
+    root = data_folder(path, lambda folder: (folder / _BOTNET[chosen]).is_dir())
+    folder = root / _BOTNET[chosen]
+    if not folder.is_dir():
+        raise ValueError(f"{path}: has no folder {folder.name}")
+    isolated = _isolated_energies(folder)
+    if chosen == "3BPA":
+        return _3bpa(folder, isolated)
+    train = read_extxyz(folder / ("train.xyz" if chosen == "ethanol" else "train_300K.xyz"))
+    tests = _test_files(folder)
+    return AtomicSplit(chosen, train, tests, isolated)
+
+
+def _3bpa(folder: Path, isolated: Mapping[int, float]) -> AtomicSplit:
+    train = read_extxyz(folder / "train_300K.xyz")
+    mixed = read_extxyz(folder / "train_mixedT_even.xyz")
+    known = {_key(frame.positions) for frame in train}
+    tests = {}
+    for temperature, part in _MIXED.items():
+        frames = [frame for frame in mixed[part] if _key(frame.positions) not in known]
+        tests[temperature] = AtomicFrames(tuple(frames), f"train_mixedT {temperature}")
+    remark = (
+        "not the official test frames, but the even half of train_mixedT without what is in "
+        "train_300K"
+    )
+    return AtomicSplit("3BPA", train, tests, isolated, remark)
+
+
+def _key(positions: Tensor) -> bytes:
+    return bytes(positions.numpy().tobytes())
+
+
+def _xyz_folder(folder: Path) -> AtomicSplit:
+    train = _files(folder, lambda stem: stem.startswith("train"))
+    if len(train) != 1:
+        found = ", ".join(file.name for file in train) or "none"
+        raise ValueError(
+            f"{folder}: expected one train*.xyz, or the files of rMD17, mlearn, QM9 or "
+            f"{_ARCHIVE}; got {found}"
+        )
+    split = _with_isolated(folder.name, read_extxyz(train[0]))
+    isolated = {**_isolated_energies(folder), **split.isolated}
+    return AtomicSplit(split.name, split.train, _test_files(folder), isolated)
+
+
+def _files(folder: Path, is_meant: Callable[[str], bool]) -> list[Path]:
+    files = (file for suffix in EXTXYZ_SUFFIXES for file in folder.glob(f"*{suffix}"))
+    return sorted(file for file in files if is_meant(file.stem))
+
+
+def _test_files(folder: Path) -> dict[str, AtomicFrames]:
+    files = _files(folder, lambda stem: stem.startswith("test"))
+    return {file.stem: read_extxyz(file) for file in files}
+
+
+def _isolated_energies(folder: Path) -> dict[int, float]:
+    """Read the file of isolated atoms, if there is one."""
+    files = _files(folder, lambda stem: stem.startswith("iso"))
+    return _energies(read_extxyz(files[0])) if files else {}
+
+
+def _with_isolated(name: str, frames: AtomicFrames) -> AtomicSplit:
+    """Take isolated atoms out of the frames to train on: they are the energies of references."""
+    alone = [len(frame) == 1 and not any(frame.pbc) for frame in frames]
+    if not any(alone) or all(alone):
+        return AtomicSplit(name, frames)
+    parts = [[k for k, is_alone in enumerate(alone) if is_alone == kind] for kind in (True, False)]
+    isolated, train = (frames.select(part) for part in parts)
+    return AtomicSplit(name, train, {}, _energies(isolated))
+
+
+def _energies(isolated: AtomicFrames) -> dict[int, float]:
+    isolated.require("energy")
+    return {int(f.numbers[0]): float(f.energy) for f in isolated if f.energy is not None}

@@ -1,0 +1,139 @@
+"""What readers of frames share: arrays of npz files, and errors that name file and frame."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from equigeo.datasets.atoms.atomic_frame import AtomicFrame
+from equigeo.datasets.atoms.atomic_frames import AtomicFrames
+
+MAX_BYTES: Final = 1 << 30
+# Less than any two atoms of the published sets, of which dimers go down to 0.35 angstrom, and more
+# than bonds in nanometres.
+_NEAREST = 0.2
+_LARGEST_PAIRED = 2000  # atoms whose distances are all looked at
+
+Arrays = Mapping[str, NDArray[np.generic]]
+
+
+def read_arrays(path: Path, kinds: Mapping[str, str]) -> dict[str, NDArray[np.generic]]:
+    """Read arrays of a ``.npz`` file without running code from it.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    kinds : mapping of str to str
+        Names of the arrays that must be there, with the kind of their dtype, such as ``"f"``.
+
+    Raises
+    ------
+    ValueError
+        If the file is missing, damaged or of another content; the message names it.
+    """
+    if not path.is_file():
+        raise ValueError(f"{path}: no such file")
+    try:
+        # the directory of the archive tells sizes before anything is decompressed
+        with zipfile.ZipFile(path) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+        if size > MAX_BYTES:
+            raise ValueError(f"it unpacks to {size} bytes, more than {MAX_BYTES}")
+        with np.load(path, allow_pickle=False) as file:
+            missing = kinds.keys() - set(file.files)
+            if missing:
+                raise ValueError(f"it has no array {', '.join(sorted(missing))}")
+            arrays = {name: file[name] for name in kinds}
+    except (ValueError, EOFError, OSError, LookupError, zlib.error, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path}: cannot be read as frames of atoms: {error}") from error
+    for name, kind in kinds.items():
+        if arrays[name].dtype.kind not in kind:
+            raise ValueError(f"{path}: {name} must be of the kind {kind}, got {arrays[name].dtype}")
+    return arrays
+
+
+def double(values: NDArray[np.generic]) -> Tensor:
+    """Copy an array as float64."""
+    return torch.from_numpy(values.astype(np.float64))
+
+
+def build_frames(
+    path: Path, number: int, build: Callable[[int], AtomicFrame], name: str = ""
+) -> AtomicFrames:
+    """Build the frames of a file one after the other; an error names file and frame.
+
+    Parameters
+    ----------
+    path : Path
+        Of the file, for messages.
+    number : int
+        How many.
+    build : callable
+        Gives the frame of a position, from 0.
+    name : str
+        Of all of them, by default that of the file.
+
+    Raises
+    ------
+    ValueError
+        If a frame cannot be built, or distances say that positions are not in angstrom.
+    """
+    frames = []
+    for k in range(number):
+        try:
+            frame = build(k)
+            _check_distances(frame)
+        except (ValueError, TypeError, LookupError) as error:
+            raise ValueError(f"{path}: frame {k}: {error}") from error
+        frames.append(frame)
+    if not frames:
+        raise ValueError(f"{path}: has no frames")
+    return AtomicFrames(tuple(frames), name or path.name)
+
+
+def _check_distances(frame: AtomicFrame) -> None:
+    """Refuse atoms on top of one another, which positions in nanometres look like as well."""
+    if not 1 < len(frame) <= _LARGEST_PAIRED:
+        return
+    nearest = float(torch.pdist(frame.positions).min())
+    if nearest < _NEAREST:
+        raise ValueError(
+            f"two atoms are {nearest:.3g} angstrom apart; positions must be in angstrom "
+            "(are these nanometres, or does one atom occur twice?)"
+        )
+
+
+def offsets(path: Path, counts: NDArray[np.generic], given: NDArray[np.generic]) -> list[int]:
+    """Check the offsets of ragged arrays against the counts of their parts.
+
+    Raises
+    ------
+    ValueError
+        If they do not fit; the message names the file.
+    """
+    expected = np.concatenate([[0], np.cumsum(counts.astype(np.int64))])
+    if not np.array_equal(expected, given.astype(np.int64)):
+        raise ValueError(f"{path}: atom_offset must be the running sum of n_atoms")
+    return [int(offset) for offset in expected]
+
+
+def check_rows(path: Path, arrays: Arrays, rows: Mapping[str, tuple[int, ...]]) -> None:
+    """Check shapes of arrays.
+
+    Raises
+    ------
+    ValueError
+        If one differs; the message names the file.
+    """
+    for name, shape in rows.items():
+        if arrays[name].shape != shape:
+            raise ValueError(f"{path}: {name} must have shape {shape}, got {arrays[name].shape}")

@@ -1,0 +1,195 @@
+"""The report of an interatomic potential as one HTML page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from equigeo.report.escape import escape_text
+from equigeo.report.page import render_figure, render_heading, render_page
+from equigeo.report.palette import distinct_color, hexadecimal
+from equigeo.report.plotting import FONT, go, make_subplots
+from equigeo.report.tables import render_table
+
+_TRAIN, _VALIDATION = "#2f6db3", "#d9662c"
+_AXIS: dict[str, Any] = {
+    "showline": True, "linecolor": "#999", "gridcolor": "#eee", "zeroline": False,
+}  # fmt: skip
+_KINDS = {
+    "energy": ("energy per atom, less its mean (eV/atom)", "energies"),
+    "forces": ("component of a force (eV/A)", "forces"),
+}
+
+
+def render_potential_report(results: Mapping[str, Any]) -> str:
+    """Render a self-contained page: no file beside it, no network, every name escaped.
+
+    Parameters
+    ----------
+    results : mapping of JSON types
+        ``title``, ``lead``, ``facts``, ``warning`` and ``command`` as of ``render_report``;
+        ``history`` with ``seconds``, ``train_error`` and ``validation_error`` in ``unit``;
+        ``sets``, errors by name of the set with their units in their names; ``species``, by name
+        of the set and symbol, ``atoms``, ``MAE`` and ``RMSE`` of forces in meV/A; ``parity``, by
+        name of the set, pairs of label and prediction, ``energy`` and ``forces``.
+
+    Returns
+    -------
+    str
+        The page.
+
+    Raises
+    ------
+    KeyError
+        If a section lacks a field.
+    ValueError
+        If a number is not finite.
+
+    Examples
+    --------
+    >>> page = render_potential_report({"title": "<run>", "lead": "", "facts": [], "sets": {}})
+    >>> "<h1>&lt;run&gt;</h1>" in page
+    True
+    """
+    sections = [render_heading(results)]
+    if results["sets"]:
+        sections.append(f"<h2>Errors</h2>{_errors(results['sets'])}")
+    if results.get("parity"):
+        sections.append(f"<h2>Predictions and labels</h2>{_parity(results['parity'])}")
+    if results.get("history"):
+        sections.append(f"<h2>Learning curve</h2>{_curve(results['history'], results['unit'])}")
+    if any(results.get("species", {}).values()):
+        sections.append(f"<h2>Errors of forces by element</h2>{_species(results['species'])}")
+    return render_page(results["title"], "\n".join(sections))
+
+
+def _errors(sets: Mapping[str, Mapping[str, float]]) -> str:
+    columns = list(dict.fromkeys(name for row in sets.values() for name in row))
+    rows = [[name, *(_shown(row.get(c)) for c in columns)] for name, row in sets.items()]
+    return render_table(["set", *columns], rows)
+
+
+def _shown(value: float | None) -> object:
+    if value is None:
+        return "-"
+    return value if isinstance(value, int) else f"{value:.2f}"
+
+
+def _species(species: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
+    rows = [
+        [name, element, int(row["atoms"]), f"{row['MAE']:.2f}", f"{row['RMSE']:.2f}"]
+        for name, elements in species.items()
+        for element, row in elements.items()
+    ]
+    return render_table(["set", "element", "atoms", "MAE (meV/A)", "RMSE (meV/A)"], rows)
+
+
+def _parity(parity: Mapping[str, Mapping[str, Sequence[Sequence[float]]]]) -> str:
+    parts = []
+    for kind, (title, name) in _KINDS.items():
+        sets = {label: points[kind] for label, points in parity.items() if points[kind]}
+        if sets:
+            caption = (
+                f"Predicted {name} over those of the labels, at most 2,000 points of a set; on the "
+                "line a prediction is right."
+            )
+            figure = parity_figure(sets, title)
+            parts.append(render_figure(f"parity-{kind}", figure, caption))
+    return f'<div class="columns">{"".join(parts)}</div>'
+
+
+def parity_figure(sets: Mapping[str, Sequence[Sequence[float]]], title: str) -> go.Figure:
+    """Draw predictions over labels.
+
+    Parameters
+    ----------
+    sets : mapping of str to pairs of float
+        Labels and predictions by name of the set; names are escaped here.
+    title : str
+        Of both axes, with the unit.
+
+    Examples
+    --------
+    >>> len(parity_figure({"test": [[0.0, 0.1], [1.0, 0.9]]}, "energy (eV)").data)
+    2
+    """
+    values = [pair[0] for pairs in sets.values() for pair in pairs]
+    ends = [min(values), max(values)]
+    figure = go.Figure()
+    figure.add_scatter(
+        x=ends, y=ends, mode="lines", line={"color": "#999", "width": 1}, showlegend=False,
+        hoverinfo="skip",
+    )  # fmt: skip
+    for k, (name, pairs) in enumerate(sets.items()):
+        figure.add_scatter(
+            x=[pair[0] for pair in pairs],
+            y=[pair[1] for pair in pairs],
+            mode="markers",
+            name=escape_text(name),
+            marker={"size": 4, "opacity": 0.5, "color": hexadecimal(distinct_color(k, 0.8))},
+        )
+    figure.update_xaxes(title_text=f"label: {title}", **_AXIS)
+    figure.update_yaxes(title_text=f"prediction: {title}", **_AXIS)
+    figure.update_layout(
+        template="none",
+        font=FONT,
+        height=440,
+        margin={"l": 70, "r": 10, "t": 10, "b": 50},
+        legend={"x": 0.02, "y": 0.98, "xanchor": "left", "yanchor": "top"},
+    )
+    return figure
+
+
+def _curve(history: Sequence[Mapping[str, Any]], unit: str) -> str:
+    caption = (
+        "Mean absolute errors over each epoch while training, with weights that move, and on the "
+        "validation frames with their running average. The model is that of the end of the run; "
+        "no test frame was looked at before."
+    )
+    return render_figure("curves", learning_curve(history, unit), caption)
+
+
+def learning_curve(history: Sequence[Mapping[str, Any]], unit: str) -> go.Figure:
+    """Draw errors over minutes of training, both axes logarithmic where there is a curve.
+
+    Parameters
+    ----------
+    history : sequence of mappings
+        With ``seconds``, ``train_error`` and ``validation_error``, the last of which is None where
+        it was not measured.
+    unit : str
+        Of the errors.
+
+    Examples
+    --------
+    >>> line = {"seconds": 60.0, "train_error": 20.0, "validation_error": 18.0}
+    >>> len(learning_curve([line], "meV/A").data)
+    2
+    """
+    minutes, total = [], 0.0
+    for line in history:
+        total += line["seconds"]
+        minutes.append(total / 60)
+    figure = make_subplots(rows=1, cols=1)
+    for name, key, color, mode in (
+        ("training", "train_error", _TRAIN, "lines"),
+        ("validation", "validation_error", _VALIDATION, "lines+markers"),
+    ):
+        known = [k for k, line in enumerate(history) if line.get(key)]  # zero has no logarithm
+        figure.add_scatter(
+            x=[minutes[k] for k in known],
+            y=[history[k][key] for k in known],
+            mode=mode if len(known) > 1 else "markers",
+            name=name,
+            line_color=color,
+        )
+    figure.update_xaxes(title_text="minutes of training", type="log", **_AXIS)
+    figure.update_yaxes(title_text=f"mean absolute error ({unit})", type="log", **_AXIS)
+    figure.update_layout(
+        template="none",
+        font=FONT,
+        height=340,
+        margin={"l": 70, "r": 20, "t": 10, "b": 45},
+        legend={"x": 0.98, "y": 0.98, "xanchor": "right", "yanchor": "top"},
+    )
+    return figure

@@ -1,0 +1,181 @@
+"""Interatomic potentials as a task: options, and what is shown of an evaluation."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, get_args
+
+from torch import nn
+
+from equigeo.datasets import AtomicFrames, load_atomic_split, read_extxyz
+from equigeo.datasets.atoms.read_extxyz import EXTXYZ_SUFFIXES
+from equigeo.potentials.config import NodeName, ProductName
+from equigeo.tasks.arguments import Argument, natural, number, positive
+from equigeo.tasks.potential.config import _MANY, PotentialRunConfig
+from equigeo.tasks.potential.data import PotentialData, load_frames
+from equigeo.tasks.potential.evaluate import PotentialEvaluation, evaluate_potential
+from equigeo.tasks.potential.report import summarize_potential
+from equigeo.tasks.potential.train import has_isolated, plan_fit
+from equigeo.tasks.potential.trained import FORMATS, TrainedPotential, format_predictions
+from equigeo.tasks.task import EvaluationOutput, FilePrediction, Task
+from equigeo.tasks.text import printable
+from equigeo.training.loop.fit_plan import FitPlan
+from equigeo.training.run_config import RunConfig
+
+_DATA = "DIR|FILE"
+
+
+class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotential]):
+    """Learn energies and forces of atoms with a message-passing potential.
+
+    Examples
+    --------
+    >>> InteratomicPotential().name
+    'potential'
+    """
+
+    help = "learn energies and forces of atoms"
+    data_remedy = "a folder of frames, an archive, or a file .xyz or .npz"
+    train_arguments = (
+        Argument("--data", "rMD17, mlearn, QM9, 3BPA, or train*.xyz and test*.xyz", metavar=_DATA),
+        Argument("--set", "which set of several", metavar="NAME", dest="subset"),
+        Argument("--validation", "training frames put aside", positive, metavar="N"),
+        Argument("--energy-weight", "weight of (eV/atom)^2", number, metavar="X"),
+        Argument("--forces-weight", "weight of (eV/A)^2", number, metavar="X"),
+        Argument("--stress-weight", "weight of (eV/A^3)^2", number, metavar="X"),
+        Argument("--product", "product of the messages", choices=get_args(ProductName)),
+        Argument("--node", "nonlinearity of atoms", choices=get_args(NodeName)),
+        Argument("--cutoff", "where interactions end, in angstrom", number, metavar="X"),
+        Argument("--channels", "copies of every irrep", positive, metavar="N"),
+        Argument("--lmax-edge", "largest degree of messages", natural, metavar="L"),
+        Argument("--lmax-hidden", "largest degree between layers", natural, metavar="L"),
+        Argument("--layers", "rounds of messages", positive, metavar="N"),
+        Argument("--correlation", "highest power of sums", positive, metavar="N"),
+    )
+    evaluate_arguments = (
+        Argument("--data", "by default what the model was trained on", metavar=_DATA),
+        Argument("--set", "which set of several", metavar="NAME", dest="subset"),
+    )
+    measures = {  # noqa: RUF012
+        "validation_force_mae": "validation force MAE {value:.2f} meV/A",
+        "validation_energy_mae": "validation energy MAE {value:.2f} meV (crystals: meV/atom)",
+    }
+    writes_report = True
+    files = "frames as .xyz, .extxyz or .npz"
+    writes_files = True
+    formats = FORMATS
+    trained_type = TrainedPotential
+
+    def configure(
+        self,
+        output: Path,
+        options: Mapping[str, Any],
+        *,
+        resume: bool = False,
+        overwrite: bool = False,
+    ) -> RunConfig:
+        """Combine preset and options: minutes without epochs end a run by the clock, and reverse.
+
+        Raises
+        ------
+        ValueError
+            As of :class:`Task`.
+        """
+        given = dict(options)
+        if given.get("minutes") and given.get("epochs") is None:
+            given["epochs"] = _MANY
+        elif given.get("epochs") is not None and given.get("minutes") is None:
+            given["minutes"] = 0.0
+        return super().configure(output, given, resume=resume, overwrite=overwrite)
+
+    def load(self, config: PotentialRunConfig) -> PotentialData:
+        """Load frames and put validation frames aside."""
+        return load_frames(config)
+
+    def describe(self, config: PotentialRunConfig, data: PotentialData) -> str:
+        """Count frames and name the model."""
+        energies = "isolated atoms" if has_isolated(data) else "least squares"
+        return (
+            f"{data.split.name}, {len(data.train)} training and {len(data.validation)} validation "
+            f"frames, reference energies of {energies}, product {config.product}, "
+            f"{config.preset} preset"
+        )
+
+    def plan(
+        self, config: PotentialRunConfig, data: PotentialData, model: nn.Module | None = None
+    ) -> FitPlan:
+        """Build the potential and list edges."""
+        return plan_fit(config, data, model)
+
+    def evaluate(self, trained: TrainedPotential, options: argparse.Namespace) -> EvaluationOutput:
+        """Give errors by set, and a report with parity plots."""
+        from equigeo.report import render_potential_report  # plotly, which others do without
+
+        config = trained.config
+        if options.data is not None:
+            subset = options.subset or ""
+            config = replace(config, data=self.resolve_data(options.data), subset=subset)
+        elif options.subset is not None:
+            config = replace(config, subset=options.subset)
+        data = load_frames(config)
+        evaluation = evaluate_potential(trained, data)
+        results = summarize_potential(trained, evaluation, data, options.command_line)
+        page = render_potential_report(results)
+        return EvaluationOutput(potential_table(evaluation), evaluation.to_dict(), page)
+
+    def predict(
+        self, trained: TrainedPotential, path: Path, top: int = 1, *, view: bool = False
+    ) -> FilePrediction:
+        """Compute energies, forces and stresses of every frame of a file."""
+        if view:
+            raise ValueError("--view shows shapes; a potential has none")
+        frames = trained.predict_frames(_read(path))
+        files = format_predictions(frames, path)
+        number = f"{len(frames)} frame{'s' if len(frames) > 1 else ''}"
+        energies = [frame.energy for frame in frames if frame.energy is not None]
+        summary = f"{number}, energies {min(energies):.6f} to {max(energies):.6f} eV"
+        return FilePrediction(path, [], "", files, summary=summary)
+
+
+def _read(path: Path) -> AtomicFrames:
+    if path.suffix in EXTXYZ_SUFFIXES:
+        return read_extxyz(path)
+    if path.is_dir():
+        raise ValueError(f"{path}: is a folder, expected a file of frames")
+    return load_atomic_split(path).train
+
+
+def potential_table(evaluation: PotentialEvaluation) -> str:
+    """Lay out errors by set of frames; the same unit for energies in a column.
+
+    Parameters
+    ----------
+    evaluation : PotentialEvaluation
+        The results.
+
+    Examples
+    --------
+    >>> row = {"frames": 9, "atoms": 81, "force MAE (meV/A)": 9.5, "force RMSE (meV/A)": 14.0}
+    >>> print(potential_table(PotentialEvaluation({"test": row}, {}, {})))
+    set   frames  force MAE (meV/A)  force RMSE (meV/A)
+    test       9               9.50               14.00
+    """
+    names = [name for row in evaluation.sets.values() for name in row if name != "atoms"]
+    columns = list(dict.fromkeys(names))
+    width = max(3, *(len(printable(name)) for name in evaluation.sets))
+    lines = [f"{'set':<{width}}  " + "  ".join(columns)]
+    for name, row in evaluation.sets.items():
+        cells = [_cell(row.get(column), len(column)) for column in columns]
+        lines.append(f"{printable(name):<{width}}  " + "  ".join(cells))
+    if evaluation.remark:
+        lines += ["", f"note: {evaluation.remark}"]
+    return "\n".join(lines)
+
+
+def _cell(value: float | None, width: int) -> str:
+    if value is None:
+        return f"{'-':>{width}}"
+    return f"{value:{width}d}" if isinstance(value, int) else f"{value:{width}.2f}"

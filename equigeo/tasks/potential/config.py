@@ -1,0 +1,157 @@
+"""The configuration of one training run of a potential, and its presets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, Literal
+
+from equigeo.nn.value_range import Range
+from equigeo.potentials import PotentialConfig
+from equigeo.potentials.config import NodeName, ProductName
+from equigeo.training.recipe import Recipe
+from equigeo.training.run_config import RunConfig
+
+_MANY: Final = 100_000  # epochs, of a run that ends by the clock
+
+
+@dataclass(frozen=True)
+class PotentialPreset:
+    """What a preset says beside the data.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        How the weights are optimised.
+    settings : mapping
+        Fields of the configuration.
+    """
+
+    recipe: Recipe
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+# Time-limited runs: specification of the potentials, section 2.5. Averages of the weights are
+# evaluated and saved.
+_RECIPE: Final = {
+    "epochs": _MANY, "learning_rate": 0.01, "optimizer": "adam", "schedule": "warm_cosine",
+    "warmup": 100, "ema_decay": 0.99, "clip_norm": 10.0, "minutes": 15.0,
+}  # fmt: skip
+POTENTIAL_PRESETS: Final[dict[str, PotentialPreset]] = {
+    "default": PotentialPreset(Recipe(batch_size=5, **_RECIPE)),  # type: ignore[arg-type]
+    "small": PotentialPreset(
+        Recipe(batch_size=5, **_RECIPE), {"channels": 16, "lmax_edge": 2}  # type: ignore[arg-type]
+    ),
+    "crystal": PotentialPreset(
+        Recipe(batch_size=2, **_RECIPE),  # type: ignore[arg-type]
+        {"channels": 16, "energy_weight": 100.0, "forces_weight": 10.0, "stress_weight": 100.0,
+         "validation": 10},
+    ),
+    "energies": PotentialPreset(
+        Recipe(batch_size=16, **_RECIPE),  # type: ignore[arg-type]
+        {"forces_weight": 0.0, "validation": 500},
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PotentialRunConfig(RunConfig):
+    """What a run trains a potential on; saved as ``config.json``.
+
+    Parameters
+    ----------
+    data : str
+        As of :func:`equigeo.datasets.load_atomic_split`.
+    recipe, seed, devices, evaluate_every
+        As for ``RunConfig``; label smoothing, adjustment and jitter must be 0.
+    preset : {"default", "small", "crystal", "energies"}
+        Recipe, size of the model, and weights of the loss.
+    subset : str
+        Which of several sets the data are: a molecule, an element, ``3BPA``.
+    validation : int
+        Training frames that are put aside to watch the run; never test frames, and for every seed
+        the same.
+    energy_weight, forces_weight, stress_weight : float
+        Of mean squares in (eV/atom)^2, (eV/angstrom)^2 and (eV/angstrom^3)^2. Labels of weight 0
+        are not needed, the others every frame must have, but that stresses may be missing.
+    cutoff, channels, lmax_edge, lmax_hidden, layers, product, node, correlation
+        As of :class:`equigeo.potentials.PotentialConfig`.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range or a name unknown, or all weights are zero.
+
+    Examples
+    --------
+    >>> config = PotentialRunConfig.of_preset("rmd17", "small")
+    >>> PotentialRunConfig.from_dict(config.to_dict()) == config
+    True
+    """
+
+    recipe: Recipe = POTENTIAL_PRESETS["default"].recipe
+    preset: Literal["default", "small", "crystal", "energies"] = "default"
+    subset: str = ""
+    validation: int = 50
+    energy_weight: float = 1.0
+    forces_weight: float = 100.0
+    stress_weight: float = 0.0
+    cutoff: float = 5.0
+    channels: int = 32
+    lmax_edge: int = 3
+    lmax_hidden: int = 1
+    layers: int = 2
+    product: ProductName = "channelwise"
+    node: NodeName = "contraction"
+    correlation: int = 3
+
+    recipes: ClassVar[Mapping[str, Recipe]] = {
+        name: preset.recipe for name, preset in POTENTIAL_PRESETS.items()
+    }
+    unused: ClassVar[tuple[str, ...]] = (
+        *RunConfig.unused, "label_smoothing", "logit_adjustment", "jitter", "update_bn",
+    )  # fmt: skip
+    samples: ClassVar[str] = "frames of atoms"
+    ranges: ClassVar[Mapping[str, Range]] = {
+        **RunConfig.ranges,
+        "validation": Range(1, 10**6),
+        "energy_weight": Range(0.0, 1e9),
+        "forces_weight": Range(0.0, 1e9),
+        "stress_weight": Range(0.0, 1e9),
+        **{
+            name: PotentialConfig.ranges[name]
+            for name in ("cutoff", "channels", "lmax_edge", "lmax_hidden", "layers", "correlation")
+        },
+    }
+
+    def __post_init__(self) -> None:
+        """Check ranges, and that there is something to learn."""
+        super().__post_init__()
+        if not (self.energy_weight or self.forces_weight or self.stress_weight):
+            raise ValueError("one of the weights of energies, forces and stresses must be positive")
+
+    @classmethod
+    def of_preset(cls, data: str, preset: str = "default") -> PotentialRunConfig:
+        """Give recipe, model and weights of a preset."""
+        base = super().of_preset(data, preset)
+        return cls(base.data, base.recipe, base.preset, **POTENTIAL_PRESETS[preset].settings)
+
+    def model(self, species: tuple[int, ...]) -> PotentialConfig:
+        """Give the configuration of a potential for some elements.
+
+        Raises
+        ------
+        ValueError
+            If its parts do not fit together.
+        """
+        return PotentialConfig(
+            species=species,
+            cutoff=self.cutoff,
+            channels=self.channels,
+            lmax_edge=self.lmax_edge,
+            lmax_hidden=self.lmax_hidden,
+            layers=self.layers,
+            product=self.product,
+            node=self.node,
+            correlation=self.correlation,
+        )

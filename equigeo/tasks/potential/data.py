@@ -1,0 +1,271 @@
+"""Frames with their edges, listed once, and the batches that are assembled from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from equigeo.datasets import AtomicFrame, AtomicFrames, AtomicSplit, load_atomic_split
+from equigeo.graphs import EdgeIndex
+from equigeo.nn.brief import brief_fields
+from equigeo.potentials import AtomicBatch
+from equigeo.tasks.potential.config import PotentialRunConfig
+from equigeo.training.labelled_source import LabelledSource
+from equigeo.training.random_state import seed_sequence
+
+_EDGES = 20_000  # of a batch that is evaluated
+
+
+@dataclass(frozen=True, eq=False)
+class AtomicSamples:
+    """Atoms of several frames with their labels; what is missing is NaN.
+
+    Parameters
+    ----------
+    atoms : AtomicBatch
+        The argument of the potential.
+    energy : Tensor, (frames,), float64
+        In eV, total: differences are taken before anything is rounded.
+    forces : Tensor, (atoms, 3), floating
+        In eV/angstrom.
+    stress : Tensor, (frames, 3, 3), float64
+        In eV/angstrom^3.
+    """
+
+    atoms: AtomicBatch
+    energy: Tensor
+    forces: Tensor
+    stress: Tensor
+
+    __repr__ = brief_fields
+
+    def to(self, device: torch.device) -> AtomicSamples:
+        """Move to a device."""
+        moved = (x.to(device) for x in (self.energy, self.forces, self.stress))
+        return AtomicSamples(self.atoms.to(device), *moved)
+
+    @property
+    def counts(self) -> Tensor:
+        """Atoms of every frame, (frames,), int64."""
+        return self.atoms.ptr.diff()
+
+
+@dataclass(frozen=True, eq=False)
+class AtomicSource(LabelledSource):
+    """Frames of atoms, one sample each; there are no classes, and labels are zeros.
+
+    Parameters
+    ----------
+    parts : tuple of AtomicSamples
+        One frame each, with its edges.
+    labels : Tensor, (frames,), int64
+        Set by this class.
+    """
+
+    parts: tuple[AtomicSamples, ...]
+    labels: Tensor = field(init=False, repr=False)
+
+    smallest: ClassVar[int] = 1  # nothing is normalised over a batch
+
+    __repr__ = brief_fields
+
+    def __post_init__(self) -> None:
+        """Set labels that take no memory."""
+        labels = torch.zeros((), dtype=torch.int64).expand(len(self.parts))
+        object.__setattr__(self, "labels", labels)
+
+    @classmethod
+    def of_frames(
+        cls, frames: AtomicFrames, cutoff: float, dtype: torch.dtype | None = None
+    ) -> AtomicSource:
+        """List the edges of every frame.
+
+        Parameters
+        ----------
+        frames : AtomicFrames
+            Whatever labels they have.
+        cutoff : float
+            In angstrom.
+        dtype : torch.dtype, optional
+            Of positions and forces; by default PyTorch's.
+
+        Raises
+        ------
+        ValueError
+            If a frame has more edges than memory holds; the message names it.
+        """
+        return cls(tuple(_sample(frames, k, cutoff, dtype) for k in range(len(frames))))
+
+    def inputs(self, chosen: Tensor, generator: torch.Generator | None) -> AtomicSamples:
+        """Unite some frames; training adds no noise."""
+        return join([self.parts[k] for k in chosen.tolist()])
+
+    def few_at_a_time(self) -> Iterator[AtomicSamples]:
+        """Give all frames in order, as many at a time as have a moderate number of edges."""
+        waiting: list[AtomicSamples] = []
+        edges = 0
+        for part in self.parts:
+            number = part.atoms.edge_index.shape[1]
+            if waiting and edges + number > _EDGES:
+                yield join(waiting)
+                waiting, edges = [], 0
+            waiting.append(part)
+            edges += number
+        yield join(waiting)
+
+    @property
+    def avg_neighbors(self) -> float:
+        """Mean number of neighbours of an atom."""
+        edges = sum(part.atoms.edge_index.shape[1] for part in self.parts)
+        return edges / sum(len(part.atoms.numbers) for part in self.parts)
+
+
+def _sample(
+    frames: AtomicFrames, number: int, cutoff: float, dtype: torch.dtype | None
+) -> AtomicSamples:
+    frame = frames[number]
+    system = (frame.numbers, frame.positions, frame.cell if any(frame.pbc) else None, frame.pbc)
+    try:
+        atoms = AtomicBatch.from_systems([system], cutoff, dtype=dtype)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{frames.name}: frame {number}: {error}") from error
+    nan = torch.tensor(torch.nan, dtype=torch.float64)
+    forces = nan.expand(len(frame), 3) if frame.forces is None else frame.forces
+    stress = nan.expand(3, 3) if frame.stress is None else frame.stress
+    energy = nan if frame.energy is None else torch.tensor(frame.energy, dtype=torch.float64)
+    dtype = atoms.positions.dtype
+    return AtomicSamples(atoms, energy[None], forces.to(dtype), stress[None])
+
+
+def join(parts: Sequence[AtomicSamples]) -> AtomicSamples:
+    """Put samples one after another; edges stay sorted, and no list is built again.
+
+    Parameters
+    ----------
+    parts : sequence of AtomicSamples
+        At least one, of one cutoff.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    return AtomicSamples(
+        _join_atoms([part.atoms for part in parts]),
+        torch.cat([part.energy for part in parts]),
+        torch.cat([part.forces for part in parts]),
+        torch.cat([part.stress for part in parts]),
+    )
+
+
+def _join_atoms(parts: Sequence[AtomicBatch]) -> AtomicBatch:
+    edges = EdgeIndex.disjoint_union([part.edges for part in parts])
+    counts = [len(part.numbers) for part in parts]
+    systems = torch.tensor([0, *(part.num_systems for part in parts)]).cumsum(0).tolist()
+    atoms = torch.tensor([0, *counts]).cumsum(0).tolist()
+    ptr = [part.ptr[1:] + start for part, start in zip(parts, atoms[:-1], strict=True)]
+    batch = [part.batch + start for part, start in zip(parts, systems[:-1], strict=True)]
+    joined = AtomicBatch(
+        numbers=torch.cat([part.numbers for part in parts]),
+        positions=torch.cat([part.positions for part in parts]),
+        cell=_join_cells(parts),
+        pbc=torch.cat([part.pbc for part in parts]),
+        edge_index=edges.edge_index,
+        shifts=torch.cat([part.shifts for part in parts]),
+        batch=torch.cat(batch),
+        ptr=torch.cat([parts[0].ptr[:1], *ptr]),
+        cutoff=parts[0].cutoff,
+    )
+    joined.__dict__["edges"] = edges  # the union of what every frame has kept
+    return joined
+
+
+def _join_cells(parts: Sequence[AtomicBatch]) -> Tensor | None:
+    if all(part.cell is None for part in parts):
+        return None
+    return torch.cat(
+        [
+            part.positions.new_zeros(part.num_systems, 3, 3) if part.cell is None else part.cell
+            for part in parts
+        ]
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class PotentialData:
+    """What a run trains on, is watched on and is tested on.
+
+    Parameters
+    ----------
+    split : AtomicSplit
+        As it was loaded.
+    train, validation : AtomicFrames
+        Parts of ``split.train``.
+    """
+
+    split: AtomicSplit
+    train: AtomicFrames
+    validation: AtomicFrames
+
+    __repr__ = brief_fields
+
+
+def load_frames(config: PotentialRunConfig) -> PotentialData:
+    """Load a data set and put validation frames aside.
+
+    Raises
+    ------
+    ImportError
+        If extended XYZ is to be read and ASE is not installed.
+    ValueError
+        If the data are unusable or too few, or a frame lacks a label that is to be learned; the
+        message names file and frame.
+    """
+    split = load_atomic_split(config.data, config.subset)
+    if config.energy_weight:
+        split.train.require("energy")
+    if config.forces_weight:
+        split.train.require("forces")
+    number = len(split.train)
+    if config.validation >= number:
+        raise ValueError(
+            f"{config.data}: has {number} training frames, too few to put {config.validation} of "
+            "them aside for validation"
+        )
+    # not the seed of the run, which must not choose what it is judged by
+    order = np.random.default_rng(seed_sequence(0, "validation")).permutation(number).tolist()
+    kept, aside = sorted(order[config.validation :]), sorted(order[: config.validation])
+    return PotentialData(split, split.train.select(kept), split.train.select(aside))
+
+
+def check_species(frames: AtomicFrames, species: Sequence[int], names: str) -> None:
+    """Refuse elements that a potential does not know.
+
+    Parameters
+    ----------
+    frames : AtomicFrames
+        What it is asked about.
+    species : sequence of int
+        Atomic numbers that it knows.
+    names : str
+        Their symbols, for the message.
+
+    Raises
+    ------
+    ValueError
+        If there are others; the message names the first frame that has one.
+    """
+    for k, frame in enumerate(frames):
+        unknown = _unknown(frame, species)
+        if unknown:
+            raise ValueError(
+                f"{frames.name}: frame {k} has {unknown}, and the potential knows {names} alone"
+            )
+
+
+def _unknown(frame: AtomicFrame, species: Sequence[int]) -> str:
+    from equigeo.datasets.atoms.chemical_symbols import symbol
+
+    return " ".join(symbol(z) for z in sorted(set(frame.numbers.tolist()) - set(species)))

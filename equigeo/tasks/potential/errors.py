@@ -1,0 +1,146 @@
+"""What a potential says of frames, and how far it is from their labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from equigeo.nn.brief import brief_fields
+from equigeo.tasks.potential.data import AtomicSource
+
+_MILLI = 1e3  # meV of an eV
+
+
+@dataclass(frozen=True, eq=False)
+class FrameErrors:
+    """Predictions beside labels; what has no label is NaN.
+
+    Parameters
+    ----------
+    energy, energy_label : Tensor, (frames,), float64
+        In eV.
+    forces, forces_label : Tensor, (atoms, 3), floating
+        In eV/angstrom.
+    stress, stress_label : Tensor, (frames, 3, 3), float64
+        In eV/angstrom^3.
+    counts : Tensor, (frames,), int64
+        Atoms of every frame.
+    numbers : Tensor, (atoms,), int64
+        Atomic numbers.
+    periodic : bool
+        Whether any frame is periodic: energies then count per atom.
+    """
+
+    energy: Tensor
+    energy_label: Tensor
+    forces: Tensor
+    forces_label: Tensor
+    stress: Tensor
+    stress_label: Tensor
+    counts: Tensor
+    numbers: Tensor
+    periodic: bool = field(default=False)
+
+    __repr__ = brief_fields
+
+    @property
+    def energy_unit(self) -> str:
+        """What errors of energies are given in: per molecule, or per atom of a crystal."""
+        return "meV/atom" if self.periodic else "meV"
+
+    @property
+    def energy_errors(self) -> Tensor:
+        """Errors of the energies that have labels, in ``energy_unit``."""
+        errors = _MILLI * (self.energy - self.energy_label)
+        return _known(errors / self.counts if self.periodic else errors)
+
+    @property
+    def force_errors(self) -> Tensor:
+        """Errors of components of forces that have labels, in meV/angstrom."""
+        return _known(_MILLI * (self.forces - self.forces_label).double())
+
+    @property
+    def stress_errors(self) -> Tensor:
+        """Errors of components of stresses that have labels, in meV/angstrom^3."""
+        return _known(_MILLI * (self.stress - self.stress_label))
+
+    @property
+    def force_mae(self) -> float | None:
+        """Mean absolute error of components of forces, in meV/angstrom."""
+        return _mean(self.force_errors.abs())
+
+    @property
+    def energy_mae(self) -> float | None:
+        """Mean absolute error of energies, in ``energy_unit``."""
+        return _mean(self.energy_errors.abs())
+
+    def summary(self) -> dict[str, Any]:
+        """Give all errors with their units in their names, as JSON types."""
+        unit = self.energy_unit
+        found: dict[str, Any] = {"frames": len(self.energy), "atoms": len(self.numbers)}
+        for name, errors in (
+            (f"energy {{}} ({unit})", self.energy_errors),
+            ("force {} (meV/A)", self.force_errors),
+            ("stress {} (meV/A^3)", self.stress_errors),
+        ):
+            if len(errors):
+                found[name.format("MAE")] = errors.abs().mean().item()
+                found[name.format("RMSE")] = errors.square().mean().sqrt().item()
+        return found
+
+    def by_species(self) -> dict[int, dict[str, float]]:
+        """Give errors of forces in meV/angstrom by atomic number, where there are labels."""
+        errors = _MILLI * (self.forces - self.forces_label).double()
+        there = ~errors.isnan().any(dim=1)
+        found = {}
+        for z in self.numbers[there].unique().tolist():
+            own = errors[there & (self.numbers == z)]
+            found[z] = {
+                "atoms": float(len(own)),
+                "MAE": own.abs().mean().item(),
+                "RMSE": own.square().mean().sqrt().item(),
+            }
+        return found
+
+
+def measure_errors(model: Any, source: AtomicSource, *, stress: bool = False) -> FrameErrors:
+    """Ask a potential about all frames, a few at a time.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        In evaluation mode.
+    source : AtomicSource
+        The frames.
+    stress : bool
+        Ask for stresses as well, which are NaN otherwise.
+    """
+    energies, forces, stresses = [], [], []
+    for samples in source.few_at_a_time():
+        found = model(samples.atoms, stress=stress)
+        energies.append(found.energy.detach())
+        forces.append(found.forces.detach())
+        nan = torch.full_like(samples.stress, torch.nan)
+        stresses.append(found.stress.detach() if stress else nan)
+    return FrameErrors(
+        energy=torch.cat(energies),
+        energy_label=torch.cat([part.energy for part in source.parts]),
+        forces=torch.cat(forces),
+        forces_label=torch.cat([part.forces for part in source.parts]),
+        stress=torch.cat(stresses),
+        stress_label=torch.cat([part.stress for part in source.parts]),
+        counts=torch.cat([part.counts for part in source.parts]),
+        numbers=torch.cat([part.atoms.numbers for part in source.parts]),
+        periodic=any(bool(part.atoms.pbc.any()) for part in source.parts),
+    )
+
+
+def _known(errors: Tensor) -> Tensor:
+    return errors[~errors.isnan()]
+
+
+def _mean(errors: Tensor) -> float | None:
+    return errors.mean().item() if len(errors) else None

@@ -1,0 +1,92 @@
+"""Results of a potential on the test frames of a data set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from equigeo.datasets.atoms.chemical_symbols import symbol
+from equigeo.nn.brief import brief_fields
+from equigeo.tasks.potential.data import PotentialData
+from equigeo.tasks.potential.errors import FrameErrors
+from equigeo.tasks.potential.trained import TrainedPotential
+
+_SHOWN = 2000  # points of a figure
+
+
+@dataclass(frozen=True)
+class PotentialEvaluation:
+    """Errors by set of frames.
+
+    Parameters
+    ----------
+    sets : dict of dict
+        By name of the set, errors with their units in their names.
+    species : dict of dict of dict
+        By name of the set and symbol, errors of forces in meV/angstrom.
+    parity : dict of dict
+        By name of the set, some labels and predictions: ``energy`` as pairs in eV per atom, less
+        the mean label, and ``forces`` as pairs in eV/angstrom.
+    remark : str
+        What a reader of the figures must know; empty if nothing.
+    """
+
+    sets: dict[str, dict[str, Any]]
+    species: dict[str, dict[str, dict[str, float]]]
+    parity: dict[str, dict[str, list[list[float]]]]
+    remark: str = ""
+
+    __repr__ = brief_fields
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give nested dictionaries of JSON types, without the points of figures."""
+        return {"sets": self.sets, "species": self.species, "remark": self.remark}
+
+
+def evaluate_potential(trained: TrainedPotential, data: PotentialData) -> PotentialEvaluation:
+    """Measure errors on the validation frames and on every test set.
+
+    Parameters
+    ----------
+    trained : TrainedPotential
+        What to evaluate.
+    data : PotentialData
+        Of the training, or others of the same elements.
+
+    Raises
+    ------
+    ValueError
+        If there are elements that the potential does not know; the message names the frame.
+    """
+    frames = {"validation": data.validation, **data.split.tests}
+    found = {name: trained.errors(part) for name, part in frames.items()}
+    return PotentialEvaluation(
+        sets={name: errors.summary() for name, errors in found.items()},
+        species={
+            name: {symbol(z): row for z, row in errors.by_species().items()}
+            for name, errors in found.items()
+        },
+        parity={name: _parity(errors) for name, errors in found.items()},
+        remark=data.split.remark,
+    )
+
+
+def _parity(errors: FrameErrors) -> dict[str, list[list[float]]]:
+    label = errors.energy_label / errors.counts
+    known = label[~label.isnan()]
+    middle = known.mean() if len(known) else torch.zeros(())
+    return {
+        "energy": _pairs(label - middle, errors.energy / errors.counts - middle),
+        "forces": _pairs(errors.forces_label.reshape(-1), errors.forces.reshape(-1)),
+    }
+
+
+def _pairs(labels: Tensor, found: Tensor) -> list[list[float]]:
+    """Give some pairs that have a label, evenly spread."""
+    pairs = torch.stack([labels.double(), found.double()], dim=1)
+    pairs = pairs[~pairs[:, 0].isnan()]
+    step = max(1, -(-len(pairs) // _SHOWN))
+    return [[round(x, 6) for x in pair] for pair in pairs[::step].tolist()]

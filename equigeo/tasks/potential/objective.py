@@ -1,0 +1,79 @@
+"""The objective of potentials: energies, forces and stresses at once.
+
+On its own because it is the mathematics of the task; the rest of training is wiring.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.tasks.potential.config import PotentialRunConfig
+from equigeo.tasks.potential.data import AtomicSamples
+from equigeo.training.labelled_source import LabelledBatch
+from equigeo.training.objective import Objective
+
+_MILLI = 1e3  # meV of an eV
+
+
+@dataclass(frozen=True)
+class EnergyForcesStress(Objective):
+    r"""Weighted mean squares of energies per atom, components of forces, and of stresses.
+
+    .. math:: w_E\,\overline{((E - E^*)/N)^2} + w_F\,\overline{(F - F^*)^2} +
+              w_S\,\overline{(\sigma - \sigma^*)^2}
+
+    Means are over the labels that are there. Differences of energies are taken in float64. The
+    measure is the mean absolute error of forces in meV/angstrom or, without a weight for them,
+    that of energies in meV/atom.
+
+    Parameters
+    ----------
+    energy, forces, stress : float
+        The weights, of (eV/atom)^2, (eV/angstrom)^2 and (eV/angstrom^3)^2.
+
+    Examples
+    --------
+    >>> EnergyForcesStress(1.0, 100.0).measure
+    'error'
+    """
+
+    energy: float
+    forces: float
+    stress: float = 0.0
+
+    measure: ClassVar[str] = "error"
+    form: ClassVar[str] = ".1f"
+    evaluated: ClassVar[str] = "validation_error"
+
+    @classmethod
+    def of(cls, config: PotentialRunConfig) -> EnergyForcesStress:
+        """Take the weights of a configuration."""
+        return cls(config.energy_weight, config.forces_weight, config.stress_weight)
+
+    def sums(self, model: nn.Module, batch: LabelledBatch) -> tuple[Tensor, Tensor]:
+        """Multiply means over a batch by its frames."""
+        samples: AtomicSamples = batch.inputs
+        found = model(samples.atoms, forces=self.forces > 0, stress=self.stress > 0)
+        energy = (found.energy - samples.energy) / samples.counts
+        terms, measure = [(self.energy, energy)], energy
+        if self.forces:
+            measure = found.forces - samples.forces
+            terms.append((self.forces, measure))
+        if self.stress:
+            # NaN of a system without three periodic axes, which has no label either
+            stress = torch.where(samples.stress.isnan(), samples.stress, found.stress)
+            terms.append((self.stress, stress - samples.stress))
+        loss = sum(weight * _present(error).square().mean() for weight, error in terms if weight)
+        shown = _MILLI * _present(measure.detach()).abs().mean()
+        frames = len(batch.labels)
+        return frames * torch.as_tensor(loss), frames * shown.double()
+
+
+def _present(errors: Tensor) -> Tensor:
+    """Give what has a label, and one zero where nothing has: a mean over nothing is NaN."""
+    there = errors[~errors.isnan()] if bool(errors.isnan().any()) else errors.reshape(-1)
+    return there if len(there) else there.new_zeros(1)

@@ -1,0 +1,73 @@
+"""The plain results that a report on a potential is made from."""
+
+from __future__ import annotations
+
+import platform
+from typing import Any
+
+import torch
+
+import equigeo
+from equigeo.tasks.potential.data import PotentialData
+from equigeo.tasks.potential.evaluate import PotentialEvaluation
+from equigeo.tasks.potential.train import has_isolated
+from equigeo.tasks.potential.trained import TrainedPotential
+
+
+def summarize_potential(
+    trained: TrainedPotential, evaluation: PotentialEvaluation, data: PotentialData, command: str
+) -> dict[str, Any]:
+    """Collect what ``equigeo.report.render_potential_report`` draws, as JSON types.
+
+    Parameters
+    ----------
+    trained : TrainedPotential
+        What was evaluated.
+    evaluation : PotentialEvaluation
+        Its results.
+    data : PotentialData
+        Of the evaluation.
+    command : str
+        What made the results.
+    """
+    config, model = trained.config, trained.model.config
+    parameters = sum(p.numel() for p in trained.model.parameters())
+    weights = (config.energy_weight, config.forces_weight, config.stress_weight)
+    facts = [
+        ("data", f"{config.data} {config.subset}".strip()),
+        ("frames", f"{len(data.train)} to train on, {len(data.validation)} for validation"),
+        (
+            "reference energies",
+            "isolated atoms" if has_isolated(data) else "least squares on compositions",
+        ),
+        (
+            "model",
+            f"product {model.product}, node {model.node}, {model.channels} channels, degrees up to "
+            f"{model.lmax_edge} of messages and {model.lmax_hidden} of features, {model.layers} "
+            f"layers, cutoff {model.cutoff:g} A, elements {trained.species}, {parameters:,} "
+            "parameters",
+        ),
+        (
+            "weights of the loss",
+            "{:g} energies per atom, {:g} forces, {:g} stresses".format(*weights),
+        ),
+        ("training", f"{trained.epochs_done} epochs, {trained.seconds:.0f} s, seed {config.seed}"),
+        ("recipe", ", ".join(f"{k} {v}" for k, v in config.to_dict()["recipe"].items())),
+        (
+            "versions",
+            f"trained by equigeo {trained.version}; evaluated by {equigeo.__version__}, "
+            f"torch {torch.__version__}, Python {platform.python_version()}",
+        ),
+    ]
+    return {
+        "title": "Interatomic potential",
+        "lead": f"Energies and forces of {data.split.name}: training and evaluation.",
+        "command": command,
+        "facts": facts,
+        "warning": evaluation.remark,
+        "history": trained.history,
+        "unit": "meV/A" if config.forces_weight else "meV",
+        "sets": evaluation.sets,
+        "species": evaluation.species,
+        "parity": evaluation.parity,
+    }

@@ -1,0 +1,108 @@
+"""What a run on frames of atoms fits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+import torch
+from torch import nn
+
+from equigeo.datasets import AtomicFrames
+from equigeo.potentials import MessagePassingPotential, fit_references
+from equigeo.tasks.potential.config import PotentialRunConfig
+from equigeo.tasks.potential.data import AtomicSource, PotentialData
+from equigeo.tasks.potential.errors import measure_errors
+from equigeo.tasks.potential.objective import EnergyForcesStress
+from equigeo.training.loop.fit_plan import FitPlan
+from equigeo.training.random_state import enter_stream
+
+
+def plan_fit(
+    config: PotentialRunConfig, data: PotentialData, model: nn.Module | None = None
+) -> FitPlan:
+    """Build the potential with its reference energies, and list all edges.
+
+    The history has the mean absolute errors on validation frames after epochs that are evaluated.
+
+    Parameters
+    ----------
+    config : PotentialRunConfig
+        What to do.
+    data : PotentialData
+        What to train on.
+    model : torch.nn.Module, optional
+        Train this one instead of the preset's, with the references that it has.
+
+    Raises
+    ------
+    ValueError
+        If parts of the potential do not fit together, or a frame has too many edges.
+    """
+    source = AtomicSource.of_frames(data.train, config.cutoff)
+    if model is None:
+        enter_stream(config.seed, "model")
+        model = MessagePassingPotential(config.model(data.split.train.species))
+        set_references(model, data, source.avg_neighbors)
+    validation = AtomicSource.of_frames(data.validation, config.cutoff)
+    objective = EnergyForcesStress.of(config)
+    evaluate = partial(_evaluate, validation)
+    return FitPlan(config, model, (), source, objective, evaluate)
+
+
+def set_references(
+    model: MessagePassingPotential, data: PotentialData, avg_neighbors: float
+) -> None:
+    """Give a potential the energies of its elements and the scale of its training frames.
+
+    Energies are those of isolated atoms where they are known for every element, and otherwise by
+    least squares on the training frames. The scale is the root mean square of forces, or, without
+    forces, of what references leave of the energy per atom.
+    """
+    e0 = reference_energies(data)
+    labelled = [frame for frame in data.train if frame.forces is not None]
+    if labelled:
+        scale = AtomicFrames(tuple(labelled)).stacked_forces().square().mean().sqrt().item()
+    else:
+        scale = _spread(data.train, dict(zip(data.split.train.species, e0, strict=True)))
+    # labels that are all alike have no scale of their own
+    model.set_references(e0, scale if scale > 0 else 1.0, avg_neighbors or 1.0)
+
+
+def reference_energies(data: PotentialData) -> Sequence[float]:
+    """Give the energy of an atom of each element of the training frames, ascending, in eV."""
+    species = data.split.train.species
+    if has_isolated(data):
+        return [data.split.isolated[z] for z in species]
+    known = [frame for frame in data.split.train if frame.energy is not None]
+    if not known:
+        return [0.0] * len(species)
+    fitted = fit_references([f.numbers for f in known], [f.energy or 0.0 for f in known])
+    found = dict(zip(fitted.species, fitted.energies, strict=True))
+    return [found.get(z, 0.0) for z in species]
+
+
+def has_isolated(data: PotentialData) -> bool:
+    """Whether the energies of all isolated atoms are known."""
+    return set(data.split.train.species) <= data.split.isolated.keys()
+
+
+def _spread(frames: AtomicFrames, e0: dict[int, float]) -> float:
+    rest = [
+        (frame.energy - sum(e0[z] for z in frame.numbers.tolist())) / len(frame)
+        for frame in frames
+        if frame.energy is not None
+    ]
+    return float(np.sqrt(np.mean(np.square(rest)))) if rest else 1.0
+
+
+def _evaluate(validation: AtomicSource, model: nn.Module) -> dict[str, float]:
+    with torch.enable_grad():
+        errors = measure_errors(model.eval(), validation)
+    found = {
+        "validation_force_mae": errors.force_mae, "validation_energy_mae": errors.energy_mae,
+    }  # fmt: skip
+    error = errors.energy_mae if errors.force_mae is None else errors.force_mae
+    found["validation_error"] = error
+    return {name: value for name, value in found.items() if value is not None}

@@ -1,0 +1,106 @@
+"""A trained potential."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from equigeo.datasets import AtomicFrame, AtomicFrames, format_extxyz
+from equigeo.datasets.atoms.chemical_symbols import symbol
+from equigeo.potentials import MessagePassingPotential
+from equigeo.tasks.potential.config import PotentialRunConfig
+from equigeo.tasks.potential.data import AtomicSource, check_species
+from equigeo.tasks.potential.errors import FrameErrors, measure_errors
+from equigeo.training.trained_model import TrainedModel
+
+FORMATS: Final = ("extxyz", "json")
+
+
+class TrainedPotential(TrainedModel[PotentialRunConfig]):
+    """What a run on frames of atoms produces and ``equigeo evaluate`` loads."""
+
+    task, what, config_type = "potential", "potential", PotentialRunConfig
+
+    @classmethod
+    def build(cls, model: dict[str, Any], config: Any) -> Any:
+        """Build the potential from its ``config``."""
+        return MessagePassingPotential.from_config(model)
+
+    @property
+    def species(self) -> str:
+        """Symbols of the elements that it knows."""
+        return " ".join(map(symbol, self.model.config.species))
+
+    def errors(self, frames: AtomicFrames) -> FrameErrors:
+        """Compute energies, forces and, where frames are periodic, stresses, beside the labels.
+
+        Parameters
+        ----------
+        frames : AtomicFrames
+            Any, of the elements that the potential knows.
+
+        Raises
+        ------
+        ValueError
+            If there are other elements, or more edges than memory holds; the message names the
+            frame.
+        """
+        check_species(frames, self.model.config.species, self.species)
+        source = AtomicSource.of_frames(frames, self.model.config.cutoff)
+        return measure_errors(self.model, source, stress=any(all(f.pbc) for f in frames))
+
+    def predict_frames(self, frames: AtomicFrames) -> AtomicFrames:
+        """Give the same structures with energies, forces and stresses of the potential.
+
+        Parameters
+        ----------
+        frames : AtomicFrames
+            Any, of the elements that the potential knows.
+
+        Returns
+        -------
+        AtomicFrames
+            In eV and angstrom; a stress where all axes are periodic.
+
+        Raises
+        ------
+        ValueError
+            As of :meth:`errors`.
+        """
+        found = self.errors(frames)
+        return AtomicFrames(tuple(_predicted(frames, found)), frames.name)
+
+
+def _predicted(frames: AtomicFrames, found: FrameErrors) -> Iterator[AtomicFrame]:
+    forces = found.forces.double().split(found.counts.tolist())
+    for k, frame in enumerate(frames):
+        yield replace(
+            frame,
+            energy=found.energy[k].item(),
+            forces=forces[k],
+            stress=found.stress[k] if all(frame.pbc) else None,
+        )
+
+
+def format_predictions(frames: AtomicFrames, path: Path) -> dict[str, bytes]:
+    """Write predictions as extended XYZ and as JSON, by what follows the stem of a file's name."""
+    content = {
+        "file": path.name,
+        "units": {"energy": "eV", "forces": "eV/A", "stress": "eV/A^3"},
+        "frames": [
+            {
+                "formula": frame.formula,
+                "energy": frame.energy,
+                "forces": None if frame.forces is None else frame.forces.tolist(),
+                "stress": None if frame.stress is None else frame.stress.tolist(),
+            }
+            for frame in frames
+        ],
+    }
+    return {
+        ".predicted.extxyz": format_extxyz(frames).encode(),
+        ".predicted.json": (json.dumps(content) + "\n").encode(),
+    }
