@@ -9,10 +9,10 @@ from equigeo.ops.clouds.axis_flags import axis_flags
 from equigeo.ops.clouds.axis_rules import ScaleRule, SignRule
 from equigeo.ops.clouds.principal_axes import principal_axes
 from equigeo.ops.clouds.symmetric_eigen import symmetric_eigen
-from equigeo.ops.norms.relu_batch_norm import relu_batch_norm
 from equigeo.ops.edges.rotate_edges import rotate_edges, rotate_edges_back
 from equigeo.ops.edges.so2_conv import so2_conv
 from equigeo.ops.edges.so2_table import SO2Table
+from equigeo.ops.norms.relu_batch_norm import relu_batch_norm
 from equigeo.ops.path_table import Path, PathTable, Segment
 from equigeo.ops.polynomials.polynomial_table import Polynomial, PolynomialTable
 from equigeo.ops.polynomials.symmetric_contraction import symmetric_contraction
