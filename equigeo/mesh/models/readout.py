@@ -87,8 +87,13 @@ class Readout(nn.Module):
             nodes.append((graph.x_dual, graph.dual_batch, dual))
         parts = []
         for x, batch, weight in nodes:
+            # how many rows a mesh has is asked for maxima alone: a device is waited for
+            groups = _Groups(batch, graph.num_graphs) if "max" in self.statistics else None
             for name in self.statistics:
-                parts.append(_REDUCE[name](x, batch, graph.num_graphs, weight))
+                if groups is None:
+                    parts.append(group_mean(x, batch, graph.num_graphs, weight))
+                else:
+                    parts.append(groups.mean(x, weight) if name == "mean" else groups.largest(x))
         return torch.cat(parts, dim=1)
 
 
@@ -122,45 +127,104 @@ def group_mean(x: Tensor, batch: Tensor, size: int, weight: Tensor | None = None
     if weight is None:
         total = x.new_zeros(size, x.shape[1]).index_add(0, batch, x)
         return total / number[:, None].to(x.dtype)
-    whole = weight.new_zeros(size).index_add(0, batch, weight)
-    known = whole > 0  # nodes without area among themselves count alike
-    share = torch.where(known[batch], weight, 1.0) / torch.where(known, whole, number)[batch]
+    share = _shares(batch, number, size, weight)
     if size == 1:  # a large mesh: unlike a sum of weighed rows, this keeps nothing but x
         return share[None].to(x.dtype) @ x
     weighed = x * share[:, None].to(x.dtype)
     return x.new_zeros(size, x.shape[1]).index_add(0, batch, weighed)
 
 
-def _max(x: Tensor, batch: Tensor, size: int, weight: Tensor | None) -> Tensor:
-    """Largest value per mesh, mesh by mesh: twice as fast as a scatter and its gradient."""
-    if size == 1:  # nothing to wait for on a device
-        return (_largest(x) if len(x) else x.new_zeros(x.shape[1]))[None]
-    parts = x.split(torch.bincount(batch, minlength=size).tolist())
-    empty = x.new_zeros(x.shape[1])
-    return torch.stack([_largest(part) if len(part) else empty for part in parts])
+def _shares(batch: Tensor, number: Tensor, size: int, weight: Tensor) -> Tensor:
+    """Weights over their sums in each group."""
+    whole = weight.new_zeros(size).index_add(0, batch, weight)
+    known = whole > 0  # nodes without area among themselves count alike
+    return torch.where(known[batch], weight, 1.0) / torch.where(known, whole, number)[batch]
 
 
-def _largest(x: Tensor) -> Tensor:
-    """Largest value of each column; its gradient goes to the first row that has it.
+class _Groups:
+    """Rows of the meshes of a batch, which follow each other.
+
+    Meshes with equally many rows, as data sets of one resolution have, are one array of three axes,
+    whose mean is one matrix product. Of one mesh nothing is asked that a device would wait for.
+    """
+
+    def __init__(self, batch: Tensor, size: int) -> None:
+        self.batch, self.size = batch, size
+        self.number = torch.bincount(batch, minlength=size) if size > 1 else None
+        self.counts = [len(batch)] if self.number is None else self.number.tolist()
+        self.are_even = min(self.counts, default=0) == max(self.counts, default=0) > 0
+
+    def mean(self, x: Tensor, weight: Tensor | None) -> Tensor:
+        """As :func:`group_mean`, (size, channels)."""
+        if not self.are_even or self.number is None:
+            return group_mean(x, self.batch, self.size, weight)
+        if weight is None:
+            return x.unflatten(0, (self.size, -1)).mean(dim=1)
+        share = _shares(self.batch, self.number, self.size, weight).to(x.dtype)
+        return torch.bmm(share.view(self.size, 1, -1), x.unflatten(0, (self.size, -1))).squeeze(1)
+
+    def largest(self, x: Tensor) -> Tensor:
+        """Largest value of each column in each mesh, (size, channels); zero without rows.
+
+        Its gradient goes to the first row that has it.
+        """
+        if not len(x):
+            return x.new_zeros(self.size, x.shape[1])
+        with torch.no_grad():
+            row = self._first_rows(x)
+        found = x.gather(0, row)
+        if min(self.counts) > 0:
+            return found
+        return torch.where(torch.tensor(self.counts, device=x.device)[:, None] > 0, found, 0)
+
+    def _first_rows(self, x: Tensor) -> Tensor:
+        """Rows that have the largest values, (size, channels); any without rows."""
+        if self.are_even:
+            row = _first_largest(x.unflatten(0, (self.size, -1)))
+            return row + self.counts[0] * torch.arange(self.size, device=x.device)[:, None]
+        longest = max(self.counts)
+        if self.size * longest > _MOST_PADDING * len(x):  # one large mesh among small ones
+            parts = x.split(self.counts)
+            row = torch.cat([_first_largest(p[None]) if len(p) else _no_row(p) for p in parts])
+            return row + self._begin(x.device)
+        # shorter meshes repeat their last row, which changes no maximum
+        place = torch.arange(longest, device=x.device)
+        last = torch.tensor(self.counts, device=x.device)[:, None] - 1
+        rows = torch.minimum(place, last.clamp_min(0)) + self._begin(x.device)
+        rows.clamp_max_(len(x) - 1)  # of a mesh without rows
+        return rows.gather(1, _first_largest(x[rows]))
+
+    def _begin(self, device: torch.device) -> Tensor:
+        counts = torch.tensor(self.counts, device=device)
+        begin = counts.cumsum(0) - counts
+        # where a mesh without rows is the last one, it begins behind the last row
+        return begin.clamp_max(max(sum(self.counts) - 1, 0))[:, None]
+
+
+def _no_row(x: Tensor) -> Tensor:
+    return torch.zeros(1, x.shape[1], dtype=torch.int64, device=x.device)
+
+
+def _first_largest(x: Tensor) -> Tensor:
+    """First place of the largest value along axis 1 of three, (groups, channels).
 
     Of many rows PyTorch finds the maximum alone forty times as fast as the maximum and its row. So
     the first block of rows that has the maximum is found before the row in it.
     """
-    whole = len(x) // _BLOCK * _BLOCK
-    if whole <= _BLOCK:
-        return x.max(dim=0).values
-    with torch.no_grad():
-        blocks = x[:whole].unflatten(0, (-1, _BLOCK)).amax(dim=1)
-        if whole < len(x):
-            blocks = torch.cat((blocks, x[whole:].amax(dim=0, keepdim=True)))
-        first = blocks.max(dim=0).indices * _BLOCK
-        inside = first + torch.arange(_BLOCK, device=x.device)[:, None]
-        inside.clamp_max_(len(x) - 1)  # the last block may be short
-        row = first + x.gather(0, inside).max(dim=0).indices
-    return x.gather(0, row[None]).squeeze(0)
+    rows = x.shape[1]
+    block = _BLOCK if rows > 2 * _BLOCK * _BLOCK else _SMALL_BLOCK
+    whole = rows // block * block
+    if whole <= block:
+        return x.max(dim=1).indices
+    blocks = x[:, :whole].unflatten(1, (-1, block)).amax(dim=2)
+    if whole < rows:
+        blocks = torch.cat((blocks, x[:, whole:].amax(dim=1, keepdim=True)), dim=1)
+    first = blocks.max(dim=1, keepdim=True).indices * block
+    inside = first + torch.arange(block, device=x.device)[:, None]
+    inside.clamp_max_(rows - 1)  # the last block may be short
+    return first.squeeze(1) + x.gather(1, inside).max(dim=1).indices
 
 
+_MOST_PADDING = 2  # rows of meshes that are made equally long, over those that they have
 _BLOCK = 256  # the fastest of the powers of two for 10^5 and 10^6 rows of 32 channels
-
-
-_REDUCE = {"mean": group_mean, "max": _max}
+_SMALL_BLOCK = 32  # the same for 500 to 750 rows of sixteen meshes

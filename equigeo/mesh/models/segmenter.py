@@ -37,6 +37,11 @@ class PrimalDualSegmenter(MeshModel):
     config : SegmenterConfig
         What it is made of; kept as ``model.config``.
 
+    Attributes
+    ----------
+    embedding_width : int
+        Length of the vectors that :meth:`embed` gives.
+
     Equivariance
     ------------
     With ``"invariant"`` or ``"multiscale"`` features the outputs are invariant to rotation,
@@ -85,10 +90,11 @@ class PrimalDualSegmenter(MeshModel):
         self.bottleneck = ResidualBlock(
             channels, (bottom, bottom), skips=config.decoder_skips, heads=config.heads, **options
         )
-        self.readout: Readout | None = None
+        self.summary = Readout("both", ("mean", "max"), area_weighted=config.area_weighted)
+        self.embedding_width = self.summary.width(bottom, bottom)
+        self.readout = self.summary if config.context else None
         if config.context:
-            self.readout = Readout("both", ("mean", "max"), area_weighted=config.area_weighted)
-            bottom += self.readout.width(bottom, bottom)
+            bottom += self.embedding_width
         self.decoder = nn.ModuleList()
         for width in reversed(config.channels[:-1]):
             self.decoder.append(
@@ -138,8 +144,6 @@ class PrimalDualSegmenter(MeshModel):
             another device; or if there are no meshes.
         """
         graph, skips, logs = self._encode(self._standardized(self._as_graph(shapes)))
-        graph, _ = self.bottleneck(graph, graph.x_primal, graph.x_dual)
-        graph = graph.with_features(*self._averaged(graph))
         if self.readout is not None:
             whole = self.readout(graph)
             graph = graph.with_features(
@@ -149,6 +153,32 @@ class PrimalDualSegmenter(MeshModel):
         for block, log, skip in zip(self.decoder, reversed(logs), reversed(skips), strict=True):
             graph = block(graph, log, skip)
         return self._outputs(graph)
+
+    def embed(self, shapes: PrimalDualGraph | TriangleMesh | Sequence[TriangleMesh]) -> Tensor:
+        """Describe each mesh by one vector, from the coarsest graph.
+
+        Parameters
+        ----------
+        shapes : PrimalDualGraph, TriangleMesh or sequence of TriangleMesh
+            As of :meth:`forward`.
+
+        Returns
+        -------
+        Tensor, (num_graphs, embedding_width)
+            Means and maxima of both streams, which a decoder with context reads, too.
+
+        Raises
+        ------
+        MeshError, TypeError, ValueError
+            As :meth:`forward`.
+
+        Equivariance
+        ------------
+        Invariant, and to the order of faces and vertices as well.
+        """
+        graph, _, _ = self._encode(self._standardized(self._as_graph(shapes)))
+        vectors: Tensor = self.summary(graph)
+        return vectors
 
     def _outputs(self, graph: PrimalDualGraph) -> Tensor:
         x = graph.x_primal
@@ -173,7 +203,8 @@ class PrimalDualSegmenter(MeshModel):
             graph, log = block(graph, graph.x_primal, graph.x_dual)
             skips.append(self._averaged(graph if log is None else log.graph))
             logs.append(log)
-        return graph, skips, logs
+        graph, _ = self.bottleneck(graph, graph.x_primal, graph.x_dual)
+        return graph.with_features(*self._averaged(graph)), skips, logs
 
     def _averaged(self, graph: PrimalDualGraph) -> tuple[Tensor, Tensor]:
         """Average the features of both streams over heads."""

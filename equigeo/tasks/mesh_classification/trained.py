@@ -10,12 +10,13 @@ import torch
 from torch import Tensor
 
 from equigeo.mesh import LoadReport, PrimalDualClassifier, PrimalDualGraph, TriangleMesh, load_mesh
-from equigeo.tasks.measures.classification import classify, embed
+from equigeo.tasks.measures.classification import classify
 from equigeo.tasks.measures.shape_geometry import (
     LARGEST_SHOWN,
     report_facts,
     shape_geometry,
 )
+from equigeo.tasks.measures.shape_novelty import novelty_remark, shape_novelties
 from equigeo.tasks.mesh_classification.config import MeshConfig
 from equigeo.tasks.mesh_classification.data import BATCH_SIZE, LabelledGraphs
 from equigeo.tasks.task import FilePrediction
@@ -64,10 +65,7 @@ class TrainedMeshClassifier(TrainedModel[MeshConfig]):
         ------------
         That of the logits.
         """
-        if self.novelty is None or len(meshes) == 0:
-            return None if self.novelty is None else []
-        found: list[float] = self.novelty(embed(self.model, self._batches(meshes))).tolist()
-        return found
+        return shape_novelties(self.model, self.novelty, self._batches(meshes))
 
     def _batches(self, meshes: Sequence[TriangleMesh]) -> Iterator[PrimalDualGraph]:
         graphs = [self.model.graph(mesh) for mesh in meshes]
@@ -111,14 +109,7 @@ def classify_file(
     novelties = classifier.novelties([mesh])
     novelty = None if novelties is None else novelties[0]
     files = {".html": _page(classifier, mesh, report, novelty)} if view else {}
-    return FilePrediction(path, ranking, notes, files, _remark(classifier, novelty))
-
-
-def _remark(classifier: TrainedMeshClassifier, novelty: float | None) -> str:
-    """Say so where a mesh is novel."""
-    if classifier.novelty is None or novelty is None or novelty <= 1:
-        return ""
-    return f"resembles nothing it was trained on: {classifier.novelty.describe(novelty)}"
+    return FilePrediction(path, ranking, notes, files, novelty_remark(classifier.novelty, novelty))
 
 
 def _page(
@@ -134,7 +125,7 @@ def _page(
     best = probabilities.topk(min(_RANKED, len(probabilities)))
     ranking = zip(best.values.tolist(), best.indices.tolist(), strict=True)
     facts = [(classifier.classes[i], f"{p:.1%}") for p, i in ranking]
-    remark = _remark(classifier, novelty)
+    remark = novelty_remark(classifier.novelty, novelty)
     results: dict[str, Any] = {
         "title": report.path.name,
         "lead": f"What a {classifier.what} of {len(classifier.classes)} classes makes of it.",

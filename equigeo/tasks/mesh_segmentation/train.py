@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 
+import torch
 from torch import Tensor, nn
 
 from equigeo.datasets import SegmentedMeshDataset
 from equigeo.datasets.segmentation.transfer_face_labels import transfer_face_labels
 from equigeo.mesh import PrimalDualSegmenter
 from equigeo.mesh.remesh.with_resolution import with_resolution
-from equigeo.tasks.measures.classification import classify
+from equigeo.tasks.measures.classification import classify, embed
 from equigeo.tasks.mesh_segmentation.config import SegmentationConfig
 from equigeo.tasks.mesh_segmentation.data import (
     BATCH_SIZE,
@@ -23,6 +25,7 @@ from equigeo.tasks.mesh_segmentation.data import (
 )
 from equigeo.tasks.mesh_segmentation.objective import UNLABELLED, FaceCrossEntropy
 from equigeo.training.loop.fit_plan import FitPlan
+from equigeo.training.novelty import Embedded
 from equigeo.training.random_state import derived_generator, enter_stream
 
 
@@ -58,7 +61,21 @@ def plan_fit(
     model.fit_standardization([graph for version in versions for graph in version.graphs])
     objective = FaceCrossEntropy(config.recipe.label_smoothing)
     evaluate = partial(_evaluate, test)
-    return FitPlan(config, model, dataset.classes, train, objective, evaluate)
+    return FitPlan(
+        config, model, dataset.classes, train, objective, evaluate, embed=partial(_embed, train)
+    )
+
+
+def _embed(train: LabelledFaces, model: nn.Module) -> Embedded:
+    """Embed all training meshes without noise, at every resolution that they are trained at.
+
+    Shapes are of one kind: there are parts to tell, and no classes.
+    """
+    versions = (train, *train.resampled)
+    batches = chain.from_iterable(version.batches(BATCH_SIZE) for version in versions)
+    vectors = embed(model, (batch.inputs for batch in batches))
+    kind = torch.zeros(len(vectors), dtype=torch.long)
+    return Embedded(vectors, kind, torch.arange(len(train)).repeat(len(versions)))
 
 
 def labelled_faces(

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from equigeo.mesh import LoadReport, PrimalDualSegmenter, TriangleMesh, load_mesh
+from equigeo.mesh import LoadReport, PrimalDualGraph, PrimalDualSegmenter, TriangleMesh, load_mesh
 from equigeo.mesh.geometry.half_edge_geometry import HalfEdgeGeometry
 from equigeo.mesh.io.format_ply import format_ply
 from equigeo.tasks.measures.classification import classify
 from equigeo.tasks.measures.shape_geometry import LARGEST_SHOWN, report_facts, shape_geometry
+from equigeo.tasks.measures.shape_novelty import novelty_remark, shape_novelties
 from equigeo.tasks.mesh_segmentation.config import SegmentationConfig
 from equigeo.tasks.mesh_segmentation.data import BATCH_SIZE, LabelledFaces
 from equigeo.tasks.task import FilePrediction
@@ -45,10 +46,28 @@ class TrainedMeshSegmenter(TrainedModel[SegmentationConfig]):
         """
         if len(meshes) == 0:
             return []
+        logits = classify(self.model, self._batches(meshes))
+        return list(logits.split([mesh.num_faces for mesh in meshes]))
+
+    def novelties(self, meshes: Sequence[TriangleMesh]) -> list[float] | None:
+        """Measure how little meshes resemble those of the training.
+
+        Returns
+        -------
+        list of float, optional
+            Above 1, a mesh resembles nothing that the model was trained on. None where the
+            checkpoint cannot say: of an unfinished run, or of an earlier version.
+
+        Equivariance
+        ------------
+        That of the logits, and invariant to the order of faces and vertices.
+        """
+        return shape_novelties(self.model, self.novelty, self._batches(meshes))
+
+    def _batches(self, meshes: Sequence[TriangleMesh]) -> Iterator[PrimalDualGraph]:
         graphs = [self.model.graph(mesh) for mesh in meshes]
         source = LabelledFaces(graphs, [torch.zeros(0, dtype=torch.long)] * len(graphs))
-        logits = classify(self.model, (batch.inputs for batch in source.batches(BATCH_SIZE)))
-        return list(logits.split([mesh.num_faces for mesh in meshes]))
+        return (batch.inputs for batch in source.batches(BATCH_SIZE))
 
 
 def segment_file(
@@ -95,9 +114,11 @@ def segment_file(
     colors = torch.tensor([part_color(part) for part in range(len(segmenter.classes))])
     ply = format_ply(mesh, face_colors=colors[parts], face_labels=parts)
     files = {".parts.ply": ply}
+    novelties = segmenter.novelties([mesh])
+    remark = novelty_remark(segmenter.novelty, None if novelties is None else novelties[0])
     if view:
-        files[".parts.html"] = _page(segmenter, mesh, parts, ranking, report)
-    return FilePrediction(path, ranking[:top], notes, files)
+        files[".parts.html"] = _page(segmenter, mesh, parts, ranking, report, remark)
+    return FilePrediction(path, ranking[:top], notes, files, remark)
 
 
 def _page(
@@ -106,6 +127,7 @@ def _page(
     parts: Tensor,
     ranking: list[tuple[str, float]],
     report: LoadReport,
+    remark: str,
 ) -> bytes:
     """Show the parts of a mesh."""
     from equigeo.report import render_report  # plotly, which the other commands do without
@@ -116,6 +138,7 @@ def _page(
         "facts": [(name, f"{share:.1%}") for name, share in ranking]
         + report_facts(report.summary()),
         "classes": list(segmenter.classes),
+        "warning": remark and f"{report.path.name} {remark}",
     }
     if mesh.num_faces <= LARGEST_SHOWN:
         shape = shape_geometry(segmenter.model, report.path.name, mesh)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from equigeo.mesh import DualKind, EdgePool, PrimalDualGraph
-from equigeo.mesh.models.readout import Readout, _largest
+from equigeo.mesh.models.readout import Readout, _Groups, group_mean
 from tests.mesh import shapes
 from tests.mesh.definitions import F64, assert_close, random_graph
 
@@ -14,6 +14,11 @@ STREAMS = ("dual", "primal", "both")
 def _parts():
     several = (shapes.bowl(), shapes.triangle(), shapes.cube(), shapes.two_isolated())
     return [random_graph(seed, shape=shape) for seed, shape in enumerate(several)]
+
+
+def _largest(x):
+    (found,) = _Groups(torch.zeros(len(x), dtype=torch.int64), 1).largest(x)
+    return found
 
 
 @pytest.mark.parametrize("streams", STREAMS)
@@ -92,3 +97,32 @@ def test_a_number_that_is_none_is_the_largest():
     x = torch.zeros(1000, 2)
     x[700, 1] = torch.nan
     assert _largest(x).isnan().tolist() == [False, True]
+
+
+COUNTS = {
+    "even": [70, 70, 70],
+    "uneven": [50, 64, 33, 1],
+    "with meshes without rows": [0, 90, 0, 71, 0],
+    "one large mesh among small ones": [5, 0, 400, 1, 0],
+    "without rows": [0, 0],
+}
+
+
+@pytest.mark.parametrize("counts", list(COUNTS.values()), ids=list(COUNTS))
+def test_meshes_of_a_batch_have_what_each_has_alone(counts):
+    generator = torch.Generator().manual_seed(0)
+    # few different numbers: many rows have the largest
+    x = torch.randint(4, (sum(counts), 5), generator=generator).double().requires_grad_()
+    weight = torch.rand(len(x), generator=generator, dtype=torch.float64)
+    batch = torch.repeat_interleave(torch.tensor(counts))
+    groups = _Groups(batch, len(counts))
+    zero = x.new_zeros(5)
+    parts = x.split(counts)
+    alone = torch.stack([part.max(dim=0).values if len(part) else zero for part in parts])
+    arriving = torch.randn(alone.shape, generator=generator, dtype=torch.float64)
+    assert torch.equal(groups.largest(x), alone)
+    if len(x):
+        slopes = [torch.autograd.grad(y, x, arriving)[0] for y in (groups.largest(x), alone)]
+        assert torch.equal(*slopes)
+    for w in (None, weight):
+        assert_close(groups.mean(x, w), group_mean(x, batch, len(counts), w), terms=500)

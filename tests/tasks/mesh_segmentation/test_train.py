@@ -17,6 +17,7 @@ from equigeo.tasks.mesh_segmentation import (
 )
 from equigeo.tasks.mesh_segmentation.train import plan_fit
 from tests.datasets.segmentation.segmentation_files import write_labels, write_obj
+from tests.mesh import shapes
 from tests.tasks.mesh_segmentation.small_segmentation import halves, short_config, small_model
 
 
@@ -170,3 +171,24 @@ def test_statistics_of_features_are_those_of_training_meshes():
     graphs = [plan.model.graph(data.meshes[i]) for i in range(4)]
     rows = torch.cat([graph.x_primal for graph in graphs])
     torch.testing.assert_close(plan.model.standardize_primal.mean, rows.mean(dim=0))
+
+
+def test_a_shape_unlike_those_of_the_training_is_told(tmp_path):
+    data = halves(train=40, test=6)
+    config = short_config(epochs=12)
+    trained = MeshSegmentation().train(config, tmp_path / "run", data=data, model=small_model())
+    loaded = TrainedMeshSegmenter.load(tmp_path / "run" / "model.ckpt")
+    assert loaded.novelty is not None
+    test = [data.meshes[i] for i in (~data.in_train).nonzero().flatten()]
+    assert max(loaded.novelties(test)) < 1
+    box = shapes.cube()
+    assert min(loaded.novelties([box])) > 1
+    assert loaded.novelties([]) == []
+    assert loaded.novelties(test) == pytest.approx(trained.novelties(test), rel=1e-4)
+    for name, mesh, says in (("drop", test[0], False), ("box", box, True)):
+        write_obj(tmp_path / f"{name}.obj", mesh.vertices.numpy(), mesh.faces.tolist())
+        found = segment_file(loaded, tmp_path / f"{name}.obj", view=True)
+        assert ("resembles nothing it was trained on" in found.remark) == says
+        page = found.files[".parts.html"].decode()
+        assert ("resembles nothing it was trained on" in page) == says
+    assert replace(loaded, novelty=None).novelties(test) is None
