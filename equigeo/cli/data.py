@@ -119,7 +119,7 @@ def _fetch(options: argparse.Namespace) -> int:
 
 
 def _next(entry: DataSet) -> str:
-    return f"equigeo data convert {entry.name} {printable(entry.path / entry.files[0].name)}"
+    return f"equigeo data convert {entry.name} {printable(entry.fetched)}"
 
 
 class _Started:

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import torch
 
+from equigeo.cli.require_packages import require_packages
 from equigeo.tasks import TASKS, Task, find_task
 from equigeo.tasks.arguments import Argument, threads
 
@@ -22,8 +23,10 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser("evaluate", help="measure accuracy and invariance")
     parser.set_defaults(run=_run)
     parser.add_argument("checkpoint", type=Path, metavar="CHECKPOINT", help="model.ckpt of a run")
-    parser.add_argument("--threads", type=threads, metavar="N", help="by default one per core")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there too")
+    parser.add_argument("--threads", type=threads, metavar="N", help="default: one per core")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write the results there too (default: no)"
+    )
     owners = _owners()
     for tasks, argument in owners:
         if len(tasks) > 1:
@@ -55,6 +58,8 @@ def _union(one: Argument, other: Argument) -> Argument:
 def _run(options: argparse.Namespace) -> int:
     task = find_task(options.checkpoint, TASKS)
     _check_options(options, task)
+    if task.writes_report:
+        require_packages("a report", "plotly")
     report = options.checkpoint.with_name("report.html")
     for target in (options.json, report if task.writes_report else None):
         if target is not None:

@@ -53,7 +53,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _build_parser() -> Parser:
     parser = Parser(prog=PROGRAM, description="Networks on 3D geometry with declared symmetry.")
     parser.add_argument("--version", action="version", version=f"equigeo {equigeo.__version__}")
-    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    parser.add_argument(
+        "--debug", action="store_true", help="show the traceback of an error (default: no)"
+    )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for command in (train, evaluate, predict, data, doctor):
         command.add_parser(commands)

@@ -6,12 +6,14 @@ import argparse
 import os
 import shlex
 import sys
+from dataclasses import MISSING, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import torch
 
+from equigeo.cli.require_packages import require_packages
 from equigeo.tasks import TASKS, Task, exit_on_sigterm, time_limit
 from equigeo.tasks.arguments import Argument, natural, number, numbers, positive, threads
 
@@ -19,37 +21,65 @@ _RECIPE: Final = (
     Argument("--epochs", "passes over the training samples", positive, metavar="N"),
     Argument("--minutes", "end of the run by the clock, in place of epochs", number, metavar="X"),
     Argument("--batch-size", "samples of a step", positive, metavar="N"),
-    Argument("--lr", "learning rate, or its peak", number, metavar="X", dest="learning_rate"),
+    Argument(
+        "--lr", "learning rate, or its peak, per step", number, metavar="X", dest="learning_rate"
+    ),
     Argument("--warmup", "steps over which the rate of warm_cosine rises", natural, metavar="N"),
     Argument("--clip-norm", "largest norm of the gradient; 0: any", number, metavar="X"),
     Argument("--weight-decay", "decay of the weights", number, metavar="X"),
-    Argument("--label-smoothing", "share spread over all classes", number, metavar="X"),
-    Argument("--logit-adjustment", "1: rare classes count alike", number, metavar="X"),
-    Argument("--jitter", "noise on vertices or points", number, metavar="X"),
-    Argument("--stretch", "stretch along random axes", number, metavar="X"),
     Argument(
-        "--resolutions", "draw meshes with so many times their faces, too", numbers, metavar="X,Y",
+        "--label-smoothing",
+        "share of the target spread over all classes, 0 to 1",
+        number,
+        metavar="X",
     ),
-    Argument("--ema-decay", "running average of weights", number, metavar="X"),
+    Argument("--logit-adjustment", "1: rare classes count alike", number, metavar="X"),
+    Argument(
+        "--jitter",
+        "noise on vertices, in mean edge lengths, or on points, in half sizes of the cloud",
+        number,
+        metavar="X",
+    ),
+    Argument(
+        "--stretch", "stretch along random axes, as deviation of its logarithm", number, metavar="X"
+    ),
+    Argument(
+        "--resolutions",
+        "draw meshes with so many times their faces, too",
+        numbers,
+        metavar="X,Y",
+    ),
+    Argument(
+        "--ema-decay",
+        "decay per step of the running average of weights; 0: none",
+        number,
+        metavar="X",
+    ),
     Argument("--update-bn", "estimate BatchNorm statistics with the final weights", constant=True),
     Argument(
-        "--no-update-bn", "keep the running statistics of training", constant=False,
+        "--no-update-bn",
+        "keep the running statistics of training",
+        constant=False,
         dest="update_bn",
     ),
-)  # fmt: skip
+)
 _RUN: Final = (
     Argument(
-        "--time-limit", "stop after so many minutes, with a checkpoint to --resume from", number,
+        "--time-limit",
+        "stop after so many minutes, with a checkpoint to --resume from (default: none)",
+        number,
         metavar="MINUTES",
     ),
     Argument("--seed", "seed of everything random (default: 0)", natural),
     Argument("--devices", "processes (default: 1)", positive, metavar="N"),
-    Argument("--threads", "threads of each process", threads, metavar="N"),
+    Argument("--threads", "threads of each process (default: one per core)", threads, metavar="N"),
     Argument(
-        "--evaluate-every", "epochs between evaluations; 0: after the last only (default)", natural,
+        "--evaluate-every",
+        "epochs between evaluations; 0: after the last only (default)",
+        natural,
         metavar="N",
     ),
-)  # fmt: skip
+)
 
 
 def add_parser(commands: Any) -> None:
@@ -62,13 +92,13 @@ def add_parser(commands: Any) -> None:
         _add_run_options(options.add_argument_group("run"), task)
         data = options.add_argument_group("data")
         for argument in task.train_arguments:
-            argument.add_to(data)
-        recipe = options.add_argument_group("recipe (defaults belong to the preset)")
+            _with_default(task, argument).add_to(data)
+        recipe = options.add_argument_group("recipe")
         presets = tuple(task.config_type.recipes)
-        recipe.add_argument("--preset", choices=presets, help="model and recipe")
-        for argument in _RECIPE:
+        preset = Argument("--preset", "model and recipe", choices=presets)
+        for argument in (preset, *_RECIPE):
             if argument.name not in task.config_type.unused:
-                argument.add_to(recipe)
+                _with_default(task, argument).add_to(recipe)
 
 
 # Options of the configuration have no defaults here: what is absent comes from the preset, or,
@@ -78,10 +108,40 @@ def _add_run_options(group: Any, task: Task[Any, Any, Any]) -> None:
         "--output", type=Path, default=Path("runs") / task.name, metavar="DIR",
         help="folder for checkpoint, configuration and history (default: %(default)s)",
     )  # fmt: skip
-    group.add_argument("--resume", action="store_true", help="continue the run in --output")
-    group.add_argument("--overwrite", action="store_true", help="replace the run in --output")
+    group.add_argument(
+        "--resume", action="store_true", help="continue the run in --output (default: no)"
+    )
+    group.add_argument(
+        "--overwrite", action="store_true", help="replace the run in --output (default: no)"
+    )
     for argument in _RUN:
         argument.add_to(group)
+
+
+def _with_default(task: Task[Any, Any, Any], argument: Argument) -> Argument:
+    """Add to the help what holds where the option is not given, of each preset."""
+    if "default" in argument.help:
+        return argument
+    own = {field.name: field.default for field in fields(task.config_type)}
+    if argument.name in own:
+        value = own[argument.name]
+        text = f"default: {_shown(value, argument)}"
+        text = "needed for a new run" if value is MISSING else text
+    else:
+        recipes = task.config_type.recipes.items()
+        values = {name: _shown(getattr(x, argument.name), argument) for name, x in recipes}
+        first = values.pop(str(own["preset"]))
+        others = [f"{name}: {value}" for name, value in values.items() if value != first]
+        text = "; ".join([f"default: {first}", *others])
+    return replace(argument, help=f"{argument.help} ({text})")
+
+
+def _shown(value: Any, argument: Argument) -> str:
+    if argument.constant is not None:
+        return "yes" if value == argument.constant else "no"
+    if isinstance(value, tuple):
+        return ",".join(map(str, value)) or "none"
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _run(task: Task[Any, Any, Any], options: argparse.Namespace) -> int:
@@ -90,6 +150,7 @@ def _run(task: Task[Any, Any, Any], options: argparse.Namespace) -> int:
 
 
 def _train(task: Task[Any, Any, Any], options: argparse.Namespace) -> int:
+    require_packages("training", "lightning")
     if options.resume and options.overwrite:
         raise ValueError("--resume and --overwrite exclude each other; choose one")
     mode = {"resume": options.resume, "overwrite": options.overwrite}

@@ -31,6 +31,6 @@ def cache_folder() -> Path:
         import platformdirs
     except ImportError as error:
         raise ImportError(
-            "the cache folder needs platformdirs: pip install equigeo[train], or set EQUIGEO_CACHE"
+            "the cache folder needs platformdirs: pip install platformdirs, or set EQUIGEO_CACHE"
         ) from error
     return platformdirs.user_cache_path("equigeo")

@@ -4,7 +4,7 @@
 
 Every product is measured in three settings for L = 1, 2, ...; the tables are printed, and a page
 with the plots (``index.html``) and the numbers (``results.json``) are saved. The page needs
-``pip install "equigeo[train]"``.
+``pip install 'plotly>=5.20'``.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ try:
     from plotly.offline import get_plotlyjs
     from plotly.subplots import make_subplots
 except ImportError as _error:
-    raise ImportError('reports need plotly: pip install "equigeo[train]"') from _error
+    raise ImportError("reports need plotly: pip install 'plotly>=5.20'") from _error
 
 __all__ = ["FONT", "get_plotlyjs", "go", "make_subplots"]
 

@@ -139,6 +139,8 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
         Whether an evaluation has a page.
     files : str
         What ``equigeo predict`` reads; empty if the task has no :meth:`predict`.
+    suffixes : tuple of str
+        Of such files, in lower case: what is taken of a folder.
     writes_files : bool
         Whether a prediction is a file, even where no view is asked for.
     formats : tuple of str
@@ -154,6 +156,7 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
     measures: ClassVar[Mapping[str, str]]
     writes_report: ClassVar[bool] = False
     files: ClassVar[str] = ""
+    suffixes: ClassVar[tuple[str, ...]] = ()
     writes_files: ClassVar[bool] = False
     formats: ClassVar[tuple[str, ...]] = ()
     trained_type: type[_Trained]

@@ -2,7 +2,7 @@
 
 What a run trains is none of its business: a task (see :mod:`equigeo.tasks`) brings configuration,
 model, data and objective, and ``train_model`` does the rest. Only fitting needs Lightning
-(``pip install "equigeo[train]"``); checkpoints are read, evaluated and used without it. Runs are
+(``pip install 'lightning>=2.6,<3'``); checkpoints are read, evaluated and used without it. Runs are
 repeatable by seed, may be killed at any moment, and resume exactly.
 """
 

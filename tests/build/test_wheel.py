@@ -36,7 +36,8 @@ ops = {"gather_sum", "spherical_harmonics", "principal_axes", "channelwise_conv"
 cases = [case for case in all_cases() if case.op in ops]
 found = [worst_deviation(case, torch.device("cpu")) for case in cases]
 assert len(found) == len(ops) and all(one.is_tolerated for one in found), found
-layer = equigeo.tp.make("gtp", "1x0e+1x1o", "1x0e+1x1o")
+layer = equigeo.tensor_products.FullTensorProduct("1x0e+1x1o", "1x1o")
+assert layer(torch.ones(2, 4), torch.ones(2, 3)).isfinite().all()
 print("accelerated", equigeo.__file__)
 """
 

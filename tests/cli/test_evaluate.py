@@ -37,5 +37,5 @@ def test_evaluate_follows_other_data_and_split(checkpoint, data, capsys):
 def test_without_plotly_evaluation_names_the_remedy(checkpoint):
     done = without("plotly", "evaluate", checkpoint)
     assert done.returncode == 2
-    assert 'pip install "equigeo[train]"' in done.stderr
+    assert "needs plotly: pip install 'plotly>=5.20'" in done.stderr
     assert "Traceback" not in done.stderr

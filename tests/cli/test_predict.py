@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import torch
 import trimesh
@@ -98,3 +100,37 @@ def test_an_output_that_is_no_folder_is_refused(checkpoint, data, capsys, tmp_pa
     assert main(["predict", str(checkpoint), file, "--view", "--output", str(missing)]) == 2
     assert "choose an existing folder" in capsys.readouterr().err
     assert not missing.exists()
+
+
+def test_a_folder_and_a_pattern_stand_for_their_files(checkpoint, data, capsys, tmp_path):
+    for name, number in (("ball", 4), ("torus", 5)):
+        copy = tmp_path / "scans" / name / f"{number}.OBJ"
+        copy.parent.mkdir(parents=True)
+        copy.write_bytes((data / name / "test" / f"T{number}.obj").read_bytes())
+    (tmp_path / "scans" / "notes.txt").write_text("no mesh")
+    assert main(["predict", str(checkpoint), str(tmp_path / "scans")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    expected = [f"{tmp_path}/scans/ball/4.OBJ", f"{tmp_path}/scans/torus/5.OBJ"]
+    assert [line.split(": ")[0] for line in lines] == expected
+    assert main(["predict", str(checkpoint), f"{tmp_path}/scans/**/5.*"]) == 0
+    assert capsys.readouterr().out.startswith(expected[1])
+
+
+def test_names_that_stand_for_nothing_are_refused(checkpoint, capsys, tmp_path):
+    for given, part in ((tmp_path / "*.obj", "no file has such a name"), (tmp_path, "has no file")):
+        (tmp_path / "empty").mkdir(exist_ok=True)
+        given = tmp_path / "empty" if given == tmp_path else given
+        assert main(["predict", str(checkpoint), str(given)]) == 2
+        assert part in capsys.readouterr().err
+    (tmp_path / "[1].obj").write_text("x")  # a name, though it could be a pattern
+    assert main(["predict", str(checkpoint), str(tmp_path / "[1].obj")]) == 2
+    assert "[1].obj" in capsys.readouterr().err
+
+
+def test_predictions_are_json_on_demand(checkpoint, data, capsys):
+    file = str(data / "ball" / "test" / "T5.obj")
+    assert main(["predict", str(checkpoint), file, "--top", "3", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["file"] == file
+    assert sum(share for _, share in found["ranking"]) == pytest.approx(1, abs=1e-5)
+    assert found["written"] == []

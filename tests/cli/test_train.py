@@ -142,7 +142,7 @@ def test_without_lightning_training_names_the_remedy(data, tmp_path):
     arguments = ("--data", data, "--output", tmp_path / "run")
     done = without("lightning", "train", "mesh-classification", *arguments)
     assert done.returncode == 2
-    assert 'pip install "equigeo[train]"' in done.stderr
+    assert "needs lightning: pip install 'lightning>=2.6,<3'" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "run").exists()
 

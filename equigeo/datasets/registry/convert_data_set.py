@@ -15,6 +15,7 @@ from equigeo.datasets.data_folder import data_folder
 from equigeo.datasets.digits.load_mnist import load_mnist
 from equigeo.datasets.load_mesh_folder import load_mesh_folder
 from equigeo.datasets.registry.checksums import record_checksums
+from equigeo.datasets.registry.convert_mlearn import convert_mlearn
 from equigeo.datasets.registry.convert_modelnet10 import convert_modelnet10
 from equigeo.datasets.registry.data_set import DataSet
 from equigeo.datasets.registry.data_sets import PRINCETON_CLASSES
@@ -192,6 +193,11 @@ def _clouds(entry: DataSet, source: Path, made: Path, progress: Progress | None)
     return convert_modelnet10(source, made, progress)
 
 
+def _crystals(entry: DataSet, source: Path, made: Path, progress: Progress | None) -> list[str]:
+    """Arrays of what mlearn publishes as JSON."""
+    return convert_mlearn(source, made, progress)
+
+
 _Conversion = Callable[[DataSet, Path, Path, "Progress | None"], "list[str]"]
 _CONVERSIONS: Final[dict[str, _Conversion]] = {
     "shrec11": _meshes,
@@ -199,6 +205,7 @@ _CONVERSIONS: Final[dict[str, _Conversion]] = {
     "coseg": _segmented,
     "human_seg": _segmented,
     "princeton": _princeton,
+    "mlearn": _crystals,
     "modelnet10": _clouds,
     "mnist": _digits,
     "tsplib": _tours,

@@ -109,6 +109,11 @@ class DataSet:
         return self.made or tuple(file.name for file in self.files)
 
     @property
+    def fetched(self) -> Path:
+        """What a conversion starts from, where it was fetched: the only file, or their folder."""
+        return self.path / self.files[0].name if len(self.files) == 1 else self.path
+
+    @property
     def is_present(self) -> bool:
         """Whether all files that it is used from are there."""
         return all((self.path / name).exists() for name in self.used)

@@ -19,6 +19,12 @@ _RMD17 = (
     "https://raw.githubusercontent.com/andersx/rmd17-npz/"
     "4f6bb0a186822c90d47cd98b7a27991fe0b3173b/rmd17-npz"
 )
+_MLEARN = (
+    "https://raw.githubusercontent.com/materialsvirtuallab/mlearn/"
+    "a04d3b6ecaac47c27aa8f7e452c16a5c9a2a8cff/data"
+)
+_CRYSTALS = {"Li": "train test", "Mo": "train test", "Si": "train test", "Ge": "train test",
+             "Cu": "test", "Ni": "test"}  # fmt: skip
 _MOLECULES = (
     "aspirin azobenzene benzene ethanol malonaldehyde naphthalene paracetamol salicylic toluene "
     "uracil"
@@ -279,6 +285,28 @@ DATA_SETS: Final = (
         tuple(DataFile(name, f"{_BOTNET}/{name}", size, sha) for name, size, sha in _BOTNET_FILES),
         manual="git clone https://github.com/davkovacs/BOTNet-datasets",
         folder="botnet_datasets",
+    ),
+    DataSet(
+        "mlearn",
+        "crystals of Li, Mo, Si, Ge (train and test), Cu and Ni (test): periodic DFT with stresses",
+        (),
+        "BSD-3-Clause",
+        "Zuo et al. 2020; GitHub materialsvirtuallab/mlearn",
+        tuple(
+            DataFile(
+                name := f"{element}/{part.replace('train', 'training')}.json", f"{_MLEARN}/{name}"
+            )
+            for element, parts in _CRYSTALS.items()
+            for part in parts.split()
+        ),
+        tuple(
+            f"{element}_{part}.npz"
+            for element, parts in _CRYSTALS.items()
+            for part in parts.split()
+        ),
+        "git clone https://github.com/materialsvirtuallab/mlearn, then: "
+        "equigeo data convert mlearn mlearn",
+        folder="mlearn_periodic",
     ),
     DataSet(
         "qm9",

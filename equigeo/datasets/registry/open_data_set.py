@@ -71,8 +71,7 @@ def how_to_get(entry: DataSet) -> str:
     if entry.is_fetchable:
         more = ""
         if entry.made:
-            file = entry.path / entry.files[0].name
-            more = f", then: equigeo data convert {entry.name} {file}"
+            more = f", then: equigeo data convert {entry.name} {entry.fetched}"
         return f"get it by: equigeo data fetch {entry.name}{more}"
     return f"get it by hand: {entry.manual}"
 

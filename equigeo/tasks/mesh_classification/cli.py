@@ -22,7 +22,9 @@ from equigeo.tasks.text import class_table, copies_table, printable
 from equigeo.training.loop.fit_plan import FitPlan
 
 _SPLITS = ("folder", "16", "10", "5")
-_SPLIT_INDEX = Argument("--split-index", "number of the draw", natural, metavar="I")
+_SPLIT_INDEX = Argument(
+    "--split-index", "number of the draw (default: 0, or that of the run)", natural, metavar="I"
+)
 
 
 class MeshClassification(Task[MeshConfig, MeshDataset, TrainedMeshClassifier]):
@@ -67,6 +69,7 @@ class MeshClassification(Task[MeshConfig, MeshDataset, TrainedMeshClassifier]):
     measures = {"test_accuracy": "{part} accuracy {value:.2%}"}  # noqa: RUF012
     writes_report = True
     files = "OBJ, OFF, PLY, STL or GLB"
+    suffixes = (".obj", ".off", ".ply", ".stl", ".glb")
     trained_type = TrainedMeshClassifier
 
     def resolve_data(self, data: str | None) -> str:

@@ -58,6 +58,7 @@ class MeshSegmentation(Task[SegmentationConfig, SegmentedMeshDataset, TrainedMes
     measures = {"test_accuracy": "{part} accuracy {value:.2%} of faces"}  # noqa: RUF012
     writes_report = True
     files = "OBJ, OFF, PLY, STL or GLB"
+    suffixes = (".obj", ".off", ".ply", ".stl", ".glb")
     writes_files = True
     trained_type = TrainedMeshSegmenter
 

@@ -40,7 +40,9 @@ class PointCloudClassification(Task[PointConfig, _Clouds, TrainedPointClassifier
             choices=tuple(POINT_MODELS),
         ),
         Argument("--no-embedding", "--model plain", constant="plain", dest="model"),
-        Argument("--points", "points of every cloud (of the preset)", positive, metavar="N"),
+        Argument(
+            "--points", "points of every cloud (default: of the preset)", positive, metavar="N"
+        ),
         Argument(
             "--holdout",
             "evaluate on N training clouds per class, held out, and leave the test part unseen",

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 try:
     import lightning as L
 except ImportError as _error:
-    raise ImportError('training needs Lightning: pip install "equigeo[train]"') from _error
+    raise ImportError("training needs Lightning: pip install 'lightning>=2.6,<3'") from _error
 
 __all__ = ["L", "quiet_lightning", "silence_lightning"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 import tarfile
 from dataclasses import replace
@@ -254,6 +255,46 @@ def test_modelnet10_is_sampled_in_its_halves(root, tmp_path, monkeypatch):
     shutil.rmtree(source / "sofa")
     with pytest.raises(ValueError, match=r"found no sofa/train/\*\.off"):
         convert_data_set(find_data_set("modelnet10"), source)
+
+
+def as_published(path):
+    """The JSON that an excerpt was made of."""
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files}
+    entries = []
+    for k, start in enumerate(arrays["atom_offset"][:-1]):
+        atoms = slice(start, arrays["atom_offset"][k + 1])
+        sites = [{"xyz": row} for row in arrays["position"][atoms].tolist()]
+        lattice = {"matrix": arrays["cell"][k].tolist()}
+        names = {"energy": "energy", "virial_stress": "virial_stress"}
+        outputs = {key: arrays[name][k].tolist() for key, name in names.items()}
+        outputs["forces"] = arrays["force"][atoms].tolist()
+        structure = {"lattice": lattice, "sites": sites}
+        group = str(arrays["group"][k])
+        entries.append({"structure": structure, "outputs": outputs, "group": group})
+    return entries, arrays
+
+
+@pytest.mark.parametrize("element", ["Cu", "Ge"])
+def test_crystals_become_the_arrays_that_are_read(root, tmp_path, element):
+    entries, arrays = as_published(COMMITTED / "mlearn_periodic" / f"{element}_test.npz")
+    path = tmp_path / "mlearn" / "data" / element / "test.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(entries))
+    entry = find_data_set("mlearn")
+    assert convert_data_set(entry, tmp_path / "mlearn") == [f"{element}_test.npz"]
+    with np.load(entry.path / f"{element}_test.npz") as file:
+        assert {*file.files} == arrays.keys()
+        for name, array in arrays.items():
+            assert np.array_equal(file[name], array)
+            assert file[name].dtype == array.dtype
+    entries[0]["outputs"]["forces"].pop()
+    for text in ("{", "[1]", json.dumps(entries)):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=r"test\.json: cannot be read as crystals"):
+            convert_data_set(entry, tmp_path / "mlearn")
+    with pytest.raises(ValueError, match=r"found no <element>/test\.json"):
+        convert_data_set(entry, root)
 
 
 def test_the_first_half_has_the_official_numbers():

@@ -1,0 +1,82 @@
+"""What a release needs says the same as the package."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import equigeo
+
+ROOT = Path(__file__).parents[2]
+METADATA = (ROOT / "pyproject.toml").read_text()
+TEMPLATES = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
+FIELDS = {"cff-version", "message", "title", "authors", "version", "license"}
+
+
+def read(name: str) -> dict[str, Any]:
+    """A file in YAML, in which ``on`` is a word and not a truth value."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    found = yaml.load(text, Loader=yaml.BaseLoader)
+    assert isinstance(found, dict)
+    return found
+
+
+def test_the_citation_is_of_this_version_and_licence():
+    citation = read("CITATION.cff")
+    assert FIELDS <= citation.keys()
+    assert citation["version"] == equigeo.__version__
+    assert f'license = "{citation["license"]}"' in METADATA
+    families = {"tensor_products", "affine", "mesh", "mds"}
+    assert {entry["notes"] for entry in citation["references"]} == {
+        f"equigeo.{name}" for name in families
+    }
+
+
+def test_this_minor_version_is_supported():
+    minor = ".".join(equigeo.__version__.split(".")[:2])
+    assert f"| {minor} | yes |" in (ROOT / "SECURITY.md").read_text()
+
+
+def test_wheels_are_tried_on_every_python_that_is_declared():
+    workflow = read(".github/workflows/wheels.yml")
+    declared = re.findall(r"Python :: (3\.\d+)\"", METADATA)
+    assert workflow["jobs"]["try"]["strategy"]["matrix"]["python"] == declared
+    assert declared[0] == re.findall(r'requires-python = ">=(.*)"', METADATA)[0]
+
+
+def test_nothing_is_published_that_was_not_tried_or_without_a_tag():
+    workflow = read(".github/workflows/wheels.yml")
+    jobs = workflow["jobs"]
+    assert (jobs["publish"]["needs"], jobs["try"]["needs"]) == ("try", "build")
+    assert jobs["publish"]["if"] == "startsWith(github.ref, 'refs/tags/')"
+    assert workflow["permissions"] == {"contents": "read"}
+    assert workflow["on"].keys() == {"push", "workflow_dispatch"}
+    assert workflow["on"]["push"] == {"tags": ["v*"]}
+    steps = [step.get("run", "") for step in jobs["build"]["steps"]]
+    (check,) = [step for step in steps if "_version.py" in step]
+    line = f'__version__ = "{equigeo.__version__}"'
+    assert line in (ROOT / "equigeo" / "_version.py").read_text().splitlines()
+    assert '__version__ = \\"${GITHUB_REF_NAME#v}\\"' in check
+    assert any("make wheel " in step for step in steps)
+    assert re.search(r"^wheel:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
+def test_a_template_can_be_filled_in(path):
+    template = read(str(path.relative_to(ROOT)))
+    if path.stem == "config":
+        assert template == {"blank_issues_enabled": "true"}
+        return
+    assert {"name", "description", "body"} <= template.keys()
+    ids = [part["id"] for part in template["body"]]
+    assert len(ids) == len({*ids})
+    assert all(part["attributes"]["label"] for part in template["body"])
+
+
+def test_a_report_of_a_bug_asks_for_what_doctor_prints():
+    text = (ROOT / ".github" / "ISSUE_TEMPLATE" / "bug.yml").read_text()
+    assert "equigeo doctor" in text
