@@ -144,14 +144,17 @@ for name, model in (
     ("plain", plain_network()),
     ("AffineResNet", affine.AffineResNet.preset("default", num_classes=3)),
 ):
-    optimizer = torch.optim.Adam(model.parameters(), 1e-2)
+    optimizer = torch.optim.Adam(model.parameters(), 3e-3)
     for _ in range(25):
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(model(upright), labels).backward()
         optimizer.step()
-    model.train()
+    for layer in model.modules():  # statistics of BatchNorm for the final weights alone
+        if hasattr(layer, "reset_running_stats"):
+            layer.reset_running_stats()
+            layer.momentum = None  # the plain average
     with torch.no_grad():
-        for _ in range(20):  # statistics of BatchNorm for the final weights
+        for _ in range(4):
             model(upright)
         model.eval()
         seen, unseen = (

@@ -100,11 +100,15 @@ for _ in range(35):
 print(f"loss {losses[0]:.2f} to {losses[-1]:.2f}")
 
 # %%
-# Statistics of BatchNorm lag behind weights that were trained for seconds; a few passes without gradients
-# bring them up. (`equigeo train` does so by itself.)
+# Statistics of BatchNorm lag behind weights that were trained for seconds: they are taken anew.
+# (`equigeo train` does so by itself.)
 
+for layer in model.modules():
+    if hasattr(layer, "reset_running_stats"):
+        layer.reset_running_stats()
+        layer.momentum = None  # the plain average
 with torch.no_grad():
-    for _ in range(12):
+    for _ in range(3):
         model(batch)
     model.eval()
     predictions = {i: model(graphs[i]).argmax(-1) for i in test}
