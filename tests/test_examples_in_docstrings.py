@@ -1,4 +1,4 @@
-"""Public classes and functions have an executed example; those that lack one are listed, and fewer."""
+"""Public classes and functions have an executed example; what lacks one is listed, to be fewer."""
 
 from __future__ import annotations
 
