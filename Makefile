@@ -94,6 +94,7 @@ lint: $(VENV)/.with-test ## style and types of Python, format of C++
 # Libraries that pin what others need otherwise get an environment of their own. Nothing is installed
 # twice: the packages of $(VENV) come after those of the other environment, without dependencies that
 # are never imported here.
+SIDE_FLAGS := --no-deps
 SIDE_e3nn04 := e3nn==0.4.4
 SIDE_nequip := 'nequip==0.19.*' ase matscipy hydra-core omegaconf 'antlr4-python3-runtime==4.9.*' \
   onnx onnx-ir onnxscript ml-dtypes
@@ -101,6 +102,9 @@ SIDE_mace := 'mace-torch==0.3.*' e3nn==0.4.4 torch-ema ase pandas python-dateuti
   contourpy cycler fonttools kiwisolver pillow
 SIDE_neighbors := 'vesin==0.6.*' 'matscipy>=1.1' ase
 SIDE_fairchem := 'fairchem-core==2.24.*'
+# As the extra `docs`; none of what these need is needed otherwise, so that pip may fetch it.
+SIDE_docs := 'sphinx>=8,<10' 'furo>=2024.8' 'myst-parser>=4,<6' 'latex2mathml>=3.77,<4'
+$(VENV)-docs/.done: SIDE_FLAGS :=
 # Compiled once per machine, Python and PyTorch, which takes ten minutes on two cores.
 WHEELS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/equigeo/wheels
 CLUSTER_WHEELS = "$(WHEELS)/torch-$$($(BIN)/python -c \
@@ -110,7 +114,7 @@ PURELIB = python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'
 $(VENV)-%/.done: | $(VENV)/.with-test
 	rm -rf $(@D)
 	$(BIN)/python -m venv --without-pip $(@D)
-	$(PIP) --python $(@D)/bin/python install --no-deps $(SIDE_$*)
+	$(PIP) --python $(@D)/bin/python install $(SIDE_FLAGS) $(SIDE_$*)
 	@own=$$($(@D)/bin/$(PURELIB)); shared=$$($(BIN)/$(PURELIB)); \
 	  echo "import site; site.addsitedir('$$shared')" > "$$own/shared.pth"
 	@touch $@
@@ -267,6 +271,13 @@ gpu-kernels: $(VENV)/.with-test
 	$(CONFIGURE) -B build/gpu -DEQUIGEO_CUDA=ON '-DCMAKE_CUDA_ARCHITECTURES=$(CUDA_ARCHITECTURES)'
 	cmake --build build/gpu --target _kernels_cpu _kernels_cuda
 
+# Tutorials are run for their pages, each on one thread: two would wait for each other.
+.PHONY: docs
+docs: $(VENV)/.with-test $(VENV)-docs/.done ## build the site, build/docs/html/index.html; warnings are errors
+	OMP_NUM_THREADS=1 $(VENV)-docs/bin/python -m sphinx -b html -W --keep-going -j $(JOBS) -d build/docs/doctrees \
+	  docs build/docs/html
+	$(BIN)/python -m docs.extensions.check_links build/docs/html
+
 .PHONY: bench
 bench: $(VENV)/.with-bench ## time the ops beside their peers
 	$(BIN)/python -m pytest bench -q -o python_files='bench_*.py' -o python_functions='bench_*' \
@@ -274,5 +285,5 @@ bench: $(VENV)/.with-bench ## time the ops beside their peers
 
 .PHONY: clean
 clean: ## remove what was built, but neither $(VENV) nor results
-	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf build dist docs/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	find equigeo tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

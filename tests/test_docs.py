@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import doctest
 import io
+import os
 import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from importlib import import_module
@@ -16,6 +18,9 @@ from types import ModuleType
 
 import pytest
 import torch
+
+from docs.extensions.check_links import broken_links
+from docs.extensions.tutorial_pages import run_script
 
 REPOSITORY = Path(__file__).parents[1]
 DOCS = REPOSITORY / "docs"
@@ -63,6 +68,57 @@ def test_the_blocks_of_a_page_run_and_print_what_it_says(page, monkeypatch, tmp_
             seen, wanted = printed.getvalue(), block["output"]
             same = OUTPUT.check_output(wanted, seen, FLAGS)
             assert same, f"{page.name}:{line + 1}: printed\n{seen}\ninstead of\n{wanted}"
+
+
+SCRIPTS = sorted((DOCS / "tutorials").glob("*.py"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_a_tutorial_runs_and_saves_the_figures_that_it_shows(script, tmp_path):
+    # in a process of its own: it changes the folder and the path of imports
+    code = (
+        "from pathlib import Path; from docs.extensions.tutorial_pages import run_script; "
+        f"print(run_script(Path({str(script)!r}), Path({str(tmp_path)!r})))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=REPOSITORY, env=ONE_THREAD, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    assert [*tmp_path.glob("*.svg")]
+    for heading in ("mathematics in ten lines", "A task", "When to use", "Cost"):
+        assert re.search(rf"^## .*{heading}", run.stdout, re.MULTILINE), f"no section {heading}"
+
+
+ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+
+def test_a_figure_that_was_not_saved_is_reported(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("# %%\n# # Title\n# ![nothing](no.svg)\n\nx = 1\n")
+    with pytest.raises(FileNotFoundError, match=r"script\.py shows no\.svg, which it did not save"):
+        run_script(script, tmp_path)
+
+
+def test_text_code_and_output_of_a_cell_become_a_page(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("# %%\n# # Title\n#\n# Text.\n\nprint(1 + 1)\n")
+    page = run_script(script, tmp_path)
+    assert page.startswith(
+        "# Title\n\nText.\n\n```python\nprint(1 + 1)\n```\n\n```{code-block} text"
+    )
+    assert "\n2\n```" in page
+
+
+def test_links_of_a_built_site_are_checked(tmp_path):
+    (tmp_path / "a.html").write_text('<a href="b.html#here">b</a><a href="https://x.org">x</a>')
+    (tmp_path / "b.html").write_text(
+        '<p id="here"><a href="#there">t</a><img src="http://x/y.png">'
+    )
+    assert broken_links(tmp_path) == [
+        "b.html: #there: no such anchor",
+        "b.html: http://x/y.png: is loaded from elsewhere",
+    ]
 
 
 def test_other_output_than_the_page_says_is_reported():

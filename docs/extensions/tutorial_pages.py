@@ -108,7 +108,7 @@ def _in_folder(folder: Path) -> Iterator[None]:
 ORDER = ("tensor_products", "affine", "mesh", "mds")
 INDEX = """# Tutorials
 
-Each page is a script that was run when the site was built: what it prints and draws is what it says.
+Each page is a script that was run when the site was built; outputs and figures are of that run.
 
 ```{{toctree}}
 :maxdepth: 1

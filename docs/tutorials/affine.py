@@ -121,11 +121,11 @@ drawing.save("frames.svg")
 
 torch.manual_seed(0)
 upright = torch.cat(
-    [draw(d, random_map(generator, turn=0.1), 28) for d in "147" for _ in range(12)]
+    [draw(d, random_map(generator, turn=0.1), 28) for d in "147" for _ in range(8)]
 )
-labels = torch.arange(3).repeat_interleave(12)
-moved = torch.cat([draw(d, random_map(generator), 28) for d in "147" for _ in range(30)])
-truth = torch.arange(3).repeat_interleave(30)
+labels = torch.arange(3).repeat_interleave(8)
+moved = torch.cat([draw(d, random_map(generator), 28) for d in "147" for _ in range(20)])
+truth = torch.arange(3).repeat_interleave(20)
 
 
 def plain_network():
@@ -144,14 +144,17 @@ for name, model in (
     ("plain", plain_network()),
     ("AffineResNet", affine.AffineResNet.preset("default", num_classes=3)),
 ):
-    optimizer = torch.optim.Adam(model.parameters(), 1e-2)
-    for _ in range(16):
+    optimizer = torch.optim.Adam(model.parameters(), 3e-3)
+    for _ in range(25):
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(model(upright), labels).backward()
         optimizer.step()
-    model.train()
+    for layer in model.modules():  # statistics of BatchNorm for the final weights alone
+        if hasattr(layer, "reset_running_stats"):
+            layer.reset_running_stats()
+            layer.momentum = None  # the plain average
     with torch.no_grad():
-        for _ in range(10):  # statistics of BatchNorm for the final weights
+        for _ in range(4):
             model(upright)
         model.eval()
         seen, unseen = (

@@ -12,7 +12,13 @@ from enum import Enum
 
 
 class Stretches(Enum):
-    """The space ``V`` of symmetric matrices: logarithms of the stretches of a group."""
+    """The space ``V`` of symmetric matrices: logarithms of the stretches of a group.
+
+    Examples
+    --------
+    >>> Stretches.TRACELESS.lies_in(Stretches.SYMMETRIC)
+    True
+    """
 
     NONE = "none"
     UNIFORM = "multiples of the identity"
@@ -37,7 +43,13 @@ class Stretches(Enum):
 
 
 class CompactFactor(Enum):
-    """The compact group ``K``, a maximal compact subgroup; the value is its name."""
+    """The compact group ``K``, a maximal compact subgroup; the value is its name.
+
+    Examples
+    --------
+    >>> CompactFactor.ROTATIONS.lies_in(CompactFactor.ORTHOGONAL)
+    True
+    """
 
     TRIVIAL = "1"
     ROTATIONS = "SO"

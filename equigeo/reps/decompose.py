@@ -35,6 +35,14 @@ class Decomposition:
     Equivariance
     ------------
     ``rep.matrix(g) @ basis == basis @ irreps.matrix(g)``.
+
+    Examples
+    --------
+    >>> from equigeo.groups import O
+    >>> from equigeo.reps import TensorRep
+    >>> found = decompose(TensorRep(O(3), up=2))
+    >>> str(found.irreps), found.basis.shape
+    ('1x0e+1x1e+1x2e', torch.Size([9, 9]))
     """
 
     rep: Representation

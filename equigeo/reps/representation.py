@@ -21,6 +21,12 @@ class Summand(NamedTuple):
         What acts on each copy.
     positions : Tensor, (copies, rep.dim), int64
         Where the components of each copy are on the feature axis.
+
+    Examples
+    --------
+    >>> from equigeo.reps import Irreps
+    >>> [(str(part.rep), part.positions.tolist()) for part in Irreps("2x0e + 1o").summands()]
+    [('1x0e', [[0], [1]]), ('1x1o', [[2, 3, 4]])]
     """
 
     rep: Representation

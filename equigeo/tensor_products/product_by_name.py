@@ -124,6 +124,11 @@ def product_names() -> tuple[str, ...]:
     -------
     tuple of str
         In the order of the table there.
+
+    Examples
+    --------
+    >>> "gaunt" in product_names(), "gaunt+curl" in product_names()
+    (True, True)
     """
     return (*_BUILDERS, *_SIGNALS, "gaunt+curl")
 

@@ -22,6 +22,13 @@ def relative_points(samples: GroupSamples, points: Tensor) -> Tensor:
     -------
     Tensor, (N, Q, n), floating
         In the dtype of ``points``.
+
+    Examples
+    --------
+    >>> from equigeo.groups import equidistant_rotations
+    >>> quarters = equidistant_rotations(4)  # the second one turns (1, 0) to (0, 1)
+    >>> relative_points(quarters, torch.eye(2).double())[1, 1].round()
+    tensor([1., 0.], dtype=torch.float64)
     """
     return torch.einsum("oab,qb->oqa", samples.h_inv.to(points), points)
 

@@ -19,6 +19,12 @@ class OrderedEdges(NamedTuple):
         Ends of every edge, the smaller index first.
     of_faces : Tensor, (faces, 3), int64
         Edges of every face: between corners 0 and 1, 1 and 2, 2 and 0.
+
+    Examples
+    --------
+    >>> edges = edges_in_order(torch.tensor([[0, 1, 2], [0, 2, 3]]))
+    >>> edges.vertices.tolist(), edges.of_faces.tolist()
+    ([[0, 1], [1, 2], [0, 2], [2, 3], [0, 3]], [[0, 1, 2], [2, 3, 4]])
     """
 
     vertices: Tensor

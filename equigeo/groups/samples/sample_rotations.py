@@ -76,6 +76,12 @@ def haar_rotations(n: int, k: int, *, generator: torch.Generator | None = None) 
     ------
     ValueError
         If ``k`` is below 1 or there are no coordinates for ``n``.
+
+    Examples
+    --------
+    >>> samples = haar_rotations(3, 10, generator=torch.Generator().manual_seed(0))
+    >>> samples.h.shape, float(samples.weight.sum())
+    (torch.Size([10, 3, 3]), 1.0)
     """
     _check_count(k)
     return _uniform(SO(n).haar(k, generator=generator))

@@ -82,6 +82,13 @@ def ball_stretches(
     ------
     ValueError
         If the group has no stretches, or ``k`` or ``radius`` is not positive.
+
+    Examples
+    --------
+    >>> from equigeo.groups import SL
+    >>> samples = ball_stretches(SL(2), 100, 0.5, generator=torch.Generator().manual_seed(0))
+    >>> bool((samples.coordinates.norm(dim=1) <= 0.5).all())
+    True
     """
     _check_window(group, k, radius=radius)
     dimension = group.symmetric_dimension
@@ -122,6 +129,13 @@ def sobol_stretches(
     ValueError
         If the group has no stretches, not exactly one window is given, or a number is not
         positive.
+
+    Examples
+    --------
+    >>> from equigeo.groups import GLPlus
+    >>> samples = sobol_stretches(GLPlus(2), 64, radius=0.5)
+    >>> samples.h.shape, bool((torch.linalg.det(samples.h) > 0).all())
+    (torch.Size([64, 2, 2]), True)
     """
     if (std is None) == (radius is None):
         raise ValueError(f"give either std or radius, got std={std} and radius={radius}")

@@ -80,6 +80,19 @@ def unpool(
     Equivariance
     ------------
     Commutes with permutations of clusters and of faces.
+
+    Examples
+    --------
+    >>> import trimesh
+    >>> from equigeo.mesh import EdgePool, PrimalDualGraph, TriangleMesh
+    >>> shape = TriangleMesh.from_trimesh(trimesh.creation.icosphere(subdivisions=1))
+    >>> graph = PrimalDualGraph.from_mesh(shape)
+    >>> scores = torch.rand(graph.primal.num_edges, 1)
+    >>> pooled, log = EdgePool(keep=0.5)(graph, scores)
+    >>> fill = torch.zeros(pooled.x_dual.shape[1])
+    >>> before, faces, _ = unpool(log, pooled.x_primal, pooled.x_dual, fill)
+    >>> before is graph, len(faces) == graph.num_primal
+    (True, True)
     """
     if not isinstance(log, PoolLog):
         raise TypeError(f"log must be a PoolLog, got {kind_of(log)}")
