@@ -26,6 +26,7 @@ from tests.ops.harmonics_rows import harmonics_rows
 from tests.ops.linear_rows import linear_rows
 from tests.ops.op import Op, in_order
 from tests.ops.problems import Problem
+from tests.ops.so2_rows import so2_rows
 
 
 def _graph(edges: EdgeIndex) -> list[Tensor]:
@@ -156,6 +157,7 @@ OPS = [
     *contraction_rows(),
     *harmonics_rows(),
     *linear_rows(),
+    *so2_rows(),
 ]
 
 OF_KERNELS = frozenset(
@@ -179,6 +181,8 @@ OF_KERNELS = frozenset(
         "block_linear, no blocks, mul_ir",
         "block_linear_backward, no blocks, mul_ir",
         "block_linear_backward, many rows, mul_ir",
+        "so2_conv, many copies, alone",
+        "so2_conv_backward, many copies, alone",
     }
 )
 """Rows of sizes, none among them, and of orders of paths that kernels alone notice."""

@@ -13,8 +13,8 @@ from equigeo.ops.runtime.declare import SCHEMAS
 ROOT = Path(__file__).parents[2]
 # Its body is made of PyTorch's matrix products and eigenvectors, on every device.
 WITHOUT_KERNELS = {"principal_axes_nd"}
-# Elsewhere their body is made of PyTorch's matrix product and of ``segment_attention``.
-OF_THE_CPU = {"attention_conv", "attention_conv_backward"}
+# Elsewhere their body is made of PyTorch's matrix product.
+OF_THE_CPU = {"attention_conv", "attention_conv_backward", "so2_conv", "so2_conv_backward"}
 # Where Python asks for a device: for what is no kernel, with the reason.
 ASKS_FOR_A_DEVICE = {
     "equigeo/ops/runtime/load_kernels.py": "which library has which op",
@@ -36,7 +36,7 @@ def registered(folder: str) -> dict[str, str]:
     return found
 
 
-def test_every_op_has_kernels_for_the_cpu_and_all_but_two_for_cuda():
+def test_every_op_has_kernels_for_the_cpu_and_all_but_some_for_cuda():
     of_both = set(SCHEMAS) - WITHOUT_KERNELS - OF_THE_CPU
     assert registered("") == dict.fromkeys(of_both, "EQUIGEO_DEVICE")
     assert registered("cpu") == dict.fromkeys(OF_THE_CPU, "CPU")

@@ -6,7 +6,12 @@ from equigeo.ops.runtime.declare import SCHEMAS
 from equigeo.ops.runtime.signature import Signature
 from equigeo.ops.self_test.cases import all_cases
 
-WITHOUT_CUDA_KERNELS = {"principal_axes_nd", "attention_conv", "attention_conv_backward"}
+CONVOLUTIONS = {"attention_conv", "so2_conv"}
+WITHOUT_CUDA_KERNELS = {
+    "principal_axes_nd",
+    *CONVOLUTIONS,
+    *(f"{name}_backward" for name in CONVOLUTIONS),
+}
 CASES = all_cases()
 
 
