@@ -27,6 +27,7 @@ from tests.ops.linear_rows import linear_rows
 from tests.ops.norm_rows import norm_rows
 from tests.ops.op import Op, in_order
 from tests.ops.problems import Problem
+from tests.ops.so2_rows import so2_rows
 
 
 def _graph(edges: EdgeIndex) -> list[Tensor]:
@@ -158,6 +159,7 @@ OPS = [
     *harmonics_rows(),
     *linear_rows(),
     *norm_rows(),
+    *so2_rows(),
 ]
 
 OF_KERNELS = frozenset(
@@ -181,6 +183,8 @@ OF_KERNELS = frozenset(
         "block_linear, no blocks, mul_ir",
         "block_linear_backward, no blocks, mul_ir",
         "block_linear_backward, many rows, mul_ir",
+        "so2_conv, many copies, alone",
+        "so2_conv_backward, many copies, alone",
     }
 )
 """Rows of sizes, none among them, and of orders of paths that kernels alone notice."""

@@ -38,15 +38,21 @@ def torque(left: Tensor, right: Tensor, terms: tuple[Term, ...]) -> Tensor:
         size = mul * (2 * l + 1)
         shape = (2 * l + 1, mul)
         g, y = (x.narrow(1, offset, size).unflatten(1, shape) for x in (left, right))
-        total = total + torch.einsum("kij,eij->ek", generators(l).to(g), g @ y.mT)
+        total = total + torch.einsum("kij,eij->ek", g.new_tensor(_entries(l)), g @ y.mT)
         offset += size
     return total
 
 
 @cache
+def _entries(l: int) -> list[list[list[float]]]:
+    """A list, which programs that are being recorded take, unlike a tensor made before."""
+    entries: list[list[list[float]]] = generators(l).tolist()
+    return entries
+
+
 @torch.inference_mode(False)
 def generators(l: int) -> Tensor:
-    """Generators of rotations about x, y and z, (3, 2 l + 1, 2 l + 1), float64; a shared table.
+    """Generators of rotations about x, y and z, (3, 2 l + 1, 2 l + 1), float64.
 
     Parameters
     ----------

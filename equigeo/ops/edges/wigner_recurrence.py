@@ -51,14 +51,15 @@ def _next_degree(rotation: Tensor, below: Tensor, l: int) -> Tensor:
     last = right * high - left * low
     inner = middle[..., None] * below[..., None, :, :]
     products = torch.cat([first[..., None], inner, last[..., None]], dim=-1).flatten(-3, -2)
-    rows, columns = recurrence_factors(l)
-    return (rows.to(products) @ products) * columns.to(products)
+    rows, columns = (products.new_tensor(factors) for factors in recurrence_factors(l))
+    return (rows @ products) * columns
 
 
 @cache
-@torch.inference_mode(False)
-def recurrence_factors(l: int) -> tuple[Tensor, Tensor]:
+def recurrence_factors(l: int) -> tuple[list[list[float]], list[float]]:
     """Numerators of the recurrence by rows and its denominators by columns; not to be written to.
+
+    Lists, and no tensors, which programs that are being recorded would not take.
 
     Parameters
     ----------
@@ -67,16 +68,17 @@ def recurrence_factors(l: int) -> tuple[Tensor, Tensor]:
 
     Returns
     -------
-    rows : Tensor, (2 l + 1, 3 * (2 l - 1)), float64
-        What row m takes of the products of row i of the rotation and row n of the degree below.
-    columns : Tensor, (2 l + 1,), float64
+    rows : list of list of float
+        What row m takes of row n of the products with row i of the rotation, at
+        ``[l + m][(1 + i) * (2 * l - 1) + l - 1 + n]``.
+    columns : list of float
         Factors of columns.
     """
-    rows = torch.zeros(2 * l + 1, 3, 2 * l - 1, dtype=torch.float64)
+    rows = [[0.0] * (3 * (2 * l - 1)) for _ in range(2 * l + 1)]
 
     def add(m: int, i: int, n: int, factor: float) -> None:
         if factor:
-            rows[l + m, 1 + i, l - 1 + n] += factor
+            rows[l + m][(1 + i) * (2 * l - 1) + l - 1 + n] += factor
 
     for m in range(-l, l + 1):
         k = abs(m)
@@ -98,4 +100,4 @@ def recurrence_factors(l: int) -> tuple[Tensor, Tensor]:
             add(m, -1, 1 - m, -w)
     columns = [1 / math.sqrt((l + m) * (l - m)) for m in range(1 - l, l)]
     edge = 1 / math.sqrt(2 * l * (2 * l - 1))
-    return rows.flatten(1), torch.tensor([edge, *columns, edge], dtype=torch.float64)
+    return rows, [edge, *columns, edge]

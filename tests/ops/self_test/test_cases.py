@@ -6,12 +6,11 @@ from equigeo.ops.runtime.declare import SCHEMAS
 from equigeo.ops.runtime.signature import Signature
 from equigeo.ops.self_test.cases import all_cases
 
+OF_THE_CPU = {"attention_conv", "relu_batch_norm", "so2_conv"}
 WITHOUT_CUDA_KERNELS = {
     "principal_axes_nd",
-    "attention_conv",
-    "attention_conv_backward",
-    "relu_batch_norm",
-    "relu_batch_norm_backward",
+    *OF_THE_CPU,
+    *(f"{name}_backward" for name in OF_THE_CPU),
 }
 CASES = all_cases()
 

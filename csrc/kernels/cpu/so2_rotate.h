@@ -1,0 +1,266 @@
+// Rows of features into the frames of edges and back, component by component along the channels.
+#pragma once
+
+#include "args/so2_conv.h"
+#include "kernels/cpu/components.h"
+#include "kernels/cpu/dot.h"
+#include "kernels/cpu/edge_rotations.h"
+
+namespace equigeo {
+namespace {
+
+// Numbers of the edges of a tile by order: a row for each edge and each part of a complex number,
+// and for some a third one, the sum of both parts.
+template <class T>
+struct Orders {
+  T* at[kMostOrders];
+  int64_t stride[kMostOrders], tile;
+
+  T* row(int64_t m, int64_t part, int64_t edge) const {
+    return at[m] + (part * tile + edge) * stride[m];
+  }
+};
+
+// An odd number of cache lines, so that rows do not meet in few sets of a cache.
+template <class T>
+inline int64_t spread(int64_t width) {
+  constexpr int64_t kLine = 64 / sizeof(T);
+  const int64_t lines = (width + kMatrixPadding - 1) / kMatrixPadding * kMatrixPadding / kLine;
+  return (lines + 1 - lines % 2) * kLine;
+}
+
+// Where component m of a term lies among the orders of an edge, and with which sign.
+template <class T>
+struct Component {
+  T* at;
+  T sign;
+};
+
+template <class T>
+EQUIGEO_HOST_DEVICE Component<T> component_of(
+    const Orders<T>& orders, const SO2Term& term, int64_t m, int64_t edge) {
+  const int64_t order = m < 0 ? -m : m;
+  const bool other = term.swapped && m != 0;
+  const int64_t part = (m < 0) != other;
+  const T sign = other && m < 0 ? T(-1) : T(1);
+  return {orders.row(order, part, edge) + term.column[order], sign};
+}
+
+// R components of N packs of channels; `d` are rows of a matrix with all lanes of its edges.
+template <class Pack, int R, int N, class T>
+EQUIGEO_HOST_DEVICE void turn_block(
+    const T* d,
+    int64_t width,
+    const T* x,
+    int64_t mul,
+    const Component<T>* to,
+    const T* const* scale,
+    int64_t c) {
+  constexpr int kW = kWidth<Pack, T>, kLanes = kWidth<WidePack<T>, T>;
+  Pack sum[R][N] = {};
+  for (int64_t k = 0; k < width; ++k) {
+    Pack sent[N];
+    EQUIGEO_UNROLL
+    for (int n = 0; n < N; ++n) {
+      sent[n] = Memory<Pack, T>::load(x + k * mul + c + n * kW);
+    }
+    EQUIGEO_UNROLL
+    for (int r = 0; r < R; ++r) {
+      const T factor = d[(r * width + k) * kLanes];
+      EQUIGEO_UNROLL
+      for (int n = 0; n < N; ++n) {
+        sum[r][n] += factor * sent[n];
+      }
+    }
+  }
+  EQUIGEO_UNROLL
+  for (int r = 0; r < R; ++r) {
+    EQUIGEO_UNROLL
+    for (int n = 0; n < N; ++n) {
+      Pack value = to[r].sign * sum[r][n];
+      if (scale[r] != nullptr) {
+        value *= Memory<Pack, T>::load(scale[r] + c + n * kW);
+      }
+      Memory<Pack, T>::store(to[r].at + c + n * kW, value);
+    }
+  }
+}
+
+// K components of the result, from `rows` components in the frame.
+template <class Pack, int K, int N, class T>
+EQUIGEO_HOST_DEVICE void turn_back_block(
+    const T* d,
+    int64_t width,
+    int64_t rows,
+    const Component<T>* from,
+    int64_t mul,
+    T* out,
+    int64_t c) {
+  constexpr int kW = kWidth<Pack, T>, kLanes = kWidth<WidePack<T>, T>;
+  Pack sum[K][N];
+  EQUIGEO_UNROLL
+  for (int k = 0; k < K; ++k) {
+    EQUIGEO_UNROLL
+    for (int n = 0; n < N; ++n) {
+      sum[k][n] = Memory<Pack, T>::load(out + k * mul + c + n * kW);
+    }
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    Pack value[N];
+    EQUIGEO_UNROLL
+    for (int n = 0; n < N; ++n) {
+      value[n] = from[r].sign * Memory<Pack, T>::load(from[r].at + c + n * kW);
+    }
+    EQUIGEO_UNROLL
+    for (int k = 0; k < K; ++k) {
+      const T factor = d[(r * width + k) * kLanes];
+      EQUIGEO_UNROLL
+      for (int n = 0; n < N; ++n) {
+        sum[k][n] += factor * value[n];
+      }
+    }
+  }
+  EQUIGEO_UNROLL
+  for (int k = 0; k < K; ++k) {
+    EQUIGEO_UNROLL
+    for (int n = 0; n < N; ++n) {
+      Memory<Pack, T>::store(out + k * mul + c + n * kW, sum[k][n]);
+    }
+  }
+}
+
+// Call take(zero pack, packs, channel) for all channels, in blocks that fit the registers.
+template <class T, class Take>
+EQUIGEO_HOST_DEVICE void over_channels(int64_t mul, const Take& take) {
+  constexpr int64_t kW = kWidth<WidePack<T>, T>;
+  int64_t c = 0;
+  for (; c + 2 * kW <= mul; c += 2 * kW) {
+    take(WidePack<T>{}, Sequence<0, 0>{}, c);
+  }
+  for (; c + kW <= mul; c += kW) {
+    take(WidePack<T>{}, Sequence<0>{}, c);
+  }
+  for (; c < mul; ++c) {
+    take(T{}, Sequence<0>{}, c);
+  }
+}
+
+template <int... I>
+constexpr int length_of(Sequence<I...>) {
+  return sizeof...(I);
+}
+
+// One term of one edge into its frame, orders up to `top`; factors of copies by order, or null.
+template <class T>
+inline void turn_term(
+    const SO2Term& term,
+    const T* d,
+    const T* x,
+    const Orders<T>& orders,
+    int64_t edge,
+    int64_t top,
+    const T* const* scale) {
+  constexpr int kLanes = kWidth<WidePack<T>, T>;
+  const int64_t width = 2 * term.l + 1, most = term.l < top ? term.l : top;
+  Component<T> to[2 * kMostOrders];
+  const T* factor[2 * kMostOrders];
+  for (int64_t m = -most; m <= most; ++m) {
+    to[most + m] = component_of(orders, term, m, edge);
+    factor[most + m] = scale == nullptr ? nullptr : scale[m < 0 ? -m : m];
+  }
+  const T* first = d + (term.l - most) * width * kLanes;
+  const int64_t rows = 2 * most + 1;
+  over_channels<T>(term.mul, [&](auto pack, auto packs, int64_t c) {
+    using Pack = decltype(pack);
+    constexpr int kN = length_of(packs);
+    int64_t r = 0;
+    for (; r + 5 <= rows; r += 5) {
+      turn_block<Pack, 5, kN>(
+          first + r * width * kLanes, width, x, term.mul, to + r, factor + r, c);
+    }
+    for (; r + 3 <= rows; r += 3) {
+      turn_block<Pack, 3, kN>(
+          first + r * width * kLanes, width, x, term.mul, to + r, factor + r, c);
+    }
+    for (; r < rows; ++r) {
+      turn_block<Pack, 1, kN>(
+          first + r * width * kLanes, width, x, term.mul, to + r, factor + r, c);
+    }
+  });
+}
+
+// Add one term of one edge, rotated back, to a row of features.
+template <class T>
+inline void turn_term_back(
+    const SO2Term& term, const T* d, const Orders<T>& orders, int64_t edge, int64_t top, T* out) {
+  constexpr int kLanes = kWidth<WidePack<T>, T>;
+  const int64_t width = 2 * term.l + 1, most = term.l < top ? term.l : top;
+  Component<T> from[2 * kMostOrders];
+  for (int64_t m = -most; m <= most; ++m) {
+    from[most + m] = component_of(orders, term, m, edge);
+  }
+  const T* first = d + (term.l - most) * width * kLanes;
+  const int64_t rows = 2 * most + 1;
+  over_channels<T>(term.mul, [&](auto pack, auto packs, int64_t c) {
+    using Pack = decltype(pack);
+    constexpr int kN = length_of(packs);
+    int64_t k = 0;
+    for (; k + 5 <= width; k += 5) {
+      turn_back_block<Pack, 5, kN>(
+          first + k * kLanes, width, rows, from, term.mul, out + k * term.mul, c);
+    }
+    for (; k + 3 <= width; k += 3) {
+      turn_back_block<Pack, 3, kN>(
+          first + k * kLanes, width, rows, from, term.mul, out + k * term.mul, c);
+    }
+    for (; k < width; ++k) {
+      turn_back_block<Pack, 1, kN>(
+          first + k * kLanes, width, rows, from, term.mul, out + k * term.mul, c);
+    }
+  });
+}
+
+// Torques about x and z of one edge in its frame: wide . G narrow, where `wide` has orders up to
+// top + 1 and `narrow` up to `top`.
+template <class T>
+inline void add_torque(
+    const SO2Term* terms,
+    int64_t count,
+    const Orders<T>& wide,
+    const Orders<T>& narrow,
+    int64_t edge,
+    int64_t top,
+    T* about_x,
+    T* about_z) {
+  for (int64_t n = 0; n < count; ++n) {
+    const SO2Term& term = terms[n];
+    const auto product = [&](int64_t a, int64_t b) {
+      const Component<T> left = component_of(wide, term, a, edge);
+      const Component<T> right = component_of(narrow, term, b, edge);
+      return left.sign * right.sign * dot(left.at, right.at, term.mul);
+    };
+    for (int64_t m = 0; m < term.l && m <= top; ++m) {
+      const double square = (term.l * (term.l + 1) - m * (m + 1)) * (m == 0 ? 2 : 1);
+      const T c = static_cast<T>(-0.5 * __builtin_sqrt(square));
+      const int64_t next = m + 1;
+      T x = -product(next, m), z = product(-next, m);
+      if (m > 0) {
+        x -= product(-next, -m);
+        z -= product(next, -m);
+      }
+      if (next <= top) {
+        x += product(m, next);
+        z -= product(m, -next);
+        if (m > 0) {
+          x += product(-m, -next);
+          z += product(-m, next);
+        }
+      }
+      *about_x += c * x;
+      *about_z += c * z;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace equigeo

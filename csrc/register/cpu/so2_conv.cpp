@@ -1,0 +1,246 @@
+// On the CPU alone: on other devices the reference implementation is taken.
+#include "args/so2_conv.h"
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "register/cpu/result_memory.h"
+#include "register/cpu/run_so2_conv.h"
+
+namespace equigeo {
+namespace {
+
+using Optional = std::optional<Tensor>;
+
+// Arguments that both ops have, checked.
+struct Given {
+  Tensor x, vectors, weight;
+  Optional bias, scale, radial, envelope;
+  Tensor source, ptr, order;
+  int64_t edges, numbers;
+};
+
+Optional checked_or_none(
+    const char* name, const Optional& tensor, const Tensor& like, Sizes sizes) {
+  if (!tensor.has_value()) {
+    return std::nullopt;
+  }
+  return checked(name, *tensor, like, like.scalar_type(), sizes);
+}
+
+template <class T>
+const T* read_or_null(const Optional& tensor) {
+  return tensor.has_value() ? read<T>(*tensor) : nullptr;
+}
+
+void check_given(const SO2Plan& plan, Given& g) {
+  EQUIGEO_CHECK(g.x.dim() == 2, "x must be (sources, components)");
+  EQUIGEO_CHECK(g.source.dim() == 1, "source must have one axis");
+  EQUIGEO_CHECK(g.ptr.dim() == 1 && g.ptr.size(0) > 0, "ptr must have one axis and one entry");
+  g.edges = g.source.size(0);
+  const int64_t sources = g.x.size(0), targets = g.ptr.size(0) - 1;
+  EQUIGEO_CHECK(
+      g.edges == 0 || (sources > 0 && targets > 0),
+      "there must be no edges where there is no source or no target");
+  g.numbers = plan.scale_numel;
+  if (g.radial.has_value()) {
+    EQUIGEO_CHECK(g.scale.has_value(), "radial needs scale, the numbers that it maps");
+    EQUIGEO_CHECK(g.radial->dim() == 2, "radial must be (numbers, modulation)");
+    g.numbers = g.radial->size(0);
+    check_components("numbers", g.numbers);
+  }
+  const ScalarType dtype = g.x.scalar_type();
+  const Tensor like = g.x;
+  g.x = checked("x", g.x, like, dtype, {sources, plan.dim_in});
+  g.vectors = checked("vectors", g.vectors, like, dtype, {g.edges, 3});
+  g.weight = checked("weight", g.weight, like, dtype, {plan.weight_numel});
+  g.bias = checked_or_none("bias", g.bias, like, {plan.width_out[0]});
+  g.scale = checked_or_none("scale", g.scale, like, {g.edges, g.numbers});
+  g.radial = checked_or_none("radial", g.radial, like, {g.numbers, plan.scale_numel});
+  g.envelope = checked_or_none("envelope", g.envelope, like, {g.edges});
+  g.source = checked_index("source", g.source, like, g.edges);
+  g.ptr = checked_index("ptr", g.ptr, like, targets + 1);
+  g.order = checked_index("order", g.order, like, g.edges);
+}
+
+// Matrices as kernels read them, of a convolution or of its adjoint.
+template <class T>
+Tensor packed_orders(const SO2Plan& plan, const Tensor& weight, bool adjoint) {
+  const int64_t size = adjoint ? plan.adjoint_numel : plan.forward_numel;
+  Tensor packed = new_tensor(weight, {size});
+  run(SO2Pack<T>{plan, read<T>(weight), adjoint, write<T>(packed)});
+  return packed;
+}
+
+template <class T>
+Tensor packed_radial(const Optional& radial, const Tensor& like, bool transposed) {
+  if (!radial.has_value()) {
+    return new_tensor(like, {0});
+  }
+  const int64_t inner = radial->size(transposed ? 1 : 0);
+  const int64_t columns = radial->size(transposed ? 0 : 1);
+  Tensor packed = new_tensor(like, {SO2Layout::padded_columns(columns) * inner});
+  run(SO2PackRadial<T>{read<T>(*radial), inner, columns, transposed, write<T>(packed)});
+  return packed;
+}
+
+template <class T>
+SO2Modulation<T> modulation_of(const Given& g, const Tensor& radial, const Tensor& adjoint) {
+  const bool made = g.radial.has_value();
+  return {
+      read_or_null<T>(g.scale), made ? read<T>(radial) : nullptr, made ? read<T>(adjoint) : nullptr,
+      g.numbers};
+}
+
+Tensor so2_conv_op(
+    Tensor x,
+    Tensor vectors,
+    Tensor weight,
+    Optional bias,
+    Optional scale,
+    Optional radial,
+    Optional envelope,
+    Tensor source,
+    Tensor ptr,
+    Tensor order,
+    Tensor /*target*/,
+    Tensor /*back_order*/,
+    Tensor /*back_ptr*/,
+    std::vector<int64_t> terms_in,
+    std::vector<int64_t> terms_out,
+    int64_t mmax,
+    bool complex_weights,
+    bool by_order) {
+  const SO2Layout layout(terms_in, terms_out, mmax, complex_weights, by_order);
+  const SO2Plan& plan = layout.plan();
+  Given g{x, vectors, weight, bias, scale, radial, envelope, source, ptr, order, 0, 0};
+  check_given(plan, g);
+  const int64_t targets = g.ptr.size(0) - 1;
+  Tensor out = new_result(g.x, {targets, plan.dim_out});
+  if (all_empty({&out})) {
+    return out;
+  }
+  for_dtype(g.x, [&](auto zero) {
+    using T = decltype(zero);
+    const Tensor matrices = packed_orders<T>(plan, g.weight, false);
+    const Tensor maps = packed_radial<T>(g.radial, g.x, false);
+    run(SO2Conv<T>{
+        plan, read<T>(g.x), read<T>(g.vectors), read<T>(matrices), read_or_null<T>(g.bias),
+        modulation_of<T>(g, maps, maps), read_or_null<T>(g.envelope), read<int64_t>(g.source),
+        read<int64_t>(g.ptr), read<int64_t>(g.order), g.x.size(0), targets, g.edges,
+        write<T>(out)});
+  });
+  return out;
+}
+
+// Add the parts up, in their order.
+template <class T>
+void sum_parts(const Tensor& parts, const Tensor& total) {
+  const int64_t count = parts.size(0), size = total.numel();
+  const T* from = read<T>(parts);
+  T* to = write<T>(total);
+  for (int64_t part = 0; part < count; ++part) {
+    for (int64_t n = 0; n < size; ++n) {
+      to[n] += from[part * size + n];
+    }
+  }
+}
+
+using Gradients = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;
+
+Gradients so2_conv_backward_op(
+    Tensor grad,
+    Tensor x,
+    Tensor vectors,
+    Tensor weight,
+    Optional bias,
+    Optional scale,
+    Optional radial,
+    Optional envelope,
+    Tensor source,
+    Tensor ptr,
+    Tensor order,
+    Tensor target,
+    Tensor back_order,
+    Tensor back_ptr,
+    std::vector<int64_t> terms_in,
+    std::vector<int64_t> terms_out,
+    int64_t mmax,
+    bool complex_weights,
+    bool by_order,
+    bool of_vectors,
+    bool of_weights) {
+  const SO2Layout layout(terms_in, terms_out, mmax, complex_weights, by_order);
+  const SO2Plan& plan = layout.plan();
+  Given g{x, vectors, weight, bias, scale, radial, envelope, source, ptr, order, 0, 0};
+  check_given(plan, g);
+  const int64_t targets = g.ptr.size(0) - 1, sources = g.x.size(0);
+  grad = checked("grad", grad, g.x, g.x.scalar_type(), {targets, plan.dim_out});
+  target = checked_index("target", target, g.x, g.edges);
+  back_order = checked_index("back_order", back_order, g.x, g.edges);
+  back_ptr = checked_index("back_ptr", back_ptr, g.x, sources + 1);
+  const auto like = [&](const Optional& tensor) {
+    return !tensor.has_value()  ? new_tensor(g.x, {0, 0})
+           : tensor->dim() == 2 ? new_zeros(g.x, {tensor->size(0), tensor->size(1)})
+                                : new_zeros(g.x, {tensor->size(0)});
+  };
+  Tensor grad_x = new_result(g.x, {sources, plan.dim_in}), grad_vectors = like(g.vectors);
+  Tensor grad_weight = like(g.weight), grad_bias = like(g.bias), grad_scale = like(g.scale);
+  Tensor grad_radial = like(g.radial), grad_envelope = like(g.envelope);
+  if (sources > 0) {
+    const int64_t rows = (sources + so2_parts(plan, g.edges) - 1) / so2_parts(plan, g.edges);
+    const int64_t parts = of_weights ? (sources + rows - 1) / rows : 0;
+    Tensor weights = new_tensor(g.x, {parts, plan.weight_numel});
+    Tensor biases = new_tensor(g.x, {g.bias.has_value() ? parts : 0, plan.width_out[0]});
+    const int64_t maps_size = g.radial.has_value() ? g.radial->numel() : 0;
+    Tensor maps_parts = new_tensor(g.x, {maps_size > 0 ? parts : 0, maps_size});
+    for_dtype(g.x, [&](auto zero) {
+      using T = decltype(zero);
+      const Tensor matrices = packed_orders<T>(plan, g.weight, false);
+      const Tensor adjoint = packed_orders<T>(plan, g.weight, true);
+      const Tensor maps = packed_radial<T>(g.radial, g.x, false);
+      const Tensor maps_adjoint = packed_radial<T>(g.radial, g.x, true);
+      run(SO2ConvBackward<T>{
+          plan,
+          read<T>(grad),
+          read<T>(g.x),
+          read<T>(g.vectors),
+          read<T>(matrices),
+          read<T>(adjoint),
+          read_or_null<T>(g.bias),
+          modulation_of<T>(g, maps, maps_adjoint),
+          read_or_null<T>(g.envelope),
+          read<int64_t>(g.order),
+          read<int64_t>(target),
+          read<int64_t>(back_order),
+          read<int64_t>(back_ptr),
+          sources,
+          targets,
+          g.edges,
+          rows,
+          of_vectors,
+          of_weights,
+          write<T>(grad_x),
+          write<T>(grad_vectors),
+          g.scale.has_value() ? write<T>(grad_scale) : nullptr,
+          g.envelope.has_value() ? write<T>(grad_envelope) : nullptr,
+          write<T>(weights),
+          biases.numel() > 0 ? write<T>(biases) : nullptr,
+          maps_parts.numel() > 0 ? write<T>(maps_parts) : nullptr});
+      sum_parts<T>(weights, grad_weight);
+      sum_parts<T>(biases, grad_bias);
+      sum_parts<T>(maps_parts, grad_radial);
+    });
+  }
+  return {grad_x, grad_vectors, grad_weight, grad_bias, grad_scale, grad_radial, grad_envelope};
+}
+
+}  // namespace
+}  // namespace equigeo
+
+STABLE_TORCH_LIBRARY_IMPL(equigeo, CPU, library) {
+  library.impl("so2_conv", TORCH_BOX(&equigeo::so2_conv_op));
+  library.impl("so2_conv_backward", TORCH_BOX(&equigeo::so2_conv_backward_op));
+}

@@ -1,0 +1,121 @@
+"""Ops of the op table for convolutions by orders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from equigeo.graphs import EdgeIndex
+from equigeo.ops import SO2Table, so2_conv
+from equigeo.ops.edges.so2_conv import so2_conv_reference
+from equigeo.ops.edges.so2_conv_backward import so2_conv_backward, so2_conv_backward_reference
+from tests.ops.op import Op, in_order
+from tests.ops.problems import Problem
+
+NUMBERS = 3
+TERMS = 20_000
+"""Bound on the length of a sum: edges of the largest problem, times copies and components."""
+
+# Degrees beyond the largest order, terms of both kinds, an order that one side lacks.
+COMPLEX = SO2Table(
+    ((2, 0, False), (1, 2, False), (2, 1, True)), ((1, 1, False), (2, 2, True), (1, 0, False)), 1
+)
+REAL = SO2Table(
+    ((1, 1, False), (2, 1, True), (0, 2, False)), ((2, 2, False), (1, 0, True)), 1, False, False
+)
+# More copies than registers have lanes, and all orders.
+MANY = SO2Table(((35, 1, False), (17, 0, False)), ((19, 1, False), (33, 2, False)), 1)
+
+
+def so2_rows() -> Iterator[Op]:
+    """Rows with all that is optional, and with some of it left out."""
+    for label, table, given in (
+        ("all", COMPLEX, ("bias", "scale", "radial", "envelope")),
+        ("by parity, no radial", REAL, ("bias", "scale", "envelope")),
+        ("many copies, alone", MANY, ()),
+    ):
+        yield forward_row(label, table, given)
+        yield backward_row(label, table, given)
+
+
+def graph(edges: EdgeIndex) -> list[Tensor]:
+    by_source = (edges.target, edges.back_order, edges.back_ptr)
+    return [edges.source, edges.ptr, edges.order, *by_source]
+
+
+def operands(
+    table: SO2Table, given: tuple[str, ...], *, grad: bool
+) -> Callable[[Problem, torch.dtype], list[Tensor]]:
+    def features(p: Problem, dtype: torch.dtype) -> list[Tensor]:
+        numbers = NUMBERS if "radial" in given else table.scale_numel
+        shapes: dict[str, tuple[int, ...]] = {
+            "x": (p.sources, table.dim_in),
+            "vectors": (p.edges, 3),
+            "weight": (table.weight_numel,),
+            "bias": (table.widths_out[0],),
+            "scale": (p.edges, numbers),
+            "radial": (NUMBERS, table.scale_numel),
+            "envelope": (p.edges,),
+        }
+        names = ("x", "vectors", "weight", *given)
+        found = [p.randn(name, *shapes[name], dtype=dtype) for name in names]
+        if grad:
+            found.insert(0, p.randn("grad", p.targets, table.dim_out, dtype=dtype))
+        return found
+
+    return features
+
+
+def flags(table: SO2Table) -> tuple[Any, ...]:
+    return (*table.flat_terms, table.mmax, table.complex_weights, table.by_order)
+
+
+def filled(arguments: tuple[Tensor, ...], given: tuple[str, ...], first: int) -> list[Any]:
+    """All arguments, None for those that are left out."""
+    values = list(arguments)
+    for k, name in enumerate(("bias", "scale", "radial", "envelope")):
+        if name not in given:
+            values.insert(first + 3 + k, None)
+    return values
+
+
+def forward_row(label: str, table: SO2Table, given: tuple[str, ...]) -> Op:
+    def call(*arguments: Tensor) -> Tensor:
+        x, vectors, weight, bias, scale, radial, envelope, *lists = filled(arguments, given, 0)
+        return so2_conv(
+            x, vectors, weight, tuple(lists), table,
+            bias=bias, scale=scale, radial=radial, envelope=envelope,
+        )  # fmt: skip
+
+    def judge(*arguments: Tensor) -> Tensor:
+        values = filled(arguments, given, 0)
+        out: Tensor = in_order(so2_conv_reference)(*values, *flags(table))
+        return out
+
+    return Op(
+        "so2_conv", call, judge, operands(table, given, grad=False), graph, f"so2_conv, {label}",
+        missing=5 if len(given) == 3 else None, terms=TERMS, constants=flags(table),
+    )  # fmt: skip
+
+
+def backward_row(label: str, table: SO2Table, given: tuple[str, ...]) -> Op:
+    constants = (*flags(table), True, True)
+    kept = [0, 1, 2, *(3 + k for k, name in enumerate(("bias", "scale", "radial", "envelope"))
+                       if name in given)]  # fmt: skip
+
+    def call(*arguments: Tensor) -> tuple[Tensor, ...]:
+        found = so2_conv_backward(*filled(arguments, given, 1), *constants)
+        return tuple(found[k] for k in kept)
+
+    def judge(*arguments: Tensor) -> tuple[Tensor, ...]:
+        found = in_order(so2_conv_backward_reference)(*filled(arguments, given, 1), *constants)
+        return tuple(found[k] for k in kept)
+
+    return Op(
+        "so2_conv_backward", call, judge, operands(table, given, grad=True), graph,
+        f"so2_conv_backward, {label}", missing=6 if len(given) == 3 else None, terms=TERMS,
+        constants=constants,
+    )  # fmt: skip
