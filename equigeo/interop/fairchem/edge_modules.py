@@ -90,9 +90,9 @@ class EdgeDegreeEmbedding(nn.Module):
         edge_index: EdgeIndex | Tensor,
         edge_vec: Tensor,
         edge_features: Tensor,
+        num_nodes: int | None = None,
         *,
         envelope: Tensor | None = None,
-        num_nodes: int | None = None,
     ) -> Tensor:
         """Embed the edges of each node; fairchem adds the result to features of the node.
 
@@ -104,10 +104,10 @@ class EdgeDegreeEmbedding(nn.Module):
             The edges in space.
         edge_features : Tensor, (edges, features)
             What the network takes.
-        envelope : Tensor, (edges,), optional
-            Factor of each edge.
         num_nodes : int, optional
             Number of nodes, needed where ``edge_index`` is a tensor.
+        envelope : Tensor, (edges,), optional
+            Factor of each edge.
 
         Returns
         -------
