@@ -52,6 +52,7 @@ TRAIN_PACKAGES = {"training", "tasks", "report", "datasets"}
 OPTIONAL_DEPENDENCIES = {  # imported where they are installed
     "graphs": {"matscipy", "torch_cluster", "vesin"},
     "points": {"torch_cluster"},
+    "potentials": {"ase"},
 }
 FREE_PACKAGES = {"interop", "examples"}  # they exist to work with other libraries
 
