@@ -112,7 +112,10 @@ class Calculator(_Base or object):  # type: ignore[misc]
                 f"stress needs three periodic axes, got pbc={self.atoms.pbc.tolist()}: the volume "
                 "of anything else would be invented"
             )
-        out = self.model(self.batch(self.atoms), stress=periodic)
+        with (
+            torch.no_grad()
+        ):  # no graph, in training mode either; derivatives are there all the same
+            out = self.model(self.batch(self.atoms), stress=periodic)
         self.calls += 1
         self.results = _results(out)
 
@@ -177,4 +180,4 @@ def _array(x: torch.Tensor | None) -> NDArray[np.float64]:
     """Copy into an array of its own."""
     if x is None:
         raise ValueError("the potential must give forces")
-    return np.array(x.detach().cpu(), np.float64, order="C")
+    return np.array(x.detach().cpu().numpy(), np.float64, order="C")
