@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import copy
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+
+from equigeo.potentials import Calculator, hessian
+from equigeo.potentials import calculator as module
+from tests.potentials.systems import (
+    CELL,
+    CRYSTAL,
+    MOLECULE,
+    NUMBERS,
+    POSITIONS,
+    batch_of,
+    potential,
+)
+
+needs_ase = pytest.mark.skipif(module._Base is None, reason="ASE is not installed")
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:ase")
+
+
+def molecule(calculator):
+    from ase import Atoms
+
+    return Atoms(NUMBERS.numpy(), POSITIONS.numpy(), calculator=calculator)
+
+
+def crystal(calculator, **changes):
+    from ase import Atoms
+
+    settings = {"cell": CELL.numpy(), "pbc": True} | changes
+    return Atoms(CRYSTAL[0].numpy(), CRYSTAL[1].numpy(), calculator=calculator, **settings)
+
+
+def test_without_ase_it_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(module, "_Base", None)
+    with pytest.raises(ImportError, match=r"pip install 'equigeo\[potentials\]'"):
+        Calculator(potential())
+
+
+@needs_ase
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_results_are_those_of_the_potential_in_float64(dtype):
+    model = potential().to(dtype)
+    atoms, out = crystal(Calculator(model)), potential()(batch_of(CRYSTAL), stress=True)
+    bound = 1e-10 if dtype == torch.float64 else 1e-3
+    assert atoms.get_potential_energy() == pytest.approx(out.energy.item(), abs=bound)
+    assert atoms.get_potential_energies() == pytest.approx(out.energies.numpy(), abs=bound)
+    assert atoms.calc.results["free_energy"] == atoms.get_potential_energy()
+    forces, stress = atoms.get_forces(), atoms.get_stress()
+    assert forces == pytest.approx(out.forces.numpy(), abs=bound)
+    s = out.stress[0].numpy()
+    voigt = [s[0, 0], s[1, 1], s[2, 2], s[1, 2], s[0, 2], s[0, 1]]
+    assert stress == pytest.approx(np.array(voigt), abs=bound)
+    assert atoms.get_stress(voigt=False) == pytest.approx(s, abs=bound)
+    for array in (forces, stress):
+        assert array.dtype == np.float64
+        assert array.flags.c_contiguous
+
+
+@needs_ase
+def test_everything_is_computed_once():
+    calculator = Calculator(potential())
+    atoms = crystal(calculator)
+    for _ in range(2):
+        atoms.get_potential_energy(), atoms.get_forces(), atoms.get_stress()
+    assert calculator.calls == 1
+    atoms.positions[0, 0] += 1e-12
+    atoms.get_forces()
+    assert calculator.calls == 2
+    atoms.set_initial_magnetic_moments([1.0, 0.0])
+    atoms.set_initial_charges([0.5, 0.0])
+    atoms.get_potential_energy()
+    assert calculator.calls == 2
+    atoms.set_cell(atoms.cell[:] * 1.01)
+    atoms.get_potential_energy()
+    assert calculator.calls == 3
+
+
+@needs_ase
+def test_atoms_and_potential_are_not_changed():
+    model = potential().train()
+    calculator, before = Calculator(model), crystal(None)
+    atoms = crystal(calculator)
+    atoms.get_forces()
+    assert atoms == before
+    assert model.training
+    assert all(p.requires_grad and p.grad is None for p in model.parameters())
+
+
+@needs_ase
+@pytest.mark.parametrize("pbc", [False, [True, True, False]])
+def test_stress_is_never_that_of_an_invented_volume(pbc):
+    from ase.calculators.calculator import PropertyNotImplementedError
+
+    atoms = crystal(Calculator(potential()), pbc=pbc)
+    assert np.isfinite(atoms.get_forces()).all()
+    with pytest.raises(PropertyNotImplementedError, match="three periodic axes"):
+        atoms.get_stress()
+
+
+@needs_ase
+def test_an_unknown_element_is_named_before_any_list_is_built():
+    atoms = crystal(Calculator(potential()), cell=np.zeros((3, 3)))
+    atoms.numbers[0] = 79
+    with pytest.raises(ValueError, match=r"among \[1, 6, 8\].*got \[79\]"):
+        atoms.get_potential_energy()
+
+
+@needs_ase
+def test_bad_atoms_are_refused():
+    atoms = crystal(Calculator(potential()), cell=[[1, 0, 0], [2, 0, 0], [0, 0, 1]])
+    with pytest.raises(ValueError, match="cell"):
+        atoms.get_potential_energy()
+    atoms = molecule(Calculator(potential()))
+    atoms.positions[1] = np.nan
+    with pytest.raises(ValueError, match="positions of system 0 must be finite"):
+        atoms.get_potential_energy()
+
+
+@needs_ase
+def test_copies_and_pickles_work():
+    atoms = crystal(Calculator(potential()))
+    energy = atoms.get_potential_energy()
+    for other in (copy.deepcopy(atoms.calc), pickle.loads(pickle.dumps(atoms.calc))):
+        assert crystal(other).get_potential_energy() == energy
+    assert atoms.copy() == atoms
+
+
+@needs_ase
+def test_threads_around_one_potential_agree_with_one_after_another():
+    model = potential()
+    generator = np.random.default_rng(0)
+    frames = POSITIONS.numpy() + 0.05 * generator.standard_normal((24, 6, 3))
+
+    def forces(some):
+        atoms = molecule(Calculator(model))
+        found = []
+        for positions in some:
+            atoms.positions = positions
+            found.append(atoms.get_forces())
+        return np.stack(found)
+
+    serial = forces(frames)
+    with ThreadPoolExecutor(4) as pool:
+        parallel = np.concatenate([*pool.map(forces, np.split(frames, 4))])
+    assert np.array_equal(parallel, serial)
+
+
+@needs_ase
+def test_hessians_are_those_of_vibrations():
+    atoms = molecule(Calculator(potential()))
+    want = hessian(potential(), batch_of(MOLECULE)).numpy()
+    assert atoms.calc.get_hessian(atoms) == pytest.approx(want)
+    h, row = 1e-4, []
+    for sign in (1, -1):
+        atoms.positions = POSITIONS.numpy()
+        atoms.positions[2, 1] += sign * h
+        row.append(-atoms.get_forces().ravel() / (2 * h))
+    assert row[0] - row[1] == pytest.approx(want[7], abs=1e-6)
+
+
+@needs_ase
+def test_optimizers_go_down_and_dynamics_keep_the_energy():
+    from ase import units
+    from ase.filters import FrechetCellFilter
+    from ase.md.verlet import VelocityVerlet
+    from ase.optimize import BFGS
+
+    atoms = crystal(Calculator(potential()))
+    before = atoms.get_potential_energy()
+    with BFGS(FrechetCellFilter(atoms), logfile=None) as optimizer:
+        optimizer.run(fmax=0.01, steps=15)
+    assert atoms.get_potential_energy() < before  # uphill with the wrong sign of the stress
+    atoms = molecule(Calculator(potential()))
+    generator = np.random.default_rng(1)
+    atoms.set_momenta(0.2 * generator.standard_normal((6, 3)))
+    atoms.set_momenta(atoms.get_momenta() - atoms.get_momenta().mean(0))
+    start = atoms.get_total_energy()
+    VelocityVerlet(atoms, 0.25 * units.fs, logfile=None).run(100)
+    assert atoms.get_total_energy() == pytest.approx(start, abs=1e-3)
+    assert np.abs(atoms.get_momenta().sum(0)).max() < 1e-12
