@@ -201,6 +201,8 @@ def plot(
 
 def _number(value: float) -> str:
     """Write a tick: powers of ten in full up to a hundred thousand."""
+    if 0 < abs(value) < 0.01:
+        return f"{value:.0e}"
     return f"{value:,.0f}" if 1000 <= value <= 100_000 else f"{value:.4g}"
 
 

@@ -119,13 +119,15 @@ Each page is a script that was run when the site was built; outputs and figures 
 
 
 def write_pages(app: Any) -> None:
-    """Run the scripts that are newer than their pages, and list the pages."""
+    """Run the scripts that are newer than their pages, or all after a change here; list the pages."""
+    tools = max(path.stat().st_mtime for path in (DOCS / "drawing.py", Path(__file__)))
     scripts = {script.stem: script for script in sorted((DOCS / "tutorials").glob("*.py"))}
     names = [*ORDER, *(name for name in scripts if name not in ORDER)]
     folder = DOCS / "generated" / "tutorials"
     for name in names:
         page = folder / f"{name}.md"
-        if not page.exists() or page.stat().st_mtime < scripts[name].stat().st_mtime:
+        changed = max(tools, scripts[name].stat().st_mtime)
+        if not page.exists() or page.stat().st_mtime < changed:
             text = run_script(scripts[name], folder)
             page.write_text(text)
     (folder / "index.md").write_text(INDEX.format(names="\n".join(names)))

@@ -164,7 +164,7 @@ for name, model in (
     print(f"{name:13} upright {100 * seen:3.0f} %, moved {100 * unseen:3.0f} %")
 
 # %%
-# On MNIST and affNIST, where digits are written by people, the same presets reach 99 % on moved digits:
+# On MNIST and affNIST, where digits are written by people, the same preset reaches 99 % on moved digits:
 # see [figures](../../figures.md#digits-moved-by-affine-maps).
 #
 # ## When to use it, and when not

@@ -78,8 +78,8 @@ drawing.save("pooling.svg")
 #
 # ## A task: parts of animals
 #
-# The generator of the library knows which part of the body each face belongs to. A small segmenter is
-# trained on two animals of each kind, and tested on another one. (The preset, 96 animals and 120 epochs
+# The generator of the library knows which part of the body each face belongs to. A segmenter is
+# trained on one animal of each kind, and tested on another one in another pose. (The preset, 96 animals and 120 epochs
 # reach 97 %, see [figures](../../figures.md#parts-of-generated-animals); this takes seconds.)
 
 train = [i for i, name in enumerate(animals.names) if name.endswith("0")]
