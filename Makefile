@@ -84,6 +84,7 @@ SIDE_nequip := 'nequip==0.19.*' ase matscipy hydra-core omegaconf 'antlr4-python
 SIDE_mace := 'mace-torch==0.3.*' e3nn==0.4.4 torch-ema ase pandas python-dateutil matplotlib \
   contourpy cycler fonttools kiwisolver pillow
 SIDE_neighbors := 'vesin==0.6.*' 'matscipy>=1.1' ase
+SIDE_fairchem := 'fairchem-core==2.24.*'
 # Compiled once per machine, Python and PyTorch, which takes ten minutes on two cores.
 WHEELS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/equigeo/wheels
 CLUSTER_WHEELS = "$(WHEELS)/torch-$$($(BIN)/python -c \
@@ -128,6 +129,10 @@ test-cluster: $(VENV)/.with-test $(VENV)-cluster/.done ## compare searches throu
 test-neighbors: $(VENV)/.with-test $(VENV)-neighbors/.done ## neighbour lists through vesin and matscipy: the conformance suite
 	EQUIGEO_TEST_BACKENDS='vesin matscipy' \
 	  $(VENV)-neighbors/bin/python -m pytest -q tests/graphs/neighbors
+
+.PHONY: test-fairchem
+test-fairchem: $(VENV)/.with-test $(VENV)-fairchem/.done ## convert the layers of fairchem-core and compare
+	$(VENV)-fairchem/bin/python -m pytest -q tests/interop/test_from_fairchem.py
 
 .PHONY: test-modes-full
 test-modes-full: $(VENV)/.with-test ## the mode matrix with machine code made of every row, not of some

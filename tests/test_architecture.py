@@ -53,6 +53,7 @@ OPTIONAL_DEPENDENCIES = {  # imported where they are installed
     "datasets": {"ase"},
     "graphs": {"matscipy", "torch_cluster", "vesin"},
     "points": {"torch_cluster"},
+    "potentials": {"ase"},
 }
 FREE_PACKAGES = {"interop", "examples"}  # they exist to work with other libraries
 

@@ -1,4 +1,4 @@
-"""Exchange of modules, descriptors and graphs with e3nn, cuEquivariance and PyTorch Geometric.
+"""Exchange of modules, descriptors and graphs with e3nn, cuEquivariance, fairchem and PyG.
 
 Nothing here is needed to use a layer. Optional libraries are imported by the function that meets
 them; one that is missing says how to install it.
@@ -9,6 +9,7 @@ from equigeo.interop.accelerate import accelerate
 from equigeo.interop.acceleration_report import AccelerationReport
 from equigeo.interop.certificate import Certificate, Check, ModuleCertificate
 from equigeo.interop.from_e3nn import from_e3nn
+from equigeo.interop.from_fairchem import from_fairchem
 from equigeo.interop.heat_distances import heat_distances
 from equigeo.interop.reorder import reorder, reorder_weights
 from equigeo.interop.restore import restore
@@ -23,6 +24,7 @@ __all__ = [
     "accelerate",
     "cuequivariance",
     "from_e3nn",
+    "from_fairchem",
     "heat_distances",
     "pyg",
     "reorder",

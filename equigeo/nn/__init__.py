@@ -5,15 +5,25 @@ from equigeo.nn.gate import Gate
 from equigeo.nn.linear import Linear
 from equigeo.nn.maps.bilinear_product import BilinearProduct
 from equigeo.nn.normalized_activation import NormalizedActivation
+from equigeo.nn.norms.equivariant_layer_norm import EquivariantLayerNorm
+from equigeo.nn.norms.equivariant_rms_norm import EquivariantRMSNorm
+from equigeo.nn.radial.bessel_basis import BesselBasis
+from equigeo.nn.radial.gaussian_basis import GaussianBasis
+from equigeo.nn.radial.polynomial_cutoff import PolynomialCutoff
 from equigeo.nn.radial_mlp import RadialMLP
 from equigeo.nn.tables import Tables
 
 __all__ = [
     "Activation",
+    "BesselBasis",
     "BilinearProduct",
+    "EquivariantLayerNorm",
+    "EquivariantRMSNorm",
     "Gate",
+    "GaussianBasis",
     "Linear",
     "NormalizedActivation",
+    "PolynomialCutoff",
     "RadialMLP",
     "Tables",
 ]

@@ -70,7 +70,7 @@ class Activation(IrrepsLayer):
         terms, modules = [], []
         for (mul, (l, p)), act in zip(self.irreps_in, acts, strict=True):
             if act is not None:
-                p = _output_parity(mul, l, p, act)
+                p = parity_after(mul, l, p, act)
             terms.append((mul, (l, p)))
             modules.append(nn.Identity() if act is None else _normalized(act))
         self.irreps_out = Irreps(terms, layout)
@@ -108,8 +108,31 @@ def _normalized(act: Function) -> NormalizedActivation:
     return act if isinstance(act, NormalizedActivation) else NormalizedActivation(act)
 
 
-def _output_parity(mul: int, l: int, p: int, act: Function) -> int:
-    """Parity of a scalar after a function."""
+def parity_after(mul: int, l: int, p: int, act: Function) -> int:
+    """Tell the parity of a term of scalars after a function.
+
+    Parameters
+    ----------
+    mul, l, p : int
+        Multiplicity, degree and parity of the term.
+    act : callable, Tensor -> Tensor
+        Acts on each element.
+
+    Returns
+    -------
+    {1, -1}
+        Its parity.
+
+    Raises
+    ------
+    ValueError
+        If the term is no scalar, or a pseudoscalar and the function neither even nor odd.
+
+    Examples
+    --------
+    >>> parity_after(4, 0, -1, torch.abs), parity_after(4, 0, -1, torch.tanh)
+    (1, -1)
+    """
     term = Irreps([(mul, (l, p))])
     if l != 0:
         raise ValueError(f"a function can act on scalars only, got {name_of(act)} for {term}")

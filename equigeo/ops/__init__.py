@@ -9,6 +9,9 @@ from equigeo.ops.clouds.axis_flags import axis_flags
 from equigeo.ops.clouds.axis_rules import ScaleRule, SignRule
 from equigeo.ops.clouds.principal_axes import principal_axes
 from equigeo.ops.clouds.symmetric_eigen import symmetric_eigen
+from equigeo.ops.edges.rotate_edges import rotate_edges, rotate_edges_back
+from equigeo.ops.edges.so2_conv import so2_conv
+from equigeo.ops.edges.so2_table import SO2Table
 from equigeo.ops.path_table import Path, PathTable, Segment
 from equigeo.ops.polynomials.polynomial_table import Polynomial, PolynomialTable
 from equigeo.ops.polynomials.symmetric_contraction import symmetric_contraction
@@ -37,6 +40,7 @@ __all__ = [
     "PathTable",
     "Polynomial",
     "PolynomialTable",
+    "SO2Table",
     "ScaleRule",
     "Segment",
     "SignRule",
@@ -55,9 +59,12 @@ __all__ = [
     "limit_result_memory",
     "principal_axes",
     "radial_conv",
+    "rotate_edges",
+    "rotate_edges_back",
     "run_self_test",
     "runs_compiled",
     "segment_attention",
+    "so2_conv",
     "spherical_harmonics",
     "symmetric_contraction",
     "symmetric_eigen",

@@ -5,18 +5,23 @@ derivatives. :class:`AtomicBatch` holds atoms of any number of systems with thei
 """
 
 from equigeo.potentials.atomic_batch import AtomicBatch
+from equigeo.potentials.calculator import Calculator
 from equigeo.potentials.config import PotentialConfig
 from equigeo.potentials.fit_references import FittedReferences, fit_references
+from equigeo.potentials.hessian import hessian, hessian_vector_product
 from equigeo.potentials.message_passing_potential import MessagePassingPotential
 from equigeo.potentials.potential_output import PotentialOutput
 
 __all__ = [
     "AtomicBatch",
+    "Calculator",
     "FittedReferences",
     "MessagePassingPotential",
     "PotentialConfig",
     "PotentialOutput",
     "fit_references",
+    "hessian",
+    "hessian_vector_product",
 ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -194,17 +194,31 @@ class AtomicBatch:
         moved.__dict__["edges"] = self.edges
         return moved
 
+    def outside_inference_mode(self) -> AtomicBatch:
+        """Copy what was made under ``torch.inference_mode``, which no gradient can be taken with.
+
+        Returns
+        -------
+        AtomicBatch
+            The same batch where nothing was.
+        """
+        if not (self.positions.is_inference() or self.edge_index.is_inference()):
+            return self
+        return self._map(Tensor.clone)
+
     def to(
         self, device: torch.device | str | None = None, dtype: torch.dtype | None = None
     ) -> AtomicBatch:
         """Move every tensor to a device, and give positions and cell another dtype."""
-        moved: dict[str, Any] = {}
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, Tensor):
-                value = value.to(device, dtype if value.is_floating_point() else None)
-            moved[field.name] = value
-        return AtomicBatch(**moved)
+        return self._map(lambda x: x.to(device, dtype if x.is_floating_point() else None))
+
+    def _map(self, change: Callable[[Tensor], Tensor]) -> AtomicBatch:
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        changed: dict[str, Any] = {
+            name: change(value) if isinstance(value, Tensor) else value
+            for name, value in values.items()
+        }
+        return AtomicBatch(**changed)
 
 
 def _read(

@@ -10,7 +10,7 @@ from equigeo.nn.config import Config
 from equigeo.nn.value_range import Range
 
 ProductName = Literal[
-    "channelwise", "full", "gaunt", "curl", "gaunt+curl", "matrix", "vector_signal"
+    "channelwise", "full", "gaunt", "curl", "gaunt+curl", "matrix", "vector_signal", "so2"
 ]
 NodeName = Literal["contraction", "gaunt", "gate"]
 
@@ -36,8 +36,9 @@ class PotentialConfig(Config):
     product : str
         How a neighbour's feature and the direction to it make a message: "channelwise" and "full",
         which are the same function, the latter with all messages in memory; "gaunt", "curl",
-        "gaunt+curl", "matrix" or "vector_signal", products of signals on the sphere. "matrix"
-        mixes parities, so that energies are invariant under rotations only.
+        "gaunt+curl", "matrix" or "vector_signal", products of signals on the sphere; "so2", which
+        mixes channels order by order in the frames of edges. "matrix" mixes parities, so that
+        energies are invariant under rotations only.
     node : {"contraction", "gaunt", "gate"}
         What is made of the sum: the symmetric contraction of MACE, powers of it as a signal on the
         sphere, or the gated nonlinearity of NequIP.

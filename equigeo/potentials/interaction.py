@@ -6,10 +6,10 @@ from typing import final
 
 from torch import Tensor, nn
 
-from equigeo.graphs import EdgeIndex
 from equigeo.nn import Linear, RadialMLP
 from equigeo.potentials.config import PotentialConfig
 from equigeo.potentials.messages.messages_by_name import make_messages
+from equigeo.potentials.messages.sum_messages import EdgeFeatures
 from equigeo.potentials.node_updates import make_node_update
 from equigeo.reps import Irreps
 
@@ -64,13 +64,7 @@ class Interaction(nn.Module):
         self.readout = RadialMLP([channels, *hidden, 1], nn.functional.silu if last else None)
 
     def forward(
-        self,
-        h: Tensor,
-        species: Tensor,
-        edges: EdgeIndex,
-        harmonics: Tensor,
-        radial: Tensor,
-        avg_neighbors: Tensor,
+        self, h: Tensor, species: Tensor, edge: EdgeFeatures, avg_neighbors: Tensor
     ) -> Tensor:
         """Update the features of atoms.
 
@@ -80,8 +74,8 @@ class Interaction(nn.Module):
             Features.
         species : Tensor, (atoms,), int64
             Positions in the list of species.
-        edges, harmonics, radial
-            As in :class:`~equigeo.potentials.messages.sum_messages.Messages`.
+        edge : EdgeFeatures
+            What is known of edges.
         avg_neighbors : Tensor, (), floating
             What sums are divided by.
 
@@ -90,7 +84,7 @@ class Interaction(nn.Module):
         Tensor, (atoms, irreps_out.dim)
             New features.
         """
-        received = self.messages(self.mix_in(h), edges, harmonics, radial) / avg_neighbors
+        received = self.messages(self.mix_in(h), edge) / avg_neighbors
         updated = self.update(self.mix_received(received), species)
         return self.skip(h, species, self.mix_out(updated))
 

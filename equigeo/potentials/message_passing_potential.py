@@ -9,13 +9,13 @@ import torch
 from torch import Tensor, nn
 
 from equigeo import tensor_products as tp
-from equigeo.graphs import EdgeIndex
+from equigeo.nn import BesselBasis, PolynomialCutoff
 from equigeo.nn.override import check_config
 from equigeo.ops.runtime.torch_internals import values_readable
-from equigeo.potentials._radial import BesselBasis, PolynomialCutoff
 from equigeo.potentials.atomic_batch import AtomicBatch
 from equigeo.potentials.config import PotentialConfig
 from equigeo.potentials.interaction import Interaction
+from equigeo.potentials.messages.sum_messages import EdgeFeatures
 from equigeo.potentials.potential_output import PotentialOutput, stress_of, sum_by_system
 from equigeo.reps import Irreps
 
@@ -131,7 +131,7 @@ class MessagePassingPotential(nn.Module):
     def set_references(
         self,
         e0: Sequence[float] | Tensor,
-        scale: float | Sequence[float] | Tensor = 1.0,
+        scale: float | Sequence[float] | Tensor | None = None,
         avg_neighbors: float | None = None,
     ) -> None:
         """Set what is known of the training set before training.
@@ -141,8 +141,9 @@ class MessagePassingPotential(nn.Module):
         e0 : sequence of float or Tensor, (species,)
             Energy of one atom of each species, in eV, as of
             :func:`equigeo.potentials.fit_references`.
-        scale : float, or sequence of float or Tensor, (species,)
-            Unit of the network's energies, as the root mean square of force components.
+        scale : float, or sequence of float or Tensor, (species,), optional
+            Unit of the network's energies, as the root mean square of force components; by default
+            as it is.
         avg_neighbors : float, optional
             Mean number of neighbours; by default as it is.
 
@@ -151,8 +152,9 @@ class MessagePassingPotential(nn.Module):
         ValueError
             If a number is missing or not finite, or a scale or an average not positive.
         """
-        average = self.avg_neighbors if avg_neighbors is None else avg_neighbors
-        for name, value in zip(_REFERENCES, (e0, scale, average), strict=True):
+        for name, value in zip(_REFERENCES, (e0, scale, avg_neighbors), strict=True):
+            if value is None:
+                continue
             given = torch.as_tensor(value, dtype=torch.float64)
             buffer = getattr(self, name)
             if given.shape not in {buffer.shape, ()} or (name == "e0" and given.ndim == 0):
@@ -189,6 +191,7 @@ class MessagePassingPotential(nn.Module):
             return PotentialOutput(sum_by_system(energies, batch), energies)
         record = torch.is_grad_enabled() and (self.training or batch.positions.requires_grad)
         with torch.inference_mode(False), torch.enable_grad():
+            batch = batch.outside_inference_mode()
             moved = batch.with_positions(_leaf(batch.positions, record))
             strain = moved.positions.new_zeros(batch.num_systems, 3, 3, dtype=torch.float64)
             strain.requires_grad_(stress)
@@ -234,22 +237,22 @@ class MessagePassingPotential(nn.Module):
         lengths = torch.linalg.vector_norm(vectors, dim=1)
         self._check_edges(batch, lengths)
         radial = self.basis(lengths) * self.envelope(lengths)[:, None]
-        values = self._values(species, batch.edges, self.harmonics(vectors), radial)
+        edge = EdgeFeatures(batch.edges, vectors, self.harmonics(vectors), radial)
+        values = self._values(species, edge)
         return self.e0[species] + self.scale[species] * values.double()
 
-    def _values(
-        self, species: Tensor, edges: EdgeIndex, harmonics: Tensor, radial: Tensor
-    ) -> Tensor:
+    def _values(self, species: Tensor, edge: EdgeFeatures) -> Tensor:
         """What the network says of atoms, less what it says of them alone."""
         h, alone = self.embedding(species), self.embedding.weight
         every = torch.arange(len(alone), device=species.device)
         values = h.new_zeros(len(h))
-        for layer in self.layers:
-            h = layer(h, species, edges, harmonics, radial, self.avg_neighbors)
+        layers: Any = self.layers
+        for layer in layers:
+            h = layer(h, species, edge, self.avg_neighbors)
             alone = layer.skip(alone, every)  # no messages: the nonlinearity is zero at zero
             values = values + layer.read(h) - layer.read(alone)[species]
         # The difference is zero without neighbours but for the rounding of matrix products.
-        return torch.where(edges.ptr.diff() > 0, values, 0.0)
+        return torch.where(edge.edges.ptr.diff() > 0, values, 0.0)
 
     def species_of(self, numbers: Tensor) -> Tensor:
         """Look up atomic numbers.

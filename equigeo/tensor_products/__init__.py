@@ -11,17 +11,20 @@ weights go together; its *coupling* is the tensor of coefficients that joins com
 
 Inside, imports point one way::
 
-    sphere, paths -> products -> signals -> product_by_name, analysis
+    sphere, paths -> products -> orders, signals -> product_by_name, analysis
 
 where ``paths`` describes and evaluates instructions, ``products`` are Clebsch-Gordan products and
-what holds one, ``signals`` are products of functions on the ``sphere``, and ``analysis`` measures
-any of them.
+what holds one, ``orders`` are convolutions in the frames of edges, ``signals`` are products of
+functions on the ``sphere``, and ``analysis`` measures any of them.
 """
 
 from equigeo.tensor_products.analysis.compare import compare
 from equigeo.tensor_products.analysis.comparison import Comparison, ComparisonRow
 from equigeo.tensor_products.analysis.expressivity import expressivity
 from equigeo.tensor_products.analysis.interactability import interactability
+from equigeo.tensor_products.orders.radial_so2_conv import RadialSO2Conv
+from equigeo.tensor_products.orders.so2_config import SO2Config
+from equigeo.tensor_products.orders.so2_conv import SO2Conv
 from equigeo.tensor_products.paths.instruction import Instruction
 from equigeo.tensor_products.product_by_name import make, product_names
 from equigeo.tensor_products.products.channelwise_conv import ChannelwiseConv
@@ -41,6 +44,8 @@ from equigeo.tensor_products.signals.curl_tensor_product import CurlTensorProduc
 from equigeo.tensor_products.signals.degree_weights import DegreeWeights
 from equigeo.tensor_products.signals.gaunt_tensor_product import GauntTensorProduct
 from equigeo.tensor_products.signals.matrix_tensor_product import MatrixTensorProduct
+from equigeo.tensor_products.signals.s2_activation import S2Activation
+from equigeo.tensor_products.signals.s2_swiglu import S2SwiGLU
 from equigeo.tensor_products.signals.signal_couplings import curl_coupling, gaunt_coupling
 from equigeo.tensor_products.signals.signal_product import SignalProduct
 from equigeo.tensor_products.signals.signal_tensor_product import SignalTensorProduct
@@ -67,6 +72,11 @@ __all__ = [
     "PathProduct",
     "Product",
     "RadialChannelwiseConv",
+    "RadialSO2Conv",
+    "S2Activation",
+    "S2SwiGLU",
+    "SO2Config",
+    "SO2Conv",
     "SignalProduct",
     "SignalTensorProduct",
     "SphereGrid",

@@ -66,6 +66,9 @@ def product_rows() -> list[Row]:
             apply,
             "nn.RadialMLP",
         ),
+        *_spheres(),
+        *_radial(),
+        *_norms(),
         *_products(),
         *_signals(),
         *_convolutions(),
@@ -91,6 +94,32 @@ def product_rows() -> list[Row]:
             "tensor_products.SymmetricContraction",
         ),
     ]
+
+
+def _radial() -> list[Row]:
+    makes: dict[str, Callable[[], nn.Module]] = {
+        "BesselBasis": lambda: enn.BesselBasis(2.0, 3, trainable=True),
+        "GaussianBasis": lambda: enn.GaussianBasis(2.0, 3, trainable=True),
+        "PolynomialCutoff": lambda: enn.PolynomialCutoff(2.0),
+    }
+    inputs = randn((4,))
+    return [Row(f"nn.{name}", make, inputs, apply, f"nn.{name}") for name, make in makes.items()]
+
+
+def _spheres() -> list[Row]:
+    return [
+        _row("S2Activation", lambda: tp.S2Activation("2x0e+2x1o", torch.tanh), randn((4, 8))),
+        _row("S2SwiGLU", lambda: tp.S2SwiGLU("2x0e+2x1o"), randn((4, 22))),
+    ]
+
+
+def _norms() -> list[Row]:
+    makes: dict[str, Callable[[], nn.Module]] = {
+        "EquivariantLayerNorm": lambda: enn.EquivariantLayerNorm(X, degrees="together"),
+        "EquivariantRMSNorm": lambda: enn.EquivariantRMSNorm(X),
+    }
+    inputs = randn((4, DIM_X))
+    return [Row(f"nn.{name}", make, inputs, apply, f"nn.{name}") for name, make in makes.items()]
 
 
 def _gate() -> nn.Module:

@@ -11,6 +11,7 @@ from tests.modes.row import Row
 from tests.modes.table import ROWS
 
 FUNCTION = "a function of coordinates, which holds no features"
+DISTANCES = "a function of distances, which holds no features"
 VALUES = "treats every value alike, of any group and number of channels"
 PLAIN = "a plain network, which is made invariant by mds.Invariant"
 UNDECLARED = {
@@ -30,7 +31,10 @@ UNDECLARED = {
     "mds.AttentionModel": "gives tours, which are no features",
     "mesh.EdgePool": VALUES,
     "nn.NormalizedActivation": VALUES,
-    "nn.RadialMLP": "a function of distances, which holds no features",
+    "nn.BesselBasis": DISTANCES,
+    "nn.GaussianBasis": DISTANCES,
+    "nn.PolynomialCutoff": DISTANCES,
+    "nn.RadialMLP": DISTANCES,
 }
 LAYERS = {row.name: row for row in ROWS if not row.covers.startswith(("ops.", "torch.ops"))}
 

@@ -93,6 +93,38 @@ def channelwise_conv(
     >>> channelwise_conv(x, y, None, (*two_edges, *back), table)
     tensor([[210.]])
     """
+    named = check_graph(x, graph)
+    edges = named["source"].shape[0]
+    tensors = check_rows(x, y, weight, table, rows=edges)
+    check_device(**tensors, **named, paths=table.paths)
+    values = table.values.to(computed_in(x.dtype))
+    return channelwise_conv_op(
+        x, y, weight, *graph, table.paths, table.entries, values, table.dim_out, table.ir_mul
+    )
+
+
+def check_graph(x: Tensor, graph: tuple[Tensor, ...]) -> dict[str, Tensor]:
+    """Refuse index tensors that do not fit the sources of a graph.
+
+    Parameters
+    ----------
+    x : Tensor, (sources, components)
+        Features of the sources.
+    graph : tuple of Tensor, int64
+        As in :func:`channelwise_conv`.
+
+    Returns
+    -------
+    dict of Tensor
+        The same by their names.
+
+    Raises
+    ------
+    TypeError
+        If one is not int64.
+    ValueError
+        If there are others, or lengths do not fit.
+    """
     if len(graph) != len(GRAPH):
         raise ValueError(f"graph must hold {', '.join(GRAPH)}, got {len(graph)} tensors")
     named = dict(zip(GRAPH, graph, strict=True))
@@ -102,12 +134,7 @@ def channelwise_conv(
         if name == "back_ptr":
             length = (x.shape[0] + 1, "the rows of x, plus one")
         check_index(name, index, length=length, at_least=int(name == "ptr"))
-    tensors = check_rows(x, y, weight, table, rows=edges)
-    check_device(**tensors, **named, paths=table.paths)
-    values = table.values.to(computed_in(x.dtype))
-    return channelwise_conv_op(
-        x, y, weight, *graph, table.paths, table.entries, values, table.dim_out, table.ir_mul
-    )
+    return named
 
 
 def channelwise_conv_reference(

@@ -8,15 +8,17 @@ from __future__ import annotations
 from equigeo.potentials.messages.path_messages import (
     ChannelwiseMessages,
     FullMessages,
+    SO2Messages,
     VectorSignalMessages,
 )
 from equigeo.potentials.messages.signal_messages import SignalMessages
 from equigeo.potentials.messages.sum_messages import Messages
 from equigeo.reps import Irreps
 
-_PATHS: dict[str, type[ChannelwiseMessages | FullMessages | VectorSignalMessages]] = {
+_PATHS: dict[str, type[ChannelwiseMessages | FullMessages | SO2Messages | VectorSignalMessages]] = {
     "channelwise": ChannelwiseMessages,
     "full": FullMessages,
+    "so2": SO2Messages,
     "vector_signal": VectorSignalMessages,
 }
 _SIGNALS = ("gaunt", "curl", "gaunt+curl", "matrix")

@@ -1,4 +1,4 @@
-"""Messages by Clebsch-Gordan products, with weights for each path and channel."""
+"""Messages by products of irreps: path by path, order by order, or as vector functions."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import final
 from torch import Tensor, nn
 
 from equigeo import tensor_products as tp
-from equigeo.graphs import EdgeIndex
 from equigeo.nn import RadialMLP
 from equigeo.nn.reached import allow_unreached
 from equigeo.potentials.messages.sum_messages import (
+    EdgeFeatures,
     Messages,
     copies_of,
     sum_at_targets,
@@ -44,9 +44,9 @@ class ChannelwiseMessages(Messages):
         self.conv = conv
         self.radial = RadialMLP([basis, *hidden], nn.functional.silu, out_act=True)
 
-    def forward(self, h: Tensor, edges: EdgeIndex, harmonics: Tensor, radial: Tensor) -> Tensor:
+    def forward(self, h: Tensor, edge: EdgeFeatures) -> Tensor:
         """Convolve, with the last radial layer inside of the op."""
-        out: Tensor = self.conv(h, edges, harmonics, self.radial(radial))
+        out: Tensor = self.conv(h, edge.edges, edge.harmonics, self.radial(edge.radial))
         return out
 
 
@@ -77,11 +77,40 @@ class FullMessages(Messages):
         self.radial = weights_of_distances(basis, hidden, numel)
         self.register_buffer("copies", copies_of(product.irreps_out), persistent=False)
 
-    def forward(self, h: Tensor, edges: EdgeIndex, harmonics: Tensor, radial: Tensor) -> Tensor:
+    def forward(self, h: Tensor, edge: EdgeFeatures) -> Tensor:
         """Multiply, weight and sum."""
-        messages = self.product(h.index_select(0, edges.edge_index[0]), harmonics)
-        weights = self.radial(radial).index_select(1, self.copies)
-        return sum_at_targets(messages * weights, edges)
+        messages = self.product(h.index_select(0, edge.source), edge.harmonics)
+        weights = self.radial(edge.radial).index_select(1, self.copies)
+        return sum_at_targets(messages * weights, edge.edges)
+
+
+@final
+class SO2Messages(Messages):
+    """Mixing order by order in the frames of edges, as in eSCN: all paths and pairs of channels.
+
+    Parameters
+    ----------
+    irreps_in : Irreps
+        Of the features.
+    lmax : int
+        Largest degree of messages.
+    basis : int
+        Number of radial functions.
+    hidden : tuple of int
+        Widths of the radial network.
+    """
+
+    def __init__(self, irreps_in: Irreps, lmax: int, basis: int, hidden: Hidden) -> None:
+        channels = irreps_in.terms[0][0]
+        irreps_out = Irreps([(channels, ir) for _, ir in Irreps.signal(lmax)])
+        super().__init__(irreps_in, irreps_out)
+        self.conv = tp.SO2Conv(irreps_in, irreps_out, modulation="order")
+        self.radial = weights_of_distances(basis, hidden, self.conv.weight_numel)
+
+    def forward(self, h: Tensor, edge: EdgeFeatures) -> Tensor:
+        """Convolve; weights of distances modulate what is sent."""
+        out: Tensor = self.conv(h, edge.edges, edge.vectors, self.radial(edge.radial))
+        return out
 
 
 @final
@@ -115,8 +144,8 @@ class VectorSignalMessages(Messages):
         self.radial = weights_of_distances(basis, hidden, channels * len(kinds))
         self.register_buffer("copies", copies_of(irreps_out), persistent=False)
 
-    def forward(self, h: Tensor, edges: EdgeIndex, harmonics: Tensor, radial: Tensor) -> Tensor:
+    def forward(self, h: Tensor, edge: EdgeFeatures) -> Tensor:
         """Multiply, weight and sum."""
-        messages = self.product(h.index_select(0, edges.edge_index[0]), harmonics)
-        weights = self.radial(radial).index_select(1, self.copies)
-        return sum_at_targets(messages * weights, edges)
+        messages = self.product(h.index_select(0, edge.source), edge.harmonics)
+        weights = self.radial(edge.radial).index_select(1, self.copies)
+        return sum_at_targets(messages * weights, edge.edges)

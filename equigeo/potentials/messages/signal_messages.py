@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from equigeo import tensor_products as tp
-from equigeo.graphs import EdgeIndex
 from equigeo.nn import Tables
 from equigeo.potentials.messages.sum_messages import (
+    EdgeFeatures,
     Messages,
     sum_at_targets,
     weights_of_distances,
@@ -87,16 +87,15 @@ class SignalMessages(Messages):
         self.register_buffer("degrees", numbers.repeat_interleave(2 * numbers + 1), False)
         self.tables = Tables(**{f"scale{k}": _spread(scale) for k, scale in enumerate(scales)})
 
-    def forward(self, h: Tensor, edges: EdgeIndex, harmonics: Tensor, radial: Tensor) -> Tensor:
+    def forward(self, h: Tensor, edge: EdgeFeatures) -> Tensor:
         """Multiply functions, and sum their products."""
-        source = edges.edge_index[0]
-        weights = self.radial(radial).unflatten(-1, (len(self.products), self.channels, -1))
-        signals = {parity: self._signal(h, parity).index_select(0, source) for parity in self._held}
+        weights = self.radial(edge.radial).unflatten(-1, (len(self.products), self.channels, -1))
+        sent = {p: self._signal(h, p).index_select(0, edge.source) for p in self._held}
         parts = []
         for k, product in enumerate(self.products):
-            filters = weights[:, k].index_select(-1, self.degrees) * harmonics[:, None]
-            messages = product(signals[self._operands[k]], filters)
-            sums = sum_at_targets(messages, edges) * self.tables[f"scale{k}", h.dtype]
+            filters = weights[:, k].index_select(-1, self.degrees) * edge.harmonics[:, None]
+            messages = product(sent[self._operands[k]], filters)
+            sums = sum_at_targets(messages, edge.edges) * self.tables[f"scale{k}", h.dtype]
             parts += [sums[..., l * l : (l + 1) ** 2].flatten(1) for l in self._kept[k]]
         return torch.cat(parts, dim=-1)
 

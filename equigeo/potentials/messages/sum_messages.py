@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +11,33 @@ from torch import Tensor, nn
 from equigeo.graphs import EdgeIndex
 from equigeo.nn import RadialMLP
 from equigeo.reps import Irreps
+
+
+@dataclass(frozen=True)
+class EdgeFeatures:
+    """What messages know of edges.
+
+    Parameters
+    ----------
+    edges : EdgeIndex
+        From senders to receivers, sorted by target.
+    vectors : Tensor, (edges, 3), floating
+        From senders to receivers.
+    harmonics : Tensor, (edges, (lmax_edge + 1)^2), floating
+        Of their directions, in the normalization "component".
+    radial : Tensor, (edges, radial_basis), floating
+        Functions of their lengths that vanish smoothly at the cutoff.
+    """
+
+    edges: EdgeIndex
+    vectors: Tensor
+    harmonics: Tensor
+    radial: Tensor
+
+    @property
+    def source(self) -> Tensor:
+        """Senders, (edges,), in the order of the features."""
+        return self.edges.edge_index[0]
 
 
 class Messages(nn.Module, ABC):
@@ -31,19 +59,15 @@ class Messages(nn.Module, ABC):
         self.irreps_out = irreps_out
 
     @abstractmethod
-    def forward(self, h: Tensor, edges: EdgeIndex, harmonics: Tensor, radial: Tensor) -> Tensor:
+    def forward(self, h: Tensor, edge: EdgeFeatures) -> Tensor:
         """Send and sum.
 
         Parameters
         ----------
         h : Tensor, (nodes, irreps_in.dim), floating
             Features.
-        edges : EdgeIndex
-            From senders to receivers, sorted by target.
-        harmonics : Tensor, (edges, (lmax_edge + 1)^2), dtype of ``h``
-            Of the directions of edges, in the normalization "component".
-        radial : Tensor, (edges, radial_basis), dtype of ``h``
-            Functions of their lengths that vanish smoothly at the cutoff.
+        edge : EdgeFeatures
+            Of the same dtype.
 
         Returns
         -------

@@ -69,7 +69,7 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
     trained_type = TrainedPotential
 
     def complete_options(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Let minutes without epochs end a run by the clock, and epochs without minutes by epochs."""
+        """Let a run end by what the user gave of minutes and epochs, not by the other."""
         minutes, epochs = options.get("minutes"), options.get("epochs")
         if minutes and epochs is None:
             return {**options, "epochs": _MANY}

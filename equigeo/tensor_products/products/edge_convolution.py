@@ -72,7 +72,7 @@ class EdgeConvolution(HeldProduct):
             If shapes do not fit, or a node does not exist.
         """
         if isinstance(x, (tuple, list)):
-            x, num_nodes = _sources(x, num_nodes)
+            x, num_nodes = sources_of(x, num_nodes)
         for name, value in (("x", x), ("edge_attr", edge_attr)):
             if not isinstance(value, Tensor):
                 raise TypeError(f"{name} must be a Tensor, got {kind_of(value)}")
@@ -81,7 +81,7 @@ class EdgeConvolution(HeldProduct):
                 "x must be (sources, components) and edge_attr (edges, components), "
                 f"got {tuple(x.shape)} and {tuple(edge_attr.shape)}"
             )
-        edges = _sorted_edges(x, edge_index, num_nodes)
+        edges = sorted_edges(x, edge_index, num_nodes)
         if edge_attr.shape[0] != edges.num_edges:
             raise ValueError(
                 f"edge_attr must have {edges.num_edges} rows, got {edge_attr.shape[0]}"
@@ -124,8 +124,26 @@ def op_graph(edges: EdgeIndex) -> tuple[Tensor, ...]:
     return (*by_target, edges.target, edges.back_order, edges.back_ptr)
 
 
-def _sources(x: Sequence[Tensor | None], num_nodes: int | None) -> tuple[Tensor, int | None]:
-    """Features of the sources of a bipartite graph, and the number of its targets."""
+def sources_of(x: Sequence[Tensor | None], num_nodes: int | None) -> tuple[Tensor, int | None]:
+    """Split the features of a bipartite graph.
+
+    Parameters
+    ----------
+    x : (Tensor, Tensor or None)
+        Features of sources and of targets, the latter for their number.
+    num_nodes : int or None
+        Number of targets, where it is given.
+
+    Returns
+    -------
+    Tensor and int or None
+        Features of the sources, and the number of targets where it is known.
+
+    Raises
+    ------
+    ValueError
+        If there are other parts, or numbers of targets differ.
+    """
     source, target = x if len(x) == 2 else (None, None)
     if source is None:
         raise ValueError(f"x of a bipartite graph must be (sources, targets), got {len(x)} parts")
@@ -134,9 +152,28 @@ def _sources(x: Sequence[Tensor | None], num_nodes: int | None) -> tuple[Tensor,
     return source, num_nodes if target is None else len(target)
 
 
-def _sorted_edges(
-    x: Tensor, edge_index: EdgeIndex | TensorLike, num_nodes: int | None
-) -> EdgeIndex:
+def sorted_edges(x: Tensor, edge_index: EdgeIndex | TensorLike, num_nodes: int | None) -> EdgeIndex:
+    """Sort the edges of a graph where they are not, and see that they fit its nodes.
+
+    Parameters
+    ----------
+    x : Tensor, (sources, components)
+        Features of the sources.
+    edge_index : EdgeIndex or Tensor, (2, edges), int64
+        The edges.
+    num_nodes : int or None
+        Number of targets; by default that of the sources.
+
+    Returns
+    -------
+    EdgeIndex
+        The edges.
+
+    Raises
+    ------
+    ValueError
+        If they join other numbers of nodes.
+    """
     if not isinstance(edge_index, EdgeIndex):
         targets = x.shape[0] if num_nodes is None else num_nodes
         return EdgeIndex.from_edges(edge_index, x.shape[0], targets)

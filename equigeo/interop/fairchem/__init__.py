@@ -1,0 +1,1 @@
+"""Layers of fairchem-core, read without importing it."""

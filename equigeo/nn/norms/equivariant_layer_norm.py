@@ -1,0 +1,95 @@
+"""Layer normalization of features of any degree."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from torch import Tensor
+
+from equigeo.nn._irreps_argument import IrrepsLike
+from equigeo.nn.norms.irreps_norm import IrrepsNorm, Normalization
+from equigeo.reps.irreps import Layout
+
+
+class EquivariantLayerNorm(IrrepsNorm):
+    r"""Center scalars and divide terms by their size over channels and components.
+
+    .. math:: x_0 \leftarrow x_0 - \langle x_0 \rangle, \qquad
+        z_l = \frac{w\, x_l}{\sqrt{\langle x_{lm}^2 \rangle + \epsilon}} + b
+
+    with means over channels and components of a sample. Only ``0e`` is centered and shifted: a
+    pseudoscalar that were would not change its sign under reflections.
+
+    Parameters
+    ----------
+    irreps : Irreps, e3nn.o3.Irreps or str
+        Of the input, and of the output. Terms are not merged: each is measured by itself.
+    normalization : {"component", "norm"}
+        Whether the size of a term is the mean square of its components, or that of the lengths of
+        its irreps.
+    degrees : {"separate", "together"}
+        Whether each term is divided by its own size, or all but the ``0e`` by the mean over them,
+        which keeps the ratio of degrees; the sum where ``normalization="norm"``. fairchem calls
+        the two ``layer_norm`` and ``layer_norm_sh``.
+    eps : float
+        Added to mean squares, so that zero stays zero, with finite gradients.
+    affine : bool
+        Whether each irrep has a factor and each ``0e`` a shift, which train.
+    layout : {"mul_ir", "ir_mul"}
+        Order of axes inside a term.
+
+    Attributes
+    ----------
+    weight : Parameter, (number of irreps,)
+        Factors, ones at first.
+    bias : Parameter, (number of 0e,)
+        Shifts, zeros at first.
+
+    Raises
+    ------
+    ValueError
+        If irreps cannot be read, ``eps`` is not positive or an option is unknown.
+
+    Equivariance
+    ------------
+    O(3), improper elements included.
+
+    References
+    ----------
+    Liao, Smidt, "Equiformer", 2023; Liao et al., "EquiformerV2", 2024.
+
+    Examples
+    --------
+    >>> import torch
+    >>> norm = EquivariantLayerNorm("2x0e + 1x1o")
+    >>> norm(torch.tensor([5.0, 3.0, 0.0, 4.0, 0.0])).round(decimals=3)
+    tensor([ 1.0000, -1.0000,  0.0000,  1.7320,  0.0000], grad_fn=<RoundBackward1>)
+    """
+
+    def __init__(
+        self,
+        irreps: IrrepsLike,
+        normalization: Normalization = "component",
+        *,
+        degrees: Literal["separate", "together"] = "separate",
+        eps: float = 1e-5,
+        affine: bool = True,
+        layout: Layout = "mul_ir",
+    ) -> None:
+        super().__init__(
+            irreps, normalization, centering=True, eps=eps, affine=affine, layout=layout
+        )
+        if degrees not in ("separate", "together"):
+            raise ValueError(f'degrees must be "separate" or "together", got {degrees!r}')
+        self.degrees = degrees
+
+    def _factors(self, squares: list[Tensor]) -> list[Tensor]:
+        if self.degrees == "separate":
+            return [self._factor([square]) for square in squares]
+        scalar = [ir == (0, 1) for _, ir in self._terms]
+        others = [s for s, alone in zip(squares, scalar, strict=True) if not alone]
+        common = [self._factor(others)] if others else []
+        return [
+            self._factor([square]) if alone else common[0]
+            for square, alone in zip(squares, scalar, strict=True)
+        ]

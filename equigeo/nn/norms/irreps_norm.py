@@ -1,0 +1,163 @@
+"""The base of norms of features: what is centered, measured, scaled and shifted."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.nn._irreps_argument import IrrepsLike, irreps_argument
+from equigeo.nn.index_tables import IndexTables
+from equigeo.nn.irreps_layer import IrrepsLayer
+from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.ops.runtime.storage import HALF, in_float32
+from equigeo.reps import Irreps
+from equigeo.reps.irreps import Layout
+
+Normalization = Literal["component", "norm"]
+
+
+class IrrepsNorm(IrrepsLayer, ABC):
+    """Divide each sample by sizes of its own features.
+
+    Parameters
+    ----------
+    irreps : Irreps, e3nn.o3.Irreps or str
+        Of the input, and of the output.
+    normalization : {"component", "norm"}
+        Whether the size of a term is the mean square of its components, or that of the lengths of
+        its irreps.
+    centering : bool
+        Whether terms ``0e`` lose the mean over their channels.
+    eps : float
+        Added to mean squares, so that zero stays zero, with finite gradients.
+    affine : bool
+        Whether each irrep has a factor and each ``0e`` a shift, which train.
+    layout : {"mul_ir", "ir_mul"}
+        Order of axes inside a term.
+
+    Raises
+    ------
+    ValueError
+        If irreps cannot be read, ``eps`` is not positive or an option is unknown.
+    """
+
+    def __init__(
+        self,
+        irreps: IrrepsLike,
+        normalization: Normalization,
+        *,
+        centering: bool,
+        eps: float,
+        affine: bool,
+        layout: Layout,
+    ) -> None:
+        super().__init__()
+        self.irreps_in = self.irreps_out = irreps_argument("irreps", irreps, layout)
+        if normalization not in ("component", "norm"):
+            raise ValueError(f'normalization must be "component" or "norm", got {normalization!r}')
+        if not 0 < eps < math.inf:
+            raise ValueError(f"eps must be positive and finite, got {eps}")
+        self.normalization, self.centering, self.eps = normalization, centering, float(eps)
+        self.affine = affine
+        self._terms = [(mul, ir) for mul, ir in self.irreps_in if mul]
+        shifts = _shifted(self.irreps_in)
+        self.positions = IndexTables(channels=_channels(self.irreps_in), shifted=shifts)
+        if affine:
+            self.weight = nn.Parameter(torch.ones(sum(mul for mul, _ in self._terms)))
+            self.bias = nn.Parameter(torch.zeros(len(shifts) if centering else 0))
+        else:
+            self.register_parameter("weight", None)
+            self.register_parameter("bias", None)
+
+    @computes_in_float32
+    def forward(self, features: Tensor) -> Tensor:
+        """Normalize each sample by itself.
+
+        Parameters
+        ----------
+        features : Tensor, (..., irreps_in.dim), floating
+            Input.
+
+        Returns
+        -------
+        Tensor, shape and dtype of ``features``
+            Output.
+
+        Raises
+        ------
+        ValueError
+            If the last axis is wrong.
+        """
+        self.irreps_in.check_features(features)
+        inputs = [features, *((self.weight, self.bias) if self.affine else ())]
+        if features.dtype in HALF:
+            rounded: Tensor = in_float32(self._normalize, inputs)
+            return rounded
+        return self._normalize(*inputs)
+
+    def _normalize(
+        self, features: Tensor, weight: Tensor | None = None, bias: Tensor | None = None
+    ) -> Tensor:
+        pieces = features.split([mul * (2 * l + 1) for mul, (l, _) in self._terms], -1)
+        if self.centering:
+            pieces = tuple(
+                piece - piece.mean(-1, keepdim=True) if ir == (0, 1) else piece
+                for piece, (_, ir) in zip(pieces, self._terms, strict=True)
+            )
+        factors = self._factors([self._mean_square(k, piece) for k, piece in enumerate(pieces)])
+        scaled = [piece * factor for piece, factor in zip(pieces, factors, strict=True)]
+        out = torch.cat([features[..., :0], *scaled], -1)
+        if weight is None or bias is None:
+            return out
+        out = out * weight[self.positions["channels"]]
+        if not len(bias):
+            return out
+        shift = bias.new_zeros(self.irreps_in.dim)
+        return out + shift.index_add(0, self.positions["shifted"], bias)
+
+    def _mean_square(self, k: int, piece: Tensor) -> Tensor:
+        """Size of a term, the same in both layouts."""
+        square = piece.square().mean(-1, keepdim=True)
+        _, (l, _) = self._terms[k]
+        return square if self.normalization == "component" else square * (2 * l + 1)
+
+    @abstractmethod
+    def _factors(self, squares: list[Tensor]) -> list[Tensor]:
+        """What multiplies each term, from the sizes of all."""
+
+    def _factor(self, squares: list[Tensor]) -> Tensor:
+        """What multiplies terms that are measured together."""
+        total = sum(squares[1:], squares[0])
+        if self.normalization == "component":
+            total = total / len(squares)
+        return (total + self.eps).rsqrt()
+
+    def extra_repr(self) -> str:
+        """Return what ``print(module)`` shows."""
+        return f"{self.irreps_in}, {self.normalization}, eps={self.eps:g}"
+
+
+def _channels(irreps: Irreps) -> Tensor:
+    """Which factor each component meets."""
+    places, start = [torch.zeros(0, dtype=torch.int64)], 0
+    for mul, (l, _) in irreps:
+        channels = torch.arange(start, start + mul)
+        start += mul
+        if irreps.layout == "mul_ir":
+            places.append(channels.repeat_interleave(2 * l + 1))
+        else:
+            places.append(channels.repeat(2 * l + 1))
+    return torch.cat(places)
+
+
+def _shifted(irreps: Irreps) -> Tensor:
+    """Components of the terms that are invariant."""
+    places = [torch.zeros(0, dtype=torch.int64)]
+    for (_, ir), where in zip(irreps, irreps.slices(), strict=True):
+        if ir == (0, 1):
+            places.append(torch.arange(where.start, where.stop))
+    return torch.cat(places)

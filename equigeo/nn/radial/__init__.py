@@ -1,0 +1,1 @@
+"""Functions of distances: bases and the envelope at the cutoff."""

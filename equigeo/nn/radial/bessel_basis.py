@@ -1,0 +1,102 @@
+"""Spherical Bessel functions of distances."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from equigeo.nn.radial.radial_function import RadialBasis, checked_cutoff, checked_integer
+
+_NEAR = 0.5
+# Of sin(x)/x in powers of x^2; the first that is left out is below 1e-19 for |x| < 0.5.
+_SERIES = tuple((-1) ** k / math.factorial(2 * k + 1) for k in range(8))
+
+
+class BesselBasis(RadialBasis):
+    r"""Spherical Bessel functions of degree 0 that vanish at the cutoff, as in MACE.
+
+    .. math:: b_n(r) = \sqrt{2/r_c}\; \frac{\sin(n \pi r / r_c)}{r}, \quad n = 1, \dots, N
+
+    They are orthonormal on :math:`[0, r_c]` with weight :math:`r^2`. Beyond the cutoff they go on;
+    multiply by :class:`PolynomialCutoff`. NequIP's functions are these divided by
+    :math:`(\pi/r_c) \sqrt{2/r_c}`.
+
+    Parameters
+    ----------
+    cutoff : float
+        :math:`r_c`, in the unit of the distances.
+    num_basis : int
+        :math:`N`.
+    trainable : bool
+        Whether the frequencies :math:`n \pi / r_c` are a parameter. Once they are trained, the
+        functions no longer vanish at the cutoff, and only the envelope does.
+
+    Attributes
+    ----------
+    frequencies : Parameter, (num_basis,), where trainable
+        In radians per unit of length.
+
+    Raises
+    ------
+    TypeError
+        If ``cutoff`` is no number or ``num_basis`` no integer.
+    ValueError
+        If the cutoff is not positive and finite, or there is no function.
+
+    References
+    ----------
+    Gasteiger, Groß, Günnemann, "Directional Message Passing for Molecular Graphs", 2020.
+
+    Examples
+    --------
+    >>> basis = BesselBasis(5.0, 4)
+    >>> basis(torch.tensor([2.5, 5.0], dtype=torch.float64)).round(decimals=4).abs()
+    tensor([[0.2530, 0.0000, 0.2530, 0.0000],
+            [0.0000, 0.0000, 0.0000, 0.0000]], dtype=torch.float64)
+    """
+
+    def __init__(self, cutoff: float, num_basis: int = 8, *, trainable: bool = False) -> None:
+        checked_integer("num_basis", num_basis, 1)
+        multiples = torch.arange(1, num_basis + 1, dtype=torch.float64)
+        frequencies = multiples * (math.pi / checked_cutoff(cutoff))
+        super().__init__(cutoff, frequencies, "frequencies", trainable=trainable)
+
+    def _evaluate(self, distances: Tensor) -> Tensor:
+        frequencies = self._numbers(distances.dtype)
+        waves = sin_over(distances[..., None] * frequencies)
+        return waves * (frequencies * math.sqrt(2 / self.cutoff))
+
+
+def sin_over(x: Tensor) -> Tensor:
+    """Sine of each number divided by the number, 1 at zero.
+
+    Unlike those of ``torch.sinc``, derivatives of second and higher order are right at zero, and
+    all are exact near it.
+
+    Parameters
+    ----------
+    x : Tensor, (...), floating
+        In radians.
+
+    Returns
+    -------
+    Tensor, shape and dtype of ``x``
+        Values.
+
+    Examples
+    --------
+    >>> x = torch.zeros((), dtype=torch.float64)
+    >>> slope = torch.func.grad(sin_over)
+    >>> round(torch.func.grad(slope)(x).item(), 12), torch.func.grad(slope)(x + 1e-9).item() < -0.33
+    (-0.333333333333, True)
+    """
+    near = x.abs() < _NEAR
+    # each branch sees only numbers at which its derivatives are finite
+    square = torch.where(near, x, 0.0).square()
+    far = torch.where(near, 1.0, x)
+    series = torch.full_like(x, _SERIES[-1])
+    for coefficient in _SERIES[-2::-1]:
+        series = series * square + coefficient
+    return torch.where(near, series, far.sin() / far)

@@ -1,0 +1,174 @@
+"""The base of functions of distances: what a cutoff and distances may be."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from numbers import Real
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.nn.brief import shown
+from equigeo.nn.tables import Tables
+from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.ops.runtime.storage import HALF, in_float32
+
+
+class RadialFunction(nn.Module, ABC):
+    """Smooth functions of distances up to a cutoff.
+
+    Parameters
+    ----------
+    cutoff : float
+        Length in the unit of the distances.
+
+    Raises
+    ------
+    TypeError
+        If ``cutoff`` is no number.
+    ValueError
+        If it is not positive and finite.
+    """
+
+    def __init__(self, cutoff: float) -> None:
+        super().__init__()
+        self.cutoff = checked_cutoff(cutoff)
+
+    @computes_in_float32
+    def forward(self, distances: Tensor) -> Tensor:
+        """Evaluate at distances.
+
+        Parameters
+        ----------
+        distances : Tensor, (...), floating
+            Lengths of edges, any number of axes.
+
+        Returns
+        -------
+        Tensor, (...) or (..., num_basis), dtype of ``distances``
+            Values, with exact derivatives of every order.
+
+        Raises
+        ------
+        TypeError
+            If the distances are not floating.
+        """
+        if not distances.is_floating_point():
+            raise TypeError(f"distances must be floating, got {distances.dtype}")
+        if distances.dtype in HALF:
+            rounded: Tensor = in_float32(self._evaluate, [distances])
+            return rounded
+        return self._evaluate(distances)
+
+    @abstractmethod
+    def _evaluate(self, distances: Tensor) -> Tensor:
+        """Evaluate in float32 or float64."""
+
+
+class RadialBasis(RadialFunction, ABC):
+    """Several functions of distances, each with a number of its own that may be trained.
+
+    Parameters
+    ----------
+    cutoff : float
+        Length in the unit of the distances.
+    numbers : Tensor, (num_basis,), float64
+        One for each function, at first.
+    name : str
+        Of the numbers, and of the parameter where they are trained.
+    trainable : bool
+        Whether they are a parameter.
+    """
+
+    def __init__(self, cutoff: float, numbers: Tensor, name: str, *, trainable: bool) -> None:
+        super().__init__(cutoff)
+        self.num_basis = len(numbers)
+        self.trainable = trainable
+        self._name = name
+        if trainable:
+            self.register_parameter(name, nn.Parameter(numbers.to(torch.get_default_dtype())))
+        else:
+            self.tables = Tables(**{name: numbers})
+
+    def _numbers(self, dtype: torch.dtype) -> Tensor:
+        """The number of each function."""
+        if self.trainable:
+            parameter: Tensor = getattr(self, self._name)
+            return parameter.to(dtype)
+        return self.tables[self._name, dtype]
+
+    def extra_repr(self) -> str:
+        """Return what ``print(module)`` shows."""
+        trained = ", trainable" if self.trainable else ""
+        return f"{self.num_basis} functions, cutoff={self.cutoff:g}{trained}"
+
+
+def checked_cutoff(cutoff: float) -> float:
+    """Take a positive length.
+
+    Parameters
+    ----------
+    cutoff : float
+        What the caller gave.
+
+    Returns
+    -------
+    float
+        The same.
+
+    Raises
+    ------
+    TypeError
+        If it is no number.
+    ValueError
+        If it is not positive and finite.
+
+    Examples
+    --------
+    >>> checked_cutoff(-1.0)
+    Traceback (most recent call last):
+    ValueError: cutoff must be positive and finite, got -1.0
+    """
+    if isinstance(cutoff, bool) or not isinstance(cutoff, Real):
+        raise TypeError(f"cutoff must be a number, got {shown(cutoff)}")
+    if not 0 < float(cutoff) < math.inf:
+        raise ValueError(f"cutoff must be positive and finite, got {cutoff}")
+    return float(cutoff)
+
+
+def checked_integer(name: str, value: int, least: int) -> int:
+    """Refuse what is no integer or too small.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument.
+    value : int
+        What the caller gave.
+    least : int
+        The smallest.
+
+    Returns
+    -------
+    int
+        The same.
+
+    Raises
+    ------
+    TypeError
+        If it is no integer.
+    ValueError
+        If it is too small.
+
+    Examples
+    --------
+    >>> checked_integer("num_basis", 1, 2)
+    Traceback (most recent call last):
+    ValueError: num_basis must be at least 2, got 1
+    """
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} must be an integer, got {shown(value)}")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, got {value}")
+    return value

@@ -1,0 +1,137 @@
+"""Features of edges in the frames of the edges, for functions that are written there."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from equigeo.ops.edges.edge_frames import edge_matrices
+from equigeo.ops.edges.so2_table import LARGEST_DEGREE
+
+
+def rotate_edges(x: Tensor, vectors: Tensor, mmax: int | None = None) -> Tensor:
+    """Rotate features of edges into frames whose y axis is the edge, and sort them by order.
+
+    A frame is fixed up to a roll about the edge, and jumps where an edge crosses the plane y = 0.
+    Only functions that commute with rolls give results that do not depend on it: linear maps that
+    treat the components +m and -m as one complex number, products with numbers of order 0, norms of
+    an order. Others are not equivariant, and their gradients by edges are meaningless.
+
+    Parameters
+    ----------
+    x : Tensor, (edges, (lmax + 1)^2, channels), floating
+        Features of degrees 0 to lmax.
+    vectors : Tensor, (edges, 3), dtype of ``x``
+        Edges, of any length; frames of those of length zero are arbitrary.
+    mmax : int, optional
+        Largest order that is kept; by default all are.
+
+    Returns
+    -------
+    Tensor, (edges, components, channels)
+        Degrees 0 to lmax of order 0, then for each order m those of +m and those of -m.
+
+    Raises
+    ------
+    TypeError
+        If dtypes differ.
+    ValueError
+        If shapes do not fit, or an order is negative.
+
+    Equivariance
+    ------------
+    Invariant under rotations of features and edges together, up to rolls.
+
+    Examples
+    --------
+    >>> x = torch.tensor([[[1.0], [3.0], [0.0], [4.0]]])  # a scalar and a vector
+    >>> rotate_edges(x, torch.tensor([[3.0, 0.0, 4.0]]), mmax=0).flatten()
+    tensor([1., 5.])
+    """
+    lmax = _check(x, vectors)
+    rotations = edge_matrices(vectors, lmax)
+    blocks = x.split([2 * l + 1 for l in range(lmax + 1)], dim=1)
+    turned = torch.cat([d @ block for d, block in zip(rotations, blocks, strict=True)], dim=1)
+    return turned[:, _positions(lmax, mmax)]
+
+
+def rotate_edges_back(z: Tensor, vectors: Tensor, lmax: int, mmax: int | None = None) -> Tensor:
+    """Rotate back what is in the frames of edges: the transpose of :func:`rotate_edges`.
+
+    Parameters
+    ----------
+    z : Tensor, (edges, components, channels), floating
+        As :func:`rotate_edges` gives it.
+    vectors : Tensor, (edges, 3), dtype of ``z``
+        Edges.
+    lmax : int
+        Largest degree.
+    mmax : int, optional
+        Largest order.
+
+    Returns
+    -------
+    Tensor, (edges, (lmax + 1)^2, channels)
+        Features of the edges.
+
+    Raises
+    ------
+    TypeError
+        If dtypes differ.
+    ValueError
+        If shapes do not fit, or an order is negative.
+
+    Equivariance
+    ------------
+    Turns features with the edges.
+
+    Examples
+    --------
+    >>> z = torch.tensor([[[1.0], [5.0]]])
+    >>> rotate_edges_back(z, torch.tensor([[3.0, 0.0, 4.0]]), lmax=1, mmax=0).flatten()
+    tensor([1., 3., 0., 4.])
+    """
+    _check_edges("z", z, vectors)
+    positions = _positions(lmax, mmax)
+    if z.shape[1] != len(positions):
+        raise ValueError(
+            f"z must have {len(positions)} components for lmax {lmax} and mmax {mmax}, "
+            f"got {z.shape[1]}"
+        )
+    rotations = edge_matrices(vectors, lmax)
+    index = torch.tensor(positions, device=z.device)
+    full = z.new_zeros(z.shape[0], (lmax + 1) ** 2, z.shape[2]).index_copy(1, index, z)
+    blocks = full.split([2 * l + 1 for l in range(lmax + 1)], dim=1)
+    return torch.cat([d.mT @ block for d, block in zip(rotations, blocks, strict=True)], dim=1)
+
+
+def _positions(lmax: int, mmax: int | None) -> list[int]:
+    """Components by degree that are kept, sorted by order."""
+    if not 0 <= lmax <= LARGEST_DEGREE:
+        raise ValueError(f"lmax must be from 0 to {LARGEST_DEGREE}, got {lmax}")
+    if mmax is not None and mmax < 0:
+        raise ValueError(f"mmax must not be negative, got {mmax}")
+    top = lmax if mmax is None else min(lmax, mmax)
+    found = [l * l + l for l in range(lmax + 1)]
+    for m in range(1, top + 1):
+        found += [l * l + l + sign * m for sign in (1, -1) for l in range(m, lmax + 1)]
+    return found
+
+
+def _check(x: Tensor, vectors: Tensor) -> int:
+    _check_edges("x", x, vectors)
+    lmax = 0
+    while (lmax + 1) ** 2 < x.shape[1]:
+        lmax += 1
+    if (lmax + 1) ** 2 != x.shape[1]:
+        raise ValueError(f"x must have (lmax + 1)^2 components, got {x.shape[1]}")
+    return lmax
+
+
+def _check_edges(name: str, x: Tensor, vectors: Tensor) -> None:
+    if x.ndim != 3:
+        raise ValueError(f"{name} must be (edges, components, channels), got {tuple(x.shape)}")
+    if tuple(vectors.shape) != (x.shape[0], 3):
+        raise ValueError(f"vectors must be ({x.shape[0]}, 3), got {tuple(vectors.shape)}")
+    if vectors.dtype != x.dtype:
+        raise TypeError(f"vectors must have the dtype of {name}, {x.dtype}, got {vectors.dtype}")

@@ -1,0 +1,158 @@
+"""The terms of a convolution by orders, and where its numbers lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+LARGEST_DEGREE = 10
+"""Of the terms; the largest whose rotations are tested in single precision."""
+
+Term = tuple[int, int, bool]
+"""Copies, degree, and whether the two components of an order are read as (-m, +m), below."""
+
+
+@dataclass(frozen=True)
+class SO2Table:
+    r"""What :func:`equigeo.ops.so2_conv` mixes.
+
+    Rows are terms one after the other, each with its ``2 l + 1`` components outside and its copies
+    inside (``ir_mul``). In the frame of an edge the components +m and -m of every copy of degree at
+    least m are the real and the imaginary part of one complex number, and the convolution maps
+    those of the input linearly to those of the output. A term that is ``swapped`` is multiplied by
+    i there: natural and pseudo irreps of O(3) then have real matrices between all of them.
+
+    Parameters
+    ----------
+    terms_in, terms_out : tuple of (int, int, bool)
+        Copies, degree and whether it is swapped.
+    mmax : int
+        Largest order; at most the largest degrees of both sides.
+    complex_weights : bool
+        Whether orders above 0 have a second matrix, for the imaginary parts.
+    by_order : bool
+        Whether modulation has a number for each order of each copy, else one for each copy.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range.
+
+    Examples
+    --------
+    >>> table = SO2Table(((8, 0, False), (4, 1, False)), ((2, 1, False),), mmax=1)
+    >>> table.dim_in, table.dim_out, table.weight_numel, table.scale_numel
+    (20, 6, 40, 16)
+    """
+
+    terms_in: tuple[Term, ...]
+    terms_out: tuple[Term, ...]
+    mmax: int
+    complex_weights: bool = True
+    by_order: bool = True
+
+    def __post_init__(self) -> None:
+        for mul, l, _ in (*self.terms_in, *self.terms_out):
+            if mul < 0 or not 0 <= l <= LARGEST_DEGREE:
+                raise ValueError(
+                    "terms must have copies that are not negative and degrees up to "
+                    f"{LARGEST_DEGREE}, got {mul} of {l}"
+                )
+        if not 0 <= self.mmax <= max(0, min(self.lmax_in, self.lmax_out)):
+            raise ValueError(
+                f"mmax must be from 0 to the degrees of both sides, {self.lmax_in} and "
+                f"{self.lmax_out}, got {self.mmax}"
+            )
+
+    @classmethod
+    def from_ints(
+        cls, terms_in: Sequence[int], terms_out: Sequence[int], mmax: int, **flags: bool
+    ) -> SO2Table:
+        """Read what the op takes.
+
+        Parameters
+        ----------
+        terms_in, terms_out : sequence of int
+            Three numbers for each term.
+        mmax : int
+            Largest order.
+        **flags : bool
+            The rest.
+
+        Returns
+        -------
+        SO2Table
+            The table.
+        """
+        sides = []
+        for flat in (terms_in, terms_out):
+            triples = zip(flat[::3], flat[1::3], flat[2::3], strict=True)
+            sides.append(tuple((mul, l, bool(swapped)) for mul, l, swapped in triples))
+        return cls(sides[0], sides[1], mmax, **flags)
+
+    @property
+    def flat_terms(self) -> tuple[list[int], list[int]]:
+        """The terms as the op takes them."""
+        flat = [
+            [int(number) for term in terms for number in term]
+            for terms in (self.terms_in, self.terms_out)
+        ]
+        return flat[0], flat[1]
+
+    @property
+    def lmax_in(self) -> int:
+        """Largest degree of the input."""
+        return max((l for mul, l, _ in self.terms_in if mul), default=0)
+
+    @property
+    def lmax_out(self) -> int:
+        """Largest degree of the output."""
+        return max((l for mul, l, _ in self.terms_out if mul), default=0)
+
+    @property
+    def lmax(self) -> int:
+        """Largest degree of all terms, those without copies among them."""
+        return max((l for _, l, _ in (*self.terms_in, *self.terms_out)), default=0)
+
+    @property
+    def dim_in(self) -> int:
+        """Components of a row of the input."""
+        return sum(mul * (2 * l + 1) for mul, l, _ in self.terms_in)
+
+    @property
+    def dim_out(self) -> int:
+        """Components of a row of the output."""
+        return sum(mul * (2 * l + 1) for mul, l, _ in self.terms_out)
+
+    @cached_property
+    def widths_in(self) -> tuple[int, ...]:
+        """Copies of degree at least m in the input, by order."""
+        return tuple(_copies(self.terms_in, m) for m in range(self.mmax + 1))
+
+    @cached_property
+    def widths_out(self) -> tuple[int, ...]:
+        """Copies of degree at least m in the output, by order."""
+        return tuple(_copies(self.terms_out, m) for m in range(self.mmax + 1))
+
+    @property
+    def matrices(self) -> list[tuple[int, int, int]]:
+        """Order, rows and columns of all matrices, as they lie in the weights."""
+        shapes = zip(range(self.mmax + 1), self.widths_out, self.widths_in, strict=True)
+        return [
+            shape for shape in shapes for _ in range(1 + (self.complex_weights and shape[0] > 0))
+        ]
+
+    @property
+    def weight_numel(self) -> int:
+        """Numbers of all matrices."""
+        return sum(rows * columns for _, rows, columns in self.matrices)
+
+    @property
+    def scale_numel(self) -> int:
+        """Numbers by which an edge modulates its source."""
+        return sum(self.widths_in) if self.by_order else self.widths_in[0]
+
+
+def _copies(terms: Sequence[Term], order: int) -> int:
+    return sum(mul for mul, l, _ in terms if l >= order)

@@ -1,0 +1,180 @@
+"""Potentials as calculators of ASE."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from equigeo.potentials.atomic_batch import AtomicBatch
+from equigeo.potentials.hessian import hessian
+from equigeo.potentials.message_passing_potential import MessagePassingPotential
+from equigeo.potentials.potential_output import PotentialOutput
+
+try:
+    from ase.calculators.calculator import Calculator as _Base
+    from ase.calculators.calculator import PropertyNotImplementedError, all_changes
+except ImportError:  # the class is there to say what is missing
+    _Base = None
+    all_changes = []
+
+_VOIGT = (0, 1, 2, 1, 0, 0), (0, 1, 2, 2, 2, 1)  # xx yy zz yz xz xy
+_NOT_READ = ("initial_charges", "initial_magmoms")
+
+
+class Calculator(_Base or object):  # type: ignore[misc]
+    """A potential as a calculator of ASE, for its optimizers, dynamics and equations of state.
+
+    Everything is computed at once and kept until positions, elements or the cell change; forces are
+    always there, whatever mode the potential is in. Neither the atoms nor the potential are
+    changed. Like any calculator it holds a state: give each thread its own, around one potential.
+
+    Parameters
+    ----------
+    model : MessagePassingPotential
+        In eval mode; in float32 or float64, results are float64.
+    backend : str
+        Of neighbour lists, as of :func:`equigeo.graphs.neighbor_list`.
+
+    Attributes
+    ----------
+    implemented_properties : list of str
+        energy and free_energy, the same, in eV; energies of atoms, with those of the elements in
+        them; forces in eV/angstrom; stress in eV/angstrom^3, in the order xx, yy, zz, yz, xz, xy,
+        where all axes are periodic.
+    calls : int
+        How often the potential was evaluated.
+
+    Raises
+    ------
+    ImportError
+        If ASE is not installed.
+    ValueError
+        When it is asked of atoms of an element that the potential does not know.
+
+    Examples
+    --------
+    >>> from equigeo.potentials import PotentialConfig
+    >>> from ase import Atoms  # doctest: +SKIP
+    >>> model = MessagePassingPotential(PotentialConfig((1, 8), channels=4)).eval()
+    >>> atoms = Atoms("OH", [(0, 0, 0), (0, 0, 1)], calculator=Calculator(model))  # doctest: +SKIP
+    >>> atoms.get_forces().shape  # doctest: +SKIP
+    (2, 3)
+    """
+
+    implemented_properties: ClassVar[list[str]] = [
+        "energy",
+        "free_energy",
+        "energies",
+        "forces",
+        "stress",
+    ]
+    ignored_changes: ClassVar[set[str]] = set(_NOT_READ)
+
+    def __init__(self, model: MessagePassingPotential, *, backend: str = "auto") -> None:
+        if _Base is None:
+            raise ImportError("a Calculator needs ase: pip install 'equigeo[potentials]'")
+        super().__init__()
+        self.model = model
+        self.backend = backend
+        self.calls = 0
+
+    def calculate(
+        self,
+        atoms: Any = None,
+        properties: list[str] | None = None,
+        system_changes: list[str] = all_changes,
+    ) -> None:
+        """Compute all properties; called by ASE.
+
+        Parameters
+        ----------
+        atoms : ase.Atoms
+            Not changed.
+        properties : list of str, optional
+            What ASE wants now.
+        system_changes : list of str
+            What changed since the last time.
+
+        Raises
+        ------
+        ValueError
+            If an element is unknown, a number not finite, or the cell singular.
+        PropertyNotImplementedError
+            If the stress is wanted where an axis is not periodic.
+        """
+        super().calculate(atoms, properties, system_changes)
+        periodic = bool(self.atoms.pbc.all())
+        if "stress" in (properties or ()) and not periodic:
+            raise PropertyNotImplementedError(
+                f"stress needs three periodic axes, got pbc={self.atoms.pbc.tolist()}: the volume "
+                "of anything else would be invented"
+            )
+        out = self.model(self.batch(self.atoms), stress=periodic)
+        self.calls += 1
+        self.results = _results(out)
+
+    def batch(self, atoms: Any) -> AtomicBatch:
+        """List the edges of atoms.
+
+        Parameters
+        ----------
+        atoms : ase.Atoms
+            Not changed.
+
+        Returns
+        -------
+        AtomicBatch
+            One system, on the device and in the dtype of the potential.
+
+        Raises
+        ------
+        ValueError
+            If an element is unknown, a number not finite, or the cell singular.
+        """
+        weight = self.model.embedding.weight
+        numbers = torch.from_numpy(np.array(atoms.numbers, np.int64))
+        self.model.species_of(numbers.to(weight.device))  # before any list is built
+        cell = np.array(atoms.cell) if atoms.cell.any() else None
+        system = (numbers, np.array(atoms.positions), cell, np.array(atoms.pbc))
+        batch = AtomicBatch.from_systems(
+            [system], self.model.config.cutoff, dtype=weight.dtype, backend=self.backend
+        )
+        return batch.to(weight.device)
+
+    def get_hessian(self, atoms: Any = None) -> NDArray[np.float64]:
+        """Compute second derivatives.
+
+        Parameters
+        ----------
+        atoms : ase.Atoms, optional
+            By default those of the last calculation.
+
+        Returns
+        -------
+        ndarray, (3 atoms, 3 atoms), float64
+            In eV/angstrom^2.
+        """
+        matrix = hessian(self.model, self.batch(self.atoms if atoms is None else atoms))
+        return _array(matrix)
+
+
+def _results(out: PotentialOutput) -> dict[str, Any]:
+    results: dict[str, Any] = {
+        "energy": float(out.energy[0]),
+        "free_energy": float(out.energy[0]),
+        "energies": _array(out.energies),
+        "forces": _array(out.forces),
+    }
+    if out.stress is not None:
+        results["stress"] = _array(out.stress[0][_VOIGT])
+    return results
+
+
+def _array(x: torch.Tensor | None) -> NDArray[np.float64]:
+    """Copy into an array of its own."""
+    if x is None:
+        raise ValueError("the potential must give forces")
+    return np.array(x.detach().cpu(), np.float64, order="C")

@@ -1,0 +1,1 @@
+"""Convolutions that mix features order by order, in the frames of edges."""

@@ -1,0 +1,346 @@
+"""What convolutions by orders share: irreps, matrices, and the call of the op."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.graphs import EdgeIndex
+from equigeo.graphs.inputs import TensorLike, kind_of
+from equigeo.groups import SO
+from equigeo.nn.index_tables import IndexTables
+from equigeo.nn.override import check_config, override
+from equigeo.ops import SO2Table, so2_conv
+from equigeo.reps import Irreps, Representation
+from equigeo.tensor_products.orders.so2_config import SO2Config
+from equigeo.tensor_products.orders.so2_paths import SO2Path
+from equigeo.tensor_products.orders.so2_weights import SO2Weights
+from equigeo.tensor_products.paths.read_irreps import read_irreps
+from equigeo.tensor_products.products.edge_convolution import op_graph, sorted_edges, sources_of
+from equigeo.tensor_products.products.product import check_components
+
+Features = Tensor | tuple[Tensor, Tensor | None]
+
+
+class SO2Layer(nn.Module, ABC):
+    """Base of convolutions by orders; subclasses say where the modulation comes from.
+
+    Parameters
+    ----------
+    irreps_in, irreps_out : str, Irreps or e3nn.o3.Irreps
+        Features of a node before and after; several terms may have one degree.
+    filter_lmax : int or None
+        Largest degree of the harmonics of the Clebsch-Gordan product that the convolution is.
+    mmax : int or None
+        Largest order.
+    config : SO2Config or None
+        The rest.
+    changes : mapping
+        Fields of it that differ.
+    """
+
+    @abstractmethod
+    def __init__(
+        self,
+        irreps_in: Any,
+        irreps_out: Any,
+        filter_lmax: int | None,
+        mmax: int | None,
+        config: SO2Config | None,
+        changes: Mapping[str, Any],
+    ) -> None:
+        super().__init__()
+        config = SO2Config() if config is None else config
+        check_config(config, SO2Config)
+        config = override(config, changes)
+        self.config, self.layout = config, config.layout
+        self.irreps_in = read_irreps("irreps_in", irreps_in, self.layout)
+        self.irreps_out = read_irreps("irreps_out", irreps_out, self.layout)
+        for name, value in (("filter_lmax", filter_lmax), ("mmax", mmax)):
+            if value is not None and (not isinstance(value, int) or value < 0):
+                raise ValueError(f"{name} must be an integer of at least 0 or None, got {value!r}")
+        lmax_in, lmax_out = _lmax(self.irreps_in), _lmax(self.irreps_out)
+        top = min(lmax_in, lmax_out)
+        self.mmax = top if mmax is None else min(mmax, top)
+        if filter_lmax is not None and filter_lmax >= lmax_in + lmax_out:
+            filter_lmax = None  # no path has a larger degree
+        if filter_lmax is not None and config.weights == "orders":
+            raise ValueError(
+                'filter_lmax needs weights="paths", for matrices of orders have paths of all '
+                f"degrees up to {lmax_in + lmax_out}, got {filter_lmax}"
+            )
+        self.filter_lmax = filter_lmax
+        both = config.sources == "both"
+        self.table, self._end = self._table(2 if both else 1), self._table(1)
+        self.weights = SO2Weights(
+            self.table, filter_lmax is not None or config.weights == "paths", filter_lmax
+        )
+        self._columns = IndexTables(**(_columns_of_ends(self.table) if both else {}))
+        self._make_parameters()
+
+    def _table(self, ends: int) -> SO2Table:
+        by_parity = self.config.group == "O3"
+        terms_in, terms_out = (
+            tuple((copies * mul, l, by_parity and p != (-1) ** l) for mul, (l, p) in irreps.terms)
+            for irreps, copies in ((self.irreps_in, ends), (self.irreps_out, 1))
+        )
+        by_order = self.config.modulation != "degree"
+        return SO2Table(terms_in, terms_out, self.mmax, not by_parity, by_order)
+
+    def _make_parameters(self) -> None:
+        self.mixing = nn.Parameter(torch.randn(self.mixing_numel))
+        if not self.config.internal_weights:
+            self.register_parameter("mixing", None)
+        natural = [not swapped for mul, _, swapped in self.table.terms_out for _ in range(mul)]
+        positions = torch.tensor(natural, dtype=torch.bool).nonzero().flatten()
+        self._biased = IndexTables(rows=positions)
+        self.register_parameter("bias", None)
+        if self.config.bias:
+            self.bias = nn.Parameter(torch.zeros(len(positions)))
+
+    @property
+    def mixing_numel(self) -> int:
+        """Numbers of the mixing matrices, or of their paths."""
+        return self.weights.numel
+
+    @property
+    def paths(self) -> tuple[SO2Path, ...]:
+        """Paths of the Clebsch-Gordan product, in the order of their weights."""
+        return self.weights.paths.paths
+
+    @property
+    def path_numel(self) -> int:
+        """Weights of all paths."""
+        return self.weights.paths.numel
+
+    @property
+    def rep_in(self) -> tuple[Representation, Representation]:
+        """Representations of the features of nodes and of the vectors of edges."""
+        return self._represent(self.irreps_in), self._represent(Irreps("1o", self.layout))
+
+    @property
+    def rep_out(self) -> Representation:
+        """Representation of the output."""
+        return self._represent(self.irreps_out)
+
+    def _represent(self, irreps: Irreps) -> Representation:
+        return irreps if self.config.group == "O3" else irreps.restrict(SO(3))
+
+    def path_weights(self) -> Tensor:
+        """Weights of the Clebsch-Gordan product that the module is, all normalization included.
+
+        Returns
+        -------
+        Tensor, (path_numel,)
+            For each of :attr:`paths` a matrix (copies in, copies out), which multiplies the
+            coupling tensor of unit norm and harmonics of component normalization. Orders beyond
+            ``mmax`` are zero.
+
+        Raises
+        ------
+        ValueError
+            If the module has no weights of its own.
+        """
+        return self.weights.paths.from_matrices(self.matrices())
+
+    def set_path_weights(self, h: Tensor) -> None:
+        """Take the weights of a Clebsch-Gordan product, as far as orders are kept.
+
+        Parameters
+        ----------
+        h : Tensor, (path_numel,)
+            As :meth:`path_weights` returns them.
+
+        Raises
+        ------
+        ValueError
+            If there are not as many, or the module has no weights of its own.
+        """
+        _check_numel("h", h, self.path_numel)
+        self.set_matrices(self.weights.paths.to_matrices(h))
+
+    def matrices(self, mixing: Tensor | None = None) -> Tensor:
+        """Give the matrices of orders, as :func:`equigeo.ops.so2_conv` takes them.
+
+        Parameters
+        ----------
+        mixing : Tensor, (mixing_numel,), optional
+            Where the module has no weights of its own.
+
+        Returns
+        -------
+        Tensor, (table.weight_numel,)
+            By order, (copies out, copies in), those of the imaginary part behind those of the real
+            one.
+
+        Raises
+        ------
+        ValueError
+            If weights are given and the module has its own, or neither.
+        """
+        if (mixing is None) == (self.mixing is None):
+            raise ValueError(
+                "mixing must be given where the module has no weights of its own, and only there"
+            )
+        numbers = self.mixing if mixing is None else mixing
+        _check_numel("mixing", numbers, self.mixing_numel)
+        matrices: Tensor = self.weights(numbers)
+        return matrices
+
+    @torch.no_grad()
+    def set_matrices(self, matrices: Tensor) -> None:
+        """Take matrices of orders, as far as parities and the filter allow.
+
+        Parameters
+        ----------
+        matrices : Tensor, (table.weight_numel,)
+            As :meth:`matrices` gives them.
+
+        Raises
+        ------
+        ValueError
+            If there are not as many, or the module has no weights of its own.
+        """
+        if self.mixing is None:
+            raise ValueError("the module has no weights of its own, which could be set")
+        _check_numel("matrices", matrices, self.table.weight_numel)
+        self.mixing.copy_(self.weights.numbers_of(matrices.to(self.mixing.device)))
+
+    def multiply_adds(self) -> int:
+        """Count multiply-accumulate operations of one edge: rotations and matrices.
+
+        Returns
+        -------
+        int
+            As implemented, without the frame.
+        """
+        turned = sum(
+            mul * (2 * l + 1) * (2 * min(l, self.mmax) + 1)
+            for mul, l, _ in (*self.table.terms_in, *self.table.terms_out)
+        )
+        return turned + sum(n * k * (2 if m else 1) for m, n, k in self.table.matrices)
+
+    def extra_repr(self) -> str:
+        """Return what ``print(module)`` shows."""
+        return f"{self.irreps_in} -> {self.irreps_out}, mmax={self.mmax}, group={self.config.group}"
+
+    def _convolve(
+        self,
+        x: Features,
+        edge_index: EdgeIndex | TensorLike,
+        edge_vec: Tensor,
+        *,
+        scale: Tensor | None,
+        radial: Tensor | None,
+        mixing: Tensor | None,
+        envelope: Tensor | None,
+        num_nodes: int | None,
+    ) -> Tensor:
+        """Check what is given and sum over the ends that edges send."""
+        ends, edges = self._ends(x, edge_index, num_nodes)
+        for name, value, width in (("edge_vec", edge_vec, 3), ("envelope", envelope, None)):
+            if value is None:
+                continue
+            wanted = (edges.num_edges,) if width is None else (edges.num_edges, width)
+            if not isinstance(value, Tensor) or tuple(value.shape) != wanted:
+                raise ValueError(f"{name} must be {wanted}, got {_shape(value)}")
+        matrices, bias = self.matrices(mixing), self._dense_bias()
+        by_source = op_graph(edges)
+        graphs = [by_source]
+        if len(ends) == 2:
+            every = edges.each[:-1]
+            graphs.append((edges.target, edges.ptr, edges.order, edges.target, every, edges.ptr))
+        messages = []
+        for k, (features, graph) in enumerate(zip(ends, graphs, strict=True)):
+            weight, scales, maps = self._of_end(matrices, scale, radial, k)
+            options = {"scale": scales, "radial": maps, "envelope": envelope}
+            rows = self.irreps_in.to_layout(features, "ir_mul")
+            once = bias if k == 0 else None
+            messages.append(
+                so2_conv(rows, edge_vec, weight, graph, self._end, bias=once, **options)
+            )
+        total = messages[0] if len(messages) == 1 else messages[0] + messages[1]
+        return self.irreps_out.with_layout("ir_mul").to_layout(total, self.layout)
+
+    def _ends(
+        self, x: Features, edge_index: EdgeIndex | TensorLike, num_nodes: int | None
+    ) -> tuple[list[Tensor], EdgeIndex]:
+        """Features of the sources, those of targets where they are sent too, and the edges."""
+        targets: Tensor | None = None
+        if isinstance(x, (tuple, list)):
+            targets = x[1] if len(x) == 2 else None
+            x, num_nodes = sources_of(x, num_nodes)
+        elif self.config.sources == "both":
+            targets = x
+        both = self.config.sources == "both"
+        if both and targets is None:
+            raise ValueError("x must be (sources, targets) with features of both, got one of them")
+        ends = [x] if not both or targets is None else [x, targets]
+        named = {"x": ends[0]} if len(ends) == 1 else {"x": ends[0], "x of targets": ends[1]}
+        check_components({name: (value, self.irreps_in.dim) for name, value in named.items()})
+        if any(value.ndim != 2 for value in ends):
+            raise ValueError(f"x must be (nodes, components), got {tuple(ends[0].shape)}")
+        edges = sorted_edges(x, edge_index, num_nodes)
+        if both and len(ends[1]) != edges.num_targets:
+            raise ValueError(f"x of targets must have {edges.num_targets} rows, got {len(ends[1])}")
+        return ends, edges
+
+    def _of_end(
+        self, matrices: Tensor, scale: Tensor | None, radial: Tensor | None, end: int
+    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """Matrices and modulation of one end of an edge."""
+        if self.config.sources == "source":
+            return matrices, scale, radial
+        sizes = [rows * columns for _, rows, columns in self.table.matrices]
+        weight = torch.cat([
+            part.view(rows, columns).index_select(1, self._columns[f"order_{m}_{end}"]).flatten()
+            for part, (m, rows, columns) in zip(
+                matrices.split(sizes), self.table.matrices, strict=True
+            )
+        ])  # fmt: skip
+        modulated = self._columns[f"scale_{end}"]
+        if radial is not None:
+            return weight, scale, radial.index_select(1, modulated)
+        return weight, None if scale is None else scale.index_select(1, modulated), None
+
+    def _dense_bias(self) -> Tensor | None:
+        if self.bias is None:
+            return None
+        empty = self.bias.new_zeros(self.table.widths_out[0])
+        return empty.index_copy(0, self._biased["rows"], self.bias)
+
+
+def _lmax(irreps: Irreps) -> int:
+    return max((l for mul, (l, _) in irreps.terms if mul), default=0)
+
+
+def _shape(value: object) -> object:
+    return tuple(value.shape) if isinstance(value, Tensor) else kind_of(value)
+
+
+def _check_numel(name: str, value: Tensor, numel: int) -> None:
+    if tuple(value.shape) != (numel,):
+        raise ValueError(f"{name} must be ({numel},), got {tuple(value.shape)}")
+
+
+def _columns_of_ends(table: SO2Table) -> dict[str, Tensor]:
+    """Columns of each order, and numbers of modulation, that belong to sources and to targets."""
+    found: dict[str, Tensor] = {}
+    for end in (0, 1):
+        scales, offset = [], 0
+        for m in range(table.mmax + 1):
+            picked, at = [torch.arange(0)], 0
+            for mul, l, _ in table.terms_in:
+                if l >= m:
+                    half = mul // 2
+                    picked.append(torch.arange(at + end * half, at + (end + 1) * half))
+                    at += mul
+            found[f"order_{m}_{end}"] = torch.cat(picked)
+            scales.append(offset + found[f"order_{m}_{end}"])
+            offset += at
+        found[f"scale_{end}"] = torch.cat(scales if table.by_order else scales[:1])
+    return found

@@ -1,0 +1,126 @@
+"""From the parameters of a convolution by orders to its matrices, and back."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.nn.index_tables import IndexTables
+from equigeo.ops import SO2Table
+from equigeo.tensor_products.orders.so2_paths import SO2Paths
+
+
+class SO2Weights(nn.Module):
+    """Scale parameters so that outputs have unit variance, and put them where the op reads them.
+
+    Parameters are the numbers of all matrices, by order and row, without those that parity forbids
+    in order 0; or matrices (copies in, copies out) of all paths.
+
+    Parameters
+    ----------
+    table : SO2Table
+        The terms.
+    by_path : bool
+        Whether parameters belong to paths.
+    filter_lmax : int, optional
+        Largest degree of the filter, of paths alone.
+
+    Attributes
+    ----------
+    numel : int
+        Parameters.
+    paths : SO2Paths
+        The Clebsch-Gordan product that the convolution is.
+
+    Examples
+    --------
+    >>> weights = SO2Weights(SO2Table(((4, 0, False),), ((1, 0, False),), mmax=0), by_path=False)
+    >>> weights(torch.ones(weights.numel))  # sums of four numbers have unit variance
+    tensor([0.5000, 0.5000, 0.5000, 0.5000])
+    """
+
+    def __init__(self, table: SO2Table, by_path: bool, filter_lmax: int | None = None) -> None:
+        super().__init__()
+        self.table, self.by_path = table, by_path
+        self.paths = SO2Paths(table, filter_lmax)
+        runs, allowed = _order_runs(table)
+        self._runs = _path_runs(self.paths) if by_path else runs
+        self.numel = sum(count for count, _ in self._runs)
+        self._is_dense = by_path or self.numel == table.weight_numel
+        self._allowed = IndexTables(**({} if self._is_dense else {"allowed": allowed}))
+
+    def forward(self, numbers: Tensor) -> Tensor:
+        """Make the matrices of :func:`equigeo.ops.so2_conv`, (table.weight_numel,)."""
+        counts = [count for count, _ in self._runs]
+        parts = numbers.split(counts)
+        scaled = [part * scale for part, (_, scale) in zip(parts, self._runs, strict=True)]
+        found = torch.cat([numbers[:0], *scaled])
+        if self.by_path:
+            return self.paths.to_matrices(found)
+        if self._is_dense:
+            return found
+        empty = found.new_zeros(self.table.weight_numel)
+        return empty.index_copy(0, self._allowed["allowed"], found)
+
+    def numbers_of(self, matrices: Tensor) -> Tensor:
+        """Parameters that give some matrices, as far as these are allowed: :meth:`forward` back."""
+        if self.by_path:
+            found = self.paths.from_matrices(matrices)
+        elif self._is_dense:
+            found = matrices
+        else:
+            found = matrices.index_select(0, self._allowed["allowed"])
+        parts = found.split([count for count, _ in self._runs])
+        divided = [part / scale for part, (_, scale) in zip(parts, self._runs, strict=True)]
+        return torch.cat([matrices[:0], *divided])
+
+
+def _order_runs(table: SO2Table) -> tuple[list[tuple[int, float]], Tensor]:
+    """Lengths and factors of runs of parameters, and where those of all matrices may be."""
+    runs: list[tuple[int, float]] = []
+    positions: list[range] = []
+    offset = 0
+    for m, rows, columns in table.matrices:
+        if m == 0 and not table.complex_weights:
+            found = _order_zero(table)
+            runs += [(count, scale) for count, scale, _ in found]
+            positions += list(chain.from_iterable(where for _, _, where in found))
+        else:
+            # Two components of unit variance come from real and imaginary parts.
+            terms = columns * (2 if m > 0 and table.complex_weights else 1)
+            runs.append((rows * columns, max(1, terms) ** -0.5))
+            positions.append(range(offset, offset + rows * columns))
+        offset += rows * columns
+    return runs, torch.cat([torch.arange(0), *(torch.arange(r.start, r.stop) for r in positions)])
+
+
+def _order_zero(table: SO2Table) -> list[tuple[int, float, list[range]]]:
+    """Rows of order 0, each with the columns that parity allows."""
+    columns = table.widths_in[0]
+    found = []
+    row = 0
+    for mul_out, _, out_swapped in table.terms_out:
+        starts, at = [], 0
+        for mul, _, swapped in table.terms_in:
+            starts += [(at, at + mul)] if swapped == out_swapped else []
+            at += mul
+        width = sum(stop - start for start, stop in starts)
+        for _ in range(mul_out):
+            where = [range(row * columns + a, row * columns + b) for a, b in starts]
+            found.append((width, max(1, width) ** -0.5, where))
+            row += 1
+    return found
+
+
+def _path_runs(paths: SO2Paths) -> list[tuple[int, float]]:
+    """Lengths and factors of all paths; those into one irrep share its variance."""
+    table = paths.table
+    arriving = [0] * len(table.terms_out)
+    for path in paths.paths:
+        arriving[path.term_out] += table.terms_in[path.term_in][0]
+    return [
+        (size, ((2 * table.terms_out[p.term_out][1] + 1) / max(1, arriving[p.term_out])) ** 0.5)
+        for p, size in zip(paths.paths, paths.sizes, strict=True)
+    ]

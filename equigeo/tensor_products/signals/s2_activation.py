@@ -1,0 +1,157 @@
+"""A function applied to the values of functions on the sphere."""
+
+from __future__ import annotations
+
+import math
+from typing import final
+
+import torch
+from torch import Tensor
+
+from equigeo.nn import NormalizedActivation, Tables
+from equigeo.nn._irreps_argument import IrrepsLike, irreps_argument
+from equigeo.nn.activation import Function, parity_after
+from equigeo.nn.irreps_layer import IrrepsLayer
+from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.ops.runtime.storage import HALF, in_float32
+from equigeo.reps import Irreps
+from equigeo.reps.irreps import Layout
+from equigeo.tensor_products.signals.channel_signals import ChannelSignals
+from equigeo.tensor_products.signals.grid_method import Factors, analysis, synthesis
+from equigeo.tensor_products.sphere.sphere_grid import SphereGrid
+
+# Degree to which the default grid is exact, in multiples of lmax.
+_EXACTNESS = 6
+
+
+@final
+class S2Activation(IrrepsLayer):
+    r"""Evaluate functions on a grid of the sphere, apply a function there, and transform back.
+
+    .. math:: z_{lm} = \sqrt{L + 1}\, (2 l + 1) \int_{S^2} \phi(f(r))\, Y_{lm}(r)\, dr / 4 \pi,
+        \qquad f = \frac{1}{\sqrt{L + 1}} \sum_{lm} x_{lm} Y_{lm}
+
+    with harmonics of the normalization ``"norm"``, so that standard normal features have values of
+    variance one: as ``e3nn.nn.S2Activation``, channel by channel.
+
+    **It is equivariant only approximately**: values of :math:`\phi(f)` have all degrees, and those
+    that the grid cannot tell apart come out wrong. For a smooth function the error falls
+    exponentially with the resolution. For SiLU and standard normal features it is, relative to the
+    largest component of the result,
+
+    ==================== ===== ===== ===== =====
+    grid exact to degree L=1   L=2   L=4   L=6
+    ==================== ===== ===== ===== =====
+    2 L                  4e-1  6e-1  4e-1  4e-1
+    4 L                  2e-2  2e-2  8e-3  1e-2
+    6 L, the default     1e-3  1e-3  5e-4  3e-4
+    8 L                  1e-4  1e-4  3e-5  2e-5
+    ==================== ===== ===== ===== =====
+
+    and for functions with kinks, as ReLU, it falls slowly. :class:`S2SwiGLU` and
+    :class:`equigeo.nn.Gate` are exact.
+
+    Parameters
+    ----------
+    irreps : Irreps, e3nn.o3.Irreps or str
+        Functions side by side, as ``16x0e+16x1o+16x2e``; with parities reversed where their values
+        are pseudoscalars.
+    act : callable
+        Scaled by :class:`equigeo.nn.NormalizedActivation`; even or odd for pseudoscalar values.
+    grid : SphereGrid or (int, int), optional
+        Or numbers of Gauss-Legendre latitudes and of longitudes.
+    layout : {"mul_ir", "ir_mul"}
+        Order of axes inside a term.
+
+    Attributes
+    ----------
+    irreps_out : Irreps
+        Natural parities where ``act`` is even or the input has them.
+
+    Raises
+    ------
+    ValueError
+        If the irreps are no functions on the sphere, or ``act`` leaves no parity.
+
+    Equivariance
+    ------------
+    O(3), improper elements included, up to the error above.
+
+    References
+    ----------
+    Cohen et al., "Spherical CNNs", 2018; Zitnick et al., "Spherical Channels for Modeling Atomic
+    Interactions", 2022.
+
+    Examples
+    --------
+    >>> layer = S2Activation("8x0e + 8x1o + 8x2e", torch.nn.functional.silu)
+    >>> layer(torch.zeros(5, 72)).shape
+    torch.Size([5, 72])
+    """
+
+    def __init__(
+        self,
+        irreps: IrrepsLike,
+        act: Function,
+        *,
+        grid: SphereGrid | tuple[int, int] | None = None,
+        layout: Layout = "mul_ir",
+    ) -> None:
+        super().__init__()
+        self.irreps_in = irreps_argument("irreps", irreps, layout)
+        self._signals = signals = ChannelSignals("irreps", self.irreps_in)
+        self.act = act if isinstance(act, NormalizedActivation) else NormalizedActivation(act)
+        parity = parity_after(1, 0, signals.parity, self.act)
+        terms = [(signals.channels, (l, parity * (-1) ** l)) for l in range(signals.lmax + 1)]
+        self.irreps_out = Irreps(terms, layout)
+        if grid is None:
+            grid = SphereGrid.exact(_EXACTNESS * signals.lmax)
+        elif not isinstance(grid, SphereGrid):
+            grid = SphereGrid.gauss_legendre(*grid)
+        self.grid, lmax, scale = grid, signals.lmax, math.sqrt(signals.lmax + 1)
+        self.tables = Tables(
+            to_grid=_all_points(synthesis(grid.harmonics(lmax), "norm")) / scale,
+            from_grid=_all_points(analysis(grid, lmax, "norm")).mT.contiguous() * scale,
+        )
+
+    @computes_in_float32
+    def forward(self, features: Tensor) -> Tensor:
+        """Apply the function to the values.
+
+        Parameters
+        ----------
+        features : Tensor, (..., irreps_in.dim), floating
+            Input.
+
+        Returns
+        -------
+        Tensor, shape and dtype of ``features``
+            Output.
+
+        Raises
+        ------
+        ValueError
+            If the last axis is wrong.
+        """
+        self.irreps_in.check_features(features)
+        if features.dtype in HALF:
+            rounded: Tensor = in_float32(self._apply_on_grid, [features])
+            return rounded
+        return self._apply_on_grid(features)
+
+    def _apply_on_grid(self, features: Tensor) -> Tensor:
+        values = self._signals.split(features) @ self.tables["to_grid", features.dtype]
+        return self._signals.join(self.act(values) @ self.tables["from_grid", features.dtype])
+
+    def extra_repr(self) -> str:
+        """Return what ``print(module)`` shows."""
+        grid = f"{self.grid.latitudes} x {self.grid.longitudes} points"
+        return f"{self.irreps_in} -> {self.irreps_out} | {grid}"
+
+
+def _all_points(factors: Factors) -> Tensor:
+    """One matrix, (coefficients, points), of the factors along meridians and parallels."""
+    (legendre,), (trig,) = factors
+    lmax = math.isqrt(len(legendre)) - 1
+    order = torch.tensor([lmax + m for l in range(lmax + 1) for m in range(-l, l + 1)])
+    return (legendre[:, :, None] * trig[order][:, None]).flatten(1)

@@ -1,0 +1,119 @@
+"""SwiGLU for functions on the sphere, equivariant without error."""
+
+from __future__ import annotations
+
+import math
+from typing import final
+
+import torch
+from torch import Tensor
+from torch.nn.functional import silu
+
+from equigeo.nn._irreps_argument import IrrepsLike, irreps_argument
+from equigeo.nn.irreps_layer import IrrepsLayer
+from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.ops.runtime.storage import HALF, in_float32
+from equigeo.reps import Irreps
+from equigeo.reps.irreps import Layout
+from equigeo.tensor_products.signals.channel_signals import ChannelSignals
+from equigeo.tensor_products.signals.gaunt_tensor_product import GauntTensorProduct
+
+
+@final
+class S2SwiGLU(IrrepsLayer):
+    r"""Products of two functions on the sphere, switched by scalars, as in EquiformerV3.
+
+    .. math:: z = \sigma(t)\, (p \cdot q) + \mathrm{SiLU}(s_1)\, s_2\, \delta_{l0}
+
+    channel by channel, where :math:`p \cdot q` are the coefficients, up to the degree L of the
+    operands, of the pointwise product of the functions
+    :math:`\sum_{lm} p_{lm} Y_{lm} / \sqrt{L + 1}` with harmonics of the normalization ``"norm"``:
+    standard normal features have values of variance one. Unlike with a pointwise function, a
+    finite grid suffices: the product is :class:`GauntTensorProduct`, exact.
+
+    Parameters
+    ----------
+    irreps_out : Irreps, e3nn.o3.Irreps or str
+        Functions side by side, as ``16x0e+16x1o+16x2e``.
+    layout : {"mul_ir", "ir_mul"}
+        Order of axes inside a term, the same on both sides.
+
+    Attributes
+    ----------
+    irreps_in : Irreps
+        For C channels ``5C x 0e``, which are :math:`s_1, s_2, t, p, q`, and then
+        ``2C x 1o + 2C x 2e + ...``, which are :math:`p, q`.
+    product : GauntTensorProduct
+        Of one channel.
+
+    Raises
+    ------
+    ValueError
+        If the irreps are no functions on the sphere with true scalars as values: those of a product
+        are nothing else.
+
+    Equivariance
+    ------------
+    O(3), improper elements included.
+
+    References
+    ----------
+    Liao et al., "EquiformerV3", 2026; Shazeer, "GLU Variants Improve Transformer", 2020.
+
+    Examples
+    --------
+    >>> layer = S2SwiGLU("8x0e + 8x1o + 8x2e")
+    >>> str(layer.irreps_in), layer(torch.zeros(5, 168)).shape
+    ('40x0e+16x1o+16x2e', torch.Size([5, 72]))
+    """
+
+    def __init__(self, irreps_out: IrrepsLike, *, layout: Layout = "mul_ir") -> None:
+        super().__init__()
+        self.irreps_out = irreps_argument("irreps_out", irreps_out, layout)
+        self._out = ChannelSignals("irreps_out", self.irreps_out)
+        if self._out.parity != 1:
+            raise ValueError(f"irreps_out must have scalars 0e, got {self.irreps_out}")
+        channels, lmax = self._out.channels, self._out.lmax
+        pairs = [(2 * channels, ir) for _, ir in self.irreps_out]
+        self._pairs = ChannelSignals("irreps_out", Irreps(pairs, layout))
+        self.irreps_in = Irreps([(5 * channels, (0, 1)), *pairs[1:]], layout)
+        self.product = GauntTensorProduct(lmax, lmax, lmax, basis="norm")
+
+    @computes_in_float32
+    def forward(self, features: Tensor) -> Tensor:
+        """Multiply the functions and switch the product.
+
+        Parameters
+        ----------
+        features : Tensor, (..., irreps_in.dim), floating
+            Input.
+
+        Returns
+        -------
+        Tensor, (..., irreps_out.dim), dtype of ``features``
+            Output.
+
+        Raises
+        ------
+        ValueError
+            If the last axis is wrong.
+        """
+        self.irreps_in.check_features(features)
+        if features.dtype in HALF:
+            rounded: Tensor = in_float32(self._multiply, [features])
+            return rounded
+        return self._multiply(features)
+
+    def _multiply(self, features: Tensor) -> Tensor:
+        channels, lmax = self._out.channels, self._out.lmax
+        scalars, pairs = features.tensor_split([3 * channels], -1)
+        first, second, switch = scalars.unflatten(-1, (3, channels)).unbind(-2)
+        p, q = self._pairs.split(pairs).unflatten(-2, (2, channels)).unbind(-3)
+        # Coefficients of values that are 1 / sqrt(L + 1) of those that the product takes.
+        product = self.product(p, q) * (switch.sigmoid() / math.sqrt(lmax + 1))[..., None]
+        scalar = product[..., :1] + (silu(first) * second)[..., None]
+        return self._out.join(torch.cat([scalar, product[..., 1:]], -1))
+
+    def extra_repr(self) -> str:
+        """Return what ``print(module)`` shows."""
+        return f"{self.irreps_in} -> {self.irreps_out}"

@@ -1,0 +1,413 @@
+"""Layers of fairchem-core converted: equal outputs and gradients, and refusals by name."""
+
+from __future__ import annotations
+
+import itertools
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from equigeo.interop import from_fairchem
+from equigeo.nn import GaussianBasis, PolynomialCutoff
+from equigeo.ops import rotate_edges
+from equigeo.testing import assert_equivariant, tolerance
+from tests.interop.fairchem_modules import Frames, fairchem, seeded
+from tests.interop.interatomic import default_dtype
+
+DOUBLE = torch.float64
+DEGREES = pytest.mark.parametrize(("lmax", "mmax"), [(2, 2), (3, 2), (4, 4)])
+LAYOUTS = pytest.mark.parametrize("layout", ["mul_ir", "ir_mul"])
+# A few hundred products in each output, of numbers of size one.
+CLOSE = tolerance(DOUBLE, 1024)
+
+
+@pytest.fixture(scope="module")
+def library() -> SimpleNamespace:
+    return fairchem()
+
+
+def random(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=DOUBLE)
+
+
+def drawn(module: nn.Module, seed: int = 7) -> nn.Module:
+    """In float64, with parameters that are all different."""
+    module.double()
+    with torch.no_grad():
+        for k, parameter in enumerate(module.parameters()):
+            parameter.add_(0.3 * random(*parameter.shape, seed=seed + k))
+    return module
+
+
+def directions(edges: int) -> Tensor:
+    """Of any length, both poles among them."""
+    vectors = random(edges, 3, seed=5)
+    vectors[:2] = torch.tensor([[0.0, 1.5, 0.0], [0.0, -1.0, 0.0]], dtype=DOUBLE)
+    return vectors
+
+
+def graph(edges: int, nodes: int) -> Tensor:
+    generator = torch.Generator().manual_seed(3)
+    return torch.randint(0, nodes, (2, edges), generator=generator)
+
+
+def so2_convolution(library: SimpleNamespace, lmax: int, mmax: int, **options: Any) -> nn.Module:
+    mapping = library.so3.CoefficientMapping(lmax, mmax)
+    with seeded():
+        return library.so2_layers.SO2_Convolution(6, 4, lmax, mmax, mapping, **options)
+
+
+def flat(x: Tensor, irreps: Any) -> Tensor:
+    """Features of fairchem in the layout of irreps."""
+    return irreps.with_layout("ir_mul").to_layout(x.flatten(1), irreps.layout)
+
+
+@pytest.mark.parametrize(("lmax", "mmax", "sizes"), [(2, 2, [3, 2, 1]), (4, 2, [5, 4, 3])])
+def test_order_of_components(library, lmax, mmax, sizes):
+    x, vectors = random(5, (lmax + 1) ** 2, 3), directions(5).abs()
+    frames = Frames(library, vectors, lmax, mmax)
+    assert frames.mapping.m_size == sizes
+    theirs, ours = frames.to_orders @ x, rotate_edges(x, vectors, mmax)
+    # up to a roll about the edge: order 0, and lengths of the others
+    torch.testing.assert_close(ours[:, : lmax + 1], theirs[:, : lmax + 1], **CLOSE)
+    start = lmax + 1
+    for size in sizes[1:]:
+        pairs = [z[:, start : start + 2 * size].view(5, 2, size, 3) for z in (ours, theirs)]
+        torch.testing.assert_close(*(z.square().sum(1) for z in pairs), **CLOSE)
+        start += 2 * size
+
+
+@DEGREES
+@LAYOUTS
+@pytest.mark.parametrize("extra", [None, 5])
+@pytest.mark.parametrize("modulated", [False, True])
+def test_convolution(library, lmax, mmax, extra, modulated, layout):
+    options = {"internal_weights": False, "edge_channels_list": [7, 8, 8]} if modulated else {}
+    theirs = drawn(so2_convolution(library, lmax, mmax, extra_m0_output_channels=extra, **options))
+    ours = from_fairchem(theirs, layout=layout)
+    edges = 6
+    x, vectors, features = random(edges, (lmax + 1) ** 2, 6), directions(edges), random(edges, 7)
+    frames = Frames(library, vectors, lmax, mmax)
+    given = [features] if modulated else []
+    found = theirs(frames.to_orders @ x, *given)
+    rotated, scalars = found if extra else (found, None)
+    want = (frames.to_orders.mT @ rotated).flatten(1)
+    want = want if scalars is None else torch.cat([scalars, want], 1)
+    each = torch.arange(edges).expand(2, -1)
+    out = ours(flat(x, ours.irreps_in), each, vectors, *given)
+    out = ours.irreps_out.to_layout(out, "ir_mul")
+    torch.testing.assert_close(out, want, **CLOSE)
+
+
+def test_numbers_of_the_specification(library):
+    mapping = library.so3.CoefficientMapping(2, 2)
+    theirs = library.so2_layers.SO2_Convolution(1, 1, 2, 2, mapping).double()
+    numel = sum(p.numel() for p in theirs.parameters())
+    values = torch.cos(2 * torch.arange(1, numel + 1, dtype=DOUBLE))
+    nn.utils.vector_to_parameters(values, theirs.parameters())
+    assert [tuple(p.shape) for p in theirs.parameters()] == [(3, 3), (3,), (4, 2), (2, 1)]
+    x = torch.arange(1, 10, dtype=DOUBLE).sin()[None]
+    r0 = torch.tensor([[0.36, 0.48, 0.80]], dtype=DOUBLE)
+    want = [0.3651497771, 2.0654593760, -1.8669312158, -0.8051837877, -0.7369106802]
+    want += [0.9234879203, 1.8740044146, 1.9564030713, -0.1430982461]
+    found = from_fairchem(theirs)(x, torch.zeros(2, 1, dtype=torch.int64), r0)
+    torch.testing.assert_close(found, torch.tensor([want], dtype=DOUBLE), rtol=0, atol=5e-11)
+
+
+@LAYOUTS
+def test_messages_of_uma_on_a_graph(library, layout):
+    """Source and target side by side, modulation, envelope, sums; gradients of positions."""
+    lmax, mmax, nodes, edges = 2, 2, 5, 14
+    options = {"internal_weights": False, "edge_channels_list": [7, 8, 8]}
+    theirs = drawn(so2_convolution(library, lmax, mmax, **options))
+    ours = from_fairchem(theirs, layout=layout, sources="both")
+    edge_index, features = graph(edges, nodes), random(edges, 7)
+    envelope = random(edges, seed=2).sigmoid()
+    x = random(nodes, (lmax + 1) ** 2, 3)
+    vectors = directions(edges).requires_grad_()
+    frames = Frames(library, vectors, lmax, mmax)
+    message = torch.cat([x[edge_index[0]], x[edge_index[1]]], 2)
+    sent = frames.to_orders.mT @ theirs(frames.to_orders @ message, features)
+    want = sent.new_zeros(nodes, 9, 4).index_add(0, edge_index[1], sent * envelope[:, None, None])
+    out = ours(flat(x, ours.irreps_in), edge_index, vectors, features, envelope=envelope)
+    out = ours.irreps_out.to_layout(out, "ir_mul").view(nodes, 9, 4)
+    torch.testing.assert_close(out, want, **CLOSE)
+    cotangent = random(nodes, 9, 4, seed=9)
+    grads = [torch.autograd.grad((z * cotangent).sum(), vectors)[0] for z in (out, want)]
+    # exact at the poles here, and by fairchem's quaternions
+    torch.testing.assert_close(*grads, rtol=1e-10, atol=1e-10)
+
+
+def test_angles_of_fairchem_have_no_gradient_at_a_pole(library):
+    """What is compared with are quaternions: the older way by angles has wrong forces there."""
+    vectors = torch.tensor([[1e-7, 1.0, 0.0]], dtype=DOUBLE, requires_grad=True)
+    frames = Frames(library, vectors, 1, 1)
+    alpha, beta, _ = library.rotation.init_edge_rot_euler_angles(vectors)
+    x = random(1, 4, 1)
+    turned = (frames.to_orders @ x)[:, 1]  # order 0 of degree 1: x . u
+    (exact,) = torch.autograd.grad(turned.sum(), vectors)
+    torch.testing.assert_close(exact[0, ::2], x[0, [1, 3], 0], rtol=1e-5, atol=1e-5)
+    by_angle = (beta.cos() * x[0, 2, 0]).sum() + (beta.sin() * alpha.sin() * x[0, 1, 0]).sum()
+    (wrong,) = torch.autograd.grad(by_angle, vectors)
+    assert abs(wrong[0, 0] - x[0, 1, 0]) > 0.1 * x[0, 1, 0].abs()
+
+
+@pytest.mark.parametrize("conversion", ["convert_so2_conv1", "convert_so2_conv2"])
+def test_blocks_of_the_fast_path(library, conversion):
+    first = conversion.endswith("1")
+    options = (
+        {"internal_weights": False, "edge_channels_list": [7, 8, 8], "extra_m0_output_channels": 5}
+        if first
+        else {}
+    )
+    old = drawn(so2_convolution(library, 2, 2, **options))
+    theirs = getattr(library.so2_layers, conversion)(old).double()
+    for block in theirs.so2_m_conv:
+        block._build_w_block()
+    ours = from_fairchem(theirs)
+    x, vectors = random(6, 9, 6), directions(6)
+    frames = Frames(library, vectors, 2, 2)
+    weights = [random(6, 6 * 6)] if first else []
+    found = theirs(frames.to_orders @ x, *weights)
+    rotated, extra = found if first else (found, found.new_zeros(6, 0))
+    want = torch.cat([extra, (frames.to_orders.mT @ rotated).flatten(1)], 1)
+    out = ours(x.flatten(1), torch.arange(6).expand(2, -1), vectors, *weights)
+    torch.testing.assert_close(out, want, **CLOSE)
+
+
+@DEGREES
+def test_real_convolution_is_equivariant_under_reflections(library, lmax, mmax):
+    mapping = library.so3.CoefficientMapping(lmax, mmax)
+    with seeded():
+        theirs = drawn(library.so2_layers.SO2_Linear(6, 4, lmax, mmax, mapping, False, [7, 8, 8]))
+    theirs.mappingReduced.double()
+    ours = from_fairchem(theirs)
+    x, vectors, features = random(6, (lmax + 1) ** 2, 6), directions(6), random(6, 7)
+    frames = Frames(library, vectors, lmax, mmax)
+    want = frames.reduced.mT @ theirs(frames.reduced @ x, features)
+    each = torch.arange(6).expand(2, -1)
+    out = ours(x.flatten(1), each, vectors, features)
+    torch.testing.assert_close(out, want.flatten(1), **CLOSE)
+
+    def call(x: Tensor, vectors: Tensor) -> Tensor:
+        return ours(x, each, vectors, features)
+
+    rep = ours.conv.rep_in
+    assert_equivariant(call, rep, ours.conv.rep_out, inputs=[x.flatten(1), vectors], condition=16.0)
+
+
+@DEGREES
+@LAYOUTS
+def test_edge_degree_embedding(library, lmax, mmax, layout):
+    backend = library.execution_backends.get_execution_backend("general")
+    mapping = library.so3.CoefficientMapping(lmax, mmax)
+    with seeded():
+        theirs = drawn(
+            library.embedding.EdgeDegreeEmbedding(
+                3, lmax, mmax, [7, 8, 8], 5.0, mapping, None, backend
+            )
+        )
+    ours = from_fairchem(theirs, layout=layout)
+    nodes, edges = 5, 14
+    edge_index, vectors, features = graph(edges, nodes), directions(edges), random(edges, 7)
+    envelope = random(edges, seed=2).sigmoid()
+    frames = Frames(library, vectors, lmax, mmax)
+    back = frames.to_orders.mT * envelope[:, None, None]
+    zero = torch.zeros(nodes, (lmax + 1) ** 2, 3, dtype=DOUBLE)
+    want = theirs(zero, features, edge_index[1], back)
+    out = ours(edge_index, vectors, features, envelope=envelope, num_nodes=nodes)
+    torch.testing.assert_close(out, flat(want, ours.irreps_out), **CLOSE)
+    with pytest.raises(ValueError, match="num_nodes must be given"):
+        ours(edge_index, vectors, features)
+
+
+@LAYOUTS
+@pytest.mark.parametrize("lmax", [0, 2, 4])
+def test_linear(library, lmax, layout):
+    theirs = drawn(library.so3_layers.SO3_Linear(5, 3, lmax))
+    ours = from_fairchem(theirs, layout=layout)
+    x = random(6, (lmax + 1) ** 2, 5)
+    found = ours(flat(x, ours.irreps_in))
+    torch.testing.assert_close(found, flat(theirs(x), ours.irreps_out), **CLOSE)
+
+
+@LAYOUTS
+@pytest.mark.parametrize(
+    ("name", "lmax"),
+    [  # fairchem's layer_norm_sh divides by lmax
+        *itertools.product(["layer_norm", "rms_norm_sh"], [0, 1, 3]),
+        *itertools.product(["layer_norm_sh"], [1, 3]),
+    ],
+)
+@pytest.mark.parametrize("affine", [False, True])
+@pytest.mark.parametrize("normalization", ["component", "norm"])
+def test_norms(library, name, normalization, affine, lmax, layout):
+    make = library.layer_norm.get_normalization_layer
+    with default_dtype(DOUBLE):  # of its table of degrees
+        if name == "rms_norm_sh" and normalization == "norm":  # which it allows of no other
+            cls = library.layer_norm.EquivariantRMSNormArraySphericalHarmonicsV2
+            theirs = cls(lmax, 4, 1e-3, affine, normalization, std_balance_degrees=False)
+        else:
+            theirs = make(name, lmax, 4, 1e-3, affine, normalization)
+    theirs = drawn(theirs)
+    ours = from_fairchem(theirs, layout=layout)
+    x = random(6, (lmax + 1) ** 2, 4)
+    found = ours(flat(x, ours.irreps_in))
+    torch.testing.assert_close(found, flat(theirs(x), ours.irreps_out), **CLOSE)
+
+
+def test_rms_norm_without_centering(library):
+    cls = library.layer_norm.EquivariantRMSNormArraySphericalHarmonicsV2
+    with default_dtype(DOUBLE):
+        theirs, x = drawn(cls(2, 4, centering=False)), random(6, 9, 4)
+    ours = from_fairchem(theirs)
+    torch.testing.assert_close(ours(x.flatten(1)), theirs(x).flatten(1), **CLOSE)
+
+
+@LAYOUTS
+@pytest.mark.parametrize("lmax", [1, 2, 4])
+def test_gate(library, lmax, layout):
+    theirs = library.activation.GateActivation(lmax, lmax, 4)
+    ours = from_fairchem(theirs, layout=layout)
+    x, gates = random(6, (lmax + 1) ** 2, 4), random(6, lmax * 4, seed=1)
+    given = torch.cat([x[:, 0], gates, x[:, 1:].flatten(1)], 1)
+    given = ours.irreps_in.with_layout("ir_mul").to_layout(given, layout)
+    torch.testing.assert_close(ours(given), flat(theirs(gates, x), ours.irreps_out), **CLOSE)
+
+
+@pytest.mark.parametrize(("lmax", "mmax"), [(2, 2), (3, 2), (2, 1)])
+def test_a_block_of_uma(library, lmax, mmax):
+    """Message, gate in the frame, second convolution and envelope, from converted parts."""
+    nodes, edges, channels = 5, 14, 4
+    mapping = library.so3.CoefficientMapping(lmax, mmax)
+    make = library.so2_layers.SO2_Convolution
+    with seeded():
+        first = make(6, channels, lmax, mmax, mapping, False, [7, 8, 8], lmax * channels)
+        second = make(channels, 3, lmax, mmax, mapping)
+    first, second = drawn(first), drawn(second)
+    gate = library.activation.GateActivation(lmax, mmax, channels, m_prime=True)
+    edge_index, features = graph(edges, nodes), random(edges, 7)
+    envelope, x = random(edges, seed=2).sigmoid(), random(nodes, (lmax + 1) ** 2, 3)
+    vectors = directions(edges).requires_grad_()
+    frames = Frames(library, vectors, lmax, mmax)
+    message = torch.cat([x[edge_index[0]], x[edge_index[1]]], 2)
+    inside, gates = first(frames.to_orders @ message, features)
+    sent = frames.to_orders.mT @ second(gate(gates, inside)) * envelope[:, None, None]
+    want = sent.new_zeros(nodes, *sent.shape[1:]).index_add(0, edge_index[1], sent).flatten(1)
+
+    ours = from_fairchem(first, sources="both"), from_fairchem(gate), from_fairchem(second)
+    each, flat_x = torch.arange(edges), x.flatten(1)
+    pairs = torch.stack([edge_index[0], each])
+    messages = ours[0]((flat_x, flat_x[edge_index[1]]), pairs, vectors, features)
+    gates, scalars, others = messages.tensor_split([lmax * channels, (lmax + 1) * channels], 1)
+    gated = ours[1](torch.cat([scalars, gates, others], 1))
+    back = torch.stack([each, edge_index[1]])
+    out = ours[2](gated, back, vectors, envelope=envelope, num_nodes=nodes)
+    torch.testing.assert_close(out, want, **CLOSE)
+    grads = [torch.autograd.grad((z * random(*z.shape)).sum(), vectors)[0] for z in (out, want)]
+    torch.testing.assert_close(*grads, rtol=1e-10, atol=1e-10)
+
+
+def test_bases_and_envelope(library):
+    """What UMA makes of distances: no conversion, but the same functions."""
+    radial = library.radial
+    r = torch.linspace(0.01, 6.5, 50, dtype=DOUBLE)
+    envelope = radial.PolynomialEnvelope(exponent=5)
+    torch.testing.assert_close(PolynomialCutoff(6.0, 5)(r), envelope(r / 6), rtol=0, atol=1e-14)
+    assert envelope(torch.tensor(0.5, dtype=DOUBLE)).item() == 0.7734375
+    gaussians = radial.GaussianSmearing(0.0, 6.0, 16, 2.0).double()
+    found = GaussianBasis(6.0, 16, width=2.0)(r)
+    # its width and centers are rounded to float32
+    torch.testing.assert_close(found, gaussians(r), rtol=0, atol=1e-5)
+
+
+def test_dtype_training_and_gradients_stay(library):
+    options = {"internal_weights": False, "edge_channels_list": [7, 8, 8]}
+    theirs = so2_convolution(library, 2, 1, **options).eval()
+    theirs.fc_m0.requires_grad_(False)
+    theirs.so2_m_conv.requires_grad_(False)
+    ours = from_fairchem(theirs)
+    assert {p.dtype for p in ours.parameters()} == {torch.float32}
+    assert not ours.training
+    assert not ours.conv.training
+    assert not ours.conv.mixing.requires_grad
+    assert not ours.conv.bias.requires_grad
+    assert all(p.requires_grad for p in ours.radial.parameters())
+    edges = 6
+    x, vectors, features = random(edges, 9, 6).float(), directions(edges).float(), random(edges, 7)
+    frames = Frames(library, vectors.double(), 2, 1)
+    rotated = theirs.double()(frames.to_orders @ x.double(), features)
+    want = (frames.to_orders.mT @ rotated).flatten(1).float()
+    each = torch.arange(edges).expand(2, -1)
+    found = ours(x.flatten(1), each, vectors, features.float())
+    torch.testing.assert_close(found, want, rtol=1e-5, atol=1e-5)
+
+
+def test_flags_of_nodes_stay(library):
+    linear = library.so3_layers.SO3_Linear(3, 2, 2).eval()
+    linear.bias.requires_grad_(False)
+    norm = library.layer_norm.EquivariantLayerNormArray(2, 3).eval()
+    norm.affine_weight.requires_grad_(False)
+    ours = from_fairchem(linear), from_fairchem(norm)
+    assert [(p.weight.requires_grad, p.bias.requires_grad) for p in ours] == [
+        (True, False),
+        (False, True),
+    ]
+    assert not any(layer.training for layer in ours)
+    assert {p.dtype for layer in ours for p in layer.parameters()} == {torch.float32}
+
+
+def test_the_module_is_not_changed(library):
+    theirs = so2_convolution(library, 2, 2)
+    before = {name: value.clone() for name, value in theirs.state_dict().items()}
+    ours = from_fairchem(theirs)
+    with torch.no_grad():
+        for parameter in ours.parameters():
+            parameter.zero_()
+    for name, value in theirs.state_dict().items():
+        assert torch.equal(value, before[name])
+
+
+def test_experts_are_refused_until_merged(library):
+    mole = library.mole
+    tensors = mole.MOLEGlobals(torch.full((1, 3), 1 / 3), torch.tensor([4]))
+    theirs = so2_convolution(library, 2, 2)
+    theirs.fc_m0 = mole.MOLE(3, 18, 12, tensors, bias=True)
+    with pytest.raises(TypeError, match="whose fc_m0 is a MOLE: expected a Linear"):
+        from_fairchem(theirs)
+    with pytest.raises(TypeError, match="merge its experts by merged_linear_layer"):
+        from_fairchem(theirs.fc_m0)
+    theirs.fc_m0 = theirs.fc_m0.merged_linear_layer()
+    assert type(from_fairchem(theirs)).__name__ == "SO2Conv"
+
+
+def test_what_has_no_counterpart_is_named(library):
+    activation, norms = library.activation, library.layer_norm
+    cases = {
+        "train equigeo.tensor_products.S2SwiGLU": activation.S2Activation(2, 2, None),
+        "it is a part of SO2_Convolution": library.so2_layers.SO2_m_Conv(1, 2, 2, 2, 2),
+        "no model of fairchem uses it": norms.EquivariantRMSNormArraySphericalHarmonics(2, 4),
+        "std_balance_degrees=False": norms.EquivariantRMSNormArraySphericalHarmonicsV2(
+            2, 4, std_balance_degrees=False
+        ),
+    }
+    for message, module in cases.items():
+        with pytest.raises((TypeError, ValueError), match=message):
+            from_fairchem(module)
+    with pytest.raises(ValueError, match='sources="both" is for convolutions, got SO3_Linear'):
+        from_fairchem(library.so3_layers.SO3_Linear(2, 2, 1), sources="both")
+    odd = library.so2_layers.SO2_Convolution(3, 2, 1, 1, library.so3.CoefficientMapping(1, 1))
+    with pytest.raises(ValueError, match="even number of channels in the message, got 3"):
+        from_fairchem(odd, sources="both")
+
+
+def test_other_classes_are_refused():
+    with pytest.raises(TypeError, match="expected a layer of fairchem-core 2: SO3_Linear"):
+        from_fairchem(nn.Linear(2, 2))
+    with pytest.raises(ValueError, match='sources must be "source" or "both"'):
+        from_fairchem(nn.Linear(2, 2), sources="all")
+    with pytest.raises(ValueError, match='layout must be "mul_ir" or "ir_mul"'):
+        from_fairchem(nn.Linear(2, 2), layout="mul")

@@ -1,0 +1,187 @@
+"""Norms of features: values of fairchem's, symmetry, layouts, gradients at zero."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from equigeo.nn import EquivariantLayerNorm, EquivariantRMSNorm
+from equigeo.reps import Irreps
+from equigeo.testing import assert_equivariant, tolerance
+
+DOUBLE = torch.float64
+NORMS = {
+    "layer_norm": EquivariantLayerNorm,
+    "layer_norm_sh": partial(EquivariantLayerNorm, degrees="together"),
+    "rms_norm_sh": EquivariantRMSNorm,
+    "rms_norm without centering": partial(EquivariantRMSNorm, centering=False),
+}
+norms = pytest.mark.parametrize("name", NORMS)
+layouts = pytest.mark.parametrize("layout", ["mul_ir", "ir_mul"])
+normalizations = pytest.mark.parametrize("normalization", ["component", "norm"])
+IRREPS = "4x0e+3x0o+2x0e+3x1o+1x2e+2x1o"
+
+
+def random(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=DOUBLE)
+
+
+def trained(norm: nn.Module) -> nn.Module:
+    """With factors and shifts that differ."""
+    norm.double()
+    for k, parameter in enumerate(norm.parameters()):
+        parameter.data.add_(0.3 * random(*parameter.shape, seed=k + 1))
+    return norm
+
+
+# Rows 0, 1 and 4 of fairchem-core 2.24.0 on sin(1..27) as (1, 9, 3).
+FAIRCHEM = {
+    "layer_norm": {
+        0: [0.6071650764, 0.8024864178, -1.4096514942],
+        1: [-1.0434270622, -1.3220986254, -0.3852388096],
+        4: [0.5842474056, 1.3774516484, 0.9042331982],
+    },
+    "layer_norm_sh": {
+        0: [0.6071650764, 0.8024864178, -1.4096514942],
+        1: [-1.0478566473, -1.3277112346, -0.3868742359],
+    },
+    "rms_norm_sh": {
+        0: [0.3385083864, 0.4474044916, -0.7859128780],
+        1: [-1.2150548038, -1.5395635634, -0.4486046828],
+    },
+}
+
+
+@pytest.mark.parametrize("name", FAIRCHEM)
+@layouts
+def test_values_of_fairchem(name, layout):
+    irreps = Irreps("3x0e+3x1o+3x2e", "ir_mul")
+    x = irreps.to_layout(torch.arange(1, 28, dtype=DOUBLE).sin(), layout)
+    norm = NORMS[name](irreps.with_layout(layout), layout=layout).double()
+    found = irreps.with_layout(layout).to_layout(norm(x), "ir_mul").view(9, 3)
+    for row, values in FAIRCHEM[name].items():
+        want = torch.tensor(values, dtype=DOUBLE)
+        torch.testing.assert_close(found[row], want, rtol=0, atol=5e-11)
+
+
+@norms
+@layouts
+@normalizations
+def test_commutes_with_rotations_and_reflections(name, layout, normalization):
+    norm = trained(NORMS[name](IRREPS, normalization, layout=layout))
+    assert_equivariant(norm, inputs=[random(6, norm.irreps_in.dim)])
+
+
+def test_a_norm_that_centers_pseudoscalars_is_caught():
+    wrong = trained(EquivariantLayerNorm("3x0e"))
+    with pytest.raises(AssertionError, match="not equivariant"):
+        assert_equivariant(wrong, Irreps("3x0o"), Irreps("3x0o"), inputs=[random(6, 3)])
+
+
+@given(
+    terms=st.lists(
+        st.tuples(st.integers(0, 3), st.tuples(st.integers(0, 2), st.sampled_from([1, -1]))),
+        max_size=5,
+    ),
+    name=st.sampled_from([*NORMS]),
+    normalization=st.sampled_from(["component", "norm"]),
+)
+@settings(max_examples=60, deadline=None)
+def test_both_layouts_are_one_map(terms, name, normalization):
+    irreps = Irreps(terms)
+    rows = trained(NORMS[name](terms, normalization))
+    columns = trained(NORMS[name](terms, normalization, layout="ir_mul"))
+    x = random(5, irreps.dim)
+    found = columns.irreps_out.to_layout(columns(irreps.to_layout(x, "ir_mul")), "mul_ir")
+    assert found.isfinite().all()
+    torch.testing.assert_close(found, rows(x), **tolerance(DOUBLE, 64))
+
+
+@norms
+def test_zero_stays_zero_with_finite_gradients_of_two_orders(name):
+    norm = NORMS[name](IRREPS).double()
+    x = torch.zeros(2, norm.irreps_in.dim, dtype=DOUBLE, requires_grad=True)
+    out = norm(x)
+    (first,) = torch.autograd.grad((out * random(*out.shape)).sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad((first * random(*first.shape, seed=1)).sum(), x)
+    assert out.eq(0).all()
+    assert first.isfinite().all()
+    assert second.isfinite().all()
+    assert first.abs().max() > 1
+
+
+@norms
+@normalizations
+def test_differentiable_twice(name, normalization):
+    norm = trained(NORMS[name]("2x0e+1x0o+2x1o", normalization))
+    x = random(2, 9).requires_grad_()
+    assert torch.autograd.gradcheck(norm, (x,))
+    assert torch.autograd.gradgradcheck(norm, (x,))
+
+
+@norms
+@normalizations
+def test_size_of_the_input_is_lost(name, normalization):
+    norm = NORMS[name](IRREPS, normalization, eps=1e-12).double()
+    x = random(4, norm.irreps_in.dim)
+    torch.testing.assert_close(norm(1e3 * x), norm(x), rtol=1e-9, atol=1e-11)
+
+
+def test_scalars_alone_are_an_ordinary_layer_norm():
+    x = random(5, 8)
+    ours, theirs = trained(EquivariantLayerNorm("8x0e")), nn.LayerNorm(8).double()
+    theirs.load_state_dict(ours.state_dict())
+    torch.testing.assert_close(ours(x), theirs(x), **tolerance(DOUBLE, 16))
+
+
+def test_mean_square_is_one_after_the_norm():
+    irreps = Irreps("16x0e+16x1o+16x2e")
+    x = 5 * random(3, irreps.dim) + 2
+    for term in EquivariantLayerNorm(irreps, affine=False)(x).split([16, 48, 80], -1):
+        torch.testing.assert_close(
+            term.square().mean(-1), torch.ones(3, dtype=DOUBLE), rtol=1e-4, atol=0
+        )
+    lengths = EquivariantLayerNorm(irreps, "norm", affine=False)(x)[:, 16:64].view(3, 16, 3)
+    length = lengths.square().sum(-1).mean(-1)
+    torch.testing.assert_close(length, torch.ones(3, dtype=DOUBLE), rtol=1e-4, atol=0)
+
+
+def test_parameters():
+    assert {k: len(v) for k, v in EquivariantLayerNorm(IRREPS).state_dict().items()} == {
+        "weight": 15,
+        "bias": 6,
+    }
+    assert EquivariantLayerNorm(IRREPS, affine=False).state_dict() == {}
+    assert len(EquivariantRMSNorm(IRREPS, centering=False).bias) == 0
+
+
+@norms
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (dict(normalization="mean"), r'normalization must be "component" or "norm", got \'mean\''),
+        (dict(eps=0.0), r"eps must be positive and finite, got 0\.0"),
+        (dict(eps=math.nan), "eps must be positive and finite, got nan"),
+        (dict(layout="mul"), 'layout must be "mul_ir" or "ir_mul"'),
+    ],
+)
+def test_bad_arguments_are_named(name, options, message):
+    with pytest.raises(ValueError, match=message):
+        NORMS[name](IRREPS, **options)
+
+
+def test_bad_degrees_are_named():
+    with pytest.raises(ValueError, match='degrees must be "separate" or "together"'):
+        EquivariantLayerNorm(IRREPS, degrees="all")
+
+
+@norms
+def test_wrong_inputs_are_refused(name):
+    with pytest.raises(ValueError, match="5"):
+        NORMS[name](IRREPS)(torch.zeros(3, 5))

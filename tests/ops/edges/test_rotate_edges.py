@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from equigeo.groups import SO
+from equigeo.ops import rotate_edges, rotate_edges_back
+from equigeo.ops.edges.edge_frames import edge_frames
+from equigeo.reps import Irreps
+from tests.ops.edges.test_edge_frames import directions
+
+F64 = torch.float64
+
+
+def features(lmax: int, edges: int) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(lmax)
+    return torch.randn(edges, (lmax + 1) ** 2, 2, dtype=F64, generator=generator)
+
+
+def test_components_are_sorted_by_order():
+    vectors = torch.tensor([[0.0, 1.0, 0.0]], dtype=F64)  # whose frame changes nothing
+    x = torch.arange(9, dtype=F64).view(1, 9, 1)
+    assert rotate_edges(x, vectors).flatten().tolist() == [0, 2, 6, 3, 7, 1, 5, 8, 4]
+    assert rotate_edges(x, vectors, mmax=1).flatten().tolist() == [0, 2, 6, 3, 7, 1, 5]
+
+
+@pytest.mark.parametrize("mmax", [None, 5, 1, 0])
+def test_the_way_back_is_the_transpose_and_the_inverse_of_what_is_kept(mmax):
+    vectors = directions()
+    x = features(3, len(vectors))
+    z = rotate_edges(x, vectors, mmax)
+    back = rotate_edges_back(z, vectors, 3, mmax)
+    assert_close((back * x).sum(), z.square().sum())
+    assert_close(rotate_edges(back, vectors, mmax), z)
+    if mmax is None:
+        assert_close(back, x)
+
+
+def test_functions_that_commute_with_rolls_are_equivariant():
+    """Order 0 gates all others; a function of single components is a negative control."""
+    vectors, rep = directions(), Irreps("2x0e+2x1o+2x2e", "ir_mul").restrict(SO(3))
+    x = features(2, len(vectors))
+    g = edge_frames(torch.tensor([0.3, -0.5, 0.8], dtype=F64))
+    turned = rep.act(g, x.flatten(1)).view_as(x)
+
+    def gated(x, vectors):
+        z = rotate_edges(x, vectors)
+        return rotate_edges_back(z * z[:, :1].sigmoid(), vectors, 2)
+
+    def pointwise(x, vectors):
+        return rotate_edges_back(rotate_edges(x, vectors).relu(), vectors, 2)
+
+    for function, holds in ((gated, True), (pointwise, False)):
+        got = function(turned, vectors @ g.mT)
+        want = rep.act(g, function(x, vectors).flatten(1)).view_as(x)
+        assert torch.allclose(got, want, rtol=0, atol=1e-12) == holds
+
+
+def test_gradients_are_exact_at_the_poles():
+    vectors = directions()[-5:].requires_grad_()
+    x = features(2, 5).requires_grad_()
+
+    def gated(x, vectors):
+        z = rotate_edges(x, vectors, 1)
+        return rotate_edges_back(z * z[:, :1].sigmoid(), vectors, 2, 1)
+
+    poles = vectors[:2].detach().requires_grad_()
+    assert torch.autograd.gradcheck(gated, (x[:2], poles))
+    assert torch.autograd.gradgradcheck(gated, (x[:2], poles))
+
+
+def test_wrong_arguments_are_named():
+    x, vectors = torch.zeros(2, 9, 1), torch.ones(2, 3)
+    with pytest.raises(ValueError, match=r"\(lmax \+ 1\)\^2 components, got 8"):
+        rotate_edges(x[:, :8], vectors)
+    with pytest.raises(ValueError, match=r"vectors must be \(2, 3\), got \(3, 3\)"):
+        rotate_edges(x, torch.ones(3, 3))
+    with pytest.raises(ValueError, match=r"x must be \(edges, components, channels\)"):
+        rotate_edges(x[0], vectors)
+    with pytest.raises(TypeError, match="dtype of x"):
+        rotate_edges(x, vectors.double())
+    with pytest.raises(ValueError, match="must not be negative, got -1"):
+        rotate_edges(x, vectors, -1)
+    with pytest.raises(ValueError, match="z must have 7 components for lmax 2 and mmax 1, got 9"):
+        rotate_edges_back(x, vectors, 2, 1)
+    with pytest.raises(ValueError, match="lmax must be from 0 to 10, got 11"):
+        rotate_edges_back(x, vectors, 11)

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch.testing import assert_close
+
+from equigeo.potentials import AtomicBatch
+from tests.potentials.systems import CELL, CRYSTAL, MOLECULE, NUMBERS, POSITIONS, SLAB, batch_of
+
+
+def test_systems_stand_one_after_another():
+    batch = batch_of(MOLECULE, CRYSTAL)
+    assert batch.num_systems == 2
+    assert batch.ptr.tolist() == [0, 6, 8]
+    assert batch.batch.tolist() == [0] * 6 + [1] * 2
+    assert batch.pbc.tolist() == [[False] * 3, [True] * 3]
+    assert_close(batch.cell, torch.stack([torch.zeros_like(CELL), CELL]))
+    first = batch.edge_index[1] < 6
+    assert torch.equal(batch.edge_index[:, first], batch_of(MOLECULE).edge_index)
+    assert torch.equal(batch.edge_index[:, ~first] - 6, batch_of(CRYSTAL).edge_index)
+
+
+def test_arrays_and_tensors_are_the_same():
+    numbers, positions = NUMBERS.numpy().astype(np.uint8), POSITIONS.numpy()
+    arrays = AtomicBatch.from_systems(
+        [(numbers, positions, None, np.zeros(3, bool))], 4.0, dtype=torch.float64
+    )
+    tensors = batch_of(MOLECULE)
+    assert torch.equal(arrays.edge_index, tensors.edge_index)
+    assert torch.equal(arrays.vectors(), tensors.vectors())
+    assert arrays.numbers.dtype == torch.int64
+
+
+def test_a_strain_deforms_positions_and_cell():
+    batch = batch_of(CRYSTAL, SLAB)
+    strain = 0.01 * torch.randn(2, 3, 3, dtype=torch.float64)
+    symmetric = torch.eye(3, dtype=torch.float64) + (strain + strain.mT) / 2
+    deformed = AtomicBatch(
+        batch.numbers,
+        (batch.positions[:, None] @ symmetric[batch.batch])[:, 0],
+        batch.cell @ symmetric,
+        batch.pbc,
+        batch.edge_index,
+        batch.shifts,
+        batch.batch,
+        batch.ptr,
+        batch.cutoff,
+    )
+    assert_close(batch.vectors(strain), deformed.vectors())
+
+
+def test_gradients_reach_positions_and_cell():
+    batch = batch_of(CRYSTAL)
+    positions = batch.positions.clone().requires_grad_(True)
+    moved = batch.with_positions(positions)
+    assert moved.edges is batch.edges
+    assert torch.autograd.gradcheck(lambda x: batch.with_positions(x).vectors(), positions)
+
+
+def test_atoms_far_from_the_origin_lose_nothing_in_float32():
+    far = (NUMBERS, POSITIONS.float().round(decimals=1) + 4096.0, None, False)
+    batch = AtomicBatch.from_systems([far], 4.0, dtype=torch.float32)
+    exact = AtomicBatch.from_systems([far], 4.0, dtype=torch.float64)
+    assert_close(batch.vectors().double(), exact.vectors(), rtol=1e-7, atol=0.0)
+
+
+def test_batches_move_between_dtypes():
+    batch = batch_of(CRYSTAL).to(dtype=torch.float32)
+    assert batch.positions.dtype == batch.cell.dtype == batch.vectors().dtype == torch.float32
+    assert batch.edge_index.dtype == torch.int64
+
+
+def test_its_representation_is_one_line():
+    assert "positions=(6, 3) float64" in repr(batch_of(MOLECULE))
+
+
+NAN = POSITIONS.clone()
+NAN[2, 1] = torch.nan
+FLAT = torch.tensor([[1.0, 0, 0], [2.0, 0, 0], [0, 0, 1]], dtype=torch.float64)
+WRONG = {
+    "no tuple": ("CO2", TypeError, r"system 1 must be a tuple"),
+    "numbers": ((NUMBERS.double(), *MOLECULE[1:]), TypeError, "numbers of system 1 must be int"),
+    "list": (([6], *MOLECULE[1:]), TypeError, "numbers of system 1 must be a Tensor"),
+    "shape": ((NUMBERS[:5], *MOLECULE[1:]), ValueError, r"positions of system 1 must be \(5, 3\)"),
+    "nan": ((NUMBERS, NAN, None, False), ValueError, "positions of system 1 must be finite"),
+    "no cell": ((NUMBERS, POSITIONS, None, True), ValueError, "system 1 must have a cell"),
+    "flat cell": ((NUMBERS, POSITIONS, FLAT, True), ValueError, "system 1"),
+    "zero cell": ((NUMBERS, POSITIONS, 0 * FLAT, True), ValueError, "system 1"),
+    "nan cell": ((NUMBERS, POSITIONS, FLAT / 0, True), ValueError, "cell of system 1 must be fin"),
+    "cell shape": ((NUMBERS, POSITIONS, FLAT[:2], True), ValueError, r"cell of system 1 must be"),
+    "pbc": ((NUMBERS, POSITIONS, CELL, [True, False]), ValueError, "pbc of system 1 must be"),
+    "pbc kind": ((NUMBERS, POSITIONS, CELL, 1), ValueError, "pbc of system 1 must be"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_no_system_is_refused_by_its_number(case):
+    system, kind, message = WRONG[case]
+    with pytest.raises(kind, match=message):
+        batch_of(MOLECULE, system)
+
+
+def test_cutoffs_beyond_memory_are_refused_before_it_is_allocated():
+    with pytest.raises(ValueError, match="cutoff must be smaller"):
+        batch_of(CRYSTAL, cutoff=3000.0)
+
+
+def test_positions_of_other_atoms_are_refused():
+    with pytest.raises(ValueError, match=r"positions must be \(6, 3\)"):
+        batch_of(MOLECULE).with_positions(POSITIONS[:5])

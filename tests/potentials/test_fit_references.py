@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from equigeo.potentials import fit_references
+from tests.shared_data import shared_data
+
+
+def test_energies_of_elements_are_recovered():
+    generator = np.random.default_rng(0)
+    frames = [generator.choice([1, 6, 8], size=k) for k in range(3, 20)]
+    exact = {1: -13.6, 6: -1029.5, 8: -2041.9}
+    fitted = fit_references(frames, [sum(exact[z] for z in frame) for frame in frames])
+    assert fitted.species == (1, 6, 8)
+    assert fitted.energies == pytest.approx([*exact.values()], abs=1e-9)
+    assert fitted.is_unique
+    assert fitted.residual < 1e-9
+
+
+def test_one_composition_gives_the_least_norm_and_says_so():
+    """Specification 2.2: valid sums, and equal energies per atom of each kind that mean nothing."""
+    frames = [torch.tensor([6, 6, 8, 1, 1, 1, 1, 1, 1])] * 4
+    fitted = fit_references(frames, torch.full((4,), -4209.0))
+    assert (fitted.rank, fitted.is_unique) == (1, False)
+    counts = np.array([6, 2, 1])
+    assert counts @ fitted.energies == pytest.approx(-4209.0)
+    assert fitted.energies == pytest.approx(-4209.0 * counts / (counts @ counts))
+
+
+def test_qm9_has_the_energies_of_the_specification():
+    folder = shared_data("qm9")
+    (path,) = folder.glob("*.npz")
+    with np.load(path) as data:
+        names = [str(name) for name in data["property_names"]] if "property_names" in data else []
+        if "InternalEnergy_0K_au" not in names or "atom_offset" not in data:
+            pytest.skip(f"the file names its arrays otherwise: {data.files}")
+        starts = data["atom_offset"]
+        numbers = data["atomic_number"]
+        energies = data["properties"][:, names.index("InternalEnergy_0K_au")] * 27.211386024367243
+        counts = np.append(starts, len(numbers))[: len(energies) + 1]
+        frames = [numbers[a:b] for a, b in zip(counts[:-1], counts[1:], strict=True)]
+    fitted = fit_references(frames, energies)
+    want = [-16.4274, -1036.0526, -1489.7957, -2046.9861, -2717.4821]  # specification 2.2
+    assert fitted.energies == pytest.approx(want, abs=1e-4)
+    assert fitted.residual == pytest.approx(1.093, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("frames", "energies", "message"),
+    [
+        ([], [], "at least one frame"),
+        ([[1]], [1.0, 2.0], "got 2 for 1 frames"),
+        ([[1], []], [1.0, 2.0], "frame 1 must have atoms"),
+        ([[1], [8]], [1.0, np.nan], "frame 1 must have atoms and a finite energy"),
+    ],
+)
+def test_what_cannot_be_fitted_is_refused(frames, energies, message):
+    with pytest.raises(ValueError, match=message):
+        fit_references(frames, energies)

@@ -1,0 +1,407 @@
+"""Laws of any potential, whatever its weights: specification 3.3, for each product and node."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import product as product_of
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from equigeo.groups import O
+from equigeo.potentials import AtomicBatch, MessagePassingPotential, PotentialConfig
+from equigeo.reps import Points, Trivial
+from equigeo.testing import assert_equivariant
+from tests.potentials.systems import (
+    CELL,
+    CRYSTAL,
+    CUTOFF,
+    MOLECULE,
+    NUMBERS,
+    POSITIONS,
+    SLAB,
+    SPECIES,
+    batch_of,
+    moved,
+    potential,
+)
+
+PRODUCTS = ("channelwise", "full", "gaunt", "curl", "gaunt+curl", "matrix", "vector_signal", "so2")
+NODES = ("contraction", "gaunt", "gate")
+PAIRS = [pair for pair in product_of(PRODUCTS, NODES) if pair != ("curl", "gate")]
+REFLECTED = [pair for pair in PAIRS if pair[0] != "matrix"]
+ENERGY = {"rtol": 0.0, "atol": 1e-10}  # eV, of network energies of order one: specification 3.3
+
+
+def network_energy(model, *systems):
+    """Energies without references, whose rounding is that of thousands of eV."""
+    model.set_references([0.0, 0.0, 0.0])
+    return model(batch_of(*systems))
+
+
+@pytest.mark.parametrize(("product", "node"), PAIRS)
+def test_energies_are_invariant_and_forces_turn(product, node):
+    model = potential(product=product, node=node, layers=3)
+    group = O(3)
+    elements = group.haar(3, generator=torch.Generator().manual_seed(0)).double()
+    if product == "matrix":
+        elements = elements * torch.linalg.det(elements)[:, None, None]
+    here = network_energy(model, MOLECULE)
+    assert here.forces.abs().max() > 1e-3
+    for g in elements:
+        there = network_energy(model, moved(MOLECULE, POSITIONS @ g.mT + 3.0))
+        assert_close(there.energy, here.energy, **ENERGY)
+        assert_close(there.forces, here.forces @ g.mT, **ENERGY)
+
+
+def test_invariance_is_that_of_the_shared_helper():
+    model = potential(layers=3)
+    model.set_references([0.0, 0.0, 0.0])
+    group = O(3)
+
+    def energy(positions):
+        return model(batch_of(moved(MOLECULE, positions)), forces=False).energy
+
+    assert_equivariant(
+        energy, Points(group), Trivial(group, 1), inputs=(POSITIONS,), condition=100.0
+    )
+
+
+@pytest.mark.parametrize("node", NODES)
+def test_matrix_products_fail_under_reflections(node):
+    """They know no parity: by design, and the reason why the others are there."""
+    model = potential(product="matrix", node=node, layers=3)
+    here = network_energy(model, MOLECULE).forces
+    there = -network_energy(model, moved(MOLECULE, -POSITIONS)).forces
+    assert (there - here).abs().max() > 1e-6 * here.abs().max()
+
+
+@pytest.mark.parametrize(("product", "node"), PAIRS)
+def test_an_atom_alone_has_its_reference_energy_exactly(product, node):
+    model = potential(product=product, node=node)
+    alone = [(NUMBERS[k : k + 1], POSITIONS[k : k + 1], None, False) for k in range(6)]
+    out = model(batch_of(*alone))
+    assert out.energy.tolist() == model.e0[model.species_of(NUMBERS)].tolist()
+    assert not out.forces.any()
+
+
+def test_isolated_atoms_of_3bpa_are_right_to_the_last_bit():
+    references = -13.587222780835477, -1029.4889999855063, -2041.9816003861047
+    model = potential().float()
+    model.set_references(references)
+    for number, reference in zip(SPECIES, references, strict=True):
+        batch = AtomicBatch.from_systems([(torch.tensor([number]), POSITIONS[:1], None, False)], 4)
+        assert model(batch).energy.item() == reference
+
+
+@pytest.mark.parametrize(("product", "node"), PAIRS)
+def test_energies_add_up(product, node):
+    model = potential(product=product, node=node)
+    one, other = MOLECULE, moved(MOLECULE, POSITIONS.flip(0))
+    parts = network_energy(model, one, other)
+    far = torch.cat([one[1], other[1] + 40.0])
+    together = network_energy(model, (NUMBERS.repeat(2), far, None, False))
+    assert_close(together.energy, parts.energy.sum(0, keepdim=True), rtol=0.0, atol=1e-12)
+    assert_close(together.forces, parts.forces, rtol=0.0, atol=1e-12)
+
+
+def test_equal_atoms_may_be_permuted():
+    model = potential()
+    order = torch.tensor([3, 0, 5, 1, 2, 4])
+    here = network_energy(model, MOLECULE)
+    there = network_energy(model, (NUMBERS[order], POSITIONS[order], None, False))
+    assert_close(there.energy, here.energy, **ENERGY)
+    assert_close(there.forces, here.forces[order], **ENERGY)
+
+
+@pytest.mark.parametrize("product", PRODUCTS)
+def test_a_batch_is_each_system_alone(product):
+    model = potential(product=product)
+    systems = [MOLECULE, CRYSTAL, SLAB, (NUMBERS[:1], POSITIONS[:1], None, False)]
+    together = model(batch_of(*systems), stress=True)
+    alone = [model(batch_of(system), stress=True) for system in systems]
+    for name in ("energy", "energies", "forces", "stress", "virial"):
+        parts = torch.cat([getattr(out, name) for out in alone])
+        assert_close(getattr(together, name), parts, rtol=1e-12, atol=1e-12, equal_nan=True)
+
+
+def test_a_supercell_has_as_many_times_the_energy():
+    model = potential()
+    numbers, positions, cell, _ = CRYSTAL
+    shifts = torch.cartesian_prod(*[torch.arange(float(k)).double() for k in (2, 1, 3)])
+    many = (positions + (shifts @ cell)[:, None]).reshape(-1, 3)
+    large = cell * torch.tensor([2.0, 1.0, 3.0], dtype=torch.float64)[:, None]
+    model.set_references([0.0, 0.0, 0.0])
+    here = model(batch_of(CRYSTAL), stress=True)
+    there = model(batch_of((numbers.repeat(6), many, large, True)), stress=True)
+    assert_close(there.energy, 6 * here.energy, **ENERGY)
+    assert_close(there.forces, here.forces.repeat(6, 1), **ENERGY)
+    assert_close(there.stress, here.stress, **ENERGY)
+
+
+def test_images_and_cells_are_a_matter_of_taste():
+    model = potential()
+    here = network_energy(model, CRYSTAL)
+    jump = torch.tensor([[2.0, -1.0, 0.0], [0.0, 3.0, 1.0]], dtype=torch.float64) @ CELL
+    basis = torch.tensor([[1.0, 2.0, 0.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 1.0]], dtype=torch.float64)
+    for system in (moved(CRYSTAL, CRYSTAL[1] + jump), moved(CRYSTAL, CRYSTAL[1], basis @ CELL)):
+        there = network_energy(model, system)
+        assert_close(there.energy, here.energy, **ENERGY)
+        assert_close(there.forces, here.forces, **ENERGY)
+
+
+@pytest.mark.parametrize("product", PRODUCTS)
+def test_total_force_and_torque_are_zero(product):
+    out = potential(product=product)(batch_of(MOLECULE))
+    assert out.forces.sum(0).abs().max() < 1e-12
+    if product == "matrix":  # rotations alone suffice
+        assert out.forces.abs().max() > 1e-3
+    assert torch.linalg.cross(POSITIONS, out.forces).sum(0).abs().max() < 1e-11
+    assert potential(product=product)(batch_of(CRYSTAL)).forces.sum(0).abs().max() < 1e-12
+
+
+@pytest.mark.parametrize("system", [MOLECULE, CRYSTAL, SLAB], ids=["molecule", "crystal", "slab"])
+@pytest.mark.parametrize("product", PRODUCTS)
+def test_forces_are_finite_differences(product, system):
+    model = potential(product=product)
+    model.set_references([0.0, 0.0, 0.0])
+    forces, h = model(batch_of(system)).forces, 1e-4
+    numeric = torch.zeros_like(forces)
+    for index in product_of(range(len(forces)), range(3)):
+        step = torch.zeros_like(forces)
+        step[index] = h
+        high, low = (model(batch_of(moved(system, system[1] + s * step))).energy for s in (1, -1))
+        numeric[index] = (low - high).item() / (2 * h)
+    assert_close(forces, numeric, rtol=0.0, atol=1e-7)  # specification 6.6
+
+
+@pytest.mark.parametrize("product", ["channelwise", "gaunt+curl"])
+def test_the_stress_is_a_finite_difference(product):
+    model = potential(product=product)
+    out, h = model(batch_of(CRYSTAL), stress=True), 1e-5
+    volume = torch.linalg.det(CELL)
+    model.set_references([0.0, 0.0, 0.0])
+    numeric = torch.zeros(3, 3, dtype=torch.float64)
+    for a, b in product_of(range(3), range(3)):
+        strain = torch.zeros(3, 3, dtype=torch.float64)
+        strain[a, b] += h / 2
+        strain[b, a] += h / 2
+        energies = []
+        for sign in (1, -1):
+            deform = torch.eye(3, dtype=torch.float64) + sign * strain
+            energies.append(model(batch_of(moved(CRYSTAL, CRYSTAL[1] @ deform, CELL @ deform))))
+        numeric[a, b] = (energies[0].energy - energies[1].energy).item() / (2 * h) / volume
+    assert_close(out.stress[0], numeric, rtol=0.0, atol=1e-8 * float(out.stress.abs().max()))
+    assert_close(out.virial[0], -volume * out.stress[0])
+
+
+def test_stress_needs_three_periodic_axes_and_the_virial_none():
+    out = potential()(batch_of(MOLECULE, SLAB, CRYSTAL), stress=True)
+    assert out.stress.isnan().any(2).any(1).tolist() == [True, True, False]
+    assert out.virial.isfinite().all()
+    assert potential()(batch_of(MOLECULE), stress=True).stress.isnan().all()
+
+
+def leaving(model, distance):
+    """Three atoms, the last of which leaves the reach of the first alone."""
+    second = torch.tensor([1.2, 0.9, 0.0], dtype=torch.float64)
+    third = torch.tensor([CUTOFF - distance, 0.0, 0.0], dtype=torch.float64)
+    positions = torch.stack([torch.zeros(3, dtype=torch.float64), second, third])
+    return model(batch_of((torch.tensor([8, 1, 1]), positions, None, False)))
+
+
+def exponents(model):
+    """Of the distances to the cutoff, in the change of energies and forces."""
+    model.set_references([0.0, 0.0, 0.0])
+    steps = (0.2, 0.1, 0.05, 0.025)
+    changes = []
+    for d in steps:
+        with_edge = leaving(model, d)
+        without = leaving(hidden_edge(model), d)
+        changes.append(
+            (
+                (with_edge.energy - without.energy).abs().item(),
+                (with_edge.forces - without.forces).abs().max().item(),
+            )
+        )
+    return [
+        math.log(changes[-2][k] / changes[-1][k]) / math.log(steps[-2] / steps[-1]) for k in (0, 1)
+    ]
+
+
+def hidden_edge(model):
+    """The same potential, which does not see edges in the last half angstrom."""
+
+    def see(batch, forces=True):
+        lengths = batch.vectors().norm(dim=1)
+        kept = lengths < CUTOFF - 0.5
+        fewer = AtomicBatch(
+            batch.numbers,
+            batch.positions,
+            batch.cell,
+            batch.pbc,
+            batch.edge_index[:, kept],
+            batch.shifts[kept],
+            batch.batch,
+            batch.ptr,
+            batch.cutoff,
+        )
+        return model(fewer, forces)
+
+    return see
+
+
+@pytest.mark.parametrize("product", PRODUCTS)
+def test_energies_end_smoothly_at_the_cutoff(product):
+    energy, force = exponents(potential(product=product))
+    assert energy == pytest.approx(4, abs=0.1)  # specification 6.3
+    assert force == pytest.approx(3, abs=0.2)
+
+
+def test_a_hard_cutoff_is_seen_by_the_exponents():
+    model = potential()
+    model.envelope = torch.nn.Identity()
+    model.envelope.forward = torch.ones_like
+    model.basis.forward = lambda r: torch.ones(len(r), 8, dtype=r.dtype)
+    energy, _ = exponents(model)
+    assert abs(energy) < 0.5
+
+
+def loop_work(forces_at, points=64, reach=0.05):
+    """Work along a closed loop in the space of all coordinates."""
+    generator = torch.Generator().manual_seed(3)
+    u, w = torch.randn(2, 6, 3, generator=generator, dtype=torch.float64)
+    total = 0.0
+    for q in torch.arange(points, dtype=torch.float64) * (2 * math.pi / points):
+        step = (w * q.cos() - u * q.sin()) * reach * 2 * math.pi / points
+        total += float((forces_at(POSITIONS + reach * (u * q.cos() + w * q.sin())) * step).sum())
+    return abs(total)
+
+
+def test_forces_have_no_curl():
+    model = potential()
+    work = loop_work(lambda x: model(batch_of(moved(MOLECULE, x))).forces)
+    assert work < 1e-9  # eV, specification 6.5
+
+
+def test_a_detached_layer_is_seen_by_closed_loops():
+    model = potential()
+    layer = model.layers[0].messages
+    original = layer.forward
+    layer.forward = lambda h, edge: original(h, replace(edge, harmonics=edge.harmonics.detach()))
+    assert loop_work(lambda x: model(batch_of(moved(MOLECULE, x))).forces) > 1e-6
+
+
+@pytest.mark.parametrize(
+    ("channels", "lmax", "species", "count"),
+    [(16, 2, 3, 26_672), (32, 2, 3, 55_376), (32, 3, 3, 69_200), (16, 3, 1, 30_160)],
+)
+def test_parameters_are_those_of_the_specification(channels, lmax, species, count):
+    config = PotentialConfig(SPECIES[:species], channels=channels, lmax_edge=lmax)
+    model = MessagePassingPotential(config)
+    assert sum(parameter.numel() for parameter in model.parameters()) == count
+
+
+def test_full_and_channelwise_are_the_same_function():
+    one, other = potential(product="channelwise"), potential(product="full")
+    state = one.state_dict()
+    for k in range(2):
+        head = f"layers.{k}.messages."
+        state[f"{head}radial.layer1.weight"] = state.pop(f"{head}conv.radial")
+        del state[f"{head}conv.weight"], state[f"{head}conv.output_mask"]
+    missing, unexpected = other.load_state_dict(state, strict=False)
+    assert not unexpected
+    assert not any("radial" in name for name in missing)
+    assert_close(other(batch_of(CRYSTAL)).forces, one(batch_of(CRYSTAL)).forces)
+
+
+@pytest.mark.parametrize("mode", ["eval", "train"])
+@pytest.mark.parametrize("context", [torch.no_grad, torch.inference_mode, torch.enable_grad])
+def test_forces_are_never_switched_off(mode, context):
+    model = potential()
+    want = model(batch_of(CRYSTAL), stress=True)
+    getattr(model, mode)()
+    with context():
+        out = model(batch_of(CRYSTAL), stress=True)
+    assert_close(out.forces, want.forces)
+    assert_close(out.stress, want.stress)
+    recorded = mode == "train" and context is torch.enable_grad
+    assert out.forces.requires_grad == out.energy.requires_grad == recorded
+
+
+def test_losses_of_forces_train_every_layer_that_they_depend_on():
+    model = potential(layers=2).train()
+    out = model(batch_of(MOLECULE, CRYSTAL), stress=True)
+    (out.forces.square().sum() + out.virial.square().sum()).backward()
+    missing = [name for name, p in model.named_parameters() if p.grad is None]
+    assert missing == []
+
+
+def test_gradients_of_forces_reach_the_positions_of_the_caller():
+    model = potential()
+    batch = batch_of(MOLECULE)
+    positions = batch.positions.clone().requires_grad_(True)
+    out = model(batch.with_positions(positions))
+    (slope,) = torch.autograd.grad(out.forces[0, 0], positions)
+    assert slope.abs().max() > 1e-3
+
+
+def test_references_stay_exact_in_float32():
+    model = potential().float()
+    assert model.e0.dtype == model.scale.dtype == torch.float64
+    assert model.e0.tolist() == [-13.6, -1029.5, -2041.98]
+    batch = AtomicBatch.from_systems([MOLECULE, CRYSTAL], CUTOFF, dtype=torch.float32)
+    out, want = model(batch), potential()(batch_of(MOLECULE, CRYSTAL))
+    assert out.energy.dtype == torch.float64
+    assert out.forces.dtype == torch.float32
+    assert_close(out.energy, want.energy, rtol=0.0, atol=1e-4)  # float32 holds 2041.98 to 1e-4
+    assert_close(out.forces.double(), want.forces, rtol=1e-4, atol=1e-5)
+
+
+def test_a_checkpoint_restores_everything():
+    model = potential(product="gaunt+curl")
+    other = MessagePassingPotential.from_config(model.config.to_dict()).double().eval()
+    other.load_state_dict(model.state_dict())
+    here, there = (m(batch_of(CRYSTAL)).energy.item() for m in (model, other))
+    assert here == there
+
+
+def test_no_atoms_and_no_systems_are_no_error():
+    model = potential()
+    nothing = (NUMBERS[:0], POSITIONS[:0], None, False)
+    assert model(batch_of(nothing), stress=True).energy.tolist() == [0.0]
+    assert model(batch_of(), stress=True).energy.shape == (0,)
+    assert model(batch_of(MOLECULE, nothing)).energy[1] == 0.0
+
+
+def test_an_unknown_element_is_named():
+    with pytest.raises(ValueError, match=r"among \[1, 6, 8\].*got \[7, 200\]"):
+        potential()(batch_of((torch.tensor([7, 1, 200]), POSITIONS[:3], None, False)))
+
+
+def test_atoms_that_coincide_are_refused():
+    positions = torch.stack([POSITIONS[0], POSITIONS[1], POSITIONS[0]])
+    with pytest.raises(ValueError, match="atoms must not coincide, but 2 and 0 do"):
+        potential()(batch_of((NUMBERS[:3], positions, None, False)))
+
+
+def test_another_cutoff_is_refused():
+    with pytest.raises(ValueError, match=r"edges up to 4.0 angstrom.*got 3.0"):
+        potential()(batch_of(MOLECULE, cutoff=3.0))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([1.0], 1.0), "e0 must be"),
+        ((1.0, 1.0), "e0 must be"),
+        (([1.0, 2.0, math.nan], 1.0), "e0 must be finite"),
+        (([1.0, 2.0, 3.0], 0.0), "scale must be positive"),
+        (([1.0, 2.0, 3.0], 1.0, -2.0), "avg_neighbors must be positive"),
+    ],
+)
+def test_references_that_are_none_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        potential().set_references(*arguments)

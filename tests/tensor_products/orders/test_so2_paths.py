@@ -1,0 +1,143 @@
+"""Orders and paths: oracles 6 to 8, 16 and 17 of the specification."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from equigeo.ops import SO2Table
+from equigeo.reps.wigner_3j import wigner_3j
+from equigeo.tensor_products.orders.so2_paths import SO2Paths, path_coefficients
+
+F64 = torch.float64
+
+
+def natural(lmax: int, mmax: int, mul: int = 1) -> SO2Table:
+    terms = tuple((mul, l, False) for l in range(lmax + 1))
+    return SO2Table(terms, terms, mmax)
+
+
+def toy_paths(n: int = 19) -> torch.Tensor:
+    return torch.cos(2 * torch.arange(1, n + 1, dtype=F64))
+
+
+def orthogonal(l1: int, l3: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Coefficients with orders above 0 times the root of two, of even and of odd paths."""
+    found = path_coefficients(l1, l3) * 2**0.5
+    found[:, :, 0] /= 2**0.5
+    even = [k for k in range(len(found)) if (l1 + abs(l1 - l3) + k + l3) % 2 == 0]
+    odd = [k for k in range(len(found)) if k not in even]
+    return found[even, 0], found[odd, 1, 1:]
+
+
+def test_couplings_with_order_zero_join_one_order_alone():
+    for l1, l3 in ((0, 2), (1, 1), (2, 1), (3, 4)):
+        for lf in range(abs(l1 - l3), l1 + l3 + 1):
+            c = wigner_3j(l1, lf, l3)[:, lf]
+            for m1 in range(-l1, l1 + 1):
+                for m3 in range(-l3, l3 + 1):
+                    kept = m3 == m1 if (l1 + lf + l3) % 2 == 0 else m3 == -m1 != 0
+                    assert kept or c[l1 + m1, l3 + m3] == 0
+
+
+def test_the_change_of_weights_is_orthogonal():
+    for l1 in range(6):
+        for l3 in range(6):
+            for matrix in orthogonal(l1, l3):
+                one = torch.eye(len(matrix), dtype=F64)
+                assert_close(matrix @ matrix.mT, one, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("degrees", "even", "odd"),
+    [
+        ((1, 1), [[0.5773502692, 0.8164965809], [0.8164965809, -0.5773502692]], [[-1.0]]),
+        ((1, 2), [[0.6324555320, 0.7745966692], [0.7745966692, -0.6324555320]], [[-1.0]]),
+        (
+            (2, 2),
+            [
+                [0.4472135955, 0.6324555320, 0.6324555320],
+                [0.5345224838, 0.3779644730, -0.7559289460],
+                [0.7171371656, -0.6761234038, 0.1690308509],
+            ],
+            [[-0.4472135955, -0.8944271910], [-0.8944271910, 0.4472135955]],
+        ),
+    ],
+)
+def test_matrices_of_the_change(degrees, even, odd):
+    for found, wanted in zip(orthogonal(*degrees), (even, odd), strict=True):
+        assert_close(found, torch.tensor(wanted, dtype=F64), rtol=0, atol=1e-9)
+
+
+def test_matrices_of_known_paths():
+    paths = SO2Paths(natural(2, 2)).double()
+    weight = paths.to_matrices(toy_paths())
+    zero, real, imaginary, two, two_imaginary = weight.split([9, 4, 4, 1, 1])
+    wanted = [
+        [-0.4161468365, -0.1455000338, -0.9999608264],
+        [-0.6536436209, -0.3727927020, -0.4773569381],
+        [0.9601702867, -0.2895780303, 0.3003222606],
+    ]
+    assert_close(zero.view(3, 3), torch.tensor(wanted, dtype=F64), rtol=0, atol=1e-9)
+    wanted = [-0.5402609088, 0.6628228413, -0.7070315459, -0.6144191373]
+    assert_close(real, torch.tensor(wanted, dtype=F64), rtol=0, atol=1e-9)
+    wanted = [-0.5966948566, -0.4574410397, -0.4669144221, -0.1828732462]
+    assert_close(imaginary, torch.tensor(wanted, dtype=F64), rtol=0, atol=1e-9)
+    wanted = torch.tensor([0.6367163708, -0.5680748510], dtype=F64)
+    assert_close(torch.cat([two, two_imaginary]), wanted, rtol=0, atol=1e-9)
+
+
+MIXED = SO2Table(
+    ((2, 1, False), (1, 0, True), (3, 2, True), (0, 1, False)),
+    ((1, 2, False), (2, 1, True), (2, 3, False)),
+    mmax=2,
+    complex_weights=False,
+)
+
+
+@pytest.mark.parametrize("table", [natural(3, 3, mul=2), MIXED], ids=["SO3", "O3"])
+def test_weights_of_paths_come_back(table):
+    paths = SO2Paths(table).double()
+    h = toy_paths(paths.numel)
+    assert_close(paths.from_matrices(paths.to_matrices(h)), h, rtol=0, atol=1e-13)
+
+
+def test_matrices_come_back():
+    paths = SO2Paths(natural(3, 2, mul=2)).double()  # orders that paths alone would not drop
+    weight = torch.sin(torch.arange(paths.table.weight_numel, dtype=F64))
+    assert_close(paths.to_matrices(paths.from_matrices(weight)), weight, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("lmax", "ranks"), [(2, [9, 17, 19]), (4, [25, 57, 75, 83, 85])], ids=["2", "4"]
+)
+def test_truncated_matrices_span_a_subspace_of_all_paths(lmax, ranks):
+    every = None
+    for mmax, rank in enumerate(ranks):
+        paths = SO2Paths(natural(lmax, mmax)).double()
+        assert paths.table.weight_numel == rank
+        span = torch.stack([paths.from_matrices(x) for x in torch.eye(rank, dtype=F64)])
+        assert torch.linalg.matrix_rank(span) == rank
+        touched = int((span.abs().amax(0) > 1e-12).sum())
+        every = paths.numel
+        assert touched == ({2: 14, 4: 55}[lmax] if mmax == 0 else every)
+    assert every == ranks[-1]
+
+
+@pytest.mark.parametrize(("lmax", "params", "first", "second"), [
+    (1, 6, 6, 6), (2, 19, 17, 19), (3, 44, 34, 42), (4, 85, 57, 75), (5, 146, 86, 118),
+    (6, 231, 121, 171),
+])  # fmt: skip
+def test_numbers_of_matrices(lmax, params, first, second):
+    assert natural(lmax, lmax).weight_numel == params == SO2Paths(natural(lmax, lmax)).numel
+    assert natural(lmax, 1).weight_numel == first
+    assert natural(lmax, min(2, lmax)).weight_numel == second
+
+
+def test_a_limited_filter_has_fewer_paths():
+    paths = SO2Paths(natural(2, 2), filter_lmax=1)
+    assert {path.filter_degree for path in paths.paths} == {0, 1}
+    assert math.isclose(float(paths.to_matrices(torch.ones(paths.numel))[0]), 1.0)

@@ -1,0 +1,138 @@
+"""Functions of values on the sphere: e3nn's numbers, and how the error falls with the grid."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from e3nn import nn as e3nn_nn
+from e3nn import o3
+
+from equigeo.nn import NormalizedActivation
+from equigeo.reps import Irreps
+from equigeo.tensor_products import S2Activation, SphereGrid
+from equigeo.tensor_products.signals.channel_signals import ChannelSignals
+from equigeo.testing import assert_equivariant, equivariance_error, tolerance
+
+DOUBLE = torch.float64
+SILU = torch.nn.functional.silu
+layouts = pytest.mark.parametrize("layout", ["mul_ir", "ir_mul"])
+
+
+def random(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=DOUBLE)
+
+
+def channels(number: int, lmax: int) -> str:
+    return "+".join(f"{number}x{l}y" for l in range(lmax + 1))
+
+
+@pytest.mark.parametrize("lmax", [0, 1, 3])
+def test_numbers_of_e3nn(lmax):
+    """On its own grid, which has the polar axis of ours and even numbers of latitudes."""
+    rows, columns = 2 * (lmax + 1), 2 * (lmax + 1) + 1
+    irreps = o3.Irreps([(1, (l, (-1) ** l)) for l in range(lmax + 1)])
+    theirs = e3nn_nn.S2Activation(irreps, SILU, (rows, columns)).double()
+    act = NormalizedActivation(SILU, scale=float(theirs.act.cst))
+    ours = S2Activation(channels(1, lmax), act, grid=SphereGrid.fejer(rows, columns))
+    x = random(7, (lmax + 1) ** 2)
+    # e3nn makes its tables in the default dtype
+    torch.testing.assert_close(ours(x), theirs(x), rtol=0, atol=5e-6)
+
+
+def test_the_identity_is_kept():
+    layer = S2Activation(channels(3, 4), NormalizedActivation(torch.clone, scale=1.0))
+    x = random(5, layer.irreps_in.dim)
+    torch.testing.assert_close(layer(x), x, **tolerance(DOUBLE, 512))
+
+
+@layouts
+def test_a_square_is_exact_on_a_sufficient_grid(layout):
+    layer = S2Activation(channels(3, 2), torch.square, layout=layout)
+    assert_equivariant(layer, inputs=[random(6, 27)])
+
+
+@layouts
+@pytest.mark.parametrize(("act", "parity"), [(torch.tanh, -1), (torch.abs, 1)])
+def test_pseudoscalar_values(act, parity, layout):
+    layer = S2Activation("2x0o+2x1e", act, layout=layout, grid=(40, 81))
+    assert str(layer.irreps_out) == ("2x0o+2x1e" if parity < 0 else "2x0e+2x1o")
+    # a kink at the zero line: the error falls with the square of the spacing
+    bound = 2e-2 if act is torch.abs else 1e-9
+    assert equivariance_error(layer, inputs=[random(20, 8)]) < bound
+
+
+def test_a_wrong_parity_is_caught():
+    layer = S2Activation("2x0e+2x1o", torch.tanh, grid=(20, 41))
+    pseudo = Irreps("2x0o+2x1e"), Irreps("2x0e+2x1o")
+    assert equivariance_error(layer, *pseudo, inputs=[random(20, 8)]) > 0.1
+
+
+# Of the table in the documentation: an upper limit for each, for 100 random functions.
+ERRORS = {
+    1: {2: 8e-1, 4: 4e-2, 6: 3e-3, 8: 2e-4},
+    2: {2: 8e-1, 4: 4e-2, 6: 2e-3, 8: 2e-4},
+    4: {2: 8e-1, 4: 2e-2, 6: 1e-3, 8: 6e-5},
+    6: {2: 8e-1, 4: 2e-2, 6: 6e-4, 8: 4e-5},
+}
+
+
+@pytest.mark.parametrize("lmax", ERRORS)
+def test_error_by_resolution(lmax):
+    x = random(100, (lmax + 1) ** 2)
+    for multiple, bound in ERRORS[lmax].items():
+        grid = SphereGrid.exact(multiple * lmax)
+        layer = S2Activation(channels(1, lmax), SILU, grid=grid)
+        error = equivariance_error(layer, inputs=[x])
+        assert bound / 10 < error < bound
+        if multiple == 6:
+            default = S2Activation(channels(1, lmax), SILU)
+            assert torch.equal(default(x), layer(x))
+
+
+def test_spectral_decay_of_the_specification():
+    """Rows of e3nn's grid and errors for unit normal coefficients of orthonormal harmonics, L = 2.
+
+    Functions differ a lot: the specification's, of other random numbers, is one among ours.
+    """
+    orthonormal = torch.tensor([math.sqrt(3 * (2 * l + 1) / (4 * math.pi)) for l in (0, 1, 2)])
+    x = random(30, 9) * orthonormal.double().repeat_interleave(torch.tensor([1, 3, 5]))
+    for rows, error in {6: 2e-2, 12: 1e-4, 24: 6e-8, 40: 2e-12}.items():
+        grid = SphereGrid.fejer(rows, rows + 1)
+        layer = S2Activation(channels(1, 2), NormalizedActivation(SILU, 1.0), grid=grid)
+        found = [equivariance_error(layer, inputs=[row]) for row in x[:, None]]
+        assert min(found) < error < max(found)
+        assert max(found) < 100 * error
+
+
+@layouts
+def test_each_channel_by_itself(layout):
+    irreps = Irreps(channels(3, 2), layout)
+    both, one = S2Activation(irreps, SILU, layout=layout), S2Activation(channels(1, 2), SILU)
+    x = random(4, 27)
+    split = ChannelSignals("irreps", irreps).split
+    torch.testing.assert_close(split(both(x)), one(split(x)), **tolerance(DOUBLE, 256))
+
+
+def test_differentiable_twice_and_empty():
+    layer = S2Activation(channels(2, 1), torch.tanh)
+    x = random(2, 8).requires_grad_()
+    assert torch.autograd.gradcheck(layer, (x,))
+    assert torch.autograd.gradgradcheck(layer, (x,))
+    assert layer(torch.zeros(0, 8)).shape == (0, 8)
+
+
+@pytest.mark.parametrize(
+    ("irreps", "message"),
+    [
+        ("", "irreps must be signals on the sphere with one multiplicity"),
+        ("2x0e+3x1o", r"such as 8x0e\+8x1o\+8x2e, got 2x0e\+3x1o"),
+        ("2x0e+2x1e", "irreps must be signals"),
+        ("2x1o", "irreps must be signals"),
+        ("2x0o+2x1e", "silu is neither: its output would have no parity"),
+    ],
+)
+def test_bad_arguments_are_named(irreps, message):
+    with pytest.raises(ValueError, match=message):
+        S2Activation(irreps, SILU)
