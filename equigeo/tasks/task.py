@@ -247,6 +247,10 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
             raise ValueError(f"--data is missing; give {self.data_remedy}")
         return str(Path(data).resolve())
 
+    def complete_options(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Add values that follow from those that the user gave; by default none do."""
+        return options
+
     def folder(self, output: Path) -> RunFolder:
         """Give the names of a run's files."""
         return RunFolder(output, self.config_type)
@@ -280,6 +284,7 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
         OutputFolderError
             If ``output`` is unwritable, holds another run, or a damaged configuration to resume.
         """
+        options = self.complete_options(options)
         given = _given(self.config_type, options)
         folder = self.folder(output)
         resumed = resume and folder.is_used()

@@ -17,6 +17,7 @@ from equigeo.nn.config import Config
 from equigeo.tasks.arguments import Argument
 from equigeo.tasks.pointcloud.config import PointPreset
 from equigeo.tasks.pointcloud.objective import UprightCrossEntropy
+from equigeo.tasks.potential import EnergyForcesStress, PotentialPreset
 from equigeo.tasks.tsp.data import RandomInstances
 from equigeo.tasks.tsp.evaluate import TourCopyResult
 from equigeo.training import RunFolder
@@ -48,7 +49,16 @@ def dataclasses():
 
 
 # A few numbers, names or other objects of this list each.
-SMALL = {Argument, PointPreset, RandomInstances, RunFolder, TourCopyResult, UprightCrossEntropy}
+SMALL = {
+    EnergyForcesStress,
+    PotentialPreset,
+    Argument,
+    PointPreset,
+    RandomInstances,
+    RunFolder,
+    TourCopyResult,
+    UprightCrossEntropy,
+}
 CLASSES = [cls for cls in dataclasses() if cls not in SMALL and not isabstract(cls)]
 LONG: tuple[Any, ...] = (
     ["name " * 20] * 1000,

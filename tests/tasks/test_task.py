@@ -17,7 +17,14 @@ __all__ = ["config"]
 
 def test_the_names_in_checkpoints_stay():
     names = [task.name for task in TASKS]
-    assert names == ["mesh-classification", "mesh-segmentation", "affnist", "pointcloud", "tsp"]
+    assert names == [
+        "mesh-classification",
+        "mesh-segmentation",
+        "affnist",
+        "pointcloud",
+        "tsp",
+        "potential",
+    ]
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)

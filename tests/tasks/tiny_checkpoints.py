@@ -23,11 +23,13 @@ from equigeo.mds import (
     InvariantPointNetConfig,
 )
 from equigeo.mesh import ClassifierConfig, PrimalDualClassifier
+from equigeo.potentials import MessagePassingPotential, PotentialConfig
 from equigeo.tasks.affnist import ImageConfig
 from equigeo.tasks.affnist.models import PlainCNN, PlainCNNConfig
 from equigeo.tasks.mesh_classification import MeshConfig
 from equigeo.tasks.pointcloud import PointConfig
 from equigeo.tasks.pointcloud.models import PlainPointNet
+from equigeo.tasks.potential import PotentialRunConfig
 from equigeo.tasks.tsp import TourConfig
 from equigeo.training import Checkpoint, RunConfig
 from equigeo.training.novelty import Novelty
@@ -57,6 +59,9 @@ def _parts() -> dict[str, tuple[str, Any, tuple[str, ...], RunConfig]]:
     mds = InvariantPointNetConfig(3, "pointnet", dict(_SETTINGS))
     plain = InvariantPointNetConfig(3, "pointnet", dict(_SETTINGS), group=None)
     clouds = PointConfig("clouds", preset="pointnet", model="mds")
+    potential = MessagePassingPotential(
+        PotentialConfig((1, 8), channels=2, lmax_edge=1, radial_basis=4, radial_hidden=(4,))
+    )
     return {
         "mesh": (
             "mesh-classification", PrimalDualClassifier(mesh), _CLASSES, MeshConfig("builtin")
@@ -76,6 +81,7 @@ def _parts() -> dict[str, tuple[str, Any, tuple[str, ...], RunConfig]]:
         "tsp": (
             "tsp", AttentionModel(AttentionModelConfig("mds", 8, 2, 1, 8)), (), TourConfig()
         ),
+        "potential": ("potential", potential, (), PotentialRunConfig("frames")),
     }  # fmt: skip
 
 

@@ -23,7 +23,6 @@ from equigeo.tasks.potential.trained import FORMATS, TrainedPotential, format_pr
 from equigeo.tasks.task import EvaluationOutput, FilePrediction, Task
 from equigeo.tasks.text import printable
 from equigeo.training.loop.fit_plan import FitPlan
-from equigeo.training.run_config import RunConfig
 
 _DATA = "DIR|FILE"
 
@@ -69,27 +68,14 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
     formats = FORMATS
     trained_type = TrainedPotential
 
-    def configure(
-        self,
-        output: Path,
-        options: Mapping[str, Any],
-        *,
-        resume: bool = False,
-        overwrite: bool = False,
-    ) -> RunConfig:
-        """Combine preset and options: minutes without epochs end a run by the clock, and reverse.
-
-        Raises
-        ------
-        ValueError
-            As of :class:`Task`.
-        """
-        given = dict(options)
-        if given.get("minutes") and given.get("epochs") is None:
-            given["epochs"] = _MANY
-        elif given.get("epochs") is not None and given.get("minutes") is None:
-            given["minutes"] = 0.0
-        return super().configure(output, given, resume=resume, overwrite=overwrite)
+    def complete_options(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Let a run end by what the user gave of minutes and epochs, not by the other."""
+        minutes, epochs = options.get("minutes"), options.get("epochs")
+        if minutes and epochs is None:
+            return {**options, "epochs": _MANY}
+        if epochs is not None and minutes is None:
+            return {**options, "minutes": 0.0}
+        return options
 
     def load(self, config: PotentialRunConfig) -> PotentialData:
         """Load frames and put validation frames aside."""

@@ -74,7 +74,7 @@ class PotentialRunConfig(RunConfig):
     energy_weight, forces_weight, stress_weight : float
         Of mean squares in (eV/atom)^2, (eV/angstrom)^2 and (eV/angstrom^3)^2. Labels of weight 0
         are not needed, the others every frame must have, but that stresses may be missing.
-    cutoff, channels, lmax_edge, lmax_hidden, layers, product, node, correlation
+    product, node, correlation, cutoff, channels, layers, lmax_edge, lmax_hidden
         As of :class:`equigeo.potentials.PotentialConfig`.
 
     Raises
@@ -96,14 +96,14 @@ class PotentialRunConfig(RunConfig):
     energy_weight: float = 1.0
     forces_weight: float = 100.0
     stress_weight: float = 0.0
-    cutoff: float = 5.0
-    channels: int = 32
-    lmax_edge: int = 3
-    lmax_hidden: int = 1
-    layers: int = 2
     product: ProductName = "channelwise"
     node: NodeName = "contraction"
     correlation: int = 3
+    cutoff: float = 5.0
+    channels: int = 32
+    layers: int = 2
+    lmax_edge: int = 3
+    lmax_hidden: int = 1
 
     recipes: ClassVar[Mapping[str, Recipe]] = {
         name: preset.recipe for name, preset in POTENTIAL_PRESETS.items()
