@@ -124,7 +124,7 @@ class LabelledSource(ABC):
         number = len(indices) if total is None else total
         return LabelledBatch(self.inputs(chosen, generator), self.labels[chosen], number)
 
-    def divide(self, indices: Sequence[int]) -> list[list[int]]:
+    def split(self, indices: Sequence[int]) -> list[list[int]]:
         """Divide a batch into parts of which memory holds one, by default the whole batch."""
         return [list(indices)]
 
@@ -134,9 +134,9 @@ class LabelledSource(ABC):
         total: int | None = None,
         generator: torch.Generator | None = None,
     ) -> AnyBatch:
-        """Assemble a batch in the parts of :meth:`divide`; arguments are those of :meth:`batch`."""
+        """Assemble a batch in the parts of :meth:`split`; arguments are those of :meth:`batch`."""
         number = len(indices) if total is None else total
-        parts = [self.batch(part, number, generator) for part in self.divide(indices)]
+        parts = [self.batch(part, number, generator) for part in self.split(indices)]
         return parts[0] if len(parts) == 1 else DividedBatch(tuple(parts))
 
     def batches(self, batch_size: int) -> Iterator[LabelledBatch]:

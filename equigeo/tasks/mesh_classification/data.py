@@ -122,7 +122,7 @@ class LabelledGraphs(LabelledSource):
         sizes = (graph.num_primal for graph in self.graphs)
         return (self.batch(chosen) for chosen in batches_by_faces(sizes, batch_size))
 
-    def divide(self, indices: Sequence[int]) -> list[list[int]]:
+    def split(self, indices: Sequence[int]) -> list[list[int]]:
         """Divide a batch of training by its faces, whichever resolution is drawn."""
         versions = (self.graphs, *self.resampled)
         faces = [max(graphs[i].num_primal for graphs in versions) for i in indices]

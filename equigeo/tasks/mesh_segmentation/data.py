@@ -113,7 +113,7 @@ class LabelledFaces(LabelledSource):
         sizes = (graph.num_primal for graph in self.graphs)
         return (self.batch(chosen) for chosen in batches_by_faces(sizes, batch_size))
 
-    def divide(self, indices: Sequence[int]) -> list[list[int]]:
+    def split(self, indices: Sequence[int]) -> list[list[int]]:
         """Divide a batch of training by its faces, whichever resolution is drawn."""
         versions = (self, *self.resampled)
         faces = [max(one.graphs[i].num_primal for one in versions) for i in indices]

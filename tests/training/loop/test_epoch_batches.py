@@ -16,7 +16,7 @@ from equigeo.training.loop.epoch_batches import EpochBatches
 class _Recorder(LabelledGraphs):
     """Labels are positions, and no graph is built."""
 
-    def divide(self, indices):
+    def split(self, indices):
         return [list(indices)]
 
     def batch(self, indices, total=None, generator=None):
