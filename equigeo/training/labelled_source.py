@@ -39,6 +39,43 @@ class LabelledBatch:
             return self
         return LabelledBatch(self.inputs.to(device), self.labels.to(device), self.total)
 
+    @property
+    def parts(self) -> tuple[LabelledBatch, ...]:
+        """What is run at once: all of it."""
+        return (self,)
+
+
+@dataclass(frozen=True, eq=False)
+class DividedBatch:
+    """A batch whose parts are run one after the other, because memory would not hold it.
+
+    Parameters
+    ----------
+    parts : tuple of LabelledBatch
+        At least one.
+    """
+
+    parts: tuple[LabelledBatch, ...]
+
+    __repr__ = brief_fields
+
+    def to(self, device: torch.device) -> DividedBatch:
+        """Move to a device."""
+        return DividedBatch(tuple(part.to(device) for part in self.parts))
+
+    @property
+    def labels(self) -> list[Any]:
+        """Labels of every sample, whatever their shapes are."""
+        return [labels for part in self.parts for labels in part.labels]
+
+    @property
+    def total(self) -> int:
+        """Samples of this step over all processes."""
+        return self.parts[0].total
+
+
+AnyBatch = LabelledBatch | DividedBatch
+
 
 class LabelledSource(ABC):
     """Labelled samples in memory, from which batches are assembled by position.
@@ -93,6 +130,21 @@ class LabelledSource(ABC):
         chosen = torch.as_tensor(indices, dtype=torch.long)
         number = len(indices) if total is None else total
         return LabelledBatch(self.inputs(chosen, generator), self.labels[chosen], number)
+
+    def split(self, indices: Sequence[int]) -> list[list[int]]:
+        """Divide a batch into parts of which memory holds one, by default the whole batch."""
+        return [list(indices)]
+
+    def divided_batch(
+        self,
+        indices: Sequence[int],
+        total: int | None = None,
+        generator: torch.Generator | None = None,
+    ) -> AnyBatch:
+        """Assemble a batch in the parts of :meth:`split`; arguments are those of :meth:`batch`."""
+        number = len(indices) if total is None else total
+        parts = [self.batch(part, number, generator) for part in self.split(indices)]
+        return parts[0] if len(parts) == 1 else DividedBatch(tuple(parts))
 
     def batches(self, batch_size: int) -> Iterator[LabelledBatch]:
         """Give all samples in order and without noise, ``batch_size`` at a time."""

@@ -54,6 +54,35 @@ const T* read_or_null(const std::optional<Tensor>& tensor) {
   return tensor.has_value() ? read<T>(*tensor) : nullptr;
 }
 
+// What both ops read, after checks; `by_edge` has a number for each edge and head.
+struct Operands {
+  Shape shape;
+  Tensor x, by_edge, weight;
+  std::optional<Tensor> self_weight;
+  Tensor source, ptr;
+};
+
+Operands checked_operands(
+    const Tensor& x,
+    const char* name,
+    const Tensor& by_edge,
+    const Tensor& weight,
+    const std::optional<Tensor>& self_weight,
+    const Tensor& source,
+    const Tensor& ptr) {
+  const Shape s = shape_of(x, by_edge, weight, self_weight, ptr);
+  const ScalarType dtype = x.scalar_type();
+  const int64_t dim = s.heads * s.channels_out;
+  return {
+      s,
+      checked("x", x, x, dtype, {s.sources, s.channels}),
+      checked(name, by_edge, x, dtype, {s.edges, s.heads}),
+      checked("weight", weight, x, dtype, {dim, s.channels}),
+      checked_or_none("self_weight", self_weight, x, {dim, s.channels}),
+      checked_index("source", source, x, s.edges),
+      checked_index("ptr", ptr, x, s.targets + 1)};
+}
+
 // The transposed lists are for the gradient.
 std::tuple<Tensor, Tensor> attention_conv_op(
     Tensor x,
@@ -65,28 +94,22 @@ std::tuple<Tensor, Tensor> attention_conv_op(
     Tensor /*target*/,
     Tensor /*back_order*/,
     Tensor /*back_ptr*/) {
-  const Shape s = shape_of(x, logits, weight, self_weight, ptr);
-  const ScalarType dtype = x.scalar_type();
-  const int64_t dim = s.heads * s.channels_out;
-  x = checked("x", x, x, dtype, {s.sources, s.channels});
-  logits = checked("logits", logits, x, dtype, {s.edges, s.heads});
-  weight = checked("weight", weight, x, dtype, {dim, s.channels});
-  self_weight = checked_or_none("self_weight", self_weight, x, {dim, s.channels});
-  source = checked_index("source", source, x, s.edges);
-  ptr = checked_index("ptr", ptr, x, s.targets + 1);
-  Tensor out = new_result(x, {s.targets, dim}), attention = new_result(x, {s.edges, s.heads});
+  const Operands given = checked_operands(x, "logits", logits, weight, self_weight, source, ptr);
+  const Shape& s = given.shape;
+  Tensor out = new_result(given.x, {s.targets, s.heads * s.channels_out});
+  Tensor attention = new_result(given.x, {s.edges, s.heads});
   if (all_empty({&out, &attention})) {
     return {out, attention};
   }
-  for_dtype(x, [&](auto zero) {
+  for_dtype(given.x, [&](auto zero) {
     using T = decltype(zero);
     const AttentionConv<T> op{
-        read<T>(x),
-        read<T>(logits),
-        read<T>(weight),
-        read_or_null<T>(self_weight),
-        read<int64_t>(source),
-        read<int64_t>(ptr),
+        read<T>(given.x),
+        read<T>(given.by_edge),
+        read<T>(given.weight),
+        read_or_null<T>(given.self_weight),
+        read<int64_t>(given.source),
+        read<int64_t>(given.ptr),
         s.sources,
         s.targets,
         s.edges,
@@ -95,7 +118,7 @@ std::tuple<Tensor, Tensor> attention_conv_op(
         s.channels_out,
         write<T>(out),
         write<T>(attention)};
-    run(op, x);
+    run(op, given.x);
   });
   return {out, attention};
 }
@@ -126,21 +149,17 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> attention_conv_backward_op(
     Tensor target,
     Tensor back_order,
     Tensor back_ptr) {
-  const Shape s = shape_of(x, attention, weight, self_weight, ptr);
+  const Operands given =
+      checked_operands(x, "attention", attention, weight, self_weight, source, ptr);
+  const Shape& s = given.shape;
   const ScalarType dtype = x.scalar_type();
   const int64_t dim = s.heads * s.channels_out;
   grad_out = checked("grad_out", grad_out, x, dtype, {s.targets, dim});
   grad_attention = checked_or_none("grad_attention", grad_attention, x, {s.edges, s.heads});
-  x = checked("x", x, x, dtype, {s.sources, s.channels});
-  attention = checked("attention", attention, x, dtype, {s.edges, s.heads});
-  weight = checked("weight", weight, x, dtype, {dim, s.channels});
-  self_weight = checked_or_none("self_weight", self_weight, x, {dim, s.channels});
-  source = checked_index("source", source, x, s.edges);
-  ptr = checked_index("ptr", ptr, x, s.targets + 1);
   target = checked_index("target", target, x, s.edges);
   back_order = checked_index("back_order", back_order, x, s.edges);
   back_ptr = checked_index("back_ptr", back_ptr, x, s.sources + 1);
-  const bool own = self_weight.has_value();
+  const bool own = given.self_weight.has_value();
   const int64_t parts = parts_of(s.targets);
   Tensor grad_x = new_result(x, {s.sources, s.channels});
   Tensor grad_logits = new_result(x, {s.edges, s.heads});
@@ -156,12 +175,12 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> attention_conv_backward_op(
     const AttentionConvBackward<T> op{
         read<T>(grad_out),
         read_or_null<T>(grad_attention),
-        read<T>(x),
-        read<T>(attention),
-        read<T>(weight),
-        read_or_null<T>(self_weight),
-        read<int64_t>(source),
-        read<int64_t>(ptr),
+        read<T>(given.x),
+        read<T>(given.by_edge),
+        read<T>(given.weight),
+        read_or_null<T>(given.self_weight),
+        read<int64_t>(given.source),
+        read<int64_t>(given.ptr),
         read<int64_t>(target),
         read<int64_t>(back_order),
         read<int64_t>(back_ptr),

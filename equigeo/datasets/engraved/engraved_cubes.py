@@ -14,11 +14,15 @@ from equigeo.datasets.engraved.engrave_cube import engrave_cube
 from equigeo.datasets.engraved.icon_template import IconTemplate
 from equigeo.datasets.engraved.icon_templates import ICON_TEMPLATES
 from equigeo.datasets.mesh_dataset import MeshDataset
-from equigeo.datasets.shapes.cached_meshes import Arrays, cached_arrays, split_meshes
+from equigeo.datasets.shapes.cached_meshes import (
+    Arrays,
+    cached_arrays,
+    check_arguments,
+    split_meshes,
+)
 from equigeo.mesh import TriangleMesh
 
 TRAIN_SHARE: Final = 0.85  # of the icons of a class, the first ones: 17 of 20
-_FACES: Final = (200, 2000)
 
 _VERSION = 1  # raise with every change that alters a generated mesh
 
@@ -83,7 +87,11 @@ def engraved_cubes(
     >>> cubes, cubes.names[2]
     (MeshDataset(12 meshes of 3 classes, 6 to train), 'arrowhead/1/0')
     """
-    _check_arguments(seed, classes, icons, placements, faces)
+    check_arguments(seed, faces, icons=icons)
+    if not 2 <= classes <= len(ICON_TEMPLATES):
+        raise ValueError(f"classes must be from 2 to {len(ICON_TEMPLATES)}, got {classes}")
+    if placements < 1:
+        raise ValueError(f"placements must be positive, got {placements}")
     meshes = cached_arrays(
         f"engraved_cubes-v{_VERSION}-seed{seed}-{classes}x{icons}x{placements}x{faces}.npz",
         cache,
@@ -91,19 +99,6 @@ def engraved_cubes(
         partial(split_meshes, number=classes * icons * placements, faces=faces),
     )
     return _label(meshes, ICON_TEMPLATES[:classes], icons, placements)
-
-
-def _check_arguments(seed: int, classes: int, icons: int, placements: int, faces: int) -> None:
-    if seed < 0:
-        raise ValueError(f"seed must not be negative, got {seed}")
-    if not 2 <= classes <= len(ICON_TEMPLATES):
-        raise ValueError(f"classes must be from 2 to {len(ICON_TEMPLATES)}, got {classes}")
-    if icons < 2:
-        raise ValueError(f"icons must be at least 2, got {icons}")
-    if placements < 1:
-        raise ValueError(f"placements must be positive, got {placements}")
-    if faces % 2 or not _FACES[0] <= faces <= _FACES[1]:
-        raise ValueError(f"faces must be even, from {_FACES[0]} to {_FACES[1]}, got {faces}")
 
 
 def _generate(

@@ -75,7 +75,7 @@ def articulated_shapes(
     >>> len(shapes), shapes.num_classes, shapes.meshes[0].num_faces
     (32, 16, 500)
     """
-    check_arguments(seed, per_class, faces)
+    check_arguments(seed, faces, per_class=per_class)
     meshes = cached_arrays(
         f"articulated_shapes-v{_VERSION}-seed{seed}-{per_class}x{faces}.npz",
         cache,

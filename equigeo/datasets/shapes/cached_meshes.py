@@ -26,17 +26,17 @@ _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
 
-def check_arguments(seed: int, per_class: int, faces: int) -> None:
-    """Refuse what shapes cannot be generated from.
+def check_arguments(seed: int, faces: int, **instances: int) -> None:
+    """Refuse what meshes cannot be generated from.
 
     Parameters
     ----------
     seed : int
         Not negative.
-    per_class : int
-        At least 2, so that there are training and test shapes.
     faces : int
         Even, from 200 to 2000.
+    **instances : int
+        Numbers of which a part is for training and the others for tests: at least 2.
 
     Raises
     ------
@@ -45,8 +45,9 @@ def check_arguments(seed: int, per_class: int, faces: int) -> None:
     """
     if seed < 0:
         raise ValueError(f"seed must not be negative, got {seed}")
-    if per_class < 2:
-        raise ValueError(f"per_class must be at least 2, got {per_class}")
+    for name, number in instances.items():
+        if number < 2:
+            raise ValueError(f"{name} must be at least 2, got {number}")
     if faces % 2 or not _FACES[0] <= faces <= _FACES[1]:
         raise ValueError(f"faces must be even, from {_FACES[0]} to {_FACES[1]}, got {faces}")
 

@@ -64,6 +64,7 @@ def relu_batch_norm(
 
     Examples
     --------
+    >>> import torch
     >>> x = torch.tensor([[1.0], [3.0], [-5.0]])
     >>> one, zero = torch.ones(1), torch.zeros(1)
     >>> out, mean, variance = relu_batch_norm(x, None, one, zero, 1e-5, True)

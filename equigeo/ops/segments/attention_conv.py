@@ -47,14 +47,8 @@ def attention_conv(  # noqa: PLR0913 - one parameter for each tensor
         As that of :class:`torch.nn.Linear`.
     self_weight : Tensor, (heads * channels_out, channels), dtype of x, optional
         Applied to the features of the target itself; there are then as many targets as sources.
-    source, target : Tensor, (edges,), int64
-        End points; ``target`` never falls.
-    ptr : Tensor, (targets + 1,), int64
-        Edges ``ptr[t] .. ptr[t + 1]`` point to ``t``.
-    back_order : Tensor, (edges,), int64
-        Positions of the edges, grouped by source; the gradient is summed in this order.
-    back_ptr : Tensor, (sources + 1,), int64
-        Offsets of the groups of ``back_order``.
+    source, ptr, target, back_order, back_ptr : Tensor, int64
+        The edges, as of :func:`~equigeo.ops.segment_attention`.
 
     Returns
     -------

@@ -19,6 +19,7 @@ from equigeo.datasets import (
 from equigeo.mesh import PrimalDualGraph
 from equigeo.nn.brief import brief_fields, shown
 from equigeo.tasks.copied_as_bytes import restore_from_bytes, state_as_bytes
+from equigeo.tasks.divide_by_faces import batches_by_faces, divide_by_faces
 from equigeo.tasks.hold_out import hold_out
 from equigeo.tasks.mesh_classification.config import MeshConfig
 from equigeo.tasks.repair_notes import warn_of_lost_area
@@ -29,7 +30,6 @@ GENERATED: Final[Mapping[str, Callable[[], MeshDataset]]] = {
     BUILTIN: articulated_shapes, "cubes": engraved_cubes,
 }  # fmt: skip
 BATCH_SIZE: Final = 32  # meshes that are classified at once
-MOST_FACES: Final = 2**18  # faces that are classified at once, which take about half a GiB
 
 
 def load_meshes(data: str) -> MeshDataset:
@@ -115,20 +115,18 @@ class LabelledGraphs(LabelledSource):
     __getstate__, __setstate__ = state_as_bytes, restore_from_bytes
 
     def batches(self, batch_size: int) -> Iterator[LabelledBatch]:
-        """Give all meshes in order, ``batch_size`` and ``MOST_FACES`` faces at a time at most.
+        """Give all meshes in order, ``batch_size`` and a number of faces at a time at most.
 
         A larger mesh is alone.
         """
-        chosen: list[int] = []
-        faces = 0
-        for i, graph in enumerate(self.graphs):
-            if chosen and (len(chosen) == batch_size or faces + graph.num_primal > MOST_FACES):
-                yield self.batch(chosen)
-                chosen, faces = [], 0
-            chosen.append(i)
-            faces += graph.num_primal
-        if chosen:
-            yield self.batch(chosen)
+        sizes = (graph.num_primal for graph in self.graphs)
+        return (self.batch(chosen) for chosen in batches_by_faces(sizes, batch_size))
+
+    def split(self, indices: Sequence[int]) -> list[list[int]]:
+        """Divide a batch of training by its faces, whichever resolution is drawn."""
+        versions = (self.graphs, *self.resampled)
+        faces = [max(graphs[i].num_primal for graphs in versions) for i in indices]
+        return divide_by_faces(indices, faces)
 
     def inputs(self, chosen: Tensor, generator: torch.Generator | None) -> PrimalDualGraph:
         """Unite some graphs."""

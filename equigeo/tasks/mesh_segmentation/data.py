@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +15,7 @@ from equigeo.datasets import SegmentedMeshDataset, articulated_parts, load_segme
 from equigeo.mesh import PrimalDualGraph
 from equigeo.nn.brief import brief_fields
 from equigeo.tasks.copied_as_bytes import restore_from_bytes, state_as_bytes
+from equigeo.tasks.divide_by_faces import batches_by_faces, divide_by_faces
 from equigeo.tasks.mesh_segmentation.config import SegmentationConfig
 from equigeo.tasks.mesh_segmentation.objective import PADDING
 from equigeo.tasks.repair_notes import warn_of_lost_area
@@ -106,6 +107,17 @@ class LabelledFaces(LabelledSource):
     def __len__(self) -> int:
         """Count the meshes."""
         return len(self.graphs)
+
+    def batches(self, batch_size: int) -> Iterator[LabelledBatch]:
+        """Give all meshes in order, ``batch_size`` and a number of faces at a time at most."""
+        sizes = (graph.num_primal for graph in self.graphs)
+        return (self.batch(chosen) for chosen in batches_by_faces(sizes, batch_size))
+
+    def split(self, indices: Sequence[int]) -> list[list[int]]:
+        """Divide a batch of training by its faces, whichever resolution is drawn."""
+        versions = (self, *self.resampled)
+        faces = [max(one.graphs[i].num_primal for one in versions) for i in indices]
+        return divide_by_faces(indices, faces)
 
     def inputs(self, chosen: Tensor, generator: torch.Generator | None) -> PrimalDualGraph:
         """Unite the graphs of a batch."""

@@ -7,11 +7,11 @@ import math
 import numpy as np
 from torch.utils.data import Dataset
 
-from equigeo.training.labelled_source import LabelledBatch, LabelledSource
+from equigeo.training.labelled_source import AnyBatch, LabelledSource
 from equigeo.training.random_state import derived_generator, seed_sequence
 
 
-class EpochBatches(Dataset[LabelledBatch]):
+class EpochBatches(Dataset[AnyBatch]):
     """The steps of an epoch: shuffled, divided among processes, with noise.
 
     The permutation and the noise depend on (seed, epoch, step, process) alone: an epoch can be
@@ -75,11 +75,13 @@ class EpochBatches(Dataset[LabelledBatch]):
         """Count the steps that remain."""
         return len(self._steps) - self._first_step
 
-    def __getitem__(self, position: int) -> LabelledBatch:
-        """Assemble the batch of a step."""
+    def __getitem__(self, position: int) -> AnyBatch:
+        """Assemble the batch of a step, in parts where memory would not hold it."""
         step = self._first_step + position
         chosen = self._steps[step]
         share = np.array_split(chosen, self._num_processes)[self._process]
         position_in_run = (self._epoch, step, self._process)
         generator = derived_generator(self._seed, "jitter", *position_in_run)
-        return self._source.batch(share.tolist(), len(chosen), generator if self._noise else None)
+        return self._source.divided_batch(
+            share.tolist(), len(chosen), generator if self._noise else None
+        )

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.utils.data import DataLoader
 
-from equigeo.training.labelled_source import LabelledBatch, LabelledSource
+from equigeo.training.labelled_source import AnyBatch, LabelledSource
 from equigeo.training.loop.epoch_batches import EpochBatches
 from equigeo.training.loop.lightning import L
 from equigeo.training.run_config import RunConfig
@@ -38,7 +38,7 @@ class EpochDataModule(L.LightningDataModule):
         self._source, self._config = source, config
         self._first_epoch, self._first_step = first_epoch, first_step
 
-    def train_dataloader(self) -> DataLoader[LabelledBatch]:
+    def train_dataloader(self) -> DataLoader[AnyBatch]:
         """Give the batches of the trainer's current epoch."""
         trainer, recipe = self.trainer, self._config.recipe
         if trainer is None:
@@ -55,8 +55,8 @@ class EpochDataModule(L.LightningDataModule):
         return DataLoader(batches, batch_size=None, collate_fn=_as_is)
 
     def transfer_batch_to_device(
-        self, batch: LabelledBatch, device: torch.device, dataloader_idx: int
-    ) -> LabelledBatch:
+        self, batch: AnyBatch, device: torch.device, dataloader_idx: int
+    ) -> AnyBatch:
         """Move a batch."""
         return batch.to(device)
 

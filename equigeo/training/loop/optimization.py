@@ -9,9 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from equigeo.training.labelled_source import LabelledBatch, LabelledSource
+from equigeo.training.labelled_source import AnyBatch, LabelledBatch, LabelledSource
 from equigeo.training.loop.epoch_batches import EpochBatches
 from equigeo.training.loop.lightning import L
+from equigeo.training.loop.sums_of_parts import sums_of_parts
 from equigeo.training.loop.update_bn import has_statistics, update_bn
 from equigeo.training.loop.weight_average import WeightAverage
 from equigeo.training.objective import Objective
@@ -71,7 +72,7 @@ class Optimization(L.LightningModule):
         if self._resumed is not None and self.step_in_epoch(0) > 0 and self.global_rank == 0:
             self._tally = self._resumed["tally"].double()
 
-    def training_step(self, batch: LabelledBatch, batch_idx: int) -> Tensor:
+    def training_step(self, batch: AnyBatch, batch_idx: int) -> Tensor:
         """Give the loss of a batch.
 
         Processes may hold shares of different size, and gradients are averaged over processes:
@@ -81,7 +82,7 @@ class Optimization(L.LightningModule):
         """
         step = self.step_in_epoch(batch_idx)
         enter_stream(self._config.seed, "step", self.epoch, step, self.global_rank)
-        loss, measure = self.objective.sums(self.model, batch)
+        loss, measure = sums_of_parts(self.objective, self.model, batch)
         seen = torch.full_like(loss, len(batch.labels))
         # in double precision sums do not depend on where sessions end
         sums = torch.stack([x.detach().double() for x in (loss, measure, seen)])
@@ -165,7 +166,8 @@ class Optimization(L.LightningModule):
         batches = EpochBatches(
             source, recipe.batch_size, seed=seed, epoch=recipe.epochs, noise=False
         )
-        return (batches[step].to(self.device) for step in range(len(batches)))
+        steps = (batches[step] for step in range(len(batches)))
+        return (part.to(self.device) for batch in steps for part in batch.parts)
 
     def training_state(self, step: int = 0) -> dict[str, Any]:
         """Give all that another process needs to continue; every process must call.

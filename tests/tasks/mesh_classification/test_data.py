@@ -105,9 +105,9 @@ def test_the_standardization_is_that_of_all_resolutions(dataset):
 def test_batches_hold_so_many_meshes_and_faces_and_a_larger_mesh_alone(graphs, monkeypatch):
     sizes = [graph.num_primal for graph in graphs.graphs]
     assert [len(batch.labels) for batch in graphs.batches(4)] == [4, 2]
-    monkeypatch.setattr("equigeo.tasks.mesh_classification.data.MOST_FACES", sum(sizes[:3]))
+    monkeypatch.setattr("equigeo.tasks.divide_by_faces.MOST_FACES", sum(sizes[:3]))
     batches = [*graphs.batches(32)]
     assert [len(batch.labels) for batch in batches] == [3, 3]
     assert torch.equal(torch.cat([batch.labels for batch in batches]), graphs.labels)
-    monkeypatch.setattr("equigeo.tasks.mesh_classification.data.MOST_FACES", min(sizes) - 1)
+    monkeypatch.setattr("equigeo.tasks.divide_by_faces.MOST_FACES", min(sizes) - 1)
     assert [batch.inputs.num_primal for batch in graphs.batches(32)] == sizes

@@ -16,6 +16,7 @@ from equigeo.tasks.mesh_segmentation import (
     summarize_segmentation,
 )
 from equigeo.tasks.mesh_segmentation.train import plan_fit
+from equigeo.training.loop.epoch_batches import EpochBatches
 from tests.datasets.segmentation.segmentation_files import write_labels, write_obj
 from tests.mesh import shapes
 from tests.tasks.mesh_segmentation.small_segmentation import halves, short_config, small_model
@@ -192,3 +193,27 @@ def test_a_shape_unlike_those_of_the_training_is_told(tmp_path):
         page = found.files[".parts.html"].decode()
         assert ("resembles nothing it was trained on" in page) == says
     assert replace(loaded, novelty=None).novelties(test) is None
+
+
+def test_large_batches_are_trained_in_parts_and_resumed_exactly(tmp_path, monkeypatch):
+    data, config, task = halves(), short_config(epochs=4), MeshSegmentation()
+    steps = EpochBatches(plan_fit(config, data, small_model()).train, 4, seed=0, epoch=0)
+    assert len(steps[0].parts) == 1
+    monkeypatch.setattr("equigeo.tasks.divide_by_faces.TRAINED_FACES", 2 * data.meshes[0].num_faces)
+    assert [len(part.labels) for part in steps[0].parts] == [2, 2]
+
+    class StopAfterTwo(pytest.importorskip("lightning.pytorch").Callback):
+        def on_train_epoch_start(self, trainer, module):
+            if module.epoch == 2:
+                raise InterruptedError
+
+    whole = task.train(config, tmp_path / "whole", data=data, model=small_model())
+    with pytest.raises(InterruptedError):
+        task.train(
+            config, tmp_path / "run", data=data, model=small_model(), callbacks=[StopAfterTwo()]
+        )
+    resumed = task.train(config, tmp_path / "run", data=data, model=small_model(), resume=True)
+    for name, weight in whole.model.state_dict().items():
+        assert torch.equal(weight, resumed.model.state_dict()[name]), name
+    losses = [line["loss"] for line in whole.history]
+    assert losses[-1] < losses[0]

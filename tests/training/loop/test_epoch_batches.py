@@ -16,6 +16,9 @@ from equigeo.training.loop.epoch_batches import EpochBatches
 class _Recorder(LabelledGraphs):
     """Labels are positions, and no graph is built."""
 
+    def split(self, indices):
+        return [list(indices)]
+
     def batch(self, indices, total=None, generator=None):
         return LabelledBatch(None, self.labels[torch.tensor(indices)], total)
 
