@@ -69,12 +69,14 @@ $(VENV)/.with-%: $(VENV)/.torch $(SOURCES)
 # --- Distributions --------------------------------------------------------------------------------
 
 DIST ?= dist
+# pip would take a wheel that it made of an archive of the same name before.
+MAKE_WHEEL = $(PIP) wheel --no-cache-dir --no-build-isolation --no-deps -w $(DIST)
 .PHONY: wheel
 wheel: $(VENV)/.torch ## build the source distribution, a wheel with kernels of it, and one without
 	rm -rf $(DIST)
 	$(BIN)/python -c 'import scikit_build_core.build as build; build.build_sdist("$(DIST)")'
-	$(PIP) wheel --no-build-isolation --no-deps -w $(DIST) -C cmake.define.EQUIGEO_CUDA=OFF $(DIST)/*.tar.gz
-	EQUIGEO_PURE=1 $(PIP) wheel --no-build-isolation --no-deps -w $(DIST) $(DIST)/*.tar.gz
+	$(MAKE_WHEEL) -C cmake.define.EQUIGEO_CUDA=OFF $(DIST)/*.tar.gz
+	EQUIGEO_PURE=1 $(MAKE_WHEEL) $(DIST)/*.tar.gz
 	ls -l $(DIST)
 
 .PHONY: test-wheel

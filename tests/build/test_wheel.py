@@ -140,7 +140,16 @@ def test_a_pytorch_that_is_too_old_is_named(tmp_path):
 
 
 def built(folder: Path, *options: str, **variables: str) -> Path:
-    pip = sys.executable, "-m", "pip", "wheel", ".", "--no-build-isolation", "--no-deps"
+    pip = (
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        ".",
+        "--no-cache-dir",
+        "--no-build-isolation",
+        "--no-deps",
+    )
     run(*pip, "-C", f"build-dir={folder / 'build'}", *options, "-w", folder, **variables)
     (wheel,) = folder.glob("*.whl")
     return wheel

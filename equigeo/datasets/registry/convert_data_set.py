@@ -17,6 +17,7 @@ from equigeo.datasets.load_mesh_folder import load_mesh_folder
 from equigeo.datasets.registry.checksums import record_checksums
 from equigeo.datasets.registry.convert_mlearn import convert_mlearn
 from equigeo.datasets.registry.convert_modelnet10 import convert_modelnet10
+from equigeo.datasets.registry.convert_qm9 import convert_qm9
 from equigeo.datasets.registry.data_set import DataSet
 from equigeo.datasets.registry.data_sets import PRINCETON_CLASSES
 from equigeo.datasets.registry.download import sha256_of
@@ -198,6 +199,11 @@ def _crystals(entry: DataSet, source: Path, made: Path, progress: Progress | Non
     return convert_mlearn(source, made, progress)
 
 
+def _molecules(entry: DataSet, source: Path, made: Path, progress: Progress | None) -> list[str]:
+    """Arrays of what QM9 publishes as text."""
+    return convert_qm9(source, made, progress)
+
+
 _Conversion = Callable[[DataSet, Path, Path, "Progress | None"], "list[str]"]
 _CONVERSIONS: Final[dict[str, _Conversion]] = {
     "shrec11": _meshes,
@@ -208,5 +214,6 @@ _CONVERSIONS: Final[dict[str, _Conversion]] = {
     "mlearn": _crystals,
     "modelnet10": _clouds,
     "mnist": _digits,
+    "qm9": _molecules,
     "tsplib": _tours,
 }

@@ -310,12 +310,17 @@ DATA_SETS: Final = (
     ),
     DataSet(
         "qm9",
-        "QM9: 133,885 small molecules with properties from DFT",
+        "QM9: 20,000 of 133,885 small molecules, with properties from DFT",
         (),
         "CC BY 4.0",
         "Ramakrishnan et al. 2014; figshare",
-        (DataFile("dsgdb9nsd.xyz.tar.bz2", "https://ndownloader.figshare.com/files/3195389"),),
-        manual="download dsgdb9nsd.xyz.tar.bz2 from figshare, collection 978904",
+        (
+            DataFile("dsgdb9nsd.xyz.tar.bz2", "https://ndownloader.figshare.com/files/3195389"),
+            DataFile("uncharacterized.txt", "https://ndownloader.figshare.com/files/3195404"),
+        ),
+        ("qm9_20k.npz",),
+        "download dsgdb9nsd.xyz.tar.bz2 and uncharacterized.txt of figshare's collection 978904 "
+        "into a folder, then: equigeo data convert qm9 FOLDER",
     ),
 )
 

@@ -41,6 +41,8 @@ def fetch_data_set(entry: DataSet, started: Started | None = None) -> list[str]:
     """
     if not entry.is_fetchable:
         raise DownloadError(f"{entry.name} cannot be fetched by a program; {_by_hand(entry)}")
+    if entry.made and entry.is_present:  # of what was fetched nothing is needed any more
+        return []
     missing = [file for file in entry.files if not (entry.path / file.name).is_file()]
     _check_space(entry, missing)
     fetched = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import shutil
 import tarfile
@@ -19,6 +20,7 @@ from equigeo.datasets.registry import convert_modelnet10 as modelnet10
 from equigeo.datasets.registry import fetch_data_set as fetching
 from equigeo.datasets.registry.checksums import RECORD, read_checksums, record_checksums
 from equigeo.datasets.registry.convert_data_set import convert_data_set
+from equigeo.datasets.registry.convert_qm9 import convert_qm9
 from equigeo.datasets.registry.data_set import DataSet, data_root
 from equigeo.datasets.registry.data_sets import (
     DATA_SETS,
@@ -295,6 +297,63 @@ def test_crystals_become_the_arrays_that_are_read(root, tmp_path, element):
             convert_data_set(entry, tmp_path / "mlearn")
     with pytest.raises(ValueError, match=r"found no <element>/test\.json"):
         convert_data_set(entry, root)
+
+
+def as_text(arrays, k, number):
+    """A molecule as QM9 publishes it, powers of ten in the authors' way."""
+    atoms = slice(arrays["atom_offset"][k], arrays["atom_offset"][k + 1])
+    symbols = dict(zip((1, 6, 7, 8, 9), "HCNOF", strict=True))
+    rows = [
+        "\t".join([symbols[z], *(f"{x:.10e}".replace("e", "*^") for x in place), "0.1"])
+        for z, place in zip(
+            arrays["atomic_number"][atoms].tolist(), arrays["position"][atoms].tolist(), strict=True
+        )
+    ]
+    properties = "\t".join(map(repr, arrays["properties"][k].tolist()))
+    return f"{len(rows)}\ngdb {number}\t{properties}\t\n" + "\n".join([*rows, "1.0", "C", "I"])
+
+
+def test_molecules_become_the_arrays_that_are_read(root, tmp_path):
+    with np.load(COMMITTED / "qm9" / "qm9_20k.npz") as file:
+        arrays = {name: file[name] for name in file.files}
+    with tarfile.open(tmp_path / "dsgdb9nsd.xyz.tar.bz2", "w:bz2") as archive:
+        for k in range(100):
+            text = as_text(arrays, k, k + 1).encode()
+            member = tarfile.TarInfo(f"dsgdb9nsd_{k + 1:06d}.xyz")
+            member.size = len(text)
+            archive.addfile(member, io.BytesIO(text))
+    with pytest.raises(ValueError, match=r"has no uncharacterized\.txt"):
+        convert_data_set(find_data_set("qm9"), tmp_path)
+    (tmp_path / "uncharacterized.txt").write_text(9 * "a header\n" + "  3 C#N\n  4 C\n---\n")
+    with pytest.raises(ValueError, match="lists 2, expected 3054"):
+        convert_data_set(find_data_set("qm9"), tmp_path)
+    (tmp_path / "uncharacterized.txt").write_text(9 * "a header\n" + "  3 C#N\n---\n")
+    assert convert_qm9(tmp_path, tmp_path, total=100) == ["qm9_20k.npz"]
+    with np.load(tmp_path / "qm9_20k.npz") as file:
+        assert file["index"].tolist() == [1, 2, *range(4, 101)]
+        kept = np.delete(np.arange(100), 2)
+        assert {*file.files} == arrays.keys()
+        assert np.array_equal(file["properties"], arrays["properties"][kept])
+        for name, array in arrays.items():
+            assert file[name].dtype == array.dtype
+        atoms = np.repeat(np.arange(100), arrays["n_atoms"]) != 2
+        assert np.array_equal(file["atomic_number"], arrays["atomic_number"][atoms])
+        assert np.array_equal(file["position"], arrays["position"][atoms])
+        assert file["property_names"].tolist() == arrays["property_names"].tolist()
+    with pytest.raises(ValueError, match="has no molecule 101"):
+        convert_qm9(tmp_path, tmp_path, total=101)
+    (tmp_path / "dsgdb9nsd.xyz.tar.bz2").write_bytes(b"damaged")
+    with pytest.raises(ValueError, match="cannot be read as QM9"):
+        convert_qm9(tmp_path, tmp_path, total=100)
+
+
+def test_the_recorded_molecules_are_those_that_are_drawn():
+    with np.load(shared_data("qm9") / "qm9_20k.npz") as file:
+        index = file["index"].astype(int)
+    drawn = np.sort(np.random.RandomState(20240).permutation(133_885 - 3_054)[:20_000])
+    before = index - 1 - drawn  # how many of a smaller number were left out
+    assert (np.diff(before) >= 0).all()
+    assert 0 <= before[0] <= before[-1] <= 3054
 
 
 def test_the_first_half_has_the_official_numbers():
