@@ -119,7 +119,7 @@ Each page is a script that was run when the site was built; outputs and figures 
 
 
 def write_pages(app: Any) -> None:
-    """Run the scripts that are newer than their pages, or all after a change here; list the pages."""
+    """Run scripts that are newer than their pages, or all after a change here; list the pages."""
     tools = max(path.stat().st_mtime for path in (DOCS / "drawing.py", Path(__file__)))
     scripts = {script.stem: script for script in sorted((DOCS / "tutorials").glob("*.py"))}
     names = [*ORDER, *(name for name in scripts if name not in ORDER)]

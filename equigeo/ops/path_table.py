@@ -37,6 +37,13 @@ class Segment:
         Copies and components.
     copy, step : int
         From copy to copy and from component to component, at least 1.
+
+    Examples
+    --------
+    >>> Segment.block(4, mul=2, d=3)  # two vectors behind four scalars
+    Segment(offset=4, mul=2, d=3, copy=3, step=1)
+    >>> Segment.block(4, mul=2, d=3, ir_mul=True)
+    Segment(offset=4, mul=2, d=3, copy=1, step=2)
     """
 
     offset: int
@@ -85,6 +92,14 @@ class Path:
         Offset of the weights, which are as many as the connection asks for.
     coefficients : Tensor, (x.d, y.d, out.d), floating
         The coupling of their components.
+
+    Examples
+    --------
+    >>> import torch
+    >>> vector, number = Segment.block(0, 1, 3), Segment.block(0, 1, 1)
+    >>> dot = Path(vector, vector, number, weight=None, coefficients=torch.eye(3)[..., None])
+    >>> dot.coefficients.shape
+    torch.Size([3, 3, 1])
     """
 
     x: Segment

@@ -31,6 +31,11 @@ class Check(NamedTuple):
         What rounding explains.
     note : str
         Why nothing could be compared, or how the replacement fails.
+
+    Examples
+    --------
+    >>> Check("gradients", "strided", error=1e-7, tolerance=1e-5).passes
+    True
     """
 
     what: str
@@ -67,6 +72,12 @@ class ModuleCertificate:
         By what it was replaced.
     checks : tuple of Check
         In the order in which they were made.
+
+    Examples
+    --------
+    >>> check = Check("values", "strided", error=1.0, tolerance=1e-5)
+    >>> ModuleCertificate("mix", "Linear", "equigeo.nn.Linear", (check,)).problem is None
+    False
     """
 
     path: str

@@ -49,6 +49,16 @@ class ResidualBlock(nn.Module):
     ------------
     Scalars in, scalars out; permuting faces permutes results. Batch statistics in training mode
     mix the meshes of a batch.
+
+    Examples
+    --------
+    >>> import torch, trimesh
+    >>> from equigeo.mesh import PrimalDualGraph, TriangleMesh
+    >>> shape = TriangleMesh.from_trimesh(trimesh.creation.icosphere(subdivisions=1))
+    >>> graph = PrimalDualGraph.from_mesh(shape)
+    >>> block = ResidualBlock((graph.x_primal.shape[1], graph.x_dual.shape[1]), (16, 16))
+    >>> block(graph, graph.x_primal, graph.x_dual)[0].x_primal.shape
+    torch.Size([80, 16])
     """
 
     def __init__(  # noqa: PLR0913 - all by name, those of the convolution among them

@@ -27,6 +27,15 @@ class Patch:
         Which nodes of the larger graph these are, ascending.
     inside, inside_dual : Tensor, bool
         Those that belong to this patch: every node of the larger graph is inside one patch.
+
+    Examples
+    --------
+    >>> import trimesh
+    >>> from equigeo.mesh import TriangleMesh
+    >>> shape = TriangleMesh.from_trimesh(trimesh.creation.icosphere(subdivisions=2))
+    >>> parts = [*patches(PrimalDualGraph.from_mesh(shape), max_faces=100, rings=1)]
+    >>> sum(int(part.inside.sum()) for part in parts) == shape.num_faces
+    True
     """
 
     graph: PrimalDualGraph

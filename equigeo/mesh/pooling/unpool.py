@@ -28,6 +28,16 @@ class PoolLog:
     num_refused : int
         Adjacencies within the quota that were kept because of a tie at the cut, a cap or the rule
         against consecutive contractions.
+
+    Examples
+    --------
+    >>> import trimesh
+    >>> from equigeo.mesh import EdgePool, TriangleMesh
+    >>> shape = TriangleMesh.from_trimesh(trimesh.creation.icosphere(subdivisions=1))
+    >>> graph = PrimalDualGraph.from_mesh(shape)
+    >>> pooled, log = EdgePool(num_to_keep=100)(graph, torch.rand(graph.primal.num_edges, 1))
+    >>> log.num_contracted + log.num_refused, int(log.cluster.max()) + 1 == pooled.num_primal
+    (20, True)
     """
 
     graph: PrimalDualGraph

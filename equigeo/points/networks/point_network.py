@@ -20,6 +20,14 @@ class PointNetwork(nn.Module, ABC):
     ----------
     dim : int
         Coordinates of a point.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from equigeo.points import PointNet
+    >>> network = PointNet(num_classes=5).eval()
+    >>> isinstance(network, PointNetwork), network(torch.rand(2, 50, 3)).shape
+    (True, torch.Size([2, 5]))
     """
 
     def __init__(self, dim: int) -> None:

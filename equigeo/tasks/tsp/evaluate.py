@@ -80,6 +80,11 @@ class TourCopyResult:
         Mean length of the tours over the optimal one, less one; both of the originals.
     flagged : int
         Copies that the embedding reports as symmetric.
+
+    Examples
+    --------
+    >>> TourCopyResult("rotated", identical=1.0, gap=0.01, flagged=0).identical
+    1.0
     """
 
     kind: str
