@@ -222,6 +222,10 @@ def _convolutions() -> list[Row]:
         return layer(x, beside(graph, x), y, w)
 
     conv = randn((4, DIM_X), (6, DIM_Y), (6, numel))
+
+    def in_frames(layer: nn.Module, x: Tensor, r: Tensor, w: Tensor) -> Any:
+        return layer(x, beside(graph, x), r, w)
+
     names = "tensor_products.ChannelwiseConv", "tensor_products.RadialChannelwiseConv"
     return [
         Row(names[0], lambda: tp.ChannelwiseConv(X, Y, OUT), conv, by_tensor, names[0], rows=False),
@@ -239,6 +243,22 @@ def _convolutions() -> list[Row]:
             randn((4, DIM_X), (6, DIM_Y), (6, 5)),
             by_graph,
             names[1],
+            rows=False,
+        ),
+        Row(
+            "tensor_products.SO2Conv",
+            lambda: tp.SO2Conv(X, OUT, group="SO3", modulation="order", bias=True),
+            randn((4, DIM_X), (6, 3), (6, 7)),
+            in_frames,
+            "tensor_products.SO2Conv",
+            rows=False,
+        ),
+        Row(
+            "tensor_products.RadialSO2Conv",
+            lambda: tp.RadialSO2Conv(X, OUT, 5, sources="both", weights="paths"),
+            randn((4, DIM_X), (6, 3), (6, 5)),
+            in_frames,
+            "tensor_products.RadialSO2Conv",
             rows=False,
         ),
     ]

@@ -32,10 +32,10 @@ def edge_frames(vectors: Tensor) -> Tensor:
 
     Examples
     --------
-    >>> edge_frames(torch.tensor([0.0, 2.0, 0.0]))
-    tensor([[1., 0., -0.],
+    >>> edge_frames(torch.tensor([0.0, 2.0, 0.0])) + 0.0
+    tensor([[1., 0., 0.],
             [0., 1., 0.],
-            [-0., -0., 1.]])
+            [0., 0., 1.]])
     """
     x, y, z = (vectors / torch.linalg.vector_norm(vectors, dim=-1, keepdim=True)).unbind(-1)
     upper = y >= 0

@@ -20,7 +20,7 @@ from equigeo.ops.products.channelwise_conv import check_graph
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.checks import check_device, check_features, check_row
 from equigeo.ops.runtime.declare import declare
-from equigeo.ops.segments.attention_conv_backward import each_of_a_batch
+from equigeo.ops.runtime.each_of_a_batch import each_of_a_batch
 
 SCHEMA = (
     "so2_conv(Tensor x, Tensor vectors, Tensor weight, Tensor? bias, Tensor? scale, "

@@ -21,7 +21,7 @@ from equigeo.ops.edges.so2_reference import (
 from equigeo.ops.edges.so2_table import SO2Table
 from equigeo.ops.edges.torque import torque
 from equigeo.ops.runtime.declare import declare, like
-from equigeo.ops.segments.attention_conv_backward import each_of_a_batch
+from equigeo.ops.runtime.each_of_a_batch import each_of_a_batch
 
 SCHEMA = (
     "so2_conv_backward(Tensor grad, Tensor x, Tensor vectors, Tensor weight, Tensor? bias, "

@@ -35,7 +35,7 @@ def wigner_matrices(rotation: Tensor, lmax: int) -> list[Tensor]:
     Examples
     --------
     >>> half_turn = torch.diag(torch.tensor([-1.0, 1.0, -1.0]))  # about y
-    >>> wigner_matrices(half_turn, 2)[2].diagonal()
+    >>> wigner_matrices(half_turn, 2)[2].diagonal().round()
     tensor([ 1., -1.,  1., -1.,  1.])
     """
     found = [torch.ones_like(rotation[..., :1, :1]), rotation]

@@ -28,6 +28,6 @@ def each_of_a_batch(name: str) -> BatchRule:
     def batch(_: Any, size: int, arguments: dict[str, Any], dims: Mapping[str, Any]) -> Any:
         batched = torch.vmap(reference_of(name), in_dims=tuple(dims[n] for n in arguments))
         found = batched(*arguments.values())
-        return found, (0,) * len(found)
+        return found, (0,) * len(found) if isinstance(found, tuple) else 0
 
     return batch
