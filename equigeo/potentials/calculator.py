@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,18 +14,18 @@ from equigeo.potentials.hessian import hessian
 from equigeo.potentials.message_passing_potential import MessagePassingPotential
 from equigeo.potentials.potential_output import PotentialOutput
 
+_ase: Any
 try:
-    from ase.calculators.calculator import Calculator as _Base
-    from ase.calculators.calculator import PropertyNotImplementedError, all_changes
+    _ase = import_module("ase.calculators.calculator")
 except ImportError:  # the class is there to say what is missing
-    _Base = None
-    all_changes = []
+    _ase = None
+_Base: Any = object if _ase is None else _ase.Calculator
 
 _VOIGT = (0, 1, 2, 1, 0, 0), (0, 1, 2, 2, 2, 1)  # xx yy zz yz xz xy
 _NOT_READ = ("initial_charges", "initial_magmoms")
 
 
-class Calculator(_Base or object):  # type: ignore[misc]
+class Calculator(_Base):
     """A potential as a calculator of ASE, for its optimizers, dynamics and equations of state.
 
     Everything is computed at once and kept until positions, elements or the cell change; forces are
@@ -74,7 +75,7 @@ class Calculator(_Base or object):  # type: ignore[misc]
     ignored_changes: ClassVar[set[str]] = set(_NOT_READ)
 
     def __init__(self, model: MessagePassingPotential, *, backend: str = "auto") -> None:
-        if _Base is None:
+        if _ase is None:
             raise ImportError("a Calculator needs ase: pip install 'equigeo[potentials]'")
         super().__init__()
         self.model = model
@@ -85,7 +86,7 @@ class Calculator(_Base or object):  # type: ignore[misc]
         self,
         atoms: Any = None,
         properties: list[str] | None = None,
-        system_changes: list[str] = all_changes,
+        system_changes: list[str] | None = None,
     ) -> None:
         """Compute all properties; called by ASE.
 
@@ -95,8 +96,8 @@ class Calculator(_Base or object):  # type: ignore[misc]
             Not changed.
         properties : list of str, optional
             What ASE wants now.
-        system_changes : list of str
-            What changed since the last time.
+        system_changes : list of str, optional
+            What changed since the last time; everything by default.
 
         Raises
         ------
@@ -105,10 +106,11 @@ class Calculator(_Base or object):  # type: ignore[misc]
         PropertyNotImplementedError
             If the stress is wanted where an axis is not periodic.
         """
-        super().calculate(atoms, properties, system_changes)
+        changes = _ase.all_changes if system_changes is None else system_changes
+        super().calculate(atoms, properties, changes)
         periodic = bool(self.atoms.pbc.all())
         if "stress" in (properties or ()) and not periodic:
-            raise PropertyNotImplementedError(
+            raise _ase.PropertyNotImplementedError(
                 f"stress needs three periodic axes, got pbc={self.atoms.pbc.tolist()}: the volume "
                 "of anything else would be invented"
             )

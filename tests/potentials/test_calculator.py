@@ -20,7 +20,7 @@ from tests.potentials.systems import (
     potential,
 )
 
-needs_ase = pytest.mark.skipif(module._Base is None, reason="ASE is not installed")
+needs_ase = pytest.mark.skipif(module._ase is None, reason="ASE is not installed")
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:ase")
 
 
@@ -38,7 +38,7 @@ def crystal(calculator, **changes):
 
 
 def test_without_ase_it_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(module, "_Base", None)
+    monkeypatch.setattr(module, "_ase", None)
     with pytest.raises(ImportError, match=r"pip install 'equigeo\[potentials\]'"):
         Calculator(potential())
 
