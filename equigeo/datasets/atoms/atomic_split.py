@@ -65,9 +65,9 @@ def load_atomic_split(path: str | Path, name: str = "") -> AtomicSplit:
     path : path
         A folder of revised MD17 (``rmd17_<molecule>_{train,test}_01.npz``), of mlearn
         (``<element>_{train,test}.npz``) or of QM9 (``qm9_20k.npz``); ``botnet_datasets.tar.xz``,
-        or the folder that holds it; a folder with one ``train*.xyz`` and any number of
-        ``test*.xyz``; or one file of these. The test part of ``X_train.npz`` is the ``X_test.npz``
-        beside it; an ``.xyz`` file has none.
+        or the folder that holds it or what is in it; a folder with one ``train*.xyz`` and any
+        number of ``test*.xyz``; or one file of these. The test part of ``X_train.npz`` is the
+        ``X_test.npz`` beside it; an ``.xyz`` file has none.
     name : str
         Which of several sets in a folder: a molecule, an element, or ``3BPA``, ``acac``,
         ``ethanol``.
@@ -76,8 +76,8 @@ def load_atomic_split(path: str | Path, name: str = "") -> AtomicSplit:
     -------
     AtomicSplit
         QM9 has no official split: 16,000 molecules are drawn to train on, the same for everyone.
-        The test frames of 3BPA are not the official ones, which are not in that archive, but those
-        of ``train_mixedT`` that are not in ``train_300K``.
+        Where the official test frames of 3BPA are not beside its training frames, those of
+        ``train_mixedT`` are taken that are not in ``train_300K``, and ``remark`` says so.
 
     Raises
     ------
@@ -126,6 +126,8 @@ def _from_folder(folder: Path, name: str) -> AtomicSplit:
         return _qm9(folder / QM9_FILE)
     if (folder / _ARCHIVE).is_file():
         return _botnet(folder / _ARCHIVE, name)
+    if any((folder / inner).is_dir() for inner in _BOTNET.values()):
+        return _botnet(folder, name)
     if molecules:
         chosen = _choose(folder, name, molecules)
         tests = {"test": load_rmd17(folder, chosen, "test")}
@@ -177,6 +179,8 @@ def _botnet(path: Path, name: str) -> AtomicSplit:
 
 def _3bpa(folder: Path, isolated: Mapping[int, float]) -> AtomicSplit:
     train = read_extxyz(folder / "train_300K.xyz")
+    if official := _test_files(folder):
+        return AtomicSplit("3BPA", train, official, isolated)
     mixed = read_extxyz(folder / "train_mixedT_even.xyz")
     known = {_key(frame.positions) for frame in train}
     tests = {}

@@ -266,7 +266,7 @@ DATA_SETS: Final = (
     DataSet(
         "rmd17",
         "revised MD17, split 01: 1,000 + 1,000 frames of ten molecules, energies and forces",
-        (),
+        ("potential",),
         "CC0-1.0",
         "Christensen and von Lilienfeld 2020; GitHub andersx/rmd17-npz",
         tuple(
@@ -279,7 +279,7 @@ DATA_SETS: Final = (
     DataSet(
         "3bpa",
         "3BPA (trained at 300 K), acetylacetone and ethanol of the BOTNet paper",
-        (),
+        ("potential",),
         "MIT",
         "Batatia et al. 2022; GitHub davkovacs/BOTNet-datasets",
         tuple(DataFile(name, f"{_BOTNET}/{name}", size, sha) for name, size, sha in _BOTNET_FILES),
@@ -289,7 +289,7 @@ DATA_SETS: Final = (
     DataSet(
         "mlearn",
         "crystals of Li, Mo, Si, Ge (train and test), Cu and Ni (test): periodic DFT with stresses",
-        (),
+        ("potential",),
         "BSD-3-Clause",
         "Zuo et al. 2020; GitHub materialsvirtuallab/mlearn",
         tuple(
@@ -311,7 +311,7 @@ DATA_SETS: Final = (
     DataSet(
         "qm9",
         "QM9: 20,000 of 133,885 small molecules, with properties from DFT",
-        (),
+        ("potential",),
         "CC BY 4.0",
         "Ramakrishnan et al. 2014; figshare",
         (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from equigeo.datasets.atoms.atomic_split import load_atomic_split
 from equigeo.datasets.digits.load_digits import load_digits
 from equigeo.datasets.load_mesh_folder import load_mesh_folder
 from equigeo.datasets.load_modelnet_points import load_modelnet_points
@@ -26,13 +27,15 @@ def open(name: str, **options: Any) -> Any:
         Of its reader: ``part`` of ``"modelnet10"`` (``"train"`` or ``"test"``), ``split`` of
         ``"mnist"`` (``"train"``, ``"validation"`` or ``"test"``), ``collection`` of ``"coseg"``
         (``"aliens"``, ``"chairs"`` or ``"vases"``), ``most`` cities of ``"tsplib"``, ``strict`` of
-        meshes.
+        meshes, ``subset`` of ``"rmd17"`` (a molecule), ``"mlearn"`` (an element) or ``"3bpa"``
+        (``"3BPA"``, ``"acac"`` or ``"ethanol"``).
 
     Returns
     -------
-    MeshDataset, SegmentedMeshDataset, PointClouds, pair of Tensor or list of TSPInstance
-        What :func:`load_mesh_folder`, :func:`load_segmentation_folder`,
-        :func:`load_modelnet_points`, :func:`load_digits` or :func:`load_tsplib` gives.
+    Any
+        A data set of meshes, clouds, images, tours or atoms: what :func:`load_mesh_folder`,
+        :func:`load_segmentation_folder`, :func:`load_modelnet_points`, :func:`load_digits`,
+        :func:`load_tsplib` or :func:`load_atomic_split` gives.
 
     Raises
     ------
@@ -91,4 +94,8 @@ _READERS: Final[dict[str, Callable[..., Any]]] = {
     "modelnet10": lambda entry, **o: load_modelnet_points(entry.path, **o),
     "mnist": lambda entry, **o: load_digits(entry.path, o.pop("split", "train"), **o),
     "tsplib": lambda entry, **o: load_tsplib(entry.path / "instances", **o),
+    **{
+        name: lambda entry, subset="": load_atomic_split(entry.path, subset)
+        for name in ("rmd17", "3bpa", "mlearn", "qm9")
+    },
 }

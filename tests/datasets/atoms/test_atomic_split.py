@@ -106,6 +106,17 @@ def test_3bpa_is_read_with_its_temperatures_and_isolated_atoms(botnet):
     assert split.train[0].pbc == (False, False, False)
 
 
+def test_official_test_frames_of_3bpa_are_taken_where_they_are(tmp_path):
+    pytest.importorskip("ase", reason="needs ase")
+    folder = tmp_path / "dataset_3BPA"
+    folder.mkdir()
+    for name in ("train_300K", "train_mixedT", "test_300K", "test_1200K"):
+        (folder / f"{name}.xyz").write_text(xyz_frame())
+    split = load_atomic_split(tmp_path, "3BPA")
+    assert set(split.tests) == {"test_300K", "test_1200K"}
+    assert split.remark == ""
+
+
 def test_acetylacetone_is_read_with_its_tests(botnet):
     split = botnet("acac")
     sizes = {name: len(part) for name, part in split.tests.items()}

@@ -146,6 +146,19 @@ def test_instances_are_converted_and_opened(root, tmp_path):
     assert len(datasets.open("tsplib")) == 11
 
 
+@pytest.mark.parametrize(("name", "part"), [("rmd17", "ethanol"), ("mlearn", "Cu")])
+def test_sets_of_atoms_are_opened_by_name(root, monkeypatch, name, part):
+    entry = find_data_set(name)
+    monkeypatch.setattr(DataSet, "is_present", True)
+    entry.path.mkdir(parents=True)
+    for source in (COMMITTED / entry.path.name).glob(f"*{part}*"):
+        for copy in (source.name, source.name.replace("_test", "_train")):
+            shutil.copy(source, entry.path / copy)
+    split = datasets.open(name, subset=part)
+    assert len(split.train) > 0
+    assert split.tests["test"].num_atoms
+
+
 def test_digits_that_are_not_the_published_ones_stay_where_they_are(root):
     entry = find_data_set("mnist")
     with pytest.raises(ValueError, match=r"is not the published file .* give it to --data"):
