@@ -14,11 +14,19 @@ from tests.modes.affine_rows import affine_rows
 from tests.modes.cloud_rows import cloud_rows
 from tests.modes.mesh_rows import mesh_rows
 from tests.modes.op_rows import op_rows
+from tests.modes.potential_rows import potential_rows
 from tests.modes.product_rows import product_rows
 from tests.modes.row import Row
 from tests.modes.unsupported import reason
 
-ROWS: list[Row] = [*product_rows(), *affine_rows(), *mesh_rows(), *cloud_rows(), *op_rows()]
+ROWS: list[Row] = [
+    *product_rows(),
+    *affine_rows(),
+    *mesh_rows(),
+    *potential_rows(),
+    *cloud_rows(),
+    *op_rows(),
+]
 COLUMNS: list[Callable[[Row], None]] = [
     *derivatives.COLUMNS,
     *programs.COLUMNS,

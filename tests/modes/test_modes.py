@@ -20,7 +20,18 @@ from tests.modes import programs
 from tests.modes.table import COLUMNS, PAGE, ROWS, page
 from tests.modes.unsupported import UNSUPPORTED, reason
 
-PACKAGES = ("nn", "tensor_products", "affine", "mesh", "mds", "points", "graphs", "groups", "reps")
+PACKAGES = (
+    "nn",
+    "tensor_products",
+    "affine",
+    "mesh",
+    "mds",
+    "points",
+    "graphs",
+    "groups",
+    "reps",
+    "potentials",
+)
 BASES = {
     "nn.Tables",
     "tensor_products.PathProduct",
