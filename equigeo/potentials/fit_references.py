@@ -25,6 +25,11 @@ class FittedReferences:
         energies of single elements mean nothing, only sums over the compositions that occur.
     residual : float
         Root mean square of what is left, in eV per frame.
+
+    Examples
+    --------
+    >>> FittedReferences((1, 8), (-13.6, -2041.8), rank=1, residual=0.0).is_unique
+    False
     """
 
     species: tuple[int, ...]

@@ -43,6 +43,13 @@ class AtomicSplit:
         they are unknown.
     remark : str
         What a reader of test figures must know; empty if nothing.
+
+    Examples
+    --------
+    >>> from equigeo.datasets import AtomicFrame, AtomicFrames
+    >>> atom = AtomicFrame(torch.tensor([1]), torch.zeros(1, 3).double())
+    >>> AtomicSplit("one atom", AtomicFrames((atom,)))
+    AtomicSplit('one atom', train: 1, no test)
     """
 
     name: str

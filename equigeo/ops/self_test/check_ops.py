@@ -8,6 +8,7 @@ from typing import Literal
 
 import torch
 
+from equigeo.ops.edges.so2_table import SO2Table
 from equigeo.ops.runtime.declare import SCHEMAS
 from equigeo.ops.runtime.load_kernels import loaded_library, runs_compiled
 from equigeo.ops.self_test.cases import EDGES, NODES, Case, all_cases, draw_features, example_graph
@@ -29,6 +30,11 @@ class OpCheck:
         Where the kernel comes closest to what is tolerated, or how it failed.
     seconds : float
         How long that took.
+
+    Examples
+    --------
+    >>> OpCheck("gather_sum", "reference only", "no kernel for this device", 0.0).state
+    'reference only'
     """
 
     op: str
@@ -78,6 +84,10 @@ def _check(op: str, case: Case | None, device: torch.device) -> OpCheck:
 
 def _cpu_cases() -> list[Case]:
     """Problems of the ops whose kernels are for the CPU alone."""
+    return [*_attention_cases(), *_norm_cases(), *_so2_cases()]
+
+
+def _attention_cases() -> list[Case]:
     graph, heads, width, out = example_graph(), 2, 5, 6
     rest = (graph.source, graph.ptr, graph.target, graph.back_order, graph.back_ptr)
     shapes = ((NODES, width), (EDGES, heads), (out, width), (out, width))
@@ -88,4 +98,30 @@ def _cpu_cases() -> list[Case]:
     return [
         Case("attention_conv", (x, logits, weight, self_weight), rest),
         Case("attention_conv_backward", backward, rest),
+    ]
+
+
+def _norm_cases() -> list[Case]:
+    rows, channels, rest = EDGES, 5, (0.1, True)
+    x, added, grad = draw_features(*3 * ((rows, channels),))
+    weight, bias = draw_features((channels,), (channels,))
+    return [
+        Case("relu_batch_norm", (x, added, weight, bias), rest, differentiable=1),
+        Case("relu_batch_norm_backward", (grad, x, added, weight, bias), rest),
+    ]
+
+
+def _so2_cases() -> list[Case]:
+    graph = example_graph()
+    by_source = (graph.target, graph.back_order, graph.back_ptr)
+    table = SO2Table(((2, 0, False), (3, 2, False)), ((1, 1, False), (2, 2, True)), 1)
+    flags = (*table.flat_terms, table.mmax, table.complex_weights, table.by_order)
+    rest = (graph.source, graph.ptr, graph.order, *by_source, *flags)
+    shapes = ((NODES, table.dim_in), (EDGES, 3), (table.weight_numel,), (table.widths_out[0],))
+    inside = draw_features((EDGES, 3), (3, table.scale_numel), (EDGES,))
+    features = (*draw_features(*shapes), *inside)
+    (grad,) = draw_features((NODES, table.dim_out))
+    return [
+        Case("so2_conv", features, rest),
+        Case("so2_conv_backward", (grad, *features), (*rest, True, True)),
     ]

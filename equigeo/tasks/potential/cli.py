@@ -64,6 +64,7 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
     }
     writes_report = True
     files = "frames as .xyz, .extxyz or .npz"
+    suffixes = (".xyz", ".extxyz", ".npz")
     writes_files = True
     formats = FORMATS
     trained_type = TrainedPotential

@@ -25,6 +25,11 @@ class PotentialPreset:
         How the weights are optimised.
     settings : mapping
         Fields of the configuration.
+
+    Examples
+    --------
+    >>> POTENTIAL_PRESETS["small"].settings
+    {'channels': 16, 'lmax_edge': 2}
     """
 
     recipe: Recipe

@@ -222,6 +222,13 @@ def load_frames(config: PotentialRunConfig) -> PotentialData:
     ValueError
         If the data are unusable or too few, or a frame lacks a label that is to be learned; the
         message names file and frame.
+
+    Examples
+    --------
+    >>> load_frames(PotentialRunConfig("nowhere"))
+    Traceback (most recent call last):
+        ...
+    ValueError: nowhere: no such file or folder
     """
     split = load_atomic_split(config.data, config.subset)
     if config.energy_weight:

@@ -117,6 +117,16 @@ def measure_errors(model: Any, source: AtomicSource, *, stress: bool = False) ->
         The frames.
     stress : bool
         Ask for stresses as well, which are NaN otherwise.
+
+    Examples
+    --------
+    >>> from equigeo.datasets import AtomicFrame, AtomicFrames
+    >>> from equigeo.potentials import MessagePassingPotential, PotentialConfig
+    >>> atom = AtomicFrame(torch.tensor([1]), torch.zeros(1, 3).double(), energy=-0.25)
+    >>> model = MessagePassingPotential(PotentialConfig((1,), channels=4)).eval()
+    >>> model.set_references([-0.5])
+    >>> measure_errors(model, AtomicSource.of_frames(AtomicFrames((atom,)), 5.0)).summary()
+    {'frames': 1, 'atoms': 1, 'energy MAE (meV)': 250.0, 'energy RMSE (meV)': 250.0}
     """
     energies, forces, stresses = [], [], []
     for samples in source.few_at_a_time():

@@ -60,6 +60,19 @@ def evaluate_potential(trained: TrainedPotential, data: PotentialData) -> Potent
     ------
     ValueError
         If there are elements that the potential does not know; the message names the frame.
+
+    Examples
+    --------
+    >>> from equigeo.datasets import AtomicFrame, AtomicFrames, AtomicSplit
+    >>> from equigeo.potentials import MessagePassingPotential, PotentialConfig
+    >>> from equigeo.tasks.potential import PotentialRunConfig
+    >>> atom = AtomicFrame(torch.tensor([1]), torch.zeros(1, 3).double(), energy=0.5)
+    >>> frames = AtomicFrames((atom,))
+    >>> model = MessagePassingPotential(PotentialConfig((1,), channels=4)).eval()
+    >>> trained = TrainedPotential(model, (), PotentialRunConfig("memory"), "0.1.0")
+    >>> data = PotentialData(AtomicSplit("one atom", frames), frames, frames)
+    >>> evaluate_potential(trained, data).sets["validation"]["energy MAE (meV)"]
+    500.0
     """
     frames = {"validation": data.validation, **data.split.tests}
     found = {name: trained.errors(part) for name, part in frames.items()}

@@ -87,8 +87,8 @@ def test_what_cannot_be_used_is_one_error(run, capsys, tmp_path, folder):
         ((*TRAIN, "--data", folder, *SMALL, "--devices", "2", "--minutes", "1"), "one device"),
         (("evaluate", checkpoint, "--data", tmp_path / "none"), "no such file"),
         (("predict", checkpoint, tmp_path / "none.npz"), "no such file"),
-        (("predict", checkpoint, folder), "is a folder"),
-        (("predict", checkpoint, folder, "--view"), "a potential has none"),
+        (("predict", checkpoint, empty), "has no file .xyz, .extxyz, .npz below it"),
+        (("predict", checkpoint, next(folder.iterdir()), "--view"), "a potential has none"),
     ):
         assert main([str(argument) for argument in arguments]) == 2
         out, err = capsys.readouterr()
