@@ -56,7 +56,12 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
     )
     evaluate_arguments = (
         Argument("--data", "by default what the model was trained on", metavar=_DATA),
-        Argument("--set", "which set of several", metavar="NAME", dest="subset"),
+        Argument(
+            "--set",
+            "which set of several, by default that of the training",
+            metavar="NAME",
+            dest="subset",
+        ),
     )
     measures = {  # noqa: RUF012
         "validation_force_mae": "validation force MAE {value:.2f} meV/A",
