@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from equigeo import tensor_products as tp
+from equigeo.groups import SO
 from equigeo.nn import BesselBasis, PolynomialCutoff
 from equigeo.nn.override import check_config
 from equigeo.ops.runtime.torch_internals import values_readable
@@ -17,7 +18,7 @@ from equigeo.potentials.config import PotentialConfig
 from equigeo.potentials.interaction import Interaction
 from equigeo.potentials.messages.sum_messages import EdgeFeatures
 from equigeo.potentials.potential_output import PotentialOutput, stress_of, sum_by_system
-from equigeo.reps import Irreps
+from equigeo.reps import Irreps, Representation
 
 _SHORTEST = 1e-6  # angstrom; the direction of a shorter vector is rounding
 _REFERENCES = ("e0", "scale", "avg_neighbors")
@@ -54,6 +55,10 @@ class MessagePassingPotential(nn.Module):
         by :meth:`set_references`; zeros and ones at first.
     avg_neighbors : Tensor, (), float64
         What sums over neighbours are divided by.
+    rep_in : Representation
+        Of positions, and of the vectors of edges.
+    rep_out : (Representation, Representation)
+        Of energies and of forces.
 
     Raises
     ------
@@ -109,6 +114,20 @@ class MessagePassingPotential(nn.Module):
         self.register_buffer("scale", torch.ones(species, dtype=torch.float64))
         average = torch.tensor(config.avg_neighbors, dtype=torch.float64)
         self.register_buffer("avg_neighbors", average)
+
+    @property
+    def rep_in(self) -> Representation:
+        """Representation of the positions of atoms, and of the vectors of their edges."""
+        return self._represent("1o")
+
+    @property
+    def rep_out(self) -> tuple[Representation, Representation]:
+        """Representations of energies and of forces."""
+        return self._represent("0e"), self._represent("1o")
+
+    def _represent(self, irreps: str) -> Representation:
+        rep = Irreps(irreps)
+        return rep.restrict(SO(3)) if self.config.product == "matrix" else rep
 
     @classmethod
     def from_config(cls, config: PotentialConfig | Mapping[str, Any]) -> MessagePassingPotential:

@@ -105,7 +105,7 @@ def threads(row: Row) -> None:
 
 
 def forked(row: Row) -> None:
-    """A process that is forked after use computes the same."""
+    """A process that is forked after use, as a data loader's worker, computes the same."""
     bound, inputs = row.bound(), row.inputs()
     with torch.no_grad():
         want = bound(*inputs)
@@ -113,6 +113,7 @@ def forked(row: Row) -> None:
     receive, send = context.Pipe(duplex=False)
 
     def child() -> None:
+        torch.set_num_threads(1)  # as workers do: PyTorch's products wait for threads of the parent
         with torch.no_grad():
             found = bound(*inputs)
         same = [torch.equal(a, b) for a, b in zip(found, want, strict=True)]

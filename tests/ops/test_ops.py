@@ -35,6 +35,21 @@ def same_bits(op: Op, dtype: torch.dtype = torch.float64) -> dict[str, float]:
     return tolerance(dtype, terms=1000) if op.blas else {"rtol": 0, "atol": 0}
 
 
+def assert_same(got: Any, want: Any, op: Op, dtype: torch.dtype = torch.float64) -> None:
+    """The same bits; of what PyTorch's matrix products make, the same numbers."""
+    if isinstance(want, Tensor):
+        scale = order_one(want) if op.blas else 1.0
+        assert_close(got / scale, want / scale, **same_bits(op, dtype))
+        return
+    for mine, theirs in zip(got, want, strict=True):
+        assert_same(mine, theirs, op, dtype)
+
+
+def order_one(values: Tensor) -> float:
+    """By what values are to be divided to be of order one, as tolerances suppose."""
+    return max(1.0, float(values.detach().abs().max())) if values.numel() else 1.0
+
+
 def derivatives(
     function: Callable[..., Any],
     features: list[Tensor],
@@ -74,8 +89,7 @@ def test_op_and_two_orders_of_gradients_agree_with_the_reference(op, problem, dt
     want = derivatives(op.reference, double(features), double(rest))
     for mine, theirs in zip(got, want, strict=True):
         for a, b in zip(mine, theirs, strict=True):
-            # scale to order one, as the tolerance supposes
-            scale = max(1.0, float(b.detach().abs().max())) if b.numel() else 1.0
+            scale = order_one(b)
             assert a.dtype == dtype
             bound = tolerance(dtype, max(problem.terms, op.terms))
             assert_close(a.double() / scale, b / scale, **bound)
@@ -117,10 +131,10 @@ def test_strided_and_expanded_arguments_give_the_values_of_contiguous_ones(op):
     strided_rest = [torch.stack([x, x], dim=1)[:, 0] for x in rest]
     want = derivatives(op.call, features, rest)
     got = derivatives(op.call, strided, strided_rest)
-    assert_close(got, want, **same_bits(op))
+    assert_same(got, want, op)
     constant = [x.flatten()[0].expand_as(x) for x in features]
     want = derivatives(op.call, [x.contiguous() for x in constant], rest)
-    assert_close(derivatives(op.call, constant, rest), want, **same_bits(op))
+    assert_same(derivatives(op.call, constant, rest), want, op)
 
 
 @every_op
@@ -133,7 +147,7 @@ def test_expanded_gradients_are_taken_as_they_arrive(op):
     want = torch.autograd.grad(
         results, inputs, [g.contiguous() for g in ones], materialize_grads=True
     )
-    assert_close(got, want, **same_bits(op))
+    assert_same(got, want, op)
 
 
 @pytest.fixture
@@ -152,7 +166,7 @@ def test_bits_do_not_depend_on_the_number_of_threads(op):
         torch.set_num_threads(threads)
         runs.append(derivatives(op.call, features, rest, orders=1))
     for run in runs[1:]:
-        assert_close(run, runs[0], **same_bits(op, torch.float32))
+        assert_same(run, runs[0], op, torch.float32)
 
 
 def half_problems() -> Iterator[Any]:
@@ -190,7 +204,7 @@ def test_gradients_of_half_precision_are_rounded_once(op, dtype):
 
 def assert_close_to_stored(found: Tensor, exact: Tensor, terms: int, roundings: int) -> None:
     """Roundings to storage, after those of float32."""
-    scale = max(1.0, float(exact.detach().abs().max())) if exact.numel() else 1.0
+    scale = order_one(exact)
     stored = roundings * torch.finfo(found.dtype).eps
     # Parts of a sum may be as large as any result.
     lost = tolerance(torch.float32, terms)["atol"] + (stored if roundings > 1 else 0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 LARGEST_DEGREE = 10
 """Of the terms; the largest whose rotations are tested in single precision."""
@@ -125,12 +124,12 @@ class SO2Table:
         """Components of a row of the output."""
         return sum(mul * (2 * l + 1) for mul, l, _ in self.terms_out)
 
-    @cached_property
+    @property
     def widths_in(self) -> tuple[int, ...]:
         """Copies of degree at least m in the input, by order."""
         return tuple(_copies(self.terms_in, m) for m in range(self.mmax + 1))
 
-    @cached_property
+    @property
     def widths_out(self) -> tuple[int, ...]:
         """Copies of degree at least m in the output, by order."""
         return tuple(_copies(self.terms_out, m) for m in range(self.mmax + 1))

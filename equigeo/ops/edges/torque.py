@@ -43,13 +43,6 @@ def torque(left: Tensor, right: Tensor, terms: tuple[Term, ...]) -> Tensor:
     return total
 
 
-@cache
-def _entries(l: int) -> list[list[list[float]]]:
-    """A list, which programs that are being recorded take, unlike a tensor made before."""
-    entries: list[list[list[float]]] = generators(l).tolist()
-    return entries
-
-
 @torch.inference_mode(False)
 def generators(l: int) -> Tensor:
     """Generators of rotations about x, y and z, (3, 2 l + 1, 2 l + 1), float64.
@@ -64,15 +57,28 @@ def generators(l: int) -> Tensor:
     Tensor, (3, 2 l + 1, 2 l + 1), float64
         Antisymmetric, in the basis of e3nn.
     """
-    found = torch.zeros(3, 2 * l + 1, 2 * l + 1, dtype=torch.float64)
-    x, y, z = found
+    return torch.tensor(_entries(l), dtype=torch.float64)
+
+
+@cache
+def _entries(l: int) -> list[list[list[float]]]:
+    """Lists, which programs that are being recorded take, unlike a tensor made before."""
+    found = [[[0.0] * (2 * l + 1) for _ in range(2 * l + 1)] for _ in range(3)]
+    x, y, z = range(3)
+
+    def put(axis: int, row: int, column: int, value: float) -> None:
+        found[axis][row][column], found[axis][column][row] = value, -value
+
     for m in range(l):
         step = -math.sqrt((l * (l + 1) - m * (m + 1)) * (2 if m == 0 else 1)) / 2
         if m == 0:
-            x[l, l + 1], z[l - 1, l] = step, step
+            put(x, l, l + 1, step)
+            put(z, l - 1, l, step)
             continue
-        x[l + m, l + m + 1] = x[l - m, l - m - 1] = step
-        z[l - m - 1, l + m] = z[l - m, l + m + 1] = step
+        put(x, l + m, l + m + 1, step)
+        put(x, l - m, l - m - 1, step)
+        put(z, l - m - 1, l + m, step)
+        put(z, l - m, l + m + 1, step)
     for m in range(1, l + 1):
-        y[l - m, l + m] = m
-    return found - found.mT
+        put(y, l - m, l + m, float(m))
+    return found
