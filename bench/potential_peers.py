@@ -1,0 +1,160 @@
+"""Errors of MACE and NequIP after given minutes: the frames, the clock and the recipe of ours.
+
+Each peer runs in an environment of its own, those of ``make test-interop``, never accelerated::
+
+    .venv-mace/bin/python -m bench.potential_peers --data ../shared/data --set ethanol \
+        --peer mace --minutes 15 --threads 1 --output bench/results/potential_peers.json
+
+As in ``bench.potentials`` are: frames, and their edges, listed once; batches and their order; loss,
+optimiser, rates, clipping and average of the weights; reference energies, the scale and the number
+of neighbours. Model class, sizes and options are the peer's own (``bench.peer_potentials``); others
+are given as ``--option num_features 16``. TorchScript compiles in the first steps: those are taken
+without moving a weight, before the clock starts. Nothing is selected on test frames. Finished runs
+in the output file are kept where all settings are equal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+import warnings
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from bench.interleaved import circumstances, typed_command
+from bench.peer_potentials import F32, OPTIONS, PACKAGES, PEERS, Peer
+from bench.potentials import SETS, configure, identity
+from equigeo.tasks.potential import (
+    AtomicSource,
+    EnergyForcesStress,
+    PotentialRunConfig,
+    evaluate_potential,
+    load_frames,
+)
+from equigeo.training.loop.epoch_batches import EpochBatches
+from equigeo.training.loop.weight_average import WeightAverage
+from equigeo.training.recipe import build_optimizer
+
+# Molecules: cells are not handed over.
+MOLECULES = tuple(name for name, (folder, *_) in SETS.items() if folder != "mlearn_periodic")
+OURS = ("product", "node", "correlation", "channels", "layers", "lmax_edge", "lmax_hidden")
+WARM_UP = 5  # steps
+
+
+def train(peer: Peer, source: AtomicSource, config: PotentialRunConfig) -> dict[str, Any]:
+    """Train for the minutes of the recipe, and leave the average of the weights in the model."""
+    recipe, objective = config.recipe, EnergyForcesStress.of(config)
+    weights = nn.ParameterList(peer.train().parameters())  # buffers are constants
+    per_epoch = EpochBatches.count(len(source), recipe.batch_size)
+    began = time.perf_counter()
+    for step in range(WARM_UP):
+        batch = EpochBatches(source, recipe.batch_size, seed=config.seed, epoch=0)[step]
+        objective.sums(peer, batch.parts[0])[0].backward()
+    start = time.perf_counter()
+
+    def elapsed() -> float:
+        return time.perf_counter() - start
+
+    optimizer, schedule = build_optimizer(weights, recipe, per_epoch, elapsed)
+    average, steps = WeightAverage(recipe.ema_decay), 0
+    history: list[dict[str, float]] = []
+    while not recipe.is_done(len(history), elapsed()):
+        batches = EpochBatches(source, recipe.batch_size, seed=config.seed, epoch=len(history))
+        tally, before = torch.zeros(3, dtype=torch.float64), elapsed()
+        for k in range(per_epoch):
+            [part] = batches[k].parts
+            optimizer.zero_grad()
+            loss, measure = objective.sums(peer, part)
+            (loss / part.total).backward()
+            nn.utils.clip_grad_norm_(weights, recipe.clip_norm)
+            optimizer.step()
+            if schedule is not None:
+                schedule.step()
+            average.update(weights)
+            tally += torch.stack([loss.detach().double(), measure, torch.tensor(part.total)])
+            steps += 1
+            if recipe.is_done(0, elapsed()):
+                break
+        mean_loss, mean_error = (tally[:2] / tally[2]).tolist()
+        if not math.isfinite(mean_loss):
+            raise SystemExit(f"the loss of epoch {len(history) + 1} is {mean_loss}")
+        line = {"epoch": len(history) + 1, "loss": mean_loss, "train_error": mean_error}
+        history.append(line | {"seconds": elapsed() - before})
+    seconds = elapsed()
+    weights.load_state_dict(average.state)
+    return {
+        "milliseconds per step": 1e3 * seconds / steps,
+        "steps": steps,
+        "epochs": len(history),
+        "seconds": seconds,
+        "seconds of warm-up": start - began,
+        "history": history,
+    }
+
+
+def one_run(name: str, options: dict[str, Any], config: PotentialRunConfig) -> dict[str, Any]:
+    """Train once, and evaluate on every test set."""
+    data = load_frames(config)
+    source = AtomicSource.of_frames(data.train, config.cutoff, F32)
+    peer = PEERS[name](config, options, data, source.avg_neighbors)
+    untrained = peer.errors(data.validation).summary()
+    trained = train(peer, source, config)
+    evaluation = evaluate_potential(peer, data)  # type: ignore[arg-type]  # asks for errors alone
+    return {
+        **circumstances(),
+        "versions": {package: version(package) for package in (PACKAGES[name], "e3nn", "torch")},
+        "errors": evaluation.sets,
+        "errors by species": evaluation.species,
+        "validation errors before training": untrained,
+        "remark": evaluation.remark,
+        "training frames": len(data.train),
+        "parameters": sum(p.numel() for p in peer.parameters()),
+        "average neighbors": peer.avg_neighbors,
+        "scale (eV/A)": peer.scale,
+        **trained,
+    }
+
+
+def main() -> None:
+    """Run what is missing, and write it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True, help="folder of all data sets")
+    parser.add_argument("--set", choices=MOLECULES, required=True)
+    parser.add_argument("--peer", choices=tuple(PEERS), required=True)
+    parser.add_argument("--minutes", type=float, default=15.0)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--option", nargs=2, action="append", default=[], metavar=("NAME", "JSON"))
+    parser.add_argument("--output", type=Path, required=True)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    warnings.filterwarnings("ignore")  # theirs
+    given = argparse.Namespace(
+        **vars(arguments), product="channelwise", node="contraction", evaluate_every=0,
+        channels=None, lmax_edge=None, energy_weight=None, learning_rate=None,
+    )  # fmt: skip
+    config = configure(given)
+    options = OPTIONS[arguments.peer] | {key: json.loads(text) for key, text in arguments.option}
+    same = identity(config, arguments.threads) | {"peer": arguments.peer, "options": options}
+    same["train"] = {key: value for key, value in same["train"].items() if key not in OURS}
+    runs: list[dict[str, Any]] = []
+    if arguments.output.exists():
+        runs = json.loads(arguments.output.read_text())["runs"]
+    known = [run for run in runs if same.items() <= run.items()]
+    if not known:
+        run = one_run(arguments.peer, options, config)
+        known = [{"command": typed_command(), **same, **run}]
+        runs += known
+        arguments.output.write_text(json.dumps({"runs": runs}, indent=1) + "\n")
+    for name, row in known[0]["errors"].items():
+        print(arguments.set, arguments.peer, name, row)
+
+
+if __name__ == "__main__":
+    main()
