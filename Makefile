@@ -157,7 +157,7 @@ test-fairchem: $(VENV)/.with-test $(VENV)-fairchem/.done ## convert the layers o
 	$(VENV)-fairchem/bin/python -m pytest -q tests/interop/test_from_fairchem.py
 
 .PHONY: test-modes-full
-test-modes-full: $(VENV)/.with-test ## the mode matrix with machine code made of every row, not of some
+test-modes-full: $(VENV)/.with-test ## the mode matrix with programs made of every row, not of some
 	OMP_NUM_THREADS=1 EQUIGEO_REQUIRE_KERNELS=1 EQUIGEO_MODES=full $(BIN)/python -m pytest -q $(PARALLEL) tests/modes
 
 LIST_ISAS = EQUIGEO_REQUIRE_KERNELS=1 $(BIN)/python -c \

@@ -146,6 +146,9 @@ class Several(Bound):
 MACHINE_CODE = [inductor, aot_inductor]
 COLUMNS = [compiled, compiled_double_backward, exported, *MACHINE_CODE]
 
+TWICE = ("nn.", "tensor_products.")
+"""Layers that energies are made of, whose forces are trained; programs of networks take minutes."""
+
 PACKAGED = {
     "nn.Gate",  # PyTorch's own ops alone
     "tensor_products.TensorProduct",  # paths of every kind
@@ -167,6 +170,9 @@ COMPILED = {"nn.Gate", "tensor_products.ChannelwiseConv of an EdgeIndex", "ops.s
 
 def is_tried(row: Row, column: Callable[..., None], rows: Sequence[Row]) -> bool:
     """Whether a cell is tried at every run."""
+    if column is compiled_double_backward:
+        first = row is next(other for other in rows if other.covers == row.covers)
+        return first and (row.covers in SCHEMAS or row.covers.startswith(TWICE))
     if column not in MACHINE_CODE:
         return True
     if column is inductor:

@@ -78,7 +78,7 @@ def test_the_page_of_modes_is_of_this_table():
 
 
 FULL = os.environ.get("EQUIGEO_MODES") == "full"
-"""Whether machine code is made of all rows."""
+"""Whether programs are made of all rows."""
 TOGETHER = 13  # rows in one program: few compilations, and errors that say about where
 
 
