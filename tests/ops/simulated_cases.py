@@ -11,7 +11,7 @@ from torch import Tensor
 
 from tests.ops.op_table import OPS, Op
 from tests.ops.problems import PROBLEMS, SMALL, Problem
-from tests.ops.test_ops import DTYPES, arguments, derivatives
+from tests.ops.test_ops import DTYPES, arguments, derivatives, strided
 
 HALF = [torch.bfloat16, torch.float16]
 
@@ -94,7 +94,7 @@ def results(case: Case) -> list[Tensor]:
     else:
         features, rest = arguments(op, case.problem, dtype)
         if case.strided:
-            features = [x.mT.contiguous().mT for x in features]
+            features = [strided(x) for x in features]
             rest = [torch.stack([x, x], dim=1)[:, 0] for x in rest]
         found = derivatives(op.call, features, rest)
     groups = [x if isinstance(x, tuple) else (x,) for x in found]

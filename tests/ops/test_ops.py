@@ -123,17 +123,18 @@ def test_op_is_registered_as_pytorch_demands(op, problem, dtype):
     torch.library.opcheck(op.overload, (*inputs, *rest, *op.constants))
 
 
-def _strided(x: Tensor) -> Tensor:
+def strided(x: Tensor) -> Tensor:
+    """The same numbers, not contiguous."""
     return x.mT.contiguous().mT if x.ndim > 1 else torch.stack([x, x], dim=1)[:, 0]
 
 
 @every_op
 def test_strided_and_expanded_arguments_give_the_values_of_contiguous_ones(op):
     features, rest = arguments(op, SMALL, torch.float64)
-    strided = [_strided(x) for x in features]
-    strided_rest = [torch.stack([x, x], dim=1)[:, 0] for x in rest]
+    apart = [strided(x) for x in features]
+    rest_apart = [torch.stack([x, x], dim=1)[:, 0] for x in rest]
     want = derivatives(op.call, features, rest)
-    got = derivatives(op.call, strided, strided_rest)
+    got = derivatives(op.call, apart, rest_apart)
     assert_same(got, want, op)
     constant = [x.flatten()[0].expand_as(x) for x in features]
     want = derivatives(op.call, [x.contiguous() for x in constant], rest)
