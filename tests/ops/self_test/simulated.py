@@ -46,7 +46,7 @@ def run(code: str, cache: Path, **variables: str) -> subprocess.CompletedProcess
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,  # of what hangs
         check=False,
     )
 
