@@ -88,6 +88,15 @@ class TileRotations {
   T* matrices_;
 };
 
+// Ask for a row that is needed soon: those of the other ends of edges lie anywhere.
+template <class T>
+inline void prefetch_row(const T* row, int64_t count) {
+  constexpr int64_t kLine = 64 / sizeof(T);
+  for (int64_t n = 0; n < count; n += kLine) {
+    __builtin_prefetch(row + n);
+  }
+}
+
 // Third rows: sums of both parts.
 template <class T>
 inline void add_parts(const Orders<T>& orders, int64_t m, int64_t width, int64_t edges) {
@@ -183,6 +192,13 @@ class TileModulation {
 
   const T* of(int64_t edge, int64_t row) const {
     return given_.radial == nullptr ? given_.scale + row * given_.numbers : made_ + edge * stride_;
+  }
+
+  // Of an edge that comes soon.
+  void prefetch(int64_t row) const {
+    if (any() && given_.radial == nullptr) {
+      prefetch_row(given_.scale + row * given_.numbers, given_.numbers);
+    }
   }
 
   const T* hidden() const { return hidden_; }
