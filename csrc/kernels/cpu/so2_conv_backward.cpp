@@ -200,8 +200,8 @@ class Differentiated {
       if (e + 1 < edges) {
         prefetch_row(sums.slopes(e + 1, orders_[e + 1]), plan_.scale_numel);
       }
-      fill_zero(slopes, plan_.scale_numel);
       each_part([&](const SO2Term& term, int64_t m, int64_t part) {
+        const bool first = plan_.by_order ? part == 0 : m == 0;
         const T* factors = scale + scale_of(plan_, term, m);
         T* to = slopes + scale_of(plan_, term, m);
         const T* sent = sent_.row(m, part, e) + term.column[m];
@@ -211,7 +211,8 @@ class Differentiated {
           using At = Memory<Pack, T>;
           each_pack<Pack, T>(packs, begin, [&](int64_t c) {
             const auto slope = At::load(pulled + c);
-            At::store(to + c, At::load(to + c) + slope * At::load(sent + c));
+            const auto product = slope * At::load(sent + c);
+            At::store(to + c, first ? product : At::load(to + c) + product);
             At::store(pulled + c, slope * At::load(factors + c));
           });
         });

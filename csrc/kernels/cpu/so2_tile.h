@@ -28,9 +28,12 @@ inline Orders<T> take_orders(
   found.tile = plan.tile;
   for (int64_t m = 0; m <= last; ++m) {
     found.stride[m] = spread<T>(widths[m]);
-    const int64_t size = (m == 0 ? 1 : parts) * plan.tile * found.stride[m];
-    found.at[m] = memory.take(size);
-    fill_zero(found.at[m], size);  // what is beyond the widths is multiplied too
+    const int64_t rows = (m == 0 ? 1 : parts) * plan.tile;
+    found.at[m] = memory.take(rows * found.stride[m]);
+    for (int64_t row = 0; row < rows; ++row) {  // what is beyond the widths is multiplied too
+      fill_zero(
+          found.at[m] + row * found.stride[m] + widths[m], whole_panels(widths[m]) - widths[m]);
+    }
   }
   return found;
 }
