@@ -31,7 +31,7 @@ from equigeo import tensor_products as tp
 from equigeo.graphs import EdgeIndex
 from equigeo.reps import Irreps
 
-EDGES, NEIGHBOURS = 2048, 16
+NEIGHBOURS = 16
 ORDERS, CHANNELS = ((2, 2), (4, 2), (6, 2)), (16, 32, 64, 128)
 Convolve = Callable[[Tensor, Tensor, Tensor], Tensor]
 
@@ -137,8 +137,8 @@ def differences(ours: list[Tensor], theirs: list[Tensor]) -> list[float]:
     return [float((a - b).detach().norm() / b.detach().norm()) for a, b in pairs]
 
 
-def compare(lmax: int, mmax: int, channels: int, rounds: int) -> dict[str, Any]:
-    graph = graph_of(EDGES)
+def compare(lmax: int, mmax: int, channels: int, edges: int, rounds: int) -> dict[str, Any]:
+    graph = graph_of(edges)
     errors = {}
     for dtype in (torch.float64, torch.float32):
         mine, conv = equigeo(lmax, mmax, channels, graph, dtype)
@@ -156,7 +156,7 @@ def compare(lmax: int, mmax: int, channels: int, rounds: int) -> dict[str, Any]:
 
         return call
 
-    found = {"lmax": lmax, "mmax": mmax, "channels": channels, "errors": errors}
+    found = {"edges": edges, "lmax": lmax, "mmax": mmax, "channels": channels, "errors": errors}
     calls = {"equigeo": forward(mine), "fairchem": forward(theirs)}
     passes = {
         "equigeo": lambda: both_passes(mine, inputs, conv),
@@ -164,23 +164,23 @@ def compare(lmax: int, mmax: int, channels: int, rounds: int) -> dict[str, Any]:
     }
     for name, timed in (("forward", calls), ("both passes", passes)):
         seconds = interleaved(timed, rounds)
-        found[name] = {way: 1e6 * s / EDGES for way, s in seconds.items()}
+        found[name] = {way: 1e6 * s / edges for way, s in seconds.items()}
         found[name]["ratio"] = seconds["fairchem"] / seconds["equigeo"]
     return found
 
 
-def crossover(lmax: int, channels: int, rounds: int) -> dict[str, Any]:
+def crossover(lmax: int, channels: int, edges: int, rounds: int) -> dict[str, Any]:
     """Our two convolutions from and to all natural irreps, filters of degrees 0 to lmax."""
-    graph, dtype = graph_of(EDGES), torch.float32
+    graph, dtype = graph_of(edges), torch.float32
     inputs = operands(lmax, lmax, channels, graph, dtype)
     x, vectors = inputs[0], inputs[1]
     irreps = Irreps([(channels, (l, (-1) ** l)) for l in range(lmax + 1)])
     filters = Irreps([(1, ir) for _, ir in irreps.terms])
     product = tp.ChannelwiseConv(irreps, filters, filters)
     linear = enn.Linear(product.irreps_out, irreps)
-    weights = torch.randn(EDGES, product.weight_numel, requires_grad=True)
+    weights = torch.randn(edges, product.weight_numel, requires_grad=True)
     harmonics = tp.SphericalHarmonics(list(range(lmax + 1)), normalize=True)
-    radial = torch.randn(EDGES, tp.SO2Conv(irreps, irreps, modulation="order").weight_numel)
+    radial = torch.randn(edges, tp.SO2Conv(irreps, irreps, modulation="order").weight_numel)
     orders = {
         f"so2, mmax {m}": tp.SO2Conv(irreps, irreps, mmax=m, modulation="order")
         for m in sorted({2, lmax})
@@ -198,17 +198,17 @@ def crossover(lmax: int, channels: int, rounds: int) -> dict[str, Any]:
 
     calls = {"channelwise and Linear": channelwise}
     calls |= {name: by_orders(conv) for name, conv in orders.items()}
-    found: dict[str, Any] = {"lmax": lmax, "channels": channels}
-    found["forward"] = {n: 1e6 * s / EDGES for n, s in interleaved(calls, rounds).items()}
+    found: dict[str, Any] = {"edges": edges, "lmax": lmax, "channels": channels}
+    found["forward"] = {n: 1e6 * s / edges for n, s in interleaved(calls, rounds).items()}
     slopes = {name: backward(call) for name, call in calls.items()}
-    found["both passes"] = {n: 1e6 * s / EDGES for n, s in interleaved(slopes, rounds).items()}
+    found["both passes"] = {n: 1e6 * s / edges for n, s in interleaved(slopes, rounds).items()}
     return found
 
 
-def peak_beside(way: str, lmax: int, mmax: int, channels: int) -> int:
+def peak_beside(way: str, lmax: int, mmax: int, channels: int, edges: int) -> int:
     """Bytes of resident memory that both passes need beside what goes in and comes out."""
-    for edges in (128, 2 * EDGES):  # the first loads everything
-        graph = graph_of(edges)
+    for number in (128, edges):  # the first loads everything
+        graph = graph_of(number)
         make = {"equigeo": equigeo, "fairchem": fairchem}[way]
         convolve, module = make(lmax, mmax, channels, graph, torch.float32)
         inputs = operands(lmax, mmax, channels, graph, torch.float32)
@@ -223,10 +223,10 @@ def _status(name: str) -> int:
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(name))
 
 
-def memory(folder: Path, lmax: int, mmax: int, channels: int) -> dict[str, Any]:
-    found: dict[str, Any] = {"lmax": lmax, "mmax": mmax, "channels": channels}
+def memory(folder: Path, lmax: int, mmax: int, channels: int, edges: int) -> dict[str, Any]:
+    found: dict[str, Any] = {"edges": edges, "lmax": lmax, "mmax": mmax, "channels": channels}
     for way in ("equigeo", "fairchem"):
-        words = [way, *map(str, (lmax, mmax, channels))]
+        words = [way, *map(str, (lmax, mmax, channels, edges))]
         command = [sys.executable, "-m", "bench.so2_conv", "--fairchem", str(folder), "--peak"]
         found[way] = int(subprocess.check_output([*command, *words], text=True))
     found["ratio"] = found["equigeo"] / found["fairchem"]
@@ -238,7 +238,8 @@ def main() -> None:
     parser.add_argument("--fairchem", type=Path, default=os.environ.get("FAIRCHEM"))
     parser.add_argument("--output", type=Path)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--peak", nargs=4)
+    parser.add_argument("--edges", type=int, nargs="+", default=[2048, 8192])
+    parser.add_argument("--peak", nargs=5)
     given = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(0)
@@ -251,14 +252,22 @@ def main() -> None:
         "command": typed_command(),
         "unit": "microseconds of one thread per edge",
     }
-    result |= {"circumstances": circumstances(), "edges": EDGES, "threads": 1}
-    if given.fairchem is not None:
-        sizes = [(*orders, channels) for orders in ORDERS for channels in CHANNELS]
-        result["fairchem-core 2.24.0"] = [_shown(compare(*size, given.rounds)) for size in sizes]
-        result["bytes beside inputs, results and gradients"] = [
-            _shown(memory(Path(given.fairchem), *size)) for size in ((2, 2, 32), (4, 2, 128))
+    result |= {"circumstances": circumstances(), "threads": 1}
+    folder, rounds = given.fairchem, given.rounds
+    if folder is not None:
+        sizes = [
+            (*orders, channels, edges)
+            for edges in given.edges
+            for orders in ORDERS
+            for channels in CHANNELS
         ]
-    result["crossover"] = [_shown(crossover(lmax, 32, given.rounds)) for lmax in (2, 4, 6)]
+        result["fairchem-core 2.24.0"] = [_shown(compare(*size, rounds)) for size in sizes]
+        result["bytes beside inputs, results and gradients"] = [
+            _shown(memory(Path(folder), *size, edges))
+            for edges in given.edges
+            for size in ((2, 2, 32), (4, 2, 128))
+        ]
+    result["crossover"] = [_shown(crossover(lmax, 32, 2048, rounds)) for lmax in (2, 4, 6)]
     if given.output is not None:
         given.output.write_text(json.dumps(result, indent=2) + "\n")
 

@@ -59,6 +59,10 @@ class Convolved {
         edges, plan_.mmax, [&](int64_t e) { return op_.vectors + 3 * orders_[e]; }, inverse_);
     modulation_.compute(edges, row);
     for (int64_t e = 0; e < edges; ++e) {
+      if (e + 1 < edges) {
+        prefetch_row(op_.x + source[first + e + 1] * plan_.dim_in, plan_.dim_in);
+        modulation_.prefetch(orders_[e + 1]);
+      }
       turn(source[first + e], e);
     }
     mix_orders(

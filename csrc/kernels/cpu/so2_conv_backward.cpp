@@ -3,7 +3,9 @@
 // One sweep over the edges sorted by source computes everything again, tile by tile, and all
 // gradients: those of features are added to the rows of their sources, those of edges and of their
 // numbers are written, and those of weights are summed by part.
+#include "kernels/cpu/dot.h"
 #include "kernels/cpu/so2_gradients.h"
+#include "kernels/cpu/so2_torque.h"
 
 namespace equigeo {
 namespace {
@@ -24,7 +26,8 @@ class Differentiated {
             WeightSums<T>::size(op)),
         rows_(4 * Scratch<int64_t>::round_up(plan_.tile)),
         rotations_(plan_, memory_),
-        modulation_(plan_, op.modulation, memory_) {
+        modulation_(plan_, op.modulation, memory_),
+        torque_(plan_.lmax, plan_.mmax) {
     if (failed()) {
       return;
     }
@@ -79,6 +82,10 @@ class Differentiated {
         edges, top_, [&](int64_t e) { return op_.vectors + 3 * orders_[e]; }, inverse_);
     modulation_.compute(edges, [&](int64_t e) { return orders_[e]; });
     for (int64_t e = 0; e < edges; ++e) {
+      if (e + 1 < edges) {
+        prefetch_row(op_.grad + targets_[e + 1] * plan_.dim_out, plan_.dim_out);
+        modulation_.prefetch(orders_[e + 1]);
+      }
       factor_[e] = inverse_[e] == 0          ? T(0)
                    : op_.envelope == nullptr ? T(1)
                                              : op_.envelope[orders_[e]];
@@ -127,9 +134,13 @@ class Differentiated {
       const T* factors = scale + scale_of(plan_, term, m);
       const T* from = sent_.row(m, part, e) + term.column[m];
       T* to = modulated_.row(m, part, e) + term.column[m];
-      for (int64_t c = 0; c < term.mul; ++c) {
-        to[c] = factors[c] * from[c];
-      }
+      over_channels<T>(term.mul, [&](auto pack, auto packs, int64_t first) {
+        using Pack = decltype(pack);
+        using At = Memory<Pack, T>;
+        each_pack<Pack, T>(packs, first, [&](int64_t c) {
+          At::store(to + c, At::load(factors + c) * At::load(from + c));
+        });
+      });
     });
   }
 
@@ -186,16 +197,25 @@ class Differentiated {
     for (int64_t e = 0; e < edges; ++e) {
       const T* scale = modulation_.of(e, orders_[e]);
       T* slopes = sums.slopes(e, orders_[e]);
-      fill_zero(slopes, plan_.scale_numel);
+      if (e + 1 < edges) {
+        prefetch_row(sums.slopes(e + 1, orders_[e + 1]), plan_.scale_numel);
+      }
       each_part([&](const SO2Term& term, int64_t m, int64_t part) {
+        const bool first = plan_.by_order ? part == 0 : m == 0;
         const T* factors = scale + scale_of(plan_, term, m);
         T* to = slopes + scale_of(plan_, term, m);
         const T* sent = sent_.row(m, part, e) + term.column[m];
         T* pulled = pulled_.row(m, part, e) + term.column[m];
-        for (int64_t c = 0; c < term.mul; ++c) {
-          to[c] += pulled[c] * sent[c];
-          pulled[c] *= factors[c];
-        }
+        over_channels<T>(term.mul, [&](auto pack, auto packs, int64_t begin) {
+          using Pack = decltype(pack);
+          using At = Memory<Pack, T>;
+          each_pack<Pack, T>(packs, begin, [&](int64_t c) {
+            const auto slope = At::load(pulled + c);
+            const auto product = slope * At::load(sent + c);
+            At::store(to + c, first ? product : At::load(to + c) + product);
+            At::store(pulled + c, slope * At::load(factors + c));
+          });
+        });
       });
     }
     sums.add_radial(modulation_, edges, orders_);
@@ -210,9 +230,10 @@ class Differentiated {
     if (!op_.of_vectors) {
       return;
     }
-    T about_x = 0, about_z = 0;
-    add_torque(plan_.out, plan_.terms_out, arriving_, mixed_, e, plan_.mmax, &about_x, &about_z);
-    add_torque(plan_.in, plan_.terms_in, sent_, pulled_, e, plan_.mmax, &about_x, &about_z);
+    torque_.clear();
+    torque_.add(plan_.out, plan_.terms_out, arriving_, mixed_, e);
+    torque_.add(plan_.in, plan_.terms_in, sent_, pulled_, e);
+    const T about_x = torque_.about_x(), about_z = torque_.about_z();
     T* slope = op_.grad_vectors + 3 * orders_[e];
     if (plan_.lmax == 0) {
       fill_zero(slope, 3);
@@ -233,6 +254,7 @@ class Differentiated {
   Scratch<int64_t> rows_;
   TileRotations<T> rotations_;
   TileModulation<T> modulation_;
+  Torque<T> torque_;
   Orders<T> sent_{}, modulated_{}, pulled_{}, arriving_{}, mixed_{};
   T *inverse_ = nullptr, *factor_ = nullptr;
   int64_t *sources_ = nullptr, *targets_ = nullptr, *orders_ = nullptr;

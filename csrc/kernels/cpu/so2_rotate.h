@@ -3,7 +3,6 @@
 
 #include "args/so2_conv.h"
 #include "kernels/cpu/components.h"
-#include "kernels/cpu/dot.h"
 #include "kernels/cpu/edge_rotations.h"
 
 namespace equigeo {
@@ -21,11 +20,16 @@ struct Orders {
   }
 };
 
+// Columns that are multiplied.
+inline int64_t whole_panels(int64_t width) {
+  return (width + kMatrixPadding - 1) / kMatrixPadding * kMatrixPadding;
+}
+
 // An odd number of cache lines, so that rows do not meet in few sets of a cache.
 template <class T>
 inline int64_t spread(int64_t width) {
   constexpr int64_t kLine = 64 / sizeof(T);
-  const int64_t lines = (width + kMatrixPadding - 1) / kMatrixPadding * kMatrixPadding / kLine;
+  const int64_t lines = whole_panels(width) / kLine;
   return (lines + 1 - lines % 2) * kLine;
 }
 
@@ -150,6 +154,14 @@ constexpr int length_of(Sequence<I...>) {
   return sizeof...(I);
 }
 
+// Call take(channel) for each of the packs of a block.
+template <class Pack, class T, int... I, class Take>
+EQUIGEO_HOST_DEVICE void each_pack(Sequence<I...> packs, int64_t c, const Take& take) {
+  for (int64_t n = 0; n < length_of(packs); ++n) {
+    take(c + n * kWidth<Pack, T>);
+  }
+}
+
 // One term of one edge into its frame, orders up to `top`; factors of copies by order, or null.
 template <class T>
 inline void turn_term(
@@ -218,48 +230,6 @@ inline void turn_term_back(
           first + k * kLanes, width, rows, from, term.mul, out + k * term.mul, c);
     }
   });
-}
-
-// Torques about x and z of one edge in its frame: wide . G narrow, where `wide` has orders up to
-// top + 1 and `narrow` up to `top`.
-template <class T>
-inline void add_torque(
-    const SO2Term* terms,
-    int64_t count,
-    const Orders<T>& wide,
-    const Orders<T>& narrow,
-    int64_t edge,
-    int64_t top,
-    T* about_x,
-    T* about_z) {
-  for (int64_t n = 0; n < count; ++n) {
-    const SO2Term& term = terms[n];
-    const auto product = [&](int64_t a, int64_t b) {
-      const Component<T> left = component_of(wide, term, a, edge);
-      const Component<T> right = component_of(narrow, term, b, edge);
-      return left.sign * right.sign * dot(left.at, right.at, term.mul);
-    };
-    for (int64_t m = 0; m < term.l && m <= top; ++m) {
-      const double square = (term.l * (term.l + 1) - m * (m + 1)) * (m == 0 ? 2 : 1);
-      const T c = static_cast<T>(-0.5 * __builtin_sqrt(square));
-      const int64_t next = m + 1;
-      T x = -product(next, m), z = product(-next, m);
-      if (m > 0) {
-        x -= product(-next, -m);
-        z -= product(next, -m);
-      }
-      if (next <= top) {
-        x += product(m, next);
-        z -= product(m, -next);
-        if (m > 0) {
-          x += product(-m, -next);
-          z += product(-m, next);
-        }
-      }
-      *about_x += c * x;
-      *about_z += c * z;
-    }
-  }
 }
 
 }  // namespace

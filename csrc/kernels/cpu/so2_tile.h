@@ -28,9 +28,12 @@ inline Orders<T> take_orders(
   found.tile = plan.tile;
   for (int64_t m = 0; m <= last; ++m) {
     found.stride[m] = spread<T>(widths[m]);
-    const int64_t size = (m == 0 ? 1 : parts) * plan.tile * found.stride[m];
-    found.at[m] = memory.take(size);
-    fill_zero(found.at[m], size);  // what is beyond the widths is multiplied too
+    const int64_t rows = (m == 0 ? 1 : parts) * plan.tile;
+    found.at[m] = memory.take(rows * found.stride[m]);
+    for (int64_t row = 0; row < rows; ++row) {  // what is beyond the widths is multiplied too
+      fill_zero(
+          found.at[m] + row * found.stride[m] + widths[m], whole_panels(widths[m]) - widths[m]);
+    }
   }
   return found;
 }
@@ -87,6 +90,15 @@ class TileRotations {
   Recurrence recurrence_;
   T* matrices_;
 };
+
+// Ask for a row that is needed soon: those of the other ends of edges lie anywhere.
+template <class T>
+inline void prefetch_row(const T* row, int64_t count) {
+  constexpr int64_t kLine = 64 / sizeof(T);
+  for (int64_t n = 0; n < count; n += kLine) {
+    __builtin_prefetch(row + n);
+  }
+}
 
 // Third rows: sums of both parts.
 template <class T>
@@ -183,6 +195,13 @@ class TileModulation {
 
   const T* of(int64_t edge, int64_t row) const {
     return given_.radial == nullptr ? given_.scale + row * given_.numbers : made_ + edge * stride_;
+  }
+
+  // Of an edge that comes soon.
+  void prefetch(int64_t row) const {
+    if (any() && given_.radial == nullptr) {
+      prefetch_row(given_.scale + row * given_.numbers, given_.numbers);
+    }
   }
 
   const T* hidden() const { return hidden_; }

@@ -186,9 +186,16 @@ Gradients so2_conv_backward_op(
            : tensor->dim() == 2 ? new_zeros(g.x, {tensor->size(0), tensor->size(1)})
                                 : new_zeros(g.x, {tensor->size(0)});
   };
-  Tensor grad_x = new_result(g.x, {sources, plan.dim_in}), grad_vectors = like(g.vectors);
-  Tensor grad_weight = like(g.weight), grad_bias = like(g.bias), grad_scale = like(g.scale);
-  Tensor grad_radial = like(g.radial), grad_envelope = like(g.envelope);
+  Tensor grad_x = new_result(g.x, {sources, plan.dim_in});
+  Tensor grad_weight = like(g.weight), grad_bias = like(g.bias), grad_radial = like(g.radial);
+  // Of edges, all of which are written.
+  const auto of_edges = [&](const Optional& tensor, bool written = true) {
+    return !tensor.has_value() || !written ? like(tensor)
+           : tensor->dim() == 2            ? new_result(g.x, {tensor->size(0), tensor->size(1)})
+                                           : new_result(g.x, {tensor->size(0)});
+  };
+  Tensor grad_vectors = of_edges(g.vectors, of_vectors);
+  Tensor grad_scale = of_edges(g.scale), grad_envelope = of_edges(g.envelope);
   if (sources > 0) {
     const int64_t rows = (sources + so2_parts(plan, g.edges) - 1) / so2_parts(plan, g.edges);
     const int64_t parts = of_weights ? (sources + rows - 1) / rows : 0;
