@@ -26,6 +26,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     int
         Exit status: 0, 1 where a check found something wrong, 2 after a user's error (one message
         on standard error), 130 after an interruption, or 143 after a request to terminate.
+
+    Examples
+    --------
+    >>> main(["--version"])
+    equigeo ...
+    0
     """
     parser = _build_parser()
     arguments = list(sys.argv[1:] if argv is None else argv)

@@ -12,7 +12,9 @@ from equigeo.tasks.mesh_classification import MeshClassification
 from equigeo.tasks.mesh_segmentation import MeshSegmentation
 from equigeo.tasks.pointcloud import PointCloudClassification
 from equigeo.tasks.potential import InteratomicPotential
-from equigeo.tasks.task import EvaluationOutput, FilePrediction, Task, find_task
+from equigeo.tasks.evaluation_output import EvaluationOutput
+from equigeo.tasks.file_prediction import FilePrediction
+from equigeo.tasks.task import Task, find_task
 from equigeo.tasks.tsp import TravellingSalesman
 from equigeo.training.exit_on_sigterm import exit_on_sigterm
 from equigeo.training.loop.time_limit import time_limit

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from torch import nn
 
-from equigeo.nn.brief import brief_fields, shown
+from equigeo.nn.brief import shown
 from equigeo.tasks.arguments import Argument
+from equigeo.tasks.evaluation_output import EvaluationOutput
+from equigeo.tasks.file_prediction import FilePrediction
 from equigeo.training.files.checkpoint import Checkpoint
 from equigeo.training.files.errors import CheckpointError
-from equigeo.training.files.replace_file import replace_file
 from equigeo.training.files.run_folder import RunFolder
 from equigeo.training.loop.fit_plan import FitPlan
 from equigeo.training.recipe import Recipe
@@ -31,89 +31,6 @@ if TYPE_CHECKING:
 _Config = TypeVar("_Config", bound=RunConfig)
 _Data = TypeVar("_Data")
 _Trained = TypeVar("_Trained", bound=TrainedModel)
-
-
-@dataclass(frozen=True)
-class EvaluationOutput:
-    """What ``equigeo evaluate`` shows and writes.
-
-    Parameters
-    ----------
-    text : str
-        For the terminal.
-    results : dict of JSON types
-        For other programs.
-    page : str
-        A report in HTML, if the task writes one.
-    """
-
-    text: str
-    results: dict[str, Any]
-    page: str = ""
-
-    __repr__ = brief_fields
-
-    def write_results(self, path: Path) -> None:
-        """Write the results as JSON; the file is the old or the new one at any moment."""
-        replace_file(path, json.dumps(self.results, indent=1) + "\n")
-
-    def write_page(self, path: Path) -> None:
-        """Write the report; the file is the old or the new one at any moment."""
-        replace_file(path, self.page)
-
-
-@dataclass(frozen=True)
-class FilePrediction:
-    """The likeliest classes of a file, the parts that it has, or what else was found of it.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    ranking : list of (str, float)
-        Class names with probabilities, likeliest first; or names of parts with their share of the
-        area, largest first.
-    notes : str
-        What the loader repaired or warned of; empty if nothing.
-    files : mapping of str to bytes
-        Files that belong to the prediction: what follows the stem of their names, such as
-        ``".parts.ply"``, and what they hold.
-    remark : str
-        What a reader must know of the ranking, such as that the file resembles nothing the model
-        was trained on; empty if nothing.
-    summary : str
-        What is shown in place of a ranking, where there is none.
-    """
-
-    path: Path
-    ranking: list[tuple[str, float]]
-    notes: str
-    files: Mapping[str, bytes] = field(default_factory=dict)
-    remark: str = ""
-    summary: str = ""
-
-    __repr__ = brief_fields
-
-    def write(self, folder: Path, form: str = "") -> list[Path]:
-        """Write the files; each is the old or the new one at any moment.
-
-        Parameters
-        ----------
-        folder : Path
-            Where; it must exist.
-        form : str
-            Write only those whose names end with it; by default all.
-
-        Returns
-        -------
-        list of Path
-            What was written.
-        """
-        files = {suffix: c for suffix, c in self.files.items() if suffix.endswith(form)}
-        paths = [folder / f"{self.path.stem}{suffix}" for suffix in files]
-        for path, content in zip(paths, files.values(), strict=True):
-            replace_file(path, content)
-        return paths
 
 
 class Task(ABC, Generic[_Config, _Data, _Trained]):
@@ -147,6 +64,15 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
         Forms that a prediction may be written in, the default first; empty where there is one.
     trained_type : type
         What a run produces.
+
+    Examples
+    --------
+    >>> from equigeo.tasks import TASKS
+    >>> task = TASKS[0]
+    >>> task.name, task.config_type.__name__
+    ('mesh-classification', 'MeshConfig')
+    >>> task.config_type.of_preset("builtin", "paper").recipe.length
+    '200 epochs'
     """
 
     help: ClassVar[str]
@@ -377,6 +303,16 @@ def find_task(checkpoint: Path, tasks: Sequence[Task[Any, Any, Any]]) -> Task[An
     ------
     CheckpointError
         If the file is unusable, or for none of them.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from equigeo.tasks import TASKS
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "model.ckpt"
+    ...     Checkpoint("tsp", {}, {}, {}).save(file)
+    ...     find_task(file, TASKS).name
+    'tsp'
     """
     name = Checkpoint.load(checkpoint).task
     for task in tasks:

@@ -80,6 +80,22 @@ def train_model(
     SystemExit
         With the status 143, if the process is told to terminate (SIGTERM) and nobody else handles
         that; the last checkpoint is in place.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from equigeo.mds import AttentionModel, AttentionModelConfig
+    >>> from equigeo.tasks import TravellingSalesman
+    >>> from equigeo.tasks.tsp import TourConfig, TrainedTourModel
+    >>> from equigeo.training import Recipe
+    >>> task, recipe = TravellingSalesman(), Recipe(epochs=2, batch_size=8, learning_rate=1e-3)
+    >>> config = TourConfig(recipe=recipe, cities=5, instances=16)
+    >>> model = AttentionModel(AttentionModelConfig("mds", 8, 2, 1, 8))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     plan = lambda: task.plan(config, task.load(config), model)
+    ...     trained = train_model(TrainedTourModel, config, Path(folder) / "run", plan)
+    >>> trained.epochs_done
+    2
     """
     # Lightning takes seconds to import, and checkpoints are used without it; where it is missing,
     # this says so before anything is written.

@@ -17,7 +17,9 @@ from equigeo.tasks.mesh_classification.report import summarize_run
 from equigeo.tasks.mesh_classification.train import plan_fit
 from equigeo.tasks.mesh_classification.trained import TrainedMeshClassifier, classify_file
 from equigeo.tasks.repair_notes import repair_summary
-from equigeo.tasks.task import EvaluationOutput, FilePrediction, Task
+from equigeo.tasks.evaluation_output import EvaluationOutput
+from equigeo.tasks.file_prediction import FilePrediction
+from equigeo.tasks.task import Task
 from equigeo.tasks.text import class_table, copies_table, printable
 from equigeo.training.loop.fit_plan import FitPlan
 

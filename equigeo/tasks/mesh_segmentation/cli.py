@@ -22,7 +22,9 @@ from equigeo.tasks.mesh_segmentation.evaluate import (
 from equigeo.tasks.mesh_segmentation.report import summarize_segmentation
 from equigeo.tasks.mesh_segmentation.train import plan_fit
 from equigeo.tasks.mesh_segmentation.trained import TrainedMeshSegmenter, segment_file
-from equigeo.tasks.task import EvaluationOutput, FilePrediction, Task
+from equigeo.tasks.evaluation_output import EvaluationOutput
+from equigeo.tasks.file_prediction import FilePrediction
+from equigeo.tasks.task import Task
 from equigeo.tasks.text import class_table, copies_table, printable
 from equigeo.training.loop.fit_plan import FitPlan
 

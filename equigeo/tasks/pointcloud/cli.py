@@ -15,7 +15,8 @@ from equigeo.tasks.pointcloud.evaluate import PointEvaluation, evaluate_point_cl
 from equigeo.tasks.pointcloud.models import POINT_MODELS
 from equigeo.tasks.pointcloud.train import plan_fit
 from equigeo.tasks.pointcloud.trained import TrainedPointClassifier
-from equigeo.tasks.task import EvaluationOutput, Task
+from equigeo.tasks.evaluation_output import EvaluationOutput
+from equigeo.tasks.task import Task
 from equigeo.tasks.text import class_table, copies_table
 from equigeo.training.loop.fit_plan import FitPlan
 

@@ -20,7 +20,9 @@ from equigeo.tasks.potential.evaluate import PotentialEvaluation, evaluate_poten
 from equigeo.tasks.potential.report import summarize_potential
 from equigeo.tasks.potential.train import has_isolated, plan_fit
 from equigeo.tasks.potential.trained import FORMATS, TrainedPotential, format_predictions
-from equigeo.tasks.task import EvaluationOutput, FilePrediction, Task
+from equigeo.tasks.evaluation_output import EvaluationOutput
+from equigeo.tasks.file_prediction import FilePrediction
+from equigeo.tasks.task import Task
 from equigeo.tasks.text import printable
 from equigeo.training.loop.fit_plan import FitPlan
 
