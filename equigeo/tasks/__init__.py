@@ -8,12 +8,12 @@ Every task has a folder with its configuration, data, training, evaluation and o
 from typing import Any, Final
 
 from equigeo.tasks.affnist import AffNISTClassification
+from equigeo.tasks.evaluation_output import EvaluationOutput
+from equigeo.tasks.file_prediction import FilePrediction
 from equigeo.tasks.mesh_classification import MeshClassification
 from equigeo.tasks.mesh_segmentation import MeshSegmentation
 from equigeo.tasks.pointcloud import PointCloudClassification
 from equigeo.tasks.potential import InteratomicPotential
-from equigeo.tasks.evaluation_output import EvaluationOutput
-from equigeo.tasks.file_prediction import FilePrediction
 from equigeo.tasks.task import Task, find_task
 from equigeo.tasks.tsp import TravellingSalesman
 from equigeo.training.exit_on_sigterm import exit_on_sigterm

@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from torch import nn
 
-from equigeo.nn.brief import shown
+from equigeo.nn.brief import shorten, shown
 from equigeo.tasks.arguments import Argument
 from equigeo.tasks.evaluation_output import EvaluationOutput
 from equigeo.tasks.file_prediction import FilePrediction
 from equigeo.training.files.checkpoint import Checkpoint
 from equigeo.training.files.errors import CheckpointError
+from equigeo.training.files.read_config import read_config
 from equigeo.training.files.run_folder import RunFolder
 from equigeo.training.loop.fit_plan import FitPlan
+from equigeo.training.preview_run import RunPreview, preview_run
 from equigeo.training.recipe import Recipe
 from equigeo.training.run_config import RunConfig
 from equigeo.training.train_model import train_model
@@ -186,10 +188,11 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
         output: Path,
         options: Mapping[str, Any],
         *,
+        file: Path | None = None,
         resume: bool = False,
         overwrite: bool = False,
     ) -> RunConfig:
-        """Combine the configuration of the run to resume, or else the preset's, with options.
+        """Combine options with the configuration of the run to resume, of a file or of a preset.
 
         Parameters
         ----------
@@ -198,6 +201,9 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
         options : mapping
             Values of fields of the configuration and of its recipe; None, and whatever else there
             is, means nothing.
+        file : Path, optional
+            The ``config.json`` of an earlier run, in place of the preset's; what is resumed has
+            its own.
         resume : bool
             Start from the configuration in ``output``, if there is one.
         overwrite : bool
@@ -206,7 +212,7 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
         Raises
         ------
         ValueError
-            If a value is out of range.
+            If a value is out of range, the file cannot be used, or a preset is given beside it.
         OutputFolderError
             If ``output`` is unwritable, holds another run, or a damaged configuration to resume.
         """
@@ -214,16 +220,35 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
         given = _given(self.config_type, options)
         folder = self.folder(output)
         resumed = resume and folder.is_used()
-        if "data" in given or not resumed:
+        if "data" in given or not (resumed or file):
             given["data"] = self.resolve_data(given.get("data"))
         if resumed:
             base = folder.saved_config()
+        elif file is not None:
+            base = self._earlier_config(file, given.get("preset"))
         else:
             names = self.config_type.preset_choices & given.keys()
             base = self.config_type.of_preset(**{name: given[name] for name in names})
         recipe = replace(base.recipe, **_given(Recipe, options))
         config = replace(base, **(given | {"recipe": recipe}))
         folder.check(config, resume=resume, overwrite=overwrite)
+        return config
+
+    def _earlier_config(self, file: Path, preset: str | None) -> RunConfig:
+        """Read the configuration of an earlier run, whose recipe is no other preset's."""
+        try:
+            config = read_config(file, self.config_type)
+        except ValueError as error:
+            cause = shorten(" ".join(str(error).split()), 300)
+            raise ValueError(
+                f"{file}: not a configuration of {self.name} ({cause}); "
+                f"pass the config.json of a run of {self.name}"
+            ) from error
+        if preset not in (None, config.preset):
+            raise ValueError(
+                f"{file}: has the recipe of the preset {config.preset}, asked {preset}; "
+                "leave out one of them"
+            )
         return config
 
     def train(
@@ -267,6 +292,32 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
             overwrite=overwrite,
             progress=progress,
             callbacks=callbacks,
+        )
+
+    def preview(
+        self,
+        config: _Config,
+        output: Path,
+        *,
+        data: _Data | None = None,
+        resume: bool = False,
+        overwrite: bool = False,
+    ) -> RunPreview:
+        """Build what :meth:`train` would train, and write nothing.
+
+        Parameters
+        ----------
+        config, output, data, resume, overwrite
+            As of :meth:`train`.
+
+        Raises
+        ------
+        ValueError
+            If the run could not start, as of :func:`equigeo.training.train_model`.
+        """
+        plan = partial(self._prepare, config, data, None)
+        return preview_run(
+            self.trained_type, config, output, plan, resume=resume, overwrite=overwrite
         )
 
     def _prepare(self, config: _Config, data: _Data | None, model: nn.Module | None) -> FitPlan:

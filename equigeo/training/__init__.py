@@ -16,6 +16,7 @@ from equigeo.training.loop.fit_plan import FitPlan
 from equigeo.training.loop.time_limit import time_limit
 from equigeo.training.novelty import Novelty
 from equigeo.training.objective import Objective
+from equigeo.training.preview_run import RunPreview, preview_run
 from equigeo.training.recipe import Recipe
 from equigeo.training.run_config import RunConfig
 from equigeo.training.train_model import train_model
@@ -34,8 +35,10 @@ __all__ = [
     "Recipe",
     "RunConfig",
     "RunFolder",
+    "RunPreview",
     "TrainedModel",
     "exit_on_sigterm",
+    "preview_run",
     "time_limit",
     "train_model",
 ]

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import equigeo
 from equigeo.training.exit_on_sigterm import exit_on_sigterm
 from equigeo.training.files.run_folder import RunFolder
 from equigeo.training.files.run_record import RunRecord
@@ -106,12 +105,7 @@ def train_model(
     with exit_on_sigterm(), isolated_streams():
         fit_plan = plan()
         fit_plan.check()
-        description = {
-            "model": fit_plan.model.config.to_dict(),
-            "classes": list(fit_plan.classes),
-            "train": config.to_dict(),
-            "version": equigeo.__version__,
-        }
+        description = fit_plan.description()
         with folder.lock():
             # only now: another process may have trained here in the meantime
             resumed = (

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from equigeo.mesh import LoadReport, PrimalDualClassifier, PrimalDualGraph, TriangleMesh, load_mesh
+from equigeo.tasks.file_prediction import FilePrediction
 from equigeo.tasks.measures.classification import classify
 from equigeo.tasks.measures.shape_geometry import (
     LARGEST_SHOWN,
@@ -19,7 +20,6 @@ from equigeo.tasks.measures.shape_geometry import (
 from equigeo.tasks.measures.shape_novelty import novelty_remark, shape_novelties
 from equigeo.tasks.mesh_classification.config import MeshConfig
 from equigeo.tasks.mesh_classification.data import BATCH_SIZE, LabelledGraphs
-from equigeo.tasks.file_prediction import FilePrediction
 from equigeo.training.trained_model import TrainedModel
 
 _RANKED = 5  # classes that a page shows

@@ -12,12 +12,12 @@ from torch import Tensor
 from equigeo.mesh import LoadReport, PrimalDualGraph, PrimalDualSegmenter, TriangleMesh, load_mesh
 from equigeo.mesh.geometry.half_edge_geometry import HalfEdgeGeometry
 from equigeo.mesh.io.format_ply import format_ply
+from equigeo.tasks.file_prediction import FilePrediction
 from equigeo.tasks.measures.classification import classify
 from equigeo.tasks.measures.shape_geometry import LARGEST_SHOWN, report_facts, shape_geometry
 from equigeo.tasks.measures.shape_novelty import novelty_remark, shape_novelties
 from equigeo.tasks.mesh_segmentation.config import SegmentationConfig
 from equigeo.tasks.mesh_segmentation.data import BATCH_SIZE, LabelledFaces
-from equigeo.tasks.file_prediction import FilePrediction
 from equigeo.training.trained_model import TrainedModel
 
 
