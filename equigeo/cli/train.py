@@ -15,7 +15,7 @@ import torch
 
 from equigeo.cli.parser import add_quiet
 from equigeo.cli.require_packages import require_packages
-from equigeo.tasks import TASKS, Task, exit_on_sigterm, time_limit
+from equigeo.tasks import LOGGERS, TASKS, Task, exit_on_sigterm, log_history, time_limit
 from equigeo.tasks.arguments import Argument, natural, number, numbers, positive, threads
 from equigeo.tasks.text import printable
 
@@ -66,6 +66,11 @@ _RECIPE: Final = (
     ),
 )
 _RUN: Final = (
+    Argument(
+        "--logger",
+        "log every epoch to log.csv or tensorboard in --output too (default: no)",
+        choices=LOGGERS,
+    ),
     Argument(
         "--time-limit",
         "stop after so many minutes, with a checkpoint to --resume from (default: none)",
@@ -184,6 +189,8 @@ def _train(task: Task[Any, Any, Any], options: argparse.Namespace) -> int:
             raise ValueError(f"--resume and --{other} exclude each other; choose one")
     mode = {"resume": options.resume, "overwrite": options.overwrite}
     callbacks = [] if options.time_limit is None else time_limit(options.time_limit)
+    if options.logger:
+        callbacks += log_history(options.logger, options.output)
     config = task.configure(options.output, vars(options), file=options.config, **mode)
     if options.threads:
         os.environ["OMP_NUM_THREADS"] = str(options.threads)  # for the processes of --devices

@@ -17,6 +17,7 @@ from equigeo.tasks.potential import InteratomicPotential
 from equigeo.tasks.task import Task, find_task
 from equigeo.tasks.tsp import TravellingSalesman
 from equigeo.training.exit_on_sigterm import exit_on_sigterm
+from equigeo.training.loop.log_history import LOGGERS, log_history
 from equigeo.training.loop.time_limit import time_limit
 
 TASKS: Final[tuple[Task[Any, Any, Any], ...]] = (
@@ -29,6 +30,7 @@ TASKS: Final[tuple[Task[Any, Any, Any], ...]] = (
 )
 
 __all__ = [
+    "LOGGERS",
     "TASKS",
     "AffNISTClassification",
     "EvaluationOutput",
@@ -41,6 +43,7 @@ __all__ = [
     "TravellingSalesman",
     "exit_on_sigterm",
     "find_task",
+    "log_history",
     "time_limit",
 ]
 

@@ -13,6 +13,7 @@ from equigeo.training.files.errors import CheckpointError, OutputFolderError
 from equigeo.training.files.run_folder import RunFolder
 from equigeo.training.labelled_source import LabelledBatch, LabelledSource
 from equigeo.training.loop.fit_plan import FitPlan
+from equigeo.training.loop.log_history import log_history
 from equigeo.training.loop.time_limit import time_limit
 from equigeo.training.novelty import Novelty
 from equigeo.training.objective import Objective
@@ -38,6 +39,7 @@ __all__ = [
     "RunPreview",
     "TrainedModel",
     "exit_on_sigterm",
+    "log_history",
     "preview_run",
     "time_limit",
     "train_model",

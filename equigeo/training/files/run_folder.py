@@ -52,6 +52,11 @@ class RunFolder:
         """Loss and accuracy of every epoch."""
         return self.path / "history.json"
 
+    @property
+    def log(self) -> Path:
+        """The history as a table, where one is asked for."""
+        return self.path / "log.csv"
+
     def is_used(self) -> bool:
         """Say whether a run has started here."""
         return self.config.exists() or self.checkpoint.exists()
@@ -149,15 +154,20 @@ class RunFolder:
         self._check_run(config, resume=resume, overwrite=overwrite)
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            for file in (self.checkpoint, self.history, self.config):
+            for file in (self.checkpoint, self.history, self.log, self.config):
                 remove_unfinished(file)
             if not resume:
-                for file in (self.checkpoint, self.history, self.path / "report.html"):
+                for file in self._results():
                     file.unlink(missing_ok=True)
             text = json.dumps(config.to_dict(), indent=1) + "\n"
             replace_file(self.config, text)
         except OSError as error:
             raise OutputFolderError(self._unwritable(str(error.strerror))) from error
+
+    def _results(self) -> list[Path]:
+        """List what an older run may have left, which would be taken for the new one's."""
+        events = (self.path / "tensorboard").glob("events.out.tfevents.*")
+        return [self.checkpoint, self.history, self.log, self.path / "report.html", *events]
 
     def _check_writable(self) -> None:
         existing = self.path
