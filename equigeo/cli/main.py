@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 import equigeo
-from equigeo.cli import data, doctor, evaluate, predict, train
+from equigeo.cli import completion, data, doctor, evaluate, predict, train
 from equigeo.cli.parser import PROGRAM, Parser
 from equigeo.tasks.text import message
 
@@ -65,6 +65,7 @@ def _build_parser() -> Parser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for command in (train, evaluate, predict, data, doctor):
         command.add_parser(commands)
+    completion.add_parser(commands, parser)
     return parser
 
 
