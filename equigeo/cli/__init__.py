@@ -1,4 +1,4 @@
-"""The command line: ``equigeo train``, ``evaluate``, ``predict``, ``data`` and ``doctor``."""
+"""The command line: ``equigeo train``, ``evaluate``, ``predict``, ``data``, ``doctor`` ..."""
 
 from equigeo.cli.main import main
 

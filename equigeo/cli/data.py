@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from equigeo.cli.parser import add_quiet
 from equigeo.cli.progress import Progress
 from equigeo.datasets.registry.convert_data_set import convert_data_set
 from equigeo.datasets.registry.data_set import DataFile, DataSet, data_root
@@ -45,11 +46,13 @@ def add_parser(commands: Any) -> None:
 
     fetch = actions.add_parser("fetch", help="download by https, resuming what broke off")
     fetch.add_argument("names", nargs="+", metavar="NAME", help="as list shows them")
+    add_quiet(fetch)
     fetch.set_defaults(run=_fetch)
 
     convert = actions.add_parser("convert", help="check files got by hand, and put them in place")
     convert.add_argument("name", metavar="NAME", help="as list shows it")
     convert.add_argument("source", type=Path, metavar="SOURCE", help="file or folder, see list")
+    add_quiet(convert)
     convert.set_defaults(run=_convert)
 
     verify = actions.add_parser("verify", help="compare files with their checksums")
@@ -106,8 +109,9 @@ def _use(entry: DataSet) -> str:
 
 def _fetch(options: argparse.Namespace) -> int:
     for entry in [find_data_set(name) for name in options.names]:
-        print(f"{entry.name}: {entry.licence}; from {entry.source}", file=sys.stderr)
-        fetched = fetch_data_set(entry, _Started())
+        if not options.quiet:
+            print(f"{entry.name}: {entry.licence}; from {entry.source}", file=sys.stderr)
+        fetched = fetch_data_set(entry, None if options.quiet else _Started())
         unknown = [file.name for file in entry.files if file.sha256 is None]
         for name in fetched:
             note = "  (checksum not known beforehand, recorded now)" if name in unknown else ""
@@ -131,7 +135,8 @@ class _Started:
 
 def _convert(options: argparse.Namespace) -> int:
     entry = find_data_set(options.name)
-    for name in convert_data_set(entry, options.source, Progress(entry.name, "")):
+    progress = None if options.quiet else Progress(entry.name, "")
+    for name in convert_data_set(entry, options.source, progress):
         print(printable(entry.path / name))
     print(_use(entry))
     return 0

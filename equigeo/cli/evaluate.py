@@ -11,22 +11,36 @@ from typing import Any, TypeAlias
 
 import torch
 
+from equigeo.cli.parser import add_quiet
 from equigeo.cli.require_packages import require_packages
 from equigeo.tasks import TASKS, Task, find_task
 from equigeo.tasks.arguments import Argument, threads
 
 _AnyTask: TypeAlias = Task[Any, Any, Any]
+_EPILOG = """\
+Exit status: 0, or 2 after an error.
+
+examples:
+  equigeo evaluate runs/mine/model.ckpt
+  equigeo evaluate runs/mine/model.ckpt --data shrec_16.tar.gz --split 10 --json results.json
+"""
 
 
 def add_parser(commands: Any) -> None:
     """Add the command, with the options of all tasks: which one it is stands in the checkpoint."""
-    parser = commands.add_parser("evaluate", help="measure accuracy and invariance")
+    parser = commands.add_parser(
+        "evaluate",
+        help="measure accuracy and invariance",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.set_defaults(run=_run)
     parser.add_argument("checkpoint", type=Path, metavar="CHECKPOINT", help="model.ckpt of a run")
     parser.add_argument("--threads", type=threads, metavar="N", help="default: one per core")
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="write the results there too (default: no)"
     )
+    add_quiet(parser)
     owners = _owners()
     for tasks, argument in owners:
         if len(tasks) > 1:
@@ -67,7 +81,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.threads:
         torch.set_num_threads(options.threads)
     trained = task.trained_type.load(options.checkpoint)
-    if not trained.is_finished:
+    if not (trained.is_finished or options.quiet):
         done = trained.config.recipe.progress(trained.epochs_done, trained.seconds)
         print(f"note: this run has finished {done}", file=sys.stderr)
     output = task.evaluate(trained, options)

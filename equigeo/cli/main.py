@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 import equigeo
-from equigeo.cli import data, doctor, evaluate, predict, train
+from equigeo.cli import completion, data, doctor, evaluate, predict, train
 from equigeo.cli.parser import PROGRAM, Parser
 from equigeo.tasks.text import message
 
@@ -26,6 +26,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     int
         Exit status: 0, 1 where a check found something wrong, 2 after a user's error (one message
         on standard error), 130 after an interruption, or 143 after a request to terminate.
+
+    Examples
+    --------
+    >>> main(["--version"])
+    equigeo ...
+    0
     """
     parser = _build_parser()
     arguments = list(sys.argv[1:] if argv is None else argv)
@@ -59,6 +65,7 @@ def _build_parser() -> Parser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for command in (train, evaluate, predict, data, doctor):
         command.add_parser(commands)
+    completion.add_parser(commands, parser)
     return parser
 
 

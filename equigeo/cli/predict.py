@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from equigeo.cli.parser import PROGRAM
+from equigeo.cli.parser import PROGRAM, add_quiet
 from equigeo.tasks import TASKS, FilePrediction, find_task
 from equigeo.tasks.arguments import positive
 from equigeo.tasks.text import message, printable
@@ -63,11 +63,11 @@ def add_parser(commands: Any) -> None:
         "--output", type=Path, default=Path(), metavar="DIR",
         help="where files are written, and replaced (default: the current folder)",
     )  # fmt: skip
-
     formats = [form for task in TASKS for form in task.formats]
     parser.add_argument(
         "--format", choices=formats, help="form of files of atoms, the first by default"
     )
+    add_quiet(parser)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -87,7 +87,7 @@ def _run(options: argparse.Namespace) -> int:
             print(f"{PROGRAM}: error: {message(error)}", file=sys.stderr)
             failed = True
             continue
-        if prediction.notes:
+        if prediction.notes and not options.quiet:
             print(*map(printable, prediction.notes.splitlines()), sep="\n", file=sys.stderr)
         if options.json:
             paths = list(map(str, prediction.write(options.output, form)))

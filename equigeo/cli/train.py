@@ -13,9 +13,11 @@ from typing import Any, Final
 
 import torch
 
+from equigeo.cli.parser import add_quiet
 from equigeo.cli.require_packages import require_packages
-from equigeo.tasks import TASKS, Task, exit_on_sigterm, time_limit
+from equigeo.tasks import LOGGERS, TASKS, Task, exit_on_sigterm, log_history, time_limit
 from equigeo.tasks.arguments import Argument, natural, number, numbers, positive, threads
+from equigeo.tasks.text import printable
 
 _RECIPE: Final = (
     Argument("--epochs", "passes over the training samples", positive, metavar="N"),
@@ -65,6 +67,11 @@ _RECIPE: Final = (
 )
 _RUN: Final = (
     Argument(
+        "--logger",
+        "log every epoch to log.csv or tensorboard in --output too (default: no)",
+        choices=LOGGERS,
+    ),
+    Argument(
         "--time-limit",
         "stop after so many minutes, with a checkpoint to --resume from (default: none)",
         number,
@@ -80,11 +87,26 @@ _RUN: Final = (
         metavar="N",
     ),
 )
+_EPILOG: Final = """\
+Exit status: 0, 2 after an error, 130 after an interruption, or 143 after a request to terminate;
+after the last two the run continues with --resume.
+
+examples:
+  equigeo train mesh-classification --data builtin --output runs/mine
+  equigeo train mesh-classification --output runs/mine --resume
+  equigeo train mesh-classification --config runs/mine/config.json --seed 1 --output runs/other
+  equigeo train tsp --epochs 20 --dry-run
+"""
 
 
 def add_parser(commands: Any) -> None:
     """Add the command and its tasks."""
-    parser = commands.add_parser("train", help="train a model")
+    parser = commands.add_parser(
+        "train",
+        help="train a model",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     tasks = parser.add_subparsers(title="tasks", required=True, metavar="TASK")
     for task in TASKS:
         options = tasks.add_parser(task.name, help=task.help)
@@ -114,6 +136,17 @@ def _add_run_options(group: Any, task: Task[Any, Any, Any]) -> None:
     group.add_argument(
         "--overwrite", action="store_true", help="replace the run in --output (default: no)"
     )
+    group.add_argument(
+        "--config", type=Path, metavar="FILE",
+        help="config.json of an earlier run, in place of a preset; options given beside it win "
+        "(default: none)",
+    )  # fmt: skip
+    group.add_argument(
+        "--dry-run", action="store_true",
+        help="check options and data, build the model, say what would be done, and write nothing "
+        "to --output (default: no)",
+    )  # fmt: skip
+    add_quiet(group)
     for argument in _RUN:
         argument.add_to(group)
 
@@ -151,22 +184,35 @@ def _run(task: Task[Any, Any, Any], options: argparse.Namespace) -> int:
 
 def _train(task: Task[Any, Any, Any], options: argparse.Namespace) -> int:
     require_packages("training", "lightning")
-    if options.resume and options.overwrite:
-        raise ValueError("--resume and --overwrite exclude each other; choose one")
+    for other in ("overwrite", "config"):
+        if options.resume and getattr(options, other):
+            raise ValueError(f"--resume and --{other} exclude each other; choose one")
     mode = {"resume": options.resume, "overwrite": options.overwrite}
     callbacks = [] if options.time_limit is None else time_limit(options.time_limit)
-    config = task.configure(options.output, vars(options), **mode)
+    if options.logger:
+        callbacks += log_history(options.logger, options.output)
+    config = task.configure(options.output, vars(options), file=options.config, **mode)
     if options.threads:
         os.environ["OMP_NUM_THREADS"] = str(options.threads)  # for the processes of --devices
         torch.set_num_threads(options.threads)
     data = task.load(config)
     about = f"{task.describe(config, data)}, {config.recipe.length}"
-    print(f"{about}; output in {options.output}", file=sys.stderr)
+    if options.dry_run:
+        preview = task.preview(config, options.output, data=data, **mode)
+        _print_preview([("run", about), *preview.lines(), ("output", str(options.output))])
+        return 0
+    if not options.quiet:
+        print(f"{about}; output in {options.output}", file=sys.stderr)
     output = shlex.quote(str(options.output))
     again = f"continue with: equigeo train {task.name} --output {output} --resume"
     options.hint = f"; {again}"
     trained = task.train(
-        config, options.output, data=data, progress=True, callbacks=callbacks, **mode
+        config,
+        options.output,
+        data=data,
+        progress=not options.quiet,
+        callbacks=callbacks,
+        **mode,
     )
     print(f"trained {trained.epochs_done} epochs in {trained.seconds:.1f} s")
     if trained.is_finished:
@@ -176,3 +222,9 @@ def _train(task: Task[Any, Any, Any], options: argparse.Namespace) -> int:
     else:
         print(again)
     return 0
+
+
+def _print_preview(lines: list[tuple[str, str]]) -> None:
+    for name, value in lines:
+        print(f"{name:<8} {printable(value)}")
+    print("nothing was written; leave out --dry-run to train")

@@ -16,6 +16,19 @@ class ChartedGroup(Group):
 
     Elements are an exponential of symmetric matrices times a rotation, and a translation where the
     group is affine: what :attr:`polar_form` says.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from equigeo.groups import GLPlus
+    >>> group = GLPlus(2)
+    >>> isinstance(group, ChartedGroup), group.dimension
+    (True, 4)
+    >>> c = torch.tensor([0.1, 0.2, -0.3, 0.4], dtype=torch.float64)
+    >>> torch.allclose(group.coordinates(group.from_coordinates(c)), c)
+    True
+    >>> group.haar_density(torch.zeros(4))
+    tensor(1.)
     """
 
     @property

@@ -36,6 +36,14 @@ def heat_distances(vertices: np.ndarray, faces: np.ndarray) -> Callable[[int], n
     References
     ----------
     Crane, Weischedel and Wardetzky, "Geodesics in heat", 2013.
+
+    Examples
+    --------
+    >>> import trimesh
+    >>> ball = trimesh.creation.icosphere(3)
+    >>> distances = heat_distances(ball.vertices, ball.faces)(0)  # doctest: +SKIP
+    >>> round(float(distances.max()), 1)  # half way round  # doctest: +SKIP
+    3.1
     """
     library = require("potpourri3d", "potpourri3d")
     solver = library.MeshHeatMethodDistanceSolver(vertices, faces)

@@ -8,13 +8,16 @@ Every task has a folder with its configuration, data, training, evaluation and o
 from typing import Any, Final
 
 from equigeo.tasks.affnist import AffNISTClassification
+from equigeo.tasks.evaluation_output import EvaluationOutput
+from equigeo.tasks.file_prediction import FilePrediction
 from equigeo.tasks.mesh_classification import MeshClassification
 from equigeo.tasks.mesh_segmentation import MeshSegmentation
 from equigeo.tasks.pointcloud import PointCloudClassification
 from equigeo.tasks.potential import InteratomicPotential
-from equigeo.tasks.task import EvaluationOutput, FilePrediction, Task, find_task
+from equigeo.tasks.task import Task, find_task
 from equigeo.tasks.tsp import TravellingSalesman
 from equigeo.training.exit_on_sigterm import exit_on_sigterm
+from equigeo.training.loop.log_history import LOGGERS, log_history
 from equigeo.training.loop.time_limit import time_limit
 
 TASKS: Final[tuple[Task[Any, Any, Any], ...]] = (
@@ -27,6 +30,7 @@ TASKS: Final[tuple[Task[Any, Any, Any], ...]] = (
 )
 
 __all__ = [
+    "LOGGERS",
     "TASKS",
     "AffNISTClassification",
     "EvaluationOutput",
@@ -39,6 +43,7 @@ __all__ = [
     "TravellingSalesman",
     "exit_on_sigterm",
     "find_task",
+    "log_history",
     "time_limit",
 ]
 

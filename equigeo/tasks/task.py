@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import argparse
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from torch import nn
 
-from equigeo.nn.brief import brief_fields, shown
+from equigeo.nn.brief import shorten, shown
 from equigeo.tasks.arguments import Argument
+from equigeo.tasks.evaluation_output import EvaluationOutput
+from equigeo.tasks.file_prediction import FilePrediction
 from equigeo.training.files.checkpoint import Checkpoint
 from equigeo.training.files.errors import CheckpointError
-from equigeo.training.files.replace_file import replace_file
+from equigeo.training.files.read_config import read_config
 from equigeo.training.files.run_folder import RunFolder
 from equigeo.training.loop.fit_plan import FitPlan
+from equigeo.training.preview_run import RunPreview, preview_run
 from equigeo.training.recipe import Recipe
 from equigeo.training.run_config import RunConfig
 from equigeo.training.train_model import train_model
@@ -31,89 +33,6 @@ if TYPE_CHECKING:
 _Config = TypeVar("_Config", bound=RunConfig)
 _Data = TypeVar("_Data")
 _Trained = TypeVar("_Trained", bound=TrainedModel)
-
-
-@dataclass(frozen=True)
-class EvaluationOutput:
-    """What ``equigeo evaluate`` shows and writes.
-
-    Parameters
-    ----------
-    text : str
-        For the terminal.
-    results : dict of JSON types
-        For other programs.
-    page : str
-        A report in HTML, if the task writes one.
-    """
-
-    text: str
-    results: dict[str, Any]
-    page: str = ""
-
-    __repr__ = brief_fields
-
-    def write_results(self, path: Path) -> None:
-        """Write the results as JSON; the file is the old or the new one at any moment."""
-        replace_file(path, json.dumps(self.results, indent=1) + "\n")
-
-    def write_page(self, path: Path) -> None:
-        """Write the report; the file is the old or the new one at any moment."""
-        replace_file(path, self.page)
-
-
-@dataclass(frozen=True)
-class FilePrediction:
-    """The likeliest classes of a file, the parts that it has, or what else was found of it.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    ranking : list of (str, float)
-        Class names with probabilities, likeliest first; or names of parts with their share of the
-        area, largest first.
-    notes : str
-        What the loader repaired or warned of; empty if nothing.
-    files : mapping of str to bytes
-        Files that belong to the prediction: what follows the stem of their names, such as
-        ``".parts.ply"``, and what they hold.
-    remark : str
-        What a reader must know of the ranking, such as that the file resembles nothing the model
-        was trained on; empty if nothing.
-    summary : str
-        What is shown in place of a ranking, where there is none.
-    """
-
-    path: Path
-    ranking: list[tuple[str, float]]
-    notes: str
-    files: Mapping[str, bytes] = field(default_factory=dict)
-    remark: str = ""
-    summary: str = ""
-
-    __repr__ = brief_fields
-
-    def write(self, folder: Path, form: str = "") -> list[Path]:
-        """Write the files; each is the old or the new one at any moment.
-
-        Parameters
-        ----------
-        folder : Path
-            Where; it must exist.
-        form : str
-            Write only those whose names end with it; by default all.
-
-        Returns
-        -------
-        list of Path
-            What was written.
-        """
-        files = {suffix: c for suffix, c in self.files.items() if suffix.endswith(form)}
-        paths = [folder / f"{self.path.stem}{suffix}" for suffix in files]
-        for path, content in zip(paths, files.values(), strict=True):
-            replace_file(path, content)
-        return paths
 
 
 class Task(ABC, Generic[_Config, _Data, _Trained]):
@@ -147,6 +66,15 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
         Forms that a prediction may be written in, the default first; empty where there is one.
     trained_type : type
         What a run produces.
+
+    Examples
+    --------
+    >>> from equigeo.tasks import TASKS
+    >>> task = TASKS[0]
+    >>> task.name, task.config_type.__name__
+    ('mesh-classification', 'MeshConfig')
+    >>> task.config_type.of_preset("builtin", "paper").recipe.length
+    '200 epochs'
     """
 
     help: ClassVar[str]
@@ -260,10 +188,11 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
         output: Path,
         options: Mapping[str, Any],
         *,
+        file: Path | None = None,
         resume: bool = False,
         overwrite: bool = False,
     ) -> RunConfig:
-        """Combine the configuration of the run to resume, or else the preset's, with options.
+        """Combine options with the configuration of the run to resume, of a file or of a preset.
 
         Parameters
         ----------
@@ -272,6 +201,9 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
         options : mapping
             Values of fields of the configuration and of its recipe; None, and whatever else there
             is, means nothing.
+        file : Path, optional
+            The ``config.json`` of an earlier run, in place of the preset's; what is resumed has
+            its own.
         resume : bool
             Start from the configuration in ``output``, if there is one.
         overwrite : bool
@@ -280,7 +212,7 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
         Raises
         ------
         ValueError
-            If a value is out of range.
+            If a value is out of range, the file cannot be used, or a preset is given beside it.
         OutputFolderError
             If ``output`` is unwritable, holds another run, or a damaged configuration to resume.
         """
@@ -288,16 +220,35 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
         given = _given(self.config_type, options)
         folder = self.folder(output)
         resumed = resume and folder.is_used()
-        if "data" in given or not resumed:
+        if "data" in given or not (resumed or file):
             given["data"] = self.resolve_data(given.get("data"))
         if resumed:
             base = folder.saved_config()
+        elif file is not None:
+            base = self._earlier_config(file, given.get("preset"))
         else:
             names = self.config_type.preset_choices & given.keys()
             base = self.config_type.of_preset(**{name: given[name] for name in names})
         recipe = replace(base.recipe, **_given(Recipe, options))
         config = replace(base, **(given | {"recipe": recipe}))
         folder.check(config, resume=resume, overwrite=overwrite)
+        return config
+
+    def _earlier_config(self, file: Path, preset: str | None) -> RunConfig:
+        """Read the configuration of an earlier run, whose recipe is no other preset's."""
+        try:
+            config = read_config(file, self.config_type)
+        except ValueError as error:
+            cause = shorten(" ".join(str(error).split()), 300)
+            raise ValueError(
+                f"{file}: not a configuration of {self.name} ({cause}); "
+                f"pass the config.json of a run of {self.name}"
+            ) from error
+        if preset not in (None, config.preset):
+            raise ValueError(
+                f"{file}: has the recipe of the preset {config.preset}, asked {preset}; "
+                "leave out one of them"
+            )
         return config
 
     def train(
@@ -343,6 +294,32 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
             callbacks=callbacks,
         )
 
+    def preview(
+        self,
+        config: _Config,
+        output: Path,
+        *,
+        data: _Data | None = None,
+        resume: bool = False,
+        overwrite: bool = False,
+    ) -> RunPreview:
+        """Build what :meth:`train` would train, and write nothing.
+
+        Parameters
+        ----------
+        config, output, data, resume, overwrite
+            As of :meth:`train`.
+
+        Raises
+        ------
+        ValueError
+            If the run could not start, as of :func:`equigeo.training.train_model`.
+        """
+        plan = partial(self._prepare, config, data, None)
+        return preview_run(
+            self.trained_type, config, output, plan, resume=resume, overwrite=overwrite
+        )
+
     def _prepare(self, config: _Config, data: _Data | None, model: nn.Module | None) -> FitPlan:
         return self.plan(config, self.load(config) if data is None else data, model)
 
@@ -377,6 +354,16 @@ def find_task(checkpoint: Path, tasks: Sequence[Task[Any, Any, Any]]) -> Task[An
     ------
     CheckpointError
         If the file is unusable, or for none of them.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from equigeo.tasks import TASKS
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "model.ckpt"
+    ...     Checkpoint("tsp", {}, {}, {}).save(file)
+    ...     find_task(file, TASKS).name
+    'tsp'
     """
     name = Checkpoint.load(checkpoint).task
     for task in tasks:

@@ -13,9 +13,11 @@ from equigeo.training.files.errors import CheckpointError, OutputFolderError
 from equigeo.training.files.run_folder import RunFolder
 from equigeo.training.labelled_source import LabelledBatch, LabelledSource
 from equigeo.training.loop.fit_plan import FitPlan
+from equigeo.training.loop.log_history import log_history
 from equigeo.training.loop.time_limit import time_limit
 from equigeo.training.novelty import Novelty
 from equigeo.training.objective import Objective
+from equigeo.training.preview_run import RunPreview, preview_run
 from equigeo.training.recipe import Recipe
 from equigeo.training.run_config import RunConfig
 from equigeo.training.train_model import train_model
@@ -34,8 +36,11 @@ __all__ = [
     "Recipe",
     "RunConfig",
     "RunFolder",
+    "RunPreview",
     "TrainedModel",
     "exit_on_sigterm",
+    "log_history",
+    "preview_run",
     "time_limit",
     "train_model",
 ]

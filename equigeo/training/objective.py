@@ -21,6 +21,18 @@ class Objective(ABC):
         How it is shown, a format specification.
     evaluated : str
         Entry of the history that is None after epochs that are not evaluated.
+
+    Examples
+    --------
+    >>> import torch
+    >>> class Squares(Objective):
+    ...     measure, form, evaluated = "error", ".3f", "test_error"
+    ...     def sums(self, model, batch):
+    ...         differences = model(batch.inputs) - batch.labels
+    ...         return differences.square().sum(), differences.abs().sum()
+    >>> batch = LabelledBatch(torch.tensor([1.0, 2.0]), torch.tensor([0, 0]), total=2)
+    >>> Squares().sums(nn.Identity(), batch)
+    (tensor(5.), tensor(3.))
     """
 
     measure: ClassVar[str]

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import equigeo
 from equigeo.training.exit_on_sigterm import exit_on_sigterm
 from equigeo.training.files.run_folder import RunFolder
 from equigeo.training.files.run_record import RunRecord
@@ -80,6 +79,22 @@ def train_model(
     SystemExit
         With the status 143, if the process is told to terminate (SIGTERM) and nobody else handles
         that; the last checkpoint is in place.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from equigeo.mds import AttentionModel, AttentionModelConfig
+    >>> from equigeo.tasks import TravellingSalesman
+    >>> from equigeo.tasks.tsp import TourConfig, TrainedTourModel
+    >>> from equigeo.training import Recipe
+    >>> task, recipe = TravellingSalesman(), Recipe(epochs=2, batch_size=8, learning_rate=1e-3)
+    >>> config = TourConfig(recipe=recipe, cities=5, instances=16)
+    >>> model = AttentionModel(AttentionModelConfig("mds", 8, 2, 1, 8))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     plan = lambda: task.plan(config, task.load(config), model)
+    ...     trained = train_model(TrainedTourModel, config, Path(folder) / "run", plan)
+    >>> trained.epochs_done
+    2
     """
     # Lightning takes seconds to import, and checkpoints are used without it; where it is missing,
     # this says so before anything is written.
@@ -90,12 +105,7 @@ def train_model(
     with exit_on_sigterm(), isolated_streams():
         fit_plan = plan()
         fit_plan.check()
-        description = {
-            "model": fit_plan.model.config.to_dict(),
-            "classes": list(fit_plan.classes),
-            "train": config.to_dict(),
-            "version": equigeo.__version__,
-        }
+        description = fit_plan.description()
         with folder.lock():
             # only now: another process may have trained here in the meantime
             resumed = (

@@ -77,6 +77,12 @@ def test_a_data_set_is_fetched_verified_and_found_damaged(capsys, toy, root):
     assert (status, json.loads(out)["toy"][0]["state"]) == (1, "wrong")
 
 
+def test_a_quiet_transfer_shows_what_it_fetched_alone(capsys, toy):
+    status, out, err = run(capsys, "fetch", "toy", "--quiet")
+    assert (status, err) == (0, "")
+    assert "a.bin" in out
+
+
 def test_what_cannot_be_fetched_is_one_message_with_the_way_by_hand(capsys, toy, server):
     server.status = 403
     status, out, err = run(capsys, "fetch", "toy")
@@ -131,3 +137,11 @@ def test_progress_without_a_known_end_is_shown_too():
     Progress("a.bin", "B", bar)(1_500_000, None)
     assert bar.getvalue() == "\ra.bin  1.5 MB"
     assert main(["data", "--help"]) == 0
+
+
+def test_a_quiet_conversion_shows_what_it_made_alone(capsys, tmp_path):
+    status, out, err = run(
+        capsys, "convert", "tsplib", write_library(tmp_path / "library"), "--quiet"
+    )
+    assert (status, err) == (0, "")
+    assert "tsplib" in out

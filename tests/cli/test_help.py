@@ -47,7 +47,9 @@ def test_defaults_are_those_of_each_preset(capsys):
     assert "(needed for a new run)" in text
 
 
-@pytest.mark.parametrize("command", ["data", "doctor", "predict"])
+@pytest.mark.parametrize(
+    "command", ["completion", "data", "doctor", "evaluate", "predict", "train"]
+)
 def test_a_command_shows_examples_and_exit_status(capsys, command):
     text = shown(capsys, command)
     assert "Exit status: 0" in text

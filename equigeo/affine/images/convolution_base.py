@@ -38,6 +38,18 @@ class GroupConvolution(nn.Module, ABC):
     Equivariance
     ------------
     Subclasses say.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from equigeo.groups import SO, equidistant_rotations
+    >>> class Pointwise(GroupConvolution):  # every sample reads itself alone
+    ...     def convolve(self, packed, inputs, outputs):
+    ...         return packed
+    >>> layer = Pointwise(SO(2), in_channels=4, out_channels=4)
+    >>> features, samples = layer(torch.rand(2, 4, 8, 9, 9), equidistant_rotations(8))
+    >>> features.shape, len(samples)
+    (torch.Size([2, 4, 8, 9, 9]), 8)
     """
 
     def __init__(

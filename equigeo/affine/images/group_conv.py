@@ -45,7 +45,7 @@ class GroupConv(GroupConvolution):
 
     References
     ----------
-    Mironenko and Forré, "Lie Group Decompositions for Equivariant Neural Networks", ICLR 2024.
+    Mironenco and Forré, "Lie Group Decompositions for Equivariant Neural Networks", ICLR 2024.
 
     Examples
     --------

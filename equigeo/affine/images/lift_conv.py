@@ -46,7 +46,7 @@ class LiftConv(nn.Module):
 
     References
     ----------
-    Mironenko and Forré, "Lie Group Decompositions for Equivariant Neural Networks", ICLR 2024.
+    Mironenco and Forré, "Lie Group Decompositions for Equivariant Neural Networks", ICLR 2024.
 
     Examples
     --------

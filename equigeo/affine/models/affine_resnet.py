@@ -60,7 +60,7 @@ class AffineResNet(nn.Module):
 
     References
     ----------
-    Mironenko and Forré, "Lie Group Decompositions for Equivariant Neural Networks", ICLR 2024.
+    Mironenco and Forré, "Lie Group Decompositions for Equivariant Neural Networks", ICLR 2024.
 
     Examples
     --------

@@ -46,6 +46,18 @@ class PointConvolution(nn.Module, ABC):
     Equivariance
     ------------
     Subclasses say.
+
+    Examples
+    --------
+    >>> from equigeo.groups import finite_rotations
+    >>> class Mean(PointConvolution):  # one number: the weight of the neighbour
+    ...     def evaluate_kernel(self, near, inputs, outputs):
+    ...         return near.weight.expand(-1, len(outputs), -1, -1)[..., None, None]
+    >>> samples = finite_rotations("dihedral")
+    >>> layer = Mean(samples.group, in_channels=4, out_channels=6, rank=1)
+    >>> features, positions = torch.rand(1, 50, 1, 4), torch.rand(1, 50, 3)
+    >>> layer.convolve(features, positions, samples, samples, None, None).shape
+    torch.Size([1, 6, 4, 50])
     """
 
     def __init__(

@@ -24,6 +24,16 @@ class PointNeighbors(NamedTuple):
         One over the number of neighbours, and 0 for those that are none.
     u : Tensor, (B, N, Q, k, n), floating
         Relative displacements :math:`h_a^{-1}(x_j - x_i)`, in radii.
+
+    Examples
+    --------
+    >>> from equigeo.groups import finite_rotations
+    >>> cloud = torch.tensor([[[0.0, 0, 0], [0.5, 0, 0], [3.0, 0, 0]]])
+    >>> near = PointNeighborhood(radius=1.0, k=2).find(finite_rotations("dihedral"), cloud)
+    >>> near.indices.shape, near.u.shape
+    (torch.Size([1, 1, 3, 2]), torch.Size([1, 4, 3, 2, 3]))
+    >>> (near.weight * near.take(cloud)[..., 0]).sum(dim=-1)  # means of x over neighbours
+    tensor([[[0.2500, 0.2500, 3.0000]]])
     """
 
     indices: Tensor

@@ -38,6 +38,22 @@ class TransformedDigits(ABC):
     ------
     ValueError
         If the arguments do not fit together, or an image is blank.
+
+    Examples
+    --------
+    >>> class Shifted(TransformedDigits):  # to the right, by up to three pixels
+    ...     _stream, _draws = "shifted", 1
+    ...     def _maps(self, draws, indices):
+    ...         maps = np.tile(np.eye(3), (len(draws), 1, 1))
+    ...         maps[:, 0, 2] = 3 * draws[:, 0]
+    ...         return maps
+    >>> digit = torch.zeros(1, 28, 28, dtype=torch.uint8)
+    >>> digit[0, 6:22, 13:15] = 255
+    >>> shifted = Shifted(digit, torch.tensor([1]), "test", variants=range(4))
+    >>> shifted
+    Shifted(1 test digits, 4 variants of each)
+    >>> shifted.batch(torch.tensor([3, 0]))[0].shape
+    torch.Size([2, 40, 40])
     """
 
     _stream: str

@@ -28,6 +28,17 @@ class EdgeLabels(NamedTuple):
         classes. Rows of zeros where the source says nothing.
     ambiguous_faces : int
         Faces whose three edges have three labels, so that the longest edge decided.
+
+    Examples
+    --------
+    >>> mesh = TriangleMesh(torch.eye(3), torch.tensor([[0, 1, 2]]))
+    >>> edges = EdgeLabels(hard=torch.tensor([0, 0, -1]))  # the last edge is not labelled
+    >>> dataset = SegmentedMeshDataset(
+    ...     (mesh,), (torch.tensor([0]),), ("sail",), ("boat",), torch.tensor([True]),
+    ...     edge_labels=(edges,),
+    ... )
+    >>> dataset.edge_labels[0].hard.tolist(), dataset.edge_labels[0].soft is None
+    ([0, 0, -1], True)
     """
 
     hard: Tensor | None = None

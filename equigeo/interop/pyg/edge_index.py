@@ -77,6 +77,13 @@ def to_edge_index(edges: EdgeIndex) -> Any:
     ------
     ImportError
         If torch_geometric is missing.
+
+    Examples
+    --------
+    >>> import torch
+    >>> edges = EdgeIndex.from_edges(torch.tensor([[0, 1, 2], [1, 0, 1]]), 3, 3)
+    >>> to_edge_index(edges).sparse_size()  # doctest: +SKIP
+    (3, 3)
     """
     return require_pyg().EdgeIndex(
         edges.edge_index.contiguous(),

@@ -33,6 +33,15 @@ def primal_dual_graph(data: Any, dual: DualKind | None = None) -> PrimalDualGrap
         If ``data`` is neither.
     ValueError
         If a mesh is malformed, or the edges are not those that this library builds.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> pos = torch.tensor([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    >>> face = torch.tensor([[0, 0, 0, 1], [2, 1, 3, 2], [1, 3, 2, 3]])
+    >>> graph = primal_dual_graph(SimpleNamespace(pos=pos, face=face))
+    >>> graph.num_primal, graph.num_dual
+    (4, 6)
     """
     if "primal" not in getattr(data, "node_types", ()):
         meshes = triangle_meshes(data if hasattr(data, "to_data_list") else [data])

@@ -44,6 +44,13 @@ def to_data(value: Any) -> Any:
         If ``value`` is something else.
     ValueError
         If the edges join two sets of nodes.
+
+    Examples
+    --------
+    >>> import torch
+    >>> edges = EdgeIndex.from_edges(torch.tensor([[0, 1, 2], [1, 0, 1]]), 3, 3)
+    >>> to_data(edges)  # doctest: +SKIP
+    Data(edge_index=[2, 3], num_nodes=3)
     """
     raise TypeError(
         f"expected an EdgeIndex, a TriangleMesh or a PrimalDualGraph, got {type(value).__name__}"

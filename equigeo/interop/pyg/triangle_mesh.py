@@ -65,6 +65,14 @@ def triangle_meshes(batch: Any) -> list[TriangleMesh]:
         If there is no ``pos`` or ``face``.
     ValueError
         If a mesh is malformed.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> import torch
+    >>> data = SimpleNamespace(pos=torch.eye(3), face=torch.tensor([[0], [1], [2]]))
+    >>> [mesh.num_faces for mesh in triangle_meshes([data, data])]
+    [1, 1]
     """
     items = batch.to_data_list() if hasattr(batch, "to_data_list") else batch
     return [triangle_mesh(data) for data in items]

@@ -23,6 +23,12 @@ class Polynomial:
         Which component, and which weight.
     coefficients : mapping of tuple of int to float
         Coefficients by monomial, an ascending tuple of variables; all monomials of one degree.
+
+    Examples
+    --------
+    >>> cube = Polynomial(component=0, weight=0, coefficients={(0, 0, 0): 1.0, (0, 1, 1): 3.0})
+    >>> cube.coefficients[0, 1, 1]  # of x y y in x^3 + 3 x y^2
+    3.0
     """
 
     component: int

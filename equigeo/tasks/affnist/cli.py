@@ -12,7 +12,8 @@ from equigeo.tasks.affnist.evaluate import IMAGE_TESTS, evaluate_image_classifie
 from equigeo.tasks.affnist.train import plan_fit
 from equigeo.tasks.affnist.trained import TrainedImageClassifier
 from equigeo.tasks.arguments import Argument, positive
-from equigeo.tasks.task import EvaluationOutput, Task
+from equigeo.tasks.evaluation_output import EvaluationOutput
+from equigeo.tasks.task import Task
 from equigeo.tasks.text import class_table
 from equigeo.training.loop.fit_plan import FitPlan
 

@@ -83,6 +83,24 @@ def evaluate_image_classifier(
     ------
     ValueError
         If the test is unknown, the data are unusable, or there are not so many images.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from struct import pack
+    >>> from equigeo.tasks.affnist import IMAGE_MODELS, ImageConfig
+    >>> model = IMAGE_MODELS["cnn"].preset("cnn", 10).eval()  # not trained
+    >>> trained = TrainedImageClassifier(model, tuple("0123456789"), ImageConfig("mnist"), "0.2.0")
+    >>> row = bytes(12) + bytes([255] * 4) + bytes(12)
+    >>> with tempfile.TemporaryDirectory() as folder:  # four bars, in the files of MNIST
+    ...     file = Path(folder) / "t10k-images-idx3-ubyte"
+    ...     _ = file.write_bytes(pack(">4i", 0x803, 4, 28, 28) + 4 * (28 * row))
+    ...     file = Path(folder) / "t10k-labels-idx1-ubyte"
+    ...     _ = file.write_bytes(pack(">2i", 0x801, 4) + bytes([1] * 4))
+    ...     result = evaluate_image_classifier(trained, "centred", data=folder, split="test")
+    >>> result.images, sum(result.confusion[1])
+    (4, 4)
     """
     if test not in IMAGE_TESTS:
         raise ValueError(f"test must be one of {', '.join(IMAGE_TESTS)}, got {test!r}")

@@ -84,6 +84,15 @@ def logit_change(model: nn.Module, data: AffNIST, number: int = 1000) -> float:
     ------
     ValueError
         If there are fewer than two digits.
+
+    Examples
+    --------
+    >>> digits = torch.zeros(2, 28, 28, dtype=torch.uint8)
+    >>> digits[:, 6:22, 13:15] = 255
+    >>> data = AffNIST(digits, torch.tensor([1, 1]), "test")
+    >>> unaware = nn.Sequential(nn.Flatten(), nn.Linear(40 * 40, 10))
+    >>> logit_change(unaware, data) > 0.1
+    True
     """
     # one transformed version of each digit, beside its centred original
     indices, variants = data.pairs(data.spread(min(number, len(data.images))))

@@ -10,6 +10,8 @@ from typing import Any
 from equigeo.datasets import MeshDataset
 from equigeo.mesh import PrimalDualClassifier
 from equigeo.tasks.arguments import Argument, natural
+from equigeo.tasks.evaluation_output import EvaluationOutput
+from equigeo.tasks.file_prediction import FilePrediction
 from equigeo.tasks.mesh_classification.config import MeshConfig
 from equigeo.tasks.mesh_classification.data import GENERATED, load_meshes, split_meshes
 from equigeo.tasks.mesh_classification.evaluate import MeshEvaluation, evaluate_mesh_classifier
@@ -17,7 +19,7 @@ from equigeo.tasks.mesh_classification.report import summarize_run
 from equigeo.tasks.mesh_classification.train import plan_fit
 from equigeo.tasks.mesh_classification.trained import TrainedMeshClassifier, classify_file
 from equigeo.tasks.repair_notes import repair_summary
-from equigeo.tasks.task import EvaluationOutput, FilePrediction, Task
+from equigeo.tasks.task import Task
 from equigeo.tasks.text import class_table, copies_table, printable
 from equigeo.training.loop.fit_plan import FitPlan
 

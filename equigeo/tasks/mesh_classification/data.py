@@ -46,6 +46,18 @@ def load_meshes(data: str) -> MeshDataset:
     ------
     ValueError
         If the path holds no usable data set; the message names the file and the remedy.
+
+    Examples
+    --------
+    >>> import tempfile, trimesh
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in ("ball/train", "ball/test", "box/train", "box/test"):
+    ...         Path(folder, name).mkdir(parents=True)
+    ...         create = trimesh.creation.box if "box" in name else trimesh.creation.icosphere
+    ...         _ = create().export(Path(folder, name, "0.obj"))
+    ...     load_meshes(folder)
+    MeshDataset(4 meshes of 2 classes, 2 to train)
     """
     if data in GENERATED:
         return GENERATED[data]()
@@ -67,6 +79,16 @@ def split_meshes(dataset: MeshDataset, config: MeshConfig) -> tuple[Tensor, Tens
     ------
     ValueError
         If the split does not fit the data, or a class has no mesh in one of the parts.
+
+    Examples
+    --------
+    >>> from equigeo.mesh import TriangleMesh
+    >>> mesh = TriangleMesh(torch.eye(3), torch.tensor([[0, 1, 2]]))
+    >>> in_train = torch.tensor([True, True, False])
+    >>> dataset = MeshDataset((mesh,) * 3, torch.zeros(3).long(), ("cat",), tuple("abc"), in_train)
+    >>> train, test = split_meshes(dataset, MeshConfig("memory"))
+    >>> train.tolist(), test.tolist()
+    ([0, 1], [2])
     """
     train, test = split_indices(dataset, config.split, config.split_index)
     if config.holdout > 0:

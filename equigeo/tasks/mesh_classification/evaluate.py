@@ -86,6 +86,21 @@ def evaluate_mesh_classifier(
     ------
     ValueError
         If there is no mesh, or the data set has a class unknown to the classifier.
+
+    Examples
+    --------
+    >>> from equigeo.mesh import PrimalDualClassifier, TriangleMesh
+    >>> from equigeo.tasks.mesh_classification import MeshConfig
+    >>> faces = torch.tensor([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+    >>> meshes = tuple(TriangleMesh(torch.eye(4, 3) * size, faces) for size in (1, 2))
+    >>> data = MeshDataset(
+    ...     meshes, torch.tensor([0, 1]), ("low", "high"), ("a", "b"), torch.tensor([True, False])
+    ... )
+    >>> model = PrimalDualClassifier.preset("default", num_classes=2).eval()  # not trained
+    >>> trained = TrainedMeshClassifier(model, data.classes, MeshConfig("memory"), "0.2.0")
+    >>> evaluation = evaluate_mesh_classifier(trained, data, torch.tensor([1]))
+    >>> evaluation.names, evaluation.copies[0].kind, evaluation.copies[0].changed  # it is invariant
+    (['b'], 'rotated', [])
     """
     if len(indices) == 0:
         raise ValueError("the evaluated part of the data has no meshes; choose another split")

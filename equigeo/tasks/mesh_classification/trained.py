@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from equigeo.mesh import LoadReport, PrimalDualClassifier, PrimalDualGraph, TriangleMesh, load_mesh
+from equigeo.tasks.file_prediction import FilePrediction
 from equigeo.tasks.measures.classification import classify
 from equigeo.tasks.measures.shape_geometry import (
     LARGEST_SHOWN,
@@ -19,7 +20,6 @@ from equigeo.tasks.measures.shape_geometry import (
 from equigeo.tasks.measures.shape_novelty import novelty_remark, shape_novelties
 from equigeo.tasks.mesh_classification.config import MeshConfig
 from equigeo.tasks.mesh_classification.data import BATCH_SIZE, LabelledGraphs
-from equigeo.tasks.task import FilePrediction
 from equigeo.training.trained_model import TrainedModel
 
 _RANKED = 5  # classes that a page shows
@@ -95,6 +95,20 @@ def classify_file(
         If the file cannot be used; the message names it.
     ValueError
         If ``top`` is not positive.
+
+    Examples
+    --------
+    >>> import tempfile, trimesh
+    >>> model = PrimalDualClassifier.preset("default", num_classes=2).eval()  # not trained
+    >>> trained = TrainedMeshClassifier(model, ("cat", "dog"), MeshConfig("builtin"), "0.2.0")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "ball.ply"
+    ...     _ = trimesh.creation.icosphere(1).export(path)
+    ...     prediction = classify_file(trained, path, top=2)
+    >>> sorted(name for name, _ in prediction.ranking)
+    ['cat', 'dog']
+    >>> round(sum(probability for _, probability in prediction.ranking), 6)
+    1.0
     """
     if top < 1:
         raise ValueError(f"top must be at least 1, got {top}")

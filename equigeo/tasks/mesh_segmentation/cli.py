@@ -9,6 +9,8 @@ from pathlib import Path
 from equigeo.datasets import SegmentedMeshDataset
 from equigeo.mesh import PrimalDualSegmenter
 from equigeo.tasks.arguments import Argument, natural
+from equigeo.tasks.evaluation_output import EvaluationOutput
+from equigeo.tasks.file_prediction import FilePrediction
 from equigeo.tasks.mesh_segmentation.config import SegmentationConfig
 from equigeo.tasks.mesh_segmentation.data import (
     BUILTIN,
@@ -22,7 +24,7 @@ from equigeo.tasks.mesh_segmentation.evaluate import (
 from equigeo.tasks.mesh_segmentation.report import summarize_segmentation
 from equigeo.tasks.mesh_segmentation.train import plan_fit
 from equigeo.tasks.mesh_segmentation.trained import TrainedMeshSegmenter, segment_file
-from equigeo.tasks.task import EvaluationOutput, FilePrediction, Task
+from equigeo.tasks.task import Task
 from equigeo.tasks.text import class_table, copies_table, printable
 from equigeo.training.loop.fit_plan import FitPlan
 

@@ -38,6 +38,18 @@ def load_segmented_meshes(data: str) -> SegmentedMeshDataset:
     ------
     ValueError
         If the path holds no usable data set; the message names the file and the remedy.
+
+    Examples
+    --------
+    >>> import tempfile, trimesh
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for part in ("train", "seg"):
+    ...         Path(folder, part).mkdir()
+    ...     _ = trimesh.creation.box().export(Path(folder, "train", "box.obj"))
+    ...     np.save(Path(folder, "seg", "box.npy"), np.arange(12) // 6)  # one part per half
+    ...     load_segmented_meshes(folder)
+    SegmentedMeshDataset(1 meshes with labelled faces, 2 classes, 1 to train)
     """
     if data == BUILTIN:
         return articulated_parts()
@@ -61,6 +73,16 @@ def split_segmented_meshes(
     ------
     ValueError
         If one of the parts is empty.
+
+    Examples
+    --------
+    >>> from equigeo.mesh import TriangleMesh
+    >>> mesh = TriangleMesh(torch.eye(3), torch.tensor([[0, 1, 2]]))
+    >>> labels, in_train = (torch.tensor([0]),) * 3, torch.tensor([True, True, False])
+    >>> dataset = SegmentedMeshDataset((mesh,) * 3, labels, ("part",), tuple("abc"), in_train)
+    >>> train, test = split_segmented_meshes(dataset, SegmentationConfig("memory"))
+    >>> train.tolist(), test.tolist()
+    ([0, 1], [2])
     """
     train = dataset.in_train.nonzero().flatten()
     test = (~dataset.in_train).nonzero().flatten()

@@ -82,6 +82,20 @@ def evaluate_mesh_segmenter(
     ------
     ValueError
         If there is no mesh, or the data set has a part unknown to the segmenter.
+
+    Examples
+    --------
+    >>> from equigeo.mesh import PrimalDualSegmenter
+    >>> from equigeo.tasks.mesh_segmentation import SegmentationConfig
+    >>> faces = torch.tensor([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+    >>> mesh, in_train = TriangleMesh(torch.eye(4, 3), faces), torch.tensor([False])
+    >>> labels = (torch.tensor([0, 0, 0, 1]),)
+    >>> data = SegmentedMeshDataset((mesh,), labels, ("side", "slope"), ("a",), in_train)
+    >>> model = PrimalDualSegmenter.preset("default", num_classes=2).eval()  # not trained
+    >>> trained = TrainedMeshSegmenter(model, data.classes, SegmentationConfig("memory"), "0.2.0")
+    >>> evaluation = evaluate_mesh_segmenter(trained, data, torch.tensor([0]))
+    >>> len(evaluation.predictions[0]), [sum(row) for row in evaluation.confusion]
+    (4, [3, 1])
     """
     if len(indices) == 0:
         raise ValueError("the evaluated part of the data has no meshes; choose another split")

@@ -34,6 +34,21 @@ def summarize_segmentation(
         For the geometry and the labels of the shapes to show: those with most errors.
     command : str
         What made the results.
+
+    Examples
+    --------
+    >>> from equigeo.mesh import PrimalDualSegmenter, TriangleMesh
+    >>> from equigeo.tasks.mesh_segmentation import SegmentationConfig, evaluate_mesh_segmenter
+    >>> faces = torch.tensor([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+    >>> mesh, in_train = TriangleMesh(torch.eye(4, 3), faces), torch.tensor([False])
+    >>> labels = (torch.tensor([0, 0, 0, 1]),)
+    >>> data = SegmentedMeshDataset((mesh,), labels, ("side", "slope"), ("a",), in_train)
+    >>> model = PrimalDualSegmenter.preset("default", num_classes=2).eval()  # not trained
+    >>> trained = TrainedMeshSegmenter(model, data.classes, SegmentationConfig("memory"), "0.2.0")
+    >>> evaluation = evaluate_mesh_segmenter(trained, data, torch.tensor([0]))
+    >>> summary = summarize_segmentation(trained, evaluation, data, "equigeo evaluate model.ckpt")
+    >>> summary["title"], summary["samples"], len(summary["shapes"])
+    ('Mesh segmentation', 'faces', 1)
     """
     config = segmenter.config
     parameters = sum(p.numel() for p in segmenter.model.parameters())

@@ -12,12 +12,12 @@ from torch import Tensor
 from equigeo.mesh import LoadReport, PrimalDualGraph, PrimalDualSegmenter, TriangleMesh, load_mesh
 from equigeo.mesh.geometry.half_edge_geometry import HalfEdgeGeometry
 from equigeo.mesh.io.format_ply import format_ply
+from equigeo.tasks.file_prediction import FilePrediction
 from equigeo.tasks.measures.classification import classify
 from equigeo.tasks.measures.shape_geometry import LARGEST_SHOWN, report_facts, shape_geometry
 from equigeo.tasks.measures.shape_novelty import novelty_remark, shape_novelties
 from equigeo.tasks.mesh_segmentation.config import SegmentationConfig
 from equigeo.tasks.mesh_segmentation.data import BATCH_SIZE, LabelledFaces
-from equigeo.tasks.task import FilePrediction
 from equigeo.training.trained_model import TrainedModel
 
 
@@ -98,6 +98,18 @@ def segment_file(
         If the file cannot be used; the message names it.
     ValueError
         If ``top`` is not positive.
+
+    Examples
+    --------
+    >>> import tempfile, trimesh
+    >>> model = PrimalDualSegmenter.preset("default", num_classes=2).eval()  # not trained
+    >>> trained = TrainedMeshSegmenter(model, ("arm", "leg"), SegmentationConfig("a"), "0.2.0")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "ball.ply"
+    ...     _ = trimesh.creation.icosphere(1).export(path)
+    ...     prediction = segment_file(trained, path, top=2)
+    >>> round(sum(share for _, share in prediction.ranking), 6), list(prediction.files)
+    (1.0, ['.parts.ply'])
     """
     from equigeo.report.colorings import part_color  # plotly, which training does without
 

@@ -9,13 +9,14 @@ from torch import nn
 
 from equigeo.datasets import PointClouds
 from equigeo.tasks.arguments import Argument, natural, positive
+from equigeo.tasks.evaluation_output import EvaluationOutput
 from equigeo.tasks.pointcloud.config import PointConfig
 from equigeo.tasks.pointcloud.data import load_clouds
 from equigeo.tasks.pointcloud.evaluate import PointEvaluation, evaluate_point_classifier
 from equigeo.tasks.pointcloud.models import POINT_MODELS
 from equigeo.tasks.pointcloud.train import plan_fit
 from equigeo.tasks.pointcloud.trained import TrainedPointClassifier
-from equigeo.tasks.task import EvaluationOutput, Task
+from equigeo.tasks.task import Task
 from equigeo.tasks.text import class_table, copies_table
 from equigeo.training.loop.fit_plan import FitPlan
 

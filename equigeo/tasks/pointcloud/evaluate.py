@@ -78,6 +78,26 @@ def evaluate_point_classifier(
     ------
     ValueError
         If the data are unusable, or have other classes than the classifier.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from equigeo.mds import InvariantPointNet
+    >>> from equigeo.tasks.pointcloud import PointConfig
+    >>> points = np.random.default_rng(0).integers(-9999, 9999, (2, 40, 3), dtype=np.int16)
+    >>> label, classes = np.array([0, 1], dtype=np.uint8), np.array(["bed", "chair"])
+    >>> model = InvariantPointNet.preset("pointnet", 2).eval()  # not trained
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for part in ("train", "test_a"):
+    ...         file = Path(folder) / f"modelnet10_{part}.npz"
+    ...         np.savez(file, points=points, label=label, classes=classes)
+    ...     config = PointConfig(folder, preset="pointnet", model="mds", points=32)
+    ...     trained = TrainedPointClassifier(model, ("bed", "chair"), config, "0.2.0")
+    ...     evaluation = evaluate_point_classifier(trained)
+    >>> [copy.changed for copy in evaluation.copies if copy.kind == "rotated"]  # it is invariant
+    [[]]
     """
     config = classifier.config
     _, test = load_clouds(config if data is None else replace(config, data=data))

@@ -14,13 +14,15 @@ from equigeo.datasets import AtomicFrames, load_atomic_split, read_extxyz
 from equigeo.datasets.atoms.read_extxyz import EXTXYZ_SUFFIXES
 from equigeo.potentials.config import NodeName, ProductName
 from equigeo.tasks.arguments import Argument, natural, number, positive
+from equigeo.tasks.evaluation_output import EvaluationOutput
+from equigeo.tasks.file_prediction import FilePrediction
 from equigeo.tasks.potential.config import _MANY, PotentialRunConfig
 from equigeo.tasks.potential.data import PotentialData, load_frames
 from equigeo.tasks.potential.evaluate import PotentialEvaluation, evaluate_potential
 from equigeo.tasks.potential.report import summarize_potential
 from equigeo.tasks.potential.train import has_isolated, plan_fit
 from equigeo.tasks.potential.trained import FORMATS, TrainedPotential, format_predictions
-from equigeo.tasks.task import EvaluationOutput, FilePrediction, Task
+from equigeo.tasks.task import Task
 from equigeo.tasks.text import printable
 from equigeo.training.loop.fit_plan import FitPlan
 

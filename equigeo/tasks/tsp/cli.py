@@ -7,7 +7,8 @@ import argparse
 from torch import Tensor, nn
 
 from equigeo.tasks.arguments import Argument, natural, positive
-from equigeo.tasks.task import EvaluationOutput, Task
+from equigeo.tasks.evaluation_output import EvaluationOutput
+from equigeo.tasks.task import Task
 from equigeo.tasks.text import printable
 from equigeo.tasks.tsp.config import TourConfig
 from equigeo.tasks.tsp.data import validation_instances

@@ -189,6 +189,20 @@ def evaluate_tour_model(
     ------
     ValueError
         If the data are unusable, or there are not so many instances.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from unittest.mock import patch
+    >>> from equigeo.mds import AttentionModel, AttentionModelConfig
+    >>> from equigeo.tasks.tsp import TourConfig
+    >>> model = AttentionModel(AttentionModelConfig("mds", 8, 2, 1, 8)).eval()  # not trained
+    >>> trained = TrainedTourModel(model, (), TourConfig(cities=6), "0.2.0")
+    >>> with tempfile.TemporaryDirectory() as folder:  # where shortest tours are kept
+    ...     with patch.dict(os.environ, EQUIGEO_CACHE=folder):
+    ...         evaluation = evaluate_tour_model(trained, instances=4)
+    >>> evaluation.gap("greedy") >= evaluation.gap("every start") >= 0
+    True
     """
     if not 1 <= instances <= TEST_INSTANCES:
         raise ValueError(f"instances must be 1 to {TEST_INSTANCES}, got {instances}")

@@ -69,6 +69,20 @@ class PathProduct(Product, WeightedPaths):
     -----
     UserWarning
         If no path leads to some terms of the output.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from equigeo.reps import Irreps
+    >>> class Dot(PathProduct):  # of vectors, channel by channel
+    ...     def __init__(self, mul):
+    ...         vectors, scalars = Irreps(f"{mul}x1o"), Irreps(f"{mul}x0e")
+    ...         path = Instruction(0, 0, 0, "uuu", False, path_weight=3**0.5)
+    ...         super().__init__((vectors, vectors, scalars), [path])
+    >>> x, y = torch.randn(2, 5, 12)
+    >>> expected = (x.unflatten(1, (4, 3)) * y.unflatten(1, (4, 3))).sum(dim=-1)
+    >>> torch.allclose(Dot(4)(x, y), expected, atol=1e-6)
+    True
     """
 
     @abstractmethod

@@ -43,6 +43,15 @@ class SignalProduct(Product):
         If a degree is not an integer.
     ValueError
         If a degree is out of range or a parity is not a sign.
+
+    Examples
+    --------
+    >>> from equigeo.tensor_products import GauntTensorProduct
+    >>> product = GauntTensorProduct(1, 1, 2)
+    >>> isinstance(product, SignalProduct), str(product.irreps_in1), str(product.irreps_out)
+    (True, '1x0e+1x1o', '1x0e+1x1o+1x2e')
+    >>> product.coefficient(1, 1, 1)  # a product of functions is symmetric
+    0.0
     """
 
     body: SignalMethod

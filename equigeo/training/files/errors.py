@@ -17,4 +17,18 @@ class CheckpointError(ValueError):
 
 
 class OutputFolderError(ValueError):
-    """An output folder that cannot take a run; the message names it, the cause and the remedy."""
+    """An output folder that cannot take a run; the message names it, the cause and the remedy.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from equigeo.tasks.tsp import TourConfig
+    >>> from equigeo.training import RunFolder
+    >>> with tempfile.NamedTemporaryFile() as file:  # no folder can be made below a file
+    ...     try:
+    ...         RunFolder(Path(file.name) / "run", TourConfig).check(TourConfig())
+    ...     except OutputFolderError as error:
+    ...         print(str(error).endswith("is not a folder); choose another --output"))
+    True
+    """

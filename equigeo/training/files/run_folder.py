@@ -12,10 +12,9 @@ from pathlib import Path
 from equigeo.nn.brief import shorten, shown
 from equigeo.training.files.errors import OutputFolderError
 from equigeo.training.files.folder_lock import lock_folder, refuse_locked
+from equigeo.training.files.read_config import read_config
 from equigeo.training.files.replace_file import remove_unfinished, replace_file
 from equigeo.training.run_config import RunConfig
-
-_LARGEST = 1 << 20  # bytes of a configuration, which has about a thousand
 
 
 @dataclass(frozen=True)
@@ -53,6 +52,11 @@ class RunFolder:
         """Loss and accuracy of every epoch."""
         return self.path / "history.json"
 
+    @property
+    def log(self) -> Path:
+        """The history as a table, where one is asked for."""
+        return self.path / "log.csv"
+
     def is_used(self) -> bool:
         """Say whether a run has started here."""
         return self.config.exists() or self.checkpoint.exists()
@@ -70,22 +74,12 @@ class RunFolder:
                 f"{self.config}: no such file, so there is no run to resume; leave out --resume"
             )
         try:
-            return self.config_type.from_dict(json.loads(self._config_text()))
-        except (OSError, ValueError, RecursionError) as error:  # the last, of nested brackets
+            return read_config(self.config, self.config_type)
+        except ValueError as error:
             raise OutputFolderError(
                 f"{self.config}: not a configuration ({shorten(str(error), 200)}); "
                 "start over with --overwrite"
             ) from error
-
-    def _config_text(self) -> str:
-        """Read the file, unless it is none, or none that a run has written."""
-        if not self.config.is_file():
-            raise ValueError("it is no regular file")
-        with self.config.open("rb") as file:
-            content = file.read(_LARGEST + 1)
-        if len(content) > _LARGEST:
-            raise ValueError(f"it has more than {_LARGEST} bytes")
-        return content.decode()
 
     def check(self, config: RunConfig, *, resume: bool = False, overwrite: bool = False) -> None:
         """See whether a run may start here, without touching anything.
@@ -160,15 +154,20 @@ class RunFolder:
         self._check_run(config, resume=resume, overwrite=overwrite)
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            for file in (self.checkpoint, self.history, self.config):
+            for file in (self.checkpoint, self.history, self.log, self.config):
                 remove_unfinished(file)
             if not resume:
-                for file in (self.checkpoint, self.history, self.path / "report.html"):
+                for file in self._results():
                     file.unlink(missing_ok=True)
             text = json.dumps(config.to_dict(), indent=1) + "\n"
             replace_file(self.config, text)
         except OSError as error:
             raise OutputFolderError(self._unwritable(str(error.strerror))) from error
+
+    def _results(self) -> list[Path]:
+        """List what an older run may have left, which would be taken for the new one's."""
+        events = (self.path / "tensorboard").glob("events.out.tfevents.*")
+        return [self.checkpoint, self.history, self.log, self.path / "report.html", *events]
 
     def _check_writable(self) -> None:
         existing = self.path

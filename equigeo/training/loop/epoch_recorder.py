@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from equigeo.training.files.run_record import RunRecord
 from equigeo.training.loop.fit_plan import FitPlan
+from equigeo.training.loop.history_logger import HistoryLogger
 from equigeo.training.loop.lightning import L
 from equigeo.training.loop.optimization import Optimization
 from equigeo.training.novelty import Novelty
@@ -87,7 +88,7 @@ class EpochRecorder(L.Callback):
             self._save(trainer, optimization, optimization.evaluated_model(), step)
 
     def on_train_epoch_end(self, trainer: L.Trainer, module: L.LightningModule) -> None:
-        """Add a line to the history and write both files."""
+        """Add a line to the history, write both files and tell loggers."""
         if self._unfinished:
             return
         optimization = _optimization(module)
@@ -112,6 +113,10 @@ class EpochRecorder(L.Callback):
         self._record.seconds = 0.0
         self._started = 0.0
         self._save(trainer, optimization, model, 0, is_last=is_last)
+        callbacks = trainer.callbacks  # type: ignore[attr-defined]  # set by another object
+        for callback in callbacks if trainer.is_global_zero else ():
+            if isinstance(callback, HistoryLogger):
+                callback.on_recorded(self._record)
 
     def _numbers(self, module: Optimization) -> tuple[float, float]:
         """Give loss and measure of the epoch so far, unless there is nothing worth saving."""

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
+import equigeo
 from equigeo.nn.brief import brief_fields
 from equigeo.training.labelled_source import LabelledSource
 from equigeo.training.loop.epoch_batches import EpochBatches
@@ -59,6 +60,15 @@ class FitPlan:
     def steps_per_epoch(self) -> int:
         """Length of an epoch."""
         return EpochBatches.count(len(self.train), self.config.recipe.batch_size)
+
+    def description(self) -> dict[str, Any]:
+        """Give what a checkpoint says of model and run, as JSON types."""
+        return {
+            "model": self.model.config.to_dict(),
+            "classes": list(self.classes),
+            "train": self.config.to_dict(),
+            "version": equigeo.__version__,
+        }
 
     def check(self) -> None:
         """See whether there are devices, and enough samples for every process in every step.

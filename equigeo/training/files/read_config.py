@@ -1,0 +1,56 @@
+"""The configuration of a run, as its file says it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TypeVar
+
+from equigeo.training.run_config import RunConfig
+
+_Config = TypeVar("_Config", bound=RunConfig)
+_LARGEST = 1 << 20  # bytes of a configuration, which has about a thousand
+
+
+def read_config(path: Path, config_type: type[_Config]) -> _Config:
+    """Read the ``config.json`` of a run.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    config_type : type
+        What it must hold.
+
+    Raises
+    ------
+    ValueError
+        If the file cannot be read, or has another content; the message does not name the file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from equigeo.tasks.tsp import TourConfig
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "config.json"
+    ...     _ = file.write_text(json.dumps(TourConfig(cities=50).to_dict()))
+    ...     read_config(file, TourConfig).cities
+    50
+    """
+    try:
+        return config_type.from_dict(json.loads(_text(path)))
+    except OSError as error:
+        raise ValueError(str(error.strerror or error)) from error
+    except RecursionError as error:  # of nested brackets
+        raise ValueError("its brackets are nested too deep") from error
+
+
+def _text(path: Path) -> str:
+    """Read the file, unless it is none, or none that a run has written."""
+    if not path.is_file():
+        raise ValueError("it is no regular file" if path.exists() else "no such file")
+    with path.open("rb") as file:
+        content = file.read(_LARGEST + 1)
+    if len(content) > _LARGEST:
+        raise ValueError(f"it has more than {_LARGEST} bytes")
+    return content.decode()

@@ -1,0 +1,108 @@
+"""What a run would do, with data and model built and nothing written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from equigeo.training.files.run_folder import RunFolder
+from equigeo.training.loop.fit_plan import FitPlan
+from equigeo.training.random_state import isolated_streams
+from equigeo.training.resumable_state import resumable_state
+from equigeo.training.run_config import RunConfig
+from equigeo.training.trained_model import TrainedModel
+
+
+@dataclass(frozen=True)
+class RunPreview:
+    """What a run would train, and for how long.
+
+    Parameters
+    ----------
+    samples, classes : int
+        Training samples, and classes that the model tells apart; none where there are no classes.
+    steps : int
+        Of an epoch.
+    model : str
+        Class of the model.
+    parameters : int
+        Trained numbers.
+    done : str
+        What an earlier session has done; empty for a new run.
+
+    Examples
+    --------
+    >>> RunPreview(100, 2, 7, "PointNet", 1234, "").lines()[1]
+    ('model', 'PointNet, 1,234 parameters')
+    """
+
+    samples: int
+    classes: int
+    steps: int
+    model: str
+    parameters: int
+    done: str
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Name and say each."""
+        classes = f" of {self.classes} classes" if self.classes else ""
+        return [
+            ("samples", f"{self.samples:,}{classes}, {self.steps:,} steps an epoch"),
+            ("model", f"{self.model}, {self.parameters:,} parameters"),
+            ("done", self.done or "nothing, it is a new run"),
+        ]
+
+
+def preview_run(
+    trained: type[TrainedModel[Any]],
+    config: RunConfig,
+    output: Path,
+    plan: Callable[[], FitPlan],
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+) -> RunPreview:
+    """Check all that :func:`equigeo.training.train_model` checks before it writes.
+
+    Parameters
+    ----------
+    trained, config, output, plan, resume, overwrite
+        As of :func:`equigeo.training.train_model`.
+
+    Raises
+    ------
+    ValueError, OutputFolderError, CheckpointError
+        As of :func:`equigeo.training.train_model`.
+
+    Examples
+    --------
+    >>> from equigeo.tasks import TravellingSalesman
+    >>> from equigeo.tasks.tsp import TourConfig, TrainedTourModel
+    >>> task, config = TravellingSalesman(), TourConfig(instances=1000)
+    >>> plan = lambda: task.plan(config, task.load(config))
+    >>> preview_run(TrainedTourModel, config, Path("runs/none"), plan).lines()[0]
+    ('samples', '1,000, 16 steps an epoch')
+    """
+    folder = RunFolder(output, trained.config_type)
+    folder.check(config, resume=resume, overwrite=overwrite)
+    with isolated_streams():
+        fit_plan = plan()
+        fit_plan.check()
+        resumed = None
+        if resume:
+            description = fit_plan.description()
+            resumed = resumable_state(folder.checkpoint, trained, fit_plan, description)
+    done = ""
+    if resumed is not None:
+        seconds = sum(line["seconds"] for line in resumed["history"]) + resumed.get("seconds", 0.0)
+        done = config.recipe.progress(resumed["epochs"], seconds)
+    return RunPreview(
+        samples=len(fit_plan.train),
+        classes=len(fit_plan.classes),
+        steps=fit_plan.steps_per_epoch,
+        model=type(fit_plan.model).__name__,
+        parameters=sum(x.numel() for x in fit_plan.model.parameters()),
+        done=done,
+    )

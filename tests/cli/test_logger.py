@@ -1,0 +1,90 @@
+"""``equigeo train --logger``: the history where other programs look for it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import logging
+
+import pytest
+import torch
+
+from equigeo.cli import main
+from tests.cli.without_package import without
+
+TRAIN = ("train", "mesh-classification")
+
+
+def train(data, output, *arguments):
+    assert main([*TRAIN, "--data", str(data), "--output", str(output), *arguments]) == 0
+
+
+def table(folder):
+    with (folder / "log.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_table_has_the_history(data, tmp_path):
+    run = tmp_path / "run"
+    train(data, run, "--epochs", "3", "--evaluate-every", "2", "--logger", "csv")
+    history = json.loads((run / "history.json").read_text())
+    assert [*table(run)[0]] == [*history[0]]
+    for line, row in zip(history, table(run), strict=True):
+        assert {name: value for name, value in row.items() if value} == {
+            name: str(value) for name, value in line.items() if value is not None
+        }
+    assert [row["test_accuracy"] != "" for row in table(run)] == [False, True, True]
+
+
+def test_the_table_of_a_resumed_run_is_whole_and_another_run_has_its_own(data, tmp_path):
+    run = tmp_path / "run"
+    train(data, run, "--epochs", "3", "--time-limit", "1e-9")  # one epoch, and no table of it
+    assert not (run / "log.csv").exists()
+    train(data, run, "--resume", "--logger", "csv")
+    assert [row["epoch"] for row in table(run)] == ["1", "2", "3"]
+    train(data, run, "--epochs", "1", "--overwrite")
+    assert not (run / "log.csv").exists()
+
+
+def test_weights_do_not_depend_on_what_is_logged(data, run_folder, tmp_path):
+    train(data, tmp_path / "run", "--epochs", "2", "--logger", "csv")
+    state = [
+        torch.load(folder / "model.ckpt", weights_only=True)["state"]
+        for folder in (run_folder, tmp_path / "run")
+    ]
+    assert all(torch.equal(value, state[1][name]) for name, value in state[0].items())
+
+
+def test_without_tensorboard_its_logger_is_refused_before_any_work(data, tmp_path):
+    arguments = (*TRAIN, "--data", data, "--output", tmp_path / "run", "--logger", "tensorboard")
+    done = without("tensorboard", *arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr == (
+        "equigeo: error: the logger tensorboard needs tensorboard: pip install tensorboard\n"
+    )
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_unknown_logger_is_refused(data, tmp_path, capsys):
+    arguments = [*TRAIN, "--data", str(data), "--output", str(tmp_path / "run")]
+    assert main([*arguments, "--logger", "paper"]) == 2
+    assert "choose from" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of tensorboard and what it imports
+def test_events_have_the_epochs_as_steps(data, tmp_path):
+    pytest.importorskip("tensorboard", reason="needs pip install tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    run = tmp_path / "run"
+    train(data, run, "--epochs", "2", "--logger", "tensorboard")
+    logging.getLogger("tensorboard").setLevel(logging.ERROR)
+    events = EventAccumulator(str(run / "tensorboard"))
+    events.Reload()
+    losses = [(event.step, event.value) for event in events.Scalars("loss")]
+    history = json.loads((run / "history.json").read_text())
+    assert losses == [(line["epoch"], pytest.approx(line["loss"])) for line in history]
+    train(data, run, "--epochs", "1", "--overwrite")
+    assert not [*(run / "tensorboard").glob("events*")]
