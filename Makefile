@@ -90,7 +90,7 @@ test-wheel: $(VENV)/.with-test wheel ## install the wheel where there is no comp
 lint: $(VENV)/.with-test ## style and types of Python, format of C++
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/clang-format --dry-run --Werror $(CXX_FILES)
+	$(BIN)/clang-format --dry-run --Werror $(CXX_FILES) $(wildcard examples/*/*.cpp)
 	$(BIN)/mypy
 
 # Libraries that pin what others need otherwise get an environment of their own. Nothing is installed
