@@ -90,7 +90,7 @@ test-wheel: $(VENV)/.with-test wheel ## install the wheel where there is no comp
 lint: $(VENV)/.with-test ## style and types of Python, format of C++
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/clang-format --dry-run --Werror $(CXX_FILES)
+	$(BIN)/clang-format --dry-run --Werror $(CXX_FILES) $(wildcard examples/*/*.cpp)
 	$(BIN)/mypy
 
 # Libraries that pin what others need otherwise get an environment of their own. Nothing is installed
@@ -104,6 +104,8 @@ SIDE_mace := 'mace-torch==0.3.*' e3nn==0.4.4 torch-ema ase pandas python-dateuti
   contourpy cycler fonttools kiwisolver pillow
 SIDE_neighbors := 'vesin==0.6.*' 'matscipy>=1.1' ase
 SIDE_fairchem := 'fairchem-core==2.24.*'
+SIDE_torch-sim := torch-sim-atomistic ase vesin vesin-torch h5py tables blosc2 ndindex numexpr \
+  msgpack py-cpuinfo tqdm typing-extensions
 # As the extra `docs`; none of what these need is needed otherwise, so that pip may fetch it.
 SIDE_docs := 'sphinx>=8,<10' 'furo>=2024.8' 'myst-parser>=4,<6' 'latex2mathml>=3.77,<4'
 $(VENV)-docs/.done: SIDE_FLAGS :=
@@ -155,6 +157,10 @@ test-neighbors: $(VENV)/.with-test $(VENV)-neighbors/.done ## neighbour lists th
 .PHONY: test-fairchem
 test-fairchem: $(VENV)/.with-test $(VENV)-fairchem/.done ## convert the layers of fairchem-core and compare
 	$(VENV)-fairchem/bin/python -m pytest -q tests/interop/test_from_fairchem.py
+
+.PHONY: test-torch-sim
+test-torch-sim: $(VENV)/.with-test $(VENV)-torch-sim/.done ## potentials as models of TorchSim (Python 3.11)
+	$(VENV)-torch-sim/bin/python -m pytest -q tests/interop/test_to_torch_sim.py
 
 .PHONY: test-modes-full
 test-modes-full: $(VENV)/.with-test ## the mode matrix with programs made of every row, not of some

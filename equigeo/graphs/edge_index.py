@@ -157,7 +157,7 @@ class EdgeIndex:
         source, target = edge_index[0], edge_index[1]
         # A program that is recorded must not depend on values, and sorts in any case.
         is_sorted = values_readable(target) and bool((target[1:] >= target[:-1]).all())
-        each = torch.arange(len(target) + 1, device=target.device)
+        each = torch.arange(target.shape[0] + 1, device=target.device)
         if is_sorted:
             order = each[:-1]
         else:

@@ -1,4 +1,4 @@
-"""Exchange of modules, descriptors and graphs with e3nn, cuEquivariance, fairchem and PyG.
+"""Exchange of modules, descriptors and graphs with libraries of the field.
 
 Nothing here is needed to use a layer. Optional libraries are imported by the function that meets
 them; one that is missing says how to install it.
@@ -15,6 +15,7 @@ from equigeo.interop.reorder import reorder, reorder_weights
 from equigeo.interop.restore import restore
 from equigeo.interop.sort_irreps import sort_features, sort_irreps
 from equigeo.interop.to_e3nn import to_e3nn
+from equigeo.interop.to_torch_sim import to_torch_sim
 
 __all__ = [
     "AccelerationReport",
@@ -33,6 +34,7 @@ __all__ = [
     "sort_features",
     "sort_irreps",
     "to_e3nn",
+    "to_torch_sim",
 ]
 
 

@@ -6,6 +6,7 @@ derivatives. :class:`AtomicBatch` holds atoms of any number of systems with thei
 
 from equigeo.potentials.atomic_batch import AtomicBatch
 from equigeo.potentials.calculator import Calculator
+from equigeo.potentials.compile_package import compile_package, export_program
 from equigeo.potentials.config import PotentialConfig
 from equigeo.potentials.fit_references import FittedReferences, fit_references
 from equigeo.potentials.hessian import hessian, hessian_vector_product
@@ -19,6 +20,8 @@ __all__ = [
     "MessagePassingPotential",
     "PotentialConfig",
     "PotentialOutput",
+    "compile_package",
+    "export_program",
     "fit_references",
     "hessian",
     "hessian_vector_product",

@@ -131,12 +131,12 @@ class AtomicBatch:
     @property
     def num_systems(self) -> int:
         """Number of systems."""
-        return len(self.ptr) - 1
+        return self.ptr.shape[0] - 1
 
     @cached_property
     def edges(self) -> EdgeIndex:
         """The edges with the orders that layers need, computed when they are first asked for."""
-        atoms = len(self.numbers)
+        atoms = self.numbers.shape[0]
         return EdgeIndex.from_valid_edges(self.edge_index, atoms, atoms)
 
     def vectors(self, strain: Tensor | None = None) -> Tensor:

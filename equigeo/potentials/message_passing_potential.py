@@ -20,7 +20,7 @@ from equigeo.potentials.messages.sum_messages import EdgeFeatures
 from equigeo.potentials.potential_output import PotentialOutput, stress_of, sum_by_system
 from equigeo.reps import Irreps, Representation
 
-_SHORTEST = 1e-6  # angstrom; the direction of a shorter vector is rounding
+SHORTEST_EDGE = 1e-6  # angstrom; the direction of a shorter vector is rounding
 _REFERENCES = ("e0", "scale", "avg_neighbors")
 
 
@@ -214,7 +214,7 @@ class MessagePassingPotential(nn.Module):
             moved = batch.with_positions(_leaf(batch.positions, record))
             strain = moved.positions.new_zeros(batch.num_systems, 3, 3, dtype=torch.float64)
             strain.requires_grad_(stress)
-            energies = self._energies(moved, moved.vectors(strain if stress else None))
+            energies = self.energies(moved, moved.vectors(strain if stress else None))
             wanted = [moved.positions, strain] if stress else [moved.positions]
             slopes = torch.autograd.grad(
                 energies.sum(), wanted, create_graph=record, materialize_grads=True
@@ -231,13 +231,15 @@ class MessagePassingPotential(nn.Module):
             virial,
         )
 
-    def energies(self, batch: AtomicBatch) -> Tensor:
+    def energies(self, batch: AtomicBatch, vectors: Tensor | None = None) -> Tensor:
         """Compute the share of each atom, as a function that can be differentiated.
 
         Parameters
         ----------
         batch : AtomicBatch
             Atoms and their edges, for the cutoff of the potential.
+        vectors : Tensor, (edges, 3), dtype of the weights, optional
+            From sources to targets, in angstrom; by default those of the batch.
 
         Returns
         -------
@@ -249,9 +251,7 @@ class MessagePassingPotential(nn.Module):
         ValueError
             If an element is unknown, atoms coincide, or the edges end at another cutoff.
         """
-        return self._energies(batch, batch.vectors())
-
-    def _energies(self, batch: AtomicBatch, vectors: Tensor) -> Tensor:
+        vectors = batch.vectors() if vectors is None else vectors
         species = self.species_of(batch.numbers)
         lengths = torch.linalg.vector_norm(vectors, dim=1)
         self._check_edges(batch, lengths)
@@ -264,7 +264,7 @@ class MessagePassingPotential(nn.Module):
         """What the network says of atoms, less what it says of them alone."""
         h, alone = self.embedding(species), self.embedding.weight
         every = torch.arange(len(alone), device=species.device)
-        values = h.new_zeros(len(h))
+        values = h.new_zeros(h.shape[0])
         layers: Any = self.layers
         for layer in layers:
             h = layer(h, species, edge, self.avg_neighbors)
@@ -308,7 +308,7 @@ class MessagePassingPotential(nn.Module):
             )
         if not values_readable(lengths):
             return
-        short = (lengths.detach() < _SHORTEST).nonzero()
+        short = (lengths.detach() < SHORTEST_EDGE).nonzero()
         if len(short):
             source, target = batch.edge_index[:, int(short[0])].tolist()
             raise ValueError(f"atoms must not coincide, but {source} and {target} do")

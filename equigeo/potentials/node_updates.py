@@ -171,9 +171,9 @@ class SignalPowers(nn.Module):
         terms = zip(self.irreps_in, self.irreps_in.slices(), strict=True)
         found = {t[1][0]: a[:, piece] for t, piece in terms if _is_second(t) == second}
         parts = [
-            found[l].reshape(len(a), self.channels, -1)
+            found[l].reshape(a.shape[0], self.channels, 2 * l + 1)
             if l in found
-            else a.new_zeros(len(a), self.channels, 2 * l + 1)
+            else a.new_zeros(a.shape[0], self.channels, 2 * l + 1)
             for l in range(self.lmax_in + 1)
         ]
         return torch.cat(parts, dim=-1)
@@ -185,7 +185,7 @@ class SignalPowers(nn.Module):
         for i, term in enumerate(self.irreps_out):
             l = term[1][0]
             if (l + 1) ** 2 > power.shape[-1]:
-                parts.append(power.new_zeros(len(species), self.channels * (2 * l + 1)))
+                parts.append(power.new_zeros(species.shape[0], self.channels * (2 * l + 1)))
                 continue
             values = power[..., l * l : (l + 1) ** 2]
             if self.two:

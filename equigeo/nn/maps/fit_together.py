@@ -6,6 +6,9 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
+from torch.nn import Parameter
+
+_PLAIN = (Tensor, Parameter)
 
 
 def fit_together(values: Sequence[Tensor | None], dims: Sequence[int]) -> bool:
@@ -24,8 +27,11 @@ def fit_together(values: Sequence[Tensor | None], dims: Sequence[int]) -> bool:
         False says nothing: errors are for slower checks to find.
     """
     x = values[0]
-    # A compiler would take the sizes of equal shapes for constants.
-    if torch.compiler.is_compiling() or not isinstance(x, Tensor) or not x.is_floating_point():
+    # What records a program would take the sizes of equal shapes for constants: a compiler says so,
+    # and the tensors of the others are of classes of theirs.
+    if torch.compiler.is_compiling() or not isinstance(x, Tensor) or type(x) not in _PLAIN:
+        return False
+    if not x.is_floating_point():
         return False
     batch, dtype, device = x.shape[:-1], x.dtype, x.device
     for value, dim in zip(values, dims, strict=True):

@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
-from torch.fx.experimental.proxy_tensor import get_proxy_mode
+from torch.fx import GraphModule
+from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
 
 below_autograd = torch._C._AutoDispatchBelowAutograd
 """Context in which a call of an op skips the dispatcher's autograd keys.
@@ -37,6 +38,38 @@ autocast_active = torch._C._is_any_autocast_enabled
 
 Layers ask at every call. Without it: ``torch.is_autocast_enabled`` of the device of each tensor.
 """
+
+
+check_in_program = torch._assert_async
+"""Raise where a tensor of one bool is False, now or whenever a recorded program runs.
+
+A check that Python makes is not part of the program. ``torch._check`` is public, and takes what is
+known while a program is recorded. Without it: give NaN where the bool is False.
+"""
+
+
+def record_program(function: Callable[..., Any], inputs: tuple[Tensor, ...]) -> GraphModule:
+    """Record what a function does with tensors of any size, gradients that it takes included.
+
+    ``torch.export`` cannot record ``torch.autograd.grad``, and exports what ``make_fx`` made of it.
+    Without its argument for tensors that are no inputs: make weights and tables inputs, and bind
+    them to what was recorded.
+
+    Parameters
+    ----------
+    function : callable
+        Of tensors. Weights and tables that it holds become constants.
+    inputs : tuple of Tensor
+        Which are not read, but for their dtypes and devices, and sizes that are equal.
+
+    Returns
+    -------
+    GraphModule
+        For inputs of other sizes, where the function did not ask for these as numbers.
+    """
+    recorded = make_fx(function, tracing_mode="symbolic", _allow_non_fake_inputs=True)
+    program: GraphModule = recorded(*inputs)
+    return program
 
 
 def values_readable(x: Tensor) -> bool:

@@ -103,10 +103,12 @@ class SignalMessages(Messages):
         """Coefficients of the functions of one parity, (nodes, channels, components)."""
         terms = zip(self.irreps_in, self.irreps_in.slices(), strict=True)
         found = {l: h[:, piece] for (_, (l, p)), piece in terms if p * (-1) ** l == parity}
-        shape = (len(h), self.channels)
+        shape = (h.shape[0], self.channels)
         return torch.cat(
             [
-                found[l].reshape(*shape, -1) if l in found else h.new_zeros(*shape, 2 * l + 1)
+                found[l].reshape(*shape, 2 * l + 1)
+                if l in found
+                else h.new_zeros(*shape, 2 * l + 1)
                 for l in range(max(found) + 1)
             ],
             dim=-1,

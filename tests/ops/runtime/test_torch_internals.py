@@ -9,8 +9,10 @@ from equigeo.ops import kernels_info
 from equigeo.ops.runtime.torch_internals import (
     arrives_at,
     below_autograd,
+    check_in_program,
     forward_mode_active,
     has_kernel,
+    record_program,
     recorder,
     transforms_active,
     values_readable,
@@ -22,6 +24,21 @@ def test_calls_below_autograd_are_not_recorded():
     with below_autograd():
         assert not (2 * x).requires_grad
     assert (2 * x).requires_grad
+
+
+def test_programs_hold_gradients_and_checks_for_any_size():
+    weight = torch.tensor([2.0, 3.0], requires_grad=True)
+
+    def slope(x: torch.Tensor) -> torch.Tensor:
+        check_in_program((x > 0).all(), "x must be positive")
+        x = x.detach().requires_grad_(True)
+        (found,) = torch.autograd.grad((x.square() @ weight).sum() / x.shape[0], x)
+        return found
+
+    program = record_program(slope, (torch.ones(5, 2),))
+    assert torch.equal(program(torch.ones(7, 2)), slope(torch.ones(7, 2)))
+    with pytest.raises(RuntimeError, match="x must be positive"):
+        program(torch.zeros(7, 2))
 
 
 @pytest.mark.parametrize("transform", [torch.func.vmap, torch.func.jacrev])

@@ -1,0 +1,132 @@
+"""Potentials as models of TorchSim."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache, partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.interop._require import require
+from equigeo.potentials import AtomicBatch, MessagePassingPotential
+
+
+def to_torch_sim(
+    model: MessagePassingPotential, *, stress: bool = True, backend: str = "auto"
+) -> Any:
+    """Make a model that TorchSim relaxes and moves many systems with.
+
+    Parameters
+    ----------
+    model : MessagePassingPotential
+        Shared, and not changed: the device and the dtype are those of its weights.
+    stress : bool
+        Whether stresses are computed: ``compute_stress``, which can be set later.
+    backend : str
+        Of neighbour lists, as of :func:`equigeo.graphs.neighbor_list`.
+
+    Returns
+    -------
+    torch_sim.models.interface.ModelInterface
+        Called with a state, whose cells have lattice vectors as columns, it gives "energy"
+        (systems,) in eV, "forces" (atoms, 3) in eV/angstrom and "stress" (systems, 3, 3) in
+        eV/angstrom^3, without a graph and in the dtype of the weights. In float32 energies of
+        thousands of eV are rounded to a meV. Stresses are NaN unless three axes are periodic.
+
+    Raises
+    ------
+    ImportError
+        If TorchSim is not installed.
+    TypeError
+        If ``model`` is no potential.
+
+    Equivariance
+    ------------
+    As of the potential.
+
+    Examples
+    --------
+    >>> from equigeo.potentials import PotentialConfig
+    >>> model = MessagePassingPotential(PotentialConfig((14,), channels=4)).double().eval()
+    >>> import torch_sim  # doctest: +SKIP
+    >>> silicon = ase.build.bulk("Si")  # doctest: +SKIP
+    >>> torch_sim.static(silicon, to_torch_sim(model))  # doctest: +SKIP
+    """
+    if not isinstance(model, MessagePassingPotential):
+        raise TypeError(f"model must be a MessagePassingPotential, got {type(model).__name__}")
+    interface = require("torch_sim.models.interface", "torch-sim-atomistic").ModelInterface
+    return _class_of(interface)(model, stress, backend)
+
+
+@cache
+def _class_of(interface: type) -> Any:
+    """Join with the base class, which is imported when it is needed."""
+    return type("TorchSimModel", (_TorchSimModel, interface), {"__module__": __name__})
+
+
+class _TorchSimModel(nn.Module):
+    """All that the interface asks for, before its own defaults."""
+
+    compute_forces = True
+    compute_stress = True
+
+    def __init__(self, model: MessagePassingPotential, stress: bool, backend: str) -> None:
+        super().__init__()
+        self.model = model
+        self.compute_stress = stress
+        self.backend = backend
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle by what it was made of: the class has no name in this module."""
+        make = partial(to_torch_sim, stress=self.compute_stress, backend=self.backend)
+        return make, (self.model,), {"compute_forces": self.compute_forces}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.compute_forces = state["compute_forces"]
+
+    @property
+    def device(self) -> torch.device:
+        return self.model.embedding.weight.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.model.embedding.weight.dtype
+
+    def forward(self, state: Any, **_: Any) -> dict[str, Tensor]:
+        given = state.__getitem__ if isinstance(state, Mapping) else partial(getattr, state)
+        fields = ("atomic_numbers", "positions", "cell", "pbc", "system_idx")
+        batch = self._batch(*map(given, fields))
+        with torch.no_grad():  # derivatives are there all the same
+            out = self.model(batch, forces=self.compute_forces, stress=self.compute_stress)
+        found = {"energy": out.energy, "forces": out.forces, "stress": out.stress}
+        return {name: x.detach().to(self.dtype) for name, x in found.items() if x is not None}
+
+    def _batch(
+        self,
+        numbers: Tensor,
+        positions: Tensor,
+        cell: Tensor,
+        pbc: bool | Tensor,
+        system_idx: Tensor | None,
+    ) -> AtomicBatch:
+        """List the edges of a state, whose cells have columns and whose axes are shared."""
+        self.model.species_of(numbers.to(self.device))  # before any list is built
+        index = torch.zeros_like(numbers) if system_idx is None else system_idx
+        systems = cell.reshape(-1, 3, 3)
+        counts = torch.bincount(index, minlength=len(systems)).tolist()
+        if len(counts) != len(systems) or bool((index.diff() < 0).any()):
+            raise ValueError(
+                f"system_idx must ascend and be below the number of cells, {len(systems)}, got "
+                f"{index.tolist()}"
+            )
+        axes = torch.as_tensor(pbc, dtype=torch.bool).cpu().expand(3)
+        parts = zip(numbers.split(counts), positions.split(counts), systems.mT, strict=True)
+        batch = AtomicBatch.from_systems(
+            [(z, x, vectors, axes.numpy()) for z, x, vectors in parts],
+            self.model.config.cutoff,
+            dtype=self.dtype,
+            backend=self.backend,
+        )
+        return batch.to(self.device)

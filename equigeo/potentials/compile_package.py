@@ -1,0 +1,211 @@
+"""Potentials as programs that run without Python."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.export import Dim, ExportedProgram
+
+from equigeo.ops import kernels_info
+from equigeo.ops.runtime.torch_internals import check_in_program, record_program
+from equigeo.potentials.atomic_batch import AtomicBatch
+from equigeo.potentials.message_passing_potential import SHORTEST_EDGE, MessagePassingPotential
+
+_Inputs = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
+
+
+def export_program(model: MessagePassingPotential) -> ExportedProgram:
+    """Record energies and forces of one system as a program for any number of atoms and edges.
+
+    The program takes what an engine has that lists neighbours itself, in this order:
+
+    ============  ==================  =======  =====================================================
+    numbers       (atoms,)            int64    atomic numbers
+    positions     (atoms, 3)          float64  in angstrom
+    cell          (3, 3)              float64  rows are lattice vectors; zeros where there are none
+    edge_index    (2, edges)          int64    sources and targets, in any order
+    shifts        (edges, 3)          int32    how many of each lattice vector are added to targets
+    ============  ==================  =======  =====================================================
+
+    and gives, in any precision of the weights, all in float64: the energy, (), and its share of
+    each atom, (atoms,), in eV; forces, (atoms, 3), in eV/angstrom; and the virial, (3, 3), in eV,
+    which is minus the derivative to strain. Both directions of each pair are edges. Edges that are
+    longer than the cutoff change nothing, so that lists may have a skin.
+
+    Parameters
+    ----------
+    model : MessagePassingPotential
+        In eval mode, in float32 or float64. The program holds a copy of its weights.
+
+    Returns
+    -------
+    ExportedProgram
+        Which raises where an element is unknown, atoms coincide or an index is out of range.
+
+    Raises
+    ------
+    TypeError
+        If ``model`` is none, or its weights are neither float32 nor float64.
+    ValueError
+        If it is in training mode.
+
+    Equivariance
+    ------------
+    As of the potential.
+
+    Examples
+    --------
+    >>> from equigeo.potentials import PotentialConfig
+    >>> model = MessagePassingPotential(PotentialConfig((1, 8), channels=2, lmax_edge=1)).eval()
+    >>> program = export_program(model)  # doctest: +SKIP
+    >>> water = torch.tensor([[0.0, 0, 0], [0.8, 0.6, 0], [-0.8, 0.6, 0]])
+    >>> batch = AtomicBatch.from_systems([(torch.tensor([8, 1, 1]), water, None, False)], 5.0)
+    >>> inputs = batch.numbers, water.double(), torch.zeros(3, 3).double()
+    >>> out = program.module()(*inputs, batch.edge_index, batch.shifts)  # doctest: +SKIP
+    >>> [tuple(x.shape) for x in out]  # doctest: +SKIP
+    [(), (3,), (3, 3), (3, 3)]
+    """
+    dtype = _check_model(model)
+    function, inputs = _energies_and_forces(model, dtype), _example(model)
+    # Tables that are made on first use must not be made while a program is recorded: they are kept.
+    function(*inputs)
+    atoms, edges = Dim("atoms"), Dim("edges")
+    sizes: tuple[dict[int, Any], ...] = {0: atoms}, {0: atoms}, {}, {1: edges}, {0: edges}
+    return torch.export.export(record_program(function, inputs), inputs, dynamic_shapes=sizes)
+
+
+def compile_package(model: MessagePassingPotential, path: str | os.PathLike[str]) -> Path:
+    """Compile energies and forces into a package that C++ runs, by AOTInductor.
+
+    What the package takes, gives and refuses is said in :func:`export_program`. It is for the
+    device of the potential and, on the CPU, for processors like this one. What loads it loads the
+    library of kernels first, which ``equigeo.kernels_info()`` names. Its metadata, all strings, are
+    ``cutoff`` in angstrom, ``species``, atomic numbers with spaces between, ``layers``, after how
+    many cutoffs atoms do not matter, and ``dtype`` of the weights.
+
+    Parameters
+    ----------
+    model : MessagePassingPotential
+        In eval mode, in float32 or float64.
+    path : str or path
+        Of the package: ends in ``.pt2``, in a folder that exists.
+
+    Returns
+    -------
+    Path
+        The same.
+
+    Raises
+    ------
+    TypeError
+        If ``model`` is none, or its weights are neither float32 nor float64.
+    ValueError
+        If it is in training mode, or the path ends otherwise.
+    FileNotFoundError
+        If there is no such folder.
+    RuntimeError
+        If there are no compiled kernels, without which the package could not run.
+
+    Examples
+    --------
+    >>> from equigeo.potentials import PotentialConfig
+    >>> model = MessagePassingPotential(PotentialConfig((1, 8))).eval()
+    >>> compile_package(model, "water.pt2")  # doctest: +SKIP
+    PosixPath('water.pt2')
+    """
+    dtype, target = _check_model(model), Path(path)
+    if target.suffix != ".pt2":
+        raise ValueError(f"path must end in .pt2, got {str(target)!r}")
+    if not target.absolute().parent.is_dir():
+        raise FileNotFoundError(f"the folder of {str(target)!r} must exist")
+    device = model.embedding.weight.device.type
+    if kernels_info()[device] is None:
+        raise RuntimeError(f"a package needs the compiled kernels for {device}, which are missing")
+    config = model.config
+    metadata = {
+        "cutoff": repr(config.cutoff),
+        "species": " ".join(map(str, config.species)),
+        "layers": str(config.layers),
+        "dtype": str(dtype).removeprefix("torch."),
+    }
+    # Threads are counted where the package runs, not where it was made.
+    settings = {"aot_inductor.metadata": metadata, "cpp.dynamic_threads": True}
+    program = export_program(model)
+    with TemporaryDirectory(dir=target.absolute().parent, prefix=".compile-") as folder:
+        made = torch._inductor.aoti_compile_and_package(
+            program,
+            package_path=str(Path(folder) / target.name),
+            inductor_configs=settings,
+        )
+        os.replace(made, target)
+    return target
+
+
+def _check_model(model: MessagePassingPotential) -> torch.dtype:
+    if not isinstance(model, MessagePassingPotential):
+        raise TypeError(f"model must be a MessagePassingPotential, got {type(model).__name__}")
+    dtype = model.embedding.weight.dtype
+    if dtype not in {torch.float32, torch.float64}:
+        raise TypeError(f"weights must be float32 or float64, got {dtype}: call model.float()")
+    if model.training:
+        raise ValueError("the potential must be in eval mode, got training mode: call model.eval()")
+    return dtype
+
+
+def _energies_and_forces(
+    model: MessagePassingPotential, dtype: torch.dtype
+) -> Callable[..., tuple[Tensor, ...]]:
+    """A function of tensors whose checks are part of what is recorded of it."""
+    model = copy.deepcopy(model).requires_grad_(False)
+    cutoff = model.config.cutoff
+
+    def function(
+        numbers: Tensor, positions: Tensor, cell: Tensor, edge_index: Tensor, shifts: Tensor
+    ) -> tuple[Tensor, ...]:
+        _check_indices(model, numbers, edge_index)
+        x = positions.detach().requires_grad_(True)
+        strain = positions.new_zeros(1, 3, 3).requires_grad_(True)
+        system, ptr = torch.zeros_like(numbers), numbers.new_zeros(2)
+        pbc = torch.ones(1, 3, dtype=torch.bool, device=numbers.device)
+        batch = AtomicBatch(
+            numbers, x, cell.detach()[None], pbc, edge_index, shifts, system, ptr, cutoff
+        )
+        vectors = batch.vectors(strain)
+        apart = (vectors.detach().square().sum(dim=1) > SHORTEST_EDGE**2).all()
+        check_in_program(apart, "atoms must not coincide")
+        energies = model.energies(batch, vectors.to(dtype))
+        slope, by_strain = torch.autograd.grad(energies.sum(), (x, strain))
+        energies = energies.detach()
+        return energies.sum(), energies, -slope, -by_strain[0]
+
+    return function
+
+
+def _check_indices(model: MessagePassingPotential, numbers: Tensor, edge_index: Tensor) -> None:
+    known = (model.species_of(numbers) >= 0).all()
+    check_in_program(known, f"atomic numbers must be among {list(model.config.species)}")
+    inside = ((edge_index >= 0) & (edge_index < numbers.shape[0])).all()
+    check_in_program(inside, "edge_index must be at least 0 and below the number of atoms")
+
+
+def _example(model: MessagePassingPotential) -> _Inputs:
+    """Inputs to record with, whose sizes differ from each other and from 0 to 3."""
+    device, atoms = model.embedding.weight.device, 5
+    positions = torch.eye(atoms, 3, dtype=torch.float64) + torch.arange(atoms)[:, None]
+    edges = torch.cartesian_prod(torch.arange(atoms), torch.arange(atoms)).T
+    edges = edges[:, edges[0] != edges[1]].contiguous()
+    inputs = (
+        torch.full((atoms,), model.config.species[0]),
+        positions,
+        torch.zeros(3, 3, dtype=torch.float64),
+        edges,
+        torch.zeros(edges.shape[1], 3, dtype=torch.int32),
+    )
+    return tuple(x.to(device) for x in inputs)  # type: ignore[return-value]

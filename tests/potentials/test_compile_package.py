@@ -1,0 +1,213 @@
+"""Programs of energies and forces, for other atoms than they were recorded with, in C++ too."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from equigeo.ops import kernels_info
+from equigeo.potentials import compile_package, export_program
+from tests.potentials.systems import (
+    CRYSTAL,
+    CUTOFF,
+    MOLECULE,
+    NUMBERS,
+    POSITIONS,
+    batch_of,
+    potential,
+)
+
+MORE = ("so2", "full", "gaunt", "curl", "gaunt+curl", "matrix", "vector_signal")
+PRODUCTS = ["channelwise", *(pytest.param(name, marks=pytest.mark.slow) for name in MORE)]
+PAIR = (NUMBERS[:2], POSITIONS[:2], None, False)
+ALONE = (NUMBERS[:1], POSITIONS[:1], None, False)
+NONE = (NUMBERS[:0], POSITIONS[:0], None, False)
+
+
+def inputs_of(batch):
+    cell = torch.zeros(3, 3, dtype=torch.float64) if batch.cell is None else batch.cell[0]
+    return batch.numbers, batch.positions, cell, batch.edge_index, batch.shifts
+
+
+def outputs_of(model, batch):
+    out = model(batch, stress=True)
+    return out.energy[0], out.energies, out.forces, out.virial[0]
+
+
+@pytest.fixture(scope="module")
+def program():
+    return export_program(potential()).module()
+
+
+@pytest.mark.parametrize("product", PRODUCTS)
+def test_programs_are_right_for_any_number_of_atoms_and_edges(product):
+    model = potential(product=product)
+    program = export_program(model).module()
+    for system in (MOLECULE, CRYSTAL, PAIR, ALONE, NONE):
+        batch = batch_of(system)
+        assert_close(program(*inputs_of(batch)), outputs_of(model, batch), rtol=1e-14, atol=1e-13)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("node", ["gaunt", "gate"])
+def test_programs_are_right_with_any_nonlinearity(node):
+    model, batch = potential(node=node), batch_of(CRYSTAL)
+    program = export_program(model).module()
+    assert_close(program(*inputs_of(batch)), outputs_of(model, batch), rtol=1e-14, atol=1e-13)
+
+
+def test_weights_of_less_precision_take_and_give_float64():
+    model, batch = potential(layers=1, lmax_hidden=0).float(), batch_of(MOLECULE)
+    found = export_program(model).module()(*inputs_of(batch))
+    assert {x.dtype for x in found} == {torch.float64}
+    energy, energies, forces, virial = outputs_of(model, batch.to(dtype=torch.float32))
+    assert_close(found, (energy, energies, forces.double(), virial), rtol=1e-5, atol=1e-4)
+
+
+def test_recording_changes_nothing():
+    model = potential(cutoff=3.7)  # tables of no other test
+    program = export_program(model).module()
+    assert all(p.requires_grad for p in model.parameters())
+    batch = batch_of(CRYSTAL, cutoff=3.7)
+    want = outputs_of(model, batch)
+    model.embedding.weight.data.zero_()
+    assert_close(program(*inputs_of(batch)), want, rtol=1e-14, atol=1e-13)
+
+
+def test_the_order_of_edges_and_longer_ones_change_nothing(program):
+    model, batch = potential(), batch_of(CRYSTAL)
+    longer = batch_of(CRYSTAL, cutoff=CUTOFF + 0.5)
+    order = torch.randperm(longer.edge_index.shape[1], generator=torch.Generator().manual_seed(0))
+    numbers, positions, cell, edge_index, shifts = inputs_of(longer)
+    found = program(numbers, positions, cell, edge_index[:, order], shifts[order])
+    assert_close(found, outputs_of(model, batch), rtol=1e-12, atol=1e-12)
+
+
+WRONG = [
+    (0, lambda x: torch.full_like(x, 79), r"atomic numbers must be among \[1, 6, 8\]"),
+    (0, lambda x: torch.full_like(x, -1), r"atomic numbers must be among \[1, 6, 8\]"),
+    (1, torch.zeros_like, "atoms must not coincide"),
+    (3, lambda x: x + 1, "edge_index must be at least 0 and below the number of atoms"),
+    (3, lambda x: x - 1, "edge_index must be at least 0 and below the number of atoms"),
+]
+
+
+@pytest.mark.parametrize(("which", "change", "message"), WRONG)
+def test_a_program_refuses_what_it_cannot_know(program, which, change, message):
+    inputs = [*inputs_of(batch_of(MOLECULE))]
+    inputs[which] = change(inputs[which])
+    with pytest.raises(RuntimeError, match=message):
+        program(*inputs)
+
+
+def test_wrong_arguments_are_refused(tmp_path):
+    with pytest.raises(TypeError, match="must be a MessagePassingPotential, got Linear"):
+        export_program(torch.nn.Linear(1, 1))
+    with pytest.raises(ValueError, match=r"eval mode.*model\.eval"):
+        export_program(potential().train())
+    with pytest.raises(TypeError, match=r"float32 or float64, got torch\.float16"):
+        export_program(potential().half())
+    with pytest.raises(ValueError, match=r"must end in \.pt2, got 'potential\.so'"):
+        compile_package(potential(), "potential.so")
+    with pytest.raises(FileNotFoundError, match=r"the folder of .* must exist"):
+        compile_package(potential(), tmp_path / "none" / "potential.pt2")
+    assert not [*tmp_path.iterdir()]
+
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "aot_potential"
+LIBRARY = kernels_info()["cpu"]
+TOOLS = ("g++", "cmake", "make")
+needs_kernels = pytest.mark.skipif(LIBRARY is None, reason="no compiled kernels")
+needs_tools = pytest.mark.skipif(not all(map(shutil.which, TOOLS)), reason="no g++, cmake or make")
+# Its box has faces nearer than the cutoff, and the atoms are not wrapped into it.
+UNWRAPPED = (
+    CRYSTAL[0],
+    CRYSTAL[1] + CRYSTAL[2][[0, 1]] * torch.tensor([[2.0], [-1.0]]),
+    *CRYSTAL[2:],
+)
+
+
+def build(folder: Path) -> Path:
+    prefix = f"-DCMAKE_PREFIX_PATH={torch.utils.cmake_prefix_path}"
+    configure = ["cmake", "-S", str(EXAMPLE), "-B", str(folder), "-G", "Unix Makefiles", prefix]
+    for command in (configure, ["cmake", "--build", str(folder)]):
+        ran = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+    return folder / "energy_and_forces"
+
+
+def as_text(system) -> str:
+    numbers, positions, cell, _ = system
+    cell = torch.zeros(3, 3) if cell is None else cell
+    atoms = [
+        f"{z} {a!r} {b!r} {c!r}" for z, (a, b, c) in zip(numbers, positions.tolist(), strict=True)
+    ]
+    return "\n".join(
+        [str(len(atoms)), *(f"{a!r} {b!r} {c!r}" for a, b, c in cell.tolist()), *atoms]
+    )
+
+
+@pytest.mark.slow
+@needs_kernels
+@needs_tools
+@pytest.mark.filterwarnings("ignore")  # inductor's own
+def test_a_program_in_cpp_runs_a_package(tmp_path):
+    model = potential()
+    package = compile_package(model, tmp_path / "potential.pt2")
+    assert [*tmp_path.iterdir()] == [package]
+    program = build(tmp_path / "build")
+
+    def run(system):
+        command = [str(program), LIBRARY, str(package)]
+        return subprocess.run(
+            command, input=as_text(system), capture_output=True, text=True, check=False
+        )
+
+    for system in (MOLECULE, CRYSTAL, UNWRAPPED, PAIR, ALONE, NONE):
+        ran, want = run(system), model(batch_of(system))
+        assert ran.returncode == 0, ran.stderr
+        energy, *forces = ran.stdout.splitlines()
+        assert float(energy) == pytest.approx(want.energy.item(), rel=1e-12)
+        rows = [[float(x) for x in line.split()] for line in forces]
+        found = torch.tensor(rows, dtype=torch.float64).reshape(-1, 3)
+        assert_close(found, want.forces, rtol=0.0, atol=1e-12)
+    for system, message in (
+        ((torch.full_like(NUMBERS, 79), *MOLECULE[1:]), "atomic numbers must be among [1, 6, 8]"),
+        ((PAIR[0], torch.zeros(2, 3), None, False), "atoms must not coincide"),
+    ):
+        ran = run(system)
+        assert (ran.returncode, message in ran.stderr) == (1, True), ran.stderr
+
+
+@pytest.mark.slow
+@needs_kernels
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no g++")
+@pytest.mark.filterwarnings("ignore")
+def test_a_package_of_less_precision_runs_in_python(tmp_path):
+    model = potential(layers=1, lmax_hidden=0).float()
+    package = compile_package(model, tmp_path / "potential.pt2")
+    run = torch._inductor.aoti_load_package(str(package))
+    assert run.get_metadata().items() >= {
+        ("cutoff", "4.0"),
+        ("species", "1 6 8"),
+        ("layers", "1"),
+        ("dtype", "float32"),
+    }
+    batch = batch_of(CRYSTAL)
+    energy, energies, forces, virial = outputs_of(model, batch.to(dtype=torch.float32))
+    found = run(*inputs_of(batch))
+    assert_close([*found], [energy, energies, forces.double(), virial], rtol=1e-5, atol=1e-4)
+
+
+def test_a_package_is_not_made_where_it_could_not_run(monkeypatch, tmp_path):
+    module = import_module(compile_package.__module__)
+    monkeypatch.setattr(module, "kernels_info", lambda: {"cpu": None})
+    with pytest.raises(RuntimeError, match="needs the compiled kernels for cpu"):
+        compile_package(potential(), tmp_path / "potential.pt2")
+    assert not [*tmp_path.iterdir()]
