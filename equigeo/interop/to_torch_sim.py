@@ -50,9 +50,9 @@ def to_torch_sim(
     --------
     >>> from equigeo.potentials import PotentialConfig
     >>> model = MessagePassingPotential(PotentialConfig((14,), channels=4)).double().eval()
-    >>> import torch_sim  # doctest: +SKIP
+    >>> import ase.build, torch_sim  # doctest: +SKIP
     >>> silicon = ase.build.bulk("Si")  # doctest: +SKIP
-    >>> torch_sim.static(silicon, to_torch_sim(model))  # doctest: +SKIP
+    >>> results = torch_sim.static(silicon, to_torch_sim(model))  # doctest: +SKIP
     """
     if not isinstance(model, MessagePassingPotential):
         raise TypeError(f"model must be a MessagePassingPotential, got {type(model).__name__}")
