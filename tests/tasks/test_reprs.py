@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+from equigeo.cli.completion import _Place, _Value
 from equigeo.datasets import AffNIST, PointClouds, TSPInstance
 from equigeo.nn.config import Config
 from equigeo.tasks.arguments import Argument
@@ -20,7 +21,7 @@ from equigeo.tasks.pointcloud.objective import UprightCrossEntropy
 from equigeo.tasks.potential import EnergyForcesStress, PotentialPreset
 from equigeo.tasks.tsp.data import RandomInstances
 from equigeo.tasks.tsp.evaluate import TourCopyResult
-from equigeo.training import RunFolder
+from equigeo.training import RunFolder, RunPreview
 from tests.tasks.tiny_data import tiny_dataset
 
 PACKAGES = ("training", "tasks", "report", "cli")
@@ -56,8 +57,11 @@ SMALL = {
     PointPreset,
     RandomInstances,
     RunFolder,
+    RunPreview,
     TourCopyResult,
     UprightCrossEntropy,
+    _Place,
+    _Value,
 }
 CLASSES = [cls for cls in dataclasses() if cls not in SMALL and not isabstract(cls)]
 LONG: tuple[Any, ...] = (
