@@ -27,9 +27,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from bench.interleaved import circumstances, typed_command
+from bench.interleaved import circumstances
 from bench.peer_potentials import F32, OPTIONS, PACKAGES, PEERS, Peer
-from bench.potentials import SETS, configure, identity
+from bench.potentials import SETS, configure, identity, kept_run
 from equigeo.tasks.potential import (
     AtomicSource,
     EnergyForcesStress,
@@ -143,16 +143,8 @@ def main() -> None:
     options = OPTIONS[arguments.peer] | {key: json.loads(text) for key, text in arguments.option}
     same = identity(config, arguments.threads) | {"peer": arguments.peer, "options": options}
     same["train"] = {key: value for key, value in same["train"].items() if key not in OURS}
-    runs: list[dict[str, Any]] = []
-    if arguments.output.exists():
-        runs = json.loads(arguments.output.read_text())["runs"]
-    known = [run for run in runs if same.items() <= run.items()]
-    if not known:
-        run = one_run(arguments.peer, options, config)
-        known = [{"command": typed_command(), **same, **run}]
-        runs += known
-        arguments.output.write_text(json.dumps({"runs": runs}, indent=1) + "\n")
-    for name, row in known[0]["errors"].items():
+    run = kept_run(arguments.output, same, lambda: same | one_run(arguments.peer, options, config))
+    for name, row in run["errors"].items():
         print(arguments.set, arguments.peer, name, row)
 
 

@@ -12,15 +12,14 @@ with its own output. Nothing is selected on test frames. Finished runs are kept.
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import torch
 
-from bench.interleaved import typed_command
-from bench.potentials import SETS, configure, identity, one_run
+from bench.potentials import SETS, configure, identity, kept_run, one_run
 from equigeo.potentials import MessagePassingPotential
 from equigeo.potentials.config import ProductName
 from equigeo.tasks.potential import PotentialRunConfig, load_frames
@@ -61,9 +60,7 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     part, parts = (int(word) for word in arguments.part.split("/"))
-    runs: list[dict[str, Any]] = []
-    if arguments.output.exists():
-        runs = json.loads(arguments.output.read_text())["runs"]
+    species: tuple[int, ...] = ()
     wanted = [(product, seed) for seed in arguments.seeds for product in arguments.products]
     for product, seed in wanted[part::parts]:
         given = argparse.Namespace(
@@ -71,16 +68,11 @@ def main() -> None:
             energy_weight=None, learning_rate=None,
         )  # fmt: skip
         config = configure(given)
-        config = replace(
-            config, channels=equal_channels(config, load_frames(config).split.train.species)
-        )
-        same = identity(config, arguments.threads)
-        if any(same.items() <= run.items() for run in runs):
-            continue
+        species = species or load_frames(config).split.train.species
+        config = replace(config, channels=equal_channels(config, species))
         work = arguments.work / f"{arguments.set}-{product}-{arguments.node}-{seed}"
-        run = {"command": typed_command(), **one_run(config, work)}
-        runs.append(run)
-        arguments.output.write_text(json.dumps({"runs": runs}, indent=1) + "\n")
+        same = identity(config, arguments.threads)
+        run = kept_run(arguments.output, same, partial(one_run, config, work))
         print(product, seed, config.channels, run["parameters"], run["errors"], flush=True)
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
@@ -91,6 +92,19 @@ def one_run(config: PotentialRunConfig, work: Path) -> dict[str, Any]:
     }
 
 
+def kept_run(
+    output: Path, same: dict[str, Any], make: Callable[[], dict[str, Any]]
+) -> dict[str, Any]:
+    """Give the finished run of these settings, or make it and write it behind the others."""
+    runs = json.loads(output.read_text())["runs"] if output.exists() else []
+    for run in runs:
+        if same.items() <= run.items():
+            return dict(run)
+    made = {"command": typed_command(), **make()}
+    output.write_text(json.dumps({"runs": [*runs, made]}, indent=1) + "\n")
+    return made
+
+
 def main() -> None:
     """Run what is missing, and write it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -110,18 +124,11 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    results: dict[str, Any] = {"runs": []}
-    if arguments.output.exists():
-        results["runs"] = json.loads(arguments.output.read_text())["runs"]
     config = configure(arguments)
-    wanted = identity(config, arguments.threads)
-    known = [run for run in results["runs"] if wanted.items() <= run.items()]
-    if not known:
-        name = f"{arguments.set}-{arguments.product}-{arguments.node}-{arguments.seed}"
-        known = [{"command": typed_command(), **one_run(config, arguments.work / name)}]
-        results["runs"] += known
-        arguments.output.write_text(json.dumps(results, indent=1) + "\n")
-    for name, row in known[0]["errors"].items():
+    name = f"{arguments.set}-{arguments.product}-{arguments.node}-{arguments.seed}"
+    same = identity(config, arguments.threads)
+    run = kept_run(arguments.output, same, lambda: one_run(config, arguments.work / name))
+    for name, row in run["errors"].items():
         print(arguments.set, arguments.product, name, row)
 
 

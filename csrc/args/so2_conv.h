@@ -8,6 +8,11 @@ namespace equigeo {
 constexpr int64_t kMostOrders = 12;     // of degree 10, and one beyond for torques
 constexpr int64_t kMatrixPadding = 32;  // columns of a packed matrix are a multiple of these
 
+// Columns of a packed matrix.
+inline int64_t padded_width(int64_t columns) {
+  return (columns + kMatrixPadding - 1) / kMatrixPadding * kMatrixPadding;
+}
+
 // Copies of one irrep.
 struct SO2Term {
   int64_t mul, l;

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from equigeo.training.files.run_folder import RunFolder
+from equigeo.training.files.run_record import RunRecord
 from equigeo.training.loop.fit_plan import FitPlan
 from equigeo.training.random_state import isolated_streams
 from equigeo.training.resumable_state import resumable_state
@@ -91,13 +92,14 @@ def preview_run(
         fit_plan = plan()
         fit_plan.check()
         resumed = None
+        description = fit_plan.description()
         if resume:
-            description = fit_plan.description()
             resumed = resumable_state(folder.checkpoint, trained, fit_plan, description)
     done = ""
     if resumed is not None:
-        seconds = sum(line["seconds"] for line in resumed["history"]) + resumed.get("seconds", 0.0)
-        done = config.recipe.progress(resumed["epochs"], seconds)
+        record = RunRecord(folder, trained.task, description)
+        record.take_up(resumed)
+        done = config.recipe.progress(resumed["epochs"], record.elapsed())
     return RunPreview(
         samples=len(fit_plan.train),
         classes=len(fit_plan.classes),

@@ -116,7 +116,7 @@ def train_model(
             folder.begin(config, resume=resume, overwrite=overwrite)
             record = RunRecord(folder, trained.task, description)
             if resumed is not None:
-                record.history, record.seconds = resumed["history"], resumed.get("seconds", 0.0)
+                record.take_up(resumed)
             if resumed is None or not config.recipe.is_done(resumed["epochs"], record.elapsed()):
                 fit(fit_plan, record, resumed, progress=progress, callbacks=callbacks)
             return trained.load(folder.checkpoint)

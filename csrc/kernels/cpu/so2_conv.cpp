@@ -144,7 +144,7 @@ int pack_orders(const SO2Pack<T>& op, int64_t begin, int64_t end) {
     const int64_t inner = op.adjoint ? out : in, columns = op.adjoint ? in : out;
     const T sign = op.adjoint ? T(-1) : T(1);
     T* packed = op.packed + (op.adjoint ? plan.adjoint : plan.forward)[m];
-    const int64_t size = (columns + kMatrixPadding - 1) / kMatrixPadding * kMatrixPadding * inner;
+    const int64_t size = padded_width(columns) * inner;
     const auto at = [&](int64_t k, int64_t n) { return op.adjoint ? k * in + n : n * in + k; };
     pack_panels<T>(inner, columns, packed, [&](int64_t k, int64_t n) { return real[at(k, n)]; });
     if (matrices_of(plan, m) == 1) {

@@ -20,16 +20,11 @@ struct Orders {
   }
 };
 
-// Columns that are multiplied.
-inline int64_t whole_panels(int64_t width) {
-  return (width + kMatrixPadding - 1) / kMatrixPadding * kMatrixPadding;
-}
-
 // An odd number of cache lines, so that rows do not meet in few sets of a cache.
 template <class T>
 inline int64_t spread(int64_t width) {
   constexpr int64_t kLine = 64 / sizeof(T);
-  const int64_t lines = whole_panels(width) / kLine;
+  const int64_t lines = padded_width(width) / kLine;
   return (lines + 1 - lines % 2) * kLine;
 }
 

@@ -32,7 +32,7 @@ inline Orders<T> take_orders(
     found.at[m] = memory.take(rows * found.stride[m]);
     for (int64_t row = 0; row < rows; ++row) {  // what is beyond the widths is multiplied too
       fill_zero(
-          found.at[m] + row * found.stride[m] + widths[m], whole_panels(widths[m]) - widths[m]);
+          found.at[m] + row * found.stride[m] + widths[m], padded_width(widths[m]) - widths[m]);
     }
   }
   return found;
@@ -142,7 +142,7 @@ inline void mix_orders(
       continue;
     }
     add_parts(from, m, inner, edges);
-    const int64_t size = (columns + kMatrixPadding - 1) / kMatrixPadding * kMatrixPadding * inner;
+    const int64_t size = padded_width(columns) * inner;
     multiply(2, matrix, 0, false);
     for (int64_t e = 0; e < edges; ++e) {
       copy_row(to.row(m, 0, e), columns, to.row(m, 1, e));

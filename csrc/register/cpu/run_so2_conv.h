@@ -50,8 +50,8 @@ class SO2Layout {
       plan_.forward[m] = plan_.forward_numel;
       plan_.adjoint[m] = plan_.adjoint_numel;
       const int64_t matrices = matrices_of(plan_, m);
-      plan_.forward_numel += matrices * padded_columns(plan_.width_out[m]) * plan_.width_in[m];
-      plan_.adjoint_numel += matrices * padded_columns(plan_.width_in[m]) * plan_.width_out[m];
+      plan_.forward_numel += matrices * padded_width(plan_.width_out[m]) * plan_.width_in[m];
+      plan_.adjoint_numel += matrices * padded_width(plan_.width_in[m]) * plan_.width_out[m];
       plan_.scale[m] = plan_.scale_numel;
       plan_.scale_numel += by_order || m == 0 ? plan_.width_in[m] : 0;
     }
@@ -59,10 +59,6 @@ class SO2Layout {
   }
 
   const SO2Plan& plan() const { return plan_; }
-
-  static int64_t padded_columns(int64_t columns) {
-    return (columns + kMatrixPadding - 1) / kMatrixPadding * kMatrixPadding;
-  }
 
  private:
   static std::vector<SO2Term> read_terms(const std::vector<int64_t>& flat, int64_t& dim) {

@@ -81,7 +81,7 @@ Tensor packed_radial(const Optional& radial, const Tensor& like, bool transposed
   }
   const int64_t inner = radial->size(transposed ? 1 : 0);
   const int64_t columns = radial->size(transposed ? 0 : 1);
-  Tensor packed = new_tensor(like, {SO2Layout::padded_columns(columns) * inner});
+  Tensor packed = new_tensor(like, {padded_width(columns) * inner});
   run(SO2PackRadial<T>{read<T>(*radial), inner, columns, transposed, write<T>(packed)});
   return packed;
 }
@@ -181,21 +181,20 @@ Gradients so2_conv_backward_op(
   target = checked_index("target", target, g.x, g.edges);
   back_order = checked_index("back_order", back_order, g.x, g.edges);
   back_ptr = checked_index("back_ptr", back_ptr, g.x, sources + 1);
-  const auto like = [&](const Optional& tensor) {
-    return !tensor.has_value()  ? new_tensor(g.x, {0, 0})
-           : tensor->dim() == 2 ? new_zeros(g.x, {tensor->size(0), tensor->size(1)})
-                                : new_zeros(g.x, {tensor->size(0)});
+  // Zeros, but where the kernel writes all of it.
+  const auto like = [&](const Optional& tensor, bool written = false) {
+    if (!tensor.has_value()) {
+      return new_tensor(g.x, {0, 0});
+    }
+    const auto made = [&](Sizes sizes) {
+      return written ? new_result(g.x, sizes) : new_zeros(g.x, sizes);
+    };
+    return tensor->dim() == 2 ? made({tensor->size(0), tensor->size(1)}) : made({tensor->size(0)});
   };
   Tensor grad_x = new_result(g.x, {sources, plan.dim_in});
-  Tensor grad_weight = like(g.weight), grad_bias = like(g.bias), grad_radial = like(g.radial);
-  // Of edges, all of which are written.
-  const auto of_edges = [&](const Optional& tensor, bool written = true) {
-    return !tensor.has_value() || !written ? like(tensor)
-           : tensor->dim() == 2            ? new_result(g.x, {tensor->size(0), tensor->size(1)})
-                                           : new_result(g.x, {tensor->size(0)});
-  };
-  Tensor grad_vectors = of_edges(g.vectors, of_vectors);
-  Tensor grad_scale = of_edges(g.scale), grad_envelope = of_edges(g.envelope);
+  Tensor grad_vectors = like(g.vectors, of_vectors), grad_weight = like(g.weight);
+  Tensor grad_bias = like(g.bias), grad_scale = like(g.scale, true);
+  Tensor grad_radial = like(g.radial), grad_envelope = like(g.envelope, true);
   if (sources > 0) {
     const int64_t rows = (sources + so2_parts(plan, g.edges) - 1) / so2_parts(plan, g.edges);
     const int64_t parts = of_weights ? (sources + rows - 1) / rows : 0;

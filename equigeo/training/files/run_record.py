@@ -40,6 +40,10 @@ class RunRecord:
 
     __repr__ = brief_fields
 
+    def take_up(self, resumed: dict[str, Any]) -> None:
+        """Go on from what :func:`equigeo.training.resumable_state.resumable_state` found."""
+        self.history, self.seconds = resumed["history"], resumed.get("seconds", 0.0)
+
     def elapsed(self) -> float:
         """Seconds of training before this session, and in epochs that it has finished."""
         return float(sum(line["seconds"] for line in self.history)) + self.seconds
