@@ -65,7 +65,7 @@ def main() -> None:
     for product, seed in wanted[part::parts]:
         given = argparse.Namespace(
             **vars(arguments), product=product, seed=seed, evaluate_every=10**6,
-            energy_weight=None, learning_rate=None,
+            energy_weight=None, learning_rate=None, compile=False,
         )  # fmt: skip
         config = configure(given)
         species = species or load_frames(config).split.train.species

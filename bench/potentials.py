@@ -54,6 +54,7 @@ def configure(arguments: argparse.Namespace) -> PotentialRunConfig:
         recipe=replace(base.recipe, minutes=arguments.minutes, learning_rate=rate),
         subset=subset,
         seed=arguments.seed,
+        compile=arguments.compile,
         product=arguments.product,
         node=arguments.node,
         evaluate_every=arguments.evaluate_every,
@@ -65,6 +66,8 @@ def identity(config: PotentialRunConfig, threads: int) -> dict[str, Any]:
     """What two records have in common if one need not be made again."""
     settings = config.to_dict()
     settings["data"] = Path(config.data).name  # wherever it lies
+    if not config.compile:
+        del settings["compile"]  # as records say that were made before there was a choice
     return {"train": settings, "threads": threads}
 
 
@@ -119,6 +122,7 @@ def main() -> None:
     parser.add_argument("--lmax-edge", type=int)
     parser.add_argument("--energy-weight", type=float)
     parser.add_argument("--learning-rate", type=float)
+    parser.add_argument("--compile", action="store_true", help="compile the training step")
     parser.add_argument("--evaluate-every", type=int, default=10)
     parser.add_argument("--work", type=Path, default=Path("runs/potentials"))
     parser.add_argument("--output", type=Path, required=True)

@@ -189,7 +189,7 @@ class AtomicBatch:
         ValueError
             If the shape is wrong.
         """
-        check_shape(positions, "positions", (len(self.numbers), 3))
+        check_shape(positions, "positions", (self.numbers.shape[0], 3))
         moved = replace(self, positions=positions)
         moved.__dict__["edges"] = self.edges
         return moved

@@ -16,7 +16,7 @@ from tests.tasks.potential.frames import write
 def arguments(**changes):
     values = {
         "data": Path("data"), "set": "ethanol", "product": "gaunt", "node": "gate", "minutes": 2.0,
-        "seed": 1, "channels": None, "lmax_edge": None, "energy_weight": None,
+        "seed": 1, "channels": None, "lmax_edge": None, "energy_weight": None, "compile": False,
         "learning_rate": None, "evaluate_every": 5,
     }  # fmt: skip
     return Namespace(**(values | changes))

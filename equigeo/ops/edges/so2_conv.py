@@ -169,7 +169,7 @@ def so2_conv_reference(  # noqa: PLR0913 - one parameter for each tensor
     if envelope is not None:
         messages = messages * envelope[order].unsqueeze(-1)
     messages = messages.where(has_direction(edges), 0)
-    return messages.new_zeros(len(ptr) - 1, messages.shape[1]).index_add(0, target, messages)
+    return messages.new_zeros(ptr.shape[0] - 1, messages.shape[1]).index_add(0, target, messages)
 
 
 def _fake(x: Tensor, ptr: Tensor, terms_out: list[int]) -> Tensor:

@@ -83,7 +83,7 @@ def so2_conv_backward_reference(  # noqa: PLR0913 - one parameter for each tenso
 
     turned = torque(arriving, message, table.terms_out) - torque(to_sent, sent, table.terms_in)
     to_scale, to_radial = _of_modulation(sum_of_orders(products, table), scale, radial, order)
-    given = torch.zeros_like(order).index_copy(0, order, torch.arange(len(order)).to(order))
+    given = torch.zeros_like(order).index_copy(0, order, torch.arange(order.shape[0]).to(order))
     missing = to_sent[:0, :0]  # of another result, so that it is differentiated like one
     kept = 1 if of_weights else 0
     return (

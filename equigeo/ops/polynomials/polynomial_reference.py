@@ -48,7 +48,7 @@ def evaluate(x: Tensor, weight: Tensor, index: Tensor, table: PolynomialTable) -
         The weight of each polynomial among it.
     """
     variables = split_row(x, weight.shape[-1], table.dims_in)
-    one = x.new_zeros(len(x), 1, *variables.shape[2:])
+    one = x.new_zeros(x.shape[0], 1, *variables.shape[2:])
     one[0] = 1
     nodes = torch.cat([one, variables], 1)
     for left, right in _levels(table):
@@ -134,7 +134,7 @@ def join_row(components: Tensor, dims: Sequence[int]) -> Tensor:
 
 def sets_of_rows(order: Tensor, ptr: Tensor) -> Tensor:
     """Find the set of each row from the rows of all sets, one set after another."""
-    return torch.zeros_like(order).index_copy(0, order, segment_of_rows(ptr[1:], len(order)))
+    return torch.zeros_like(order).index_copy(0, order, segment_of_rows(ptr[1:], order.shape[0]))
 
 
 def _levels(table: PolynomialTable) -> list[tuple[Tensor, Tensor]]:

@@ -153,7 +153,7 @@ def channelwise_conv_reference(
     sent, edge_attr = x[source].to(dtype), y[order].to(dtype)
     weights = None if weight is None else weight[order].to(dtype)
     messages = channelwise_product_reference(sent, edge_attr, weights, **table)
-    total = messages.new_zeros(len(ptr) - 1, messages.shape[1]).index_add(0, target, messages)
+    total = messages.new_zeros(ptr.shape[0] - 1, messages.shape[1]).index_add(0, target, messages)
     return total.to(x.dtype)
 
 

@@ -74,7 +74,7 @@ def connected_product(
     Tensor, (rows, dim_out)
         Zero where no path leads.
     """
-    out = x.new_zeros(len(x), dim_out)
+    out = x.new_zeros(x.shape[0], dim_out)
     for path in read_paths(**table):
         form = connection(path)
         w = weights_of(weight, path, form, x)
@@ -134,5 +134,5 @@ def weights_of(row: Tensor | None, path: Path, form: Letters, like: Tensor) -> T
     """Weights of every row, or ones where there are none."""
     shape = _sizes(path, form.weight[1:])
     if row is None or path.weight is None:
-        return like.new_ones(len(like), *shape)
+        return like.new_ones(like.shape[0], *shape)
     return read_segment(row, weight_segment(path, form)).view(-1, *shape)

@@ -6,7 +6,7 @@ where PyTorch has.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -70,6 +70,39 @@ def record_program(function: Callable[..., Any], inputs: tuple[Tensor, ...]) -> 
     recorded = make_fx(function, tracing_mode="symbolic", _allow_non_fake_inputs=True)
     program: GraphModule = recorded(*inputs)
     return program
+
+
+def compile_for_sizes(program: GraphModule, varying: Sequence[Sequence[int]]) -> Callable[..., Any]:
+    """Compile a recorded program at its first call, for any length of some axes of its inputs.
+
+    ``torch.compile`` would guess the axes from later calls, or take all axes for such, channels
+    too, for which it then makes slower code. Without ``mark_dynamic``: let it guess.
+
+    Parameters
+    ----------
+    program : GraphModule
+        As of :func:`record_program`.
+    varying : sequence of sequence of int
+        Axes of each input; their lengths are never 0 or 1.
+
+    Returns
+    -------
+    callable
+        Takes what the program takes.
+    """
+    compiled = torch.compile(program)
+    marked = False
+
+    def call(*inputs: Tensor) -> Any:
+        nonlocal marked
+        if not marked:
+            for x, axes in zip(inputs, varying, strict=True):
+                for axis in axes:
+                    torch._dynamo.mark_dynamic(x, axis)
+            marked = True
+        return compiled(*inputs)
+
+    return call
 
 
 def values_readable(x: Tensor) -> bool:

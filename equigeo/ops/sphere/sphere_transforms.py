@@ -79,7 +79,7 @@ class SeparableTransform:
         back = [(lmax + m) * (lmax + 1) + l for l in degrees for m in range(-l, l + 1)]
         self._place = torch.tensor(place, device=trig.device)
         self._back = torch.tensor(back, device=trig.device)
-        zero = legendre.new_zeros(len(legendre), 1, legendre.shape[2])
+        zero = legendre.new_zeros(legendre.shape[0], 1, legendre.shape[2])
         self._legendre = torch.cat([legendre, zero], 1)[:, self._place]
         self._trig = trig
 
@@ -96,7 +96,7 @@ class SeparableTransform:
         Tensor, (summands, samples, latitudes, longitudes)
             The sum of the expansion at every point.
         """
-        by_order = torch.cat([x, x.new_zeros(len(x), 1)], 1).mT[self._place].mT
+        by_order = torch.cat([x, x.new_zeros(x.shape[0], 1)], 1).mT[self._place].mT
         parallels = by_order @ self._legendre  # (summands, orders, samples, latitudes)
         return (parallels.flatten(2).mT @ self._trig).unflatten(1, parallels.shape[2:])
 

@@ -47,6 +47,7 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
         Argument("--energy-weight", "weight of (eV/atom)^2", number, metavar="X"),
         Argument("--forces-weight", "weight of (eV/A)^2", number, metavar="X"),
         Argument("--stress-weight", "weight of (eV/A^3)^2", number, metavar="X"),
+        Argument("--compile", "compile the training step first", constant=True),
         Argument("--product", "product of the messages", choices=get_args(ProductName)),
         Argument("--node", "nonlinearity of atoms", choices=get_args(NodeName)),
         Argument("--cutoff", "where interactions end, in angstrom", number, metavar="X"),

@@ -79,6 +79,9 @@ class PotentialRunConfig(RunConfig):
     energy_weight, forces_weight, stress_weight : float
         Of mean squares in (eV/atom)^2, (eV/angstrom)^2 and (eV/angstrom^3)^2. Labels of weight 0
         are not needed, the others every frame must have, but that stresses may be missing.
+    compile : bool
+        Compile the training step first, which takes about a minute, and then run it in about half
+        the time; results differ by rounding. The minutes of a run include it.
     product, node, correlation, cutoff, channels, layers, lmax_edge, lmax_hidden
         As of :class:`equigeo.potentials.PotentialConfig`.
 
@@ -101,6 +104,7 @@ class PotentialRunConfig(RunConfig):
     energy_weight: float = 1.0
     forces_weight: float = 100.0
     stress_weight: float = 0.0
+    compile: bool = False
     product: ProductName = "channelwise"
     node: NodeName = "contraction"
     correlation: int = 3

@@ -67,13 +67,16 @@ class EnergyForcesStress(Objective):
             # NaN of a system without three periodic axes, which has no label either
             stress = torch.where(samples.stress.isnan(), samples.stress, found.stress)
             terms.append((self.stress, stress - samples.stress))
-        loss = sum(weight * _present(error).square().mean() for weight, error in terms if weight)
-        shown = _MILLI * _present(measure.detach()).abs().mean()
-        frames = len(batch.labels)
+        loss = sum(weight * _mean(error, square=True) for weight, error in terms if weight)
+        shown = _MILLI * _mean(measure.detach())
+        frames = batch.labels.shape[0]  # len would be a number of the step that is recorded
         return frames * torch.as_tensor(loss), frames * shown.double()
 
 
-def _present(errors: Tensor) -> Tensor:
-    """Give what has a label, and one zero where nothing has: a mean over nothing is NaN."""
-    there = errors[~errors.isnan()] if bool(errors.isnan().any()) else errors.reshape(-1)
-    return there if len(there) else there.new_zeros(1)
+def _mean(errors: Tensor, square: bool = False) -> Tensor:
+    """Mean of sizes or squares over what has a label; zero where nothing has."""
+    # No sizes that depend on values: the step is compiled, too.
+    there = ~errors.isnan()
+    known = torch.where(there, errors, 0.0)
+    total = (known.square() if square else known.abs()).sum()
+    return total / there.sum().clamp(min=1)

@@ -11,11 +11,13 @@ from torch import nn
 
 from equigeo.datasets import AtomicFrames
 from equigeo.potentials import MessagePassingPotential, fit_references
+from equigeo.tasks.potential.compiled_objective import CompiledObjective
 from equigeo.tasks.potential.config import PotentialRunConfig
 from equigeo.tasks.potential.data import AtomicSource, PotentialData
 from equigeo.tasks.potential.errors import measure_errors
 from equigeo.tasks.potential.objective import EnergyForcesStress
 from equigeo.training.loop.fit_plan import FitPlan
+from equigeo.training.objective import Objective
 from equigeo.training.random_state import enter_stream
 
 
@@ -46,7 +48,8 @@ def plan_fit(
         model = MessagePassingPotential(config.model(data.split.train.species))
         set_references(model, data, source.avg_neighbors)
     validation = AtomicSource.of_frames(data.validation, config.cutoff)
-    objective = EnergyForcesStress.of(config)
+    loss = EnergyForcesStress.of(config)
+    objective: Objective = CompiledObjective(loss) if config.compile else loss
     evaluate = partial(_evaluate, validation)
     return FitPlan(config, model, (), source, objective, evaluate)
 

@@ -14,6 +14,7 @@ from equigeo.nn import Tables
 from equigeo.nn.index_tables import IndexTables
 from equigeo.ops import Path, PathTable, Segment
 from equigeo.ops.runtime.storage import computed_in
+from equigeo.ops.runtime.torch_internals import values_readable
 from equigeo.reps import Irreps
 from equigeo.reps.wigner_3j import wigner_3j_table
 from equigeo.tensor_products.paths.instruction import Instruction
@@ -45,7 +46,7 @@ class StoredTable(nn.Module):
         # Buffers are others after a cast, a move to a device, and in functional calls.
         if last is None or last.values is not values or last.paths is not paths:
             last = PathTable(paths, positions["entries"], values, *self.dims, self.ir_mul)
-            if not torch.compiler.is_compiling():
+            if values_readable(values):  # a recorder's tensors must not be kept
                 self._last = last
         return last
 

@@ -239,7 +239,7 @@ class SymmetricContraction(nn.Module):
             return weight, element.reshape(-1).long()
         # A one-hot vector, or a mixture of elements: each row has weights of its own.
         mixed = torch.tensordot(element.reshape(-1, self.num_elements), weight, dims=1)
-        return mixed, torch.arange(len(mixed), device=mixed.device)
+        return mixed, torch.arange(mixed.shape[0], device=mixed.device)
 
     def _check_inputs(self, x: Tensor, element: Tensor) -> torch.Size:
         """Return the leading axes, or say what does not fit."""

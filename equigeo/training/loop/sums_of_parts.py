@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 
+from equigeo.training.known_gradients import known_gradients
 from equigeo.training.labelled_source import AnyBatch
 from equigeo.training.objective import Objective
 
@@ -43,8 +42,9 @@ def sums_of_parts(objective: Objective, model: nn.Module, batch: AnyBatch) -> tu
         losses.append(loss.detach())
         measures.append(measure.detach())
     reached = [(p, g) for p, g in zip(parameters, slopes, strict=True) if g is not None]
-    given = [tensor for pair in zip(*reached, strict=True) for tensor in pair]
-    total: Tensor = _WithGradients.apply(torch.stack(losses).sum(), *given)
+    total = known_gradients(
+        torch.stack(losses).sum(), [p for p, _ in reached], [g for _, g in reached]
+    )
     return total, torch.stack(measures).sum()
 
 
@@ -52,17 +52,3 @@ def _plus(a: Tensor | None, b: Tensor | None) -> Tensor | None:
     if a is None or b is None:
         return a if b is None else b
     return a + b
-
-
-class _WithGradients(torch.autograd.Function):
-    """A number whose gradients by parameters, the first half of the others, are known already."""
-
-    @staticmethod
-    def forward(ctx: Any, value: Tensor, *given: Tensor) -> Tensor:
-        ctx.save_for_backward(*given[len(given) // 2 :])
-        return value.clone()
-
-    @staticmethod
-    def backward(ctx: Any, *arriving: Tensor) -> tuple[Tensor | None, ...]:
-        slopes = [arriving[0] * slope for slope in ctx.saved_tensors]
-        return (None, *slopes, *(None for _ in slopes))

@@ -1,0 +1,209 @@
+"""Training steps of a potential as one compiled program, second derivatives included.
+
+``torch.compile`` cannot differentiate twice what it compiled. Here the whole step is recorded,
+from energies to the gradients of the loss by the weights, and what is compiled after that is
+differentiated no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from equigeo.graphs import EdgeIndex
+from equigeo.ops.runtime.torch_internals import compile_for_sizes, record_program
+from equigeo.potentials import AtomicBatch, MessagePassingPotential
+from equigeo.potentials.message_passing_potential import SHORTEST_EDGE
+from equigeo.tasks.potential.data import AtomicSamples
+from equigeo.tasks.potential.objective import EnergyForcesStress
+from equigeo.training.known_gradients import known_gradients
+from equigeo.training.labelled_source import LabelledBatch
+from equigeo.training.objective import Objective
+
+# Tensors of a batch by their shapes, in which names are sizes that differ from batch to batch.
+_ATOMIC: Final[Mapping[str, tuple[str | int, ...]]] = {
+    "numbers": ("atoms",), "positions": ("atoms", 3), "cell": ("systems", 3, 3),
+    "pbc": ("systems", 3), "edge_index": (2, "edges"), "shifts": ("edges", 3),
+    "batch": ("atoms",), "ptr": ("systems + 1",),
+}  # fmt: skip
+_ORDERS: Final[Mapping[str, tuple[str | int, ...]]] = {
+    "order": ("edges",), "source": ("edges",), "target": ("edges",), "ptr": ("atoms + 1",),
+    "back_order": ("edges",), "back_target": ("edges",), "back_ptr": ("atoms + 1",),
+    "each": ("edges + 1",),
+}  # fmt: skip
+_LABELS: Final[Mapping[str, tuple[str | int, ...]]] = {
+    "energy": ("systems",), "forces": ("atoms", 3), "stress": ("systems", 3, 3),
+}  # fmt: skip
+# A program is recorded for sizes that are no channels of a potential, and unequal to each other.
+_RECORDED: Final = {
+    "systems": 10007, "systems + 1": 10008, "atoms": 20011, "atoms + 1": 20012,
+    "edges": 40009, "edges + 1": 40010,
+}  # fmt: skip
+_FEWEST = 2  # of systems, atoms and edges: programs are for sizes that are neither 0 nor 1
+
+
+@dataclass(frozen=True)
+class CompiledObjective(Objective):
+    """What :class:`EnergyForcesStress` gives, by a program that is compiled at the first step.
+
+    Losses and gradients are those of the objective but for rounding. What it refuses is refused by
+    it; steps with a single frame, atom or edge are its own. After the model was moved to another
+    device or precision there is another program.
+
+    Parameters
+    ----------
+    objective : EnergyForcesStress
+        What to compute.
+
+    Examples
+    --------
+    >>> CompiledObjective(EnergyForcesStress(1.0, 100.0)).measure
+    'error'
+    """
+
+    objective: EnergyForcesStress
+    _programs: dict[Any, _Program] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    measure = EnergyForcesStress.measure
+    form = EnergyForcesStress.form
+    evaluated = EnergyForcesStress.evaluated
+
+    def sums(self, model: nn.Module, batch: LabelledBatch) -> tuple[Tensor, Tensor]:
+        """Run the program on a batch.
+
+        Raises
+        ------
+        TypeError
+            If the model is no :class:`equigeo.potentials.MessagePassingPotential`.
+        ValueError
+            As the potential.
+        """
+        if not isinstance(model, MessagePassingPotential):
+            name = type(model).__name__
+            raise TypeError(f"steps of a MessagePassingPotential can be compiled, got {name}")
+        samples: AtomicSamples = batch.inputs
+        atoms = samples.atoms
+        sizes = len(batch.labels), len(atoms.numbers), atoms.edge_index.shape[1]
+        if min(sizes) < _FEWEST:
+            return self.objective.sums(model, batch)
+        form = (
+            model, model.embedding.weight.dtype, atoms.positions.dtype, atoms.positions.device,
+            atoms.cell is None, atoms.edges.is_sorted, atoms.cutoff,
+        )  # fmt: skip
+        if form not in self._programs:
+            # Tables that are made on first use are made here, and not while a program is recorded.
+            self.objective.sums(model, batch)
+            self._programs[form] = _Program(self.objective, model, batch)
+        model.species_of(atoms.numbers)  # refuses what it does not know
+        found = self._programs[form](batch)
+        return self.objective.sums(model, batch) if found is None else found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Leave programs behind: they belong to a process and its model."""
+        return CompiledObjective, (self.objective,)
+
+
+class _Program:
+    """The step of one model on batches of one form.
+
+    Parameters
+    ----------
+    objective : EnergyForcesStress
+        What to minimise.
+    model : MessagePassingPotential
+        Whose weights are read at every step.
+    batch : LabelledBatch
+        Of the form.
+    """
+
+    def __init__(
+        self, objective: EnergyForcesStress, model: MessagePassingPotential, batch: LabelledBatch
+    ) -> None:
+        self.learned = {n: p for n, p in model.named_parameters() if p.requires_grad}
+        # References and weights that are not learned change between steps; tables never do.
+        others = {
+            n: x for n, x in model.state_dict(keep_vars=True).items() if n not in self.learned
+        }
+        self.state = {**self.learned, **others}
+        self.reached: list[str] = []  # by the gradient
+        atoms = batch.inputs.atoms
+        tensors, shapes = _tensors(batch), _shapes(atoms.cell is not None)
+
+        def step(*given: Tensor) -> tuple[Tensor, ...]:
+            values = dict(zip(self.state, given, strict=False))
+            leaves = {n: values[n].detach().requires_grad_() for n in self.learned}
+            moved = _batch(dict(zip(tensors, given[len(values) :], strict=True)), atoms)
+            call: Any = _Call(model, {**values, **leaves})
+            loss, measure = objective.sums(call, moved)
+            slopes = torch.autograd.grad(loss, list(leaves.values()), allow_unused=True)
+            named = dict(zip(leaves, slopes, strict=True))
+            self.reached = [name for name, slope in named.items() if slope is not None]
+            vectors = moved.inputs.atoms.vectors()
+            apart = (vectors.square().sum(dim=1) > SHORTEST_EDGE**2).all()
+            return apart, loss.detach(), measure, *(s for s in slopes if s is not None)
+
+        example = [
+            x.new_zeros([_RECORDED[n] if isinstance(n, str) else n for n in shapes[name]])
+            for name, x in tensors.items()
+        ]
+        recorded = record_program(step, (*(x.detach() for x in self.state.values()), *example))
+        varying = [
+            [axis for axis, n in enumerate(shapes[name]) if isinstance(n, str)] for name in tensors
+        ]
+        self.call = compile_for_sizes(recorded, [[] for _ in self.state] + varying)
+
+    def __call__(self, batch: LabelledBatch) -> tuple[Tensor, Tensor] | None:
+        """Give loss and measure, or nothing where atoms coincide."""
+        with torch.no_grad():
+            given = (*self.state.values(), *_tensors(batch).values())
+            apart, loss, measure, *slopes = self.call(*given)
+        if not bool(apart):
+            return None
+        by = [self.learned[name] for name in self.reached]
+        return known_gradients(loss, by, slopes), measure
+
+
+class _Call:
+    """A model with other tensors in the place of its own."""
+
+    def __init__(self, model: nn.Module, state: dict[str, Tensor]) -> None:
+        self.model, self.state = model, state
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        return functional_call(self.model, self.state, arguments, options)
+
+
+def _shapes(has_cell: bool) -> dict[str, tuple[str | int, ...]]:
+    atomic = {name: shape for name, shape in _ATOMIC.items() if has_cell or name != "cell"}
+    orders = {f"edges.{name}": shape for name, shape in _ORDERS.items()}
+    return {**atomic, **orders, **_LABELS, "labels": ("systems",)}
+
+
+def _tensors(batch: LabelledBatch) -> dict[str, Tensor]:
+    """All tensors of a batch, by the names of :func:`_shapes`."""
+    samples: AtomicSamples = batch.inputs
+    atoms = samples.atoms
+    values = {name: getattr(atoms, name) for name in _ATOMIC}
+    values |= {f"edges.{name}": getattr(atoms.edges, name) for name in _ORDERS}
+    values |= {name: getattr(samples, name) for name in _LABELS}
+    values["labels"] = batch.labels
+    return {name: x.detach().contiguous() for name, x in values.items() if x is not None}
+
+
+def _batch(tensors: dict[str, Tensor], like: AtomicBatch) -> LabelledBatch:
+    """The batch of such tensors; what are no tensors is taken from another."""
+    atoms = AtomicBatch(**{name: tensors.get(name) for name in _ATOMIC}, cutoff=like.cutoff)
+    number = atoms.numbers.shape[0]
+    atoms.__dict__["edges"] = EdgeIndex(
+        atoms.edge_index, number, number, is_sorted=like.edges.is_sorted,
+        **{name: tensors[f"edges.{name}"] for name in _ORDERS},
+    )  # fmt: skip
+    samples = AtomicSamples(atoms, *(tensors[name] for name in _LABELS))
+    return LabelledBatch(samples, tensors["labels"], total=0)

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import copy
+import pickle
+from functools import partial
+from typing import get_args
+
+import pytest
+import torch
+from torch import nn
+
+from equigeo.datasets import AtomicFrames
+from equigeo.ops.runtime import torch_internals
+from equigeo.potentials import MessagePassingPotential, PotentialConfig
+from equigeo.potentials.config import ProductName
+from equigeo.tasks.potential import AtomicSource, EnergyForcesStress, InteratomicPotential
+from equigeo.tasks.potential.compiled_objective import CompiledObjective
+from equigeo.testing import tolerance
+from tests.tasks.potential.frames import CUTOFF, crystals, molecules, small_config
+
+SMALL = {"cutoff": CUTOFF, "channels": 4, "lmax_edge": 1, "correlation": 2}
+# Three passes of a model, each a chain of tens of roundings, whose terms cancel in the gradients.
+SAME = 1e3 * tolerance(torch.float32, 64)["rtol"]
+
+
+@pytest.fixture
+def programs(monkeypatch):
+    """Recorded and read as always, but run op by op: machine code takes a minute to make."""
+    made = []
+    compile_program = torch.compile
+
+    def compile_quickly(program):
+        made.append(program)
+        return compile_program(program, backend="eager")
+
+    monkeypatch.setattr(torch_internals.torch, "compile", compile_quickly)
+    torch._dynamo.reset()
+    yield made
+    torch._dynamo.reset()
+
+
+def potential(frames, **settings):
+    torch.manual_seed(0)
+    model = MessagePassingPotential(PotentialConfig(frames.species, **{**SMALL, **settings}))
+    return model.train()
+
+
+def gradients(objective, model, batch):
+    loss, measure = objective.sums(model, batch)
+    found = torch.autograd.grad(loss, list(model.parameters()), allow_unused=True)
+    return [loss.detach(), measure, *found]
+
+
+def assert_same(objective, model, batch):
+    got = gradients(objective, model, batch)
+    want = gradients(objective.objective, model, batch)
+    for ours, theirs in zip(got, want, strict=True):
+        assert (ours is None) == (theirs is None)
+        if theirs is not None:
+            torch.testing.assert_close(
+                ours, theirs, rtol=SAME, atol=SAME * float(theirs.abs().max())
+            )
+
+
+def test_one_program_serves_batches_of_all_sizes(programs):
+    frames = molecules(9)
+    alone = AtomicFrames(tuple(frames)[:1], "one")
+    model, objective = potential(frames), CompiledObjective(EnergyForcesStress(1.0, 100.0))
+    source = AtomicSource.of_frames(frames, CUTOFF)
+    for chosen in (range(3), range(4, 9), [1, 2], [0, 0, 0, 5], [7]):
+        assert_same(objective, model, source.batch(chosen))
+    assert_same(objective, model, AtomicSource.of_frames(alone, CUTOFF).batch([0]))
+    assert len(programs) == 1
+
+
+def test_weights_and_references_are_those_of_the_step(programs):
+    frames = molecules(4)
+    model, objective = potential(frames), CompiledObjective(EnergyForcesStress(1.0, 100.0))
+    batch = AtomicSource.of_frames(frames, CUTOFF).batch(range(4))
+    before = gradients(objective, model, batch)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(1.1)
+    model.set_references([-13.0, -1000.0], 0.3, 2.0)
+    assert_same(objective, model, batch)
+    assert not torch.equal(before[0], gradients(objective, model, batch)[0])
+    assert len(programs) == 1
+
+
+def test_crystals_with_stresses_and_frames_without_labels(programs):
+    both = AtomicFrames((*molecules(2), *crystals(4)), "both")
+    model, objective = potential(both), CompiledObjective(EnergyForcesStress(1.0, 10.0, 100.0))
+    source = AtomicSource.of_frames(both, CUTOFF)
+    assert_same(objective, model, source.batch(range(6)))  # molecules have no stress
+    assert_same(objective, model, source.batch([2, 3]))
+    molecules_alone = source.batch([0, 1])  # and no cell, which is another program
+    assert_same(objective, model, molecules_alone)
+    assert len(programs) == 2
+
+
+def test_energies_alone(programs):
+    frames = molecules(3)
+    objective = CompiledObjective(EnergyForcesStress(1.0, 0.0))
+    assert_same(
+        objective, potential(frames), AtomicSource.of_frames(frames, CUTOFF).batch(range(3))
+    )
+    assert len(programs) == 1
+
+
+@pytest.mark.parametrize("product", get_args(ProductName))
+def test_every_product_can_be_recorded(product, programs):
+    frames = molecules(3)
+    batch = AtomicSource.of_frames(frames, CUTOFF).batch(range(3))
+    model = potential(frames, product=product, layers=1)
+    assert_same(CompiledObjective(EnergyForcesStress(1.0, 100.0)), model, batch)
+
+
+def test_another_precision_is_another_program(programs):
+    frames = molecules(3)
+    model, objective = potential(frames).double(), CompiledObjective(EnergyForcesStress(1.0, 1.0))
+    for dtype in (torch.float64, torch.float32):
+        source = AtomicSource.of_frames(frames, CUTOFF, dtype)
+        assert_same(objective, model.to(dtype), source.batch(range(3)))
+    assert len(programs) == 2
+
+
+def test_what_the_potential_refuses_is_refused(programs):
+    frames = molecules(3)
+    objective = CompiledObjective(EnergyForcesStress(1.0, 1.0))
+    batch = AtomicSource.of_frames(frames, CUTOFF).batch(range(3))
+    model = potential(frames)
+    assert_same(objective, model, batch)
+    unknown = copy.deepcopy(batch)
+    unknown.inputs.atoms.numbers[0] = 8
+    with pytest.raises(ValueError, match="atomic numbers must be among"):
+        objective.sums(model, unknown)
+    together = copy.deepcopy(batch)
+    together.inputs.atoms.positions[1] = together.inputs.atoms.positions[0]
+    with pytest.raises(ValueError, match="must not coincide"):
+        objective.sums(model, together)
+    with pytest.raises(TypeError, match="steps of a MessagePassingPotential can be compiled"):
+        objective.sums(nn.Linear(3, 3), batch)
+
+
+def test_processes_receive_no_programs(programs):
+    frames = molecules(3)
+    objective = CompiledObjective(EnergyForcesStress(1.0, 1.0))
+    objective.sums(potential(frames), AtomicSource.of_frames(frames, CUTOFF).batch(range(3)))
+    copied = pickle.loads(pickle.dumps(objective))
+    assert copied == objective
+    assert not copied._programs
+
+
+def test_a_run_that_is_compiled_ends_where_it_would_otherwise(folder, tmp_path, programs):
+    runs = {
+        compiled: InteratomicPotential().train(
+            small_config(folder, compile=compiled), tmp_path / str(compiled)
+        )
+        for compiled in (False, True)
+    }
+    assert len(programs) == 1
+    # Adam divides by the size of gradients: a few steps multiply the rounding of small ones.
+    close = partial(torch.testing.assert_close, rtol=1e2 * SAME, atol=1e2 * SAME)
+    for a, b in zip(*(run.model.parameters() for run in runs.values()), strict=True):
+        close(a, b)
+
+
+@pytest.mark.filterwarnings("ignore")  # the compiler's own
+def test_machine_code_gives_the_same():
+    torch._dynamo.reset()
+    frames = molecules(4)
+    model = potential(frames, layers=1, channels=2, correlation=1)
+    objective = CompiledObjective(EnergyForcesStress(1.0, 100.0))
+    source = AtomicSource.of_frames(frames, CUTOFF)
+    for chosen in (range(4), range(1, 3)):
+        assert_same(objective, model, source.batch(chosen))
+    torch._dynamo.reset()
