@@ -26,7 +26,8 @@ def to_metatomic(model: MessagePassingPotential, metadata: Any = None) -> Any:
     are part of the model. Second derivatives it has none, and energies of single atoms are not
     given, since derivatives of each of them would be needed; an engine that asks for either is
     refused. Engines load the library of kernels, which ``save(path, collect_extensions=folder)``
-    puts beside the model; in Python ``import equigeo`` does.
+    copies from an installation; in Python ``import equigeo`` loads it, and without kernels its
+    reference implementations run.
 
     Parameters
     ----------

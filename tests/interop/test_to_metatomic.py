@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import site
 import subprocess
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -260,18 +262,22 @@ sys.modules["equigeo"] = None
 from ase.build import molecule
 from metatomic_ase import MetatomicCalculator
 atoms = molecule("CH3CH2OH")
-atoms.calc = MetatomicCalculator(sys.argv[1])
+atoms.calc = MetatomicCalculator(sys.argv[1], extensions_directory=sys.argv[2])
 print(repr(float(atoms.get_potential_energy())), *map(float, atoms.get_forces()[0]))
 """
 
 
 @needs_metatomic
 @pytest.mark.skipif(kernels_info()["cpu"] is None, reason="there are no compiled kernels")
-def test_where_this_library_is_not_imported_kernels_are_enough(tmp_path):
+def test_where_this_library_is_not_imported_kernels_are_enough(tmp_path, monkeypatch):
     from ase.build import molecule
 
-    to_metatomic(potential()).save(tmp_path / "model.pt")
-    command = [sys.executable, "-W", "ignore", "-c", ALONE, str(tmp_path / "model.pt")]
+    # Libraries are collected from installations, which a checkout is not.
+    monkeypatch.setattr(site, "getsitepackages", lambda: [str(Path(kernels_info()["cpu"]).parent)])
+    model, extensions = str(tmp_path / "model.pt"), str(tmp_path / "extensions")
+    to_metatomic(potential()).save(model, collect_extensions=extensions)
+    assert [x.name for x in Path(extensions).iterdir()] == ["_kernels_cpu.so"]
+    command = [sys.executable, "-W", "ignore", "-c", ALONE, model, extensions]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     atoms = molecule("CH3CH2OH")
