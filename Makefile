@@ -106,6 +106,8 @@ SIDE_neighbors := 'vesin==0.6.*' 'matscipy>=1.1' ase
 SIDE_fairchem := 'fairchem-core==2.24.*'
 SIDE_torch-sim := torch-sim-atomistic ase vesin vesin-torch h5py tables blosc2 ndindex numexpr \
   msgpack py-cpuinfo tqdm typing-extensions
+SIDE_metatomic := 'metatomic-torch==0.1.*' 'metatensor-torch==0.10.*' 'metatensor-core==0.2.*' \
+  metatensor-operations metatomic-ase 'vesin==0.6.*' wigners ctypes-dlpack ase
 # As the extra `docs`; none of what these need is needed otherwise, so that pip may fetch it.
 SIDE_docs := 'sphinx>=8,<10' 'furo>=2024.8' 'myst-parser>=4,<6' 'latex2mathml>=3.77,<4'
 $(VENV)-docs/.done: SIDE_FLAGS :=
@@ -161,6 +163,10 @@ test-fairchem: $(VENV)/.with-test $(VENV)-fairchem/.done ## convert the layers o
 .PHONY: test-torch-sim
 test-torch-sim: $(VENV)/.with-test $(VENV)-torch-sim/.done ## potentials as models of TorchSim (Python 3.11)
 	$(VENV)-torch-sim/bin/python -m pytest -q tests/interop/test_to_torch_sim.py
+
+.PHONY: test-metatomic
+test-metatomic: $(VENV)/.with-test $(VENV)-metatomic/.done ## potentials as models of metatomic, saved and run by its calculator
+	EQUIGEO_REQUIRE_KERNELS=1 $(VENV)-metatomic/bin/python -m pytest -q tests/interop/test_to_metatomic.py
 
 .PHONY: test-modes-full
 test-modes-full: $(VENV)/.with-test ## the mode matrix with programs made of every row, not of some

@@ -20,6 +20,7 @@ OPTIONAL = {
     "equigeo.interop.heat_distances": "potpourri3d",
     "equigeo.interop.pyg.to_data": "torch_geometric",
     "equigeo.interop.pyg.to_edge_index": "torch_geometric",
+    "equigeo.interop.to_metatomic": "metatomic.torch",
     "equigeo.interop.to_torch_sim": "torch_sim",
     "equigeo.potentials.Calculator": "ase",
 }

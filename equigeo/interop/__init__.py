@@ -15,6 +15,7 @@ from equigeo.interop.reorder import reorder, reorder_weights
 from equigeo.interop.restore import restore
 from equigeo.interop.sort_irreps import sort_features, sort_irreps
 from equigeo.interop.to_e3nn import to_e3nn
+from equigeo.interop.to_metatomic import to_metatomic
 from equigeo.interop.to_torch_sim import to_torch_sim
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "sort_features",
     "sort_irreps",
     "to_e3nn",
+    "to_metatomic",
     "to_torch_sim",
 ]
 

@@ -9,12 +9,18 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from equigeo.graphs import VerletList
+from equigeo.graphs.neighbors.verlet_list import DEFAULT_SKIN
 from equigeo.interop._require import require
 from equigeo.potentials import AtomicBatch, MessagePassingPotential
 
 
 def to_torch_sim(
-    model: MessagePassingPotential, *, stress: bool = True, backend: str = "auto"
+    model: MessagePassingPotential,
+    *,
+    stress: bool = True,
+    skin: float = DEFAULT_SKIN,
+    backend: str = "auto",
 ) -> Any:
     """Make a model that TorchSim relaxes and moves many systems with.
 
@@ -24,6 +30,9 @@ def to_torch_sim(
         Shared, and not changed: the device and the dtype are those of its weights.
     stress : bool
         Whether stresses are computed: ``compute_stress``, which can be set later.
+    skin : float
+        In angstrom: edges are listed that much beyond the cutoff, and searched for again when
+        anything has moved too far, see :class:`equigeo.graphs.VerletList`; with 0 always.
     backend : str
         Of neighbour lists, as of :func:`equigeo.graphs.neighbor_list`.
 
@@ -57,7 +66,7 @@ def to_torch_sim(
     if not isinstance(model, MessagePassingPotential):
         raise TypeError(f"model must be a MessagePassingPotential, got {type(model).__name__}")
     interface = require("torch_sim.models.interface", "torch-sim-atomistic").ModelInterface
-    return _class_of(interface)(model, stress, backend)
+    return _class_of(interface)(model, stress, skin, backend)
 
 
 @cache
@@ -72,15 +81,18 @@ class _TorchSimModel(nn.Module):
     compute_forces = True
     compute_stress = True
 
-    def __init__(self, model: MessagePassingPotential, stress: bool, backend: str) -> None:
+    def __init__(
+        self, model: MessagePassingPotential, stress: bool, skin: float, backend: str
+    ) -> None:
         super().__init__()
         self.model = model
         self.compute_stress = stress
-        self.backend = backend
+        self.verlet = VerletList(model.config.cutoff, skin, backend=backend)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle by what it was made of: the class has no name in this module."""
-        make = partial(to_torch_sim, stress=self.compute_stress, backend=self.backend)
+        skin, backend = self.verlet.skin, self.verlet.backend
+        make = partial(to_torch_sim, stress=self.compute_stress, skin=skin, backend=backend)
         return make, (self.model,), {"compute_forces": self.compute_forces}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -127,6 +139,6 @@ class _TorchSimModel(nn.Module):
             [(z, x, vectors, axes.numpy()) for z, x, vectors in parts],
             self.model.config.cutoff,
             dtype=self.dtype,
-            backend=self.backend,
+            verlet=self.verlet,
         )
         return batch.to(self.device)

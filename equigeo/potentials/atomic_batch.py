@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from equigeo.graphs import EdgeIndex, neighbor_list
+from equigeo.graphs import EdgeIndex, VerletList, neighbor_list
 from equigeo.graphs.brief_repr import brief_repr
 from equigeo.graphs.inputs import as_tensor, check_shape, is_integer
 
@@ -75,6 +75,7 @@ class AtomicBatch:
         *,
         dtype: torch.dtype | None = None,
         backend: str = "auto",
+        verlet: VerletList | None = None,
     ) -> AtomicBatch:
         """List the edges of systems, and put them one after another.
 
@@ -90,6 +91,9 @@ class AtomicBatch:
             Of positions and cell; by default PyTorch's. Edges are those of the rounded positions.
         backend : str
             As of :func:`equigeo.graphs.neighbor_list`.
+        verlet : VerletList, optional
+            Of that cutoff: remembers edges of the last call, and searches with a backend of its own
+            only where atoms have moved too far. The batch is the same.
 
         Returns
         -------
@@ -102,8 +106,8 @@ class AtomicBatch:
             If something is no array of numbers.
         ValueError
             If shapes do not fit, a number is not finite, periodic lattice vectors are linearly
-            dependent or missing, or the cutoff reaches more edges than memory holds. The message
-            names the system.
+            dependent or missing, or the cutoff reaches more edges than memory holds, with a message
+            that names the system; or if ``verlet`` has another cutoff.
 
         Examples
         --------
@@ -123,7 +127,12 @@ class AtomicBatch:
         if any(part[2] is not None for part in parts):
             none = torch.zeros(3, 3, dtype=dtype)
             cell = torch.stack([none if part[2] is None else part[2] for part in parts])
-        listed = neighbor_list(positions, cutoff, cell, pbc, ptr=ptr, backend=backend)
+        if verlet is None:
+            listed = neighbor_list(positions, cutoff, cell, pbc, ptr=ptr, backend=backend)
+        elif verlet.cutoff != cutoff:
+            raise ValueError(f"verlet must have the cutoff {cutoff}, got {verlet.cutoff}")
+        else:
+            listed = verlet.update(positions, cell, pbc, ptr=ptr)
         batch = torch.arange(len(parts)).repeat_interleave(counts[1:])
         edges = listed.edge_index, listed.shifts
         return cls(numbers, positions, cell, pbc, *edges, batch, ptr, listed.cutoff)

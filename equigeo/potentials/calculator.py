@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from equigeo.graphs import VerletList
+from equigeo.graphs.neighbors.verlet_list import DEFAULT_SKIN
 from equigeo.potentials.atomic_batch import AtomicBatch
 from equigeo.potentials.hessian import hessian
 from equigeo.potentials.message_passing_potential import MessagePassingPotential
@@ -36,6 +38,10 @@ class Calculator(_Base):
     ----------
     model : MessagePassingPotential
         In eval mode; in float32 or float64, results are float64.
+    skin : float
+        In angstrom: edges are listed that much beyond the cutoff and searched for again when atoms
+        or the cell have moved too far, see :class:`equigeo.graphs.VerletList`; with 0 always. What
+        is computed is the same.
     backend : str
         Of neighbour lists, as of :func:`equigeo.graphs.neighbor_list`.
 
@@ -47,6 +53,8 @@ class Calculator(_Base):
         where all axes are periodic.
     calls : int
         How often the potential was evaluated.
+    rebuilds : int
+        How often edges were searched for.
 
     Raises
     ------
@@ -74,13 +82,24 @@ class Calculator(_Base):
     ]
     ignored_changes: ClassVar[set[str]] = set(_NOT_READ)
 
-    def __init__(self, model: MessagePassingPotential, *, backend: str = "auto") -> None:
+    def __init__(
+        self,
+        model: MessagePassingPotential,
+        *,
+        skin: float = DEFAULT_SKIN,
+        backend: str = "auto",
+    ) -> None:
         if _ase is None:
             raise ImportError("a Calculator needs ase: pip install 'equigeo[potentials]'")
         super().__init__()
         self.model = model
-        self.backend = backend
+        self.verlet = VerletList(model.config.cutoff, skin, backend=backend)
         self.calls = 0
+
+    @property
+    def rebuilds(self) -> int:
+        """How often edges were searched for."""
+        return self.verlet.rebuilds
 
     def calculate(
         self,
@@ -145,7 +164,7 @@ class Calculator(_Base):
         cell = np.array(atoms.cell) if atoms.cell.any() else None
         system = (numbers, np.array(atoms.positions), cell, np.array(atoms.pbc))
         batch = AtomicBatch.from_systems(
-            [system], self.model.config.cutoff, dtype=weight.dtype, backend=self.backend
+            [system], self.model.config.cutoff, dtype=weight.dtype, verlet=self.verlet
         )
         return batch.to(weight.device)
 

@@ -72,7 +72,7 @@ def export_program(model: MessagePassingPotential) -> ExportedProgram:
     >>> [tuple(x.shape) for x in out]  # doctest: +SKIP
     [(), (3,), (3, 3), (3, 3)]
     """
-    dtype = _check_model(model)
+    dtype = check_exportable(model)
     function, inputs = _energies_and_forces(model, dtype), _example(model)
     # Tables that are made on first use must not be made while a program is recorded: they are kept.
     function(*inputs)
@@ -120,7 +120,7 @@ def compile_package(model: MessagePassingPotential, path: str | os.PathLike[str]
     >>> compile_package(model, "water.pt2")  # doctest: +SKIP
     PosixPath('water.pt2')
     """
-    dtype, target = _check_model(model), Path(path)
+    dtype, target = check_exportable(model), Path(path)
     if target.suffix != ".pt2":
         raise ValueError(f"path must end in .pt2, got {str(target)!r}")
     if not target.absolute().parent.is_dir():
@@ -148,7 +148,26 @@ def compile_package(model: MessagePassingPotential, path: str | os.PathLike[str]
     return target
 
 
-def _check_model(model: MessagePassingPotential) -> torch.dtype:
+def check_exportable(model: MessagePassingPotential) -> torch.dtype:
+    """Refuse what no program can be recorded of.
+
+    Parameters
+    ----------
+    model : MessagePassingPotential
+        To be recorded.
+
+    Returns
+    -------
+    torch.dtype
+        Of its weights.
+
+    Raises
+    ------
+    TypeError
+        If it is no potential, or its weights are neither float32 nor float64.
+    ValueError
+        If it is in training mode.
+    """
     if not isinstance(model, MessagePassingPotential):
         raise TypeError(f"model must be a MessagePassingPotential, got {type(model).__name__}")
     dtype = model.embedding.weight.dtype

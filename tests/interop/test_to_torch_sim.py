@@ -122,6 +122,19 @@ def test_what_is_computed_can_be_changed_and_is_copied(interface):
         assert other(state_of(CRYSTAL, pbc=True)).keys() == {"energy"}
 
 
+def test_edges_are_searched_again_only_where_systems_have_moved(interface):
+    kept, always = to_torch_sim(potential(), skin=0.3), to_torch_sim(potential(), skin=0)
+    state = state_of(CRYSTAL, LARGER, pbc=True)
+    for rebuilds, scale in ((1, 1.0), (1, 1.01), (2, 0.9)):
+        state.positions, state.cell = scale * state.positions, scale * state.cell
+        assert_close(kept(state), always(state), rtol=0.0, atol=0.0)
+        assert kept.verlet.rebuilds == rebuilds
+    copied = copy.deepcopy(kept)
+    assert (copied.verlet.skin, copied.verlet.backend) == (0.3, "auto")
+    one = state_of(LARGER, pbc=True)
+    assert_close(kept(one), always(one), rtol=0.0, atol=0.0)
+
+
 def test_states_that_do_not_fit_are_refused(interface):
     model = to_torch_sim(potential())
     state = state_of(CRYSTAL, CRYSTAL, pbc=True)

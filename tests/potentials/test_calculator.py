@@ -152,6 +152,66 @@ def test_threads_around_one_potential_agree_with_one_after_another():
     assert np.array_equal(parallel, serial)
 
 
+def trajectory(atoms, steps=30, size=0.03):
+    """Positions and cells as dynamics at constant pressure have them."""
+    generator = np.random.default_rng(0)
+    for _ in range(steps):
+        atoms.positions += size * generator.standard_normal((len(atoms), 3))
+        change = np.eye(3) + 0.005 * generator.standard_normal((3, 3))
+        atoms.set_cell(atoms.cell[:] @ change, scale_atoms=True)
+        yield atoms
+
+
+@needs_ase
+@pytest.mark.parametrize("pbc", [True, False, [True, True, False]])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_skin_changes_nothing_but_how_often_edges_are_searched(dtype, pbc):
+    model = potential().to(dtype)
+    kept, always = Calculator(model, skin=0.5), Calculator(model, skin=0)
+    names = ["energies", "forces", *(["stress"] if pbc is True else [])]
+    edges = set()
+    for k, atoms in enumerate(trajectory(crystal(None, pbc=pbc) * (2, 2, 2))):
+        for calculator in (kept, always):
+            calculator.calculate(atoms, names)
+        for name in names:
+            assert np.array_equal(kept.results[name], always.results[name])
+        edges.add(kept.batch(atoms).edge_index.shape[1])
+        assert always.rebuilds == always.calls == k + 1
+    assert len(edges) > 2  # it does matter which they are
+    assert 2 < kept.rebuilds < 15
+
+
+@needs_ase
+def test_a_list_that_is_never_searched_again_would_be_noticed(monkeypatch):
+    from equigeo.graphs.neighbors.verlet_list import _Search
+
+    model = potential()
+    kept, always = Calculator(model), Calculator(model, skin=0)
+    atoms = crystal(None) * (2, 2, 2)
+    kept.batch(atoms)
+    monkeypatch.setattr(_Search, "holds", lambda *_: True)
+    *_, atoms = trajectory(atoms, size=0.2)
+    for calculator in (kept, always):
+        calculator.calculate(atoms)
+    assert np.abs(kept.results["forces"] - always.results["forces"]).max() > 1e-3
+
+
+@needs_ase
+def test_elements_and_wrapped_atoms_are_those_of_now():
+    model = potential()
+    kept, always = Calculator(model), Calculator(model, skin=0)
+    atoms = crystal(None)
+    kept.calculate(atoms)
+    atoms.numbers[:] = atoms.numbers[::-1].copy()
+    kept.calculate(atoms), always.calculate(atoms)
+    assert kept.results["energy"] == always.results["energy"]
+    assert kept.rebuilds == 1  # edges know no elements
+    atoms.positions[1] += atoms.cell[0]
+    kept.calculate(atoms)
+    assert kept.rebuilds == 2
+    assert kept.results["energy"] == pytest.approx(always.results["energy"], abs=1e-10)
+
+
 @needs_ase
 def test_hessians_are_those_of_vibrations():
     atoms = molecule(Calculator(potential()))

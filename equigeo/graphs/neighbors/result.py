@@ -126,7 +126,7 @@ num_nodes=1, cutoff=1.5, half=False, backend='scipy')
         numbers = self.shifts.double()[:, :, None]
         if cell.ndim == 3 and self.batch is None and systems != 1:
             raise ValueError(f"cell must be (3, 3) for one system, got {tuple(cell.shape)}")
-        if cell.ndim == 3 and self.batch is not None:
+        if systems != 1 and self.batch is not None:
             rows = cell.index_select(0, self.batch.index_select(0, self.edge_index[0]))
         else:
             rows = cell.reshape(1, 3, 3)

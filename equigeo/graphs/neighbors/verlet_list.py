@@ -1,0 +1,268 @@
+"""Neighbour lists of points that move a little at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final, final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from equigeo.graphs.inputs import TensorLike, as_tensor
+from equigeo.graphs.neighbors.given_systems import as_doubles, given_cutoff, given_points
+from equigeo.graphs.neighbors.neighbor_list import neighbor_list
+from equigeo.graphs.neighbors.point_system import Doubles
+from equigeo.graphs.neighbors.result import NeighborList
+
+DEFAULT_SKIN: Final = 0.5
+"""In angstrom, as of JAX MD and about that of ASE. Engines take up to 2, but they need not pick."""
+
+# Shifts reach (cutoff + extent) / height, and a deformation that is solved for is exact to 2^-52 of
+# lengths: with conditions below the first, what rounding makes of both is less than the second.
+_WORST_CONDITION: Final = 1e6
+_ROUNDING: Final = 1e-9
+
+
+@final
+class VerletList:
+    r"""Edges of points that move a little at a time, searched for only when they must be.
+
+    All edges shorter than ``cutoff + skin`` are listed once. As long as no other can have become
+    shorter than the cutoff, those that are now are picked from them: the same edges in the same
+    order as :func:`equigeo.graphs.neighbor_list` finds, to the last bit.
+
+    With the points :math:`x_0` and lattice vectors :math:`H_0` of the search, and
+    :math:`F` any matrix with :math:`H = H_0 F`, an edge that is now :math:`v` was
+    :math:`v_0 = (v - d_t + d_s) F^{-1}` with the displacements :math:`d = x - x_0 F`. So nothing is
+    missed while
+
+    .. math:: \|F^{-1}\| \, (\text{cutoff} + 2 \max_i |d_i|) \le \text{cutoff} + \text{skin},
+
+    which is half a skin for each point in a cell that stays, and lets cells deform with what is in
+    them. Wrapping a point into the cell moves it by a lattice vector.
+
+    Parameters
+    ----------
+    cutoff : float
+        In the unit of positions.
+    skin : float
+        How much longer than the cutoff edges are listed; with 0 every update is a search.
+    backend : str
+        As of :func:`equigeo.graphs.neighbor_list`.
+
+    Attributes
+    ----------
+    cutoff, skin : float
+        As given.
+    rebuilds : int
+        How often edges were searched for.
+
+    Raises
+    ------
+    TypeError
+        If a length is no number.
+    ValueError
+        If the cutoff is not positive and finite, or the skin negative or not finite.
+
+    Equivariance
+    ------------
+    As of :func:`equigeo.graphs.neighbor_list`.
+
+    References
+    ----------
+    L. Verlet, Computer "Experiments" on Classical Fluids I, Phys. Rev. 159, 1967.
+
+    Examples
+    --------
+    >>> moving, points = VerletList(1.0, skin=0.2), torch.tensor([[0.0, 0, 0], [1.05, 0, 0]])
+    >>> moving.update(points).num_edges
+    0
+    >>> moving.update(points * 0.95).num_edges, moving.rebuilds
+    (2, 1)
+    >>> moving.update(points * 0.8).num_edges, moving.rebuilds
+    (2, 2)
+    """
+
+    def __init__(self, cutoff: float, skin: float = DEFAULT_SKIN, *, backend: str = "auto") -> None:
+        self.cutoff = given_cutoff(cutoff)
+        is_zero = type(skin) in (int, float) and skin == 0
+        self.skin = 0.0 if is_zero else given_cutoff(skin, "skin")
+        self.backend = backend
+        self.rebuilds = 0
+        self._search: _Search | None = None
+
+    def update(
+        self,
+        positions: TensorLike,
+        cell: TensorLike | None = None,
+        pbc: bool | Sequence[bool] | TensorLike | None = None,
+        *,
+        batch: TensorLike | None = None,
+        ptr: TensorLike | None = None,
+    ) -> NeighborList:
+        """List all edges shorter than the cutoff.
+
+        Parameters
+        ----------
+        positions, cell, pbc, batch, ptr
+            As of :func:`equigeo.graphs.neighbor_list`; of the same points as last time, or of any.
+
+        Returns
+        -------
+        NeighborList
+            The same as from there.
+
+        Raises
+        ------
+        TypeError, ValueError, ImportError, RuntimeError
+            As there.
+        """
+        points = given_points(positions)
+        lattice = None if cell is None else as_tensor(cell, "cell", like=points)
+        groups = [_copied(x) for x in (pbc, batch, ptr)]
+        if self._search is None or not self._search.holds(points, lattice, groups, self.cutoff):
+            # Kept for calls that are differentiated, whatever this one is.
+            with torch.inference_mode(False):
+                found = neighbor_list(
+                    points.detach().clone(),
+                    self.cutoff + self.skin,
+                    None if lattice is None else lattice.detach().clone(),
+                    pbc,
+                    batch=batch,
+                    ptr=ptr,
+                    backend=self.backend,
+                )
+            self.rebuilds += 1
+            self._search = _Search.of(found, points, lattice, groups) if self.skin else None
+        else:
+            found = self._search.found
+        return _shorter(found, self.cutoff, points, lattice)
+
+
+@dataclass(frozen=True)
+class _Search:
+    """A list that is longer than the cutoff, and what it is the list of.
+
+    Parameters
+    ----------
+    found : NeighborList
+        The list.
+    positions : ndarray, (points, 3), float64
+        Where points were.
+    cell : ndarray, (3, 3) or (systems, 3, 3), float64, or None
+        Lattice vectors.
+    groups : list of ndarray or None
+        Periodic axes, batch and offsets, as they were given.
+    inverse : ndarray, (3, 3) or (systems, 3, 3), float64, or None
+        Pseudoinverse of the periodic vectors; None where there are none, or none that is reliable.
+    """
+
+    found: NeighborList
+    positions: Doubles
+    cell: Doubles | None
+    groups: list[NDArray[np.generic] | None]
+    inverse: Doubles | None
+
+    @classmethod
+    def of(
+        cls,
+        found: NeighborList,
+        points: Tensor,
+        lattice: Tensor | None,
+        groups: list[NDArray[np.generic] | None],
+    ) -> _Search:
+        """Keep copies: callers move points in place."""
+        cell = None if lattice is None else as_doubles(lattice).copy()
+        inverse = None if cell is None else _inverse(cell, groups[0])
+        return cls(found, as_doubles(points).copy(), cell, groups, inverse)
+
+    def holds(
+        self,
+        points: Tensor,
+        lattice: Tensor | None,
+        groups: list[NDArray[np.generic] | None],
+        cutoff: float,
+    ) -> bool:
+        """Tell whether all edges shorter than a cutoff are certainly in the list.
+
+        False as well for whatever a search would refuse.
+        """
+        found = self.found
+        if points.device != found.edge_index.device or (lattice is None) != (self.cell is None):
+            return False
+        if lattice is not None and (lattice.dtype, lattice.device) != (points.dtype, points.device):
+            return False
+        if points.shape != self.positions.shape or not all(map(_same, groups, self.groups)):
+            return False
+        x = as_doubles(points)
+        cell = None if lattice is None else as_doubles(lattice)
+        if not np.isfinite(x).all():
+            return False
+        with np.errstate(over="ignore", invalid="ignore"):
+            stretch, displacements = self._deformation(x, cell)
+            moved = np.sqrt((displacements * displacements).sum(axis=1).max(initial=0.0))
+            slack = _ROUNDING * (cutoff + np.abs(x).max(initial=0.0))
+            return bool(stretch * (cutoff + 2 * moved) + slack <= found.cutoff)
+
+    def _deformation(self, x: Doubles, cell: Doubles | None) -> tuple[float, Doubles]:
+        """Norm of the inverse of the matrix that the lattice was deformed by, and displacements."""
+        if cell is None or _same(cell, self.cell):
+            return 1.0, x - self.positions
+        if self.inverse is None or self.cell is None or cell.shape != self.cell.shape:
+            return np.inf, x
+        # The identity across axes that are not periodic, whose vectors mean nothing.
+        matrix = np.eye(3) + self.inverse @ (cell - self.cell)
+        if not np.isfinite(matrix).all():
+            return np.inf, x
+        smallest = float(np.linalg.svd(matrix, compute_uv=False).min())
+        if matrix.ndim == 2 or len(matrix) == 1:
+            moved = x - self.positions @ matrix.reshape(3, 3)
+        else:
+            batch = self.found.batch
+            systems = 0 if batch is None else batch.cpu().numpy()
+            moved = x - (self.positions[:, None] @ matrix[systems])[:, 0]
+        return (1 / smallest if smallest > 0 else np.inf), moved
+
+
+def _inverse(cell: Doubles, pbc: NDArray[np.generic] | None) -> Doubles | None:
+    """Invert the periodic rows, (systems, 3, 3) or (3, 3)."""
+    axes = np.asarray(True if pbc is None else pbc)
+    axes = np.broadcast_to(axes, np.broadcast_shapes(axes.shape, cell.shape[:-1]))
+    rows = np.where(axes[..., None], cell, 0.0)
+    if not axes.any() or not rows.size:
+        return np.zeros(rows.shape)
+    inverse = np.linalg.pinv(rows, rcond=1e-15)  # dependent vectors were refused before
+    sizes = [np.linalg.norm(x, axis=(-2, -1)) for x in (rows, inverse)]
+    return inverse if (sizes[0] * sizes[1]).max() < _WORST_CONDITION else None
+
+
+def _shorter(
+    found: NeighborList, cutoff: float, points: Tensor, lattice: Tensor | None
+) -> NeighborList:
+    """Pick the edges shorter than a cutoff, by the sums that a search decides with."""
+    cell = None if lattice is None else lattice.double()
+    vectors = found.edge_vectors(points.double(), cell)
+    x, y, z = vectors.detach().square().unbind(1)
+    kept = (x + y + z < cutoff * cutoff).nonzero().squeeze(1)
+    return replace(
+        found,
+        edge_index=found.edge_index.index_select(1, kept),
+        shifts=found.shifts.index_select(0, kept),
+        vectors=vectors.index_select(0, kept).to(points.dtype),
+        cutoff=cutoff,
+    )
+
+
+def _copied(x: object) -> NDArray[np.generic] | None:
+    if isinstance(x, Tensor):
+        x = x.detach().cpu().numpy()
+    return None if x is None else np.array(x)
+
+
+def _same(x: NDArray[np.generic] | None, y: NDArray[np.generic] | None) -> bool:
+    if x is None or y is None:
+        return x is y
+    return np.array_equal(x, y)

@@ -1,0 +1,132 @@
+"""Potentials as models of metatomic."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from equigeo.interop._require import require
+from equigeo.interop.script_program import script_program
+from equigeo.ops.runtime.torch_internals import check_in_program, record_program
+from equigeo.potentials import AtomicBatch, MessagePassingPotential
+from equigeo.potentials.compile_package import check_exportable
+from equigeo.potentials.message_passing_potential import SHORTEST_EDGE
+
+_Inputs = tuple[Tensor, Tensor, Tensor, Tensor]
+
+
+def to_metatomic(model: MessagePassingPotential, metadata: Any = None) -> Any:
+    """Make a model that engines of metatomic run, in C++ without Python where they are.
+
+    The engine lists neighbours, and differentiates energies once, by positions and cells: slopes
+    are part of the model. Second derivatives it has none, and energies of single atoms are not
+    given, since derivatives of each of them would be needed; an engine that asks for either is
+    refused. Engines load the library of kernels, which ``save(path, collect_extensions=folder)``
+    copies from an installation; in Python ``import equigeo`` loads it, and without kernels its
+    reference implementations run.
+
+    Parameters
+    ----------
+    model : MessagePassingPotential
+        In eval mode, in float32 or float64. What is made holds a copy of its weights.
+    metadata : metatomic.torch.ModelMetadata, optional
+        Name, authors and references.
+
+    Returns
+    -------
+    metatomic.torch.AtomisticModel
+        For the device of the potential: "energy" of systems in eV, lengths in angstrom, all in
+        float64 in any precision of the weights. Its method ``save`` writes the file.
+
+    Raises
+    ------
+    ImportError
+        If metatomic is not installed.
+    TypeError
+        If ``model`` is no potential, or its weights are neither float32 nor float64.
+    ValueError
+        If it is in training mode.
+
+    Equivariance
+    ------------
+    As of the potential.
+
+    References
+    ----------
+    https://docs.metatensor.org/metatomic
+
+    Examples
+    --------
+    >>> from equigeo.potentials import PotentialConfig
+    >>> model = MessagePassingPotential(PotentialConfig((1, 8), channels=2, lmax_edge=1)).eval()
+    >>> exported = to_metatomic(model)  # doctest: +SKIP
+    >>> exported.capabilities().atomic_types  # doctest: +SKIP
+    [1, 8]
+    """
+    dtype = check_exportable(model)
+    metatomic = require("metatomic.torch", "metatomic-torch")
+    # It asks what it imports for types, and so must not be imported before.
+    from equigeo.interop.metatomic_energy import MetatomicEnergy
+
+    function, inputs = _energies_and_slopes(model, dtype), _example(model)
+    # Tables that are made on first use must not be made while a program is recorded: they are kept.
+    function(*inputs)
+    recorded = record_program(function, inputs)
+    recorded.graph.eliminate_dead_code()
+    config = model.config
+    options = metatomic.NeighborListOptions(cutoff=config.cutoff, full_list=True, strict=True)
+    energy = metatomic.ModelOutput(unit="eV", sample_kind="system", explicit_gradients=[])
+    capabilities = metatomic.ModelCapabilities(
+        outputs={"energy": energy},
+        atomic_types=list(config.species),
+        interaction_range=config.layers * config.cutoff,
+        length_unit="angstrom",
+        supported_devices=[model.embedding.weight.device.type],
+        dtype="float64",
+    )
+    module = MetatomicEnergy(script_program(recorded), options).eval()
+    given = metatomic.ModelMetadata() if metadata is None else metadata
+    return metatomic.AtomisticModel(module, given, capabilities)
+
+
+def _energies_and_slopes(
+    model: MessagePassingPotential, dtype: torch.dtype
+) -> Callable[..., tuple[Tensor, Tensor]]:
+    """A function of tensors whose checks are part of what is recorded of it."""
+    model = copy.deepcopy(model).requires_grad_(False)
+
+    def function(
+        numbers: Tensor, weights: Tensor, edge_index: Tensor, vectors: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        v = vectors.detach().requires_grad_(True)
+        apart = (vectors.detach().square().sum(dim=1) > SHORTEST_EDGE**2).all()
+        check_in_program(apart, "atoms must not coincide")
+        energies = model.energies(_batch(numbers, edge_index, model.config.cutoff), v.to(dtype))
+        (slopes,) = torch.autograd.grad((weights * energies).sum(), v)
+        return energies.detach(), slopes
+
+    return function
+
+
+def _batch(numbers: Tensor, edge_index: Tensor, cutoff: float) -> AtomicBatch:
+    """Atoms of which nothing is known but their edges."""
+    nowhere = torch.zeros_like(numbers, dtype=torch.float64)[:, None].expand(-1, 3)
+    system, ptr = torch.zeros_like(numbers), numbers.new_zeros(2)
+    pbc, shifts = torch.zeros(1, 3, dtype=torch.bool), numbers.new_zeros(0, 3)
+    return AtomicBatch(numbers, nowhere, None, pbc, edge_index, shifts, system, ptr, cutoff)
+
+
+def _example(model: MessagePassingPotential) -> _Inputs:
+    """Inputs to record with, whose sizes differ from each other and from 0 to 3."""
+    device, atoms = model.embedding.weight.device, 5
+    numbers = torch.full((atoms,), model.config.species[0], device=device)
+    pairs = torch.cartesian_prod(torch.arange(atoms), torch.arange(atoms)).T.to(device)
+    pairs = pairs[:, pairs[0] != pairs[1]].contiguous()
+    positions = torch.eye(atoms, 3, dtype=torch.float64, device=device)
+    positions = positions + torch.arange(atoms, device=device)[:, None]
+    weights = torch.ones(atoms, dtype=torch.float64, device=device)
+    return numbers, weights, pairs, positions[pairs[1]] - positions[pairs[0]]

@@ -1,0 +1,286 @@
+"""Potentials as models of metatomic: their programs, and itself where it is installed."""
+
+from __future__ import annotations
+
+import site
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch.testing import assert_close
+
+from equigeo.interop import to_metatomic
+from equigeo.interop import to_metatomic as function
+from equigeo.interop.script_program import script_program
+from equigeo.ops import kernels_info
+from equigeo.ops.runtime.torch_internals import record_program
+from equigeo.potentials import Calculator
+from tests.potentials.systems import (
+    CELL,
+    CRYSTAL,
+    CUTOFF,
+    MOLECULE,
+    NUMBERS,
+    POSITIONS,
+    SLAB,
+    batch_of,
+    potential,
+)
+
+module = sys.modules[function.__module__]
+needs_metatomic = pytest.mark.skipif(
+    find_spec("metatomic") is None or find_spec("metatomic_ase") is None,
+    reason="metatomic is not installed: make test-metatomic installs it",
+)
+# It saves TorchScript, which PyTorch discourages.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:ase"),
+    pytest.mark.filterwarnings("ignore:stress requested but likely to be wrong:UserWarning"),
+]
+ONE = (NUMBERS[:1], POSITIONS[:1], None, False)
+APART = (NUMBERS[:2], 10 * POSITIONS[:2], None, False)
+NONE = (NUMBERS[:0], POSITIONS[:0], None, False)
+
+
+def program_of(model):
+    run = module._energies_and_slopes(model, model.embedding.weight.dtype)
+    inputs = module._example(model)
+    run(*inputs)
+    recorded = record_program(run, inputs)
+    recorded.graph.eliminate_dead_code()
+    return script_program(recorded)
+
+
+def run(program, batch, weights=None):
+    """Energies of atoms, and the gradient of their weighted sum by positions."""
+    weights = torch.ones(len(batch.numbers)).double() if weights is None else weights
+    x = batch.positions.clone().requires_grad_()
+    vectors = batch.with_positions(x).vectors()
+    energies, slopes = program(batch.numbers, weights, batch.edge_index, vectors.detach())
+    (gradient,) = torch.autograd.grad(vectors, x, slopes, allow_unused=True)
+    return energies, gradient
+
+
+@pytest.mark.parametrize(
+    "product",
+    ["channelwise", "full", "gaunt", "curl", "gaunt+curl", "matrix", "vector_signal", "so2"],
+)
+def test_programs_are_the_potential_for_any_number_of_atoms_and_edges(product):
+    model = potential(product=product)
+    program = program_of(model)
+    for systems in ([MOLECULE], [CRYSTAL], [MOLECULE, CRYSTAL, SLAB], [ONE], [APART], [NONE]):
+        batch = batch_of(*systems)
+        want = model(batch)
+        energies, gradient = run(program, batch)
+        assert_close(energies, want.energies, rtol=0.0, atol=1e-12)
+        assert_close(gradient, -want.forces, rtol=0.0, atol=1e-12)
+
+
+def test_weights_are_those_of_the_sum_that_slopes_belong_to():
+    model, batch = potential(), batch_of(MOLECULE)
+    weights = torch.tensor([1.0, 0, 0, 1, 0, 0]).double()
+    _, gradient = run(program_of(model), batch, weights)
+    x = batch.positions.clone().requires_grad_()
+    want = torch.autograd.grad((weights * model.energies(batch.with_positions(x))).sum(), x)
+    assert_close(gradient, want[0], rtol=0.0, atol=1e-12)
+
+
+def test_positions_and_energies_are_float64_for_weights_in_float32():
+    model, batch = potential(), batch_of(CRYSTAL)
+    energies, gradient = run(program_of(model.float()), batch)
+    want = potential()(batch)
+    assert energies.dtype == gradient.dtype == torch.float64
+    assert_close(energies, want.energies, rtol=0.0, atol=1e-4)
+    assert_close(gradient, -want.forces, rtol=0.0, atol=1e-4)
+
+
+def test_atoms_that_coincide_are_refused():
+    batch = batch_of((NUMBERS[:2], POSITIONS[:1].expand(2, 3), None, False))
+    with pytest.raises(torch.jit.Error, match="atoms must not coincide"):
+        run(program_of(potential()), batch)
+
+
+def test_without_metatomic_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "metatomic.torch", None)
+    with pytest.raises(ImportError, match="pip install metatomic-torch"):
+        to_metatomic(potential())
+
+
+def test_what_is_no_potential_to_run_is_refused():
+    with pytest.raises(TypeError, match="must be a MessagePassingPotential, got Linear"):
+        to_metatomic(torch.nn.Linear(1, 1))
+    with pytest.raises(TypeError, match=r"float32 or float64, got torch\.bfloat16"):
+        to_metatomic(potential().bfloat16())
+    with pytest.raises(ValueError, match="must be in eval mode"):
+        to_metatomic(potential().train())
+
+
+def structures():
+    from ase import Atoms
+
+    crystal = Atoms(CRYSTAL[0].numpy(), CRYSTAL[1].numpy(), cell=CELL.numpy(), pbc=True)
+    slab = crystal.copy()
+    slab.pbc = [True, True, False]
+    molecule = Atoms(NUMBERS.numpy(), POSITIONS.numpy())
+    boxed = Atoms("H", [(0, 0, 0)], cell=20 * np.eye(3), pbc=True)
+    return [crystal, crystal * (3, 2, 1), slab, molecule, Atoms("H", [(0, 0, 0)]), boxed]
+
+
+def assert_same_results(calculator, model, atol=1e-12):
+    for atoms in structures():
+        other = atoms.copy()
+        atoms.calc, other.calc = calculator, Calculator(model)
+        for _ in range(3):  # TorchScript writes programs anew when it has seen inputs
+            energies = [x.get_potential_energy() for x in (atoms, other)]
+            assert energies[0] == pytest.approx(energies[1], rel=0, abs=atol)
+            assert np.abs(atoms.get_forces() - other.get_forces()).max() < atol
+            if atoms.pbc.all():
+                assert np.abs(atoms.get_stress() - other.get_stress()).max() < atol
+            for x in (atoms, other):
+                x.set_cell(x.cell[:] * 1.01, scale_atoms=True)
+                x.positions[0] += 0.05
+
+
+@needs_metatomic
+@pytest.mark.parametrize("saved", [False, True])
+def test_its_calculator_gives_what_ours_gives(saved, tmp_path):
+    from metatomic_ase import MetatomicCalculator
+
+    model = potential()
+    exported = to_metatomic(model)
+    if saved:
+        exported.save(tmp_path / "model.pt")
+        exported = tmp_path / "model.pt"
+    assert_same_results(MetatomicCalculator(exported, check_consistency=True), model)
+
+
+@needs_metatomic
+def test_weights_in_float32_give_energies_in_float64():
+    from metatomic_ase import MetatomicCalculator
+
+    exported = to_metatomic(potential().float())
+    assert exported.capabilities().dtype == "float64"
+    assert_same_results(MetatomicCalculator(exported), potential(), atol=2e-3)
+
+
+@needs_metatomic
+def test_it_says_what_it_can_do():
+    from metatomic.torch import ModelMetadata
+
+    exported = to_metatomic(potential(layers=2), ModelMetadata(name="two layers"))
+    found = exported.capabilities()
+    assert found.atomic_types == [1, 6, 8]
+    assert (found.interaction_range, found.length_unit) == (2 * CUTOFF, "angstrom")
+    assert found.supported_devices == ["cpu"]
+    assert exported.metadata().name == "two layers"
+    (asked,) = exported.requested_neighbor_lists()
+    assert (asked.cutoff, asked.full_list, asked.strict) == (CUTOFF, True, True)
+
+
+SEARCHES = []  # which own the edges that they give
+
+
+def given_systems(*systems):
+    """Systems with their edges, as engines make them."""
+    from metatomic.torch import System
+    from metatomic_ase._neighbors import AllNeighborsCalculator
+
+    made = [
+        System(
+            numbers.to(torch.int32),
+            positions.clone().requires_grad_(),
+            torch.zeros(3, 3).double() if cell is None else cell,
+            torch.as_tensor(pbc).expand(3).clone(),
+        )
+        for numbers, positions, cell, pbc in systems
+    ]
+    search = AllNeighborsCalculator(to_metatomic(potential()).requested_neighbor_lists())
+    SEARCHES.append(search)
+    return search.compute(made)
+
+
+def energy_of(systems, selected=None, kind="system"):
+    from metatomic.torch import ModelEvaluationOptions, ModelOutput
+
+    wanted = {"energy": ModelOutput(unit="eV", sample_kind=kind)}
+    options = ModelEvaluationOptions("angstrom", wanted, selected)
+    found = to_metatomic(potential())(systems, options, check_consistency=kind == "system")
+    return found["energy"].block().values
+
+
+@needs_metatomic
+def test_systems_are_computed_together_and_each_has_its_gradient():
+    systems = given_systems(MOLECULE, ONE, CRYSTAL, APART)
+    energy = energy_of(systems)
+    want = potential()(batch_of(MOLECULE, ONE, CRYSTAL, APART))
+    assert_close(energy[:, 0], want.energy, rtol=0.0, atol=1e-12)
+    factors = torch.tensor([2.0, 1.0, -3.0, 1.0]).double()
+    slopes = torch.autograd.grad((factors * energy[:, 0]).sum(), [s.positions for s in systems])
+    forces = want.forces.split([6, 1, 2, 2])
+    for slope, factor, force in zip(slopes, factors, forces, strict=True):
+        assert_close(slope, -factor * force, rtol=0.0, atol=1e-12)
+
+
+@needs_metatomic
+def test_selected_atoms_alone_are_summed_and_differentiated():
+    from metatensor.torch import Labels
+
+    chosen = torch.tensor([[0, 1], [0, 4], [1, 0]])
+    systems = given_systems(MOLECULE, CRYSTAL)
+    energy = energy_of(systems, Labels(["system", "atom"], chosen.to(torch.int32)))
+    batch = batch_of(MOLECULE, CRYSTAL)
+    x = batch.positions.clone().requires_grad_()
+    energies = potential().energies(batch.with_positions(x))
+    assert_close(energy[:, 0], torch.stack([energies[[1, 4]].sum(), energies[6]]))
+    (want,) = torch.autograd.grad(energies[[1, 4, 6]].sum(), x)
+    found = torch.autograd.grad(energy.sum(), [s.positions for s in systems])
+    assert_close(torch.cat(found), want, rtol=0.0, atol=1e-12)
+
+
+@needs_metatomic
+def test_what_it_cannot_give_is_refused():
+    systems = given_systems(MOLECULE)
+    with pytest.raises(ValueError, match="energy must be wanted of systems"):
+        energy_of(systems, kind="atom")
+    energy = energy_of(systems).sum()
+    (slope,) = torch.autograd.grad(energy, systems[0].positions, create_graph=True)
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        torch.autograd.grad(slope.square().sum(), systems[0].positions)
+    gold = (torch.full_like(NUMBERS, 79), *MOLECULE[1:])
+    with pytest.raises(ValueError, match="does not support the atomic type '79'"):
+        energy_of(given_systems(gold))
+
+
+ALONE = """
+import sys
+sys.modules["equigeo"] = None
+from ase.build import molecule
+from metatomic_ase import MetatomicCalculator
+atoms = molecule("CH3CH2OH")
+atoms.calc = MetatomicCalculator(sys.argv[1], extensions_directory=sys.argv[2])
+print(repr(float(atoms.get_potential_energy())), *map(float, atoms.get_forces()[0]))
+"""
+
+
+@needs_metatomic
+@pytest.mark.skipif(kernels_info()["cpu"] is None, reason="there are no compiled kernels")
+def test_where_this_library_is_not_imported_kernels_are_enough(tmp_path, monkeypatch):
+    from ase.build import molecule
+
+    # Libraries are collected from installations, which a checkout is not.
+    monkeypatch.setattr(site, "getsitepackages", lambda: [str(Path(kernels_info()["cpu"]).parent)])
+    model, extensions = str(tmp_path / "model.pt"), str(tmp_path / "extensions")
+    to_metatomic(potential()).save(model, collect_extensions=extensions)
+    assert [x.name for x in Path(extensions).iterdir()] == ["_kernels_cpu.so"]
+    command = [sys.executable, "-W", "ignore", "-c", ALONE, model, extensions]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    atoms = molecule("CH3CH2OH")
+    atoms.calc = Calculator(potential())
+    want = [atoms.get_potential_energy(), *atoms.get_forces()[0]]
+    assert [*map(float, done.stdout.split())] == pytest.approx(want, rel=0, abs=1e-10)
