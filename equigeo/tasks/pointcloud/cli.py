@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from torch import nn
 
@@ -33,6 +33,7 @@ class PointCloudClassification(Task[PointConfig, _Clouds, TrainedPointClassifier
     """
 
     help = "classify point clouds after training on upright ones"
+    example_data = "my_scans"
     data_remedy = "the folder with modelnet10_train.npz"
     train_arguments = (
         Argument("--data", "folder with modelnet10_train.npz", metavar="DIR"),
@@ -42,12 +43,12 @@ class PointCloudClassification(Task[PointConfig, _Clouds, TrainedPointClassifier
         ),
         Argument("--no-embedding", "--model plain", constant="plain", dest="model"),
         Argument(
-            "--points", "points of every cloud (default: of the preset)", positive, metavar="N"
+            "--points", "points of every cloud", positive, metavar="N", unit="points"
         ),
         Argument(
             "--holdout",
             "evaluate on N training clouds per class, held out, and leave the test part unseen",
-            natural, metavar="N",
+            natural, metavar="N", unit="training clouds",
         ),
     )  # fmt: skip
     evaluate_arguments = (
@@ -75,6 +76,10 @@ class PointCloudClassification(Task[PointConfig, _Clouds, TrainedPointClassifier
     def plan(self, config: PointConfig, data: _Clouds, model: nn.Module | None = None) -> FitPlan:
         """Build the model."""
         return plan_fit(config, data, model)
+
+    def preset_model(self, config: PointConfig) -> Any:
+        """Build the preset's model."""
+        return POINT_MODELS[config.model].preset(config.preset, num_classes=2)
 
     def evaluate(
         self, trained: TrainedPointClassifier, options: argparse.Namespace

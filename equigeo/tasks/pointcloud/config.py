@@ -120,3 +120,17 @@ class PointConfig(RunConfig):
         """Give the recipe and the number of points of a model's preset."""
         said = POINT_PRESETS.get(model, {}).get(preset, _AFFINE)  # an unknown one is refused below
         return cls(data, said.recipe, preset, model=model, points=said.points)
+
+    @classmethod
+    def presets(cls, data: str = "data") -> list[PointConfig]:
+        """Give the configurations of all presets of all models."""
+        return [
+            cls.of_preset(data, preset, model)
+            for model, presets in POINT_PRESETS.items()
+            for preset in presets
+        ]
+
+    @property
+    def preset_name(self) -> str:
+        """The preset, or the model whose default it is."""
+        return self.model if self.preset == "default" else self.preset
