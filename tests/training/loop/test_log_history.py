@@ -55,7 +55,7 @@ def test_configuration_then_epochs_then_the_end_are_said(config, dataset, tmp_pa
 
 
 def test_what_is_no_logger_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="csv or .* or mlflow, or one of Lightning"):
+    with pytest.raises(ValueError, match=r"csv or .* or mlflow, or one of Lightning"):
         log_history("paper", tmp_path)
     with pytest.raises(ValueError, match="one of Lightning, got int"):
         log_history(3, tmp_path)
