@@ -14,27 +14,20 @@ from pathlib import Path
 from typing import Any, Final
 
 import equigeo
-from equigeo.cli.parser import PROGRAM
+from equigeo.cli.parser import PROGRAM, add_command
 
-_EPILOG = """\
-Exit status: 0, or 2 after an error.
-
-examples:
-  source <(equigeo completion bash)        # or this line in ~/.bashrc
-  source <(equigeo completion zsh)         # behind compinit in ~/.zshrc
-  equigeo completion fish > ~/.config/fish/completions/equigeo.fish
-"""
 _PATHS: Final = {"DIR", "FILE", "ARCHIVE"}  # in the names of values
 
 
 def add_parser(commands: Any, whole: argparse.ArgumentParser) -> None:
     """Add the command, which writes down the ``whole`` parser."""
-    parser = commands.add_parser(
-        "completion",
-        help="print a script that makes a shell complete commands and options",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = add_command(
+        commands, "completion", "print a script that makes a shell complete commands and options",
+        "0, or 2 after an error.",
+        "source <(equigeo completion bash)        # or this line in ~/.bashrc",
+        "source <(equigeo completion zsh)         # behind compinit in ~/.zshrc",
+        "equigeo completion fish > ~/.config/fish/completions/equigeo.fish",
+    )  # fmt: skip
     parser.add_argument("shell", choices=tuple(_SCRIPTS), help="for which shell")
     parser.set_defaults(run=partial(_run, whole))
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from equigeo.cli.parser import add_quiet
+from equigeo.cli.parser import add_command, add_verbosity
 from equigeo.cli.progress import Progress
 from equigeo.datasets.registry.convert_data_set import convert_data_set
 from equigeo.datasets.registry.data_set import DataFile, DataSet, data_root
@@ -18,44 +18,66 @@ from equigeo.datasets.registry.open_data_set import how_to_get
 from equigeo.datasets.registry.verify_data_set import verify_data_set
 from equigeo.tasks.text import printable
 
-_EPILOG = """\
-Data lie in $EQUIGEO_DATA, or else in the folder data of the cache ($EQUIGEO_CACHE or the user's).
-Exit status: 0, 1 if verify finds a wrong or missing file, 2 after an error.
-
-examples:
-  equigeo data list
-  equigeo data fetch mnist
-  equigeo data convert modelnet10 ~/Downloads/ModelNet10.zip
-  equigeo data verify mnist
-"""
+_ERROR = "0, or 2 after an error."
+_STATUS = (
+    "0, 1 if verify finds a wrong or missing file, 2 after an error.\nData lie in $EQUIGEO_DATA, "
+    "or else in the folder data of the cache ($EQUIGEO_CACHE or the user's)."
+)
 
 
 def add_parser(commands: Any) -> None:
     """Add the command and what it does."""
-    parser = commands.add_parser(
-        "data",
-        help="list, fetch, convert and verify published data sets",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = add_command(
+        commands, "data", "list, fetch, convert and verify published data sets", _STATUS,
+        "equigeo data list",
+        "equigeo data fetch mnist",
+        "equigeo data convert modelnet10 ~/Downloads/ModelNet10.zip",
+        "equigeo data verify mnist",
+    )  # fmt: skip
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
+    for add in (_add_list, _add_fetch, _add_convert, _add_verify):
+        add(actions)
 
-    listing = actions.add_parser("list", help="what exists, and what is present")
+
+def _add_list(actions: Any) -> None:
+    listing = add_command(
+        actions, "list", "what exists, and what is present", _ERROR,
+        "equigeo data list", "equigeo data list --json",
+    )  # fmt: skip
     listing.add_argument("--json", action="store_true", help="print JSON (default: a table)")
     listing.set_defaults(run=_list)
 
-    fetch = actions.add_parser("fetch", help="download by https, resuming what broke off")
+
+def _add_fetch(actions: Any) -> None:
+    fetch = add_command(
+        actions, "fetch", "download by https, resuming what broke off", _ERROR,
+        "equigeo data fetch mnist tsplib", "equigeo data fetch qm9 --dry-run",
+    )  # fmt: skip
     fetch.add_argument("names", nargs="+", metavar="NAME", help="as list shows them")
-    add_quiet(fetch)
+    fetch.add_argument(
+        "--dry-run", action="store_true",
+        help="say what would be fetched, from where and how much (default: no)",
+    )  # fmt: skip
+    add_verbosity(fetch)
     fetch.set_defaults(run=_fetch)
 
-    convert = actions.add_parser("convert", help="check files got by hand, and put them in place")
+
+def _add_convert(actions: Any) -> None:
+    convert = add_command(
+        actions, "convert", "check files got by hand, and put them in place", _ERROR,
+        "equigeo data convert modelnet10 ~/Downloads/ModelNet10.zip",
+    )  # fmt: skip
     convert.add_argument("name", metavar="NAME", help="as list shows it")
     convert.add_argument("source", type=Path, metavar="SOURCE", help="file or folder, see list")
-    add_quiet(convert)
+    add_verbosity(convert)
     convert.set_defaults(run=_convert)
 
-    verify = actions.add_parser("verify", help="compare files with their checksums")
+
+def _add_verify(actions: Any) -> None:
+    verify = add_command(
+        actions, "verify", "compare files with their checksums", _STATUS,
+        "equigeo data verify", "equigeo data verify mnist --json",
+    )  # fmt: skip
     verify.add_argument(
         "names", nargs="*", default=(), metavar="NAME", help="default: all that are present"
     )
@@ -109,6 +131,9 @@ def _use(entry: DataSet) -> str:
 
 def _fetch(options: argparse.Namespace) -> int:
     for entry in [find_data_set(name) for name in options.names]:
+        if options.dry_run:
+            _print_plan(entry)
+            continue
         if not options.quiet:
             print(f"{entry.name}: {entry.licence}; from {entry.source}", file=sys.stderr)
         fetched = fetch_data_set(entry, None if options.quiet else _Started())
@@ -120,6 +145,16 @@ def _fetch(options: argparse.Namespace) -> int:
             print(f"{entry.name}: its files are there already, in {printable(entry.path)}")
         print(_use(entry) if entry.is_present else f"next: {_next(entry)}")
     return 0
+
+
+def _print_plan(entry: DataSet) -> None:
+    """Say what a fetch would do."""
+    if not entry.is_fetchable:
+        print(f"{entry.name}: {printable(how_to_get(entry))}")
+    for file in entry.files if entry.is_fetchable else ():
+        there = (entry.path / file.name).exists()
+        state = "is there already" if there else f"{_size(file.bytes)} from {file.url}"
+        print(f"{printable(entry.path / file.name)}: {state}")
 
 
 def _next(entry: DataSet) -> str:

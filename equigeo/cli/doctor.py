@@ -7,42 +7,34 @@ import importlib.metadata
 import json
 import platform
 import sys
-import time
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
 
 import equigeo
-from equigeo.cli.parser import PROGRAM
+from equigeo.cli.parser import PROGRAM, add_command
+from equigeo.cli.selftest import print_checks, run_checks
 from equigeo.datasets.cache_folder import cache_folder
 from equigeo.datasets.registry.data_set import data_root
 from equigeo.tasks import TASKS, find_task
-from equigeo.tasks.text import message, printable
+from equigeo.tasks.text import printable
 
 _PACKAGES = (
     "numpy", "scipy", "e3nn", "trimesh", "lightning", "plotly", "platformdirs", "torch-geometric",
     "cuequivariance", "torch-cluster", "vesin", "matscipy", "potpourri3d",
 )  # fmt: skip
-_EPILOG = """\
-Exit status: 0, 1 if something is wrong, 2 after an error.
-
-examples:
-  equigeo doctor
-  equigeo doctor runs/example/model.ckpt --json
-"""
 
 
 def add_parser(commands: Any) -> None:
     """Add the command, and the name of a part of it in version 0.1."""
-    parser = commands.add_parser(
-        "doctor",
-        help="show versions, kernels and folders, and test every op on this machine",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = add_command(
+        commands, "doctor", "show versions, kernels and folders, and test every op on this machine",
+        "0, 1 if something is wrong, 2 after an error.",
+        "equigeo doctor",
+        "equigeo doctor runs/example/model.ckpt --json",
+    )  # fmt: skip
     parser.set_defaults(run=_run)
     parser.add_argument(
         "checkpoint", type=Path, nargs="?", metavar="MODEL.ckpt",
@@ -63,11 +55,7 @@ def _run(options: argparse.Namespace) -> int:
     found: dict[str, Any] = {"environment": _environment(), "packages": _packages()}
     if options.checkpoint is not None:
         found["model"] = _model(options.checkpoint)
-    start = time.perf_counter()
-    checks = equigeo.ops.check_ops()
-    found["ops"] = [asdict(check) for check in checks]
-    found["seconds"] = round(time.perf_counter() - start, 2)
-    found["problems"] = [check.text for check in checks if check.state == "failed"]
+    found |= run_checks()
     if options.json:
         print(json.dumps(found, indent=1))
     else:
@@ -133,13 +121,7 @@ def _print(found: dict[str, Any]) -> None:
         print()
         _print_lines(found["model"])
     print()
-    states = [check["state"] for check in found["ops"]]
-    for check in found["ops"]:
-        if check["state"] == "failed":
-            print(f"FAILED {message(check['text'])}")
-    counts = ", ".join(f"{states.count(x)} {x}" for x in sorted({*states}))
-    number, seconds = len(states), found["seconds"]
-    print(f"{number} ops beside their reference implementations in {seconds} s: {counts}")
+    print_checks(found)
     if found["environment"]["kernels: cpu"] == "None":
         print("no compiled kernels: everything runs, slower; see the warning of `import equigeo`")
 

@@ -3,44 +3,38 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import torch
-
-from equigeo.cli.parser import add_quiet
+from equigeo.cli.machine import use_machine
+from equigeo.cli.parser import add_command, add_machine, add_verbosity
 from equigeo.cli.require_packages import require_packages
 from equigeo.tasks import TASKS, Task, find_task
-from equigeo.tasks.arguments import Argument, threads
+from equigeo.tasks.arguments import Argument
 
 _AnyTask: TypeAlias = Task[Any, Any, Any]
-_EPILOG = """\
-Exit status: 0, or 2 after an error.
-
-examples:
-  equigeo evaluate runs/mine/model.ckpt
-  equigeo evaluate runs/mine/model.ckpt --data shrec_16.tar.gz --split 10 --json results.json
-"""
 
 
 def add_parser(commands: Any) -> None:
     """Add the command, with the options of all tasks: which one it is stands in the checkpoint."""
-    parser = commands.add_parser(
-        "evaluate",
-        help="measure accuracy and invariance",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = add_command(
+        commands, "evaluate", "measure accuracy and invariance", "0, or 2 after an error.",
+        "equigeo evaluate runs/mine/model.ckpt",
+        "equigeo evaluate runs/mine/model.ckpt --data shrec_16.tar.gz --split 10 --json r.json",
+        "equigeo evaluate runs/mine/model.ckpt --json - | python -m json.tool",
+    )  # fmt: skip
     parser.set_defaults(run=_run)
     parser.add_argument("checkpoint", type=Path, metavar="CHECKPOINT", help="model.ckpt of a run")
-    parser.add_argument("--threads", type=threads, metavar="N", help="default: one per core")
     parser.add_argument(
-        "--json", type=Path, metavar="FILE", help="write the results there too (default: no)"
-    )
-    add_quiet(parser)
+        "--json", type=Path, metavar="FILE",
+        help="write the results there too, or print them alone where FILE is - (default: no)",
+    )  # fmt: skip
+    add_machine(parser, "cpu")
+    add_verbosity(parser)
     owners = _owners()
     for tasks, argument in owners:
         if len(tasks) > 1:
@@ -73,24 +67,25 @@ def _run(options: argparse.Namespace) -> int:
     task = find_task(options.checkpoint, TASKS)
     _check_options(options, task)
     if task.writes_report:
-        require_packages("a report", "plotly")
+        require_packages({"plotly": "a report"})
     report = options.checkpoint.with_name("report.html")
-    for target in (options.json, report if task.writes_report else None):
+    is_printed = options.json == Path("-")
+    for target in (None if is_printed else options.json, report if task.writes_report else None):
         if target is not None:
             _check_writable(target)
-    if options.threads:
-        torch.set_num_threads(options.threads)
+    device = use_machine(options)
     trained = task.trained_type.load(options.checkpoint)
+    trained.model.to(device)
     if not (trained.is_finished or options.quiet):
         done = trained.config.recipe.progress(trained.epochs_done, trained.seconds)
         print(f"note: this run has finished {done}", file=sys.stderr)
     output = task.evaluate(trained, options)
-    print(output.text)
-    if options.json is not None:
+    print(json.dumps(output.results, indent=1) if is_printed else output.text)
+    if options.json is not None and not is_printed:
         output.write_results(options.json)
     if task.writes_report:
         output.write_page(report)
-        print(f"report: {report}")
+        print(f"report: {report}", file=sys.stderr if is_printed else sys.stdout)
     return 0
 
 

@@ -8,9 +8,21 @@ import sys
 from collections.abc import Sequence
 
 import equigeo
-from equigeo.cli import completion, data, doctor, evaluate, predict, train
+from equigeo.cli import completion, data, doctor, evaluate, predict, presets, selftest, train
 from equigeo.cli.parser import PROGRAM, Parser
+from equigeo.cli.verbose import verbose
 from equigeo.tasks.text import message
+
+_EPILOG = """\
+Exit status: 0, 1 where a check found something wrong, 2 after an error, 130 after an
+interruption, or 143 after a request to terminate.
+
+examples:
+  equigeo train mesh-classification --data builtin --output runs/mine
+  equigeo evaluate runs/mine/model.ckpt
+  equigeo predict runs/mine/model.ckpt horse.obj
+  equigeo presets
+"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -42,7 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(exit_.code or 0)
     options.command_line = " ".join([PROGRAM, *map(shlex.quote, arguments)])
     try:
-        return int(options.run(options))
+        with verbose(getattr(options, "verbose", False)):
+            return int(options.run(options))
     except KeyboardInterrupt:
         print(f"\n{PROGRAM}: interrupted{getattr(options, 'hint', '')}", file=sys.stderr)
         return 130
@@ -57,13 +70,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _build_parser() -> Parser:
-    parser = Parser(prog=PROGRAM, description="Networks on 3D geometry with declared symmetry.")
+    parser = Parser(
+        prog=PROGRAM,
+        description="Networks on 3D geometry with declared symmetry.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--version", action="version", version=f"equigeo {equigeo.__version__}")
     parser.add_argument(
         "--debug", action="store_true", help="show the traceback of an error (default: no)"
     )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in (train, evaluate, predict, data, doctor):
+    for command in (train, evaluate, predict, presets, data, doctor, selftest):
         command.add_parser(commands)
     completion.add_parser(commands, parser)
     return parser

@@ -8,49 +8,57 @@ import json
 import os
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from equigeo.cli.parser import PROGRAM, add_quiet
-from equigeo.tasks import TASKS, FilePrediction, find_task
-from equigeo.tasks.arguments import positive
+from equigeo.cli.machine import use_machine
+from equigeo.cli.parser import PROGRAM, add_command, add_machine, add_verbosity
+from equigeo.cli.prediction_options import DEFAULTS, complete_options
+from equigeo.tasks import TASKS, FilePrediction, Task, find_task
+from equigeo.tasks.arguments import Argument, positive
+from equigeo.tasks.file_prediction import TABLES, write_predictions
 from equigeo.tasks.text import message, printable
-
-_EPILOG = """\
-Exit status: 0, or 2 if a file could not be used; the others are classified nevertheless.
-
-examples:
-  equigeo predict runs/example/model.ckpt horse.obj --top 3
-  equigeo predict runs/example/model.ckpt scans/ --json
-  equigeo predict runs/example/model.ckpt 'scans/**/*.stl' --view --output pages
-"""
 
 
 def add_parser(commands: Any) -> None:
     """Add the command."""
-    kinds = "; ".join(f"{task.files} ({task.name})" for task in TASKS if task.files)
-    parser = commands.add_parser(
-        "predict",
-        help="classify files, tell their parts, or energies and forces",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = add_command(
+        commands, "predict", "classify files, tell their parts, or energies and forces",
+        "0, or 2 if a file could not be used; the others are done nevertheless.",
+        "equigeo predict runs/example/model.ckpt horse.obj --top 3",
+        "equigeo predict runs/example/model.ckpt scans/ --results scans.csv",
+        "equigeo predict runs/example/model.ckpt 'scans/**/*.stl' --view --output pages",
+        "equigeo predict runs/example/model.ckpt scans/ --dry-run --json > mine.json",
+        "equigeo predict --config mine.json --top 5",
+    )  # fmt: skip
     parser.set_defaults(run=_run)
-    parser.add_argument("checkpoint", type=Path, metavar="CHECKPOINT", help="model.ckpt of a run")
+    kinds = "; ".join(f"{task.files} ({task.name})" for task in TASKS if task.files)
+    parser.add_argument("checkpoint", nargs="?", metavar="CHECKPOINT", help="model.ckpt of a run")
     parser.add_argument(
-        "files",
-        type=Path,
-        nargs="+",
-        metavar="FILE",
+        "files", nargs="*", default=(), metavar="FILE",
         help=f"{kinds}; a folder, whose files below it are taken; or a quoted pattern",
-    )
+    )  # fmt: skip
     parser.add_argument(
-        "--top",
-        type=positive,
-        default=1,
-        metavar="K",
-        help="number of classes to print (default: %(default)s)",
-    )
+        "--config", type=Path, metavar="FILE",
+        help="JSON with the names and values of options, files and checkpoint, as --dry-run --json "
+        "prints it; what is typed beside it wins (default: none)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--dry-run", action="store_true",
+        help="check checkpoint and options, list the files, and write nothing (default: no)",
+    )  # fmt: skip
+    _add_output_options(parser)
+    add_machine(parser, "cpu")
+    add_verbosity(parser)
+    parser.set_defaults(device=None)  # what was not typed may stand in --config
+    parser.takes_more = "files"
+
+
+def _add_output_options(parser: argparse.ArgumentParser) -> None:
+    Argument(
+        "--top", "number of classes to print (default: 1)", positive, metavar="K", unit="classes"
+    ).add_to(parser)
     parser.add_argument(
         "--view",
         action="store_true",
@@ -60,47 +68,97 @@ def add_parser(commands: Any) -> None:
         "--json", action="store_true", help="print one JSON object per file (default: lines)"
     )
     parser.add_argument(
-        "--output", type=Path, default=Path(), metavar="DIR",
+        "--output", metavar="DIR",
         help="where files are written, and replaced (default: the current folder)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--results", metavar="FILE",
+        help="write what is printed to a file .csv or .jsonl instead, complete or not at all"
+        " (default: no)",
     )  # fmt: skip
     formats = [form for task in TASKS for form in task.formats]
     parser.add_argument(
-        "--format", choices=formats, help="form of files of atoms, the first by default"
+        "--format", choices=formats, help=f"form of files of atoms (default: {formats[0]})"
     )
-    add_quiet(parser)
 
 
 def _run(options: argparse.Namespace) -> int:
+    complete_options(options)
     task = find_task(options.checkpoint, [task for task in TASKS if task.files])
     if options.format and options.format not in task.formats:
         raise ValueError(f"--format {options.format} means nothing for the task {task.name!r}")
-    form = options.format or next(iter(task.formats), "")
     files = [path for given in options.files for path in _files(given, task.suffixes)]
     if options.view or task.writes_files:
         _check_output(options.output, files)
+    if options.results is not None:
+        _check_results(options.results)
+    device = use_machine(options)
     trained = task.trained_type.load(options.checkpoint)
-    failed = False
+    trained.model.to(device)
+    if options.dry_run:
+        _print_plan(options, task, files)
+        return 0
+    failures: list[str] = []
+    found = _predict(options, task, trained, files, failures)
+    if options.results is None:
+        for prediction, paths in found:
+            is_json = options.json
+            print(json.dumps(prediction.to_dict(paths)) if is_json else _line(prediction, paths))
+    else:
+        rows = [prediction.to_dict(paths) for prediction, paths in found]
+        write_predictions(options.results, rows)
+        if not options.quiet:
+            print(f"{len(rows)} predictions in {printable(options.results)}", file=sys.stderr)
+    return 2 if failures else 0
+
+
+def _predict(
+    options: argparse.Namespace,
+    task: Task[Any, Any, Any],
+    trained: Any,
+    files: list[Path],
+    failures: list[str],
+) -> Iterator[tuple[FilePrediction, list[str]]]:
+    """Give what is found of each file, and what was written for it."""
+    form = options.format or next(iter(task.formats), "")
     for path in files:
         try:
             prediction = task.predict(trained, path, options.top, view=options.view)
         except ValueError as error:  # the other files are still worth classifying
             print(f"{PROGRAM}: error: {message(error)}", file=sys.stderr)
-            failed = True
+            failures.append(str(path))
             continue
         if prediction.notes and not options.quiet:
             print(*map(printable, prediction.notes.splitlines()), sep="\n", file=sys.stderr)
-        if options.json:
-            paths = list(map(str, prediction.write(options.output, form)))
-            print(json.dumps(_described(prediction, paths)))
-            continue
-        ranking = printable(prediction.summary) + "  ".join(
-            f"{printable(name)} {share:.1%}" for name, share in prediction.ranking
-        )
-        if prediction.remark:
-            ranking += f"  ({printable(prediction.remark)})"
-        written = ", ".join(map(printable, prediction.write(options.output, form)))
-        print(f"{printable(path)}: {ranking}{written and f' -> {written}'}")
-    return 2 if failed else 0
+        yield prediction, list(map(str, prediction.write(options.output, form)))
+
+
+def _line(prediction: FilePrediction, written: list[str]) -> str:
+    ranking = printable(prediction.summary) + "  ".join(
+        f"{printable(name)} {share:.1%}" for name, share in prediction.ranking
+    )
+    if prediction.remark:
+        ranking += f"  ({printable(prediction.remark)})"
+    paths = ", ".join(map(printable, written))
+    return f"{printable(prediction.path)}: {ranking}{paths and f' -> {paths}'}"
+
+
+def _print_plan(options: argparse.Namespace, task: Task[Any, Any, Any], files: list[Path]) -> None:
+    """Say what would be predicted; as JSON, in a form that --config takes."""
+    if options.json:
+        values = {name: getattr(options, name) for name in DEFAULTS}
+        values |= {"files": list(map(str, files)), "json": False}
+        texts = {name: str(x) if isinstance(x, Path) else x for name, x in values.items()}
+        print(json.dumps(texts, indent=1))
+        return
+    print(f"model    {printable(options.checkpoint)}, {task.name}")
+    for path in files:
+        print(f"file     {printable(path)}")
+    if options.view or task.writes_files:
+        print(f"output   {printable(options.output)}")
+    if options.results is not None:
+        print(f"results  {printable(options.results)}")
+    print(f"{len(files)} files; nothing was read or written: leave out --dry-run to predict")
 
 
 def _files(given: Path, suffixes: tuple[str, ...]) -> list[Path]:
@@ -119,17 +177,6 @@ def _files(given: Path, suffixes: tuple[str, ...]) -> list[Path]:
     return sorted(found)
 
 
-def _described(prediction: FilePrediction, written: list[str]) -> dict[str, Any]:
-    return {
-        "file": str(prediction.path),
-        "ranking": [[name, share] for name, share in prediction.ranking],
-        "summary": prediction.summary,
-        "remark": prediction.remark,
-        "notes": prediction.notes,
-        "written": written,
-    }
-
-
 def _check_output(folder: Path, files: list[Path]) -> None:
     """See before any work that every file has a place of its own."""
     if not folder.is_dir() or not os.access(folder, os.W_OK):
@@ -140,3 +187,11 @@ def _check_output(folder: Path, files: list[Path]) -> None:
             f"{number} of the files are called {stem!r} and would be written to one place; "
             "predict them one by one, each with its own --output"
         )
+
+
+def _check_results(path: Path) -> None:
+    """See before any work that the file can be written, and in which form."""
+    if path.suffix.lower() not in TABLES:
+        raise ValueError(f"--results {path}: expected a name with {' or '.join(TABLES)} at its end")
+    if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise ValueError(f"--results {path}: cannot be written; choose an existing folder")

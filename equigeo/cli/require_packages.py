@@ -3,35 +3,40 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Mapping
 from typing import Final
 
 VERSIONS: Final = {"lightning": ">=2.6,<3", "plotly": ">=5.20", "platformdirs": ">=3"}
 """As in pyproject.toml."""
 
 
-def require_packages(purpose: str, name: str) -> None:
-    """Refuse to begin where a package is not installed.
+def require_packages(needs: Mapping[str, str]) -> None:
+    """Refuse to begin where packages are not installed.
 
     Parameters
     ----------
-    purpose : str
-        What needs it.
-    name : str
-        One of :data:`VERSIONS`.
+    needs : mapping of str to str
+        Names of packages, and what needs each.
 
     Raises
     ------
     ImportError
-        If it is not installed; with what to type for this one and all others that other commands
-        will want.
+        If one is not installed; with what to type for all that are missing, and for those of
+        :data:`VERSIONS` that other commands will want.
 
     Examples
     --------
-    >>> require_packages("a report", "plotly")
+    >>> require_packages({"plotly": "a report"})
     """
-    missing = [other for other in VERSIONS if importlib.util.find_spec(other) is None]
-    if name in missing:
-        typed = " ".join(f"'{other}{VERSIONS[other]}'" for other in missing)
-        others = [other for other in missing if other != name]
+    known = dict.fromkeys([*needs, *VERSIONS])
+    missing = [name for name in known if importlib.util.find_spec(name) is None]
+    if missing and not needs.keys().isdisjoint(missing):
+        ordered = [
+            *(n for n in VERSIONS if n in missing),
+            *(n for n in missing if n not in VERSIONS),
+        ]
+        typed = " ".join(f"'{n}{VERSIONS[n]}'" if n in VERSIONS else n for n in ordered)
+        said = " and ".join(f"{needs[name]} needs {name}" for name in missing if name in needs)
+        others = [name for name in missing if name not in needs]
         more = f" (and other commands want {', '.join(others)})" if others else ""
-        raise ImportError(f"{purpose} needs {name}{more}: pip install {typed}")
+        raise ImportError(f"{said}{more}: pip install {typed}")

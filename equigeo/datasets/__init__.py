@@ -26,10 +26,12 @@ from equigeo.datasets.digits.load_mnist import load_mnist
 from equigeo.datasets.digits.read_idx import read_idx
 from equigeo.datasets.digits.transformed_digits import TransformedDigits
 from equigeo.datasets.engraved.engraved_cubes import engraved_cubes
+from equigeo.datasets.load_cloud_folder import load_cloud_folder, normalized_cloud
 from equigeo.datasets.load_mesh_folder import load_mesh_folder
 from equigeo.datasets.load_modelnet_points import load_modelnet_points
 from equigeo.datasets.mesh_dataset import MeshDataset
 from equigeo.datasets.point_clouds import PointClouds
+from equigeo.datasets.read_cloud import read_cloud
 from equigeo.datasets.registry.open_data_set import open
 from equigeo.datasets.segmentation.edges_in_order import OrderedEdges, edges_in_order
 from equigeo.datasets.segmentation.load_segmentation_folder import load_segmentation_folder
@@ -64,6 +66,7 @@ __all__ = [
     "engraved_cubes",
     "format_extxyz",
     "load_atomic_split",
+    "load_cloud_folder",
     "load_digits",
     "load_mesh_folder",
     "load_mlearn",
@@ -73,9 +76,11 @@ __all__ = [
     "load_rmd17",
     "load_segmentation_folder",
     "load_tsplib",
+    "normalized_cloud",
     "open",
     "optimal_lengths",
     "optimal_tour",
+    "read_cloud",
     "read_extxyz",
     "read_idx",
     "read_tsplib",

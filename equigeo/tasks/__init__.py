@@ -17,6 +17,8 @@ from equigeo.tasks.potential import InteratomicPotential
 from equigeo.tasks.task import Task, find_task
 from equigeo.tasks.tsp import TravellingSalesman
 from equigeo.training.exit_on_sigterm import exit_on_sigterm
+from equigeo.training.files.read_config import read_json
+from equigeo.training.loop.chosen_device import training_on
 from equigeo.training.loop.log_history import LOGGERS, log_history
 from equigeo.training.loop.time_limit import time_limit
 
@@ -44,7 +46,9 @@ __all__ = [
     "exit_on_sigterm",
     "find_task",
     "log_history",
+    "read_json",
     "time_limit",
+    "training_on",
 ]
 
 

@@ -33,6 +33,9 @@ class Argument:
         What the option means; it then takes no value.
     dest : str, optional
         Name in the parsed options, by default that of the flag.
+    unit : str
+        What a number counts or is measured in; empty for what has no unit, such as a seed. The
+        help says it where its sentence does not.
 
     Examples
     --------
@@ -49,17 +52,26 @@ class Argument:
     metavar: str | None = None
     constant: object = None
     dest: str | None = None
+    unit: str = ""
 
     @property
     def name(self) -> str:
         """Name in the parsed options."""
         return self.dest or self.flag.lstrip("-").replace("-", "_")
 
+    @property
+    def text(self) -> str:
+        """Help with the unit, in front of what the brackets at its end say."""
+        if self.unit in self.help:
+            return self.help
+        head, bracket, rest = self.help.partition(" (")
+        return f"{head} ({self.unit}{f'; {rest}' if bracket else ')'}"
+
     def add_to(self, group: Any) -> None:
         """Add the option to a parser or to a group of one."""
         if self.constant is not None:
             group.add_argument(
-                self.flag, dest=self.name, action="store_const", const=self.constant, help=self.help
+                self.flag, dest=self.name, action="store_const", const=self.constant, help=self.text
             )
         else:
             group.add_argument(
@@ -68,7 +80,7 @@ class Argument:
                 type=self.type,
                 choices=self.choices,
                 metavar=self.metavar,
-                help=self.help,
+                help=self.text,
             )
 
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Final
 
 from equigeo.nn.brief import brief_fields
 from equigeo.training.files.replace_file import replace_file
+
+TABLES: Final = (".csv", ".jsonl")
+"""Endings of the files that :func:`write_predictions` writes."""
 
 
 @dataclass(frozen=True)
@@ -62,3 +69,43 @@ class FilePrediction:
         for path, content in zip(paths, files.values(), strict=True):
             replace_file(path, content)
         return paths
+
+    def to_dict(self, written: Sequence[str] = ()) -> dict[str, Any]:
+        """Give JSON types.
+
+        Parameters
+        ----------
+        written : sequence of str
+            What :meth:`write` wrote.
+        """
+        return {
+            "file": str(self.path),
+            "ranking": [[name, share] for name, share in self.ranking],
+            "summary": self.summary,
+            "remark": self.remark,
+            "notes": self.notes,
+            "written": list(written),
+        }
+
+
+def write_predictions(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write predictions as lines of JSON, or as a table with a line for each class of each file.
+
+    Parameters
+    ----------
+    path : Path
+        A name that ends with ``.jsonl`` or ``.csv``; the file is the old or the new one at any
+        moment.
+    rows : sequence of mapping
+        What :meth:`FilePrediction.to_dict` gave.
+    """
+    if path.suffix.lower() == ".jsonl":
+        replace_file(path, "".join(f"{json.dumps(row)}\n" for row in rows))
+        return
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(["file", "rank", "class", "share", "summary", "remark"])
+    for row in rows:
+        for rank, (name, share) in enumerate(row["ranking"] or [["", ""]], 1):
+            table.writerow([row["file"], rank, name, share, row["summary"], row["remark"]])
+    replace_file(path, text.getvalue())

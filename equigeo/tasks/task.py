@@ -22,6 +22,7 @@ from equigeo.training.files.read_config import read_config
 from equigeo.training.files.run_folder import RunFolder
 from equigeo.training.loop.fit_plan import FitPlan
 from equigeo.training.preview_run import RunPreview, preview_run
+from equigeo.training.random_state import isolated_streams
 from equigeo.training.recipe import Recipe
 from equigeo.training.run_config import RunConfig
 from equigeo.training.train_model import train_model
@@ -47,6 +48,8 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
         One line for the command line.
     data_remedy : str
         What to give where ``--data`` is missing.
+    example_data : str
+        What stands after ``--data`` in examples; empty if the task needs none.
     train_arguments : tuple of Argument
         Options of ``equigeo train`` that are named like fields of the configuration.
     evaluate_arguments : tuple of Argument
@@ -79,6 +82,7 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
 
     help: ClassVar[str]
     data_remedy: ClassVar[str] = ""
+    example_data: ClassVar[str] = ""
     train_arguments: ClassVar[tuple[Argument, ...]] = ()
     evaluate_arguments: ClassVar[tuple[Argument, ...]] = ()
     measures: ClassVar[Mapping[str, str]]
@@ -122,6 +126,17 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
         ValueError
             If the data do not fit the configuration.
         """
+
+    def preset_model(self, config: _Config) -> Any:
+        """Build the model of a preset for two classes, where the configuration does not say it."""
+        return None
+
+    def model_settings(self, config: _Config) -> dict[str, Any]:
+        """Give what a preset says of the model, without what the data decide, as JSON types."""
+        with isolated_streams():
+            model = self.preset_model(config)
+        settings = {} if model is None else model.config.to_dict()
+        return {name: value for name, value in settings.items() if name != "num_classes"}
 
     @abstractmethod
     def evaluate(self, trained: _Trained, options: argparse.Namespace) -> EvaluationOutput:

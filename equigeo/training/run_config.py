@@ -105,3 +105,26 @@ class RunConfig(Config):
         if recipe is None:
             raise ValueError(f"preset must be one of {', '.join(cls.recipes)}, got {shown(preset)}")
         return cls(data, recipe, preset)
+
+    @classmethod
+    def presets(cls: type[_Config], data: str = "data") -> list[_Config]:
+        """Give the configurations of all presets, the default one first.
+
+        Parameters
+        ----------
+        data : str
+            What to train on.
+
+        Examples
+        --------
+        >>> from equigeo.tasks.mesh_classification import MeshConfig
+        >>> [config.preset_name for config in MeshConfig.presets()]
+        ['default', 'paper']
+        """
+        only = getattr(cls, "data", data)  # of a task with one choice, which is its default
+        return [cls.of_preset(only, name) for name in cls.recipes]
+
+    @property
+    def preset_name(self) -> str:
+        """What tells the preset from the others of the task."""
+        return self.preset

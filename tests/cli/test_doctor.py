@@ -40,7 +40,7 @@ def test_every_op_is_tested_and_every_package_named(capsys):
 
 def test_a_wrong_kernel_is_shown_and_is_the_exit_status(capsys, monkeypatch):
     wrong = OpCheck("gather_sum", "failed", "gather_sum: it differs", 0.1)
-    monkeypatch.setattr(doctor.equigeo.ops, "check_ops", lambda: [wrong])
+    monkeypatch.setattr(doctor.equigeo.ops, "check_ops", lambda device: [wrong])
     assert main(["doctor"]) == 1
     out = capsys.readouterr().out
     assert "FAILED gather_sum: it differs" in out
@@ -50,7 +50,7 @@ def test_a_wrong_kernel_is_shown_and_is_the_exit_status(capsys, monkeypatch):
 
 
 def test_a_model_is_looked_at(capsys, checkpoint, monkeypatch):
-    monkeypatch.setattr(doctor.equigeo.ops, "check_ops", lambda: [])
+    monkeypatch.setattr(doctor.equigeo.ops, "check_ops", lambda device: [])
     assert main(["doctor", str(checkpoint), "--json"]) == 0
     model = json.loads(capsys.readouterr().out)["model"]
     assert model["task"] == "mesh-classification"

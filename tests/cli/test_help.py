@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Iterator
 
 import pytest
@@ -47,10 +48,25 @@ def test_defaults_are_those_of_each_preset(capsys):
     assert "(needed for a new run)" in text
 
 
-@pytest.mark.parametrize(
-    "command", ["completion", "data", "doctor", "evaluate", "predict", "train"]
-)
-def test_a_command_shows_examples_and_exit_status(capsys, command):
-    text = shown(capsys, command)
-    assert "Exit status: 0" in text
-    assert f"equigeo {command}" in text.partition("examples:")[2]
+def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """A parser and those below it."""
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for below in action.choices.values():
+                yield from parsers(below)
+
+
+COMMANDS = [parser for parser in parsers(_build_parser()) if parser.prog != "equigeo info"]
+
+
+@pytest.mark.parametrize("parser", COMMANDS, ids=[parser.prog for parser in COMMANDS])
+def test_a_command_shows_what_it_does_its_exit_status_and_examples_that_work(parser):
+    assert parser.description
+    status, _, examples = parser.format_help().partition("examples:\n")
+    assert "Exit status: 0" in status
+    assert 1 <= examples.count(f"{parser.prog} ") <= 6
+    for line in examples.splitlines():
+        words = line.replace("<(", "").replace(")", "").partition("  #")[0]
+        command = words[words.index("equigeo ") :].split(" > ")[0].split(" | ")[0]
+        assert _build_parser().parse_args(shlex.split(command)[1:])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import logging
+from importlib.util import find_spec
 
 import pytest
 import torch
@@ -55,15 +56,22 @@ def test_weights_do_not_depend_on_what_is_logged(data, run_folder, tmp_path):
     assert all(torch.equal(value, state[1][name]) for name, value in state[0].items())
 
 
-def test_without_tensorboard_its_logger_is_refused_before_any_work(data, tmp_path):
-    arguments = (*TRAIN, "--data", data, "--output", tmp_path / "run", "--logger", "tensorboard")
-    done = without("tensorboard", *arguments)
+@pytest.mark.parametrize("name", ["tensorboard", "wandb", "mlflow"])
+def test_without_what_it_needs_a_logger_is_refused_before_any_work(name, data, tmp_path):
+    arguments = (*TRAIN, "--data", data, "--output", tmp_path / "run", "--logger", name)
+    done = without(name, *arguments)
     assert done.returncode == 2
     assert done.stdout == ""
-    assert done.stderr == (
-        "equigeo: error: the logger tensorboard needs tensorboard: pip install tensorboard\n"
-    )
+    assert done.stderr == (f"equigeo: error: the logger {name} needs {name}: pip install {name}\n")
     assert not (tmp_path / "run").exists()
+
+
+def test_all_that_a_run_needs_is_named_at_once(data, tmp_path):
+    arguments = (*TRAIN, "--data", data, "--output", tmp_path / "run", "--logger", "wandb")
+    done = without("lightning", *arguments)
+    assert done.returncode == 2
+    assert done.stderr.startswith("equigeo: error: training needs lightning")
+    assert "the logger wandb needs wandb" in done.stderr or find_spec("wandb")
 
 
 def test_an_unknown_logger_is_refused(data, tmp_path, capsys):

@@ -21,7 +21,7 @@ def test_the_versions_are_those_of_the_metadata():
 def test_all_that_is_missing_is_named_at_once(monkeypatch):
     monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ImportError) as caught:
-        require_packages("training", "lightning")
+        require_packages({"lightning": "training"})
     assert str(caught.value) == (
         "training needs lightning (and other commands want plotly, platformdirs): "
         "pip install 'lightning>=2.6,<3' 'plotly>=5.20' 'platformdirs>=3'"
@@ -32,6 +32,19 @@ def test_what_a_command_does_not_need_does_not_stop_it(monkeypatch):
     found = importlib.util.find_spec
     without = lambda name: None if name == "plotly" else found(name)  # noqa: E731
     monkeypatch.setattr(module.importlib.util, "find_spec", without)
-    require_packages("training", "lightning")
+    require_packages({"lightning": "training"})
     with pytest.raises(ImportError, match=r"a report needs plotly: pip install 'plotly>=5\.20'"):
-        require_packages("a report", "plotly")
+        require_packages({"plotly": "a report"})
+
+
+def test_what_a_logger_needs_is_named_with_the_rest(monkeypatch):
+    found = importlib.util.find_spec
+    missing = ("lightning", "wandb")
+    without = lambda name: None if name in missing else found(name)  # noqa: E731
+    monkeypatch.setattr(module.importlib.util, "find_spec", without)
+    with pytest.raises(ImportError) as caught:
+        require_packages({"lightning": "training", "wandb": "the logger wandb"})
+    assert str(caught.value) == (
+        "training needs lightning and the logger wandb needs wandb: "
+        "pip install 'lightning>=2.6,<3' wandb"
+    )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from torch import nn
 
 from equigeo.tasks.affnist.config import ImageConfig
 from equigeo.tasks.affnist.data import Digits
 from equigeo.tasks.affnist.evaluate import IMAGE_TESTS, evaluate_image_classifier
+from equigeo.tasks.affnist.models import IMAGE_MODELS
 from equigeo.tasks.affnist.train import plan_fit
 from equigeo.tasks.affnist.trained import TrainedImageClassifier
 from equigeo.tasks.arguments import Argument, positive
@@ -28,15 +30,17 @@ class AffNISTClassification(Task[ImageConfig, Digits, TrainedImageClassifier]):
     """
 
     help = "classify transformed digits after training on centred ones"
+    example_data = "mnist"
     data_remedy = "the folder with the files of MNIST"
     train_arguments = (
         Argument("--data", "folder with the four files of MNIST", metavar="DIR"),
         Argument(
-            "--digits", "train on the first N digits (default: all)", positive, metavar="N"
+            "--digits", "train on the first N digits (default: all)", positive, metavar="N",
+            unit="digits",
         ),
         Argument(
             "--test-images", "transformed digits to evaluate on (default: 20000)", positive,
-            metavar="N",
+            metavar="N", unit="digits",
         ),
         Argument(
             "--holdout",
@@ -52,7 +56,7 @@ class AffNISTClassification(Task[ImageConfig, Digits, TrainedImageClassifier]):
         ),
         Argument(
             "--images", "how many transformed digits (default: 20000; there are 320000)", positive,
-            metavar="N",
+            metavar="N", unit="digits",
         ),
     )  # fmt: skip
     measures = {  # noqa: RUF012
@@ -73,6 +77,10 @@ class AffNISTClassification(Task[ImageConfig, Digits, TrainedImageClassifier]):
     def plan(self, config: ImageConfig, data: Digits, model: nn.Module | None = None) -> FitPlan:
         """Build the model."""
         return plan_fit(config, data, model)
+
+    def preset_model(self, config: ImageConfig) -> Any:
+        """Build the preset's model."""
+        return IMAGE_MODELS[config.preset].preset(config.preset, num_classes=2)
 
     def evaluate(
         self, trained: TrainedImageClassifier, options: argparse.Namespace

@@ -38,7 +38,8 @@ def shape_geometry(
     >>> shape_geometry(model, "triangle", mesh)["levels"]
     [[0]]
     """
-    found = model.inspect(mesh)
+    device = next(model.parameters()).device
+    found = model.inspect(model.graph(mesh).to(device))
     return {
         "name": name,
         # five digits are more than the eye sees, and half the bytes

@@ -39,6 +39,7 @@ class MeshClassification(Task[MeshConfig, MeshDataset, TrainedMeshClassifier]):
     """
 
     help = "classify triangle meshes"
+    example_data = "builtin"
     data_remedy = "builtin, cubes, a folder or an archive"
     train_arguments = (
         Argument(
@@ -53,7 +54,7 @@ class MeshClassification(Task[MeshConfig, MeshDataset, TrainedMeshClassifier]):
         Argument(
             "--holdout",
             "evaluate on N training meshes per class, held out, and leave the test part unseen",
-            natural, metavar="N",
+            natural, metavar="N", unit="training meshes",
         ),
     )  # fmt: skip
     evaluate_arguments = (
@@ -92,6 +93,10 @@ class MeshClassification(Task[MeshConfig, MeshDataset, TrainedMeshClassifier]):
     ) -> FitPlan:
         """Build graphs and model."""
         return plan_fit(config, data, model)
+
+    def preset_model(self, config: MeshConfig) -> PrimalDualClassifier:
+        """Build the preset's model."""
+        return PrimalDualClassifier.preset(config.preset, num_classes=2)
 
     def evaluate(
         self, trained: TrainedMeshClassifier, options: argparse.Namespace

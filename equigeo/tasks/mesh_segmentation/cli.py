@@ -39,6 +39,7 @@ class MeshSegmentation(Task[SegmentationConfig, SegmentedMeshDataset, TrainedMes
     """
 
     help = "tell the parts of triangle meshes"
+    example_data = "builtin"
     data_remedy = "builtin, a folder or an archive"
     train_arguments = (
         Argument(
@@ -48,7 +49,7 @@ class MeshSegmentation(Task[SegmentationConfig, SegmentedMeshDataset, TrainedMes
         Argument(
             "--holdout",
             "evaluate on N training meshes, held out, and leave the test part unseen",
-            natural, metavar="N",
+            natural, metavar="N", unit="training meshes",
         ),
     )  # fmt: skip
     evaluate_arguments = (
@@ -84,6 +85,10 @@ class MeshSegmentation(Task[SegmentationConfig, SegmentedMeshDataset, TrainedMes
     ) -> FitPlan:
         """Build graphs and model."""
         return plan_fit(config, data, model)
+
+    def preset_model(self, config: SegmentationConfig) -> PrimalDualSegmenter:
+        """Build the preset's model."""
+        return PrimalDualSegmenter.preset(config.preset, num_classes=2)
 
     def evaluate(
         self, trained: TrainedMeshSegmenter, options: argparse.Namespace

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import argparse
-from typing import TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
 
 from torch import nn
 
 from equigeo.datasets import PointClouds
+from equigeo.datasets.read_cloud import CLOUD_SUFFIXES
 from equigeo.tasks.arguments import Argument, natural, positive
 from equigeo.tasks.evaluation_output import EvaluationOutput
+from equigeo.tasks.file_prediction import FilePrediction
 from equigeo.tasks.pointcloud.config import PointConfig
 from equigeo.tasks.pointcloud.data import load_clouds
 from equigeo.tasks.pointcloud.evaluate import PointEvaluation, evaluate_point_classifier
 from equigeo.tasks.pointcloud.models import POINT_MODELS
 from equigeo.tasks.pointcloud.train import plan_fit
-from equigeo.tasks.pointcloud.trained import TrainedPointClassifier
+from equigeo.tasks.pointcloud.trained import TrainedPointClassifier, classify_cloud
 from equigeo.tasks.task import Task
 from equigeo.tasks.text import class_table, copies_table
 from equigeo.training.loop.fit_plan import FitPlan
@@ -33,25 +36,29 @@ class PointCloudClassification(Task[PointConfig, _Clouds, TrainedPointClassifier
     """
 
     help = "classify point clouds after training on upright ones"
-    data_remedy = "the folder with modelnet10_train.npz"
+    example_data = "my_scans"
+    data_remedy = "a folder or an archive"
     train_arguments = (
-        Argument("--data", "folder with modelnet10_train.npz", metavar="DIR"),
+        Argument(
+            "--data", "folder with modelnet10_train.npz, or folder or archive"
+            " <class>/{train,test}/<cloud or mesh>", metavar="DIR|ARCHIVE",
+        ),
         Argument(
             "--model", "family of the model (default: affine); plain is mds without the embedding",
             choices=tuple(POINT_MODELS),
         ),
         Argument("--no-embedding", "--model plain", constant="plain", dest="model"),
         Argument(
-            "--points", "points of every cloud (default: of the preset)", positive, metavar="N"
+            "--points", "points of every cloud", positive, metavar="N", unit="points"
         ),
         Argument(
             "--holdout",
             "evaluate on N training clouds per class, held out, and leave the test part unseen",
-            natural, metavar="N",
+            natural, metavar="N", unit="training clouds",
         ),
     )  # fmt: skip
     evaluate_arguments = (
-        Argument("--data", "by default what the model was trained on", metavar="DIR"),
+        Argument("--data", "by default what the model was trained on", metavar="DIR|ARCHIVE"),
         Argument("--seed", "seed of transformed copies (default: 0)", natural),
     )
     measures = {  # noqa: RUF012
@@ -59,6 +66,8 @@ class PointCloudClassification(Task[PointConfig, _Clouds, TrainedPointClassifier
         "rotated_accuracy": "rotated accuracy {value:.2%}",
         "logit_change": "equivariance error {value:.3f}: change of the logits / deviation",
     }
+    files = "NPY, NPZ, OBJ, OFF, PLY or XYZ"
+    suffixes = CLOUD_SUFFIXES
     trained_type = TrainedPointClassifier
 
     def load(self, config: PointConfig) -> _Clouds:
@@ -76,6 +85,10 @@ class PointCloudClassification(Task[PointConfig, _Clouds, TrainedPointClassifier
         """Build the model."""
         return plan_fit(config, data, model)
 
+    def preset_model(self, config: PointConfig) -> Any:
+        """Build the preset's model."""
+        return POINT_MODELS[config.model].preset(config.preset, num_classes=2)
+
     def evaluate(
         self, trained: TrainedPointClassifier, options: argparse.Namespace
     ) -> EvaluationOutput:
@@ -88,6 +101,14 @@ class PointCloudClassification(Task[PointConfig, _Clouds, TrainedPointClassifier
             f"{_summary(evaluation)}"
         )
         return EvaluationOutput(text, evaluation.to_dict())
+
+    def predict(
+        self, trained: TrainedPointClassifier, path: Path, top: int = 1, *, view: bool = False
+    ) -> FilePrediction:
+        """Classify the points of a file, or of its surface."""
+        if view:
+            raise ValueError("--view shows meshes; a point cloud has no faces")
+        return classify_cloud(trained, path, top)
 
 
 def _summary(evaluation: PointEvaluation) -> str:

@@ -52,14 +52,15 @@ POINT_PRESETS: Final[dict[str, dict[str, PointPreset]]] = {
 
 @dataclass(frozen=True)
 class PointConfig(RunConfig):
-    """What a run on ModelNet10 trains on, with which model; saved as ``config.json``.
+    """What a run on point clouds trains on, with which model; saved as ``config.json``.
 
     Training clouds stand upright, as they are published; none is transformed.
 
     Parameters
     ----------
     data : str
-        The folder of the clouds; see ``equigeo.datasets.load_modelnet_points``.
+        The folder of the clouds, as of :func:`equigeo.datasets.load_modelnet_points` or
+        :func:`equigeo.datasets.load_cloud_folder`.
     recipe, seed, devices, evaluate_every
         As for ``RunConfig``.
     preset : {"default", "SO", "GLPlus", "pointnet", "pointnet++", "dgcnn", "transformer"}
@@ -68,7 +69,7 @@ class PointConfig(RunConfig):
     model : {"affine", "mds", "plain"}
         Family of the model; the last is the network of ``mds`` without the embedding.
     points : int
-        Points of every cloud, from 1 to 1024; in training drawn anew every time.
+        Points of every cloud, as many as the data have at most; in training drawn anew every time.
     holdout : int
         If positive, that many training clouds of every class replace the test clouds: what
         hyper-parameters may be chosen on.
@@ -120,3 +121,17 @@ class PointConfig(RunConfig):
         """Give the recipe and the number of points of a model's preset."""
         said = POINT_PRESETS.get(model, {}).get(preset, _AFFINE)  # an unknown one is refused below
         return cls(data, said.recipe, preset, model=model, points=said.points)
+
+    @classmethod
+    def presets(cls, data: str = "data") -> list[PointConfig]:
+        """Give the configurations of all presets of all models."""
+        return [
+            cls.of_preset(data, preset, model)
+            for model, presets in POINT_PRESETS.items()
+            for preset in presets
+        ]
+
+    @property
+    def preset_name(self) -> str:
+        """The preset, or the model whose default it is."""
+        return self.model if self.preset == "default" else self.preset

@@ -1,13 +1,14 @@
-"""ModelNet10 as point clouds: which ones a run trains on and which it is evaluated on."""
+"""Point clouds of a run: which ones it trains on and which it is evaluated on."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from equigeo.datasets import PointClouds, load_modelnet_points
+from equigeo.datasets import PointClouds, load_cloud_folder, load_modelnet_points
 from equigeo.nn.brief import brief_fields, shown
 from equigeo.tasks.hold_out import hold_out
 from equigeo.tasks.pointcloud.config import PointConfig
@@ -82,13 +83,12 @@ def load_clouds(config: PointConfig) -> tuple[PointClouds, PointClouds]:
     >>> train.points.shape, test.points.shape
     (torch.Size([2, 40, 3]), torch.Size([2, 32, 3]))
     """
-    train = load_modelnet_points(config.data, "train")
+    train, evaluated = _parts(config)
     if config.points > train.points.shape[1]:
         raise ValueError(
             f"{config.data}: clouds have {train.points.shape[1]} points, not {config.points}"
         )
-    if not config.holdout:
-        evaluated = load_modelnet_points(config.data, "test")
+    if not config.holdout and evaluated is not None:
         if evaluated.classes != train.classes:
             raise ValueError(f"{config.data}: training and test clouds have different classes")
         for part, clouds in (("training", train), ("test", evaluated)):
@@ -96,6 +96,15 @@ def load_clouds(config: PointConfig) -> tuple[PointClouds, PointClouds]:
         return train, _fewer_points(evaluated, config.points)
     rest, held = _hold_out(train, config.holdout)
     return rest, _fewer_points(held, config.points)
+
+
+def _parts(config: PointConfig) -> tuple[PointClouds, PointClouds | None]:
+    """Read class folders, or ModelNet10, whose test file is closed where clouds are held out."""
+    folder = Path(config.data)
+    if not any(folder.glob("modelnet10_*.npz")):
+        return load_cloud_folder(folder, config.points)
+    train = load_modelnet_points(folder, "train")
+    return train, None if config.holdout else load_modelnet_points(folder, "test")
 
 
 def _require_all(clouds: PointClouds, problem: str) -> None:

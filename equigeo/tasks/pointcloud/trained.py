@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Final
 
 import torch
 from torch import Tensor
 
+from equigeo.datasets import normalized_cloud, read_cloud
+from equigeo.tasks.file_prediction import FilePrediction
 from equigeo.tasks.measures.classification import classify
 from equigeo.tasks.pointcloud.config import PointConfig
 from equigeo.tasks.pointcloud.models import POINT_MODELS
@@ -16,7 +19,7 @@ BATCH_SIZE: Final = 32  # clouds that are classified at once
 
 
 class TrainedPointClassifier(TrainedModel[PointConfig]):
-    """What a run on point clouds produces and ``equigeo evaluate`` loads."""
+    """What a run on point clouds produces and ``equigeo evaluate`` and ``predict`` load."""
 
     task, what, config_type = "pointcloud", "classifier of point clouds", PointConfig
 
@@ -57,3 +60,46 @@ class TrainedPointClassifier(TrainedModel[PointConfig]):
         """
         found = getattr(self.model, "flagged", None)
         return None if found is None else found(points)
+
+
+def classify_cloud(classifier: TrainedPointClassifier, path: Path, top: int = 1) -> FilePrediction:
+    """Read a file, sample its surface where it has one, and classify the points.
+
+    Parameters
+    ----------
+    classifier : TrainedPointClassifier
+        What to ask.
+    path : Path
+        As of :func:`equigeo.datasets.read_cloud`.
+    top : int
+        How many classes to give.
+
+    Returns
+    -------
+    FilePrediction
+        With a remark where the embedding is not invariant up to rounding.
+
+    Raises
+    ------
+    ValueError
+        If the file cannot be used, or has fewer points than those of the training; the message
+        names it. Or if ``top`` is not positive.
+    """
+    if top < 1:
+        raise ValueError(f"top must be at least 1, got {top}")
+    number = classifier.config.points
+    try:
+        points = read_cloud(path, number)
+        if len(points) < number:
+            raise ValueError(f"has {len(points)} points, the model takes {number}")
+        cloud = normalized_cloud(points, number)[None]
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+    shares = classifier.logits(cloud)[0].double().softmax(dim=0)
+    best = shares.topk(min(top, len(shares)))
+    pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+    flagged = classifier.flagged(cloud)
+    remark = ""
+    if flagged is not None and bool(flagged[0]):
+        remark = "its embedding is not invariant up to rounding"
+    return FilePrediction(path, [(classifier.classes[i], p) for i, p in pairs], "", remark=remark)

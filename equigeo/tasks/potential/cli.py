@@ -39,23 +39,30 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
     """
 
     help = "learn energies and forces of atoms"
+    example_data = "rmd17 --set ethanol"
     data_remedy = "a folder of frames, an archive, or a file .xyz or .npz"
     train_arguments = (
         Argument("--data", "rMD17, mlearn, QM9, 3BPA, or train*.xyz and test*.xyz", metavar=_DATA),
         Argument("--set", "which set of several", metavar="NAME", dest="subset"),
-        Argument("--validation", "training frames put aside", positive, metavar="N"),
-        Argument("--energy-weight", "weight of (eV/atom)^2", number, metavar="X"),
-        Argument("--forces-weight", "weight of (eV/A)^2", number, metavar="X"),
-        Argument("--stress-weight", "weight of (eV/A^3)^2", number, metavar="X"),
+        Argument("--validation", "training frames put aside", positive, metavar="N", unit="frames"),
+        Argument(
+            "--energy-weight", "weight of (eV/atom)^2", number, metavar="X", unit="of (eV/atom)^2"
+        ),
+        Argument("--forces-weight", "weight of (eV/A)^2", number, metavar="X", unit="of (eV/A)^2"),
+        Argument(
+            "--stress-weight", "weight of (eV/A^3)^2", number, metavar="X", unit="of (eV/A^3)^2"
+        ),
         Argument("--compile", "compile the training step first", constant=True),
         Argument("--product", "product of the messages", choices=get_args(ProductName)),
         Argument("--node", "nonlinearity of atoms", choices=get_args(NodeName)),
-        Argument("--cutoff", "where interactions end, in angstrom", number, metavar="X"),
-        Argument("--channels", "copies of every irrep", positive, metavar="N"),
-        Argument("--lmax-edge", "largest degree of messages", natural, metavar="L"),
-        Argument("--lmax-hidden", "largest degree between layers", natural, metavar="L"),
-        Argument("--layers", "rounds of messages", positive, metavar="N"),
-        Argument("--correlation", "highest power of sums", positive, metavar="N"),
+        Argument("--cutoff", "where interactions end", number, metavar="X", unit="angstrom"),
+        Argument("--channels", "copies of every irrep", positive, metavar="N", unit="copies"),
+        Argument("--lmax-edge", "largest degree of messages", natural, metavar="L", unit="degree"),
+        Argument(
+            "--lmax-hidden", "largest degree between layers", natural, metavar="L", unit="degree"
+        ),
+        Argument("--layers", "rounds of messages", positive, metavar="N", unit="rounds"),
+        Argument("--correlation", "highest power of sums", positive, metavar="N", unit="power"),
     )
     evaluate_arguments = (
         Argument("--data", "by default what the model was trained on", metavar=_DATA),

@@ -129,12 +129,13 @@ def measure_errors(model: Any, source: AtomicSource, *, stress: bool = False) ->
     {'frames': 1, 'atoms': 1, 'energy MAE (meV)': 250.0, 'energy RMSE (meV)': 250.0}
     """
     energies, forces, stresses = [], [], []
+    device = next(model.parameters()).device
     for samples in source.few_at_a_time():
-        found = model(samples.atoms, stress=stress)
-        energies.append(found.energy.detach())
-        forces.append(found.forces.detach())
+        found = model(samples.atoms.to(device), stress=stress)
+        energies.append(found.energy.detach().cpu())
+        forces.append(found.forces.detach().cpu())
         nan = torch.full_like(samples.stress, torch.nan)
-        stresses.append(found.stress.detach() if stress else nan)
+        stresses.append(found.stress.detach().cpu() if stress else nan)
     return FrameErrors(
         energy=torch.cat(energies),
         energy_label=torch.cat([part.energy for part in source.parts]),

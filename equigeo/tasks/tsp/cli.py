@@ -6,6 +6,7 @@ import argparse
 
 from torch import Tensor, nn
 
+from equigeo.mds import AttentionModel
 from equigeo.tasks.arguments import Argument, natural, positive
 from equigeo.tasks.evaluation_output import EvaluationOutput
 from equigeo.tasks.task import Task
@@ -33,8 +34,10 @@ class TravellingSalesman(Task[TourConfig, Tensor, TrainedTourModel]):
             "--model", "what the network sees: embedded cities (mds, default), or coordinates",
             choices=("mds", "plain"),
         ),
-        Argument("--cities", "cities of every instance (default: 20)", positive, metavar="N"),
-        Argument("--instances", "instances of an epoch (default: 100000)", positive, metavar="N"),
+        Argument("--cities", "cities of every instance (default: 20)", positive, metavar="N",
+                 unit="cities"),
+        Argument("--instances", "instances of an epoch (default: 100000)", positive, metavar="N",
+                 unit="instances"),
     )  # fmt: skip
     evaluate_arguments = (
         Argument("--data", "tsp: TSPLIB, by default none", metavar="DIR|ARCHIVE"),
@@ -42,7 +45,7 @@ class TravellingSalesman(Task[TourConfig, Tensor, TrainedTourModel]):
         Argument(
             "--instances",
             "how many test instances, of which the shortest tours are found (default: 1000)",
-            positive, metavar="N",
+            positive, metavar="N", unit="instances",
         ),
     )  # fmt: skip
     measures = {  # noqa: RUF012
@@ -69,6 +72,10 @@ class TravellingSalesman(Task[TourConfig, Tensor, TrainedTourModel]):
     def plan(self, config: TourConfig, data: Tensor, model: nn.Module | None = None) -> FitPlan:
         """Build the model."""
         return plan_fit(config, data, model)
+
+    def preset_model(self, config: TourConfig) -> AttentionModel:
+        """Build the preset's model."""
+        return AttentionModel.preset(config.preset, config.model)
 
     def evaluate(self, trained: TrainedTourModel, options: argparse.Namespace) -> EvaluationOutput:
         """Give gaps to optimal tours, what transformations change, and gaps on TSPLIB."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from equigeo.training.run_config import RunConfig
 
@@ -37,8 +37,24 @@ def read_config(path: Path, config_type: type[_Config]) -> _Config:
     ...     read_config(file, TourConfig).cities
     50
     """
+    return config_type.from_dict(read_json(path))
+
+
+def read_json(path: Path) -> Any:
+    """Read a small file of JSON that nobody vouches for.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be read; the message does not name the file.
+    """
     try:
-        return config_type.from_dict(json.loads(_text(path)))
+        return json.loads(_text(path))
     except OSError as error:
         raise ValueError(str(error.strerror or error)) from error
     except RecursionError as error:  # of nested brackets
@@ -46,7 +62,7 @@ def read_config(path: Path, config_type: type[_Config]) -> _Config:
 
 
 def _text(path: Path) -> str:
-    """Read the file, unless it is none, or none that a run has written."""
+    """Read the file, unless it is none, or larger than any of its kind."""
     if not path.is_file():
         raise ValueError("it is no regular file" if path.exists() else "no such file")
     with path.open("rb") as file:

@@ -8,10 +8,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import torch
-
 from equigeo.training.exit_on_sigterm import TERMINATED
 from equigeo.training.files.run_record import RunRecord
+from equigeo.training.loop.chosen_device import count_gpus
 from equigeo.training.loop.epoch_data_module import EpochDataModule
 from equigeo.training.loop.epoch_recorder import EpochRecorder
 from equigeo.training.loop.fit_plan import FitPlan
@@ -62,7 +61,7 @@ def fit(
     bar = [TrainingProgress(config, plan.steps_per_epoch)] if progress else []
     with quiet_lightning(), tempfile.TemporaryDirectory() as scratch:
         trainer = L.Trainer(
-            accelerator="auto" if torch.cuda.is_available() else "cpu",
+            accelerator="auto" if count_gpus() else "cpu",
             devices=config.devices,
             strategy=_strategy(plan) if config.devices > 1 else "auto",
             max_epochs=config.recipe.epochs - module.first_epoch,

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import nn
 
 import equigeo
 from equigeo.nn.brief import brief_fields
 from equigeo.training.labelled_source import LabelledSource
+from equigeo.training.loop.chosen_device import count_gpus
 from equigeo.training.loop.epoch_batches import EpochBatches
 from equigeo.training.novelty import Embedded
 from equigeo.training.objective import Objective
@@ -78,7 +78,7 @@ class FitPlan:
         ValueError
             If not.
         """
-        gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        gpus = count_gpus()
         if gpus and self.config.devices > gpus:
             raise ValueError(f"devices must be at most {gpus} here, got {self.config.devices}")
         EpochBatches(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-LOGGERS: Final = ("csv", "tensorboard")
+LOGGERS: Final = ("csv", "tensorboard", "wandb", "mlflow")
+_PROJECT: Final = "equigeo"
 
 
 def log_history(logger: Any, output: Path) -> list[Any]:
@@ -14,10 +16,14 @@ def log_history(logger: Any, output: Path) -> list[Any]:
 
     Parameters
     ----------
-    logger : {"csv", "tensorboard"} or lightning.pytorch.loggers.Logger
+    logger : {"csv", "tensorboard", "wandb", "mlflow"} or lightning.pytorch.loggers.Logger
         ``csv`` keeps ``log.csv`` in the folder of the run, ``tensorboard`` writes events into
-        ``tensorboard`` there, and any other logger of Lightning gets the same numbers; those of
-        services, such as ``WandbLogger`` and ``MLFlowLogger``, the user makes with what they need.
+        ``tensorboard`` there. ``wandb`` and ``mlflow`` are those of Lightning with a run named
+        like the folder, in the project ``equigeo`` unless ``$WANDB_PROJECT`` or
+        ``$MLFLOW_EXPERIMENT_NAME`` names another; what else they need, such as a key, an address
+        or ``WANDB_MODE=offline``, they read from the environment, and without an address MLflow
+        writes to ``mlruns`` in the folder of the run. Any other logger of Lightning gets the same
+        numbers.
     output : Path
         Folder of the run.
 
@@ -42,18 +48,34 @@ def log_history(logger: Any, output: Path) -> list[Any]:
         raise ValueError(
             f"logger must be {' or '.join(LOGGERS)}, or one of Lightning, got {logger!r}"
         )
-    if logger == "tensorboard" and find_spec("tensorboard") is None:
-        raise ImportError("the logger tensorboard needs tensorboard: pip install tensorboard")
+    if isinstance(logger, str) and logger != "csv" and find_spec(logger) is None:
+        raise ImportError(f"the logger {logger} needs {logger}: pip install {logger}")
     from equigeo.training.loop.history_logger import LightningLogger, TableLogger
     from equigeo.training.loop.lightning import L
 
     if logger == "csv":
         return [TableLogger()]
     loggers = L.pytorch.loggers
-    if logger == "tensorboard":
-        logger = loggers.TensorBoardLogger(
-            output, name="tensorboard", version="", default_hp_metric=False
-        )
+    if isinstance(logger, str):
+        logger = _made(loggers, logger, output)
     if not isinstance(logger, loggers.Logger):
         raise ValueError(f"logger must be one of Lightning, got {type(logger).__name__}")
     return [LightningLogger(logger)]
+
+
+def _made(loggers: Any, name: str, output: Path) -> Any:
+    """Make a logger of Lightning, which opens nothing yet."""
+    if name == "tensorboard":
+        return loggers.TensorBoardLogger(
+            output, name="tensorboard", version="", default_hp_metric=False
+        )
+    run = output.resolve().name
+    if name == "wandb":
+        project = os.environ.get("WANDB_PROJECT", _PROJECT)
+        return loggers.WandbLogger(name=run, project=project, save_dir=output)
+    return loggers.MLFlowLogger(
+        experiment_name=os.environ.get("MLFLOW_EXPERIMENT_NAME", _PROJECT),
+        run_name=run,
+        tracking_uri=os.environ.get("MLFLOW_TRACKING_URI"),
+        save_dir=str(output.resolve() / "mlruns"),
+    )

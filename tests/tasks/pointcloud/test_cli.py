@@ -11,6 +11,8 @@ from equigeo.cli import main
 from equigeo.mds import InvariantPointNet
 from equigeo.tasks.measures.cloud_copies import CLOUD_COPIES
 from equigeo.tasks.pointcloud import POINT_MODELS, POINT_PRESETS, PointConfig
+from equigeo.tasks.pointcloud.trained import classify_cloud
+from tests.make_data import DATA
 from tests.tasks import stand_in
 
 TRAIN = ("train", "pointcloud")
@@ -118,3 +120,32 @@ def test_wrong_options_are_named(run, capsys, tmp_path):
         assert out == ""
         assert part in err
     assert not (tmp_path / "o").exists()
+
+
+def test_clouds_of_ones_own_are_trained_on_evaluated_and_predicted(tmp_path, capsys):
+    data, run = DATA / "clouds", tmp_path / "run"
+    short = ("--epochs", "1", "--batch-size", "9", "--points", "100", "--model", "mds")
+    assert main([*TRAIN, "--data", str(data), "--output", str(run), *short]) == 0
+    checkpoint = str(run / "model.ckpt")
+    assert main(["evaluate", checkpoint]) == 0
+    out, err = capsys.readouterr()
+    assert "glasses" in out
+    assert main(["predict", checkpoint, str(data), "--top", "3", "--json"]) == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [entry["file"] for entry in found] == sorted(map(str, data.glob("*/*/*.*")))
+    for entry in found:
+        assert {name for name, _ in entry["ranking"]} == {"bird", "glasses", "horse"}
+    (tmp_path / "few.xyz").write_text("1 2 3\n4 5 6\n")
+    files = [str(tmp_path / "few.xyz"), found[0]["file"]]
+    assert main(["predict", checkpoint, *files]) == 2
+    out, err = capsys.readouterr()
+    assert err == f"equigeo: error: {files[0]}: has 2 points, the model takes 100\n"
+    assert out.startswith(f"{files[1]}: ")
+    assert main(["predict", checkpoint, files[1], "--view", "--output", str(tmp_path)]) == 2
+    assert "no faces" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("top", [0, -1])
+def test_a_number_of_classes_is_positive(top):
+    with pytest.raises(ValueError, match="top must be at least 1"):
+        classify_cloud(None, None, top)

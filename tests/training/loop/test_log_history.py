@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from inspect import signature
+from typing import ClassVar
+
 import pytest
 
 from equigeo.tasks.mesh_classification import MeshClassification
 from equigeo.training import log_history
+from equigeo.training.loop import log_history as module
 from tests.tasks.mesh_run import config, dataset
 
 __all__ = ["config", "dataset"]
@@ -51,7 +55,72 @@ def test_configuration_then_epochs_then_the_end_are_said(config, dataset, tmp_pa
 
 
 def test_what_is_no_logger_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="csv or tensorboard, or one of Lightning, got 'paper'"):
+    with pytest.raises(ValueError, match=r"csv or .* or mlflow, or one of Lightning"):
         log_history("paper", tmp_path)
     with pytest.raises(ValueError, match="one of Lightning, got int"):
         log_history(3, tmp_path)
+
+
+class Service(loggers.Logger):
+    """Stand in for the logger of a service that is not installed, and note how it is made."""
+
+    name, version = "service", 0
+    made: ClassVar[list[dict[str, object]]] = []
+
+    def __init__(self, **options):
+        super().__init__()
+        self.made.append(options)
+
+    def log_metrics(self, metrics, step=None): ...
+
+    def log_hyperparams(self, params): ...
+
+
+@pytest.fixture
+def service(monkeypatch):
+    """Lightning's loggers of services, replaced; what they need is there."""
+    monkeypatch.setattr(Service, "made", [])
+    monkeypatch.setattr(module, "find_spec", lambda name: name)
+    for name in ("WandbLogger", "MLFlowLogger"):
+        monkeypatch.setattr(loggers, name, Service)
+    for name in ("WANDB_PROJECT", "MLFLOW_EXPERIMENT_NAME", "MLFLOW_TRACKING_URI"):
+        monkeypatch.delenv(name, raising=False)
+    return Service
+
+
+def test_services_are_told_the_name_of_the_run(service, config, dataset, tmp_path, monkeypatch):
+    run = tmp_path / "mine"
+    log_history("wandb", run)
+    log_history("mlflow", run)
+    monkeypatch.setenv("WANDB_PROJECT", "theirs")
+    monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "theirs")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
+    log_history("wandb", run)
+    callbacks = log_history("mlflow", run)
+    local = {"tracking_uri": None, "save_dir": str(run / "mlruns"), "run_name": "mine"}
+    assert service.made == [
+        {"name": "mine", "project": "equigeo", "save_dir": run},
+        {"experiment_name": "equigeo", **local},
+        {"name": "mine", "project": "theirs", "save_dir": run},
+        {"experiment_name": "theirs", **local, "tracking_uri": "http://127.0.0.1:9"},
+    ]
+    trained = MeshClassification().train(config, run, data=dataset, callbacks=callbacks)
+    assert trained.is_finished
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("WandbLogger", {"name", "project", "save_dir"}),
+        ("MLFlowLogger", {"experiment_name", "run_name", "tracking_uri", "save_dir"}),
+    ],
+)
+def test_the_loggers_of_lightning_take_what_they_are_given(name, expected):
+    assert expected <= signature(getattr(loggers, name)).parameters.keys()
+
+
+@pytest.mark.parametrize("name", ["tensorboard", "wandb", "mlflow"])
+def test_a_service_that_is_missing_is_named_with_the_remedy(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=f"the logger {name} needs {name}: pip install {name}"):
+        log_history(name, tmp_path)

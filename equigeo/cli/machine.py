@@ -1,0 +1,41 @@
+"""What a command computes on: a device, and a number of threads.
+
+On its own because commands that train, evaluate, predict and test mean the same by it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+import torch
+
+
+def use_machine(options: argparse.Namespace) -> torch.device:
+    """Take the threads that were asked for, and give the device.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        With those of :func:`equigeo.cli.parser.add_machine`.
+
+    Raises
+    ------
+    ValueError
+        If there is no such device.
+
+    Examples
+    --------
+    >>> use_machine(argparse.Namespace(device="cpu", threads=None))
+    device(type='cpu')
+    """
+    has_card = torch.cuda.is_available()
+    if options.device == "cuda" and not has_card:
+        raise ValueError(
+            "--device cuda: PyTorch finds no GPU here; leave the option out, or install a PyTorch "
+            "with CUDA and its driver"
+        )
+    if options.threads:
+        os.environ["OMP_NUM_THREADS"] = str(options.threads)  # for processes that are started
+        torch.set_num_threads(options.threads)
+    return torch.device("cuda" if has_card and options.device != "cpu" else "cpu")

@@ -1,0 +1,82 @@
+"""``equigeo selftest``: every op beside its reference implementation, on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from dataclasses import asdict
+from typing import Any
+
+import equigeo
+from equigeo.cli.machine import use_machine
+from equigeo.cli.parser import add_command, add_machine, add_verbosity
+from equigeo.tasks.text import message
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = add_command(
+        commands, "selftest", "test every op on this machine, in half a minute",
+        "0, 1 if an op is wrong, 2 after an error.",
+        "equigeo selftest",
+        "equigeo selftest --threads 1 --json",
+        "EQUIGEO_ISA=baseline equigeo selftest",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print JSON (default: lines)")
+    add_machine(parser, "cpu")
+    add_verbosity(parser)
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    found = run_checks(str(use_machine(options)))
+    if options.json:
+        print(json.dumps(found, indent=1))
+    else:
+        print_checks(found, each=not options.quiet)
+    return 1 if found["problems"] else 0
+
+
+def run_checks(device: str = "cpu") -> dict[str, Any]:
+    """Test every op.
+
+    Parameters
+    ----------
+    device : str
+        Where kernels run.
+
+    Returns
+    -------
+    dict of JSON types
+        ``ops``, what was found of each; ``problems``, texts of those that are wrong; ``seconds``.
+    """
+    start = time.perf_counter()
+    checks = equigeo.ops.check_ops(device)
+    return {
+        "ops": [asdict(check) for check in checks],
+        "seconds": round(time.perf_counter() - start, 2),
+        "problems": [check.text for check in checks if check.state == "failed"],
+    }
+
+
+def print_checks(found: dict[str, Any], *, each: bool = False) -> None:
+    """Print what :func:`run_checks` found.
+
+    Parameters
+    ----------
+    found : dict
+        Of :func:`run_checks`.
+    each : bool
+        Print a line for every op, not only for those that are wrong.
+    """
+    states = [check["state"] for check in found["ops"]]
+    width = max((len(check["op"]) for check in found["ops"]), default=0)
+    for check in found["ops"]:
+        if check["state"] == "failed":
+            print(f"FAILED {message(check['text'])}")
+        elif each:
+            print(f"{check['op']:<{width}}  {check['state']}  {check['seconds']:.2f} s")
+    counts = ", ".join(f"{states.count(x)} {x}" for x in sorted({*states}))
+    number, seconds = len(states), found["seconds"]
+    print(f"{number} ops beside their reference implementations in {seconds} s: {counts}")

@@ -1,0 +1,189 @@
+"""Files in the layout ``<class>/{train,test}/<file>``, whatever they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from equigeo.datasets.unpack_archive import ARCHIVE_SUFFIXES, unpack_archive
+
+_T = TypeVar("_T")
+_PARTS = ("train", "test")
+_FOREIGN = frozenset({"cache", "__MACOSX"})  # folders that MeshCNN and archivers leave behind
+_LISTED = 5  # failures that a message shows; the others are counted
+
+
+class Member(NamedTuple):
+    """A file of a class.
+
+    Parameters
+    ----------
+    path : Path
+        Where it is.
+    label : int
+        Position of its class.
+    in_train : bool
+        Which of the two parts it is in.
+    """
+
+    path: Path
+    label: int
+    in_train: bool
+
+
+@dataclass(frozen=True)
+class ClassFolders:
+    """What a folder, or an archive of one, has of each class.
+
+    A class's label is its position in the sorted list of class folders. Hidden entries, ``cache``
+    and loose files such as ``classes.txt`` are ignored. One enclosing folder, as archives have it,
+    is entered by itself.
+
+    Parameters
+    ----------
+    given : Path
+        What the user named.
+    root : Path
+        The folder of the classes.
+    classes : tuple of str
+        Names.
+    members : tuple of Member
+        Files by class, training files first, then by name.
+    kind : str
+        What the files are called in messages.
+    """
+
+    given: Path
+    root: Path
+    classes: tuple[str, ...]
+    members: tuple[Member, ...]
+    kind: str
+
+    @classmethod
+    def find(cls, given: Path, suffixes: tuple[str, ...], kind: str) -> ClassFolders:
+        """List the files.
+
+        Parameters
+        ----------
+        given : Path
+            The folder or archive.
+        suffixes : tuple of str
+            Of the files, in lower case; others are ignored.
+        kind : str
+            What the files are called in messages.
+
+        Raises
+        ------
+        ValueError
+            If the path is missing, neither folder nor archive, or not laid out as above with at
+            least two classes.
+        """
+        layout = _layout(suffixes)
+        root = _enter(_folder_of(given))
+        folders = _class_folders(root, given, layout)
+        members = []
+        for label, folder in enumerate(folders):
+            found = [*_members(folder, label, suffixes)]
+            if not found:
+                raise ValueError(
+                    f"{given}: class {folder.name!r} has no {kind} files; expected {layout}"
+                )
+            members += found
+        return cls(given, root, tuple(folder.name for folder in folders), tuple(members), kind)
+
+    def name(self, member: Member) -> str:
+        """Give the path below the folder, with forward slashes."""
+        return member.path.relative_to(self.root).as_posix()
+
+    def load(self, read: Callable[[Member], _T], problem: type[ValueError]) -> list[_T]:
+        """Read every file, or raise one error for all that fail.
+
+        Parameters
+        ----------
+        read : callable
+            Reads one.
+        problem : type
+            What it raises, or OSError, where a file cannot be used; and what is raised here.
+        """
+        loaded, failures = [], []
+        for member in self.members:
+            try:
+                loaded.append(read(member))
+            except (problem, OSError) as error:
+                failures.append(f"{self.name(member)}: {error}")
+        if failures:
+            shown = "\n  ".join(failures[:_LISTED])
+            more = f"\n  and {len(failures) - _LISTED} more" if len(failures) > _LISTED else ""
+            raise problem(
+                f"{self.given}: {len(failures)} of {len(self.members)} {self.kind} files cannot be "
+                f"used; repair or remove them:\n  {shown}{more}"
+            )
+        return loaded
+
+
+def _layout(suffixes: tuple[str, ...]) -> str:
+    first, *others = sorted(suffixes, key=lambda suffix: (suffix != ".obj", suffix))
+    return f"<class>/train/*{first} and <class>/test/*{first} (or {', '.join(others)})"
+
+
+def _folder_of(given: Path) -> Path:
+    """Give the folder itself, or the one that the archive is unpacked to."""
+    if not given.exists():
+        raise ValueError(f"{given}: no such file or folder")
+    if given.is_dir():
+        return given
+    if given.name.lower().endswith(ARCHIVE_SUFFIXES):
+        return unpack_archive(given)
+    raise ValueError(
+        f"{given}: expected a folder or an archive ({', '.join(ARCHIVE_SUFFIXES)}), got a file"
+    )
+
+
+def _folders(root: Path) -> list[Path]:
+    """List the visible folders in ``root``, sorted by name."""
+    found = (p for p in root.iterdir() if p.is_dir() and not p.name.startswith("."))
+    return sorted((p for p in found if p.name not in _FOREIGN), key=lambda p: p.name)
+
+
+def _is_class(folder: Path) -> bool:
+    return any((folder / part).is_dir() for part in _PARTS)
+
+
+def _enter(root: Path) -> Path:
+    """Step into a single enclosing folder that holds classes but is none."""
+    folders = _folders(root)
+    if (
+        len(folders) == 1
+        and not _is_class(folders[0])
+        and any(map(_is_class, _folders(folders[0])))
+    ):
+        return folders[0]
+    return root
+
+
+def _class_folders(root: Path, given: Path, layout: str) -> list[Path]:
+    folders = _folders(root)
+    classes = [folder for folder in folders if _is_class(folder)]
+    if not classes:
+        raise ValueError(f"{given}: found no class folders; expected {layout}")
+    if len(classes) < len(folders):
+        stray = next(folder.name for folder in folders if not _is_class(folder))
+        raise ValueError(f"{given}: folder {stray!r} has neither train nor test; expected {layout}")
+    if len(classes) == 1:
+        raise ValueError(
+            f"{given}: found only the class {classes[0].name!r}; "
+            "classification needs at least two class folders"
+        )
+    return classes
+
+
+def _members(folder: Path, label: int, suffixes: tuple[str, ...]) -> list[Member]:
+    return [
+        Member(path, label, part == "train")
+        for part in _PARTS
+        if (folder / part).is_dir()
+        for path in sorted((folder / part).iterdir(), key=lambda p: p.name)
+        if path.suffix.lower() in suffixes and not path.name.startswith(".")
+    ]

@@ -1,0 +1,148 @@
+"""One point cloud from a file."""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equigeo.datasets.registry.eliminate_samples import surface_samples
+from equigeo.datasets.shapes.cached_meshes import cached_arrays
+from equigeo.mesh import MeshError
+from equigeo.mesh.io.file_mesh import FileMesh
+from equigeo.mesh.io.read_mesh_file import read_mesh_file
+
+Points = NDArray[np.float64]
+
+CLOUD_SUFFIXES: Final = (".npy", ".npz", ".obj", ".off", ".ply", ".xyz")
+"""Endings of the files that are read, in lower case."""
+
+_MAX_BYTES = 1 << 30
+_FARTHEST = 1e15  # of a coordinate: squares of distances stay finite in float32
+
+
+def read_cloud(path: Path, number: int) -> Points:
+    """Read the points of a file, or sample those of its surface.
+
+    Parameters
+    ----------
+    path : Path
+        Where it ends with ``.off``, ``.obj`` or ``.ply`` and has faces, its surface is sampled as
+        ModelNet10 was: blue noise, by weighted sample elimination, the same for every content.
+        Where it has none, its vertices are the points. ``.npy`` holds an array (points, 3 or more),
+        ``.npz`` one called ``points`` or a single one, ``.xyz`` a point on each line with spaces or
+        commas between its coordinates; what follows the third coordinate is left out.
+    number : int
+        Points to sample. Sampled points are kept in the cache.
+
+    Returns
+    -------
+    array, (points, 3), float64
+        ``number`` of a surface, and of a cloud as many as there are, in the units of the file.
+
+    Raises
+    ------
+    ValueError
+        If the file cannot be used. The message does not name the file.
+
+    Examples
+    --------
+    >>> read_cloud(Path("scan.las"), 100)
+    Traceback (most recent call last):
+        ...
+    ValueError: has the extension '.las'; expected .npy, .npz, .obj, .off, .ply, .xyz
+    """
+    suffix = path.suffix.lower()
+    if suffix not in CLOUD_SUFFIXES:
+        known = ", ".join(CLOUD_SUFFIXES)
+        raise ValueError(f"has the extension {path.suffix!r}; expected {known}")
+    if suffix in (".obj", ".off", ".ply"):
+        return _of_mesh(path, number)
+    if not path.is_file():
+        raise ValueError("is no regular file" if path.exists() else "does not exist")
+    if path.stat().st_size > _MAX_BYTES:
+        raise ValueError(f"has more than {_MAX_BYTES} bytes")
+    try:
+        points = _of_text(path) if suffix == ".xyz" else _of_arrays(path)
+    except OSError as error:
+        raise ValueError(f"cannot be read ({error.strerror or error})") from error
+    return _checked(points)
+
+
+def _of_mesh(path: Path, number: int) -> Points:
+    mesh = read_mesh_file(path)
+    vertices = _checked(np.asarray(mesh.vertices, dtype=np.float64))
+    if not len(mesh.sizes):
+        return vertices
+    content = hashlib.sha256(path.read_bytes()).hexdigest()
+    return cached_arrays(
+        f"surface_{content[:32]}_{number}.npz",
+        None,
+        lambda: {"points": _sampled(mesh, vertices, number, content)},
+        lambda arrays: _checked(arrays["points"]),
+    )
+
+
+def _sampled(mesh: FileMesh, vertices: Points, number: int, content: str) -> Points:
+    triangles, _ = mesh.fan_triangles()
+    if not len(triangles):
+        raise MeshError("has faces, and no triangle among them")
+    if triangles.min() < 0 or triangles.max() >= len(vertices):
+        raise MeshError(f"has a face with a vertex that is none of its {len(vertices)}")
+    seed = np.random.SeedSequence([0, zlib.crc32(content.encode()), number])
+    try:
+        return surface_samples(vertices[triangles], number, np.random.default_rng(seed))
+    except ValueError as error:
+        raise MeshError(f"cannot be sampled: {error}") from error
+
+
+def _of_arrays(path: Path) -> NDArray[np.generic]:
+    try:
+        if path.suffix.lower() == ".npz":
+            with zipfile.ZipFile(path) as archive:  # whose directory tells sizes beforehand
+                if sum(member.file_size for member in archive.infolist()) > _MAX_BYTES:
+                    raise ValueError(f"it unpacks to more than {_MAX_BYTES} bytes")
+        found = np.load(path, allow_pickle=False)
+        if isinstance(found, np.ndarray):
+            return found
+        with found:
+            name = "points" if "points" in found.files else "".join(found.files[:1])
+            if name != "points" and len(found.files) != 1:
+                raise ValueError(f"has {len(found.files)} arrays, none of them called 'points'")
+            return np.asarray(found[name])
+    except (ValueError, EOFError, LookupError, zlib.error, zipfile.BadZipFile) as error:
+        raise ValueError(f"cannot be read as an array: {error}") from error
+
+
+def _of_text(path: Path) -> NDArray[np.generic]:
+    rows = []
+    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+        words = line.partition(b"#")[0].replace(b",", b" ").split()
+        if not words:
+            continue
+        try:
+            rows.append([float(word) for word in words[:3]])
+        except ValueError:
+            raise ValueError(f"line {number} has a coordinate that is no number") from None
+        if len(words) < 3:
+            raise ValueError(f"line {number} has {len(words)} coordinates, expected 3")
+    return np.array(rows, dtype=np.float64).reshape(-1, 3)
+
+
+def _checked(points: NDArray[np.generic]) -> Points:
+    """Refuse what is no cloud, and give its coordinates alone."""
+    if points.ndim != 2 or points.shape[1] < 3 or points.dtype.kind not in "fiu":
+        raise ValueError(
+            f"must have numbers (points, 3 or more), got {points.dtype} {tuple(points.shape)}"
+        )
+    found = points[:, :3].astype(np.float64)
+    if not len(found):
+        raise ValueError("has no points")
+    if not np.isfinite(found).all() or np.abs(found).max() > _FARTHEST:
+        raise ValueError(f"has coordinates that are not finite, or beyond {_FARTHEST:g}")
+    return found

@@ -1,0 +1,52 @@
+"""Which device trains, for the length of a block.
+
+On its own because a run's arguments say what the weights are, and this does not belong to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import torch
+
+_CHOSEN: ContextVar[str] = ContextVar("_CHOSEN", default="auto")
+_DEVICES = ("auto", "cpu", "cuda")
+
+
+@contextmanager
+def training_on(device: str) -> Iterator[None]:
+    """Train on a device whatever others there are.
+
+    Parameters
+    ----------
+    device : {"auto", "cpu", "cuda"}
+        ``"auto"``, which also holds outside of such a block, is a GPU where there is one.
+
+    Raises
+    ------
+    ValueError
+        If there is no such device.
+
+    Examples
+    --------
+    >>> with training_on("cpu"):
+    ...     count_gpus()
+    0
+    """
+    if device not in _DEVICES:
+        raise ValueError(f"device must be one of {', '.join(_DEVICES)}, got {device!r}")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise ValueError("device must be auto or cpu where PyTorch finds no GPU, got 'cuda'")
+    before = _CHOSEN.set(device)
+    try:
+        yield
+    finally:
+        _CHOSEN.reset(before)
+
+
+def count_gpus() -> int:
+    """Count the GPUs that may train; none means that the CPU does."""
+    may = _CHOSEN.get() != "cpu" and torch.cuda.is_available()
+    return torch.cuda.device_count() if may else 0

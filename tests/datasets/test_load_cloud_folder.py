@@ -1,0 +1,158 @@
+"""Point clouds of one's own, in class folders."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+import trimesh
+
+from equigeo.datasets import load_cloud_folder, normalized_cloud, read_cloud
+from equigeo.tasks.pointcloud import PointConfig
+from equigeo.tasks.pointcloud.data import load_clouds
+from tests.make_data import DATA
+
+POINTS = np.random.default_rng(0).standard_normal((60, 3))
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("EQUIGEO_CACHE", str(tmp_path / "cache"))
+
+
+def write(path, points=POINTS):
+    """Write a cloud in the format of its name."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".npy":
+        np.save(path, points.astype(np.float32))
+    elif path.suffix == ".npz":
+        np.savez(path, points=points, normals=points)
+    elif path.suffix == ".xyz":
+        np.savetxt(path, points)
+    else:
+        trimesh.PointCloud(points).export(path)
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Two classes with files of every format, and one mesh."""
+    root = tmp_path / "scans"
+    for name in ("cup", "pot"):
+        for k, suffix in enumerate((".npy", ".npz", ".xyz", ".ply")):
+            write(root / name / "train" / f"{k}{suffix}")
+        write(root / name / "test" / "9.xyz", POINTS[:50])
+    trimesh.creation.icosphere(2).export(root / "cup" / "test" / "ball.off")
+    (root / "cup" / "train" / "notes.txt").write_text("no cloud")
+    return root
+
+
+def test_all_formats_are_read_and_clouds_are_equally_large(folder):
+    train, test = load_cloud_folder(folder, 40)
+    assert (len(train), len(test), train.classes) == (8, 3, ("cup", "pot"))
+    assert train.points.shape[1:] == test.points.shape[1:] == (50, 3)
+    assert train.points.dtype == torch.float32
+    low, high = train.points.amin(1), train.points.amax(1)
+    torch.testing.assert_close((high - low).amax(1), torch.full((8,), 2.0))
+    torch.testing.assert_close(high + low, torch.zeros(8, 3), atol=1e-6, rtol=0)
+    again, _ = load_cloud_folder(folder, 40)
+    assert torch.equal(train.points, again.points)
+    assert not torch.equal(train.points[0], train.points[1])  # another part is drawn of each
+
+
+def test_points_are_those_of_the_file(tmp_path):
+    expected = np.sort(POINTS, axis=0)
+    for suffix in (".npy", ".npz", ".xyz", ".ply"):
+        found = read_cloud(write(tmp_path / f"a{suffix}"), 10)
+        np.testing.assert_allclose(np.sort(found, axis=0), expected, atol=1e-6)
+    cloud = normalized_cloud(POINTS, 100)
+    half = np.ptp(POINTS, axis=0).max() / 2
+    middle = (POINTS.min(0) + POINTS.max(0)) / 2
+    np.testing.assert_allclose(cloud.numpy(), (POINTS - middle) / half, atol=1e-6)
+
+
+def test_the_surface_of_a_mesh_is_sampled_evenly_once(tmp_path):
+    file = tmp_path / "ball.off"
+    trimesh.creation.icosphere(3).export(file)
+    found = read_cloud(file, 64)
+    assert found.shape == (64, 3)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=0.02)
+    gaps = np.linalg.norm(found[:, None] - found[None], axis=-1) + 9 * np.eye(64)
+    assert gaps.min() > 0.2  # of 64 uniform points, two are nearer than that
+    (cached,) = (tmp_path / "cache").glob("surface_*.npz")
+    assert np.array_equal(read_cloud(file, 64), found)
+    cached.unlink()
+    assert np.array_equal(read_cloud(file, 64), found)
+
+
+def test_what_follows_the_third_coordinate_and_remarks_are_left_out(tmp_path):
+    file = tmp_path / "a.xyz"
+    file.write_text("# x y z red\n1, 2, 3, 255\n\n4 5 6 0 1\n")
+    assert read_cloud(file, 2).tolist() == [[1, 2, 3], [4, 5, 6]]
+    np.save(tmp_path / "b.npy", np.arange(12).reshape(2, 6))
+    assert read_cloud(tmp_path / "b.npy", 2).tolist() == [[0, 1, 2], [6, 7, 8]]
+
+
+def bomb():
+    raise AssertionError
+
+
+BAD = {
+    "empty.xyz": (b"", "has no points"),
+    "word.xyz": (b"1 2 3\n1 x 3\n", "line 2 has a coordinate that is no number"),
+    "short.xyz": (b"1 2\n", "line 1 has 2 coordinates, expected 3"),
+    "nan.xyz": (b"1 2 nan\n", "not finite"),
+    "far.xyz": (b"1 2 1e300\n", "not finite, or beyond 1e+15"),
+    "bytes.xyz": (b"\xff\xfe\x00\x01", "line 1 has a coordinate"),
+    "one.xyz": (b"1 2 3\n" * 50, "has all its points in one place"),
+    "few.xyz": (b"1 2 3\n4 5 6\n", "has 2 points, expected 40"),
+    "text.npy": (b"hello", "cannot be read as an array"),
+    "cut.npz": (b"PK\x03\x04", "cannot be read as an array"),
+    "flat.npy": (np.zeros(9), "must have numbers (points, 3 or more), got float64 (9,)"),
+    "plane.npy": (np.zeros((9, 2)), "must have numbers (points, 3 or more)"),
+    "words.npy": (np.array([["a", "b", "c"]]), "must have numbers"),
+    "object.npy": (np.array([bomb], dtype=object), "cannot be read as an array"),
+    "none.npy": (np.zeros((0, 3)), "has no points"),
+    "empty.off": (b"", "is empty"),
+    "flat.off": (b"OFF\n3 1 0\n0 0 0\n1 0 0\n2 0 0\n3 0 1 2\n", "cannot be sampled"),
+    "index.off": (b"OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1 7\n", "7"),
+    "two.npz": ({"a": POINTS, "b": POINTS}, "has 2 arrays, none of them called 'points'"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_file_is_one_error_that_names_it(name, folder):
+    content, part = BAD[name]
+    path = folder / "pot" / "train" / name
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    elif isinstance(content, dict):
+        np.savez(path, **content)
+    else:
+        np.save(path, content, allow_pickle=True)
+    with pytest.raises(ValueError, match="1 of 12 cloud files cannot be used") as caught:
+        load_cloud_folder(folder, 40)
+    assert f"pot/train/{name}: " in str(caught.value)
+    assert part in str(caught.value)
+
+
+def test_layouts_that_are_none_are_refused(folder, tmp_path):
+    for path in (folder / "pot" / "test").iterdir():
+        path.unlink()
+    for path in (folder / "cup" / "test").iterdir():
+        path.unlink()
+    with pytest.raises(ValueError, match="no class has a file in test"):
+        load_cloud_folder(folder, 40)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match=r"found no class folders; expected <class>/train/"):
+        load_cloud_folder(tmp_path / "empty")
+    with pytest.raises(ValueError, match="only the class 'cup'"):
+        load_cloud_folder((folder / "pot").rename(tmp_path / "pot").parent / "scans", 40)
+
+
+def test_the_committed_clouds_are_what_a_run_takes():
+    train, test = load_clouds(PointConfig(str(DATA / "clouds"), points=200))
+    assert train.classes == ("bird", "glasses", "horse")
+    assert (train.points.shape, test.points.shape) == ((9, 256, 3), (3, 200, 3))
+    with pytest.raises(ValueError, match="has 256 points, expected 1024; ask for fewer"):
+        load_clouds(PointConfig(str(DATA / "clouds")))
