@@ -119,7 +119,8 @@ def test_all_scripts_write_through_the_recorder():
             if isinstance(node, ast.Attribute) and node.attr == "write_text":
                 assert "clear_refs" in ast.unparse(tree), f"{path.name}:{node.lineno} writes a file"
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bench."):
-                source = REPOSITORY / f"{node.module.replace('.', '/')}.py"
+                source = REPOSITORY / node.module.replace(".", "/")
+                source = source / "__init__.py" if source.is_dir() else source.with_suffix(".py")
                 names = defined(source)
                 missing = [alias.name for alias in node.names if alias.name not in names]
                 assert not missing, f"{path.name}:{node.lineno}: {node.module} has no {missing}"
