@@ -18,7 +18,12 @@ FILES = {
     file.relative_to(RESULTS).with_suffix("").as_posix(): file for file in RESULTS.rglob("*.json")
 }
 LACKING = json.loads((Path(__file__).parent / "records_lacking.json").read_text())
-WRITERS = {"recorder.py", "schema.py"}  # what may read and write records by itself
+WRITERS = {
+    "recorder.py",
+    "report.py",
+    "results_table.py",
+    "schema.py",
+}  # what may read and write records by itself
 
 
 @pytest.fixture(scope="module")
