@@ -20,11 +20,6 @@ FILES = {
 LACKING = json.loads((Path(__file__).parent / "records_lacking.json").read_text())
 # What may read and write files by itself.
 WRITERS = {"recorder.py", "report.py", "results_table.py", "schema.py"}
-    "recorder.py",
-    "report.py",
-    "results_table.py",
-    "schema.py",
-}  # what may read and write records by itself
 
 
 @pytest.fixture(scope="module")
