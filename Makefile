@@ -292,10 +292,30 @@ docs: $(VENV)/.with-test $(VENV)-docs/.done ## build the site, build/docs/html/i
 	  docs build/docs/html
 	$(BIN)/python -m docs.extensions.check_links build/docs/html
 
+BENCH_ARGS ?=
 .PHONY: bench
-bench: $(VENV)/.with-bench ## time the ops beside their peers
+bench: $(VENV)/.with-bench ## time every op beside one peer, in minutes: build/bench/short.json
+	rm -f build/bench/short.json
+	$(BIN)/python -m bench.short --output build/bench/short.json $(BENCH_ARGS)
+
+.PHONY: bench-full
+bench-full: $(VENV)/.with-bench ## all benchmarks of ops, which takes hours: build/bench/full.json
+	mkdir -p build/bench
 	$(BIN)/python -m pytest bench -q -o python_files='bench_*.py' -o python_functions='bench_*' \
-	  $(PYTEST_ARGS)
+	  --benchmark-json=build/bench/full.json $(PYTEST_ARGS)
+
+.PHONY: bench-check
+bench-check: $(VENV)/.with-bench ## whether a ratio fell by more than 20 % against the file of this kind of machine
+	$(BIN)/python -m bench.short --check $(BENCH_ARGS)
+
+.PHONY: bench-record
+bench-record: $(VENV)/.with-bench ## measure the file that bench-check compares with, on a quiet machine
+	$(BIN)/python -m bench.short --keep $(BENCH_ARGS)
+
+.PHONY: bench-report
+bench-report: $(VENV)/.with-test ## one page of all records, build/bench/report.html; and bench/RESULTS.md
+	$(BIN)/python -m bench.results_table --write
+	$(BIN)/python -m bench.report build/bench/report.html
 
 .PHONY: clean
 clean: ## remove what was built, but neither $(VENV) nor results

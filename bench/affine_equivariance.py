@@ -6,24 +6,21 @@ Features are sums of Gaussians lifted in closed form, given to ``GroupConv`` on 
 that the sum over pixels is exact to rounding; kernel, weights and determinants are the layer's own.
 The error is the root mean square change of outputs under a transformation over their root mean
 square. Outputs lie near the identity. The image part lifts and convolves pixels instead. Rows
-found in the output file are kept.
+found in the output file are kept with ``--resume``.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import platform
 import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from bench.affine_images import image_error
-from bench.interleaved import typed_command
+from bench.recorder import Record, output_arguments
 from equigeo.affine import WindowWarning
 from equigeo.groups import (
     SL,
@@ -143,30 +140,24 @@ def slopes(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--output", type=Path, required=True)
-    path = parser.parse_args().output
+    output_arguments(parser, series=True, required=True)
+    arguments = parser.parse_args()
+    record = Record(arguments.output, resume=arguments.resume)
     # Random samples never reach as far as the kernel wants: that is what is measured.
     warnings.simplefilter("ignore", WindowWarning)
-    result: dict[str, Any] = {
-        "command": typed_command(),
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-    }
-    if path.exists():
-        result = json.loads(path.read_text())
     parts = {
         "quadrature": quadrature_cases,
         "Monte Carlo": monte_carlo_cases,
         "image layers": image_cases,
     }
     for part, cases in parts.items():
-        rows = result.setdefault(part, [])
+        rows = record.content.get(part, [])
         for case, measure in cases():
             if any(case.items() <= row.items() for row in rows):
                 continue
             rows.append(case | {"error": measure()})
-            result["slopes"] = slopes(result.get("Monte Carlo", []))
-            path.write_text(json.dumps(result, indent=1) + "\n")
+            found = {"slopes": slopes(rows)} if part == "Monte Carlo" else {}
+            record.write({part: rows, **found})
             print(part, rows[-1], flush=True)
 
 

@@ -14,8 +14,8 @@ With ``--untrained``, before alone, of as many digits as ``--images`` says; with
 validation digits.
 ``--curve`` evaluates every epoch on transformed validation digits; the long run is
 ``--curve --epochs 8 --images 320000``, all of affNIST's test digits, and 20,000 of homNIST.
-Finished runs found in the output file are kept, and an unfinished one resumes from its checkpoint
-in ``--work``.
+With ``--resume`` finished runs are kept, and an unfinished one goes on from its checkpoint in
+``--work``.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import json
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import mean
 from typing import Any, Literal
@@ -33,8 +34,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from bench.interleaved import commit, typed_command
-from bench.training_facts import training_facts
+from bench.recorder import Record, going_on, output_arguments, work_folder
 from equigeo.affine import AffineResNet, AffineResNetConfig, MomentFrame, WindowWarning
 from equigeo.datasets import AffNIST, load_digits
 from equigeo.tasks.affnist import (
@@ -78,6 +78,10 @@ class FramedCNN(PlainCNN):
         return super().forward(self.frame(images))
 
 
+SETTINGS = (  # of a series
+    "network", "epochs", "learning_rate", "digits", "holdout", "untrained", "threads", "images",
+    "curve",
+)  # fmt: skip
 TEST_IMAGES = 20_000  # of each test, but for the longest
 CURVE_IMAGES = 4000  # after every epoch of --curve
 NETWORKS: dict[str, tuple[str, Callable[[], nn.Module]]] = {  # preset, and what to build
@@ -95,19 +99,14 @@ def main() -> None:
     """Run the series and write the table after every run."""
     arguments = parse_arguments()
     torch.set_num_threads(arguments.threads)
+    settings = {name: getattr(arguments, name) for name in SETTINGS}
+    record = Record(arguments.output, settings=settings, resume=arguments.resume)
     warnings.simplefilter("ignore", WindowWarning)  # the published sampler has no valid windows
-    results = read_results(arguments)
+    make = untrained_run if arguments.untrained else one_run
     for seed in range(arguments.first, arguments.first + arguments.runs):
-        if any(run["seed"] == seed for run in results["runs"]):
-            continue
-        if arguments.untrained:
-            results["runs"].append(untrained_run(arguments, seed))
-        else:
-            results["runs"].append(one_run(arguments, seed))
-            results["mean accuracy"] = mean(run["affNIST"] for run in results["runs"])
-        arguments.output.parent.mkdir(parents=True, exist_ok=True)
-        arguments.output.write_text(json.dumps(results, indent=1) + "\n")
-        print(json.dumps(results["runs"][-1]))
+        print(json.dumps(record.keep({"seed": seed}, partial(make, arguments, seed))))
+    if not arguments.untrained:
+        record.write({"mean accuracy": mean(run["affNIST"] for run in record.runs)})
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -126,20 +125,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--images", type=int, default=TEST_IMAGES)
     parser.add_argument("--curve", action="store_true")
     parser.add_argument("--work", type=Path, default=Path("runs/affnist"), help="checkpoints")
-    parser.add_argument("--output", type=Path, required=True)
+    output_arguments(parser, series=True, required=True)
     return parser.parse_args()
-
-
-def read_results(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Continue a series, or begin one with the facts that identify it."""
-    if arguments.output.exists():
-        return json.loads(arguments.output.read_text())
-    return {
-        "command": typed_command(),
-        "commit": commit(Path(__file__).parent),
-        **training_facts(),
-        "runs": [],
-    }
 
 
 def one_run(arguments: argparse.Namespace, seed: int) -> dict[str, Any]:
@@ -151,9 +138,9 @@ def one_run(arguments: argparse.Namespace, seed: int) -> dict[str, Any]:
     untrained = logit_changes(model.eval(), digits)
     trained = AffNISTClassification().train(
         config,
-        arguments.work / arguments.output.stem / f"run-{seed}",
+        work_folder(arguments.work) / arguments.output.stem / f"run-{seed}",
         model=model.train() if arguments.network in OWN else None,
-        resume=True,
+        **going_on(arguments),
     )
     if arguments.network == "frame-cnn":  # read back as its preset's, whose weights it has
         model.load_state_dict(trained.model.state_dict())

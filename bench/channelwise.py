@@ -15,13 +15,13 @@ import functools
 import json
 from collections.abc import Callable
 from math import exp, log
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from bench.interleaved import circumstances, copy_bandwidth, interleaved, typed_command
+from bench.interleaved import all_rounds, copy_bandwidth, medians
+from bench.recorder import Record, output_arguments
 from equigeo import tensor_products as tp
 from equigeo.graphs import EdgeIndex
 from equigeo.interop import to_e3nn
@@ -109,12 +109,13 @@ def product_numbers(name: str) -> int:
 
 
 def measure_product(name: str, edges: int, rounds: int) -> dict[str, Any]:
-    seconds = interleaved(product_calls(name, edges), rounds)
+    seconds = all_rounds(product_calls(name, edges), rounds)
     return {
         "problem": name,
         "edges": edges,
         "threads": torch.get_num_threads(),
-        "microseconds per edge": {name: 1e6 * t / edges for name, t in seconds.items()},
+        "microseconds per edge": {n: 1e6 * t / edges for n, t in medians(seconds).items()},
+        "seconds": seconds,
         "bytes per edge, forward": 4 * product_numbers(name),
     }
 
@@ -154,12 +155,13 @@ def conv_calls(name: str, nodes: int, neighbours: int) -> dict[str, Callable[[],
 
 def measure_conv(name: str, nodes: int, neighbours: int, rounds: int) -> dict[str, Any]:
     edges = nodes * neighbours
-    seconds = interleaved(conv_calls(name, nodes, neighbours), rounds)
+    seconds = all_rounds(conv_calls(name, nodes, neighbours), rounds)
     return {
         "problem": f"conv {name}, {neighbours} neighbours",
         "edges": edges,
         "threads": torch.get_num_threads(),
-        "microseconds per edge": {name: 1e6 * t / edges for name, t in seconds.items()},
+        "microseconds per edge": {n: 1e6 * t / edges for n, t in medians(seconds).items()},
+        "seconds": seconds,
     }
 
 
@@ -214,8 +216,9 @@ def main() -> None:
     parser.add_argument("--problems", nargs="+", choices=tuple(PROBLEMS), default=[*PROBLEMS])
     parser.add_argument("--threads", type=int, nargs="+", default=[2])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--output", type=Path, required=True)
+    output_arguments(parser, required=True)
     arguments = parser.parse_args()
+    record = Record(arguments.output)
     rows, bandwidths = [], {}
     for threads in arguments.threads:
         torch.set_num_threads(threads)
@@ -228,14 +231,11 @@ def main() -> None:
             rows.append(measure_conv("mace-large", 164, 50, arguments.rounds))
             print(json.dumps(rows[-1]), flush=True)
     results = {
-        "command": typed_command(),
-        "circumstances": circumstances(),
         "copy bandwidth, GB/s": {n: b / 1e9 for n, b in bandwidths.items()},
         "summary": summary(rows, max(bandwidths.values())),
         "rows": rows,
     }
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    arguments.output.write_text(json.dumps(results, indent=1) + "\n")
+    record.write(results)
     print(json.dumps(results["summary"], indent=1))
 
 

@@ -13,14 +13,14 @@ import argparse
 import json
 from collections.abc import Callable
 from math import exp, log
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from bench.channelwise import LAYOUTS, agree, operands, passes
-from bench.interleaved import circumstances, copy_bandwidth, interleaved, typed_command
+from bench.interleaved import all_rounds, copy_bandwidth, medians
+from bench.recorder import Record, output_arguments
 from equigeo import tensor_products as tp
 from equigeo.interop import to_e3nn
 from equigeo.tensor_products.analysis.compared_product import compared_product
@@ -118,12 +118,13 @@ def measure_full(lmax: int, rows: int, rounds: int) -> dict[str, Any]:
 
 
 def timed(name: str, rows: int, calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, Any]:
-    seconds = interleaved(calls, rounds)
+    seconds = all_rounds(calls, rounds)
     row = {
         "problem": name,
         "rows": rows,
         "threads": torch.get_num_threads(),
-        "microseconds per row": {name: 1e6 * t / rows for name, t in seconds.items()},
+        "microseconds per row": {n: 1e6 * t / rows for n, t in medians(seconds).items()},
+        "seconds": seconds,
     }
     print(json.dumps(row), flush=True)
     return row
@@ -174,8 +175,9 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1024)
     parser.add_argument("--threads", type=int, nargs="+", default=[2])
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--output", type=Path, required=True)
+    output_arguments(parser, required=True)
     arguments = parser.parse_args()
+    record = Record(arguments.output)
     rows, bandwidths = [], {}
     for threads in arguments.threads:
         torch.set_num_threads(threads)
@@ -186,14 +188,11 @@ def main() -> None:
         for lmax in arguments.degrees:
             rows.append(measure_full(lmax, FULL_ROWS, arguments.rounds))
     results = {
-        "command": typed_command(),
-        "circumstances": circumstances(),
         "copy bandwidth, GB/s": {n: b / 1e9 for n, b in bandwidths.items()},
         "summary": summary(rows),
         "rows": rows,
     }
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    arguments.output.write_text(json.dumps(results, indent=1) + "\n")
+    record.write(results)
     print(json.dumps(results["summary"], indent=1))
 
 

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from bench.channelwise import PROBLEMS, operands
-from bench.interleaved import circumstances, typed_command
+from bench.recorder import Record, output_arguments
 from equigeo import tensor_products as tp
 from equigeo.graphs import EdgeIndex
 from equigeo.interop import to_e3nn
@@ -115,27 +115,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nodes", type=int, default=164)
     parser.add_argument("--child", choices=tuple(WAYS))
-    parser.add_argument("--output", type=Path)
+    output_arguments(parser)
     arguments = parser.parse_args()
     if arguments.child:
         run_once(arguments.child, 4)
         print(json.dumps(run_once(arguments.child, arguments.nodes)))
         return
+    record = Record(arguments.output)
     rows = [measure(way, arguments.nodes) for way in WAYS]
     theirs, ours, before, inside = (row["beside"] for row in rows)
     results = {
-        "command": typed_command(),
-        "circumstances": circumstances(),
         "problem": f"mace-large, {NEIGHBOURS} neighbours, {arguments.nodes * NEIGHBOURS} edges",
         "ChannelwiseConv over e3nn": ours / theirs,
         "RadialChannelwiseConv over a layer before": inside / before,
         "bytes": rows,
     }
-    text = json.dumps(results, indent=1) + "\n"
-    if arguments.output is not None:
-        arguments.output.parent.mkdir(parents=True, exist_ok=True)
-        arguments.output.write_text(text)
-    print(text)
+    print(json.dumps(record.write(results), indent=1))
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ import torch
 from bench.cuda_arithmetic import compulsory_bytes, multiply_accumulates
 from bench.cuda_cases import all_calls
 from bench.cuda_resources import ARCHITECTURES, Resources, kernel_name, occupancy, read_log
-from bench.interleaved import circumstances, typed_command
+from bench.recorder import Record, output_arguments
 
 SHEET = {
     "source": "NVIDIA H100 Tensor Core GPU data sheet, H100 SXM",
@@ -164,7 +164,7 @@ def main() -> None:
     parser.add_argument("--libraries", type=Path, default=Path("build/simulated"))
     parser.add_argument("--log", type=Path, default=Path("build/cuda/build.log"))
     parser.add_argument("--select", default="", help="tables whose name has this")
-    parser.add_argument("--output", type=Path)
+    output_arguments(parser)
     parser.add_argument("--calls", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.calls:
@@ -172,16 +172,11 @@ def main() -> None:
         return
     torch.set_num_threads(1)
     resources = list(read_log(options.log.read_text()))
-    record = {
-        "command": typed_command(),
-        "circumstances": circumstances(),
-        "data sheet": SHEET,
-        "tables": tables(options.libraries, resources, options.select),
-    }
-    for name, table in record["tables"].items():
+    record = Record(options.output)
+    found = tables(options.libraries, resources, options.select)
+    for name, table in found.items():
         show(name, table)
-    if options.output:
-        options.output.write_text(json.dumps(record, indent=1) + "\n")
+    record.write({"data sheet": SHEET, "tables": found})
 
 
 if __name__ == "__main__":

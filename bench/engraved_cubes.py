@@ -17,10 +17,10 @@ file are kept, and an unfinished one resumes from its checkpoint in ``--work``.
 from __future__ import annotations
 
 import argparse
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
@@ -28,12 +28,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bench.interleaved import circumstances, typed_command
+from bench.recorder import Record, going_on, output_arguments, work_folder
 from equigeo.datasets import MeshDataset, engraved_cubes
 from equigeo.mesh import ClassifierConfig, PrimalDualClassifier, PrimalDualGraph
 from equigeo.tasks.mesh_classification import MESH_RECIPES, MeshClassification, MeshConfig
 from equigeo.tasks.mesh_classification.data import split_meshes
 
+SETTINGS = ("preset", "holdout", "placements", "epochs", "rate", "jitter", "decay")
 RIDGES = (0.1, 1.0, 10.0, 100.0, 1000.0)  # penalties of the linear model, all of them reported
 
 
@@ -49,16 +50,13 @@ def one_run(arguments: argparse.Namespace, data: MeshDataset, seed: int) -> dict
         "cubes", recipe=recipe, preset=arguments.preset, seed=seed, holdout=arguments.holdout
     )
     config = replace(config, evaluate_every=arguments.every)
-    work = arguments.work / arguments.output.stem / f"run-{seed}"
-    trained = MeshClassification().train(config, work, data=data, resume=True)
+    work = work_folder(arguments.work) / arguments.output.stem / f"run-{seed}"
+    trained = MeshClassification().train(config, work, data=data, **going_on(arguments))
     train, test = split_meshes(data, config)
     seen = trained.logits([data.meshes[i] for i in test]).argmax(dim=1)
     true = data.labels[test]
     wrong = (seen != true).nonzero().flatten().tolist()
     return {
-        **circumstances(),
-        "preset": arguments.preset,
-        "seed": seed,
         "accuracy": (seen == true).double().mean().item(),
         "meshes": {"training": len(train), "evaluated": len(test)},
         "confusions": Counter(
@@ -89,8 +87,6 @@ def linear_run(arguments: argparse.Namespace, data: MeshDataset) -> dict[str, An
             str(ridge): linear_accuracy(pooled, data.labels, train, test, ridge) for ridge in RIDGES
         }
     return {
-        **circumstances(),
-        "preset": "linear",
         "accuracy by ridge": accuracy,
         "meshes": {"training": len(train), "evaluated": len(test)},
     }
@@ -131,22 +127,20 @@ def main() -> None:
     parser.add_argument("--decay", type=float)
     parser.add_argument("--every", type=int, default=0, help="evaluate after so many epochs")
     parser.add_argument("--work", type=Path, default=Path("runs/engraved_cubes"))
-    parser.add_argument("--output", type=Path, required=True)
+    output_arguments(parser, series=True, required=True)
     arguments = parser.parse_args()
-    results: dict[str, Any] = {"command": typed_command(), "runs": []}
-    if arguments.output.exists():
-        results["runs"] = json.loads(arguments.output.read_text())["runs"]
     if arguments.every and not arguments.holdout:
         parser.error("--every looks at what is evaluated more than once: only with --holdout")
+    settings = {name: getattr(arguments, name) for name in SETTINGS}
+    record = Record(arguments.output, settings=settings, resume=arguments.resume)
     data = engraved_cubes(placements=arguments.placements)
-    for seed in range(len(results["runs"]), 1 if arguments.preset == "linear" else arguments.runs):
-        linear = arguments.preset == "linear"
-        results["runs"].append(
-            linear_run(arguments, data) if linear else one_run(arguments, data, seed)
-        )
-        arguments.output.write_text(json.dumps(results, indent=1) + "\n")
-    if arguments.preset != "linear":
-        print(arguments.preset, mean(run["accuracy"] for run in results["runs"]))
+    if arguments.preset == "linear":
+        record.keep({"preset": "linear"}, partial(linear_run, arguments, data))
+        return
+    for seed in range(arguments.runs):
+        key = {"preset": arguments.preset, "seed": seed}
+        record.keep(key, partial(one_run, arguments, data, seed))
+    print(arguments.preset, mean(run["accuracy"] for run in record.runs))
 
 
 if __name__ == "__main__":

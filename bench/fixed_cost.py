@@ -14,14 +14,13 @@ import argparse
 import json
 import time
 from collections.abc import Callable
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from bench.interleaved import circumstances, typed_command
+from bench.recorder import Record, output_arguments
 from equigeo import nn as enn
 from equigeo import tensor_products as tp
 
@@ -83,8 +82,8 @@ def calls(rows: int) -> dict[tuple[str, str], Call]:
     return found
 
 
-def measure(rows: int, rounds: int) -> dict[str, dict[str, float]]:
-    """Microseconds of each call: medians of samples that take turns."""
+def measure(rows: int, rounds: int) -> dict[str, dict[str, list[float]]]:
+    """Microseconds of each call in samples that take turns."""
     timed = calls(rows)
     samples: dict[tuple[str, str], list[float]] = {key: [] for key in timed}
     for n in range(2 + rounds):
@@ -94,26 +93,31 @@ def measure(rows: int, rounds: int) -> dict[str, dict[str, float]]:
                 call()
             if n >= 2:
                 samples[key].append((time.process_time() - start) / CALLS)
-    medians: dict[str, dict[str, float]] = {}
+    found: dict[str, dict[str, list[float]]] = {}
     for (name, passes), values in samples.items():
-        medians.setdefault(name, {})[passes] = 1e6 * median(values)
-    return medians
+        found.setdefault(name, {})[passes] = [1e6 * value for value in values]
+    return found
+
+
+def medians(samples: dict[str, dict[str, list[float]]]) -> dict[str, dict[str, float]]:
+    """The middle of each call's samples."""
+    return {
+        name: {passes: median(values) for passes, values in found.items()}
+        for name, found in samples.items()
+    }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=50)
-    parser.add_argument("--output", type=Path, help="JSON file for the result")
+    output_arguments(parser)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    result = {
-        "command": typed_command(),
-        **circumstances(),
-        "microseconds": {f"{rows} rows": measure(rows, options.rounds) for rows in ROWS},
-    }
-    print(json.dumps(result["microseconds"], indent=1))
-    if options.output:
-        options.output.write_text(json.dumps(result, indent=1) + "\n")
+    record = Record(options.output)
+    samples = {f"{rows} rows": measure(rows, options.rounds) for rows in ROWS}
+    microseconds = {rows: medians(found) for rows, found in samples.items()}
+    print(json.dumps(microseconds, indent=1))
+    record.write({"microseconds": microseconds, "samples": samples})
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ foreign here. ``final`` is the score of ``equigeo.training.novelty`` on the buil
 after the usual training: false alarms on the test part, also at other numbers of faces, and what it
 flags of simple solids, of the robustness corpus and of the Princeton shapes with odd numbers, by
 class, as some of their classes are built in. Nothing is selected on ``final``. Default preset and
-recipe, seed 0, one thread; runs found in ``--work`` and parts found in the output file are kept.
+recipe, seed 0, one thread; with ``--resume`` runs in ``--work`` and parts of the output file are
+kept.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ import torch
 import trimesh
 from torch import Tensor
 
-from bench.interleaved import circumstances, typed_command
 from bench.mesh_resolution import load as load_princeton
+from bench.recorder import Record, going_on, output_arguments, work_folder
 from equigeo.datasets import MeshDataset
 from equigeo.mesh import MeshError, TriangleMesh, load_mesh, subdivide
 from equigeo.mesh.remesh.with_resolution import with_resolution
@@ -260,20 +261,19 @@ def main() -> None:
     parser.add_argument("--shared", type=Path, required=True, help="folder of the data sets")
     parser.add_argument("--epochs", type=int, default=MESH_RECIPES["default"].epochs)
     parser.add_argument("--work", type=Path, default=Path("runs/foreign_shapes"))
-    parser.add_argument("--output", type=Path, required=True)
+    output_arguments(parser, series=True, required=True)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    results: dict[str, Any] = {"choice": {}}
-    if arguments.output.exists():
-        results = json.loads(arguments.output.read_text())
-    results |= {**circumstances(), "command": typed_command(), "threads": 1}
+    settings = {"epochs": arguments.epochs}
+    record = Record(arguments.output, settings=settings, resume=arguments.resume)
+    results: dict[str, Any] = {"choice": record.content.get("choice", {})}
     shared: Path = arguments.shared
     foreign = {"simple solids": solids(), "Princeton": princeton(shared / "psb19", odd=False)}
     for name, (data, config) in runs(shared, arguments.epochs).items():
-        if name in results["choice"] or (name == FINAL and "final" in results):
+        if name in results["choice"] or (name == FINAL and "final" in record.content):
             continue
-        folder = arguments.work / name.replace(" ", "-").replace("'", "")
-        trained = MeshClassification().train(config, folder, data=data, resume=True)
+        folder = work_folder(arguments.work) / name.replace(" ", "-").replace("'", "")
+        trained = MeshClassification().train(config, folder, data=data, **going_on(arguments))
         if name == FINAL:
             results["final"] = final(trained, data, shared)
         else:
@@ -281,8 +281,8 @@ def main() -> None:
             if name == "Princeton":
                 strange = {"simple solids": foreign["simple solids"]}
             results["choice"][name] = compare(trained, data, strange)
-        arguments.output.write_text(json.dumps(results, indent=1) + "\n")
-    print(json.dumps(results["final"], indent=1))
+        record.write(results)
+    print(json.dumps(record.content["final"], indent=1))
 
 
 def runs(shared: Path, epochs: int) -> dict[str, tuple[MeshDataset, MeshConfig]]:

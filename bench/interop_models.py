@@ -7,8 +7,8 @@ Each model runs in an environment of its own, ``make test-interop`` does all of 
 
 Energy and forces are compared, in float32 and in float64, before a time is worth anything. Times
 are of whole evaluations, the model as it was and accelerated in turn, in seconds. With
-``--output bench/results/interop_models.json`` they take the place of what that file says of the
-model.
+``--output bench/results/interop_models.json`` they are kept, with ``--resume`` beside those of the
+other model.
 """
 
 from __future__ import annotations
@@ -22,16 +22,13 @@ import time
 import warnings
 from collections import Counter
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
-import equigeo
-from bench.interleaved import typed_command
+from bench.recorder import Record, output_arguments
 from equigeo.interop import accelerate
-from equigeo.ops import kernels_info
 from tests.interop.interatomic import MODELS, Atoms
 from tests.interop.law import difference
 
@@ -45,17 +42,16 @@ def main() -> None:
     parser.add_argument("name", choices=MODELS)
     parser.add_argument("--rounds", type=int, default=3, help="timed evaluations of each")
     parser.add_argument("--threads", type=int, default=min(2, os.cpu_count() or 1))
-    parser.add_argument("--output", type=Path, help="JSON file that keeps the result")
+    output_arguments(parser, series=True)
     options = parser.parse_args()
+    record = Record(options.output, resume=options.resume)
     torch.set_num_threads(options.threads)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # theirs
-        result = measure(options.name, options.rounds)
+        key = {"model": options.name, "rounds": options.rounds}
+        packages = {package: version(package) for package in PACKAGES[options.name]}
+        result = record.keep(key, lambda: measure(options.name, options.rounds), **packages)
     print(json.dumps(result, indent=1))
-    if options.output:
-        known = json.loads(options.output.read_text()) if options.output.exists() else {}
-        known[options.name] = result
-        options.output.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
 
 
 def measure(name: str, rounds: int) -> dict[str, Any]:
@@ -74,12 +70,6 @@ def measure(name: str, rounds: int) -> dict[str, Any]:
     times = timed(models, Atoms.copper(CELLS, torch.float32), evaluate, rounds)
     medians = {key: statistics.median(values) for key, values in times.items()}
     return {
-        "command": typed_command(),
-        "versions": {package: version(package) for package in PACKAGES[name]},
-        "equigeo": equigeo.__version__,
-        "isa": kernels_info()["isa"],
-        "threads": torch.get_num_threads(),
-        "load_average": os.getloadavg(),
         "atoms": len(crystal.positions),
         "edges": crystal.edges.shape[1],
         "relative_difference": errors,

@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import resource
 import subprocess
 import sys
 import time
-from pathlib import Path
 from statistics import median
 
 import torch
 
-from bench.interleaved import typed_command
+from bench.recorder import Record, output_arguments
 from equigeo.mesh import DualKind, PrimalDualGraph, TriangleMesh
 
 
@@ -30,23 +28,14 @@ def main() -> None:
     parser.add_argument("--side", type=int, default=708, help="quads along each circle of a torus")
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--child", choices=[kind.value for kind in DualKind])
-    parser.add_argument("--output", type=Path)
+    output_arguments(parser)
     arguments = parser.parse_args()
     if arguments.child:
         print(json.dumps(measure(arguments.side, DualKind(arguments.child))))
         return
+    record = Record(arguments.output)
     rows = [series(arguments.side, kind, arguments.repetitions) for kind in DualKind]
-    results = {
-        "command": typed_command(),
-        "versions": {"torch": torch.__version__, "python": platform.python_version()},
-        "threads": torch.get_num_threads(),
-        "rows": rows,
-    }
-    text = json.dumps(results, indent=1) + "\n"
-    if arguments.output is not None:
-        arguments.output.parent.mkdir(parents=True, exist_ok=True)
-        arguments.output.write_text(text)
-    print(text)
+    print(json.dumps(record.write({"rows": rows}), indent=1))
 
 
 def series(side: int, kind: DualKind, repetitions: int) -> dict[str, object]:

@@ -21,7 +21,8 @@ import torch
 from torch import Tensor
 
 from bench.bench_mds import LARGE, MATRICES, PEERS, SHAPES, by_default, clouds, expected
-from bench.interleaved import circumstances, copy_bandwidth, interleaved, typed_command
+from bench.interleaved import all_rounds, copy_bandwidth, medians
+from bench.recorder import Record, output_arguments
 from equigeo import mds
 from equigeo.ops import kept_result_memory, symmetric_eigen
 
@@ -50,13 +51,16 @@ def repeated(call: Callable[[], Any], least: float = 0.02) -> tuple[Callable[[],
     return run, count
 
 
-def timed(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """Median microseconds of one call."""
+def timed(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, dict[str, Any]]:
+    """Median microseconds of one call, and those of every round."""
     runs, counts = {}, {}
     for name, call in calls.items():
         runs[name], counts[name] = repeated(call)
-    seconds = interleaved(runs, rounds)
-    return {name: 1e6 * t / counts[name] for name, t in seconds.items()}
+    rows = {
+        name: [1e6 * t / counts[name] for t in values]
+        for name, values in all_rounds(runs, rounds).items()
+    }
+    return {"microseconds": medians(rows), "microseconds of rounds": rows}
 
 
 def page_faults(call: Callable[[], Any], count: int = 5) -> float:
@@ -92,11 +96,12 @@ def measure_clouds(shape: tuple[int, int], kind: str, rounds: int) -> dict[str, 
         torch.testing.assert_close(peer(x), expected(name, x), rtol=1e-4, atol=1e-3)
     made = both if kind == "forward and backward" else forward
     calls = {name: made(peer, x) for name, peer in PEERS.items()}
-    microseconds = timed(calls, rounds)
+    found = timed(calls, rounds)
+    microseconds = found["microseconds"]
     return {
         "problem": f"{shape[0]}x{shape[1]}",
         "kind": kind,
-        "microseconds": microseconds,
+        **found,
         "page faults": {name: page_faults(call) for name, call in calls.items()},
         "times as fast": {
             f"{ours} against {theirs}": round(microseconds[theirs] / microseconds[ours], 2)
@@ -117,10 +122,11 @@ def measure_eigen(dtype: torch.dtype, rounds: int) -> dict[str, Any]:
         "ours": lambda: symmetric_eigen(matrix),
         "torch.linalg.eigh": lambda: torch.linalg.eigh(matrix),
     }
-    microseconds = timed(calls, rounds)
+    found = timed(calls, rounds)
+    microseconds = found["microseconds"]
     return {
         "problem": f"{MATRICES} symmetric 3 x 3 matrices of {dtype}",
-        "microseconds": microseconds,
+        **found,
         "times as fast": round(microseconds["torch.linalg.eigh"] / microseconds["ours"], 2),
         "residual relative to the largest eigenvalue": float((residual / size).abs().max()),
         "wanted": 5,
@@ -159,8 +165,9 @@ def _resident() -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--output", type=Path, required=True)
+    output_arguments(parser, required=True)
     arguments = parser.parse_args()
+    record = Record(arguments.output)
     rows = []
     # Before anything else has taken and freed memory.
     for dtype in (torch.float32, torch.float64):
@@ -175,14 +182,11 @@ def main() -> None:
         rows.append(measure_eigen(dtype, arguments.rounds))
         print(json.dumps(rows[-1]), flush=True)
     results = {
-        "command": typed_command(),
-        "circumstances": circumstances(),
         "threads": "1 unless a row says otherwise",
         "copy bandwidth, GB/s": copy_bandwidth() / 1e9,
         "rows": rows,
     }
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    arguments.output.write_text(json.dumps(results, indent=1) + "\n")
+    record.write(results)
 
 
 if __name__ == "__main__":

@@ -7,25 +7,25 @@ On the Princeton benchmark as in ``bench/mesh_resolution.py``: nineteen classes,
 a class (draw 0 of split 10), weights of the last epoch. With ``--holdout 3`` three of them are put
 aside and evaluated on, which is what the choice is made on; without, the test shapes are, at three
 resolutions. All variants have the recipe of the default preset, all of its epochs unless
-``--epochs`` says otherwise. Finished runs found in the output file are kept, each with the commit
-that made it; seeds are in the outer loop, so that what is finished compares all variants.
+``--epochs`` says otherwise. With ``--resume`` finished runs are kept; seeds are in the outer loop,
+so that what is finished compares all variants.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import torch
 
-from bench.interleaved import circumstances, typed_command
 from bench.mesh_resolution import FACTORS, at_resolution, load, share_right
 from bench.mesh_variants import AttentionClassifier, VectorClassifier
+from bench.recorder import Record, going_on, output_arguments, work_folder
 from equigeo.datasets import MeshDataset
 from equigeo.mesh import ClassifierConfig, PrimalDualClassifier
 from equigeo.tasks.mesh_classification import (
@@ -77,15 +77,12 @@ def one_run(
     torch.manual_seed(seed)
     model = VARIANTS[variant](ClassifierConfig(data.num_classes))
     name = f"{variant.replace(' ', '-')}-{arguments.holdout}-{recipe.epochs}"
+    folder = work_folder(arguments.work) / name / f"run-{seed}"
     trained = task_of(VARIANTS[variant]).train(
-        config, arguments.work / name / f"run-{seed}", data=data, model=model, resume=True
+        config, folder, data=data, model=model, **going_on(arguments)
     )
     _, test = split_meshes(data, config)
     return {
-        "variant": variant,
-        "seed": seed,
-        "holdout": arguments.holdout,
-        "epochs": recipe.epochs,
         "accuracy": {
             faces: share_right(trained, data, test, at_resolution(data, test, faces))
             for faces in FACTORS
@@ -96,8 +93,6 @@ def one_run(
         "threads": torch.get_num_threads(),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "train": config.to_dict(),
-        "command": typed_command(),
-        **circumstances(),
     }
 
 
@@ -110,20 +105,17 @@ def main() -> None:
     parser.add_argument("--holdout", type=int, default=0)
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--work", type=Path, default=Path("runs/mesh_beyond"))
-    parser.add_argument("--output", type=Path, required=True)
+    output_arguments(parser, series=True, required=True)
     arguments = parser.parse_args()
-    written = arguments.output.exists()
-    runs = json.loads(arguments.output.read_text())["runs"] if written else []
+    record = Record(arguments.output, resume=arguments.resume)
     data = load(arguments.data)
     epochs = arguments.epochs or MESH_RECIPES["default"].epochs
-    done = {(run["variant"], run["seed"], run["holdout"], run["epochs"]) for run in runs}
     for seed in range(arguments.runs):
         for variant in arguments.variants:
-            if (variant, seed, arguments.holdout, epochs) in done:
-                continue
-            runs.append(one_run(arguments, data, variant, seed))
-            arguments.output.write_text(json.dumps({"runs": runs}, indent=1) + "\n")
-            print(variant, seed, runs[-1]["accuracy"], flush=True)
+            key = {"variant": variant, "seed": seed}
+            key |= {"holdout": arguments.holdout, "epochs": epochs}
+            run = record.keep(key, partial(one_run, arguments, data, variant, seed))
+            print(variant, seed, run["accuracy"], flush=True)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from bench.interleaved import circumstances, commit, typed_command
+from bench.recorder import Record, commit, output_arguments
 
 OLD_SETTINGS = {
     "features": "invariant",
@@ -117,21 +117,16 @@ def main() -> None:
     parser.add_argument("--pairs", nargs="+", choices=tuple(PAIRS), default=list(PAIRS))
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--output", type=Path)
+    output_arguments(parser)
     arguments = parser.parse_args()
     arguments.before, arguments.data = arguments.before.resolve(), arguments.data.resolve()
+    record = Record(arguments.output)
     results = {
-        "command": typed_command(),
-        "circumstances": circumstances(),
         "before": commit(arguments.before),
         "threads": arguments.threads,
         "pairs": [measure(name, arguments) for name in arguments.pairs],
     }
-    text = json.dumps(results, indent=1) + "\n"
-    if arguments.output is not None:
-        arguments.output.parent.mkdir(parents=True, exist_ok=True)
-        arguments.output.write_text(text)
-    print(text)
+    print(json.dumps(record.write(results), indent=1))
 
 
 if __name__ == "__main__":

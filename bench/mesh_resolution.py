@@ -7,14 +7,14 @@ Nineteen classes, ten training shapes a class (draw 0 of split 10), seeds 0 to 2
 those of the last epoch. The network is trained at the 1,000 faces of the data and evaluated on the
 test shapes at 1,000 faces, at 500 (simplified) and at 2,500 (subdivided and simplified), drawn from
 seed 0. Nothing is selected on test shapes; ``--holdout 3`` evaluates on training shapes that were
-put aside. Finished runs found in the output file are kept.
+put aside. With ``--resume`` finished runs are kept.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bench.interleaved import circumstances, typed_command
+from bench.recorder import Record, going_on, output_arguments, work_folder
 from equigeo.datasets import MeshDataset
 from equigeo.mesh import PrimalDualClassifier, TriangleMesh
 from equigeo.mesh.remesh.with_resolution import with_resolution
@@ -99,17 +99,16 @@ def one_run(arguments: argparse.Namespace, data: MeshDataset, seed: int) -> dict
     config = MeshConfig("memory", recipe=recipe, split="10", seed=seed, holdout=arguments.holdout)
     torch.manual_seed(seed)
     model = PrimalDualClassifier.preset("default", data.num_classes, **variant.get("model", {}))
-    work = arguments.work / arguments.variant.replace(" ", "-") / f"run-{seed}"
-    trained = MeshClassification().train(config, work, data=data, model=model, resume=True)
+    work = work_folder(arguments.work) / arguments.variant.replace(" ", "-") / f"run-{seed}"
+    trained = MeshClassification().train(
+        config, work, data=data, model=model, **going_on(arguments)
+    )
     _, test = split_meshes(data, config)
     accuracy = {
         faces: share_right(trained, data, test, at_resolution(data, test, faces))
         for faces in FACTORS
     }
     return {
-        **circumstances(),
-        "variant": arguments.variant,
-        "seed": seed,
         "accuracy": accuracy,
         "test shapes": len(test),
         "seconds per epoch": median(line["seconds"] for line in trained.history),
@@ -128,19 +127,15 @@ def main() -> None:
     parser.add_argument("--holdout", type=int, default=0)
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--work", type=Path, default=Path("runs/mesh_resolution"))
-    parser.add_argument("--output", type=Path, required=True)
+    output_arguments(parser, series=True, required=True)
     arguments = parser.parse_args()
-    results: dict[str, Any] = {"command": typed_command(), "runs": []}
-    if arguments.output.exists():
-        results["runs"] = json.loads(arguments.output.read_text())["runs"]
+    settings = {"holdout": arguments.holdout, "epochs": arguments.epochs}
+    record = Record(arguments.output, settings=settings, resume=arguments.resume)
     data = load(arguments.data)
-    done = {(run["variant"], run["seed"]) for run in results["runs"]}
     for seed in range(arguments.runs):
-        if (arguments.variant, seed) in done:
-            continue
-        results["runs"].append(one_run(arguments, data, seed))
-        arguments.output.write_text(json.dumps(results, indent=1) + "\n")
-    rows = [run["accuracy"] for run in results["runs"] if run["variant"] == arguments.variant]
+        key = {"variant": arguments.variant, "seed": seed}
+        record.keep(key, partial(one_run, arguments, data, seed))
+    rows = [run["accuracy"] for run in record.runs if run["variant"] == arguments.variant]
     print(arguments.variant, {faces: mean(row[faces] for row in rows) for faces in FACTORS})
 
 

@@ -24,14 +24,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 import torch
 
-from bench.interleaved import circumstances, typed_command
 from bench.large_mesh import peak_gib, torus
+from bench.recorder import Record, output_arguments
 from equigeo.mesh import EdgePool, PrimalDualClassifier, PrimalDualGraph, ResidualBlock
 from equigeo.mesh.conv.residual_block import checkpoint_blocks
 
@@ -176,11 +175,12 @@ def main() -> None:
     parser.add_argument("--allocators", nargs="+", choices=tuple(ALLOCATORS), default=ALLOCATORS)
     parser.add_argument("--repetitions", type=int, default=4)
     parser.add_argument("--child", choices=tuple(CASES))
-    parser.add_argument("--output", type=Path)
+    output_arguments(parser)
     arguments = parser.parse_args()
     if arguments.child:
         print(json.dumps(run_case(arguments.child, arguments.sides[0], arguments.repetitions)))
         return
+    record = Record(arguments.output)
     rows = [
         in_child(case, side, arguments.repetitions, allocator)
         for allocator in arguments.allocators
@@ -188,17 +188,11 @@ def main() -> None:
         for side in arguments.sides
     ]
     results = {
-        "command": typed_command(),
-        "circumstances": circumstances(),
         "allocators": {name: ALLOCATORS[name] for name in arguments.allocators},
         "cost of a face": growth(rows),
         "rows": rows,
     }
-    text = json.dumps(results, indent=1) + "\n"
-    if arguments.output is not None:
-        arguments.output.parent.mkdir(parents=True, exist_ok=True)
-        arguments.output.write_text(text)
-    print(text)
+    print(json.dumps(record.write(results), indent=1))
 
 
 if __name__ == "__main__":

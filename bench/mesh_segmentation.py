@@ -5,8 +5,8 @@
 Run ``i`` has seed ``i`` and trains the default preset by its recipe on the 96 training animals of
 ``articulated_parts()``; the weights are those of the last epoch. The 24 test animals are evaluated
 at 500 faces and, the same animals in the same poses, at 250. Nothing is selected on them;
-``--holdout 24`` evaluates on training animals that were put aside instead. Finished runs found in
-the output file are kept, and an unfinished one resumes from its checkpoint in ``--work``.
+``--holdout 24`` evaluates on training animals that were put aside instead. With ``--resume``
+finished runs are kept, and an unfinished one goes on from its checkpoint in ``--work``.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from __future__ import annotations
 import argparse
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
 import torch
 
-from bench.interleaved import circumstances, typed_command
+from bench.recorder import Record, going_on, output_arguments, work_folder
 from equigeo.datasets import articulated_parts
 from equigeo.tasks.mesh_segmentation import (
     SEGMENTATION_RECIPES,
@@ -41,9 +42,8 @@ def one_run(arguments: argparse.Namespace, number: int) -> dict[str, Any]:
     config = SegmentationConfig("builtin", recipe=recipe, seed=number, holdout=arguments.holdout)
     size = {"per_class": arguments.per_class}
     dataset = articulated_parts(faces=FACES[0], **size)
-    trained = MeshSegmentation().train(
-        config, arguments.work / f"run-{number}", data=dataset, resume=True
-    )
+    folder = work_folder(arguments.work) / f"run-{number}"
+    trained = MeshSegmentation().train(config, folder, data=dataset, **going_on(arguments))
     found = {}
     for faces in FACES:
         data = articulated_parts(faces=faces, **size)
@@ -55,7 +55,6 @@ def one_run(arguments: argparse.Namespace, number: int) -> dict[str, Any]:
             "meshes changed": {copy.kind: len(copy.changed) for copy in evaluation.copies},
         }
     return {
-        "seed": number,
         "faces": found,
         "seconds per epoch": median(line["seconds"] for line in trained.history),
         "threads": torch.get_num_threads(),
@@ -73,22 +72,21 @@ def main() -> None:
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--per-class", type=int, default=20)
     parser.add_argument("--work", type=Path, default=Path("runs/mesh_segmentation"))
-    parser.add_argument("--output", type=Path, required=True)
+    output_arguments(parser, series=True, required=True)
     arguments = parser.parse_args()
-    results = {**circumstances(), "command": typed_command(), "runs": []}
-    if arguments.output.exists():
-        results["runs"] = json.loads(arguments.output.read_text())["runs"]
-    for number in range(len(results["runs"]), arguments.runs):
-        results["runs"].append(one_run(arguments, number))
-        results["mean"] = {
-            faces: {
-                name: mean(run["faces"][faces]["measures"][name] for run in results["runs"])
-                for name in results["runs"][0]["faces"][faces]["measures"]
-            }
-            for faces in map(str, FACES)
+    settings = {name: getattr(arguments, name) for name in ("holdout", "epochs", "per_class")}
+    record = Record(arguments.output, settings=settings, resume=arguments.resume)
+    for number in range(arguments.runs):
+        record.keep({"seed": number}, partial(one_run, arguments, number))
+    means = {
+        faces: {
+            name: mean(run["faces"][faces]["measures"][name] for run in record.runs)
+            for name in record.runs[0]["faces"][faces]["measures"]
         }
-        arguments.output.write_text(json.dumps(results, indent=1) + "\n")
-    print(json.dumps(results["mean"], indent=1))
+        for faces in map(str, FACES)
+    }
+    record.write({"mean": means})
+    print(json.dumps(means, indent=1))
 
 
 if __name__ == "__main__":

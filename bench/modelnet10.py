@@ -6,9 +6,9 @@ Networks are trained on upright clouds that are never transformed, and tested on
 clouds upright, rotated, scaled and sheared, each copy drawn once and for all. Nothing is selected
 on test clouds: they are seen once, after the last epoch. ``--holdout 50`` evaluates on training
 clouds that were put aside instead, which is what settings may be chosen on. ``plain`` is the
-network of ``mds`` without its embedding. There is one result file for each network. Runs found in
-it are kept; an unfinished one, after ``--time-limit`` or a kill, resumes from its checkpoint in
-``--work`` when the same command is given again.
+network of ``mds`` without its embedding. There is one result file for each network. Its runs
+are kept with ``--resume``; an unfinished one, after ``--time-limit`` or a kill, then goes on from
+its checkpoint in ``--work``.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from typing import Any
 
 import torch
 
-from bench.interleaved import typed_command
-from bench.training_facts import training_facts
+from bench.recorder import Record, going_on, output_arguments, work_folder
 from equigeo.tasks.pointcloud import (
     POINT_PRESETS,
     PointCloudClassification,
@@ -44,20 +43,21 @@ def main() -> None:
     arguments = parse_arguments()
     torch.set_num_threads(arguments.threads)
     path = arguments.output or Path("bench/results") / f"modelnet10_{arguments.network}.json"
-    results = read_results(path)
+    record = Record(path, resume=arguments.resume)
     config = run_config(arguments)
-    if any(run["settings"]["train"] == shown(config) for run in results["runs"]):
+    key = {"train": shown(config)}
+    if record.find(key):
         print(f"{path} has this run")
         return
     trained = train(arguments, config)
     done = len(trained.history)
     if done < config.recipe.epochs:
-        print(f"{done} of {config.recipe.epochs} epochs; give the same command again")
+        print(
+            f"{done} of {config.recipe.epochs} epochs; give the same command again, with --resume"
+        )
         return
-    results["runs"].append(measure(trained))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(results, indent=1) + "\n")
-    print(json.dumps({k: v for k, v in results["runs"][-1].items() if k != "history"}, indent=1))
+    run = record.keep(key, lambda: measure(trained))
+    print(json.dumps({k: v for k, v in run.items() if k != "history"}, indent=1))
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -73,15 +73,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--evaluate-every", type=int, default=0)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--work", type=Path, default=Path("runs/modelnet10"), help="checkpoints")
-    parser.add_argument("--output", type=Path, help="by default in bench/results")
+    output_arguments(parser, series=True, help="by default in bench/results")
     return parser.parse_args()
-
-
-def read_results(path: Path) -> dict[str, Any]:
-    """Continue a file, or begin one with the facts that identify it."""
-    if path.exists():
-        return json.loads(path.read_text())
-    return {**training_facts(), "runs": []}
 
 
 def run_config(arguments: argparse.Namespace) -> PointConfig:
@@ -110,8 +103,8 @@ def train(arguments: argparse.Namespace, config: PointConfig) -> TrainedPointCla
     limit = arguments.time_limit
     return PointCloudClassification().train(
         config,
-        arguments.work / f"{arguments.network}-{config.seed}",
-        resume=True,
+        work_folder(arguments.work) / f"{arguments.network}-{config.seed}",
+        **going_on(arguments),
         progress=True,
         callbacks=() if limit is None else time_limit(limit),
     )
@@ -123,7 +116,6 @@ def measure(trained: TrainedPointClassifier) -> dict[str, Any]:
     number = len(evaluation.labels)
     flagged = evaluation.flagged
     return {
-        "command": typed_command(),
         "seed": trained.config.seed,
         "clouds": number,
         "part": "held out" if trained.config.holdout else "test",
@@ -140,7 +132,7 @@ def measure(trained: TrainedPointClassifier) -> dict[str, Any]:
         "epochs": len(trained.history),
         "threads": torch.get_num_threads(),
         "parameters": sum(parameter.numel() for parameter in trained.model.parameters()),
-        "settings": {"train": shown(trained.config), "model": trained.model.config.to_dict()},
+        "model": trained.model.config.to_dict(),
         "history": trained.history,
     }
 

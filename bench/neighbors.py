@@ -28,7 +28,7 @@ import scipy
 import torch
 from torch import Tensor
 
-from bench.interleaved import circumstances, typed_command
+from bench.recorder import Record, output_arguments
 from equigeo.graphs import NeighborList, neighbor_list
 from equigeo.graphs.neighbors.backends.switch import BACKENDS, require_package
 
@@ -166,7 +166,7 @@ def crystal_arguments(atoms: str) -> tuple[Tensor, float, Tensor]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--output", type=Path)
+    output_arguments(parser)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--memory-of")
     options = parser.parse_args()
@@ -178,9 +178,8 @@ def main() -> None:
         parser.error("--output is needed")
     names = usable(False)
     packages = [BACKENDS[name].package for name in names if BACKENDS[name].package]
+    record = Record(options.output)
     report = {
-        "command": typed_command(),
-        **circumstances(),
         "threads": torch.get_num_threads(),
         "libraries": {"scipy": scipy.__version__} | {name: version(name) for name in packages},
         "cutoff": CUTOFF,
@@ -191,8 +190,7 @@ def main() -> None:
             for periodic in (True, False)
         ],
     }
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps(report, indent=1) + "\n")
+    record.write(report)
 
 
 if __name__ == "__main__":

@@ -9,10 +9,8 @@ anything is timed. Times are of interleaved rounds, all of which are kept.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -20,7 +18,7 @@ import torch
 from torch import Tensor
 
 from bench.bench_points import NEIGHBORS, SEARCHES, SHAPES, calls, clouds, fits
-from bench.interleaved import circumstances, typed_command
+from bench.recorder import Record, output_arguments
 from equigeo.points import neighbor_backend
 
 
@@ -65,15 +63,14 @@ def measure(name: str, shape: tuple[int, int], rounds: int) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--output", type=Path, required=True)
+    output_arguments(parser, required=True)
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     torch.set_num_threads(1)
     if not neighbor_backend().startswith("torch-cluster"):
         raise SystemExit("torch-cluster is not installed here: use the Python of make test-cluster")
+    record = Record(options.output)
     report = {
-        "command": typed_command(),
-        **circumstances(),
         "backend": neighbor_backend(),
         "threads": torch.get_num_threads(),
         "neighbors": NEIGHBORS,
@@ -84,8 +81,7 @@ def main() -> None:
             if fits(name, *shape)
         ],
     }
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps(report, indent=1) + "\n")
+    record.write(report)
 
 
 if __name__ == "__main__":

@@ -12,16 +12,16 @@ over the whole run in units of the scatter of the kinetic energy. Momenta must s
 from __future__ import annotations
 
 import argparse
-import json
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from bench.interleaved import circumstances, typed_command
 from bench.potentials import SETS
+from bench.recorder import Record, output_arguments
 from equigeo.datasets import load_atomic_split
 from equigeo.potentials import Calculator
 from equigeo.tasks.potential.trained import TrainedPotential
@@ -61,8 +61,6 @@ def run(
     slope, offset = np.polyfit(times, total, 1)
     scatter = np.std(np.array(total) - slope * np.array(times) - offset)
     return {
-        "dtype": str(model.embedding.weight.dtype).removeprefix("torch."),
-        "step (fs)": step,
         "length (ps)": picoseconds,
         "drift (meV/atom/ps)": float(1e3 * slope / len(atoms)),
         "scatter (meV/atom)": float(1e3 * scatter / len(atoms)),
@@ -89,27 +87,27 @@ def main() -> None:
     parser.add_argument("--temperature", type=float, default=300.0)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--output", type=Path, required=True)
+    output_arguments(parser, series=True, required=True)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
+    settings = {
+        "trained": arguments.run.name, "set": arguments.set, "threads": arguments.threads,
+        "picoseconds": arguments.picoseconds, "temperature": arguments.temperature,
+    }  # fmt: skip
+    record = Record(arguments.output, settings=settings, resume=arguments.resume)
     trained = TrainedPotential.load(arguments.run / "model.ckpt")
     folder, subset, _, _ = SETS[arguments.set]
     tests = load_atomic_split(str(arguments.data / folder), subset).tests
     frame = next(iter(tests.values()))[0]
-    runs = []
     for dtype in arguments.dtypes:
         for step in arguments.steps:
             model = trained.model.to(getattr(torch, dtype)).eval()
-            found = run(
-                model, frame, step=step, picoseconds=arguments.picoseconds, seed=arguments.seed,
-                temperature=arguments.temperature,
+            make = partial(
+                run, model, frame, step=step, picoseconds=arguments.picoseconds,
+                seed=arguments.seed, temperature=arguments.temperature,
             )  # fmt: skip
-            runs.append(found)
+            found = record.keep({"dtype": dtype, "step (fs)": step, "seed": arguments.seed}, make)
             print({k: v for k, v in found.items() if not isinstance(v, list)}, flush=True)
-    results = {
-        **circumstances(), "command": typed_command(), "trained": arguments.run.name, "runs": runs
-    }  # fmt: skip
-    arguments.output.write_text(json.dumps(results, indent=1) + "\n")
 
 
 if __name__ == "__main__":

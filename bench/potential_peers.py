@@ -20,6 +20,7 @@ import json
 import math
 import time
 import warnings
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -27,9 +28,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from bench.interleaved import circumstances
 from bench.peer_potentials import F32, OPTIONS, PACKAGES, PEERS, Peer
-from bench.potentials import SETS, configure, identity, kept_run
+from bench.potentials import SETS, configure, identity
+from bench.recorder import Record, output_arguments
 from equigeo.tasks.potential import (
     AtomicSource,
     EnergyForcesStress,
@@ -107,8 +108,6 @@ def one_run(name: str, options: dict[str, Any], config: PotentialRunConfig) -> d
     trained = train(peer, source, config)
     evaluation = evaluate_potential(peer, data)  # type: ignore[arg-type]  # asks for errors alone
     return {
-        **circumstances(),
-        "versions": {package: version(package) for package in (PACKAGES[name], "e3nn", "torch")},
         "errors": evaluation.sets,
         "errors by species": evaluation.species,
         "validation errors before training": untrained,
@@ -131,7 +130,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--option", nargs=2, action="append", default=[], metavar=("NAME", "JSON"))
-    parser.add_argument("--output", type=Path, required=True)
+    output_arguments(parser, series=True, required=True)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     warnings.filterwarnings("ignore")  # theirs
@@ -143,7 +142,10 @@ def main() -> None:
     options = OPTIONS[arguments.peer] | {key: json.loads(text) for key, text in arguments.option}
     same = identity(config, arguments.threads) | {"peer": arguments.peer, "options": options}
     same["train"] = {key: value for key, value in same["train"].items() if key not in OURS}
-    run = kept_run(arguments.output, same, lambda: same | one_run(arguments.peer, options, config))
+    record = Record(arguments.output, resume=arguments.resume)
+    package = PACKAGES[arguments.peer]
+    make = partial(one_run, arguments.peer, options, config)
+    run = record.keep(same, make, **{package: version(package)})
     for name, row in run["errors"].items():
         print(arguments.set, arguments.peer, name, row)
 

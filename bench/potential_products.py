@@ -6,7 +6,7 @@
 Channels of each product are those, in steps of four, whose number of parameters is nearest to that
 of the channelwise product with ``--channels``. Runs are interleaved: all products with a seed, then
 all with the next. Several processes may share the work, as ``--part 0/2`` and ``--part 1/2``, each
-with its own output. Nothing is selected on test frames. Finished runs are kept.
+with its own output. Nothing is selected on test frames. With ``--resume`` finished runs are kept.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from typing import get_args
 
 import torch
 
-from bench.potentials import SETS, configure, identity, kept_run, one_run
+from bench.potentials import SETS, configure, identity, one_run
+from bench.recorder import Record, output_arguments
 from equigeo.potentials import MessagePassingPotential
 from equigeo.potentials.config import ProductName
 from equigeo.tasks.potential import PotentialRunConfig, load_frames
@@ -56,9 +57,10 @@ def main() -> None:
     parser.add_argument("--node", default="contraction")
     parser.add_argument("--part", default="0/1", help="which of how many parts of the runs")
     parser.add_argument("--work", type=Path, default=Path("runs/products"))
-    parser.add_argument("--output", type=Path, required=True)
+    output_arguments(parser, series=True, required=True)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
+    record = Record(arguments.output, resume=arguments.resume)
     part, parts = (int(word) for word in arguments.part.split("/"))
     species: tuple[int, ...] = ()
     wanted = [(product, seed) for seed in arguments.seeds for product in arguments.products]
@@ -72,7 +74,7 @@ def main() -> None:
         config = replace(config, channels=equal_channels(config, species))
         work = arguments.work / f"{arguments.set}-{product}-{arguments.node}-{seed}"
         same = identity(config, arguments.threads)
-        run = kept_run(arguments.output, same, partial(one_run, config, work))
+        run = record.keep(same, partial(one_run, config, work))
         print(product, seed, config.channels, run["parameters"], run["errors"], flush=True)
 
 

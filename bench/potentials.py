@@ -7,22 +7,20 @@ Sets are ethanol and aspirin of rMD17 (950 training frames and 50 for validation
 official 1,000), 3BPA (trained at 300 K, errors at 300, 600 and 1200 K on the frames of train_mixedT
 that are not trained on, which are not the official ones), and crystals of mlearn. The schedule
 follows elapsed time, evaluations not counted; the weights that are evaluated are the running
-average at the end of the run. Nothing is selected on test frames. Finished runs in the output file
-are kept where all settings are equal, and only there.
+average at the end of the run. Nothing is selected on test frames. With ``--resume`` finished runs
+of equal settings are kept, and others added.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
 import torch
 
-from bench.interleaved import circumstances, typed_command
+from bench.recorder import Record, output_arguments
 from equigeo.potentials.config import NodeName, ProductName
 from equigeo.tasks.potential import (
     InteratomicPotential,
@@ -81,8 +79,6 @@ def one_run(config: PotentialRunConfig, work: Path) -> dict[str, Any]:
     whole = trained.history[:-1]  # the last epoch is cut short
     seconds = sum(line["seconds"] for line in whole)
     return {
-        **circumstances(),
-        **identity(config, torch.get_num_threads()),
         "errors": evaluation.sets,
         "errors by species": evaluation.species,
         "remark": evaluation.remark,
@@ -93,19 +89,6 @@ def one_run(config: PotentialRunConfig, work: Path) -> dict[str, Any]:
         "seconds": trained.seconds,
         "history": trained.history,
     }
-
-
-def kept_run(
-    output: Path, same: dict[str, Any], make: Callable[[], dict[str, Any]]
-) -> dict[str, Any]:
-    """Give the finished run of these settings, or make it and write it behind the others."""
-    runs = json.loads(output.read_text())["runs"] if output.exists() else []
-    for run in runs:
-        if same.items() <= run.items():
-            return dict(run)
-    made = {"command": typed_command(), **make()}
-    output.write_text(json.dumps({"runs": [*runs, made]}, indent=1) + "\n")
-    return made
 
 
 def main() -> None:
@@ -125,13 +108,14 @@ def main() -> None:
     parser.add_argument("--compile", action="store_true", help="compile the training step")
     parser.add_argument("--evaluate-every", type=int, default=10)
     parser.add_argument("--work", type=Path, default=Path("runs/potentials"))
-    parser.add_argument("--output", type=Path, required=True)
+    output_arguments(parser, series=True, required=True)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     config = configure(arguments)
     name = f"{arguments.set}-{arguments.product}-{arguments.node}-{arguments.seed}"
     same = identity(config, arguments.threads)
-    run = kept_run(arguments.output, same, lambda: one_run(config, arguments.work / name))
+    record = Record(arguments.output, resume=arguments.resume)
+    run = record.keep(same, lambda: one_run(config, arguments.work / name))
     for name, row in run["errors"].items():
         print(arguments.set, arguments.product, name, row)
 

@@ -4,7 +4,7 @@ Every triangle of a file is kept, but for degenerate and duplicate ones. The net
 classifier, untrained, forward and backward, with its pooling; its logits, its gradients and the
 logits of the mesh turned by a rotation have to be finite, and the latter the same.
 
-    python -m bench.robustness_corpus [--data ../shared/data/robustness_meshes] [--out FILE]
+    python -m bench.robustness_corpus [--data ../shared/data/robustness_meshes] [--output FILE]
 
 Exit status 1 if any expectation fails.
 """
@@ -13,9 +13,7 @@ from __future__ import annotations
 
 import argparse
 import csv
-import datetime
 import json
-import platform
 import sys
 import tarfile
 import tempfile
@@ -23,12 +21,10 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import numpy as np
-import scipy
 import torch
 import trimesh
 
-from bench.interleaved import typed_command
+from bench.recorder import Record, output_arguments
 from equigeo.mesh import PrimalDualClassifier, PrimalDualGraph, TriangleMesh
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.load_mesh import load_mesh
@@ -158,23 +154,18 @@ def main() -> int:
     default = ROOT.parent / "shared" / "data" / "robustness_meshes"
     parser.add_argument("--data", type=Path, default=default)
     out = ROOT / "bench" / "results" / "robustness_corpus.json"
-    parser.add_argument("--out", type=Path, default=out)
+    output_arguments(parser, default=out)
     arguments = parser.parse_args()
+    record = Record(arguments.output)
     outcomes = load_corpus(arguments.data, network=True)
     summary = summarize(outcomes)
-    modules = (np, scipy, torch, trimesh)
     result = {
-        "command": typed_command(),
-        "date": datetime.date.today().isoformat(),
-        "versions": {"python": platform.python_version()}
-        | {module.__name__: module.__version__ for module in modules},
         **summary,
         "outcomes": [
             {**asdict(outcome), "seconds": round(outcome.seconds, 4)} for outcome in outcomes
         ],
     }
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    arguments.out.write_text(json.dumps(result, indent=1) + "\n")
+    record.write(result, trimesh=trimesh.__version__)
     sys.stdout.write(json.dumps({k: v for k, v in summary.items() if k != "categories"}) + "\n")
     return 1 if summary["problems"] else 0
 

@@ -5,7 +5,7 @@ where possible, and nothing cut. Of what each gives, the faces, their area and t
 that continue each other are counted; a pair is good if its faces run against each other along the
 edge. Peers are judged by vertex indices, which is all that they give.
 
-    python -m bench.robustness_peers [--data ../shared/data/robustness_meshes] [--out FILE]
+    python -m bench.robustness_peers [--data ../shared/data/robustness_meshes] [--output FILE]
 
 libigl and pymeshlab are optional: what is absent has null in its columns. Exit status 1 if this
 library loses a face.
@@ -30,7 +30,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from bench.interleaved import circumstances, typed_command
+from bench.recorder import Record, output_arguments
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.load_mesh import load_mesh
 from equigeo.mesh.repair.edge_table import EdgeTable
@@ -170,8 +170,9 @@ def main() -> int:
     default = ROOT.parent / "shared" / "data" / "robustness_meshes"
     parser.add_argument("--data", type=Path, default=default)
     out = ROOT / "bench" / "results" / "robustness_peers.json"
-    parser.add_argument("--out", type=Path, default=out)
+    output_arguments(parser, default=out)
     arguments = parser.parse_args()
+    record = Record(arguments.output)
     torch.set_num_threads(1)
     rows = run(arguments.data)
     summary = totals(rows)
@@ -179,10 +180,7 @@ def main() -> int:
         package: version(package) if find_spec(module) else None
         for module, package, _ in PEERS.values()
     }
-    found = {"command": typed_command(), "peers": peers, "files": len(rows), "totals": summary}
-    result = circumstances() | found | {"rows": rows}
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    arguments.out.write_text(json.dumps(result, indent=1) + "\n")
+    record.write({"peers": peers, "files": len(rows), "totals": summary, "rows": rows})
     sys.stdout.write(json.dumps(summary, indent=1) + "\n")
     return 0 if summary["equigeo cut"]["files_with_all_faces"] == len(rows) else 1
 

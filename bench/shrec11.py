@@ -9,8 +9,9 @@ preset; ``equigeo train --seed i`` draws others.
 
 Nothing is selected on test meshes: the weights are those of the last epoch. ``--holdout 4``
 evaluates on training meshes that were put aside instead (12 train, 4 test a class), which is what
-settings may be chosen on. ``--variant`` takes one of the settings of the ablation. Finished runs
-found in the output file are kept, and an unfinished one resumes from its checkpoint in ``--work``.
+settings may be chosen on. ``--variant`` takes one of the settings of the ablation. With
+``--resume`` finished runs are kept, and an unfinished one goes on from its checkpoint in
+``--work``.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ import argparse
 import json
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
 import torch
 
-from bench.interleaved import circumstances, typed_command
-from bench.training_facts import training_facts
+from bench.recorder import Record, going_on, output_arguments, work_folder
 from equigeo.datasets import MeshDataset, load_mesh_folder
 from equigeo.mesh import ClassifierConfig, PrimalDualClassifier
 from equigeo.tasks.mesh_classification import (
@@ -37,6 +38,7 @@ from equigeo.tasks.mesh_classification import (
 )
 from equigeo.tasks.mesh_classification.data import split_meshes
 
+SETTINGS = ("split", "preset", "variant", "holdout", "epochs", "threads")  # of a series
 NO_POOLING: tuple[None, ...] = (None, None, None, None)
 VARIANTS: dict[str, dict[str, Any]] = {  # what differs from the preset in model and recipe
     "as preset": {},
@@ -55,17 +57,15 @@ def main() -> None:
     """Run the series and write the table after every run."""
     arguments = parse_arguments()
     torch.set_num_threads(arguments.threads)
+    settings = {name: getattr(arguments, name) for name in SETTINGS}
+    record = Record(arguments.output, settings=settings, resume=arguments.resume)
     dataset = load_mesh_folder(arguments.data)
-    results = read_results(arguments.output)
     for number in range(arguments.first, arguments.first + arguments.runs):
-        if any(run["number"] == number for run in results["runs"]):
-            continue
-        results["runs"].append(one_run(arguments, dataset, number))
-        results["mean accuracy"] = mean(run["accuracy"] for run in results["runs"])
-        arguments.output.parent.mkdir(parents=True, exist_ok=True)
-        arguments.output.write_text(json.dumps(results, indent=1) + "\n")
-        print(json.dumps({k: v for k, v in results["runs"][-1].items() if k != "settings"}))
-    print("mean accuracy", results["mean accuracy"])
+        run = record.keep({"number": number}, partial(one_run, arguments, dataset, number))
+        print(json.dumps({k: v for k, v in run.items() if k != "settings"}))
+    accuracy = mean(run["accuracy"] for run in record.runs)
+    record.write({"mean accuracy": accuracy})
+    print("mean accuracy", accuracy)
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -81,20 +81,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--work", type=Path, default=Path("runs/shrec11"), help="checkpoints")
-    parser.add_argument("--output", type=Path, required=True)
+    output_arguments(parser, series=True, required=True)
     return parser.parse_args()
-
-
-def read_results(path: Path) -> dict[str, Any]:
-    """Continue a series, or begin one with the facts that identify it."""
-    command = typed_command()
-    if path.exists():  # the last command covers the runs before it
-        return json.loads(path.read_text()) | {"command": command}
-    return {
-        "command": command,
-        **training_facts(),
-        "runs": [],
-    }
 
 
 def one_run(arguments: argparse.Namespace, dataset: MeshDataset, number: int) -> dict[str, Any]:
@@ -108,16 +96,16 @@ def one_run(arguments: argparse.Namespace, dataset: MeshDataset, number: int) ->
     model = PrimalDualClassifier(settings)
     if VARIANTS[arguments.variant].get("uniform attention"):
         freeze_attention(model)
-    folder = arguments.work / arguments.output.stem / f"run-{number}"
+    folder = work_folder(arguments.work) / arguments.output.stem / f"run-{number}"
     start = time.perf_counter()
-    classifier = MeshClassification().train(config, folder, data=dataset, model=model, resume=True)
+    classifier = MeshClassification().train(
+        config, folder, data=dataset, model=model, **going_on(arguments)
+    )
     seconds = time.perf_counter() - start
     _, test = split_meshes(dataset, config)
     evaluation = evaluate_mesh_classifier(classifier, dataset, test)
     pairs = zip(evaluation.names, evaluation.labels, evaluation.predictions, strict=True)
     return {
-        **circumstances(),
-        "number": number,
         "seed": config.seed,
         "split index": config.split_index,
         "accuracy": evaluation.accuracy,

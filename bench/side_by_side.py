@@ -22,7 +22,7 @@ from pathlib import Path
 from statistics import geometric_mean, median
 from typing import Any
 
-from bench.interleaved import circumstances, commit, typed_command
+from bench.recorder import Record, commit, output_arguments
 
 HERE = Path(__file__).resolve().parents[1]
 PEERS = "not e3nn and not cuEquivariance and not sphericart and not geometric and not eager"
@@ -30,6 +30,7 @@ PEERS = "not e3nn and not cuEquivariance and not sphericart and not geometric an
 
 def main() -> None:
     given = arguments()
+    record = Record(given.output)
     sides = {
         "here": (HERE, sys.executable, given.kernels),
         "there": (given.other.resolve(), given.other_python, given.other_kernels),
@@ -47,27 +48,28 @@ def main() -> None:
                 for name, value in found.result().items():
                     seconds[f"{file}::{name}"][side].append(value)
             print(f"round {turn + 1}: {file}", file=sys.stderr)
-            summary = summarize(given, seconds)  # after every file: a round takes most of an hour
-    print(json.dumps(summary, indent=1))
+            summary = summarize(seconds)
+            # After every file: a round takes most of an hour.
+            record.write({**facts(given), **summary})
+    print(json.dumps({k: v for k, v in summary.items() if k != "rows"}, indent=1))
 
 
-def summarize(given: argparse.Namespace, seconds: Any) -> dict[str, Any]:
-    """Write what there is so far."""
+def summarize(seconds: Any) -> dict[str, Any]:
+    """What there is so far."""
     rows = {name: row(values) for name, values in seconds.items() if len(values) == 2}
     ratios = sorted(entry["ratio"] for entry in rows.values())
     of_files = {name.split("[")[0]: [] for name in rows}
     for name, entry in rows.items():
         of_files[name.split("[")[0]].append(entry["ratio"])
-    summary = {
+    return {
         "benchmarks": len(rows),
         "geometric mean of ratios": geometric_mean(ratios),
         "of each benchmark": {name: geometric_mean(x) for name, x in of_files.items()},
         "median of ratios": median(ratios),
         "least and greatest ratio": [ratios[0], ratios[-1]],
         "slower by more than 5 %": [n for n, entry in rows.items() if entry["ratio"] > 1.05],
+        "rows": rows,
     }
-    given.output.write_text(json.dumps({**facts(given), **summary, "rows": rows}, indent=1) + "\n")
-    return summary
 
 
 def arguments() -> argparse.Namespace:
@@ -81,7 +83,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--select", default=PEERS, help="expression for pytest -k")
     parser.add_argument("--files", nargs="*", help="names of bench_*.py files")
-    parser.add_argument("--output", type=Path, default=Path("bench/results/side_by_side.json"))
+    output_arguments(parser, default=Path("bench/results/side_by_side.json"))
     given = parser.parse_args()
     given.other_python = given.other_python or str(given.other.resolve() / ".venv/bin/python")
     return given
@@ -129,12 +131,7 @@ def row(values: dict[str, list[float]]) -> dict[str, Any]:
 
 
 def facts(given: argparse.Namespace) -> dict[str, Any]:
-    return {
-        "command": typed_command(),
-        "commit there": commit(given.other),
-        "rounds": given.rounds,
-        **circumstances(),
-    }
+    return {"commit there": commit(given.other), "rounds": given.rounds}
 
 
 if __name__ == "__main__":

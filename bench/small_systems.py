@@ -29,14 +29,13 @@ from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from bench.interleaved import circumstances, typed_command
+from bench.recorder import Record, output_arguments
 from equigeo.interop import accelerate
 from equigeo.interop._require import require_e3nn
 from tests.interop.gate_points import stand_in_scatter
@@ -162,9 +161,8 @@ def difference(got: tuple[Tensor, ...], want: tuple[Tensor, ...]) -> float:
     return max(float((a.detach() - b.detach()).norm() / b.detach().norm()) for a, b in pairs)
 
 
-def measure(name: str, rounds: int, threads: int, frozen: bool) -> dict[str, Any]:
+def measure(name: str, rounds: int, frozen: bool) -> dict[str, Any]:
     """Compare and time one case."""
-    torch.set_num_threads(threads)
     calls = CASES[name](frozen)
     want = calls["before"]()
     differences = {key: difference(call(), want) for key, call in calls.items() if key != "before"}
@@ -175,11 +173,6 @@ def measure(name: str, rounds: int, threads: int, frozen: bool) -> dict[str, Any
         clock: {key: median(of_call[clock]) for key, of_call in seconds.items()} for clock in CLOCKS
     }
     return {
-        "command": typed_command(),
-        "versions": _versions(),
-        **circumstances(),
-        "threads": threads,
-        "frozen": frozen,
         "relative difference": differences,
         "seconds": seconds,
         "median seconds": medians,
@@ -225,19 +218,18 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15, help="timed calls of each")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--frozen", action="store_true", help="no gradients by parameters")
-    parser.add_argument("--output", type=Path, help="JSON file that keeps the results")
+    output_arguments(parser, series=True)
     options = parser.parse_args()
+    record = Record(options.output, resume=options.resume)
     for name in options.names:
         for threads in options.threads:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # theirs
-                result = measure(name, options.rounds, threads, options.frozen)
+                torch.set_num_threads(threads)
+                key = {"case": name, "threads": threads, "frozen": options.frozen}
+                make = partial(measure, name, options.rounds, options.frozen)
+                result = record.keep(key, make, **_versions())
             print(name, threads, json.dumps(result["times as fast"], indent=1))
-            if options.output:
-                known = json.loads(options.output.read_text()) if options.output.exists() else {}
-                key = f"{name}, {threads} thread{'s' * (threads > 1)}" + ", frozen" * options.frozen
-                known[key] = result
-                options.output.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bench.interleaved import circumstances, typed_command
+from bench.recorder import Record, output_arguments
 from equigeo import nn as enn
 from equigeo import tensor_products as tp
 from equigeo.graphs import EdgeIndex
@@ -36,8 +36,8 @@ ORDERS, CHANNELS = ((2, 2), (4, 2), (6, 2)), (16, 32, 64, 128)
 Convolve = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
-def interleaved(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """Median seconds that the thread computed in each call, whoever else has the processor."""
+def interleaved(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, list[float]]:
+    """Seconds that the thread computed in each call, whoever else has the processor."""
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     for call in calls.values():
         call()
@@ -46,7 +46,7 @@ def interleaved(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, f
             start = time.thread_time()
             call()
             seconds[name].append(time.thread_time() - start)
-    return {name: median(values) for name, values in seconds.items()}
+    return seconds
 
 
 def graph_of(edges: int) -> EdgeIndex:
@@ -163,9 +163,8 @@ def compare(lmax: int, mmax: int, channels: int, edges: int, rounds: int) -> dic
         "fairchem": lambda: both_passes(theirs, inputs, layer),
     }
     for name, timed in (("forward", calls), ("both passes", passes)):
-        seconds = interleaved(timed, rounds)
-        found[name] = {way: 1e6 * s / edges for way, s in seconds.items()}
-        found[name]["ratio"] = seconds["fairchem"] / seconds["equigeo"]
+        found |= _medians(name, interleaved(timed, rounds), edges)
+        found[name]["ratio"] = found[name]["fairchem"] / found[name]["equigeo"]
     return found
 
 
@@ -199,10 +198,15 @@ def crossover(lmax: int, channels: int, edges: int, rounds: int) -> dict[str, An
     calls = {"channelwise and Linear": channelwise}
     calls |= {name: by_orders(conv) for name, conv in orders.items()}
     found: dict[str, Any] = {"edges": edges, "lmax": lmax, "channels": channels}
-    found["forward"] = {n: 1e6 * s / edges for n, s in interleaved(calls, rounds).items()}
+    found |= _medians("forward", interleaved(calls, rounds), edges)
     slopes = {name: backward(call) for name, call in calls.items()}
-    found["both passes"] = {n: 1e6 * s / edges for n, s in interleaved(slopes, rounds).items()}
-    return found
+    return found | _medians("both passes", interleaved(slopes, rounds), edges)
+
+
+def _medians(name: str, seconds: dict[str, list[float]], edges: int) -> dict[str, Any]:
+    """Microseconds per edge of each call, and what they are medians of."""
+    middle = {way: 1e6 * median(values) / edges for way, values in seconds.items()}
+    return {name: middle, f"{name}, seconds": seconds}
 
 
 def peak_beside(way: str, lmax: int, mmax: int, channels: int, edges: int) -> int:
@@ -236,7 +240,7 @@ def memory(folder: Path, lmax: int, mmax: int, channels: int, edges: int) -> dic
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--fairchem", type=Path, default=os.environ.get("FAIRCHEM"))
-    parser.add_argument("--output", type=Path)
+    output_arguments(parser)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--edges", type=int, nargs="+", default=[2048, 8192])
     parser.add_argument("--peak", nargs=5)
@@ -248,11 +252,8 @@ def main() -> None:
     if given.peak:
         sys.stdout.write(f"{peak_beside(given.peak[0], *map(int, given.peak[1:]))}\n")
         return
-    result: dict[str, Any] = {
-        "command": typed_command(),
-        "unit": "microseconds of one thread per edge",
-    }
-    result |= {"circumstances": circumstances(), "threads": 1}
+    record = Record(given.output)
+    result: dict[str, Any] = {"unit": "microseconds of one thread per edge"}
     folder, rounds = given.fairchem, given.rounds
     if folder is not None:
         sizes = [
@@ -268,8 +269,7 @@ def main() -> None:
             for size in ((2, 2, 32), (4, 2, 128))
         ]
     result["crossover"] = [_shown(crossover(lmax, 32, 2048, rounds)) for lmax in (2, 4, 6)]
-    if given.output is not None:
-        given.output.write_text(json.dumps(result, indent=2) + "\n")
+    record.write(result)
 
 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:

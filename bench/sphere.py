@@ -15,14 +15,14 @@ from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 from math import exp, log
-from pathlib import Path
 from typing import Any
 
 import torch
 from e3nn import o3
 from torch import Tensor
 
-from bench.interleaved import circumstances, copy_bandwidth, interleaved, typed_command
+from bench.interleaved import all_rounds, copy_bandwidth, medians
+from bench.recorder import Record, output_arguments
 from equigeo import tensor_products as tp
 
 POINTS, BATCH = 10_000, 10_000
@@ -86,10 +86,11 @@ def grid_calls(lmax: int) -> dict[str, Callable[[], Any]]:
     }
 
 
-def measure(calls: dict[str, Callable[[], Any]], items: int, rounds: int) -> dict[str, float]:
+def measure(calls: dict[str, Callable[[], Any]], items: int, rounds: int) -> dict[str, Any]:
     with torch.no_grad() if "ours" in calls else torch.enable_grad():
-        seconds = interleaved(calls, rounds)
-    return {name: 1e6 * t / items for name, t in seconds.items()}
+        seconds = all_rounds(calls, rounds)
+    microseconds = {name: 1e6 * t / items for name, t in medians(seconds).items()}
+    return {"microseconds": microseconds, "seconds": seconds}
 
 
 def ratios(microseconds: dict[str, float], kind: str) -> dict[str, float]:
@@ -120,26 +121,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--output", type=Path, required=True)
+    output_arguments(parser, required=True)
     arguments = parser.parse_args()
+    record = Record(arguments.output)
     rows: list[dict[str, Any]] = []
     torch.set_num_threads(arguments.threads)
     for lmax in range(1, 11):
         times = measure(harmonics_calls(lmax), POINTS, arguments.rounds)
-        rows.append({"problem": "spherical harmonics", "lmax": lmax, "microseconds": times})
+        rows.append({"problem": "spherical harmonics", "lmax": lmax, **times})
     for lmax in (2, 4, 6, 8, 10):
         times = measure(grid_calls(lmax), BATCH, arguments.rounds)
-        rows.append({"problem": "grid", "lmax": lmax, "microseconds": times})
+        rows.append({"problem": "grid", "lmax": lmax, **times})
     results = {
-        "command": typed_command(),
-        "circumstances": circumstances(),
         "threads": arguments.threads,
         "copy bandwidth, GB/s": copy_bandwidth() / 1e9,
         "summary": summary(rows),
         "rows": rows,
     }
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    arguments.output.write_text(json.dumps(results, indent=1) + "\n")
+    record.write(results)
     print(json.dumps(results["summary"], indent=1))
 
 

@@ -16,14 +16,13 @@ import argparse
 import json
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import scipy
 import torch
 
-from bench.interleaved import typed_command
-from bench.training_facts import training_facts
+from bench.recorder import Record, going_on, output_arguments, work_folder
 from equigeo.datasets import optimal_lengths
 from equigeo.tasks.tsp import (
     TOUR_RECIPES,
@@ -42,13 +41,11 @@ def main() -> None:
     """Train, evaluate and write, one network after the other."""
     arguments = parse_arguments()
     torch.set_num_threads(arguments.threads)
-    results = facts(arguments)
+    record = Record(arguments.output, settings=shared(arguments), resume=arguments.resume)
     for model in MODELS:
-        config = configure(arguments, model)
-        results["networks"][model] = one_network(arguments, config)
-        arguments.output.parent.mkdir(parents=True, exist_ok=True)
-        arguments.output.write_text(json.dumps(results, indent=1) + "\n")
-        print(model, json.dumps(results["networks"][model]["gaps"]))
+        make = partial(one_network, arguments, configure(arguments, model))
+        run = record.keep({"network": model, "seed": arguments.seed}, make)
+        print(model, json.dumps(run["gaps"]))
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -63,7 +60,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--time-limit", type=float, metavar="MINUTES", help="of each network")
     parser.add_argument("--work", type=Path, default=Path("runs/tsp"), help="checkpoints")
-    parser.add_argument("--output", type=Path, required=True)
+    output_arguments(parser, series=True, required=True)
     return parser.parse_args()
 
 
@@ -82,16 +79,10 @@ def configure(arguments: argparse.Namespace, model: str) -> TourConfig:
     )
 
 
-def facts(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Say what identifies the results."""
-    known = training_facts()
-    known["versions"]["scipy"] = scipy.__version__
-    return {
-        "command": typed_command(),
-        **known,
-        "seed": arguments.seed,
-        "networks": {},
-    }
+def shared(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Say what all runs of a file have in common: everything but networks and seeds."""
+    names = ("preset", "epochs", "instances", "test_instances", "threads")
+    return {name: getattr(arguments, name) for name in names}
 
 
 def one_network(arguments: argparse.Namespace, config: TourConfig) -> dict[str, Any]:
@@ -99,8 +90,8 @@ def one_network(arguments: argparse.Namespace, config: TourConfig) -> dict[str, 
     started = time.process_time()
     trained = TravellingSalesman().train(
         config,
-        arguments.work / config.model,
-        resume=True,
+        work_folder(arguments.work) / f"{config.model}-{config.seed}",
+        **going_on(arguments),
         progress=True,
         callbacks=[] if arguments.time_limit is None else time_limit(arguments.time_limit),
     )

@@ -31,5 +31,6 @@ def test_a_short_run_is_recorded_and_kept(tmp_path, monkeypatch):
     assert [run["variant"] for run in runs] == chosen
     assert all(run["evaluated shapes"] == 4 and set(run["accuracy"]) == {"1000"} for run in runs)
     written = (tmp_path / "out.json").read_text()
+    monkeypatch.setattr(sys, "argv", [*command, "--resume"])
     mesh_beyond.main()  # nothing is missing
     assert (tmp_path / "out.json").read_text() == written

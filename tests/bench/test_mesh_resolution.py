@@ -30,5 +30,6 @@ def test_a_short_run_is_recorded_and_kept(tmp_path, monkeypatch):
     assert run["test shapes"] == 4
     assert set(run["accuracy"]) == {"1000", "500", "2500"}
     written = (tmp_path / "out.json").read_text()
+    monkeypatch.setattr(sys, "argv", [*command, "--resume"])
     mesh_resolution.main()  # nothing is missing
     assert (tmp_path / "out.json").read_text() == written

@@ -48,13 +48,16 @@ def test_a_run_is_recorded_once(tmp_path, monkeypatch, capsys):
         "1", "--channels", "4", "--lmax-edge", "1", "--work", tmp_path / "work", "--output", output,
     ]  # fmt: skip
     monkeypatch.setattr(sys, "argv", list(map(str, words)))
-    for _ in range(2):
+    potentials.main()
+    with pytest.raises(SystemExit, match=r"results\.json exists"):
         potentials.main()
+    monkeypatch.setattr(sys, "argv", [*map(str, words), "--resume"])
+    potentials.main()
     (run,) = json.loads(output.read_text())["runs"]
-    assert {"commit", "processor", "command", "threads", "parameters", "history"} <= run.keys()
+    assert {"command", "circumstances", "threads", "parameters", "history"} <= run.keys()
     assert run["errors"]["test"]["frames"] == 6
     assert run["seconds"] >= 0.6
     capsys.readouterr()
-    monkeypatch.setattr(sys, "argv", [*map(str, words), "--seed", "1"])
+    monkeypatch.setattr(sys, "argv", [*map(str, words), "--resume", "--seed", "1"])
     potentials.main()
     assert len(json.loads(output.read_text())["runs"]) == 2

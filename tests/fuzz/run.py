@@ -26,7 +26,7 @@ from pathlib import Path
 from time import monotonic
 from typing import IO, Any
 
-from bench.interleaved import circumstances
+from bench.recorder import circumstances, write_json
 from tests.fuzz.run_worker import ANSWERED, REFUSED
 
 FOLDER = Path(__file__).parent
@@ -262,7 +262,7 @@ def summary(tallies: dict[str, list[Tally]]) -> dict[str, Any]:
     findings = [found for parts in tallies.values() for part in parts for found in part.findings]
     return {
         "command": " ".join(["python -m tests.fuzz", *sys.argv[1:]]),
-        **circumstances(),
+        "circumstances": circumstances(),
         "address sanitizer": "libasan" in os.environ.get("LD_PRELOAD", ""),
         "cases": sum(found.total() for found in answers.values()) + sum(lost.values()),
         "answers by target": answers,
@@ -315,5 +315,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
     findings = [found for parts in tallies.values() for part in parts for found in part.findings]
     sys.stdout.writelines(f"{line}\n" for line in [*table(tallies), *describe(findings)])
     if given.output:
-        given.output.write_text(json.dumps(summary(tallies), indent=1) + "\n")
+        write_json(given.output, summary(tallies))
     return int(bool(findings))

@@ -12,7 +12,6 @@ loaded; times then say nothing.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import time
@@ -23,7 +22,7 @@ from typing import Any
 
 import torch
 
-from bench.interleaved import circumstances
+from bench.recorder import circumstances, write_json
 from equigeo.ops import cuda_status, kernels_info, run_self_test
 from tests.gpu.layer_rows import check_layers
 from tests.gpu.op_rows import check_ops
@@ -50,8 +49,7 @@ def main(arguments: list[str]) -> int:
         return 1
     device = torch.device("cpu" if options.simulate else "cuda")
     record = gathered(device, options)
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps(record, indent=1) + "\n")
+    write_json(options.output, record)
     for failure in record["failures"]:
         say(failure)
     say(f"{len(record['failures'])} failures; all of it is in {options.output}")

@@ -27,7 +27,7 @@ from pathlib import Path
 from queue import Queue
 from typing import Any
 
-from bench.interleaved import circumstances
+from bench.recorder import circumstances, write_json
 from tests.mutants.redundant import reason_of
 from tests.mutants.sources import ROOT, Mutant, by_number, mutants
 from tests.mutants.trials import trials
@@ -254,8 +254,7 @@ class Run:
             "complete": len(rows) == len(self.all) and not missed,
         }
         facts["seconds"] = round(self.seconds + time.perf_counter() - self.started)
-        text = json.dumps(facts | {"counts": counts, "mutants": rows}, indent=1) + "\n"
-        self.output.write_text(text)
+        write_json(self.output, facts | {"counts": counts, "mutants": rows})
         self.written = time.perf_counter()
         return missed
 

@@ -1,0 +1,139 @@
+"""Figures of neighbour lists, interatomic potentials and convolutions by orders."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from bench.claims.values import FIGURES, ends, rows, runs
+from bench.figures import Claim
+
+
+@cache
+def neighbors(atoms: int) -> dict[str, float]:
+    (row,) = [r for r in rows("neighbors", periodic=True) if int(r["atoms"]) == atoms]
+    found: dict[str, float] = row["milliseconds of the processor, least"]
+    return found
+
+
+def potential(subset: str, minutes: float) -> Any:
+    return next(
+        run
+        for run in runs("potentials")
+        if run["train"]["subset"] == subset and run["train"]["recipe"]["minutes"] == minutes
+    )
+
+
+def test_error(run: Any, name: str) -> float:
+    return float(run["errors"]["test"][name])
+
+
+def convolution(edges: int, lmax: int) -> list[float]:
+    found = rows("so2_conv", "fairchem-core 2.24.0", edges=edges, lmax=lmax)
+    return [row[name]["ratio"] for row in found for name in ("forward", "both passes")]
+
+
+def against_channelwise(lmax: int) -> float:
+    (row,) = rows("so2_conv", "crossover", lmax=lmax)
+    times = row["both passes"]
+    return float(times["channelwise and Linear"] / times["so2, mmax 2"])
+
+
+def convolution_memory(edges: int, lmax: int) -> float:
+    part = "bytes beside inputs, results and gradients"
+    return float(rows("so2_conv", part, edges=edges, lmax=lmax)[0]["ratio"])
+
+
+POTENTIALS = [
+    Claim(
+        FIGURES,
+        "vectors: {} through scipy, which is the default, {} through vesin, {} through matscipy; the "
+        "libraries alone, without order and checks, take {} and {}.",
+        lambda: [
+            neighbors(97_556)[name] / 1e3
+            for name in ("scipy", "vesin", "matscipy", "vesin alone", "matscipy alone")
+        ],
+    ),
+    Claim(
+        FIGURES,
+        "vesin is the fastest, scipy takes {} times as long",
+        lambda: [neighbors(108)["scipy"] / neighbors(108)["vesin"]],
+    ),
+    Claim(
+        FIGURES,
+        "symmetric contraction, {} to {} parameters",
+        lambda: ends(run["parameters"] for run in runs("potentials")),
+    ),
+    Claim(
+        FIGURES,
+        "(an ethanol step took {} ms)",
+        lambda: [potential("ethanol", 15.0)["milliseconds per step"]],
+    ),
+    *(
+        Claim(
+            FIGURES,
+            f"| {name}, 950 frames, official test frames | {{}} | {{}} | {{}} |",
+            lambda name=name, minutes=minutes: [
+                minutes,
+                *(
+                    test_error(potential(name, minutes), f"{what} MAE ({unit})")
+                    for what, unit in (("force", "meV/A"), ("energy", "meV"))
+                ),
+            ],
+        )
+        for name, minutes in (("ethanol", 15.0), ("aspirin", 40.0))
+    ),
+    Claim(
+        FIGURES,
+        "trained at 300 K for {} minutes, root mean square errors of forces in meV/A: {} (300 K), {} "
+        "(600 K), {} (1200 K)",
+        lambda: [
+            runs("potentials_3bpa")[0]["train"]["recipe"]["minutes"],
+            *(
+                runs("potentials_3bpa")[0]["errors"][name]["force RMSE (meV/A)"]
+                for name in ("300 K", "600 K", "1200 K")
+            ),
+        ],
+    ),
+    Claim(
+        FIGURES,
+        "| equigeo, default preset | {} | about {} | {} |",
+        lambda: [
+            potential("ethanol", 5.0)["parameters"],
+            (1e3 * 300 / potential("ethanol", 5.0)["milliseconds per step"], 100),
+            test_error(potential("ethanol", 5.0), "force MAE (meV/A)"),
+        ],
+    ),
+    *(
+        Claim(
+            FIGURES,
+            f"| {peer} | {{}} | {{}} | {{}} |",
+            lambda peer=peer: [
+                *(runs("potential_peers", peer=peer)[0][name] for name in ("parameters", "steps")),
+                test_error(runs("potential_peers", peer=peer)[0], "force MAE (meV/A)"),
+            ],
+        )
+        for peer in ("mace", "nequip")
+    ),
+    *(
+        Claim(
+            FIGURES,
+            f"| {edges:,} | ({lmax}, 2) | " + " | ".join(["{} / {}"] * 4) + " |",
+            lambda edges=edges, lmax=lmax: convolution(edges, lmax),
+        )
+        for edges in (8192, 2048)
+        for lmax in (2, 4, 6)
+    ),
+    Claim(
+        FIGURES,
+        "ours to theirs: {} ((2, 2), 32 channels, 8,192 edges) and {} ((4, 2), 128 channels, 8,192 "
+        "edges); with 2,048 edges the latter is {},",
+        lambda: [convolution_memory(8192, 2), convolution_memory(8192, 4),
+                 convolution_memory(2048, 4)],
+    ),
+    Claim(
+        FIGURES,
+        "at L = 2, 4 and 6: {}, {} and {} times as fast (mmax 2)",
+        lambda: [against_channelwise(lmax) for lmax in (2, 4, 6)],
+    ),
+]  # fmt: skip

@@ -1,0 +1,319 @@
+"""The one way in which benchmarks and training runs keep what they found.
+
+A file under ``bench/results/`` is one record, or a series of runs that are each a record. A record
+says by which command it was made and under which circumstances: commit, whether tracked files
+differed from it, a digest of the code, processor, cores, instruction set, threads, load, versions,
+allocator settings and date; behind that comes what was measured. ``bench/schema.json`` describes
+the form, ``bench/schema.py`` checks it.
+
+Files are written beside and renamed, so that none is ever half-written. One that exists is refused,
+unless ``--resume`` is given: then finished runs are kept and missing ones added, provided that
+code, versions, processor and instruction set are those of the file, and the settings too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import functools
+import hashlib
+import json
+import os
+import platform
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from equigeo.ops import kernels_info
+
+REPOSITORY = Path(__file__).parents[1]
+CODE = ("equigeo", "csrc", "bench")  # what a result can depend on
+SUFFIXES = {".py", ".h", ".cpp", ".cu", ".cuh"}
+RESULTS = ":(exclude)bench/results"  # records of one measurement after another change no code
+PACKAGES = ("equigeo", "torch", "numpy", "scipy", "e3nn", "lightning")
+# Variables that change how memory is had, how threads are placed, and which kernels run.
+ALLOCATOR = ("MALLOC_", "GLIBC_TUNABLES", "THP_", "LD_PRELOAD", "EQUIGEO_RESULT_MEMORY")
+# What has to be equal for runs to stand in one series.
+SAME = ("code", "processor", "instruction set", "versions")
+
+
+class Record:
+    """A file of results, from the moment that it is promised until it is whole.
+
+    Parameters
+    ----------
+    output : Path or None
+        The file; with None nothing is kept, and everything else works.
+    settings : mapping, optional
+        What all runs of the file have in common.
+    resume : bool, optional
+        Continue the file if it exists; None where there is nothing to continue.
+
+    Raises
+    ------
+    SystemExit
+        If the file exists and may not be continued.
+    """
+
+    def __init__(
+        self,
+        output: Path | None,
+        *,
+        settings: Mapping[str, Any] | None = None,
+        resume: bool | None = None,
+    ) -> None:
+        self.output = output
+        self.settings = plain(settings or {})
+        self.header = header()
+        self.content: dict[str, Any] = {}
+        if output is not None and output.exists():
+            if not resume:
+                way = "" if resume is None else "--resume continues it, "
+                raise SystemExit(f"{output} exists: {way}another --output begins anew")
+            self.content = json.loads(output.read_text())
+            refuse_other(output, self.content, self.header, self.settings)
+
+    @property
+    def runs(self) -> list[dict[str, Any]]:
+        """Finished runs, in the order in which they ended."""
+        found: list[dict[str, Any]] = self.content.get("runs", [])
+        return found
+
+    def find(self, key: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Give the finished run that has all of these entries."""
+        wanted = plain(key).items()
+        return next((run for run in self.runs if wanted <= run.items()), None)
+
+    def keep(
+        self, key: Mapping[str, Any], make: Callable[[], Mapping[str, Any]], **packages: str
+    ) -> dict[str, Any]:
+        """Give the finished run of this key, or make it and write the file.
+
+        Parameters
+        ----------
+        key : mapping
+            What tells the run from the others of the file: it becomes part of the run.
+        make : callable
+            Gives the results. A run that ends with an error leaves the file as it was.
+        **packages : str
+            Versions of packages besides the usual ones.
+        """
+        if (found := self.find(key)) is not None:
+            return found
+        begun = header(**packages)
+        made = plain({**begun, **key, **make()})
+        self.content = {"settings": self.settings} | self.content | {"runs": [*self.runs, made]}
+        self._write()
+        return made
+
+    def write(self, results: Mapping[str, Any], **packages: str) -> dict[str, Any]:
+        """Write results behind the header, or what follows from the runs behind them."""
+        if not self.runs:
+            begun = header(**packages)
+            begun["circumstances"] |= {
+                name: self.header["circumstances"][name] for name in ("date", "load average")
+            }
+            self.content = begun | {"settings": self.settings} | self.content
+        self.content |= plain(results)
+        self._write()
+        return self.content
+
+    def _write(self) -> None:
+        if not self.settings:
+            self.content.pop("settings", None)
+        if self.output is not None:
+            write_json(self.output, self.content)
+
+
+def output_arguments(
+    parser: argparse.ArgumentParser, *, series: bool = False, **options: Any
+) -> None:
+    """Add ``--output``, and ``--resume`` where there are runs to continue: alike in all scripts."""
+    options = {"type": Path, "help": "JSON file for the results"} | options
+    parser.add_argument("--output", **options)
+    if series:
+        words = "continue the file, if made by this code"
+        parser.add_argument("--resume", action="store_true", help=words)
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a file at once or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        beside.write_text(json.dumps(content, indent=1) + "\n")
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values as they come back from a file: tuples are lists there."""
+    copied: dict[str, Any] = json.loads(json.dumps(values))
+    return copied
+
+
+def header(**packages: str) -> dict[str, Any]:
+    """What every record begins with."""
+    return {"command": typed_command(), "circumstances": circumstances(**packages)}
+
+
+def headers(content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Circumstances of every record in a file; a run without its own has those of the file."""
+    own = circumstances_of(content)
+    parts = [part for part in content.get("runs", []) if isinstance(part, dict)]
+    parts += [part for part in content.values() if isinstance(part, dict)]
+    found = [each for part in parts if (each := circumstances_of(part)) is not None]
+    if own is not None:
+        yield own
+    yield from found
+
+
+def circumstances_of(part: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Circumstances of a record; before ``circumstances`` had a key they stood beside results."""
+    if "circumstances" in part:
+        found: dict[str, Any] = part["circumstances"]
+        return found
+    if "command" not in part or "commit" not in part:
+        return None
+    named, _, changed = str(part["commit"]).partition(" ")
+    return {
+        "commit": named,
+        "tree": changed or "clean",
+        "versions": {name: part.get(name) for name in ("equigeo", "torch", "python")},
+        **{
+            name: part.get(name)
+            for name in ("processor", "instruction set", "threads", "load average", "allocator")
+        },
+    }
+
+
+def refuse_other(
+    output: Path, content: Mapping[str, Any], now: Mapping[str, Any], settings: Mapping[str, Any]
+) -> None:
+    """End with one message if a file was made otherwise than it would be continued."""
+    if content.get("settings", {}) != settings:
+        raise SystemExit(
+            f"{output} has settings {json.dumps(content.get('settings', {}))}, "
+            f"--resume was asked for {json.dumps(settings)}"
+        )
+    here = now["circumstances"]
+    for there in list(headers(content)) or [{}]:
+        for name in SAME:
+            if there.get(name) == here[name]:
+                continue
+            was, expected = (
+                (f"commit {side.get('commit')}, {side.get('tree')}" for side in (there, here))
+                if name == "code"
+                else (f"{name} {side.get(name)}" for side in (there, here))
+            )
+            raise SystemExit(f"{output} was made at {was}; --resume needs {expected}")
+
+
+def circumstances(**packages: str) -> dict[str, Any]:
+    """Code, machine and settings: what a reader of a figure asks first.
+
+    Parameters
+    ----------
+    **packages : str
+        Versions of packages besides the usual ones, peers for example.
+    """
+    kept = {
+        name: " ".join(Path(word).name for word in value.split(":"))  # not where files lie
+        if name == "LD_PRELOAD"
+        else value
+        for name, value in sorted(os.environ.items())
+        if name.startswith(ALLOCATOR)
+    }
+    return {
+        **code_state(),
+        "processor": processor(),
+        "cores": cores(),
+        "instruction set": kernels_info()["isa"],
+        "threads": torch.get_num_threads(),
+        "load average": [round(load, 2) for load in os.getloadavg()],
+        "versions": versions() | packages,
+        "allocator": kept,
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that a result can depend on."""
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found | {"torch": torch.__version__}  # with what it was built for
+
+
+@functools.cache
+def code_state() -> dict[str, str | None]:
+    """Commit of this checkout as the process began, and a digest of the files that it reads."""
+    try:
+        named, _, changed = commit(REPOSITORY).partition(" ")
+    except (OSError, subprocess.CalledProcessError):  # a copy without history
+        named = changed = None
+    tree = changed or "clean" if named else None
+    return {"commit": named, "tree": tree, "code": digest(REPOSITORY)}
+
+
+def commit(checkout: Path) -> str:
+    """The commit of a checkout, and whether tracked files differ from it."""
+    status = _git(checkout, "status", "--porcelain", "--untracked-files=no", "--", ".", RESULTS)
+    return _git(checkout, "rev-parse", "HEAD").strip() + (" with changes" if status else "")
+
+
+def digest(checkout: Path) -> str:
+    """Digest of all code of a checkout as it stands, committed or not."""
+    files = (path for name in CODE for path in (checkout / name).rglob("*"))
+    total = hashlib.sha256()
+    for path in sorted(path for path in files if path.suffix in SUFFIXES):
+        name = path.relative_to(checkout).as_posix()
+        total.update(f"{name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return total.hexdigest()[:16]
+
+
+def _git(checkout: Path, *words: str) -> str:
+    return subprocess.check_output(["git", "-C", str(checkout), *words], text=True)
+
+
+def typed_command() -> str:
+    """What was typed, without where files lie."""
+    module = sys.modules["__main__"].__spec__
+    name = module.name.removesuffix(".__main__") if module else Path(sys.argv[0]).name
+    kept = [Path(word).name if Path(word).is_absolute() else word for word in sys.argv[1:]]
+    return shlex.join(["python", *(["-m"] if module else []), name, *kept])
+
+
+def processor() -> str:
+    """Name of the processor, where the system tells."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def work_folder(base: Path) -> Path:
+    """Where checkpoints of this code lie, so that no run goes on from those of another."""
+    return base / str(code_state()["code"])
+
+
+def going_on(arguments: argparse.Namespace) -> dict[str, bool]:
+    """What ``train`` is told: go on from a checkpoint where that was asked for, else start over."""
+    return {"resume": arguments.resume, "overwrite": not arguments.resume}

@@ -1,0 +1,102 @@
+"""Whether files under ``bench/results/`` have the form that ``bench/schema.json`` describes.
+
+    python -m bench.schema [FILE ...]
+
+Understood is as much of JSON Schema as that file uses, so that no package is needed for it; a
+keyword that is not understood is an error.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results"
+SCHEMA: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text())
+TYPES: dict[str, type | tuple[type, ...]] = {
+    "object": dict, "array": list, "string": str, "integer": int, "number": (int, float),
+    "boolean": bool, "null": type(None),
+}  # fmt: skip
+SAYS_NOTHING = {"$schema", "$defs", "title", "description"}
+
+
+def problems(value: Any, schema: dict[str, Any] = SCHEMA, place: str = "") -> Iterator[str]:
+    """Everything in which a value differs from a schema, each with its place."""
+    for keyword, expected in schema.items():
+        if keyword in SAYS_NOTHING:
+            continue
+        if keyword not in RULES:
+            raise ValueError(f"{keyword!r} is no keyword of JSON Schema that is understood here")
+        yield from RULES[keyword](value, expected, place)
+
+
+def _ref(value: Any, expected: str, place: str) -> Iterator[str]:
+    yield from problems(value, SCHEMA["$defs"][expected.removeprefix("#/$defs/")], place)
+
+
+def _any_of(value: Any, expected: list[dict[str, Any]], place: str) -> Iterator[str]:
+    found = [list(problems(value, schema, place)) for schema in expected]
+    if all(found):
+        yield from min(found, key=len)  # of what it resembles most
+
+
+def _type(value: Any, expected: str | list[str], place: str) -> Iterator[str]:
+    names = [expected] if isinstance(expected, str) else expected
+    is_number = isinstance(value, bool) and "boolean" not in names  # to Python, True is a number
+    if is_number or not any(isinstance(value, TYPES[name]) for name in names):
+        yield f"{place}: expected {' or '.join(names)}, got {json.dumps(value)[:60]}"
+
+
+def _enum(value: Any, expected: list[Any], place: str) -> Iterator[str]:
+    if value not in expected:
+        yield f"{place}: expected one of {expected}, got {json.dumps(value)[:60]}"
+
+
+def _pattern(value: Any, expected: str, place: str) -> Iterator[str]:
+    if isinstance(value, str) and not re.search(expected, value):
+        yield f"{place}: expected {expected}, got {value[:60]!r}"
+
+
+def _required(value: Any, expected: list[str], place: str) -> Iterator[str]:
+    if isinstance(value, dict):
+        yield from (f"{place}: lacks {name!r}" for name in expected if name not in value)
+
+
+def _properties(value: Any, expected: dict[str, Any], place: str) -> Iterator[str]:
+    if isinstance(value, dict):
+        for name, schema in expected.items():
+            if name in value:
+                yield from problems(value[name], schema, f"{place}/{name}")
+
+
+def _items(value: Any, expected: dict[str, Any], place: str) -> Iterator[str]:
+    if isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from problems(item, expected, f"{place}/{number}")
+
+
+def _min_items(value: Any, expected: int, place: str) -> Iterator[str]:
+    if isinstance(value, list) and len(value) < expected:
+        yield f"{place}: expected at least {expected} entries, got {len(value)}"
+
+
+RULES: dict[str, Callable[[Any, Any, str], Iterator[str]]] = {
+    "$ref": _ref, "anyOf": _any_of, "type": _type, "enum": _enum, "pattern": _pattern,
+    "required": _required, "properties": _properties, "items": _items, "minItems": _min_items,
+}  # fmt: skip
+
+
+def main(names: list[str]) -> int:
+    """Say what is wrong; the exit status is 1 if anything is."""
+    files = [Path(name) for name in names] or sorted(RESULTS.rglob("*.json"))
+    found = [f"{file}{each}" for file in files for each in problems(json.loads(file.read_text()))]
+    print("\n".join(found) or f"{len(files)} files have the form of bench/schema.json")
+    return int(bool(found))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

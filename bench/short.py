@@ -1,0 +1,172 @@
+"""The short benchmarks: every op beside one peer, in minutes, and whether a ratio has fallen.
+
+    python -m bench.short --output build/bench/short.json     # make bench
+    python -m bench.short --check                             # make bench-check
+    python -m bench.short --keep                              # make bench-record
+
+A pair is two benchmarks of ``bench_*.py`` by their ids, which are made of their parameters. They
+are run one behind the other in one process, and compare results before they time anything. The
+ratio is the median of the peer over that of ours. ``--keep`` writes the file of this kind of
+machine, ``bench/results/short_<processor>_<instruction set>_<cores>.json``; ``--check`` runs all
+pairs and then, up to twice more, those whose ratio is less than 0.8 of the one in that file: a
+pair that is slower every time has become slower.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bench.recorder import REPOSITORY, Record, circumstances, output_arguments
+from equigeo.ops.self_test.cases import all_cases
+
+RESULTS = REPOSITORY / "bench" / "results"
+LEAST = 0.8  # of the ratio that was
+REPETITIONS = 3  # of what seems to be slower
+Pairs = dict[str, tuple[str, str]]
+# File, function, ids with places for what follows, ours and the peer.
+TEMPLATES = [
+    (
+        "channelwise", "bench_channelwise_product", "{what}-{{}}",
+        ("mace-large-forward", "mace-large-both", "nequip-water-both"), "ours mul_ir", "e3nn",
+    ),
+    (
+        "channelwise", "bench_channelwise_conv", "{{}} {what}", ("forward", "both"), "ours", "e3nn",
+    ),
+    (
+        "connected", "bench_fully_connected", "diffdock-L1-{{}}-{what}-1 thread",
+        ("forward", "both"), "ours", "e3nn",
+    ),
+    ("connected", "bench_full", "L3-{{}}-{what}-1 thread", ("forward", "both"), "ours", "e3nn"),
+    (
+        "sphere", "bench_harmonics", "{what}-{{}}", ("l3-forward", "l3-both", "l8-both"), "ours",
+        "e3nn",
+    ),
+    ("sphere", "bench_grid_product", "{what}-{{}}", ("L4", "L8"), "ours", "e3nn"),
+    (
+        "symmetric_contraction", "bench_symmetric_contraction", "{{}}-{what}-mul_ir-1 thread",
+        ("mace-small-forward", "mace-small-training"), "op", "cuequivariance",
+    ),
+    (
+        "segment_attention", "bench_segment_attention", "{{}}-12000-1-32-{what}-1 thread",
+        ("forward", "forward and backward"), "op", "geometric",
+    ),
+    (
+        "attention_conv", "bench_attention_conv", "{{}}-12000-1-32-{what}-1 thread",
+        ("forward", "forward and backward"), "fused", "geometric",
+    ),
+    ("mds", "bench_embed", "1024x128-{what}-{{}}", ("forward", "both"), "embed", "eager"),
+    ("mds", "bench_symmetric_eigen", "{what}-{{}}", ("3-float32",), "ours", "eigh"),
+    (
+        "ops", "bench_op", "{what}-{{}}", tuple(case.op for case in all_cases()), "op", "reference",
+    ),
+]  # fmt: skip
+
+
+def pairs() -> Pairs:
+    """What is measured, by name: ids of ours and of the peer."""
+    found: Pairs = {}
+    for file, function, template, problems, ours, peer in TEMPLATES:
+        for what in problems:
+            place = f"bench/bench_{file}.py::{function}[{template.format(what=what)}]"
+            name = f"{function.removeprefix('bench_')}, {what}, against {peer}"
+            found[name] = place.format(ours), place.format(peer)
+    return found
+
+
+def measure(chosen: Pairs) -> dict[str, dict[str, Any]]:
+    """Run pairs in one process: seconds of both, medians and their ratio."""
+    ids = [one for pair in chosen.values() for one in pair]
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder, "times.json")
+        command = [
+            sys.executable, "-m", "pytest", *ids, "-q", "-p", "no:cacheprovider",
+            "-o", "python_files=bench_*.py", "-o", "python_functions=bench_*",
+            # A round is long enough for the clock, and a benchmark has a few dozen of them.
+            "--benchmark-min-time=0.003", "--benchmark-max-time=0.2", "--benchmark-min-rounds=5",
+            f"--benchmark-json={output}",
+        ]  # fmt: skip
+        done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise SystemExit(done.stdout[-4000:] + done.stderr[-4000:])
+        listed = json.loads(output.read_text())["benchmarks"]
+    seconds = {one["fullname"]: one["stats"]["data"] for one in listed}
+    return {
+        name: row(*(seconds[one] for one in pair))
+        for name, pair in chosen.items()
+        if all(one in seconds for one in pair)  # a peer may not be installed
+    }
+
+
+def row(ours: list[float], peer: list[float]) -> dict[str, Any]:
+    medians = {"ours": median(ours), "peer": median(peer)}
+    return {
+        "ratio": medians["peer"] / medians["ours"],
+        "median seconds": medians,
+        "seconds": {"ours": ours, "peer": peer},
+    }
+
+
+def fallen(now: dict[str, dict[str, Any]], before: dict[str, dict[str, Any]]) -> dict[str, float]:
+    """Pairs whose ratio has fallen by more than a fifth, and what is left of it."""
+    shares = {name: now[name]["ratio"] / before[name]["ratio"] for name in now if name in before}
+    return {name: share for name, share in shares.items() if share < LEAST}
+
+
+def machine_kind() -> str:
+    """Processor, instruction set and cores in a name of a file."""
+    facts = circumstances()
+    words = f"{facts['processor']}_{facts['instruction set']}_{facts['cores']} cores"
+    return re.sub(r"[^a-z0-9_]+", "-", re.sub(r"\((?:r|tm)\)", "", words.lower())).strip("-")
+
+
+def check(chosen: Pairs, kept: Path) -> int:
+    """Say which ratios have fallen against the committed file; 1 if any has."""
+    if not kept.exists():
+        raise SystemExit(
+            f"{kept.relative_to(REPOSITORY)} does not exist: nothing was kept of this kind of "
+            "machine; make bench-record measures it"
+        )
+    before = json.loads(kept.read_text())["pairs"]
+    slower = fallen(measure(chosen), before)
+    for _ in range(REPETITIONS - 1):
+        if slower:
+            slower = fallen(measure({name: chosen[name] for name in slower}), before)
+    for name, share in slower.items():
+        print(f"{name}: {100 * share:.0f} % of the ratio that it had")
+    gone = sorted(before.keys() - chosen.keys())
+    print("\n".join(f"{name}: is not measured any more" for name in gone))
+    print(f"{len(slower)} of {len(chosen)} ratios have fallen by more than {1 - LEAST:.0%}")
+    return int(bool(slower or gone))
+
+
+def main(words: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--select", default="", help="pairs whose name has this")
+    parser.add_argument("--check", action="store_true", help="compare with the committed file")
+    parser.add_argument("--keep", action="store_true", help="write the file of this machine")
+    output_arguments(parser)
+    given = parser.parse_args(words)
+    os.environ.setdefault("OMP_NUM_THREADS", str(min(2, os.cpu_count() or 1)))
+    chosen = {name: pair for name, pair in pairs().items() if given.select in name}
+    kept = RESULTS / f"short_{machine_kind()}.json"
+    if given.check:
+        return check(chosen, kept)
+    record = Record(kept if given.keep else given.output)
+    found = measure(chosen)
+    for name, values in found.items():
+        print(f"{values['ratio']:8.2f}  {name}")
+    record.write({"pairs": found})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

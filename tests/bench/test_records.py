@@ -1,0 +1,143 @@
+"""What is recorded has the form of the schema, and says where it comes from."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from bench.recorder import headers
+from bench.schema import RESULTS, SCHEMA, problems
+
+REPOSITORY = Path(__file__).parents[2]
+FILES = {
+    file.relative_to(RESULTS).with_suffix("").as_posix(): file for file in RESULTS.rglob("*.json")
+}
+LACKING = json.loads((Path(__file__).parent / "records_lacking.json").read_text())
+# What may read and write files by itself.
+WRITERS = {"recorder.py", "report.py", "results_table.py", "schema.py"}
+
+
+@pytest.fixture(scope="module")
+def records():
+    return {name: json.loads(file.read_text()) for name, file in FILES.items()}
+
+
+def named(records, condition):
+    """Names of files of which any record has that."""
+    return sorted(name for name, each in records.items() if any(map(condition, headers(each))))
+
+
+def test_every_file_has_the_form_of_the_schema(records):
+    assert {name: found for name, each in records.items() if (found := list(problems(each)))} == {}
+
+
+def test_files_are_json_that_browsers_read(records):
+    for name, content in records.items():
+        json.dumps(content, allow_nan=False)
+        assert FILES[name].read_text().endswith("}\n"), name
+
+
+@pytest.mark.parametrize("what", ["commit", "processor"])
+def test_records_without_a_commit_or_a_processor_become_fewer(records, what):
+    """The list names those of before; whoever measures one again takes its name out."""
+    lacking = [
+        name for name, each in records.items() if any(h[what] is None for h in headers(each))
+    ]
+    assert sorted(lacking) == LACKING[what]
+
+
+def test_records_of_changed_trees_become_fewer(records):
+    changed = named(records, lambda header: header["tree"] != "clean")
+    assert sorted(set(changed) - set(LACKING["commit"])) == LACKING["clean tree"]
+
+
+def test_records_of_commits_that_nobody_can_look_up_become_fewer(records):
+    ask = ["git", "-C", str(REPOSITORY)]
+    try:
+        shallow = subprocess.check_output([*ask, "rev-parse", "--is-shallow-repository"], text=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("this copy has no history to look commits up in")
+    if shallow.strip() == "true":
+        pytest.skip("this copy has a part of the history only")
+    commits = {h["commit"] for each in records.values() for h in headers(each) if h["commit"]}
+    said = subprocess.check_output(
+        [*ask, "cat-file", "--batch-check"], input="\n".join(commits), text=True
+    )
+    unknown = {line.split()[0] for line in said.splitlines() if line.endswith("missing")}
+    assert named(records, lambda h: h["commit"] in unknown) == LACKING["commit in the history"]
+
+
+def test_unknown_circumstances_are_said_to_be_unknown(records):
+    for name, each in records.items():
+        for header in headers(each):
+            if "code" in header and None in header.values():
+                assert re.fullmatch("[0-9a-f]{40}", header["recorded in"]), name
+
+
+def test_the_schema_refuses_what_it_should():
+    record = json.loads(FILES["so2_conv"].read_text())
+    assert list(problems(record)) == []
+    for change, message in [
+        ({"command": 3}, "/command: expected string or array or null, got 3"),
+        ({"commit": "main"}, "/circumstances/commit: expected ^[0-9a-f]{40}$, got 'main'"),
+        ({"tree": "dirty"}, "/circumstances/tree: expected one of"),
+        ({"cores": True}, "/circumstances/cores: expected integer or null, got true"),
+        ({"load average": [1.0]}, "/circumstances/load average: expected at least 3 entries"),
+    ]:
+        changed = record | {"circumstances": record["circumstances"] | change} | change
+        assert any(found.startswith(message) for found in problems(changed)), change
+    assert list(problems({"runs": []}))
+    assert list(problems({"runs": [{"command": "python", "seed": 0}]}))
+    with pytest.raises(ValueError, match="'oneOf' is no keyword"):
+        list(problems(1, {"oneOf": []}))
+
+
+def test_the_form_of_before_is_read():
+    flat = {
+        "command": "python -m bench.potentials", "commit": "3" * 40 + " with changes",
+        "processor": "Z80", "equigeo": "0.1.0", "torch": "2.13.0", "python": "3.11",
+        "instruction set": "avx2", "load average": [1.0, 1.0, 1.0], "allocator": {}, "seconds": 1,
+    }  # fmt: skip
+    for content in (flat, {"runs": [flat, flat]}):
+        assert list(problems(content)) == []
+        assert {header["tree"] for header in headers(content)} == {"with changes"}
+    assert list(problems({name: flat[name] for name in flat if name != "processor"}))
+    assert SCHEMA["type"] == "object"
+
+
+def test_all_scripts_write_through_the_recorder():
+    """Parsed, not imported: some need packages of their own."""
+    for path in sorted((REPOSITORY / "bench").glob("*.py")):
+        if path.name in WRITERS:
+            continue
+        tree = ast.parse(path.read_text())
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and node.attr == "write_text":
+                assert "clear_refs" in ast.unparse(tree), f"{path.name}:{node.lineno} writes a file"
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bench."):
+                source = REPOSITORY / node.module.replace(".", "/")
+                source = source / "__init__.py" if source.is_dir() else source.with_suffix(".py")
+                names = defined(source)
+                missing = [alias.name for alias in node.names if alias.name not in names]
+                assert not missing, f"{path.name}:{node.lineno}: {node.module} has no {missing}"
+
+
+def defined(path):
+    """Names at the top of a module."""
+    found = set()
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            found |= {
+                name.id for t in targets for name in ast.walk(t) if isinstance(name, ast.Name)
+            }
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            found |= {(alias.asname or alias.name) for alias in node.names}
+    return found

@@ -1,0 +1,74 @@
+"""Which benchmarks are short, and when a ratio has fallen."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from bench import short
+from bench.recorder import REPOSITORY
+from equigeo.ops.runtime.declare import SCHEMAS
+
+# Ops without a case of the self-test, and the pair that times them, if any does.
+ELSEWHERE = {
+    "attention_conv": "attention_conv, forward, against geometric",
+    "attention_conv_backward": "attention_conv, forward and backward, against geometric",
+    "principal_axes_nd": None, "relu_batch_norm": None, "relu_batch_norm_backward": None,
+    "so2_conv": None, "so2_conv_backward": None,
+}  # fmt: skip
+
+
+def test_every_op_is_beside_a_peer():
+    timed = {f"op, {op}, against reference" for op in SCHEMAS} & short.pairs().keys()
+    assert {f"op, {op}, against reference" for op in SCHEMAS.keys() - ELSEWHERE.keys()} == timed
+    assert {pair for pair in ELSEWHERE.values() if pair} <= short.pairs().keys()
+    assert sum(pair is None for pair in ELSEWHERE.values()) <= 5  # may only become smaller
+
+
+def test_every_id_is_that_of_a_benchmark():
+    files = sorted({one.partition("::")[0] for pair in short.pairs().values() for one in pair})
+    command = [
+        sys.executable, "-m", "pytest", *files, "--collect-only", "-q", "-p", "no:cacheprovider",
+        "-o", "python_files=bench_*.py", "-o", "python_functions=bench_*",
+    ]  # fmt: skip
+    said = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    there = set(said.stdout.splitlines())
+    assert {one for pair in short.pairs().values() for one in pair} <= there
+
+
+def times(ours, peer):
+    return short.row([ours] * 3, [peer] * 3)
+
+
+def test_a_ratio_has_fallen_by_more_than_a_fifth():
+    before = {"a": times(1.0, 10.0), "b": times(1.0, 10.0), "c": times(1.0, 10.0)}
+    now = {"a": times(1.0, 7.9), "b": times(1.24, 10.0), "d": times(1.0, 1.0)}
+    assert short.fallen(now, before) == {"a": pytest.approx(0.79)}
+
+
+@pytest.mark.parametrize(("later", "status"), [(10.0, 0), (5.0, 1)])
+def test_what_seems_slower_is_measured_again(tmp_path, monkeypatch, capsys, later, status):
+    kept = tmp_path / "short.json"
+    kept.write_text(json.dumps({"pairs": {"a": times(1.0, 10.0), "b": times(1.0, 10.0)}}))
+    asked = []
+
+    def measure(chosen):
+        asked.append(sorted(chosen))
+        return {name: times(1.0, 10.0 if name == "b" else 5.0 if len(asked) == 1 else later)
+                for name in chosen}  # fmt: skip
+
+    monkeypatch.setattr(short, "measure", measure)
+    assert short.check({"a": ("", ""), "b": ("", "")}, kept) == status
+    assert asked == [["a", "b"], *[["a"]] * (2 if status else 1)]
+    assert ("a: 50 % of the ratio" in capsys.readouterr().out) == bool(status)
+
+
+def test_without_a_file_of_this_kind_of_machine_there_is_nothing_to_check(monkeypatch):
+    with pytest.raises(SystemExit, match="nothing was kept of this kind of machine"):
+        short.check({}, short.RESULTS / "short_z80_none_1-cores.json")
+    facts = {"processor": "Intel(R) Xeon(R) 8480+", "instruction set": "avx512", "cores": 2}
+    monkeypatch.setattr(short, "circumstances", lambda: facts)
+    assert short.machine_kind() == "intel-xeon-8480-_avx512_2-cores"
