@@ -80,8 +80,8 @@ class PotentialRunConfig(RunConfig):
         Of mean squares in (eV/atom)^2, (eV/angstrom)^2 and (eV/angstrom^3)^2. Labels of weight 0
         are not needed, the others every frame must have, but that stresses may be missing.
     compile : bool
-        Compile the training step first, which takes about a minute, and then run it in about half
-        the time; results differ by rounding. The minutes of a run include it.
+        Compile the training step first, which takes a minute or two of the run; a step of small
+        molecules then takes a good half of the time. Results differ by rounding.
     product, node, correlation, cutoff, channels, layers, lmax_edge, lmax_hidden
         As of :class:`equigeo.potentials.PotentialConfig`.
 
