@@ -5,6 +5,7 @@ from __future__ import annotations
 import site
 import subprocess
 import sys
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -151,35 +152,39 @@ def assert_same_results(calculator, model, atol=1e-12):
 def test_its_calculator_gives_what_ours_gives(saved, tmp_path):
     from metatomic_ase import MetatomicCalculator
 
-    model = potential()
-    exported = to_metatomic(model)
+    model = exported()
     if saved:
-        exported.save(tmp_path / "model.pt")
-        exported = tmp_path / "model.pt"
-    assert_same_results(MetatomicCalculator(exported, check_consistency=True), model)
+        model.save(tmp_path / "model.pt")
+        model = tmp_path / "model.pt"
+    assert_same_results(MetatomicCalculator(model, check_consistency=True), potential())
 
 
 @needs_metatomic
 def test_weights_in_float32_give_energies_in_float64():
     from metatomic_ase import MetatomicCalculator
 
-    exported = to_metatomic(potential().float())
-    assert exported.capabilities().dtype == "float64"
-    assert_same_results(MetatomicCalculator(exported), potential(), atol=2e-3)
+    model = to_metatomic(potential().float())
+    assert model.capabilities().dtype == "float64"
+    assert_same_results(MetatomicCalculator(model), potential(), atol=2e-3)
 
 
 @needs_metatomic
 def test_it_says_what_it_can_do():
     from metatomic.torch import ModelMetadata
 
-    exported = to_metatomic(potential(layers=2), ModelMetadata(name="two layers"))
-    found = exported.capabilities()
+    model = to_metatomic(potential(layers=2), ModelMetadata(name="two layers"))
+    found = model.capabilities()
     assert found.atomic_types == [1, 6, 8]
     assert (found.interaction_range, found.length_unit) == (2 * CUTOFF, "angstrom")
     assert found.supported_devices == ["cpu"]
-    assert exported.metadata().name == "two layers"
-    (asked,) = exported.requested_neighbor_lists()
+    assert model.metadata().name == "two layers"
+    (asked,) = model.requested_neighbor_lists()
     assert (asked.cutoff, asked.full_list, asked.strict) == (CUTOFF, True, True)
+
+
+@cache
+def exported():
+    return to_metatomic(potential())
 
 
 SEARCHES = []  # which own the edges that they give
@@ -199,7 +204,7 @@ def given_systems(*systems):
         )
         for numbers, positions, cell, pbc in systems
     ]
-    search = AllNeighborsCalculator(to_metatomic(potential()).requested_neighbor_lists())
+    search = AllNeighborsCalculator(exported().requested_neighbor_lists())
     SEARCHES.append(search)
     return search.compute(made)
 
@@ -209,7 +214,7 @@ def energy_of(systems, selected=None, kind="system"):
 
     wanted = {"energy": ModelOutput(unit="eV", sample_kind=kind)}
     options = ModelEvaluationOptions("angstrom", wanted, selected)
-    found = to_metatomic(potential())(systems, options, check_consistency=kind == "system")
+    found = exported()(systems, options, check_consistency=kind == "system")
     return found["energy"].block().values
 
 
@@ -275,7 +280,7 @@ def test_where_this_library_is_not_imported_kernels_are_enough(tmp_path, monkeyp
     # Libraries are collected from installations, which a checkout is not.
     monkeypatch.setattr(site, "getsitepackages", lambda: [str(Path(kernels_info()["cpu"]).parent)])
     model, extensions = str(tmp_path / "model.pt"), str(tmp_path / "extensions")
-    to_metatomic(potential()).save(model, collect_extensions=extensions)
+    exported().save(model, collect_extensions=extensions)
     assert [x.name for x in Path(extensions).iterdir()] == ["_kernels_cpu.so"]
     command = [sys.executable, "-W", "ignore", "-c", ALONE, model, extensions]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
