@@ -157,7 +157,7 @@ class _Program:
         varying = [
             [axis for axis, n in enumerate(shapes[name]) if isinstance(n, str)] for name in tensors
         ]
-        self.call = compile_for_sizes(recorded, [[] for _ in self.state] + varying)
+        self.call = compile_for_sizes(recorded, [*([] for _ in self.state), *varying])
 
     def __call__(self, batch: LabelledBatch) -> tuple[Tensor, Tensor] | None:
         """Give loss and measure, or nothing where atoms coincide."""
@@ -199,7 +199,8 @@ def _tensors(batch: LabelledBatch) -> dict[str, Tensor]:
 
 def _batch(tensors: dict[str, Tensor], like: AtomicBatch) -> LabelledBatch:
     """The batch of such tensors; what are no tensors is taken from another."""
-    atoms = AtomicBatch(**{name: tensors.get(name) for name in _ATOMIC}, cutoff=like.cutoff)
+    atomic: dict[str, Any] = {name: tensors.get(name) for name in _ATOMIC}
+    atoms = AtomicBatch(**atomic, cutoff=like.cutoff)
     number = atoms.numbers.shape[0]
     atoms.__dict__["edges"] = EdgeIndex(
         atoms.edge_index, number, number, is_sorted=like.edges.is_sorted,
