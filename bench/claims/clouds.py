@@ -160,7 +160,7 @@ CLOUDS = [
     Claim(
         FIGURES,
         "cities, {} to {} minutes on one core each",
-        lambda: ends(run["CPU seconds of this sitting"] / 60 for run in runs("tsp")),
+        lambda: ends(run["CPU seconds of this session"] / 60 for run in runs("tsp")),
     ),
     Claim(
         FIGURES,

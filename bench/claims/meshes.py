@@ -196,7 +196,7 @@ MESHES = [
             *(
                 runs("shrec11_split16_paper")[0][name]
                 for name in (
-                    "parameters", "epochs", "seconds of this sitting", "seconds per epoch"
+                    "parameters", "epochs", "seconds of this session", "seconds per epoch"
                 )
             ),
         ],

@@ -9,6 +9,7 @@ counts those without one, file by file.
 from __future__ import annotations
 
 import ast
+import re
 import tokenize
 from collections import Counter
 from collections.abc import Iterator
@@ -18,57 +19,58 @@ from pathlib import Path
 from tests.architecture.source import REPOSITORY
 
 KEYWORDS = {"atol", "rtol", "abs", "rel"}
+WORTH_READING = re.compile(r"\de-\d|\b(?:atol|rtol|abs|rel)=")
 LIST = Path(__file__).parent / "literal_tolerances.txt"
 
 
 def bare_tolerances(text: str) -> list[int]:
     """Lines of literal tolerances without a comment beside them."""
-    commented = {
-        token.start[0]
-        for token in tokenize.generate_tokens(StringIO(text).readline)
-        if token.type == tokenize.COMMENT
-        and not token.string.startswith(("# fmt", "# noqa", "# type"))
-    }
     lines = text.splitlines()
+    commented = None
     found = []
-    for statement in statements(ast.parse(text)):
-        last = max(getattr(node, "end_lineno", 0) or 0 for node in ast.walk(head(statement)))
+    for statement in ast.walk(ast.parse(text)):
+        if not isinstance(statement, ast.stmt):
+            continue
+        nodes = list(own_nodes(statement))
+        here = list(tolerances(nodes, lines))
+        if not here:
+            continue
+        commented = lines_with_comments(text) if commented is None else commented
         first = statement.lineno
+        last = max(getattr(node, "end_lineno", 0) for node in nodes[1:])  # of its head alone
         while first > 1 and lines[first - 2].lstrip().startswith("#"):
             first -= 1  # a comment of several lines
         if commented.isdisjoint(range(first, last + 1)):
-            found += [node.lineno for node in tolerances(head(statement), text)]
+            found += here
     return sorted(found)
 
 
-def statements(tree: ast.Module) -> Iterator[ast.stmt]:
-    return (node for node in ast.walk(tree) if isinstance(node, ast.stmt))
+def lines_with_comments(text: str) -> set[int]:
+    """Where comments stand that are not for tools."""
+    tokens = tokenize.generate_tokens(StringIO(text).readline)
+    comments = (token for token in tokens if token.type == tokenize.COMMENT)
+    return {c.start[0] for c in comments if not c.string.startswith(("# fmt", "# noqa", "# type"))}
 
 
-def head(statement: ast.stmt) -> ast.AST:
-    """A statement without the statements inside it."""
-    inside = {"body", "orelse", "finalbody", "handlers"}
-    kept = {name: value for name, value in ast.iter_fields(statement) if name not in inside}
-    copied = ast.Module(body=[], type_ignores=[])
-    nodes = []
-    for value in kept.values():
-        nodes += [
-            x for x in (value if isinstance(value, list) else [value]) if isinstance(x, ast.AST)
-        ]
-    copied.body = nodes
-    return copied
+def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """A statement and what is in it, without the statements inside it."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.stmt):
+            yield from own_nodes(child)
 
 
-def tolerances(tree: ast.AST, text: str) -> Iterator[ast.Constant]:
-    for node in ast.walk(tree):
+def tolerances(nodes: list[ast.AST], lines: list[str]) -> Iterator[int]:
+    """Lines of the literal ones."""
+    for node in nodes:
         if isinstance(node, ast.keyword) and node.arg in KEYWORDS and is_literal(node.value):
-            yield node.value
+            yield node.value.lineno
         if isinstance(node, ast.Compare):
             for operator, right in zip(node.ops, node.comparators, strict=True):
                 if isinstance(operator, ast.Lt | ast.LtE) and is_literal(right):
-                    written = ast.get_source_segment(text, right) or ""
+                    written = lines[right.lineno - 1][right.col_offset : right.end_col_offset]
                     if "e-" in written:
-                        yield right
+                        yield right.lineno
 
 
 def is_literal(node: ast.expr) -> bool:
@@ -78,7 +80,10 @@ def is_literal(node: ast.expr) -> bool:
 def counts() -> dict[str, int]:
     found = {}
     for path in sorted((REPOSITORY / "tests").rglob("*.py")):
-        if path != Path(__file__) and (lines := bare_tolerances(path.read_text())):
+        text = path.read_text()
+        if path == Path(__file__) or not WORTH_READING.search(text):
+            continue
+        if lines := bare_tolerances(text):
             found[path.relative_to(REPOSITORY / "tests").as_posix()] = len(lines)
     return found
 

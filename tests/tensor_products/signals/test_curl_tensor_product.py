@@ -51,8 +51,10 @@ DEGREE_2 = """0 0.7200329941 0.8643693915 0.5643805777 -0.4344041401 0.370408373
     ],
 )
 def test_published_couplings(degrees, value):
+    # Half a unit of the tenth digit, the last one published.
     assert tp.curl_coupling(*degrees, "integral") == pytest.approx(value, abs=5e-11)
     component = tp.curl_coupling(*degrees)
+    # The same times sqrt(4 pi) = 3.5.
     assert component == pytest.approx(value * math.sqrt(4 * math.pi), abs=2e-10)
 
 
@@ -73,13 +75,18 @@ def test_with_the_gaunt_product_every_path_exists():
 def test_published_products(method):
     z = CurlTensorProduct(1, 1, 2, method, "integral")(SINES[:4], COSINES[:4])
     want = torch.tensor([0.3450150853, 0.3063449457, 0.4716590296], dtype=torch.float64)
+    # A unit of the tenth digit, the last one published.
     assert_close(z[1:4], want, rtol=0, atol=1e-10)
     cross = math.sqrt(3 / (4 * math.pi)) * torch.linalg.cross(SINES[1:4], COSINES[1:4])
+    # Rounding of numbers of order one: 45 units in the last place.
     assert_close(z[1:4], cross, rtol=0, atol=1e-14)
+    # Sums that vanish, of products of order one: five units in the last place.
     assert z[:1].abs().max() < 1e-15
+    # The same.
     assert z[4:].abs().max() < 1e-15
     z = CurlTensorProduct(2, 2, 3, method, "integral")(SINES, COSINES)
     want = torch.tensor([float(number) for number in DEGREE_2.split()], dtype=torch.float64)
+    # A unit of the tenth digit, the last one published.
     assert_close(z, want, rtol=0, atol=1e-10)
 
 
@@ -88,7 +95,9 @@ def test_coordinates_satisfy_x_y_is_z(method):
     product = CurlTensorProduct(1, 1, 1, method, "component")
     x, y, z = torch.eye(4, dtype=torch.float64)[1:] / math.sqrt(3)  # harmonics are sqrt(3) x, ...
     for a, b, c in ((x, y, z), (y, z, x), (z, x, y)):
+        # Five units in the last place of one.
         assert_close(product(a, b), c, rtol=0, atol=1e-15)
+        # The same.
         assert_close(product(b, a), -c, rtol=0, atol=1e-15)
 
 
@@ -98,7 +107,9 @@ def test_is_antisymmetric(method, lmax):
     product = CurlTensorProduct(lmax, lmax, 2 * lmax, method)
     x, y = signals(product, 4)
     scale = product(x, y).abs().max().item() + 1e-300
+    # 45 units in the last place of the largest entry.
     assert (product(x, y) + product(y, x)).abs().max() / scale < 1e-14
+    # The same.
     assert product(x, x).abs().max() / scale < 1e-14
 
 
@@ -217,9 +228,11 @@ def test_leading_axes_broadcast(method):
     x, y = signal(1, 5, 1, 3), signal(2, 4, 1)
     z = product(x, y)
     assert z.shape == (5, 4, 3, 9)
+    # Other sums in another order, of numbers of up to ten.
     assert_close(z[1, 2, 0], product(x[1, 0, 0], y[2, 0]), rtol=0, atol=1e-13)
     assert product(x[:0], y).shape == (0, 4, 3, 9)
     strided = product(x.mT.contiguous().mT, y.expand(4, 3, 9))
+    # The same.
     assert_close(strided, z, rtol=0, atol=1e-13)
 
 

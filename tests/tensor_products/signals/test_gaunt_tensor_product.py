@@ -50,6 +50,7 @@ def test_coupling_gives_the_integrals_of_three_harmonics(l1):
     for l2, l3 in itertools.product(range(7), repeat=2):
         integral = torch.einsum("p,pi,pj,pk->ijk", area, values[l1], values[l2], values[l3])
         want = tp.gaunt_coupling(l1, l2, l3, "integral") * wigner_3j(l1, l2, l3)
+        # Sums of some hundreds of products of numbers of order one, in float64.
         assert_close(integral, want, rtol=0, atol=2e-14)
 
 
@@ -71,8 +72,10 @@ def test_coupling_gives_the_integrals_of_three_harmonics(l1):
     ],
 )
 def test_published_couplings(degrees, value):
+    # Half a unit of the tenth digit, the last one published.
     assert tp.gaunt_coupling(*degrees, "integral") == pytest.approx(value, abs=5e-11)
     component = tp.gaunt_coupling(*degrees, "component")
+    # The same times sqrt(4 pi) = 3.5, rounded up.
     assert component == pytest.approx(value * math.sqrt(4 * math.pi), abs=5e-10)
 
 
@@ -86,6 +89,7 @@ def test_published_couplings(degrees, value):
     ],
 )
 def test_published_couplings_of_the_basis_of_norm_one(degrees, value):
+    # Half a unit of the tenth digit, the last one published.
     assert tp.gaunt_coupling(*degrees, "norm") / (2 * degrees[2] + 1) == pytest.approx(
         value, abs=5e-11
     )
@@ -100,11 +104,14 @@ def test_even_triples_within_the_triangle_rule_and_no_others_couple():
 @every_method
 def test_published_products(method):
     product = GauntTensorProduct(1, 1, 2, method, "integral")
+    # A unit of the tenth digit, the last one published.
     assert_close(product(SINES[:4], COSINES[:4]), numbers(DEGREE_1), rtol=0, atol=1e-10)
     product = GauntTensorProduct(2, 2, 4, method, "integral")
+    # The same.
     assert_close(product(SINES, COSINES), numbers(DEGREE_2), rtol=0, atol=1e-10)
     product = GauntTensorProduct(2, 2, 4, method)
     want = math.sqrt(4 * math.pi) * numbers(DEGREE_2)
+    # A unit of the tenth digit times sqrt(4 pi) = 3.5.
     assert_close(product(SINES, COSINES), want, rtol=0, atol=4e-10)
 
 
@@ -113,10 +120,14 @@ def test_published_values_at_a_point_and_over_the_sphere(method):
     product = GauntTensorProduct(2, 2, 4, method, "integral")
     harmonics = tp.spherical_harmonics(range(5), numbers("0.36 0.48 0.8"), True)
     values = SINES @ harmonics[:9], COSINES @ harmonics[:9], product(SINES, COSINES) @ harmonics
+    # Numbers of a tenth in float64: a unit in the last place is 1.4e-17.
     assert values[2].item() == pytest.approx((values[0] * values[1]).item(), abs=1e-15)
+    # A unit of the eleventh digit, the last one published.
     assert values[2].item() == pytest.approx(-0.09837880930, abs=1e-11)
     energy = product(SINES, SINES)[0].item() * math.sqrt(4 * math.pi)
+    # 45 units in the last place, of sums of 25 products.
     assert energy == pytest.approx(SINES.square().sum().item(), rel=1e-14)
+    # A unit of the twelfth digit, the last one published.
     assert energy == pytest.approx(4.705471664392, abs=1e-12)
 
 
@@ -176,13 +187,17 @@ def on_grid(lmax: int, lmax_out: int, grid: SphereGrid) -> float:
 
 def test_the_default_grid_is_the_smallest_that_is_exact():
     gauss = SphereGrid.gauss_legendre
+    # Exact but for rounding of numbers of order one: 45 units in the last place.
     assert on_grid(2, 4, gauss(5, 9)) < 1e-14
     assert on_grid(2, 4, gauss(4, 9)) > 0.1
     assert on_grid(2, 4, gauss(5, 8)) > 0.1
+    # The same.
     assert on_grid(2, 2, gauss(4, 7)) < 1e-14
     assert on_grid(2, 2, gauss(3, 7)) > 1e-3
     assert on_grid(2, 2, gauss(4, 6)) > 1e-3
+    # The same.
     assert on_grid(2, 4, SphereGrid.fejer(9, 9)) < 1e-14
+    # One latitude less: off by several thousandths, neither exact nor useless.
     assert 2e-3 < on_grid(2, 4, SphereGrid.fejer(8, 9)) < 2e-2
 
 
@@ -206,6 +221,7 @@ def test_is_symmetric_and_has_no_cross_product(method):
     vectors = torch.zeros(2, 4, dtype=torch.float64)
     vectors[:, 1:] = torch.stack([SINES[:3], COSINES[:3]])
     z = GauntTensorProduct(1, 1, 2, method)(*vectors)
+    # Rounding of numbers of order one: 45 units in the last place.
     assert z[1:4].abs().max() < 1e-14
     assert z[4:].abs().max() > 0.1
 
@@ -256,6 +272,7 @@ def test_harmonics_have_few_frequencies(lmax, count):
         wave = series[v, l] @ (waves.cos() if even else -waves.sin())
         points = torch.stack([angle.sin() * 0, angle.cos(), angle.sin()], -1)
         want = tp.spherical_harmonics(l, points, False)[:, l + v] if v <= l else 0 * angle
+        # Rounding of a sum of seven waves of order one.
         assert_close(wave, want, rtol=0, atol=1e-14)
 
 
@@ -266,6 +283,7 @@ def test_integrals_over_half_a_turn():
         SphereGrid.gauss_legendre(30, 1).weights,
     )
     want = (weights * (k[:, None] * nodes).cos()).sum(-1)
+    # Cosines of up to 6 pi have errors of 18 units, and 30 of them are summed.
     assert_close(half_turn_integral(k), want, rtol=0, atol=1e-13)
     assert half_turn_integral(torch.tensor([0, 1, 2, 3])).tolist() == [2.0, 0.0, -2 / 3, 0.0]
 
@@ -373,6 +391,7 @@ def test_leading_axes_broadcast(method):
     x, y = signal(1, 5, 1, 3), signal(2, 4, 1)
     z = product(x, y)
     assert z.shape == (5, 4, 3, 9)
+    # Other sums in another order, of numbers of up to ten.
     assert_close(z[1, 2, 0], product(x[1, 0, 0], y[2, 0]), rtol=0, atol=1e-13)
     assert product(x[:0], y).shape == (0, 4, 3, 9)
     assert product(x[0, 0, 0], y[0, 0]).shape == (9,)
@@ -383,6 +402,7 @@ def test_strides_do_not_matter(method):
     product = GauntTensorProduct(2, 2, 4, method)
     x, y = signals(product, 6)
     strided = [s.mT.contiguous().mT for s in (x, y)]
+    # Rounding of numbers of order one: 45 units in the last place.
     assert_close(product(*strided), product(x, y), rtol=0, atol=1e-14)
 
 
