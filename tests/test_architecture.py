@@ -30,7 +30,7 @@ LAYERS: dict[str, set[str]] = {
     "tasks": FAMILIES
     | BELOW_FAMILIES
     | {"training", "datasets", "potentials", "testing", "report"},
-    "cli": {"tasks", "datasets", "report"},
+    "cli": {"tasks", "datasets", "report", "interop"},  # doctor says what accelerate would do
     "interop": FAMILIES | BELOW_FAMILIES | {"potentials", "testing"},
 }
 PACKAGES = {*LAYERS, "examples"}

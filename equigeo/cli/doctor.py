@@ -14,11 +14,11 @@ from typing import Any
 import torch
 
 import equigeo
+from equigeo.cli.inspect_model import inspect_model
 from equigeo.cli.parser import PROGRAM, add_command
 from equigeo.cli.selftest import print_checks, run_checks
 from equigeo.datasets.cache_folder import cache_folder
 from equigeo.datasets.registry.data_set import data_root
-from equigeo.tasks import TASKS, find_task
 from equigeo.tasks.text import printable
 
 _PACKAGES = (
@@ -34,11 +34,17 @@ def add_parser(commands: Any) -> None:
         "0, 1 if something is wrong, 2 after an error.",
         "equigeo doctor",
         "equigeo doctor runs/example/model.ckpt --json",
+        "equigeo doctor mace.model --trust        # only a file of your own",
     )  # fmt: skip
     parser.set_defaults(run=_run)
     parser.add_argument(
-        "checkpoint", type=Path, nargs="?", metavar="MODEL.ckpt",
-        help="look at this model as well (default: none)",
+        "checkpoint", type=Path, nargs="?", metavar="MODEL",
+        help="look at this model as well: a checkpoint, or what torch.save wrote (default: none)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--trust", action="store_true",
+        help="unpickle modules of other libraries, which runs code that the file chooses, and "
+        "measure what accelerate would give (default: no)",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print JSON (default: lines)")
     old = commands.add_parser("info", help="what doctor shows, without its tests (old name)")
@@ -54,7 +60,7 @@ def _info(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     found: dict[str, Any] = {"environment": _environment(), "packages": _packages()}
     if options.checkpoint is not None:
-        found["model"] = _model(options.checkpoint)
+        found["model"] = inspect_model(options.checkpoint, trust=options.trust)
     found |= run_checks()
     if options.json:
         print(json.dumps(found, indent=1))
@@ -98,32 +104,33 @@ def _packages() -> dict[str, str | None]:
     return found
 
 
-def _model(path: Path) -> dict[str, Any]:
-    """Load a checkpoint as evaluation would, which checks all of it."""
-    task = find_task(path, TASKS)
-    trained = task.trained_type.load(path)
-    parameters = sum(x.numel() for x in trained.model.parameters())
-    return {
-        "checkpoint": str(path),
-        "task": task.name,
-        "trained by version": trained.version,
-        "epochs": f"{trained.epochs_done} of {trained.config.recipe.epochs}",
-        "parameters": parameters,
-        "classes": len(trained.classes),
-    }
-
-
 def _print(found: dict[str, Any]) -> None:
     _print_lines(found["environment"])
     print()
     _print_lines({name: x or "not installed" for name, x in found["packages"].items()})
     if "model" in found:
         print()
-        _print_lines(found["model"])
+        _print_model(found["model"])
     print()
     print_checks(found)
     if found["environment"]["kernels: cpu"] == "None":
         print("no compiled kernels: everything runs, slower; see the warning of `import equigeo`")
+
+
+def _print_model(model: dict[str, Any]) -> None:
+    """Print facts, then a line for each layer that is replaced, or why it is not."""
+    _print_lines({name: x for name, x in model.items() if not isinstance(x, list) and x != ""})
+    for name in model.get("recognized", ()):
+        print(f"  could be replaced: {printable(name)}")
+    for entry in model.get("replaced", ()):
+        times = f"{entry['before_ms']:.3f} -> {entry['after_ms']:.3f} ms, {entry['speedup']:.1f}x"
+        print(f"  replaced {_layer(entry)} by {printable(entry['by'])}: {times}")
+    for entry in model.get("kept", ()):
+        print(f"  kept {_layer(entry)}: {printable(entry['why'])}")
+
+
+def _layer(entry: dict[str, Any]) -> str:
+    return printable(f"{entry['path'] or '(the model)'} ({entry['class']})")
 
 
 def _print_lines(values: dict[str, Any]) -> None:

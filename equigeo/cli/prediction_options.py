@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,7 +28,7 @@ _CHOICES: Final = {
     "device": ("auto", "cpu", "cuda"),
     "format": tuple(form for task in TASKS for form in task.formats),
 }
-_NUMBERS: Final = {"top": positive, "threads": threads}
+_NUMBERS: Final[dict[str, Callable[[str], int]]] = {"top": positive, "threads": threads}
 
 
 def complete_options(options: argparse.Namespace) -> None:

@@ -1,0 +1,164 @@
+"""What ``equigeo doctor`` finds in the file of a model, and what it does not load, and why."""
+
+from __future__ import annotations
+
+import pickle
+import zipfile
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from torch import nn
+
+from equigeo.tasks import TASKS, find_task
+from equigeo.tasks.text import message
+
+_PICKLE: Final = (
+    "not loaded: it names classes, and reading them runs code that the file chooses; if you trust "
+    "where it comes from, add --trust"
+)
+_SCRIPT: Final = (
+    "not loaded: it is TorchScript, whose layers have become code of their own; accelerate the "
+    "Python model before torch.jit.script or nequip-compile"
+)
+_PACKAGE: Final = (
+    "not loaded: it is a package with Python code of its own; load it with the library that wrote "
+    "it, and call equigeo.interop.accelerate"
+)
+_TENSORS: Final = (
+    "it has tensors and no layers; build the model, load them, and call equigeo.interop.accelerate"
+)
+_OWN: Final = "nothing to replace: its layers call the ops of this library already"
+_ROOTS: Final = ("e3nn.", "mace.", "nequip.")
+
+
+def inspect_model(path: Path, *, trust: bool = False) -> dict[str, Any]:
+    """Describe a model, and what :func:`equigeo.interop.accelerate` would make of it.
+
+    Parameters
+    ----------
+    path : Path
+        A checkpoint of this library, or what ``torch.save`` wrote.
+    trust : bool
+        Unpickle modules, which runs code that the file chooses.
+
+    Returns
+    -------
+    dict of JSON types
+        ``kind`` of the file and ``remark``, why it is not loaded or nothing is replaced. Of modules
+        that are loaded, ``replaced`` and ``kept`` with path, class and reason, and times; of those
+        that are not, ``recognized``, the classes it names that could be replaced.
+
+    Raises
+    ------
+    ValueError
+        If the file is missing, damaged, or of a library that is not installed.
+    """
+    names = _members(path)
+    if any("/code/" in name or name.endswith("constants.pkl") for name in names):
+        return {"kind": "TorchScript", "remark": _SCRIPT}
+    if any(name.endswith("/.data/extern_modules") for name in names):
+        return {"kind": "package", "remark": _PACKAGE}
+    named = _named_classes(path) if names else []
+    if not named:
+        return _plain(path)
+    if not trust:
+        return {"kind": "pickled module", "remark": _PICKLE, "recognized": _recognized(named)}
+    return {"kind": "pickled module"} | _accelerated(_unpickled(path))
+
+
+def _members(path: Path) -> list[str]:
+    """List an archive; nothing, where the file is none."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.namelist()
+    except (OSError, ValueError, zipfile.BadZipFile):  # what loads it says what is wrong
+        return []
+
+
+def _named_classes(path: Path) -> list[str]:
+    """Read which classes and functions a file names, without running anything."""
+    try:
+        return sorted(torch.serialization.get_unsafe_globals_in_checkpoint(str(path)))
+    except Exception:  # of damaged bytes, anything: what loads it says so
+        return []
+
+
+def _recognized(named: list[str]) -> list[str]:
+    from equigeo.interop.accelerated.candidate_search import KINDS
+
+    known = {name for _, name in KINDS}
+    return [
+        name
+        for name in named
+        if name.startswith(_ROOTS)
+        and (name.rpartition(".")[2] in known or name.endswith("TensorProduct"))
+    ]
+
+
+def _plain(path: Path) -> dict[str, Any]:
+    """Describe a file of tensors: a checkpoint of this library, or another's state."""
+    try:
+        content = torch.load(path, map_location="meta", weights_only=True)
+    except Exception:  # find_task says what is wrong
+        content = None
+    if isinstance(content, dict) and "format" not in content:
+        number = sum(isinstance(value, torch.Tensor) for value in content.values())
+        return {"kind": "state", "tensors": number, "remark": _TENSORS}
+    task = find_task(path, TASKS)
+    trained = task.trained_type.load(path)  # as evaluation would, which checks all of it
+    return {
+        "kind": "checkpoint",
+        "checkpoint": str(path),
+        "task": task.name,
+        "trained by version": trained.version,
+        "epochs": f"{trained.epochs_done} of {trained.config.recipe.epochs}",
+        "parameters": sum(x.numel() for x in trained.model.parameters()),
+        "classes": len(trained.classes),
+        "remark": _OWN,
+    }
+
+
+def _unpickled(path: Path) -> nn.Module:
+    """Load a module, with all that its pickle does."""
+    try:
+        found = torch.load(path, map_location="cpu", weights_only=False)
+    except (ImportError, AttributeError, RuntimeError, pickle.UnpicklingError) as error:
+        raise ValueError(
+            f"{path}: cannot be unpickled ({message(error)}); install the versions of the "
+            "libraries that wrote it"
+        ) from error
+    candidates = [found, *(found.values() if isinstance(found, dict) else ())]
+    for value in candidates:
+        if isinstance(value, nn.Module):
+            return value.eval()
+    raise ValueError(f"{path}: holds a {type(found).__name__} and no torch.nn.Module")
+
+
+def _accelerated(model: nn.Module) -> dict[str, Any]:
+    """Accelerate a model in memory, and measure its layers."""
+    from equigeo.interop import accelerate
+    from equigeo.interop.layer_speed import measure_layers
+
+    report = accelerate(model)
+    speeds = {speed.path: speed for speed in measure_layers(model)}
+    before = sum(speed.before for speed in speeds.values())
+    after = sum(speed.after for speed in speeds.values())
+    return {
+        "class": type(model).__name__,
+        "parameters": sum(x.numel() for x in model.parameters()),
+        "replaced": [
+            {
+                "path": note.path,
+                "class": note.kind,
+                "by": note.note,
+                "before_ms": 1e3 * speeds[note.path].before,
+                "after_ms": 1e3 * speeds[note.path].after,
+                "speedup": speeds[note.path].speedup,
+            }
+            for note in report.replaced
+        ],
+        "kept": [{"path": n.path, "class": n.kind, "why": n.note} for n in report.kept],
+        "speedup": before / after if speeds else 1.0,
+        "remark": "" if speeds else "it has no layer that this library could replace",
+    }
