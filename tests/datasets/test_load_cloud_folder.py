@@ -54,6 +54,7 @@ def test_all_formats_are_read_and_clouds_are_equally_large(folder):
     assert train.points.dtype == torch.float32
     low, high = train.points.amin(1), train.points.amax(1)
     torch.testing.assert_close((high - low).amax(1), torch.full((8,), 2.0))
+    # float32 numbers of order one
     torch.testing.assert_close(high + low, torch.zeros(8, 3), atol=1e-6, rtol=0)
     again, _ = load_cloud_folder(folder, 40)
     assert torch.equal(train.points, again.points)
@@ -64,10 +65,12 @@ def test_points_are_those_of_the_file(tmp_path):
     expected = np.sort(POINTS, axis=0)
     for suffix in (".npy", ".npz", ".xyz", ".ply"):
         found = read_cloud(write(tmp_path / f"a{suffix}"), 10)
+        # float32 numbers of order one
         np.testing.assert_allclose(np.sort(found, axis=0), expected, atol=1e-6)
     cloud = normalized_cloud(POINTS, 100)
     half = np.ptp(POINTS, axis=0).max() / 2
     middle = (POINTS.min(0) + POINTS.max(0)) / 2
+    # float32 numbers of order one
     np.testing.assert_allclose(cloud.numpy(), (POINTS - middle) / half, atol=1e-6)
 
 
@@ -76,6 +79,7 @@ def test_the_surface_of_a_mesh_is_sampled_evenly_once(tmp_path):
     trimesh.creation.icosphere(3).export(file)
     found = read_cloud(file, 64)
     assert found.shape == (64, 3)
+    # flat faces lie up to 2 % inside of the sphere
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=0.02)
     gaps = np.linalg.norm(found[:, None] - found[None], axis=-1) + 9 * np.eye(64)
     assert gaps.min() > 0.2  # of 64 uniform points, two are nearer than that

@@ -47,6 +47,10 @@ ONE = (NUMBERS[:1], POSITIONS[:1], None, False)
 APART = (NUMBERS[:2], 10 * POSITIONS[:2], None, False)
 NONE = (NUMBERS[:0], POSITIONS[:0], None, False)
 
+# In eV and eV/angstrom, of energies and forces of order one to ten: sums in another order in
+# float64, and weights that are rounded to float32, through tens of layers.
+SAME, ROUNDED = 1e-12, 1e-4
+
 
 def program_of(model):
     run = module._energies_and_slopes(model, model.embedding.weight.dtype)
@@ -78,8 +82,8 @@ def test_programs_are_the_potential_for_any_number_of_atoms_and_edges(product):
         batch = batch_of(*systems)
         want = model(batch)
         energies, gradient = run(program, batch)
-        assert_close(energies, want.energies, rtol=0.0, atol=1e-12)
-        assert_close(gradient, -want.forces, rtol=0.0, atol=1e-12)
+        assert_close(energies, want.energies, rtol=0.0, atol=SAME)
+        assert_close(gradient, -want.forces, rtol=0.0, atol=SAME)
 
 
 def test_weights_are_those_of_the_sum_that_slopes_belong_to():
@@ -88,7 +92,7 @@ def test_weights_are_those_of_the_sum_that_slopes_belong_to():
     _, gradient = run(program_of(model), batch, weights)
     x = batch.positions.clone().requires_grad_()
     want = torch.autograd.grad((weights * model.energies(batch.with_positions(x))).sum(), x)
-    assert_close(gradient, want[0], rtol=0.0, atol=1e-12)
+    assert_close(gradient, want[0], rtol=0.0, atol=SAME)
 
 
 def test_positions_and_energies_are_float64_for_weights_in_float32():
@@ -96,8 +100,8 @@ def test_positions_and_energies_are_float64_for_weights_in_float32():
     energies, gradient = run(program_of(model.float()), batch)
     want = potential()(batch)
     assert energies.dtype == gradient.dtype == torch.float64
-    assert_close(energies, want.energies, rtol=0.0, atol=1e-4)
-    assert_close(gradient, -want.forces, rtol=0.0, atol=1e-4)
+    assert_close(energies, want.energies, rtol=0.0, atol=ROUNDED)
+    assert_close(gradient, -want.forces, rtol=0.0, atol=ROUNDED)
 
 
 def test_atoms_that_coincide_are_refused():
@@ -132,7 +136,7 @@ def structures():
     return [crystal, crystal * (3, 2, 1), slab, molecule, Atoms("H", [(0, 0, 0)]), boxed]
 
 
-def assert_same_results(calculator, model, atol=1e-12):
+def assert_same_results(calculator, model, atol=SAME):
     for atoms in structures():
         other = atoms.copy()
         atoms.calc, other.calc = calculator, Calculator(model)
@@ -165,7 +169,9 @@ def test_weights_in_float32_give_energies_in_float64():
 
     model = to_metatomic(potential().float())
     assert model.capabilities().dtype == "float64"
-    assert_same_results(MetatomicCalculator(model), potential(), atol=2e-3)
+    assert_same_results(
+        MetatomicCalculator(model), potential(), atol=20 * ROUNDED
+    )  # stretched crystals of many atoms
 
 
 @needs_metatomic
@@ -223,12 +229,12 @@ def test_systems_are_computed_together_and_each_has_its_gradient():
     systems = given_systems(MOLECULE, ONE, CRYSTAL, APART)
     energy = energy_of(systems)
     want = potential()(batch_of(MOLECULE, ONE, CRYSTAL, APART))
-    assert_close(energy[:, 0], want.energy, rtol=0.0, atol=1e-12)
+    assert_close(energy[:, 0], want.energy, rtol=0.0, atol=SAME)
     factors = torch.tensor([2.0, 1.0, -3.0, 1.0]).double()
     slopes = torch.autograd.grad((factors * energy[:, 0]).sum(), [s.positions for s in systems])
     forces = want.forces.split([6, 1, 2, 2])
     for slope, factor, force in zip(slopes, factors, forces, strict=True):
-        assert_close(slope, -factor * force, rtol=0.0, atol=1e-12)
+        assert_close(slope, -factor * force, rtol=0.0, atol=SAME)
 
 
 @needs_metatomic
@@ -244,7 +250,7 @@ def test_selected_atoms_alone_are_summed_and_differentiated():
     assert_close(energy[:, 0], torch.stack([energies[[1, 4]].sum(), energies[6]]))
     (want,) = torch.autograd.grad(energies[[1, 4, 6]].sum(), x)
     found = torch.autograd.grad(energy.sum(), [s.positions for s in systems])
-    assert_close(torch.cat(found), want, rtol=0.0, atol=1e-12)
+    assert_close(torch.cat(found), want, rtol=0.0, atol=SAME)
 
 
 @needs_metatomic
@@ -288,4 +294,5 @@ def test_where_this_library_is_not_imported_kernels_are_enough(tmp_path, monkeyp
     atoms = molecule("CH3CH2OH")
     atoms.calc = Calculator(potential())
     want = [atoms.get_potential_energy(), *atoms.get_forces()[0]]
+    # printed digits of float64
     assert [*map(float, done.stdout.split())] == pytest.approx(want, rel=0, abs=1e-10)

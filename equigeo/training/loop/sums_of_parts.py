@@ -1,4 +1,7 @@
-"""The loss of a batch whose parts are run one after the other: accumulated gradients."""
+"""The loss of a batch whose parts are run one after the other: accumulated gradients.
+
+On its own because it can be tested without Lightning.
+"""
 
 from __future__ import annotations
 

@@ -6,9 +6,12 @@ import copy
 
 import pytest
 import torch
+from torch.func import functional_call
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from equigeo.ops.runtime.torch_internals import record_program
 from equigeo.tensor_products import (
+    ChannelwiseTensorProduct,
     ElementwiseTensorProduct,
     FullTensorProduct,
     FullyConnectedTensorProduct,
@@ -198,3 +201,16 @@ def test_products_compile_whole_and_export_for_any_batch(name):
     program = torch.export.export(product, tuple(inputs), dynamic_shapes=shapes)
     more = inputs_of(product, 9)
     assert torch.equal(program.module()(*more), product(*more))
+
+
+def test_tables_of_a_recorder_are_not_kept():
+    product = ChannelwiseTensorProduct("2x0e + 2x1o", "0e + 1o", "2x0e + 2x1o")
+    x, y, weight = torch.randn(5, 8), torch.randn(5, 4), torch.randn(5, product.weight_numel)
+    names, tables = zip(*product.named_buffers(), strict=True)
+
+    def call(*given):
+        return functional_call(product, dict(zip(names, given[3:], strict=True)), given[:3])
+
+    record_program(call, (x, y, weight, *tables))
+    copied = copy.deepcopy(product)  # impossible where a recorder's tensors were left behind
+    assert torch.equal(copied(x, y, weight), product(x, y, weight))
