@@ -26,8 +26,8 @@ def test_a_model_of_0_1_0_gives_the_logits_that_it_gave_there(expected):
     assert list(trained.classes) == expected["classes"]
     assert trained.is_finished
     mesh, _ = load_mesh(DATA / "meshes" / "ant.obj")
-    # features of order 1 in float32, summed in another order; logits differ a hundred times more
     want = torch.tensor(expected["logits"])
+    # features of order 1 in float32, summed in another order; logits differ a hundred times more
     torch.testing.assert_close(trained.logits([mesh])[0], want, rtol=0, atol=1e-5)
     assert float((want - want.mean()).abs().min()) > 1e-3
 
