@@ -91,6 +91,11 @@ def normalized_cloud(points: Points, number: int, name: str = "") -> Tensor:
     ------
     ValueError
         If all points are one.
+
+    Examples
+    --------
+    >>> normalized_cloud(np.array([[0.0, 0, 0], [4.0, 2, 0]]), 2).abs().tolist()
+    [[1.0, 0.5, 0.0], [1.0, 0.5, 0.0]]
     """
     return _normalized(_drawn(_with_extent(points), number, name))
 

@@ -52,6 +52,13 @@ def read_json(path: Path) -> Any:
     ------
     ValueError
         If it cannot be read; the message does not name the file.
+
+    Examples
+    --------
+    >>> read_json(Path("no such file"))
+    Traceback (most recent call last):
+    ...
+    ValueError: no such file
     """
     try:
         return json.loads(_text(path))
