@@ -94,9 +94,15 @@ class CompiledObjective(Objective):
         if min(sizes) < _FEWEST:
             return self.objective.sums(model, batch)
         form = (
-            model, model.embedding.weight.dtype, atoms.positions.dtype, atoms.positions.device,
-            atoms.cell is None, atoms.edges.is_sorted, atoms.cutoff,
-        )  # fmt: skip
+            model,
+            id(model.e0),  # buffers of a model that was moved may be others
+            model.embedding.weight.dtype,
+            atoms.positions.dtype,
+            atoms.positions.device,
+            atoms.cell is None,
+            atoms.edges.is_sorted,
+            atoms.cutoff,
+        )
         if form not in self._programs:
             # Tables that are made on first use are made here, and not while a program is recorded.
             self.objective.sums(model, batch)

@@ -122,6 +122,9 @@ def test_another_precision_is_another_program(programs):
         source = AtomicSource.of_frames(frames, CUTOFF, dtype)
         assert_same(objective, model.to(dtype), source.batch(range(3)))
     assert len(programs) == 2
+    model.set_references([-13.0, -1000.0], 0.3)  # read by the program, whatever it was moved from
+    assert_same(objective, model, source.batch(range(3)))
+    assert len(programs) == 2
 
 
 def test_what_the_potential_refuses_is_refused(programs):
