@@ -11,7 +11,7 @@ VENV ?= .venv
 # What pip installs as PyTorch, options included; ignored where $(VENV) has torch >= 2.10 already.
 TORCH ?= torch==2.13.0
 EXAMPLE_OUTPUT ?= runs/example
-EXAMPLE_ARGS ?= --data builtin --overwrite
+EXAMPLE_ARGS ?= --data builtin --overwrite --epochs 12
 EVALUATE_ARGS ?= --data builtin
 PYTEST_ARGS ?=
 # Tests at a time where kernels are tested again and again; idle threads would only spin.
