@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from statistics import mean
+from typing import Any, get_args
 
 from bench.claims.values import FIGURES, ends, rows, runs
 from bench.figures import Claim, record
+from equigeo.potentials.config import ProductName
 
 
 @cache
@@ -24,6 +26,21 @@ def potential(subset: str, minutes: float, threads: int = 1) -> Any:
         if run["train"]["subset"] == subset and run["train"]["recipe"]["minutes"] == minutes
     )
     return found
+
+
+def product(name: str) -> list[float]:
+    """Channels, parameters, milliseconds a step, errors of three seeds and their mean."""
+    found = [run for run in runs("potential_products_ethanol") if run["train"]["product"] == name]
+    errors = [test_error(run, "force MAE (meV/A)") for run in found]
+    assert [run["train"]["seed"] for run in found] == [0, 1, 2]
+    assert {run["train"]["recipe"]["minutes"] for run in found} == {1.0}
+    return [
+        found[0]["train"]["channels"],
+        found[0]["parameters"],
+        mean(run["milliseconds per step"] for run in found),
+        *errors,
+        mean(errors),
+    ]
 
 
 def compiled(name: str) -> Any:
@@ -91,6 +108,14 @@ POTENTIALS = [
             ("ethanol", "two threads", 15.0, 2),
             ("aspirin", "one thread, `--compile`", 40.0, 1),
         )
+    ),
+    *(
+        Claim(
+            FIGURES,
+            f"| `{name}` | {{}} | {{}} | {{}} | {{}}, {{}}, {{}} | {{}} |",
+            lambda name=name: product(name),
+        )
+        for name in get_args(ProductName)
     ),
     Claim(
         FIGURES,

@@ -19,6 +19,7 @@ from equigeo.tasks.arguments import Argument
 from equigeo.tasks.pointcloud.config import PointPreset
 from equigeo.tasks.pointcloud.objective import UprightCrossEntropy
 from equigeo.tasks.potential import EnergyForcesStress, PotentialPreset
+from equigeo.tasks.potential.compiled_objective import CompiledObjective
 from equigeo.tasks.tsp.data import RandomInstances
 from equigeo.tasks.tsp.evaluate import TourCopyResult
 from equigeo.training import RunFolder, RunPreview
@@ -51,6 +52,7 @@ def dataclasses():
 
 # A few numbers, names or other objects of this list each.
 SMALL = {
+    CompiledObjective,
     EnergyForcesStress,
     PotentialPreset,
     Argument,
