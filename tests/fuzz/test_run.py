@@ -73,7 +73,7 @@ def test_a_run_is_kept_in_a_file(tmp_path, capsys):
     kept = json.loads(output.read_text())
     assert kept["cases"] == 0
     assert kept["answers by target"] == {PLANTED: {}}
-    assert kept["commit"]
+    assert kept["circumstances"]["commit"]
 
 
 def test_a_file_says_what_was_found(tally):
