@@ -69,6 +69,8 @@ def test_records_of_commits_that_nobody_can_look_up_become_fewer(records):
         [*ask, "cat-file", "--batch-check"], input="\n".join(commits), text=True
     )
     unknown = {line.split()[0] for line in said.splitlines() if line.endswith("missing")}
+    if unknown == commits:
+        pytest.skip("this copy has a history of its own")
     assert named(records, lambda h: h["commit"] in unknown) == LACKING["commit in the history"]
 
 
