@@ -1,7 +1,5 @@
 """Whether the figures that documents state are those of the records.
 
-    python -m bench.figures            # what differs, and what nothing stands behind
-
 A claim is a piece of a page with ``{}`` in place of each number, and the values that these numbers
 state, taken from files under ``bench/results/``; :mod:`bench.claims` lists them all. A number is
 right if the value rounds to it, at as many decimals as it is written with. Every number with a
@@ -14,7 +12,6 @@ from __future__ import annotations
 import functools
 import json
 import re
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -144,20 +141,3 @@ def pages() -> list[str]:
     """README and every page of the documents."""
     found = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
     return [path.relative_to(REPOSITORY).as_posix() for path in found]
-
-
-def main() -> int:
-    """Say all that is wrong."""
-    from bench.claims import CLAIMS, EXCEPTIONS
-
-    found = [each for claim in CLAIMS for each in problems(claim)]
-    for page in pages():
-        words = [text for where, text, _ in EXCEPTIONS if where == page]
-        left = unclaimed(page, CLAIMS, words)
-        found += [f"{page}: nothing stands behind {each}" for each in left]
-    print("\n".join(found) or f"{len(CLAIMS)} claims are those of the records")
-    return int(bool(found))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
