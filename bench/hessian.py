@@ -15,11 +15,12 @@ import json
 import time
 from collections.abc import Callable
 from functools import partial
-from statistics import median, quantiles
+from statistics import quantiles
 
 import torch
 from torch import Tensor
 
+from bench.interleaved import all_rounds, medians
 from bench.recorder import Record, output_arguments
 from equigeo.potentials import (
     AtomicBatch,
@@ -74,18 +75,13 @@ def measure(channels: int, lmax: int, rounds: int) -> dict[str, object]:
     differences = [float((other - first).abs().max() / first.abs().max()) for other in others]
     if not max(differences) < SAME:
         raise SystemExit(f"results must agree to {SAME}, got {differences}")
-    seconds: dict[str, list[float]] = {name: [] for name in ways}
-    for _ in range(rounds):
-        for name, call in ways.items():
-            start = time.process_time()
-            call()
-            seconds[name].append(time.process_time() - start)
-    medians = {name: median(values) for name, values in seconds.items()}
-    slowest = medians[next(iter(ways))]
+    seconds = all_rounds(ways, rounds, clock=time.process_time)
+    middle = medians(seconds)
+    slowest = middle[next(iter(ways))]
     return {
         "edges": edges,
-        "times as fast as row by row": {name: slowest / value for name, value in medians.items()},
-        "median seconds": medians,
+        "times as fast as row by row": {name: slowest / value for name, value in middle.items()},
+        "median seconds": middle,
         "quartiles": {name: quantiles(values, n=4)[::2] for name, values in seconds.items()},
         "seconds": seconds,
     }

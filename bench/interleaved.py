@@ -22,16 +22,18 @@ def medians(seconds: dict[str, list[float]]) -> dict[str, float]:
     return {name: median(values) for name, values in seconds.items()}
 
 
-def all_rounds(calls: dict[str, Call], rounds: int = 7) -> dict[str, list[float]]:
+def all_rounds(
+    calls: dict[str, Call], rounds: int = 7, clock: Callable[[], float] = time.perf_counter
+) -> dict[str, list[float]]:
     """Seconds of each call in every round, after one of each that does not count."""
     for call in calls.values():
         call()
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds):
         for name, call in calls.items():
-            start = time.perf_counter()
+            start = clock()
             call()
-            seconds[name].append(time.perf_counter() - start)
+            seconds[name].append(clock() - start)
     return seconds
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import torch
 from torch import Tensor, nn
@@ -146,8 +146,11 @@ class _Program:
             values = dict(zip(self.state, given, strict=False))
             leaves = {n: values[n].detach().requires_grad_() for n in self.learned}
             moved = _batch(dict(zip(tensors, given[len(values) :], strict=True)), atoms)
-            call: Any = _Call(model, {**values, **leaves})
-            loss, measure = objective.sums(call, moved)
+
+            def call(*arguments: Any, **options: Any) -> Any:
+                return functional_call(model, {**values, **leaves}, arguments, options)
+
+            loss, measure = objective.sums(cast(nn.Module, call), moved)
             slopes = torch.autograd.grad(loss, list(leaves.values()), allow_unused=True)
             named = dict(zip(leaves, slopes, strict=True))
             self.reached = [name for name, slope in named.items() if slope is not None]
@@ -174,16 +177,6 @@ class _Program:
             return None
         by = [self.learned[name] for name in self.reached]
         return known_gradients(loss, by, slopes), measure
-
-
-class _Call:
-    """A model with other tensors in the place of its own."""
-
-    def __init__(self, model: nn.Module, state: dict[str, Tensor]) -> None:
-        self.model, self.state = model, state
-
-    def __call__(self, *arguments: Any, **options: Any) -> Any:
-        return functional_call(self.model, self.state, arguments, options)
 
 
 def _shapes(has_cell: bool) -> dict[str, tuple[str | int, ...]]:
