@@ -24,6 +24,7 @@ ASKS_FOR_A_DEVICE = {
     "equigeo/ops/runtime/load_kernels.py": "which library has which op",
     "equigeo/ops/self_test/first_use.py": "kernels are tested on a card before their first use",
     "equigeo/interop/accelerated/edge_orders.py": "values are compared where that needs no wait",
+    "equigeo/interop/layer_speed.py": "a GPU is waited for before a clock is read",
     "equigeo/points/cluster_search.py": "torch-cluster is used on the CPU alone",
     "equigeo/tensor_products/analysis/compare.py": "a GPU is waited for before a clock is read",
     "equigeo/training/files/weights.py": "files hold tensors of the CPU",
