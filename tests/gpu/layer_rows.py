@@ -20,7 +20,20 @@ from tests.modes.unsupported import reason
 Tensors = tuple[Tensor, ...]
 
 
-def check_layers(device: torch.device, select: Sequence[str] = ()) -> dict[str, Any]:
+def layer_names(select: Sequence[str] = ()) -> list[str]:
+    """Rows that are selected."""
+    return [row.name for row in layers(select)]
+
+
+def layers(select: Sequence[str]) -> list[Row]:
+    """Rows of layers, by parts of their names; ops have a table of their own."""
+    found = [row for row in ROWS if row.covers not in SCHEMAS]
+    return [row for row in found if any(part in row.name for part in select or [""])]
+
+
+def check_layers(
+    device: torch.device, select: Sequence[str] = (), names: Sequence[str] | None = None
+) -> dict[str, Any]:
     """Every layer in the modes of a device.
 
     Parameters
@@ -28,7 +41,9 @@ def check_layers(device: torch.device, select: Sequence[str] = ()) -> dict[str, 
     device : torch.device
         Where the layers run.
     select : sequence of str
-        Parts of names of rows; all by default. Ops have a table of their own.
+        Parts of names of rows; all by default.
+    names : sequence of str, optional
+        Of rows; all by default.
 
     Returns
     -------
@@ -36,12 +51,11 @@ def check_layers(device: torch.device, select: Sequence[str] = ()) -> dict[str, 
         ``"rows"``: of every row, what each mode says: ``"passed"``, the reason why it is not
         supported, or what went wrong; ``"failures"``: the last ones.
     """
-    layers = [row for row in ROWS if row.covers not in SCHEMAS]
-    layers = [row for row in layers if any(part in row.name for part in select or [""])]
-    rows: dict[str, dict[str, str]] = {row.name: {} for row in layers}
+    chosen = [row for row in layers(select) if names is None or row.name in names]
+    rows: dict[str, dict[str, str]] = {row.name: {} for row in chosen}
     # One mode after another: a capture that fails comes after everything else.
     for name, mode in MODES.items():
-        for row in layers:
+        for row in chosen:
             rows[row.name][name] = outcome(row, name, mode, device)
     failures = [
         f"{row}, {name}: {text}"

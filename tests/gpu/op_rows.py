@@ -17,7 +17,14 @@ from tests.ops.test_ops import DTYPES, arguments, as_tuple, derivatives, double
 Results = list[Tensor]
 
 
-def check_ops(device: torch.device, select: Sequence[str] = ()) -> dict[str, Any]:
+def op_names(select: Sequence[str] = ()) -> list[str]:
+    """Rows of which a case is selected."""
+    return list(dict.fromkeys(str(case.op) for case in selected(all_cases(), select)))
+
+
+def check_ops(
+    device: torch.device, select: Sequence[str] = (), names: Sequence[str] | None = None
+) -> dict[str, Any]:
     """Values and two orders of gradients of every row, problem and dtype, twice.
 
     Parameters
@@ -26,6 +33,8 @@ def check_ops(device: torch.device, select: Sequence[str] = ()) -> dict[str, Any
         Where the ops run; the reference implementation runs on the CPU in float64.
     select : sequence of str
         Parts of names of cases, see :func:`tests.ops.simulated_cases.selected`.
+    names : sequence of str, optional
+        Of rows; all by default.
 
     Returns
     -------
@@ -37,6 +46,8 @@ def check_ops(device: torch.device, select: Sequence[str] = ()) -> dict[str, Any
     failures = []
     for case in selected(all_cases(), select):
         name, op, problem, dtype = str(case), case.op, case.problem, case.dtype
+        if names is not None and str(op) not in names:
+            continue
         row = rows.setdefault(
             str(op), {"cases": 0, "largest share of the tolerance": 0.0, "where": "", "unequal": []}
         )

@@ -24,12 +24,12 @@ import torch
 
 from bench.recorder import circumstances, write_json
 from equigeo.ops import cuda_status, kernels_info, run_self_test
-from tests.gpu.layer_rows import check_layers
-from tests.gpu.op_rows import check_ops
+from tests.gpu.in_processes import check_rows
 from tests.gpu.predictions import compare_kernels
 from tests.gpu.timings import measure_ops
 from tests.ops.run_simulated import say
 
+PARTS = ("ops", "layers", "times", "kernels")
 NO_CARD = "error: PyTorch finds no CUDA card here, or has no CUDA"
 AND_NOW = "with EQUIGEO_CUDA_SELF_TEST=0, make gpu goes on and says which rows are wrong"
 SKIPPED = os.environ.get("EQUIGEO_CUDA_SELF_TEST") == "0"
@@ -43,6 +43,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--select", action="append", default=[], help="parts of names of rows")
     parser.add_argument("--edges", type=int, default=32768, help="size of what is timed")
     parser.add_argument("--rounds", type=int, default=20, help="calls that are timed")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that check rows")
+    parser.add_argument("--part", action="append", choices=PARTS, help="all by default")
     options = parser.parse_args(arguments)
     if message := missing(options.simulate):
         sys.stderr.write(message + "\n")
@@ -78,12 +80,14 @@ def gathered(device: torch.device, options: argparse.Namespace) -> dict[str, Any
         record["failures"] = [f"self-test: {verdict.worst}", AND_NOW]
         return record
     parts: dict[str, Callable[[], dict[str, Any]]] = {
-        "ops": lambda: check_ops(device, options.select),
-        "layers": lambda: check_layers(device, options.select),
+        "ops": lambda: check_rows("ops", device, options.select, options.jobs),
+        "layers": lambda: check_rows("layers", device, options.select, options.jobs),
         "times": lambda: measure_ops(device, options.edges, options.rounds),
         "kernels": lambda: compare_kernels(device),
     }
     for name, part in parts.items():
+        if name not in (options.part or PARTS):
+            continue
         start = time.perf_counter()
         try:
             record[name] = part()

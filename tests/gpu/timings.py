@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from statistics import median
+from time import perf_counter
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from equigeo import tensor_products as tp
-from equigeo.graphs import EdgeIndex
-from equigeo.interop import to_e3nn
-from equigeo.ops.runtime.declare import declared, reference_of
+from tests.gpu.problems import PROBLEMS, cue_method
 
 Call = Callable[[], Any]
-Problem = tuple[dict[str, Callable[..., Tensor]], list[Tensor]]
-"""What is compared, by name, and what all of it takes."""
-
-IRREPS = ("128x0e + 128x1o + 128x2e", "0e + 1o + 2e + 3o", "0e + 1o + 2e + 3o")  # mace-large
-NEIGHBOURS = 32
 WARM_UP = 3  # calls: TorchScript, which e3nn uses, compiles in the first two
 # Float32 sums in another order, of numbers of which the largest is one.
 SAME = {"rtol": 1e-4, "atol": 1e-4}
 
 
 def measure_ops(device: torch.device, edges: int, rounds: int) -> dict[str, Any]:
-    """Median microseconds of each call, in float32, after a comparison of the results.
+    """Microseconds of each call, in float32, after a comparison of the results.
 
     Parameters
     ----------
@@ -42,99 +34,57 @@ def measure_ops(device: torch.device, edges: int, rounds: int) -> dict[str, Any]
     Returns
     -------
     dict
-        By problem and pass: ``"ours"``, and ``"e3nn"`` or ``"PyTorch"``, the reference
-        implementation on the device.
+        ``"microseconds"``: by problem and pass the medians of ``"ours"`` and of the peer, which is
+        e3nn, cuEquivariance or ``"PyTorch"``, the reference implementation on the device;
+        ``"spread"``: the quartiles of the same; ``"megabytes"``: memory at its largest, inputs
+        included; ``"share of the copy"``: how near the forward pass comes to the time that a copy
+        of as many bytes takes; ``"failures"``: what could not be compared.
     """
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {
+        "edges": edges, "rounds": rounds, "cuEquivariance": cue_method(device),
+        "bytes per second, copy": copied(device, rounds), "microseconds": {}, "spread": {},
+        "megabytes": {}, "share of the copy": {}, "failures": [],
+    }  # fmt: skip
     for name, make in PROBLEMS.items():
-        calls, inputs = make(device, edges)
-        agree([call(*inputs) for call in calls.values()])
-        for kind, timed in passes(calls, inputs).items():
-            seconds = in_turn(timed, device, rounds)
-            found[f"{name}, {kind}"] = {key: round(1e6 * s, 2) for key, s in seconds.items()}
-    return {"edges": edges, "rounds": rounds, "microseconds": found}
+        try:
+            measure(found, name, *make(device, edges), device, rounds)
+        except Exception as error:  # the others go on
+            text = " ".join(str(error).split())[:300]
+            found["failures"].append(f"{name}: {type(error).__name__}: {text}")
+    return found
 
 
-def channelwise_product(device: torch.device, edges: int) -> Problem:
-    product = tp.ChannelwiseTensorProduct(*IRREPS).to(device)
-    shapes = (product.irreps_in1.dim, product.irreps_in2.dim, product.weight_numel)
-    return {"ours": product, "e3nn": to_e3nn(product)}, operands(
-        [(edges, dim) for dim in shapes], device
-    )
+def measure(
+    found: dict[str, Any],
+    name: str,
+    calls: dict[str, Callable[..., Tensor]],
+    inputs: list[Tensor],
+    device: torch.device,
+    rounds: int,
+) -> None:
+    """All passes of one problem."""
+    results = [call(*inputs) for call in calls.values()]
+    agree(results)
+    size = sum(x.numel() * x.element_size() for x in (*inputs, results[0]))
+    del results
+    for kind, timed in passes(calls, inputs).items():
+        key = f"{name}, {kind}"
+        seconds = in_turn(timed, device, rounds)
+        found["microseconds"][key] = {who: micro(median(s)) for who, s in seconds.items()}
+        found["spread"][key] = {
+            who: [micro(sorted(s)[round(q * (len(s) - 1))]) for q in (0.25, 0.75)]
+            for who, s in seconds.items()
+        }
+        found["megabytes"][key] = {who: peak(call, device) for who, call in timed.items()}
+        if kind == "forward":
+            least = 1e6 * size / found["bytes per second, copy"]
+            found["share of the copy"][name] = {
+                who: round(least / time, 3) for who, time in found["microseconds"][key].items()
+            }
 
 
-def channelwise_conv(device: torch.device, edges: int) -> Problem:
-    conv, theirs = tp.ChannelwiseConv(*IRREPS), to_e3nn(tp.ChannelwiseTensorProduct(*IRREPS))
-    conv, theirs = conv.to(device), theirs.to(device)
-    index, graph = random_graph(device, edges)
-    nodes = graph.num_targets
-
-    def by_messages(x: Tensor, y: Tensor, w: Tensor) -> Tensor:
-        messages = theirs(x.index_select(0, index[0]), y, w)
-        return x.new_zeros(nodes, messages.shape[1]).index_add(0, index[1], messages)
-
-    shapes = [(nodes, conv.irreps_in1.dim), (edges, conv.irreps_in2.dim)]
-    shapes.append((edges, conv.weight_numel))
-    calls = {"ours": lambda x, y, w: conv(x, graph, y, w), "e3nn": by_messages}
-    return calls, operands(shapes, device)
-
-
-def fully_connected_product(device: torch.device, edges: int) -> Problem:
-    product = tp.FullyConnectedTensorProduct("16x0e + 16x1o", "0e + 1o", "16x0e + 16x1o")
-    product = product.to(device)
-    shapes = [(edges, product.irreps_in1.dim), (edges, product.irreps_in2.dim)]
-    return {"ours": product, "e3nn": to_e3nn(product)}, operands(shapes, device)
-
-
-def spherical_harmonics(device: torch.device, edges: int) -> Problem:
-    ours = tp.SphericalHarmonics("0e + 1o + 2e + 3o", normalize=True).to(device)
-    return {"ours": ours, "e3nn": to_e3nn(ours)}, operands([(edges, 3)], device)
-
-
-def gather_sum(device: torch.device, edges: int) -> Problem:
-    _, graph = random_graph(device, edges)
-    rest = (graph.source, graph.ptr, graph.back_target, graph.back_ptr)
-    return beside_reference("gather_sum", rest), operands([(graph.num_sources, 128)], device)
-
-
-def segment_attention(device: torch.device, edges: int) -> Problem:
-    _, graph = random_graph(device, edges)
-    rest = (graph.source, graph.ptr, graph.target, graph.back_order, graph.back_ptr)
-    calls = beside_reference("segment_attention", rest)
-    firsts = {name: (lambda *x, call=call: call(*x)[0]) for name, call in calls.items()}
-    return firsts, operands([(graph.num_sources, 4, 32), (edges, 4)], device)
-
-
-PROBLEMS: dict[str, Callable[[torch.device, int], Problem]] = {
-    "channelwise_product, mace-large": channelwise_product,
-    "channelwise_conv, mace-large": channelwise_conv,
-    "fully_connected_product, 16x0e + 16x1o": fully_connected_product,
-    "spherical_harmonics, degrees 0 to 3": spherical_harmonics,
-    "gather_sum, 128 channels": gather_sum,
-    "segment_attention, 4 heads of 32": segment_attention,
-}
-
-
-def beside_reference(op: str, rest: tuple[Tensor, ...]) -> dict[str, Callable[..., Any]]:
-    return {
-        name: lambda *x, call=call: call(*x, *rest)
-        for name, call in (("ours", declared(op)), ("PyTorch", reference_of(op)))
-    }
-
-
-def random_graph(
-    device: torch.device, edges: int, nodes: int | None = None
-) -> tuple[Tensor, EdgeIndex]:
-    nodes = nodes or max(2, edges // NEIGHBOURS)
-    index = torch.randint(nodes, (2, edges), generator=torch.Generator().manual_seed(0))
-    index = index.to(device)
-    return index, EdgeIndex.from_edges(index, nodes, nodes)
-
-
-def operands(shapes: Sequence[tuple[int, ...]], device: torch.device) -> list[Tensor]:
-    generator = torch.Generator().manual_seed(0)
-    drawn = (torch.randn(shape, generator=generator) for shape in shapes)
-    return [x.to(device).requires_grad_() for x in drawn]
+def micro(seconds: float) -> float:
+    return round(1e6 * seconds, 2)
 
 
 def agree(results: list[Tensor]) -> None:
@@ -148,7 +98,7 @@ def agree(results: list[Tensor]) -> None:
 def passes(
     calls: dict[str, Callable[..., Tensor]], inputs: list[Tensor]
 ) -> dict[str, dict[str, Call]]:
-    """The forward pass without a graph, and both passes."""
+    """The forward pass without a graph, both passes, and what training on forces adds."""
 
     def forward(call: Callable[..., Tensor]) -> Tensor:
         with torch.no_grad():
@@ -158,25 +108,62 @@ def passes(
         result = call(*inputs)
         return torch.autograd.grad(result, inputs, torch.ones_like(result))
 
+    def second(call: Callable[..., Tensor]) -> Any:
+        result = call(*inputs)
+        ones = torch.ones_like(result)
+        slopes = torch.autograd.grad(result, inputs, ones, create_graph=True)
+        return torch.autograd.grad(sum(x.square().sum() for x in slopes), inputs)
+
+    kinds = [forward, both]
+    result = next(iter(calls.values()))(*inputs)
+    slopes = torch.autograd.grad(result, inputs, torch.ones_like(result), create_graph=True)
+    if all(x.requires_grad for x in slopes):  # sums have no second derivatives
+        kinds.append(second)
     return {
         kind.__name__: {name: partial(kind, call) for name, call in calls.items()}
-        for kind in (forward, both)
+        for kind in kinds
     }
 
 
-def in_turn(calls: dict[str, Call], device: torch.device, rounds: int) -> dict[str, float]:
-    """Median seconds of each call; the device is waited for."""
+def in_turn(calls: dict[str, Call], device: torch.device, rounds: int) -> dict[str, list[float]]:
+    """Seconds of every round of each call, by the clock of the device."""
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(WARM_UP + rounds):
         for name, call in calls.items():
-            wait(device)
-            start = time.perf_counter()
-            call()
-            wait(device)
-            seconds[name].append(time.perf_counter() - start)
-    return {name: median(values[WARM_UP:]) for name, values in seconds.items()}
+            seconds[name].append(timed(call, device))
+    return {name: values[WARM_UP:] for name, values in seconds.items()}
 
 
-def wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
+def timed(call: Call, device: torch.device) -> float:
+    """Seconds of one call."""
+    if device.type != "cuda":
+        start = perf_counter()
+        call()
+        return perf_counter() - start
+    first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    torch.cuda.synchronize(device)
+    first.record()
+    call()
+    last.record()
+    torch.cuda.synchronize(device)
+    return float(first.elapsed_time(last)) / 1e3
+
+
+def copied(device: torch.device, rounds: int) -> float:
+    """Bytes that a copy reads and writes in a second."""
+    size = 2**28 if device.type == "cuda" else 2**22  # numbers: more than caches hold
+    source = torch.ones(size, device=device)
+    target = torch.empty_like(source)
+    seconds = in_turn({"copy": lambda: target.copy_(source)}, device, rounds)["copy"]
+    return 2 * source.numel() * source.element_size() / median(seconds)
+
+
+def peak(call: Call, device: torch.device) -> float | None:
+    """Megabytes that are allocated at most during a call."""
+    if device.type != "cuda":
+        return None
+    torch.cuda.synchronize(device)
+    torch.cuda.reset_peak_memory_stats(device)
+    call()
+    torch.cuda.synchronize(device)
+    return round(torch.cuda.max_memory_allocated(device) / 2**20, 1)
