@@ -1,6 +1,8 @@
 // The schemas that this library was built from.
 #include <torch/csrc/stable/library.h>
 
+#include <cstdlib>
+
 #include "schema_marker.h"
 
 // What the loader looks for in the file, before it opens it.
@@ -10,11 +12,15 @@ const char equigeo_schemas[] = EQUIGEO_SCHEMA_MARKER;
 namespace equigeo {
 namespace {
 
-// Python defines the ops, with all that belongs to them. Where it has not, as in a process that
-// loads this library and a package of AOTInductor, they are defined here and run on this device
-// alone. PyTorch refuses a second definition and says nothing of it.
+// Python defines the ops, with all that belongs to them, and says so while it loads this library.
+// Elsewhere, as in a process that loads it and a package of AOTInductor, they are defined here and
+// run on this device alone. A second library of such a process defines them again: PyTorch refuses
+// that, and some of its versions print a page for each.
 TorchLibraryHandle define_missing() {
   TorchLibraryHandle library = nullptr;
+  if (std::getenv("EQUIGEO_OPS_ARE_DEFINED") != nullptr) {
+    return library;
+  }
   if (aoti_torch_library_init_fragment("equigeo", __FILE__, __LINE__, &library) == TORCH_SUCCESS) {
     for (const char* schema : {EQUIGEO_SCHEMAS}) {
       static_cast<void>(aoti_torch_library_def(library, schema));

@@ -120,8 +120,7 @@ def passes(
     if all(x.requires_grad for x in slopes):  # sums have no second derivatives
         kinds.append(second)
     return {
-        kind.__name__: {name: partial(kind, call) for name, call in calls.items()}
-        for kind in kinds
+        kind.__name__: {name: partial(kind, call) for name, call in calls.items()} for kind in kinds
     }
 
 

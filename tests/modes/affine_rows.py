@@ -86,7 +86,13 @@ def affine_rows() -> list[Row]:
             randn((2, 2, 3, 6), (2, 6, 3)),
             convolve_cloud,
         ),
-        _row("PointFrame", lambda: affine.PointFrame(Similarity(3)), randn((2, 9, 3)), apply),
+        # Axes have no signs, and those of a card are others.
+        _row(
+            "PointFrame",
+            lambda: affine.PointFrame(Similarity(3)),
+            randn((2, 9, 3)),
+            lambda layer, x: layer(x).square(),
+        ),
         _row("AffineResNet", _resnet, _images((2, 1, 24, 24)), apply, kinks=True),
         _row("AffinePointNet", _point_net, randn((2, 12, 3)), apply),
     ]

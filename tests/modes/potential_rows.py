@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from equigeo import potentials
-from tests.modes.row import Row
+from tests.modes.row import Row, beside
 
 MOLECULE = (
     torch.tensor([8, 1, 1, 6]),
@@ -23,7 +23,7 @@ def potential_rows() -> list[Row]:
     config = potentials.PotentialConfig((1, 6, 8), 2.5, channels=2, lmax_edge=1, radial_hidden=(4,))
 
     def energies(model: Any, positions: Tensor) -> Tensor:
-        found: Tensor = model.energies(batch.with_positions(positions))
+        found: Tensor = model.energies(beside(batch, positions).with_positions(positions))
         return found.to(positions.dtype)  # energies are in float64 whatever positions are in
 
     return [

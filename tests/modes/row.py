@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from equigeo.groups import GroupSamples
 
 Call = Callable[..., Any]
+_MOVED: dict[tuple[int, torch.device], tuple[Any, Any]] = {}  # no copies while a graph is captured
 
 
 class Bound(nn.Module):
@@ -102,4 +103,10 @@ def beside(fixed: Any, x: Tensor) -> Any:
     """A graph or samples on the device of a tensor; themselves if they are there."""
     if x.device.type == "cpu":
         return fixed
-    return fixed.to(device=x.device) if isinstance(fixed, GroupSamples) else fixed.to(x.device)
+    key = id(fixed), x.device
+    if key not in _MOVED:
+        there = fixed.to(device=x.device) if isinstance(fixed, GroupSamples) else fixed.to(x.device)
+        if torch.compiler.is_compiling():
+            return there
+        _MOVED[key] = there, fixed  # and its name stays taken
+    return _MOVED[key][0]

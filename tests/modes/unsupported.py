@@ -8,7 +8,6 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 _DESCENT = "how a descent goes depends on values, and it differentiates as it goes"
-_EDGES = "which atoms are neighbours depends on values"
 _FRAMES = "how many frames a cloud has depends on its values"
 _MERGES = "which edges are merged depends on values"
 _ONE_GRAPH = "meshes of a batch are one graph, whose faces are chosen by a mask"
@@ -25,7 +24,6 @@ UNSUPPORTED: list[tuple[str, tuple[str, ...], str]] = [
     ("mesh.PrimalDualSegmenter", ("vmap",), _ONE_GRAPH),
     ("mds.Canonicalized", ("vmap", "meta", *_PROGRAMS), _DESCENT),
     ("mds.frames", ("vmap", "meta", *_PROGRAMS), _FRAMES),
-    ("potentials.MessagePassingPotential", ("meta",), _EDGES),
     ("ops.principal_axes_nd of *", ("aot_inductor",), _NO_KERNEL),
 ]
 """Rows, with * for any characters; columns; why."""

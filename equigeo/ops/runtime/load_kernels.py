@@ -24,6 +24,9 @@ _compiled: dict[str, frozenset[str]] = {}
 MOST_MEBIBYTES = 2**43
 """A limit from here on is no 64-bit number of bytes."""
 
+_DEFINED = "EQUIGEO_OPS_ARE_DEFINED"
+"""Set while a library is opened, which defines the ops itself where it is opened without Python."""
+
 REMEDY = (
     "rebuild with `pip install --no-build-isolation --no-deps .` (`-e .` in a checkout), "
     "or set EQUIGEO_KERNELS=0 to run without kernels"
@@ -124,10 +127,13 @@ def load_library(path: Path) -> None:
     if built is None or built[1].decode() != expected:
         found = "no schemas" if built is None else f"schemas {built[1].decode()}"
         raise ImportError(f"{path} is stale: it has {found}, not {expected}; {REMEDY}")
+    os.environ[_DEFINED] = "1"
     try:
         torch.ops.load_library(str(path))
     except OSError as error:
         raise ImportError(f"{path} is broken: {error}; {REMEDY}") from error
+    finally:
+        del os.environ[_DEFINED]
     if path.stem == "_kernels_cpu":
         library = ctypes.CDLL(str(path))
         _choose_isa(library, os.environ.get("EQUIGEO_ISA") or None)
