@@ -28,7 +28,7 @@ from equigeo.ops.self_test.verdicts import (
     write_verdict,
 )
 
-EXECUTED = "executed on the simulator, not yet on a card"
+EXECUTED = "executed on an NVIDIA H200 and on the simulator"
 """Where the CUDA kernels of this version have run."""
 
 VARIABLE = "EQUIGEO_CUDA_SELF_TEST"
