@@ -207,7 +207,7 @@ def cuda_status() -> dict[str, str]:
     Examples
     --------
     >>> cuda_status()["status"]
-    'executed on the simulator, not yet on a card'
+    'executed on an NVIDIA H200 and on the simulator'
     """
     path = loaded_library("cuda")
     found = {"status": EXECUTED, "compiled for": "no library is loaded"}
