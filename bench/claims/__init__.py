@@ -8,13 +8,14 @@ A line holds what a page says, with ``{}`` for each number, and what computes th
 from __future__ import annotations
 
 from bench.claims.clouds import CLOUDS
+from bench.claims.cuda import CUDA
 from bench.claims.digits import DIGITS
 from bench.claims.meshes import MESHES
 from bench.claims.potentials import POTENTIALS
 from bench.claims.products import PRODUCTS
 from bench.claims.values import FIGURES
 
-CLAIMS = [*MESHES, *POTENTIALS, *PRODUCTS, *DIGITS, *CLOUDS]
+CLAIMS = [*MESHES, *POTENTIALS, *PRODUCTS, *DIGITS, *CLOUDS, *CUDA]
 # Page, words, and why no record stands behind them. The list may only become shorter.
 EXCEPTIONS = [
     ("docs/kernels.md", "freed results of 4 MiB and more", "a setting"),
