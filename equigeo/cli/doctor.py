@@ -9,11 +9,12 @@ import platform
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import torch
 
 import equigeo
+from equigeo._deprecation import RENAMED, Renamed
 from equigeo.cli.inspect_model import inspect_model
 from equigeo.cli.parser import PROGRAM, add_command
 from equigeo.cli.selftest import print_checks, run_checks
@@ -25,10 +26,12 @@ _PACKAGES = (
     "numpy", "scipy", "e3nn", "trimesh", "lightning", "plotly", "platformdirs", "torch-geometric",
     "cuequivariance", "torch-cluster", "vesin", "matscipy", "potpourri3d",
 )  # fmt: skip
+_INFO: Final = Renamed(f"{PROGRAM} doctor", since="0.2")
+RENAMED[f"{PROGRAM} info"] = _INFO
 
 
 def add_parser(commands: Any) -> None:
-    """Add the command, and the name of a part of it in version 0.1."""
+    """Add the command, and the old name of a part of it."""
     parser = add_command(
         commands, "doctor", "show versions, kernels and folders, and test every op on this machine",
         "0, 1 if something is wrong, 2 after an error.",
@@ -52,7 +55,8 @@ def add_parser(commands: Any) -> None:
 
 
 def _info(options: argparse.Namespace) -> int:
-    print(f"{PROGRAM}: info is now a part of: {PROGRAM} doctor", file=sys.stderr)
+    text = f"info is now a part of: {_INFO.new}; it goes away in {_INFO.removed_in}"
+    print(f"{PROGRAM}: {text}", file=sys.stderr)
     _print_lines(_environment())
     return 0
 

@@ -13,7 +13,7 @@ from equigeo.ops.runtime.declare import SCHEMAS
 def test_the_environment_is_shown_by_the_old_name_too(capsys):
     assert main(["info"]) == 0
     out, err = capsys.readouterr()
-    assert err == "equigeo: info is now a part of: equigeo doctor\n"
+    assert err == "equigeo: info is now a part of: equigeo doctor; it goes away in 0.3\n"
     assert equigeo.__version__ in out
     assert "cache" in out
     (line,) = [line for line in out.splitlines() if line.startswith("neighbors ")]
