@@ -16,6 +16,7 @@ import torch
 import equigeo
 from equigeo._deprecation import RENAMED, Renamed
 from equigeo.cli.inspect_model import inspect_model
+from equigeo.cli.model_speed import measure_model
 from equigeo.cli.parser import PROGRAM, add_command
 from equigeo.cli.selftest import print_checks, run_checks
 from equigeo.datasets.cache_folder import cache_folder
@@ -65,6 +66,8 @@ def _run(options: argparse.Namespace) -> int:
     found: dict[str, Any] = {"environment": _environment(), "packages": _packages()}
     if options.checkpoint is not None:
         found["model"] = inspect_model(options.checkpoint, trust=options.trust)
+        if found["model"]["kind"] == "checkpoint":
+            found["model"]["speed"] = measure_model(options.checkpoint)
     found |= run_checks()
     if options.json:
         print(json.dumps(found, indent=1))
@@ -123,7 +126,10 @@ def _print(found: dict[str, Any]) -> None:
 
 def _print_model(model: dict[str, Any]) -> None:
     """Print facts, then a line for each layer that is replaced, or why it is not."""
-    _print_lines({name: x for name, x in model.items() if not isinstance(x, list) and x != ""})
+    facts = {name: x for name, x in model.items() if not isinstance(x, list | dict) and x != ""}
+    _print_lines(facts)
+    if "speed" in model:
+        _print_lines(_speed_lines(model["speed"]))
     for name in model.get("recognized", ()):
         print(f"  could be replaced: {printable(name)}")
     for entry in model.get("replaced", ()):
@@ -131,6 +137,20 @@ def _print_model(model: dict[str, Any]) -> None:
         print(f"  replaced {_layer(entry)} by {printable(entry['by'])}: {times}")
     for entry in model.get("kept", ()):
         print(f"  kept {_layer(entry)}: {printable(entry['why'])}")
+
+
+def _speed_lines(speed: dict[str, Any]) -> dict[str, str]:
+    """Say which ops a pass calls, and what kernels gain."""
+    lines = {"compiled kernels": ", ".join(speed["compiled"]) or "none"}
+    if speed["reference"]:
+        lines["ops without kernels"] = ", ".join(speed["reference"])
+    lines["speed"] = speed["remark"]
+    if not speed["remark"]:
+        lines["speed"] = (
+            f"{speed['on']}: {speed['kernels_ms']:.1f} ms, by the reference implementations "
+            f"{speed['reference_ms']:.1f} ms: {speed['speedup']:.1f} times as fast"
+        )
+    return lines
 
 
 def _layer(entry: dict[str, Any]) -> str:
