@@ -56,7 +56,7 @@ the input that they belong to.
 ## Older PyTorch
 
 The table is that of PyTorch 2.13. Two backward passes through images, of `affine.MomentFrame` and
-`affine.AffineResNet`, need a PyTorch newer than 2.11, whose bilinear interpolation has no second derivative.
+`affine.AffineResNet`, need a PyTorch newer than 2.11, whose interpolation has no second derivative.
 """
 
 
