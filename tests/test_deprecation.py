@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import types
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -49,6 +51,22 @@ def test_an_old_name_lasts_one_minor_version(monkeypatch, version, is_overdue):
     assert Renamed("x", since="0.2").is_overdue == is_overdue
 
 
+def overdue() -> list[str]:
+    return [name for name, entry in _deprecation.RENAMED.items() if entry.is_overdue]
+
+
+def test_a_name_that_stays_too_long_is_found(module, monkeypatch):
+    monkeypatch.setattr(_deprecation, "__version__", "0.2.9")
+    assert overdue() == []
+    monkeypatch.setattr(_deprecation, "__version__", "0.3.0")
+    assert overdue() == ["toy.read_mesh"]
+
+
 def test_no_old_name_of_the_library_is_overdue():
     assert equigeo.__version__ == _deprecation.__version__
-    assert not [name for name, entry in RENAMED.items() if entry.is_overdue]
+    root = Path(equigeo.__file__).parent
+    for path in root.rglob("*.py"):  # old names are known where their modules are imported
+        if "Renamed(" in path.read_text() and path.name != "_deprecation.py":
+            import_module(".".join(["equigeo", *path.relative_to(root).with_suffix("").parts]))
+    assert "equigeo info" in RENAMED
+    assert overdue() == []

@@ -9,12 +9,14 @@ import platform
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import torch
 
 import equigeo
+from equigeo._deprecation import RENAMED, Renamed
 from equigeo.cli.inspect_model import inspect_model
+from equigeo.cli.model_speed import measure_model
 from equigeo.cli.parser import PROGRAM, add_command
 from equigeo.cli.selftest import print_checks, run_checks
 from equigeo.datasets.cache_folder import cache_folder
@@ -25,10 +27,12 @@ _PACKAGES = (
     "numpy", "scipy", "e3nn", "trimesh", "lightning", "plotly", "platformdirs", "torch-geometric",
     "cuequivariance", "torch-cluster", "vesin", "matscipy", "potpourri3d",
 )  # fmt: skip
+_INFO: Final = Renamed(f"{PROGRAM} doctor", since="0.2")
+RENAMED[f"{PROGRAM} info"] = _INFO
 
 
 def add_parser(commands: Any) -> None:
-    """Add the command, and the name of a part of it in version 0.1."""
+    """Add the command, and the old name of a part of it."""
     parser = add_command(
         commands, "doctor", "show versions, kernels and folders, and test every op on this machine",
         "0, 1 if something is wrong, 2 after an error.",
@@ -52,7 +56,8 @@ def add_parser(commands: Any) -> None:
 
 
 def _info(options: argparse.Namespace) -> int:
-    print(f"{PROGRAM}: info is now a part of: {PROGRAM} doctor", file=sys.stderr)
+    text = f"info is now a part of: {_INFO.new}; it goes away in {_INFO.removed_in}"
+    print(f"{PROGRAM}: {text}", file=sys.stderr)
     _print_lines(_environment())
     return 0
 
@@ -61,6 +66,8 @@ def _run(options: argparse.Namespace) -> int:
     found: dict[str, Any] = {"environment": _environment(), "packages": _packages()}
     if options.checkpoint is not None:
         found["model"] = inspect_model(options.checkpoint, trust=options.trust)
+        if found["model"]["kind"] == "checkpoint":
+            found["model"]["speed"] = measure_model(options.checkpoint)
     found |= run_checks()
     if options.json:
         print(json.dumps(found, indent=1))
@@ -119,7 +126,10 @@ def _print(found: dict[str, Any]) -> None:
 
 def _print_model(model: dict[str, Any]) -> None:
     """Print facts, then a line for each layer that is replaced, or why it is not."""
-    _print_lines({name: x for name, x in model.items() if not isinstance(x, list) and x != ""})
+    facts = {name: x for name, x in model.items() if not isinstance(x, list | dict) and x != ""}
+    _print_lines(facts)
+    if "speed" in model:
+        _print_lines(_speed_lines(model["speed"]))
     for name in model.get("recognized", ()):
         print(f"  could be replaced: {printable(name)}")
     for entry in model.get("replaced", ()):
@@ -127,6 +137,20 @@ def _print_model(model: dict[str, Any]) -> None:
         print(f"  replaced {_layer(entry)} by {printable(entry['by'])}: {times}")
     for entry in model.get("kept", ()):
         print(f"  kept {_layer(entry)}: {printable(entry['why'])}")
+
+
+def _speed_lines(speed: dict[str, Any]) -> dict[str, str]:
+    """Say which ops a pass calls, and what kernels gain."""
+    lines = {"compiled kernels": ", ".join(speed["compiled"]) or "none"}
+    if speed["reference"]:
+        lines["ops without kernels"] = ", ".join(speed["reference"])
+    lines["speed"] = speed["remark"]
+    if not speed["remark"]:
+        lines["speed"] = (
+            f"{speed['on']}: {speed['kernels_ms']:.1f} ms, by the reference implementations "
+            f"{speed['reference_ms']:.1f} ms: {speed['speedup']:.1f} times as fast"
+        )
+    return lines
 
 
 def _layer(entry: dict[str, Any]) -> str:

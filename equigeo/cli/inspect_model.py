@@ -28,7 +28,7 @@ _PACKAGE: Final = (
 _TENSORS: Final = (
     "it has tensors and no layers; build the model, load them, and call equigeo.interop.accelerate"
 )
-_OWN: Final = "nothing to replace: its layers call the ops of this library already"
+_OWN: Final = "nothing to replace: its layers are those of this library and use its kernels already"
 _ROOTS: Final = ("e3nn.", "mace.", "nequip.")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Final, Generic, TypeVar
@@ -89,6 +90,13 @@ class TrainedModel(ABC, Generic[_Config]):
     def seconds(self) -> float:
         """Time spent on the epochs that the run has finished."""
         return float(sum(line["seconds"] for line in self.history))
+
+    def trial(self) -> tuple[str, Callable[[], Any]] | None:
+        """Give synthetic input in words, and one pass of the model on it; by default none.
+
+        What is timed where no data are at hand.
+        """
+        return None
 
     @classmethod
     @abstractmethod

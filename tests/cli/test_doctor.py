@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import equigeo
-from equigeo.cli import doctor, main
+from equigeo.cli import doctor, main, model_speed
 from equigeo.ops import OpCheck
 from equigeo.ops.runtime.declare import SCHEMAS
 
@@ -13,7 +13,7 @@ from equigeo.ops.runtime.declare import SCHEMAS
 def test_the_environment_is_shown_by_the_old_name_too(capsys):
     assert main(["info"]) == 0
     out, err = capsys.readouterr()
-    assert err == "equigeo: info is now a part of: equigeo doctor\n"
+    assert err == "equigeo: info is now a part of: equigeo doctor; it goes away in 0.3\n"
     assert equigeo.__version__ in out
     assert "cache" in out
     (line,) = [line for line in out.splitlines() if line.startswith("neighbors ")]
@@ -51,6 +51,7 @@ def test_a_wrong_kernel_is_shown_and_is_the_exit_status(capsys, monkeypatch):
 
 def test_a_model_is_looked_at(capsys, checkpoint, monkeypatch):
     monkeypatch.setattr(doctor.equigeo.ops, "check_ops", lambda device: [])
+    monkeypatch.setattr(model_speed, "_seconds_without_kernels", lambda path: 1.0)
     assert main(["doctor", str(checkpoint), "--json"]) == 0
     model = json.loads(capsys.readouterr().out)["model"]
     assert model["task"] == "mesh-classification"

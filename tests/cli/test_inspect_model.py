@@ -89,7 +89,7 @@ def test_what_is_kept_has_a_reason(tmp_path):
 def test_a_checkpoint_of_this_library_has_nothing_to_replace(checkpoint):
     found = inspect_model(checkpoint)
     assert found["task"] == "mesh-classification"
-    assert "call the ops of this library already" in found["remark"]
+    assert "use its kernels already" in found["remark"]
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")

@@ -52,6 +52,11 @@ computed is computed in float32, and results and gradients are rounded once. Tab
 float32 all the way. Under `torch.autocast`, layers of geometry compute in float32 whatever their
 inputs are stored in; linear layers and networks follow PyTorch. Gradients arrive in the dtype of
 the input that they belong to.
+
+## Older PyTorch
+
+The table is that of PyTorch 2.13. Two backward passes through images, of `affine.MomentFrame` and
+`affine.AffineResNet`, need a PyTorch newer than 2.11, whose interpolation has no second derivative.
 """
 
 

@@ -33,6 +33,9 @@ class MomentFrame(nn.Module):
     The frame is that of the whole image: it wants one object on a background of zero. Clutter
     moves it; parts that move by themselves are not treated by themselves.
 
+    Second derivatives by two backward passes need a PyTorch newer than 2.11, those of
+    :mod:`torch.func` do not.
+
     Parameters
     ----------
     size : int

@@ -40,6 +40,9 @@ class AffineResNet(nn.Module):
     elements of SL(2) or GL+(2) and convolves over space and group: in training with fresh draws,
     in use with fixed ones.
 
+    Second derivatives by two backward passes through the moment frame need a PyTorch newer than
+    2.11.
+
     Parameters
     ----------
     config : AffineResNetConfig, optional

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from equigeo.tasks.measures.shape_geometry import (
 from equigeo.tasks.measures.shape_novelty import novelty_remark, shape_novelties
 from equigeo.tasks.mesh_classification.config import MeshConfig
 from equigeo.tasks.mesh_classification.data import BATCH_SIZE, LabelledGraphs
+from equigeo.tasks.sphere_trial import sphere_trial
 from equigeo.training.trained_model import TrainedModel
 
 _RANKED = 5  # classes that a page shows
@@ -34,6 +35,10 @@ class TrainedMeshClassifier(TrainedModel[MeshConfig]):
     def build(cls, model: dict[str, Any], config: Any) -> PrimalDualClassifier:
         """Build the model from its ``config``."""
         return PrimalDualClassifier.from_config(model)
+
+    def trial(self) -> tuple[str, Callable[[], Any]]:
+        """Run the model on the graph of a bumpy sphere."""
+        return sphere_trial(self.model)
 
     def logits(self, meshes: Sequence[TriangleMesh]) -> Tensor:
         """Classify meshes.

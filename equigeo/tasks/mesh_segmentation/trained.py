@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from equigeo.tasks.measures.shape_geometry import LARGEST_SHOWN, report_facts, s
 from equigeo.tasks.measures.shape_novelty import novelty_remark, shape_novelties
 from equigeo.tasks.mesh_segmentation.config import SegmentationConfig
 from equigeo.tasks.mesh_segmentation.data import BATCH_SIZE, LabelledFaces
+from equigeo.tasks.sphere_trial import sphere_trial
 from equigeo.training.trained_model import TrainedModel
 
 
@@ -30,6 +31,10 @@ class TrainedMeshSegmenter(TrainedModel[SegmentationConfig]):
     def build(cls, model: dict[str, Any], config: Any) -> PrimalDualSegmenter:
         """Build the model from its ``config``."""
         return PrimalDualSegmenter.from_config(model)
+
+    def trial(self) -> tuple[str, Callable[[], Any]]:
+        """Run the model on the graph of a bumpy sphere."""
+        return sphere_trial(self.model)
 
     def logits(self, meshes: Sequence[TriangleMesh]) -> list[Tensor]:
         """Segment meshes.

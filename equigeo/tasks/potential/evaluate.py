@@ -69,7 +69,7 @@ def evaluate_potential(trained: TrainedPotential, data: PotentialData) -> Potent
     >>> atom = AtomicFrame(torch.tensor([1]), torch.zeros(1, 3).double(), energy=0.5)
     >>> frames = AtomicFrames((atom,))
     >>> model = MessagePassingPotential(PotentialConfig((1,), channels=4)).eval()
-    >>> trained = TrainedPotential(model, (), PotentialRunConfig("memory"), "0.1.0")
+    >>> trained = TrainedPotential(model, (), PotentialRunConfig("memory"), "0.2.0")
     >>> data = PotentialData(AtomicSplit("one atom", frames), frames, frames)
     >>> evaluate_potential(trained, data).sets["validation"]["energy MAE (meV)"]
     500.0
