@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import torch
@@ -169,18 +170,22 @@ def _weight_rows(
     if isinstance(product, PathProduct) and weight is not None:
         return _path_weight_rows(product, weight, (x, y), mixers[2], targets)
     parameters = list(product.parameters())
-    coefficients = _mixed(product(x[:, None], y[None]), product, mixers[2], targets).flatten()
-    rows = coefficients.new_zeros(len(coefficients), sum(p.numel() for p in parameters))
-    for index in coefficients.nonzero().flatten().tolist():
-        slopes = torch.autograd.grad(
-            coefficients[index],
-            parameters,
-            retain_graph=True,
-            allow_unused=True,
-            materialize_grads=True,
-        )
-        rows[index] = torch.cat([slope.flatten() for slope in slopes])
-    return rows.mT
+    rows = x.new_zeros(len(x), len(y), len(targets[2]), sum(p.numel() for p in parameters))
+    # Pair by pair: a derivative then passes through what the pair made, and not through all.
+    for i, j in itertools.product(range(len(x)), range(len(y))):
+        pair = [targets[0][i : i + 1], targets[1][j : j + 1], targets[2]]
+        z = product(x[i : i + 1, None], y[None, j : j + 1])
+        coefficients = _mixed(z, product, mixers[2], pair)[0, 0]
+        for k in coefficients.nonzero().flatten().tolist():
+            slopes = torch.autograd.grad(
+                coefficients[k],
+                parameters,
+                retain_graph=True,
+                allow_unused=True,
+                materialize_grads=True,
+            )
+            rows[i, j, k] = torch.cat([slope.flatten() for slope in slopes])
+    return rows.flatten(0, 2).mT
 
 
 def _path_weight_rows(
