@@ -28,19 +28,61 @@ def potential(subset: str, minutes: float, threads: int = 1) -> Any:
     return found
 
 
-def product(name: str) -> list[float]:
-    """Channels, parameters, milliseconds a step, errors of three seeds and their mean."""
-    found = [run for run in runs("potential_products_ethanol") if run["train"]["product"] == name]
-    errors = [test_error(run, "force MAE (meV/A)") for run in found]
+# Sets on which each product was trained, in the order of the columns, and the frames of the errors.
+PRODUCT_SETS = {
+    "ethanol": "test",
+}
+
+
+def product(name: str, subset: str = "ethanol") -> list[Any]:
+    """Runs of the three seeds."""
+    found = runs(f"potential_products_{subset}")
+    found = [run for run in found if run["train"]["product"] == name]
     assert [run["train"]["seed"] for run in found] == [0, 1, 2]
     assert {run["train"]["recipe"]["minutes"] for run in found} == {1.0}
+    return found
+
+
+def product_row(name: str) -> list[float]:
+    """Channels, parameters, expressivity, milliseconds a step, and errors on each set."""
+    found = product(name)
     return [
         found[0]["train"]["channels"],
         found[0]["parameters"],
+        *expressivity(name),
         mean(run["milliseconds per step"] for run in found),
-        *errors,
-        mean(errors),
+        *(number for subset in PRODUCT_SETS for number in product_errors(name, subset)),
     ]
+
+
+def product_errors(name: str, subset: str) -> list[float]:
+    """Mean, least and greatest of the seeds."""
+    frames = PRODUCT_SETS[subset]
+    errors = [run["errors"][frames]["force MAE (meV/A)"] for run in product(name, subset)]
+    return [mean(errors), *ends(errors)]
+
+
+def expressivity(name: str) -> list[float]:
+    """Maps of one channel, and the share that all channels of the trained potentials reach."""
+    (found,) = runs("potential_expressivity", product=name)
+    for subset in PRODUCT_SETS:
+        trained = [run["train"] for run in product(name, subset)]
+        assert {run["channels"] for run in trained} == {found["channels"]}
+        assert {run["lmax_edge"] for run in trained} == {found["lmax_edge"]}
+    return [found["one channel"][-1]["maps"], 100 * found["all channels"][-1]["share"]]
+
+
+def gaunt_step(lmax: int, node: str) -> dict[str, float]:
+    """Milliseconds of a training step by each method."""
+    (run,) = runs("potential_gaunt_methods", lmax_edge=lmax, node=node)
+    found: dict[str, float] = run["milliseconds"]
+    return found
+
+
+def fourier_against(method: str) -> tuple[float, float]:
+    """How many times as long as with another method a step takes, least and greatest."""
+    steps = [gaunt_step(run["lmax_edge"], run["node"]) for run in runs("potential_gaunt_methods")]
+    return ends(step["fourier"] / step[method] for step in steps)
 
 
 def compiled(name: str) -> Any:
@@ -112,10 +154,36 @@ POTENTIALS = [
     *(
         Claim(
             FIGURES,
-            f"| `{name}` | {{}} | {{}} | {{}} | {{}}, {{}}, {{}} | {{}} |",
-            lambda name=name: product(name),
+            f"| `{name}` | {{}} | {{}} | {{}} | {{}} % | {{}} |"
+            + " {} ({} to {}) |" * len(PRODUCT_SETS),
+            lambda name=name: product_row(name),
         )
         for name in get_args(ProductName)
+    ),
+    Claim(
+        FIGURES,
+        "of all that rotations allow, {} for each pair of channels",
+        lambda: [*{
+            run["one channel"][-1]["maps that rotations allow"]
+            for run in runs("potential_expressivity")
+        }],
+    ),
+    *(
+        Claim(
+            FIGURES,
+            f"| l = {lmax}, `{node}` | {{}} | {{}} | {{}} | {{}} |",
+            lambda lmax=lmax, node=node: [
+                gaunt_step(lmax, node)[method]
+                for method in ("grid", "grid in PyTorch", "paths", "fourier")
+            ],
+        )
+        for lmax, node in ((2, "contraction"), (2, "gaunt"), (4, "gaunt"), (6, "gaunt"))
+    ),
+    Claim(
+        FIGURES,
+        "a step by Fourier series takes {} to {} times as long as one on the grid, and {} to {} times "
+        "as long as on the grid without its kernel",
+        lambda: [*fourier_against("grid"), *fourier_against("grid in PyTorch")],
     ),
     Claim(
         FIGURES,
