@@ -50,7 +50,7 @@ CORE_DEPENDENCIES = declared("dependencies")
 TRAIN_DEPENDENCIES = declared("train")
 TRAIN_PACKAGES = {"training", "tasks", "report", "datasets"}
 OPTIONAL_DEPENDENCIES = {  # imported where they are installed
-    "datasets": {"ase"},
+    "datasets": {"PIL", "ase"},
     "graphs": {"matscipy", "torch_cluster", "vesin"},
     "points": {"torch_cluster"},
     "potentials": {"ase"},

@@ -25,7 +25,7 @@ from equigeo.tasks.text import printable
 
 _PACKAGES = (
     "numpy", "scipy", "e3nn", "trimesh", "lightning", "plotly", "platformdirs", "torch-geometric",
-    "cuequivariance", "torch-cluster", "vesin", "matscipy", "potpourri3d",
+    "cuequivariance", "torch-cluster", "vesin", "matscipy", "potpourri3d", "ase", "pillow",
 )  # fmt: skip
 _INFO: Final = Renamed(f"{PROGRAM} doctor", since="0.2")
 RENAMED[f"{PROGRAM} info"] = _INFO

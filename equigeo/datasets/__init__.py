@@ -20,10 +20,12 @@ from equigeo.datasets.atoms.read_extxyz import read_extxyz
 from equigeo.datasets.atoms.write_extxyz import format_extxyz
 from equigeo.datasets.digits.affnist import AffNIST
 from equigeo.datasets.digits.centred import centred
+from equigeo.datasets.digits.digit_canvas import digit_canvas
 from equigeo.datasets.digits.homnist import HomNIST
 from equigeo.datasets.digits.load_digits import load_digits
 from equigeo.datasets.digits.load_mnist import load_mnist
 from equigeo.datasets.digits.read_idx import read_idx
+from equigeo.datasets.digits.read_image import read_image
 from equigeo.datasets.digits.transformed_digits import TransformedDigits
 from equigeo.datasets.engraved.engraved_cubes import engraved_cubes
 from equigeo.datasets.load_cloud_folder import load_cloud_folder, normalized_cloud
@@ -62,6 +64,7 @@ __all__ = [
     "articulated_parts",
     "articulated_shapes",
     "centred",
+    "digit_canvas",
     "edges_in_order",
     "engraved_cubes",
     "format_extxyz",
@@ -83,6 +86,7 @@ __all__ = [
     "read_cloud",
     "read_extxyz",
     "read_idx",
+    "read_image",
     "read_tsplib",
     "split_indices",
     "uniform_cities",

@@ -1,8 +1,8 @@
 """Files and archives that are damaged, hostile or none at all.
 
 Mesh files of every format are mutated by bytes, lines and numbers, GLB descriptions by their
-values; archives by bytes and by members that must not be there. What is read must be sound: a mesh
-that a network can take, files that lie in the folder of the archive.
+values; images by bytes; archives by bytes and by members that must not be there. What is read must
+be sound: a mesh or an image that a network can take, files that lie in the folder of the archive.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+from PIL import Image
 
-from equigeo.datasets import load_mesh_folder
+from equigeo.datasets import digit_canvas, load_mesh_folder, read_image
+from equigeo.datasets.digits.read_image import IMAGE_FORMATS
 from equigeo.mesh import MeshError, PrimalDualGraph, load_mesh
 from tests.fuzz.case import Case
 from tests.mesh.io.attributed_texts import ATTRIBUTED
@@ -55,6 +57,7 @@ def cases(seed: int) -> Iterator[Case]:
         yield mesh_case(rng)
         yield description_case(rng)
         yield archive_case(rng)
+        yield image_case(rng)
 
 
 def mesh_case(rng: np.random.Generator) -> Case:
@@ -103,6 +106,30 @@ def archive_case(rng: np.random.Generator) -> Case:
     kind = ("flip", "cut", "noise", "drop", "repeat")[rng.integers(5)]
     data = MUTATIONS[kind](data, rng)
     return Case(f"archive {suffix}, {kind}", partial(unpack, suffix, lambda: data), (ValueError,))
+
+
+def image_case(rng: np.random.Generator) -> Case:
+    """An image of one format, mutated by bytes up to three times."""
+    suffixes = sorted(IMAGE_FORMATS)
+    suffix = suffixes[rng.integers(len(suffixes))]
+    target = io.BytesIO()
+    grey = rng.integers(256, size=(12, 9), dtype=np.uint8)
+    Image.fromarray(grey).save(target, format=IMAGE_FORMATS[suffix])
+    data, label = target.getvalue(), f"image {suffix}"
+    for _ in range(rng.integers(1, 4)):
+        kind = ("flip", "cut", "noise", "drop", "repeat")[rng.integers(5)]
+        data, label = MUTATIONS[kind](data, rng), f"{label}, {kind}"
+    return Case(label, partial(see, suffix, data), (ValueError,))
+
+
+def see(suffix: str, data: bytes) -> None:
+    """Read an image and put it on the canvas of a network."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, f"image{suffix}")
+        path.write_bytes(data)
+        canvas, _ = digit_canvas(read_image(path))
+    if canvas.shape != (40, 40):
+        raise AssertionError(f"a canvas of {tuple(canvas.shape)}")
 
 
 def read(name: str, make: Callable[[], bytes]) -> None:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from torch import nn
 
+from equigeo.datasets.digits.read_image import IMAGE_FORMATS
 from equigeo.tasks.affnist.config import ImageConfig
 from equigeo.tasks.affnist.data import Digits
 from equigeo.tasks.affnist.evaluate import IMAGE_TESTS, evaluate_image_classifier
 from equigeo.tasks.affnist.models import IMAGE_MODELS
 from equigeo.tasks.affnist.train import plan_fit
-from equigeo.tasks.affnist.trained import TrainedImageClassifier
+from equigeo.tasks.affnist.trained import TrainedImageClassifier, classify_image
 from equigeo.tasks.arguments import Argument, positive
 from equigeo.tasks.evaluation_output import EvaluationOutput
+from equigeo.tasks.file_prediction import FilePrediction
 from equigeo.tasks.task import Task
 from equigeo.tasks.text import class_table
 from equigeo.training.loop.fit_plan import FitPlan
@@ -63,6 +66,8 @@ class AffNISTClassification(Task[ImageConfig, Digits, TrainedImageClassifier]):
         "test_accuracy": "{part} accuracy {value:.2%}",
         "logit_change": "equivariance error {value:.3f}: change of the logits / deviation",
     }
+    files = "BMP, JPEG, PGM or PNG"
+    suffixes = tuple(IMAGE_FORMATS)
     trained_type = TrainedImageClassifier
 
     def load(self, config: ImageConfig) -> Digits:
@@ -100,3 +105,11 @@ class AffNISTClassification(Task[ImageConfig, Digits, TrainedImageClassifier]):
             "logits under affNIST's\ntransformations / their deviation across centred digits"
         )
         return EvaluationOutput(text, evaluation.to_dict())
+
+    def predict(
+        self, trained: TrainedImageClassifier, path: Path, top: int = 1, *, view: bool = False
+    ) -> FilePrediction:
+        """Classify the image of a file."""
+        if view:
+            raise ValueError("--view shows meshes; an image has no faces")
+        return classify_image(trained, path, top)

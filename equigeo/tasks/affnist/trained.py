@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from equigeo.datasets import digit_canvas, read_image
 from equigeo.tasks.affnist.config import ImageConfig
 from equigeo.tasks.affnist.logits import image_logits
 from equigeo.tasks.affnist.models import IMAGE_MODELS
+from equigeo.tasks.file_prediction import FilePrediction
 from equigeo.training.trained_model import TrainedModel
 
 
 class TrainedImageClassifier(TrainedModel[ImageConfig]):
-    """What a run on affNIST produces and ``equigeo evaluate`` loads."""
+    """What a run on affNIST produces and ``equigeo evaluate`` and ``predict`` load."""
 
     task, what, config_type = "affnist", "image classifier", ImageConfig
 
@@ -46,3 +49,40 @@ class TrainedImageClassifier(TrainedModel[ImageConfig]):
         if len(images) == 0:
             return torch.zeros(0, len(self.classes))
         return image_logits(self.model, images)
+
+
+def classify_image(classifier: TrainedImageClassifier, path: Path, top: int = 1) -> FilePrediction:
+    """Read a file, put it on the canvas of the training, and classify it.
+
+    Parameters
+    ----------
+    classifier : TrainedImageClassifier
+        What to ask.
+    path : Path
+        As of :func:`equigeo.datasets.read_image`.
+    top : int
+        How many classes to give.
+
+    Returns
+    -------
+    FilePrediction
+        With a note of what :func:`equigeo.datasets.digit_canvas` did.
+
+    Raises
+    ------
+    ImportError
+        If Pillow is not installed.
+    ValueError
+        If the file cannot be used; the message names it. Or if ``top`` is not positive.
+    """
+    if top < 1:
+        raise ValueError(f"top must be at least 1, got {top}")
+    try:
+        image, note = digit_canvas(read_image(path))
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+    shares = classifier.logits(image[None])[0].double().softmax(dim=0)
+    best = shares.topk(min(top, len(shares)))
+    pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+    ranking = [(classifier.classes[i], share) for i, share in pairs]
+    return FilePrediction(path, ranking, f"{path}: {note}" if note else "")

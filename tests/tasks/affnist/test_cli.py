@@ -8,9 +8,12 @@ import sys
 
 import pytest
 import torch
+from PIL import Image
 
 from equigeo.cli import main
+from equigeo.datasets import centred, load_digits
 from equigeo.tasks.affnist import IMAGE_RECIPES, ImageConfig, TrainedImageClassifier
+from equigeo.tasks.affnist.trained import classify_image
 from tests.cli.finished_run import checkpoint, data, run_folder
 from tests.tasks import stand_in
 
@@ -161,9 +164,62 @@ def test_checkpoints_and_options_of_meshes_are_told_apart(finished, checkpoint, 
     assert _run("evaluate", checkpoint, "--split", "validation") == 2
     assert "--split must be folder, 16, 10" in capsys.readouterr().err
     assert _run("predict", finished / "model.ckpt", tmp_path / "a.obj") == 2
-    assert "is for the task 'affnist'" in capsys.readouterr().err
+    assert "has the extension '.obj'; expected .bmp, " in capsys.readouterr().err
     assert _run("train", "mesh-classification", "--output", finished, "--resume") == 2
     assert "not a configuration" in capsys.readouterr().err
+
+
+@pytest.fixture
+def images(mnist, tmp_path):
+    """Test digits as files, one of them inked on paper, and the digits as the model takes them."""
+    digits, _ = load_digits(mnist, "test")
+    folder = tmp_path / "scans"
+    folder.mkdir()
+    for number, digit in enumerate(digits[:3]):
+        Image.fromarray((digit if number else 255 - digit).numpy()).save(folder / f"{number}.png")
+    return folder, centred(digits[:3])
+
+
+def test_images_in_a_folder_are_predicted(finished, images, capsys, tmp_path):
+    folder, digits = images
+    checkpoint = finished / "model.ckpt"
+    assert _run("predict", checkpoint, folder, "--top", "10", "--json") == 0
+    out, err = capsys.readouterr()
+    found = [json.loads(line) for line in out.splitlines()]
+    assert [entry["file"] for entry in found] == [str(folder / f"{k}.png") for k in range(3)]
+    trained = TrainedImageClassifier.load(checkpoint)
+    for entry, digit in zip(found, digits, strict=True):
+        shares = trained.logits(digit[None])[0].double().softmax(0).tolist()
+        assert dict(entry["ranking"]) == dict(zip("0123456789", shares, strict=True))
+    assert err == f"{folder / '0.png'}: inverted, for its border is bright\n"
+    table = tmp_path / "r.csv"
+    assert _run("predict", checkpoint, folder, "--results", table, "--quiet") == 0
+    assert len(table.read_text().splitlines()) == 4
+    assert capsys.readouterr() == ("", "")
+
+
+def test_an_image_that_cannot_be_used_is_named(finished, images, capsys):
+    folder, _ = images
+    (folder / "0.png").write_bytes(b"no image")
+    assert _run("predict", finished / "model.ckpt", folder) == 2
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == 2
+    assert err.startswith(f"equigeo: error: {folder / '0.png'}: is no image (")
+    assert _run("predict", finished / "model.ckpt", folder / "1.png", "--view") == 2
+    assert "an image has no faces" in capsys.readouterr().err
+
+
+def test_without_pillow_the_error_says_what_to_install(finished, images, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    assert _run("predict", finished / "model.ckpt", images[0]) == 2
+    expected = 'equigeo: error: images need Pillow: pip install "equigeo[images]"\n'
+    assert capsys.readouterr() == ("", expected)
+
+
+@pytest.mark.parametrize("top", [0, -1])
+def test_a_number_of_classes_is_positive(top):
+    with pytest.raises(ValueError, match="top must be at least 1"):
+        classify_image(None, None, top)
 
 
 _INTERRUPTED = """

@@ -1,0 +1,70 @@
+"""Images of any size and polarity on the canvas of affNIST."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from equigeo.datasets.digits.centred import CANVAS, centred
+
+_DARK: Final = 127  # the brightest grey that counts as dark
+
+
+def digit_canvas(image: Tensor) -> tuple[Tensor, str]:
+    """Put a digit on a canvas of 40 x 40, bright on dark as those of MNIST are.
+
+    An image of 28 x 28 gets a border, as MNIST's digits do, one of 40 x 40 is taken as it is. Any
+    other is made square by background on both sides, and averaged to the size of the canvas.
+
+    Parameters
+    ----------
+    image : Tensor, (height, width), uint8
+        Grey values. Where most of its border is bright, the digit is dark: they are inverted.
+
+    Returns
+    -------
+    canvas : Tensor, (40, 40), uint8
+        The digit, background dark.
+    note : str
+        What was done to it beyond a border; empty if nothing.
+
+    Raises
+    ------
+    ValueError
+        If it has no pixels, or no two that differ.
+
+    Examples
+    --------
+    >>> paper = torch.full((80, 60), 255, dtype=torch.uint8)
+    >>> paper[20:60, 28:32] = 0  # a stroke of ink
+    >>> canvas, note = digit_canvas(paper)
+    >>> canvas.shape, note
+    (torch.Size([40, 40]), 'inverted, for its border is bright; scaled from 60 x 80')
+    """
+    if image.numel() == 0 or int(image.min()) == int(image.max()):
+        raise ValueError("shows nothing: all of its pixels are equal")
+    notes = []
+    border = torch.cat([image[0], image[-1], image[:, 0], image[:, -1]])
+    if int(border.median()) > _DARK:
+        image, notes = 255 - image, ["inverted, for its border is bright"]
+    height, width = image.shape
+    if (height, width) == (28, 28):
+        image = centred(image)
+    elif (height, width) != (CANVAS, CANVAS):
+        notes.append(f"scaled from {width} x {height}")
+        image = _scaled(image)
+    return image, "; ".join(notes)
+
+
+def _scaled(image: Tensor) -> Tensor:
+    height, width = image.shape
+    down, right = max(width - height, 0), max(height - width, 0)
+    background = int(torch.cat([image[0], image[-1], image[:, 0], image[:, -1]]).median())
+    sides = (right // 2, right - right // 2, down // 2, down - down // 2)
+    square = F.pad(image, sides, value=background)[None, None].float()
+    size = (CANVAS, CANVAS)
+    small = F.interpolate(square, size, mode="bilinear", align_corners=False, antialias=True)
+    return small[0, 0].round().clamp(0, 255).to(torch.uint8)
