@@ -138,6 +138,7 @@ def figures(page: str) -> list[tuple[int, int]]:
 
 
 def pages() -> list[str]:
-    """README and every page of the documents."""
-    found = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
+    """README and every page of the documents, without those that building the site makes."""
+    written = (x for x in (REPOSITORY / "docs").rglob("*.md") if "generated" not in x.parts)
+    found = [REPOSITORY / "README.md", *sorted(written)]
     return [path.relative_to(REPOSITORY).as_posix() for path in found]
