@@ -90,7 +90,7 @@ class Calculator(_Base):
         backend: str = "auto",
     ) -> None:
         if _ase is None:
-            raise ImportError("a Calculator needs ase: pip install 'equigeo[potentials]'")
+            raise ImportError("a Calculator needs ASE: pip install 'ase>=3.23'")
         super().__init__()
         self.model = model
         self.verlet = VerletList(model.config.cutoff, skin, backend=backend)

@@ -77,7 +77,7 @@ def _structures(file: Path) -> Iterator[Any]:
     try:
         from ase.io import iread
     except ImportError as error:
-        raise ImportError('extended XYZ needs ASE: pip install "equigeo[potentials]"') from error
+        raise ImportError("extended XYZ needs ASE: pip install 'ase>=3.23'") from error
     found = iread(file, index=":", format="extxyz")
     k = 0
     while True:

@@ -60,7 +60,7 @@ def read_image(path: Path) -> Tensor:
     try:
         from PIL import Image
     except ImportError as error:
-        raise ImportError('images need Pillow: pip install "equigeo[images]"') from error
+        raise ImportError("images need Pillow: pip install 'pillow>=10.1'") from error
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what it warns of is an error here, or harmless

@@ -212,7 +212,7 @@ def test_an_image_that_cannot_be_used_is_named(finished, images, capsys):
 def test_without_pillow_the_error_says_what_to_install(finished, images, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL", None)
     assert _run("predict", finished / "model.ckpt", images[0]) == 2
-    expected = 'equigeo: error: images need Pillow: pip install "equigeo[images]"\n'
+    expected = "equigeo: error: images need Pillow: pip install 'pillow>=10.1'\n"
     assert capsys.readouterr() == ("", expected)
 
 
