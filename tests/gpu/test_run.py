@@ -36,7 +36,7 @@ def test_all_of_it_runs_on_the_simulator(tmp_path):
     assert record["layers"]["rows"]["nn.Linear"]["eager"] == "passed"
     assert record["times"]["microseconds"]["gather_sum, 128 channels, both"]["ours"] > 0
     assert record["kernels"] == {}  # nothing to profile
-    assert {"commit", "torch", "status"} <= set(record["circumstances"])
+    assert {"commit", "versions", "status"} <= set(record["circumstances"])
 
 
 @needs_simulator

@@ -39,7 +39,7 @@ def crystal(calculator, **changes):
 
 def test_without_ase_it_says_what_to_install(monkeypatch):
     monkeypatch.setattr(module, "_ase", None)
-    with pytest.raises(ImportError, match="pip install 'ase>=3.23'"):
+    with pytest.raises(ImportError, match=r"pip install 'ase>=3\.23'"):
         Calculator(potential())
 
 

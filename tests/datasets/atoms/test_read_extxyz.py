@@ -101,5 +101,5 @@ def test_files_that_are_none_are_named(tmp_path, monkeypatch):
         read_extxyz(write(tmp_path, "\0\1\2" * 100))
     path = write(tmp_path, xyz_frame())
     monkeypatch.setitem(sys.modules, "ase.io", None)
-    with pytest.raises(ImportError, match="pip install 'ase>=3.23'"):
+    with pytest.raises(ImportError, match=r"pip install 'ase>=3\.23'"):
         read_extxyz(path)
