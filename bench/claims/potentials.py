@@ -154,8 +154,7 @@ POTENTIALS = [
     *(
         Claim(
             FIGURES,
-            f"| `{name}` | {{}} | {{}} | {{}} | {{}} % | {{}} |"
-            + " {} ({} to {}) |",
+            f"| `{name}` | {{}} | {{}} | {{}} | {{}} % | {{}} | {{}} ({{}} to {{}}) |",
             lambda name=name: product_row(name),
         )
         for name in get_args(ProductName)

@@ -168,7 +168,7 @@ def full_precision(x: Tensor) -> AbstractContextManager[object]:
     context manager
         Automatic types switched off, where the device knows them.
     """
-    # torch.amp.is_autocast_available is no part of a program before PyTorch 2.12.
+    # PyTorch 2.11 cannot trace torch.amp.is_autocast_available.
     if x.device.type == "meta":
         return nullcontext()
     return torch.autocast(x.device.type, enabled=False)

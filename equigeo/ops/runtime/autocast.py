@@ -71,7 +71,7 @@ def autocasts(device: str) -> bool:
     bool
         False for a device that has none, such as ``"meta"``.
     """
-    # torch.amp.is_autocast_available is no part of a program before PyTorch 2.12.
+    # PyTorch 2.11 cannot trace torch.amp.is_autocast_available.
     return autocast_active() and device != "meta" and torch.is_autocast_enabled(device)
 
 
