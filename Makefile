@@ -137,9 +137,12 @@ test-e3nn04: $(VENV)/.with-test $(VENV)-e3nn04/.done ## run what is compared wit
 	  tests/interop tests/reps
 
 .PHONY: test-interop
-test-interop: $(VENV)/.with-test $(VENV)-nequip/.done $(VENV)-mace/.done ## accelerate NequIP and MACE, compare and time them; ONNX
+test-interop: $(VENV)/.with-test $(VENV)-nequip/.done $(VENV)-mace/.done ## accelerate NequIP and MACE and compare results; ONNX
 	$(VENV)-nequip/bin/python -m pytest -q tests/interop/test_nequip.py tests/interop/test_onnx.py
 	$(VENV)-mace/bin/python -m pytest -q -p tests.e3nn04 tests/interop/test_mace.py
+
+.PHONY: bench-interop
+bench-interop: $(VENV)/.with-test $(VENV)-nequip/.done $(VENV)-mace/.done ## time NequIP and MACE before and after accelerate
 	$(VENV)-nequip/bin/python -m bench.interop_models nequip
 	$(VENV)-mace/bin/python -m bench.interop_models mace
 	$(BIN)/python -m bench.small_systems gate_points_2101 v2103 v2106
@@ -297,6 +300,10 @@ BENCH_ARGS ?=
 bench: $(VENV)/.with-bench ## time every op beside one peer, in minutes: build/bench/short.json
 	rm -f build/bench/short.json
 	$(BIN)/python -m bench.short --output build/bench/short.json $(BENCH_ARGS)
+
+.PHONY: test-bench
+test-bench: $(VENV)/.with-test ## call what bench times once: whether it runs and agrees with its peers
+	$(BIN)/python -m bench.short --once $(BENCH_ARGS)
 
 .PHONY: bench-full
 bench-full: $(VENV)/.with-bench ## all benchmarks of ops, which takes hours: build/bench/full.json

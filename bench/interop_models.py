@@ -1,6 +1,6 @@
 """NequIP and MACE before and after ``accelerate``: energy and forces of 500 copper atoms.
 
-Each model runs in an environment of its own, ``make test-interop`` does all of it. By hand::
+Each model runs in an environment of its own, ``make bench-interop`` does all of it. By hand::
 
     .venv-nequip/bin/python -m bench.interop_models nequip
     .venv-mace/bin/python -m bench.interop_models mace

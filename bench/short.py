@@ -3,13 +3,15 @@
     python -m bench.short --output build/bench/short.json     # make bench
     python -m bench.short --check                             # make bench-check
     python -m bench.short --keep                              # make bench-record
+    python -m bench.short --once                              # make test-bench
 
 A pair is two benchmarks of ``bench_*.py`` by their ids, which are made of their parameters. They
 are run one behind the other in one process, and compare results before they time anything. The
 ratio is the median of the peer over that of ours. ``--keep`` writes the file of this kind of
 machine, ``bench/results/short_<processor>_<instruction set>_<cores>.json``; ``--check`` runs all
 pairs and then, up to twice more, those whose ratio is less than 0.8 of the one in that file: a
-pair that is slower every time has become slower.
+pair that is slower every time has become slower. ``--once`` times nothing: it calls each benchmark
+once, so that all of them are known to run and to agree with their peers.
 """
 
 from __future__ import annotations
@@ -82,21 +84,26 @@ def pairs() -> Pairs:
     return found
 
 
+def run(chosen: Pairs, *options: str) -> str:
+    """Run pairs in one process, and return what pytest printed."""
+    command = [
+        sys.executable, "-m", "pytest", *(one for pair in chosen.values() for one in pair),
+        "-q", "-p", "no:cacheprovider",
+        "-o", "python_files=bench_*.py", "-o", "python_functions=bench_*", *options,
+    ]  # fmt: skip
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(done.stdout[-4000:] + done.stderr[-4000:])
+    return done.stdout
+
+
 def measure(chosen: Pairs) -> dict[str, dict[str, Any]]:
-    """Run pairs in one process: seconds of both, medians and their ratio."""
-    ids = [one for pair in chosen.values() for one in pair]
+    """Time pairs: seconds of both, medians and their ratio."""
+    # A round is long enough for the clock, and a benchmark has a few dozen of them.
+    few = ("--benchmark-min-time=0.003", "--benchmark-max-time=0.2", "--benchmark-min-rounds=5")
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder, "times.json")
-        command = [
-            sys.executable, "-m", "pytest", *ids, "-q", "-p", "no:cacheprovider",
-            "-o", "python_files=bench_*.py", "-o", "python_functions=bench_*",
-            # A round is long enough for the clock, and a benchmark has a few dozen of them.
-            "--benchmark-min-time=0.003", "--benchmark-max-time=0.2", "--benchmark-min-rounds=5",
-            f"--benchmark-json={output}",
-        ]  # fmt: skip
-        done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise SystemExit(done.stdout[-4000:] + done.stderr[-4000:])
+        run(chosen, *few, f"--benchmark-json={output}")
         listed = json.loads(output.read_text())["benchmarks"]
     seconds = {one["fullname"]: one["stats"]["data"] for one in listed}
     return {
@@ -153,10 +160,16 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--select", default="", help="pairs whose name has this")
     parser.add_argument("--check", action="store_true", help="compare with the committed file")
     parser.add_argument("--keep", action="store_true", help="write the file of this machine")
+    parser.add_argument("--once", action="store_true", help="call each once, time nothing")
     output_arguments(parser)
     given = parser.parse_args(words)
     os.environ.setdefault("OMP_NUM_THREADS", str(min(2, os.cpu_count() or 1)))
     chosen = {name: pair for name, pair in pairs().items() if given.select in name}
+    if not chosen:
+        raise SystemExit(f"no pair has {given.select!r} in its name")
+    if given.once:
+        print(run(chosen, "--benchmark-disable").strip().splitlines()[-1])
+        return 0
     kept = RESULTS / f"short_{machine_kind()}.json"
     if given.check:
         return check(chosen, kept)

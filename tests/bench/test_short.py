@@ -77,3 +77,26 @@ def test_without_a_file_of_this_kind_of_machine_there_is_nothing_to_check(monkey
     facts = {"processor": "Intel(R) Xeon(R) 8480+", "instruction set": "avx512", "cores": 2}
     monkeypatch.setattr(short, "circumstances", lambda: facts)
     assert short.machine_kind() == "intel-xeon-8480-_avx512_2-cores"
+
+
+def test_once_times_nothing(monkeypatch, capsys):
+    asked = []
+
+    def run(chosen, *options):
+        asked.append((sorted(chosen), options))
+        return "..\n2 passed\n"
+
+    monkeypatch.setattr(short, "run", run)
+    monkeypatch.setattr(short, "measure", None)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert short.main(["--once", "--select", "embed, forward"]) == 0
+    assert asked == [(["embed, forward, against eager"], ("--benchmark-disable",))]
+    assert capsys.readouterr().out == "2 passed\n"
+    with pytest.raises(SystemExit, match="no pair has 'unheard of' in its name"):
+        short.main(["--once", "--select", "unheard of"])
+
+
+def test_a_benchmark_that_fails_ends_the_run():
+    place = "bench/bench_mds.py::bench_nothing"
+    with pytest.raises(SystemExit, match="bench_nothing"):
+        short.run({"nothing": (place, place)}, "--benchmark-disable")
