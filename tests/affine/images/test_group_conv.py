@@ -123,7 +123,7 @@ def test_monte_carlo_over_rotations_has_slope_one_half() -> None:
     # Root mean squares of 40 numbers: their logarithms have standard errors of 1 / sqrt(80) = 0.11,
     # the slope of four of them has 0.11 / 3.1, as log counts lie 3.1 from their mean in all.
     assert slope == pytest.approx(-0.5, abs=0.1)
-    # The levels of the specification are of 40 numbers as well: the standard error of the quotient is
+    # The levels of the specification are of 40 numbers as well: quotients have a standard error of
     # 0.16, the root of 2 / 80.
     level = 0.4
     assert errors[0] == pytest.approx(0.229, rel=level)

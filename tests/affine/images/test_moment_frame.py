@@ -96,7 +96,7 @@ def test_smoothed_view_is_that_of_the_continuum(a: Tensor, residual: bool) -> No
         errors.append(float(error))
     # cubic convolution is of third order: eight times less for twice the pixels
     assert errors[2] < errors[1] / 8 < errors[0] / 64
-    # Halfway to the middle of a pixel it errs by h^3 f''' / 64, and f''' <= 1.4 / 0.14^3 of the
+    # At quarters of pixels it errs by h^3 f''' / 64, where f''' is at most 1.4 / 0.14^3 for the
     # narrowest Gaussian: 1.9e-3 of its height.
     assert errors[2] < 2e-3
 
