@@ -44,7 +44,7 @@ def test_scales_agree_with_the_estimate_of_e3nn(function):
     # thousands, which is sqrt(e^4 - 1) = 7.3 for the exponential; five of them.
     assert NormalizedActivation(function).scale == pytest.approx(estimate, rel=0.02)
     if function is not torch.exp:
-        # At most sqrt(5) / 2 thousandths, of the rectifier; almost two of them.
+        # At most 2.5 / 2 thousandths, of the SiLU; one and a half of them.
         assert NormalizedActivation(function).scale == pytest.approx(estimate, rel=2e-3)
 
 

@@ -45,8 +45,8 @@ def test_points_are_inside_of_a_compact_right_handed_cell(data):
     assert not shift[~pbc].any()
     inside = (box.points[pairs[1]] - box.points[pairs[0]]) / box.unit
     outside = positions[pairs[1]] - positions[pairs[0]] + shift.T @ np.where(pbc[:, None], cell, 0)
-    # Positions of up to 1e3, cells of a condition of up to 1e3.
-    near = 1e3 * 1e3 * tolerance(torch.float64, terms=3)["atol"]
+    # Positions of up to 1e3; whole multiples of the caller's vectors, in eighths, are exact.
+    near = 1e3 * tolerance(torch.float64, terms=3)["atol"]
     np.testing.assert_allclose(inside, outside, rtol=0, atol=near)
 
 
