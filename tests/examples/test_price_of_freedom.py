@@ -43,6 +43,7 @@ def test_published_times_per_freedom_are_times_over_published_freedom():
                 assert (value is None) == (time is None)
                 if value is not None:
                     freedom = published_freedom(NAMES[column], lmax, "mimo")
+                    # Both are published with three digits.
                     assert 1e3 * time / freedom == pytest.approx(value, rel=0.01)
                     checked += 1
     assert checked > 80
@@ -53,7 +54,7 @@ def test_published_flops_follow_their_formulas():
     for lmax in DEGREES:
         assert published_flops("gaunt grid", lmax) == columns["GTP-grid"][lmax - 1]
         counted = columns["MTP"][lmax - 1]  # by the compiler, in float32
-        assert published_flops("matrix", lmax) == pytest.approx(counted, rel=1e-7)
+        assert published_flops("matrix", lmax) == pytest.approx(counted, rel=2**-23)
 
 
 def test_published_tables_are_complete():

@@ -7,6 +7,14 @@ from torch import nn
 
 from tests.interop.interatomic import Atoms, Evaluate
 
+SAME = 1e-12
+"""Relative, by norm, in float64: 32 epsilon times the root of 2e4 terms, the neighbours of an atom
+times channels, components and basis."""
+
+CURVATURE = 1e-10
+"""Of second derivatives: twice a factor of 8 pi / 4.75, the highest frequency of the eight Bessel
+functions, and the rest for terms that are larger than what is left of them."""
+
 
 def difference(ours: nn.Module, theirs: nn.Module, crystal: Atoms, evaluate: Evaluate) -> float:
     """Largest relative difference of the energy and, by norm, of the forces."""
@@ -33,4 +41,5 @@ def assert_same_training(
             assert got is None or not got.any()
             continue
         scale = float(want.abs().max()) or 1.0
+        # Two derivatives more than energies: see CURVATURE.
         torch.testing.assert_close(got, want, rtol=1e-10, atol=1e-11 * scale, msg=name)

@@ -26,7 +26,7 @@ from tests.interop.interatomic import (
     mace_hessian_of_copies,
     mace_hessian_product,
 )
-from tests.interop.law import assert_same_training, difference
+from tests.interop.law import CURVATURE, SAME, assert_same_training, difference
 
 pytest.importorskip("mace", reason="needs MACE: make test-interop")
 pytestmark = pytest.mark.filterwarnings("ignore")  # what MACE and its dependencies warn of
@@ -58,7 +58,7 @@ def test_energies_and_forces_are_the_same(options, crystal):
     replaced = Counter(note.note for note in report.replaced)
     assert replaced["equigeo.ops.products.channelwise_conv"] == layers
     assert replaced["equigeo.tensor_products.SymmetricContraction"] == layers
-    assert difference(ours, theirs, crystal, evaluate_mace) < 1e-12
+    assert difference(ours, theirs, crystal, evaluate_mace) < SAME
 
 
 def test_training_is_the_same(crystal):
@@ -79,7 +79,7 @@ def test_states_load_strictly_both_ways(crystal):
     other.load_state_dict(ours.state_dict(), strict=True)
     assert list(ours.state_dict()) == list(theirs.state_dict())
     for module in (ours, other):
-        assert difference(module, theirs, crystal, evaluate_mace) < 1e-12
+        assert difference(module, theirs, crystal, evaluate_mace) < SAME
 
 
 def test_a_restored_model_is_what_it_was_and_is_scripted_as_before(crystal):
@@ -93,7 +93,7 @@ def test_a_restored_model_is_what_it_was_and_is_scripted_as_before(crystal):
     state = ours.state_dict()
     assert list(state) == list(theirs.state_dict())
     assert all(value.equal(state[key]) for key, value in theirs.state_dict().items())
-    assert difference(jit.compile(ours), theirs, crystal, evaluate_mace) < 1e-12
+    assert difference(jit.compile(ours), theirs, crystal, evaluate_mace) < SAME
 
 
 def lammps_class():
@@ -155,7 +155,7 @@ def curvature(molecule):
 
 def close(got, want):
     scale = float(want.detach().abs().max())
-    torch.testing.assert_close(got / scale, want / scale, rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(got / scale, want / scale, rtol=CURVATURE, atol=CURVATURE)
 
 
 def test_derivatives_under_torch_func_are_the_same(accelerated, molecule, curvature, monkeypatch):
@@ -205,7 +205,7 @@ def test_copies_and_files_stay_accelerated(accelerated, molecule, tmp_path):
         for got, expected in zip(evaluate_mace(other, molecule), want, strict=True):
             assert got.equal(expected)
         assert len(restore(other)) > 10
-        assert difference(other, accelerated, molecule, evaluate_mace) < 1e-12
+        assert difference(other, accelerated, molecule, evaluate_mace) < SAME
 
 
 def test_packages_hold_accelerated_models(accelerated, molecule, tmp_path):
@@ -236,5 +236,5 @@ def test_low_rank_adapters_of_mace_go_into_accelerated_models(accelerated, molec
                 if "lora" in name:
                     torch.nn.init.normal_(parameter)
     assert list(ours.state_dict()) == list(theirs.state_dict())
-    assert difference(ours, theirs, molecule, evaluate_mace) < 1e-12
+    assert difference(ours, theirs, molecule, evaluate_mace) < SAME
     assert difference(ours, accelerated, molecule, evaluate_mace) > 1e-6

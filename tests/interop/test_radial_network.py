@@ -11,6 +11,7 @@ from torch import nn
 
 from equigeo.interop import accelerate, restore
 from equigeo.interop._require import require_e3nn
+from equigeo.testing import tolerance
 from tests.interop.e3nn_modules import float64, random
 
 require_e3nn()  # before e3nn 0.4.4 can be imported
@@ -18,7 +19,7 @@ from e3nn.nn import FullyConnectedNet  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit")
 
-EXACT = dict(rtol=1e-12, atol=1e-12)
+EXACT = tolerance(torch.float64, terms=6 * 16 * 16)  # rows and two layers
 SILU = nn.functional.silu
 NETWORKS = {
     "as in models": lambda: FullyConnectedNet([8, 16, 16, 5], SILU),

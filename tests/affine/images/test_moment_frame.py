@@ -8,6 +8,7 @@ from torch import Tensor
 
 from equigeo.affine import MomentFrame, kernel_grid
 from equigeo.groups import GLPlus, rotation_log, spd_sqrt
+from equigeo.testing import tolerance
 from tests.affine.analytic_features import GaussianMixture, tensor
 
 A = tensor([[1.15, 0.25], [-0.1, 0.9]])
@@ -59,9 +60,11 @@ def test_frame_moves_with_the_image() -> None:
     pixels, identity = 64, torch.eye(2, dtype=torch.float64)
     frame = MomentFrame()
     before, after = (frame.elements(picture(a, pixels))[0] for a in (identity, A))
-    torch.testing.assert_close(after[:2, 2], A @ before[:2, 2], rtol=0, atol=1e-4)
+    # Gaussians leave 3e-10 of their mass beyond the edges, six deviations and 32 pixels away.
+    torch.testing.assert_close(after[:2, 2], A @ before[:2, 2], rtol=0, atol=1e-8)
     rotation = torch.linalg.solve(A @ before[:2, :2], after[:2, :2])
-    torch.testing.assert_close(rotation @ rotation.mT, identity, rtol=0, atol=1e-5)
+    # The same mass, times six squared in second moments.
+    torch.testing.assert_close(rotation @ rotation.mT, identity, rtol=0, atol=1e-8)
     assert abs(float(rotation_log(rotation))) > 0.01  # the part that is left to the samples
 
 
@@ -93,6 +96,8 @@ def test_smoothed_view_is_that_of_the_continuum(a: Tensor, residual: bool) -> No
         errors.append(float(error))
     # cubic convolution is of third order: eight times less for twice the pixels
     assert errors[2] < errors[1] / 8 < errors[0] / 64
+    # At quarters of pixels it errs by h^3 f''' / 64, where f''' is at most 1.4 / 0.14^3 for the
+    # narrowest Gaussian: 1.9e-3 of its height.
     assert errors[2] < 2e-3
 
 
@@ -109,6 +114,7 @@ def test_blur_of_the_image_moves_with_it_at_no_resolution() -> None:
             changes.append(float((power(frame(after)) / power(frame(before)) - 1).abs().max()))
     within, beside = changes[::2], changes[1::2]
     assert within[2] < within[1] < within[0]
+    # h^3 f''' / 64 of cubic convolution, for f''' = 1.4 / 0.12^3 of the narrowest Gaussian: 1.3e-3.
     assert within[2] < 2e-3
     assert min(beside) > 20 * within[2]
 
@@ -127,12 +133,14 @@ def test_large_objects_are_read_without_gaps() -> None:
     frame = MomentFrame(size=8, smoothing=0.6)
     flat = frame(torch.ones_like(image))
     for seen in (frame(image), frame(image.roll(1, -1))):
-        torch.testing.assert_close(seen, flat, rtol=0, atol=0.02)
+        # The last stripe may be missing, one pixel of 192.
+        torch.testing.assert_close(seen, flat, rtol=0, atol=1 / 192)
 
 
 def test_residual_is_nothing_for_a_gaussian() -> None:
     one = GaussianMixture(tensor([1.0]), tensor([[0.2, -0.1]]), tensor([[[0.3, 0.1], [0.1, 0.2]]]))
     frame = MomentFrame(size=15, smoothing=0.3, residual=True)
+    # h^3 f''' / 64 of cubic convolution, for f''' = 1.4 / 0.37^3, is 4e-4 of the height.
     assert float(frame(draw(one, 64)).abs().max()) < 1e-3
     assert float(frame(picture(A, 64)).abs().max()) > 0.1
     assert not MomentFrame(smoothing=0.3, residual=True)(torch.zeros(1, 2, 9, 9)).any()
@@ -142,11 +150,11 @@ def test_shifts_by_pixels_and_quarter_turns_are_exact() -> None:
     image = torch.zeros(1, 1, 24, 24, dtype=torch.float64)
     image[..., 6:15, 7:13] = torch.rand(9, 6, dtype=torch.float64)
     frame = MomentFrame(smoothing=0.25, residual=True)
-    seen = frame(image)
+    seen, close = frame(image), tolerance(torch.float64, terms=24 * 24)
     shifted = frame(image.roll((3, -2), (-2, -1)))
-    torch.testing.assert_close(shifted, seen, rtol=0, atol=1e-12)
+    torch.testing.assert_close(shifted, seen, **close)
     turned = frame(image.rot90(1, (-2, -1)))
-    torch.testing.assert_close(turned, seen.rot90(1, (-2, -1)), rtol=0, atol=1e-12)
+    torch.testing.assert_close(turned, seen.rot90(1, (-2, -1)), **close)
 
 
 @pytest.mark.parametrize("shape", ["empty", "point", "line", "negative"])

@@ -85,6 +85,7 @@ def test_frames_are_what_they_are_said_to_be() -> None:
     torch.testing.assert_close(moments.mean(1), torch.ones(2).double(), **CLOSE)
     assert bool((moments.diff(dim=1) < 0).all())
     rigid = PointFrame(SO(3))(x)
+    # cdist takes roots of differences of squares up to 21: the root of 21 epsilon is 7e-8.
     torch.testing.assert_close(torch.cdist(rigid, rigid), torch.cdist(x, x), rtol=0, atol=1e-7)
     white = PointFrame(GLPlus(3))(x)
     identity = torch.eye(3, dtype=torch.float64).expand(2, 3, 3)

@@ -58,6 +58,6 @@ def test_lifting_reads_fields_of_tensors(rep: TensorRep) -> None:
 
     expected = lift(fields, points, moved=False)
     moved = lift(rep.act(a, fields), points @ a.mT + b, moved=True)
-    torch.testing.assert_close(moved, expected, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(moved, expected, **EXACT)
     still = lift(fields, points @ a.mT + b, moved=True)
     assert float((still - expected).detach().abs().max()) > 1e-2

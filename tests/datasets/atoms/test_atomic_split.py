@@ -127,9 +127,9 @@ def test_acetylacetone_is_read_with_its_tests(botnet):
     assert force_rms(split.tests["test_MD_300K"]) == pytest.approx(1041, abs=1)
     assert force_rms(split.tests["test_MD_600K"]) == pytest.approx(1366, abs=1)
     assert len(split.tests["test_dihedral"].lacking("forces")) == 45
-    assert split.isolated[6] == pytest.approx(-1026.853899612, abs=1e-8)
+    assert split.isolated[6] == pytest.approx(-1026.853899612, abs=1e-9)  # nine decimals
     edges = sum(neighbor_list(f.positions, 5.0).num_edges for f in split.train)
-    assert edges / sum(split.train.num_atoms) == pytest.approx(12.1, abs=0.05)
+    assert edges / sum(split.train.num_atoms) == pytest.approx(12.1, abs=0.05)  # one decimal
 
 
 def test_the_ethanol_of_that_archive_is_read(botnet):

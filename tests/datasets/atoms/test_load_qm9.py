@@ -12,6 +12,7 @@ from tests.shared_data import shared_data
 def test_hartrees_become_electronvolts(tmp_path):
     for name, column in (("U0", 1), ("U", 2)):
         frames = load_qm9(write_qm9(tmp_path), name)
+        # One product, rounded by at most half of epsilon on either side.
         assert [f.energy for f in frames[:2]] == pytest.approx(
             [27.211386024367243 * column, 27.211386024367243 * (3 + column)], rel=1e-15
         )
@@ -40,12 +41,12 @@ def test_the_published_molecules_have_the_specified_reference_energies():
     counts = torch.stack(
         [torch.stack([(f.numbers == z).sum() for z in elements]) for f in frames]
     ).double()
-    assert counts.sum(1).mean().item() == pytest.approx(18.0, abs=0.05)
+    assert counts.sum(1).mean().item() == pytest.approx(18.0, abs=0.05)  # one decimal
     energies = torch.tensor([frame.energy for frame in frames], dtype=torch.float64)
     found = torch.linalg.lstsq(counts, energies[:, None]).solution[:, 0]
-    # specification potentials.md, section 2.2
+    # Specification potentials.md, section 2.2
     expected = [-16.4274, -1036.0526, -1489.7957, -2046.9861, -2717.4821]
-    assert found.tolist() == pytest.approx(expected, abs=1e-4)
+    assert found.tolist() == pytest.approx(expected, abs=1e-4)  # four decimals
     rest = energies - counts @ found
-    assert rest.std().item() == pytest.approx(1.093, abs=1e-3)
-    assert rest.abs().mean().item() == pytest.approx(0.862, abs=1e-3)
+    assert rest.std().item() == pytest.approx(1.093, abs=1e-3)  # three decimals
+    assert rest.abs().mean().item() == pytest.approx(0.862, abs=1e-3)  # three decimals

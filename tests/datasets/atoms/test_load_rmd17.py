@@ -17,9 +17,11 @@ def test_kilocalories_become_electronvolts_once(tmp_path):
     frames = load_rmd17(write_rmd17(tmp_path), "ethanol")
     assert len(frames) == 6
     frame = frames[2]
+    # The unit is 0.04336410390: its sixth digit is followed by a zero.
     assert frame.energy == pytest.approx(arrays["energies"][2] * 0.0433641, rel=1e-7)
     assert torch.equal(frame.positions, torch.from_numpy(arrays["coords"][2]))
     expected = torch.from_numpy(arrays["forces"][2]) * KCAL_PER_MOL
+    # One product, rounded by half of epsilon.
     torch.testing.assert_close(frame.forces, expected, rtol=1e-15, atol=0)
     assert frame.numbers.tolist() == [6, 6, 1, 1, 1, 1]
     assert (frame.pbc, frame.cell, frame.stress) == ((False,) * 3, None, None)
@@ -27,9 +29,11 @@ def test_kilocalories_become_electronvolts_once(tmp_path):
 
 def test_units_are_those_of_ase():
     units = pytest.importorskip("ase.units", reason="needs ase")
-    assert pytest.approx(units.kcal / units.mol, rel=1e-15) == KCAL_PER_MOL
-    assert pytest.approx(units.Hartree, rel=1e-15) == HARTREE
-    assert pytest.approx(0.1 * units.GPa, rel=1e-9) == KILOBAR
+    near = 1e-15  # products of the same constants of CODATA 2014, some epsilon apart
+    assert pytest.approx(units.kcal / units.mol, rel=near) == KCAL_PER_MOL
+    assert pytest.approx(units.Hartree, rel=near) == HARTREE
+    # The kilobar is written with eleven digits.
+    assert pytest.approx(0.1 * units.GPa, rel=1e-10) == KILOBAR
 
 
 NAN = np.full((6, 6, 3), np.nan)
@@ -82,9 +86,9 @@ def test_the_published_frames_have_the_specified_neighbors_and_forces(molecule):
     frames = load_rmd17(shared_data("rmd17"), molecule)
     counts = [neighbor_list(frame.positions, 5.0).num_edges for frame in frames]
     assert (counts[0], sum(counts)) == (first, number)
-    assert number / sum(frames.num_atoms) == pytest.approx(mean, abs=5e-3)
+    assert number / sum(frames.num_atoms) == pytest.approx(mean, abs=5e-3)  # two decimals
     force = frames.stacked_forces().square().mean().sqrt().item()
-    assert force == pytest.approx(scale, abs=5e-3)
+    assert force == pytest.approx(scale, abs=5e-3)  # two decimals
 
 
 def test_the_published_forces_and_energies_have_the_specified_spread():

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import torch
 
 from equigeo.datasets.shapes.articulated_shapes import SHAPE_TEMPLATES
 from equigeo.datasets.shapes.pose_surface import pose_surface
@@ -7,6 +8,7 @@ from equigeo.datasets.shapes.rest_surface import rest_surface
 from equigeo.datasets.shapes.shape_template import Limb, ShapeTemplate
 from equigeo.datasets.shapes.skeleton import Skeleton
 from equigeo.datasets.shapes.surface_defect import surface_defect
+from equigeo.testing import tolerance
 
 _COUNT = 1500  # what articulated_shapes uses: surfaces are shared between the tests
 
@@ -16,7 +18,8 @@ def test_the_rest_surface_of_a_template_is_sound(template):
     rest = rest_surface(template, _COUNT)
     assert len(rest.faces) == _COUNT
     assert surface_defect(rest.vertices, rest.faces, template.genus) is None
-    np.testing.assert_allclose(rest.weights.sum(axis=1), 1.0, rtol=1e-12)
+    limbs = rest.weights.shape[1]
+    np.testing.assert_allclose(rest.weights.sum(axis=1), 1.0, **tolerance(torch.float64, limbs))
 
 
 @pytest.mark.parametrize("template", SHAPE_TEMPLATES, ids=lambda t: t.name)
@@ -28,6 +31,7 @@ def test_poses_are_nearly_isometric(template):
         posed = pose_surface(rest, np.random.default_rng(seed))
         moved = np.linalg.norm(np.diff(posed[edges], axis=1), axis=2)
         assert abs(np.median(moved / lengths) - 1) < 0.1
+        # Lengths change at joints alone.
         assert moved.sum() == pytest.approx(lengths.sum(), rel=0.2)
 
 
@@ -61,9 +65,10 @@ def test_copies_of_a_limb_are_mirrored_and_turned():
     legs = Limb("leg", ((0.1, 0, 0), (1, 0, 0)), (0.1, 0.1), (30,), "body", around=4)
     skeleton = Skeleton.from_template(ShapeTemplate("star", (body, arm, legs)))
     assert skeleton.parents.tolist() == [-1, 0, 0, 0, 0, 0, 0]
-    np.testing.assert_allclose(skeleton.ends[1:3], [[0, 1, 1], [0, -1, 1]], atol=1e-12)
+    near = tolerance(torch.float64, terms=3)
+    np.testing.assert_allclose(skeleton.ends[1:3], [[0, 1, 1], [0, -1, 1]], **near)
     np.testing.assert_allclose(
-        skeleton.ends[3:], [[1, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0]], atol=1e-12
+        skeleton.ends[3:], [[1, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0]], **near
     )
 
 

@@ -36,7 +36,8 @@ def test_fields_describe_the_same_elements(samples, dtype):
     if isinstance(samples.group, SL):
         torch.testing.assert_close(samples.determinant, torch.ones(30, dtype=dtype), **close)
     assert samples.radius == pytest.approx(float(samples.group.log_stretch(samples.h).max()))
-    assert float(samples.mean_weight.sum()) == pytest.approx(1.0, abs=1e-6)
+    near = tolerance(dtype, terms=30)["atol"]
+    assert float(samples.mean_weight.sum()) == pytest.approx(1.0, abs=near)
     assert samples.h.data_ptr() != samples.h_inv.data_ptr()
 
 
@@ -44,8 +45,9 @@ def test_inverses_are_as_precise_as_the_elements():
     c = lognormal_stretches(SL(2), 200, 0.158, generator=generator()).coordinates.float()
     samples = GroupSamples.from_coordinates(SL(2), c, torch.ones(200))
     error = (samples.h @ samples.h_inv - torch.eye(2)).abs().max()
-    assert float(error) < 5e-7
-    assert float((torch.linalg.det(samples.h) - 1).abs().max()) < 1e-6
+    epsilon = torch.finfo(torch.float32).eps
+    assert float(error) < 4 * epsilon
+    assert float((torch.linalg.det(samples.h) - 1).abs().max()) < 8 * epsilon
 
 
 def test_no_field_shares_storage():
