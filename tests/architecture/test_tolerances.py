@@ -1,9 +1,8 @@
-"""Literal tolerances in tests stand beside their derivation or source, or on a list that shrinks.
+"""Literal tolerances in tests stand beside their derivation or source.
 
 A tolerance is a number of its own that is given as ``atol``, ``rtol``, ``abs`` or ``rel``, or that
 a comparison bounds something by from above where it is written with an exponent, ``< 1e-6``. Beside
-it is a comment in the lines of its statement or directly above them. ``literal_tolerances.txt``
-counts those without one, file by file.
+it is a comment in the lines of its statement or directly above them.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import ast
 import re
 import tokenize
-from collections import Counter
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
@@ -20,7 +18,6 @@ from tests.architecture.source import REPOSITORY
 
 KEYWORDS = {"atol", "rtol", "abs", "rel"}
 WORTH_READING = re.compile(r"\de-\d|\b(?:atol|rtol|abs|rel)=")
-LIST = Path(__file__).parent / "literal_tolerances.txt"
 
 
 def bare_tolerances(text: str) -> list[int]:
@@ -77,28 +74,15 @@ def is_literal(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, float) and node.value != 0
 
 
-def counts() -> dict[str, int]:
+def test_literal_tolerances_stand_beside_a_reason():
     found = {}
     for path in sorted((REPOSITORY / "tests").rglob("*.py")):
         text = path.read_text()
         if path == Path(__file__) or not WORTH_READING.search(text):
             continue
         if lines := bare_tolerances(text):
-            found[path.relative_to(REPOSITORY / "tests").as_posix()] = len(lines)
-    return found
-
-
-def listed() -> dict[str, int]:
-    rows = (line.split(": ") for line in LIST.read_text().splitlines())
-    return {name: int(number) for name, number in rows}
-
-
-def test_literal_tolerances_without_a_reason_become_fewer():
-    now, before = counts(), listed()
-    more = {name: n for name, n in now.items() if n > before.get(name, 0)}
-    assert more == {}, "say beside each where it comes from, or take testing.tolerance"
-    fewer = {name: n for name, n in before.items() if now.get(name, 0) < n}
-    assert fewer == {}, f"{LIST.name} may shrink: {dict(Counter(now))}"
+            found[path.relative_to(REPOSITORY / "tests").as_posix()] = lines
+    assert found == {}, "say beside each where it comes from, or take testing.tolerance"
 
 
 def test_what_is_a_tolerance_and_what_is_beside_it():

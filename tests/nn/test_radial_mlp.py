@@ -20,6 +20,8 @@ def test_variance_goes_in_and_out_as_declared(out_act):
         {name: random(*w.shape, seed=1) for name, w in mlp.state_dict().items()}
     )
     z = mlp(2 * random(4000, 64))
+    # Weights are drawn once: from draw to draw this has a deviation of 0.06 of itself, and of 0.13
+    # behind an activation.
     assert z.square().mean().item() == pytest.approx(9, rel=0.15)
 
 

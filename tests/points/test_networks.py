@@ -19,7 +19,7 @@ from equigeo.mds import (
 from equigeo.points import nearest_neighbors
 from equigeo.reps import Points, Trivial
 from equigeo.tasks.measures.cloud_copies import cloud_copies
-from equigeo.testing import assert_equivariant, equivariance_error
+from equigeo.testing import assert_equivariant, equivariance_error, tolerance
 from tests.mds.clouds import generator
 
 EXACT = {"rtol": 0.0, "atol": 1e-11}
@@ -137,7 +137,7 @@ def test_oracle_26_upright_and_rotated_logits_agree(name, kind):
     assert steady.sum() >= 30
     for copy in ("rotated", "reflected", "scaled", "translated", "re-ordered"):
         seen, want = model(cloud_copies(x, copy)[steady]), model(x[steady])
-        assert_close(seen, want, rtol=1e-4, atol=1e-4)
+        assert_close(seen, want, **tolerance(torch.float32, 32))  # the widest layer
         assert torch.equal(seen.argmax(1), want.argmax(1))
     other = (model(cloud_copies(x, "sheared")) - model(x)).abs().amax()
     assert other > 1e-3

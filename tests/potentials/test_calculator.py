@@ -10,6 +10,7 @@ import torch
 
 from equigeo.potentials import Calculator, hessian
 from equigeo.potentials import calculator as module
+from equigeo.testing import tolerance
 from tests.potentials.systems import (
     CELL,
     CRYSTAL,
@@ -223,7 +224,8 @@ def test_hessians_are_those_of_vibrations():
         atoms.positions = POSITIONS.numpy()
         atoms.positions[2, 1] += sign * h
         row.append(-atoms.get_forces().ravel() / (2 * h))
-    assert row[0] - row[1] == pytest.approx(want[7], abs=1e-6)
+    # central differences: h^2 / 6 = 1.7e-9 of a fourth derivative of about 80
+    assert row[0] - row[1] == pytest.approx(want[7], abs=2.5e-7)
 
 
 @needs_ase
@@ -244,5 +246,8 @@ def test_optimizers_go_down_and_dynamics_keep_the_energy():
     atoms.set_momenta(atoms.get_momenta() - atoms.get_momenta().mean(0))
     start = atoms.get_total_energy()
     VelocityVerlet(atoms, 0.25 * units.fs, logfile=None).run(100)
-    assert atoms.get_total_energy() == pytest.approx(start, abs=1e-3)
-    assert np.abs(atoms.get_momenta().sum(0)).max() < 1e-12
+    # Verlet's method errs by (w dt)^2 / 8 = 1.5e-4 of kinetic energies of 0.2 eV: the step is 0.025
+    # and the square of the highest frequency, of hydrogen, 2 in units of ASE
+    assert atoms.get_total_energy() == pytest.approx(start, abs=1e-4)
+    kicks = 100 * len(atoms)  # that are added
+    assert np.abs(atoms.get_momenta().sum(0)).max() < tolerance(torch.float64, kicks)["atol"]

@@ -13,7 +13,7 @@ from torch.testing import assert_close
 from equigeo.groups import O
 from equigeo.potentials import AtomicBatch, MessagePassingPotential, PotentialConfig
 from equigeo.reps import Points, Trivial
-from equigeo.testing import assert_equivariant
+from equigeo.testing import assert_equivariant, tolerance
 from tests.potentials.systems import (
     CELL,
     CRYSTAL,
@@ -33,6 +33,7 @@ NODES = ("contraction", "gaunt", "gate")
 PAIRS = [pair for pair in product_of(PRODUCTS, NODES) if pair != ("curl", "gate")]
 REFLECTED = [pair for pair in PAIRS if pair[0] != "matrix"]
 ENERGY = {"rtol": 0.0, "atol": 1e-10}  # eV, of network energies of order one: specification 3.3
+SUMS = tolerance(torch.float64, 64)  # over the edges of a system
 
 
 def network_energy(model, *systems):
@@ -103,8 +104,9 @@ def test_energies_add_up(product, node):
     parts = network_energy(model, one, other)
     far = torch.cat([one[1], other[1] + 40.0])
     together = network_energy(model, (NUMBERS.repeat(2), far, None, False))
+    # At 40 angstrom positions have units of 7e-15, which slopes of forces multiply by up to 100.
     assert_close(together.energy, parts.energy.sum(0, keepdim=True), rtol=0.0, atol=1e-12)
-    assert_close(together.forces, parts.forces, rtol=0.0, atol=1e-12)
+    assert_close(together.forces, parts.forces, rtol=0.0, atol=1e-12)  # likewise
 
 
 def test_equal_atoms_may_be_permuted():
@@ -124,7 +126,7 @@ def test_a_batch_is_each_system_alone(product):
     alone = [model(batch_of(system), stress=True) for system in systems]
     for name in ("energy", "energies", "forces", "stress", "virial"):
         parts = torch.cat([getattr(out, name) for out in alone])
-        assert_close(getattr(together, name), parts, rtol=1e-12, atol=1e-12, equal_nan=True)
+        assert_close(getattr(together, name), parts, equal_nan=True, **SUMS)
 
 
 def test_a_supercell_has_as_many_times_the_energy():
@@ -155,11 +157,12 @@ def test_images_and_cells_are_a_matter_of_taste():
 @pytest.mark.parametrize("product", PRODUCTS)
 def test_total_force_and_torque_are_zero(product):
     out = potential(product=product)(batch_of(MOLECULE))
-    assert out.forces.sum(0).abs().max() < 1e-12
+    assert out.forces.sum(0).abs().max() < SUMS["atol"]
     if product == "matrix":  # rotations alone suffice
         assert out.forces.abs().max() > 1e-3
-    assert torch.linalg.cross(POSITIONS, out.forces).sum(0).abs().max() < 1e-11
-    assert potential(product=product)(batch_of(CRYSTAL)).forces.sum(0).abs().max() < 1e-12
+    lever = POSITIONS.norm(dim=1).max()
+    assert torch.linalg.cross(POSITIONS, out.forces).sum(0).abs().max() < lever * SUMS["atol"]
+    assert potential(product=product)(batch_of(CRYSTAL)).forces.sum(0).abs().max() < SUMS["atol"]
 
 
 @pytest.mark.parametrize("system", [MOLECULE, CRYSTAL, SLAB], ids=["molecule", "crystal", "slab"])
@@ -257,7 +260,7 @@ def hidden_edge(model):
 def test_energies_end_smoothly_at_the_cutoff(product):
     energy, force = exponents(potential(product=product))
     assert energy == pytest.approx(4, abs=0.1)  # specification 6.3
-    assert force == pytest.approx(3, abs=0.2)
+    assert force == pytest.approx(3, abs=0.1)  # likewise
 
 
 def test_a_hard_cutoff_is_seen_by_the_exponents():
@@ -357,7 +360,7 @@ def test_references_stay_exact_in_float32():
     assert out.energy.dtype == torch.float64
     assert out.forces.dtype == torch.float32
     assert_close(out.energy, want.energy, rtol=0.0, atol=1e-4)  # float32 holds 2041.98 to 1e-4
-    assert_close(out.forces.double(), want.forces, rtol=1e-4, atol=1e-5)
+    assert_close(out.forces.double(), want.forces, **tolerance(torch.float32, 64))
 
 
 def test_a_checkpoint_restores_everything():

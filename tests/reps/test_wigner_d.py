@@ -16,6 +16,7 @@ from equigeo.testing import tolerance
 
 DEGREES = pytest.mark.parametrize("l", [0, 1, 2, 3, 4, 6, 8, 11])
 EXACT = {"rtol": 0.0, "atol": 1e-13}
+ARCCOS = (1 - 0.99**2) ** -0.5  # slope where e3nn takes its angles from cosines below 0.99
 
 
 @pytest.fixture
@@ -102,7 +103,8 @@ def test_d_agrees_with_e3nn_away_from_its_poles(l):
     r = SO(3).haar(200, generator=torch.Generator().manual_seed(1))
     r = r[r[:, 1, 1].abs() < 0.99]
     want = o3.wigner_D(l, *o3.matrix_to_angles(r))
-    torch.testing.assert_close(wigner_d(l, r), want, rtol=0, atol=1e-12)
+    bound = tolerance(torch.float64, 2 * l + 1, condition=ARCCOS)
+    torch.testing.assert_close(wigner_d(l, r), want, **bound)
 
 
 @pytest.mark.parametrize("l", [1, 2, 3, 5, 8])
@@ -111,7 +113,8 @@ def test_spherical_harmonics_turn_with_d(l):
     v = torch.randn(20, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
     turned = o3.spherical_harmonics(l, v @ r.mT, normalize=True, normalization="norm")
     still = o3.spherical_harmonics(l, v, normalize=True, normalization="norm")
-    torch.testing.assert_close(turned, still @ wigner_d(l, r).mT, rtol=0, atol=1e-12)
+    bound = tolerance(torch.float64, 2 * l + 1)
+    torch.testing.assert_close(turned, still @ wigner_d(l, r).mT, **bound)
 
 
 @pytest.mark.parametrize("degrees", [(1, 1, 2), (2, 1, 2), (2, 3, 4)])
@@ -119,7 +122,8 @@ def test_three_j_tensors_of_e3nn_are_invariant(degrees):
     c = o3.wigner_3j(*degrees, dtype=torch.float64)
     a, b, d = (wigner_d(l, hard_rotations()) for l in degrees)
     moved = torch.einsum("nil,njm,nkp,ijk->nlmp", a, b, d, c)
-    torch.testing.assert_close(moved, c.expand_as(moved), rtol=0, atol=1e-12)
+    bound = tolerance(torch.float64, c.numel())
+    torch.testing.assert_close(moved, c.expand_as(moved), **bound)
 
 
 @pytest.mark.usefixtures("double_by_default")
@@ -129,14 +133,15 @@ def test_irreps_agree_with_e3nn_on_improper_elements():
     g = g[g[:, 1, 1].abs() < 0.99]
     assert (torch.linalg.det(g) < 0).any()
     want = o3.Irreps(text).D_from_matrix(g)
-    torch.testing.assert_close(Irreps(text).matrix(g), want, rtol=0, atol=1e-12)
+    bound = tolerance(torch.float64, 7, condition=ARCCOS)
+    torch.testing.assert_close(Irreps(text).matrix(g), want, **bound)
 
 
 def test_float32_costs_no_more_than_its_own_rounding():
     r = hard_rotations()
     got = wigner_d(8, r.float())
     assert got.dtype == torch.float32
-    torch.testing.assert_close(got, wigner_d(8, r).float(), rtol=0, atol=1e-5)
+    torch.testing.assert_close(got, wigner_d(8, r).float(), **tolerance(torch.float32, 17))
 
 
 def test_single_rotations_are_as_precise_as_batches():
@@ -162,7 +167,7 @@ def test_d_is_differentiable_everywhere():
     gx = torch.einsum("d,dij->ij", torch.tensor([0.3, -0.2, 0.5]).double(), so3_generators(3))
     zero = torch.zeros((), dtype=torch.float64)
     got = torch.autograd.functional.jacobian(curve, zero)
-    torch.testing.assert_close(got, wigner_d(3, r) @ gx, rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(got, wigner_d(3, r) @ gx, **tolerance(torch.float64, 7))
 
 
 def test_bad_arguments_are_refused():

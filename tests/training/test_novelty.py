@@ -61,7 +61,8 @@ def test_units_and_offsets_of_channels_do_not_matter():
     scale = torch.logspace(-3, 3, CHANNELS)
     first, second = Novelty.fit(vectors, labels), Novelty.fit(vectors * scale + 10, labels)
     new = _draw(50, 1)[0]
-    torch.testing.assert_close(first(new), second(new * scale + 10), rtol=1e-2, atol=1e-2)
+    # Beside an offset of 10 float32 has steps of 1e-6, where the smallest channel spreads by 5e-3.
+    torch.testing.assert_close(first(new), second(new * scale + 10), rtol=1e-3, atol=0.0)
 
 
 def test_versions_of_a_sample_are_left_out_with_it():
@@ -72,7 +73,8 @@ def test_versions_of_a_sample_are_left_out_with_it():
     together = Novelty.fit(versions, labels.repeat(2))
     alone = Novelty.fit(vectors, labels)
     assert apart.limit > 1.2 * together.limit  # a twin in the fit makes everything look familiar
-    assert apart.limit == pytest.approx(alone.limit, rel=0.3)
+    # folds are the same, but covariances of twice as many samples are shrunk half as much
+    assert apart.limit == pytest.approx(alone.limit, rel=0.2)
 
 
 @pytest.mark.parametrize(
@@ -105,6 +107,7 @@ def test_a_state_is_read_back():
     novelty = Novelty.fit(*_draw(120, 0))
     again = Novelty.from_state(novelty.state_dict(), CLASSES, CHANNELS)
     new = _draw(50, 1)[0]
+    # states are float32, 6e-8, which the inverse of a covariance multiplies by up to 100
     torch.testing.assert_close(again(new), novelty(new), rtol=1e-5, atol=0.0)
     assert again.share == pytest.approx(novelty.share)
 

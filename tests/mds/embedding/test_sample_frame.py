@@ -7,6 +7,7 @@ import torch
 from torch.testing import assert_close
 
 from equigeo import mds
+from equigeo.testing import tolerance
 from tests.mds.clouds import QUIET, box, generator, generic, motions
 
 
@@ -23,7 +24,9 @@ def test_every_cloud_gets_one_of_its_frames_by_weight():
     assert y.shape == x.shape
     same = (found.y == y).all(-1).all(-1)
     assert bool((same.sum(0) == 1).all())
-    assert_close(same.double().mean(1), torch.full((8,), 1 / 8).double(), rtol=0, atol=0.03)
+    five_errors = 5 * (1 / 8 * 7 / 8 / 4000) ** 0.5  # standard ones, of a share of 4000 draws
+    want = torch.full((8,), 1 / 8).double()
+    assert_close(same.double().mean(1), want, rtol=0, atol=five_errors)
     assert torch.equal(y, mds.sample_frame(found, generator=generator()))
     assert not torch.equal(y, mds.sample_frame(found, generator=generator(1)))
 
@@ -56,7 +59,7 @@ def test_batch_axes_are_kept(batch):
     y = mds.sample_frame(mds.frames(x, kind="frames", options=QUIET), generator=generator())
     assert y.shape == x.shape
     want = mds.embed(x, options=QUIET).y
-    assert_close(y.abs(), want.abs(), rtol=0, atol=1e-12)
+    assert_close(y.abs(), want.abs(), **tolerance(torch.float64, 12))
 
 
 def test_ragged_clouds_turn_as_a_whole():
@@ -75,4 +78,5 @@ def test_a_turned_cloud_draws_from_the_same_coordinates():
 
     x = fuzzy_boxes(1)
     assert len(drawn(x)) == 8
-    assert_close(drawn(x @ motions(1)[0].mT + 3), drawn(x), rtol=0, atol=2e-6)
+    # One unit of the sixth decimal, which coordinates are rounded to, and rounding itself.
+    assert_close(drawn(x @ motions(1)[0].mT + 3), drawn(x), rtol=0, atol=1.01e-6)

@@ -50,6 +50,7 @@ def test_a_dense_cloud_merges_only_true_neighbors() -> None:
     lattice = np.stack(np.meshgrid(*[np.arange(side)] * 3), axis=-1).reshape(-1, 3) * 2e-9
     tilted = lattice + lattice[:, [1, 2, 0]] * [0.31, 0.17, 0.23]
     for axis in tilted.T:
+        # the tolerance that points are merged with below
         assert np.diff(np.sort(axis)).max() < 1e-9
     cloud = np.concatenate([tilted, tilted[::-1] + 1e-12])
     merged = coincident_points(cloud, 1e-9)

@@ -345,7 +345,9 @@ def test_faces_without_area_move_no_feature_under_rotation(dtype, places):
     shape = shapes.mesh(vertices, faces)
     expected = PrimalDualGraph.from_mesh(shape, dtype=dtype)
     assert float(expected.x_primal.min()) == pytest.approx(math.log(1e-4))
+    bound = tolerance(dtype, 4)
     for g in O(3).sample(10, generator=torch.Generator().manual_seed(0)):
         moved = PrimalDualGraph.from_mesh(shape.act(100 * g), dtype=dtype)
-        torch.testing.assert_close(moved.x_primal, expected.x_primal, rtol=0, atol=1e-5)
-        torch.testing.assert_close(moved.x_dual, expected.x_dual, rtol=0, atol=1e-5)
+        torch.testing.assert_close(moved.x_primal, expected.x_primal, **bound)
+        # rounding of areas, some 1e-16, over the 1e-9 by which a normal becomes sure
+        torch.testing.assert_close(moved.x_dual, expected.x_dual, **bound | {"atol": 1e-6})

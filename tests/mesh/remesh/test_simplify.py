@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from equigeo.mesh import MeshError, PrimalDualGraph, TriangleMesh, load_mesh, simplify
 from equigeo.mesh.geometry.half_edges import HalfEdges
+from equigeo.testing import tolerance
 from tests.mesh import shapes
 from tests.mesh.remesh.test_subdivide import area, topology
 
@@ -44,8 +45,10 @@ def test_a_plane_stays_flat_within_its_boundary():
     simple = simplify(square, 41)  # odd: one more collapse at the boundary
     assert simple.num_faces == 41
     assert topology(simple) == topology(square)
-    assert simple.vertices[:, 2].abs().max() < 1e-9
-    assert area(simple).sum().item() == pytest.approx(64, rel=0.02)
+    # Positions come from systems whose matrices have a hundredth added, of coordinates up to 8.
+    assert simple.vertices[:, 2].abs().max() < tolerance(torch.float64, 4, condition=800)["atol"]
+    # At the boundary as well a hundredth pulls towards middles of edges, which makes corners blunt.
+    assert area(simple).sum().item() == pytest.approx(64, rel=0.01)
 
 
 def test_a_generator_repeats_and_without_one_nothing_is_random():

@@ -14,7 +14,8 @@ def test_a_sphere_has_that_many_times_its_faces(factor):
     other = with_resolution(sphere, factor, torch.Generator().manual_seed(0))
     assert other.num_faces == round(factor * 320)
     assert topology(other) == topology(sphere)
-    assert area(other).sum().item() == pytest.approx(area(sphere).sum().item(), rel=0.13)
+    # Half of what an inscribed polyhedron of 32 faces, the fewest here, lacks of a sphere: 5 / 32.
+    assert area(other).sum().item() == pytest.approx(area(sphere).sum().item(), rel=0.08)
 
 
 def test_finer_meshes_stay_on_the_surface_and_differ_in_connectivity():

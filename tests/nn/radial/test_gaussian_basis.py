@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from equigeo.nn import GaussianBasis
+from equigeo.testing import tolerance
 
 DOUBLE = torch.float64
 
@@ -15,7 +16,7 @@ def test_values():
     deviation = 2 * 5 / 3
     want = [math.exp(-((1.3 - 5 * k / 3) ** 2) / (2 * deviation**2)) for k in range(4)]
     found = GaussianBasis(5.0, 4, width=2.0)(r)
-    torch.testing.assert_close(found, torch.tensor(want, dtype=DOUBLE), rtol=1e-14, atol=0)
+    torch.testing.assert_close(found, torch.tensor(want, dtype=DOUBLE), **tolerance(DOUBLE))
 
 
 def test_each_is_one_at_its_center():

@@ -8,6 +8,7 @@ from torch.testing import assert_close
 
 from equigeo.ops import axis_flags
 from equigeo.ops.clouds.axis_flags import axis_flags_reference
+from equigeo.testing import tolerance
 
 CLOUDS = 2000
 TOLERANCES = (1e-7, 1e-4, 1e-5)
@@ -40,7 +41,7 @@ def test_flags_are_those_of_the_reference(dim, signs, weighted, dtype):
     want, *others = axis_flags_reference(
         *double, weight if weight is None else weight.double(), signs, *TOLERANCES
     )
-    assert_close(gap.double(), want, rtol=0, atol=1e-6)
+    assert_close(gap.double(), want, **tolerance(dtype))
     for mine, theirs in zip(flags, others, strict=True):
         assert torch.equal(mine, theirs)
     ambiguous, degenerate, counts = flags

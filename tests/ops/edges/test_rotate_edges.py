@@ -8,6 +8,7 @@ from equigeo.groups import SO
 from equigeo.ops import rotate_edges, rotate_edges_back
 from equigeo.ops.edges.edge_frames import edge_frames
 from equigeo.reps import Irreps
+from equigeo.testing import tolerance
 from tests.ops.edges.test_edge_frames import directions
 
 F64 = torch.float64
@@ -54,7 +55,7 @@ def test_functions_that_commute_with_rolls_are_equivariant():
     for function, holds in ((gated, True), (pointwise, False)):
         got = function(turned, vectors @ g.mT)
         want = rep.act(g, function(x, vectors).flatten(1)).view_as(x)
-        assert torch.allclose(got, want, rtol=0, atol=1e-12) == holds
+        assert torch.allclose(got, want, **tolerance(F64, 9)) == holds
 
 
 def test_gradients_are_exact_at_the_poles():

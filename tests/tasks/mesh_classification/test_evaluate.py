@@ -15,6 +15,7 @@ from equigeo.tasks.mesh_classification import (
     evaluate_mesh_classifier,
 )
 from equigeo.tasks.mesh_classification.random_copy import MESH_COPIES
+from equigeo.testing import tolerance
 from tests.tasks.mesh_run import train_meshes
 
 
@@ -46,7 +47,8 @@ def test_the_promised_symmetries_change_no_prediction(trained, dataset):
     for copy in result.copies:
         assert copy.changed == []
         assert copy.accuracy == result.accuracy
-        assert copy.largest_difference < 1e-3
+        # means over the 120 faces of a torus
+        assert copy.largest_difference < tolerance(torch.float32, 120)["atol"]
 
 
 def test_a_model_without_the_symmetry_is_found_out(trained, dataset):

@@ -211,7 +211,8 @@ def test_a_finished_run_tells_what_resembles_nothing(config, dataset, small_mode
     familiar = whole.novelties([dataset.meshes[i] for i in dataset.in_train.nonzero().flatten()])
     assert max(familiar) < 1
     turned = random_copy(dataset.meshes[0], "all of these", torch.Generator().manual_seed(0))
-    assert whole.novelties([turned])[0] == pytest.approx(familiar[0], rel=1e-3)
+    # Vectors are float32; the inverse of their covariance multiplies rounding by up to 1e3.
+    assert whole.novelties([turned])[0] == pytest.approx(familiar[0], rel=1e-4)
     assert whole.novelties([]) == []
 
 

@@ -137,7 +137,7 @@ def test_a_file_gets_its_parts_as_a_page_and_a_coloured_file(run, tmp_path):
     write_obj(tmp_path / "drop.obj", mesh.vertices.numpy(), mesh.faces.tolist())
     found = segment_file(trained, tmp_path / "drop.obj", top=2, view=True)
     assert {name for name, _ in found.ranking} == {"rest", "tip"}
-    assert abs(sum(share for _, share in found.ranking) - 1) < 1e-6
+    assert abs(sum(share for _, share in found.ranking) - 1) < 1e-6  # float32: 16 units of 6e-8
     assert set(found.files) == {".parts.ply", ".parts.html"}
     (tmp_path / "drop.ply").write_bytes(found.files[".parts.ply"])
     again, report = load_mesh(tmp_path / "drop.ply")
@@ -185,7 +185,7 @@ def test_a_shape_unlike_those_of_the_training_is_told(tmp_path):
     box = shapes.cube()
     assert min(loaded.novelties([box])) > 1
     assert loaded.novelties([]) == []
-    assert loaded.novelties(test) == pytest.approx(trained.novelties(test), rel=1e-4)
+    assert loaded.novelties(test) == pytest.approx(trained.novelties(test))
     for name, mesh, says in (("drop", test[0], False), ("box", box, True)):
         write_obj(tmp_path / f"{name}.obj", mesh.vertices.numpy(), mesh.faces.tolist())
         found = segment_file(loaded, tmp_path / f"{name}.obj", view=True)

@@ -15,8 +15,11 @@ from equigeo.tasks.pointcloud import (
     evaluate_point_classifier,
 )
 from equigeo.tasks.pointcloud.data import load_clouds
+from equigeo.testing import tolerance
 from equigeo.training import time_limit
 from tests.tasks import stand_in
+
+ROUNDING = tolerance(torch.float32, 64)["atol"]  # of logits, in their deviation
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +40,7 @@ def test_training_learns_and_measures_invariance(config, tmp_path):
     last = trained.history[-1]
     assert last["test_accuracy"] > 0.8  # chance is a third
     assert last["rotated_accuracy"] == last["test_accuracy"]
-    assert last["logit_change"] < 1e-4
+    assert last["logit_change"] < ROUNDING
     result = evaluate_point_classifier(trained)
     assert result.accuracy == last["test_accuracy"]
     assert sum(map(sum, result.confusion)) == len(result.labels) == 12
@@ -45,7 +48,7 @@ def test_training_learns_and_measures_invariance(config, tmp_path):
     assert list(changed) == list(CLOUD_COPIES) == list(result.logit_changes)
     for kind in ("rotated", "reflected", "translated", "re-ordered"):
         assert changed[kind] == []
-        assert result.logit_changes[kind] < 1e-4
+        assert result.logit_changes[kind] < ROUNDING
     for kind in ("scaled", "sheared"):  # which this model does not promise
         assert result.logit_changes[kind] > 1e-2
     assert json.loads(json.dumps(result.to_dict()))["accuracy"] == result.accuracy

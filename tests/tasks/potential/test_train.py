@@ -8,6 +8,7 @@ import torch
 from equigeo.datasets import AtomicFrames, AtomicSplit
 from equigeo.tasks.potential import InteratomicPotential, PotentialData, load_frames
 from equigeo.tasks.potential.train import has_isolated, plan_fit, reference_energies
+from equigeo.testing import tolerance
 from equigeo.training import time_limit
 from tests.tasks.potential.frames import crystals, molecules, small_config
 
@@ -25,7 +26,8 @@ def test_a_run_learns_and_its_history_names_its_errors(config, tmp_path):
     assert last["validation_force_mae"] == last["validation_error"] < middle["validation_error"]
     assert last["validation_energy_mae"] > 0
     forces = trained.errors(load_frames(config).validation)
-    assert forces.force_mae == pytest.approx(last["validation_force_mae"], rel=1e-6)
+    same = tolerance(torch.float32)["rtol"]  # in batches of another size
+    assert forces.force_mae == pytest.approx(last["validation_force_mae"], rel=same)
 
 
 def test_a_run_that_is_interrupted_ends_as_if_it_were_not(config, tmp_path):

@@ -13,6 +13,7 @@ from equigeo.tasks.tsp import (
 )
 from equigeo.tasks.tsp import validation_instances as function
 from equigeo.tasks.tsp.evaluate import tour_copies
+from equigeo.testing import tolerance
 from tests.datasets.tsplib_files import write_library
 
 
@@ -44,7 +45,8 @@ def test_rigid_copies_have_the_same_tours_behind_the_embedding_only(trained, tmp
         assert saved["transfer_gaps"]["greedy"] == result.transfer_gap("greedy")
     for copy in results["mds"].copies:
         assert (copy.identical, copy.flagged) == (1.0, 0)
-        assert copy.gap == pytest.approx(results["mds"].gap("greedy"), abs=1e-12)
+        same = tolerance(torch.float64, 60)["atol"]  # means over instances
+        assert copy.gap == pytest.approx(results["mds"].gap("greedy"), abs=same)
     assert results["mds"].transfer[0].flagged  # a rectangle
     for copy in results["plain"].copies:
         assert copy.identical < 0.9
@@ -57,7 +59,9 @@ def test_copies_are_similar_to_their_originals(kind):
     moved = tour_copies(cities, kind)
     ratio = torch.cdist(moved, moved).flatten(1) / torch.cdist(cities, cities).flatten(1)
     ratio = ratio[:, torch.cdist(cities, cities).flatten(1).amin(0) > 0]
-    assert (ratio.amax(1) - ratio.amin(1)).max() < 1e-6
+    # of distances of at least a hundredth
+    bound = tolerance(cities.dtype, 2, condition=100)["atol"]
+    assert (ratio.amax(1) - ratio.amin(1)).max() < bound
     assert ((ratio - 1).abs().max() > 0.1) == (kind in ("scaled", "all of these"))
     a, b = cities[:, 1:3] - cities[:, :1], moved[:, 1:3] - moved[:, :1]
     turned_round = (torch.linalg.det(a) * torch.linalg.det(b)) < 0

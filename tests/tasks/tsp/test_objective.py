@@ -31,7 +31,8 @@ def test_the_gradient_is_that_of_the_expected_length():
     batch = LabelledBatch(cities.expand(number, -1, -1), torch.zeros(number), number)
     loss, length = PolicyGradient().sums(model, batch)
     got = torch.autograd.grad(loss / number, weight)[0]
-    assert length.item() / number == pytest.approx(expected.item(), rel=0.01)
+    four_errors = 4 * drawn.length.std().item() / number**0.5
+    assert length.item() / number == pytest.approx(expected.item(), abs=four_errors)
     # the baseline holds a quarter of the tour itself, and the deviation is a factor
     cosine = torch.nn.functional.cosine_similarity(got.flatten(), want.flatten(), 0)
     assert cosine > 0.98

@@ -12,6 +12,7 @@ from equigeo.tensor_products import ChannelwiseConv
 from equigeo.testing import assert_equivariant, tolerance
 
 F64 = torch.float64
+CLOSE = tolerance(F64, 1000)  # ten edges of a node, ten paths and products of nine components
 LAYOUTS = ["mul_ir", "ir_mul"]
 # As many paths as the model in which a library once had one wrong gradient out of 23.
 NEQUIP = ("8x0o+8x0e+8x1o+8x1e+8x2e", "0e+1o+2e", "0o+0e+1o+1e+2o+2e")
@@ -59,17 +60,18 @@ def test_equals_gather_product_and_scatter_with_all_gradients(irreps):
     x, edge_attr, weights = inputs
     got = conv(x, edge_index, edge_attr, weights)
     want = by_messages(conv, x, edge_index, edge_attr, weights)
-    torch.testing.assert_close(got, want, rtol=0, atol=1e-12)
+    torch.testing.assert_close(got, want, **CLOSE)
     direction = torch.linspace(-1, 1, got.numel()).view_as(got)
     first = [
         torch.autograd.grad((out * direction).sum(), inputs, create_graph=True)
         for out in (got, want)
     ]
     for a, b in zip(*first, strict=True):
-        torch.testing.assert_close(a, b, rtol=0, atol=1e-11)
+        torch.testing.assert_close(a, b, **CLOSE)
     second = [torch.autograd.grad(sum(g.square().sum() for g in gs), inputs) for gs in first]
     for a, b in zip(*second, strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-9)
+        scale = b.abs().max()
+        torch.testing.assert_close(a / scale, b / scale, **CLOSE)
 
 
 @pytest.mark.usefixtures("float64")
@@ -91,7 +93,7 @@ def test_every_one_of_23_paths_has_the_right_gradient_of_its_weights():
             for out in (got, want)
         )
         assert b.abs().max() > 0.1
-        torch.testing.assert_close(a, b, rtol=0, atol=1e-12)
+        torch.testing.assert_close(a, b, **CLOSE)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, F64], ids=str)
@@ -134,11 +136,11 @@ def test_layouts_differ_by_a_permutation_alone(irreps):
     want = mul_ir.irreps_out.to_layout(mul_ir(x, edge_index, edge_attr, weights), "ir_mul")
     moved = mul_ir.irreps_in1.to_layout(x, "ir_mul")
     got = ir_mul(moved, edge_index, mul_ir.irreps_in2.to_layout(edge_attr, "ir_mul"), weights)
-    torch.testing.assert_close(got, want, rtol=0, atol=1e-12)
+    torch.testing.assert_close(got, want, **CLOSE)
     direction = torch.linspace(-1, 1, want.numel(), dtype=F64).view_as(want)
     grads = [torch.autograd.grad(out, inputs, direction) for out in (got, want)]
     for a, b in zip(*grads, strict=True):
-        torch.testing.assert_close(a, b, rtol=0, atol=1e-12)
+        torch.testing.assert_close(a, b, **CLOSE)
 
 
 def test_edges_may_come_in_any_order_or_sorted_once():

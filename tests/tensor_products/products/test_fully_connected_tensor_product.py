@@ -56,8 +56,9 @@ def test_published_paths_weights_and_factors():
     assert product.weight_numel == 322
     factors = {(path.i_out, path.path_weight) for path in product.instructions}
     assert len(product.instructions) == 5
+    # a few units of 5.6e-17, that of numbers below a half
     assert dict(factors) == pytest.approx(
-        {0: math.sqrt(1 / 23), 1: math.sqrt(3 / 22), 2: math.sqrt(3 / 15)}, abs=1e-15
+        {0: math.sqrt(1 / 23), 1: math.sqrt(3 / 22), 2: math.sqrt(3 / 15)}, abs=2.3e-16
     )
     assert len(factors) == 3
 
@@ -79,7 +80,9 @@ def test_unit_variance_goes_in_and_comes_out(layout):
     x, y, weight = inputs_of(product, 20000)
     z = product(x, y, weight)
     for place in product.irreps_out.slices():
-        assert float(z[:, place].var()) == pytest.approx(1.0, abs=0.03)
+        square = z[:, place].square().mean(1)
+        four_errors = 4 * float(square.std()) / len(z) ** 0.5  # of the mean over rows
+        assert float(square.mean()) == pytest.approx(1.0, abs=four_errors)
 
 
 @both_layouts

@@ -150,7 +150,9 @@ def test_basis_is_complete_and_orthogonal(irreps, order, ir):
         for s in monomials(size, order)
     ]
     gram = torch.einsum("ams,bms->ab", basis / torch.tensor(orders), basis)
-    assert_close(gram, (2 * ir[0] + 1) * torch.eye(len(basis)).double(), rtol=0, atol=1e-12)
+    want = (2 * ir[0] + 1) * torch.eye(len(basis)).double()
+    # of 15 components there are 3060 monomials of order 4, each for five of the output
+    assert_close(gram, want, **tolerance(torch.float64, 5 * 3060))
 
 
 def test_each_polynomial_of_the_basis_is_homogeneous_in_every_input():
@@ -211,7 +213,7 @@ def test_a_block_weighs_one_output_and_one_order(i, order, basis):
     module.weight.data[:, rest] = 0
     x, element = samples(module, 5)
     z, scaled = module(x, element), module(2 * x, element)
-    assert_close(scaled, 2**order * z, rtol=1e-12, atol=0)
+    assert torch.equal(scaled, 2**order * z)  # powers of two round nothing
     for k, place in enumerate(module.irreps_out.slices()):
         assert bool(z[:, place].any()) == (k == i)
 
@@ -319,7 +321,8 @@ def test_new_weights_are_normal_over_the_size_of_their_block(basis):
     torch.set_rng_state(generator_state)
     for block in module.blocks.values():
         spread = module.weight.detach()[:, block].std().item() * (block.stop - block.start)
-        assert spread == pytest.approx(1, abs=0.05)
+        # four standard errors of the deviation of 50 x 64 numbers, the fewest of a block
+        assert spread == pytest.approx(1, abs=4 / (2 * 50 * 64) ** 0.5)
     assert list(module.state_dict()) == ["weight"]
 
 
@@ -371,9 +374,10 @@ def test_any_leading_axes_and_strides(basis):
     x, element = samples(module, 3, 2)
     z = module(x, element)
     assert z.shape == (3, 2, 8)
-    assert_close(z[1, 1], module(x[1, 1], element[1, 1]), rtol=0, atol=1e-13)
+    bound = tolerance(torch.float64, 41)  # weights of a channel
+    assert_close(z[1, 1], module(x[1, 1], element[1, 1]), **bound)
     strided = x.mT.contiguous().mT
-    assert_close(module(strided, element.T.contiguous().T), z, rtol=0, atol=1e-13)
+    assert_close(module(strided, element.T.contiguous().T), z, **bound)
     assert module(x[:0], element[:0]).shape == (0, 2, 8)
 
 

@@ -108,7 +108,7 @@ def test_strength_of_cross_products_up_to_degree_three():
             root = math.sqrt(6 * (2 * j1 + 1) * (2 * j2 + 1) * (2 * j3 + 1))
             symbol = wigner_9j_symbol((l1, l2, l3), (1, 1, 1), (j1, j2, j3))
             want = root * symbol * tp.gaunt_coupling(l1, l2, l3, "integral")
-            assert strength == pytest.approx(want, rel=1e-12, abs=1e-15)
+            assert strength == pytest.approx(want, abs=tolerance(torch.float64)["atol"])
         else:
             assert strength == 0
         if abs(strength) > 1e-12:
@@ -152,7 +152,7 @@ def test_scalar_functions_alone_multiply_as_gaunt_does():
     padded = [torch.cat([s, s.new_zeros(3, 27)], -1) for s in (x, y)]
     z = product(*padded)
     assert close(z[:, :25], gaunt(x, y), 1e-13)
-    assert z[:, 25:].abs().max() < 1e-13
+    assert z[:, 25:].abs().max() < tolerance(torch.float64, 81)["atol"]
 
 
 def test_the_product_is_associative_with_one_and_the_cross_product_alternates():
@@ -167,6 +167,7 @@ def test_the_product_is_associative_with_one_and_the_cross_product_alternates():
     cross = VectorSignalTensorProduct(2, 2, 4, scalars=False)
     x, y = inputs_of(cross)
     assert close(cross(x, y), -cross(y, x), 1e-14)
+    # pairs of products that cancel, of numbers of order one: 45 units in the last place
     assert cross(x, x).abs().max() < 1e-14
 
 
@@ -257,10 +258,11 @@ def test_leading_axes_broadcast(scalars):
     y = random(4, 1, product.irreps_in2.dim, seed=1)
     z = product(x, y)
     assert z.shape == (5, 4, 3, product.irreps_out.dim)
-    assert_close(z[1, 2, 0], product(x[1, 0, 0], y[2, 0]), rtol=0, atol=1e-13)
+    bound = tolerance(torch.float64, 36)  # 4 x 9 products of coefficients
+    assert_close(z[1, 2, 0], product(x[1, 0, 0], y[2, 0]), **bound)
     assert product(x[:0], y).shape == (0, 4, 3, product.irreps_out.dim)
     strided = x.mT.contiguous().mT
-    assert_close(product(strided, y), z, rtol=0, atol=1e-14)
+    assert_close(product(strided, y), z, **bound)
 
 
 @every_kind

@@ -15,6 +15,7 @@ import equigeo.tensor_products as tp
 from equigeo.reps import Irreps, wigner_3j
 from equigeo.testing import assert_equivariant, tolerance
 
+F64 = torch.float64
 NORMALIZATIONS = ["component", "integral", "norm"]
 SMALL_CASE = torch.tensor([0.36, 0.48, 0.80], dtype=torch.float64)
 POLES_AND_AXES = torch.cat([torch.eye(3), -torch.eye(3)]).double()
@@ -51,9 +52,11 @@ def test_published_values_of_one_point():
         0.98838535 1.34816050 1.41653847 0.08865653 -1.17344362 0.19701452 1.25521048 0.42033800"""
     want = torch.tensor([float(number) for number in numbers.split()], dtype=torch.float64)
     got = tp.spherical_harmonics(range(4), SMALL_CASE, True, "component")
-    assert_close(got, want, rtol=0, atol=1e-8)
+    # half a unit of the eighth decimal, the last that is published
+    assert_close(got, want, rtol=0, atol=5.1e-9)
     got = tp.spherical_harmonics(range(4), SMALL_CASE, True)
-    assert_close(got, want / 3.544907702, rtol=0, atol=1e-8)
+    # likewise, over a factor of ten digits
+    assert_close(got, want / 3.544907702, rtol=0, atol=2e-9)
 
 
 @pytest.mark.parametrize("l", [0, 1, 2, 7, 12, 20, 35])
@@ -65,7 +68,7 @@ def test_equals_the_explicit_sum_in_rational_numbers(l, point):
     x = torch.tensor([float(c) for c in rational], dtype=torch.float64)
     for normalize in (True, False):
         got = tp.spherical_harmonics(l, x, normalize, "component")
-        assert_close(got, want, rtol=0, atol=1e-12)
+        assert_close(got, want, **tolerance(F64, 2 * l + 1))
 
 
 @pytest.mark.parametrize("normalization", NORMALIZATIONS)
@@ -76,7 +79,7 @@ def test_equals_e3nn_as_far_as_it_goes(l, normalize, normalization):
     want = o3.spherical_harmonics(l, x, normalize, normalization)
     got = tp.spherical_harmonics(l, x, normalize, normalization)
     scale = want.abs().max()
-    assert_close(got / scale, want / scale, rtol=0, atol=1e-13)
+    assert_close(got / scale, want / scale, **tolerance(F64, 2 * l + 1))
 
 
 @pytest.mark.parametrize("l", range(20))
@@ -87,7 +90,7 @@ def test_each_degree_follows_from_the_one_below_by_coupling_with_the_vector(l):
     want = (2 * l + 3) / math.sqrt(l + 1) * coupled
     got = tp.spherical_harmonics(l + 1, x, False, "component")
     scale = want.abs().max()
-    assert_close(got / scale, want / scale, rtol=0, atol=1e-13)
+    assert_close(got / scale, want / scale, **tolerance(F64, 2 * l + 3))
 
 
 @pytest.mark.parametrize("l", [0, 1, 4, 9])
@@ -101,7 +104,7 @@ def test_the_gradient_is_the_degree_below(l):
         (2 * l + 3) * math.sqrt(l + 1) * torch.einsum("ijk,nj->nik", wigner_3j(l + 1, l, 1), below)
     )
     scale = want.abs().max()
-    assert_close(jacobian / scale, want / scale, rtol=0, atol=1e-13)
+    assert_close(jacobian / scale, want / scale, **tolerance(F64, 2 * l + 3))
 
 
 @given(
@@ -112,16 +115,18 @@ def test_the_gradient_is_the_degree_below(l):
 def test_norms_and_degrees_of_homogeneity(l, length, direction):
     x = torch.tensor(direction, dtype=torch.float64)
     unit = tp.spherical_harmonics(l, length * x, True, "component")
-    assert unit.square().sum().item() == pytest.approx(2 * l + 1, rel=1e-12)
-    assert_close(unit, tp.spherical_harmonics(l, x, True, "component"), rtol=0, atol=1e-12)
+    close = tolerance(F64, 2 * l + 1)
+    slopes = tolerance(F64, 2 * l + 1, condition=max(1, l))  # which multiply rounding of directions
+    assert unit.square().sum().item() == pytest.approx(2 * l + 1, rel=close["rtol"])
+    assert_close(unit, tp.spherical_harmonics(l, x, True, "component"), **slopes)
     norm = tp.spherical_harmonics(l, x, True, "norm")
     integral = tp.spherical_harmonics(l, x, True, "integral")
-    assert_close(norm * math.sqrt(2 * l + 1), unit, rtol=0, atol=1e-13)
-    assert_close(integral * math.sqrt(4 * math.pi), unit, rtol=0, atol=1e-13)
+    assert_close(norm * math.sqrt(2 * l + 1), unit, **slopes)
+    assert_close(integral * math.sqrt(4 * math.pi), unit, **slopes)
     raw = tp.spherical_harmonics(l, length * x, False, "component")
     want = unit * (length * x.norm()) ** l
     scale = (length * x.norm()) ** l
-    assert_close(raw / scale, want / scale, rtol=0, atol=1e-12)
+    assert_close(raw / scale, want / scale, **slopes)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -177,10 +182,9 @@ def test_takes_what_e3nn_takes(irreps):
     mine = tp.SphericalHarmonics(irreps, True, "component")
     assert str(mine.irreps_out) == str(theirs.irreps_out)
     assert str(mine.irreps_in) == str(theirs.irreps_in)
-    assert_close(mine(x), theirs(x), rtol=0, atol=1e-13)
-    assert_close(
-        tp.spherical_harmonics(irreps, x, True, "component"), theirs(x), rtol=0, atol=1e-13
-    )
+    bound = tolerance(F64, 9)
+    assert_close(mine(x), theirs(x), **bound)
+    assert_close(tp.spherical_harmonics(irreps, x, True, "component"), theirs(x), **bound)
 
 
 def test_a_pseudovector_may_be_named():

@@ -57,6 +57,7 @@ def test_batches_of_one_kind_each_have_other_statistics():
     mixed, sorted_ = nn.BatchNorm1d(1), nn.BatchNorm1d(1)
     update_bn(mixed, kinds[torch.randperm(128)].split(16), _run)
     update_bn(sorted_, kinds.split(16), _run)
+    # variances of 16 coins have a deviation of 0.021, the mean of eight of them 0.0073
     assert mixed.running_var.item() == pytest.approx(0.25, rel=0.1)
     assert sorted_.running_var.item() == 0
 
