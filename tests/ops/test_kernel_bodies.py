@@ -15,9 +15,7 @@ ROOT = Path(__file__).parents[2]
 WITHOUT_KERNELS = {"principal_axes_nd"}
 # Elsewhere that convolution is made of PyTorch's matrix product, and its batch norm is taken.
 OF_THE_CPU = {
-    name + suffix
-    for name in ("attention_conv", "relu_batch_norm")
-    for suffix in ("", "_backward")
+    name + suffix for name in ("attention_conv", "relu_batch_norm") for suffix in ("", "_backward")
 }
 # Where Python asks for a device: for what is no kernel, with the reason.
 ASKS_FOR_A_DEVICE = {

@@ -20,7 +20,7 @@ from equigeo.ops.edges.so2_conv_backward import FEATURES, so2_conv_backward_refe
 from equigeo.testing import tolerance
 from tests.ops.op import in_order
 from tests.ops.self_test.simulated import needs_simulator, run
-from tests.ops.so2_rows import COMPLEX, NUMBERS, REAL, filled, flags
+from tests.ops.so2_rows import COMPLEX, NUMBERS, REAL, flags
 
 F64 = torch.float64
 OPTIONAL = ("bias", "scale", "radial", "envelope")
@@ -176,13 +176,12 @@ def test_the_same_bits_every_time():
 
 @needs_simulator
 @pytest.mark.skipif(kernels_info()["cuda"] is not None, reason="they are loaded here")
-@pytest.mark.parametrize("order", ["forward", "1"])
-def test_the_kernels_for_cards_agree_on_the_simulator(order, tmp_path):
+def test_the_kernels_for_cards_agree_on_the_simulator(tmp_path):
     code = (
         "import pytest, sys; from equigeo.ops.runtime.torch_internals import has_kernel; "
         "assert has_kernel('so2_conv', 'CPU') and has_kernel('so2_conv_backward', 'CPU'); "
         f"sys.exit(pytest.main(['-q', '-p', 'no:cacheprovider', {__file__!r}]))"
     )
-    variables = {"EQUIGEO_CUDA_SELF_TEST": "0", "EQUIGEO_SIMULATE_ORDER": order}
+    variables = {"EQUIGEO_CUDA_SELF_TEST": "0", "EQUIGEO_SIMULATE_ORDER": "1"}  # any order
     found = run("import equigeo.ops; " + code, tmp_path, **variables)
     assert found.returncode == 0, found.stdout[-3000:] + found.stderr
