@@ -260,7 +260,7 @@ simulate: simulated-kernels ## run the CUDA kernels on the CPU: every op, order 
 	$(BIN)/python -m tests.ops.run_simulated planted $(SIMULATED)
 	$(BIN)/python -m tests.ops.run_simulated all $(SIMULATED) --jobs $(JOBS) $(SIMULATE_ARGS)
 	OMP_NUM_THREADS=1 EQUIGEO_SIMULATED=$(CURDIR)/$(SIMULATED) \
-	  $(BIN)/python -m pytest -q $(PARALLEL) tests/ops/self_test tests/gpu
+	  $(BIN)/python -m pytest -q $(PARALLEL) tests/ops/self_test tests/gpu tests/ops/edges/test_so2_conv.py
 
 # Templates of one source: of each op its small problems in float32, which come by every line but
 # those for other sizes and dtypes. `make simulate` runs all.

@@ -30,7 +30,7 @@ struct SO2Plan {
   int64_t forward[kMostOrders], adjoint[kMostOrders];     // and packed ones
   int64_t scale[kMostOrders];                             // where its modulation begins
   int64_t weight_numel, forward_numel, adjoint_numel, scale_numel;
-  int64_t tile;  // edges that are mixed together
+  int64_t tile;  // edges that are mixed together on the CPU
 };
 
 // Packed matrices of an order: one, or the three of a complex product.
@@ -38,30 +38,21 @@ inline int64_t matrices_of(const SO2Plan& plan, int64_t order) {
   return plan.complex_weights && order > 0 ? 3 : 1;
 }
 
-template <class T>
-struct SO2Pack {
-  SO2Plan plan;
-  const T* weight;  // (weight_numel,)
-  bool adjoint;
-  T* packed;
-};
-
 // Modulation is that of each edge, or a linear map of its numbers.
 template <class T>
 struct SO2Modulation {
   const T* scale;   // (edges, numbers) or null
-  const T* radial;  // packed (numbers, scale_numel), or null: numbers are then the modulation
-  const T* radial_adjoint;  // packed transpose, for gradients
+  const T* radial;  // (numbers, scale_numel), or null: numbers are then the modulation
   int64_t numbers;
 };
 
 template <class T>
 struct SO2Conv {
   SO2Plan plan;
-  const T* x;         // (sources, dim_in)
-  const T* vectors;   // (edges, 3)
-  const T* matrices;  // packed
-  const T* bias;      // (width_out[0],) or null
+  const T* x;        // (sources, dim_in)
+  const T* vectors;  // (edges, 3)
+  const T* weight;   // (weight_numel,)
+  const T* bias;     // (width_out[0],) or null
   SO2Modulation<T> modulation;
   const T* envelope;  // (edges,) or null
   const int64_t* source;
@@ -77,9 +68,8 @@ struct SO2ConvBackward {
   const T* grad;     // (targets, dim_out)
   const T* x;        // (sources, dim_in)
   const T* vectors;  // (edges, 3)
-  const T* matrices;
-  const T* adjoint;
-  const T* bias;  // (width_out[0],) or null
+  const T* weight;   // (weight_numel,)
+  const T* bias;     // (width_out[0],) or null
   SO2Modulation<T> modulation;
   const T* envelope;  // (edges,) or null
   const int64_t* order;
@@ -87,15 +77,14 @@ struct SO2ConvBackward {
   const int64_t* back_order;
   const int64_t* back_ptr;
   int64_t sources, targets, edges;
-  int64_t rows_of_part;  // sources whose share of the gradients of weights is summed together
   bool of_vectors, of_weights;
   T* grad_x;         // (sources, dim_in)
   T* grad_vectors;   // (edges, 3)
   T* grad_scale;     // (edges, numbers) or null
   T* grad_envelope;  // (edges,) or null
-  T* weight_parts;   // (parts, weight_numel)
-  T* bias_parts;     // (parts, width_out[0]) or null
-  T* radial_parts;   // (parts, numbers * scale_numel) or null
+  T* grad_weight;    // (weight_numel,) zero, as the next two, where of_weights is not
+  T* grad_bias;      // (width_out[0],) or null
+  T* grad_radial;    // (numbers, scale_numel) or null
 };
 
 }  // namespace equigeo

@@ -78,6 +78,20 @@ def conv_backward(name: str, place: int, value: int) -> None:
     OPS.channelwise_conv_backward(grad, x, y, weight, *tensors, *paths_table(1, {}, {}), False)
 
 
+def orders(name: str, place: int, value: int) -> None:
+    """A convolution by orders on such a graph."""
+    x, vectors, weight = torch.ones(ROWS, 2), torch.ones(4, 3), torch.ones(4)
+    rest = (*graph(name, place, value), [2, 0, 0], [2, 0, 0], 0, True, True)
+    OPS.so2_conv(x, vectors, weight, None, None, None, None, *rest)
+
+
+def orders_backward(name: str, place: int, value: int) -> None:
+    """Its gradient."""
+    grad, x, vectors, weight = (torch.ones(*n) for n in ((ROWS, 2), (ROWS, 2), (4, 3), (4,)))
+    rest = (*graph(name, place, value), [2, 0, 0], [2, 0, 0], 0, True, True, True, True)
+    OPS.so2_conv_backward(grad, x, vectors, weight, None, None, None, None, *rest)
+
+
 def gather(name: str, place: int, value: int) -> None:
     """A sum over the edges of each target."""
     source, ptr, _, target, _, back_ptr = graph(name, place, value)
@@ -160,6 +174,12 @@ TRAPPED: dict[str, Callable[[], Any]] = {
     "an edge that is not there": partial(conv, "order", 1, 4),
     "a target that is not there": partial(conv_backward, "target", 1, -1),
     "a place that is not there": partial(conv_backward, "back_order", 1, 4),
+    "a row of orders that ends before it begins": partial(orders, "ptr", 1, 4),
+    "a source of orders that is not there": partial(orders, "source", 1, ROWS),
+    "an edge of orders that is not there": partial(orders, "order", 1, -1),
+    "a row of orders that ends behind all edges": partial(orders_backward, "back_ptr", ROWS, 5),
+    "a target of orders that is not there": partial(orders_backward, "target", 1, ROWS),
+    "a place of orders that is not there": partial(orders_backward, "back_order", 1, 4),
     "a row to gather that is not there": partial(gather, "source", 1, ROWS),
     "a value to attend to that is not there": partial(attention_backward, "source", 1, -1),
     "a set of weights that is not there": partial(contraction, 1, 2),

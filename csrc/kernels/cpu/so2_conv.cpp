@@ -10,17 +10,17 @@ namespace {
 template <class T>
 class Convolved {
  public:
-  explicit Convolved(const SO2Conv<T>& op)
+  explicit Convolved(const SO2PackedConv<T>& op)
       : op_(op),
         plan_(op.plan),
         memory_(
-            TileRotations<T>::size(plan_) + TileModulation<T>::size(plan_, op.modulation) +
+            TileRotations<T>::size(plan_) + TileModulation<T>::size(plan_, op.packed) +
             orders_size<T>(plan_, plan_.width_in, plan_.mmax, 3) +
             orders_size<T>(plan_, plan_.width_out, plan_.mmax, 2) +
             Scratch<T>::round_up(plan_.tile)),
         rows_(Scratch<int64_t>::round_up(2 * plan_.tile)),
         rotations_(plan_, memory_),
-        modulation_(plan_, op.modulation, memory_) {}
+        modulation_(plan_, op.packed, memory_) {}
 
   bool failed() const { return memory_.failed() || rows_.failed(); }
 
@@ -116,7 +116,7 @@ class Convolved {
     }
   }
 
-  const SO2Conv<T>& op_;
+  const SO2PackedConv<T>& op_;
   const SO2Plan& plan_;
   Scratch<T> memory_;
   Scratch<int64_t> rows_;
@@ -128,7 +128,7 @@ class Convolved {
 };
 
 template <class T>
-int convolve_rows(const SO2Conv<T>& op, int64_t begin, int64_t end) {
+int convolve_rows(const SO2PackedConv<T>& op, int64_t begin, int64_t end) {
   Convolved<T> convolved(op);
   return convolved.failed() ? kOutOfMemory : convolved.run(begin, end);
 }
@@ -170,7 +170,7 @@ int pack_radial(const SO2PackRadial<T>& op, int64_t, int64_t) {
 
 }  // namespace
 
-const Kernels<SO2Conv> EQUIGEO_FOR_ISA(so2_conv_rows) = {
+const Kernels<SO2PackedConv> EQUIGEO_FOR_ISA(so2_conv_rows) = {
     convolve_rows<float>, convolve_rows<double>};
 const Kernels<SO2Pack> EQUIGEO_FOR_ISA(so2_pack_orders) = {pack_orders<float>, pack_orders<double>};
 const Kernels<SO2PackRadial> EQUIGEO_FOR_ISA(so2_pack_radial) = {

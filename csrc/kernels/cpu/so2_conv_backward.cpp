@@ -13,12 +13,12 @@ namespace {
 template <class T>
 class Differentiated {
  public:
-  explicit Differentiated(const SO2ConvBackward<T>& op)
+  explicit Differentiated(const SO2PackedConvBackward<T>& op)
       : op_(op),
         plan_(op.plan),
         top_(plan_.mmax + (op.of_vectors ? 1 : 0)),
         memory_(
-            TileRotations<T>::size(plan_) + TileModulation<T>::size(plan_, op.modulation) +
+            TileRotations<T>::size(plan_) + TileModulation<T>::size(plan_, op.packed) +
             2 * orders_size<T>(plan_, plan_.width_in, top_, 3) +
             orders_size<T>(plan_, plan_.width_in, top_, 2) +
             orders_size<T>(plan_, plan_.width_out, top_, 3) +
@@ -26,7 +26,7 @@ class Differentiated {
             WeightSums<T>::size(op)),
         rows_(4 * Scratch<int64_t>::round_up(plan_.tile)),
         rotations_(plan_, memory_),
-        modulation_(plan_, op.modulation, memory_),
+        modulation_(plan_, op.packed, memory_),
         torque_(plan_.lmax, plan_.mmax) {
     if (failed()) {
       return;
@@ -247,7 +247,7 @@ class Differentiated {
     }
   }
 
-  const SO2ConvBackward<T>& op_;
+  const SO2PackedConvBackward<T>& op_;
   const SO2Plan& plan_;
   int64_t top_;
   Scratch<T> memory_;
@@ -261,7 +261,7 @@ class Differentiated {
 };
 
 template <class T>
-int differentiate_parts(const SO2ConvBackward<T>& op, int64_t begin, int64_t end) {
+int differentiate_parts(const SO2PackedConvBackward<T>& op, int64_t begin, int64_t end) {
   int stray = 0;
   for (int64_t part = begin; part < end; ++part) {
     Differentiated<T> differentiated(op);
@@ -275,7 +275,7 @@ int differentiate_parts(const SO2ConvBackward<T>& op, int64_t begin, int64_t end
 
 }  // namespace
 
-const Kernels<SO2ConvBackward> EQUIGEO_FOR_ISA(so2_conv_backward_parts) = {
+const Kernels<SO2PackedConvBackward> EQUIGEO_FOR_ISA(so2_conv_backward_parts) = {
     differentiate_parts<float>, differentiate_parts<double>};
 
 }  // namespace equigeo

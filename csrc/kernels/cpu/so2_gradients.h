@@ -11,7 +11,7 @@ namespace {
 template <class T>
 class WeightSums {
  public:
-  static int64_t size(const SO2ConvBackward<T>& op) {
+  static int64_t size(const SO2PackedConvBackward<T>& op) {
     const SO2Plan& plan = op.plan;
     int64_t size = 0;
     for (int64_t m = 0; op.of_weights && m <= plan.mmax; ++m) {
@@ -19,43 +19,43 @@ class WeightSums {
           matrices_of(plan, m) * plan.width_out[m] * spread<T>(plan.width_in[m]));
       size += Scratch<T>::round_up(plan.tile * spread<T>(plan.width_in[m]));
     }
-    if (op.modulation.radial != nullptr) {
+    if (op.packed.radial != nullptr) {
       size += Scratch<T>::round_up(plan.tile * spread<T>(plan.scale_numel)) +
-              Scratch<T>::round_up(plan.tile * spread<T>(op.modulation.numbers)) +
-              Scratch<T>::round_up(op.modulation.numbers * spread<T>(plan.scale_numel));
+              Scratch<T>::round_up(plan.tile * spread<T>(op.packed.numbers)) +
+              Scratch<T>::round_up(op.packed.numbers * spread<T>(plan.scale_numel));
     }
     return size + Scratch<T>::round_up(plan.width_out[0]);
   }
 
-  WeightSums(const SO2ConvBackward<T>& op, Scratch<T>& memory) : op_(op), plan_(op.plan) {
+  WeightSums(const SO2PackedConvBackward<T>& op, Scratch<T>& memory) : op_(op), plan_(op.plan) {
     for (int64_t m = 0; op.of_weights && m <= plan_.mmax; ++m) {
       sums_[m] = zeros(matrix_size(m) * matrices_of(plan_, m), memory);
       difference_[m] = zeros(plan_.tile * spread<T>(plan_.width_in[m]), memory);
     }
-    if (op.modulation.radial != nullptr) {
+    if (op.packed.radial != nullptr) {
       slope_stride_ = spread<T>(plan_.scale_numel);
-      hidden_stride_ = spread<T>(op.modulation.numbers);
+      hidden_stride_ = spread<T>(op.packed.numbers);
       slopes_ = zeros(plan_.tile * slope_stride_, memory);
       to_hidden_ = zeros(plan_.tile * hidden_stride_, memory);
-      radial_ = zeros(op.modulation.numbers * slope_stride_, memory);
+      radial_ = zeros(op.packed.numbers * slope_stride_, memory);
     }
     bias_ = zeros(plan_.width_out[0], memory);
   }
 
   // Where the gradient of the modulation of an edge is written.
   T* slopes(int64_t edge, int64_t row) const {
-    return op_.modulation.radial == nullptr ? op_.grad_scale + row * plan_.scale_numel
-                                            : slopes_ + edge * slope_stride_;
+    return op_.packed.radial == nullptr ? op_.grad_scale + row * plan_.scale_numel
+                                        : slopes_ + edge * slope_stride_;
   }
 
   // From it, the gradient of the numbers of each edge and of their linear map.
   void add_radial(const TileModulation<T>& modulation, int64_t edges, const int64_t* rows) {
-    if (op_.modulation.radial == nullptr) {
+    if (op_.packed.radial == nullptr) {
       return;
     }
-    const int64_t numbers = op_.modulation.numbers;
+    const int64_t numbers = op_.packed.numbers;
     multiply_packed(
-        slopes_, slope_stride_, edges, plan_.scale_numel, op_.modulation.radial_adjoint, numbers,
+        slopes_, slope_stride_, edges, plan_.scale_numel, op_.packed.radial_adjoint, numbers,
         to_hidden_, hidden_stride_, false);
     for (int64_t e = 0; e < edges; ++e) {
       copy_row(to_hidden_ + e * hidden_stride_, numbers, op_.grad_scale + rows[e] * numbers);
@@ -119,8 +119,8 @@ class WeightSums {
     if (op_.bias_parts != nullptr) {
       copy_row(bias_, plan_.width_out[0], op_.bias_parts + part * plan_.width_out[0]);
     }
-    for (int64_t h = 0; op_.radial_parts != nullptr && h < op_.modulation.numbers; ++h) {
-      T* to = op_.radial_parts + (part * op_.modulation.numbers + h) * plan_.scale_numel;
+    for (int64_t h = 0; op_.radial_parts != nullptr && h < op_.packed.numbers; ++h) {
+      T* to = op_.radial_parts + (part * op_.packed.numbers + h) * plan_.scale_numel;
       copy_row(radial_ + h * slope_stride_, plan_.scale_numel, to);
     }
   }
@@ -144,7 +144,7 @@ class WeightSums {
     }
   }
 
-  const SO2ConvBackward<T>& op_;
+  const SO2PackedConvBackward<T>& op_;
   const SO2Plan& plan_;
   T *sums_[kMostOrders] = {}, *difference_[kMostOrders] = {};
   T *slopes_ = nullptr, *to_hidden_ = nullptr, *radial_ = nullptr, *bias_ = nullptr;

@@ -1,24 +1,12 @@
 // Rows of features into the frames of edges and back, component by component along the channels.
 #pragma once
 
-#include "args/so2_conv.h"
 #include "kernels/cpu/components.h"
 #include "kernels/cpu/edge_rotations.h"
+#include "math/so2_orders.h"
 
 namespace equigeo {
 namespace {
-
-// Numbers of the edges of a tile by order: a row for each edge and each part of a complex number,
-// and for some a third one, the sum of both parts.
-template <class T>
-struct Orders {
-  T* at[kMostOrders];
-  int64_t stride[kMostOrders], tile;
-
-  T* row(int64_t m, int64_t part, int64_t edge) const {
-    return at[m] + (part * tile + edge) * stride[m];
-  }
-};
 
 // An odd number of cache lines, so that rows do not meet in few sets of a cache.
 template <class T>
@@ -26,23 +14,6 @@ inline int64_t spread(int64_t width) {
   constexpr int64_t kLine = 64 / sizeof(T);
   const int64_t lines = padded_width(width) / kLine;
   return (lines + 1 - lines % 2) * kLine;
-}
-
-// Where component m of a term lies among the orders of an edge, and with which sign.
-template <class T>
-struct Component {
-  T* at;
-  T sign;
-};
-
-template <class T>
-EQUIGEO_HOST_DEVICE Component<T> component_of(
-    const Orders<T>& orders, const SO2Term& term, int64_t m, int64_t edge) {
-  const int64_t order = m < 0 ? -m : m;
-  const bool other = term.swapped && m != 0;
-  const int64_t part = (m < 0) != other;
-  const T sign = other && m < 0 ? T(-1) : T(1);
-  return {orders.row(order, part, edge) + term.column[order], sign};
 }
 
 // R components of N packs of channels; `d` are rows of a matrix with all lanes of its edges.

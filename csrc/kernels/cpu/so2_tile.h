@@ -52,8 +52,9 @@ class TileRotations {
   TileRotations(const SO2Plan& plan, Scratch<T>& memory)
       : lmax_(plan.lmax),
         entries_(entries_below(plan.lmax + 1)),
-        recurrence_(plan.lmax),
-        matrices_(memory.take(size(plan))) {}
+        matrices_(memory.take(size(plan))) {
+    fill_recurrence(plan.lmax, recurrence_);
+  }
 
   // vector(e) is where the three coordinates of an edge are; lengths are inverted.
   template <class Vector>
@@ -156,7 +157,7 @@ inline void mix_orders(
 template <class T>
 class TileModulation {
  public:
-  static int64_t size(const SO2Plan& plan, const SO2Modulation<T>& given) {
+  static int64_t size(const SO2Plan& plan, const SO2PackedModulation<T>& given) {
     if (given.radial == nullptr) {
       return 0;
     }
@@ -164,7 +165,7 @@ class TileModulation {
            Scratch<T>::round_up(plan.tile * spread<T>(given.numbers));
   }
 
-  TileModulation(const SO2Plan& plan, const SO2Modulation<T>& given, Scratch<T>& memory)
+  TileModulation(const SO2Plan& plan, const SO2PackedModulation<T>& given, Scratch<T>& memory)
       : plan_(plan),
         given_(given),
         stride_(spread<T>(plan.scale_numel)),
@@ -209,15 +210,10 @@ class TileModulation {
 
  private:
   const SO2Plan& plan_;
-  const SO2Modulation<T>& given_;
+  const SO2PackedModulation<T>& given_;
   int64_t stride_, hidden_stride_;
   T *made_ = nullptr, *hidden_ = nullptr;
 };
-
-// Where the factors of a term are, by order, in the modulation of an edge.
-inline int64_t scale_of(const SO2Plan& plan, const SO2Term& term, int64_t m) {
-  return plan.by_order ? plan.scale[m] + term.column[m] : term.column[0];
-}
 
 }  // namespace
 }  // namespace equigeo

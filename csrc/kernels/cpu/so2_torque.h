@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/cpu/so2_rotate.h"
+#include "math/so2_torque.h"
 
 namespace equigeo {
 namespace {
@@ -14,15 +15,14 @@ class Torque {
   Torque(int64_t lmax, int64_t top) : top_(top) {
     for (int64_t l = 1; l <= lmax; ++l) {
       for (int64_t m = 0; m < l && m <= top; ++m) {
-        const double square = (l * (l + 1) - m * (m + 1)) * (m == 0 ? 2 : 1);
-        factors_[l][m] = static_cast<T>(-0.5 * __builtin_sqrt(square));
+        factors_[l][m] = torque_factor<T>(l, m);
       }
     }
   }
 
   void clear() {
-    wide_ = Sums<WidePack<T>>{};
-    rest_ = Sums<T>{};
+    wide_ = TorqueSums<WidePack<T>>{};
+    rest_ = TorqueSums<T>{};
   }
 
   void add(
@@ -61,50 +61,24 @@ class Torque {
 
  private:
   template <class Pack>
-  struct Sums {
-    Pack x, z;
-  };
-
-  template <class Pack>
   void add_channels(
       int64_t l,
       const Component<T>* wide,
       const Component<T>* narrow,
       int64_t c,
-      Sums<Pack>& sums) {
-    const auto at = [&](const Component<T>& component) {
+      TorqueSums<Pack>& sums) {
+    const auto at = [c](const Component<T>& component) {
       return component.sign * Memory<Pack, T>::load(component.at + c);
     };
-    Pack plus = at(narrow[0]), minus = {};  // of order m
-    for (int64_t m = 0; m < l && m <= top_; ++m) {
-      const int64_t next = m + 1;
-      const Pack up = at(wide[next]), down = at(wide[-next]);
-      Pack x = -(up * plus), z = down * plus;
-      if (m > 0) {
-        x -= down * minus;
-        z -= up * minus;
-      }
-      if (next <= top_) {
-        const Pack left = at(wide[m]);
-        plus = at(narrow[next]);
-        minus = at(narrow[-next]);
-        x += left * plus;
-        z -= left * minus;
-        if (m > 0) {
-          const Pack other = at(wide[-m]);
-          x += other * minus;
-          z += other * plus;
-        }
-      }
-      sums.x += factors_[l][m] * x;
-      sums.z += factors_[l][m] * z;
-    }
+    add_torque(
+        factors_[l], l, top_, [&](int64_t m) { return at(wide[m]); },
+        [&](int64_t m) { return at(narrow[m]); }, sums);
   }
 
   int64_t top_;
   T factors_[kMostOrders][kMostOrders] = {};
-  Sums<WidePack<T>> wide_{};
-  Sums<T> rest_{};
+  TorqueSums<WidePack<T>> wide_{};
+  TorqueSums<T> rest_{};
 };
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "register/cpu/run_copywise.h"
 #include "register/cpu/run_fully_connected.h"
 #include "register/cpu/run_grid_product.h"
+#include "register/cpu/run_so2_conv.h"
 
 namespace equigeo {
 

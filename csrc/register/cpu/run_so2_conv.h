@@ -1,109 +1,14 @@
-// Running convolutions by orders on the CPU.
+// Running convolutions by orders on the CPU: matrices are packed first, and gradients of weights
+// summed by parts.
 #pragma once
 
 #include <algorithm>
-#include <vector>
 
 #include "kernels/cpu/so2_conv.h"
 #include "register/cpu/run_rows.h"
 #include "register/tensors.h"
 
 namespace equigeo {
-
-// What the lists of integers of an op say; the plan points into it.
-class SO2Layout {
- public:
-  SO2Layout(
-      const std::vector<int64_t>& in,
-      const std::vector<int64_t>& out,
-      int64_t mmax,
-      bool complex_weights,
-      bool by_order)
-      : in_(read_terms(in, plan_.dim_in)), out_(read_terms(out, plan_.dim_out)) {
-    plan_.in = in_.data();
-    plan_.out = out_.data();
-    plan_.terms_in = static_cast<int64_t>(in_.size());
-    plan_.terms_out = static_cast<int64_t>(out_.size());
-    plan_.mmax = mmax;
-    plan_.complex_weights = complex_weights;
-    plan_.by_order = by_order;
-    int64_t most_in = 0, most_out = 0;
-    for (const SO2Term& term : in_) {
-      plan_.lmax = std::max(plan_.lmax, term.l);
-      most_in = std::max(most_in, term.mul > 0 ? term.l : 0);
-    }
-    for (const SO2Term& term : out_) {
-      plan_.lmax = std::max(plan_.lmax, term.l);
-      most_out = std::max(most_out, term.mul > 0 ? term.l : 0);
-    }
-    EQUIGEO_CHECK(
-        0 <= mmax && mmax <= std::min(most_in, most_out),
-        "mmax must be from 0 to the degrees of both sides, got ", mmax);
-    for (int64_t m = 0; m < kMostOrders; ++m) {
-      plan_.width_in[m] = assign_columns(in_, m);
-      plan_.width_out[m] = assign_columns(out_, m);
-    }
-    for (int64_t m = 0; m <= mmax; ++m) {
-      const int64_t size = plan_.width_in[m] * plan_.width_out[m];
-      plan_.weight[m] = plan_.weight_numel;
-      plan_.weight_numel += size * (complex_weights && m > 0 ? 2 : 1);
-      plan_.forward[m] = plan_.forward_numel;
-      plan_.adjoint[m] = plan_.adjoint_numel;
-      const int64_t matrices = matrices_of(plan_, m);
-      plan_.forward_numel += matrices * padded_width(plan_.width_out[m]) * plan_.width_in[m];
-      plan_.adjoint_numel += matrices * padded_width(plan_.width_in[m]) * plan_.width_out[m];
-      plan_.scale[m] = plan_.scale_numel;
-      plan_.scale_numel += by_order || m == 0 ? plan_.width_in[m] : 0;
-    }
-    plan_.tile = tile_of(plan_);
-  }
-
-  const SO2Plan& plan() const { return plan_; }
-
- private:
-  static std::vector<SO2Term> read_terms(const std::vector<int64_t>& flat, int64_t& dim) {
-    EQUIGEO_CHECK(flat.size() % 3 == 0, "terms must have three numbers each");
-    std::vector<SO2Term> terms;
-    dim = 0;
-    for (size_t k = 0; k < flat.size(); k += 3) {
-      SO2Term term{};
-      term.mul = flat[k];
-      term.l = flat[k + 1];
-      term.swapped = flat[k + 2] != 0;
-      EQUIGEO_CHECK(
-          term.l >= 0 && term.l <= kMostOrders - 2, "degrees must be from 0 to ", kMostOrders - 2,
-          ", got ", term.l);
-      check_components("copies", term.mul);
-      term.offset = dim;
-      dim += term.mul * (2 * term.l + 1);
-      check_components("components", dim);
-      terms.push_back(term);
-    }
-    return terms;
-  }
-
-  static int64_t assign_columns(std::vector<SO2Term>& terms, int64_t m) {
-    int64_t width = 0;
-    for (SO2Term& term : terms) {
-      term.column[m] = width;
-      width += term.l >= m ? term.mul : 0;
-    }
-    return width;
-  }
-
-  // Edges whose operands are about a megabyte, so that matrices are read for many of them.
-  static int64_t tile_of(const SO2Plan& plan) {
-    constexpr int64_t kStep = 24, kLeast = 48, kMost = 192, kNumbers = 1 << 18;
-    int64_t numbers = 1;
-    for (int64_t m = 0; m <= plan.mmax; ++m) {
-      numbers += (m == 0 ? 1 : 2) * (plan.width_in[m] + plan.width_out[m]);
-    }
-    return std::clamp(kNumbers / numbers / kStep * kStep, kLeast, kMost);
-  }
-
-  SO2Plan plan_{};
-  std::vector<SO2Term> in_, out_;
-};
 
 // Multiply-adds of one edge, for one product by all matrices.
 inline double so2_work(const SO2Plan& plan) {
@@ -138,19 +43,93 @@ void run(const SO2PackRadial<T>& op) {
   run_rows(EQUIGEO_KERNELS(so2_pack_radial), op, 1, 1.0);
 }
 
+// Matrices of all orders, of the convolution or of its adjoint.
 template <class T>
-void run(const SO2Conv<T>& op) {
-  check_offsets("ptr", op.ptr, op.targets, op.edges);
-  run_rows(
-      EQUIGEO_KERNELS(so2_conv_rows), op, op.targets, so2_work(op.plan) * op.edges,
-      so2_rows(op.plan, op.targets, op.edges));
+Tensor packed_orders(const SO2Plan& plan, const T* weight, bool adjoint, const Tensor& like) {
+  Tensor packed = new_tensor(like, {adjoint ? plan.adjoint_numel : plan.forward_numel});
+  run(SO2Pack<T>{plan, weight, adjoint, write<T>(packed)});
+  return packed;
+}
+
+// The map of the numbers of an edge, empty where there is none.
+template <class T>
+Tensor packed_radial(
+    const SO2Plan& plan, const SO2Modulation<T>& given, bool transposed, const Tensor& like) {
+  if (given.radial == nullptr) {
+    return new_tensor(like, {0});
+  }
+  const int64_t inner = transposed ? plan.scale_numel : given.numbers;
+  const int64_t columns = transposed ? given.numbers : plan.scale_numel;
+  Tensor packed = new_tensor(like, {padded_width(columns) * inner});
+  run(SO2PackRadial<T>{given.radial, inner, columns, transposed, write<T>(packed)});
+  return packed;
 }
 
 template <class T>
-void run(const SO2ConvBackward<T>& op) {
-  check_offsets("back_ptr", op.back_ptr, op.sources, op.edges);
-  const int64_t parts = op.sources == 0 ? 0 : (op.sources + op.rows_of_part - 1) / op.rows_of_part;
-  run_rows(EQUIGEO_KERNELS(so2_conv_backward_parts), op, parts, 3 * so2_work(op.plan) * op.edges);
+void run(const SO2Conv<T>& given, const Tensor& like) {
+  const SO2Plan& plan = given.plan;
+  check_offsets("ptr", given.ptr, given.targets, given.edges);
+  const Tensor matrices = packed_orders(plan, given.weight, false, like);
+  const Tensor radial = packed_radial(plan, given.modulation, false, like);
+  const bool mapped = given.modulation.radial != nullptr;
+  const SO2PackedConv<T> op{
+      given,
+      read<T>(matrices),
+      {given.modulation.scale, mapped ? read<T>(radial) : nullptr, nullptr,
+       given.modulation.numbers}};
+  run_rows(
+      EQUIGEO_KERNELS(so2_conv_rows), op, op.targets, so2_work(plan) * op.edges,
+      so2_rows(plan, op.targets, op.edges));
+}
+
+// Add the parts up, in their order.
+template <class T>
+void sum_parts(const Tensor& parts, int64_t size, T* total) {
+  const T* from = read<T>(parts);
+  for (int64_t part = 0; part < parts.size(0); ++part) {
+    for (int64_t n = 0; n < size; ++n) {
+      total[n] += from[part * size + n];
+    }
+  }
+}
+
+template <class T>
+void run(const SO2ConvBackward<T>& given, const Tensor& like) {
+  const SO2Plan& plan = given.plan;
+  check_offsets("back_ptr", given.back_ptr, given.sources, given.edges);
+  const int64_t wanted = so2_parts(plan, given.edges);
+  const int64_t rows = (given.sources + wanted - 1) / wanted;
+  const int64_t parts = (given.sources + rows - 1) / rows;
+  const bool mapped = given.modulation.radial != nullptr;
+  const auto parts_of = [&](bool any, int64_t size) {
+    return new_tensor(like, {any && given.of_weights ? parts : 0, size});
+  };
+  const int64_t bias_size = plan.width_out[0];
+  const int64_t radial_size = given.modulation.numbers * plan.scale_numel;
+  const Tensor weights = parts_of(true, plan.weight_numel);
+  const Tensor biases = parts_of(given.bias != nullptr, bias_size);
+  const Tensor radials = parts_of(mapped, radial_size);
+  const auto write_or_null = [](const Tensor& tensor) {
+    return tensor.numel() > 0 ? write<T>(tensor) : nullptr;
+  };
+  const Tensor matrices = packed_orders(plan, given.weight, false, like);
+  const Tensor adjoint = packed_orders(plan, given.weight, true, like);
+  const Tensor radial = packed_radial(plan, given.modulation, false, like);
+  const Tensor radial_adjoint = packed_radial(plan, given.modulation, true, like);
+  const SO2PackedConvBackward<T> op{
+      given,
+      read<T>(matrices),
+      read<T>(adjoint),
+      {given.modulation.scale, mapped ? read<T>(radial) : nullptr,
+       mapped ? read<T>(radial_adjoint) : nullptr, given.modulation.numbers},
+      rows,
+      write<T>(weights),
+      write_or_null(biases),
+      write_or_null(radials)};
+  run_rows(EQUIGEO_KERNELS(so2_conv_backward_parts), op, parts, 3 * so2_work(plan) * op.edges);
+  sum_parts(weights, plan.weight_numel, given.grad_weight);
+  sum_parts(biases, bias_size, given.grad_bias);
+  sum_parts(radials, radial_size, given.grad_radial);
 }
 
 }  // namespace equigeo

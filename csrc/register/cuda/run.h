@@ -4,6 +4,7 @@
 #include "args/block_linear.h"
 #include "args/channelwise_conv.h"
 #include "args/channelwise_product.h"
+#include "args/so2_conv.h"
 #include "kernels/cuda/launch.h"
 #include "register/cuda/first_use.h"
 #include "register/cuda/stream.h"
@@ -63,6 +64,16 @@ void run(const ChannelwiseConv<S>& op, const Tensor& like) {
 
 template <class S>
 void run(const ChannelwiseConvBackward<S>& op, const Tensor& like) {
+  run_with_scratch(op, like);
+}
+
+template <class T>
+void run(const SO2Conv<T>& op, const Tensor& like) {
+  run_with_scratch(op, like);
+}
+
+template <class T>
+void run(const SO2ConvBackward<T>& op, const Tensor& like) {
   run_with_scratch(op, like);
 }
 

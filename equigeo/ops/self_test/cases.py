@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from equigeo.ops.clouds.axis_rules import ScaleRule, SignRule
+from equigeo.ops.edges.so2_table import SO2Table
 from equigeo.ops.path_table import Path, PathTable, Segment
 from equigeo.ops.polynomials.polynomial_table import Polynomial, PolynomialTable
 
@@ -66,7 +67,9 @@ def all_cases() -> list[Case]:
     >>> len({case.op for case in all_cases()}) == len(all_cases())
     True
     """
-    return [*_segments(), *_sphere(), *_clouds(), *_products(), *_linear(), *_polynomials()]
+    return [
+        *_segments(), *_sphere(), *_clouds(), *_products(), *_orders(), *_linear(), *_polynomials(),
+    ]  # fmt: skip
 
 
 def draw_features(*shapes: tuple[int, ...]) -> tuple[Tensor, ...]:
@@ -272,6 +275,19 @@ def _mixing_table() -> PathTable:
         _path(scalars, Segment.block(6, 1, 1), out, 24),
     ]
     return PathTable.from_paths(paths, (10, 8, 34, 15))
+
+
+def _orders() -> Iterator[Case]:
+    """An order that is dropped, both kinds of terms, and all that is optional."""
+    table = SO2Table(((2, 0, False), (35, 2, False)), ((1, 1, False), (2, 2, True)), 1)
+    flags = (*table.flat_terms, table.mmax, table.complex_weights, table.by_order)
+    rest = (*_Graph.example().convolution(), *flags)
+    shapes = ((NODES, table.dim_in), (EDGES, 3), (table.weight_numel,), (table.widths_out[0],))
+    inside = ((EDGES, 3), (3, table.scale_numel), (EDGES,))
+    grad, *features = draw_features((NODES, table.dim_out), *shapes, *inside)
+    terms = EDGES * table.dim_in
+    yield Case("so2_conv", tuple(features), rest, terms)
+    yield Case("so2_conv_backward", (grad, *features), (*rest, True, True), terms)
 
 
 def _linear() -> Iterator[Case]:

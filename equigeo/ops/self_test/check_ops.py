@@ -8,7 +8,6 @@ from typing import Literal
 
 import torch
 
-from equigeo.ops.edges.so2_table import SO2Table
 from equigeo.ops.runtime.declare import SCHEMAS
 from equigeo.ops.runtime.load_kernels import loaded_library, runs_compiled
 from equigeo.ops.self_test.cases import EDGES, NODES, Case, all_cases, draw_features, example_graph
@@ -84,7 +83,7 @@ def _check(op: str, case: Case | None, device: torch.device) -> OpCheck:
 
 def _cpu_cases() -> list[Case]:
     """Problems of the ops whose kernels are for the CPU alone."""
-    return [*_attention_cases(), *_norm_cases(), *_so2_cases()]
+    return [*_attention_cases(), *_norm_cases()]
 
 
 def _attention_cases() -> list[Case]:
@@ -108,20 +107,4 @@ def _norm_cases() -> list[Case]:
     return [
         Case("relu_batch_norm", (x, added, weight, bias), rest, differentiable=1),
         Case("relu_batch_norm_backward", (grad, x, added, weight, bias), rest),
-    ]
-
-
-def _so2_cases() -> list[Case]:
-    graph = example_graph()
-    by_source = (graph.target, graph.back_order, graph.back_ptr)
-    table = SO2Table(((2, 0, False), (3, 2, False)), ((1, 1, False), (2, 2, True)), 1)
-    flags = (*table.flat_terms, table.mmax, table.complex_weights, table.by_order)
-    rest = (graph.source, graph.ptr, graph.order, *by_source, *flags)
-    shapes = ((NODES, table.dim_in), (EDGES, 3), (table.weight_numel,), (table.widths_out[0],))
-    inside = draw_features((EDGES, 3), (3, table.scale_numel), (EDGES,))
-    features = (*draw_features(*shapes), *inside)
-    (grad,) = draw_features((NODES, table.dim_out))
-    return [
-        Case("so2_conv", features, rest),
-        Case("so2_conv_backward", (grad, *features), (*rest, True, True)),
     ]

@@ -6,7 +6,7 @@ from equigeo.ops.runtime.declare import SCHEMAS
 from equigeo.ops.runtime.signature import Signature
 from equigeo.ops.self_test.cases import all_cases
 
-OF_THE_CPU = {"attention_conv", "relu_batch_norm", "so2_conv"}
+OF_THE_CPU = {"attention_conv", "relu_batch_norm"}
 WITHOUT_CUDA_KERNELS = {
     "principal_axes_nd",
     *OF_THE_CPU,

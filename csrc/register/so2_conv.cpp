@@ -1,13 +1,11 @@
-// On the CPU alone: on other devices the reference implementation is taken.
 #include "args/so2_conv.h"
 
-#include <algorithm>
 #include <optional>
 #include <tuple>
 #include <vector>
 
-#include "register/cpu/result_memory.h"
-#include "register/cpu/run_so2_conv.h"
+#include "register/device.h"
+#include "register/so2_layout.h"
 
 namespace equigeo {
 namespace {
@@ -20,6 +18,7 @@ struct Given {
   Optional bias, scale, radial, envelope;
   Tensor source, ptr, order;
   int64_t edges, numbers;
+  bool empty_map;  // radial has no numbers to map
 };
 
 Optional checked_or_none(
@@ -63,35 +62,17 @@ void check_given(const SO2Plan& plan, Given& g) {
   g.source = checked_index("source", g.source, like, g.edges);
   g.ptr = checked_index("ptr", g.ptr, like, targets + 1);
   g.order = checked_index("order", g.order, like, g.edges);
-}
-
-// Matrices as kernels read them, of a convolution or of its adjoint.
-template <class T>
-Tensor packed_orders(const SO2Plan& plan, const Tensor& weight, bool adjoint) {
-  const int64_t size = adjoint ? plan.adjoint_numel : plan.forward_numel;
-  Tensor packed = new_tensor(weight, {size});
-  run(SO2Pack<T>{plan, read<T>(weight), adjoint, write<T>(packed)});
-  return packed;
-}
-
-template <class T>
-Tensor packed_radial(const Optional& radial, const Tensor& like, bool transposed) {
-  if (!radial.has_value()) {
-    return new_tensor(like, {0});
+  g.empty_map = g.radial.has_value() && g.numbers == 0;
+  if (g.empty_map) {  // kernels know the map by its pointer, which an empty tensor lacks
+    g.numbers = 1;
+    g.scale = new_zeros(like, {g.edges, 1});
+    g.radial = new_zeros(like, {1, plan.scale_numel});
   }
-  const int64_t inner = radial->size(transposed ? 1 : 0);
-  const int64_t columns = radial->size(transposed ? 0 : 1);
-  Tensor packed = new_tensor(like, {padded_width(columns) * inner});
-  run(SO2PackRadial<T>{read<T>(*radial), inner, columns, transposed, write<T>(packed)});
-  return packed;
 }
 
 template <class T>
-SO2Modulation<T> modulation_of(const Given& g, const Tensor& radial, const Tensor& adjoint) {
-  const bool made = g.radial.has_value();
-  return {
-      read_or_null<T>(g.scale), made ? read<T>(radial) : nullptr, made ? read<T>(adjoint) : nullptr,
-      g.numbers};
+SO2Modulation<T> modulation_of(const Given& g) {
+  return {read_or_null<T>(g.scale), read_or_null<T>(g.radial), g.numbers};
 }
 
 Tensor so2_conv_op(
@@ -115,7 +96,7 @@ Tensor so2_conv_op(
     bool by_order) {
   const SO2Layout layout(terms_in, terms_out, mmax, complex_weights, by_order);
   const SO2Plan& plan = layout.plan();
-  Given g{x, vectors, weight, bias, scale, radial, envelope, source, ptr, order, 0, 0};
+  Given g{x, vectors, weight, bias, scale, radial, envelope, source, ptr, order, 0, 0, false};
   check_given(plan, g);
   const int64_t targets = g.ptr.size(0) - 1;
   Tensor out = new_result(g.x, {targets, plan.dim_out});
@@ -124,28 +105,24 @@ Tensor so2_conv_op(
   }
   for_dtype(g.x, [&](auto zero) {
     using T = decltype(zero);
-    const Tensor matrices = packed_orders<T>(plan, g.weight, false);
-    const Tensor maps = packed_radial<T>(g.radial, g.x, false);
-    run(SO2Conv<T>{
-        plan, read<T>(g.x), read<T>(g.vectors), read<T>(matrices), read_or_null<T>(g.bias),
-        modulation_of<T>(g, maps, maps), read_or_null<T>(g.envelope), read<int64_t>(g.source),
-        read<int64_t>(g.ptr), read<int64_t>(g.order), g.x.size(0), targets, g.edges,
-        write<T>(out)});
+    const SO2Conv<T> op{
+        plan,
+        read<T>(g.x),
+        read<T>(g.vectors),
+        read<T>(g.weight),
+        read_or_null<T>(g.bias),
+        modulation_of<T>(g),
+        read_or_null<T>(g.envelope),
+        read<int64_t>(g.source),
+        read<int64_t>(g.ptr),
+        read<int64_t>(g.order),
+        g.x.size(0),
+        targets,
+        g.edges,
+        write<T>(out)};
+    run(op, g.x);
   });
   return out;
-}
-
-// Add the parts up, in their order.
-template <class T>
-void sum_parts(const Tensor& parts, const Tensor& total) {
-  const int64_t count = parts.size(0), size = total.numel();
-  const T* from = read<T>(parts);
-  T* to = write<T>(total);
-  for (int64_t part = 0; part < count; ++part) {
-    for (int64_t n = 0; n < size; ++n) {
-      to[n] += from[part * size + n];
-    }
-  }
 }
 
 using Gradients = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;
@@ -174,7 +151,7 @@ Gradients so2_conv_backward_op(
     bool of_weights) {
   const SO2Layout layout(terms_in, terms_out, mmax, complex_weights, by_order);
   const SO2Plan& plan = layout.plan();
-  Given g{x, vectors, weight, bias, scale, radial, envelope, source, ptr, order, 0, 0};
+  Given g{x, vectors, weight, bias, scale, radial, envelope, source, ptr, order, 0, 0, false};
   check_given(plan, g);
   const int64_t targets = g.ptr.size(0) - 1, sources = g.x.size(0);
   grad = checked("grad", grad, g.x, g.x.scalar_type(), {targets, plan.dim_out});
@@ -193,30 +170,22 @@ Gradients so2_conv_backward_op(
   };
   Tensor grad_x = new_result(g.x, {sources, plan.dim_in});
   Tensor grad_vectors = like(g.vectors, of_vectors), grad_weight = like(g.weight);
-  Tensor grad_bias = like(g.bias), grad_scale = like(g.scale, true);
+  Tensor grad_bias = like(g.bias), grad_scale = like(g.scale, plan.scale_numel > 0);
   Tensor grad_radial = like(g.radial), grad_envelope = like(g.envelope, true);
   if (sources > 0) {
-    const int64_t rows = (sources + so2_parts(plan, g.edges) - 1) / so2_parts(plan, g.edges);
-    const int64_t parts = of_weights ? (sources + rows - 1) / rows : 0;
-    Tensor weights = new_tensor(g.x, {parts, plan.weight_numel});
-    Tensor biases = new_tensor(g.x, {g.bias.has_value() ? parts : 0, plan.width_out[0]});
-    const int64_t maps_size = g.radial.has_value() ? g.radial->numel() : 0;
-    Tensor maps_parts = new_tensor(g.x, {maps_size > 0 ? parts : 0, maps_size});
     for_dtype(g.x, [&](auto zero) {
       using T = decltype(zero);
-      const Tensor matrices = packed_orders<T>(plan, g.weight, false);
-      const Tensor adjoint = packed_orders<T>(plan, g.weight, true);
-      const Tensor maps = packed_radial<T>(g.radial, g.x, false);
-      const Tensor maps_adjoint = packed_radial<T>(g.radial, g.x, true);
-      run(SO2ConvBackward<T>{
+      const auto write_or_null = [](const Optional& given, const Tensor& to) {
+        return given.has_value() ? write<T>(to) : nullptr;
+      };
+      const SO2ConvBackward<T> op{
           plan,
           read<T>(grad),
           read<T>(g.x),
           read<T>(g.vectors),
-          read<T>(matrices),
-          read<T>(adjoint),
+          read<T>(g.weight),
           read_or_null<T>(g.bias),
-          modulation_of<T>(g, maps, maps_adjoint),
+          modulation_of<T>(g),
           read_or_null<T>(g.envelope),
           read<int64_t>(g.order),
           read<int64_t>(target),
@@ -225,20 +194,21 @@ Gradients so2_conv_backward_op(
           sources,
           targets,
           g.edges,
-          rows,
           of_vectors,
           of_weights,
           write<T>(grad_x),
           write<T>(grad_vectors),
-          g.scale.has_value() ? write<T>(grad_scale) : nullptr,
-          g.envelope.has_value() ? write<T>(grad_envelope) : nullptr,
-          write<T>(weights),
-          biases.numel() > 0 ? write<T>(biases) : nullptr,
-          maps_parts.numel() > 0 ? write<T>(maps_parts) : nullptr});
-      sum_parts<T>(weights, grad_weight);
-      sum_parts<T>(biases, grad_bias);
-      sum_parts<T>(maps_parts, grad_radial);
+          write_or_null(g.scale, grad_scale),
+          write_or_null(g.envelope, grad_envelope),
+          write<T>(grad_weight),
+          write_or_null(g.bias, grad_bias),
+          write_or_null(g.radial, grad_radial)};
+      run(op, g.x);
     });
+  }
+  if (g.empty_map) {
+    grad_scale = new_tensor(g.x, {g.edges, 0});
+    grad_radial = new_tensor(g.x, {0, plan.scale_numel});
   }
   return {grad_x, grad_vectors, grad_weight, grad_bias, grad_scale, grad_radial, grad_envelope};
 }
@@ -246,7 +216,7 @@ Gradients so2_conv_backward_op(
 }  // namespace
 }  // namespace equigeo
 
-STABLE_TORCH_LIBRARY_IMPL(equigeo, CPU, library) {
+STABLE_TORCH_LIBRARY_IMPL(equigeo, EQUIGEO_DEVICE, library) {
   library.impl("so2_conv", TORCH_BOX(&equigeo::so2_conv_op));
   library.impl("so2_conv_backward", TORCH_BOX(&equigeo::so2_conv_backward_op));
 }
