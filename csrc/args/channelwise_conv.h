@@ -50,4 +50,24 @@ struct ChannelwiseConvBackward {
   S* grad_weight;   // (edges, dim_weight) or null
 };
 
+// Derivatives of the gradients, along tangents that are null where they are zero. Results that are
+// null are not wanted.
+template <class S>
+struct ChannelwiseConvDoubleBackward {
+  using T = Compute<S>;
+  PathTable<T> table;
+  Graph graph;
+  const S* grad;    // (targets, dim_out)
+  const S* x;       // (sources, dim_x)
+  const S* y;       // (edges, dim_y)
+  const S* weight;  // (edges, dim_weight) or null
+  const S* x_tangent;
+  const S* y_tangent;
+  const S* weight_tangent;
+  S* to_grad;
+  S* to_x;
+  S* to_y;
+  S* to_weight;
+};
+
 }  // namespace equigeo

@@ -31,4 +31,24 @@ struct ChannelwiseProductBackward {
   S* grad_weight;
 };
 
+// Derivatives of the gradients, along tangents that are null where they are zero. Results that are
+// null are not wanted.
+template <class S>
+struct ChannelwiseProductDoubleBackward {
+  PathTable<Compute<S>> table;
+  const S* grad;    // (rows, dim_out)
+  const S* x;       // (rows, dim_x)
+  const S* y;       // (rows, dim_y)
+  const S* weight;  // (rows, dim_weight) or null
+  const S* x_tangent;
+  const S* y_tangent;
+  const S* weight_tangent;
+  int64_t rows;
+  S* to_grad;
+  S* to_x;
+  S* to_y;
+  S* to_weight;
+  bool stream;  // whether to_grad is too large for the caches
+};
+
 }  // namespace equigeo

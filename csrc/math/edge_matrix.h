@@ -106,9 +106,9 @@ EQUIGEO_HOST_DEVICE void apply_matrix(
   }
 }
 
-// Gradients of apply_matrix for N packs of channels: grad_x_i += w T_i and grad_weight =
+// Gradients of apply_matrix for N packs of channels: grad_x_i += w T_i and grad_weight (+)=
 // sum_i x_i T_i with T_i = sum_k M_ki g_k. Also gives w x_i, which the gradient of M needs.
-// What has a null pointer is not wanted.
+// What has a null pointer is not wanted; `add` is of the weights alone.
 template <class Pack, int D1, int N, int S, class T>
 EQUIGEO_HOST_DEVICE void transpose_matrix(
     const T* matrix,
@@ -120,7 +120,8 @@ EQUIGEO_HOST_DEVICE void transpose_matrix(
     int64_t x_stride,
     T* grad_x,
     T* grad_weight,
-    T* weighted) {
+    T* weighted,
+    bool add = false) {
   constexpr int kStep = kWidth<Pack, T>;
   Pack back[D1][N] = {};
   for (int64_t k = 0; k < d3; ++k) {
@@ -156,7 +157,8 @@ EQUIGEO_HOST_DEVICE void transpose_matrix(
         }
       }
       if (grad_weight != nullptr) {
-        Memory<Pack, T>::store(grad_weight + n * kStep, slope);
+        T* into = grad_weight + n * kStep;
+        Memory<Pack, T>::store(into, add ? Memory<Pack, T>::load(into) + slope : slope);
       }
     }
   }

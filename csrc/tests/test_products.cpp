@@ -232,6 +232,13 @@ const bool matrix = check::add_for_floats("channels by the matrix of an edge", [
         m.data(), 7, g.data() + u, kChannels, x.data() + u, w.data() + u, kChannels,
         to_x.data() + u, to_w.data() + u, weighted.data() + u);
   }
+  std::vector<T> twice = to_w;  // those of the weights alone, added
+  T* none = nullptr;
+  for (int64_t u = 0; u < kChannels; ++u) {
+    transpose_matrix<T, 3, 1, 1>(
+        m.data(), 7, g.data() + u, kChannels, x.data() + u, w.data() + u, kChannels, none,
+        twice.data() + u, none, true);
+  }
   for (int64_t k = 0; k < 7; ++k) {
     matrix_gradient<T, 3, 1>(
         g.data() + k * kChannels, kChannels, weighted.data(), kChannels, kChannels,
@@ -254,6 +261,7 @@ const bool matrix = check::add_for_floats("channels by the matrix of an edge", [
   sorted = {entries.data(), values.data()};
   contract_gradient<T>(sorted, path, to_m.data(), to_y.data(), 1);
   std::vector<double> want(out.size()), want_x(x.size()), want_w(w.size()), want_y(y.size());
+  std::vector<double> want_twice(w.size());
   for (int64_t u = 0; u < kChannels; ++u) {
     for (int64_t i = 0; i < 3; ++i) {
       for (int64_t j = 0; j < 5; ++j) {
@@ -263,6 +271,7 @@ const bool matrix = check::add_for_floats("channels by the matrix of an edge", [
           want[at_out] += term * w[u] * x[at_x] * y[j];
           want_x[at_x] += term * w[u] * y[j] * g[at_out];
           want_w[u] += term * x[at_x] * y[j] * g[at_out];
+          want_twice[u] += 2 * term * x[at_x] * y[j] * g[at_out];
           want_y[j] += term * w[u] * x[at_x] * g[at_out];
         }
       }
@@ -272,6 +281,7 @@ const bool matrix = check::add_for_floats("channels by the matrix of an edge", [
   check::all_near(out, want, tolerance);
   check::all_near(to_x, want_x, tolerance);
   check::all_near(to_w, want_w, tolerance);
+  check::all_near(twice, want_twice, 2 * tolerance);
   check::all_near(to_y, want_y, tolerance);
 });
 

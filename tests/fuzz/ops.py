@@ -66,8 +66,8 @@ class Call:
         direct = random.random() < 0.5
         constants = list(self.op.constants) if direct else []
         arguments: list[Any] = [*features, *rest, *constants]
-        if direct and self.op.missing is not None:
-            arguments.insert(self.op.missing, None)
+        for position in self.op.missing if direct else ():
+            arguments.insert(position, None)
         for change in self.changes:
             place = random.randrange(len(arguments))
             with suppress(Exception):  # a change of what was changed before may be impossible

@@ -99,7 +99,8 @@ def attention_rows() -> list[Op]:
         ),
         Op(
             "attention_conv", _without(forward, 3), _without(reference, 3), _forward(False),
-            _lists(False), label="attention_conv of sources alone", missing=3, terms=256, blas=True,
+            _lists(False), label="attention_conv of sources alone", missing=(3,), terms=256,
+            blas=True,
         ),
         Op(
             "attention_conv_backward", backward, backward_reference, _backward(True),
@@ -108,11 +109,12 @@ def attention_rows() -> list[Op]:
         Op(
             "attention_conv_backward", _without(backward, 1), _without(backward_reference, 1),
             _backward(True, of_attention=False), _lists(True),
-            label="attention_conv_backward of the results alone", missing=1, terms=NODES, blas=True,
+            label="attention_conv_backward of the results alone", missing=(1,), terms=NODES,
+            blas=True,
         ),
         Op(
             "attention_conv_backward", of_sources(backward), of_sources(backward_reference),
             _backward(False), _lists(False), label="attention_conv_backward of sources alone",
-            missing=5, terms=NODES, blas=True,
+            missing=(5,), terms=NODES, blas=True,
         ),
     ]  # fmt: skip

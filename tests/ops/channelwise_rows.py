@@ -112,7 +112,7 @@ def without_empty(result: Any) -> Any:
 
 
 def options(table: PathTable, count: int, constants: tuple[Any, ...]) -> dict[str, Any]:
-    return {"constants": constants, "missing": None if table.dim_weight else count}
+    return {"constants": constants, "missing": () if table.dim_weight else (count,)}
 
 
 def product_row(name: str, table: PathTable) -> Op:

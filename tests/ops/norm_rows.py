@@ -69,7 +69,7 @@ def norm_rows() -> list[Op]:
                     _features(backward=backward, added=rectify),
                     lambda _: [],
                     label=f"{name}, {'of a sum, rectified' if rectify else 'of rows'}",
-                    missing=missing,
+                    missing=() if missing is None else (missing,),
                     constants=constants,
                     terms=3000,
                 )

@@ -27,7 +27,7 @@ class Op:
     """An op, its judge, and how to make arguments: features first, then the fixed rest.
 
     Features are given the dtype of the test, and the rest that in which it is computed, unless that
-    is ``stored`` like features; ``missing`` is the position of a feature that ``call`` leaves out,
+    is ``stored`` like features; ``missing`` are positions of features that ``call`` leaves out,
     ``constants`` end the arguments of the overload. A body made of matrix products of a BLAS, which
     rounds as it likes by number of threads and alignment, is ``blas``. ``terms`` is the length of
     sums over the fixed rest.
@@ -39,7 +39,7 @@ class Op:
     features: Callable[[Problem, torch.dtype], list[Tensor]]
     rest: Callable[[EdgeIndex], list[Tensor]]
     label: str = ""
-    missing: int | None = None
+    missing: tuple[int, ...] = ()
     blas: bool = False
     terms: int = 1
     constants: tuple[Any, ...] = ()

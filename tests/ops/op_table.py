@@ -22,6 +22,10 @@ from tests.ops.channelwise_rows import channelwise_rows
 from tests.ops.cloud_rows import cloud_rows
 from tests.ops.connected_rows import connected_rows
 from tests.ops.contraction_rows import contraction_rows
+from tests.ops.double_backward_rows import (
+    double_backward_rows,
+    double_backward_rows_of_kernels,
+)
 from tests.ops.harmonics_rows import harmonics_rows
 from tests.ops.linear_rows import linear_rows
 from tests.ops.norm_rows import norm_rows
@@ -114,7 +118,7 @@ OPS = [
         _gradients_without_second,
         _graph,
         label="segment_attention_backward of the averages alone",
-        missing=1,
+        missing=(1,),
     ),
     Op(
         "grid_product",
@@ -155,6 +159,8 @@ OPS = [
     *channelwise_rows(),
     *cloud_rows(),
     *connected_rows(),
+    *double_backward_rows(),
+    *double_backward_rows_of_kernels(),
     *contraction_rows(),
     *harmonics_rows(),
     *linear_rows(),
@@ -185,6 +191,7 @@ OF_KERNELS = frozenset(
         "block_linear_backward, many rows, mul_ir",
         "so2_conv, many copies, alone",
         "so2_conv_backward, many copies, alone",
+        *map(str, double_backward_rows_of_kernels()),
     }
 )
 """Rows of sizes, none among them, and of orders of paths that kernels alone notice."""

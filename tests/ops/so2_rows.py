@@ -97,7 +97,7 @@ def forward_row(label: str, table: SO2Table, given: tuple[str, ...]) -> Op:
 
     return Op(
         "so2_conv", call, judge, operands(table, given, grad=False), graph, f"so2_conv, {label}",
-        missing=5 if len(given) == 3 else None, terms=TERMS, constants=flags(table),
+        missing=(5,) if len(given) == 3 else (), terms=TERMS, constants=flags(table),
         blas=True,  # its second gradients are made of PyTorch's matrix products
     )  # fmt: skip
 
@@ -117,6 +117,6 @@ def backward_row(label: str, table: SO2Table, given: tuple[str, ...]) -> Op:
 
     return Op(
         "so2_conv_backward", call, judge, operands(table, given, grad=True), graph,
-        f"so2_conv_backward, {label}", missing=6 if len(given) == 3 else None, terms=TERMS,
+        f"so2_conv_backward, {label}", missing=(6,) if len(given) == 3 else (), terms=TERMS,
         constants=constants, blas=True,  # its gradients
     )  # fmt: skip

@@ -117,8 +117,8 @@ def test_gradients_agree_with_finite_differences(op):
 @pytest.mark.parametrize("op", OF_PYTORCH, ids=str)
 def test_op_is_registered_as_pytorch_demands(op, problem, dtype):
     features, rest = arguments(op, problem, dtype)
-    if op.missing is not None:
-        features.insert(op.missing, None)
+    for position in op.missing:
+        features.insert(position, None)
     inputs = tuple(x if x is None else x.requires_grad_() for x in features)
     torch.library.opcheck(op.overload, (*inputs, *rest, *op.constants))
 

@@ -19,6 +19,14 @@ struct PlannedChannelwiseConvBackward : ChannelwiseConvBackward<S> {
   const Compute<S>* padded_x;     // (sources, plan.padded_x)
 };
 
+template <class S>
+struct PlannedChannelwiseConvDoubleBackward : ChannelwiseConvDoubleBackward<S> {
+  ChannelwisePlan<Compute<S>> plan;
+  const Compute<S>* padded_grad;       // (targets, plan.padded_out)
+  const Compute<S>* padded_x;          // (sources, plan.padded_x)
+  const Compute<S>* padded_x_tangent;  // or null
+};
+
 // Rows of a tensor brought into the layout of kernels.
 template <class S>
 struct PadRows {
@@ -32,5 +40,9 @@ EQUIGEO_DECLARE_KERNELS(PadRows, pad_rows);
 EQUIGEO_DECLARE_KERNELS(PlannedChannelwiseConv, channelwise_conv_targets);
 EQUIGEO_DECLARE_KERNELS(PlannedChannelwiseConvBackward, channelwise_conv_backward_edges);
 EQUIGEO_DECLARE_KERNELS(PlannedChannelwiseConvBackward, channelwise_conv_backward_sources);
+EQUIGEO_DECLARE_KERNELS(
+    PlannedChannelwiseConvDoubleBackward, channelwise_conv_double_backward_targets);
+EQUIGEO_DECLARE_KERNELS(
+    PlannedChannelwiseConvDoubleBackward, channelwise_conv_double_backward_sources);
 
 }  // namespace equigeo

@@ -2,64 +2,11 @@
 #include "kernels/cpu/channelwise_product.h"
 
 #include "kernels/cpu/edge_product.h"
-#include "kernels/cpu/rows.h"
+#include "kernels/cpu/product_rows.h"
 #include "kernels/cpu/run_blocks.h"
 
 namespace equigeo {
 namespace {
-
-// The first input of a row in the layout of kernels, copied only where it has another.
-template <class T>
-class FirstInput {
- public:
-  FirstInput(const ChannelwisePlan<T>& plan, T* scratch) : plan_(plan), scratch_(scratch) {}
-
-  void load(const T* row) {
-    row_ = row;
-    for (int64_t s = 0; s < plan_.segments; ++s) {
-      const PaddedSegment segment = plan_.segment[s];
-      if (!in_place(plan_.ir_mul, segment.mul, segment.d)) {
-        fetch(
-            row + segment.offset, plan_.ir_mul, segment.mul, segment.d, scratch_ + segment.padded,
-            padded(segment.mul));
-      }
-    }
-  }
-
-  Components<const T> of(int64_t p) const {
-    const Path& path = plan_.path[p];
-    if (in_place(plan_.ir_mul, path.x.mul, path.x.d)) {
-      return {row_ + path.x.offset, path.x.mul};
-    }
-    return {scratch_ + plan_.layout[p].x, padded(path.x.mul)};
-  }
-
- private:
-  const ChannelwisePlan<T>& plan_;
-  T* scratch_;
-  const T* row_ = nullptr;
-};
-
-// What both passes read of a row, copied only where the tensor stores another type.
-template <class S>
-struct RowBuffers {
-  using T = Compute<S>;
-
-  static int64_t size(const ChannelwisePlan<T>& plan) {
-    return Scratch<T>::round_up(scratch_row<S>(plan.dim_x)) +
-           Scratch<T>::round_up(scratch_row<S>(plan.dim_y)) +
-           Scratch<T>::round_up(scratch_row<S>(plan.dim_weight));
-  }
-
-  RowBuffers(const ChannelwisePlan<T>& plan, Scratch<T>& memory)
-      : x(memory.take(scratch_row<S>(plan.dim_x))),
-        y(memory.take(scratch_row<S>(plan.dim_y))),
-        weight(memory.take(scratch_row<S>(plan.dim_weight))) {}
-
-  T* x;
-  T* y;
-  T* weight;
-};
 
 template <class S>
 class Forward {
@@ -157,7 +104,7 @@ class Backward {
         grad_weight_(plan_.dim_weight, false, memory_),
         x_(plan_, memory_.take(plan_.padded_x)),
         slope_(memory_.take(plan_.padded_x)),
-        output_(memory_.take(plan_.largest_output)),
+        grad_(plan_, memory_.take(plan_.largest_output)),
         lanes_(memory_.take(plan_.dim_y * kEdges)) {}
 
   bool failed() const { return memory_.failed(); }
@@ -175,7 +122,7 @@ class Backward {
 
  private:
   void row(int64_t e, int64_t lane) {
-    const T* grad = read_row(op_.grad + e * plan_.dim_out, plan_.dim_out, arrived_);
+    grad_.load(read_row(op_.grad + e * plan_.dim_out, plan_.dim_out, arrived_));
     const T* weight =
         read_row(row_or_null(op_.weight, e, plan_.dim_weight), plan_.dim_weight, rows_.weight);
     T* grad_weight = grad_weight_.begin(row_or_null(op_.grad_weight, e, plan_.dim_weight));
@@ -187,39 +134,13 @@ class Backward {
     fill_zero(lanes_, plan_.dim_y * kEdges);
     for (int64_t p = 0; p < plan_.count; ++p) {
       const RowGradients<T> into{slope_ + plan_.layout[p].x, grad_weight, lanes_};
-      path_backward(
-          plan_, p, {matrices_, lane, x_.of(p), weight}, arriving(grad, p), into, scratch_);
+      path_backward(plan_, p, {matrices_, lane, x_.of(p), weight}, grad_.of(p), into, scratch_);
     }
     grad_weight_.finish();
-    finish_x(grad_x_.begin(op_.grad_x + e * plan_.dim_x));
+    put_back_first_input(plan_, slope_, grad_x_.begin(op_.grad_x + e * plan_.dim_x));
+    grad_x_.finish();
     sum_registers(lanes_, plan_.dim_y, grad_y_.begin(op_.grad_y + e * plan_.dim_y));
     grad_y_.finish();
-  }
-
-  void finish_x(T* grad_x) {
-    if (!plan_.covers_x) {
-      fill_zero(grad_x, plan_.dim_x);
-    }
-    for (int64_t s = 0; s < plan_.segments; ++s) {
-      const PaddedSegment segment = plan_.segment[s];
-      put_back(
-          slope_ + segment.padded, padded(segment.mul), plan_.ir_mul, segment.mul, segment.d,
-          grad_x + segment.offset);
-    }
-    grad_x_.finish();
-  }
-
-  Components<const T> arriving(const T* grad, int64_t p) {
-    const Path& path = plan_.path[p];
-    if (in_place(plan_.ir_mul, path.x.mul, path.out.d)) {
-      return {grad + path.out.offset, path.x.mul};
-    }
-    if (plan_.layout[p].first_into_output) {
-      fetch(
-          grad + path.out.offset, plan_.ir_mul, path.x.mul, path.out.d, output_,
-          padded(path.x.mul));
-    }
-    return {output_, padded(path.x.mul)};
   }
 
   const PlannedChannelwiseProductBackward<S>& op_;
@@ -232,7 +153,7 @@ class Backward {
   RowWriter<S> grad_x_, grad_y_, grad_weight_;
   FirstInput<T> x_;
   T* slope_;
-  T* output_;
+  ArrivingGradient<T> grad_;
   T* lanes_;  // gradient of y, a register for each number
 };
 

@@ -18,7 +18,14 @@ struct PlannedChannelwiseProductBackward : ChannelwiseProductBackward<S> {
   ChannelwisePlan<Compute<S>> plan;
 };
 
+template <class S>
+struct PlannedChannelwiseProductDoubleBackward : ChannelwiseProductDoubleBackward<S> {
+  ChannelwisePlan<Compute<S>> plan;
+};
+
 EQUIGEO_DECLARE_KERNELS(PlannedChannelwiseProduct, channelwise_product_rows);
 EQUIGEO_DECLARE_KERNELS(PlannedChannelwiseProductBackward, channelwise_product_backward_rows);
+EQUIGEO_DECLARE_KERNELS(
+    PlannedChannelwiseProductDoubleBackward, channelwise_product_double_backward_rows);
 
 }  // namespace equigeo

@@ -4,8 +4,7 @@
 #pragma once
 
 #include "kernels/cpu/components.h"
-#include "kernels/cpu/scratch.h"
-#include "math/edge_matrix.h"
+#include "kernels/cpu/edge_matrices.h"
 
 namespace equigeo {
 namespace {
@@ -66,10 +65,10 @@ struct Transpose {
   int64_t d3;
   Components<const T> grad, x;
   const T* weight;
-  T* grad_x;       // as x, or null
-  T* grad_weight;  // or null
-  T* weighted;     // as x, or null where the gradient of the matrix is not wanted
-  T* gradient;
+  T* grad_x;         // as x, or null
+  T* grad_weight;    // or null
+  T* weighted;       // as x, or null
+  bool add = false;  // to grad_weight
 
   template <int D1>
   void with() const {
@@ -82,9 +81,26 @@ struct Transpose {
     for (; u < x.stride; u += kW) {
       channels<D1, 1>(u);
     }
-    if (weighted == nullptr) {
-      return;
-    }
+  }
+
+  template <int D1, int N>
+  EQUIGEO_HOST_DEVICE void channels(int64_t u) const {
+    transpose_matrix<WidePack<T>, D1, N, kWidth<WidePack<T>, T>>(
+        matrix, d3, grad.data + u, grad.stride, x.data + u, weight ? weight + u : nullptr, x.stride,
+        grad_x ? grad_x + u : nullptr, grad_weight ? grad_weight + u : nullptr,
+        weighted ? weighted + u : nullptr, add);
+  }
+};
+
+// The gradient of the matrix, from what it acts on.
+template <class T>
+struct OuterProduct {
+  int64_t d3;
+  Components<const T> grad, weighted;
+  T* gradient;
+
+  template <int D1>
+  void with() const {
     constexpr int kRows = D1 <= 5 ? 3 : D1 <= 7 ? 2 : 1;
     int64_t k = 0;
     for (; k + kRows <= d3; k += kRows) {
@@ -95,30 +111,18 @@ struct Transpose {
     }
   }
 
-  template <int D1, int N>
-  EQUIGEO_HOST_DEVICE void channels(int64_t u) const {
-    transpose_matrix<WidePack<T>, D1, N, kWidth<WidePack<T>, T>>(
-        matrix, d3, grad.data + u, grad.stride, x.data + u, weight ? weight + u : nullptr, x.stride,
-        grad_x ? grad_x + u : nullptr, grad_weight ? grad_weight + u : nullptr,
-        weighted ? weighted + u : nullptr);
-  }
-
   template <int D1, int K>
   EQUIGEO_HOST_DEVICE void rows(int64_t k) const {
     constexpr int kW = kWidth<WidePack<T>, T>;
     matrix_gradient<WidePack<T>, D1, K>(
-        grad.data + k * grad.stride, grad.stride, weighted, x.stride, x.stride,
+        grad.data + k * grad.stride, grad.stride, weighted.data, weighted.stride, weighted.stride,
         gradient + k * D1 * kW);
   }
 };
 
-// Position of component j of copy v of the second input of a path: `first + j * step`.
-struct Second {
-  int64_t first, step;
-};
-
-EQUIGEO_HOST_DEVICE Second second_input(const Path& path, bool ir_mul, int64_t v) {
-  return ir_mul ? Second{path.y.offset + v, path.y.mul} : Second{path.y.offset + v * path.y.d, 1};
+// Whether the weights of a path are used in the row of the tensor.
+EQUIGEO_HOST_DEVICE bool weights_in_row(const Path& path) {
+  return path.y.mul == 1 && path.x.mul % kLanes == 0;
 }
 
 // Weights of copy v, padded; `row` may be used in place.
@@ -128,7 +132,7 @@ inline const T* weights_of(const Path& path, const T* row, int64_t v, T* scratch
     return nullptr;
   }
   const T* from = row + path.weight;
-  if (path.y.mul == 1 && path.x.mul % kLanes == 0) {
+  if (weights_in_row(path)) {
     return from;
   }
   for (int64_t u = 0; u < path.x.mul; ++u) {
@@ -140,50 +144,13 @@ inline const T* weights_of(const Path& path, const T* row, int64_t v, T* scratch
   return scratch;
 }
 
-// The matrices of all paths for a block of edges, one edge to a lane.
+// Write weights of copy v where they are in the row.
 template <class T>
-class EdgeMatrices {
- public:
-  static constexpr int64_t kEdges = kWidth<WidePack<T>, T>;
-
-  EdgeMatrices(const ChannelwisePlan<T>& plan, Scratch<T>& scratch)
-      : plan_(plan),
-        second_(scratch.take(plan.dim_y * kEdges)),
-        matrices_(scratch.take(plan.matrices * kEdges)) {}
-
-  static int64_t size(const ChannelwisePlan<T>& plan) {
-    return Scratch<T>::round_up(plan.dim_y * kEdges) + Scratch<T>::round_up(plan.matrices * kEdges);
+inline void spread_weights(const Path& path, const T* weights, int64_t v, T* row) {
+  for (int64_t u = 0; u < path.x.mul; ++u) {
+    row[path.weight + u * path.y.mul + v] = weights[u];
   }
-
-  // Row `lane` of the block; missing lanes keep what they have.
-  void load(int64_t lane, const T* y) {
-    for (int64_t j = 0; j < plan_.dim_y; ++j) {
-      second_[j * kEdges + lane] = y[j];
-    }
-  }
-
-  void compute() {
-    for (int64_t p = 0; p < plan_.count; ++p) {
-      const Path& path = plan_.path[p];
-      for (int64_t v = 0; v < path.y.mul; ++v) {
-        const Second second = second_input(path, plan_.ir_mul, v);
-        edge_matrix<WidePack<T>>(
-            plan_, path, second_ + second.first * kEdges, second.step, matrix(p, v));
-      }
-    }
-  }
-
-  // Its numbers for one lane are kEdges apart.
-  T* matrix(int64_t p, int64_t v) const {
-    const Path& path = plan_.path[p];
-    return matrices_ + (plan_.layout[p].matrix + v * path.x.d * path.out.d) * kEdges;
-  }
-
- private:
-  const ChannelwisePlan<T>& plan_;
-  T* second_;
-  T* matrices_;
-};
+}
 
 // What a path of one row needs beside its arguments.
 template <class T>
@@ -238,6 +205,24 @@ struct RowGradients {
   T* y;
 };
 
+// Add the gradient of copy v of the second input, through that of its matrix, for which there is
+// scratch memory.
+template <class T>
+inline void add_second_gradient(
+    const ChannelwisePlan<T>& plan,
+    int64_t p,
+    int64_t v,
+    Components<const T> grad,
+    Components<const T> weighted,
+    T* gradient,
+    T* grad_y) {
+  constexpr int64_t kW = kWidth<WidePack<T>, T>;
+  const Path& path = plan.path[p];
+  for_components(path.x.d, OuterProduct<T>{path.out.d, grad, weighted, gradient});
+  const Second second = second_input(path, plan.ir_mul, v);
+  contract_gradient<WidePack<T>>(plan, path, gradient, grad_y + second.first * kW, second.step);
+}
+
 template <class T>
 inline void path_backward(
     const ChannelwisePlan<T>& plan,
@@ -246,9 +231,8 @@ inline void path_backward(
     Components<const T> grad,
     const RowGradients<T>& into,
     const PathScratch<T>& scratch) {
-  constexpr int64_t kW = kWidth<WidePack<T>, T>;
   const Path& path = plan.path[p];
-  const bool in_row = path.y.mul == 1 && path.x.mul % kLanes == 0;
+  const bool in_row = weights_in_row(path);
   for (int64_t v = 0; v < path.y.mul; ++v) {
     const T* w = weights_of(path, row.weight, v, scratch.weight);
     T* grad_weight = nullptr;
@@ -259,16 +243,12 @@ inline void path_backward(
     for_components(
         path.x.d, Transpose<T>{
                       row.matrices.matrix(p, v) + row.lane, path.out.d, grad, row.x, w, into.x,
-                      grad_weight, weighted, scratch.gradient});
+                      grad_weight, weighted});
     if (grad_weight != nullptr && !in_row) {
-      for (int64_t u = 0; u < path.x.mul; ++u) {
-        into.weight[path.weight + u * path.y.mul + v] = grad_weight[u];
-      }
+      spread_weights(path, grad_weight, v, into.weight);
     }
     if (into.y != nullptr) {
-      const Second second = second_input(path, plan.ir_mul, v);
-      contract_gradient<WidePack<T>>(
-          plan, path, scratch.gradient, into.y + second.first * kW, second.step);
+      add_second_gradient(plan, p, v, grad, {weighted, row.x.stride}, scratch.gradient, into.y);
     }
   }
 }

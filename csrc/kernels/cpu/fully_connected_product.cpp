@@ -212,13 +212,12 @@ class Backward : MixingPass<T> {
     const Couplings size = this->sizes(p);
     for (int64_t v = 0; v < path.y.mul; ++v) {
       const Components<const T> grad{grad_couplings_ + v * size.v_step, size.k_step};
+      const Components<const T> x = this->x_of(p);
       for_components(
           path.x.d, Transpose<T>{
-                        this->matrices_.matrix(p, v) + lane, path.out.d, grad, this->x_of(p),
-                        nullptr, slope_ + paths_.layout[p].x, nullptr, weighted_, gradient_});
-      const Second second = second_input(path, paths_.ir_mul, v);
-      contract_gradient<WidePack<T>>(
-          paths_, path, gradient_, grad_y_ + second.first * kEdges, second.step);
+                        this->matrices_.matrix(p, v) + lane, path.out.d, grad, x, nullptr,
+                        slope_ + paths_.layout[p].x, nullptr, weighted_});
+      add_second_gradient(paths_, p, v, grad, {weighted_, x.stride}, gradient_, grad_y_);
     }
   }
 

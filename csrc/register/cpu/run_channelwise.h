@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 
 #include "kernels/cpu/channelwise_conv.h"
 #include "kernels/cpu/channelwise_product.h"
@@ -27,6 +28,15 @@ void run(const ChannelwiseProductBackward<S>& op, const Tensor&) {
   run_rows(
       EQUIGEO_KERNELS(channelwise_product_backward_rows), planned, op.rows,
       2 * op.rows * planner.work(), kBlock);
+}
+
+template <class S>
+void run(const ChannelwiseProductDoubleBackward<S>& op, const Tensor&) {
+  const auto& planner = plan_gradients(op.table);
+  const PlannedChannelwiseProductDoubleBackward<S> planned{op, planner.plan()};
+  run_rows(
+      EQUIGEO_KERNELS(channelwise_product_double_backward_rows), planned, op.rows,
+      5 * op.rows * planner.work(), kBlock);
 }
 
 // Rows of a tensor in the layout of kernels: its own where they are so already.
@@ -119,6 +129,34 @@ void run(const ChannelwiseConvBackward<S>& op, const Tensor& like) {
   const double work = graph.edges * planner.work();
   run_rows(EQUIGEO_KERNELS(channelwise_conv_backward_edges), planned, graph.targets, 2 * work);
   run_rows(EQUIGEO_KERNELS(channelwise_conv_backward_sources), planned, graph.sources, work);
+}
+
+template <class S>
+void run(const ChannelwiseConvDoubleBackward<S>& op, const Tensor& like) {
+  const auto& planner = plan_gradients(op.table);
+  const Graph& graph = op.graph;
+  check_offsets("ptr", graph.ptr, graph.targets, graph.edges);
+  check_offsets("back_ptr", graph.back_ptr, graph.sources, graph.edges);
+  const PaddedRows<S> grad(planner.plan(), op.grad, graph.targets, true, like);
+  const PaddedRows<S> x(planner.plan(), op.x, graph.sources, false, like);
+  PlannedChannelwiseConvDoubleBackward<S> planned{
+      op, planner.plan(), grad.data(), x.data(), nullptr};
+  const double work = graph.edges * planner.work();
+  if (op.to_grad != nullptr || op.to_y != nullptr || op.to_weight != nullptr) {
+    std::optional<PaddedRows<S>> x_tangent;
+    if (op.x_tangent != nullptr) {
+      x_tangent.emplace(planner.plan(), op.x_tangent, graph.sources, false, like);
+      planned.padded_x_tangent = x_tangent->data();
+    }
+    run_rows(
+        EQUIGEO_KERNELS(channelwise_conv_double_backward_targets), planned, graph.targets,
+        5 * work);
+  }
+  if (op.to_x != nullptr) {
+    run_rows(
+        EQUIGEO_KERNELS(channelwise_conv_double_backward_sources), planned, graph.sources,
+        2 * work);
+  }
 }
 
 }  // namespace equigeo

@@ -7,13 +7,10 @@ from typing import Any
 from torch import Tensor
 
 from equigeo.ops.path_table import PathTable
-from equigeo.ops.products.channelwise_conv_backward import (
-    INDICES,
-    OFFSETS,
-    channelwise_conv_backward,
-)
+from equigeo.ops.products.channelwise_conv_backward import channelwise_conv_backward
 from equigeo.ops.products.channelwise_product import channelwise_product_reference
 from equigeo.ops.products.check_rows import check_rows
+from equigeo.ops.products.conv_graph import GRAPH, INDICES, OFFSETS
 from equigeo.ops.products.multilinear import OPERANDS, backward_of_product
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.batching import blocks
@@ -27,8 +24,6 @@ SCHEMA = (
     "Tensor order, Tensor target, Tensor back_order, Tensor back_ptr, Tensor paths, "
     "Tensor entries, Tensor values, int dim_out, bool ir_mul) -> Tensor"
 )
-
-GRAPH = ("source", "ptr", "order", "target", "back_order", "back_ptr")
 
 
 @computes_in_float32

@@ -7,8 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from equigeo.ops.products.channelwise_conv_double_backward import channelwise_conv_double_backward
 from equigeo.ops.products.channelwise_product_backward import channelwise_product_backward_reference
-from equigeo.ops.products.multilinear import FORM, backward_of_gradients
+from equigeo.ops.products.conv_graph import INDICES, OFFSETS
+from equigeo.ops.products.double_backward import backward_by_double_backward
+from equigeo.ops.products.multilinear import FORM
 from equigeo.ops.runtime.batching import blocks
 from equigeo.ops.runtime.declare import declare, like
 from equigeo.ops.runtime.forward_rules import gradients_linear_in
@@ -18,15 +21,6 @@ SCHEMA = (
     "Tensor ptr, Tensor order, Tensor target, Tensor back_order, Tensor back_ptr, Tensor paths, "
     "Tensor entries, Tensor values, bool ir_mul) -> (Tensor, Tensor, Tensor)"
 )
-
-OFFSETS = ("ptr", "back_ptr")
-INDICES = {
-    "source": "x",
-    "order": "y",
-    "target": "ptr",
-    "back_order": "source",
-}
-"""What the arguments of a graph count."""
 
 
 def channelwise_conv_backward_reference(
@@ -59,7 +53,7 @@ channelwise_conv_backward = declare(
     SCHEMA,
     reference=channelwise_conv_backward_reference,
     fake=like("x", "y", "weight"),
-    backward=backward_of_gradients("channelwise_conv"),
+    backward=backward_by_double_backward(channelwise_conv_double_backward),
     forward=gradients_linear_in("channelwise_conv_backward", FORM),
     batch=blocks(FORM, indices=INDICES, offsets=OFFSETS),
     bfloat16=FORM,

@@ -6,6 +6,9 @@ import torch
 from torch import Tensor
 
 from equigeo.ops.path_table import read_paths
+from equigeo.ops.products.channelwise_product_double_backward import (
+    channelwise_product_double_backward,
+)
 from equigeo.ops.products.connected_reference import (
     CHANNELWISE,
     add_to_segment,
@@ -13,7 +16,8 @@ from equigeo.ops.products.connected_reference import (
     weight_segment,
     weights_of,
 )
-from equigeo.ops.products.multilinear import FORM, backward_of_gradients
+from equigeo.ops.products.double_backward import backward_by_double_backward
+from equigeo.ops.products.multilinear import FORM
 from equigeo.ops.runtime.batching import blocks
 from equigeo.ops.runtime.declare import declare, like
 from equigeo.ops.runtime.forward_rules import gradients_linear_in
@@ -49,7 +53,7 @@ channelwise_product_backward = declare(
     SCHEMA,
     reference=channelwise_product_backward_reference,
     fake=like("x", "y", "weight"),
-    backward=backward_of_gradients("channelwise_product"),
+    backward=backward_by_double_backward(channelwise_product_double_backward),
     forward=gradients_linear_in("channelwise_product_backward", FORM),
     batch=blocks(FORM),
     bfloat16=FORM,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from torch import Tensor
@@ -40,12 +40,7 @@ def backward_of_product(gradients: Callable[..., Any]) -> Callable[..., Gradient
 
 
 def backward_of_gradients(name: str) -> Callable[..., Gradients]:
-    r"""Backward of the op of the gradients of a product.
-
-    Such a product is one form :math:`F(g, x, y, w)`, linear in each argument, and the gradients
-    :math:`a, b, c` that arrive at its own make the sum
-    :math:`F(g, a, y, w) + F(g, x, b, w) + F(g, x, y, c)`. So second derivatives are the product and
-    its gradients again, at other points.
+    """Backward of the op of the gradients of a product, made of these two ops.
 
     Parameters
     ----------
@@ -70,29 +65,97 @@ def backward_of_gradients(name: str) -> Callable[..., Gradients]:
         needed: set[str],
         **rest: Any,
     ) -> Gradients:
-        # By name, since the product refers to its gradients: modules would import one another.
-        product, gradients = declared(name), declared(f"{name}_backward")
-        end = list(rest).index("values") + 1
-        table, layout = list(rest.values())[:end], list(rest.values())[end:]
-        total: Gradients = {}
-        for operand, along in zip(OPERANDS, (a, b, c), strict=True):
-            if along is None or (operand == "weight" and weight is None):
-                continue
-            point = {"x": x, "y": y, "weight": weight, operand: along}
-            if "grad" in needed:
-                value = product(*point.values(), *table, grad.shape[1], *layout)
-                _add(total, {"grad": value})
-            others = needed.intersection(OPERANDS) - {operand}
-            if others:
-                parts = gradients(grad, *point.values(), *rest.values())
-                named = dict(zip(OPERANDS, parts, strict=True))
-                _add(total, {other: named[other] for other in OPERANDS if other in others})
-        return total
+        point = {"grad": grad, "x": x, "y": y, "weight": weight}
+        return second_derivatives(name, point, (a, b, c), rest, needed)
 
     return backward
 
 
-def _add(total: Gradients, parts: dict[str, Tensor]) -> None:
+def second_derivatives(
+    name: str,
+    point: dict[str, Tensor | None],
+    tangents: Sequence[Tensor | None],
+    rest: dict[str, Any],
+    needed: Collection[str],
+) -> Gradients:
+    r"""Differentiate the gradients of a product along tangents.
+
+    Such a product is one form :math:`F(g, x, y, w)`, linear in each argument, and the gradients
+    change along :math:`a, b, c` by those of
+    :math:`F(g, a, y, w) + F(g, x, b, w) + F(g, x, y, c)`. So second derivatives are the product and
+    its gradients again, at other points.
+
+    Parameters
+    ----------
+    name : str
+        Name of the op of the product.
+    point : dict of str to Tensor or None
+        Arguments of the form, in the order of :data:`FORM`.
+    tangents : sequence of Tensor or None
+        Of x, y and the weights; None for zeros.
+    rest : dict of str to object
+        The other arguments of the op of the gradients.
+    needed : collection of str
+        The arguments to differentiate by.
+
+    Returns
+    -------
+    Gradients
+        By them, where they are not zero.
+    """
+    total: Gradients = {}
+    for operand, along in zip(OPERANDS, tangents, strict=True):
+        if along is not None and point[operand] is not None:
+            others = [other for other in FORM if other in needed and other != operand]
+            add_to(total, derivatives_of_form(name, {**point, operand: along}, rest, others))
+    return total
+
+
+def derivatives_of_form(
+    name: str, point: dict[str, Any], rest: dict[str, Any], needed: Sequence[str]
+) -> dict[str, Tensor]:
+    """Differentiate the form of a product by its arguments: the product, and its gradients.
+
+    Parameters
+    ----------
+    name : str
+        Name of the op of the product.
+    point : dict of str to Tensor or None
+        Arguments of the form, in the order of :data:`FORM`.
+    rest : dict of str to object
+        The other arguments of the op of the gradients.
+    needed : sequence of str
+        The arguments to differentiate by.
+
+    Returns
+    -------
+    dict of str to Tensor
+        By them; not by weights that there are not.
+    """
+    # By name, since the product refers to its gradients: modules would import one another.
+    found: dict[str, Tensor] = {}
+    grad, *operands = point.values()
+    if "grad" in needed:
+        end = list(rest).index("values") + 1
+        table, layout = list(rest.values())[:end], list(rest.values())[end:]
+        found["grad"] = declared(name)(*operands, *table, grad.shape[1], *layout)
+    if any(operand in needed for operand in OPERANDS):
+        parts = declared(f"{name}_backward")(grad, *operands, *rest.values())
+        named = zip(OPERANDS, parts, strict=True)
+        found |= {o: part for o, part in named if o in needed and point[o] is not None}
+    return found
+
+
+def add_to(total: Gradients, parts: dict[str, Tensor]) -> None:
+    """Add derivatives to others, argument by argument.
+
+    Parameters
+    ----------
+    total : Gradients
+        The sums so far, which are replaced.
+    parts : dict of str to Tensor
+        What to add.
+    """
     for name, part in parts.items():
         known = total.get(name)
         total[name] = part if known is None else known + part

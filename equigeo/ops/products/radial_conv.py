@@ -8,12 +8,9 @@ from typing import Any
 from torch import Tensor
 
 from equigeo.ops.path_table import PathTable
-from equigeo.ops.products.channelwise_conv import GRAPH, channelwise_conv_reference, fake_conv
-from equigeo.ops.products.channelwise_conv_backward import (
-    INDICES,
-    OFFSETS,
-    channelwise_conv_backward,
-)
+from equigeo.ops.products.channelwise_conv import channelwise_conv_reference, fake_conv
+from equigeo.ops.products.channelwise_conv_backward import channelwise_conv_backward
+from equigeo.ops.products.conv_graph import GRAPH, INDICES, OFFSETS
 from equigeo.ops.products.multilinear import OPERANDS
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.batching import Batched, blocks, in_front, refuse_batches

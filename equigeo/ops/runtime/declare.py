@@ -71,9 +71,10 @@ def declare(  # noqa: PLR0913 - all by name
     backward : callable or sequence of str
         From the gradients of all results, its positional parameters, to :data:`Gradients`. What it
         names by keyword-only parameters is kept for it: arguments, ``results``, and ``needed``, the
-        set of the arguments by which this pass differentiates. The gradient of a result that
-        nothing depends on is zeros, or None if a positional parameter has that default. Or the
-        names of arguments by which PyTorch is to differentiate the reference.
+        set of the arguments by which this pass differentiates, or ``differentiable``, of all those
+        that could have gradients. The gradient of a result that nothing depends on is zeros, or
+        None if a positional parameter has that default. Or the names of arguments by which PyTorch
+        is to differentiate the reference.
     batch : callable
         How the op takes one more axis, from :mod:`equigeo.ops.runtime.batching`.
     forward : callable, optional

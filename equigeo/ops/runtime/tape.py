@@ -23,6 +23,12 @@ from equigeo.ops.runtime.torch_internals import (
 NEEDED = "needed"
 """Name under which a backward asks which arguments need a gradient."""
 
+DIFFERENTIABLE = "differentiable"
+"""Name under which it asks which arguments could have a gradient, asked for in this pass or not.
+
+PyTorch knows that without looking, while it takes longer to answer for a leaf than a small problem
+does: for rules that would save little."""
+
 Gradients = dict[str, Tensor | None]
 """Gradients by the names of arguments; those that are missing have none."""
 
@@ -63,11 +69,12 @@ class Tape:
     ) -> None:
         _check_results(signature, results, constant_results)
         names = [*signature.arguments, *results]
+        questions = [NEEDED, DIFFERENTIABLE]
         taken = named_parameters(
-            backward, [*names, NEEDED], rest=signature.arguments, keyword_only=True
+            backward, [*names, *questions], rest=signature.arguments, keyword_only=True
         )
-        self._asks = NEEDED in taken
-        self._by_backward = [name for name in taken if name != NEEDED]
+        self._asked = [name for name in questions if name in taken]
+        self._by_backward = [name for name in taken if name not in questions]
         self._by_forward = self._by_backward
         if forward is not None:
             self._by_forward = named_parameters(
@@ -116,8 +123,8 @@ class Tape:
     def _differentiate(
         self, ctx: Any, arriving: tuple[Any, ...], kept: dict[str, Any]
     ) -> tuple[Tensor | None, ...]:
-        if self._asks:
-            kept[NEEDED] = self._needed(ctx)
+        for question in self._asked:
+            kept[question] = self._answer(ctx, question)
         if autocast_active():
             # In the dtype of the result, wherever ``backward`` is called.
             device = next((x.device.type for x in arriving if x is not None), "cpu")
@@ -132,10 +139,11 @@ class Tape:
             )
         return tuple(map(gradients.get, self._arguments))
 
-    def _needed(self, ctx: Any) -> set[str]:
-        """Arguments whose gradients this backward pass goes on with."""
+    def _answer(self, ctx: Any, question: str) -> set[str]:
+        """Arguments that could have gradients, or those that this backward pass goes on with."""
         could = compress(self._arguments, ctx.needs_input_grad)
-        if not isinstance(ctx, BackwardCFunction):  # one that torch.func has put around it
+        # torch.func puts its own around one.
+        if question == DIFFERENTIABLE or not isinstance(ctx, BackwardCFunction):
             return set(could)
         nodes = [node for node, _ in ctx.next_functions if node is not None]
         return {name for name, node in zip(could, nodes, strict=True) if arrives_at(node)}
@@ -168,8 +176,7 @@ class Tape:
             for position, zero in enumerate(zeros)
             if position not in self._constant and zero.is_floating_point()
         ]
-        if self._asks:
-            kept[NEEDED] = set(tangents)
+        kept |= {question: set(tangents) for question in self._asked}
 
         def reverse(*arriving: Tensor) -> dict[str, Tensor]:
             given = list(zeros)
@@ -245,7 +252,7 @@ def _takes_missing_gradients(backward: Callable[..., Gradients], signature: Sign
 def _check_results(signature: Signature, results: Sequence[str], constant: Sequence[str]) -> None:
     if results and len(results) != signature.results:
         raise ValueError(f"{signature.name} has {signature.results} results, got names {results}")
-    reserved = {*signature.arguments, NEEDED}
+    reserved = {*signature.arguments, NEEDED, DIFFERENTIABLE}
     if twice := reserved.intersection(results):
         raise ValueError(f"results of {signature.name} must not be named {', '.join(twice)}")
     if unknown := set(constant).difference(results):

@@ -73,8 +73,8 @@ def test_a_gradient_of_no_argument_is_refused(name):
 def test_a_backward_gets_arguments_results_and_what_is_needed(name):
     seen = {}
 
-    def backward(grad_double, grad_square, *, square, needed, **rest):
-        seen.update(square=square, needed=needed, rest=rest)
+    def backward(grad_double, grad_square, *, square, needed, differentiable, **rest):
+        seen.update(square=square, needed=needed, differentiable=differentiable, rest=rest)
         return {"x": 2 * grad_double + 2 * rest["x"] * grad_square}
 
     op = declare(
@@ -89,7 +89,7 @@ def test_a_backward_gets_arguments_results_and_what_is_needed(name):
     double, square = op(x, None, [4, 5], True)
     assert torch.autograd.grad((double + square).sum(), x)[0].item() == 8
     assert torch.equal(seen["square"], square)
-    assert seen["needed"] == {"x"}
+    assert seen["needed"] == seen["differentiable"] == {"x"}
     assert list(seen["rest"].items()) == [
         ("x", x),
         ("weight", None),
@@ -155,7 +155,7 @@ def test_pytorch_differentiates_the_reference_where_names_stand_for_a_backward(n
     [
         (
             {"backward": lambda grad, *, fctor: {}},
-            "takes fctor, which is none of x, factor, needed",
+            "takes fctor, which is none of x, factor, needed, differentiable",
         ),
         ({"backward": lambda: {}}, "must take 1 gradients by position, got 0"),
         ({"backward": lambda a, b: {}}, "must take 1 gradients by position, got 2"),
