@@ -13,8 +13,8 @@ from equigeo.ops.runtime.declare import SCHEMAS
 ROOT = Path(__file__).parents[2]
 # Its body is made of PyTorch's matrix products and eigenvectors, on every device.
 WITHOUT_KERNELS = {"principal_axes_nd"}
-# Elsewhere that convolution is made of PyTorch's matrix product, and its batch norm is taken; second
-# derivatives of channelwise products are made of the product and its gradients, which have kernels.
+# Elsewhere this convolution is made of PyTorch's matrix product, and its batch norm is taken;
+# second derivatives of channelwise products are made of these and their gradients.
 OF_THE_CPU = {
     *(
         name + suffix
