@@ -35,6 +35,13 @@ struct GraphTensors {
     back_ptr = checked_index("back_ptr", back_ptr_given, x, sizes.sources + 1);
   }
 
+  // Kernels read such rows by numbers of edges.
+  void check_rows_of_edges(const char* name, const Tensor& rows) const {
+    EQUIGEO_CHECK(
+        rows.size(0) == sizes.edges, name, " must have a row for each of ", sizes.edges,
+        " edges, got ", rows.size(0));
+  }
+
   Graph view() const {
     Graph graph = sizes;
     graph.source = read<int64_t>(source);

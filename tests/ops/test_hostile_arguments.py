@@ -96,6 +96,26 @@ def test_columns_of_tensors_without_rows_are_limited(rows):
             OPS.channelwise_conv(*arguments)
 
 
+@pytest.mark.parametrize("rows", [3, 5])
+def test_convolutions_need_a_row_for_each_edge(rows):
+    """Kernels read by numbers of edges, and would leave rows that are fewer."""
+    graph = EdgeIndex.from_edges(torch.tensor([[0, 1, 0, 1], [0, 0, 1, 1]]), 2, 2)
+    indices = [graph.source, graph.ptr, graph.order, graph.target, graph.back_order, graph.back_ptr]
+    x, y, grad = torch.ones(2, 6), torch.ones(rows, 3), torch.ones(2, 6)
+    given = [*indices, *tensors(TABLE)]
+    message = f"y must have a row for each of 4 edges, got {rows}"
+    with refused(message):
+        OPS.channelwise_conv(x, y, None, *given, 6, False)
+    with refused(message):
+        OPS.channelwise_conv_backward(grad, x, y, None, *given, False)
+    with refused(message):
+        OPS.channelwise_conv_double_backward(
+            grad, x, y, None, x, y, None, *given, False, True, True, True, False
+        )
+    with refused(message):
+        OPS.radial_conv(x, y, torch.ones(rows, 2), torch.ones(2, 0), *given, 6, False)
+
+
 def test_paths_that_need_more_memory_than_there_is_are_refused():
     graph = EdgeIndex.from_edges(torch.zeros(2, 0, dtype=torch.int64), 0, 3)
     indices = [graph.source, graph.ptr, graph.order, graph.target, graph.back_order, graph.back_ptr]

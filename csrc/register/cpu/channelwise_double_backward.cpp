@@ -162,6 +162,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> channelwise_conv_double_backward_op(
       x, y, weight, paths, entries, values, grad.size(1), ir_mul, y.size(0));
   const Tensor& like = operands.x;
   const GraphTensors graph(like, source, ptr, order, target, back_order, back_ptr);
+  graph.check_rows_of_edges("y", operands.y);
   const int64_t targets = graph.sizes.targets;
   grad = checked("grad", grad, like, like.scalar_type(), {targets, grad.size(1)});
   const Tangents tangents(operands, x_tangent, y_tangent, weight_tangent);
