@@ -11,6 +11,9 @@ import pytest
 
 from bench.channelwise import PROBLEMS, conv_calls, product_calls, product_numbers
 from bench.record import record
+from bench.second_derivatives import SMALL
+from bench.second_derivatives import conv_calls as conv_second
+from bench.second_derivatives import product_calls as product_second
 
 EDGES, NODES, NEIGHBOURS = 1024, 164, 50
 
@@ -37,3 +40,10 @@ def bench_channelwise_product(benchmark, name, kind, peer):
 def bench_channelwise_conv(benchmark, call):
     calls = conv_calls("mace-large", NODES, NEIGHBOURS)
     record(benchmark, calls[call], "edge", NODES * NEIGHBOURS)
+
+
+@pytest.mark.parametrize("peer", ["ours", "e3nn"])
+@pytest.mark.parametrize("kind", ["product", "conv"])
+def bench_second_derivatives(benchmark, kind, peer):
+    calls = product_second(SMALL, 64) if kind == "product" else conv_second(SMALL)
+    record(benchmark, calls[peer], "call", 1)

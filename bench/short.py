@@ -44,6 +44,10 @@ TEMPLATES = [
         "channelwise", "bench_channelwise_conv", "{{}} {what}", ("forward", "both"), "ours", "e3nn",
     ),
     (
+        "channelwise", "bench_second_derivatives", "{what}-{{}}", ("product", "conv"), "ours",
+        "e3nn",
+    ),
+    (
         "connected", "bench_fully_connected", "diffdock-L1-{{}}-{what}-1 thread",
         ("forward", "both"), "ours", "e3nn",
     ),
