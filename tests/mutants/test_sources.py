@@ -54,6 +54,8 @@ def test_every_array_in_shared_memory_is_made_smaller():
         "linear_tiles.cuh",
         "outside_components.cu",
         "plan.cu",
+        "so2_turn.cuh",
+        "so2_turn_back.cuh",
         "spherical_harmonics.cu",
         "sum_products.cu",
         "symmetric_contraction.cu",

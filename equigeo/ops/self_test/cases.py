@@ -226,6 +226,29 @@ def _products() -> Iterator[Case]:
         yield Case(f"{op}_backward", draw_features((EDGES, table.dim_out), *shapes), tensors)
 
 
+def double_backward_cases() -> list[Case]:
+    """Make the cases of second derivatives of products, which have kernels for the CPU alone.
+
+    Returns
+    -------
+    list of Case
+        One for each op.
+    """
+    table, graph = _channelwise_table(), _Graph.example()
+    tensors, asked = _arrays(table), (False, True, True, True, True)
+    others = [(EDGES, table.dim_y), (EDGES, table.dim_weight)]
+    found = []
+    for op, (sources, targets), indices in (
+        ("product", (EDGES, EDGES), ()),
+        ("conv", (NODES, NODES), graph.convolution()),
+    ):
+        point = [(sources, table.dim_x), *others]
+        shapes = [(targets, table.dim_out), *point, *point]
+        rest = (*indices, *tensors, *asked)
+        found.append(_channelwise(f"channelwise_{op}_double_backward", shapes, rest))
+    return found
+
+
 def _channelwise(op: str, shapes: list[tuple[int, int]], rest: tuple[Any, ...]) -> Case:
     terms = max(rows * columns for rows, columns in shapes)
     return Case(op, draw_features(*shapes), rest, terms, bfloat16=True)

@@ -10,7 +10,15 @@ import torch
 
 from equigeo.ops.runtime.declare import SCHEMAS
 from equigeo.ops.runtime.load_kernels import loaded_library, runs_compiled
-from equigeo.ops.self_test.cases import EDGES, NODES, Case, all_cases, draw_features, example_graph
+from equigeo.ops.self_test.cases import (
+    EDGES,
+    NODES,
+    Case,
+    all_cases,
+    double_backward_cases,
+    draw_features,
+    example_graph,
+)
 from equigeo.ops.self_test.compare import worst_deviation
 
 
@@ -83,7 +91,7 @@ def _check(op: str, case: Case | None, device: torch.device) -> OpCheck:
 
 def _cpu_cases() -> list[Case]:
     """Problems of the ops whose kernels are for the CPU alone."""
-    return [*_attention_cases(), *_norm_cases()]
+    return [*double_backward_cases(), *_attention_cases(), *_norm_cases()]
 
 
 def _attention_cases() -> list[Case]:
