@@ -84,6 +84,22 @@ def harmonics(args: Arguments) -> int:
     return len(args["x"]) * (4 * (max(args["degrees"]) + 1) ** 2 + 16)
 
 
+def orders(args: Arguments) -> int:
+    """Of every edge both rotations of its orders, the mixing of these, and their modulation."""
+    ends, highest = (args["terms_in"], args["terms_out"]), args["mmax"]
+    terms = [[row[i : i + 3] for i in range(0, len(row), 3)] for row in ends]
+    turned = sum(
+        mul * (2 * l + 1) * (2 * min(l, highest) + 1) for side in terms for mul, l, _ in side
+    )
+    mixed = 0
+    for m in range(highest + 1):
+        width_in, width_out = (sum(mul for mul, l, _ in side if l >= m) for side in terms)
+        # A complex number times a complex matrix is three real products.
+        mixed += width_in * width_out * (1 if m == 0 else 3 if args["complex_weights"] else 2)
+    mapped = 0 if args["radial"] is None else args["radial"].numel()
+    return len(args["source"]) * (turned + mixed + mapped)
+
+
 def grid(args: Arguments) -> int:
     """Separable transforms of both inputs and the output, and the product at every point."""
     pairs = [(args[f"legendre_{n}"].shape, args[f"trig_{n}"].shape) for n in "xyz"]
@@ -130,6 +146,8 @@ MULTIPLY_ACCUMULATES: dict[str, tuple[Callable[[Arguments], int], int]] = {
     "radial_conv": (radial, 1),
     "segment_attention": (attention, 1),
     "segment_attention_backward": (attention, 2),
+    "so2_conv": (orders, 1),
+    "so2_conv_backward": (orders, 3),
     "spherical_harmonics": (harmonics, 1),
     "spherical_harmonics_backward": (harmonics, 2),
     "spherical_harmonics_double_backward": (harmonics, 4),

@@ -54,6 +54,15 @@ def radial(layout: str) -> tuple[Call, list[Tensor]]:
     return lambda x, y, hidden: layer(x, edges, y, hidden), [x, y, numbers(EDGES, 64)]
 
 
+def by_orders(_: str) -> tuple[Call, list[Tensor]]:
+    irreps = "+".join(f"{CHANNELS}x{l}{'eo'[l % 2]}" for l in range(5))
+    layer, edges = tp.SO2Conv(irreps, irreps, mmax=2, modulation="order", layout="ir_mul"), graph()
+    inputs = [
+        numbers(NODES, layer.irreps_in.dim), numbers(EDGES, 3), numbers(EDGES, layer.weight_numel)
+    ]  # fmt: skip
+    return lambda x, edge_vec, weight: layer(x, edges, edge_vec, weight), inputs
+
+
 def linear(layout: str) -> tuple[Call, list[Tensor]]:
     layer = Linear(MACE[0], MACE[0], layout=layout)
     return layer, [numbers(EDGES, layer.irreps_in.dim)]
@@ -117,6 +126,7 @@ CASES: dict[str, tuple[Callable[[str], tuple[Call, list[Tensor]]], tuple[str, ..
     "channelwise product": (product, BOTH),
     "channelwise convolution": (conv, BOTH),
     "convolution with its radial layer": (radial, BOTH),
+    "convolution by orders": (by_orders, ONE),
     "linear layer": (linear, BOTH),
     "symmetric contraction": (contraction, BOTH),
     "full product": (pairs, BOTH),

@@ -44,6 +44,18 @@ def test_a_linear_map_is_counted_by_hand():
     assert multiply_accumulates("block_linear_backward", args) == 2 * ROWS * (3 * 4 + 2 * 5 * 3)
 
 
+def test_a_convolution_by_orders_is_counted_by_hand():
+    args = {
+        "source": torch.zeros(ROWS), "terms_in": [2, 0, 0, 3, 2, 0], "terms_out": [4, 1, 1],
+        "mmax": 1, "complex_weights": True, "radial": torch.ones(7, 8),
+    }  # fmt: skip
+    turned = 2 * 1 * 1 + 3 * 5 * 3 + 4 * 3 * 3
+    mixed = (2 + 3) * 4 + 3 * (3 * 4)
+    assert multiply_accumulates("so2_conv", args) == ROWS * (turned + mixed + 7 * 8)
+    args |= {"complex_weights": False, "radial": None}
+    assert multiply_accumulates("so2_conv", args) == ROWS * (turned + 20 + 2 * 12)
+
+
 def test_a_grid_product_is_counted_as_its_layer_counts():
     from equigeo.tensor_products import GauntTensorProduct
 
