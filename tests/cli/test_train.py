@@ -132,7 +132,12 @@ def test_all_processes_of_a_run_end(number, status, data, tmp_path):
         assert process.poll() is None
         time.sleep(0.1)
     process.send_signal(getattr(signal, number))
-    _, err = process.communicate(timeout=60)  # until the last of them has closed it
+    try:
+        _, err = process.communicate(timeout=60)  # until the last of them has closed it
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        raise
     assert process.returncode == status, err
     assert "Traceback" not in err
     assert TrainedMeshClassifier.load(folder / "model.ckpt").history
