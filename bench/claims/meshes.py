@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain
-from statistics import mean, median
+from statistics import mean
 from typing import Any
 
 from bench.claims.values import FIGURES, README, ends, percent, rows, runs
