@@ -51,7 +51,9 @@ class Differentiated {
     const int64_t begin = part * op_.rows_of_part;
     const int64_t last = begin + op_.rows_of_part;
     const int64_t end = last < op_.sources ? last : op_.sources;
-    fill_zero(op_.grad_x + begin * plan_.dim_in, (end - begin) * plan_.dim_in);
+    if (plan_.dim_in > 0) {  // else there is no memory
+      fill_zero(op_.grad_x + begin * plan_.dim_in, (end - begin) * plan_.dim_in);
+    }
     int stray = 0;
     int64_t count = 0, first = op_.back_ptr[begin];
     for (int64_t s = begin; s < end; ++s) {
