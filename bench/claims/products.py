@@ -20,6 +20,10 @@ def better_channelwise(kind: str) -> tuple[float, float]:
     )
 
 
+def second_derivatives(other: str) -> list[float]:
+    return [row["ratios"][other] for row in rows("second_derivatives")]
+
+
 def better_connected(kind: str) -> tuple[float, float]:
     """Against the better of e3nn and cuEquivariance, problems with weights."""
     found = record("connected")["summary"].values()
@@ -64,6 +68,17 @@ def call(layer: str) -> list[float]:
 
 
 PRODUCTS = [
+    Claim(
+        FIGURES,
+        "Against e3nn {} times as fast for {} rows of `32x0e+32x1o`, {} for mace-large with {} edges "
+        "and {} with {}, {} for its convolution with 50 neighbours; against the same composed of the "
+        "product and its gradients {}, {}, {} and {}.",
+        lambda: [
+            *(n for row in rows("second_derivatives")[:3] for n in (row["ratios"]["e3nn"], row["rows"])),
+            second_derivatives("e3nn")[3],
+            *second_derivatives("composed"),
+        ],
+    ),
     Claim(
         FIGURES,
         "mace-large, 8,192 edges, against e3nn 0.6 | {} | {} |",
