@@ -28,8 +28,8 @@ Tensor channelwise_conv_op(
   EQUIGEO_CHECK(y.dim() == 2, "y must be (edges, components)");
   const ChannelwiseOperands operands(
       x, y, weight, paths, entries, values, dim_out, ir_mul, y.size(0));
-  const GraphTensors graph(operands.x, source, ptr, order, target, back_order, back_ptr);
-  graph.check_rows_of_edges("y", operands.y);
+  const GraphTensors graph(
+      operands.x, operands.y, source, ptr, order, target, back_order, back_ptr);
   Tensor out = new_result(operands.x, {graph.sizes.targets, dim_out});
   if (all_empty({&out})) {
     return out;
@@ -65,8 +65,7 @@ std::tuple<Tensor, Tensor, Tensor> channelwise_conv_backward_op(
   const ChannelwiseOperands operands(
       x, y, weight, paths, entries, values, grad.size(1), ir_mul, y.size(0));
   const Tensor& like = operands.x;
-  const GraphTensors graph(like, source, ptr, order, target, back_order, back_ptr);
-  graph.check_rows_of_edges("y", operands.y);
+  const GraphTensors graph(like, operands.y, source, ptr, order, target, back_order, back_ptr);
   grad = checked("grad", grad, like, like.scalar_type(), {graph.sizes.targets, grad.size(1)});
   Tensor grad_x = new_result(like, {graph.sizes.sources, operands.dims.x});
   Tensor grad_y = new_result(like, {graph.sizes.edges, operands.dims.y});
@@ -119,8 +118,7 @@ Tensor radial_conv_op(
     hidden = new_zeros(like, {y.size(0), 1});
     radial = new_zeros(like, {1, operands.dims.weight});
   }
-  const GraphTensors graph(like, source, ptr, order, target, back_order, back_ptr);
-  graph.check_rows_of_edges("y", operands.y);
+  const GraphTensors graph(like, operands.y, source, ptr, order, target, back_order, back_ptr);
   Tensor out = new_result(like, {graph.sizes.targets, dim_out});
   if (all_empty({&out})) {
     return out;

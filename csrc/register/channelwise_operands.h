@@ -49,7 +49,7 @@ struct ChannelwiseOperands {
     op.table = table.view<Compute<S>>(dims, weight.has_value(), ir_mul);
     op.x = read<S>(x);
     op.y = read<S>(y);
-    op.weight = weight.has_value() ? read<S>(*weight) : nullptr;
+    op.weight = read_or_null<S>(weight);
   }
 
   Tensor new_grad_weight() const {

@@ -12,6 +12,7 @@ struct GraphTensors {
 
   GraphTensors(
       const Tensor& x,
+      const Tensor& y,
       const Tensor& source_given,
       const Tensor& ptr_given,
       const Tensor& order_given,
@@ -27,19 +28,15 @@ struct GraphTensors {
     sizes.sources = x.size(0);
     EQUIGEO_CHECK(
         sizes.sources > 0 || sizes.edges == 0, "there must be no edges where there is no source");
+    EQUIGEO_CHECK(  // kernels read its rows by numbers of edges
+        y.size(0) == sizes.edges, "y must have a row for each of ", sizes.edges, " edges, got ",
+        y.size(0));
     source = checked_index("source", source_given, x, sizes.edges);
     ptr = checked_index("ptr", ptr_given, x, sizes.targets + 1);
     order = checked_index("order", order_given, x, sizes.edges);
     target = checked_index("target", target_given, x, sizes.edges);
     back_order = checked_index("back_order", back_order_given, x, sizes.edges);
     back_ptr = checked_index("back_ptr", back_ptr_given, x, sizes.sources + 1);
-  }
-
-  // Kernels read such rows by numbers of edges.
-  void check_rows_of_edges(const char* name, const Tensor& rows) const {
-    EQUIGEO_CHECK(
-        rows.size(0) == sizes.edges, name, " must have a row for each of ", sizes.edges,
-        " edges, got ", rows.size(0));
   }
 
   Graph view() const {

@@ -21,19 +21,6 @@ struct Given {
   bool empty_map;  // radial has no numbers to map
 };
 
-Optional checked_or_none(
-    const char* name, const Optional& tensor, const Tensor& like, Sizes sizes) {
-  if (!tensor.has_value()) {
-    return std::nullopt;
-  }
-  return checked(name, *tensor, like, like.scalar_type(), sizes);
-}
-
-template <class T>
-const T* read_or_null(const Optional& tensor) {
-  return tensor.has_value() ? read<T>(*tensor) : nullptr;
-}
-
 void check_given(const SO2Plan& plan, Given& g) {
   EQUIGEO_CHECK(g.x.dim() == 2, "x must be (sources, components)");
   EQUIGEO_CHECK(g.source.dim() == 1, "source must have one axis");

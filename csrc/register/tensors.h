@@ -129,9 +129,23 @@ inline Tensor checked_index(
   return checked(name, tensor, like, ScalarType::Long, {length});
 }
 
+// Of an argument that may be missing.
+inline std::optional<Tensor> checked_or_none(
+    const char* name, const std::optional<Tensor>& tensor, const Tensor& like, Sizes sizes) {
+  if (!tensor.has_value()) {
+    return std::nullopt;
+  }
+  return checked(name, *tensor, like, like.scalar_type(), sizes);
+}
+
 template <class T>
 const T* read(const Tensor& tensor) {
   return static_cast<const T*>(tensor.const_data_ptr());
+}
+
+template <class T>
+const T* read_or_null(const std::optional<Tensor>& tensor) {
+  return tensor.has_value() ? read<T>(*tensor) : nullptr;
 }
 
 template <class T>

@@ -41,19 +41,6 @@ Shape shape_of(
   return shape;
 }
 
-std::optional<Tensor> checked_or_none(
-    const char* name, const std::optional<Tensor>& tensor, const Tensor& like, Sizes sizes) {
-  if (!tensor.has_value()) {
-    return std::nullopt;
-  }
-  return checked(name, *tensor, like, like.scalar_type(), sizes);
-}
-
-template <class T>
-const T* read_or_null(const std::optional<Tensor>& tensor) {
-  return tensor.has_value() ? read<T>(*tensor) : nullptr;
-}
-
 // What both ops read, after checks; `by_edge` has a number for each edge and head.
 struct Operands {
   Shape shape;

@@ -12,10 +12,7 @@ using Optional = std::optional<Tensor>;
 
 // A tangent like what it belongs to; zero where there is none.
 Optional checked_tangent(const char* name, const Optional& tangent, const Tensor& of) {
-  if (!tangent.has_value()) {
-    return std::nullopt;
-  }
-  return checked(name, *tangent, of, of.scalar_type(), {of.size(0), of.size(1)});
+  return checked_or_none(name, tangent, of, {of.size(0), of.size(1)});
 }
 
 // The tangents of the operands of a product.
@@ -42,12 +39,6 @@ struct Tangents {
     op.x_tangent = read_or_null<S>(x);
     op.y_tangent = read_or_null<S>(y);
     op.weight_tangent = read_or_null<S>(weight);
-  }
-
- private:
-  template <class S>
-  static const S* read_or_null(const Optional& tensor) {
-    return tensor.has_value() ? read<S>(*tensor) : nullptr;
   }
 };
 
@@ -161,8 +152,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> channelwise_conv_double_backward_op(
   const ChannelwiseOperands operands(
       x, y, weight, paths, entries, values, grad.size(1), ir_mul, y.size(0));
   const Tensor& like = operands.x;
-  const GraphTensors graph(like, source, ptr, order, target, back_order, back_ptr);
-  graph.check_rows_of_edges("y", operands.y);
+  const GraphTensors graph(like, operands.y, source, ptr, order, target, back_order, back_ptr);
   const int64_t targets = graph.sizes.targets;
   grad = checked("grad", grad, like, like.scalar_type(), {targets, grad.size(1)});
   const Tangents tangents(operands, x_tangent, y_tangent, weight_tangent);
