@@ -27,6 +27,7 @@ from statistics import median
 from typing import Any
 
 from bench.recorder import Record, commit, output_arguments
+from equigeo.ops import kernels_info
 
 OLD_SETTINGS = {
     "features": "invariant",
@@ -50,10 +51,10 @@ class Trainer:
         script = Path(__file__).with_name("one_epoch.py")
         # A checkout of another version has its kernels beside the ops, if it has any.
         environment = {name: x for name, x in os.environ.items() if name != "EQUIGEO_KERNELS"}
-        if checkout.resolve() == Path(__file__).parents[1].resolve():
-            environment = dict(os.environ)
+        library = kernels_info()["cpu"]
+        if checkout.resolve() == Path(__file__).parents[1].resolve() and library:
+            environment["EQUIGEO_KERNELS"] = str(Path(library).parent)
         environment |= {"PYTHONPATH": str(checkout), "OMP_NUM_THREADS": str(threads)}
-        environment |= {} if "EQUIGEO_KERNELS" in environment else {"EQUIGEO_KERNELS": "1"}
         self._process = subprocess.Popen(
             [sys.executable, str(script), str(data), json.dumps(changes), str(threads)],
             env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,

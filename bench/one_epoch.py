@@ -18,9 +18,12 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
-import equigeo
-from equigeo.datasets import MeshDataset, load_mesh_folder, split_indices
-from equigeo.mesh import PrimalDualClassifier
+# An editable installation is found before PYTHONPATH, and would be the same for all checkouts.
+sys.meta_path[:] = [f for f in sys.meta_path if not type(f).__module__.startswith("_editable_")]
+
+import equigeo  # noqa: E402
+from equigeo.datasets import MeshDataset, load_mesh_folder, split_indices  # noqa: E402
+from equigeo.mesh import PrimalDualClassifier  # noqa: E402
 
 try:
     from equigeo.tasks.mesh_classification import MESH_RECIPES as RECIPES
