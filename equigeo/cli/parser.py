@@ -90,7 +90,7 @@ def add_machine(parser: Any, device: str) -> None:
         "--device",
         choices=("auto", "cpu", "cuda"),
         default=device,
-        help="what computes; auto: a GPU where there is one (default: %(default)s)",
+        help=f"what computes; auto: a GPU where there is one (default: {device})",
     )
     Argument("--threads", "of each process (default: one per core)", threads, metavar="N").add_to(
         parser

@@ -60,6 +60,12 @@ def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser
 COMMANDS = [parser for parser in parsers(_build_parser()) if parser.prog != "equigeo info"]
 
 
+@pytest.mark.parametrize("parser", COMMANDS, ids=lambda parser: parser.prog)
+def test_no_default_is_left_to_be_guessed(parser):
+    """One that is set later, because a file of options may say otherwise, is told all the same."""
+    assert "default: None" not in " ".join(parser.format_help().split())
+
+
 @pytest.mark.parametrize("parser", COMMANDS, ids=[parser.prog for parser in COMMANDS])
 def test_a_command_shows_what_it_does_its_exit_status_and_examples_that_work(parser):
     assert parser.description
