@@ -37,8 +37,7 @@ class Attended {
         size_(op.channels * stride_),
         memory_(
             2 * Scratch<T>::round_up(op.heads * size_) + Scratch<T>::round_up(kTile * op.channels) +
-            Scratch<T>::round_up(kTile * stride_)),
-        at_(2 * kTile) {
+            Scratch<T>::round_up(kTile * stride_)) {
     if (failed()) {
       return;
     }
@@ -52,16 +51,13 @@ class Attended {
     }
   }
 
-  bool failed() const { return memory_.failed() || at_.failed(); }
+  bool failed() const { return memory_.failed(); }
 
   // Targets [begin, begin + rows), whose weights of attention are known.
   int run(int64_t begin, int64_t rows) {
     int stray = 0;
-    const T **averages = at_.take(0), **own = averages + kTile;
-    for (int64_t r = 0; r < rows; ++r) {
-      averages[r] = averages_ + r * op_.channels;
-      own[r] = op_.x + (begin + r) * op_.channels;
-    }
+    const RowVectors<T> averages{averages_, op_.channels};
+    const RowVectors<T> own{op_.x + begin * op_.channels, op_.channels};
     const int64_t dim = op_.heads * op_.channels_out;
     const bool in_place = op_.heads == 1 && dim == stride_;
     for (int64_t h = 0; h < op_.heads; ++h) {
@@ -88,7 +84,6 @@ class Attended {
   const AttentionConv<T>& op_;
   int64_t stride_, size_;
   Scratch<T> memory_;
-  Scratch<const T*> at_;
   T *matrices_ = nullptr, *self_matrices_ = nullptr, *averages_ = nullptr, *sums_ = nullptr;
 };
 

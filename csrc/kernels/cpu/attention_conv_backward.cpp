@@ -30,9 +30,8 @@ class TargetRows {
         stride_(padded(op.channels)),
         size_(op.channels_out * stride_),
         memory_(
-            3 * Scratch<T>::round_up(op.heads * size_) + 3 * Scratch<T>::round_up(kTile * stride_) +
-            Scratch<T>::round_up(op.channels_out * kTile)),
-        at_(Scratch<const T*>::round_up(kTile) + op.channels_out) {
+            3 * Scratch<T>::round_up(op.heads * size_) +
+            3 * Scratch<T>::round_up(kTile * stride_)) {
     if (failed()) {
       return;
     }
@@ -42,15 +41,12 @@ class TargetRows {
     averages_ = memory_.take(kTile * stride_);
     own_ = memory_.take(kTile * stride_);
     pulled_ = memory_.take(kTile * stride_);
-    arriving_ = memory_.take(op.channels_out * kTile);
-    rows_at_ = at_.take(kTile);
-    columns_at_ = at_.take(op.channels_out);
     pad_matrices(op, op.weight, stride_, matrices_);
     fill_zero(averages_, kTile * stride_);
     fill_zero(own_, kTile * stride_);
   }
 
-  bool failed() const { return memory_.failed() || at_.failed(); }
+  bool failed() const { return memory_.failed(); }
 
   // All targets of one part.
   int run(int64_t part) {
@@ -79,10 +75,13 @@ class TargetRows {
         copy_row(op_.x + (begin + r) * op_.channels, op_.channels, own_ + r * stride_);
       }
     }
+    const int64_t dim = op_.heads * op_.channels_out;
     for (int64_t h = 0; h < op_.heads; ++h) {
-      load_arriving(begin, rows, h);
+      const T* arriving = op_.grad_out + begin * dim + h * op_.channels_out;
+      const RowVectors<T> arriving_rows{arriving, dim};
+      const ColumnVectors<T> arriving_columns{arriving, dim};
       multiply_matrix(
-          rows_at_, rows, op_.channels_out, matrices_ + h * size_, stride_, pulled_, false);
+          arriving_rows, rows, op_.channels_out, matrices_ + h * size_, stride_, pulled_, false);
       const WeightedEdges<T> edges{source, op_.attention + h, op_.heads};
       for (int64_t r = 0; r < rows; ++r) {
         const EdgeRange row = edges_of(op_.ptr, begin + r);
@@ -91,28 +90,14 @@ class TargetRows {
         differentiate_row(source, row, h, pulled_ + r * stride_);
       }
       multiply_matrix(
-          columns_at_, op_.channels_out, rows, averages_, stride_, to_weight_ + h * size_, true);
+          arriving_columns, op_.channels_out, rows, averages_, stride_, to_weight_ + h * size_,
+          true);
       if (op_.self_weight_parts != nullptr) {
         multiply_matrix(
-            columns_at_, op_.channels_out, rows, own_, stride_, to_self_ + h * size_, true);
+            arriving_columns, op_.channels_out, rows, own_, stride_, to_self_ + h * size_, true);
       }
     }
     return stray;
-  }
-
-  // The gradients that arrive at one head: where their rows are, and their columns side by side.
-  void load_arriving(int64_t begin, int64_t rows, int64_t h) {
-    const int64_t dim = op_.heads * op_.channels_out;
-    for (int64_t r = 0; r < rows; ++r) {
-      const T* row = op_.grad_out + (begin + r) * dim + h * op_.channels_out;
-      rows_at_[r] = row;
-      for (int64_t o = 0; o < op_.channels_out; ++o) {
-        arriving_[o * kTile + r] = row[o];
-      }
-    }
-    for (int64_t o = 0; o < op_.channels_out; ++o) {
-      columns_at_[o] = arriving_ + o * kTile;
-    }
   }
 
   // Gradients of the logits of one target, from that of the average of its sources.
@@ -134,10 +119,8 @@ class TargetRows {
   const AttentionConvBackward<T>& op_;
   int64_t stride_, size_;
   Scratch<T> memory_;
-  Scratch<const T*> at_;
   T *matrices_ = nullptr, *to_weight_ = nullptr, *to_self_ = nullptr;
-  T *averages_ = nullptr, *own_ = nullptr, *pulled_ = nullptr, *arriving_ = nullptr;
-  const T **rows_at_ = nullptr, **columns_at_ = nullptr;
+  T *averages_ = nullptr, *own_ = nullptr, *pulled_ = nullptr;
 };
 
 // Gradients of the features: the forward sum and its matrix, both transposed.
@@ -150,8 +133,7 @@ class SourceRows {
         size_(op.channels_out * stride_),
         memory_(
             2 * Scratch<T>::round_up(op.heads * size_) +
-            Scratch<T>::round_up(kTile * op.channels_out) + Scratch<T>::round_up(kTile * stride_)),
-        at_(2 * kTile) {
+            Scratch<T>::round_up(kTile * op.channels_out) + Scratch<T>::round_up(kTile * stride_)) {
     if (failed()) {
       return;
     }
@@ -165,13 +147,12 @@ class SourceRows {
     }
   }
 
-  bool failed() const { return memory_.failed() || at_.failed(); }
+  bool failed() const { return memory_.failed(); }
 
   int run(int64_t begin, int64_t rows) {
     int stray = 0;
     const Index order{op_.back_order, op_.edges, &stray};
     const Index target{op_.target, op_.targets, &stray};
-    const T **gathered = at_.take(0), **own = gathered + kTile;
     const int64_t dim = op_.heads * op_.channels_out;
     const bool in_place = op_.channels == stride_;
     T* grad = op_.grad_x + begin * op_.channels;
@@ -181,13 +162,12 @@ class SourceRows {
     }
     for (int64_t h = 0; h < op_.heads; ++h) {
       const T* arriving = op_.grad_out + h * op_.channels_out;
+      const RowVectors<T> gathered{gathered_, op_.channels_out}, own{arriving + begin * dim, dim};
       const TransposedEdges<T> edges{order, target, op_.attention + h, op_.heads};
       for (int64_t r = 0; r < rows; ++r) {
-        T* sum = gathered_ + r * op_.channels_out;
         gather_channels(
-            edges, edges_of(op_.back_ptr, begin + r), arriving, dim, sum, op_.channels_out);
-        gathered[r] = sum;
-        own[r] = arriving + (begin + r) * dim;
+            edges, edges_of(op_.back_ptr, begin + r), arriving, dim,
+            gathered_ + r * op_.channels_out, op_.channels_out);
       }
       multiply_matrix(gathered, rows, op_.channels_out, matrices_ + h * size_, stride_, to, h > 0);
       if (op_.self_weight != nullptr) {
@@ -204,7 +184,6 @@ class SourceRows {
   const AttentionConvBackward<T>& op_;
   int64_t stride_, size_;
   Scratch<T> memory_;
-  Scratch<const T*> at_;
   T *matrices_ = nullptr, *self_matrices_ = nullptr, *gathered_ = nullptr, *sums_ = nullptr;
 };
 

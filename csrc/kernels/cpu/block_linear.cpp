@@ -123,7 +123,8 @@ class RowMap {
       const T* const* vectors = vectors_.load(
           op_.in + begin * op_.dim_in, op_.dim_in, rows, given.in, given.mul, d, plan_.ir_mul);
       multiply_matrix(
-          vectors, rows * d, given.mul, matrices + block.matrix, stride, sums_, !block.first);
+          VectorsAt<T>{vectors}, rows * d, given.mul, matrices + block.matrix, stride, sums_,
+          !block.first);
       for (int64_t r = 0; r < rows && block.last; ++r) {
         put_back(
             sums_ + r * d * stride, stride, plan_.ir_mul, given.mul_out, d,
@@ -200,7 +201,8 @@ class WeightGradient {
       load_columns_of(block, task.first, copies, row, rows);
       load_matrix(block, row, rows);
       // Sums of some rows at a time: adding all rows one by one would lose more digits.
-      multiply_matrix(transposed_.take(0), copies, rows * block.d, matrix_, stride, part_, false);
+      const VectorsAt<T> columns{transposed_.take(0)};
+      multiply_matrix(columns, copies, rows * block.d, matrix_, stride, part_, false);
       for (int64_t n = 0; n < copies * stride; ++n) {
         sum_[n] += part_[n];
       }

@@ -1,4 +1,6 @@
 // Many vectors times a matrix with padded rows, in tiles that stay in registers.
+//
+// Vectors give element h of vector r as (r, h), and those from the n-th on as from(n).
 #pragma once
 
 #include "kernels/cpu/pack.h"
@@ -6,10 +8,39 @@
 namespace equigeo {
 namespace {
 
+// Vectors at places of their own.
+template <class T>
+struct VectorsAt {
+  const T* const* at;
+
+  T operator()(int64_t r, int64_t h) const { return at[r][h]; }
+  VectorsAt from(int64_t n) const { return {at + n}; }
+};
+
+// The rows of an array.
+template <class T>
+struct RowVectors {
+  const T* first;
+  int64_t stride;
+
+  T operator()(int64_t r, int64_t h) const { return first[r * stride + h]; }
+  RowVectors from(int64_t n) const { return {first + n * stride, stride}; }
+};
+
+// The columns of an array.
+template <class T>
+struct ColumnVectors {
+  const T* first;
+  int64_t stride;
+
+  T operator()(int64_t r, int64_t h) const { return first[h * stride + r]; }
+  ColumnVectors from(int64_t n) const { return {first + n, stride}; }
+};
+
 // R vectors times N registers of columns, added to what is there if `add`.
-template <class T, int R, int N>
+template <class T, int R, int N, class Vectors>
 EQUIGEO_HOST_DEVICE void matrix_tile(
-    const T* const* vectors, int64_t inner, const T* matrix, int64_t stride, T* out, bool add) {
+    const Vectors& vectors, int64_t inner, const T* matrix, int64_t stride, T* out, bool add) {
   using Pack = WidePack<T>;
   constexpr int kW = kWidth<Pack, T>;
   Pack sum[R][N] = {};
@@ -23,7 +54,7 @@ EQUIGEO_HOST_DEVICE void matrix_tile(
     for (int r = 0; r < R; ++r) {
       EQUIGEO_UNROLL
       for (int n = 0; n < N; ++n) {
-        sum[r][n] += vectors[r][h] * column[n];
+        sum[r][n] += vectors(r, h) * column[n];
       }
     }
   }
@@ -38,9 +69,9 @@ EQUIGEO_HOST_DEVICE void matrix_tile(
 }
 
 // N registers of columns for all vectors: the panel of the matrix stays in the nearest cache.
-template <class T, int N>
+template <class T, int N, class Vectors>
 inline void matrix_panel(
-    const T* const* vectors,
+    const Vectors& vectors,
     int64_t count,
     int64_t inner,
     const T* matrix,
@@ -50,20 +81,20 @@ inline void matrix_panel(
   constexpr int kR = EQUIGEO_PACK_BYTES == 64 ? 8 : 6;  // 8 x 3 of 32 registers, or 6 x 2 of 16
   int64_t r = 0;
   for (; r + kR <= count; r += kR) {
-    matrix_tile<T, kR, N>(vectors + r, inner, matrix, stride, out + r * stride, add);
+    matrix_tile<T, kR, N>(vectors.from(r), inner, matrix, stride, out + r * stride, add);
   }
   for (; r + 3 <= count; r += 3) {
-    matrix_tile<T, 3, N>(vectors + r, inner, matrix, stride, out + r * stride, add);
+    matrix_tile<T, 3, N>(vectors.from(r), inner, matrix, stride, out + r * stride, add);
   }
   for (; r < count; ++r) {
-    matrix_tile<T, 1, N>(vectors + r, inner, matrix, stride, out + r * stride, add);
+    matrix_tile<T, 1, N>(vectors.from(r), inner, matrix, stride, out + r * stride, add);
   }
 }
 
-// out[r] = vectors[r] @ matrix, (inner, stride), with a stride of whole registers.
-template <class T>
+// out[r] = vectors(r, :) @ matrix, (inner, stride), with a stride of whole registers.
+template <class T, class Vectors>
 inline void multiply_matrix(
-    const T* const* vectors,
+    const Vectors& vectors,
     int64_t count,
     int64_t inner,
     const T* matrix,
@@ -71,10 +102,14 @@ inline void multiply_matrix(
     T* out,
     bool add) {
   constexpr int64_t kW = kWidth<WidePack<T>, T>;
-  constexpr int kN = EQUIGEO_PACK_BYTES == 64 ? 3 : 2;
   int64_t c = 0;
-  for (; c + kN * kW <= stride; c += kN * kW) {
-    matrix_panel<T, kN>(vectors, count, inner, matrix + c, stride, out + c, add);
+#if EQUIGEO_PACK_BYTES == 64
+  for (; stride - c == 3 * kW || stride - c > 4 * kW; c += 3 * kW) {
+    matrix_panel<T, 3>(vectors, count, inner, matrix + c, stride, out + c, add);
+  }
+#endif
+  for (; c + 2 * kW <= stride; c += 2 * kW) {
+    matrix_panel<T, 2>(vectors, count, inner, matrix + c, stride, out + c, add);
   }
   for (; c < stride; c += kW) {
     matrix_panel<T, 1>(vectors, count, inner, matrix + c, stride, out + c, add);

@@ -13,10 +13,10 @@ EQUIGEO_HOST_DEVICE void multiply_rows(
   constexpr int kN = EQUIGEO_PACK_BYTES == 64 ? 3 : 2;  // 8 x 3 of 32 registers, or 4 x 2 of 16
   int64_t c = 0;
   for (; c + kN * kW <= stride; c += kN * kW) {
-    matrix_tile<T, R, kN>(rows, inner, matrix + c, stride, out + c, false);
+    matrix_tile<T, R, kN>(VectorsAt<T>{rows}, inner, matrix + c, stride, out + c, false);
   }
   for (; c < stride; c += kW) {
-    matrix_tile<T, R, 1>(rows, inner, matrix + c, stride, out + c, false);
+    matrix_tile<T, R, 1>(VectorsAt<T>{rows}, inner, matrix + c, stride, out + c, false);
   }
 }
 
