@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import pytest
 
-from bench.channelwise import PROBLEMS, conv_calls, product_calls, product_numbers
+from bench.channelwise import PROBLEMS, SMALL, conv_calls, product_calls, product_numbers
 from bench.record import record
-from bench.second_derivatives import SMALL
 from bench.second_derivatives import conv_calls as conv_second
 from bench.second_derivatives import product_calls as product_second
 
@@ -22,7 +21,7 @@ EDGES, NODES, NEIGHBOURS = 1024, 164, 50
 @pytest.mark.parametrize("kind", ["forward", "both"])
 @pytest.mark.parametrize("name", PROBLEMS)
 def bench_channelwise_product(benchmark, name, kind, peer):
-    moved = 4 * EDGES * product_numbers(name) * (1 if kind == "forward" else 2)
+    moved = 4 * EDGES * product_numbers(PROBLEMS[name]) * (1 if kind == "forward" else 2)
     record(benchmark, product_calls(name, EDGES)[f"{peer} {kind}"], "edge", EDGES, moved)
 
 
@@ -33,8 +32,8 @@ def bench_channelwise_product(benchmark, name, kind, peer):
         "ours forward",
         "e3nn both",
         "ours both",
-        "ours, radial layer before",
-        "ours, radial layer inside",
+        "ours, radial layer before forward",
+        "ours, radial layer inside forward",
     ],
 )
 def bench_channelwise_conv(benchmark, call):

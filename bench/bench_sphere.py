@@ -9,18 +9,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import torch
 
+from bench.peers import Library, calls_as_they_are
 from bench.record import record
-from bench.sphere import BATCH, POINTS, grid_calls, harmonics_calls
+from bench.sphere import POINTS, grid_libraries, harmonics_libraries
 
 
-def run(benchmark: Any, calls: dict[str, Any], peer: str, items: int, numbers: int) -> None:
-    """Time one of the calls, which have been compared with each other."""
-    if peer not in calls:
+def run(benchmark: Any, libraries: dict[str, Library], peer: str, kind: str, numbers: int) -> None:
+    """Time one of the passes, which have been compared with each other."""
+    if peer not in libraries:
         pytest.skip("sphericart-torch is not installed: pip install equigeo[bench]")
-    with torch.set_grad_enabled(peer.endswith("both")):
-        record(benchmark, calls[peer], "sample", items, 4 * numbers * items)
+    call = calls_as_they_are(libraries, (kind,))[f"{peer} {kind}"]
+    record(benchmark, call, "sample", POINTS, 4 * numbers * POINTS)
 
 
 @pytest.mark.parametrize("peer", ["ours", "e3nn", "sphericart"])
@@ -29,11 +29,11 @@ def run(benchmark: Any, calls: dict[str, Any], peer: str, items: int, numbers: i
 def bench_harmonics(benchmark, lmax, kind, peer):
     dim = (lmax + 1) ** 2
     numbers = 3 + dim if kind == "forward" else 2 * (3 + dim)
-    run(benchmark, harmonics_calls(lmax), f"{peer} {kind}", POINTS, numbers)
+    run(benchmark, harmonics_libraries(lmax), peer, kind, numbers)
 
 
 @pytest.mark.parametrize("peer", ["ours", "e3nn", "ours fourier"])
 @pytest.mark.parametrize("lmax", [2, 4, 6, 8, 10], ids=lambda lmax: f"L{lmax}")
 def bench_grid_product(benchmark, lmax, peer):
     numbers = 2 * (lmax + 1) ** 2 + (2 * lmax + 1) ** 2
-    run(benchmark, grid_calls(lmax), peer, BATCH, numbers)
+    run(benchmark, grid_libraries(lmax), peer, "forward", numbers)

@@ -2,10 +2,16 @@
 
     python -m bench.channelwise --output bench/results/channelwise.json
 
-Every result is compared with e3nn's before anything is timed. Times are medians of interleaved
-rounds, in microseconds per edge. Fresh results of many megabytes are mapped page by page by the
-C library's allocator, for all libraries alike; with ``MALLOC_MMAP_THRESHOLD_`` and
-``MALLOC_TRIM_THRESHOLD_`` set high, which the file records, memory is used again instead.
+Values, gradients and second derivatives of all are compared before anything is timed, peers in
+every mode (:mod:`bench.peers`). Times are medians of interleaved rounds, in
+microseconds per edge.
+
+Fresh results of many megabytes are mapped page by page by the C library's allocator; our kernels
+keep the memory of their own, and everything is measured with that and without it. For an allocator
+that keeps memory for all libraries alike, which the file records::
+
+    EQUIGEO_RESULT_MEMORY=0 MALLOC_MMAP_THRESHOLD_=4294967296 MALLOC_TRIM_THRESHOLD_=4294967296 \
+        python -m bench.channelwise --output bench/results/channelwise_memory_kept_by_all.json
 """
 
 from __future__ import annotations
@@ -13,18 +19,29 @@ from __future__ import annotations
 import argparse
 import functools
 import json
-from collections.abc import Callable
-from math import exp, log
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from bench.interleaved import all_rounds, copy_bandwidth, medians
+from bench.interleaved import copy_bandwidth, medians
+from bench.peers import (
+    KINDS,
+    Layer,
+    Library,
+    calls_as_they_are,
+    compare,
+    drawn,
+    e3nn_modes,
+    fastest,
+    with_compiled,
+)
 from bench.recorder import Record, output_arguments
+from equigeo import ops
 from equigeo import tensor_products as tp
 from equigeo.graphs import EdgeIndex
-from equigeo.interop import to_e3nn
+from equigeo.interop.cuequivariance import convert
 
 SPHERE = "0e+1o+2e+3o"
 PROBLEMS: dict[str, tuple[str, str, str]] = {
@@ -48,26 +65,15 @@ PROBLEMS: dict[str, tuple[str, str, str]] = {
 }  # fmt: skip
 
 
+SMALL = ("32x0e+32x1o", "0e+1o", "0e+1o")
+"""Of networks for small molecules, where a call costs as much as the work in it."""
+HIDDEN = 64
+
+
 def operands(product: tp.ChannelwiseTensorProduct, rows: int, edges: int) -> list[Tensor]:
-    shapes = [(rows, product.irreps_in1.dim), (edges, product.irreps_in2.dim)]
-    shapes.append((edges, product.weight_numel))
-    generator = torch.Generator().manual_seed(0)
-    return [torch.randn(*shape, generator=generator).requires_grad_() for shape in shapes]
-
-
-def passes(call: Callable[..., Tensor], inputs: list[Tensor]) -> dict[str, Callable[[], Any]]:
-    """The forward pass without a graph, and both passes."""
-    with torch.no_grad():
-        direction = torch.randn_like(call(*inputs))
-
-    def forward() -> Tensor:
-        with torch.no_grad():
-            return call(*inputs)
-
-    def both() -> Any:
-        return torch.autograd.grad(call(*inputs), inputs, direction)
-
-    return {"forward": forward, "both": both}
+    """Both operands and the weights of a product or convolution."""
+    dims = product.irreps_in1.dim, product.irreps_in2.dim, product.weight_numel
+    return drawn((rows, dims[0]), (edges, dims[1]), (edges, dims[2]))
 
 
 def cue_product(irreps: tuple[str, str, str]) -> Any:
@@ -82,154 +88,192 @@ def cue_product(irreps: tuple[str, str, str]) -> Any:
 
 
 @functools.cache
-def product_calls(name: str, edges: int) -> dict[str, Callable[[], Any]]:
-    """Both passes of every library and layout, after a comparison of the results."""
-    irreps = PROBLEMS[name]
-    ours = {layout: tp.ChannelwiseTensorProduct(*irreps, layout=layout) for layout in LAYOUTS}
-    theirs = to_e3nn(ours["mul_ir"])
-    inputs = operands(ours["mul_ir"], edges, edges)
-    agree(ours["mul_ir"](*inputs), theirs(*inputs))
-    swapped = operands(ours["ir_mul"], edges, edges)
-    products = {"e3nn": (theirs, inputs), "ours mul_ir": (ours["mul_ir"], inputs)}
-    products["ours ir_mul"] = (ours["ir_mul"], swapped)
-    cue = cue_product(irreps)
-    products["cuEquivariance ir_mul"] = (lambda x, y, w: cue(x, y, w), swapped)
+def product_modes(irreps: tuple[str, str, str]) -> dict[str, dict[str, Layer]]:
+    """One product in every library and layout."""
+    ours, theirs = tp.ChannelwiseTensorProduct(*irreps), cue_product(irreps)
     return {
-        f"{library} {kind}": call
-        for library, (product, given) in products.items()
-        for kind, call in passes(product, given).items()
+        "ours mul_ir": {"eager": ours},
+        "e3nn": e3nn_modes(ours),
+        "ours ir_mul": {"eager": convert(theirs)},  # terms and weights in the order of theirs
+        "cuEquivariance ir_mul": with_compiled(lambda x, y, w: theirs(x, y, w)),
     }
 
 
-def product_numbers(name: str) -> int:
-    """Numbers that one edge reads and writes in a forward pass."""
-    product = tp.ChannelwiseTensorProduct(*PROBLEMS[name])
-    read = product.irreps_in1.dim + product.irreps_in2.dim + product.weight_numel
-    return read + product.irreps_out.dim
+WANTED = {"e3nn": "ours mul_ir", "cuEquivariance ir_mul": "ours ir_mul"}
 
 
-def measure_product(name: str, edges: int, rounds: int) -> dict[str, Any]:
-    seconds = all_rounds(product_calls(name, edges), rounds)
+def product_libraries(irreps: tuple[str, str, str], edges: int) -> dict[str, Library]:
+    """The product in every library, with what it is given."""
+    inputs = operands(tp.ChannelwiseTensorProduct(*irreps), edges, edges)
     return {
-        "problem": name,
-        "edges": edges,
-        "threads": torch.get_num_threads(),
-        "microseconds per edge": {n: 1e6 * t / edges for n, t in medians(seconds).items()},
-        "seconds": seconds,
-        "bytes per edge, forward": 4 * product_numbers(name),
+        name: Library(modes, inputs, WANTED.get(name))
+        for name, modes in product_modes(irreps).items()
     }
 
 
 @functools.cache
-def conv_calls(name: str, nodes: int, neighbours: int) -> dict[str, Callable[[], Any]]:
-    """The convolution and its composition of e3nn's product, and where the radial layer is."""
-    edges = nodes * neighbours
-    conv = tp.ChannelwiseConv(*PROBLEMS[name])
-    radial = tp.RadialChannelwiseConv(*PROBLEMS[name], num_hidden=64)
-    theirs = to_e3nn(tp.ChannelwiseTensorProduct(*PROBLEMS[name]))
-    generator = torch.Generator().manual_seed(1)
-    target = torch.arange(nodes).repeat_interleave(neighbours)
-    source = torch.randint(nodes, (edges,), generator=generator)
-    graph = EdgeIndex.from_edges(torch.stack([source, target]), nodes, nodes)
-    inputs = operands(conv, nodes, edges)
-
-    def by_messages(x: Tensor, y: Tensor, w: Tensor) -> Tensor:
-        messages = theirs(x.index_select(0, source), y, w)
-        return x.new_zeros(nodes, messages.shape[1]).index_add(0, target, messages)
-
-    def fused(x: Tensor, y: Tensor, w: Tensor) -> Tensor:
-        return conv(x, graph, y, w)
-
-    agree(fused(*inputs), by_messages(*inputs))
-    hidden = torch.randn(edges, 64, generator=generator)
-    x, y, _ = (given.detach() for given in inputs)
-    scaled = radial.radial.detach() / 8
-    agree(radial(x, graph, y, hidden), conv(x, graph, y, hidden @ scaled))
-    calls = {f"e3nn {kind}": call for kind, call in passes(by_messages, inputs).items()}
-    calls |= {f"ours {kind}": call for kind, call in passes(fused, inputs).items()}
-    with torch.no_grad():
-        inside = passes(lambda h: radial(x, graph, y, h), [hidden.requires_grad_()])["forward"]
-        outside = passes(lambda h: conv(x, graph, y, h @ scaled), [hidden])["forward"]
-    return calls | {"ours, radial layer inside": inside, "ours, radial layer before": outside}
+def product_calls(name: str, edges: int) -> dict[str, Callable[[], Any]]:
+    """Passes of every library and layout as they are, after a comparison of all results."""
+    return calls_as_they_are(product_libraries(PROBLEMS[name], edges))
 
 
-def measure_conv(name: str, nodes: int, neighbours: int, rounds: int) -> dict[str, Any]:
-    edges = nodes * neighbours
-    seconds = all_rounds(conv_calls(name, nodes, neighbours), rounds)
+def product_numbers(irreps: tuple[str, str, str]) -> int:
+    """Numbers that one edge reads and writes in a forward pass."""
+    product = tp.ChannelwiseTensorProduct(*irreps)
+    read = product.irreps_in1.dim + product.irreps_in2.dim + product.weight_numel
+    return read + product.irreps_out.dim
+
+
+def measure_product(
+    name: str, irreps: tuple[str, str, str], edges: int, rounds: int
+) -> dict[str, Any]:
+    """All passes of a product in every library."""
+    found = compare(product_libraries(irreps, edges), rounds, repeat=max(1, 1024 // edges))
+    numbers = 4 * product_numbers(irreps)
+    return row(name, edges, found) | {"bytes per edge, forward": numbers}
+
+
+@functools.cache
+def conv_libraries(name: str, nodes: int, neighbours: int) -> dict[str, Library]:
+    """The convolution, and its composition of e3nn's product."""
+    irreps, (source, target, graph) = PROBLEMS[name], random_graph(nodes, neighbours)
+    conv = tp.ChannelwiseConv(*irreps)
+
+    def by_messages(product: Layer) -> Layer:
+        def run(x: Tensor, y: Tensor, w: Tensor) -> Tensor:
+            messages = product(x.index_select(0, source), y, w)
+            return x.new_zeros(nodes, messages.shape[1]).index_add(0, target, messages)
+
+        return run
+
+    inputs = operands(conv, nodes, nodes * neighbours)
+    theirs = e3nn_modes(tp.ChannelwiseTensorProduct(*irreps), by_messages)
     return {
-        "problem": f"conv {name}, {neighbours} neighbours",
-        "edges": edges,
-        "threads": torch.get_num_threads(),
-        "microseconds per edge": {n: 1e6 * t / edges for n, t in medians(seconds).items()},
-        "seconds": seconds,
+        "ours": Library({"eager": lambda x, y, w: conv(x, graph, y, w)}, inputs),
+        "e3nn": Library(theirs, inputs, "ours"),
     }
 
 
-def agree(got: Tensor, want: Tensor) -> None:
-    """Float32 sums in another order."""
-    torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-4 * float(want.detach().abs().max()))
+@functools.cache
+def radial_libraries(name: str, nodes: int, neighbours: int) -> dict[str, Library]:
+    """The radial layer before the convolution, and inside."""
+    _, _, graph = random_graph(nodes, neighbours)
+    conv = tp.ChannelwiseConv(*PROBLEMS[name])
+    radial = tp.RadialChannelwiseConv(*PROBLEMS[name], num_hidden=HIDDEN)
+    x, y, _ = (given.detach() for given in operands(conv, nodes, graph.num_edges))
+    scaled = radial.radial.detach() / HIDDEN**0.5
+    hidden = drawn((graph.num_edges, HIDDEN))
+    before, inside = "ours, radial layer before", "ours, radial layer inside"
+    return {
+        before: Library({"eager": lambda h: conv(x, graph, y, h @ scaled)}, hidden),
+        inside: Library({"eager": lambda h: radial(x, graph, y, h)}, hidden, before),
+    }
+
+
+def conv_calls(name: str, nodes: int, neighbours: int) -> dict[str, Callable[[], Any]]:
+    """Passes of the convolution and of e3nn as they are, and of the radial layer."""
+    radial = calls_as_they_are(radial_libraries(name, nodes, neighbours), ("forward",))
+    return calls_as_they_are(conv_libraries(name, nodes, neighbours)) | radial
+
+
+def random_graph(nodes: int, neighbours: int) -> tuple[Tensor, Tensor, EdgeIndex]:
+    """Edges from random nodes to every node, and the graph of them."""
+    generator = torch.Generator().manual_seed(1)
+    target = torch.arange(nodes).repeat_interleave(neighbours)
+    source = torch.randint(nodes, target.shape, generator=generator)
+    return source, target, EdgeIndex.from_edges(torch.stack([source, target]), nodes, nodes)
+
+
+def measure_conv(name: str, nodes: int, neighbours: int, rounds: int) -> dict[str, Any]:
+    """All passes of the convolution, and values with the radial layer at both places."""
+    found = compare(conv_libraries(name, nodes, neighbours), rounds)
+    radial = compare(radial_libraries(name, nodes, neighbours), rounds, kinds=("forward",))
+    together = {part: {**values, **radial[part]} for part, values in found.items()}
+    return row(f"conv {name}, {neighbours} neighbours", nodes * neighbours, together)
+
+
+def row(problem: str, edges: int, found: dict[str, Any]) -> dict[str, Any]:
+    """What is kept of a comparison."""
+    return {
+        "problem": problem,
+        "edges": edges,
+        "threads": torch.get_num_threads(),
+        "microseconds per edge": {n: 1e6 * t / edges for n, t in medians(found["seconds"]).items()},
+        **found,
+    }
+
+
+def peer_ratios(row: dict[str, Any]) -> Iterator[tuple[str, float]]:
+    """How many times as fast as each peer, as it is and in its fastest mode, and other ratios."""
+    us = row["microseconds per edge"]
+    of_conv = row["problem"].startswith("conv")
+    pairs = {"e3nn": "ours"} if of_conv else WANTED
+    for kind in KINDS:
+        for peer, mine in pairs.items():
+            name, time = peer.removesuffix(" ir_mul"), us[f"{mine} {kind}"]
+            yield f"{name} {kind}", us[f"{peer} {kind}"] / time
+            yield f"{name} {kind}, fastest mode", fastest(us, peer, kind) / time
+        if not of_conv:
+            yield f"mul_ir / ir_mul {kind}", us[f"ours mul_ir {kind}"] / us[f"ours ir_mul {kind}"]
+    if of_conv:
+        before, inside = (us[f"ours, radial layer {place} forward"] for place in RADIAL)
+        yield "radial layer inside", before / inside
 
 
 def summary(rows: list[dict[str, Any]], bandwidth: float) -> dict[str, Any]:
     """The figures that the tables ask for."""
     lines: dict[str, Any] = {}
-    logs = []
     for row in rows:
-        us = row["microseconds per edge"]
-        if row["problem"].startswith("conv"):
-            ratios = {kind: us[f"e3nn {kind}"] / us[f"ours {kind}"] for kind in ("forward", "both")}
-            ratios["radial layer inside"] = (
-                us["ours, radial layer before"] / us["ours, radial layer inside"]
-            )
-        else:
-            ratios = {
-                f"e3nn {kind}": us[f"e3nn {kind}"] / us[f"ours mul_ir {kind}"]
-                for kind in ("forward", "both")
-            }
-            for kind in ("forward", "both"):
-                cue = us[f"cuEquivariance ir_mul {kind}"]
-                ratios[f"cuEquivariance {kind}"] = cue / us[f"ours ir_mul {kind}"]
-                ratios[f"mul_ir / ir_mul {kind}"] = (
-                    us[f"ours mul_ir {kind}"] / us[f"ours ir_mul {kind}"]
-                )
-            better = min(us["e3nn both"], us["cuEquivariance ir_mul both"])
-            best = min(us["ours mul_ir both"], us["ours ir_mul both"])
-            if row["edges"] == 1024:
-                logs.append(log(better / best))
-            rate = row["bytes per edge, forward"] / us["ours mul_ir forward"] * 1e6
-            ratios["share of copy bandwidth, forward"] = rate / bandwidth
-        key = f"{row['problem']}, {row['edges']} edges, {row['threads']} threads"
+        ratios = dict(peer_ratios(row))
+        if "bytes per edge, forward" in row:
+            for layout in LAYOUTS:
+                us = row["microseconds per edge"][f"ours {layout} forward"]
+                share = row["bytes per edge, forward"] / us * 1e6 / bandwidth
+                ratios[f"share of copy bandwidth, {layout} forward"] = share
+        kept = "" if row["results kept"] else ", no results kept"
+        key = f"{row['problem']}, {row['edges']} edges, {row['threads']} threads{kept}"
         lines[key] = {name: round(value, 2) for name, value in ratios.items()}
-    if logs:
-        lines["against the better of the two, both passes, 1,024 edges"] = {
-            "geometric mean": round(exp(sum(logs) / len(logs)), 2),
-            "least": round(exp(min(logs)), 2),
-        }
     return lines
 
 
 LAYOUTS = ("mul_ir", "ir_mul")
+RADIAL = ("before", "inside")
+KEPT = 2**30  # bytes, as by default
+
+
+def measure(problems: list[str], rounds: int) -> Iterator[dict[str, Any]]:
+    """Rows of all problems with the present number of threads."""
+    for name in problems:
+        irreps = {"small": SMALL, **PROBLEMS}[name]
+        for edges in EDGES.get(name, (1024,)):
+            yield measure_product(name, irreps, edges, rounds)
+    if "mace-large" in problems:
+        yield measure_conv("mace-large", 164, 50, rounds)
+
+
+EDGES = {"small": (64,), "mace-large": (64, 1024, 8192)}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--problems", nargs="+", choices=tuple(PROBLEMS), default=[*PROBLEMS])
+    names = ["small", *PROBLEMS]
+    parser.add_argument("--problems", nargs="+", choices=names, default=names)
     parser.add_argument("--threads", type=int, nargs="+", default=[2])
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=7)
     output_arguments(parser, required=True)
     arguments = parser.parse_args()
     record = Record(arguments.output)
     rows, bandwidths = [], {}
-    for threads in arguments.threads:
+    for threads in sorted({1, *arguments.threads}):
         torch.set_num_threads(threads)
         bandwidths[threads] = copy_bandwidth()
-        for name in arguments.problems:
-            sizes = (1024, 8192) if name == "mace-large" else (1024,)
-            rows += [measure_product(name, edges, arguments.rounds) for edges in sizes]
-            print(json.dumps(rows[-1]), flush=True)
-        if "mace-large" in arguments.problems:
-            rows.append(measure_conv("mace-large", 164, 50, arguments.rounds))
-            print(json.dumps(rows[-1]), flush=True)
+    for threads in arguments.threads:
+        torch.set_num_threads(threads)
+        for kept in KEPT, 0:
+            ops.limit_result_memory(kept)
+            for found in measure(arguments.problems, arguments.rounds):
+                rows.append(found | {"results kept": bool(kept)})
+                print(json.dumps(rows[-1]["microseconds per edge"]), flush=True)
     results = {
         "copy bandwidth, GB/s": {n: b / 1e9 for n, b in bandwidths.items()},
         "summary": summary(rows, max(bandwidths.values())),

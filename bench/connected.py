@@ -2,27 +2,28 @@
 
     python -m bench.connected --output bench/results/connected.json
 
-Every result is compared with e3nn's before anything is timed. Times are medians of interleaved
-rounds. Jitted e3nn-jax is not run: its times for full products are those of the published
-comparison of costs, measured elsewhere, and marked so.
+Values, gradients and second derivatives of all are compared before anything is timed, peers in
+every mode (:mod:`bench.peers`); with and without results whose memory our
+kernels keep. Times are medians of interleaved rounds. Jitted e3nn-jax is not run: its times for
+full products are those of the published comparison of costs, measured elsewhere, and marked so.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
-from math import exp, log
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch import Tensor
 
-from bench.channelwise import LAYOUTS, agree, operands, passes
-from bench.interleaved import all_rounds, copy_bandwidth, medians
+from bench.channelwise import KEPT, LAYOUTS, WANTED, operands
+from bench.interleaved import copy_bandwidth, medians
+from bench.peers import KINDS, Library, compare, e3nn_modes, fastest, with_compiled
 from bench.recorder import Record, output_arguments
+from equigeo import ops
 from equigeo import tensor_products as tp
-from equigeo.interop import to_e3nn
+from equigeo.interop.cuequivariance import convert
 from equigeo.tensor_products.analysis.compared_product import compared_product
 
 DIFFDOCK = "10x1o+10x1e+48x0e+48x0o"
@@ -56,89 +57,90 @@ def weighted_products(name: str) -> dict[str, tp.TensorProduct]:
     }
 
 
-def cue_product(irreps: tuple[str, str, str]) -> Callable[..., Tensor]:
+def cue_product(irreps: tuple[str, str, str]) -> Any:
     import cuequivariance as cue
     import cuequivariance_torch as cuet
 
     in1, in2, out = (cue.Irreps("O3", text) for text in irreps)
-    product = cuet.FullyConnectedTensorProduct(
+    return cuet.FullyConnectedTensorProduct(
         in1, in2, out, layout=cue.ir_mul, shared_weights=False, internal_weights=False,
         method="naive",
     )  # fmt: skip
-    return lambda x, y, w: product(x, y, weight=w)
+
+
+def weighted_libraries(name: str, rows: int) -> dict[str, Library]:
+    """The product with weights of every row, in every library and layout."""
+    ours, theirs = weighted_products(name)["mul_ir"], cue_product(WEIGHTED[name])
+    modes = {
+        "ours mul_ir": {"eager": ours},
+        "e3nn": e3nn_modes(ours),
+        "ours ir_mul": {"eager": convert(theirs)},
+        "cuEquivariance ir_mul": with_compiled(lambda x, y, w: theirs(x, y, weight=w)),
+    }
+    inputs = operands(ours, rows, rows)
+    return {name: Library(of, inputs, WANTED.get(name)) for name, of in modes.items()}
+
+
+def unweighted_libraries(ours: tp.TensorProduct, rows: int) -> dict[str, Library]:
+    """A product without weights, beside e3nn's."""
+    inputs = operands(ours, rows, rows)[:2]
+    return {
+        "ours mul_ir": Library({"eager": ours}, inputs),
+        "e3nn": Library(e3nn_modes(ours), inputs, "ours mul_ir"),
+    }
 
 
 def measure_weighted(name: str, rows: int, rounds: int) -> dict[str, Any]:
-    ours = weighted_products(name)
-    theirs = to_e3nn(ours["mul_ir"])
-    inputs = operands(ours["mul_ir"], rows, rows)
-    agree(ours["mul_ir"](*inputs), theirs(*inputs))
-    products = {"e3nn": theirs, "cuEquivariance ir_mul": cue_product(WEIGHTED[name])}
-    products |= {f"ours {layout}": product for layout, product in ours.items()}
-    calls = {
-        f"{library} {kind}": call
-        for library, product in products.items()
-        for kind, call in passes(product, inputs).items()
-    }
-    numbers = 4 * (sum(x.shape[1] for x in inputs) + ours["mul_ir"].irreps_out.dim)
-    return timed(name, rows, calls, rounds) | {"bytes per row, forward": numbers}
+    ours = weighted_products(name)["mul_ir"]
+    numbers = ours.irreps_in1.dim + ours.irreps_in2.dim + ours.weight_numel + ours.irreps_out.dim
+    row = timed(name, rows, weighted_libraries(name, rows), rounds)
+    return row | {"bytes per row, forward": 4 * numbers}
 
 
 def measure_unweighted(name: str, rows: int, rounds: int) -> dict[str, Any]:
     ours = {layout: UNWEIGHTED[name](layout) for layout in LAYOUTS}
-    theirs = to_e3nn(ours["mul_ir"])
-    inputs = operands(ours["mul_ir"], rows, rows)[:2]
-    agree(ours["mul_ir"](*inputs), theirs(*inputs))
-    products = {"e3nn": theirs} | {f"ours {layout}": p for layout, p in ours.items()}
-    calls = {
-        f"{library} {kind}": call
-        for library, product in products.items()
-        for kind, call in passes(product, inputs).items()
-    }
-    return timed(name, rows, calls, rounds)
+    libraries = unweighted_libraries(ours["mul_ir"], rows)
+    libraries["ours ir_mul"] = Library({"eager": ours["ir_mul"]}, libraries["e3nn"].inputs)
+    return timed(name, rows, libraries, rounds)
+
+
+def full_product(lmax: int) -> tp.TensorProduct:
+    """All paths of even degree in sum, one copy of each degree."""
+    return compared_product("full_sparse even", lmax, "mimo")
 
 
 def measure_full(lmax: int, rows: int, rounds: int) -> dict[str, Any]:
-    """All paths of even degree in sum, one copy of each degree."""
-    ours = compared_product("full_sparse even", lmax, "mimo")
-    theirs = to_e3nn(ours)
-    inputs = operands(ours, rows, rows)[:2]
-    agree(ours(*inputs), theirs(*inputs))
-    products = {"e3nn": theirs, "ours mul_ir": ours}
-    calls = {
-        f"{library} {kind}": call
-        for library, product in products.items()
-        for kind, call in passes(product, inputs).items()
-    }
-    row = timed(f"full, even paths, L = {lmax}", rows, calls, rounds)
+    libraries = unweighted_libraries(full_product(lmax), rows)
+    row = timed(f"full, even paths, L = {lmax}", rows, libraries, rounds)
     if lmax in JAX_MILLISECONDS and rows == FULL_ROWS:
         quoted = JAX_MILLISECONDS[lmax] * 1e3 / rows
         row["quoted microseconds per row, e3nn-jax forward"] = quoted
     return row
 
 
-def timed(name: str, rows: int, calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, Any]:
-    seconds = all_rounds(calls, rounds)
+def timed(name: str, rows: int, libraries: dict[str, Library], rounds: int) -> dict[str, Any]:
+    found = compare(libraries, rounds)
     row = {
         "problem": name,
         "rows": rows,
         "threads": torch.get_num_threads(),
-        "microseconds per row": {n: 1e6 * t / rows for n, t in medians(seconds).items()},
-        "seconds": seconds,
+        "microseconds per row": {n: 1e6 * t / rows for n, t in medians(found["seconds"]).items()},
+        **found,
     }
-    print(json.dumps(row), flush=True)
+    print(json.dumps(row["microseconds per row"]), flush=True)
     return row
 
 
 def ratios(row: dict[str, Any]) -> dict[str, float]:
-    """How many times faster than others, both layouts of ours."""
+    """How many times as fast the better layout is as peers are, in either of their modes."""
     us = row["microseconds per row"]
     made = {}
-    for kind in ("forward", "both"):
-        best = min(t for name, t in us.items() if name in (f"ours {l} {kind}" for l in LAYOUTS))
-        for library in ("e3nn", "cuEquivariance ir_mul"):
-            if f"{library} {kind}" in us:
-                made[f"{library} {kind}"] = us[f"{library} {kind}"] / best
+    for kind in KINDS:
+        best = min(us[key] for layout in LAYOUTS if (key := f"ours {layout} {kind}") in us)
+        for peer in WANTED:
+            if f"{peer} {kind}" in us:
+                made[f"{peer} {kind}"] = us[f"{peer} {kind}"] / best
+                made[f"{peer} {kind}, fastest mode"] = fastest(us, peer, kind) / best
         if f"ours ir_mul {kind}" in us:
             made[f"mul_ir / ir_mul {kind}"] = us[f"ours mul_ir {kind}"] / us[f"ours ir_mul {kind}"]
     quoted = row.get("quoted microseconds per row, e3nn-jax forward")
@@ -148,45 +150,44 @@ def ratios(row: dict[str, Any]) -> dict[str, float]:
 
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    lines: dict[str, Any] = {
-        f"{row['problem']}, {row['rows']} rows, {row['threads']} threads": ratios(row)
+    """Ratios of every row."""
+    return {
+        f"{row['problem']}, {row['rows']} rows, {row['threads']} threads"
+        + ("" if row["results kept"] else ", no results kept"): ratios(row)
         for row in rows
     }
-    gains = [
-        min(line["e3nn both"], line["cuEquivariance ir_mul both"])
-        for line in lines.values()
-        if "cuEquivariance ir_mul both" in line
-    ]
-    if gains:
-        lines["weighted, both passes, against the better of the two"] = {
-            "geometric mean": round(exp(sum(map(log, gains)) / len(gains)), 2),
-            "least": min(gains),
-        }
-    return lines
 
 
 FULL_ROWS = 10_000
 
 
+def measure(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Rows of all problems with the present number of threads."""
+    for name in arguments.problems:
+        one = measure_weighted if name in WEIGHTED else measure_unweighted
+        yield one(name, arguments.rows, arguments.rounds)
+    for lmax in arguments.degrees:
+        yield measure_full(lmax, FULL_ROWS, arguments.rounds)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--problems", nargs="*", default=[*WEIGHTED, *UNWEIGHTED])
-    parser.add_argument("--degrees", type=int, nargs="*", default=[2, 3, 4, 5, 6])
+    parser.add_argument("--degrees", type=int, nargs="*", default=[1, 2, 3, 4, 5, 6])
     parser.add_argument("--rows", type=int, default=1024)
     parser.add_argument("--threads", type=int, nargs="+", default=[2])
     parser.add_argument("--rounds", type=int, default=7)
     output_arguments(parser, required=True)
     arguments = parser.parse_args()
     record = Record(arguments.output)
-    rows, bandwidths = [], {}
+    rows: list[dict[str, Any]] = []
+    bandwidths = {}
     for threads in arguments.threads:
         torch.set_num_threads(threads)
         bandwidths[threads] = copy_bandwidth()
-        for name in arguments.problems:
-            measure = measure_weighted if name in WEIGHTED else measure_unweighted
-            rows.append(measure(name, arguments.rows, arguments.rounds))
-        for lmax in arguments.degrees:
-            rows.append(measure_full(lmax, FULL_ROWS, arguments.rounds))
+        for kept in KEPT, 0:
+            ops.limit_result_memory(kept)
+            rows += [found | {"results kept": bool(kept)} for found in measure(arguments)]
     results = {
         "copy bandwidth, GB/s": {n: b / 1e9 for n, b in bandwidths.items()},
         "summary": summary(rows),

@@ -19,45 +19,32 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bench.channelwise import PROBLEMS, agree, operands
+from bench.channelwise import PROBLEMS, SMALL, operands, random_graph
 from bench.interleaved import all_rounds, medians
+from bench.peers import Call, Layer, agree_all, call_times, drawn_like, second
 from bench.recorder import Record, output_arguments
 from equigeo import tensor_products as tp
-from equigeo.graphs import EdgeIndex
 from equigeo.interop import to_e3nn
 from equigeo.ops.runtime.declare import reference_of
 
-SMALL = ("32x0e+32x1o", "0e+1o", "0e+1o")
 ROWS = {"small": (64,), "mace-large": (1024, 8192)}
 NODES, NEIGHBOURS = 164, 50
 
 
-def second(
-    call: Callable[..., Tensor], inputs: list[Tensor], grad: Tensor, tangents: list[Tensor]
-) -> Callable[[], tuple[Tensor, ...]]:
-    """Differentiate the gradients by everything that they depend on."""
-    gradients = torch.autograd.grad(call(*inputs), inputs, grad, create_graph=True)
-    points = [grad, *inputs]
-    return lambda: torch.autograd.grad(gradients, points, tangents, retain_graph=True)
-
-
 def calls(
-    op: str, ours: Callable[..., Tensor], theirs: Callable[..., Tensor], inputs: list[Tensor],
-    rest: list[Any],
-) -> dict[str, Callable[[], tuple[Tensor, ...]]]:  # fmt: skip
+    op: str, ours: Layer, theirs: Layer, inputs: list[Tensor], rest: list[Any]
+) -> dict[str, Call]:
     """Every way to the same derivatives."""
-    grad = torch.randn_like(ours(*inputs).detach()).requires_grad_()
-    tangents = [torch.randn_like(x) for x in inputs]
-    point = [x.detach() for x in (grad, *inputs)]
     composed = reference_of(f"{op}_double_backward")
+    (grad,), tangents = drawn_like([ours(*inputs)], 1), drawn_like(inputs, 2)
+    point = [grad, *(x.detach() for x in inputs)]
     found = {
-        "ours": second(ours, inputs, grad, tangents),
+        "ours": second(ours, inputs),
         "composed": lambda: composed(*point, *tangents, *rest, *[True] * 4),
-        "e3nn": second(theirs, inputs, grad, tangents),
+        "e3nn": second(theirs, inputs),
     }
     for other in ("composed", "e3nn"):
-        for mine, wanted in zip(found["ours"](), found[other](), strict=True):
-            agree(mine, wanted)
+        agree_all(found["ours"](), found[other]())
     return found
 
 
@@ -70,13 +57,10 @@ def product_calls(irreps: tuple[str, str, str], rows: int) -> dict[str, Callable
 
 
 def conv_calls(irreps: tuple[str, str, str]) -> dict[str, Callable[[], Any]]:
-    conv, edges = tp.ChannelwiseConv(*irreps), NODES * NEIGHBOURS
+    conv = tp.ChannelwiseConv(*irreps)
     product = tp.ChannelwiseTensorProduct(*irreps)
     theirs = to_e3nn(product)
-    generator = torch.Generator().manual_seed(1)
-    target = torch.arange(NODES).repeat_interleave(NEIGHBOURS)
-    source = torch.randint(NODES, (edges,), generator=generator)
-    graph = EdgeIndex.from_edges(torch.stack([source, target]), NODES, NODES)
+    source, target, graph = random_graph(NODES, NEIGHBOURS)
 
     def by_messages(x: Tensor, y: Tensor, w: Tensor) -> Tensor:
         messages = theirs(x.index_select(0, source), y, w)
@@ -85,21 +69,17 @@ def conv_calls(irreps: tuple[str, str, str]) -> dict[str, Callable[[], Any]]:
     lists = [graph.source, graph.ptr, graph.order, graph.target, graph.back_order, graph.back_ptr]
     table = product.compiled.table(torch.float32)
     rest = [*lists, table.paths, table.entries, table.values, table.ir_mul]
-    inputs = operands(conv, NODES, edges)
+    inputs = operands(conv, NODES, graph.num_edges)
     return calls(
         "channelwise_conv", lambda x, y, w: conv(x, graph, y, w), by_messages, inputs, rest
     )
 
 
-def repeat(call: Callable[[], Any], times: int) -> None:
-    for _ in range(times):
-        call()
-
-
 def measure(name: str, rows: int, timed: dict[str, Callable[[], Any]], rounds: int) -> Any:
     # Small problems many times in a row, so that the caches hold what one call leaves for the next.
     times = max(1, 4096 // rows)
-    seconds = all_rounds({way: partial(repeat, call, times) for way, call in timed.items()}, rounds)
+    in_a_row = {way: partial(call_times, call, times) for way, call in timed.items()}
+    seconds = all_rounds(in_a_row, rounds)
     middle = {way: time / times for way, time in medians(seconds).items()}
     row = {
         "problem": name,

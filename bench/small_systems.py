@@ -4,11 +4,13 @@
 that has their library (``make test-interop`` makes them; ``gate_points`` needs e3nn alone)::
 
     python -m bench.small_systems gate_points_2101 v2103 v2106
-    .venv-nequip/bin/python -m bench.small_systems nequip
-    .venv-mace/bin/python -m bench.small_systems mace mace-hessian
+    .venv-nequip/bin/python -m bench.small_systems nequip nequip-training
+    .venv-mace/bin/python -m bench.small_systems mace mace-training mace-hessian
 
 Energies and forces are compared before anything is timed. Then a model as it was and accelerated
 take turns; with ``--frozen`` without gradients by parameters, as calculators of MACE run it.
+``mace-training`` and ``nequip-training`` are steps of training on 32 molecules: gradients of all
+parameters, which are compared, of squared errors of energies and forces.
 ``mace-hessian`` is of one molecule: all second derivatives by MACE's own loop over the forces,
 against forward over reverse, as one evaluation of copies and as a loop of products.
 
@@ -51,6 +53,7 @@ from tests.interop.interatomic import (
 )
 
 MOLECULES = 4
+TRAINED_MOLECULES = 32
 SAME = (
     2e-4  # relative, in float32: what two orders of summation may differ by in second derivatives
 )
@@ -72,6 +75,30 @@ def mace_calls(frozen: bool) -> dict[str, Call]:
     models = _two_of_mace(frozen)
     atoms = _molecules()
     return {name: lambda m=model: evaluate_mace(m, atoms) for name, model in models.items()}
+
+
+def training_calls(frozen: bool, name: str) -> dict[str, Call]:
+    """A loss on energy and forces, the forces, and the gradients of the loss by all parameters."""
+    if frozen:
+        raise SystemExit(f"{name}-training is about gradients of parameters: without --frozen")
+    atoms = _molecules(TRAINED_MOLECULES)
+    evaluate = evaluate_mace if name == "mace" else evaluate_nequip
+    if name == "mace":
+        models = _two_of_mace(frozen)
+    else:
+        before = nequip(torch.float32, ELEMENTS, num_features=32)
+        models = {"before": before, "after": copy.deepcopy(before)}
+        accelerate(models["after"])
+
+    def step(model: nn.Module) -> tuple[Tensor, ...]:
+        energy, forces = evaluate(model, atoms)
+        loss = (energy - 1).square() / TRAINED_MOLECULES + forces.square().mean()
+        trained = dict(model.named_parameters()).values()
+        found = torch.autograd.grad(loss, list(trained), allow_unused=True)
+        # An accelerated layer may keep its parameters in another order.
+        return loss, forces, torch.cat([x.flatten() for x in found if x is not None]).sort().values
+
+    return {key: partial(step, model.train()) for key, model in models.items()}
 
 
 def hessian_calls(frozen: bool) -> dict[str, Call]:
@@ -140,14 +167,16 @@ def _two_of_mace(frozen: bool) -> dict[str, nn.Module]:
     return {name: model.requires_grad_(not frozen) for name, model in models.items()}
 
 
-def _molecules() -> Atoms:
-    return Atoms.ethanol(MOLECULES, torch.float32)
+def _molecules(copies: int = MOLECULES) -> Atoms:
+    return Atoms.ethanol(copies, torch.float32)
 
 
 CASES: dict[str, Callable[[bool], dict[str, Call]]] = {
     "nequip": nequip_calls,
     "mace": mace_calls,
     "mace-hessian": hessian_calls,
+    "mace-training": partial(training_calls, name="mace"),
+    "nequip-training": partial(training_calls, name="nequip"),
     **{
         name: partial(gate_points_calls, name=name)
         for name in ("gate_points_2101", "v2103", "v2106")

@@ -2,63 +2,71 @@
 
     python -m bench.sphere --threads 2 --output bench/results/sphere_2_threads.json
 
-Spherical harmonics with their gradient, and products of functions on a grid. Every result is
-compared with e3nn's before anything is timed; times are medians of interleaved rounds. One number
-of threads per process: sphericart 2.0.4 writes beyond its buffers when they become more.
+Spherical harmonics with their gradients, and products of functions on a grid. Values and gradients
+of all are compared before anything is timed, peers in every mode (:mod:`bench.peers`). Times are
+medians of interleaved rounds. One number of threads per process: sphericart 2.0.4 writes beyond its
+buffers when they become more.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
-from math import exp, log
 from typing import Any
 
 import torch
 from e3nn import o3
 from torch import Tensor
 
-from bench.interleaved import all_rounds, copy_bandwidth, medians
+from bench.interleaved import copy_bandwidth, medians
+from bench.peers import KINDS, Layer, Library, compare, drawn, fastest, jit_mode, with_compiled
 from bench.recorder import Record, output_arguments
 from equigeo import tensor_products as tp
 
-POINTS, BATCH = 10_000, 10_000
+POINTS = 10_000  # or pairs of functions
 
 
-def harmonics_calls(lmax: int) -> dict[str, Callable[[], Any]]:
-    """Values of all degrees at points, and the gradient of a linear function of them."""
-    points = torch.randn(POINTS, 3, generator=torch.Generator().manual_seed(lmax))
-    direction = torch.randn(POINTS, (lmax + 1) ** 2, generator=torch.Generator().manual_seed(0))
+def harmonics_libraries(lmax: int) -> dict[str, Library]:
+    """Values of all degrees at points, normalized as they come."""
     degrees = list(range(lmax + 1))
-    peers: dict[str, Callable[[Tensor], Tensor]] = {
-        "ours": lambda x: tp.spherical_harmonics(degrees, x, True),
-        "e3nn": lambda x: o3.spherical_harmonics(degrees, x, normalize=True),
+
+    def theirs(x: Tensor) -> Tensor:
+        values: Tensor = o3.spherical_harmonics(degrees, x, normalize=True)
+        return values
+
+    modes: dict[str, dict[str, Layer]] = {
+        "ours": {"eager": lambda x: tp.spherical_harmonics(degrees, x, True)},
+        "e3nn": with_compiled(theirs),
     }
-
-    def both(peer: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
-        x = points.clone().requires_grad_()
-        values = peer(x)
-        return values, *torch.autograd.grad(values, x, direction)
-
-    for got, want in zip(both(peers["ours"]), both(peers["e3nn"]), strict=True):
-        torch.testing.assert_close(
-            got, want, rtol=1e-4, atol=1e-5 * float(want.detach().abs().max())
-        )
+    with jit_mode("script"):
+        module = o3.SphericalHarmonics(degrees, normalize=True)
+        modes["e3nn"]["script"] = torch.jit.script(module)
+    points = drawn((POINTS, 3))
+    libraries = {name: Library(of, points, PEER_OF.get(name)) for name, of in modes.items()}
     if find_spec("sphericart"):
         import sphericart.torch
 
-        peers["sphericart"] = sphericart.torch.SphericalHarmonics(lmax).compute
-    calls: dict[str, Callable[[], Any]] = {}
-    for name, peer in peers.items():
-        calls[f"{name} forward"] = partial(peer, points)
-        calls[f"{name} both"] = partial(both, peer)
-    return calls
+        peer = sphericart.torch.SphericalHarmonics
+        computes = {
+            "eager": peer(lmax).compute,
+            "second derivatives prepared": peer(lmax, backward_second_derivatives=True).compute,
+        }
+        # Orthonormal functions, of axes in another order: not timed, but the same numbers.
+        as_ours = {mode: partial(in_our_terms, compute) for mode, compute in computes.items()}
+        same = Library(as_ours, points, "ours")
+        compare({"ours": libraries["ours"], "sphericart": same}, 2)
+        libraries["sphericart"] = Library(computes, points)
+    return libraries
 
 
-def grid_calls(lmax: int) -> dict[str, Callable[[], Any]]:
+def in_our_terms(compute: Layer, x: Tensor) -> Tensor:
+    """Values of sphericart in the basis and normalization of this library."""
+    return compute(x[:, [2, 0, 1]]) * (4 * torch.pi) ** 0.5
+
+
+def grid_libraries(lmax: int) -> dict[str, Library]:
     """Products of functions of degrees to lmax, all of whose degrees are kept."""
     product = tp.GauntTensorProduct(lmax, lmax, 2 * lmax, basis="integral")
     resolution = (4 * lmax + 2, 4 * lmax + 1)  # e3nn wants an even number of latitudes
@@ -68,52 +76,50 @@ def grid_calls(lmax: int) -> dict[str, Callable[[], Any]]:
     from_grid = o3.FromS2Grid(
         resolution, 2 * lmax, normalization="integral", dtype=torch.float64
     ).float()
-    generator = torch.Generator().manual_seed(lmax)
-    x, y = (torch.randn(BATCH, (lmax + 1) ** 2, generator=generator) for _ in "xy")
-
-    def theirs() -> Tensor:
-        return from_grid(to_grid(x) * to_grid(y))
-
     by_series = tp.GauntTensorProduct(lmax, lmax, 2 * lmax, method="fourier", basis="integral")
-    want = by_series(x.double(), y.double()).float()
-    most = float(want.abs().max())
-    torch.testing.assert_close(product(x, y), want, rtol=1e-5, atol=1e-6 * most)
-    torch.testing.assert_close(theirs(), want, rtol=1e-4, atol=1e-5 * most)
-    return {
-        "ours": lambda: product(x, y),
-        "ours fourier": lambda: by_series(x, y),
-        "e3nn": theirs,
+    signals = drawn(*[(POINTS, (lmax + 1) ** 2)] * 2)
+    modes: dict[str, dict[str, Layer]] = {
+        "ours": {"eager": product},
+        "ours fourier": {"eager": by_series},
+        "e3nn": with_compiled(lambda x, y: from_grid(to_grid(x) * to_grid(y))),
     }
+    return {name: Library(of, signals, PEER_OF.get(name)) for name, of in modes.items()}
 
 
-def measure(calls: dict[str, Callable[[], Any]], items: int, rounds: int) -> dict[str, Any]:
-    with torch.no_grad() if "ours" in calls else torch.enable_grad():
-        seconds = all_rounds(calls, rounds)
-    microseconds = {name: 1e6 * t / items for name, t in medians(seconds).items()}
-    return {"microseconds": microseconds, "seconds": seconds}
+PEER_OF = {"e3nn": "ours", "ours fourier": "ours"}
+
+
+MEASURED = {"spherical harmonics": KINDS, "grid": ("forward", "both")}
+
+
+def measure(problem: str, libraries: dict[str, Library], rounds: int) -> dict[str, Any]:
+    found = compare(libraries, rounds, MEASURED[problem])
+    microseconds = {name: 1e6 * t / POINTS for name, t in medians(found["seconds"]).items()}
+    return {"microseconds": microseconds, **found}
 
 
 def ratios(microseconds: dict[str, float], kind: str) -> dict[str, float]:
-    """How many times longer each peer takes."""
-    ours = microseconds[f"ours{kind}"]
-    others = (n for n in microseconds if n.endswith(kind) and not n.startswith("ours"))
-    return {name.removesuffix(kind): round(microseconds[name] / ours, 2) for name in others}
+    """How many times as fast as each peer, as it is and in its fastest mode."""
+    mine = microseconds[f"ours {kind}"]
+    found = {}
+    for peer in ("e3nn", "sphericart"):
+        if any(name.startswith(peer) for name in microseconds):
+            found[f"{peer}, fastest mode"] = fastest(microseconds, peer, kind) / mine
+        if f"{peer} {kind}" in microseconds:
+            found[peer] = microseconds[f"{peer} {kind}"] / mine
+    return {name: round(value, 2) for name, value in found.items()}
 
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    with_gradient = {
-        row["lmax"]: ratios(row["microseconds"], " both")
-        for row in rows
-        if row["problem"] == "spherical harmonics"
-    }
-    products = {
-        row["lmax"]: ratios(row["microseconds"], "") for row in rows if row["problem"] == "grid"
-    }
-    mean = exp(sum(log(ratio["e3nn"]) for ratio in with_gradient.values()) / len(with_gradient))
+    """The same of all problems, by pass and degree."""
     return {
-        "spherical harmonics with gradient, times as fast as": with_gradient,
-        "the same, e3nn, geometric mean": round(mean, 2),
-        "grid product, times as fast as": products,
+        f"{problem}, {kind}": {
+            row["lmax"]: ratios(row["microseconds"], kind)
+            for row in rows
+            if row["problem"] == problem
+        }
+        for problem, kinds in MEASURED.items()
+        for kind in kinds
     }
 
 
@@ -127,11 +133,13 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
     torch.set_num_threads(arguments.threads)
     for lmax in range(1, 11):
-        times = measure(harmonics_calls(lmax), POINTS, arguments.rounds)
+        times = measure("spherical harmonics", harmonics_libraries(lmax), arguments.rounds)
         rows.append({"problem": "spherical harmonics", "lmax": lmax, **times})
+        print(json.dumps(times["microseconds"]), flush=True)
     for lmax in (2, 4, 6, 8, 10):
-        times = measure(grid_calls(lmax), BATCH, arguments.rounds)
+        times = measure("grid", grid_libraries(lmax), arguments.rounds)
         rows.append({"problem": "grid", "lmax": lmax, **times})
+        print(json.dumps(times["microseconds"]), flush=True)
     results = {
         "threads": arguments.threads,
         "copy bandwidth, GB/s": copy_bandwidth() / 1e9,

@@ -1,0 +1,239 @@
+"""Layers and their peers in every mode in which they run, compared and timed in turn.
+
+A peer runs as its authors leave it, by TorchScript or by ``torch.compile``; which is fastest
+depends on the problem and on the pass. So all modes are measured, once their results have been
+compared with ours, and ratios are stated to a peer as it is and to its fastest mode. A mode that
+does not have a pass is recorded with the first line of its error: ``torch.compile`` has no second
+derivatives.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from statistics import quantiles
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bench.interleaved import all_rounds
+from equigeo.interop import to_e3nn
+
+Layer = Callable[..., Tensor]
+Call = Callable[[], tuple[Tensor, ...]]
+KINDS = ("forward", "both", "second")
+AS_IT_IS = "eager"
+
+
+@dataclass(frozen=True)
+class Library:
+    """Ways to run the layer of a library, by mode.
+
+    Parameters
+    ----------
+    modes : mapping
+        Layers that compute the same.
+    inputs : list of Tensor
+        What they are given.
+    wanted : str, optional
+        The library whose results it must have, given the same; None is compared with nothing.
+    """
+
+    modes: Mapping[str, Layer]
+    inputs: list[Tensor]
+    wanted: str | None = None
+
+
+def e3nn_modes(product: Any, around: Callable[[Layer], Layer] | None = None) -> dict[str, Layer]:
+    """What a product of this library is in e3nn, with whatever is computed around it."""
+    around = around or (lambda layer: layer)
+    built = {}
+    for mode in (AS_IT_IS, "script"):
+        with jit_mode(mode):
+            built[mode] = around(to_e3nn(product))
+    return with_compiled(built.pop(AS_IT_IS)) | built
+
+
+def with_compiled(layer: Layer) -> dict[str, Layer]:
+    """A layer as it is, and compiled."""
+    with quiet():
+        return {AS_IT_IS: layer, "compile": torch.compile(layer, dynamic=False)}
+
+
+@contextmanager
+def jit_mode(mode: str) -> Iterator[None]:
+    """How modules of e3nn are made that are built inside."""
+    from e3nn import get_optimization_defaults, set_optimization_defaults
+
+    before = get_optimization_defaults()["jit_mode"]
+    set_optimization_defaults(jit_mode=mode)
+    try:
+        with quiet():
+            yield
+    finally:
+        set_optimization_defaults(jit_mode=before)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without warnings that TorchScript is deprecated: it is a mode that users still have."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "`torch.jit", DeprecationWarning)
+        yield
+
+
+def forward(layer: Layer, inputs: list[Tensor]) -> Call:
+    """The values alone, without a graph."""
+
+    def call() -> tuple[Tensor, ...]:
+        with torch.no_grad():
+            return (layer(*inputs),)
+
+    return call
+
+
+def both(layer: Layer, inputs: list[Tensor]) -> Call:
+    """Values, and gradients of all inputs."""
+    (value,) = forward(layer, inputs)()
+    (direction,) = drawn_like([value], 1)
+    return lambda: torch.autograd.grad(layer(*inputs), inputs, direction)
+
+
+def second(layer: Layer, inputs: list[Tensor]) -> Call:
+    """Gradients of all inputs, differentiated by all that they depend on.
+
+    What training on forces asks for after its two passes; the graph is kept.
+    """
+    value = layer(*inputs)
+    grad = drawn_like([value], 1)[0].requires_grad_()
+    gradients = torch.autograd.grad(value, inputs, grad, create_graph=True)
+    tangents = drawn_like(gradients, 2)
+    return lambda: torch.autograd.grad(gradients, [grad, *inputs], tangents, retain_graph=True)
+
+
+PASSES: dict[str, Callable[[Layer, list[Tensor]], Call]] = {
+    "forward": forward,
+    "both": both,
+    "second": second,
+}
+
+
+def drawn(*shapes: tuple[int, ...]) -> list[Tensor]:
+    """Random inputs that have gradients, the same ones every time."""
+    generator = torch.Generator().manual_seed(0)
+    return [torch.randn(*shape, generator=generator).requires_grad_() for shape in shapes]
+
+
+def drawn_like(tensors: Iterable[Tensor], seed: int) -> list[Tensor]:
+    """Random numbers of these shapes, the same ones every time."""
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randn(x.shape, generator=generator, dtype=x.dtype) for x in tensors]
+
+
+def agree_all(got: Iterable[Tensor], want: Iterable[Tensor]) -> None:
+    """Results of a pass, one by one."""
+    for mine, wanted in zip(got, want, strict=True):
+        agree(mine, wanted)
+
+
+def agree(got: Tensor, want: Tensor) -> None:
+    """Float32 sums in another order."""
+    torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-4 * float(want.detach().abs().max()))
+
+
+def compare(
+    libraries: Mapping[str, Library],
+    rounds: int,
+    kinds: tuple[str, ...] = KINDS,
+    repeat: int = 1,
+) -> dict[str, Any]:
+    """Compare the results of all libraries, then time their passes in turn.
+
+    Parameters
+    ----------
+    libraries : mapping
+        Behind those that they are compared with.
+    rounds : int
+        How often each pass is timed.
+    kinds : tuple of str, optional
+        Which passes.
+    repeat : int, optional
+        Calls in a row, of which one's share is recorded: a small problem leaves for the next call
+        what the caches hold.
+
+    Returns
+    -------
+    dict
+        ``"seconds"`` of all rounds, by ``"<library> <kind>"`` as it is and by ``"<library>, <mode>
+        <kind>"``; ``"quartiles"`` of them; and ``"without"``, what modes raised that do not have a
+        pass.
+
+    Raises
+    ------
+    AssertionError
+        If results differ.
+    RuntimeError
+        If no mode of a library has a pass.
+    """
+    calls: dict[str, Call] = {}
+    without: dict[str, str] = {}
+    for kind in kinds:
+        results: dict[str, tuple[Tensor, ...]] = {}
+        for name, library in libraries.items():
+            for mode, layer in library.modes.items():
+                key = label(name, mode, kind)
+                try:
+                    call = PASSES[kind](layer, library.inputs)
+                    got = call()
+                except RuntimeError as error:
+                    without[key] = str(error).strip().splitlines()[0]
+                    continue
+                if library.wanted:
+                    agree_all(got, results[library.wanted])
+                results.setdefault(name, got)
+                calls[key] = call
+            if name not in results:
+                raise RuntimeError(f"{name} has no mode with the pass {kind!r}: {without}")
+    in_a_row = {key: partial(call_times, call, repeat) for key, call in calls.items()}
+    seconds = {
+        key: [value / repeat for value in values]
+        for key, values in all_rounds(in_a_row, rounds).items()
+    }
+    spread = {key: quantiles(values, n=4)[::2] for key, values in seconds.items()}
+    return {"seconds": seconds, "quartiles": spread, "without": without}
+
+
+def label(library: str, mode: str, kind: str) -> str:
+    """How a pass is called in results."""
+    return f"{library} {kind}" if mode == AS_IT_IS else f"{library}, {mode} {kind}"
+
+
+def fastest(times: Mapping[str, float], library: str, kind: str) -> float:
+    """The time of a library in its fastest mode."""
+    names = (name for name in times if name.endswith(f" {kind}"))
+    modes = (name for name in names if name.startswith((f"{library} ", f"{library}, ")))
+    return min(times[name] for name in modes)
+
+
+def calls_as_they_are(
+    libraries: Mapping[str, Library], kinds: tuple[str, ...] = ("forward", "both")
+) -> dict[str, Call]:
+    """Passes of all libraries as they are, by ``"<library> <kind>"``, once compared."""
+    calls: dict[str, Call] = {}
+    for kind in kinds:
+        for name, library in libraries.items():
+            call = PASSES[kind](library.modes[AS_IT_IS], library.inputs)
+            calls[label(name, AS_IT_IS, kind)] = call
+            if library.wanted:
+                agree_all(call(), calls[label(library.wanted, AS_IT_IS, kind)]())
+    return calls
+
+
+def call_times(call: Call, times: int) -> None:
+    """Call several times in a row."""
+    for _ in range(times):
+        call()

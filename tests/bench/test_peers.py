@@ -1,0 +1,120 @@
+"""Peers are compared before they are timed, in all of their modes."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+
+import pytest
+import torch
+from e3nn import get_optimization_defaults
+
+from bench.channelwise import SMALL, product_libraries
+from bench.interleaved import medians
+from bench.peers import KINDS, Library, calls_as_they_are, compare, drawn, fastest, jit_mode
+from equigeo import tensor_products as tp
+
+
+def product(x, y):
+    return x * y * y
+
+
+def slow(x, y):
+    time.sleep(0.02)
+    return product(x, y)
+
+
+def without_second_derivatives(x, y):
+    return Once.apply(x, y)
+
+
+class Once(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x, y)
+        return x * y * y
+
+    @staticmethod
+    def backward(ctx, grad):
+        if torch.is_grad_enabled():
+            raise RuntimeError("no second derivatives\nand more lines")
+        x, y = ctx.saved_tensors
+        return grad * y * y, 2 * grad * x * y
+
+
+def libraries(**modes):
+    inputs = drawn((5, 3), (5, 3))
+    return {
+        "ours": Library({"eager": product}, inputs),
+        "peer": Library(modes, inputs, "ours"),
+    }
+
+
+def test_every_mode_is_timed_and_the_fastest_is_told():
+    found = compare(libraries(eager=slow, compile=product), rounds=3)
+    expected = {
+        f"{library} {kind}" for kind in KINDS for library in ("ours", "peer", "peer, compile")
+    }
+    assert found["seconds"].keys() == found["quartiles"].keys() == expected
+    assert all(len(seconds) == 3 for seconds in found["seconds"].values())
+    middle = medians(found["seconds"])
+    assert fastest(middle, "peer", "both") == middle["peer, compile both"] < 0.02
+    assert middle["peer both"] > 0.02
+    assert found["without"] == {}
+
+
+def test_a_mode_without_a_pass_says_why():
+    found = compare(libraries(eager=slow, compile=without_second_derivatives), rounds=2)
+    assert found["without"] == {"peer, compile second": "no second derivatives"}
+    assert "peer, compile second" not in found["seconds"]
+    assert "peer, compile both" in found["seconds"]
+    assert fastest(medians(found["seconds"]), "peer", "second") > 0
+
+
+def test_calls_in_a_row_are_shared():
+    few, many = (compare(libraries(eager=slow), 2, ("forward",), repeat=n) for n in (1, 3))
+    assert 0.02 < many["seconds"]["peer forward"][0] < 0.06
+    assert 0.02 < few["seconds"]["peer forward"][0]
+
+
+def test_without_any_mode_for_a_pass_nothing_is_measured():
+    with pytest.raises(RuntimeError, match="peer has no mode with the pass 'second'"):
+        compare(libraries(eager=without_second_derivatives), rounds=2)
+
+
+@pytest.mark.parametrize("kinds", [("forward",), ("both",), ("second",)])
+def test_results_that_differ_are_not_timed(kinds):
+    def wrong(x, y):
+        return x * y * y.abs() if kinds == ("forward",) else product(x, y) + WRONG[kinds](x, y)
+
+    with pytest.raises(AssertionError, match="not close"):
+        compare(libraries(eager=wrong), 2, kinds)
+    with pytest.raises(AssertionError, match="not close"):
+        calls_as_they_are(libraries(eager=wrong), kinds)
+
+
+WRONG = {
+    ("both",): lambda x, y: x - x.detach(),  # the values are right
+    ("second",): lambda x, y: (x - x.detach()) ** 2,  # and the gradients too
+}
+
+
+def test_the_mode_of_e3nn_is_put_back():
+    before = get_optimization_defaults()
+    with suppress(KeyError), jit_mode("script"):
+        assert get_optimization_defaults()["jit_mode"] == "script" != before["jit_mode"]
+        raise KeyError
+    assert get_optimization_defaults() == before
+
+
+def test_both_layouts_of_a_product_are_the_same_function():
+    """So that the two pairs of the benchmark are about one problem."""
+    found = product_libraries(SMALL, 7)
+    ours, theirs = (found[name].modes["eager"] for name in ("ours mul_ir", "ours ir_mul"))
+    x, y, w = (given.detach() for given in found["e3nn"].inputs)
+    given = ours.irreps_in1.to_layout(x, "ir_mul")
+    got = theirs(given, y, w)
+    want = ours(x, y, w)
+    assert isinstance(ours, tp.ChannelwiseTensorProduct)
+    # Terms may stand in another order: the same numbers, up to the order of summation.
+    torch.testing.assert_close(got.sort().values, want.sort().values)
