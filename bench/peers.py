@@ -86,6 +86,13 @@ def quiet() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def no_silent_fallback() -> Iterator[None]:
+    """Raise where a compiler gives up and would run a layer as it is."""
+    with torch._dynamo.config.patch(fail_on_recompile_limit_hit=True):
+        yield
+
+
 def forward(layer: Layer, inputs: list[Tensor]) -> Call:
     """The values alone, without a graph."""
 
@@ -179,6 +186,9 @@ def compare(
     RuntimeError
         If no mode of a library has a pass.
     """
+    # Compiled code is kept by function, which layers of one class share: those of other problems
+    # would fill the cache, and the rest would run as it is.
+    torch.compiler.reset()
     calls: dict[str, Call] = {}
     without: dict[str, str] = {}
     for kind in kinds:
@@ -187,8 +197,9 @@ def compare(
             for mode, layer in library.modes.items():
                 key = label(name, mode, kind)
                 try:
-                    call = PASSES[kind](layer, library.inputs)
-                    got = call()
+                    with no_silent_fallback():
+                        call = PASSES[kind](layer, library.inputs)
+                        got = call()
                 except RuntimeError as error:
                     without[key] = str(error).strip().splitlines()[0]
                     continue

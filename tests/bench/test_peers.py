@@ -77,6 +77,31 @@ def test_calls_in_a_row_are_shared():
     assert 0.02 < few["seconds"]["peer forward"][0]
 
 
+def test_compiled_layers_of_many_problems_are_all_compiled():
+    """They share their function, of which a compiler keeps a few versions only."""
+
+    class Scaled(torch.nn.Module):
+        def __init__(self, power):
+            super().__init__()
+            self.power = power
+
+        def forward(self, x, y):
+            return x * y**self.power
+
+    compiled = []
+
+    def backend(graph, _):
+        compiled.append(graph)
+        return graph.forward
+
+    for power in range(2, 12):
+        inputs, layer = drawn((5, 3), (5, 3)), Scaled(power)
+        peer = {"eager": layer, "compile": torch.compile(layer, backend=backend)}
+        both = {"ours": Library({"eager": layer}, inputs), "peer": Library(peer, inputs, "ours")}
+        compare(both, 2, ("forward",))
+    assert len(compiled) >= 10
+
+
 def test_without_any_mode_for_a_pass_nothing_is_measured():
     with pytest.raises(RuntimeError, match="peer has no mode with the pass 'second'"):
         compare(libraries(eager=without_second_derivatives), rounds=2)
