@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import chain
 from statistics import mean
 from typing import Any
@@ -13,6 +14,31 @@ from bench.figures import Claim, record
 def resolution(faces: str) -> list[float]:
     found = percent(run["accuracy"][faces] for run in runs("mesh_resolution"))
     return [mean(found), *found]
+
+
+def part(variant: str) -> list[float]:
+    """Of a variant, by the faces of the test shapes."""
+    (run,) = runs("mesh_resolution_parts", variant=variant, seed=0)
+    return percent(run["accuracy"][faces] for faces in ("1000", "500", "2500"))
+
+
+PARTS = {
+    "the default preset": "default",
+    "means not weighted by area": "means not weighted by area",
+    "shapes of 500 and 2,500 faces in training too": "two resolutions in training",
+    "features of one ring": "features of one ring",
+}
+
+
+def cubes(record_name: str) -> list[float]:
+    (run,) = runs(record_name)
+    return [run["parameters"], 100 * run["accuracy"]]
+
+
+def epoch(threads: int, pair: str = "default presets") -> float:
+    """How many times as long an epoch of 0.1.0 takes."""
+    name = "mesh_epoch" if threads == 1 else "mesh_epoch_2_threads"
+    return float(rows(name, "pairs", pair=pair)[0]["times as fast"]["seconds"])
 
 
 def beyond(variant: str, *seeds: int) -> list[float]:
@@ -71,6 +97,10 @@ MESHES = [
     Claim(FIGURES, "| 1,000 | {} % | {}, {}, {} |", lambda: resolution("1000")),
     Claim(FIGURES, "| 500 | {} % | {}, {}, {} |", lambda: resolution("500")),
     Claim(FIGURES, "| 2,500 | {} % | {}, {}, {} |", lambda: resolution("2500")),
+    *(
+        Claim(FIGURES, f"| {words} | {{}} % | {{}} % | {{}} % |", partial(part, variant))
+        for words, variant in PARTS.items()
+    ),
     Claim(
         FIGURES, "| nothing | {} of {} | {} of {} | {} |", lambda: beyond("default", 0, 1)
     ),
@@ -130,16 +160,20 @@ MESHES = [
     ),
     Claim(
         FIGURES,
-        "with {} parameters tells {} % of the test meshes",
-        lambda: [
-            runs("engraved_cubes_default")[0]["parameters"],
-            *accuracies("engraved_cubes_default"),
-        ],
+        "default preset with {} parameters tells {} % of the test meshes after the",
+        lambda: cubes("engraved_cubes_default"),
     ),
     Claim(
         FIGURES,
-        "{} s to {} s each on one thread of a busy machine (`bench/engraved_cubes.py`",
+        "of its recipe, {} s to {} s each on one thread",
         lambda: ends(line["seconds"] for line in runs("engraved_cubes_default")[0]["history"]),
+    ),
+    Claim(
+        FIGURES,
+        "`paper` preset with {} parameters tells {} %, the default preset {} %",
+        lambda: [
+            *cubes("engraved_cubes_paper"), *accuracies("engraved_cubes_default_16_epochs")
+        ],
     ),
     Claim(
         FIGURES,
@@ -165,9 +199,11 @@ MESHES = [
     ),
     Claim(
         FIGURES,
-        "draws 0 to 2 give {} % ({}, {}, {}; `shrec11_split5_default.json`)",
+        "draws 0 to 2 give {} % ({}, {}, {}; `shrec11_split5_default.json`), where the `paper` preset "
+        "has {} % on draw 0 (`shrec11_split5_paper.json`)",
         lambda: [
-            mean(accuracies("shrec11_split5_default")), *accuracies("shrec11_split5_default")
+            mean(accuracies("shrec11_split5_default")), *accuracies("shrec11_split5_default"),
+            *accuracies("shrec11_split5_paper"),
         ],
     ),
     Claim(
@@ -295,6 +331,12 @@ MESHES = [
         FIGURES,
         "(`shrec11_timing.json`) | median {} s |",
         lambda: [runs("shrec11_timing")[0]["seconds per epoch"]],
+    ),
+    Claim(
+        FIGURES,
+        "an epoch of SHREC'11 against version 0.1.0, default presets, one thread and two | {} and {} "
+        "times as fast; {} the same network and features, one thread |",
+        lambda: [epoch(1), epoch(2), epoch(1, "settings of 0.1.0")],
     ),
     Claim(
         FIGURES,

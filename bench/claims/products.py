@@ -57,6 +57,16 @@ def small(case: str, threads: int) -> float:
     return float(run["times as fast"]["processor"]["after"])
 
 
+def training(threads: int) -> list[float]:
+    """Steps of training on forces, by the clock on the wall."""
+    found = []
+    for model in ("mace", "nequip"):
+        name = f"training_steps_{model}"
+        (run,) = runs(name, case=f"{model}-training", threads=threads)
+        found.append(float(run["times as fast"]["wall"]["after"]))
+    return found
+
+
 def molecules(threads: int) -> list[float]:
     gate_points = [small(name, threads) for name in ("gate_points_2101", "v2103", "v2106")]
     return [small("nequip", threads), small("mace", threads), *ends(gate_points)]
@@ -148,6 +158,12 @@ PRODUCTS = [
         lambda: [accelerated("nequip")],
     ),
     Claim(FIGURES, "| MACE 0.3, the same | | {} |", lambda: [accelerated("mace")]),
+    Claim(
+        FIGURES,
+        "32 ethanol molecules, MACE and NequIP, `accelerate`, one thread | | {}, {} |",
+        lambda: training(1),
+    ),
+    Claim(FIGURES, "| the same step, two threads | | {}, {} |", lambda: training(2)),
     Claim(FIGURES, "models, one thread | | {}, {}, {} to {} |", lambda: molecules(1)),
     Claim(FIGURES, "| the same, two threads | | {}, {}, {} to {} |", lambda: molecules(2)),
     Claim(

@@ -157,5 +157,5 @@ with torch.no_grad():
 #
 # ## Cost
 #
-# About 10 microseconds a face forward and backward on two cores, a million faces in 13 s and 10 GiB: see
+# About 10 microseconds a face forward and backward on two cores, a million faces in 13 s and 8.0 GiB: see
 # [large meshes](../../figures.md#large-meshes).
