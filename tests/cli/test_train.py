@@ -126,7 +126,12 @@ def test_all_processes_of_a_run_end(number, status, data, tmp_path):
     arguments = ["--data", data, "--epochs", "1000", "--devices", "2", "--output", folder]
     command = [sys.executable, "-m", "equigeo.cli", "train", "mesh-classification", *arguments]
     process = subprocess.Popen(
-        list(map(str, command)), stderr=subprocess.PIPE, text=True, start_new_session=True
+        list(map(str, command)),
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # A shell ignores it for what it runs in the background, and so would all that starts there.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     while not (folder / "model.ckpt").exists():
         assert process.poll() is None
