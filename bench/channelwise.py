@@ -3,8 +3,7 @@
     python -m bench.channelwise --output bench/results/channelwise.json
 
 Values, gradients and second derivatives of all are compared before anything is timed, peers in
-every mode (:mod:`bench.peers`). Times are medians of interleaved rounds, in
-microseconds per edge.
+every mode (:mod:`bench.peers`). Times are medians of interleaved rounds, in microseconds per edge.
 
 Fresh results of many megabytes are mapped page by page by the C library's allocator; our kernels
 keep the memory of their own, and everything is measured with that and without it. For an allocator
@@ -136,18 +135,11 @@ def measure_product(
 @functools.cache
 def conv_libraries(name: str, nodes: int, neighbours: int) -> dict[str, Library]:
     """The convolution, and its composition of e3nn's product."""
-    irreps, (source, target, graph) = PROBLEMS[name], random_graph(nodes, neighbours)
+    irreps, graph = PROBLEMS[name], random_graph(nodes, neighbours)
     conv = tp.ChannelwiseConv(*irreps)
-
-    def by_messages(product: Layer) -> Layer:
-        def run(x: Tensor, y: Tensor, w: Tensor) -> Tensor:
-            messages = product(x.index_select(0, source), y, w)
-            return x.new_zeros(nodes, messages.shape[1]).index_add(0, target, messages)
-
-        return run
-
-    inputs = operands(conv, nodes, nodes * neighbours)
-    theirs = e3nn_modes(tp.ChannelwiseTensorProduct(*irreps), by_messages)
+    inputs = operands(conv, nodes, graph.num_edges)
+    product = tp.ChannelwiseTensorProduct(*irreps)
+    theirs = e3nn_modes(product, functools.partial(by_messages, graph))
     return {
         "ours": Library({"eager": lambda x, y, w: conv(x, graph, y, w)}, inputs),
         "e3nn": Library(theirs, inputs, "ours"),
@@ -157,7 +149,7 @@ def conv_libraries(name: str, nodes: int, neighbours: int) -> dict[str, Library]
 @functools.cache
 def radial_libraries(name: str, nodes: int, neighbours: int) -> dict[str, Library]:
     """The radial layer before the convolution, and inside."""
-    _, _, graph = random_graph(nodes, neighbours)
+    graph = random_graph(nodes, neighbours)
     conv = tp.ChannelwiseConv(*PROBLEMS[name])
     radial = tp.RadialChannelwiseConv(*PROBLEMS[name], num_hidden=HIDDEN)
     x, y, _ = (given.detach() for given in operands(conv, nodes, graph.num_edges))
@@ -176,12 +168,23 @@ def conv_calls(name: str, nodes: int, neighbours: int) -> dict[str, Callable[[],
     return calls_as_they_are(conv_libraries(name, nodes, neighbours)) | radial
 
 
-def random_graph(nodes: int, neighbours: int) -> tuple[Tensor, Tensor, EdgeIndex]:
-    """Edges from random nodes to every node, and the graph of them."""
+def random_graph(nodes: int, neighbours: int) -> EdgeIndex:
+    """Edges from random nodes to every node."""
     generator = torch.Generator().manual_seed(1)
     target = torch.arange(nodes).repeat_interleave(neighbours)
     source = torch.randint(nodes, target.shape, generator=generator)
-    return source, target, EdgeIndex.from_edges(torch.stack([source, target]), nodes, nodes)
+    return EdgeIndex.from_edges(torch.stack([source, target]), nodes, nodes)
+
+
+def by_messages(graph: EdgeIndex, product: Layer) -> Layer:
+    """The convolution with a product: gather, multiply, add up."""
+    nodes, source, target = graph.num_targets, graph.source, graph.target
+
+    def run(x: Tensor, y: Tensor, w: Tensor) -> Tensor:
+        messages = product(x.index_select(0, source), y, w)
+        return x.new_zeros(nodes, messages.shape[1]).index_add(0, target, messages)
+
+    return run
 
 
 def measure_conv(name: str, nodes: int, neighbours: int, rounds: int) -> dict[str, Any]:

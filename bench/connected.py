@@ -3,9 +3,9 @@
     python -m bench.connected --output bench/results/connected.json
 
 Values, gradients and second derivatives of all are compared before anything is timed, peers in
-every mode (:mod:`bench.peers`); with and without results whose memory our
-kernels keep. Times are medians of interleaved rounds. Jitted e3nn-jax is not run: its times for
-full products are those of the published comparison of costs, measured elsewhere, and marked so.
+every mode (:mod:`bench.peers`); with and without results whose memory our kernels keep. Times are
+medians of interleaved rounds. Jitted e3nn-jax is not run: its times for full products are those of
+the published comparison of costs, measured elsewhere, and marked so.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bench.channelwise import PROBLEMS, operands
+from bench.channelwise import PROBLEMS, by_messages, operands, random_graph
 from bench.recorder import Record, output_arguments
 from equigeo import tensor_products as tp
 from equigeo.graphs import EdgeIndex
@@ -31,24 +31,10 @@ NEIGHBOURS, HIDDEN = 50, 64
 Run = Callable[[list[Tensor]], Tensor]
 
 
-def graph_of(nodes: int) -> EdgeIndex:
-    target = torch.arange(nodes).repeat_interleave(NEIGHBOURS)
-    generator = torch.Generator().manual_seed(1)
-    source = torch.randint(nodes, target.shape, generator=generator)
-    return EdgeIndex.from_edges(torch.stack([source, target]), nodes, nodes)
-
-
 def e3nn(graph: EdgeIndex) -> tuple[Run, list[Tensor]]:
     product = tp.ChannelwiseTensorProduct(*PROBLEMS["mace-large"])
-    theirs = to_e3nn(product)
-    nodes, source, target = graph.num_targets, graph.source, graph.target
-
-    def run(inputs: list[Tensor]) -> Tensor:
-        x, y, w = inputs
-        messages = theirs(x.index_select(0, source), y, w)
-        return x.new_zeros(nodes, messages.shape[1]).index_add(0, target, messages)
-
-    return run, operands(product, nodes, graph.num_edges)
+    convolve = by_messages(graph, to_e3nn(product))
+    return lambda given: convolve(*given), operands(product, graph.num_targets, graph.num_edges)
 
 
 def fused(graph: EdgeIndex) -> tuple[Run, list[Tensor]]:
@@ -92,7 +78,7 @@ def resident(name: str) -> int:
 
 
 def run_once(way: str, nodes: int) -> dict[str, int]:
-    run, inputs = WAYS[way](graph_of(nodes))
+    run, inputs = WAYS[way](random_graph(nodes, NEIGHBOURS))
     with torch.set_grad_enabled("backward" in way):
         Path("/proc/self/clear_refs").write_text("5")  # the peak is now what is resident
         before = resident("VmRSS")

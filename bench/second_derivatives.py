@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bench.channelwise import PROBLEMS, SMALL, operands, random_graph
+from bench.channelwise import PROBLEMS, SMALL, by_messages, operands, random_graph
 from bench.interleaved import all_rounds, medians
 from bench.peers import Call, Layer, agree_all, call_times, drawn_like, second
 from bench.recorder import Record, output_arguments
@@ -59,20 +59,13 @@ def product_calls(irreps: tuple[str, str, str], rows: int) -> dict[str, Callable
 def conv_calls(irreps: tuple[str, str, str]) -> dict[str, Callable[[], Any]]:
     conv = tp.ChannelwiseConv(*irreps)
     product = tp.ChannelwiseTensorProduct(*irreps)
-    theirs = to_e3nn(product)
-    source, target, graph = random_graph(NODES, NEIGHBOURS)
-
-    def by_messages(x: Tensor, y: Tensor, w: Tensor) -> Tensor:
-        messages = theirs(x.index_select(0, source), y, w)
-        return x.new_zeros(NODES, messages.shape[1]).index_add(0, target, messages)
-
+    graph = random_graph(NODES, NEIGHBOURS)
+    theirs = by_messages(graph, to_e3nn(product))
     lists = [graph.source, graph.ptr, graph.order, graph.target, graph.back_order, graph.back_ptr]
     table = product.compiled.table(torch.float32)
     rest = [*lists, table.paths, table.entries, table.values, table.ir_mul]
     inputs = operands(conv, NODES, graph.num_edges)
-    return calls(
-        "channelwise_conv", lambda x, y, w: conv(x, graph, y, w), by_messages, inputs, rest
-    )
+    return calls("channelwise_conv", lambda x, y, w: conv(x, graph, y, w), theirs, inputs, rest)
 
 
 def measure(name: str, rows: int, timed: dict[str, Callable[[], Any]], rounds: int) -> Any:

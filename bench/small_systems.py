@@ -83,22 +83,17 @@ def training_calls(frozen: bool, name: str) -> dict[str, Call]:
         raise SystemExit(f"{name}-training is about gradients of parameters: without --frozen")
     atoms = _molecules(TRAINED_MOLECULES)
     evaluate = evaluate_mace if name == "mace" else evaluate_nequip
-    if name == "mace":
-        models = _two_of_mace(frozen)
-    else:
-        before = nequip(torch.float32, ELEMENTS, num_features=32)
-        models = {"before": before, "after": copy.deepcopy(before)}
-        accelerate(models["after"])
 
     def step(model: nn.Module) -> tuple[Tensor, ...]:
         energy, forces = evaluate(model, atoms)
         loss = (energy - 1).square() / TRAINED_MOLECULES + forces.square().mean()
-        trained = dict(model.named_parameters()).values()
-        found = torch.autograd.grad(loss, list(trained), allow_unused=True)
+        found = torch.autograd.grad(loss, list(model.parameters()), allow_unused=True)
         # An accelerated layer may keep its parameters in another order.
         return loss, forces, torch.cat([x.flatten() for x in found if x is not None]).sort().values
 
-    return {key: partial(step, model.train()) for key, model in models.items()}
+    if name == "mace":
+        return {key: partial(step, model.train()) for key, model in _two_of_mace(frozen).items()}
+    return _before_and_after(nequip(torch.float32, ELEMENTS, num_features=32).train(), step)
 
 
 def hessian_calls(frozen: bool) -> dict[str, Call]:
