@@ -6,10 +6,10 @@ Values, gradients and second derivatives of all are compared before anything is 
 every mode (:mod:`bench.peers`). Times are medians of interleaved rounds, in microseconds per edge.
 
 Fresh results of many megabytes are mapped page by page by the C library's allocator; our kernels
-keep the memory of their own, and everything is measured with that and without it. For an allocator
-that keeps memory for all libraries alike, which the file records::
+keep the memory of their own, and everything is measured with that and without it. An allocator that
+keeps memory for all libraries alike, which the file records, makes the rows without it comparable::
 
-    EQUIGEO_RESULT_MEMORY=0 MALLOC_MMAP_THRESHOLD_=4294967296 MALLOC_TRIM_THRESHOLD_=4294967296 \
+    MALLOC_MMAP_THRESHOLD_=4294967296 MALLOC_TRIM_THRESHOLD_=4294967296 \
         python -m bench.channelwise --output bench/results/channelwise_memory_kept_by_all.json
 """
 
@@ -37,7 +37,6 @@ from bench.peers import (
     with_compiled,
 )
 from bench.recorder import Record, output_arguments
-from equigeo import ops
 from equigeo import tensor_products as tp
 from equigeo.graphs import EdgeIndex
 from equigeo.interop.cuequivariance import convert
@@ -125,11 +124,12 @@ def product_numbers(irreps: tuple[str, str, str]) -> int:
 
 def measure_product(
     name: str, irreps: tuple[str, str, str], edges: int, rounds: int
-) -> dict[str, Any]:
+) -> Iterator[dict[str, Any]]:
     """All passes of a product in every library."""
-    found = compare(product_libraries(irreps, edges), rounds, repeat=max(1, 1024 // edges))
+    compared = compare(product_libraries(irreps, edges))
     numbers = 4 * product_numbers(irreps)
-    return row(name, edges, found) | {"bytes per edge, forward": numbers}
+    for found in compared.timed_with_either_memory(rounds, repeat=max(1, 1024 // edges)):
+        yield row(name, edges, found) | {"bytes per edge, forward": numbers}
 
 
 @functools.cache
@@ -187,12 +187,12 @@ def by_messages(graph: EdgeIndex, product: Layer) -> Layer:
     return run
 
 
-def measure_conv(name: str, nodes: int, neighbours: int, rounds: int) -> dict[str, Any]:
+def measure_conv(name: str, nodes: int, neighbours: int, rounds: int) -> Iterator[dict[str, Any]]:
     """All passes of the convolution, and values with the radial layer at both places."""
-    found = compare(conv_libraries(name, nodes, neighbours), rounds)
-    radial = compare(radial_libraries(name, nodes, neighbours), rounds, kinds=("forward",))
-    together = {part: {**values, **radial[part]} for part, values in found.items()}
-    return row(f"conv {name}, {neighbours} neighbours", nodes * neighbours, together)
+    radial = compare(radial_libraries(name, nodes, neighbours), kinds=("forward",))
+    compared = radial | compare(conv_libraries(name, nodes, neighbours))
+    for found in compared.timed_with_either_memory(rounds):
+        yield row(f"conv {name}, {neighbours} neighbours", nodes * neighbours, found)
 
 
 def row(problem: str, edges: int, found: dict[str, Any]) -> dict[str, Any]:
@@ -241,7 +241,6 @@ def summary(rows: list[dict[str, Any]], bandwidth: float) -> dict[str, Any]:
 
 LAYOUTS = ("mul_ir", "ir_mul")
 RADIAL = ("before", "inside")
-KEPT = 2**30  # bytes, as by default
 
 
 def measure(problems: list[str], rounds: int) -> Iterator[dict[str, Any]]:
@@ -249,9 +248,9 @@ def measure(problems: list[str], rounds: int) -> Iterator[dict[str, Any]]:
     for name in problems:
         irreps = {"small": SMALL, **PROBLEMS}[name]
         for edges in EDGES.get(name, (1024,)):
-            yield measure_product(name, irreps, edges, rounds)
+            yield from measure_product(name, irreps, edges, rounds)
     if "mace-large" in problems:
-        yield measure_conv("mace-large", 164, 50, rounds)
+        yield from measure_conv("mace-large", 164, 50, rounds)
 
 
 EDGES = {"small": (64,), "mace-large": (64, 1024, 8192)}
@@ -272,11 +271,9 @@ def main() -> None:
         bandwidths[threads] = copy_bandwidth()
     for threads in arguments.threads:
         torch.set_num_threads(threads)
-        for kept in KEPT, 0:
-            ops.limit_result_memory(kept)
-            for found in measure(arguments.problems, arguments.rounds):
-                rows.append(found | {"results kept": bool(kept)})
-                print(json.dumps(rows[-1]["microseconds per edge"]), flush=True)
+        for found in measure(arguments.problems, arguments.rounds):
+            rows.append(found)
+            print(json.dumps(found["microseconds per edge"]), flush=True)
     results = {
         "copy bandwidth, GB/s": {n: b / 1e9 for n, b in bandwidths.items()},
         "summary": summary(rows, max(bandwidths.values())),

@@ -17,11 +17,10 @@ from typing import Any
 
 import torch
 
-from bench.channelwise import KEPT, LAYOUTS, WANTED, operands
+from bench.channelwise import LAYOUTS, WANTED, operands
 from bench.interleaved import copy_bandwidth, medians
 from bench.peers import KINDS, Library, compare, e3nn_modes, fastest, with_compiled
 from bench.recorder import Record, output_arguments
-from equigeo import ops
 from equigeo import tensor_products as tp
 from equigeo.interop.cuequivariance import convert
 from equigeo.tensor_products.analysis.compared_product import compared_product
@@ -90,14 +89,14 @@ def unweighted_libraries(ours: tp.TensorProduct, rows: int) -> dict[str, Library
     }
 
 
-def measure_weighted(name: str, rows: int, rounds: int) -> dict[str, Any]:
+def measure_weighted(name: str, rows: int, rounds: int) -> Iterator[dict[str, Any]]:
     ours = weighted_products(name)["mul_ir"]
     numbers = ours.irreps_in1.dim + ours.irreps_in2.dim + ours.weight_numel + ours.irreps_out.dim
-    row = timed(name, rows, weighted_libraries(name, rows), rounds)
-    return row | {"bytes per row, forward": 4 * numbers}
+    for row in timed(name, rows, weighted_libraries(name, rows), rounds):
+        yield row | {"bytes per row, forward": 4 * numbers}
 
 
-def measure_unweighted(name: str, rows: int, rounds: int) -> dict[str, Any]:
+def measure_unweighted(name: str, rows: int, rounds: int) -> Iterator[dict[str, Any]]:
     ours = {layout: UNWEIGHTED[name](layout) for layout in LAYOUTS}
     libraries = unweighted_libraries(ours["mul_ir"], rows)
     libraries["ours ir_mul"] = Library({"eager": ours["ir_mul"]}, libraries["e3nn"].inputs)
@@ -109,26 +108,28 @@ def full_product(lmax: int) -> tp.TensorProduct:
     return compared_product("full_sparse even", lmax, "mimo")
 
 
-def measure_full(lmax: int, rows: int, rounds: int) -> dict[str, Any]:
+def measure_full(lmax: int, rows: int, rounds: int) -> Iterator[dict[str, Any]]:
     libraries = unweighted_libraries(full_product(lmax), rows)
-    row = timed(f"full, even paths, L = {lmax}", rows, libraries, rounds)
-    if lmax in JAX_MILLISECONDS and rows == FULL_ROWS:
-        quoted = JAX_MILLISECONDS[lmax] * 1e3 / rows
-        row["quoted microseconds per row, e3nn-jax forward"] = quoted
-    return row
+    for row in timed(f"full, even paths, L = {lmax}", rows, libraries, rounds):
+        if lmax in JAX_MILLISECONDS and rows == FULL_ROWS:
+            quoted = JAX_MILLISECONDS[lmax] * 1e3 / rows
+            row["quoted microseconds per row, e3nn-jax forward"] = quoted
+        yield row
 
 
-def timed(name: str, rows: int, libraries: dict[str, Library], rounds: int) -> dict[str, Any]:
-    found = compare(libraries, rounds)
-    row = {
-        "problem": name,
-        "rows": rows,
-        "threads": torch.get_num_threads(),
-        "microseconds per row": {n: 1e6 * t / rows for n, t in medians(found["seconds"]).items()},
-        **found,
-    }
-    print(json.dumps(row["microseconds per row"]), flush=True)
-    return row
+def timed(
+    name: str, rows: int, libraries: dict[str, Library], rounds: int
+) -> Iterator[dict[str, Any]]:
+    for found in compare(libraries).timed_with_either_memory(rounds):
+        microseconds = {n: 1e6 * t / rows for n, t in medians(found["seconds"]).items()}
+        print(json.dumps(microseconds), flush=True)
+        yield {
+            "problem": name,
+            "rows": rows,
+            "threads": torch.get_num_threads(),
+            "microseconds per row": microseconds,
+            **found,
+        }
 
 
 def ratios(row: dict[str, Any]) -> dict[str, float]:
@@ -165,9 +166,9 @@ def measure(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Rows of all problems with the present number of threads."""
     for name in arguments.problems:
         one = measure_weighted if name in WEIGHTED else measure_unweighted
-        yield one(name, arguments.rows, arguments.rounds)
+        yield from one(name, arguments.rows, arguments.rounds)
     for lmax in arguments.degrees:
-        yield measure_full(lmax, FULL_ROWS, arguments.rounds)
+        yield from measure_full(lmax, FULL_ROWS, arguments.rounds)
 
 
 def main() -> None:
@@ -185,9 +186,7 @@ def main() -> None:
     for threads in arguments.threads:
         torch.set_num_threads(threads)
         bandwidths[threads] = copy_bandwidth()
-        for kept in KEPT, 0:
-            ops.limit_result_memory(kept)
-            rows += [found | {"results kept": bool(kept)} for found in measure(arguments)]
+        rows += measure(arguments)
     results = {
         "copy bandwidth, GB/s": {n: b / 1e9 for n, b in bandwidths.items()},
         "summary": summary(rows),

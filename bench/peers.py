@@ -21,12 +21,14 @@ import torch
 from torch import Tensor
 
 from bench.interleaved import all_rounds
+from equigeo import ops
 from equigeo.interop import to_e3nn
 
 Layer = Callable[..., Tensor]
 Call = Callable[[], tuple[Tensor, ...]]
 KINDS = ("forward", "both", "second")
 AS_IT_IS = "eager"
+KEPT = 2**30  # bytes of results whose memory kernels keep, as by default
 
 
 @dataclass(frozen=True)
@@ -152,32 +154,66 @@ def agree(got: Tensor, want: Tensor) -> None:
     torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-4 * float(want.detach().abs().max()))
 
 
-def compare(
-    libraries: Mapping[str, Library],
-    rounds: int,
-    kinds: tuple[str, ...] = KINDS,
-    repeat: int = 1,
-) -> dict[str, Any]:
-    """Compare the results of all libraries, then time their passes in turn.
+@dataclass(frozen=True)
+class Compared:
+    """Passes of libraries whose results agree.
+
+    Parameters
+    ----------
+    calls : mapping
+        By ``"<library> <kind>"`` as it is and by ``"<library>, <mode> <kind>"``.
+    without : mapping
+        What modes raised that do not have a pass.
+    """
+
+    calls: Mapping[str, Call]
+    without: Mapping[str, str]
+
+    def __or__(self, other: Compared) -> Compared:
+        """Passes of both, to be timed in turn."""
+        return Compared({**self.calls, **other.calls}, {**self.without, **other.without})
+
+    def timed(self, rounds: int, repeat: int = 1) -> dict[str, Any]:
+        """Time all passes in turn.
+
+        Parameters
+        ----------
+        rounds : int
+            How often each pass is timed.
+        repeat : int, optional
+            Calls in a row, of which one's share is recorded: a small problem leaves for the next
+            call what the caches hold.
+
+        Returns
+        -------
+        dict
+            ``"seconds"`` of all rounds; ``"quartiles"`` of them; and ``"without"``.
+        """
+        in_a_row = {key: partial(call_times, call, repeat) for key, call in self.calls.items()}
+        seconds = {
+            key: [value / repeat for value in values]
+            for key, values in all_rounds(in_a_row, rounds).items()
+        }
+        spread = {key: quantiles(values, n=4)[::2] for key, values in seconds.items()}
+        return {"seconds": seconds, "quartiles": spread, "without": dict(self.without)}
+
+    def timed_with_either_memory(self, rounds: int, repeat: int = 1) -> Iterator[dict[str, Any]]:
+        """Time all passes while our kernels keep the memory of results, and while they do not."""
+        for kept in KEPT, 0:
+            ops.limit_result_memory(kept)
+            yield self.timed(rounds, repeat) | {"results kept": bool(kept)}
+        ops.limit_result_memory(KEPT)
+
+
+def compare(libraries: Mapping[str, Library], kinds: tuple[str, ...] = KINDS) -> Compared:
+    """Compare the results of all libraries, in every mode that has a pass.
 
     Parameters
     ----------
     libraries : mapping
         Behind those that they are compared with.
-    rounds : int
-        How often each pass is timed.
     kinds : tuple of str, optional
         Which passes.
-    repeat : int, optional
-        Calls in a row, of which one's share is recorded: a small problem leaves for the next call
-        what the caches hold.
-
-    Returns
-    -------
-    dict
-        ``"seconds"`` of all rounds, by ``"<library> <kind>"`` as it is and by ``"<library>, <mode>
-        <kind>"``; ``"quartiles"`` of them; and ``"without"``, what modes raised that do not have a
-        pass.
 
     Raises
     ------
@@ -209,13 +245,7 @@ def compare(
                 calls[key] = call
             if name not in results:
                 raise RuntimeError(f"{name} has no mode with the pass {kind!r}: {without}")
-    in_a_row = {key: partial(call_times, call, repeat) for key, call in calls.items()}
-    seconds = {
-        key: [value / repeat for value in values]
-        for key, values in all_rounds(in_a_row, rounds).items()
-    }
-    spread = {key: quantiles(values, n=4)[::2] for key, values in seconds.items()}
-    return {"seconds": seconds, "quartiles": spread, "without": without}
+    return Compared(calls, without)
 
 
 def label(library: str, mode: str, kind: str) -> str:

@@ -36,7 +36,10 @@ REPOSITORY = Path(__file__).parents[1]
 CODE = ("equigeo", "csrc", "bench")  # what a result can depend on
 SUFFIXES = {".py", ".h", ".cpp", ".cu", ".cuh"}
 RESULTS = ":(exclude)bench/results"  # records of one measurement after another change no code
-PACKAGES = ("equigeo", "torch", "numpy", "scipy", "e3nn", "lightning")
+PACKAGES = (
+    *("equigeo", "torch", "numpy", "scipy", "lightning"),
+    *("e3nn", "cuequivariance-torch", "sphericart-torch", "torch-geometric"),
+)
 # Variables that change how memory is had, how threads are placed, and which kernels run.
 ALLOCATOR = ("MALLOC_", "GLIBC_TUNABLES", "THP_", "LD_PRELOAD", "EQUIGEO_RESULT_MEMORY")
 # What has to be equal for runs to stand in one series.

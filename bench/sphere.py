@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterator
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
@@ -51,7 +52,7 @@ def harmonics_libraries(lmax: int) -> dict[str, Library]:
         computes = with_compiled(sphericart.torch.SphericalHarmonics(lmax).compute)
         # The same functions of axes in another order: compared, but not timed like this.
         as_ours = {mode: partial(in_our_terms, compute) for mode, compute in computes.items()}
-        compare({"ours": libraries["ours"], "sphericart": Library(as_ours, points, "ours")}, 2)
+        compare({"ours": libraries["ours"], "sphericart": Library(as_ours, points, "ours")})
         libraries["sphericart"] = Library(computes, points)
     return libraries
 
@@ -87,10 +88,13 @@ PEER_OF = {"e3nn": "ours", "ours fourier": "ours"}
 MEASURED = {"spherical harmonics": KINDS, "grid": ("forward", "both")}
 
 
-def measure(problem: str, libraries: dict[str, Library], rounds: int) -> dict[str, Any]:
-    found = compare(libraries, rounds, MEASURED[problem])
-    microseconds = {name: 1e6 * t / POINTS for name, t in medians(found["seconds"]).items()}
-    return {"microseconds": microseconds, **found}
+def measure(
+    problem: str, lmax: int, libraries: dict[str, Library], rounds: int
+) -> Iterator[dict[str, Any]]:
+    for found in compare(libraries, MEASURED[problem]).timed_with_either_memory(rounds):
+        microseconds = {name: 1e6 * t / POINTS for name, t in medians(found["seconds"]).items()}
+        print(json.dumps(microseconds), flush=True)
+        yield {"problem": problem, "lmax": lmax, "microseconds": microseconds, **found}
 
 
 def ratios(microseconds: dict[str, float], kind: str) -> dict[str, float]:
@@ -107,15 +111,13 @@ def ratios(microseconds: dict[str, float], kind: str) -> dict[str, float]:
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """The same of all problems, by pass and degree."""
-    return {
-        f"{problem}, {kind}": {
-            row["lmax"]: ratios(row["microseconds"], kind)
-            for row in rows
-            if row["problem"] == problem
-        }
-        for problem, kinds in MEASURED.items()
-        for kind in kinds
-    }
+    found: dict[str, Any] = {}
+    for row in rows:
+        for kind in MEASURED[row["problem"]]:
+            kept = "" if row["results kept"] else ", no results kept"
+            of_kind = found.setdefault(f"{row['problem']}, {kind}{kept}", {})
+            of_kind[row["lmax"]] = ratios(row["microseconds"], kind)
+    return found
 
 
 def main() -> None:
@@ -128,13 +130,10 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
     torch.set_num_threads(arguments.threads)
     for lmax in range(1, 11):
-        times = measure("spherical harmonics", harmonics_libraries(lmax), arguments.rounds)
-        rows.append({"problem": "spherical harmonics", "lmax": lmax, **times})
-        print(json.dumps(times["microseconds"]), flush=True)
+        libraries = harmonics_libraries(lmax)
+        rows += measure("spherical harmonics", lmax, libraries, arguments.rounds)
     for lmax in (2, 4, 6, 8, 10):
-        times = measure("grid", grid_libraries(lmax), arguments.rounds)
-        rows.append({"problem": "grid", "lmax": lmax, **times})
-        print(json.dumps(times["microseconds"]), flush=True)
+        rows += measure("grid", lmax, grid_libraries(lmax), arguments.rounds)
     results = {
         "threads": arguments.threads,
         "copy bandwidth, GB/s": copy_bandwidth() / 1e9,

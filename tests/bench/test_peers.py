@@ -11,7 +11,17 @@ from e3nn import get_optimization_defaults
 
 from bench.channelwise import SMALL, product_libraries
 from bench.interleaved import medians
-from bench.peers import KINDS, Library, calls_as_they_are, compare, drawn, fastest, jit_mode
+from bench.peers import (
+    KEPT,
+    KINDS,
+    Library,
+    calls_as_they_are,
+    compare,
+    drawn,
+    fastest,
+    jit_mode,
+)
+from equigeo import ops
 from equigeo import tensor_products as tp
 
 
@@ -51,7 +61,7 @@ def libraries(**modes):
 
 
 def test_every_mode_is_timed_and_the_fastest_is_told():
-    found = compare(libraries(eager=slow, compile=product), rounds=3)
+    found = compare(libraries(eager=slow, compile=product)).timed(rounds=3)
     expected = {
         f"{library} {kind}" for kind in KINDS for library in ("ours", "peer", "peer, compile")
     }
@@ -64,7 +74,7 @@ def test_every_mode_is_timed_and_the_fastest_is_told():
 
 
 def test_a_mode_without_a_pass_says_why():
-    found = compare(libraries(eager=slow, compile=without_second_derivatives), rounds=2)
+    found = compare(libraries(eager=slow, compile=without_second_derivatives)).timed(rounds=2)
     assert found["without"] == {"peer, compile second": "no second derivatives"}
     assert "peer, compile second" not in found["seconds"]
     assert "peer, compile both" in found["seconds"]
@@ -72,9 +82,32 @@ def test_a_mode_without_a_pass_says_why():
 
 
 def test_calls_in_a_row_are_shared():
-    few, many = (compare(libraries(eager=slow), 2, ("forward",), repeat=n) for n in (1, 3))
+    compared = compare(libraries(eager=slow), ("forward",))
+    few, many = (compared.timed(2, repeat=n) for n in (1, 3))
     assert 0.02 < many["seconds"]["peer forward"][0] < 0.06
     assert 0.02 < few["seconds"]["peer forward"][0]
+
+
+def test_the_same_calls_are_timed_with_and_without_memory_of_results(monkeypatch):
+    happened = []
+    monkeypatch.setattr(ops, "limit_result_memory", happened.append)
+
+    def noting(x, y):
+        happened.append("called")
+        return product(x, y)
+
+    compared = compare({"ours": Library({"eager": noting}, drawn((5, 3), (5, 3)))}, ("forward",))
+    happened.clear()
+    kept, fresh = compared.timed_with_either_memory(rounds=2)
+    assert (kept["results kept"], fresh["results kept"]) == (True, False)
+    assert kept["seconds"].keys() == fresh["seconds"].keys() == {"ours forward"}
+    assert happened == [KEPT, *3 * ["called"], 0, *3 * ["called"], KEPT]
+
+
+def test_compared_passes_of_two_problems_are_timed_in_turn():
+    first = compare({"one": Library({"eager": product}, drawn((5, 3), (5, 3)))}, ("forward",))
+    second = compare({"two": Library({"eager": product}, drawn((5, 3), (5, 3)))}, ("both",))
+    assert (first | second).timed(2)["seconds"].keys() == {"one forward", "two both"}
 
 
 def test_compiled_layers_of_many_problems_are_all_compiled():
@@ -98,13 +131,13 @@ def test_compiled_layers_of_many_problems_are_all_compiled():
         inputs, layer = drawn((5, 3), (5, 3)), Scaled(power)
         peer = {"eager": layer, "compile": torch.compile(layer, backend=backend)}
         both = {"ours": Library({"eager": layer}, inputs), "peer": Library(peer, inputs, "ours")}
-        compare(both, 2, ("forward",))
+        compare(both, ("forward",))
     assert len(compiled) >= 10
 
 
 def test_without_any_mode_for_a_pass_nothing_is_measured():
     with pytest.raises(RuntimeError, match="peer has no mode with the pass 'second'"):
-        compare(libraries(eager=without_second_derivatives), rounds=2)
+        compare(libraries(eager=without_second_derivatives))
 
 
 @pytest.mark.parametrize("kinds", [("forward",), ("both",), ("second",)])
@@ -113,7 +146,7 @@ def test_results_that_differ_are_not_timed(kinds):
         return x * y * y.abs() if kinds == ("forward",) else product(x, y) + WRONG[kinds](x, y)
 
     with pytest.raises(AssertionError, match="not close"):
-        compare(libraries(eager=wrong), 2, kinds)
+        compare(libraries(eager=wrong), kinds)
     with pytest.raises(AssertionError, match="not close"):
         calls_as_they_are(libraries(eager=wrong), kinds)
 
