@@ -25,9 +25,9 @@ from typing import Any
 
 import torch
 
-from bench.cuda_arithmetic import compulsory_bytes, multiply_accumulates
-from bench.cuda_cases import all_calls
+from bench.arithmetic import compulsory_bytes, multiply_accumulates
 from bench.cuda_resources import ARCHITECTURES, Resources, kernel_name, occupancy, read_log
+from bench.op_calls import all_calls
 from bench.recorder import Record, output_arguments
 
 SHEET = {

@@ -2,9 +2,9 @@
 
     python -m bench.report build/bench/report.html      # make bench-report
 
-Times against degrees and by degree of freedom, work against memory traffic beside the bandwidth of
-a copy, ratios to every peer, and training curves. Every drawing names its file; what the file does
-not say about its machine is said under it.
+Times against degrees and by degree of freedom, work against memory traffic under the bounds of the
+machine, every kernel beside them, ratios to every peer, and training curves. Every drawing names
+its file; what the file does not say about its machine is said under it.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def lines(
     return _laid_out(figure, 460)
 
 
-def bars(ratios: Mapping[str, Mapping[str, float]]) -> go.Figure:
-    """A group of bars for every problem, a colour for every column, and a line at equal speed."""
+def bars(ratios: Mapping[str, Mapping[str, float]], x: str = "times as fast") -> go.Figure:
+    """A group of bars for every problem, a colour for every column, and a line at one."""
     figure = go.Figure()
     columns = list(dict.fromkeys(name for row in ratios.values() for name in row))
     for number, column in enumerate(columns):
@@ -61,7 +61,7 @@ def bars(ratios: Mapping[str, Mapping[str, float]]) -> go.Figure:
             marker_color=hexadecimal(distinct_color(number, 0.6)),
         )  # fmt: skip
     figure.add_vline(x=1, line_color="#333", line_width=1)
-    figure.update_xaxes(title_text="times as fast", type="log", **AXIS)
+    figure.update_xaxes(title_text=x, type="log", **AXIS)
     figure.update_yaxes(automargin=True)
     return _laid_out(figure, 120 + 14 * sum(map(len, ratios.values())))
 
@@ -86,7 +86,8 @@ def provenance(names: Iterable[str]) -> str:
 
 
 def harmonics() -> Iterator[tuple[str, go.Figure, tuple[str, ...]]]:
-    rows = [r for r in read("sphere_2_threads")["rows"] if r["problem"] == "spherical harmonics"]
+    found = read("sphere_2_threads")["rows"]
+    rows = [r for r in found if r["problem"] == "spherical harmonics" and r["results kept"]]
     series = {
         name: ([r["lmax"] for r in rows], [r["microseconds"][name] for r in rows])
         for name in rows[0]["microseconds"]
@@ -98,7 +99,8 @@ def harmonics() -> Iterator[tuple[str, go.Figure, tuple[str, ...]]]:
 def freedom() -> Iterator[tuple[str, go.Figure, tuple[str, ...]]]:
     """Times against L, by degree of freedom, and work against traffic, of all products."""
     names = ("price_of_freedom",)
-    found = [c for c in read("price_of_freedom")["comparisons"] if c["setting"] == "mimo"]
+    tables = [run["comparison"] for run in read("price_of_freedom")["runs"]]
+    found = [c for c in tables if c["setting"] == "mimo" and c["batch"] == 100]
     times: dict[str, Points] = {}
     by_freedom: dict[str, Points] = {}
     roofline: dict[str, Points] = {}
@@ -114,13 +116,30 @@ def freedom() -> Iterator[tuple[str, go.Figure, tuple[str, ...]]]:
     yield "Products against L (MIMO)", lines(times, "L", "microseconds a pair", log="y"), names
     title = "The same by degree of freedom"
     yield title, lines(by_freedom, "L", "microseconds a pair and degree", log="y"), names
-    bandwidth = read("channelwise")["copy bandwidth, GB/s"]["1"]
-    reach = [min(min(xs) for xs, _ in roofline.values()), 50.0]
-    roofline["bandwidth of a copy"] = reach, [bandwidth * x for x in reach]
+    machine = read("rooflines_avx512")["machine"]["1"]
+    bandwidth, peak = machine["copy bandwidth, GB/s"], 2 * machine["multiply-adds, G/s"]
+    least = min(min(xs) for xs, _ in roofline.values())
+    most = max(max(xs) for xs, _ in roofline.values())
+    reach = [least, peak / bandwidth, max(most, peak / bandwidth)]
+    roofline["bound of the machine"] = reach, [min(bandwidth * x, peak) for x in reach]
     figure = lines(roofline, "operations a byte", "GFLOP/s", mode="markers")
     figure.data[-1].mode = "lines"
-    title = "Work against memory traffic, one thread; no peak of the arithmetic has been recorded"
-    yield title, figure, (*names, "channelwise")
+    title = "Work against memory traffic, one thread, under bandwidth and peak of the machine"
+    yield title, figure, (*names, "rooflines_avx512")
+
+
+def kernels() -> Iterator[tuple[str, go.Figure, tuple[str, ...]]]:
+    """How near every op comes to the bound of the machine."""
+    for isa in ("avx512", "avx2"):
+        found = read(f"rooflines_{isa}")["rows"]
+        largest = max(row["edges"] for row in found)
+        shown = {
+            row["op"]: {part: row[f"share of {part}"] for part in ("bandwidth", "arithmetic")}
+            for row in found
+            if row["edges"] == largest
+        }
+        title = f"Kernels beside bandwidth and arithmetic of the machine, {isa}"
+        yield title, bars(shown, "share of the bound"), (f"rooflines_{isa}",)
 
 
 def add(series: dict[str, Points], name: str, x: float, y: float) -> None:
@@ -134,8 +153,9 @@ def ratios() -> Iterator[tuple[str, go.Figure, tuple[str, ...]]]:
     for name in ("channelwise", "connected"):
         rows = read(name)["summary"]
         shown = {
-            problem: {k: v for k, v in row.items() if k.startswith(("e3nn f", "e3nn b", "cuE"))}
+            problem: {k: v for k, v in row.items() if k.endswith("fastest mode")}
             for problem, row in rows.items()
+            if not problem.endswith("no results kept")
         }
         yield f"{name} products beside peers", bars({k: v for k, v in shown.items() if v}), (name,)
     found = read("so2_conv")["fairchem-core 2.24.0"]
@@ -149,12 +169,13 @@ def ratios() -> Iterator[tuple[str, go.Figure, tuple[str, ...]]]:
     rows = [row for row in read("mds")["rows"] if "kind" in row]
     shown = {f"{row['problem']}, {row['kind']}": row["times as fast"] for row in rows}
     yield "Embeddings beside chains of PyTorch", bars(shown), ("mds",)
-    cases = read("small_systems")["runs"]
+    names = tuple(f"small_systems_{name}" for name in ("mace", "nequip", "gate_points"))
+    cases = [run for name in names for run in read(name)["runs"]]
     shown = {
         f"{run['case']}, {run['threads']} threads": run["times as fast"]["processor"]
         for run in cases
     }
-    yield "Small systems before and after accelerate", bars(shown), ("small_systems",)
+    yield "Small systems before and after accelerate", bars(shown), names
 
 
 def curves() -> Iterator[tuple[str, go.Figure, tuple[str, ...]]]:
@@ -174,7 +195,7 @@ def page() -> str:
     """The whole page."""
     parts = [f"<h1>equigeo: benchmarks</h1><p>{escape_text(LEAD)}</p>"]
     number = 0
-    for section in (harmonics, freedom, ratios, curves):
+    for section in (harmonics, freedom, kernels, ratios, curves):
         for title, figure, names in section():
             parts.append(f"<h2>{escape_text(title)}</h2>")
             parts.append(render_figure(f"figure-{number}", figure, provenance(names)))

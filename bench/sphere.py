@@ -123,16 +123,18 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--degrees", type=int, nargs="*", default=range(1, 11), help="of harmonics")
+    parser.add_argument("--grids", type=int, nargs="*", default=(2, 4, 6, 8, 10), help="degrees")
     parser.add_argument("--rounds", type=int, default=9)
     output_arguments(parser, required=True)
     arguments = parser.parse_args()
     record = Record(arguments.output)
     rows: list[dict[str, Any]] = []
     torch.set_num_threads(arguments.threads)
-    for lmax in range(1, 11):
+    for lmax in arguments.degrees:
         libraries = harmonics_libraries(lmax)
         rows += measure("spherical harmonics", lmax, libraries, arguments.rounds)
-    for lmax in (2, 4, 6, 8, 10):
+    for lmax in arguments.grids:
         rows += measure("grid", lmax, grid_libraries(lmax), arguments.rounds)
     results = {
         "threads": arguments.threads,

@@ -10,12 +10,14 @@ from __future__ import annotations
 from bench.claims.clouds import CLOUDS
 from bench.claims.cuda import CUDA
 from bench.claims.digits import DIGITS
+from bench.claims.kernels import KERNELS
 from bench.claims.meshes import MESHES
+from bench.claims.models import MODELS
 from bench.claims.potentials import POTENTIALS
 from bench.claims.products import PRODUCTS
 from bench.claims.values import FIGURES
 
-CLAIMS = [*MESHES, *POTENTIALS, *PRODUCTS, *DIGITS, *CLOUDS, *CUDA]
+CLAIMS = [*MESHES, *POTENTIALS, *PRODUCTS, *MODELS, *KERNELS, *DIGITS, *CLOUDS, *CUDA]
 # Page, words, and why no record stands behind them. The list may only become shorter.
 EXCEPTIONS = [
     ("docs/kernels.md", "freed results of 4 MiB and more", "a setting"),

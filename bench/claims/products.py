@@ -1,22 +1,37 @@
-"""Figures of tensor products, and of models that are accelerated."""
+"""Figures of tensor products."""
 
 from __future__ import annotations
 
-from bench.claims.values import FIGURES, README, ends, mean_least, rows, runs
+from functools import partial
+
+from bench.claims.values import FIGURES, README, ends, mean_least, rows
 from bench.figures import Claim, record
+from bench.peers import KINDS
+
+FASTEST, NOT_KEPT = ", fastest mode", ", no results kept"
 
 
-def channelwise(problem: str, name: str) -> float:
-    return float(record("channelwise")["summary"][f"{problem}, 2 threads"][name])
+PEERS = ("e3nn", "cuEquivariance")
 
 
-def better_channelwise(kind: str) -> tuple[float, float]:
-    """Against the better of e3nn and cuEquivariance, problems of 1,024 edges, two threads."""
+def channelwise(problem: str, name: str, of: str = "channelwise") -> float:
+    return float(record(of)["summary"][f"{problem}, 2 threads"][name])
+
+
+def in_both_modes(problem: str, peer: str, of: str = "channelwise") -> list[float]:
+    """As the peer is and in its fastest mode: forward, both passes, second derivatives."""
+    return [
+        channelwise(problem, f"{peer} {kind}{mode}", of) for kind in KINDS for mode in ("", FASTEST)
+    ]
+
+
+def better_channelwise(kind: str, kept: str = "") -> tuple[float, float]:
+    """Against the better of both peers in its fastest mode, problems of 1,024 edges, two threads."""
     found = record("channelwise")["summary"]
     return mean_least(
-        min(found[name][f"e3nn {kind}"], found[name][f"cuEquivariance {kind}"])
+        min(found[name][f"{peer} {kind}{FASTEST}"] for peer in PEERS)
         for name in found
-        if name.endswith("1024 edges, 2 threads")
+        if name.endswith(f"1024 edges, 2 threads{kept}")
     )
 
 
@@ -25,51 +40,51 @@ def second_derivatives(other: str) -> list[float]:
 
 
 def better_connected(kind: str) -> tuple[float, float]:
-    """Against the better of e3nn and cuEquivariance, problems with weights."""
-    found = record("connected")["summary"].values()
-    peer = "cuEquivariance ir_mul"
+    """Against the better of both peers in its fastest mode, problems with weights."""
+    found = record("connected")["summary"]
+    peers = (f"e3nn {kind}{FASTEST}", f"cuEquivariance ir_mul {kind}{FASTEST}")
     return mean_least(
-        min(row[f"e3nn {kind}"], row[f"{peer} {kind}"]) for row in found if f"{peer} {kind}" in row
+        min(row[peer] for peer in peers)
+        for name, row in found.items()
+        if peers[1] in row and name.endswith("threads")
     )
 
 
-def full(kind: str) -> tuple[float, float]:
-    found = record("connected")["summary"]
-    return ends(row[f"e3nn {kind}"] for name, row in found.items() if name.startswith("full"))
+def full(kind: str, mode: str = "", of: str = "connected") -> tuple[float, float]:
+    """Full products of even paths, all degrees."""
+    found = record(of)["summary"]
+    return ends(
+        row[f"e3nn {kind}{mode}"]
+        for name, row in found.items()
+        if name.startswith("full") and name.endswith("threads")
+    )
 
 
-def harmonics(peer: str, kind: str) -> list[float]:
-    times = [row["microseconds"] for row in rows("sphere_2_threads", problem="spherical harmonics")]
-    return [row[f"{peer} {kind}"] / row[f"ours {kind}"] for row in times]
+def on_the_sphere(problem: str, kind: str, peer: str, of: str = "sphere_2_threads") -> list[float]:
+    """Ratios of all degrees, in ascending order."""
+    return [row[peer] for row in record(of)["summary"][f"{problem}, {kind}"].values()]
 
 
-def grids() -> tuple[float, float]:
-    times = [row["microseconds"] for row in rows("sphere_2_threads", problem="grid")]
-    return ends(row["e3nn"] / row["ours"] for row in times)
+def harmonics(kind: str, peer: str) -> tuple[float, float]:
+    return mean_least(on_the_sphere("spherical harmonics", kind, peer))
 
 
-def accelerated(model: str) -> float:
-    return float(runs("interop_models", model=model)[0]["ratio"])
+def harmonics_avx2(lmax: str) -> list[float]:
+    """Against e3nn as it is and in its fastest mode, all passes."""
+    found = record("sphere_2_threads_avx2")["summary"]
+    return [
+        found[f"spherical harmonics, {kind}"][lmax][f"e3nn{mode}"]
+        for kind in KINDS
+        for mode in ("", FASTEST)
+    ]
 
 
-def small(case: str, threads: int) -> float:
-    (run,) = runs("small_systems", case=case, threads=threads)
-    return float(run["times as fast"]["processor"]["after"])
-
-
-def training(threads: int) -> list[float]:
-    """Steps of training on forces, by the clock on the wall."""
-    found = []
-    for model in ("mace", "nequip"):
-        name = f"training_steps_{model}"
-        (run,) = runs(name, case=f"{model}-training", threads=threads)
-        found.append(float(run["times as fast"]["wall"]["after"]))
-    return found
-
-
-def molecules(threads: int) -> list[float]:
-    gate_points = [small(name, threads) for name in ("gate_points_2101", "v2103", "v2106")]
-    return [small("nequip", threads), small("mace", threads), *ends(gate_points)]
+def shares_of_copy(of: str) -> list[float]:
+    return [
+        100
+        * channelwise("mace-large, 8192 edges", f"share of copy bandwidth, {layout} forward", of)
+        for layout in ("mul_ir", "ir_mul")
+    ]
 
 
 def call(layer: str) -> list[float]:
@@ -91,85 +106,156 @@ PRODUCTS = [
     ),
     Claim(
         FIGURES,
-        "mace-large, 8,192 edges, against e3nn 0.6 | {} | {} |",
+        "64 rows of `32x0e+32x1o`, against e3nn 0.6 | {} / {} | {} / {} | {} / {} |",
+        lambda: in_both_modes("small, 64 edges", "e3nn"),
+    ),
+    Claim(
+        FIGURES,
+        "mace-large, 1,024 edges, against e3nn | {} / {} | {} / {} | {} / {} |",
+        lambda: in_both_modes("mace-large, 1024 edges", "e3nn"),
+    ),
+    Claim(
+        FIGURES,
+        "8,192 edges, against e3nn | {} / {} | {} / {} | {} / {} |",
+        lambda: in_both_modes("mace-large, 8192 edges", "e3nn"),
+    ),
+    Claim(
+        FIGURES,
+        "the same against cuEquivariance 0.13 by PyTorch, `ir_mul` | {} / {} | {} / {} | {} / {} |",
+        lambda: in_both_modes("mace-large, 8192 edges", "cuEquivariance"),
+    ),
+    Claim(
+        FIGURES,
+        "of thirteen models, 1,024 edges, against the better of the two in its fastest mode: mean "
+        "(least) | {} ({}) | {} ({}) | {} ({}) |",
+        lambda: [value for kind in KINDS for value in better_channelwise(kind)],
+    ),
+    Claim(
+        FIGURES,
+        "the same, no memory of results kept | {} ({}) | {} ({}) | {} ({}) |",
         lambda: [
-            channelwise("mace-large, 8192 edges", f"e3nn {kind}") for kind in ("forward", "both")
+            value for kind in KINDS for value in better_channelwise(kind, NOT_KEPT)
         ],
     ),
     Claim(
         FIGURES,
-        "cuEquivariance's PyTorch path, `ir_mul` | {} | {} |",
+        "for all libraries alike (`channelwise_memory_kept_by_all.json`) | {} / {} | {} / {} "
+        "| {} / {} |",
+        lambda: in_both_modes(
+            "mace-large, 1024 edges", "e3nn", "channelwise_memory_kept_by_all", NOT_KEPT
+        ),
+    ),
+    Claim(
+        FIGURES,
+        "against index_select, e3nn and index_add | {} / {} | {} / {} | {} / {} |",
+        lambda: in_both_modes("conv mace-large, 50 neighbours, 8200 edges", "e3nn"),
+    ),
+    Claim(
+        FIGURES,
+        "(`uvw`), six problems, against the better of the two in its fastest mode: mean (least) "
+        "| {} ({}) | {} ({}) | {} ({}) |",
+        lambda: [value for kind in KINDS for value in better_connected(kind)],
+    ),
+    Claim(
+        FIGURES,
+        "full products, even paths, L = 1 to 6, batch 10,000, against e3nn: least and greatest "
+        "| {} to {} / {} to {} | {} to {} / {} to {} | {} to {} / {} to {} |",
         lambda: [
-            channelwise("mace-large, 8192 edges", f"cuEquivariance {kind}")
-            for kind in ("forward", "both")
+            value for kind in KINDS for mode in ("", FASTEST) for value in full(kind, mode)
         ],
     ),
     Claim(
         FIGURES,
-        "against the better of the two | geometric mean {}, least {} | geometric mean {}, least {} "
-        "(small ones,",
-        lambda: [*better_channelwise("forward"), *better_channelwise("both")],
-    ),
-    Claim(
-        FIGURES,
-        "index_select, e3nn and index_add | {} | {} |",
+        "Gaunt on a grid, L = 2 to 10, against e3nn's grids | {} to {} / {} to {} "
+        "| {} to {} / {} to {} | |",
         lambda: [
-            channelwise("conv mace-large, 50 neighbours, 8200 edges", kind)
-            for kind in ("forward", "both")
+            value
+            for kind in KINDS[:2]
+            for mode in ("", FASTEST)
+            for value in ends(on_the_sphere("grid", kind, f"e3nn{mode}"))
         ],
     ),
     Claim(
         FIGURES,
-        "| its memory beside inputs, result and gradients, times less | | {} |",
-        lambda: [1 / record("conv_memory")["ChannelwiseConv over e3nn"]],
+        "10,000 points, l = 1 to 10, against e3nn as it is: mean (least) | {} ({}) | {} ({}) "
+        "| {} ({}) |",
+        lambda: [value for kind in KINDS for value in harmonics(kind, "e3nn")],
     ),
     Claim(
         FIGURES,
-        "inside the convolution instead of before it | {} | |",
-        lambda: [channelwise("conv mace-large, 50 neighbours, 8200 edges", "radial layer inside")],
+        "the same in its fastest mode | {} ({}) | {} ({}) | {} ({}) |",
+        lambda: [value for kind in KINDS for value in harmonics(kind, f"e3nn{FASTEST}")],
     ),
     Claim(
         FIGURES,
-        "(`uvw`), against the better of the two | geometric mean {}, least {} | geometric mean {}, "
-        "least {} |",
-        lambda: [*better_connected("forward"), *better_connected("both")],
-    ),
-    Claim(
-        FIGURES,
-        "even paths, L = 2 to 6, against e3nn | {} to {} | {} to {} |",
-        lambda: [*full("forward"), *full("both")],
-    ),
-    Claim(FIGURES, "L = 2 to 10, against e3nn's grids | {} to {} | |", lambda: grids()),
-    Claim(
-        FIGURES,
-        "l = 1 to 10, against e3nn | geometric mean {}, least {} | geometric mean {}, least {} |",
-        lambda: [*mean_least(harmonics("e3nn", "forward")), *mean_least(harmonics("e3nn", "both"))],
-    ),
-    Claim(
-        FIGURES,
-        "against sphericart 2.0 | {} to {} | {} to {} |",
+        "the same against sphericart 2.0 in its fastest mode: least and greatest | {} to {} "
+        "| {} to {} | |",
         lambda: [
-            *ends(harmonics("sphericart", "forward")), *ends(harmonics("sphericart", "both"))
+            value
+            for kind in KINDS[:2]
+            for value in ends(on_the_sphere("spherical harmonics", kind, f"sphericart{FASTEST}"))
         ],
     ),
     Claim(
         FIGURES,
-        "500 atoms, `accelerate` | | {} |",
-        lambda: [accelerated("nequip")],
+        "The convolution needs {} times less memory than that of e3nn beside inputs, result and "
+        "gradients; with the radial layer (64 hidden numbers) inside it is {} times as fast, "
+        "forward.",
+        lambda: [
+            1 / record("conv_memory")["ChannelwiseConv over e3nn"],
+            channelwise("conv mace-large, 50 neighbours, 8200 edges", "radial layer inside"),
+        ],
     ),
-    Claim(FIGURES, "| MACE 0.3, the same | | {} |", lambda: [accelerated("mace")]),
     Claim(
         FIGURES,
-        "32 ethanol molecules, MACE and NequIP, `accelerate`, one thread | | {}, {} |",
-        lambda: training(1),
+        "with 8,192 edges moves {} % (`mul_ir`) and {} % (`ir_mul`) of what a copy",
+        lambda: shares_of_copy("channelwise"),
     ),
-    Claim(FIGURES, "| the same step, two threads | | {}, {} |", lambda: training(2)),
-    Claim(FIGURES, "models, one thread | | {}, {}, {} to {} |", lambda: molecules(1)),
-    Claim(FIGURES, "| the same, two threads | | {}, {}, {} to {} |", lambda: molecules(2)),
     Claim(
         FIGURES,
-        "own loop, one and two threads | | {}, {} |",
-        lambda: [small("mace-hessian", threads) for threads in (1, 2)],
+        "`sphere_2_threads_avx2.json`): {} % and {} %, and",
+        lambda: shares_of_copy("channelwise_avx2"),
+    ),
+    *(
+        Claim(
+            FIGURES,
+            f"AVX2: {words} | {{}} / {{}} | {{}} / {{}} | {{}} / {{}} |",
+            partial(in_both_modes, problem, peer, "channelwise_avx2"),
+        )
+        for words, problem, peer in (
+            ("64 rows of `32x0e+32x1o`, against e3nn", "small, 64 edges", "e3nn"),
+            ("mace-large, 1,024 edges, against e3nn", "mace-large, 1024 edges", "e3nn"),
+            (
+                "mace-large, 1,024 edges, against cuEquivariance, `ir_mul`",
+                "mace-large, 1024 edges", "cuEquivariance",
+            ),
+            (
+                "its convolution with 50 neighbours, against e3nn",
+                "conv mace-large, 50 neighbours, 8200 edges", "e3nn",
+            ),
+        )
+    ),
+    Claim(
+        FIGURES,
+        "AVX2: full products, L = 1, 2, 4, 6, against e3nn as it is | {}, {}, {}, {} "
+        "| {}, {}, {}, {} | {}, {}, {}, {} |",
+        lambda: [
+            record("connected_avx2")["summary"][
+                f"full, even paths, L = {lmax}, 10000 rows, 2 threads"
+            ][f"e3nn {kind}"]
+            for kind in KINDS
+            for lmax in (1, 2, 4, 6)
+        ],
+    ),
+    *(
+        Claim(
+            FIGURES,
+            f"AVX2: {words} | {{}} / {{}} | {{}} / {{}} | {{}} / {{}} |",
+            partial(harmonics_avx2, lmax),
+        )
+        for words, lmax in (
+            ("spherical harmonics up to degree 1, against e3nn", "1"), ("up to degree 2", "2"),
+        )
     ),
     Claim(
         FIGURES,
@@ -181,18 +267,9 @@ PRODUCTS = [
         ],
     ),
     Claim(
-        FIGURES,
-        "A forward pass of mace-large moves {} % of what a copy does",
-        lambda: [100 * channelwise("mace-large, 8192 edges", "share of copy bandwidth, forward")],
-    ),
-    Claim(
         README,
-        "with `accelerate` | {} and {} times as fast |",
-        lambda: [accelerated("mace"), accelerated("nequip")],
-    ),
-    Claim(
-        README,
-        "with gradients, against e3nn 0.6 as it is, not compiled | {} times as fast |",
-        lambda: [channelwise("mace-large, 8192 edges", "e3nn both")],
+        "with gradients, against e3nn 0.6 as it is, and in its fastest mode | {} and {} times as "
+        "fast |",
+        lambda: in_both_modes("mace-large, 8192 edges", "e3nn")[2:4],
     ),
 ]  # fmt: skip

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
-from bench.cuda_cases import Arguments, all_calls
+from bench.op_calls import Arguments, all_calls
 
 MODEL = Path(__file__).parents[2] / "bench" / "results" / "cuda_model.json"
 CALLS = 20

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import torch
 
-from bench.cuda_cases import all_calls
+from bench.op_calls import all_calls
 from tests.gpu.predictions import (
     MODEL,
     base_name,

@@ -3,10 +3,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from bench.cuda_arithmetic import MULTIPLY_ACCUMULATES, compulsory_bytes, multiply_accumulates
+from bench.arithmetic import MULTIPLY_ACCUMULATES, compulsory_bytes, multiply_accumulates
 from equigeo.ops import Path, PathTable, Segment
 from equigeo.ops.runtime.declare import SCHEMAS
-from tests.ops.self_test.test_cases import WITHOUT_CUDA_KERNELS
 
 ROWS = 10
 
@@ -67,8 +66,19 @@ def test_a_grid_product_is_counted_as_its_layer_counts():
     assert count == ROWS * method.multiply_adds()
 
 
-def test_there_is_a_formula_for_every_op_with_kernels():
-    assert set(MULTIPLY_ACCUMULATES) == set(SCHEMAS) - WITHOUT_CUDA_KERNELS
+def test_a_convolution_by_attention_is_counted_by_hand():
+    args = {
+        "x": torch.ones(4, 5), "logits": torch.ones(ROWS, 2), "ptr": torch.tensor([0, 3, 6, 9, 10]),
+        "weight": torch.ones(2 * 7, 5), "self_weight": None,
+    }  # fmt: skip
+    assert multiply_accumulates("attention_conv", args) == ROWS * 2 * (5 + 8) + 4 * 14 * 5
+    args |= {"self_weight": torch.ones(2 * 7, 5), "attention": args.pop("logits")}
+    count = ROWS * 2 * (5 + 8) + 4 * 2 * 14 * 5
+    assert multiply_accumulates("attention_conv_backward", args) == 2 * count
+
+
+def test_there_is_a_formula_for_every_op():
+    assert set(MULTIPLY_ACCUMULATES) == set(SCHEMAS)
 
 
 def test_bytes_are_moved_once():

@@ -121,6 +121,15 @@ def attention(args: Arguments) -> int:
     return len(args["source"]) * heads * (channels + 8)
 
 
+def attention_conv(args: Arguments) -> int:
+    """Of every edge the attention, of every target both matrices."""
+    scores = args["logits"] if "logits" in args else args["attention"]
+    matrices = [args[name] for name in ("weight", "self_weight") if args[name] is not None]
+    per_target = sum(matrix.numel() for matrix in matrices)
+    per_edge = scores.shape[1] * (args["x"].shape[1] + 8)
+    return len(scores) * per_edge + (len(args["ptr"]) - 1) * per_target
+
+
 def clouds(args: Arguments) -> int:
     """Second moments of points, and the eigenvectors of every cloud."""
     points = args["x"] if "x" in args else args["y"]
@@ -128,13 +137,18 @@ def clouds(args: Arguments) -> int:
 
 
 MULTIPLY_ACCUMULATES: dict[str, tuple[Callable[[Arguments], int], int]] = {
+    "attention_conv": (attention_conv, 1),
+    "attention_conv_backward": (attention_conv, 2),
     "axis_flags": (lambda args: 32 * args["spread"].numel(), 1),
     "block_linear": (block_linear, 1),
     "block_linear_backward": (block_linear, 2),
     "channelwise_conv": (channelwise, 1),
     "channelwise_conv_backward": (channelwise_backward, 1),
+    # Gradients in dual numbers, whose products are three.
+    "channelwise_conv_double_backward": (channelwise_backward, 3),
     "channelwise_product": (channelwise, 1),
     "channelwise_product_backward": (channelwise_backward, 1),
+    "channelwise_product_double_backward": (channelwise_backward, 3),
     "copywise_product": (copywise, 1),
     "copywise_product_backward": (copywise, 3),
     "fully_connected_product": (fully_connected, 1),
@@ -144,6 +158,9 @@ MULTIPLY_ACCUMULATES: dict[str, tuple[Callable[[Arguments], int], int]] = {
     "principal_axes": (clouds, 1),
     "principal_axes_backward": (clouds, 1),
     "radial_conv": (radial, 1),
+    # Mean, deviation and the map, each once through the numbers.
+    "relu_batch_norm": (lambda args: 4 * args["x"].numel(), 1),
+    "relu_batch_norm_backward": (lambda args: 4 * args["x"].numel(), 2),
     "segment_attention": (attention, 1),
     "segment_attention_backward": (attention, 2),
     "so2_conv": (orders, 1),
@@ -153,7 +170,6 @@ MULTIPLY_ACCUMULATES: dict[str, tuple[Callable[[Arguments], int], int]] = {
     "spherical_harmonics_double_backward": (harmonics, 4),
     "symmetric_contraction": (contraction, 1),
     "symmetric_contraction_backward": (contraction, 3),
-    # The gradients in dual numbers, whose products are three.
     "symmetric_contraction_double_backward": (contraction, 9),
     "symmetric_eigen": (lambda args: 256 * len(args["matrix"]), 1),
 }

@@ -1,0 +1,229 @@
+"""Calls that go through every op with kernels, with the irreps of models.
+
+MACE's large model for what it has; its layers are called for values and two orders of derivatives,
+so that the ops of derivatives are called too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from bench.channelwise import PROBLEMS, operands
+from bench.connected import UNWEIGHTED, weighted_products
+from equigeo import mds, ops
+from equigeo import tensor_products as tp
+from equigeo.graphs import EdgeIndex
+from equigeo.nn import Linear
+
+MACE = PROBLEMS["mace-large"]
+HEADS, CHANNELS, ELEMENTS = 4, 64, 10
+Call = Callable[..., Any]
+Arguments = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much each case is given.
+
+    Parameters
+    ----------
+    edges, nodes : int
+        Of graphs; products have a row for each edge.
+    points : int
+        Of which harmonics are evaluated, and matrices whose eigenvectors are found.
+    """
+
+    edges: int
+    nodes: int
+    points: int
+
+
+SIMULATED = Size(edges=96, nodes=12, points=1024)
+"""For a simulator and a model of a card, which find the same for more."""
+
+
+def numbers(*shape: int, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator).requires_grad_()
+
+
+def graph(size: Size) -> EdgeIndex:
+    generator = torch.Generator().manual_seed(0)
+    ends = torch.randint(size.nodes, (2, size.edges), generator=generator)
+    return EdgeIndex.from_edges(ends, size.nodes, size.nodes)
+
+
+def product(size: Size, layout: str) -> tuple[Call, list[Tensor]]:
+    layer = tp.ChannelwiseTensorProduct(*MACE, layout=layout)
+    return layer, operands(layer, size.edges, size.edges)
+
+
+def conv(size: Size, layout: str) -> tuple[Call, list[Tensor]]:
+    layer, edges = tp.ChannelwiseConv(*MACE, layout=layout), graph(size)
+    return lambda x, y, weight: layer(x, edges, y, weight), operands(layer, size.nodes, size.edges)
+
+
+def radial(size: Size, layout: str) -> tuple[Call, list[Tensor]]:
+    layer, edges = tp.RadialChannelwiseConv(*MACE, num_hidden=64, layout=layout), graph(size)
+    x, y, _ = operands(tp.ChannelwiseConv(*MACE), size.nodes, size.edges)
+    return lambda x, y, hidden: layer(x, edges, y, hidden), [x, y, numbers(size.edges, 64)]
+
+
+def by_orders(size: Size, _: str) -> tuple[Call, list[Tensor]]:
+    irreps = "+".join(f"{CHANNELS}x{l}{'eo'[l % 2]}" for l in range(5))
+    layer = tp.SO2Conv(irreps, irreps, mmax=2, modulation="order", layout="ir_mul")
+    edges = graph(size)
+    inputs = [
+        numbers(size.nodes, layer.irreps_in.dim),
+        numbers(size.edges, 3),
+        numbers(size.edges, layer.weight_numel),
+    ]
+    return lambda x, edge_vec, weight: layer(x, edges, edge_vec, weight), inputs
+
+
+def linear(size: Size, layout: str) -> tuple[Call, list[Tensor]]:
+    layer = Linear(MACE[0], MACE[0], layout=layout)
+    return layer, [numbers(size.edges, layer.irreps_in.dim)]
+
+
+def contraction(size: Size, layout: str) -> tuple[Call, list[Tensor]]:
+    layer = tp.SymmetricContraction(
+        "128x0e+128x1o+128x2e+128x3o", "128x0e+128x1o", 3, ELEMENTS, basis="original",
+        layout=layout,
+    )  # fmt: skip
+    element = torch.arange(size.nodes) % ELEMENTS
+    return lambda x: layer(x, element), [numbers(size.nodes, layer.irreps_in.dim)]
+
+
+def pairs(size: Size, layout: str) -> tuple[Call, list[Tensor]]:
+    layer = UNWEIGHTED["all pairs"](layout)
+    return layer, [
+        numbers(size.edges, layer.irreps_in1.dim),
+        numbers(size.edges, layer.irreps_in2.dim),
+    ]
+
+
+def connected(size: Size, layout: str) -> tuple[Call, list[Tensor]]:
+    layer = weighted_products("diffdock-L1")[layout]
+    return layer, operands(layer, size.edges, size.edges)
+
+
+def harmonics(size: Size, _: str) -> tuple[Call, list[Tensor]]:
+    return lambda x: tp.spherical_harmonics([0, 1, 2, 3], x, normalize=True), [
+        numbers(size.points, 3)
+    ]
+
+
+def gaunt(size: Size, _: str) -> tuple[Call, list[Tensor]]:
+    layer = tp.GauntTensorProduct(4, 4, 4, method="grid")
+    return layer, [numbers(size.edges, 25), numbers(size.edges, 25, seed=1)]
+
+
+def gather(size: Size, _: str) -> tuple[Call, list[Tensor]]:
+    e = graph(size)
+    lists = e.source, e.ptr, e.back_target, e.back_ptr
+    return lambda x: ops.gather_sum(x, *lists), [numbers(size.nodes, HEADS * CHANNELS)]
+
+
+def attention(size: Size, _: str) -> tuple[Call, list[Tensor]]:
+    e = graph(size)
+    lists = e.source, e.ptr, e.target, e.back_order, e.back_ptr
+    values, logits = numbers(size.nodes, HEADS, CHANNELS), numbers(size.edges, HEADS)
+    return lambda v, l: ops.segment_attention(v, l, *lists)[0], [values, logits]
+
+
+def embedding(size: Size, _: str) -> tuple[Call, list[Tensor]]:
+    return lambda x: mds.embed(x).y, [numbers(size.edges, 32, 3)]
+
+
+def eigen(size: Size, _: str) -> tuple[Call, list[Tensor]]:
+    def call(x: Tensor) -> Tensor:
+        values, vectors = ops.symmetric_eigen(x + x.mT)
+        return vectors * values[:, None]
+
+    return call, [numbers(size.points, 3, 3)]
+
+
+def attention_conv(size: Size, _: str) -> tuple[Call, list[Tensor]]:
+    e = graph(size)
+    lists = e.source, e.ptr, e.target, e.back_order, e.back_ptr
+    inputs = [
+        numbers(size.nodes, CHANNELS), numbers(size.edges, 1), numbers(CHANNELS, CHANNELS),
+        numbers(CHANNELS, CHANNELS, seed=1),
+    ]  # fmt: skip
+    return lambda *given: ops.attention_conv(*given, *lists)[0], inputs
+
+
+def batch_norm(size: Size, _: str) -> tuple[Call, list[Tensor]]:
+    inputs = [numbers(size.nodes, CHANNELS), numbers(CHANNELS), numbers(CHANNELS, seed=1)]
+    return lambda x, weight, bias: ops.relu_batch_norm(x, None, weight, bias, 1e-5, True)[0], inputs
+
+
+BOTH, ONE = ("mul_ir", "ir_mul"), ("",)
+Cases = Mapping[str, tuple[Callable[[Size, str], tuple[Call, list[Tensor]]], tuple[str, ...]]]
+CASES: Cases = {
+    "channelwise product": (product, BOTH),
+    "channelwise convolution": (conv, BOTH),
+    "convolution with its radial layer": (radial, BOTH),
+    "convolution by orders": (by_orders, ONE),
+    "linear layer": (linear, BOTH),
+    "symmetric contraction": (contraction, BOTH),
+    "full product": (pairs, BOTH),
+    "fully connected product": (connected, BOTH),
+    "spherical harmonics": (harmonics, ONE),
+    "Gaunt product on a grid": (gaunt, ONE),
+    "sum over neighbours": (gather, ONE),
+    "attention over neighbours": (attention, ONE),
+    "embedding of clouds": (embedding, ONE),
+    "eigenvectors": (eigen, ONE),
+}
+ON_THE_CPU: Cases = {
+    "convolution by attention": (attention_conv, ONE),
+    "normalized activation": (batch_norm, ONE),
+}
+"""With kernels there alone."""
+
+
+class Calls(TorchDispatchMode):
+    """The first call of every op of equigeo, arguments and results by name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: dict[str, tuple[Arguments, list[Tensor]]] = {}
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+        result = func(*args, **(kwargs or {}))
+        space, name = func._schema.name.split("::")
+        if space == "equigeo" and name not in self.found:
+            names = [argument.name for argument in func._schema.arguments]
+            given = dict(zip(names, args, strict=False)) | (kwargs or {})
+            results = result if isinstance(result, tuple) else (result,)
+            self.found[name] = given, [x.detach().clone() for x in results]
+        return result
+
+
+def calls_of(call: Call, inputs: list[Tensor]) -> dict[str, tuple[Arguments, list[Tensor]]]:
+    """The ops that a layer calls, for values and two orders of derivatives."""
+    with Calls() as calls:
+        out = call(*inputs)
+        first = torch.autograd.grad(out.square().sum(), inputs, create_graph=True)
+        torch.autograd.grad(sum(x.square().sum() for x in first), inputs, allow_unused=True)
+    return calls.found
+
+
+def all_calls(
+    size: Size = SIMULATED, cases: Cases = CASES
+) -> dict[str, tuple[str, Arguments, list[Tensor]]]:
+    """By ``"<op>, <layout>"``: op, arguments and results, of the first case that calls it."""
+    found: dict[str, tuple[str, Arguments, list[Tensor]]] = {}
+    for make, layouts in cases.values():
+        for layout in layouts:
+            for op, call in calls_of(*make(size, layout)).items():
+                found.setdefault(", ".join(filter(None, (op, layout))), (op, *call))
+    return found

@@ -1,0 +1,69 @@
+"""What equivariant products cost, for small and for large batches, and where which is the fastest.
+
+    python -m bench.price_of_freedom --output bench/results/price_of_freedom.json
+
+The comparison of ``python -m equigeo.examples.price_of_freedom``, of which every table is a run of
+the record; ``--resume`` continues it. Times of a table are medians of interleaved rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from typing import Any, get_args
+
+import torch
+
+from bench.recorder import Record, output_arguments
+from equigeo import tensor_products as tp
+from equigeo.examples.price_of_freedom import EVEN, GAUNT, crossovers
+from equigeo.tensor_products.analysis.cost import Setting
+
+
+def fastest(comparisons: list[tp.Comparison]) -> dict[str, list[str]]:
+    """From which degree on which product is the fastest, of tables of one setting and batch."""
+    return {
+        "Gaunt products": crossovers(comparisons, GAUNT),
+        "products of even paths": crossovers(comparisons, EVEN),
+    }
+
+
+def comparison(run: dict[str, Any]) -> tp.Comparison:
+    """The table that a run holds."""
+    table = dict(run["comparison"])
+    rows = tuple(tp.ComparisonRow(**row) for row in table.pop("rows"))
+    return tp.Comparison(**table, rows=rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--lmax", type=int, default=10, help="largest degree of the inputs")
+    parser.add_argument("--batches", type=int, nargs="+", default=[100, 10_000])
+    parser.add_argument("--repetitions", type=int, default=11)
+    parser.add_argument("--threads", type=int, default=1)
+    output_arguments(parser, series=True)
+    given = parser.parse_args()
+    torch.set_num_threads(given.threads)
+    settings = {"repetitions": given.repetitions, "threads": given.threads}
+    record = Record(given.output, settings=settings, resume=given.resume)
+    found: dict[str, Any] = {}
+    for batch in given.batches:
+        for setting in get_args(Setting):
+            tables = []
+            for lmax in range(1, given.lmax + 1):
+                run = record.keep(
+                    {"setting": setting, "batch": batch, "lmax": lmax},
+                    lambda lmax=lmax, setting=setting, batch=batch: {
+                        "comparison": asdict(
+                            tp.compare(lmax, setting, batch=batch, repetitions=given.repetitions)
+                        )
+                    },
+                )
+                tables.append(comparison(run))
+            found[f"{setting}, batch {batch}"] = fastest(tables)
+            print(f"{setting}, batch {batch}: {found[f'{setting}, batch {batch}']}", flush=True)
+    record.write({"fastest": found})
+
+
+if __name__ == "__main__":
+    main()
