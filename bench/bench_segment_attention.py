@@ -1,8 +1,6 @@
 """Segmented attention on the dual graphs of meshes, beside the reference and PyTorch Geometric.
 
-Run with ``make bench``. The committed figures, ``results/segment_attention.json``, are of one
-thread: the machine was not idle (its load is in the file), and threads that wait for one another
-then time their neighbours. Compare the minima.
+Run with ``make bench``.
 """
 
 from __future__ import annotations

@@ -61,23 +61,6 @@ def linear(features: str) -> list[float]:
     return percent(ends(found.values()))
 
 
-def accuracies(name: str) -> list[float]:
-    return percent(run["accuracy"] for run in runs(name))
-
-
-def split16() -> list[float]:
-    """Of the default preset, seeds 0 to 4."""
-    return accuracies("shrec11_split16_multiscale") + accuracies("shrec11_split16_multiscale_later")
-
-
-def split(name: str) -> float:
-    return float(runs(name)[0]["settings"]["train"]["split"])
-
-
-def ablation(name: str) -> list[float]:
-    return percent(run["accuracy"] for run in runs(f"ablation/{name}"))
-
-
 def scale(case: str, faces: int = 1_002_528) -> Any:
     return rows("mesh_scale", allocator="as is", case=case, faces=faces)[0]
 
@@ -87,10 +70,11 @@ def per_face(case: str) -> list[float]:
     return [row["microseconds a face"] for row in found] + [scale(case)["seconds, median"]]
 
 
-def attention(implementation: str) -> float:
-    name = f"bench_segment_attention[{implementation}-12000-1-32-forward and backward-1 thread]"
-    (found,) = rows("segment_attention", "benchmarks", name=name)
-    return 1e3 * found["stats"]["median"]
+def attention() -> list[float]:
+    """Milliseconds of ours and of PyTorch Geometric."""
+    pairs = record("short_intel-xeon-processor_avx512_2-cores")["pairs"]
+    found = pairs["segment_attention, forward and backward, against geometric"]
+    return [1e3 * found["median seconds"][side] for side in ("ours", "peer")]
 
 
 MESHES = [
@@ -172,7 +156,7 @@ MESHES = [
         FIGURES,
         "`paper` preset with {} parameters tells {} %, the default preset {} %",
         lambda: [
-            *cubes("engraved_cubes_paper"), *accuracies("engraved_cubes_default_16_epochs")
+            *cubes("engraved_cubes_paper"), cubes("engraved_cubes_default_16_epochs")[1]
         ],
     ),
     Claim(
@@ -180,125 +164,6 @@ MESHES = [
         "PD-MeshNet's features tells {} to {} %, and {} to {} % on those of the default preset",
         lambda: linear("paper") + linear("default"),
     ),
-    Claim(
-        FIGURES,
-        "seeds 0 to 4 of split 16 give {} % ({} for seed 3, one mesh of {}, else {};",
-        lambda: [
-            mean(split16()), split16()[3],
-            runs("shrec11_split16_multiscale_later", seed=3)[0]["test meshes"],
-            mean(split16()[:3] + split16()[4:]),
-        ],
-    ),
-    Claim(
-        FIGURES,
-        "draws 0 to 9 of split 10 {} % ({}, four times {} and five times {}, at one commit;",
-        lambda: [
-            mean(accuracies("shrec11_split10_multiscale")),
-            *(sorted(accuracies("shrec11_split10_multiscale"))[place] for place in (0, 1, 5)),
-        ],
-    ),
-    Claim(
-        FIGURES,
-        "draws 0 to 2 give {} % ({}, {}, {}; `shrec11_split5_default.json`), where the `paper` preset "
-        "has {} % on draw 0 (`shrec11_split5_paper.json`)",
-        lambda: [
-            mean(accuracies("shrec11_split5_default")), *accuracies("shrec11_split5_default"),
-            *accuracies("shrec11_split5_paper"),
-        ],
-    ),
-    Claim(
-        FIGURES,
-        "| `default` | {} | seeds 0 to 4 | {} % ({} of {}) | {} | {} epochs, {} s ({} threads) |",
-        lambda: [
-            split("shrec11_split16_default"),
-            mean(accuracies("shrec11_split16_default")),
-            sum(r["accuracy"] * r["test meshes"] for r in runs("shrec11_split16_default")),
-            sum(run["test meshes"] for run in runs("shrec11_split16_default")),
-            runs("shrec11_split16_default")[0]["parameters"],
-            runs("shrec11_timing")[0]["epochs"], runs("shrec11_timing")[0]["training seconds"],
-            runs("shrec11_timing")[0]["threads"],
-        ],
-    ),
-    Claim(
-        FIGURES,
-        "| `default` | {} | draws 0 to 4 | {} % ({}, {}, {}, {}, {}) | {} | {} epochs |",
-        lambda: [
-            split("shrec11_split10_default"),
-            mean(accuracies("shrec11_split10_default")),
-            *accuracies("shrec11_split10_default"),
-            runs("shrec11_split10_default")[0]["parameters"],
-            runs("shrec11_split10_default")[0]["epochs"],
-        ],
-    ),
-    Claim(
-        FIGURES,
-        "| `paper` | {} | seed 0 | {} % | {} | {} epochs, {} s on one thread of a busy machine "
-        "(median epoch {} s) |",
-        lambda: [
-            split("shrec11_split16_paper"),
-            *accuracies("shrec11_split16_paper"),
-            *(
-                runs("shrec11_split16_paper")[0][name]
-                for name in (
-                    "parameters", "epochs", "seconds of this session", "seconds per epoch"
-                )
-            ),
-        ],
-    ),
-    Claim(
-        FIGURES,
-        "probabilities moved by at most {}.",
-        lambda: [
-            max(
-                max(run["largest change of a probability"].values())
-                for name in ("shrec11_split16_default", "shrec11_split10_default")
-                for run in runs(name)
-            )
-        ],
-    ),
-    Claim(
-        FIGURES,
-        "{} of its {} predictions change under reflection",
-        lambda: [
-            runs("shrec11_split16_paper")[0]["predictions changed"]["reflected"],
-            runs("shrec11_split16_paper")[0]["test meshes"],
-        ],
-    ),
-    Claim(
-        FIGURES,
-        "draws 5 and 6, {} test meshes each, where one mesh is {} %",
-        lambda: [
-            runs("ablation/as_preset")[0]["test meshes"],
-            100 / runs("ablation/as_preset")[0]["test meshes"],
-        ],
-    ),
-    Claim(FIGURES, "| the preset | {} % | {} % |", lambda: ablation("as_preset")),
-    Claim(FIGURES, "| without pooling | {} % | {} % |", lambda: ablation("without_pooling")),
-    Claim(FIGURES, "| pooling twice | {} % | {} % |", lambda: ablation("pooling_twice")),
-    Claim(
-        FIGURES,
-        "| a plain mean instead of attention | {} % | {} % |",
-        lambda: ablation("mean_instead_of_attention"),
-    ),
-    Claim(
-        FIGURES,
-        "| a path from the primal to the dual stream | {} % | {} % |",
-        lambda: ablation("primal_to_dual_coupling"),
-    ),
-    Claim(
-        FIGURES,
-        "| read-out of the dual stream alone | {} % | {} % |",
-        lambda: ablation("dual_read_out"),
-    ),
-    Claim(
-        FIGURES,
-        "| read-out of the primal stream alone | {} % | {} % |",
-        lambda: ablation("primal_read_out"),
-    ),
-    Claim(
-        FIGURES, "| PD-MeshNet's features | {} % | {} % |", lambda: ablation("reference_features")
-    ),
-    Claim(FIGURES, "| without jitter | {} % | {} % |", lambda: ablation("without_jitter")),
     Claim(
         FIGURES,
         "({} GiB while they are built)",
@@ -329,11 +194,6 @@ MESHES = [
     ),
     Claim(
         FIGURES,
-        "(`shrec11_timing.json`) | median {} s |",
-        lambda: [runs("shrec11_timing")[0]["seconds per epoch"]],
-    ),
-    Claim(
-        FIGURES,
         "an epoch of SHREC'11 against version 0.1.0, default presets, one thread and two | {} and {} "
         "times as fast; {} the same network and features, one thread |",
         lambda: [epoch(1), epoch(2), epoch(1, "settings of 0.1.0")],
@@ -356,18 +216,13 @@ MESHES = [
     ),
     Claim(
         FIGURES,
-        "| {} ms; PyTorch Geometric's softmax and scatter {} ms, the reference implementation {} ms |",
-        lambda: [attention(name) for name in ("op", "geometric", "reference")],
+        "32 channels, one thread | {} ms; PyTorch Geometric's softmax and scatter {} ms |",
+        attention,
     ),
     Claim(
         "docs/tutorials/mesh.py",
         "a million faces in {} s and {} GiB",
         lambda: [scale("classifier")["seconds, median"], scale("classifier")["peak GiB"]],
-    ),
-    Claim(
-        README,
-        "split 16, five seeds; split 10, ten draws | {} %; {} % |",
-        lambda: [mean(split16()), mean(accuracies("shrec11_split10_multiscale"))],
     ),
     Claim(
         README,
