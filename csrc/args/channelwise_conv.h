@@ -41,13 +41,14 @@ struct ChannelwiseConvBackward {
   using T = Compute<S>;
   PathTable<T> table;
   Graph graph;
-  const S* grad;    // (targets, dim_out)
-  const S* x;       // (sources, dim_x)
-  const S* y;       // (edges, dim_y)
-  const S* weight;  // (edges, dim_weight) or null
-  S* grad_x;        // (sources, dim_x)
-  S* grad_y;        // (edges, dim_y)
-  S* grad_weight;   // (edges, dim_weight) or null
+  const S* grad;       // (targets, dim_out)
+  const S* x;          // (sources, dim_x)
+  const S* y;          // (edges, dim_y)
+  const S* weight;     // (edges, dim_weight) or null
+  S* grad_x;           // (sources, dim_x)
+  S* grad_y;           // (edges, dim_y)
+  S* grad_weight;      // (edges, dim_weight) or null
+  bool stream_weight;  // whether grad_weight is too large for the caches
 };
 
 // Derivatives of the gradients, along tangents that are null where they are zero. Results that are

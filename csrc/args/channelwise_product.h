@@ -29,6 +29,7 @@ struct ChannelwiseProductBackward {
   S* grad_x;
   S* grad_y;
   S* grad_weight;
+  bool stream_x, stream_weight;  // whether these are too large for the caches
 };
 
 // Derivatives of the gradients, along tangents that are null where they are zero. Results that are

@@ -69,7 +69,8 @@ std::tuple<Tensor, Tensor, Tensor> channelwise_conv_backward_op(
   grad = checked("grad", grad, like, like.scalar_type(), {graph.sizes.targets, grad.size(1)});
   Tensor grad_x = new_result(like, {graph.sizes.sources, operands.dims.x});
   Tensor grad_y = new_result(like, {graph.sizes.edges, operands.dims.y});
-  Tensor grad_weight = operands.new_grad_weight();
+  bool stream_weight = false;
+  Tensor grad_weight = operands.new_grad_weight(&stream_weight);
   if (all_empty({&grad_x, &grad_y, &grad_weight})) {
     return {grad_x, grad_y, grad_weight};
   }
@@ -82,6 +83,7 @@ std::tuple<Tensor, Tensor, Tensor> channelwise_conv_backward_op(
     op.grad_x = write<S>(grad_x);
     op.grad_y = write<S>(grad_y);
     op.grad_weight = op.weight == nullptr ? nullptr : write<S>(grad_weight);
+    op.stream_weight = stream_weight;
     run(op, like);
   });
   return {grad_x, grad_y, grad_weight};

@@ -52,8 +52,8 @@ struct ChannelwiseOperands {
     op.weight = read_or_null<S>(weight);
   }
 
-  Tensor new_grad_weight() const {
-    return new_result(x, {weight.has_value() ? weight->size(0) : 0, dims.weight});
+  Tensor new_grad_weight(bool* stream = nullptr) const {
+    return new_result(x, {weight.has_value() ? weight->size(0) : 0, dims.weight}, stream);
   }
 
  private:

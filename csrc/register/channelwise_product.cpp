@@ -54,9 +54,10 @@ std::tuple<Tensor, Tensor, Tensor> channelwise_product_backward_op(
       x, y, weight, paths, entries, values, grad.size(1), ir_mul, rows);
   const Tensor& like = operands.x;
   grad = checked("grad", grad, like, like.scalar_type(), {rows, grad.size(1)});
-  Tensor grad_x = new_result(like, {rows, operands.dims.x});
+  bool stream_x = false, stream_weight = false;
+  Tensor grad_x = new_result(like, {rows, operands.dims.x}, &stream_x);
   Tensor grad_y = new_result(like, {rows, operands.dims.y});
-  Tensor grad_weight = operands.new_grad_weight();
+  Tensor grad_weight = operands.new_grad_weight(&stream_weight);
   if (all_empty({&grad_x, &grad_y, &grad_weight})) {
     return {grad_x, grad_y, grad_weight};
   }
@@ -69,6 +70,8 @@ std::tuple<Tensor, Tensor, Tensor> channelwise_product_backward_op(
     op.grad_x = write<S>(grad_x);
     op.grad_y = write<S>(grad_y);
     op.grad_weight = op.weight == nullptr ? nullptr : write<S>(grad_weight);
+    op.stream_x = stream_x;
+    op.stream_weight = stream_weight;
     run(op, operands.x);
   });
   return {grad_x, grad_y, grad_weight};

@@ -95,14 +95,15 @@ int conv_backward_edges(const PlannedChannelwiseConvBackward<S>& op, int64_t beg
   Scratch<T> memory(
       PathScratch<T>::size(plan) + Run::size(plan) +
       Scratch<T>::round_up(plan.dim_y * Run::kEdges) + RowWriter<S>::size(plan.dim_y) +
-      RowWriter<S>::size(plan.dim_weight));
+      RowWriter<S>::size(plan.dim_weight, op.stream_weight));
   if (memory.failed()) {
     return kOutOfMemory;
   }
   const PathScratch<T> scratch(plan, memory);
   Run run(plan, memory, op.y, op.weight, row_of);
   T* registers = memory.take(plan.dim_y * Run::kEdges);
-  RowWriter<S> rows_y(plan.dim_y, false, memory), rows_weight(plan.dim_weight, false, memory);
+  RowWriter<S> rows_y(plan.dim_y, false, memory);
+  RowWriter<S> rows_weight(plan.dim_weight, op.stream_weight, memory);
   for (int64_t t = begin; t < end; ++t) {
     const T* grad = op.padded_grad + t * plan.padded_out;
     for (int64_t k = op.graph.ptr[t]; k < op.graph.ptr[t + 1]; ++k) {
@@ -124,6 +125,7 @@ int conv_backward_edges(const PlannedChannelwiseConvBackward<S>& op, int64_t beg
       rows_y.finish();
     }
   }
+  finish_streams();
   return stray ? kStrayIndex : 0;
 }
 

@@ -91,17 +91,18 @@ class Backward {
         memory_(
             PathScratch<T>::size(plan_) + EdgeMatrices<T>::size(plan_) +
             RowBuffers<S>::size(plan_) + 2 * Scratch<T>::round_up(plan_.padded_x) +
-            Scratch<T>::round_up(scratch_row<S>(plan_.dim_out)) + RowWriter<S>::size(plan_.dim_x) +
-            RowWriter<S>::size(plan_.dim_y) + RowWriter<S>::size(plan_.dim_weight) +
+            Scratch<T>::round_up(scratch_row<S>(plan_.dim_out)) +
+            RowWriter<S>::size(plan_.dim_x, op.stream_x) + RowWriter<S>::size(plan_.dim_y) +
+            RowWriter<S>::size(plan_.dim_weight, op.stream_weight) +
             Scratch<T>::round_up(plan_.largest_output) +
             Scratch<T>::round_up(plan_.dim_y * kEdges)),
         scratch_(plan_, memory_),
         matrices_(plan_, memory_),
         rows_(plan_, memory_),
         arrived_(memory_.take(scratch_row<S>(plan_.dim_out))),
-        grad_x_(plan_.dim_x, false, memory_),
+        grad_x_(plan_.dim_x, op.stream_x, memory_),
         grad_y_(plan_.dim_y, false, memory_),
-        grad_weight_(plan_.dim_weight, false, memory_),
+        grad_weight_(plan_.dim_weight, op.stream_weight, memory_),
         x_(plan_, memory_.take(plan_.padded_x)),
         slope_(memory_.take(plan_.padded_x)),
         grad_(plan_, memory_.take(plan_.largest_output)),
@@ -118,6 +119,7 @@ class Backward {
     for (int64_t e = 0; e < block.rows; ++e) {
       row(block.begin + e, e);
     }
+    finish_streams();
   }
 
  private:

@@ -4,7 +4,7 @@
 // every register. Where a tensor is like that already it is used in place.
 #pragma once
 
-#include "kernels/cpu/pack.h"
+#include "kernels/cpu/exchange.h"
 
 namespace equigeo {
 namespace {
@@ -15,15 +15,6 @@ EQUIGEO_HOST_DEVICE int64_t padded(int64_t channels) {
   return (channels + kLanes - 1) / kLanes * kLanes;
 }
 
-template <int...>
-struct Sequence {};
-template <int N, int... I>
-struct Count : Count<N - 1, N - 1, I...> {};
-template <int... I>
-struct Count<0, I...> {
-  using Type = Sequence<I...>;
-};
-
 // Lane `at` of a shuffle of (so far, next source): take what belongs to source S, else keep.
 constexpr int pick(int source, int lane, int at, int s, int width) {
   if (s == 1) {
@@ -31,12 +22,6 @@ constexpr int pick(int source, int lane, int at, int s, int width) {
   }
   return source == s ? width + lane : at;
 }
-
-#if defined(__has_builtin)
-#if __has_builtin(__builtin_shufflevector)
-#define EQUIGEO_HAS_SHUFFLE
-#endif
-#endif
 
 #ifdef EQUIGEO_HAS_SHUFFLE
 // Component I of W channels of D components each, which lie in D packs: element u D + I.
@@ -64,7 +49,7 @@ EQUIGEO_HOST_DEVICE Pack pick_flat(const Pack* components, Pack so_far, Sequence
 }
 
 template <class T, int D, int... I>
-EQUIGEO_HOST_DEVICE void split_block(const T* from, T* to, int64_t stride, Sequence<I...>) {
+EQUIGEO_HOST_DEVICE void split_picking(const T* from, T* to, int64_t stride, Sequence<I...>) {
   using Pack = WidePack<T>;
   constexpr int kW = kWidth<Pack, T>;
   const Pack packs[D] = {Memory<Pack, T>::load(from + I * kW)...};
@@ -75,7 +60,7 @@ EQUIGEO_HOST_DEVICE void split_block(const T* from, T* to, int64_t stride, Seque
 }
 
 template <class T, int D, int... I>
-EQUIGEO_HOST_DEVICE void join_block(const T* from, int64_t stride, T* to, Sequence<I...>) {
+EQUIGEO_HOST_DEVICE void join_picking(const T* from, int64_t stride, T* to, Sequence<I...>) {
   using Pack = WidePack<T>;
   constexpr int kW = kWidth<Pack, T>;
   const Pack components[D] = {Memory<Pack, T>::load(from + I * stride)...};
@@ -83,6 +68,94 @@ EQUIGEO_HOST_DEVICE void join_block(const T* from, int64_t stride, T* to, Sequen
        to + I * kW,
        pick_flat<Pack, D, I, 1, kW>(components, components[0], typename Count<kW>::Type())),
    ...);
+}
+
+// Channels of 5 and 7 components are rows of squares of 8 x 8 numbers, of which those behind their
+// components are anything: log2(8) exchanges of whole registers, where D (D - 1) picks from two
+// registers each take several instructions with AVX2. With AVX-512 a pick is one.
+constexpr int kSquare = 8;
+template <class T, int D>
+constexpr bool kInSquares =
+    D > 4 && kWidth<WidePack<T>, T> >= kSquare && (EQUIGEO_PACK_BYTES == 32 || D == 7);
+
+// The last D numbers of a register in front.
+template <int D, class Pack, int... Lane>
+EQUIGEO_HOST_DEVICE Pack last_in_front(const Pack& pack, Sequence<Lane...>) {
+  constexpr int kW = sizeof...(Lane);
+  return __builtin_shufflevector(pack, pack, (Lane + kW - D) % kW...);
+}
+
+// Every register has a row of each of its squares: channel `square * kSquare + row`.
+template <class T, int D, int... Square>
+EQUIGEO_HOST_DEVICE void split_squares(const T* from, T* to, int64_t stride, Sequence<Square...>) {
+  using Pack = WidePack<T>;
+  constexpr int kW = kWidth<Pack, T>;
+  using Row = typename PackOf<T, kSquare * sizeof(T)>::Type;
+  // Behind the last channel may be nothing that can be read.
+  const Row last = last_in_front<D>(
+      Memory<Row, T>::load(from + kW * D - kSquare), typename Count<kSquare>::Type());
+  Pack rows[kSquare];
+  EQUIGEO_UNROLL
+  for (int r = 0; r < kSquare; ++r) {
+    const Row parts[] = {
+        Square * kSquare + r == kW - 1
+            ? last
+            : Memory<Row, T>::load(from + (Square * kSquare + r) * D)...};
+    rows[r] = joined_parts<Pack>(parts);
+  }
+  transpose_blocks<kSquare / 2>(rows);
+  EQUIGEO_UNROLL
+  for (int i = 0; i < D; ++i) {
+    Memory<Pack, T>::store(to + i * stride, rows[i]);
+  }
+}
+
+template <class T, int D, int Square, class Pack>
+EQUIGEO_HOST_DEVICE void store_square(const Pack (&rows)[kSquare], T* to) {
+  using Row = typename PackOf<T, kSquare * sizeof(T)>::Type;
+  EQUIGEO_UNROLL
+  for (int r = 0; r < kSquare; ++r) {
+    const Row row = part_of<Square>(rows[r], typename Count<kSquare>::Type());
+    T* channel = to + (Square * kSquare + r) * D;
+    if (Square * kSquare + r < kWidth<Pack, T> - 1) {
+      Memory<Row, T>::store(channel, row);
+    } else {
+      __builtin_memcpy(channel, &row, D * sizeof(T));
+    }
+  }
+}
+
+// Rows are stored in ascending order: each covers what the one before has written too much.
+template <class T, int D, int... Square>
+EQUIGEO_HOST_DEVICE void join_squares(const T* from, int64_t stride, T* to, Sequence<Square...>) {
+  using Pack = WidePack<T>;
+  Pack rows[kSquare];
+  EQUIGEO_UNROLL
+  for (int i = 0; i < kSquare; ++i) {
+    rows[i] = Memory<Pack, T>::load(from + (i < D ? i : 0) * stride);
+  }
+  transpose_blocks<kSquare / 2>(rows);
+  (store_square<T, D, Square>(rows, to), ...);
+}
+
+template <class T, int D>
+EQUIGEO_HOST_DEVICE void split_block(const T* from, T* to, int64_t stride) {
+  if constexpr (kInSquares<T, D>) {
+    constexpr int kSquares = kWidth<WidePack<T>, T> / kSquare;
+    split_squares<T, D>(from, to, stride, typename Count<kSquares>::Type());
+  } else {
+    split_picking<T, D>(from, to, stride, typename Count<D>::Type());
+  }
+}
+
+template <class T, int D>
+EQUIGEO_HOST_DEVICE void join_block(const T* from, int64_t stride, T* to) {
+  if constexpr (kInSquares<T, D>) {
+    constexpr int kSquares = kWidth<WidePack<T>, T> / kSquare;
+    join_squares<T, D>(from, stride, to, typename Count<kSquares>::Type());
+  } else {
+    join_picking<T, D>(from, stride, to, typename Count<D>::Type());
+  }
 }
 #endif
 
@@ -93,7 +166,7 @@ EQUIGEO_HOST_DEVICE int64_t split_blocks(const T* from, int64_t mul, T* to, int6
 #ifdef EQUIGEO_HAS_SHUFFLE
   constexpr int64_t kW = kWidth<WidePack<T>, T>;
   for (; u + kW <= mul; u += kW) {
-    split_block<T, D>(from + u * D, to + u, stride, typename Count<D>::Type());
+    split_block<T, D>(from + u * D, to + u, stride);
   }
 #endif
   return u;
@@ -105,7 +178,7 @@ EQUIGEO_HOST_DEVICE int64_t join_blocks(const T* from, int64_t stride, int64_t m
 #ifdef EQUIGEO_HAS_SHUFFLE
   constexpr int64_t kW = kWidth<WidePack<T>, T>;
   for (; u + kW <= mul; u += kW) {
-    join_block<T, D>(from + u, stride, to + u * D, typename Count<D>::Type());
+    join_block<T, D>(from + u, stride, to + u * D);
   }
 #endif
   return u;

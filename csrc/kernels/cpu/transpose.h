@@ -11,35 +11,7 @@ namespace equigeo {
 namespace {
 
 #ifdef EQUIGEO_HAS_SHUFFLE
-// Lane `lane` of rows a and b, of W lanes each, after they exchanged blocks of H lanes: row a has
-// the even blocks of both, row b the odd ones.
-constexpr int exchanged(int lane, int h, int w, bool second) {
-  const int from = second ? lane | h : lane & ~h;
-  return (lane & h) != 0 ? w + from : from;
-}
-
-template <int H, class Pack, int... Lane>
-EQUIGEO_HOST_DEVICE void exchange(Pack& a, Pack& b, Sequence<Lane...>) {
-  constexpr int kW = sizeof...(Lane);
-  const Pack even = __builtin_shufflevector(a, b, exchanged(Lane, H, kW, false)...);
-  b = __builtin_shufflevector(a, b, exchanged(Lane, H, kW, true)...);
-  a = even;
-}
-
-// Transpose W x W numbers in registers, exchanging ever smaller blocks.
-template <int H, class Pack, int W>
-EQUIGEO_HOST_DEVICE void transpose_blocks(Pack (&rows)[W]) {
-  if constexpr (H > 0) {
-    EQUIGEO_UNROLL
-    for (int i = 0; i < W; ++i) {
-      if ((i & H) == 0) {
-        exchange<H>(rows[i], rows[i + H], typename Count<W>::Type());
-      }
-    }
-    transpose_blocks<H / 2>(rows);
-  }
-}
-
+// Of W registers with W lanes each.
 template <class Pack, int W>
 EQUIGEO_HOST_DEVICE void transpose(Pack (&rows)[W]) {
   transpose_blocks<W / 2>(rows);

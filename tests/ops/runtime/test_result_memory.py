@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from equigeo.graphs import EdgeIndex
 from equigeo.ops import (
     PathTable,
     channelwise_product,
@@ -18,6 +19,7 @@ from equigeo.ops import (
     kernels_info,
     limit_result_memory,
 )
+from equigeo.tensor_products import ChannelwiseConv, ChannelwiseTensorProduct
 from tests.ops.channelwise_tables import channelwise_path
 
 MEBIBYTE = 2**20
@@ -52,6 +54,39 @@ def test_keeps_memory_of_large_results_and_uses_it_again():
     assert kept_result_memory() == before
     # Such memory is written past the caches: every number arrives.
     assert torch.equal(again, (2 * torch.arange(512.0) + 2).expand(16_384, 512))
+
+
+@pytest.mark.parametrize("layout", ["mul_ir", "ir_mul"])
+@pytest.mark.parametrize("conv", [False, True])
+def test_large_gradients_have_the_same_bits_in_kept_memory(layout, conv):
+    """They are written past the caches then, from rows on addresses of every remainder."""
+    irreps, rows = ("33x0e+17x1o", "0e+1o+2e", "0e+1o+2e"), 16_384
+    kind = ChannelwiseConv if conv else ChannelwiseTensorProduct
+    layer = kind(*irreps, layout=layout)
+    generator = torch.Generator().manual_seed(0)
+    dims = layer.irreps_in1.dim, layer.irreps_in2.dim, layer.weight_numel
+    counts = (rows // 4 if conv else rows, rows, rows)
+    inputs = [
+        torch.randn(count, dim, generator=generator).requires_grad_()
+        for count, dim in zip(counts, dims, strict=True)
+    ]
+    ends = torch.randint(rows // 4, (2, rows), generator=generator)
+    graph = (EdgeIndex.from_edges(ends, rows // 4, rows // 4),) if conv else ()
+
+    def gradients() -> list[torch.Tensor]:
+        out = layer(inputs[0], *graph, *inputs[1:])
+        return list(torch.autograd.grad(out, inputs, torch.ones_like(out)))
+
+    limit_result_memory(0)
+    fresh = gradients()
+    limit_result_memory(1024 * MEBIBYTE)
+    del_me = gradients()
+    assert del_me[2].numel() * 4 >= 8 * MEBIBYTE
+    address = del_me[2].data_ptr()
+    del del_me
+    kept = gradients()
+    assert kept[2].data_ptr() == address
+    assert all(torch.equal(a, b) for a, b in zip(kept, fresh, strict=True))
 
 
 def test_does_not_reuse_memory_that_a_view_still_needs():
