@@ -68,13 +68,23 @@ Call = Callable[[], Any]
 def nequip_calls(frozen: bool) -> dict[str, Call]:
     model = nequip(torch.float32, ELEMENTS, num_features=32).requires_grad_(not frozen)
     atoms = _molecules()
-    return _before_and_after(model, lambda m: evaluate_nequip(m, atoms))
+    return _before_and_after(model, lambda m: together(*evaluate_nequip(m, atoms)))
 
 
 def mace_calls(frozen: bool) -> dict[str, Call]:
     models = _two_of_mace(frozen)
     atoms = _molecules()
-    return {name: lambda m=model: evaluate_mace(m, atoms) for name, model in models.items()}
+    return {
+        name: lambda m=model: together(*evaluate_mace(m, atoms)) for name, model in models.items()
+    }
+
+
+def together(energy: Tensor, forces: Tensor) -> tuple[Tensor]:
+    """Energy and forces as one vector, of which the norm of a difference is a share.
+
+    Energies of atoms may cancel: the rest is known no better than what forces do over a length.
+    """
+    return (torch.cat([energy.reshape(-1), forces.flatten()]),)
 
 
 def training_calls(frozen: bool, name: str) -> dict[str, Call]:
@@ -140,10 +150,10 @@ def gate_points_calls(frozen: bool, name: str) -> dict[str, Call]:
         data["edge_index"] = atoms.edges
     data["batch"] = torch.arange(MOLECULES).repeat_interleave(len(kinds) // MOLECULES)
 
-    def evaluate(m: nn.Module) -> tuple[Tensor, Tensor]:
+    def evaluate(m: nn.Module) -> tuple[Tensor]:
         positions = atoms.positions.clone().requires_grad_()
         energy = m({"pos": positions, **data}).sum()
-        return energy, -torch.autograd.grad(energy, positions)[0]
+        return together(energy, -torch.autograd.grad(energy, positions)[0])
 
     return _before_and_after(model.requires_grad_(not frozen), evaluate)
 
