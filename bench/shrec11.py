@@ -49,7 +49,6 @@ VARIANTS: dict[str, dict[str, Any]] = {  # what differs from the preset in model
     "dual read-out": {"model": {"streams": "dual"}},
     "primal read-out": {"model": {"streams": "primal"}},
     "reference features": {"model": {"features": "reference"}},
-    "without jitter": {"recipe": {"jitter": 0.0}},
 }
 
 

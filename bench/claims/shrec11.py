@@ -18,7 +18,6 @@ VARIANTS = {
     "read-out of the dual stream alone": "dual_read_out",
     "read-out of the primal stream alone": "primal_read_out",
     "PD-MeshNet's features": "reference_features",
-    "without jitter": "without_jitter",
 }
 
 

@@ -8,6 +8,7 @@ from equigeo.ops import Path, PathTable, Segment
 from equigeo.ops.runtime.declare import SCHEMAS
 
 ROWS = 10
+WITHOUT_KERNELS = {"principal_axes_nd"}  # composed on every device
 
 
 def table() -> dict[str, torch.Tensor]:
@@ -77,8 +78,8 @@ def test_a_convolution_by_attention_is_counted_by_hand():
     assert multiply_accumulates("attention_conv_backward", args) == 2 * count
 
 
-def test_there_is_a_formula_for_every_op():
-    assert set(MULTIPLY_ACCUMULATES) == set(SCHEMAS)
+def test_there_is_a_formula_for_every_op_with_kernels():
+    assert set(MULTIPLY_ACCUMULATES) == set(SCHEMAS) - WITHOUT_KERNELS
 
 
 def test_bytes_are_moved_once():

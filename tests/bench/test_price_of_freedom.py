@@ -22,7 +22,8 @@ def test_tables_are_kept_and_continued(tmp_path, monkeypatch):
     ]
     assert price_of_freedom.comparison(runs[-1]).rows[0].milliseconds > 0
     for of_batch in record["fastest"].values():
-        assert all(found[0].startswith("from L = 1 ") for found in of_batch.values())
+        # Two features of degree 1 have no even path to degree 1.
+        assert all(found[0].startswith("from L = ") for found in of_batch.values())
     with pytest.raises(SystemExit, match="exists"):
         price_of_freedom.main()
 
