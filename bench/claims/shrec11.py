@@ -65,7 +65,7 @@ def row(series: str, label: str) -> Claim:
 
 SHREC11 = [
     row("split16_default", "seeds 0 to 4"),
-    row("split10_default", "draws 0 to 9"),
+    row("split10_default", "ten draws"),
     row("split5_default", "draws 0 to 2"),
     row("split16_paper", "seed 0"),
     row("split5_paper", "draw 0"),
