@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from bench.arithmetic import Arguments
 from bench.channelwise import PROBLEMS, operands
 from bench.connected import UNWEIGHTED, weighted_products
 from equigeo import mds, ops
@@ -24,7 +25,6 @@ from equigeo.nn import Linear
 MACE = PROBLEMS["mace-large"]
 HEADS, CHANNELS, ELEMENTS = 4, 64, 10
 Call = Callable[..., Any]
-Arguments = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -227,3 +227,11 @@ def all_calls(
             for op, call in calls_of(*make(size, layout)).items():
                 found.setdefault(", ".join(filter(None, (op, layout))), (op, *call))
     return found
+
+
+def call_on(device: torch.device, op: str, arguments: Arguments) -> Callable[[], Any]:
+    """A call of an op below autograd, with its arguments on a device."""
+    moved = {
+        name: x.detach().to(device) if isinstance(x, Tensor) else x for name, x in arguments.items()
+    }
+    return lambda: getattr(torch.ops.equigeo, op)(**moved)

@@ -27,7 +27,7 @@ import torch
 
 from bench.arithmetic import compulsory_bytes, multiply_accumulates
 from bench.interleaved import copy_bandwidth, interleaved
-from bench.op_calls import CASES, ON_THE_CPU, Arguments, Size, all_calls
+from bench.op_calls import CASES, ON_THE_CPU, Size, all_calls, call_on
 from bench.recorder import Record, output_arguments
 from equigeo.ops import kernels_info
 
@@ -61,14 +61,6 @@ def machine_bounds(threads: int) -> dict[str, float]:
     return {BANDWIDTH: copy_bandwidth() / 1e9, ARITHMETIC: arithmetic_rate(threads) / 1e9}
 
 
-def call_of(op: str, arguments: Arguments) -> Callable[[], Any]:
-    """A call of an op, below autograd."""
-    given = {
-        name: x.detach() if isinstance(x, torch.Tensor) else x for name, x in arguments.items()
-    }
-    return lambda: getattr(torch.ops.equigeo, op)(**given)
-
-
 def seconds_by_threads(
     call: Callable[[], Any], numbers: list[int], rounds: int
 ) -> dict[int, list[float]]:
@@ -92,12 +84,13 @@ def rows(sizes: list[Size], numbers: list[int], rounds: int) -> Iterator[dict[st
     """Bytes, multiply-adds and seconds of every op, layout and size."""
     for size in sizes:
         for name, (op, arguments, results) in all_calls(size, {**CASES, **ON_THE_CPU}).items():
+            call = call_on(torch.device("cpu"), op, arguments)
             yield {
                 "op": name,
                 "edges": size.edges,
                 "bytes": compulsory_bytes(arguments, results),
                 "multiply-adds": multiply_accumulates(op, arguments),
-                "seconds": seconds_by_threads(call_of(op, arguments), numbers, rounds),
+                "seconds": seconds_by_threads(call, numbers, rounds),
             }
 
 

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
-from bench.op_calls import Arguments, all_calls
+from bench.op_calls import all_calls, call_on
 
 MODEL = Path(__file__).parents[2] / "bench" / "results" / "cuda_model.json"
 CALLS = 20
@@ -44,14 +43,6 @@ def compare_kernels(device: torch.device, model: Path = MODEL) -> dict[str, Any]
             times = measured(call_on(device, op, arguments), device)
             found[name] = joined(predicted(tables[name]["kernels"]), times)
     return {name: rows for name, rows in found.items() if rows}
-
-
-def call_on(device: torch.device, op: str, arguments: Arguments) -> Callable[[], Any]:
-    """A call of an op whose arguments are on a device."""
-    moved = {
-        name: x.detach().to(device) if isinstance(x, Tensor) else x for name, x in arguments.items()
-    }
-    return lambda: getattr(torch.ops.equigeo, op)(**moved)
 
 
 def predicted(kernels: Iterable[dict[str, Any]]) -> Times:

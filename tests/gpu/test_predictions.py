@@ -5,11 +5,10 @@ from types import SimpleNamespace
 
 import torch
 
-from bench.op_calls import all_calls
+from bench.op_calls import all_calls, call_on
 from tests.gpu.predictions import (
     MODEL,
     base_name,
-    call_on,
     compare_kernels,
     joined,
     per_call,
