@@ -77,11 +77,12 @@ def fairchem(
     from fairchem.core.models.uma.common.so3 import CoefficientMapping
     from fairchem.core.models.uma.nn.so2_layers import SO2_Convolution
 
+    device = graph.source.device
     mapping = CoefficientMapping(lmax, mmax)
-    layer = SO2_Convolution(channels, channels, lmax, mmax, mapping).to(dtype)
-    data = create_wigner_data_module(lmax=lmax, lmin=5).to(dtype)
-    kept = CoefficientMapping(lmax, lmax).coefficient_idx(lmax, mmax)
-    to_m = mapping.to_m.to(dtype)
+    layer = SO2_Convolution(channels, channels, lmax, mmax, mapping).to(device, dtype)
+    data = create_wigner_data_module(lmax=lmax, lmin=5).to(device, dtype)
+    kept = CoefficientMapping(lmax, lmax).coefficient_idx(lmax, mmax).to(device)
+    to_m = mapping.to_m.to(device, dtype)
     source, target, width = graph.source, graph.target, (lmax + 1) ** 2
 
     def convolve(x: Tensor, vectors: Tensor, scale: Tensor) -> Tensor:
@@ -104,7 +105,7 @@ def equigeo(
 ) -> tuple[Convolve, tp.SO2Conv]:
     irreps = Irreps([(channels, (l, (-1) ** l)) for l in range(lmax + 1)], "ir_mul")
     options = {"group": "SO3", "modulation": "order", "bias": True, "layout": "ir_mul"}
-    conv = tp.SO2Conv(irreps, irreps, mmax=mmax, **options).to(dtype)
+    conv = tp.SO2Conv(irreps, irreps, mmax=mmax, **options).to(graph.source.device, dtype)
     return lambda x, vectors, scale: conv(x, graph, vectors, scale), conv
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from bench import so2_conv as orders
+from bench.op_calls import calls_of
 from equigeo import tensor_products as tp
 from equigeo.graphs import EdgeIndex
 from equigeo.interop import cuequivariance, to_e3nn
@@ -97,6 +100,30 @@ def symmetric_contraction(device: torch.device, edges: int) -> Problem:
     return calls, operands([(nodes, ours.irreps_in.dim)], device)
 
 
+def so2_conv(device: torch.device, edges: int) -> Problem:
+    """As in UMA: degrees up to 4, orders up to 2, 128 channels, bias and modulation by orders."""
+    size = 4, 2, 128
+    index, graph = random_graph(device, edges)
+    graph = EdgeIndex.from_edges(  # the peer takes edges in the order of their targets
+        index[:, index[1].argsort(stable=True)], graph.num_sources, graph.num_targets
+    )
+    ours, conv = orders.equigeo(*size, graph, torch.float32)
+    shapes = [x.shape for x in orders.operands(*size, graph, torch.float32)]
+    inputs = operands([tuple(shape) for shape in shapes], device)
+    if find_spec("fairchem") and (found := find_spec("fairchem.core")) and found.origin:
+        orders.import_fairchem(Path(found.origin).parents[2])
+        theirs, layer = orders.fairchem(*size, graph, torch.float32)
+        orders.take_weights(conv, layer.requires_grad_(False))
+        return {"ours": ours, "fairchem-core": theirs}, inputs
+    arguments, _ = calls_of(ours, inputs)["so2_conv"]
+    reference = reference_of("so2_conv")
+
+    def composed(x: Tensor, vectors: Tensor, scale: Tensor) -> Tensor:
+        return reference(*{**arguments, "x": x, "vectors": vectors, "scale": scale}.values())
+
+    return {"ours": ours, "PyTorch": composed}, inputs
+
+
 def gather_sum(device: torch.device, edges: int) -> Problem:
     _, graph = random_graph(device, edges)
     rest = (graph.source, graph.ptr, graph.back_target, graph.back_ptr)
@@ -119,6 +146,7 @@ PROBLEMS: dict[str, Callable[[torch.device, int], Problem]] = {
     "fully_connected_product, 16x0e + 16x1o": fully_connected_product,
     "spherical_harmonics, degrees 0 to 3": spherical_harmonics,
     "symmetric_contraction, 128 channels, ir_mul": symmetric_contraction,
+    "so2_conv, degrees up to 4, orders up to 2": so2_conv,
     "gather_sum, 128 channels": gather_sum,
     "segment_attention, 4 heads of 32": segment_attention,
 }
