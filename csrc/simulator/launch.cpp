@@ -26,7 +26,7 @@ int64_t most_shared(const void* kernel, int64_t dynamic) {
   Attributes& all = attributes();
   const std::lock_guard<std::mutex> lock(all.mutex);
   const auto found = all.dynamic_shared.find(kernel);
-  if (found == all.dynamic_shared.end() || found->second <= Device::kSharedUnasked) {
+  if (found == all.dynamic_shared.end()) {
     return Device::kSharedUnasked;
   }
   return dynamic <= found->second ? settings().device.shared_per_block : found->second;

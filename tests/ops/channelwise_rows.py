@@ -33,6 +33,7 @@ from tests.ops.channelwise_tables import (
     even_table,
     full_table,
     gap_table,
+    heavy_table,
     long_table,
     many_table,
     sparse_table,
@@ -64,6 +65,8 @@ def channelwise_rows() -> Iterator[Op]:
     yield conv_row("many", many_table())
     yield conv_backward_row("by turns", turns_table())
     yield product_backward_row("gap", gap_table())
+    yield product_backward_row("heavy", heavy_table())
+    yield conv_backward_row("heavy", heavy_table())
     # More than a warp stages at once.
     yield radial_row("many hidden numbers", TABLES["odd"], numbers=113)
 

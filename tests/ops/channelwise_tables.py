@@ -126,6 +126,17 @@ def full_table() -> PathTable:
     return PathTable.from_paths(paths, (257, 1, 0, 1536), by_output=True)
 
 
+def heavy_table() -> PathTable:
+    """Matrices of more numbers than a block has room for, which ends among the copies of a path."""
+    paths = [
+        channelwise_path(0, 0, 0, 0, 2, 9, coefficients(13, 1, 25)),
+        channelwise_path(26, 0, 50, 18, 3, 9, coefficients(1, 1, 3)),
+        channelwise_path(0, 9, 59, 45, 2, 1, coefficients(13, 3, 5)),
+        channelwise_path(29, 9, 69, 47, 1, 1, coefficients(3, 3, 3)),
+    ]
+    return PathTable.from_paths(paths, (32, 12, 48, 72), by_output=True)
+
+
 def many_table() -> PathTable:
     """More paths than a warp reads at once."""
     one = coefficients(1, 1, 1)

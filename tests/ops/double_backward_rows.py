@@ -24,6 +24,7 @@ from tests.ops.channelwise_tables import (
     deep_table,
     full_table,
     gap_table,
+    heavy_table,
     long_table,
     sparse_table,
     turns_table,
@@ -59,6 +60,8 @@ def double_backward_rows_of_kernels() -> Iterator[Op]:
     yield product_row("long", long_table())
     yield product_row("full", full_table())
     yield product_row("gap", gap_table())
+    yield product_row("heavy", heavy_table())
+    yield conv_row("heavy", heavy_table())
     yield conv_row("by turns", turns_table())
 
 

@@ -70,13 +70,14 @@ __device__ __forceinline__ void put_rows(
     const Tile& tile, bool ir_mul, const T (&values)[R][N], const Target<S>& target, T* shared) {
   const Channels channels = channels_of(ir_mul, tile.mul, tile.d, tile.channel);
   if (ir_mul || tile.d == 1 || tile.rows < tile.d) {
+    const int step = kWarp * channels.step;
+    int at = channels.first * channels.step + tile.row * channels.component;
 #pragma unroll
-    for (int k = 0; k < R; ++k) {
+    for (int k = 0; k < R; ++k, at += channels.component) {
 #pragma unroll
       for (int n = 0; n < N; ++n) {
         if (k < tile.rows && channels.has(n)) {
-          const int at = channels.at(n) * channels.step + (tile.row + k) * channels.component;
-          target.put(at, values[k][n]);
+          target.put(at + n * step, values[k][n]);
         }
       }
     }

@@ -1,7 +1,5 @@
 #include "args/channelwise_conv.h"
 
-#include <type_traits>
-
 #include "kernels/cuda/differentiate_products.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/outside_components.h"
@@ -9,12 +7,6 @@
 
 namespace equigeo {
 namespace {
-
-// Rows with components outside, where they come otherwise.
-template <class S>
-S* cut_rows(const PathTable<Compute<S>>& table, int64_t rows, int64_t dim, Carver& memory) {
-  return table.ir_mul ? nullptr : memory.take<S>(rows * dim);
-}
 
 template <class S>
 struct ForwardScratch {
@@ -28,7 +20,6 @@ struct ForwardScratch {
 
 template <class S>
 struct BackwardScratch {
-  static constexpr bool kSums = !std::is_same_v<S, Compute<S>>;
   Plan<Compute<S>> plan;
   S* x;
   S* grad;
@@ -37,13 +28,8 @@ struct BackwardScratch {
   BackwardScratch(const ChannelwiseConvBackward<S>& op, Carver& memory)
       : plan(cut_plan(op.table, Side::kFirst, memory)),
         x(cut_rows<S>(op.table, op.graph.sources, op.table.dim_x, memory)),
-        grad(cut_rows<S>(op.table, op.graph.targets, op.table.dim_out, memory)) {
-    if constexpr (kSums) {
-      sums = memory.take<Compute<S>>(op.graph.sources * op.table.dim_x);
-    } else {
-      sums = op.grad_x;
-    }
-  }
+        grad(cut_rows<S>(op.table, op.graph.targets, op.table.dim_out, memory)),
+        sums(cut_sums(op.grad_x, op.graph.sources * op.table.dim_x, memory)) {}
 };
 
 template <class S>

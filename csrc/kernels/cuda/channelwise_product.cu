@@ -18,6 +18,7 @@ template <class S>
 int64_t size_of(const ChannelwiseProductBackward<S>& op) {
   Carver memory(nullptr);
   cut_plan(op.table, Side::kFirst, memory);
+  cut_sums(op.grad_x, op.rows * op.table.dim_x, memory);
   return memory.used();
 }
 
@@ -49,6 +50,7 @@ const char* run(const ChannelwiseProductBackward<S>& op, void* scratch, void* st
   gradients.grad_x = op.grad_x;
   gradients.grad_y = op.grad_y;
   gradients.grad_weight = op.grad_weight;
+  gradients.sums = cut_sums(op.grad_x, op.rows * op.table.dim_x, memory);
   gradients.in_ir_mul = op.table.ir_mul;
   const char* error = make_plan(op.table, gradients.plan, stream);
   return error == nullptr ? differentiate_products(gradients, stream) : error;

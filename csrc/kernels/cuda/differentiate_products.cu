@@ -1,284 +1,279 @@
-// A block takes the edges of one row of the first input, a batch at a time; its warps take tiles of
-// that row. What belongs to an edge is needed by all of them: gradients of weights are written by
-// the warp that has the channels, gradients of the second input add up in each warp and then over
-// the warps, in order.
+// A block takes the edges of one row of the first input, or a few rows with an edge each, a batch
+// at a time; its warps take tiles of the rows. Matrices of all edges of a batch are staged once for
+// all warps. Gradients of weights are written by the warp that has the channels; gradients of
+// matrices add up in each warp, and are contracted to those of the second inputs over the warps, in
+// order.
 #include "kernels/cuda/differentiate_products.h"
 
-#include "kernels/cuda/channels.cuh"
-#include "kernels/cuda/edge_weights.cuh"
-#include "kernels/cuda/staged_channels.cuh"
-#include "kernels/cuda/staged_matrices.cuh"
-#include "kernels/cuda/sum_lanes.cuh"
+#include "kernels/cuda/block_matrices.cuh"
+#include "kernels/cuda/differentiate_edge.cuh"
 
 namespace equigeo {
 namespace {
 
-constexpr int kWarps = 4;       // of a block, at most
-constexpr int kChannels = 2;    // of a lane, at most
-constexpr int kMatrices = 512;  // numbers of staged matrices
+constexpr int kWarps = 4;     // of a block, at most
+constexpr int kChannels = 2;  // of a lane, at most
 
 // Blocks that a multiprocessor must have registers for. With one more of them some would spill.
-template <class S>
-constexpr int kResident = sizeof(Compute<S>) == 4 ? 3 : 2;
+template <class S, bool Second>
+constexpr int kResident = sizeof(S) == 4 || (sizeof(S) == 2 && !Second) ? 3 : 2;
 
-// What a warp keeps in shared memory: matrices, then their gradients, then rows of a tile in the
-// same place. Components are inside in products of rows alone, whose batches have one edge: behind
-// its weights there is room for its channels.
+// Shared memory of a block that leaves room for as many.
+constexpr int64_t kUsualBytes = 48 << 10;
+// Numbers of the largest matrix of two inputs of degree up to 6.
+constexpr int64_t kLargestMatrix = 25 * row_stride(13);
+
+// What a warp keeps in static shared memory, twice, of which one is used while the other is
+// brought: channels of an edge at its other end, and its weights. Rows of a tile pass here too.
 template <class T>
-struct alignas(16) WarpMemory {
-  static constexpr int kWeights = kBatch * kChannels * kWarp;
-  static constexpr int kStaged = kWeights - kChannels * kWarp;
-  static_assert(kMatrices >= kPutNumbers<7, kChannels> && kMatrices >= kPutNumbers<13, 1>);
-  static_assert(kStaged >= 7 * kChannels * kWarp && kStaged >= 13 * kWarp);
-  T numbers[kMatrices];
-  T weights[kWeights];
+struct WarpMemory {
+  static constexpr int kNumbers = kPutNumbers<7, kChannels>;
+  static_assert(kNumbers >= kPutNumbers<13, 1>);
+  struct Turn {
+    T channels[kNumbers];
+    T weights[kChannels * kWarp], weight_tangents[kChannels * kWarp];
+  };
+  Turn turn[2];
+};
+
+// What a block keeps there: a batch of edges in a window of their matrices, which takes no
+// registers here.
+template <class T>
+struct BlockMemory {
+  WarpMemory<T> warp[kWarps];
   EdgeRows edges[kBatch];
-
-  __device__ T* channels() { return weights + kChannels * kWarp; }
-};
-
-// A batch of edges of a row, for one warp.
-template <class T>
-struct Batch {
+  BlockMatrices<T> matrices;
+  Window window;
+  int64_t row;  // the one row of all edges, or that of the first
   int count;
-  bool first, last;  // of the row
-  WarpMemory<T>& memory;
-  T* grad_y;  // (count, dim_y) in shared memory, over the tiles of the warp
+  bool first, last;  // of what adds to its rows
+
+  __device__ WarpMemory<T>& of_warp() { return warp[threadIdx.y]; }
 };
 
-// Rows of the gradient of a matrix that are made at once, and their numbers up to a power of two.
-EQUIGEO_HOST_DEVICE constexpr int rows_at_once(int d1) {
-  return d1 == 1 ? 8 : d1 <= 8 ? 16 / d1 : 1;
-}
-EQUIGEO_HOST_DEVICE constexpr int numbers_at_once(int d1) { return d1 == 1 ? 8 : 16; }
-
-// How many edges, and of how many rows, matrices are staged together.
-struct Staging {
-  int edges, rows;
+// One path, for one copy of the second input, and one edge of a batch.
+struct Step {
+  int p, copy, matrix, b;
 };
 
-__device__ inline Staging staging_of(const PlannedPath& path, int count) {
-  const int stride = row_stride(path.d1);
-  if (path.d3 * stride > kMatrices) {
-    return {1, kMatrices / stride};
+// The steps of a tile for the edges [begin, end) of a batch, one after another: those of paths
+// whose matrices are in the window.
+template <class T>
+struct Steps {
+  const PlannedPath* paths;
+  const Window& window;
+  int last, begin, end;
+
+  __device__ bool has(const Step& step) const { return step.p < last; }
+
+  __device__ Step first(int p) const {
+    Step step{p, 0, p < last ? paths[p].matrix : 0, begin};
+    skip(step);
+    return step;
   }
-  const int fit = kMatrices / (path.d3 * stride);
-  return {fit < count ? fit : count, path.d3};
-}
 
-// What a lane holds of its channels.
-template <int D1, int N, class T>
-struct Lane {
-  T x[D1][N];
-  T grad_x[D1][N];  // over the edges of a batch
-  T back[D1][N];    // sum_k M_ki g_k of one edge
-};
-
-// For staged rows k of a matrix: back_i += sum_k M_ki g_k, and in their place the gradient of the
-// matrix, sum over channels of w g_k x_i.
-template <int D1, int N, class S, class T>
-__device__ __forceinline__ void transpose_rows(
-    const MaybeStaged<S, T>& grad,
-    const Channels& channels,
-    RowRange rows,
-    const T (&weight)[N],
-    T* matrix,
-    Lane<D1, N, T>& lane) {
-  constexpr int kStride = row_stride(D1), kRows = rows_at_once(D1);
-  constexpr int kNumbers = numbers_at_once(D1);
-#pragma unroll 1
-  for (int first = 0; first < rows.count; first += kRows) {
-    T g[kRows][N];
-    const int left = rows.count - first;
-    grad.load(channels, rows.first + first, left, g);
-#pragma unroll
-    for (int k = 0; k < kRows; ++k) {
-      if (k < left) {
-        T row[kStride];
-        load_row<D1>(matrix + (first + k) * kStride, row);
-        add_transposed_row<T, D1, N, 1>(row, g[k], lane.back);
-      }
-    }
-    T gradient[kRows][D1] = {}, numbers[kNumbers] = {};
-#pragma unroll
-    for (int n = 0; n < N; ++n) {
-      T weighted[kRows];
-#pragma unroll
-      for (int k = 0; k < kRows; ++k) {
-        weighted[k] = weight[n] * g[k][n];
-      }
-#pragma unroll
-      for (int i = 0; i < D1; ++i) {
-        add_to_column(weighted, lane.x[i][n], i, gradient);
-      }
-    }
-#pragma unroll
-    for (int n = 0; n < kRows * D1; ++n) {
-      numbers[n] = gradient[n / D1][n % D1];
-    }
-    sum_lanes<kNumbers>(numbers);
-    __syncwarp();  // all lanes have read these rows
-    const int k = static_cast<int>(threadIdx.x) / D1;
-    if (k < kRows && k < left) {
-      matrix[(first + k) * kStride + threadIdx.x % D1] = numbers[0];
+  __device__ void advance(Step& step) const {
+    if (++step.b == end) {
+      step.b = begin;
+      next_copy(step);
+      skip(step);
     }
   }
+
+ private:
+  __device__ void next_copy(Step& step) const {
+    step.matrix += paths[step.p].numbers;
+    if (++step.copy == paths[step.p].mul2) {
+      step.copy = 0;
+      ++step.p;
+      step.matrix = step.p < last ? paths[step.p].matrix : 0;
+    }
+  }
+
+  __device__ void skip(Step& step) const {
+    while (has(step) && !window.has(step.matrix, paths[step.p].numbers)) {
+      next_copy(step);
+    }
+  }
+};
+
+// Channels of a row, by way of shared memory where lanes would read from far apart.
+template <int D, int N, class S, class T>
+__device__ __forceinline__ void load_row_channels(
+    const S* segment, const Tile& tile, bool ir_mul, T* shared, T (&to)[D][N]) {
+  const Channels channels = channels_of(ir_mul, tile.mul, D, tile.channel);
+  if (ir_mul || D == 1) {
+    load_channels(segment, channels, 0, 0, D, to);
+    return;
+  }
+  __syncwarp();  // what was there has been read
+  stage_channels<N>(segment, ir_mul, tile.mul, D, tile.channel, shared);
+  wait_for_copies();
+  __syncwarp();
+  load_staged(shared, StagedLayout<N>(ir_mul, D), channels, 0, 0, D, to);
 }
 
-// grad_x += w back, and the gradient of the weights, sum_i x_i back_i.
-template <int D1, int N, class S, class T>
-__device__ __forceinline__ void finish_edge(
+template <int N, class S, class T>
+__device__ __forceinline__ void bring_lane_weights(
+    const S* weights,
+    int64_t row,
+    const PlannedPath& path,
+    int copy,
     const Channels& channels,
-    const T (&weight)[N],
-    int mul2,
-    S* grad_weights,
-    Lane<D1, N, T>& lane) {
+    T missing,
+    T* to) {
+  const S* from = weights == nullptr ? nullptr : weights_of(weights, row, path, copy);
 #pragma unroll
   for (int n = 0; n < N; ++n) {
-    T slope = 0;
-#pragma unroll
-    for (int i = 0; i < D1; ++i) {
-      slope += lane.x[i][n] * lane.back[i][n];
-      lane.grad_x[i][n] += weight[n] * lane.back[i][n];
-      lane.back[i][n] = 0;
-    }
-    if (grad_weights != nullptr && channels.has(n)) {
-      store_away(grad_weights + channels.at(n) * mul2, slope);
-    }
-  }
-}
-
-// What gradients of matrices add to those of the second input of `count` edges. A lane adds up the
-// terms of one component of one edge.
-template <class T>
-__device__ __forceinline__ void contract_gradients(
-    const Plan<T>& plan,
-    const PlannedPath& path,
-    int copy,
-    RowRange rows,
-    const T* gradients,
-    int count,
-    T* grad_y) {
-  const int stride = row_stride(path.d1), size = rows.count * stride;
-  __syncwarp();  // all gradients are there
-  const Runs<T>& runs = plan.by_second;
-  const int number = runs.count[path.table];
-  grad_y += path.y + copy * path.y_copy;
-#pragma unroll 1
-  for (int n = threadIdx.x; n < count * number; n += kWarp) {
-    const int b = n / number, run = n - b * number;
-    const int length = runs.length[path.terms + run];
-    T sum = 0;
-#pragma unroll 1
-    for (int m = 0; m < length; ++m) {
-      const int term = path.terms + runs.start[path.terms + m] + run;
-      const int place = runs.at[term], k = place / kColumns - rows.first;
-      if (k >= 0 && k < rows.count) {
-        sum += runs.value[term] * gradients[b * size + k * stride + place % kColumns];
-      }
-    }
-    grad_y[b * plan.dim_y + runs.key[path.terms + run] * path.y_component] += sum;
-  }
-}
-
-// One path, for one copy of the second input, of a tile and a batch of edges.
-template <int D1, int N, class S, class T>
-__device__ __forceinline__ void add_path(
-    const DifferentiateProducts<S>& op,
-    const PlannedPath& path,
-    int copy,
-    const Tile& tile,
-    const Batch<T>& batch,
-    Lane<D1, N, T>& lane) {
-  const Plan<T>& plan = op.plan;
-  WarpMemory<T>& memory = batch.memory;
-  const Staging staging = staging_of(path, batch.count);
-  const Channels channels = channels_of(op.in_ir_mul, path.mul, path.d3, tile.channel);
-  fetch_weights<N>(
-      op.weight, plan.dim_weight, path, copy, channels, memory.edges, batch.count, memory.weights);
-  // Components are inside where there is one edge alone.
-  const bool stages = !op.in_ir_mul && fits<N>(path.d3, WarpMemory<T>::kStaged);
-  T* staged = stages ? memory.channels() : nullptr;
-  if (stages) {
-    const S* grad = op.grad + memory.edges[0].other * plan.dim_out + path.out;
-    stage_channels<N>(grad, path.mul, path.d3, tile.channel, staged);
-  }
-#pragma unroll 1
-  for (int begin = 0; begin < batch.count; begin += staging.edges) {
-    const int left = batch.count - begin, count = staging.edges < left ? staging.edges : left;
-    // More than once only where a matrix fills the memory; then edges come one at a time.
-#pragma unroll 1
-    for (int first = 0; first < path.d3; first += staging.rows) {
-      const int behind = path.d3 - first;
-      const RowRange rows{first, staging.rows < behind ? staging.rows : behind};
-      stage_matrices(plan, path, copy, rows, op.y, memory.edges + begin, count, memory.numbers);
-      wait_for_copies();
-      __syncwarp();  // matrices, and channels that other lanes copied
-#pragma unroll 1
-      for (int b = 0; b < count; ++b) {
-        const EdgeRows& edge = memory.edges[begin + b];
-        T weight[N];
-        load_weights(memory.weights, begin + b, weight);
-        const S* grad = op.grad + edge.other * plan.dim_out + path.out;
-        const MaybeStaged<S, T> arriving{grad, staged, path.d3};
-        T* matrix = memory.numbers + b * rows.count * row_stride(D1);
-        transpose_rows(arriving, channels, rows, weight, matrix, lane);
-        if (rows.count == behind) {
-          S* to = weights_of(op.grad_weight, edge.own * plan.dim_weight, path, copy);
-          finish_edge(channels, weight, path.mul2, to, lane);
-        }
-      }
-      contract_gradients(
-          plan, path, copy, rows, memory.numbers, count, batch.grad_y + begin * plan.dim_y);
-    }
-  }
-}
-
-template <int D1, int N, class S, class T>
-__device__ __forceinline__ void add_tile(
-    const DifferentiateProducts<S>& op, int64_t row, const Tile& tile, const Batch<T>& batch) {
-  Lane<D1, N, T> lane = {};
-  const int64_t begin = row * op.plan.dim_x + tile.begin;
-  if (batch.count > 0 && tile.first < tile.last) {
-    const Channels channels = channels_of(op.in_ir_mul, tile.mul, D1, tile.channel);
-    if (op.in_ir_mul || D1 == 1) {
-      load_channels(op.x + begin, channels, 0, 0, D1, lane.x);
+    T* at = to + n * kWarp + threadIdx.x;
+    if (from != nullptr && channels.has(n)) {
+      copy_later(at, from + channels.at(n) * path.mul2);
     } else {
-      T* staged = batch.memory.channels();
-      stage_channels<N>(op.x + begin, tile.mul, D1, tile.channel, staged);
-      wait_for_copies();
-      __syncwarp();
-      load_staged(staged, channels, D1, 0, 0, D1, lane.x);
+      *at = missing;
     }
-#pragma unroll 1
-    for (int p = tile.first; p < tile.last; ++p) {
-      const PlannedPath& path = op.plan.path[p];
-#pragma unroll 1
-      for (int copy = 0; copy < path.mul2; ++copy) {
-        add_path(op, path, copy, tile, batch, lane);
+  }
+}
+
+// Ask for what a step needs from afar.
+template <int N, bool Second, class S, class T>
+__device__ __forceinline__ void bring_step(
+    const DifferentiateProducts<S>& op,
+    const Step& step,
+    const Tile& tile,
+    const EdgeRows& rows,
+    typename WarpMemory<T>::Turn& to) {
+  const PlannedPath& path = op.plan.path[step.p];
+  const Channels channels = channels_of(op.in_ir_mul, path.mul, path.d3, tile.channel);
+  if (fits<N>(path.d3, WarpMemory<T>::kNumbers)) {
+    const S* grad = op.grad + rows.other * op.plan.dim_out + path.out;
+    stage_channels<N>(grad, op.in_ir_mul, path.mul, path.d3, tile.channel, to.channels);
+  }
+  const int64_t row = rows.own * op.plan.dim_weight;
+  bring_lane_weights<N>(op.weight, row, path, step.copy, channels, T(1), to.weights);
+  if constexpr (Second) {
+    bring_lane_weights<N>(
+        op.tangents.weight, row, path, step.copy, channels, T(0), to.weight_tangents);
+  }
+}
+
+template <int D1, int N, bool Second, class S, class T>
+__device__ __forceinline__ void make_step(
+    const DifferentiateProducts<S>& op,
+    const Step& step,
+    const Tile& tile,
+    BlockMemory<T>& memory,
+    typename WarpMemory<T>::Turn& from,
+    Lane<D1, N, Second, T>& lane) {
+  const Plan<T>& plan = op.plan;
+  const PlannedPath& path = plan.path[step.p];
+  const EdgeRows& rows = memory.edges[step.b];
+  const Channels channels = channels_of(op.in_ir_mul, path.mul, path.d3, tile.channel);
+  LaneWeights<N, T> weight;
+#pragma unroll
+  for (int n = 0; n < N; ++n) {
+    weight.at[n] = from.weights[n * kWarp + threadIdx.x];
+    weight.tangent[n] = Second ? from.weight_tangents[n * kWarp + threadIdx.x] : T(0);
+  }
+  const BlockMatrices<T>& matrices = memory.matrices;
+  const int set = matrices.numbers * matrices.edges;
+  const bool turns = Second && op.tangents.y != nullptr;
+  const int gradients = (Second ? 2 : 1) + threadIdx.y;
+  const EdgeMatrix<T> edge{
+      matrices.at(0, memory.window, step.matrix, path.numbers, step.b), turns ? set : 0,
+      op.grad_y == nullptr ? 0 : gradients * set, path.d3};
+  const MaybeStaged<N, S, T> grad{
+      op.grad + rows.other * plan.dim_out + path.out,
+      fits<N>(path.d3, WarpMemory<T>::kNumbers) ? from.channels : nullptr,
+      StagedLayout<N>(op.in_ir_mul, path.d3)};
+  T slope[N];
+  differentiate_edge(grad, channels, edge, weight, lane, slope);
+  if (op.grad_weight != nullptr && path.weight >= 0) {
+    S* to = weights_of(op.grad_weight, rows.own * plan.dim_weight, path, step.copy);
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+      if (channels.has(n)) {
+        store_away(to + channels.at(n) * path.mul2, slope[n]);
       }
     }
   }
-  T* sums = op.sums == nullptr ? nullptr : op.sums + begin;
-  const Target<S> target{op.grad_x + begin, sums, batch.first, batch.last};
-  put_rows(tile, op.plan.ir_mul, lane.grad_x, target, batch.memory.numbers);
 }
 
-// The tiles of this warp.
-template <class S, class T>
-__device__ __forceinline__ void add_tiles(
-    const DifferentiateProducts<S>& op, int64_t row, const Batch<T>& batch) {
-  const int tiles = op.plan.totals->tiles;
+// All steps, each while what the next one needs is on its way.
+template <int D1, int N, bool Second, class S, class T>
+__device__ __forceinline__ void make_steps(
+    const DifferentiateProducts<S>& op,
+    const Tile& tile,
+    BlockMemory<T>& memory,
+    const Steps<T>& steps,
+    Lane<D1, N, Second, T>& lane) {
+  WarpMemory<T>& own = memory.of_warp();
+  Step step = steps.first(tile.first), next = step;
+  __syncwarp();  // what was there has been read
+  if (steps.has(step)) {
+    bring_step<N, Second, S, T>(op, step, tile, memory.edges[step.b], own.turn[0]);
+  }
+  end_batch_of_copies();
 #pragma unroll 1
-  for (int t = threadIdx.y; t < tiles; t += blockDim.y) {
-    const Tile& tile = op.plan.tile[t];
+  for (int turn = 0; steps.has(step); turn ^= 1, step = next) {
+    steps.advance(next);
+    if (steps.has(next)) {
+      bring_step<N, Second, S, T>(op, next, tile, memory.edges[next.b], own.turn[turn ^ 1]);
+    }
+    end_batch_of_copies();
+    wait_for_former_copies();
+    __syncwarp();
+    make_step(op, step, tile, memory, own.turn[turn], lane);
+    __syncwarp();  // what is there has been read
+  }
+  wait_for_copies();
+}
+
+// The edges [begin, end) of a batch, all of one row, for a tile of it.
+template <int D1, int N, bool Second, class S, class T>
+__device__ __forceinline__ void add_tile(
+    const DifferentiateProducts<S>& op,
+    const Tile& tile,
+    BlockMemory<T>& memory,
+    int begin,
+    int end,
+    int64_t row) {
+  Lane<D1, N, Second, T> lane = {};
+  const int64_t at = row * op.plan.dim_x + tile.begin;
+  T* shared = memory.of_warp().turn[0].channels;
+  if (begin < end && tile.first < tile.last) {
+    load_row_channels<D1>(op.x + at, tile, op.in_ir_mul, shared, lane.x);
+    if constexpr (Second) {
+      if (op.tangents.x != nullptr) {
+        load_row_channels<D1>(op.tangents.x + at, tile, op.in_ir_mul, shared, lane.x_tangent);
+      }
+    }
+    const Steps<T> steps{op.plan.path, memory.window, tile.last, begin, end};
+    make_steps(op, tile, memory, steps, lane);
+  }
+  if (op.grad_x != nullptr) {
+    T* sums = op.sums == nullptr ? nullptr : op.sums + at;
+    const Target<S> target{op.grad_x + at, sums, memory.first, memory.last};
+    put_rows(tile, op.plan.ir_mul, lane.grad_x, target, shared);
+  }
+}
+
+// The tiles of this warp: of the one row of all edges, or of the row of each edge.
+template <bool Second, class S, class T>
+__device__ __forceinline__ void add_tiles(
+    const DifferentiateProducts<S>& op, BlockMemory<T>& memory) {
+  const bool own = op.edges.ptr == nullptr;
+  const int parts = own ? memory.count : 1, tiles = op.plan.totals->tiles;
+#pragma unroll 1
+  for (int t = threadIdx.y; t < tiles * parts; t += blockDim.y) {
+    const Tile& tile = op.plan.tile[t / parts];
+    const int b = t % parts, begin = own ? b : 0, end = own ? b + 1 : memory.count;
     for_components(tile.d, [&](auto d1) {
       constexpr int D1 = decltype(d1)::value;
       constexpr int kMost = channels_per_lane<T>(Side::kFirst, D1);
       if (tile.mul - tile.channel > kWarp) {
-        add_tile<D1, kMost>(op, row, tile, batch);
+        add_tile<D1, kMost, Second>(op, tile, memory, begin, end, memory.row + b);
       } else {
-        add_tile<D1, 1>(op, row, tile, batch);
+        add_tile<D1, 1, Second>(op, tile, memory, begin, end, memory.row + b);
       }
     });
   }
@@ -288,7 +283,7 @@ __device__ __forceinline__ void add_tiles(
 template <class S>
 __device__ void clear_weights(
     const DifferentiateProducts<S>& op, const EdgeRows* edges, int count) {
-  if (op.plan.totals->covers_weight) {
+  if (op.grad_weight == nullptr || op.plan.totals->covers_weight) {
     return;
   }
   const int threads = kWarp * blockDim.y, thread = threadIdx.y * kWarp + threadIdx.x;
@@ -302,93 +297,147 @@ __device__ void clear_weights(
   }
 }
 
-// Add up what the warps have of the gradients of the second inputs, `stride` apart.
-template <class S, class T>
-__device__ void put_second(
-    const DifferentiateProducts<S>& op,
-    const EdgeRows* edges,
-    int count,
-    const T* sums,
-    int64_t stride) {
-  const int64_t dim = op.plan.dim_y;
+template <class T>
+__device__ void clear_numbers(T* numbers, int count) {
   const int threads = kWarp * blockDim.y, thread = threadIdx.y * kWarp + threadIdx.x;
 #pragma unroll 1
-  for (int b = 0; b < count; ++b) {
-#pragma unroll 1
-    for (int64_t j = thread; j < dim; j += threads) {
-      T sum = 0;
-#pragma unroll 1
-      for (unsigned warp = 0; warp < blockDim.y; ++warp) {
-        sum += sums[warp * stride + b * dim + j];
-      }
-      store(op.grad_y + edges[b].own * dim + j, sum);
-    }
+  for (int n = thread; n < count; n += threads) {
+    numbers[n] = 0;
   }
 }
 
-// `most` is the number of edges of a batch.
-template <class S>
-__global__ void __launch_bounds__(kWarps* kWarp, kResident<S>)
-    differentiate_rows(DifferentiateProducts<S> op, int most) {
-  using T = Compute<S>;
-  T* sums = dynamic_shared<T>();  // (warps, most, dim_y)
-  const int64_t stride = most * op.plan.dim_y;
-  WarpMemory<T>& memory = static_shared<WarpMemory<T>[kWarps]>()[threadIdx.y];
-  T* grad_y = sums + threadIdx.y * stride;
+template <class S, class T>
+__device__ void put_second(
+    const DifferentiateProducts<S>& op, const EdgeRows* edges, int count, const T* sums) {
+  const int64_t dim = op.plan.dim_y;
+  const int threads = kWarp * blockDim.y, thread = threadIdx.y * kWarp + threadIdx.x;
 #pragma unroll 1
-  for (int64_t row = blockIdx.x; row < op.edges.rows; row += gridDim.x) {
-    const EdgeRange segment = positions_of(op.edges, row);
+  for (int64_t n = thread; n < count * dim; n += threads) {
+    store(op.grad_y + edges[n / dim].own * dim + n % dim, sums[n]);
+  }
+}
+
+// All of a batch, whose rows of edges are there.
+template <bool Second, class S, class T>
+__device__ __forceinline__ void add_batch(
+    const DifferentiateProducts<S>& op, BlockMemory<T>& memory, int count, bool first, bool last) {
+  constexpr int kGradients = Second ? 2 : 1;  // the first set of these
+  const BlockMatrices<T>& matrices = memory.matrices;
+  const int all = op.plan.totals->numbers;
+  Window window{0, 0};
+#pragma unroll 1
+  do {
+    const bool is_first = window.end == 0;
+    window = matrices.window_from(window.end, op.plan, all);
+    if (threadIdx.x == 0 && threadIdx.y == 0) {
+      memory.window = window;
+      memory.first = first && is_first;
+      memory.last = last && window.end == all;
+    }
+    stage_window(op.plan, matrices, 0, window, op.y, memory.edges, count);
+    if (Second && op.tangents.y != nullptr) {
+      stage_window(op.plan, matrices, 1, window, op.tangents.y, memory.edges, count);
+    }
+    if (op.grad_y != nullptr) {
+      clear_numbers(matrices.set(kGradients), blockDim.y * matrices.numbers * matrices.edges);
+    }
+    __syncthreads();
+    add_tiles<Second>(op, memory);
+    __syncthreads();
+    if (op.grad_y != nullptr) {
+      contract_window(op.plan, matrices, kGradients, window, count);
+      __syncthreads();
+    }
+  } while (window.end < all);
+}
+
+// `most` is the number of edges of a batch, as far as there is room in the memory.
+template <bool Second, class S>
+__global__ void __launch_bounds__(kWarps* kWarp, kResident<S, Second>)
+    differentiate_rows(DifferentiateProducts<S> op, int room, int most) {
+  using T = Compute<S>;
+  BlockMemory<T>& memory = static_shared<BlockMemory<T>>();
+  const bool leads = threadIdx.x == 0 && threadIdx.y == 0;
+  if (leads) {
+    const int sets = (Second ? 2 : 1) + blockDim.y;
+    memory.matrices = fit_matrices(
+        dynamic_shared<T>(), room, sets, most, op.plan.totals->numbers,
+        static_cast<int>(op.plan.dim_y));
+  }
+  __syncthreads();
+  const BlockMatrices<T>& matrices = memory.matrices;
+  const bool own = op.edges.ptr == nullptr;
+  const int64_t together = own ? matrices.edges : 1;
+#pragma unroll 1
+  for (int64_t row = blockIdx.x * together; row < op.edges.rows; row += gridDim.x * together) {
+    const int64_t behind = row + together < op.edges.rows ? row + together : op.edges.rows;
+    const EdgeRange segment = own ? EdgeRange{row, behind} : positions_of(op.edges, row);
     int64_t k = segment.begin;
 #pragma unroll 1
     do {
-      const int count = load_batch(op.edges, k, segment.end, most, memory.edges);
-#pragma unroll 1
-      for (int64_t n = threadIdx.x; n < stride; n += kWarp) {
-        grad_y[n] = 0;
+      const int64_t left = segment.end - k;
+      const int count = static_cast<int>(left < matrices.edges ? left : matrices.edges);
+      if (leads) {
+        memory.row = row;
+        memory.count = count;
       }
+      if (threadIdx.y == 0 && static_cast<int>(threadIdx.x) < count) {
+        memory.edges[threadIdx.x] = rows_of_edge(op.edges, k + threadIdx.x);
+      }
+      clear_numbers(matrices.second(0), count * matrices.dim_y);
+      __syncthreads();
       clear_weights(op, memory.edges, count);
-      __syncthreads();
-      const Batch<T> batch{count, k == segment.begin, k + count == segment.end, memory, grad_y};
-      add_tiles(op, row, batch);
-      __syncthreads();
-      put_second(op, memory.edges, count, sums, stride);
+      const bool last = own || k + count == segment.end;
+      add_batch<Second>(op, memory, count, own || k == segment.begin, last);
+      if (op.grad_y != nullptr) {
+        put_second(op, memory.edges, count, matrices.second(0));
+      }
       __syncthreads();
       k += count;
     } while (k < segment.end);
   }
 }
 
+// Shared memory for a few edges, and in as many warps, as the device allows; an error where not
+// even one fits.
+template <bool Second, class S>
+const char* launch_gradients(const DifferentiateProducts<S>& op, void* stream) {
+  using T = Compute<S>;
+  constexpr int64_t kBlocks = 1024;  // for every multiprocessor of a large GPU
+  int device = 0, limit = 0;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  const int64_t available = limit - static_cast<int64_t>(sizeof(BlockMemory<T>));
+  const int64_t warps = op.plan.count < 1 ? 1 : op.plan.count < kWarps ? op.plan.count : kWarps;
+  const int64_t sets = (Second ? 2 : 1) + warps;
+  const int64_t least = (sets * kLargestMatrix + op.plan.dim_y) * static_cast<int64_t>(sizeof(T));
+  const int64_t bytes = least > kUsualBytes ? least : kUsualBytes;
+  if (bytes > available) {
+    return "rows of the second input are too long for the shared memory of this device";
+  }
+  const bool own = op.edges.ptr == nullptr;
+  const int64_t fit = own ? op.edges.rows / kBlocks : kBatch;
+  const int64_t most = fit < 1 ? 1 : fit < kBatch ? fit : kBatch;
+  const int64_t units = own ? (op.edges.rows + most - 1) / most : op.edges.rows;
+  const auto kernel = differentiate_rows<Second, S>;
+  cudaFuncSetAttribute(
+      kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+  const dim3 grid(static_cast<unsigned>(units < kMostBlocks ? units : kMostBlocks));
+  const dim3 block(kWarp, static_cast<unsigned>(warps));
+  launch_kernel(
+      kernel, grid, block, bytes, stream, op, static_cast<int>(bytes / sizeof(T)),
+      static_cast<int>(most));
+  return launch_error();
+}
+
 }  // namespace
 
-// Shared memory for the gradients of the second inputs of as many edges, and in as many warps, as
-// the device allows; an error where not even those of one fit.
 template <class S>
 const char* differentiate_products(const DifferentiateProducts<S>& op, void* stream) {
-  using T = Compute<S>;
   if (op.edges.rows == 0) {
     return nullptr;
   }
-  int device = 0, most = 0;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-  const int64_t room = most - static_cast<int64_t>(sizeof(WarpMemory<T>)) * kWarps;
-  const int64_t of_edge = op.plan.dim_y * static_cast<int64_t>(sizeof(T));
-  int64_t warps = op.plan.count < kWarps ? op.plan.count : kWarps, batch = kBatch;
-  warps = warps < 1 ? 1 : warps;
-  while (warps * batch * of_edge > room && warps * batch > 1) {
-    (batch > 1 ? batch : warps) /= 2;
-  }
-  const int64_t bytes = warps * batch * of_edge;
-  if (bytes > room) {
-    return "rows of the second input are too long for the shared memory of this device";
-  }
-  const auto kernel = differentiate_rows<S>;
-  cudaFuncSetAttribute(
-      kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
-  const int64_t rows = op.edges.rows < kMostBlocks ? op.edges.rows : kMostBlocks;
-  const dim3 grid(static_cast<unsigned>(rows)), block(kWarp, static_cast<unsigned>(warps));
-  launch_kernel(kernel, grid, block, bytes, stream, op, static_cast<int>(batch));
-  return launch_error();
+  return op.second ? launch_gradients<true>(op, stream) : launch_gradients<false>(op, stream);
 }
 
 template const char* differentiate_products(const DifferentiateProducts<float>&, void*);

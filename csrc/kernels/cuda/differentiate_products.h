@@ -1,8 +1,11 @@
 // The three gradients of products of edges, in one pass over the edges of every row of the first
-// input.
+// input; or how they change along tangents of the operands.
 #pragma once
 
+#include <type_traits>
+
 #include "kernels/cuda/edge_list.h"
+#include "kernels/cuda/operand_tangents.h"
 #include "kernels/cuda/plan.h"
 
 namespace equigeo {
@@ -18,9 +21,22 @@ struct DifferentiateProducts {
   S* grad_x;         // (rows, dim_x)
   S* grad_y;         // (edges, dim_y)
   S* grad_weight;    // (edges, dim_weight) or null
-  Compute<S>* sums;  // (rows, dim_x), of grad_x over some of the edges; may be grad_x itself
+  Compute<S>* sums;  // (rows, dim_x), of grad_x over some of the edges, by cut_sums
   bool in_ir_mul;    // the layout of grad and x, which may be another than that of the plan
+  OperandTangents<S> tangents;
+  bool second;  // whether these are the derivatives along tangents; some may be null then
 };
+
+// Where sums are kept before they are complete: with the result, unless that is stored otherwise
+// than it is computed.
+template <class S>
+Compute<S>* cut_sums(S* result, int64_t numbers, Carver& memory) {
+  if constexpr (std::is_same_v<S, Compute<S>>) {
+    return result;
+  } else {
+    return memory.take<Compute<S>>(numbers);
+  }
+}
 
 // Queue the op on a stream; null, or what went wrong.
 template <class S>

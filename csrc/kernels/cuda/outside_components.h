@@ -8,6 +8,12 @@
 
 namespace equigeo {
 
+// Room for rows with components outside; null where they come so.
+template <class S>
+S* cut_rows(const PathTable<Compute<S>>& table, int64_t rows, int64_t dim, Carver& memory) {
+  return table.ir_mul ? nullptr : memory.take<S>(rows * dim);
+}
+
 // Rows of the output, or of the first input; what lies in no segment is not copied. Null, or what
 // went wrong.
 template <class S>

@@ -158,6 +158,12 @@ __device__ inline bool same_segment(const Segment& a, const Segment& b) {
   return same;
 }
 
+// Numbers of the matrix of a path for one copy of the second input.
+__device__ inline int numbers_of(const Path& path) {
+  const int numbers = static_cast<int>(path.out.d) * row_stride(static_cast<int>(path.x.d));
+  return (numbers + 3) / 4 * 4;  // the next one is read in words, too
+}
+
 template <class T>
 __device__ PlannedPath planned(const PathTable<T>& table, int64_t p, const Path& path) {
   require_channelwise(table, path);
@@ -175,6 +181,7 @@ __device__ PlannedPath planned(const PathTable<T>& table, int64_t p, const Path&
   to.weight = path.weight < 0 ? -1 : static_cast<int>(path.weight);
   to.table = static_cast<int>(p);
   to.terms = static_cast<int>(path.first);
+  to.numbers = numbers_of(path);
   to.first_x = to.first_out = true;
   for (int64_t q = 0; q < p; ++q) {
     const Path& other = table.path[q];
@@ -193,11 +200,16 @@ __device__ void sort_paths(const PathTable<T>& table, const Plan<T>& plan) {
   };
   for_paths(table, [&](int64_t p, const Path& path) {
     int64_t place = 0;
+    int matrix = 0;
     for (int64_t q = 0; q < table.count; ++q) {
-      const int64_t other = begin(table.path[q]);
-      place += other < begin(path) || (other == begin(path) && q < p);
+      const Path& other = table.path[q];
+      if (begin(other) < begin(path) || (begin(other) == begin(path) && q < p)) {
+        ++place;
+        matrix += numbers_of(other) * static_cast<int>(other.y.mul);
+      }
     }
     plan.path[place] = planned(table, p, path);
+    plan.path[place].matrix = matrix;
   });
 }
 
@@ -296,6 +308,9 @@ __device__ void plan_tiles(const PathTable<T>& table, const Plan<T>& plan) {
     }
     if (r == plan.count) {
       plan.totals->tiles = static_cast<int>(to - plan.tile);
+      const PlannedPath* last_path = plan.count > 0 ? &plan.path[plan.count - 1] : nullptr;
+      plan.totals->numbers =
+          last_path == nullptr ? 0 : last_path->matrix + last_path->numbers * last_path->mul2;
       plan.totals->covers_weight = covers_weight(table);
     }
   }

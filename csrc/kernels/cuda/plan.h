@@ -11,6 +11,9 @@ constexpr int kMostRows = 7;                       // of an output that a lane s
 constexpr int kColumns = 16;                       // M_ki has place 16 k + i, whatever its width
 constexpr int64_t kLongestRow = int64_t{1} << 27;  // so that places are 32-bit numbers
 
+// Numbers from one row of a staged matrix to the next: rows are read in words of 16 bytes.
+EQUIGEO_HOST_DEVICE constexpr int row_stride(int d1) { return d1 == 1 ? 1 : (d1 + 3) / 4 * 4; }
+
 // The coefficients of every path, by the number that they make up: those with the same key, which
 // is the place of a number of the matrix, or a component of the second input. They are a run of
 // terms, in the order in which they came. The longest runs come first, and term m of run n of a
@@ -37,6 +40,8 @@ struct PlannedPath {
   int out, d3;
   int weight;
   int table, terms;         // its index and its first coefficient in the table
+  int numbers;              // of a matrix
+  int matrix;               // numbers of all matrices before those of its copies
   bool first_x, first_out;  // whether no path of the table before it has the same segment
 };
 
@@ -50,6 +55,7 @@ struct Tile {
 
 struct Totals {
   int tiles;
+  int numbers;  // of all matrices of an edge
   bool covers_weight;
 };
 
@@ -72,7 +78,7 @@ struct Plan {
 // How many channels a lane takes at most: what it holds of them must fit into registers.
 template <class T>
 EQUIGEO_HOST_DEVICE constexpr int channels_per_lane(Side side, int d) {
-  return side == Side::kOut || d * sizeof(T) <= 28 ? 2 : 1;
+  return side == Side::kOut || d * sizeof(T) <= 20 ? 2 : 1;
 }
 
 template <class T>

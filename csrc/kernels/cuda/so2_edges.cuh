@@ -100,11 +100,12 @@ Orders<T> cut_orders(const int64_t* widths, int64_t last, int64_t edges, Carver&
   return found;
 }
 
-// Edges whose numbers in the frame are in memory at once: as many as a large cache holds, and at
-// least the rows of a tile of matrix products. By the problem alone, so that bits are the same.
+// Edges whose numbers in the frame are in memory at once: so many that their rows give every
+// multiprocessor of a large card some blocks, and at least the rows of a tile of matrix products.
+// By the problem alone, so that bits are the same.
 template <class T>
 int64_t chunk_of(int64_t edges, int64_t numbers_of_edge) {
-  constexpr int64_t kNumbers = (32 << 20) / sizeof(T), kLeast = 64;
+  constexpr int64_t kNumbers = (256 << 20) / sizeof(T), kLeast = 64;
   const int64_t fit = kNumbers / (numbers_of_edge < 1 ? 1 : numbers_of_edge) / kLeast * kLeast;
   const int64_t chunk = fit < kLeast ? kLeast : fit;
   return edges < chunk ? edges : chunk;

@@ -11,9 +11,6 @@
 namespace equigeo {
 namespace {
 
-// Numbers from one row of a staged matrix to the next: rows are read in words of 16 bytes.
-EQUIGEO_HOST_DEVICE constexpr int row_stride(int d1) { return d1 == 1 ? 1 : (d1 + 3) / 4 * 4; }
-
 // Rows [first, first + count) of a matrix.
 struct RowRange {
   int first, count;
@@ -75,19 +72,20 @@ __device__ __forceinline__ void stage_number(
   }
 }
 
-// Rows of the matrices of copy `copy` of the second input for a few edges, one after another: for
-// other lanes behind the next barrier.
+// Rows of the matrices of copy `copy` of the second input for a few edges, `size` numbers apart:
+// for other lanes behind the next barrier.
 template <class S, class T>
 __device__ __forceinline__ void stage_matrices(
     const Plan<T>& plan,
     const PlannedPath& path,
     int copy,
     RowRange rows,
+    int size,
     const S* y,
     const EdgeRows* edges,
     int count,
     T* to) {
-  const int stride = row_stride(path.d1), size = rows.count * stride;
+  const int stride = row_stride(path.d1);
   __syncwarp();  // what was there has been read
 #pragma unroll 1
   for (int n = threadIdx.x; n < count * size; n += kWarp) {

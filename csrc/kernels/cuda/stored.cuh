@@ -58,5 +58,9 @@ __device__ inline void wait_for_copies() {
   __pipeline_wait_prior(0);
 }
 
+// In turns: what was asked for before is one batch; wait for all but the last one.
+__device__ inline void end_batch_of_copies() { __pipeline_commit(); }
+__device__ inline void wait_for_former_copies() { __pipeline_wait_prior(1); }
+
 }  // namespace
 }  // namespace equigeo

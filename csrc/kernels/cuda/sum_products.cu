@@ -1,5 +1,6 @@
-// A block makes one row of the output, or a slice of it; each of its warps makes tiles of the row,
-// one after another. A lane keeps its channels of a tile in registers over all paths and edges.
+// A block makes one row of the output, which is a sum over edges, or a few rows with an edge each;
+// or a slice of them. Each of its warps makes tiles of the rows, one after another. A lane keeps
+// its channels of a tile in registers over all paths and edges.
 #include "kernels/cuda/sum_products.h"
 
 #include <type_traits>
@@ -12,27 +13,40 @@
 namespace equigeo {
 namespace {
 
-constexpr int kWarps = 4;     // of a block, at most
 constexpr int kChannels = 2;  // of a lane, at most
 
-// Blocks that a multiprocessor must have registers for.
+// Warps of a block, at most, and blocks that a multiprocessor must have registers for.
 template <class S>
-constexpr int kResident = sizeof(S) == 4 ? 4 : 3;
+constexpr int kWarps = sizeof(S) == 8 ? 2 : 4;
+template <class S, bool Second>
+constexpr int kResident = sizeof(S) == 8 ? 6 : (sizeof(S) == 4 ? 4 : 3) - (Second ? 1 : 0);
 
-// What a warp keeps in shared memory: hidden numbers of edges, then matrices, then rows of a tile
-// in the same place. Components are inside in products of rows alone, whose batches have one edge:
-// behind its matrix there is room for its channels.
-template <class T>
+// What a warp keeps in shared memory: hidden numbers of edges, then their matrices; their channels;
+// their weights; and rows of a tile on their way. With tangents of the operands there are two of
+// all.
+template <class S>
 struct alignas(16) WarpMemory {
-  static constexpr int kMatrix = kMostRows * row_stride(13);
-  static constexpr int kStaged = kMatrix + kChannels * kWarp * 13;
-  static constexpr int kHidden = kBatch * kMatrix;
-  static constexpr int kNumbers = kStaged > kHidden ? kStaged : kHidden;
-  static_assert(kNumbers >= kPutNumbers<kMostRows, kChannels>);
-  T numbers[kNumbers];
-  T weights[kBatch * kChannels * kWarp];
+  using T = Compute<S>;
+  static constexpr int kMatrices = 448, kStaged = 1280, kWeights = kBatch * kChannels * kWarp;
+  static_assert(kMatrices >= kMostRows * row_stride(13) && kStaged >= 2 * kWarp * 13);
+  T matrices[kMatrices];
+  T rows[kPutNumbers<kMostRows, kChannels>];
+  T weights[kWeights];
+  S channels[kStaged];
   EdgeRows edges[kBatch];
 };
+
+// Edges that a warp takes together: of a batch, and as many of these as there is room for.
+template <bool Second>
+constexpr int kEdges = Second ? kBatch / 2 : kBatch;
+
+template <bool Second, int R, int N, class S>
+__device__ __forceinline__ int edges_at_once(int d1) {
+  constexpr int kSets = Second ? 2 : 1;
+  const int by_channels = WarpMemory<S>::kStaged / (kSets * N * kWarp * d1);
+  const int by_matrices = WarpMemory<S>::kMatrices / (kSets * R * row_stride(d1));
+  return by_channels < by_matrices ? by_channels : by_matrices;
+}
 
 // Channels of a lane whose components it holds at once.
 template <class T>
@@ -40,21 +54,52 @@ EQUIGEO_HOST_DEVICE constexpr int channels_at_once(int d1, int channels) {
   return d1 * sizeof(T) <= 40 ? channels : 1;
 }
 
-// sum_k += sum_i M_ki (w x_i) for one edge and the staged rows k of its matrix. Its channels are in
-// global or in shared memory: one path of the code for both, or registers would not suffice.
+// Staged channels of one edge and its weights. Null is zero.
+template <int N, class S, class T>
+struct Weighted {
+  const S* x;
+  const T* weights;
+
+  // w x_i of channels n, n + 1, ...
+  template <int D1, int K>
+  __device__ __forceinline__ void load(
+      const StagedLayout<N>& layout, const Channels& channels, int n, T (&values)[D1][K]) const {
+    load_staged(x, layout, channels, n, 0, D1, values);
+#pragma unroll
+    for (int m = 0; m < K; ++m) {
+      const T weight = weights[(n + m) * kWarp + threadIdx.x];
+#pragma unroll
+      for (int i = 0; i < D1; ++i) {
+        values[i][m] *= weight;
+      }
+    }
+  }
+};
+
+// sum_k += sum_i M_ki v_i for the staged rows k of a matrix and v = w x, plus w' x' where it is not
+// null.
 template <int D1, int R, int N, class S, class T>
 __device__ __forceinline__ void add_product(
-    const S* x, const Channels& channels, const T (&weight)[N], const T* matrix, T (&sum)[R][N]) {
+    const T* matrix,
+    const Weighted<N, S, T>& first,
+    const Weighted<N, S, T>& second,
+    const StagedLayout<N>& layout,
+    const Channels& channels,
+    T (&sum)[R][N]) {
   constexpr int kAtOnce = channels_at_once<T>(D1, N);
 #pragma unroll
   for (int n = 0; n < N; n += kAtOnce) {
     T values[D1][kAtOnce];
-    load_channels<D1, kAtOnce, false>(x, channels, n, 0, D1, values);
+    first.load(layout, channels, n, values);
+    if (second.x != nullptr) {
+      T others[D1][kAtOnce];
+      second.load(layout, channels, n, others);
 #pragma unroll
-    for (int i = 0; i < D1; ++i) {
+      for (int i = 0; i < D1; ++i) {
 #pragma unroll
-      for (int m = 0; m < kAtOnce; ++m) {
-        values[i][m] *= weight[n + m];
+        for (int m = 0; m < kAtOnce; ++m) {
+          values[i][m] += others[i][m];
+        }
       }
     }
 #pragma unroll
@@ -74,135 +119,252 @@ __device__ __forceinline__ void add_product(
   }
 }
 
-template <int N, class S, class T>
+// Weights of `count` edges; those of tangents behind those of half a batch.
+template <int N, bool Second, class S>
 __device__ __forceinline__ void bring_weights(
     const SumProducts<S>& op,
     const PlannedPath& path,
     int copy,
     const Channels& channels,
     int count,
-    WarpMemory<T>& memory) {
-  if constexpr (std::is_same_v<S, T>) {  // there is no such layer in bfloat16
+    WarpMemory<S>& memory) {
+  using T = Compute<S>;
+  if constexpr (std::is_same_v<S, T> && !Second) {  // there is no such layer in bfloat16
     if (op.layer.hidden != nullptr && path.weight >= 0) {
-      constexpr int kRoom = WarpMemory<T>::kHidden / kBatch;
+      constexpr int kRoom = WarpMemory<S>::kMatrices / kBatch;
       compute_weights<N, kRoom>(
-          op.layer, path, copy, channels, memory.edges, count, memory.numbers, memory.weights);
+          op.layer, path, copy, channels, memory.edges, count, memory.matrices, memory.weights);
       return;
     }
   }
-  fetch_weights<N>(
-      op.weight, op.plan.dim_weight, path, copy, channels, memory.edges, count, memory.weights);
+  const int64_t dim = op.plan.dim_weight;
+  fetch_weights<N>(op.weight, dim, path, copy, channels, memory.edges, count, memory.weights);
+  if (Second && op.tangents.weight != nullptr && path.weight >= 0) {
+    T* to = memory.weights + kEdges<true> * N * kWarp;
+    fetch_weights<N>(op.tangents.weight, dim, path, copy, channels, memory.edges, count, to);
+  }
 }
 
-// One path, for one copy of the second input, of a tile and a batch of edges.
-template <int R, int N, class S, class T>
+// Channels and matrices of some edges; those of tangents behind them. Channels come from afar: they
+// are on their way while matrices are made.
+template <bool Second, int R, int N, class S>
+__device__ __forceinline__ void stage_edges(
+    const SumProducts<S>& op,
+    const PlannedPath& path,
+    int copy,
+    const Tile& tile,
+    const EdgeRows* edges,
+    int count,
+    WarpMemory<S>& memory) {
+  const int staged = N * kWarp * path.d1, size = R * row_stride(path.d1);
+  const auto bring = [&](const S* x, S* to) {
+#pragma unroll 1
+    for (int b = 0; b < count; ++b) {
+      const S* segment = x + edges[b].other * op.plan.dim_x + path.x;
+      stage_channels<N>(segment, op.x_ir_mul, path.mul, path.d1, tile.channel, to + b * staged);
+    }
+  };
+  __syncwarp();  // what was there has been read
+  bring(op.x, memory.channels);
+  if (Second && op.tangents.x != nullptr) {
+    bring(op.tangents.x, memory.channels + count * staged);
+  }
+  const RowRange rows{tile.row, R};
+  stage_matrices(op.plan, path, copy, rows, size, op.y, edges, count, memory.matrices);
+  if (Second && op.tangents.y != nullptr) {
+    stage_matrices(
+        op.plan, path, copy, rows, size, op.tangents.y, edges, count,
+        memory.matrices + count * size);
+  }
+  wait_for_copies();
+  __syncwarp();
+}
+
+// One path, for one copy of the second input, of a tile and a batch of edges; visit(b) follows
+// every edge.
+template <bool Second, int R, int N, class S, class T, class Visit>
 __device__ __forceinline__ void add_path(
     const SumProducts<S>& op,
     const PlannedPath& path,
     int copy,
     const Tile& tile,
     int count,
-    WarpMemory<T>& memory,
-    T (&sum)[R][N]) {
-  const Plan<T>& plan = op.plan;
-  Channels channels = channels_of(op.x_ir_mul, path.mul, path.d1, tile.channel);
-  bring_weights<N>(op, path, copy, channels, count, memory);
-  S* staged = nullptr;
-  if (!op.x_ir_mul && path.d1 > 1) {
-    staged = reinterpret_cast<S*>(memory.numbers + WarpMemory<T>::kMatrix);
-    const S* x = op.x + memory.edges[0].other * plan.dim_x + path.x;
-    stage_channels<N>(x, path.mul, path.d1, tile.channel, staged);
-    channels.first = threadIdx.x;  // of those that are staged
-  }
-  stage_matrices(plan, path, copy, {tile.row, R}, op.y, memory.edges, count, memory.numbers);
-  wait_for_copies();
-  __syncwarp();  // matrices, and channels that other lanes copied
-  for_components(path.d1, [&](auto d1) {
-    constexpr int D1 = decltype(d1)::value;
+    WarpMemory<S>& memory,
+    T (&sum)[R][N],
+    const Visit& visit) {
+  using Operand = Weighted<N, S, T>;
+  const Channels channels = channels_of(op.x_ir_mul, path.mul, path.d1, tile.channel);
+  const StagedLayout<N> layout(op.x_ir_mul, path.d1);
+  const int staged = N * kWarp * path.d1, size = R * row_stride(path.d1);
+  const int most = edges_at_once<Second, R, N, S>(path.d1);
+  bring_weights<N, Second>(op, path, copy, channels, count, memory);
 #pragma unroll 1
-    for (int b = 0; b < count; ++b) {
-      T weight[N];
-      load_weights(memory.weights, b, weight);
-      const S* x = op.x + memory.edges[b].other * plan.dim_x + path.x;
-      const T* matrix = memory.numbers + b * R * row_stride(D1);
-      add_product<D1>(staged == nullptr ? x : staged, channels, weight, matrix, sum);
+  for (int begin = 0; begin < count; begin += most) {
+    const int left = count - begin, together = left < most ? left : most;
+    stage_edges<Second, R, N>(op, path, copy, tile, memory.edges + begin, together, memory);
+#pragma unroll 1
+    for (int b = 0; b < together; ++b) {
+      const S* x = memory.channels + b * staged;
+      const T* matrix = memory.matrices + b * size;
+      const T* weights = memory.weights + (begin + b) * N * kWarp;
+      if constexpr (Second) {
+        // M (w x' + w' x), then M' (w x).
+        const bool moves = op.tangents.x != nullptr, turns = op.tangents.y != nullptr;
+        const bool weighs = op.tangents.weight != nullptr && path.weight >= 0;
+        const Operand moved{x + together * staged, weights};
+        const Operand reweighted{weighs ? x : nullptr, weights + kEdges<true> * N * kWarp};
+        const Operand none{nullptr, nullptr};
+#pragma unroll 1
+        for (int turn = moves || weighs ? 0 : 1; turn < (turns ? 2 : 1); ++turn) {
+          const Operand first = turn == 1 ? Operand{x, weights} : moves ? moved : reweighted;
+          const Operand second = turn == 0 && moves ? reweighted : none;
+          const T* of_turn = matrix + turn * together * size;
+          for_components(path.d1, [&](auto d1) {
+            add_product<decltype(d1)::value>(of_turn, first, second, layout, channels, sum);
+          });
+        }
+      } else {
+        for_components(path.d1, [&](auto d1) {
+          const Operand none{nullptr, nullptr};
+          add_product<decltype(d1)::value>(
+              matrix, Operand{x, weights}, none, layout, channels, sum);
+        });
+      }
+      visit(begin + b);
     }
-  });
+  }
 }
 
-template <int R, int N, class S, class T>
+// A tile of the rows [first, end), which have an edge each, or of one row.
+template <bool Second, int R, int N, class S>
 __device__ __forceinline__ void make_tile(
-    const SumProducts<S>& op, int64_t row, const Tile& tile, WarpMemory<T>& memory) {
+    const SumProducts<S>& op, int64_t first, int64_t end, const Tile& tile, WarpMemory<S>& memory) {
+  using T = Compute<S>;
   T sum[R][N] = {};
-  const EdgeRange segment = tile.first < tile.last ? positions_of(op.edges, row) : EdgeRange{0, 0};
+  const auto put = [&](int64_t row) {
+    const Target<S> target{op.out + row * op.plan.dim_out + tile.begin, nullptr, true, true};
+    put_rows(tile, op.plan.ir_mul, sum, target, memory.rows);
+#pragma unroll
+    for (int k = 0; k < R; ++k) {
+#pragma unroll
+      for (int n = 0; n < N; ++n) {
+        sum[k][n] = 0;
+      }
+    }
+  };
+  const bool own = op.edges.ptr == nullptr;
+  // Rows of one path are finished one by one, with all their matrices there.
+  const bool alone = own && tile.last - tile.first == 1 && op.plan.path[tile.first].mul2 == 1;
+  const int most = own && !alone ? 1 : kEdges<Second>;
+  const EdgeRange segment = own                      ? EdgeRange{first, end}
+                            : tile.first < tile.last ? positions_of(op.edges, first)
+                                                     : EdgeRange{0, 0};
+  int64_t k = segment.begin;
 #pragma unroll 1
-  for (int64_t k = segment.begin; k < segment.end; k += kBatch) {
-    const int count = load_batch(op.edges, k, segment.end, kBatch, memory.edges);
+  do {
+    const int count = load_batch(op.edges, k, segment.end, most, memory.edges);
 #pragma unroll 1
     for (int p = tile.first; p < tile.last; ++p) {
       const PlannedPath& path = op.plan.path[p];
 #pragma unroll 1
       for (int copy = 0; copy < path.mul2; ++copy) {
-        add_path(op, path, copy, tile, count, memory, sum);
+        add_path<Second>(op, path, copy, tile, count, memory, sum, [&](int b) {
+          if (alone) {
+            put(k + b);
+          }
+        });
       }
     }
-  }
-  const Target<S> target{op.out + row * op.plan.dim_out + tile.begin, nullptr, true, true};
-  put_rows(tile, op.plan.ir_mul, sum, target, memory.numbers);
+    if (own ? !alone : k + count >= segment.end) {
+      put(own ? k : first);
+    }
+    k += count;
+  } while (k < segment.end);
 }
 
-template <int R, class S, class T>
+template <int R, bool Second, class S>
 __device__ __forceinline__ void make_rows(
-    const SumProducts<S>& op, int64_t row, const Tile& tile, WarpMemory<T>& memory) {
-  if (tile.mul - tile.channel > kWarp) {
-    make_tile<R, kChannels>(op, row, tile, memory);
-  } else {
-    make_tile<R, 1>(op, row, tile, memory);
+    const SumProducts<S>& op, int64_t first, int64_t end, const Tile& tile, WarpMemory<S>& memory) {
+  if constexpr (!Second) {
+    if (tile.mul - tile.channel > kWarp) {
+      make_tile<Second, R, kChannels>(op, first, end, tile, memory);
+    } else {
+      make_tile<Second, R, 1>(op, first, end, tile, memory);
+    }
+  } else {  // one channel of a lane at a time, or registers would not suffice
+    Tile part = tile;
+#pragma unroll 1
+    for (int n = 0; n < kChannels && part.channel < part.mul; ++n, part.channel += kWarp) {
+      make_tile<Second, R, 1>(op, first, end, part, memory);
+    }
   }
 }
 
-template <class S>
-__global__ void __launch_bounds__(kWarps* kWarp, kResident<S>) sum_rows(SumProducts<S> op) {
-  WarpMemory<Compute<S>>& memory = static_shared<WarpMemory<Compute<S>>[kWarps]>()[threadIdx.y];
+// Blocks take `together` rows at a time.
+template <bool Second, class S>
+__global__ void __launch_bounds__(kWarps<S>* kWarp, kResident<S, Second>)
+    sum_rows(SumProducts<S> op, int together) {
+  WarpMemory<S>& memory = static_shared<WarpMemory<S>[kWarps<S>]>()[threadIdx.y];
   const int tiles = op.plan.totals->tiles;
+  const int64_t step = static_cast<int64_t>(gridDim.x) * together;
 #pragma unroll 1
-  for (int64_t row = blockIdx.x; row < op.edges.rows; row += gridDim.x) {
+  for (int64_t row = blockIdx.x * static_cast<int64_t>(together); row < op.edges.rows;
+       row += step) {
+    const int64_t end = row + together < op.edges.rows ? row + together : op.edges.rows;
 #pragma unroll 1
     for (int t = blockIdx.y * blockDim.y + threadIdx.y; t < tiles; t += gridDim.y * blockDim.y) {
       const Tile& tile = op.plan.tile[t];
       if (tile.rows == 1) {
-        make_rows<1>(op, row, tile, memory);
+        make_rows<1, Second>(op, row, end, tile, memory);
       } else if (tile.rows <= 3) {
-        make_rows<3>(op, row, tile, memory);
+        make_rows<3, Second>(op, row, end, tile, memory);
       } else if (tile.rows <= 5) {
-        make_rows<5>(op, row, tile, memory);
+        make_rows<5, Second>(op, row, end, tile, memory);
       } else {
-        make_rows<kMostRows>(op, row, tile, memory);
+        make_rows<kMostRows, Second>(op, row, end, tile, memory);
       }
     }
   }
 }
 
-}  // namespace
+// How many of some rows a block takes at a time: one where there are few.
+template <bool Second>
+int64_t rows_together(const EdgeList& edges) {
+  constexpr int64_t kEnough = 2048;  // blocks, for every multiprocessor of a large GPU
+  const int64_t fit = edges.ptr == nullptr ? edges.rows / kEnough : 1;
+  return fit < 1 ? 1 : fit < kEdges<Second> ? fit : kEdges<Second>;
+}
 
-// Blocks of as many warps as there may be tiles; a row is sliced where rows are too few to fill a
+// Blocks of as many warps as there may be tiles; rows are sliced where they are too few to fill a
 // GPU.
-template <class S>
-const char* sum_products(const SumProducts<S>& op, void* stream) {
+template <bool Second, class S>
+void launch_sums(const SumProducts<S>& op, void* stream) {
   constexpr int64_t kEnough = 4096;  // warps, for every multiprocessor of a large GPU
-  const int64_t rows = op.edges.rows;
-  if (rows == 0 || op.plan.dim_out == 0) {
-    return nullptr;
-  }
+  const int64_t together = rows_together<Second>(op.edges);
+  const int64_t units = (op.edges.rows + together - 1) / together;
   const int64_t paths = op.plan.count < 1 ? 1 : op.plan.count;
-  const int64_t warps = paths < kWarps ? paths : kWarps;
-  const int64_t wanted = kEnough / (rows * warps), most = paths / warps;
+  const int64_t warps = paths < kWarps<S> ? paths : kWarps<S>;
+  const int64_t wanted = kEnough / (units * warps), most = paths / warps;
   const int64_t slices = wanted < most ? wanted : most;
   const dim3 grid(
-      static_cast<unsigned>(rows < kMostBlocks ? rows : kMostBlocks),
+      static_cast<unsigned>(units < kMostBlocks ? units : kMostBlocks),
       static_cast<unsigned>(slices < 1 ? 1 : slices));
   const dim3 block(kWarp, static_cast<unsigned>(warps));
-  launch_kernel(sum_rows<S>, grid, block, 0, stream, op);
+  launch_kernel(sum_rows<Second, S>, grid, block, 0, stream, op, static_cast<int>(together));
+}
+
+}  // namespace
+
+template <class S>
+const char* sum_products(const SumProducts<S>& op, void* stream) {
+  if (op.edges.rows == 0 || op.plan.dim_out == 0) {
+    return nullptr;
+  }
+  if (op.second) {
+    launch_sums<true>(op, stream);
+  } else {
+    launch_sums<false>(op, stream);
+  }
   return launch_error();
 }
 

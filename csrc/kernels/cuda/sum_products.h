@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/cuda/edge_list.h"
+#include "kernels/cuda/operand_tangents.h"
 #include "kernels/cuda/plan.h"
 #include "kernels/cuda/radial_layer.h"
 
@@ -17,6 +18,8 @@ struct SumProducts {
   S* out;           // (rows, dim_out)
   RadialLayer<Compute<S>> layer;
   bool x_ir_mul;  // the layout of x, which may be another than that of the plan
+  OperandTangents<S> tangents;
+  bool second;  // whether these are the derivatives along tangents
 };
 
 // Queue the sums on a stream; null, or what went wrong.

@@ -58,12 +58,22 @@ void run(const ChannelwiseProductBackward<S>& op, const Tensor& like) {
 }
 
 template <class S>
+void run(const ChannelwiseProductDoubleBackward<S>& op, const Tensor& like) {
+  run_with_scratch(op, like);
+}
+
+template <class S>
 void run(const ChannelwiseConv<S>& op, const Tensor& like) {
   run_with_scratch(op, like);
 }
 
 template <class S>
 void run(const ChannelwiseConvBackward<S>& op, const Tensor& like) {
+  run_with_scratch(op, like);
+}
+
+template <class S>
+void run(const ChannelwiseConvDoubleBackward<S>& op, const Tensor& like) {
   run_with_scratch(op, like);
 }
 

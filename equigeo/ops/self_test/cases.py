@@ -68,7 +68,8 @@ def all_cases() -> list[Case]:
     True
     """
     return [
-        *_segments(), *_sphere(), *_clouds(), *_products(), *_orders(), *_linear(), *_polynomials(),
+        *_segments(), *_sphere(), *_clouds(), *_products(), *_second_derivatives(), *_orders(),
+        *_linear(), *_polynomials(),
     ]  # fmt: skip
 
 
@@ -226,18 +227,10 @@ def _products() -> Iterator[Case]:
         yield Case(f"{op}_backward", draw_features((EDGES, table.dim_out), *shapes), tensors)
 
 
-def double_backward_cases() -> list[Case]:
-    """Make the cases of second derivatives of products, which have kernels for the CPU alone.
-
-    Returns
-    -------
-    list of Case
-        One for each op.
-    """
+def _second_derivatives() -> Iterator[Case]:
     table, graph = _channelwise_table(), _Graph.example()
     tensors, asked = _arrays(table), (False, True, True, True, True)
     others = [(EDGES, table.dim_y), (EDGES, table.dim_weight)]
-    found = []
     for op, (sources, targets), indices in (
         ("product", (EDGES, EDGES), ()),
         ("conv", (NODES, NODES), graph.convolution()),
@@ -245,8 +238,7 @@ def double_backward_cases() -> list[Case]:
         point = [(sources, table.dim_x), *others]
         shapes = [(targets, table.dim_out), *point, *point]
         rest = (*indices, *tensors, *asked)
-        found.append(_channelwise(f"channelwise_{op}_double_backward", shapes, rest))
-    return found
+        yield _channelwise(f"channelwise_{op}_double_backward", shapes, rest)
 
 
 def _channelwise(op: str, shapes: list[tuple[int, int]], rest: tuple[Any, ...]) -> Case:

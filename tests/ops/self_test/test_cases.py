@@ -11,8 +11,6 @@ WITHOUT_CUDA_KERNELS = {
     "principal_axes_nd",
     *OF_THE_CPU,
     *(f"{name}_backward" for name in OF_THE_CPU),
-    "channelwise_product_double_backward",
-    "channelwise_conv_double_backward",
 }
 CASES = all_cases()
 

@@ -1,4 +1,3 @@
-// On the CPU alone: on other devices the reference implementation is taken.
 #include <optional>
 #include <tuple>
 
@@ -176,7 +175,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> channelwise_conv_double_backward_op(
 }  // namespace
 }  // namespace equigeo
 
-STABLE_TORCH_LIBRARY_IMPL(equigeo, CPU, library) {
+STABLE_TORCH_LIBRARY_IMPL(equigeo, EQUIGEO_DEVICE, library) {
   library.impl(
       "channelwise_product_double_backward",
       TORCH_BOX(&equigeo::channelwise_product_double_backward_op));

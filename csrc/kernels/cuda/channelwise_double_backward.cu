@@ -1,0 +1,160 @@
+// How gradients of channelwise products and convolutions change along tangents of their operands:
+// by the rows of the output the derivative by grad, by those of the first input the three others.
+#include "args/channelwise_conv.h"
+#include "args/channelwise_product.h"
+#include "kernels/cuda/differentiate_products.h"
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/outside_components.h"
+#include "kernels/cuda/sum_products.h"
+
+namespace equigeo {
+namespace {
+
+template <class S, class Op>
+SumProducts<S> sums_of(const Op& op) {
+  SumProducts<S> sums{};
+  sums.x = op.x;
+  sums.y = op.y;
+  sums.weight = op.weight;
+  sums.out = op.to_grad;
+  sums.tangents = {op.x_tangent, op.y_tangent, op.weight_tangent};
+  sums.second = true;
+  return sums;
+}
+
+template <class S, class Op>
+DifferentiateProducts<S> gradients_of(const Op& op) {
+  DifferentiateProducts<S> gradients{};
+  gradients.grad = op.grad;
+  gradients.x = op.x;
+  gradients.y = op.y;
+  gradients.weight = op.weight;
+  gradients.grad_x = op.to_x;
+  gradients.grad_y = op.to_y;
+  gradients.grad_weight = op.to_weight;
+  gradients.tangents = {op.x_tangent, op.y_tangent, op.weight_tangent};
+  gradients.second = true;
+  return gradients;
+}
+
+// Both plans, and sums of what is computed otherwise than it is stored.
+template <class S>
+struct Plans {
+  Plan<Compute<S>> by_out, by_first;
+  Compute<S>* sums;
+
+  template <class Op>
+  Plans(const Op& op, int64_t rows, Carver& memory)
+      : by_out(cut_plan(op.table, Side::kOut, memory)),
+        by_first(cut_plan(op.table, Side::kFirst, memory)),
+        sums(cut_sums(op.to_x, rows * op.table.dim_x, memory)) {}
+};
+
+template <class Op>
+bool wants_gradients(const Op& op) {
+  return op.to_x != nullptr || op.to_y != nullptr || op.to_weight != nullptr;
+}
+
+template <class S>
+int64_t size_of(const ChannelwiseProductDoubleBackward<S>& op) {
+  Carver memory(nullptr);
+  Plans<S>(op, op.rows, memory);
+  return memory.used();
+}
+
+template <class S>
+const char* run(const ChannelwiseProductDoubleBackward<S>& op, void* scratch, void* stream) {
+  Carver memory(scratch);
+  const Plans<S> plans(op, op.rows, memory);
+  const char* error = nullptr;
+  if (op.to_grad != nullptr) {
+    SumProducts<S> sums = sums_of<S>(op);
+    sums.plan = plans.by_out;
+    sums.edges = own_rows(op.rows);
+    sums.x_ir_mul = op.table.ir_mul;
+    error = make_plan(op.table, sums.plan, stream);
+    error = error == nullptr ? sum_products(sums, stream) : error;
+  }
+  if (error == nullptr && wants_gradients(op)) {
+    DifferentiateProducts<S> gradients = gradients_of<S>(op);
+    gradients.plan = plans.by_first;
+    gradients.edges = own_rows(op.rows);
+    gradients.sums = plans.sums;
+    gradients.in_ir_mul = op.table.ir_mul;
+    error = make_plan(op.table, gradients.plan, stream);
+    error = error == nullptr ? differentiate_products(gradients, stream) : error;
+  }
+  return error;
+}
+
+// Plans, and rows with components outside.
+template <class S>
+struct ConvScratch {
+  Plans<S> plans;
+  S *x, *x_tangent, *grad;
+
+  ConvScratch(const ChannelwiseConvDoubleBackward<S>& op, Carver& memory)
+      : plans(op, op.graph.sources, memory),
+        x(cut_rows<S>(op.table, op.graph.sources, op.table.dim_x, memory)),
+        x_tangent(cut_rows<S>(op.table, op.graph.sources, op.table.dim_x, memory)),
+        grad(cut_rows<S>(op.table, op.graph.targets, op.table.dim_out, memory)) {}
+
+  // Move what the op has; null, or what went wrong.
+  const char* move(const ChannelwiseConvDoubleBackward<S>& op, void* stream) const {
+    const Plan<Compute<S>>& plan = plans.by_first;
+    const int64_t sources = op.graph.sources;
+    const char* error = move_components_outside(plan, Side::kFirst, op.x, sources, x, stream);
+    if (error == nullptr && op.x_tangent != nullptr) {
+      error = move_components_outside(plan, Side::kFirst, op.x_tangent, sources, x_tangent, stream);
+    }
+    if (error == nullptr && wants_gradients(op)) {
+      error = move_components_outside(plan, Side::kOut, op.grad, op.graph.targets, grad, stream);
+    }
+    return error;
+  }
+};
+
+template <class S>
+int64_t size_of(const ChannelwiseConvDoubleBackward<S>& op) {
+  Carver memory(nullptr);
+  ConvScratch<S>(op, memory);
+  return memory.used();
+}
+
+template <class S>
+const char* run(const ChannelwiseConvDoubleBackward<S>& op, void* memory, void* stream) {
+  Carver carver(memory);
+  const ConvScratch<S> scratch(op, carver);
+  SumProducts<S> sums = sums_of<S>(op);
+  DifferentiateProducts<S> gradients = gradients_of<S>(op);
+  sums.plan = scratch.plans.by_out;
+  sums.edges = arriving_edges(op.graph);
+  sums.x_ir_mul = true;
+  gradients.plan = scratch.plans.by_first;
+  gradients.edges = leaving_edges(op.graph);
+  gradients.sums = scratch.plans.sums;
+  gradients.in_ir_mul = true;
+  const char* error = make_plan(op.table, gradients.plan, stream);
+  if (error == nullptr && !op.table.ir_mul) {
+    error = scratch.move(op, stream);
+    sums.x = gradients.x = scratch.x;
+    sums.tangents.x = op.x_tangent == nullptr ? nullptr : scratch.x_tangent;
+    gradients.tangents.x = sums.tangents.x;
+    gradients.grad = scratch.grad;
+  }
+  if (error == nullptr && op.to_grad != nullptr) {
+    error = make_plan(op.table, sums.plan, stream);
+    error = error == nullptr ? sum_products(sums, stream) : error;
+  }
+  if (error == nullptr && wants_gradients(op)) {
+    error = differentiate_products(gradients, stream);
+  }
+  return error;
+}
+
+}  // namespace
+
+EQUIGEO_DEFINE_LAUNCHES(ChannelwiseProductDoubleBackward)
+EQUIGEO_DEFINE_LAUNCHES(ChannelwiseConvDoubleBackward)
+
+}  // namespace equigeo
