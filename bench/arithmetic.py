@@ -153,6 +153,8 @@ MULTIPLY_ACCUMULATES: dict[str, tuple[Callable[[Arguments], int], int]] = {
     "copywise_product_backward": (copywise, 3),
     "fully_connected_product": (fully_connected, 1),
     "fully_connected_product_backward": (fully_connected, 3),
+    # Weights and their tangents are mixed forward and back, and weights have a derivative.
+    "fully_connected_product_double_backward": (fully_connected, 5),
     "gather_sum": (gather, 1),
     "grid_product": (grid, 1),
     "principal_axes": (clouds, 1),

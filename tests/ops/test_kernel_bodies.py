@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 # Its body is made of PyTorch's matrix products and eigenvectors, on every device.
 WITHOUT_KERNELS = {"principal_axes_nd"}
 # Elsewhere this convolution is made of PyTorch's matrix product, and its batch norm is taken;
-# second derivatives of channelwise products are made of these and their gradients.
+# second derivatives of products are made of these and their gradients.
 OF_THE_CPU = {
     *(
         name + suffix
@@ -23,6 +23,7 @@ OF_THE_CPU = {
     ),
     "channelwise_product_double_backward",
     "channelwise_conv_double_backward",
+    "fully_connected_product_double_backward",
 }
 # Where Python asks for a device: for what is no kernel, with the reason.
 ASKS_FOR_A_DEVICE = {

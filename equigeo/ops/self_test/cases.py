@@ -246,7 +246,14 @@ def double_backward_cases() -> list[Case]:
         shapes = [(targets, table.dim_out), *point, *point]
         rest = (*indices, *tensors, *asked)
         found.append(_channelwise(f"channelwise_{op}_double_backward", shapes, rest))
-    return found
+    return [*found, *_connected_double_backward(asked[1:])]
+
+
+def _connected_double_backward(asked: tuple[bool, ...]) -> Iterator[Case]:
+    table = _mixing_table()
+    operands = [(EDGES, dim) for dim in (table.dim_x, table.dim_y, table.dim_weight)]
+    features = draw_features((EDGES, table.dim_out), *operands, *operands)
+    yield Case("fully_connected_product_double_backward", features, (*_arrays(table), *asked))
 
 
 def _channelwise(op: str, shapes: list[tuple[int, int]], rest: tuple[Any, ...]) -> Case:
