@@ -15,8 +15,7 @@ from equigeo.ops.products.channelwise_product_backward import channelwise_produc
 from equigeo.ops.products.channelwise_product_double_backward import (
     channelwise_product_double_backward,
 )
-from equigeo.ops.products.double_backward import FEATURES
-from equigeo.ops.products.multilinear import FORM, OPERANDS
+from equigeo.ops.products.multilinear import FEATURES, FORM, OPERANDS
 from tests.ops.channelwise_rows import arrays, graph_tensors
 from tests.ops.channelwise_tables import (
     TABLES,

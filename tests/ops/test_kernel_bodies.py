@@ -23,6 +23,7 @@ OF_THE_CPU = {
     ),
     "channelwise_product_double_backward",
     "channelwise_conv_double_backward",
+    "copywise_product_double_backward",
     "fully_connected_product_double_backward",
 }
 # Where Python asks for a device: for what is no kernel, with the reason.

@@ -8,11 +8,10 @@ from __future__ import annotations
 from torch import Tensor
 
 from equigeo.ops.products.connected_reference import connected_product_backward, fully_connected
-from equigeo.ops.products.double_backward import backward_by_double_backward
 from equigeo.ops.products.fully_connected_product_double_backward import (
     fully_connected_product_double_backward,
 )
-from equigeo.ops.products.multilinear import FORM
+from equigeo.ops.products.multilinear import FORM, backward_by_double_backward
 from equigeo.ops.runtime.batching import blocks
 from equigeo.ops.runtime.declare import declare, like
 from equigeo.ops.runtime.forward_rules import gradients_linear_in

@@ -216,10 +216,7 @@ def _products() -> Iterator[Case]:
     features = draw_features(node, others[0], *radial)
     yield Case("radial_conv", features, (*indices, *tensors, *last), EDGES * table.dim_x)
 
-    for op, table in (
-        ("copywise_product", _copywise_table()),
-        ("fully_connected_product", _mixing_table()),
-    ):
+    for op, table in _connected_tables():
         shapes = [(EDGES, dim) for dim in (table.dim_x, table.dim_y, table.dim_weight)]
         tensors = _arrays(table)
         yield Case(op, draw_features(*shapes), (*tensors, table.dim_out))
@@ -250,10 +247,18 @@ def double_backward_cases() -> list[Case]:
 
 
 def _connected_double_backward(asked: tuple[bool, ...]) -> Iterator[Case]:
-    table = _mixing_table()
-    operands = [(EDGES, dim) for dim in (table.dim_x, table.dim_y, table.dim_weight)]
-    features = draw_features((EDGES, table.dim_out), *operands, *operands)
-    yield Case("fully_connected_product_double_backward", features, (*_arrays(table), *asked))
+    for op, table in _connected_tables():
+        operands = [(EDGES, dim) for dim in (table.dim_x, table.dim_y, table.dim_weight)]
+        features = draw_features((EDGES, table.dim_out), *operands, *operands)
+        yield Case(f"{op}_double_backward", features, (*_arrays(table), *asked))
+
+
+def _connected_tables() -> list[tuple[str, PathTable]]:
+    """Products whose channels meet in pairs."""
+    return [
+        ("copywise_product", _copywise_table()),
+        ("fully_connected_product", _mixing_table()),
+    ]
 
 
 def _channelwise(op: str, shapes: list[tuple[int, int]], rest: tuple[Any, ...]) -> Case:

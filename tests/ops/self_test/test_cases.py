@@ -13,6 +13,7 @@ WITHOUT_CUDA_KERNELS = {
     *(f"{name}_backward" for name in OF_THE_CPU),
     "channelwise_product_double_backward",
     "channelwise_conv_double_backward",
+    "copywise_product_double_backward",
     "fully_connected_product_double_backward",
 }
 CASES = all_cases()

@@ -15,6 +15,7 @@ from equigeo.graphs import EdgeIndex
 from equigeo.ops.runtime.declare import declared, reference_of
 from equigeo.testing import tolerance
 from tests.ops.channelwise_tables import TABLES
+from tests.ops.connected_rows import COPYWISE
 from tests.ops.connected_rows import MIXED as MIXED_TABLES
 
 PRODUCT = tp.ChannelwiseTensorProduct("3x0e+2x1o", "0e+1o", "0e+1o").double()
@@ -23,9 +24,11 @@ EDGES = EdgeIndex.from_edges(torch.tensor([[0, 2, 1, 1], [1, 0, 1, 3]]), 3, 4)
 MIXED = tp.FullyConnectedTensorProduct(
     "3x0e+2x1o", "0e+1o", "0e+1o", shared_weights=False, internal_weights=False
 ).double()
+PAIRS = tp.ElementwiseTensorProduct("3x0e+2x1o", "3x0e+2x1o").double()
 CALLS = {
     "channelwise_product": (PRODUCT, PRODUCT, 4),
     "channelwise_conv": (lambda x, y, w: CONV((x, None), EDGES, y, w, num_nodes=4), PRODUCT, 3),
+    "copywise_product": (PAIRS, PAIRS, 4),
     "fully_connected_product": (MIXED, MIXED, 4),
 }
 every_call = pytest.mark.parametrize("name", CALLS)
@@ -47,7 +50,8 @@ class Seen(TorchDispatchMode):
 def inputs(name: str) -> list[Tensor]:
     _, product, rows = CALLS[name]
     shapes = [(rows, product.irreps_in1.dim), (4, product.irreps_in2.dim)]
-    shapes.append((4, product.weight_numel))
+    if product.weight_numel:
+        shapes.append((4, product.weight_numel))
     return [torch.randn(*shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
 
 
@@ -79,6 +83,7 @@ def flags() -> Iterator[tuple[bool, ...]]:
 
 TABLES_OF = {
     "channelwise_product": (TABLES["odd"], (TABLES["odd"].ir_mul,)),
+    "copywise_product": (COPYWISE["pairs"], ()),
     "fully_connected_product": (MIXED_TABLES["mul_ir"], ()),
 }
 
@@ -101,11 +106,18 @@ def test_results_that_are_not_wanted_are_empty(name, wanted):
             assert_close(mine, theirs, **tolerance(torch.float64, terms=100))
 
 
-def test_a_tangent_of_missing_weights_is_refused():
-    table = TABLES["unweighted"]
+UNWEIGHTED = {
+    "channelwise_product": (TABLES["unweighted"], (TABLES["unweighted"].ir_mul,)),
+    "copywise_product": (COPYWISE["natural"], ()),
+}
+
+
+@pytest.mark.parametrize("name", UNWEIGHTED)
+def test_a_tangent_of_missing_weights_is_refused(name):
+    table, layout = UNWEIGHTED[name]
     dims = (table.dim_out, table.dim_x, table.dim_y)
     point = [torch.ones(2, dim) for dim in dims]
-    rest = (table.paths, table.entries, table.values.float(), table.ir_mul, *[True] * 4)
-    op = torch.ops.equigeo.channelwise_product_double_backward
+    rest = (table.paths, table.entries, table.values.float(), *layout, *[True] * 4)
+    op = getattr(torch.ops.equigeo, f"{name}_double_backward")
     with pytest.raises(RuntimeError, match="weight_tangent must be None where there are no"):
         op(*point, None, None, None, torch.ones(2, 1), *rest)
