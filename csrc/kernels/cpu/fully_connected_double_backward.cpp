@@ -135,39 +135,41 @@ class DoubleBackward {
     }
   }
 
+  // What arrives at couplings and at their tangents, to x through the matrices of y and of its
+  // tangent, and to y through the channels of x and of its tangent.
   void transpose_couplings(int64_t p, int64_t lane) {
-    for (int64_t v = 0; v < paths_.path[p].y.mul; ++v) {
-      if (op_.weight_tangent != nullptr) {
-        transpose(p, v, lane, to_couplings_, &point_, &point_);
+    const Path& path = paths_.path[p];
+    const bool along_weight = op_.weight_tangent != nullptr;
+    for (int64_t v = 0; v < path.y.mul; ++v) {
+      const Components<const T> arriving = couplings_of(path, to_couplings_, v);
+      const Components<const T> moved = couplings_of(path, to_moved_, v);
+      if (op_.to_x != nullptr && along_weight) {
+        transpose(p, point_.matrix(p, v, lane), arriving);
       }
-      if (moves_) {
-        transpose(
-            p, v, lane, to_moved_, op_.y_tangent ? &tangent_ : nullptr,
-            op_.x_tangent ? &tangent_ : nullptr);
+      if (op_.to_x != nullptr && op_.y_tangent != nullptr) {
+        transpose(p, tangent_.matrix(p, v, lane), moved);
+      }
+      if (op_.to_y != nullptr && (along_weight || op_.x_tangent != nullptr)) {
+        if (along_weight) {
+          for_components(
+              path.x.d, OuterProduct<T>{path.out.d, arriving, point_.x_of(p), gradient_});
+        }
+        if (op_.x_tangent != nullptr) {
+          for_components(
+              path.x.d,
+              OuterProduct<T>{path.out.d, moved, tangent_.x_of(p), gradient_, along_weight});
+        }
+        add_second_gradient(paths_, p, v, gradient_, lanes_);
       }
     }
   }
 
-  // What arrives at couplings of copy v, to x through the matrices of `second`, and to y through
-  // the channels of `first`.
-  void transpose(
-      int64_t p,
-      int64_t v,
-      int64_t lane,
-      const T* arriving,
-      const MixingOperands<T>* second,
-      const MixingOperands<T>* first) {
+  void transpose(int64_t p, const T* matrix, Components<const T> grad) {
     const Path& path = paths_.path[p];
-    const Components<const T> grad = couplings_of(path, arriving, v);
-    if (op_.to_x != nullptr && second != nullptr) {
-      for_components(
-          path.x.d, Transpose<T>{
-                        second->matrix(p, v, lane), path.out.d, grad, point_.x_of(p), nullptr,
-                        slope_ + paths_.layout[p].x, nullptr, nullptr});
-    }
-    if (op_.to_y != nullptr && first != nullptr) {
-      add_second_gradient(paths_, p, v, grad, first->x_of(p), gradient_, lanes_);
-    }
+    for_components(
+        path.x.d, Transpose<T>{
+                      matrix, path.out.d, grad, point_.x_of(p), nullptr,
+                      slope_ + paths_.layout[p].x, nullptr, nullptr});
   }
 
   void finish(int64_t e) {
