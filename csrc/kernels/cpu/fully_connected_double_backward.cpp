@@ -60,7 +60,8 @@ class DoubleBackward {
   }
 
   void row(int64_t e, int64_t lane) {
-    const T* weight = load_row(e);
+    load_row(e);
+    const T* weight = point_.weights_of_row(op_.weight, e, op_.rows);
     const T* weight_tangent = nullptr;
     if (op_.weight_tangent != nullptr) {
       weight_tangent = tangent_.weights_of_row(op_.weight_tangent, e, op_.rows);
@@ -72,7 +73,9 @@ class DoubleBackward {
     for (int64_t p = 0; p < paths_.count; ++p) {
       const int64_t first = paths_.path[p].weight;
       if (moves_) {
-        couple_tangents(p, lane);
+        if (op_.to_grad != nullptr || to_weight != nullptr) {
+          couple_tangents(p, lane);
+        }
         const bool goes_on = (op_.to_x && op_.y_tangent) || (op_.to_y && op_.x_tangent);
         mix(p, weight + first, goes_on ? to_moved_ : nullptr,
             to_weight ? to_weight + first : nullptr);
@@ -88,8 +91,7 @@ class DoubleBackward {
     finish(e);
   }
 
-  // Returns the weights.
-  const T* load_row(int64_t e) {
+  void load_row(int64_t e) {
     point_.load_row(op_.x + e * paths_.dim_x);
     if (op_.x_tangent != nullptr) {
       tangent_.load_row(op_.x_tangent + e * paths_.dim_x);
@@ -98,7 +100,6 @@ class DoubleBackward {
     fill_zero(outputs_, plan_.padded_outputs);
     fill_zero(slope_, paths_.padded_x);
     fill_zero(lanes_, paths_.dim_y * kEdges);
-    return point_.weights_of_row(op_.weight, e, op_.rows);
   }
 
   // How couplings change.
@@ -117,7 +118,7 @@ class DoubleBackward {
   void mix(int64_t p, const T* weight, T* to_couplings, T* to_weight) {
     const Path& path = paths_.path[p];
     const PaddedSegment output = plan_.output[plan_.output_of[p]];
-    const Couplings size = coupling_sizes<T>(path);
+    const Couplings size = coupling_sizes(path);
     const int64_t wide = padded(output.mul);
     if (op_.to_grad != nullptr) {
       for_components(

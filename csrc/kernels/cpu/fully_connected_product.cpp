@@ -43,7 +43,7 @@ class Forward {
       couple_channels(paths, p, operands_, lane, operands_.x_of(p), couplings_);
       for_components(
           output.d, MixedPath<T>{
-                        coupling_sizes<T>(path), couplings_, weight + path.weight, output.mul,
+                        coupling_sizes(path), couplings_, weight + path.weight, output.mul,
                         padded(output.mul), outputs_ + output.padded});
     }
     put_back_outputs(plan_, outputs_, op_.out + e * paths.dim_out);
@@ -108,7 +108,7 @@ class Backward {
     for (int64_t p = 0; p < paths_.count; ++p) {
       const Path& path = paths_.path[p];
       const PaddedSegment output = plan_.output[plan_.output_of[p]];
-      const Couplings size = coupling_sizes<T>(path);
+      const Couplings size = coupling_sizes(path);
       couple_channels(paths_, p, operands_, lane, operands_.x_of(p), couplings_);
       fill_zero(grad_couplings_, size.v_step * path.y.mul);
       for_components(

@@ -72,8 +72,7 @@ class MixingOperands {
   T* weights_;
 };
 
-template <class T>
-inline Couplings coupling_sizes(const Path& path) {
+EQUIGEO_HOST_DEVICE Couplings coupling_sizes(const Path& path) {
   const int64_t wide = padded(path.x.mul);
   return {path.x.mul, path.y.mul, wide, path.out.d * wide};
 }
@@ -89,7 +88,7 @@ inline void couple_channels(
     T* couplings,
     bool add = false) {
   const Path& path = paths.path[p];
-  const Couplings size = coupling_sizes<T>(path);
+  const Couplings size = coupling_sizes(path);
   for (int64_t v = 0; v < path.y.mul; ++v) {
     const Components<T> into{couplings + v * size.v_step, size.k_step};
     for_components(
@@ -99,7 +98,7 @@ inline void couple_channels(
 
 template <class T>
 inline Components<const T> couplings_of(const Path& path, const T* couplings, int64_t v) {
-  const Couplings size = coupling_sizes<T>(path);
+  const Couplings size = coupling_sizes(path);
   return {couplings + v * size.v_step, size.k_step};
 }
 
