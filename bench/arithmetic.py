@@ -151,8 +151,12 @@ MULTIPLY_ACCUMULATES: dict[str, tuple[Callable[[Arguments], int], int]] = {
     "channelwise_product_double_backward": (channelwise_backward, 3),
     "copywise_product": (copywise, 1),
     "copywise_product_backward": (copywise, 3),
+    # Pairs are coupled along the inputs and along the weights, and each of both goes back.
+    "copywise_product_double_backward": (copywise, 6),
     "fully_connected_product": (fully_connected, 1),
     "fully_connected_product_backward": (fully_connected, 3),
+    # Weights and their tangents are mixed forward and back, and weights have a derivative.
+    "fully_connected_product_double_backward": (fully_connected, 5),
     "gather_sum": (gather, 1),
     "grid_product": (grid, 1),
     "principal_axes": (clouds, 1),

@@ -21,11 +21,11 @@ from bench.connected import (
     unweighted_libraries,
     weighted_libraries,
 )
-from bench.peers import Library, calls_as_they_are
+from bench.peers import KINDS, Library, calls_as_they_are
 from bench.record import record
 
 ROWS = 1024
-every_pass = pytest.mark.parametrize("kind", ["forward", "both"])
+every_pass = pytest.mark.parametrize("kind", KINDS)
 every_thread_count = pytest.mark.parametrize("threads", [1, 2], ids=["1 thread", "2 threads"])
 
 

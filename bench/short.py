@@ -27,6 +27,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from bench.peers import KINDS
 from bench.recorder import REPOSITORY, Record, circumstances, output_arguments
 from equigeo.ops.self_test.cases import all_cases
 
@@ -49,9 +50,9 @@ TEMPLATES = [
     ),
     (
         "connected", "bench_fully_connected", "diffdock-L1-{{}}-{what}-1 thread",
-        ("forward", "both"), "ours", "e3nn",
+        KINDS, "ours", "e3nn",
     ),
-    ("connected", "bench_full", "L3-{{}}-{what}-1 thread", ("forward", "both"), "ours", "e3nn"),
+    ("connected", "bench_full", "L3-{{}}-{what}-1 thread", KINDS, "ours", "e3nn"),
     (
         "sphere", "bench_harmonics", "{what}-{{}}", ("l3-forward", "l3-both", "l8-both"), "ours",
         "e3nn",

@@ -31,4 +31,25 @@ struct CopywiseProductBackward {
   T* grad_weight;  // (rows, dim_weight)
 };
 
+// Derivatives of the gradients, along tangents that are null where they are zero. Results that are
+// null are not wanted.
+template <class T>
+struct CopywiseProductDoubleBackward {
+  PathTable<T> table;
+  const T* grad;  // (rows, dim_out)
+  const T* x;
+  const T* y;
+  const T* weight;
+  int64_t weight_stride;
+  const T* x_tangent;
+  const T* y_tangent;
+  const T* weight_tangent;  // (rows, dim_weight), of every row
+  int64_t rows;
+  T* to_grad;
+  T* to_x;
+  T* to_y;
+  T* to_weight;
+  bool stream;  // whether to_grad is written past the caches
+};
+
 }  // namespace equigeo

@@ -28,4 +28,23 @@ struct FullyConnectedProductBackward {
   T* grad_weight;
 };
 
+// Derivatives of the gradients, along tangents that are null where they are zero. Results that are
+// null are not wanted.
+template <class T>
+struct FullyConnectedProductDoubleBackward {
+  PathTable<T> table;
+  const T* grad;  // (rows, dim_out)
+  const T* x;
+  const T* y;
+  const T* weight;
+  const T* x_tangent;
+  const T* y_tangent;
+  const T* weight_tangent;
+  int64_t rows;
+  T* to_grad;
+  T* to_x;
+  T* to_y;
+  T* to_weight;
+};
+
 }  // namespace equigeo

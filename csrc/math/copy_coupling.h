@@ -64,6 +64,36 @@ EQUIGEO_HOST_DEVICE void component_products(
   }
 }
 
+// How they change: products[i * d2 + j] = a_i y_j + x_i b_j along tangents a of x and b of y, which
+// are null where they are zero, at the steps of what they belong to.
+template <class Group, class T>
+EQUIGEO_HOST_DEVICE void product_tangents(
+    const T* x,
+    const T* x_tangent,
+    int64_t d1,
+    int64_t x_step,
+    const T* y,
+    const T* y_tangent,
+    int64_t d2,
+    int64_t y_step,
+    T* products) {
+  if (y_tangent == nullptr) {
+    return component_products<Group>(x_tangent, d1, x_step, y, d2, y_step, products);
+  }
+  if (x_tangent == nullptr) {
+    return component_products<Group>(x, d1, x_step, y_tangent, d2, y_step, products);
+  }
+  for (int64_t i = 0; i < d1; ++i) {
+    const Group xi = Group::load(x + i * x_step), ai = Group::load(x_tangent + i * x_step);
+    for (int64_t j = 0; j < d2; ++j) {
+      Group sum = ai * Group::load(y + j * y_step);
+      sum.add(xi, Group::load(y_tangent + j * y_step));
+      sum.store(products);
+      products += Group::kLanes;
+    }
+  }
+}
+
 template <class Group, int Length, class T, class Put>
 EQUIGEO_HOST_DEVICE void sparse_rows(
     const SparseTerm<T>* term,
@@ -113,7 +143,45 @@ EQUIGEO_HOST_DEVICE void sparse_product(
   }
 }
 
-// With slopes Q_ij of the products: grad_x_i += sum_j Q_ij y_j and grad_y_j += sum_i Q_ij x_i.
+template <class Group, bool ToX, bool ToY, class T>
+EQUIGEO_HOST_DEVICE void product_gradients_by(
+    const T* slopes,
+    const T* x,
+    int64_t d1,
+    int64_t x_step,
+    const T* y,
+    int64_t d2,
+    int64_t y_step,
+    T* grad_x,
+    T* grad_y) {
+  for (int64_t i = 0; i < d1; ++i) {
+    Group xi{}, to_x{};
+    if constexpr (ToX) {
+      to_x = Group::load(grad_x + i * x_step);
+    }
+    if constexpr (ToY) {
+      xi = Group::load(x + i * x_step);
+    }
+    for (int64_t j = 0; j < d2; ++j) {
+      const Group slope = Group::load(slopes);
+      if constexpr (ToX) {
+        to_x.add(slope, Group::load(y + j * y_step));
+      }
+      if constexpr (ToY) {
+        Group to_y = Group::load(grad_y + j * y_step);
+        to_y.add(slope, xi);
+        to_y.store(grad_y + j * y_step);
+      }
+      slopes += Group::kLanes;
+    }
+    if constexpr (ToX) {
+      to_x.store(grad_x + i * x_step);
+    }
+  }
+}
+
+// With slopes Q_ij of the products: grad_x_i += sum_j Q_ij y_j and grad_y_j += sum_i Q_ij x_i. A
+// null pointer to a gradient is one that is not wanted, and what it is made of is not read.
 template <class Group, class T>
 EQUIGEO_HOST_DEVICE void product_gradients(
     const T* slopes,
@@ -125,19 +193,15 @@ EQUIGEO_HOST_DEVICE void product_gradients(
     int64_t y_step,
     T* grad_x,
     T* grad_y) {
-  for (int64_t i = 0; i < d1; ++i) {
-    const Group xi = Group::load(x + i * x_step);
-    Group to_x = Group::load(grad_x + i * x_step);
-    for (int64_t j = 0; j < d2; ++j) {
-      const Group slope = Group::load(slopes);
-      to_x.add(slope, Group::load(y + j * y_step));
-      Group to_y = Group::load(grad_y + j * y_step);
-      to_y.add(slope, xi);
-      to_y.store(grad_y + j * y_step);
-      slopes += Group::kLanes;
-    }
-    to_x.store(grad_x + i * x_step);
+  if (grad_x == nullptr) {
+    return product_gradients_by<Group, false, true>(
+        slopes, x, d1, x_step, y, d2, y_step, grad_x, grad_y);
   }
+  if (grad_y == nullptr) {
+    return product_gradients_by<Group, true, false>(
+        slopes, x, d1, x_step, y, d2, y_step, grad_x, grad_y);
+  }
+  product_gradients_by<Group, true, true>(slopes, x, d1, x_step, y, d2, y_step, grad_x, grad_y);
 }
 
 }  // namespace

@@ -164,7 +164,7 @@ EQUIGEO_HOST_DEVICE void transpose_matrix(
   }
 }
 
-// One row of the gradient of M, each entry spread over the lanes of a pack: Q_ki = sum over
+// One row of the gradient of M, each entry spread over the lanes of a pack: Q_ki = or += sum over
 // channels of (w x_i) g_k, for K rows at once.
 template <class Pack, int D1, int K, class T>
 EQUIGEO_HOST_DEVICE void matrix_gradient(
@@ -173,9 +173,19 @@ EQUIGEO_HOST_DEVICE void matrix_gradient(
     const T* weighted,
     int64_t x_stride,
     int64_t channels,
-    T* gradient) {
+    T* gradient,
+    bool add = false) {
   constexpr int kStep = kWidth<Pack, T>;
   Pack sum[K][D1] = {};
+  if (add) {
+    EQUIGEO_UNROLL
+    for (int k = 0; k < K; ++k) {
+      EQUIGEO_UNROLL
+      for (int i = 0; i < D1; ++i) {
+        sum[k][i] = Memory<Pack, T>::load(gradient + (k * D1 + i) * kStep);
+      }
+    }
+  }
   for (int64_t u = 0; u < channels; u += kStep) {
     Pack g[K];
     EQUIGEO_UNROLL

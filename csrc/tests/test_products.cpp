@@ -244,6 +244,16 @@ const bool matrix = check::add_for_floats("channels by the matrix of an edge", [
         g.data() + k * kChannels, kChannels, weighted.data(), kChannels, kChannels,
         to_m.data() + k * 3);
   }
+  std::vector<T> m_twice = to_m;
+  for (int64_t k = 0; k < 7; ++k) {
+    matrix_gradient<T, 3, 1>(
+        g.data() + k * kChannels, kChannels, weighted.data(), kChannels, kChannels,
+        m_twice.data() + k * 3, true);
+  }
+  std::vector<double> want_m_twice;
+  for (const T slope : to_m) {
+    want_m_twice.push_back(2.0 * slope);
+  }
   struct {
     const Entry* entry_by_second;
     const T* value_by_second;
@@ -282,6 +292,7 @@ const bool matrix = check::add_for_floats("channels by the matrix of an edge", [
   check::all_near(to_x, want_x, tolerance);
   check::all_near(to_w, want_w, tolerance);
   check::all_near(twice, want_twice, 2 * tolerance);
+  check::all_near(m_twice, want_m_twice, 2 * tolerance);
   check::all_near(to_y, want_y, tolerance);
 });
 

@@ -1,4 +1,4 @@
-"""Ops of the op table for second derivatives of products that keep channels."""
+"""Ops of the op table for second derivatives of products."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from equigeo.ops.products.channelwise_product_backward import channelwise_produc
 from equigeo.ops.products.channelwise_product_double_backward import (
     channelwise_product_double_backward,
 )
-from equigeo.ops.products.double_backward import FEATURES
-from equigeo.ops.products.multilinear import FORM, OPERANDS
+from equigeo.ops.products.multilinear import FEATURES, FORM, OPERANDS
 from tests.ops.channelwise_rows import arrays, graph_tensors
 from tests.ops.channelwise_tables import (
     TABLES,
@@ -75,7 +74,7 @@ def product_row(
         f"channelwise_product_double_backward, {name}",
         Pieces(table, along, by, rows),
         lambda graph: arrays(table),
-        ir_mul=table.ir_mul,
+        (table.ir_mul,),
     )
 
 
@@ -90,7 +89,7 @@ def conv_row(
         f"channelwise_conv_double_backward, {name}",
         Pieces(table, along, by, rows),
         lambda graph: [*graph_tensors(graph), *arrays(table)],
-        ir_mul=table.ir_mul,
+        (table.ir_mul,),
     )
 
 
@@ -142,16 +141,16 @@ def double_backward_row(
     label: str,
     pieces: Pieces,
     rest: Callable[..., list[Tensor]],
-    *,
-    ir_mul: bool,
+    layout: tuple[bool, ...] = (),
 ) -> Op:
-    constants = (ir_mul, *pieces.wanted)
+    """An op beside gradients that PyTorch differentiates; both end their tables with a layout."""
+    constants = (*layout, *pieces.wanted)
 
     def call(*arguments: Tensor) -> Any:
         return pieces.keep(op(*pieces.fill(arguments), *constants))
 
     def judge(*arguments: Tensor) -> Any:
-        return pieces.keep(differentiated(gradients, pieces, pieces.fill(arguments), ir_mul))
+        return pieces.keep(differentiated(gradients, pieces, [*pieces.fill(arguments), *layout]))
 
     name = label.partition(",")[0]
     return Op(
@@ -160,14 +159,14 @@ def double_backward_row(
 
 
 def differentiated(
-    gradients: Callable[..., Any], pieces: Pieces, arguments: list[Any], ir_mul: bool
+    gradients: Callable[..., Any], pieces: Pieces, arguments: list[Any]
 ) -> list[Tensor]:
     """Gradients along tangents, differentiated by PyTorch."""
     point = arguments[: len(FORM)]
     tangents, rest = arguments[len(FORM) : len(FEATURES)], arguments[len(FEATURES) :]
     with torch.enable_grad():
         point = [x if x is None or x.requires_grad else x.detach().requires_grad_() for x in point]
-        found = gradients(*point, *rest, ir_mul)
+        found = gradients(*point, *rest)
         pairs = [(f, t) for f, t in zip(found, tangents, strict=True) if t is not None]
         wanted = [point[k] for k in pieces.kept]
         slopes = torch.autograd.grad(

@@ -20,6 +20,10 @@ from equigeo.ops.sphere.grid_product import grid_product_reference
 from tests.ops.attention_rows import attention_rows
 from tests.ops.channelwise_rows import channelwise_rows
 from tests.ops.cloud_rows import cloud_rows
+from tests.ops.connected_double_backward_rows import (
+    connected_double_backward_rows,
+    connected_double_backward_rows_of_kernels,
+)
 from tests.ops.connected_rows import connected_rows
 from tests.ops.contraction_rows import contraction_rows
 from tests.ops.double_backward_rows import (
@@ -159,6 +163,8 @@ OPS = [
     *channelwise_rows(),
     *cloud_rows(),
     *connected_rows(),
+    *connected_double_backward_rows(),
+    *connected_double_backward_rows_of_kernels(),
     *double_backward_rows(),
     *double_backward_rows_of_kernels(),
     *contraction_rows(),
@@ -191,6 +197,7 @@ OF_KERNELS = frozenset(
         "block_linear_backward, many rows, mul_ir",
         "so2_conv, many copies, alone",
         "so2_conv_backward, many copies, alone",
+        *map(str, connected_double_backward_rows_of_kernels()),
         *map(str, double_backward_rows_of_kernels()),
     }
 )

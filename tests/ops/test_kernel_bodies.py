@@ -13,13 +13,16 @@ from equigeo.ops.runtime.declare import SCHEMAS
 ROOT = Path(__file__).parents[2]
 # Its body is made of PyTorch's matrix products and eigenvectors, on every device.
 WITHOUT_KERNELS = {"principal_axes_nd"}
-# Elsewhere this convolution is made of PyTorch's matrix product, and its batch norm is taken.
+# Elsewhere this convolution is made of PyTorch's matrix product, and its batch norm is taken;
+# second derivatives of connected products are made of these and their gradients.
 OF_THE_CPU = {
     *(
         name + suffix
         for name in ("attention_conv", "relu_batch_norm")
         for suffix in ("", "_backward")
     ),
+    "copywise_product_double_backward",
+    "fully_connected_product_double_backward",
 }
 # Where Python asks for a device: for what is no kernel, with the reason.
 ASKS_FOR_A_DEVICE = {

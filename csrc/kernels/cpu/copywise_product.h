@@ -45,9 +45,16 @@ struct PlannedCopywiseProductBackward : CopywiseProductBackward<T> {
   CopyPlan<T> plan;
 };
 
+template <class T>
+struct PlannedCopywiseProductDoubleBackward : CopywiseProductDoubleBackward<T> {
+  CopyPlan<T> plan;
+};
+
 constexpr int64_t kCopyRows = 32;  // rows that kernels compute together, at most
 
 EQUIGEO_DECLARE_KERNELS(PlannedCopywiseProduct, copywise_product_rows);
 EQUIGEO_DECLARE_KERNELS(PlannedCopywiseProductBackward, copywise_product_backward_rows);
+EQUIGEO_DECLARE_KERNELS(
+    PlannedCopywiseProductDoubleBackward, copywise_product_double_backward_rows);
 
 }  // namespace equigeo

@@ -98,6 +98,7 @@ struct OuterProduct {
   int64_t d3;
   Components<const T> grad, weighted;
   T* gradient;
+  bool add = false;  // to it
 
   template <int D1>
   void with() const {
@@ -116,7 +117,7 @@ struct OuterProduct {
     constexpr int kW = kWidth<WidePack<T>, T>;
     matrix_gradient<WidePack<T>, D1, K>(
         grad.data + k * grad.stride, grad.stride, weighted.data, weighted.stride, weighted.stride,
-        gradient + k * D1 * kW);
+        gradient + k * D1 * kW, add);
   }
 };
 
@@ -205,8 +206,17 @@ struct RowGradients {
   T* y;
 };
 
-// Add the gradient of copy v of the second input, through that of its matrix, for which there is
-// scratch memory.
+// Add the gradient of copy v of the second input, from that of its matrix.
+template <class T>
+inline void add_second_gradient(
+    const ChannelwisePlan<T>& plan, int64_t p, int64_t v, const T* gradient, T* grad_y) {
+  constexpr int64_t kW = kWidth<WidePack<T>, T>;
+  const Path& path = plan.path[p];
+  const Second second = second_input(path, plan.ir_mul, v);
+  contract_gradient<WidePack<T>>(plan, path, gradient, grad_y + second.first * kW, second.step);
+}
+
+// The same from what the matrix acts on, with scratch memory for its gradient.
 template <class T>
 inline void add_second_gradient(
     const ChannelwisePlan<T>& plan,
@@ -216,11 +226,9 @@ inline void add_second_gradient(
     Components<const T> weighted,
     T* gradient,
     T* grad_y) {
-  constexpr int64_t kW = kWidth<WidePack<T>, T>;
   const Path& path = plan.path[p];
   for_components(path.x.d, OuterProduct<T>{path.out.d, grad, weighted, gradient});
-  const Second second = second_input(path, plan.ir_mul, v);
-  contract_gradient<WidePack<T>>(plan, path, gradient, grad_y + second.first * kW, second.step);
+  add_second_gradient(plan, p, v, gradient, grad_y);
 }
 
 template <class T>

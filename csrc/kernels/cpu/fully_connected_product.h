@@ -30,10 +30,17 @@ struct PlannedFullyConnectedProductBackward : FullyConnectedProductBackward<T> {
   FullyConnectedPlan<T> plan;
 };
 
+template <class T>
+struct PlannedFullyConnectedProductDoubleBackward : FullyConnectedProductDoubleBackward<T> {
+  FullyConnectedPlan<T> plan;
+};
+
 constexpr int64_t kMixedRows = 16;  // rows whose matrices are computed together, at most
 
 EQUIGEO_DECLARE_KERNELS(PlannedFullyConnectedProduct, fully_connected_product_rows);
 EQUIGEO_DECLARE_KERNELS(
     PlannedFullyConnectedProductBackward, fully_connected_product_backward_rows);
+EQUIGEO_DECLARE_KERNELS(
+    PlannedFullyConnectedProductDoubleBackward, fully_connected_product_double_backward_rows);
 
 }  // namespace equigeo

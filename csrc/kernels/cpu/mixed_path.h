@@ -74,7 +74,7 @@ struct MixedPath {
   };
 };
 
-// Gradients of the couplings and of the weights.
+// Gradients of the couplings and of the weights; null pointers are not wanted.
 template <class T>
 struct MixedGradients {
   Couplings size;
@@ -104,9 +104,16 @@ struct MixedGradients {
   template <int D, int N>
   void block(int64_t w) const {
     const ArrivingGradient<WidePack<T>, D, N, T> arriving(grad + w, grad_step);
-    for (int64_t u = 0; u < size.mul; u += kLane<T>) {
+    for (int64_t u = 0; u < size.mul && grad_couplings != nullptr; u += kLane<T>) {
       channels<D>(arriving, u, w);
     }
+    if (grad_weight != nullptr) {
+      weights<N>(arriving, w);
+    }
+  }
+
+  template <int N, class Arriving>
+  EQUIGEO_HOST_DEVICE void weights(const Arriving& arriving, int64_t w) const {
     // Registers may reach over the end of a row of weights: rows are written in order, the last
     // columns before the first, so that what is written too much is written again.
     const int64_t end = size.mul * size.mul2 * mul3;

@@ -217,4 +217,13 @@ void run(const CopywiseProductBackward<T>& op, const Tensor&) {
       3 * op.rows * planner.work(), kCopyRows);
 }
 
+template <class T>
+void run(const CopywiseProductDoubleBackward<T>& op, const Tensor&) {
+  const CopyPlanner<T> planner(op.table);
+  const PlannedCopywiseProductDoubleBackward<T> planned{op, planner.view()};
+  run_rows(
+      EQUIGEO_KERNELS(copywise_product_double_backward_rows), planned, op.rows,
+      5 * op.rows * planner.work(), kCopyRows);
+}
+
 }  // namespace equigeo

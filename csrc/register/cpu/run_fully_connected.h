@@ -135,4 +135,13 @@ void run(const FullyConnectedProductBackward<T>& op, const Tensor&) {
       3 * op.rows * planner.work(), kMixedRows);
 }
 
+template <class T>
+void run(const FullyConnectedProductDoubleBackward<T>& op, const Tensor&) {
+  const FullyConnectedPlanner<T> planner(op.table);
+  const PlannedFullyConnectedProductDoubleBackward<T> planned{op, planner.view()};
+  run_rows(
+      EQUIGEO_KERNELS(fully_connected_product_double_backward_rows), planned, op.rows,
+      5 * op.rows * planner.work(), kMixedRows);
+}
+
 }  // namespace equigeo

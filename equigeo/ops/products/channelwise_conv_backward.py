@@ -10,8 +10,7 @@ from torch import Tensor
 from equigeo.ops.products.channelwise_conv_double_backward import channelwise_conv_double_backward
 from equigeo.ops.products.channelwise_product_backward import channelwise_product_backward_reference
 from equigeo.ops.products.conv_graph import INDICES, OFFSETS
-from equigeo.ops.products.double_backward import backward_by_double_backward
-from equigeo.ops.products.multilinear import FORM
+from equigeo.ops.products.multilinear import FORM, backward_by_double_backward
 from equigeo.ops.runtime.batching import blocks
 from equigeo.ops.runtime.declare import declare, like
 from equigeo.ops.runtime.forward_rules import gradients_linear_in

@@ -6,7 +6,7 @@ On its own because every op has a file.
 from __future__ import annotations
 
 from equigeo.ops.products.conv_graph import INDICES, OFFSETS
-from equigeo.ops.products.double_backward import (
+from equigeo.ops.products.multilinear import (
     FEATURES,
     backward_of_double_backward,
     composed_double_backward,

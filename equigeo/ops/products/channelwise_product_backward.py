@@ -16,8 +16,7 @@ from equigeo.ops.products.connected_reference import (
     weight_segment,
     weights_of,
 )
-from equigeo.ops.products.double_backward import backward_by_double_backward
-from equigeo.ops.products.multilinear import FORM
+from equigeo.ops.products.multilinear import FORM, backward_by_double_backward
 from equigeo.ops.runtime.batching import blocks
 from equigeo.ops.runtime.declare import declare, like
 from equigeo.ops.runtime.forward_rules import gradients_linear_in

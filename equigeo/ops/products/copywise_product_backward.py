@@ -8,7 +8,8 @@ from __future__ import annotations
 from torch import Tensor
 
 from equigeo.ops.products.connected_reference import connected_product_backward, copywise
-from equigeo.ops.products.multilinear import FORM, backward_of_gradients
+from equigeo.ops.products.copywise_product_double_backward import copywise_product_double_backward
+from equigeo.ops.products.multilinear import FORM, backward_by_double_backward
 from equigeo.ops.runtime.batching import blocks
 from equigeo.ops.runtime.declare import declare, like
 from equigeo.ops.runtime.forward_rules import gradients_linear_in
@@ -30,7 +31,7 @@ copywise_product_backward = declare(
     SCHEMA,
     reference=copywise_product_backward_reference,
     fake=like("x", "y", "weight"),
-    backward=backward_of_gradients("copywise_product"),
+    backward=backward_by_double_backward(copywise_product_double_backward),
     forward=gradients_linear_in("copywise_product_backward", FORM),
     batch=blocks(FORM),
 )

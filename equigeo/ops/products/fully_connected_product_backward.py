@@ -8,7 +8,10 @@ from __future__ import annotations
 from torch import Tensor
 
 from equigeo.ops.products.connected_reference import connected_product_backward, fully_connected
-from equigeo.ops.products.multilinear import FORM, backward_of_gradients
+from equigeo.ops.products.fully_connected_product_double_backward import (
+    fully_connected_product_double_backward,
+)
+from equigeo.ops.products.multilinear import FORM, backward_by_double_backward
 from equigeo.ops.runtime.batching import blocks
 from equigeo.ops.runtime.declare import declare, like
 from equigeo.ops.runtime.forward_rules import gradients_linear_in
@@ -30,7 +33,7 @@ fully_connected_product_backward = declare(
     SCHEMA,
     reference=fully_connected_product_backward_reference,
     fake=like("x", "y", "weight"),
-    backward=backward_of_gradients("fully_connected_product"),
+    backward=backward_by_double_backward(fully_connected_product_double_backward),
     forward=gradients_linear_in("fully_connected_product_backward", FORM),
     batch=blocks(FORM),
 )

@@ -217,10 +217,7 @@ def _products() -> Iterator[Case]:
     features = draw_features(node, others[0], *radial)
     yield Case("radial_conv", features, (*indices, *tensors, *last), EDGES * table.dim_x)
 
-    for op, table in (
-        ("copywise_product", _copywise_table()),
-        ("fully_connected_product", _mixing_table()),
-    ):
+    for op, table in _connected_tables():
         shapes = [(EDGES, dim) for dim in (table.dim_x, table.dim_y, table.dim_weight)]
         tensors = _arrays(table)
         yield Case(op, draw_features(*shapes), (*tensors, table.dim_out))
@@ -239,6 +236,31 @@ def _second_derivatives() -> Iterator[Case]:
         shapes = [(targets, table.dim_out), *point, *point]
         rest = (*indices, *tensors, *asked)
         yield _channelwise(f"channelwise_{op}_double_backward", shapes, rest)
+
+
+def double_backward_cases() -> list[Case]:
+    """Make the cases of second derivatives of products that have kernels for the CPU alone.
+
+    Returns
+    -------
+    list of Case
+        One for each op.
+    """
+    asked = (True, True, True, True)
+    found = []
+    for op, table in _connected_tables():
+        operands = [(EDGES, dim) for dim in (table.dim_x, table.dim_y, table.dim_weight)]
+        features = draw_features((EDGES, table.dim_out), *operands, *operands)
+        found.append(Case(f"{op}_double_backward", features, (*_arrays(table), *asked)))
+    return found
+
+
+def _connected_tables() -> list[tuple[str, PathTable]]:
+    """Products whose channels meet in pairs."""
+    return [
+        ("copywise_product", _copywise_table()),
+        ("fully_connected_product", _mixing_table()),
+    ]
 
 
 def _channelwise(op: str, shapes: list[tuple[int, int]], rest: tuple[Any, ...]) -> Case:

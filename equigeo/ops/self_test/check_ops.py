@@ -15,6 +15,7 @@ from equigeo.ops.self_test.cases import (
     NODES,
     Case,
     all_cases,
+    double_backward_cases,
     draw_features,
     example_graph,
 )
@@ -90,7 +91,7 @@ def _check(op: str, case: Case | None, device: torch.device) -> OpCheck:
 
 def _cpu_cases() -> list[Case]:
     """Problems of the ops whose kernels are for the CPU alone."""
-    return [*_attention_cases(), *_norm_cases()]
+    return [*double_backward_cases(), *_attention_cases(), *_norm_cases()]
 
 
 def _attention_cases() -> list[Case]:

@@ -11,6 +11,8 @@ WITHOUT_CUDA_KERNELS = {
     "principal_axes_nd",
     *OF_THE_CPU,
     *(f"{name}_backward" for name in OF_THE_CPU),
+    "copywise_product_double_backward",
+    "fully_connected_product_double_backward",
 }
 CASES = all_cases()
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,13 +15,21 @@ from equigeo.graphs import EdgeIndex
 from equigeo.ops.runtime.declare import declared, reference_of
 from equigeo.testing import tolerance
 from tests.ops.channelwise_tables import TABLES
+from tests.ops.connected_rows import COPYWISE
+from tests.ops.connected_rows import MIXED as MIXED_TABLES
 
 PRODUCT = tp.ChannelwiseTensorProduct("3x0e+2x1o", "0e+1o", "0e+1o").double()
 CONV = tp.ChannelwiseConv("3x0e+2x1o", "0e+1o", "0e+1o").double()
 EDGES = EdgeIndex.from_edges(torch.tensor([[0, 2, 1, 1], [1, 0, 1, 3]]), 3, 4)
+MIXED = tp.FullyConnectedTensorProduct(
+    "3x0e+2x1o", "0e+1o", "0e+1o", shared_weights=False, internal_weights=False
+).double()
+PAIRS = tp.ElementwiseTensorProduct("3x0e+2x1o", "3x0e+2x1o").double()
 CALLS = {
-    "product": (lambda x, y, w: PRODUCT(x, y, w), 4),
-    "convolution": (lambda x, y, w: CONV((x, None), EDGES, y, w, num_nodes=4), 3),
+    "channelwise_product": (PRODUCT, PRODUCT, 4),
+    "channelwise_conv": (lambda x, y, w: CONV((x, None), EDGES, y, w, num_nodes=4), PRODUCT, 3),
+    "copywise_product": (PAIRS, PAIRS, 4),
+    "fully_connected_product": (MIXED, MIXED, 4),
 }
 every_call = pytest.mark.parametrize("name", CALLS)
 
@@ -39,9 +48,10 @@ class Seen(TorchDispatchMode):
 
 
 def inputs(name: str) -> list[Tensor]:
-    rows = CALLS[name][1]
-    shapes = [(rows, PRODUCT.irreps_in1.dim), (4, PRODUCT.irreps_in2.dim)]
-    shapes.append((4, PRODUCT.weight_numel))
+    _, product, rows = CALLS[name]
+    shapes = [(rows, product.irreps_in1.dim), (4, product.irreps_in2.dim)]
+    if product.weight_numel:
+        shapes.append((4, product.weight_numel))
     return [torch.randn(*shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
 
 
@@ -64,34 +74,50 @@ def test_one_op_has_all_second_derivatives(name):
     gradients = torch.autograd.grad(out, given, grad, create_graph=True)
     with Seen() as seen:
         torch.autograd.grad(sum(g.sum() for g in gradients), [grad, *given])
-    kind = "channelwise_product" if name == "product" else "channelwise_conv"
-    assert seen.names == [f"{kind}_double_backward"]
+    assert seen.names == [f"{name}_double_backward"]
 
 
 def flags() -> Iterator[tuple[bool, ...]]:
     yield from ((k & 1 > 0, k & 2 > 0, k & 4 > 0, k & 8 > 0) for k in range(16))
 
 
+TABLES_OF = {
+    "channelwise_product": (TABLES["odd"], (TABLES["odd"].ir_mul,)),
+    "copywise_product": (COPYWISE["pairs"], ()),
+    "fully_connected_product": (MIXED_TABLES["mul_ir"], ()),
+}
+
+
 @pytest.mark.parametrize("wanted", list(flags()), ids=str)
-def test_results_that_are_not_wanted_are_empty(wanted):
-    table = TABLES["odd"]
+@pytest.mark.parametrize("name", TABLES_OF)
+def test_results_that_are_not_wanted_are_empty(name, wanted):
+    table, layout = TABLES_OF[name]
     dims = (table.dim_out, table.dim_x, table.dim_y, table.dim_weight)
     point = [torch.randn(5, dim, dtype=torch.float64) for dim in dims]
-    rest = (table.paths, table.entries, table.values.double(), table.ir_mul)
-    for tangents in ([None, None, None], [None, torch.randn_like(point[2]), None]):
-        arguments = (*point, *tangents, *rest, *wanted)
-        found = declared("channelwise_product_double_backward")(*arguments)
-        composed = reference_of("channelwise_product_double_backward")(*arguments)
+    rest = (table.paths, table.entries, table.values.double(), *layout)
+    tangents = [torch.randn_like(x) for x in point[1:]]
+    for given in itertools.product([False, True], repeat=3):
+        along = [t if is_given else None for t, is_given in zip(tangents, given, strict=True)]
+        arguments = (*point, *along, *rest, *wanted)
+        found = declared(f"{name}_double_backward")(*arguments)
+        composed = reference_of(f"{name}_double_backward")(*arguments)
         for mine, theirs, at, is_wanted in zip(found, composed, point, wanted, strict=True):
             assert mine.shape == theirs.shape == (at.shape if is_wanted else (0, 0))
             assert_close(mine, theirs, **tolerance(torch.float64, terms=100))
 
 
-def test_a_tangent_of_missing_weights_is_refused():
-    table = TABLES["unweighted"]
+UNWEIGHTED = {
+    "channelwise_product": (TABLES["unweighted"], (TABLES["unweighted"].ir_mul,)),
+    "copywise_product": (COPYWISE["natural"], ()),
+}
+
+
+@pytest.mark.parametrize("name", UNWEIGHTED)
+def test_a_tangent_of_missing_weights_is_refused(name):
+    table, layout = UNWEIGHTED[name]
     dims = (table.dim_out, table.dim_x, table.dim_y)
     point = [torch.ones(2, dim) for dim in dims]
-    rest = (table.paths, table.entries, table.values.float(), table.ir_mul, *[True] * 4)
-    op = torch.ops.equigeo.channelwise_product_double_backward
+    rest = (table.paths, table.entries, table.values.float(), *layout, *[True] * 4)
+    op = getattr(torch.ops.equigeo, f"{name}_double_backward")
     with pytest.raises(RuntimeError, match="weight_tangent must be None where there are no"):
         op(*point, None, None, None, torch.ones(2, 1), *rest)

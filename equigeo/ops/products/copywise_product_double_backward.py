@@ -1,0 +1,30 @@
+"""How the gradients of a copywise product change along tangents, in one pass.
+
+On its own because every op has a file.
+"""
+
+from __future__ import annotations
+
+from equigeo.ops.products.multilinear import (
+    FEATURES,
+    backward_of_double_backward,
+    composed_double_backward,
+    fake_double_backward,
+)
+from equigeo.ops.runtime.batching import blocks
+from equigeo.ops.runtime.declare import declare
+
+SCHEMA = (
+    "copywise_product_double_backward(Tensor grad, Tensor x, Tensor y, Tensor? weight, "
+    "Tensor? x_tangent, Tensor? y_tangent, Tensor? weight_tangent, Tensor paths, Tensor entries, "
+    "Tensor values, bool by_grad, bool by_x, bool by_y, bool by_weight) -> "
+    "(Tensor, Tensor, Tensor, Tensor)"
+)
+
+copywise_product_double_backward = declare(
+    SCHEMA,
+    reference=composed_double_backward("copywise_product"),
+    fake=fake_double_backward,
+    backward=backward_of_double_backward("copywise_product"),
+    batch=blocks(FEATURES),
+)
