@@ -17,8 +17,6 @@ from equigeo.ops.runtime.declare import SCHEMAS
 ELSEWHERE = {
     "attention_conv": "attention_conv, forward, against geometric",
     "attention_conv_backward": "attention_conv, forward and backward, against geometric",
-    "channelwise_product_double_backward": "second_derivatives, product, against e3nn",
-    "channelwise_conv_double_backward": "second_derivatives, conv, against e3nn",
     "copywise_product_double_backward": "full, second, against e3nn",
     "fully_connected_product_double_backward": "fully_connected, second, against e3nn",
     "principal_axes_nd": None, "relu_batch_norm": None, "relu_batch_norm_backward": None,

@@ -57,15 +57,15 @@ struct BlockMatrices {
   }
 };
 
-// As many edges as fit into `room` numbers, or the part of the matrices of one that does.
+// As many edges as fit into the available numbers, or the part of the matrices of one that does.
 template <class T>
 __device__ BlockMatrices<T> fit_matrices(
-    T* memory, int room, int sets, int most, int numbers, int dim_y) {
+    T* memory, int available, int sets, int most, int numbers, int dim_y) {
   const int64_t of_edge = static_cast<int64_t>(sets) * numbers + dim_y;
-  if (of_edge > room) {
-    return {memory, sets, 1, (room - dim_y) / sets / 4 * 4, dim_y};
+  if (of_edge > available) {
+    return {memory, sets, 1, (available - dim_y) / sets / 4 * 4, dim_y};
   }
-  const int fit = of_edge == 0 ? most : static_cast<int>(room / of_edge);
+  const int fit = of_edge == 0 ? most : static_cast<int>(available / of_edge);
   return {memory, sets, fit < most ? fit : most, numbers, dim_y};
 }
 

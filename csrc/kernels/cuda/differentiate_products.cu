@@ -94,14 +94,14 @@ __device__ __forceinline__ void add_batch(
 // `most` is the number of edges of a batch, as far as there is room in the memory.
 template <bool Second, class S>
 __global__ void __launch_bounds__(kWarps* kWarp, kResident<S, Second>)
-    differentiate_rows(DifferentiateProducts<S> op, int room, int most) {
+    differentiate_rows(DifferentiateProducts<S> op, int available, int most) {
   using T = Compute<S>;
   BlockMemory<T>& memory = static_shared<BlockMemory<T>>();
   const bool leads = threadIdx.x == 0 && threadIdx.y == 0;
   if (leads) {
     const int sets = (Second ? 2 : 1) + blockDim.y;
     memory.matrices = fit_matrices(
-        dynamic_shared<T>(), room, sets, most, op.plan.totals->numbers,
+        dynamic_shared<T>(), available, sets, most, op.plan.totals->numbers,
         static_cast<int>(op.plan.dim_y));
   }
   __syncthreads();
