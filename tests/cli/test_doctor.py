@@ -24,7 +24,7 @@ def test_it_says_where_cuda_kernels_have_run(capsys):
     assert main(["info"]) == 0
     out = capsys.readouterr().out
     (line,) = [line for line in out.splitlines() if line.startswith("CUDA kernels: status ")]
-    assert line.split(maxsplit=3)[3] == "executed on an NVIDIA H200 and on the simulator"
+    assert line.split(maxsplit=3)[3] == "executed on NVIDIA H100 and H200, and on the simulator"
     assert "CUDA kernels: compiled for" in out
 
 

@@ -28,7 +28,8 @@ struct FoldedProduct {
   T* out;
 };
 
-constexpr int64_t kLeastSamples = 16;  // in a chunk, a multiple of every register
+// In a chunk, a multiple of every register; fewer are done before another thread is awake.
+constexpr int64_t kLeastSamples = 64;
 
 EQUIGEO_DECLARE_KERNELS(FoldedProduct, grid_product_rows);
 

@@ -44,7 +44,7 @@ struct BlockMatrices {
 #pragma unroll 1
     for (int64_t p = 0; p < plan.count; ++p) {
       const PlannedPath& path = plan.path[p];
-      const int left = begin + numbers - path.matrix;  // of the room, where the path begins
+      const int left = begin + numbers - path.matrix;  // numbers from where the path begins
       const int fit = left < 0 ? 0 : left / path.numbers;
       const int end = path.matrix + (fit < path.mul2 ? fit : path.mul2) * path.numbers;
       window.end = end > window.end ? end : window.end;

@@ -85,12 +85,15 @@ class PaddedRows {
   const T* data_ = nullptr;
 };
 
-// The matrix of a radial layer with columns up to whole registers.
+// The matrix of a radial layer with columns up to whole registers, where it does not come so.
 template <class S>
 Tensor pad_radial(PlannedChannelwiseConv<S>& op, const Tensor& like) {
   using T = Compute<S>;
   const int64_t weights = op.radial_stride;
   op.radial_stride = (weights + 15) / 16 * 16;
+  if (op.radial_stride == weights) {
+    return {};
+  }
   const ScalarType dtype = sizeof(T) == sizeof(float) ? ScalarType::Float : ScalarType::Double;
   Tensor radial = new_zeros(like, {op.num_hidden, op.radial_stride}, dtype);
   T* to = write<T>(radial);
@@ -99,6 +102,13 @@ Tensor pad_radial(PlannedChannelwiseConv<S>& op, const Tensor& like) {
   }
   op.radial = to;
   return radial;
+}
+
+// Targets at which about as many edges arrive as go through the matrix of a radial layer at once,
+// which is larger than the caches of a core.
+inline int64_t targets_together(const Graph& graph) {
+  constexpr int64_t kEdges = 16;
+  return (kEdges * graph.targets + graph.edges - 1) / std::max<int64_t>(1, graph.edges);
 }
 
 template <class S>
@@ -110,11 +120,14 @@ void run(const ChannelwiseConv<S>& op, const Tensor& like) {
   PlannedChannelwiseConv<S> planned{op, planner.plan(), x.data()};
   Tensor radial;
   double work = planner.work();
+  int64_t least = 1;
   if (op.hidden != nullptr) {
     radial = pad_radial(planned, like);
     work += 1.0 * op.num_hidden * op.table.dim_weight;
+    least = targets_together(graph);
   }
-  run_rows(EQUIGEO_KERNELS(channelwise_conv_targets), planned, graph.targets, graph.edges * work);
+  run_rows(
+      EQUIGEO_KERNELS(channelwise_conv_targets), planned, graph.targets, graph.edges * work, least);
 }
 
 template <class S>

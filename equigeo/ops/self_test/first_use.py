@@ -28,7 +28,7 @@ from equigeo.ops.self_test.verdicts import (
     write_verdict,
 )
 
-EXECUTED = "executed on an NVIDIA H200 and on the simulator"
+EXECUTED = "executed on NVIDIA H100 and H200, and on the simulator"
 """Where the CUDA kernels of this version have run."""
 
 VARIABLE = "EQUIGEO_CUDA_SELF_TEST"
@@ -207,7 +207,7 @@ def cuda_status() -> dict[str, str]:
     Examples
     --------
     >>> cuda_status()["status"]
-    'executed on an NVIDIA H200 and on the simulator'
+    'executed on NVIDIA H100 and H200, and on the simulator'
     """
     path = loaded_library("cuda")
     found = {"status": EXECUTED, "compiled for": "no library is loaded"}
