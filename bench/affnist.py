@@ -12,8 +12,7 @@ transformations to another (both images are rendered; what the network's symmetr
 the centred digit to a transformation (rendering smooths, so that the image itself changes too).
 With ``--untrained``, before alone, of as many digits as ``--images`` says; with ``--holdout`` of
 validation digits.
-``--curve`` evaluates every epoch on transformed validation digits; the long run is
-``--curve --epochs 8 --images 320000``, all of affNIST's test digits, and 20,000 of homNIST.
+``--curve`` evaluates every epoch on transformed validation digits.
 With ``--resume`` finished runs are kept, and an unfinished one goes on from its checkpoint in
 ``--work``.
 """

@@ -16,10 +16,6 @@ def digits(name: str, *more: str) -> list[float]:
     return [*percent(run[test] for test in TESTS), *(run[entry] for entry in more)]
 
 
-def digits_of_all(name: str) -> list[float]:
-    return [100 * run[test] for test in TESTS for run in runs(name)]
-
-
 def changes(name: str, when: str = "trained") -> list[float]:
     """Change of the logits from map to map and from the centred digit to a map."""
     found = runs(name)[0][f"logit change, {when}"]
@@ -70,36 +66,15 @@ DIGITS = [
     ),
     Claim(
         FIGURES,
-        "(`affnist_window.json`) | {}, {}, {} % | {}, {}, {} % | {}, {}, {} % | {} | {} | {} epochs |",
-        lambda: [
-            *digits_of_all("affnist_window"),
-            *(runs("affnist_window")[0][name] for name in ENTRIES[:3]),
-        ],
-    ),
-    Claim(
-        FIGURES,
-        "(`affnist_long.json`) | {} % | {} % | {} % | | | {} epochs, {} s |",
-        lambda: digits("affnist_long", *ENTRIES[2:]),
-    ),
-    Claim(
-        FIGURES,
-        "moved validation digits: {}, {}, {}, {}, {}, {}, {}, {} %.",
-        lambda: percent(line["test_accuracy"] for line in runs("affnist_long")[0]["history"]),
-    ),
-    Claim(
-        FIGURES,
         "(`affnist_untrained.json`): {} to {} (mean {}) and {} to {} (mean {}).",
         lambda: [*untrained("rendered against rendered"), *untrained("centred against rendered")],
     ),
     Claim(
         FIGURES,
-        "{} from map to map and {} from the centred digit. With the window the latter was {}, {} "
-        "and {}, before training {}; the plain CNN has {} and {} (before training {} and {}), behind "
-        "the frame {} and {} ({} and {})",
+        "{} from map to map and {} from the centred digit; the plain CNN has {} and {} (before "
+        "training {} and {}), behind the frame {} and {} ({} and {})",
         lambda: [
             *changes("affnist_default"),
-            *(run["logit change, trained"] for run in runs("affnist_window")),
-            mean(run["logit change, untrained"] for run in runs("affnist_window")),
             *changes("affnist_cnn"), *changes("affnist_cnn", "untrained"),
             *changes("affnist_frame-cnn"), *changes("affnist_frame-cnn", "untrained"),
         ],

@@ -38,8 +38,9 @@ def machine() -> list[float]:
 
 
 def slowest_with_threads() -> float:
-    """The least that the speed of one thread becomes with two, of all ops and sizes."""
-    return min(row["threads against one"] for isa in SETS for row in rows(f"rooflines_{isa}"))
+    """The least that the speed of one thread becomes with two, by the fastest repetitions."""
+    found = [row["seconds"] for isa in SETS for row in rows(f"rooflines_{isa}")]
+    return min(min(seconds["1"]) / min(seconds["2"]) for seconds in found)
 
 
 KERNELS = [
@@ -49,7 +50,7 @@ KERNELS = [
         "million multiply-adds a second by AVX2 (in the run of AVX-512 {} and {} GB/s, {} and {})",
         machine,
     ),
-    Claim(PAGE, "with 8 edges, in {} of the speed", lambda: [slowest_with_threads()]),
+    Claim(PAGE, "the speed of one becomes is {} by the fastest repetitions", lambda: [slowest_with_threads()]),
     *(
         Claim(PAGE, f"| `{row['op']}` | {{}} / {{}} | {{}} | {{}} / {{}} | {{}} |",
               partial(of_op, row["op"]))

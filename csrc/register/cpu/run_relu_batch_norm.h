@@ -14,8 +14,8 @@ namespace equigeo {
 // alone, so that results have the same bits for any number of threads.
 constexpr int64_t kRowsOfPart = 128;
 
-// Work of a pass over all elements, by the time of multiply-adds: whole registers go by at once, and
-// where there are few, another thread would not be awake in time.
+// Work of a pass over all elements, by the time of multiply-adds: whole registers go by at once,
+// and where there are few, another thread would not be awake in time.
 template <class T>
 double batch_norm_work(const RectifiedSum<T>& sum) {
   return 0.25 * sum.rows * sum.channels;
