@@ -52,6 +52,7 @@ def test_every_array_in_shared_memory_is_made_smaller():
         "fully_connected_product.cu",
         "grid_product.cu",
         "linear_tiles.cuh",
+        "matrix_products.cuh",
         "outside_components.cu",
         "plan.cu",
         "so2_turn.cuh",

@@ -91,7 +91,7 @@ __device__ __forceinline__ void add_batch(
   } while (window.end < all);
 }
 
-// `most` is the number of edges of a batch, as far as there is room in the memory.
+// `most` is the number of edges of a batch, as far as the available numbers suffice.
 template <bool Second, class S>
 __global__ void __launch_bounds__(kWarps* kWarp, kResident<S, Second>)
     differentiate_rows(DifferentiateProducts<S> op, int available, int most) {

@@ -201,14 +201,13 @@ __device__ __forceinline__ void make_steps(
   if (steps.has(step)) {
     bring_step<N, Second, S, T>(op, step, tile, memory.edges[step.b], own.turn[0]);
   }
-  end_batch_of_copies();
+  wait_for_former_copies();
 #pragma unroll 1
   for (int turn = 0; steps.has(step); turn ^= 1, step = next) {
     steps.advance(next);
     if (steps.has(next)) {
       bring_step<N, Second, S, T>(op, next, tile, memory.edges[next.b], own.turn[turn ^ 1]);
     }
-    end_batch_of_copies();
     wait_for_former_copies();
     __syncwarp();
     make_step(op, step, tile, memory, own.turn[turn], lane);

@@ -58,9 +58,12 @@ __device__ inline void wait_for_copies() {
   __pipeline_wait_prior(0);
 }
 
-// In turns: what was asked for before is one batch; wait for all but the last one.
-__device__ inline void end_batch_of_copies() { __pipeline_commit(); }
-__device__ inline void wait_for_former_copies() { __pipeline_wait_prior(1); }
+// In turns: what was asked for since the last wait is on its way, what was asked for before is
+// there.
+__device__ inline void wait_for_former_copies() {
+  __pipeline_commit();
+  __pipeline_wait_prior(1);
+}
 
 }  // namespace
 }  // namespace equigeo
