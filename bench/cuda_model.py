@@ -28,6 +28,7 @@ import torch
 from bench.arithmetic import compulsory_bytes, multiply_accumulates
 from bench.cuda_resources import ARCHITECTURES, Resources, kernel_name, occupancy, read_log
 from bench.op_calls import all_calls
+from equigeo.ops.self_test.cases import all_cases
 from bench.recorder import Record, output_arguments
 
 SHEET = {
@@ -132,8 +133,11 @@ def bound(op: str, args: dict[str, Any], results: list[torch.Tensor]) -> dict[st
 
 
 def tables(libraries: Path, resources: list[Resources], select: str) -> dict[str, Any]:
-    """A table for every op and layout."""
-    calls = {name: call for name, call in all_calls().items() if select in name}
+    """A table for every op that has kernels for a card, and layout."""
+    on_cards = {case.op for case in all_cases()}
+    calls = {
+        name: call for name, call in all_calls().items() if select in name and call[0] in on_cards
+    }
     counted = costs(libraries, {name: call[:2] for name, call in calls.items()})
     return {
         name: {
