@@ -28,8 +28,8 @@ import torch
 from bench.arithmetic import compulsory_bytes, multiply_accumulates
 from bench.cuda_resources import ARCHITECTURES, Resources, kernel_name, occupancy, read_log
 from bench.op_calls import all_calls
-from equigeo.ops.self_test.cases import all_cases
 from bench.recorder import Record, output_arguments
+from equigeo.ops.self_test.cases import all_cases
 
 SHEET = {
     "source": "NVIDIA H100 Tensor Core GPU data sheet, H100 SXM",
