@@ -80,5 +80,7 @@ CUDA = [
     row("convolution by orders, fairchem-core", ORDERS, "fairchem-core"),
     Claim(PAGE, "which take {}, {} and {} times as long", lambda: behind(PRODUCT)),
     Claim(PAGE, "its convolutions with gradients, {} and {} times", lambda: behind(CONV)[1:]),
-    Claim(PAGE, "reaches {} of the bandwidth of a copy, that of cuEquivariance {}.", shares_of_copy),
+    Claim(
+        PAGE, "reaches {} of the bandwidth of a copy, that of cuEquivariance {}.", shares_of_copy
+    ),
 ]

@@ -34,6 +34,12 @@ def training(threads: int) -> list[float]:
     return found
 
 
+def step_memory(model: str) -> list[float]:
+    """Megabytes of an accelerated model and of the same as it was."""
+    found = record(f"step_memory_{model}")["bytes"]
+    return [found[way] / 1e6 for way in ("accelerated", "before")]
+
+
 def molecules(threads: int) -> list[float]:
     gate_points = [small(name, threads) for name in ("gate_points_2101", "v2103", "v2106")]
     return [small("nequip", threads), small("mace", threads), *ends(gate_points)]
@@ -62,6 +68,11 @@ MODELS = [
         lambda: training(1),
     ),
     Claim(FIGURES, "| the same step, two threads | {}, {} |", lambda: training(2)),
+    Claim(
+        FIGURES,
+        "take {} MB of resident memory instead of {} with MACE, and {} instead of {} with NequIP",
+        lambda: [*step_memory("mace"), *step_memory("nequip")],
+    ),
     Claim(FIGURES, "models, one thread | {}, {}, {} to {} |", lambda: molecules(1)),
     Claim(FIGURES, "| the same, two threads | {}, {}, {} to {} |", lambda: molecules(2)),
     Claim(

@@ -100,9 +100,10 @@ __global__ void __launch_bounds__(kWarps* kWarp, kResident<S, Second>)
   const bool leads = threadIdx.x == 0 && threadIdx.y == 0;
   if (leads) {
     const int sets = (Second ? 2 : 1) + blockDim.y;
-    memory.matrices = fit_matrices(
+    const BlockMatrices<T> fit = fit_matrices(
         dynamic_shared<T>(), available, sets, most, op.plan.totals->numbers,
         static_cast<int>(op.plan.dim_y));
+    memory.matrices = fit;
   }
   __syncthreads();
   const BlockMatrices<T>& matrices = memory.matrices;
