@@ -102,27 +102,6 @@ __device__ __forceinline__ void load_row_channels(
   load_staged(shared, StagedLayout<N>(ir_mul, D), channels, 0, 0, D, to);
 }
 
-template <int N, class S, class T>
-__device__ __forceinline__ void bring_lane_weights(
-    const S* weights,
-    int64_t row,
-    const PlannedPath& path,
-    int copy,
-    const Channels& channels,
-    T missing,
-    T* to) {
-  const S* from = weights == nullptr ? nullptr : weights_of(weights, row, path, copy);
-#pragma unroll
-  for (int n = 0; n < N; ++n) {
-    T* at = to + n * kWarp + threadIdx.x;
-    if (from != nullptr && channels.has(n)) {
-      copy_later(at, from + channels.at(n) * path.mul2);
-    } else {
-      *at = missing;
-    }
-  }
-}
-
 // Ask for what a step needs from afar.
 template <int N, bool Second, class S, class T>
 __device__ __forceinline__ void bring_step(

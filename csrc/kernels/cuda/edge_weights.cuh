@@ -16,6 +16,28 @@ __device__ S* weights_of(S* weights, int64_t row, const PlannedPath& path, int c
   return path.weight < 0 ? nullptr : weights + row + path.weight + copy;
 }
 
+// Ask for the weights of one row, or take what stands for them where there are none.
+template <int N, class S, class T>
+__device__ __forceinline__ void bring_lane_weights(
+    const S* weights,
+    int64_t row,
+    const PlannedPath& path,
+    int copy,
+    const Channels& channels,
+    T missing,
+    T* to) {
+  const S* from = weights == nullptr ? nullptr : weights_of(weights, row, path, copy);
+#pragma unroll
+  for (int n = 0; n < N; ++n) {
+    T* at = to + n * kWarp + threadIdx.x;
+    if (from != nullptr && channels.has(n)) {
+      copy_later(at, from + channels.at(n) * path.mul2);
+    } else {
+      *at = missing;
+    }
+  }
+}
+
 // From memory, or ones. They come from afar, and only once: ask for them early and wait late.
 template <int N, class S, class T>
 __device__ __forceinline__ void fetch_weights(
@@ -30,16 +52,8 @@ __device__ __forceinline__ void fetch_weights(
   __syncwarp();  // those that are there have been read
 #pragma unroll 1
   for (int b = 0; b < count; ++b) {
-    const S* from = weights_of(weights, edges[b].own * dim, path, copy);
-#pragma unroll
-    for (int n = 0; n < N; ++n) {
-      T* at = to + (b * N + n) * kWarp + threadIdx.x;
-      if (from != nullptr && channels.has(n)) {
-        copy_later(at, from + channels.at(n) * path.mul2);
-      } else {
-        *at = T(1);
-      }
-    }
+    const int64_t row = edges[b].own * dim;
+    bring_lane_weights<N>(weights, row, path, copy, channels, T(1), to + b * N * kWarp);
   }
 }
 
