@@ -17,6 +17,8 @@ from equigeo.mds import (
     embed,
 )
 from equigeo.points import nearest_neighbors
+from equigeo.points.networks.grouping import group_features
+from equigeo.points.networks.layers import PointLayer
 from equigeo.reps import Points, Trivial
 from equigeo.tasks.measures.cloud_copies import cloud_copies
 from equigeo.testing import assert_equivariant, equivariance_error, tolerance
@@ -199,6 +201,29 @@ def test_the_convolution_is_that_of_edges():
     # W applied to (x_i, x_j - x_i): what meets x_i alone is the sum of both
     values = (edges @ a.mT + (x @ (a + b).mT)[:, :, None]).amax(2)
     assert_close(conv(x), conv.layer.normalize(values), **EXACT)
+
+
+@pytest.mark.parametrize("there", [None, 4, 0], ids=["no mask", "a mask", "no group"])
+def test_groups_are_the_largest_of_what_layers_make_of_their_members(there):
+    layers = torch.nn.ModuleList([PointLayer(3, 8), PointLayer(8, 16)]).double()
+    for layer in layers:  # signs of both kinds, so that the norm turns some channels around
+        torch.nn.init.normal_(layer.norm.weight, generator=generator())
+    y = torch.randn(2, 5, 6, 3, generator=generator(), dtype=torch.float64)
+    mask = None if there is None else (torch.arange(5) < there).expand(2, 5)
+    if mask is not None and not mask.any():
+        layers.eval()  # of no row there are no statistics
+    members = None if mask is None else mask[..., None].expand(2, 5, 6)
+    one, two = y.clone().requires_grad_(), y.clone().requires_grad_()
+    expected = layers[1](layers[0](one, members), members).amax(2)
+    found = group_features(layers, two, mask)
+    assert torch.equal(found, expected)
+    weight = torch.randn(expected.shape, generator=generator(), dtype=torch.float64)
+    (of_one,), (of_two,) = (
+        torch.autograd.grad((out * weight).sum(), x)
+        for out, x in ((expected, one), (found, two))
+    )  # fmt: skip
+    assert_close(of_two, of_one, **EXACT)
+    assert bool(of_two.any()) == (there != 0)
 
 
 def test_doubtful_clouds_can_be_averaged_in_use_and_sampled_in_training():

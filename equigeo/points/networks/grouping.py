@@ -79,6 +79,8 @@ def group_features(layers: nn.ModuleList, y: Tensor, mask: Tensor | None = None)
     torch.Size([2, 10, 8])
     """
     members = None if mask is None else mask[:, :, None].expand(y.shape[:3])
-    for layer in layers:
+    *first, last = layers
+    for layer in first:
         y = layer(y, members)
-    return y.amax(2)
+    # the ReLU of the largest is the largest ReLU, and the gradient of `max` goes to one member
+    return last.rectify(last.standardize(last.linear(y), members).max(2).values)

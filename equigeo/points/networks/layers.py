@@ -63,10 +63,26 @@ class PointLayer(nn.Module):
         mask : Tensor, (...), bool, optional
             Which of them there are.
         """
+        return self.rectify(self.standardize(y, mask))
+
+    def standardize(self, y: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Do what comes between the linear map and the ReLU.
+
+        Parameters
+        ----------
+        y : Tensor, (..., width), floating
+            Rows.
+        mask : Tensor, (...), bool, optional
+            Which of them there are.
+        """
         if mask is None:
-            return F.leaky_relu(self.norm(y.reshape(-1, y.shape[-1])), self.slope).view(y.shape)
-        there = F.leaky_relu(self.norm(y[mask]), self.slope)
+            return self.norm(y.reshape(-1, y.shape[-1])).view(y.shape)
+        there = self.norm(y[mask])
         return y.new_zeros(y.shape).masked_scatter(mask[..., None], there.to(y.dtype))
+
+    def rectify(self, y: Tensor) -> Tensor:
+        """Apply the ReLU: to what `standardize` gives, or to the maximum of several such rows."""
+        return F.leaky_relu(y, self.slope)
 
 
 class PointHead(nn.Module):
@@ -144,4 +160,5 @@ def masked_max(x: Tensor, mask: Tensor | None = None) -> Tensor:
     >>> masked_max(x, torch.tensor([[True, True, False]]))
     tensor([[-1.]])
     """
-    return (x if mask is None else x.masked_fill(~mask[..., None], -torch.inf)).amax(1)
+    there = x if mask is None else x.masked_fill(~mask[..., None], -torch.inf)
+    return there.max(1).values  # not `amax`, whose gradient compares all points
