@@ -5,10 +5,10 @@
 Networks are trained on upright clouds that are never transformed, and tested on the same test
 clouds upright, rotated, scaled and sheared, each copy drawn once and for all. Nothing is selected
 on test clouds: they are seen once, after the last epoch. ``--holdout 50`` evaluates on training
-clouds that were put aside instead, which is what settings may be chosen on. ``plain`` is the
-network of ``mds`` without its embedding. There is one result file for each network. Its runs
-are kept with ``--resume``; an unfinished one, after ``--time-limit`` or a kill, then goes on from
-its checkpoint in ``--work``.
+clouds that were put aside instead, which is what settings may be chosen on: every network by the
+same ``--variant``s. ``plain`` is the network of ``mds`` without its embedding. There is one result
+file for each network. Its runs are kept with ``--resume``; an unfinished one, after
+``--time-limit`` or a kill, then goes on from its checkpoint in ``--work``.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from bench.recorder import Record, going_on, output_arguments, work_folder
 from equigeo.tasks.pointcloud import (
+    POINT_MODELS,
     POINT_PRESETS,
     PointCloudClassification,
     PointConfig,
@@ -36,6 +38,15 @@ NETWORKS: dict[str, tuple[str, str]] = {  # family and preset
     "plain": ("plain", "default"),
     **{f"{m}-{p}": (m, p) for m, presets in POINT_PRESETS.items() for p in presets},
 }
+CLASSES = 10
+VARIANTS: dict[str, dict[str, Any]] = {  # what differs from the preset in recipe and network
+    "as preset": {},
+    "half the rate": {"recipe": {"learning_rate": 1e-3}},
+    "twice the rate": {"recipe": {"learning_rate": 4e-3}},
+    "classes by their share": {"recipe": {"logit_adjustment": 0.0}},
+    "no label smoothing": {"recipe": {"label_smoothing": 0.0}},
+    "half of the groups": {"network": {"groups": (64, 16), "neighbors": 16}},
+}
 
 
 def main() -> None:
@@ -45,7 +56,7 @@ def main() -> None:
     path = arguments.output or Path("bench/results") / f"modelnet10_{arguments.network}.json"
     record = Record(path, resume=arguments.resume)
     config = run_config(arguments)
-    key = {"train": shown(config)}
+    key = {"variant": arguments.variant, "train": shown(config)}
     if record.find(key):
         print(f"{path} has this run")
         return
@@ -65,6 +76,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--network", choices=tuple(NETWORKS), default="mds")
+    parser.add_argument("--variant", choices=tuple(VARIANTS), default="as preset")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--epochs", type=int, help="by default those of the preset")
     parser.add_argument("--points", type=int, help="by default those of the preset")
@@ -88,9 +100,10 @@ def run_config(arguments: argparse.Namespace) -> PointConfig:
     )
     if arguments.points is not None:
         config = replace(config, points=arguments.points)
+    changes = VARIANTS[arguments.variant].get("recipe", {})
     if arguments.epochs is not None:
-        config = replace(config, recipe=replace(config.recipe, epochs=arguments.epochs))
-    return config
+        changes = changes | {"epochs": arguments.epochs}
+    return replace(config, recipe=replace(config.recipe, **changes))
 
 
 def shown(config: PointConfig) -> dict[str, Any]:
@@ -101,13 +114,24 @@ def shown(config: PointConfig) -> dict[str, Any]:
 def train(arguments: argparse.Namespace, config: PointConfig) -> TrainedPointClassifier:
     """Train, or go on training, for as long as this session may last."""
     limit = arguments.time_limit
+    name = [arguments.network, arguments.variant.replace(" ", "-"), str(config.seed)]
     return PointCloudClassification().train(
         config,
-        work_folder(arguments.work) / f"{arguments.network}-{config.seed}",
+        work_folder(arguments.work) / "-".join(name),
+        model=other_network(arguments, config),
         **going_on(arguments),
         progress=True,
         callbacks=() if limit is None else time_limit(limit),
     )
+
+
+def other_network(arguments: argparse.Namespace, config: PointConfig) -> nn.Module | None:
+    """Build the network of a variant; None is the preset's own."""
+    settings = VARIANTS[arguments.variant].get("network")
+    if settings is None:
+        return None
+    torch.manual_seed(config.seed)
+    return POINT_MODELS[config.model].preset(config.preset, CLASSES, settings=settings)
 
 
 def measure(trained: TrainedPointClassifier) -> dict[str, Any]:
