@@ -102,6 +102,7 @@ SIDE_nequip := 'nequip==0.19.*' ase matscipy hydra-core omegaconf 'antlr4-python
   onnx onnx-ir onnxscript ml-dtypes
 SIDE_mace := 'mace-torch==0.3.*' e3nn==0.4.4 torch-ema ase pandas python-dateutil matplotlib \
   contourpy cycler fonttools kiwisolver pillow
+SIDE_e3tools := 'e3tools==0.1.*' einops jaxtyping wadler-lindig
 SIDE_neighbors := 'vesin==0.6.*' 'matscipy>=1.1' ase
 SIDE_fairchem := 'fairchem-core==2.24.*'
 SIDE_torch-sim := torch-sim-atomistic ase vesin vesin-torch h5py tables blosc2 ndindex numexpr \
@@ -137,17 +138,19 @@ test-e3nn04: $(VENV)/.with-test $(VENV)-e3nn04/.done ## run what is compared wit
 	  tests/interop tests/reps
 
 .PHONY: test-interop
-test-interop: $(VENV)/.with-test $(VENV)-nequip/.done $(VENV)-mace/.done ## accelerate NequIP and MACE and compare results; ONNX
+test-interop: $(VENV)/.with-test $(VENV)-nequip/.done $(VENV)-mace/.done $(VENV)-e3tools/.done ## accelerate NequIP, MACE and e3tools and compare results; ONNX
 	$(VENV)-nequip/bin/python -m pytest -q tests/interop/test_nequip.py tests/interop/test_onnx.py
 	$(VENV)-mace/bin/python -m pytest -q -p tests.e3nn04 tests/interop/test_mace.py
+	$(VENV)-e3tools/bin/python -m pytest -q tests/interop/test_e3tools.py
 
 .PHONY: bench-interop
-bench-interop: $(VENV)/.with-test $(VENV)-nequip/.done $(VENV)-mace/.done ## time NequIP and MACE before and after accelerate
+bench-interop: $(VENV)/.with-test $(VENV)-nequip/.done $(VENV)-mace/.done $(VENV)-e3tools/.done ## time NequIP, MACE and e3tools before and after accelerate
 	$(VENV)-nequip/bin/python -m bench.interop_models nequip
 	$(VENV)-mace/bin/python -m bench.interop_models mace
 	$(BIN)/python -m bench.small_systems gate_points_2101 v2103 v2106
 	$(VENV)-nequip/bin/python -m bench.small_systems nequip
 	$(VENV)-mace/bin/python -m bench.small_systems mace mace-hessian
+	$(VENV)-e3tools/bin/python -m bench.e3tools_layers
 
 .PHONY: test-cluster
 test-cluster: $(VENV)/.with-test $(VENV)-cluster/.done ## compare searches through torch-cluster with our own

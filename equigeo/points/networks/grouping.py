@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 
 from equigeo.points.farthest_point_sampling import farthest_point_sampling
 from equigeo.points.gather_rows import gather_rows
 from equigeo.points.nearest_neighbors import nearest_neighbors
+from equigeo.points.networks.layers import PointLayer
 
 
 def group_points(
@@ -79,7 +83,7 @@ def group_features(layers: nn.ModuleList, y: Tensor, mask: Tensor | None = None)
     torch.Size([2, 10, 8])
     """
     members = None if mask is None else mask[:, :, None].expand(y.shape[:3])
-    *first, last = layers
+    *first, last = cast("Iterable[PointLayer]", layers)
     for layer in first:
         y = layer(y, members)
     # the ReLU of the largest is the largest ReLU, and the gradient of `max` goes to one member
