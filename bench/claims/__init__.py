@@ -10,6 +10,7 @@ from __future__ import annotations
 from bench.claims.clouds import CLOUDS
 from bench.claims.cuda import CUDA
 from bench.claims.digits import DIGITS
+from bench.claims.headlines import HEADLINES
 from bench.claims.kernels import KERNELS
 from bench.claims.meshes import MESHES
 from bench.claims.models import MODELS
@@ -18,7 +19,18 @@ from bench.claims.products import PRODUCTS
 from bench.claims.shrec11 import SHREC11
 from bench.claims.values import FIGURES
 
-CLAIMS = [*MESHES, *SHREC11, *POTENTIALS, *PRODUCTS, *MODELS, *KERNELS, *DIGITS, *CLOUDS, *CUDA]
+CLAIMS = [
+    *MESHES,
+    *SHREC11,
+    *POTENTIALS,
+    *PRODUCTS,
+    *MODELS,
+    *KERNELS,
+    *DIGITS,
+    *CLOUDS,
+    *CUDA,
+    *HEADLINES,
+]
 # Page, words, and why no record stands behind them. The list may only become shorter.
 EXCEPTIONS = [
     ("docs/kernels.md", "freed results of 4 MiB and more", "a setting"),

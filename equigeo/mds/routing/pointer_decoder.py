@@ -96,8 +96,9 @@ class PointerDecoder(nn.Module):
             glimpse = (fixed + F.embedding(current + offset, before)).view(shape)
             seen = (glimpse + closed[:, :, None]).softmax(-1)
             scores = self.clip * torch.bmm(seen.flatten(2), values).tanh()
-            chances = (scores + closed).log_softmax(-1)
-            current = _draw(chances) if sample else chances.argmax(-1)
+            scores = scores + closed
+            chances = scores.log_softmax(-1)
+            current = _draw(scores) if sample else chances.argmax(-1)
             log_prob = log_prob + chances.gather(2, current[:, :, None])[:, :, 0]
             tours.append(current)
         return torch.stack(tours, -1), log_prob
@@ -121,9 +122,9 @@ class PointerDecoder(nn.Module):
         return before, first, values
 
 
-def _draw(chances: Tensor) -> Tensor:
-    """Draw positions by logarithms of probabilities."""
-    weights = chances.detach().exp().cumsum(-1)
+def _draw(scores: Tensor) -> Tensor:
+    """Draw positions by logarithms of probabilities, up to a constant."""
+    weights = scores.detach().softmax(-1).cumsum(-1)  # `exp` takes long for infinities
     at = torch.rand(weights.shape[:-1], device=weights.device, dtype=weights.dtype)
     # the last sum is 1 up to rounding only; a visited city adds nothing and is never hit
     drawn = torch.searchsorted(weights, (at * weights[..., -1])[..., None], right=True)[..., 0]
