@@ -94,6 +94,13 @@ def call(layer: str) -> list[float]:
     return [found["forward"], found["both passes"]]
 
 
+def e3tools(block: str) -> list[float]:
+    """Passes of a block of 2,048 edges: both as they are, and both in their fastest mode."""
+    (row,) = rows("e3tools_layers", block=block, nodes=128)
+    modes = ("", ", both in their fastest mode")
+    return [row["times as fast"][f"{kind}{mode}"] for kind in KINDS for mode in modes]
+
+
 PRODUCTS = [
     Claim(
         FIGURES,
@@ -267,6 +274,15 @@ PRODUCTS = [
             *call("tensor_products.ChannelwiseTensorProduct"), *call("nn.Linear"),
             *call("tensor_products.SphericalHarmonics"), *call("2 * x"),
         ],
+    ),
+    *(
+        Claim(FIGURES, f"| {words} | {{}} / {{}} | {{}} / {{}} | {{}} / {{}} |", partial(e3tools, block))
+        for words, block in (
+            ("`ConvBlock`", "ConvBlock"),
+            ("`SeparableConvBlock`", "SeparableConvBlock"),
+            ("`TransformerBlock`", "TransformerBlock"),
+            ("the same with separable convolutions", "TransformerBlock, separable"),
+        )
     ),
     Claim(
         README,
