@@ -79,10 +79,21 @@ EQUIGEO_HOST_DEVICE int64_t last_row(int64_t l, int64_t lmax, int64_t top) {
   return top + lmax - l < l ? top + lmax - l : l;
 }
 
-// Rotation of one edge and the inverse of its length, zero where it has none; in float64.
+// Rotation of one edge and the inverse of its length, zero where it has none; in float64. What is
+// not finite has no direction either, but makes everything NaN.
 EQUIGEO_HOST_DEVICE double edge_frame(double x, double y, double z, double rotation[9]) {
-  const double square = x * x + y * y + z * z;
-  const bool alive = square > 0;
+  constexpr double kLeast = 1e-280, kMost = 1e280;  // squares of which no sum loses anything
+  double square = x * x + y * y + z * z, unit = 1;
+  const bool alive = x != 0 || y != 0 || z != 0;
+  if (alive && !(square > kLeast && square < kMost)) {  // NaN, too
+    const double across = x < 0 ? -x : x, up = y < 0 ? -y : y, along = z < 0 ? -z : z;
+    unit = across > up ? across : up;
+    unit = along > unit ? along : unit;
+    x /= unit;
+    y /= unit;
+    z /= unit;
+    square = x * x + y * y + z * z;
+  }
   const double inverse = alive ? 1 / square_root(square) : 0;
   x *= inverse;
   y = alive ? y * inverse : 1;
@@ -92,7 +103,7 @@ EQUIGEO_HOST_DEVICE double edge_frame(double x, double y, double z, double rotat
   const double found[9] = {
       1 - k * x * x, -sign * x, -k * x * z, x, y, z, -sign * k * x * z, -z, sign * (1 - k * z * z)};
   __builtin_memcpy(rotation, found, sizeof found);
-  return inverse;
+  return inverse / unit;
 }
 
 // One row of the matrix of degree l, for the lanes of a pack, one edge each: numbers of an edge are

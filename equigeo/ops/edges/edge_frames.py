@@ -37,7 +37,8 @@ def edge_frames(vectors: Tensor) -> Tensor:
             [0., 1., 0.],
             [0., 0., 1.]])
     """
-    x, y, z = (vectors / torch.linalg.vector_norm(vectors, dim=-1, keepdim=True)).unbind(-1)
+    scaled = vectors / largest_component(vectors)
+    x, y, z = (scaled / torch.linalg.vector_norm(scaled, dim=-1, keepdim=True)).unbind(-1)
     upper = y >= 0
     k = 1 / (1 + torch.where(upper, y, -y))
     sign = torch.where(upper, 1, -1).to(y.dtype)
@@ -47,9 +48,17 @@ def edge_frames(vectors: Tensor) -> Tensor:
     return torch.stack([first, torch.stack([x, y, z], dim=-1), third], dim=-2)
 
 
+def largest_component(vectors: Tensor) -> Tensor:
+    """What to divide vectors by first, (..., 1): of very long or short ones squares are lost."""
+    return vectors.detach().abs().amax(dim=-1, keepdim=True)
+
+
 def has_direction(vectors: Tensor) -> Tensor:
-    """Tell which edges have a length, (edges, 1); the others have no frame and send nothing."""
-    return torch.linalg.vector_norm(vectors.detach(), dim=-1, keepdim=True) > 0
+    """Tell which edges have a length, (edges, 1); the others have no frame and send nothing.
+
+    One that is not finite counts as having one, so that what comes of it is NaN.
+    """
+    return (vectors.detach() != 0).any(dim=-1, keepdim=True)
 
 
 def edge_matrices(vectors: Tensor, lmax: int) -> list[Tensor]:

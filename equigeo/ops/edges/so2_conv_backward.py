@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from equigeo.ops.edges.edge_frames import edge_matrices, has_direction
+from equigeo.ops.edges.edge_frames import edge_matrices, has_direction, largest_component
 from equigeo.ops.edges.so2_reference import (
     from_orders,
     mix,
@@ -112,8 +112,10 @@ def _edge_gradient(edges: Tensor, total: Tensor) -> Tensor:
     pole = edges.new_tensor([0.0, 1.0, 0.0])
     alive = has_direction(edges)
     safe = torch.where(alive, edges, pole)
-    square = safe.square().sum(-1, keepdim=True)
-    turned: Tensor = torch.where(alive, torch.linalg.cross(total, safe) / square, 0)
+    unit = largest_component(safe)
+    scaled = safe / unit
+    across = torch.linalg.cross(total, scaled) / scaled.square().sum(-1, keepdim=True)
+    turned: Tensor = torch.where(alive, across / unit, 0)
     return turned
 
 

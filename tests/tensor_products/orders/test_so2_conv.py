@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
 import e3nn.o3
@@ -424,3 +425,25 @@ def test_it_takes_lists_of_edges_as_other_convolutions_do():
     shuffled = torch.randperm(14, generator=torch.Generator().manual_seed(0))
     again = conv(x, edge_index[:, shuffled], edge_vec[shuffled])
     assert_close(again, want, **tolerance(F64, 100))
+
+
+@pytest.mark.parametrize("exponent", [-200, -160, 150, 160, 200, 300])
+def test_lengths_of_edges_do_not_matter_however_short_or_long(exponent):
+    conv, edge_vec = toy(), vector(*R0).requires_grad_()
+    far = (10.0**exponent * edge_vec.detach()).requires_grad_()
+    here, there = (conv(toy_features(), ONE_EDGE, r) for r in (edge_vec, far))
+    assert_close(there, here, **CLOSE)
+    (slope,) = torch.autograd.grad(here.sum(), edge_vec)
+    (of_far,) = torch.autograd.grad(there.sum(), far)
+    assert_close(10.0**exponent * of_far, slope, **CLOSE)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, F64])
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_edges_that_are_not_finite_are_not_taken_for_edges_without_length(bad, dtype):
+    conv = toy().to(dtype)
+    edge_index = torch.tensor([[0, 1, 2, 1], [1, 2, 2, 0]])
+    x, edge_vec = randn(3, 9, dtype=dtype), randn(4, 3, dtype=dtype)
+    edge_vec[3, 1] = bad
+    out = conv(x, edge_index, edge_vec)
+    assert out.isnan().any(1).tolist() == [True, False, False]
