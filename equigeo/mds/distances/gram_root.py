@@ -37,6 +37,12 @@ def gram_root(x: TensorLike) -> Tensor:
     ValueError
         If there are no axes of points and components.
 
+    Notes
+    -----
+    Twice differentiable, for symmetric clouds too. Where a cloud lies in a plane or on a line,
+    points that leave it change nothing to first order: there the root has a kink, and this is its
+    mean slope.
+
     Equivariance
     ------------
     Invariant under all isometries, for every cloud, and continuous; a permutation moves rows and
@@ -56,11 +62,29 @@ def gram_root(x: TensorLike) -> Tensor:
     size = points.detach().abs().amax((-2, -1), keepdim=True)
     size = torch.where(size > 0, size, 1)
     centred = (points - points.mean(-2, keepdim=True)) / size
-    _, spread, axes = torch.linalg.svd(centred, full_matrices=False)
+    _, spread, axes = torch.linalg.svd(centred.detach(), full_matrices=False)
     # The squares of singular values would lose half of the digits of small ones.
     y = centred @ axes.mT
     # What n sums of rounded numbers can leave of nothing: 8 roundings, times the root of n.
     least = 8 * torch.finfo(x.dtype).eps * x.shape[-2] ** 0.5
     some = spread > least
-    inverse = torch.where(some, 1 / torch.where(some, spread, 1), 0)
-    return (size * ((y * inverse[..., None, :]) @ y.mT)).to(x.dtype)
+    root = _inverse_root(y.mT @ y, torch.where(some, spread, 1), some.to(y.dtype))
+    return (size * (y @ root @ y.mT)).to(x.dtype)
+
+
+def _inverse_root(moments: Tensor, roots: Tensor, some: Tensor) -> Tensor:
+    r"""Inverse square root of diagonal moments, (..., dim, dim), on the axes that there are.
+
+    A Taylor polynomial of the second order in the change of the moments, which is zero: its
+    coefficients are divided differences of :math:`\lambda^{-1/2}`, finite where two moments are
+    equal, where eigenvectors have no derivative (Daleckii and Krein, 1965).
+    """
+    change = moments - moments.detach()
+    i, j = roots[..., :, None], roots[..., None, :]
+    first = -1 / (i * j * (i + j))
+    i, k, j = roots[..., :, None, None], roots[..., None, :, None], roots[..., None, None, :]
+    second = (i + k + j) / (i * k * j * (i + k) * (k + j) * (j + i))
+    on = some[..., :, None] * some[..., None, :]
+    second = second * on[..., :, :, None] * some[..., None, None, :]
+    curved = torch.einsum("...ikj,...ik,...kj->...ij", second, change, change)
+    return torch.diag_embed(some / roots) + on * first * change + curved

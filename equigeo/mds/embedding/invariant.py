@@ -205,8 +205,7 @@ class Invariant(nn.Module):
             return arguments, ()
         if not arguments:
             raise TypeError(f"features of {self.rep_features} must follow the points, got none")
-        rows = found.y.shape[found.y.ndim - 2]
-        per_point = found.ptr is not None and len(arguments[0]) == rows
+        per_point = _is_per_point(len(arguments[0]), found)
         return arguments[1:], (
             frame_components(arguments[0], found, self.rep_features, per_point=per_point),
         )
@@ -304,8 +303,22 @@ def _lifted(
     else:
         values = torch.stack([answer(*parts) for parts in zip(found.y, *seen, strict=True)])
         rows = values.shape[1]
-    per_point = found.ptr is not None and rows != len(found.ptr) - 1
-    return frame_lift(values, found, rep, per_point=per_point)
+    return frame_lift(values, found, rep, per_point=_is_per_point(rows, found))
+
+
+def _is_per_point(rows: int, found: FrameSet | MDSResult) -> bool:
+    """Whether rows are those of points, and not of clouds, of which there may be as many."""
+    if found.ptr is None:
+        return False
+    points, clouds = found.y.shape[found.y.ndim - 2], len(found.ptr) - 1
+    if rows != clouds or points != clouds:
+        return rows != clouds
+    if values_readable(found.ptr) and bool((found.ptr.diff() != 1).any()):
+        raise ValueError(
+            f"{rows} rows may be of points or of clouds, of which there are as many: leave out "
+            "empty clouds"
+        )
+    return False  # every cloud has one point
 
 
 def _restricted(

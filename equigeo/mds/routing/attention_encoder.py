@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
-
-from equigeo.ops.runtime.torch_internals import forward_mode_active, transforms_active
 
 
 class AttentionEncoder(nn.Module):
@@ -71,14 +67,9 @@ class AttentionEncoder(nn.Module):
         Tensor, (B, points, channels), floating
             Features.
         """
-        # Where coordinates are differentiated, they may be so again, or in forward mode: PyTorch's
-        # own attention has one derivative, in reverse mode.
-        often = x.requires_grad
-        if not torch.compiler.is_compiling():
-            often = often or transforms_active() or forward_mode_active()
         h = self.first(x)
         for layer in self.layers:
-            h = layer(h, _attend if often else F.scaled_dot_product_attention)
+            h = layer(h)
         return h
 
 
@@ -95,7 +86,7 @@ class _Layer(nn.Module):
         )
         self.norms = nn.ModuleList(nn.BatchNorm1d(channels) for _ in range(2))
 
-    def forward(self, h: Tensor, attend: Callable[..., Tensor]) -> Tensor:
+    def forward(self, h: Tensor) -> Tensor:
         clouds, points, channels = h.shape
         rows = h.reshape(-1, channels)
         q, k, v = (
@@ -103,11 +94,14 @@ class _Layer(nn.Module):
             .view(clouds, points, 3, self.heads, channels // self.heads)
             .permute(2, 0, 3, 1, 4)
         )
-        heard = attend(q, k, v).transpose(1, 2).reshape(-1, channels)
+        heard = _attend(q, k, v).transpose(1, 2).reshape(-1, channels)
         rows = self.norms[0](rows + self.unite(heard))
         return self.norms[1](rows + self.mlp(rows)).view(clouds, points, channels)
 
 
 def _attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Do what :func:`torch.nn.functional.scaled_dot_product_attention` does, term by term."""
+    """Do what :func:`torch.nn.functional.scaled_dot_product_attention` does, term by term.
+
+    That has one derivative, in reverse mode, and for tours of cities takes as long.
+    """
     return torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), -1) @ v

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from equigeo.graphs.inputs import TensorLike, as_indices, as_tensor
@@ -106,4 +107,5 @@ def tour_lengths(points: TensorLike, tours: TensorLike) -> Tensor:
         )
     index = order.flatten(1)[:, :, None].expand(-1, -1, place.shape[-1])
     visited = place.gather(1, index).view(*order.shape, place.shape[-1])
-    return (visited - visited.roll(1, 2)).square().sum(-1).sqrt().sum(-1)
+    # whose gradient between cities at one place is zero
+    return torch.linalg.vector_norm(visited - visited.roll(1, 2), dim=-1).sum(-1)

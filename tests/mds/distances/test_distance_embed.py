@@ -364,3 +364,23 @@ def test_arrays_are_distances_and_surfaces():
     assert torch.equal(arrays, mds.graph_distances(edges, lengths))
     with pytest.raises(ValueError, match="the number of nodes must be from 0 to 65536, got 10"):
         mds.graph_distances(torch.full((2, 1), 2**40))
+
+
+SYMMETRIC = {
+    "square": [[0.0, 0], [1, 0], [1, 1], [0, 1]],
+    "tetrahedron": [[1.0, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]],
+    "octahedron": [[1.0, 0, 0], [-1, 0, 0], [0, 1, 0], [0, -1, 0], [0, 0, 1], [0, 0, -1]],
+    "line in space": [[0.0, 0, 0], [1, 0, 0], [2.5, 0, 0], [4, 0, 0]],
+    "generic": [[0.1, 0.3, -2], [1, 0.2, 0.4], [0, 1.5, 0.6], [-0.7, 0.2, 1.1]],
+}
+
+
+@pytest.mark.parametrize("name", SYMMETRIC)
+def test_roots_of_symmetric_clouds_have_gradients(name):
+    """Central differences, where eigenvectors have no derivative."""
+    x = torch.tensor(SYMMETRIC[name], dtype=torch.float64, requires_grad=True)
+    # the third derivative times the square of the step, and rounding of 1e-16 over the step
+    torch.autograd.gradcheck(mds.gram_root, x, eps=1e-6, atol=1e-6)
+    if name != "line in space":  # which has a kink there
+        # the same of gradients, which are some times as large
+        torch.autograd.gradgradcheck(mds.gram_root, x, eps=1e-6, atol=1e-5)

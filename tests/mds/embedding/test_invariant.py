@@ -226,3 +226,12 @@ def test_what_does_not_fit_is_named():
         model(generic())
     with pytest.raises(ValueError, match=r"features must be \(..., 6\)"):
         model(generic(), generic())
+
+
+def test_rows_that_may_be_of_points_or_of_clouds_are_refused_beside_empty_clouds():
+    model = mds.Invariant(nn.Tanh(), scale="none", rep_out=Irreps("1o")).double()
+    x = generic(4)
+    alone = model(x, ptr=torch.tensor([0, 4]))
+    assert torch.equal(model(x, ptr=torch.tensor([0, 4, 4])), alone)
+    with pytest.raises(ValueError, match="4 rows may be of points or of clouds"):
+        model(x, ptr=torch.tensor([0, 4, 4, 4, 4]))

@@ -242,3 +242,32 @@ def test_arrays_are_cities():
     assert torch.equal(model.solve(cities.numpy()).order, model.solve(cities).order)
     starts = torch.zeros(2, 1, dtype=torch.int64)
     assert torch.equal(model(cities, starts.numpy()).order, model(cities, starts).order)
+
+
+def test_lengths_have_a_gradient_where_cities_coincide():
+    points = torch.tensor([[[0.0, 0], [1, 0], [1, 0], [0, 1]]], requires_grad=True)
+    tour_lengths(points, torch.tensor([[[0, 1, 2, 3]]])).sum().backward()
+    half = 0.5**0.5
+    want = torch.tensor([[[-1.0, -1], [1, 0], [half, -half], [-half, 1 + half]]])
+    torch.testing.assert_close(points.grad, want)
+
+
+def test_log_probabilities_are_twice_differentiable_by_weights(model):
+    places = cities(3)
+    weights = list(model.parameters())
+
+    def slopes():
+        return torch.autograd.grad(model(places).log_prob.sum(), weights, create_graph=True)
+
+    along = [torch.randn(w.shape, generator=generator(1), dtype=w.dtype) for w in weights]
+    first = sum((s * a).sum() for s, a in zip(slopes(), along, strict=True))
+    second = torch.autograd.grad(first, weights, allow_unused=True)
+    found = sum((s * a).sum() for s, a in zip(second, along, strict=True) if s is not None).item()
+    h, ends = 1e-5, []
+    for sign in (1, -2):  # forth, and back twice as far
+        with torch.no_grad():
+            for w, a in zip(weights, along, strict=True):
+                w += sign * h * a
+        ends.append(sum((s * a).sum() for s, a in zip(slopes(), along, strict=True)).item())
+    # the third derivative times h^2 / 6, and rounding of 1e-13 over h
+    assert found == pytest.approx((ends[0] - ends[1]) / (2 * h), rel=1e-5)
