@@ -57,3 +57,18 @@ class Objective(ABC):
         measure : Tensor, ()
             Sum over the samples.
         """
+
+    def counted(self, batch: LabelledBatch) -> int | None:
+        """Count the samples of a batch that sums are over: means divide by their number.
+
+        Parameters
+        ----------
+        batch : LabelledBatch
+            One process's share of a step.
+
+        Returns
+        -------
+        int, optional
+            None where all samples count, which is the default.
+        """
+        return None

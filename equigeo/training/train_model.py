@@ -35,9 +35,10 @@ def train_model(
     """Train and write ``config.json``, ``history.json`` and ``model.ckpt``.
 
     The last two are written after every epoch, and every five minutes within long ones. The run
-    may be killed at any moment; resumed, it ends with the weights of an uninterrupted one. While it
-    lasts the folder is locked, and another process is refused; where the file system has no locks,
-    a warning says so. Global random generators are left as found.
+    may be killed at any moment; resumed, it ends with the weights of an uninterrupted one, and the
+    history and the logs get what they lack, even where no epoch is left. While it lasts the folder
+    is locked, and another process is refused; where the file system has no locks, a warning says
+    so. Global random generators are left as found.
 
     Parameters
     ----------
@@ -67,7 +68,8 @@ def train_model(
     Raises
     ------
     ValueError
-        If the data are missing, damaged, too few, or do not fit the configuration.
+        If the data are missing, damaged, too few, or do not fit the configuration, or if training
+        diverges: a loss, a measure or a weight is not finite. The last checkpoint is kept.
     OutputFolderError
         If ``output`` is unwritable, holds another run, or another process trains there.
     CheckpointError
@@ -99,6 +101,7 @@ def train_model(
     # Lightning takes seconds to import, and checkpoints are used without it; where it is missing,
     # this says so before anything is written.
     from equigeo.training.loop.fit import fit
+    from equigeo.training.loop.history_logger import catch_up
 
     folder = RunFolder(output, trained.config_type)
     folder.check(config, resume=resume, overwrite=overwrite)
@@ -117,6 +120,9 @@ def train_model(
             record = RunRecord(folder, trained.task, description)
             if resumed is not None:
                 record.take_up(resumed)
+                record.catch_up()
             if resumed is None or not config.recipe.is_done(resumed["epochs"], record.elapsed()):
                 fit(fit_plan, record, resumed, progress=progress, callbacks=callbacks)
+            else:
+                catch_up(record, callbacks, is_over=True)
             return trained.load(folder.checkpoint)

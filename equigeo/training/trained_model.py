@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from equigeo.nn.brief import brief_fields, shorten
@@ -122,8 +122,13 @@ class TrainedModel(ABC, Generic[_Config]):
         """
 
     @classmethod
-    def load(cls: type[_Model], path: Path) -> _Model:
+    def load(cls: type[_Model], path: str | os.PathLike[str]) -> _Model:
         """Read a checkpoint file without running code from it.
+
+        Parameters
+        ----------
+        path : str or PathLike
+            The file.
 
         Raises
         ------
@@ -218,7 +223,8 @@ def read_history(training: dict[str, Any], epochs: int) -> list[dict[str, Any]]:
             raise ValueError(f"line {number} of its history is no epoch")
         needed = [line[name] for name in _NEEDED]
         others = [value for value in line.values() if value is not None]
-        if not all(map(_is_finite, [*needed, *others])):
+        named = all(isinstance(name, str) for name in line)
+        if not named or not all(map(_is_finite, [*needed, *others])):
             raise ValueError(f"line {number} of its history has entries that are no numbers")
     return history
 

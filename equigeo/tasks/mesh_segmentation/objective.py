@@ -25,7 +25,7 @@ class FaceCrossEntropy(Objective):
     """Cross-entropy of the parts of faces, averaged over each mesh.
 
     Every mesh counts alike, whatever the number of its faces; the measure is the share of its
-    labelled faces whose part is right. A mesh without a labelled face counts nothing.
+    labelled faces whose part is right. A mesh without a labelled face does not count.
 
     Parameters
     ----------
@@ -70,6 +70,11 @@ class FaceCrossEntropy(Objective):
         )  # fmt: skip
         right = logits.detach().argmax(dim=1) == labels
         return losses @ weights, right.to(weights.dtype) @ weights
+
+    def counted(self, batch: LabelledBatch) -> int:
+        """Count the meshes that have a labelled face."""
+        known = (batch.labels != UNLABELLED) & (batch.labels != PADDING)
+        return int(known.any(dim=1).sum())
 
 
 def mesh_mean_weights(mesh: Tensor, known: Tensor, num_meshes: int) -> Tensor:

@@ -53,7 +53,8 @@ class CompiledObjective(Objective):
 
     Losses and gradients are those of the objective but for rounding. What it refuses is refused by
     it; steps with a single frame, atom or edge are its own. After the model was moved to another
-    device or precision there is another program.
+    device or precision, or its parameters were frozen, unfrozen or exchanged, there is another
+    program.
 
     Parameters
     ----------
@@ -96,6 +97,8 @@ class CompiledObjective(Objective):
         form = (
             model,
             id(model.e0),  # buffers of a model that was moved may be others
+            # the program holds its parameters, so that no other object gets the number of one
+            tuple((name, id(p), p.requires_grad) for name, p in model.named_parameters()),
             model.embedding.weight.dtype,
             atoms.positions.dtype,
             atoms.positions.device,

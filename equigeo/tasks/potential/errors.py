@@ -18,6 +18,8 @@ _MILLI = 1e3  # meV of an eV
 class FrameErrors:
     """Predictions beside labels; what has no label is NaN.
 
+    Errors are of everything that has a label: a prediction of NaN there is an error of NaN.
+
     Parameters
     ----------
     energy, energy_label : Tensor, (frames,), float64
@@ -32,6 +34,9 @@ class FrameErrors:
         Atomic numbers.
     periodic : bool
         Whether any frame is periodic: energies then count per atom.
+    has_stress : Tensor, (frames,), bool, optional
+        Which frames have a stress, because all axes are periodic and it was asked for; by default
+        those whose predicted stress is not NaN throughout.
     """
 
     energy: Tensor
@@ -43,6 +48,7 @@ class FrameErrors:
     counts: Tensor
     numbers: Tensor
     periodic: bool = field(default=False)
+    has_stress: Tensor | None = None
 
     __repr__ = brief_fields
 
@@ -55,17 +61,22 @@ class FrameErrors:
     def energy_errors(self) -> Tensor:
         """Errors of the energies that have labels, in ``energy_unit``."""
         errors = _MILLI * (self.energy - self.energy_label)
-        return _known(errors / self.counts if self.periodic else errors)
+        return (errors / self.counts if self.periodic else errors)[~self.energy_label.isnan()]
 
     @property
     def force_errors(self) -> Tensor:
         """Errors of components of forces that have labels, in meV/angstrom."""
-        return _known(_MILLI * (self.forces - self.forces_label).double())
+        errors = _MILLI * (self.forces - self.forces_label).double()
+        return errors[~self.forces_label.isnan()]
 
     @property
     def stress_errors(self) -> Tensor:
         """Errors of components of stresses that have labels, in meV/angstrom^3."""
-        return _known(_MILLI * (self.stress - self.stress_label))
+        has_stress = self.has_stress
+        if has_stress is None:
+            has_stress = ~self.stress.isnan().all(dim=(1, 2))
+        known = ~self.stress_label.isnan() & has_stress[:, None, None]
+        return _MILLI * (self.stress - self.stress_label)[known]
 
     @property
     def force_mae(self) -> float | None:
@@ -94,7 +105,7 @@ class FrameErrors:
     def by_species(self) -> dict[int, dict[str, float]]:
         """Give errors of forces in meV/angstrom by atomic number, where there are labels."""
         errors = _MILLI * (self.forces - self.forces_label).double()
-        there = ~errors.isnan().any(dim=1)
+        there = ~self.forces_label.isnan().any(dim=1)
         found = {}
         for z in self.numbers[there].unique().tolist():
             own = errors[there & (self.numbers == z)]
@@ -146,11 +157,8 @@ def measure_errors(model: Any, source: AtomicSource, *, stress: bool = False) ->
         counts=torch.cat([part.counts for part in source.parts]),
         numbers=torch.cat([part.atoms.numbers for part in source.parts]),
         periodic=any(bool(part.atoms.pbc.any()) for part in source.parts),
+        has_stress=stress & torch.cat([part.atoms.pbc.all(dim=1) for part in source.parts]),
     )
-
-
-def _known(errors: Tensor) -> Tensor:
-    return errors[~errors.isnan()]
 
 
 def _mean(errors: Tensor) -> float | None:

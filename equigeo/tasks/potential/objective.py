@@ -26,9 +26,10 @@ class EnergyForcesStress(Objective):
     .. math:: w_E\,\overline{((E - E^*)/N)^2} + w_F\,\overline{(F - F^*)^2} +
               w_S\,\overline{(\sigma - \sigma^*)^2}
 
-    Means are over the labels that are there. Differences of energies are taken in float64. The
-    measure is the mean absolute error of forces in meV/angstrom or, without a weight for them,
-    that of energies in meV/atom.
+    Means are over the labels that are there, and stresses count where all axes are periodic; a
+    prediction of NaN is no missing label but makes the loss NaN. Differences of energies are taken
+    in float64. The measure is the mean absolute error of forces in meV/angstrom or, without a
+    weight for them, that of energies in meV/atom.
 
     Parameters
     ----------
@@ -59,24 +60,25 @@ class EnergyForcesStress(Objective):
         samples: AtomicSamples = batch.inputs
         found = model(samples.atoms, forces=self.forces > 0, stress=self.stress > 0)
         energy = (found.energy - samples.energy) / samples.counts
-        terms, measure = [(self.energy, energy)], energy
+        measure = energy, ~samples.energy.isnan()
+        terms = [(self.energy, *measure)]
         if self.forces:
-            measure = found.forces - samples.forces
-            terms.append((self.forces, measure))
+            measure = found.forces - samples.forces, ~samples.forces.isnan()
+            terms.append((self.forces, *measure))
         if self.stress:
-            # NaN of a system without three periodic axes, which has no label either
-            stress = torch.where(samples.stress.isnan(), samples.stress, found.stress)
-            terms.append((self.stress, stress - samples.stress))
-        loss = sum(weight * _mean(error, square=True) for weight, error in terms if weight)
-        shown = _MILLI * _mean(measure.detach())
+            # a system without three periodic axes has no volume: its stress is NaN
+            periodic = samples.atoms.pbc.all(dim=1)[:, None, None]
+            known = ~samples.stress.isnan() & periodic
+            terms.append((self.stress, found.stress - samples.stress, known))
+        loss = sum(weight * _mean(e, known, square=True) for weight, e, known in terms if weight)
+        shown = _MILLI * _mean(measure[0].detach(), measure[1])
         frames = batch.labels.shape[0]  # len would be a number of the step that is recorded
         return frames * torch.as_tensor(loss), frames * shown.double()
 
 
-def _mean(errors: Tensor, square: bool = False) -> Tensor:
+def _mean(errors: Tensor, known: Tensor, square: bool = False) -> Tensor:
     """Mean of sizes or squares over what has a label; zero where nothing has."""
     # No sizes that depend on values: the step is compiled, too.
-    there = ~errors.isnan()
-    known = torch.where(there, errors, 0.0)
-    total = (known.square() if square else known.abs()).sum()
-    return total / there.sum().clamp(min=1)
+    errors = torch.where(known, errors, 0.0)
+    total = (errors.square() if square else errors.abs()).sum()
+    return total / known.sum().clamp(min=1)

@@ -59,9 +59,8 @@ def set_references(
 ) -> None:
     """Give a potential the energies of its elements and the scale of its training frames.
 
-    Energies are those of isolated atoms where they are known for every element, and otherwise by
-    least squares on the training frames. The scale is the root mean square of forces, or, without
-    forces, of what references leave of the energy per atom.
+    Energies are those of :func:`reference_energies`. The scale is the root mean square of forces,
+    or, without forces, of what references leave of the energy per atom.
     """
     e0 = reference_energies(data)
     labelled = [frame for frame in data.train if frame.forces is not None]
@@ -74,15 +73,19 @@ def set_references(
 
 
 def reference_energies(data: PotentialData) -> Sequence[float]:
-    """Give the energy of an atom of each element of the training frames, ascending, in eV."""
-    species = data.split.train.species
-    if has_isolated(data):
-        return [data.split.isolated[z] for z in species]
-    known = [frame for frame in data.split.train if frame.energy is not None]
-    if not known:
-        return [0.0] * len(species)
-    fitted = fit_references([f.numbers for f in known], [f.energy or 0.0 for f in known])
-    found = dict(zip(fitted.species, fitted.energies, strict=True))
+    """Give the energy of an atom of each element that the potential knows, ascending, in eV.
+
+    These are the energies of isolated atoms where they are known for every element, and otherwise
+    those of least squares on ``data.train``; frames that were put aside have no part in it. The
+    potential also knows the elements that only these have, or only frames without an energy:
+    nothing tells them from zero, the solution of least norm, unless their isolated atom is known.
+    """
+    species, isolated = data.split.train.species, data.split.isolated
+    known = [] if has_isolated(data) else [f for f in data.train if f.energy is not None]
+    found = dict(isolated)
+    if known:
+        fitted = fit_references([f.numbers for f in known], [f.energy or 0.0 for f in known])
+        found |= zip(fitted.species, fitted.energies, strict=True)
     return [found.get(z, 0.0) for z in species]
 
 

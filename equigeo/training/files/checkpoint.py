@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import warnings
 import zipfile
@@ -61,8 +62,13 @@ class Checkpoint:
 
     __repr__ = brief_fields
 
-    def save(self, path: Path) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file atomically.
+
+        Parameters
+        ----------
+        path : str or PathLike
+            The file.
 
         Raises
         ------
@@ -75,15 +81,15 @@ class Checkpoint:
         # in memory first: torch makes an error of its own, without a cause, of a full disk
         packed = BytesIO()
         torch.save(content, packed)
-        replace_file(path, lambda file: file.write(packed.getbuffer()))
+        replace_file(Path(path), lambda file: file.write(packed.getbuffer()))
 
     @classmethod
-    def load(cls, path: Path, task: str | None = None) -> Checkpoint:
+    def load(cls, path: str | os.PathLike[str], task: str | None = None) -> Checkpoint:
         """Read a checkpoint without running code from it.
 
         Parameters
         ----------
-        path : Path
+        path : str or PathLike
             The file.
         task : str, optional
             What it must be for; by default anything.
@@ -94,7 +100,7 @@ class Checkpoint:
             If the file is missing, damaged, unsafe, no checkpoint of this library, of a newer
             format, or of another task.
         """
-        content = _read(path)
+        content = _read(Path(path))
         version = content.get("format") if isinstance(content, dict) else None
         matched = re.fullmatch(r"equigeo/(\d{1,9})", version) if isinstance(version, str) else None
         if matched is None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from equigeo.nn.brief import shorten, shown
 from equigeo.training.files.errors import OutputFolderError
@@ -71,7 +72,8 @@ class RunFolder:
         """
         if not self.config.exists():
             raise OutputFolderError(
-                f"{self.config}: no such file, so there is no run to resume; leave out --resume"
+                f"{self.config}: no such file, so the run in this folder cannot be resumed; "
+                "start over with --overwrite, or choose another --output"
             )
         try:
             return read_config(self.config, self.config_type)
@@ -80,6 +82,13 @@ class RunFolder:
                 f"{self.config}: not a configuration ({shorten(str(error), 200)}); "
                 "start over with --overwrite"
             ) from error
+
+    def has_begun(self, config: RunConfig) -> bool:
+        """Say whether this run is here to be continued, and not none or one to be replaced."""
+        try:
+            return self.saved_config() == config
+        except ValueError:
+            return False
 
     def check(self, config: RunConfig, *, resume: bool = False, overwrite: bool = False) -> None:
         """See whether a run may start here, without touching anything.
@@ -98,17 +107,13 @@ class RunFolder:
         """See whether what the folder holds is in the way."""
         if overwrite or not self.is_used():
             return
-        if not resume:
+        if not resume and self.config.exists():
             raise OutputFolderError(
                 f"{self.path}: already holds a training run; continue it with --resume, "
                 "replace it with --overwrite, or choose another --output"
             )
         saved, asked = self.saved_config().to_dict(), config.to_dict()
-        differing = [
-            f"{name} is {shown(saved[name])}, asked {shown(asked[name])}"
-            for name in saved
-            if saved[name] != asked[name]
-        ]
+        differing = list(_differences(saved, asked))
         if differing:
             raise OutputFolderError(
                 f"{self.path}: holds a run with another configuration "
@@ -180,3 +185,14 @@ class RunFolder:
 
     def _unwritable(self, cause: str) -> str:
         return f"{self.path}: cannot be written ({cause}); choose another --output"
+
+
+def _differences(saved: dict[str, Any], asked: dict[str, Any], within: str = "") -> Iterator[str]:
+    """Say which fields differ, those of a recipe each by itself."""
+    for name, value in saved.items():
+        other = asked[name]
+        is_nested = isinstance(value, dict) and isinstance(other, dict)
+        if is_nested and value.keys() == other.keys():
+            yield from _differences(value, other, f"{within}{name}.")
+        elif value != other:
+            yield f"{within}{name} is {shown(value)}, asked {shown(other)}"

@@ -30,6 +30,8 @@ class RunRecord:
         Epochs that are complete.
     seconds : float
         Time spent on the epoch under way by earlier sessions.
+    was_behind : bool
+        Whether an earlier session was killed before its last epoch was in the history file.
     """
 
     folder: RunFolder
@@ -37,12 +39,20 @@ class RunRecord:
     description: dict[str, Any]
     history: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
+    was_behind: bool = False
 
     __repr__ = brief_fields
 
     def take_up(self, resumed: dict[str, Any]) -> None:
         """Go on from what :func:`equigeo.training.resumable_state.resumable_state` found."""
         self.history, self.seconds = resumed["history"], resumed.get("seconds", 0.0)
+
+    def catch_up(self) -> None:
+        """Write the history where a session was killed between the checkpoint and it."""
+        file, text = self.folder.history, self._text()
+        self.was_behind = not file.exists() or file.read_bytes() != text.encode()
+        if self.was_behind:
+            replace_file(file, text)
 
     def elapsed(self) -> float:
         """Seconds of training before this session, and in epochs that it has finished."""
@@ -68,5 +78,7 @@ class RunRecord:
         training = training | {"history": self.history, "seconds": self.seconds}
         checkpoint = Checkpoint(self.task, self.description, state, training, novelty or {})
         checkpoint.save(self.folder.checkpoint)
-        text = json.dumps(self.history, indent=1, allow_nan=False) + "\n"
-        replace_file(self.folder.history, text)
+        replace_file(self.folder.history, self._text())
+
+    def _text(self) -> str:
+        return json.dumps(self.history, indent=1, allow_nan=False) + "\n"

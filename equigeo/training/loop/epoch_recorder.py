@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 
 from equigeo.training.files.run_record import RunRecord
 from equigeo.training.loop.fit_plan import FitPlan
-from equigeo.training.loop.history_logger import HistoryLogger
+from equigeo.training.loop.history_logger import HistoryLogger, catch_up
 from equigeo.training.loop.lightning import L
 from equigeo.training.loop.optimization import Optimization
 from equigeo.training.novelty import Novelty
@@ -24,7 +25,8 @@ class EpochRecorder(L.Callback):
     """Write checkpoint and history, atomically, from the first process.
 
     After every epoch; within an epoch every five minutes, and where a session ends. The checkpoint
-    is always the latest: nothing is selected by what is evaluated.
+    is always the latest: nothing is selected by what is evaluated. Where a number to be written is
+    not finite the run ends with an error, and the files stay as they are.
 
     Parameters
     ----------
@@ -49,7 +51,9 @@ class EpochRecorder(L.Callback):
         return earlier + time.perf_counter() - self._started
 
     def on_train_start(self, trainer: L.Trainer, module: L.LightningModule) -> None:
-        """Warn where an earlier session had another number of threads."""
+        """Tell loggers what they may lack, and warn of another number of threads."""
+        if trainer.is_global_zero:
+            catch_up(self._record, trainer.callbacks)  # type: ignore[attr-defined]
         earlier = {line["threads"] for line in self._record.history if line.get("threads")}
         threads = torch.get_num_threads()
         if trainer.is_global_zero and earlier - {threads}:
@@ -83,9 +87,9 @@ class EpochRecorder(L.Callback):
         if trainer.strategy.broadcast(now - self._saved >= SAVE_SECONDS) or self._unfinished:
             optimization = _optimization(module)
             self._numbers(optimization)
+            training = self._training(optimization, optimization.step_in_epoch(batch_idx) + 1)
             self._saved, self._record.seconds = now, now - self._started
-            step = optimization.step_in_epoch(batch_idx) + 1
-            self._save(trainer, optimization, optimization.evaluated_model(), step)
+            self._save(trainer, optimization.evaluated_model(), training)
 
     def on_train_epoch_end(self, trainer: L.Trainer, module: L.LightningModule) -> None:
         """Add a line to the history, write both files and tell loggers."""
@@ -93,10 +97,12 @@ class EpochRecorder(L.Callback):
             return
         optimization = _optimization(module)
         loss, measure = self._numbers(optimization)
+        training = self._training(optimization)
         every = self._config.evaluate_every
         is_last = self._is_over or optimization.epoch + 1 == self._config.recipe.epochs
         is_due = is_last or (every > 0 and (optimization.epoch + 1) % every == 0)
         model = optimization.evaluated_model(self._source if is_due else None)
+        self._check_tensors(optimization, {"weights": model.state_dict()})
         seconds = time.perf_counter() - self._started
         objective = optimization.objective
         line = {
@@ -109,10 +115,11 @@ class EpochRecorder(L.Callback):
         }
         if trainer.is_global_zero and is_due:
             line |= self._evaluate(model)
+        self._check_numbers(optimization, line)
         self._record.history = [*self._record.history, line]
         self._record.seconds = 0.0
         self._started = 0.0
-        self._save(trainer, optimization, model, 0, is_last=is_last)
+        self._save(trainer, model, training, is_last=is_last)
         callbacks = trainer.callbacks  # type: ignore[attr-defined]  # set by another object
         for callback in callbacks if trainer.is_global_zero else ():
             if isinstance(callback, HistoryLogger):
@@ -121,23 +128,40 @@ class EpochRecorder(L.Callback):
     def _numbers(self, module: Optimization) -> tuple[float, float]:
         """Give loss and measure of the epoch so far, unless there is nothing worth saving."""
         loss, measure = module.tally(over_processes=True)
-        if not math.isfinite(loss):
-            raise ValueError(
-                f"the loss of epoch {module.epoch + 1} is {loss}: training diverged; the last "
-                f"checkpoint is kept, lower the learning rate ({self._config.recipe.learning_rate})"
-            )
+        self._check_numbers(module, {"loss": loss, module.objective.measure: measure})
         return loss, measure
+
+    def _training(self, module: Optimization, step: int = 0) -> dict[str, Any]:
+        """Give what resuming needs, unless it is not worth saving; all processes take part."""
+        training = module.training_state(step)
+        self._check_tensors(module, training)
+        return training
+
+    def _check_numbers(self, module: Optimization, numbers: Mapping[str, float | None]) -> None:
+        for name, value in numbers.items():
+            if value is not None and not math.isfinite(value):
+                raise self._diverged(f"the {name} of epoch {module.epoch + 1} is {value}")
+
+    def _check_tensors(self, module: Optimization, state: Mapping[str, Any]) -> None:
+        for name, value in _tensors(state):
+            if not bool(value.isfinite().all()):
+                raise self._diverged(
+                    f"{name} after epoch {module.epoch + 1} has numbers that are not finite"
+                )
+
+    def _diverged(self, what: str) -> ValueError:
+        kept = "the last checkpoint is kept, " * self._record.folder.checkpoint.exists()
+        rate = self._config.recipe.learning_rate
+        return ValueError(f"{what}: training diverged; {kept}lower the learning rate ({rate})")
 
     def _save(
         self,
         trainer: L.Trainer,
-        module: Optimization,
         evaluated: nn.Module,
-        step: int,
+        training: dict[str, Any],
         *,
         is_last: bool = False,
     ) -> None:
-        training = module.training_state(step)  # all processes take part
         if trainer.is_global_zero:
             novelty = self._novelty(evaluated) if is_last else {}
             self._record.save(evaluated.state_dict(), training, novelty)
@@ -146,6 +170,15 @@ class EpochRecorder(L.Callback):
         """Describe the training samples as the finished model sees them."""
         found = None if self._embed is None else Novelty.fit(*self._embed(model))
         return {} if found is None else found.state_dict()
+
+
+def _tensors(state: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, Tensor]]:
+    """Give all tensors of nested dictionaries, with the names that lead to them."""
+    for name, value in state.items():
+        if isinstance(value, Tensor):
+            yield f"{prefix}{name}", value
+        elif isinstance(value, Mapping):
+            yield from _tensors(value, f"{prefix}{name}.")
 
 
 def _optimization(module: L.LightningModule) -> Optimization:

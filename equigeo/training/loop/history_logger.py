@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import Any
 
 from equigeo.training.files.replace_file import replace_file
@@ -36,6 +37,20 @@ class HistoryLogger(L.Callback, ABC):
             With all epochs that are finished.
         """
 
+    def catch_up(self, record: RunRecord) -> None:
+        """Pass on what an earlier session may have been killed before; in the first process.
+
+        Parameters
+        ----------
+        record : RunRecord
+            Of a run that is resumed, with one finished epoch or more.
+        """
+        if record.was_behind:
+            self.on_recorded(record)
+
+    def close(self) -> None:
+        """Close what is open, in the first process."""
+
 
 class TableLogger(HistoryLogger):
     """Keep the history as a table, ``log.csv`` in the folder of the run.
@@ -51,6 +66,10 @@ class TableLogger(HistoryLogger):
         table.writeheader()
         table.writerows(record.history)  # None is an empty cell
         replace_file(record.folder.log, text.getvalue())
+
+    def catch_up(self, record: RunRecord) -> None:
+        """Write the table, which may be behind where the history is not."""
+        self.on_recorded(record)
 
 
 class LightningLogger(HistoryLogger):
@@ -76,7 +95,30 @@ class LightningLogger(HistoryLogger):
         self._logger.log_metrics(measured, step=line["epoch"])
         self._logger.save()  # a run may be killed at any moment
 
+    def close(self) -> None:
+        """Say that the run has ended."""
+        self._logger.finalize("success")
+
     def teardown(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
         """Close it."""
         if trainer.is_global_zero:
-            self._logger.finalize("success")
+            self.close()
+
+
+def catch_up(record: RunRecord, callbacks: Iterable[L.Callback], *, is_over: bool = False) -> None:
+    """Tell the loggers among callbacks of the last epoch of a run that is resumed.
+
+    Parameters
+    ----------
+    record : RunRecord
+        What the checkpoint says of the run.
+    callbacks : iterable of Lightning callbacks
+        Of this session.
+    is_over : bool
+        Close them: no training follows, which would.
+    """
+    for callback in callbacks if record.history else ():
+        if isinstance(callback, HistoryLogger):
+            callback.catch_up(record)
+            if is_over and record.was_behind:
+                callback.close()

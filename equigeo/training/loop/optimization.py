@@ -55,7 +55,7 @@ class Optimization(L.LightningModule):
         if resumed is not None:
             self.first_epoch, self.first_step = int(resumed["epochs"]), resumed.get("step", 0)
             self.model.load_state_dict(resumed["weights"])
-        self._tally = torch.zeros(3, dtype=torch.float64)  # sums of loss, measure and samples
+        self._tally = torch.zeros(3, dtype=torch.float64)  # of loss, measure, samples that count
 
     @property
     def epoch(self) -> int:
@@ -77,17 +77,31 @@ class Optimization(L.LightningModule):
 
         Processes may hold shares of different size, and gradients are averaged over processes:
         the sum over the share, times processes over samples, averages to the mean over the batch.
+        Samples that do not count by the objective are in neither; a step of nothing else moves no
+        weight by its loss, which is zero.
         Every step has a random stream of its own, which makes dropout independent of whatever
         drew numbers before it, and resuming exact.
         """
         step = self.step_in_epoch(batch_idx)
         enter_stream(self._config.seed, "step", self.epoch, step, self.global_rank)
         loss, measure = sums_of_parts(self.objective, self.model, batch)
-        seen = torch.full_like(loss, len(batch.labels))
+        counted, total = self._counted(batch)
+        seen = torch.full_like(loss, counted)
         # in double precision sums do not depend on where sessions end
         sums = torch.stack([x.detach().double() for x in (loss, measure, seen)])
         self._tally = self._tally.to(loss.device) + sums
-        return loss * (self.trainer.world_size / batch.total)
+        return loss * (self.trainer.world_size / max(total, 1))
+
+    def _counted(self, batch: AnyBatch) -> tuple[int, int]:
+        """Count what sums are over, in the share of this process and in all of the step."""
+        parts = [self.objective.counted(part) for part in batch.parts]
+        counts = [number for number in parts if number is not None]
+        if len(counts) < len(parts):
+            return len(batch.labels), batch.total
+        own, total = sum(counts), torch.tensor(sum(counts), device=self.device)
+        if self.trainer.world_size > 1:
+            total = self.trainer.strategy.reduce(total, reduce_op="sum")
+        return own, int(total)
 
     def optimizer_step(self, *args: Any, **kwargs: Any) -> None:
         """Move the weights, then their average: callbacks find both after the same step."""

@@ -34,3 +34,8 @@ def test_every_mesh_counts_alike(rows, smoothing):
 def test_weights_of_unlabelled_meshes_are_zero():
     weights = mesh_mean_weights(torch.tensor([0, 0, 1]), torch.tensor([False, False, True]), 2)
     assert weights.tolist() == [0, 0, 1]
+
+
+def test_meshes_without_a_labelled_face_do_not_count():
+    labels = torch.tensor([[0, 1, PADDING], [-1, -1, -1], [-1, 1, PADDING]])
+    assert FaceCrossEntropy().counted(LabelledBatch(None, labels, 3)) == 2

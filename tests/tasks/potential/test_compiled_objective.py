@@ -127,6 +127,20 @@ def test_another_precision_is_another_program(programs):
     assert len(programs) == 2
 
 
+def test_parameters_that_are_unfrozen_or_exchanged_are_learned(programs):
+    frames = molecules(4)
+    model, objective = potential(frames), CompiledObjective(EnergyForcesStress(1.0, 100.0))
+    batch = AtomicSource.of_frames(frames, CUTOFF).batch(range(4))
+    model.embedding.requires_grad_(False)
+    objective.sums(model, batch)
+    model.embedding.requires_grad_(True)
+    assert_same(objective, model, batch)
+    assert len(programs) == 2
+    model.embedding.weight = nn.Parameter(1.1 * model.embedding.weight.detach())
+    assert_same(objective, model, batch)
+    assert len(programs) == 3
+
+
 def test_what_the_potential_refuses_is_refused(programs):
     frames = molecules(3)
     objective = CompiledObjective(EnergyForcesStress(1.0, 1.0))

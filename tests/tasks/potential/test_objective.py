@@ -89,3 +89,20 @@ def test_totals_do_not_lose_digits_to_single_precision():
     loss, _ = EnergyForcesStress(1.0, 0.0).sums(model, batch)
     # totals of 2000 have units of 2.3e-13 in float64, 2.3e-9 of the difference, which is squared
     assert loss.item() / 3 == pytest.approx((1e-4 / 5) ** 2, rel=1e-8)
+
+
+@pytest.mark.parametrize("weights", [(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)])
+def test_a_prediction_of_nan_is_no_missing_label(weights):
+    model = Off(*(torch.nan if weight else 0.1 for weight in weights))
+    batch = batch_of(crystals(2), model)
+    loss, _ = EnergyForcesStress(*weights).sums(model, batch)
+    assert bool(loss.isnan())
+
+
+def test_a_system_without_volume_has_no_stress_even_with_a_label():
+    model = Off(0.0, 0.0, 0.1)
+    batch = batch_of(AtomicFrames((*molecules(1), *crystals(1))), model)
+    batch.inputs.stress[0] = 7.0
+    model.errors = (0.0, 0.0, torch.tensor([torch.nan, 0.1]).double()[:, None, None])
+    loss, _ = EnergyForcesStress(0.0, 0.0, 1.0).sums(model, batch)
+    assert loss.item() / 2 == pytest.approx(0.1**2)

@@ -1,12 +1,19 @@
 from __future__ import annotations
 
+import json
+import math
 from dataclasses import replace
 
 import pytest
 import torch
 
 from equigeo.datasets import AtomicFrames, AtomicSplit
-from equigeo.tasks.potential import InteratomicPotential, PotentialData, load_frames
+from equigeo.tasks.potential import (
+    InteratomicPotential,
+    PotentialData,
+    TrainedPotential,
+    load_frames,
+)
 from equigeo.tasks.potential.train import has_isolated, plan_fit, reference_energies
 from equigeo.testing import tolerance
 from equigeo.training import time_limit
@@ -73,7 +80,7 @@ def test_references_are_of_isolated_atoms_where_all_are_known(config):
     assert not has_isolated(data)
     fitted = reference_energies(data)
     counts = {1: 3, 6: 2}
-    mean = sum(f.energy for f in data.split.train) / len(data.split.train)
+    mean = sum(f.energy for f in data.train) / len(data.train)
     assert sum(counts[z] * e for z, e in zip((1, 6), fitted, strict=True)) == pytest.approx(mean)
     known = replace(data.split, isolated={1: -13.0, 6: -1000.0})
     alone = replace(data, split=known)
@@ -105,3 +112,51 @@ def test_energies_alone_are_learned(folder, tmp_path):
     last = trained.history[-1]
     assert "validation_force_mae" not in last
     assert last["validation_error"] == last["validation_energy_mae"]
+
+
+def test_references_do_not_depend_on_energies_that_were_put_aside():
+    train, aside = molecules(4), molecules(4, seed=1)
+    fitted = []
+    for shift in (0.0, 1000.0):
+        moved = AtomicFrames(tuple(replace(f, energy=f.energy + shift) for f in aside))
+        split = AtomicSplit("chains", AtomicFrames((*train, *moved)))
+        fitted.append(reference_energies(PotentialData(split, train, moved)))
+    assert fitted[0] == fitted[1]
+
+
+def test_elements_that_were_put_aside_are_known(config):
+    train = molecules(4)
+    oxygen = AtomicFrames(tuple(replace(f, numbers=f.numbers.clamp(max=8) + 2) for f in train))
+    data = PotentialData(AtomicSplit("both", AtomicFrames((*train, *oxygen))), train, oxygen)
+    assert data.split.train.species == (1, 3, 6, 8)
+    e0 = dict(zip(data.split.train.species, reference_energies(data), strict=True))
+    assert e0[3] == e0[8] == 0.0
+    known = replace(data, split=replace(data.split, isolated={8: -2000.0}))
+    assert reference_energies(known) == [e0[1], 0.0, e0[6], -2000.0]
+    plan = plan_fit(config, data)
+    assert plan.model.config.species == (1, 3, 6, 8)
+    assert math.isfinite(plan.evaluate(plan.model)["validation_error"])
+
+
+def test_a_run_that_diverges_keeps_its_last_checkpoint(folder, tmp_path):
+    from equigeo.training.loop.lightning import L
+
+    class Break(L.Callback):
+        """Weights that are lost in the last step of an epoch, which no loss of it shows."""
+
+        def on_train_batch_end(self, trainer, module, outputs, batch, batch_idx):
+            if trainer.is_last_batch and module.epoch == 2:
+                with torch.no_grad():
+                    module.model.embedding.weight.fill_(torch.nan)
+
+    task, config = InteratomicPotential(), small_config(folder)
+    plain = replace(config.recipe, epochs=6, ema_decay=0.0)
+    config, run = replace(config, recipe=plain), tmp_path / "run"
+    with pytest.raises(ValueError, match=r"epoch 3 .*not finite: training diverged; the last ch"):
+        task.train(config, run, callbacks=[Break()])
+    kept = TrainedPotential.load(run / "model.ckpt")
+    assert kept.epochs_done == 2
+    assert json.loads((run / "history.json").read_text()) == kept.history
+    wild = replace(config, recipe=replace(plain, learning_rate=999.0, clip_norm=0.0))
+    with pytest.raises(ValueError, match=r"of epoch \d is nan: training diverged"):
+        task.train(wild, run, overwrite=True)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,8 +9,15 @@ import pytest
 import torch
 
 from equigeo.datasets import AtomicFrames
-from equigeo.potentials import AtomicBatch
-from equigeo.tasks.potential import FrameErrors, evaluate_potential, load_frames, potential_table
+from equigeo.potentials import AtomicBatch, MessagePassingPotential, PotentialConfig
+from equigeo.tasks.potential import (
+    AtomicSource,
+    FrameErrors,
+    evaluate_potential,
+    load_frames,
+    measure_errors,
+    potential_table,
+)
 from equigeo.tasks.potential.trained import format_predictions
 from equigeo.testing import tolerance
 from tests.tasks.potential.frames import CUTOFF, crystals, molecules
@@ -74,6 +82,33 @@ def test_errors_are_per_molecule_or_per_atom_and_say_their_unit():
     assert missing.force_mae is None
     assert missing.by_species() == {}
     assert "force MAE (meV/A)" not in missing.summary()
+
+
+def test_predictions_of_nan_are_errors_and_not_missing_labels():
+    found = errors_of([0.001, torch.nan], torch.nan)
+    assert math.isnan(found.energy_mae)
+    assert math.isnan(found.force_mae)
+    assert [row["atoms"] for row in found.by_species().values()] == [2, 4]
+    periodic = replace(found, has_stress=torch.tensor([False, True]))
+    assert len(periodic.stress_errors) == 9
+    assert math.isnan(periodic.summary()["stress MAE (meV/A^3)"])
+
+
+def small_model():
+    torch.manual_seed(0)
+    return MessagePassingPotential(PotentialConfig((1, 6), CUTOFF, channels=4, lmax_edge=1)).eval()
+
+
+def test_stresses_count_where_they_were_asked_for_and_all_axes_are_periodic():
+    both = AtomicFrames((*molecules(1), *crystals(2)))
+    source, model = AtomicSource.of_frames(both, CUTOFF), small_model()
+    assert len(measure_errors(model, source, stress=True).stress_errors) == 2 * 9
+    assert len(measure_errors(model, source).stress_errors) == 0
+    with torch.no_grad():
+        model.embedding.weight.fill_(torch.nan)
+    broken = measure_errors(model, source, stress=True)
+    assert bool(broken.stress_errors.isnan().all())
+    assert len(broken.stress_errors) == 2 * 9
 
 
 def test_every_set_of_frames_is_evaluated(trained):

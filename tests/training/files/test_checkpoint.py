@@ -46,6 +46,15 @@ def test_a_saved_checkpoint_loads_to_the_same_model(file, checkpoint):
     assert all(torch.equal(state[name], value) for name, value in checkpoint.state.items())
 
 
+def test_a_path_may_be_a_text(file, checkpoint, tmp_path):
+    assert TrainedMeshClassifier.load(str(file)).classes == ("a", "b", "c")
+    copy = str(tmp_path / "copy.ckpt")
+    checkpoint.save(copy)
+    assert Checkpoint.load(copy, checkpoint.task).config == checkpoint.config
+    with pytest.raises(CheckpointError, match="no such file"):
+        TrainedMeshClassifier.load("none.ckpt")
+
+
 def test_the_format_is_the_promised_one(file):
     content = torch.load(file, weights_only=True)
     assert set(content) == {"format", "task", "config", "state", "training"}
