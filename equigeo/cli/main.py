@@ -6,13 +6,16 @@ import argparse
 import shlex
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 import equigeo
-from equigeo.cli import completion, data, doctor, evaluate, predict, presets, selftest, train
-from equigeo.cli.parser import PROGRAM, Parser
-from equigeo.cli.verbose import verbose
-from equigeo.tasks.text import message
 
+if TYPE_CHECKING:
+    from equigeo.cli.parser import Parser
+
+_PROGRAM: Final = "equigeo"
+_LONGEST: Final = 1000  # characters of a message
+_ERRORS: Final = (ValueError, OSError, ImportError, MemoryError)
 _EPILOG = """\
 Exit status: 0, 1 where a check found something wrong, 2 after an error, 130 after an
 interruption, or 143 after a request to terminate.
@@ -45,33 +48,54 @@ def main(argv: Sequence[str] | None = None) -> int:
     equigeo ...
     0
     """
-    parser = _build_parser()
     arguments = list(sys.argv[1:] if argv is None else argv)
+    try:  # loads the kernels, which may refuse an environment variable
+        parser = _build_parser()
+    except KeyboardInterrupt:
+        return _interrupted()
+    except _ERRORS as error:
+        if "--debug" in arguments:
+            raise
+        return _refused(error)
+    from equigeo.cli.verbose import verbose
+
     try:
         options = parser.parse_args(arguments)
         _check_values(parser, options)
     except SystemExit as exit_:  # argparse has printed its message, or the help
         return int(exit_.code or 0)
-    options.command_line = " ".join([PROGRAM, *map(shlex.quote, arguments)])
+    options.command_line = " ".join([_PROGRAM, *map(shlex.quote, arguments)])
     try:
         with verbose(getattr(options, "verbose", False)):
             return int(options.run(options))
     except KeyboardInterrupt:
-        print(f"\n{PROGRAM}: interrupted{getattr(options, 'hint', '')}", file=sys.stderr)
-        return 130
+        return _interrupted(getattr(options, "hint", ""))
     except SystemExit as exit_:  # of training that was told to terminate
-        print(f"{PROGRAM}: terminated{getattr(options, 'hint', '')}", file=sys.stderr)
+        print(f"{_PROGRAM}: terminated{getattr(options, 'hint', '')}", file=sys.stderr)
         return int(exit_.code or 0)
-    except (ValueError, OSError, ImportError, MemoryError) as error:
+    except _ERRORS as error:
         if options.debug:
             raise
-        print(f"{PROGRAM}: error: {message(_one_message(error))}", file=sys.stderr)
-        return 2
+        return _refused(error)
+
+
+def _interrupted(hint: str = "") -> int:
+    print(f"\n{_PROGRAM}: interrupted{hint}", file=sys.stderr)
+    return 130
+
+
+def _refused(error: Exception) -> int:
+    print(f"{_PROGRAM}: error: {_shown(_one_message(error))}", file=sys.stderr)
+    return 2
 
 
 def _build_parser() -> Parser:
+    # not at the top: all of them import the kernels, and `main` says why those cannot be loaded
+    from equigeo.cli import completion, data, doctor, evaluate, predict, presets, selftest, train
+    from equigeo.cli.parser import Parser
+
     parser = Parser(
-        prog=PROGRAM,
+        prog=_PROGRAM,
         description="Networks on 3D geometry with declared symmetry.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -100,3 +124,25 @@ def _one_message(error: Exception) -> str:
         return f"{where}{error.strerror}"
     text = str(error) or type(error).__name__
     return f"not enough memory ({text})" if isinstance(error, MemoryError) else text
+
+
+def _shown(text: str) -> str:
+    """Show control characters as escapes; a list, whose lines are indented, stays one.
+
+    As :func:`equigeo.tasks.text.message` otherwise, which cannot be imported without the kernels.
+    """
+    lines = _shorten(text).split("\n  ")
+    return _shorten("\n  ".join("".join(map(_escape, line)) for line in lines))
+
+
+def _escape(character: str) -> str:
+    if character.isprintable():
+        return character
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def _shorten(text: str) -> str:
+    if len(text) <= _LONGEST:
+        return text
+    kept = (_LONGEST - 3) // 2
+    return f"{text[:kept]}...{text[-kept:]}"

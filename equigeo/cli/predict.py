@@ -69,7 +69,8 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--output", metavar="DIR",
-        help="where files are written, and replaced (default: the current folder)",
+        help="where files are written, and replaced; made where it is missing "
+        "(default: the current folder)",
     )  # fmt: skip
     parser.add_argument(
         "--results", metavar="FILE",
@@ -130,6 +131,8 @@ def _predict(
             continue
         if prediction.notes and not options.quiet:
             print(*map(printable, prediction.notes.splitlines()), sep="\n", file=sys.stderr)
+        if prediction.files:
+            options.output.mkdir(parents=True, exist_ok=True)
         yield prediction, list(map(str, prediction.write(options.output, form)))
 
 
@@ -179,8 +182,11 @@ def _files(given: Path, suffixes: tuple[str, ...]) -> list[Path]:
 
 def _check_output(folder: Path, files: list[Path]) -> None:
     """See before any work that every file has a place of its own."""
-    if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise ValueError(f"--output {folder}: cannot be written; choose an existing folder")
+    existing = folder
+    while not existing.exists() and existing != existing.parent:
+        existing = existing.parent
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        raise ValueError(f"--output {folder}: cannot be written; choose another folder")
     stem, number = Counter(path.stem for path in files).most_common(1)[0]
     if number > 1:
         raise ValueError(

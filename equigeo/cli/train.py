@@ -121,20 +121,27 @@ def _train(task: Task[Any, Any, Any], options: argparse.Namespace) -> int:
         lines = [("run", about), *preview.lines(), ("output", str(options.output))]
         _print_preview(lines, as_json=options.json)
         return 0
+    folder = task.folder(options.output)
     if not options.quiet:
+        if options.resume and not folder.is_used():
+            print(f"no run in {printable(options.output)} yet, starting one", file=sys.stderr)
         print(f"{about}; output in {options.output}", file=sys.stderr)
     output = shlex.quote(str(options.output))
     again = f"continue with: equigeo train {task.name} --output {output} --resume"
-    options.hint = f"; {again}"
-    trained = task.train(
-        config,
-        options.output,
-        data=data,
-        progress=not options.quiet,
-        callbacks=callbacks,
-        **mode,
-    )
-    checkpoint = task.folder(options.output).checkpoint
+    try:
+        trained = task.train(
+            config,
+            options.output,
+            data=data,
+            progress=not options.quiet,
+            callbacks=callbacks,
+            **mode,
+        )
+    except (KeyboardInterrupt, SystemExit):
+        if folder.has_begun(config):
+            options.hint = f"; {again}"
+        raise
+    checkpoint = folder.checkpoint
     if options.json:
         print(json.dumps(_results(trained, checkpoint)))
     else:

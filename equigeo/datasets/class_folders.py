@@ -112,15 +112,20 @@ class ClassFolders:
             try:
                 loaded.append(read(member))
             except (problem, OSError) as error:
-                failures.append(f"{self.name(member)}: {error}")
+                failures.append(_one_line(f"{self.name(member)}: {error}"))
         if failures:
             shown = "\n  ".join(failures[:_LISTED])
             more = f"\n  and {len(failures) - _LISTED} more" if len(failures) > _LISTED else ""
             raise problem(
-                f"{self.given}: {len(failures)} of {len(self.members)} {self.kind} files cannot be "
-                f"used; repair or remove them:\n  {shown}{more}"
+                f"{_one_line(str(self.given))}: {len(failures)} of {len(self.members)} {self.kind} "
+                f"files cannot be used; repair or remove them:\n  {shown}{more}"
             )
         return loaded
+
+
+def _one_line(text: str) -> str:
+    """Keep names from adding lines to a list."""
+    return text.replace("\n", r"\n")
 
 
 def _layout(suffixes: tuple[str, ...]) -> str:

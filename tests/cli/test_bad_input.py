@@ -134,6 +134,18 @@ def test_unusable_data_are_named(refused, make, tmp_path, monkeypatch):
     assert not (tmp_path / "run").exists()
 
 
+def test_unusable_members_are_a_list_whose_names_are_escaped(refused, tmp_path):
+    data = write_tiny_folder(tmp_path / "bad", train=2, test=1)
+    for name in ("T0.obj", "a\n  b\x1b[31m\nc.obj"):
+        (data / "ball" / "train" / name).write_text("v nan 0 0\nf 1 1 1\n")
+    first, *lines = refused(*TRAIN, "--data", data, "--output", tmp_path / "run").splitlines()
+    assert first.endswith(f"{data}: 2 of 10 mesh files cannot be used; repair or remove them:")
+    assert [line.split(":")[0] for line in lines] == [
+        "  ball/train/T0.obj",
+        r"  ball/train/a\n  b\x1b[31m\nc.obj",
+    ]
+
+
 def test_a_class_without_test_meshes_is_named(refused, tmp_path):
     data = write_tiny_folder(tmp_path / "data")
     shutil.rmtree(data / "capsule" / "test")
@@ -186,7 +198,17 @@ def test_another_run_in_the_output_is_kept(refused, run_folder, data):
     again = (*TRAIN, "--data", data, "--output", run_folder)
     assert "--overwrite" in refused(*again)
     assert "seed is 0, asked 1" in refused(*again, "--resume", "--seed", "1")
+    message = refused(*again, "--resume", "--epochs", "5", "--batch-size", "2")
+    assert "(recipe.epochs is 2, asked 5; recipe.batch_size is 16, asked 2)" in message
     assert {p.name: p.read_bytes() for p in run_folder.iterdir()} == before
+
+
+def test_a_checkpoint_without_a_configuration_can_only_be_replaced(refused, checkpoint, data):
+    for mode in ([], ["--resume"]):
+        message = refused(*TRAIN, "--data", data, "--output", checkpoint.parent, *mode)
+        assert "config.json: no such file" in message
+        assert "start over with --overwrite" in message
+        assert "--resume" not in message
 
 
 CONFIGURATIONS = {

@@ -97,10 +97,21 @@ def test_files_that_would_be_written_to_one_place_are_refused(checkpoint, data, 
 
 def test_an_output_that_is_no_folder_is_refused(checkpoint, data, capsys, tmp_path):
     file = str(data / "ball" / "test" / "T5.obj")
-    missing = tmp_path / "missing"
-    assert main(["predict", str(checkpoint), file, "--view", "--output", str(missing)]) == 2
-    assert "choose an existing folder" in capsys.readouterr().err
-    assert not missing.exists()
+    (tmp_path / "taken").write_text("")
+    for output in (tmp_path / "taken", tmp_path / "taken" / "below"):
+        assert main(["predict", str(checkpoint), file, "--view", "--output", str(output)]) == 2
+        assert "choose another folder" in capsys.readouterr().err
+
+
+def test_a_missing_output_is_made_with_the_first_file(checkpoint, data, tmp_path):
+    folder = tmp_path / "new" / "pages"
+    arguments = ["--view", "--output", str(folder)]
+    file = str(data / "ball" / "test" / "T5.obj")
+    assert main(["predict", str(checkpoint), str(tmp_path / "no.obj"), *arguments]) == 2
+    assert main(["predict", str(checkpoint), file, *arguments, "--dry-run"]) == 0
+    assert not folder.parent.exists()
+    assert main(["predict", str(checkpoint), file, *arguments]) == 0
+    assert [path.name for path in folder.iterdir()] == ["T5.html"]
 
 
 def test_a_folder_and_a_pattern_stand_for_their_files(checkpoint, data, capsys, tmp_path):

@@ -14,6 +14,7 @@ import torch
 
 from equigeo.cli import main
 from equigeo.tasks.mesh_classification import MESH_RECIPES, MeshConfig, TrainedMeshClassifier
+from equigeo.training import RunFolder
 from tests.cli.without_package import without
 
 
@@ -42,13 +43,43 @@ def test_given_options_change_the_preset_alone_where_given(data, tmp_path, capsy
 
 
 def test_an_interruption_exits_with_130_and_a_hint(data, tmp_path, capsys, monkeypatch):
-    def interrupt(*_args, **_options):
+    def interrupt(trained, config, output, *_args, **_options):
+        RunFolder(output, trained.config_type).begin(config)
         raise KeyboardInterrupt
 
     monkeypatch.setattr("equigeo.tasks.task.train_model", interrupt)
     arguments = ["--data", str(data), "--output", str(tmp_path / "run")]
     assert main(["train", "mesh-classification", *arguments]) == 130
     assert f"--output {tmp_path / 'run'} --resume" in capsys.readouterr().err
+
+
+def test_before_the_run_has_begun_an_interruption_gives_no_hint(
+    data, run_folder, tmp_path, capsys, monkeypatch
+):
+    def interrupt(*_args, **_options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("equigeo.tasks.task.train_model", interrupt)
+    begin = ["train", "mesh-classification", "--data", str(data), "--quiet", "--output"]
+    for arguments in ([str(tmp_path / "run")], [str(run_folder), "--overwrite", "--seed", "1"]):
+        assert main([*begin, *arguments]) == 130
+        assert capsys.readouterr().err == "\nequigeo: interrupted\n"
+
+
+def test_a_run_that_is_not_there_to_resume_is_remarked_on(
+    run_folder, data, tmp_path, capsys, monkeypatch
+):
+    def interrupt(*_args, **_options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("equigeo.tasks.task.train_model", interrupt)
+    begin = ["train", "mesh-classification", "--data", str(data), "--resume", "--output"]
+    (tmp_path / "empty").mkdir()
+    for folder in (tmp_path / "typo", tmp_path / "empty"):
+        assert main([*begin, str(folder)]) == 130
+        assert f"no run in {folder} yet, starting one\n" in capsys.readouterr().err
+    assert main([*begin, str(run_folder)]) == 130
+    assert "starting one" not in capsys.readouterr().err
 
 
 _INTERRUPTED = """
