@@ -104,6 +104,26 @@ def test_the_layering_rules_hold():
     refuse(violations(the_package()))
 
 
+def layers_of_the_page() -> dict[str, set[str]]:
+    """The table of imports in docs/architecture.md."""
+    page = (REPOSITORY / "docs/architecture.md").read_text()
+    text = page.partition("\n## From a call")[0]
+    rows = re.findall(r"^\| (`.*?) \| (.*) \|$", text, re.MULTILINE)
+    layers = {}
+    for packages, imports in rows:
+        named = set(re.findall(r"`(\w+)`", imports))
+        if imports.startswith("the families and what is below them"):
+            named |= FAMILIES | BELOW_FAMILIES
+        for package in re.findall(r"`(\w+)`", packages):
+            own = package.replace("equigeo", "")
+            layers[own] = PACKAGES - named - {own} if imports.startswith("all but") else named
+    return layers
+
+
+def test_the_page_on_architecture_has_these_layers():
+    assert layers_of_the_page() == LAYERS
+
+
 def test_the_package_is_really_read():
     modules = the_package()
     assert len(modules) > 100

@@ -20,7 +20,7 @@ import pytest
 import torch
 
 from docs.extensions.check_links import broken_links
-from docs.extensions.tutorial_pages import run_script
+from docs.extensions.tutorial_pages import link_to_pages, run_script
 
 REPOSITORY = Path(__file__).parents[1]
 DOCS = REPOSITORY / "docs"
@@ -50,9 +50,10 @@ def name_of(path: Path) -> str:
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # of PyTorch Geometric
+@pytest.mark.parametrize("seed", [0, 3])
 @pytest.mark.parametrize("page", with_blocks(BLOCK), ids=name_of)
-def test_the_blocks_of_a_page_run_and_print_what_it_says(page, monkeypatch, tmp_path):
-    torch.manual_seed(0)
+def test_the_blocks_of_a_page_run_and_print_what_it_says(page, seed, monkeypatch, tmp_path):
+    torch.manual_seed(seed)
     monkeypatch.chdir(tmp_path)  # files that a block writes, and the next one reads
     # dataclasses look up the module that they are defined in
     module = ModuleType(f"docs_{page.stem}")
@@ -88,6 +89,22 @@ def test_a_tutorial_runs_and_saves_the_figures_that_it_shows(script, tmp_path):
     assert [*tmp_path.glob("*.svg")]
     for heading in ("mathematics in ten lines", "A task", "When to use", "Cost"):
         assert re.search(rf"^## .*{heading}", run.stdout, re.MULTILINE), f"no section {heading}"
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_a_tutorial_that_is_run_by_itself_finds_what_draws(script, monkeypatch):
+    monkeypatch.setattr(sys, "path", [str(script.parent)])
+    exec(script.read_text().partition("# %%")[0], {})
+    assert (Path(sys.path[0]) / "drawing.py").is_file()
+
+
+def test_links_to_tutorials_lead_to_their_pages_on_the_site():
+    source = ["[a](tutorials/mesh.py), [b](../tutorials/mds.py), [c](tutorials.py)"]
+    link_to_pages(None, "start", source)
+    a, b, c = links(source[0])
+    assert (a, b, c) == (
+        "generated/tutorials/mesh.md", "../generated/tutorials/mds.md", "tutorials.py",
+    )  # fmt: skip
 
 
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}

@@ -2,7 +2,11 @@
 
 A script consists of cells, each of which begins with a line ``# %%``. The comment behind it is text
 in Markdown; the code behind that is run, and what it prints is shown. Figures are saved into the
-current folder, and text refers to them by name.
+current folder, and text refers to them by name. What stands before the first cell is for those who
+run the script, and is not on the page.
+
+Other pages link to the scripts, which are in every checkout; on the site these links lead to the
+pages.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 DOCS = Path(__file__).parents[1]
+SCRIPT_LINK = re.compile(r"(\]\((?:\.\./)*)tutorials/(\w+)\.py\)")
 CELL = re.compile(r"^# %%[ \t]*\n", re.MULTILINE)
 PICTURE = re.compile(r"!\[[^\]]*\]\(([^)]+)\)")
 
@@ -85,7 +90,7 @@ def run_script(script: Path, folder: Path) -> str:
     seconds = time.perf_counter() - start
     parts.append(
         f"---\n\n*Run in {seconds:.0f} s when this page was built. The script is "
-        f"`docs/tutorials/{script.name}`: `PYTHONPATH=docs python docs/tutorials/{script.name}`.*\n"
+        f"`docs/tutorials/{script.name}`: `python docs/tutorials/{script.name}` runs it.*\n"
     )
     return "\n\n".join(parts)
 
@@ -133,7 +138,13 @@ def write_pages(app: Any) -> None:
     (folder / "index.md").write_text(INDEX.format(names="\n".join(names)))
 
 
+def link_to_pages(app: Any, name: str, source: list[str]) -> None:
+    """Turn links to scripts into links to their pages."""
+    source[0] = SCRIPT_LINK.sub(r"\1generated/tutorials/\2.md)", source[0])
+
+
 def setup(app: Any) -> dict[str, bool]:
     """Register with Sphinx."""
     app.connect("builder-inited", write_pages)
+    app.connect("source-read", link_to_pages)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

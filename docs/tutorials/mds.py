@@ -1,5 +1,9 @@
 """Tutorial: invariant embeddings."""
 
+import sys
+
+sys.path.insert(0, f"{sys.path[0]}/..")  # drawing.py lies there
+
 # %%
 # # Invariant embeddings
 #
