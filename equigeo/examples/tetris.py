@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from equigeo import tensor_products as tp
 from equigeo.groups import SO
 from equigeo.nn import Gate, Linear
+from equigeo.nn.index_tables import IndexTables
 from equigeo.nn.reached import allow_unreached
 from equigeo.reps import Irreps
 
@@ -63,7 +64,7 @@ class TetrisLayer(nn.Module):
             self.mix = Linear(irreps_out, self.gate.irreps_in)
             self.join = Linear(Irreps([*irreps_in, *self.gate.irreps_out]), irreps_out)
         sizes = torch.tensor([2 * l + 1 for mul, (l, _) in irreps_out for _ in range(mul)])
-        self.register_buffer("copies", torch.repeat_interleave(sizes), persistent=False)
+        self.positions = IndexTables(copies=torch.repeat_interleave(sizes))
 
     def forward(self, nodes: Tensor, edges: Tensor, harmonics: Tensor, lengths: Tensor) -> Tensor:
         """Send messages once.
@@ -86,7 +87,7 @@ class TetrisLayer(nn.Module):
         """
         source, target = edges
         messages = self.product(harmonics, nodes[source])
-        messages = messages * self.scale(lengths)[:, self.copies]
+        messages = messages * self.scale(lengths)[:, self.positions["copies"]]
         count = torch.bincount(target, minlength=len(nodes)).clamp(min=1)
         sums = messages.new_zeros(len(nodes), messages.shape[1]).index_add(0, target, messages)
         update = self.gate(self.mix(sums / count[:, None]))

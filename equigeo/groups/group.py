@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import cache
 
 import torch
 from torch import Tensor
 
+from equigeo._kept import kept
 from equigeo.groups.inclusions import PolarForm
 from equigeo.groups.matrices.matrix_exp import matrix_exp
 from equigeo.groups.matrices.random_matrices import random_ball
@@ -331,8 +331,7 @@ def _resized(g: Tensor, size: int, corner: float) -> Tensor:
     return g
 
 
-@cache
-@torch.inference_mode(False)
+@kept
 def _elements_lie_in(source: Group, target: Group) -> bool:
     """Whether generic and special elements of all components do, resized where one is affine."""
     if source.n != target.n and source.size != target.size:

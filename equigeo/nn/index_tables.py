@@ -7,7 +7,7 @@ from typing import Any, final
 
 from torch import Tensor, nn
 
-from equigeo.nn.tables import buffer_of
+from equigeo.nn.tables import at_default_device, buffer_of, made_anew, values_on_cpu
 
 
 @final
@@ -20,8 +20,8 @@ class IndexTables(nn.Module):
     def __init__(self, **tables: Tensor) -> None:
         super().__init__()
         for name, table in tables.items():
-            self.register_buffer(name, table, persistent=False)
-        self._exact = {name: table.cpu() for name, table in tables.items()}
+            self.register_buffer(name, at_default_device(table), persistent=False)
+        self._exact = {name: values_on_cpu(table) for name, table in tables.items()}
 
     def __getitem__(self, name: str) -> Tensor:
         """Return a table, on the module's device; not to be written to."""
@@ -31,9 +31,7 @@ class IndexTables(nn.Module):
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
         before = dict(self._buffers)
         super()._apply(fn, recurse)
-        for name, old in before.items():
-            new = self._buffers[name]
-            # to_empty() leaves garbage behind, which nothing saved would overwrite.
-            if old is not None and new is not None and old.is_meta and not new.is_meta:
-                self._buffers[name] = self._exact[name].to(new.device)
+        # to_empty() leaves garbage behind, which nothing saved would overwrite.
+        for name, new in made_anew(self, before).items():
+            self._buffers[name] = self._exact[name].to(new.device)
         return self

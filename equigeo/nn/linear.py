@@ -192,7 +192,7 @@ class Linear(IrrepsLayer):
         ins, reached = (self.irreps_in,), self._reached_terms()
         check_reached(type(self).__name__, ins, self.irreps_out, reached, stacklevel=3)
         blocks, factors = block_table(mixing, self.irreps_out)
-        places = torch.arange(self.irreps_out.dim)
+        places = torch.arange(self.irreps_out.dim, device="cpu")
         slices = self.irreps_out.slices()
         terms = [slices[shift.i_out] for shift in self._shifts]
         shifted = torch.cat([places[:0], *(places[term] for term in terms)])

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from equigeo.nn.channel_mixing import MixingBlock
+from equigeo.ops.runtime.torch_internals import plain_tensors
 from equigeo.reps import Irreps
 
 
@@ -224,6 +225,7 @@ def mixing_blocks(
     ]
 
 
+@plain_tensors()
 def block_table(blocks: Sequence[MixingBlock], irreps_out: Irreps) -> tuple[Tensor, Tensor]:
     """Blocks and their factors, as the op takes them.
 

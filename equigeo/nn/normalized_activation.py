@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from equigeo.ops.runtime.torch_internals import plain_tensors
+
 
 class NormalizedActivation(nn.Module):
     r"""A function of one number, scaled so that standard normal inputs have second moment 1.
@@ -117,8 +119,8 @@ def second_moment(function: Callable[[Tensor], Tensor]) -> float:
     1.0
     """
     like = next(function.parameters(), None) if isinstance(function, nn.Module) else None
-    nodes, weights = (torch.tensor(values) for values in _normal_quadrature())
-    with torch.no_grad():
+    with plain_tensors(), torch.no_grad():
+        nodes, weights = (torch.tensor(values) for values in _normal_quadrature())
         if like is not None:
             return _mean_square(function(nodes.to(like)), weights)
         return _mean_square(function(nodes), weights)

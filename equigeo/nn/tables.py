@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -15,7 +15,8 @@ class Tables(nn.Module):
 
     Each table is kept once in float64, on the CPU, and once as a buffer in the dtype and on the
     device of the module. A cast takes the buffer from the float64 table, never from itself, so that
-    ``module.half().double()`` works in full double precision. Nothing enters the ``state_dict``.
+    ``module.half().double()`` works in full double precision, and ``to_empty()`` leaves a table as
+    it is. Nothing enters the ``state_dict``.
 
     Parameters
     ----------
@@ -41,8 +42,9 @@ class Tables(nn.Module):
         for name, table in tables.items():
             if table.dtype != torch.float64:
                 raise TypeError(f"table {name} must be float64, got {table.dtype}")
-            self.register_buffer(name, table.to(torch.get_default_dtype()), persistent=False)
-        self._exact = {name: table.cpu() for name, table in tables.items()}
+            rounded = at_default_device(table).to(torch.get_default_dtype())
+            self.register_buffer(name, rounded, persistent=False)
+        self._exact = {name: values_on_cpu(table) for name, table in tables.items()}
 
     def __getitem__(self, key: tuple[str, torch.dtype]) -> Tensor:
         """Return a table, on the module's device.
@@ -64,13 +66,63 @@ class Tables(nn.Module):
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
         before = dict(self._buffers)
         super()._apply(fn, recurse)
-        for name, old in before.items():
-            new = self._buffers[name]
-            if old is None or new is None or new.is_meta:
-                continue
-            if new.dtype != old.dtype or old.is_meta:
-                self._buffers[name] = self._exact[name].to(new.device, new.dtype)
+        for name, new in made_anew(self, before).items():
+            self._buffers[name] = self._exact[name].to(new.device, new.dtype)
         return self
+
+
+def at_default_device(table: Tensor) -> Tensor:
+    """Move a table that was made on the CPU to where modules are made.
+
+    Parameters
+    ----------
+    table : Tensor
+        On any device.
+
+    Returns
+    -------
+    Tensor
+        The table, on ``torch.get_default_device()`` where it was on the CPU.
+    """
+    return table.to(torch.get_default_device()) if table.device.type == "cpu" else table
+
+
+def values_on_cpu(table: Tensor) -> Tensor:
+    """Copy a table to the CPU, unless it has no values.
+
+    Parameters
+    ----------
+    table : Tensor
+        On any device.
+
+    Returns
+    -------
+    Tensor
+        On the CPU, or on the meta device, from which it refuses to come back.
+    """
+    return table if table.is_meta else table.cpu()
+
+
+def made_anew(module: nn.Module, before: Mapping[str, Tensor | None]) -> dict[str, Tensor]:
+    """List buffers that were replaced, maybe by memory that nobody has written to.
+
+    Parameters
+    ----------
+    module : nn.Module
+        After a function was applied to its buffers.
+    before : mapping of str to Tensor
+        Its buffers before.
+
+    Returns
+    -------
+    dict of str to Tensor
+        Without tensors that have no values, and those of other libraries.
+    """
+    return {
+        name: new
+        for name, new in module._buffers.items()
+        if type(new) is Tensor and new is not before[name] and not new.is_meta
+    }
 
 
 def buffer_of(module: nn.Module, name: str) -> Tensor:

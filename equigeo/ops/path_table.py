@@ -22,6 +22,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from equigeo.ops.runtime.torch_internals import plain_tensors
+
 COLUMNS = 18
 
 
@@ -154,6 +156,7 @@ class PathTable:
     ir_mul: bool = False
 
     @classmethod
+    @plain_tensors()
     def from_paths(
         cls,
         paths: Sequence[Path],

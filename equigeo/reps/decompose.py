@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from itertools import chain
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from equigeo._kept import kept
 from equigeo.reps.equivariant_maps import equivariant_maps, unique_basis
 from equigeo.reps.irreps import Irreps
 from equigeo.reps.multiplicities import is_complex, multiplicities
@@ -105,8 +105,7 @@ def decompose(rep: Representation) -> Decomposition:
     return Decomposition(rep, _direct_sum(rep, terms), basis)
 
 
-@cache
-@torch.inference_mode(False)
+@kept
 def irreducible_maps(rep: Representation) -> list[tuple[Representation, Tensor]]:
     """Embeddings of irreps whose images are independent and span all features.
 

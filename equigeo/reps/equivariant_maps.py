@@ -6,11 +6,10 @@ element of every component: each is one linear condition ``L A = A R``.
 
 from __future__ import annotations
 
-from functools import cache
-
 import torch
 from torch import Tensor
 
+from equigeo._kept import kept
 from equigeo.reps.representation import Representation
 
 # Singular values of normalised conditions. Those of maps that are equivariant are rounding, 1e-15
@@ -22,8 +21,7 @@ SMALL_SQUARE = 1e-6
 TIE = 1e-6
 
 
-@cache
-@torch.inference_mode(False)
+@kept
 def equivariant_maps(rep_in: Representation, rep_out: Representation) -> Tensor:
     """Orthonormal basis of the equivariant maps, from conditions on all of their entries.
 

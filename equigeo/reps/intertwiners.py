@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import torch
 from torch import Tensor
 
+from equigeo._kept import kept, plain_tensors
 from equigeo.reps.decompose import irreducible_maps
 from equigeo.reps.equivariant_maps import equivariant_maps, solve_conditions, unique_basis
 from equigeo.reps.multiplicities import KNOWN, is_complex, maps_by_characters
@@ -81,6 +80,12 @@ def intertwiners(
         rep_in.group.check_shape(elements)
         elements = elements.double()
         return solve_conditions(rep_out.matrix(elements), rep_in.matrix(elements))
+    return _spread_maps(rep_in, rep_out)
+
+
+@plain_tensors()
+def _spread_maps(rep_in: Representation, rep_out: Representation) -> Tensor:
+    """Maps of all pairs of summands, in the place of each."""
     found = [torch.zeros(0, rep_out.dim, rep_in.dim, dtype=torch.float64)]
     for atom_in, places_in in rep_in.summands():
         for atom_out, places_out in rep_out.summands():
@@ -93,8 +98,7 @@ def intertwiners(
     return torch.cat(found)
 
 
-@cache
-@torch.inference_mode(False)
+@kept
 def maps_of_summands(rep_in: Representation, rep_out: Representation) -> Tensor:
     """Return the cached table behind :func:`intertwiners`, for two summands.
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 import torch
 from torch import Tensor
 
+from equigeo._kept import kept
 from equigeo.reps.real_basis import complex_from_real
 
 
@@ -40,8 +39,7 @@ def so3_generators(l: int) -> Tensor:
     return so3_generators_table(l).clone()
 
 
-@cache
-@torch.inference_mode(False)
+@kept
 def so3_generators_table(l: int) -> Tensor:
     """Return the cached table behind :func:`so3_generators`; callers must not write to it.
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
-from functools import cache
 from itertools import combinations, combinations_with_replacement, permutations
 
 import torch
 from torch import Tensor
 
+from equigeo._kept import kept
 from equigeo.groups import Group
 from equigeo.reps.kronecker import Kronecker
 from equigeo.reps.representation import Representation, require_linear_parts
@@ -140,8 +140,7 @@ class AltPower(TensorPower):
         return _alternating(self.rep.dim, self.power)
 
 
-@cache
-@torch.inference_mode(False)
+@kept
 def _symmetric(dim: int, power: int) -> Tensor:
     rows = [
         _orbit([(order, 1.0) for order in permutations(indices)], dim)
@@ -150,8 +149,7 @@ def _symmetric(dim: int, power: int) -> Tensor:
     return torch.stack(rows) if rows else torch.zeros(0, dim**power, dtype=torch.float64)
 
 
-@cache
-@torch.inference_mode(False)
+@kept
 def _alternating(dim: int, power: int) -> Tensor:
     chosen = list(combinations(range(dim), power))
     if (dim, power) == (3, 2):  # the order in which components of cross products come

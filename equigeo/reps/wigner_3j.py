@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from functools import cache
 from itertools import product
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from equigeo._kept import kept
 from equigeo.reps.real_basis import complex_from_real
 
 
@@ -53,8 +53,7 @@ def wigner_3j(l1: int, l2: int, l3: int) -> Tensor:
     return wigner_3j_table(l1, l2, l3).clone()
 
 
-@cache
-@torch.inference_mode(False)
+@kept
 def wigner_3j_table(l1: int, l2: int, l3: int) -> Tensor:
     """Return the cached table behind :func:`wigner_3j`; callers must not write to it.
 

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from equigeo.groups import Group
-from equigeo.reps import Points, Representation
+from equigeo.reps import Irreps, Points, Representation
 
-RepsIn = Representation | Sequence[Representation | None] | None
-RepsOut = Representation | Sequence[Representation] | None
+RepsIn = Representation | str | Sequence[Representation | str | None] | None
+RepsOut = Representation | str | Sequence[Representation | str] | None
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ class Law:
 def _inputs_declared(rep_in: RepsIn, inputs: Sequence[Any]) -> tuple[Representation | None, ...]:
     if rep_in is None:
         return (None,) * len(inputs)
-    reps = (rep_in,) if isinstance(rep_in, Representation) else tuple(rep_in)
+    reps = _several(rep_in)
     if len(reps) != len(inputs):
         raise ValueError(
             f"rep_in must name one representation per input, None where it is fixed: "
@@ -175,8 +175,14 @@ def _inputs_declared(rep_in: RepsIn, inputs: Sequence[Any]) -> tuple[Representat
     return reps
 
 
+def _several(given: Any) -> tuple[Any, ...]:
+    """One or several; a text stands for irreps, as in every layer."""
+    found = (given,) if isinstance(given, (Representation, str)) else tuple(given)
+    return tuple(Irreps(rep) if isinstance(rep, str) else rep for rep in found)
+
+
 def _outputs_declared(rep_out: RepsOut) -> tuple[Representation, ...]:
-    reps = (rep_out,) if isinstance(rep_out, Representation) else tuple(rep_out or ())
+    reps = _several(rep_out or ())
     if not reps or not all(isinstance(rep, Representation) for rep in reps):
         raise ValueError(
             "rep_out must name one representation per output; "

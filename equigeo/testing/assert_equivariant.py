@@ -35,7 +35,7 @@ def assert_equivariant(
     rep_in : Representation or sequence of (Representation or None), optional
         One entry per input. None stands for an object that has its own ``act(g)``, such as a
         TriangleMesh, and for an argument that stays fixed, such as an edge list. May be left out
-        where every input is of that kind.
+        where every input is of that kind. A text stands for irreps.
     rep_out : Representation or sequence of Representation, optional
         One entry per output; ``Trivial(group, dim)`` declares an invariant one. A scalar output
         has one feature; an integer output must be invariant.

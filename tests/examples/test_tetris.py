@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
 
@@ -17,6 +19,17 @@ from equigeo.groups import O
 STEPS = 100
 SETTLED = 30  # last steps, each on other rotations
 PREDICTED = {"full": [0, 1], "gaunt+curl": [0, 1], "gaunt": [0, 0]}
+
+
+def test_a_network_comes_back_from_the_meta_device():
+    network, pieces = TetrisNet("full", multiplicity=2, layers=1), tetris_pieces()
+    torch.use_deterministic_algorithms(True)  # memory that nobody has written to holds no zeros
+    try:
+        other = copy.deepcopy(network).to("meta").to_empty(device="cpu")
+    finally:
+        torch.use_deterministic_algorithms(False)
+    other.load_state_dict(network.state_dict())
+    assert torch.equal(other(pieces), network(pieces))
 
 
 @pytest.fixture(scope="module", params=PREDICTED)

@@ -10,6 +10,7 @@ from importlib import import_module
 
 import pytest
 import torch
+from e3nn.nn import BatchNorm
 from torch import nn
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.utils import parametrize
@@ -242,6 +243,20 @@ def test_a_model_on_the_meta_device_is_accelerated_and_filled_later(monkeypatch)
     filled = ours["model"].to_empty(device="cpu")
     filled.load_state_dict(theirs.state_dict(), strict=True)
     torch.testing.assert_close(filled.harmonics(data()[1]), theirs.harmonics(data()[1]), **EXACT)
+
+
+@pytest.mark.parametrize("kind", ["running", "batch"])
+def test_an_accelerated_batch_norm_comes_back_from_the_meta_device(kind):
+    norm = BatchNorm("3x0e+2x1o").double().train(kind == "batch")
+    accelerate(norm)
+    x = random(5, 9)
+    torch.use_deterministic_algorithms(True)  # memory that nobody has written to holds no zeros
+    try:
+        other = copy.deepcopy(norm).to("meta").to_empty(device="cpu")
+    finally:
+        torch.use_deterministic_algorithms(False)
+    other.load_state_dict(norm.state_dict())
+    assert torch.equal(other(x), norm(x))
 
 
 def test_harmonics_have_no_device_as_before():

@@ -1,13 +1,17 @@
-"""Constants that are kept for a process, and first asked for in inference mode."""
+"""Constants that are kept for a process, and first asked for in some mode or transform."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from equigeo.groups.charts import algebra_bases
 from equigeo.reps import tensor_power
@@ -42,9 +46,83 @@ def tensors(value: Any) -> Iterator[Tensor]:
             yield from tensors(part)
 
 
-@pytest.mark.parametrize(
+def functions_that_keep() -> Iterator[tuple[str, Any]]:
+    """Everything in the package that :mod:`functools` keeps results of."""
+    for name, module in sorted(sys.modules.items()):
+        if name.startswith("equigeo."):
+            for key, value in vars(module).items():
+                if isinstance(value, functools._lru_cache_wrapper) and value.__module__ == name:
+                    yield f"{name}.{key}", value
+
+
+def is_kept_plainly(function: Any) -> bool:
+    """Whether it is by :func:`equigeo._kept.kept`, which wraps what is cached."""
+    return hasattr(function.__wrapped__, "__wrapped__")
+
+
+def forget_constants() -> None:
+    """Forget all tensors that are kept for the process."""
+    for _, function in functions_that_keep():
+        if is_kept_plainly(function):
+            function.cache_clear()
+
+
+def test_whatever_keeps_tensors_keeps_plain_ones():
+    keeping = dict(functions_that_keep())
+    assert "equigeo.reps.wigner_3j.wigner_3j_table" in keeping
+    for name, function in keeping.items():
+        if "Tensor" in str(inspect.signature(function).return_annotation):
+            assert is_kept_plainly(function), name
+
+
+def under_a_transform(transform: Callable[..., Any]) -> Callable[..., Any]:
+    def call(function: Callable[..., Any], *arguments: Any) -> Any:
+        found = []
+
+        def inner(x: Tensor) -> Tensor:
+            found.append(function(*arguments))
+            return x.sum()
+
+        transform(inner)(torch.ones(2, 3))
+        return found[0]
+
+    return call
+
+
+def under_a_mode(mode: Callable[[], Any]) -> Callable[..., Any]:
+    def call(function: Callable[..., Any], *arguments: Any) -> Any:
+        with mode():
+            return function(*arguments)
+
+    return call
+
+
+ASKED_FIRST = {
+    "meta": under_a_mode(lambda: torch.device("meta")),
+    "fake": under_a_mode(FakeTensorMode),
+    "grad": under_a_transform(torch.func.grad),
+    "vmap": under_a_transform(torch.func.vmap),
+    "functionalize": under_a_transform(torch.func.functionalize),
+}
+EACH_KEPT = pytest.mark.parametrize(
     ("kept", "arguments"), KEPT, ids=[getattr(k, "__name__", "table") for k, _ in KEPT]
 )
+
+
+@EACH_KEPT
+@pytest.mark.parametrize("first", ASKED_FIRST)
+def test_kept_tensors_are_plain_whoever_asks_first(kept, arguments, first):
+    forget_constants()
+    expected = list(tensors(kept(*arguments)))
+    forget_constants()
+    found = list(tensors(ASKED_FIRST[first](kept, *arguments)))
+    assert [type(x) for x in found] == [Tensor] * len(expected)
+    for x, y in zip(found, expected, strict=True):
+        assert not torch._C._functorch.is_functorch_wrapped_tensor(x)
+        assert torch.equal(x, y)
+
+
+@EACH_KEPT
 def test_no_tensor_of_inference_mode_is_kept(kept, arguments):
     kept.cache_clear()
     with torch.inference_mode():

@@ -89,3 +89,10 @@ def test_conversions_warn_of_zeros_only():
             Linear("4x0e", "3x1o")
     with pytest.raises(ValueError, match="needs a path"):
         check_reached("Layer", [Irreps("4x0e")], Irreps("3x1o"), (), 1)
+
+
+def test_convolutions_by_orders_are_asked_too():
+    with pytest.raises(ValueError, match="SO2Conv needs a path to its output"):
+        tp.SO2Conv("4x0o", "1o")
+    with pytest.warns(UserWarning, match="no path to 1x1o"):
+        tp.SO2Conv("4x0o", "4x0o+1o")

@@ -31,6 +31,7 @@ ASKS_FOR_A_DEVICE = {
     "equigeo/ops/self_test/first_use.py": "kernels are tested on a card before their first use",
     "equigeo/interop/accelerated/edge_orders.py": "values are compared where that needs no wait",
     "equigeo/interop/layer_speed.py": "a GPU is waited for before a clock is read",
+    "equigeo/nn/tables.py": "what was kept on the CPU goes to where modules are made",
     "equigeo/points/cluster_search.py": "torch-cluster is used on the CPU alone",
     "equigeo/tensor_products/analysis/compare.py": "a GPU is waited for before a clock is read",
     "equigeo/training/files/weights.py": "files hold tensors of the CPU",

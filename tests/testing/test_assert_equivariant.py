@@ -269,7 +269,7 @@ def test_declarations_without_content_are_refused(rep_in, rep_out, inputs, match
         (VECTOR, VECTOR, draw(2, 3), "inputs must be a sequence"),
         (VECTOR, VECTOR, [torch.ones(2, 3).long()], "must be a floating tensor"),
         (VECTOR, VECTOR, ["x"], "must be a floating tensor, got str"),
-        (["1o"], VECTOR, [draw(2, 3)], "rep_in must hold representations"),
+        ([1], VECTOR, [draw(2, 3)], "rep_in must hold representations"),
     ],
 )
 def test_arguments_of_wrong_type_are_refused(rep_in, rep_out, inputs, match):
@@ -299,3 +299,11 @@ def test_elements_without_content_are_refused(elements, match):
 
 
 # the measured error
+
+
+def test_texts_stand_for_irreps():
+    x = draw(4, 6)
+    assert_equivariant(lambda x: 2 * x, "2x1o", "2x1o", inputs=[x])
+    assert_equivariant(lambda x: (2 * x, x), ["2x1o"], ["2x1o", "2x1o"], inputs=[x])
+    with pytest.raises(AssertionError, match="not equivariant"):
+        assert_equivariant(lambda x: 2 * x, "2x1o", "2x1e", inputs=[x])

@@ -14,6 +14,7 @@ from equigeo.affine.kernels.rbf_kernel import RBFKernel
 from equigeo.affine.kernels.siren_kernel import SirenKernel
 from equigeo.groups import LinearGroup, rotation_exp
 from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.ops.runtime.torch_internals import plain_tensors
 
 # Of Gaussians around points that fill [-1, 1] and unit spheres: somewhat less than the distance of
 # neighbours among a dozen, 2 / 12^(1/3) = 0.87 in three dimensions, so that they overlap.
@@ -127,6 +128,7 @@ class AffineKernel(nn.Module):
         network = SirenKernel if spec.network == "siren" else GaborKernel
         return network(features, out_features, hidden=spec.hidden, fan_in=fan_in)
 
+    @plain_tensors()
     def _gaussian_centers(self) -> tuple[Tensor, float]:
         """Centres on a grid in space, and spread evenly over the group where it is read."""
         group, spec = self.group, self.spec

@@ -5,6 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from equigeo.nn import Tables
+from equigeo.nn.tables import buffer_of
+
 
 class RBFKernel(nn.Module):
     r"""Sum of Gaussians :math:`\sum_m W_m \exp(-|x - c_m|^2 / 2\sigma^2)`.
@@ -38,8 +41,6 @@ class RBFKernel(nn.Module):
     torch.Size([7, 3])
     """
 
-    centers: Tensor
-
     def __init__(self, centers: Tensor, width: float, out_features: int, fan_in: int = 1) -> None:
         super().__init__()
         if centers.ndim != 2 or len(centers) == 0:
@@ -50,11 +51,16 @@ class RBFKernel(nn.Module):
                 f"got {width}, {out_features}, {fan_in}"
             )
         self.width = width
-        self.register_buffer("centers", centers.to(torch.get_default_dtype()), persistent=False)
+        self.tables = Tables(centers=centers.double())
         # Weights of variance 1 would give values of variance power, on average over the centres.
         power = self._gaussians(self.centers).square().sum(1).mean()
         weight = torch.randn(out_features, len(centers)) * (power * fan_in).rsqrt()
         self.weight = nn.Parameter(weight)
+
+    @property
+    def centers(self) -> Tensor:
+        """Where the Gaussians sit, (M, in_features), in the dtype of the module."""
+        return buffer_of(self.tables, "centers")
 
     def _gaussians(self, x: Tensor) -> Tensor:
         # Not |x|^2 - 2 x c + |c|^2, which cancels next to a centre, and not cdist, which has no

@@ -21,7 +21,7 @@ from equigeo.affine.points.point_neighborhood import PointNeighborhood
 from equigeo.affine.samples.group_pool import GroupPool
 from equigeo.affine.samples.sample_norm import SampleBatchNorm
 from equigeo.graphs.inputs import TensorLike, as_tensor, check_like
-from equigeo.groups import SO, Affine, GroupSamples, finite_rotations
+from equigeo.groups import SO, Affine, GroupSamples, Similarity, finite_rotations
 from equigeo.nn.override import check_config, override
 from equigeo.points import gather_rows
 from equigeo.reps import Points, Trivial
@@ -47,7 +47,8 @@ class AffinePointNet(nn.Module):
     ------------
     Logits are invariant to translations and to the elements of the group of positive determinant,
     to rounding, but for ties among distances; to permutations of the points as well. Mirror images
-    may be told apart. What a frame cannot do is said there.
+    may be told apart, so that similarities, which include them, are declared as rotations. What a
+    frame cannot do is said there.
 
     Examples
     --------
@@ -134,12 +135,18 @@ class AffinePointNet(nn.Module):
     @property
     def rep_in(self) -> Points:
         """Positions of points."""
-        return Points(Affine(self.config.make_group()))
+        return Points(self._symmetry)
 
     @property
     def rep_out(self) -> Trivial:
         """Invariant logits."""
-        return Trivial(Affine(self.config.make_group()), self.config.num_classes)
+        return Trivial(self._symmetry, self.config.num_classes)
+
+    @property
+    def _symmetry(self) -> Affine:
+        """Motions that logits are invariant to; of similarities those without scale."""
+        group = self.config.make_group()
+        return Affine(SO(3) if isinstance(group, Similarity) else group)
 
     def forward(self, points: TensorLike) -> Tensor:
         """Classify clouds.

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from functools import cache
 
 import torch
 from torch import Tensor
 
+from equigeo._kept import kept
 from equigeo.groups.inclusions import Stretches
 
 
-@cache
-@torch.inference_mode(False)
+@kept
 def rotation_basis(n: int) -> Tensor:
     """Skew matrices that turn one coordinate plane; in 3D ``hat(e_x), hat(e_y), hat(e_z)``.
 
@@ -75,8 +74,7 @@ def vee(skew: Tensor) -> Tensor:
     return torch.stack([skew[..., 2, 1], skew[..., 0, 2], skew[..., 1, 0]], -1)
 
 
-@cache
-@torch.inference_mode(False)
+@kept
 def symmetric_basis(n: int) -> Tensor:
     """Symmetric matrices, orthonormal for ``tr(A^T B)``, in row-major upper-triangular order.
 
@@ -93,8 +91,7 @@ def symmetric_basis(n: int) -> Tensor:
     return torch.stack([_symmetric_unit(n, i, j) for i in range(n) for j in range(i, n)])
 
 
-@cache
-@torch.inference_mode(False)
+@kept
 def traceless_symmetric_basis(n: int) -> Tensor:
     """Traceless symmetric matrices, orthonormal for ``tr(A^T B)``: diagonal ones first.
 

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from equigeo.interop.accelerated.accelerated import Accelerated
 from equigeo.interop.accelerated.arguments import fit, random
+from equigeo.nn.index_tables import IndexTables
 from equigeo.reps import Irreps
 
 
@@ -23,11 +24,6 @@ class BatchNormBody(nn.Module):
         Whether a channel is measured by the mean square of its components, not by their sum.
     """
 
-    channel: Tensor
-    scalars: Tensor
-    place: Tensor
-    parts: Tensor
-
     def __init__(self, irreps: Irreps, by_component: bool) -> None:
         super().__init__()
         muls = torch.tensor([mul for mul, _ in irreps], dtype=torch.int64)
@@ -40,18 +36,17 @@ class BatchNormBody(nn.Module):
         place = torch.full_like(channel, len(scalars))
         place[scalars] = torch.arange(len(scalars))
         parts = dims if by_component else torch.ones_like(dims)
-        tables = {"channel": channel, "scalars": scalars, "place": place, "parts": parts}
-        for name, table in tables.items():
-            self.register_buffer(name, table, persistent=False)
+        self.positions = IndexTables(channel=channel, scalars=scalars, place=place, parts=parts)
 
     def forward(self, of_scalars: Tensor) -> Tensor:
         """Make a row of the numbers of scalars, zero elsewhere."""
-        return torch.cat([of_scalars, of_scalars.new_zeros(1)]).index_select(0, self.place)
+        padded = torch.cat([of_scalars, of_scalars.new_zeros(1)])
+        return padded.index_select(0, self.positions["place"])
 
     def per_channel(self, squares: Tensor) -> Tensor:
         """Measure channels by the squares of their components, (dim,)."""
-        total = squares.new_zeros(len(self.parts)).index_add(0, self.channel, squares)
-        return total / self.parts
+        parts, channel = self.positions["parts"], self.positions["channel"]
+        return squares.new_zeros(len(parts)).index_add(0, channel, squares) / parts
 
 
 class AcceleratedBatchNorm(Accelerated):
@@ -84,14 +79,14 @@ class AcceleratedBatchNorm(Accelerated):
         """Normalize rows, (batch, ..., irreps.dim), as ``e3nn.nn.BatchNorm`` does."""
         bias: Tensor | None = getattr(self, "bias", None)
         given = [input, self.running_mean, self.running_var, self.weight, bias]
-        body = self.accelerated
+        body, channel = self.accelerated, self.accelerated.positions["channel"]
         if not fit(*(value for value in given if value is not None)) or (
-            input.ndim < 2 or input.shape[-1] != len(body.channel)
+            input.ndim < 2 or input.shape[-1] != len(channel)
         ):
             return self.original(input)
         rows = input.flatten(0, -2)
         if self.training:
-            mean = rows.index_select(1, body.scalars).mean(0)
+            mean = rows.index_select(1, body.positions["scalars"]).mean(0)
             centred = rows - body(mean)
             power = body.per_channel(centred.square().mean(0))
             self._follow(mean, power)
@@ -100,7 +95,7 @@ class AcceleratedBatchNorm(Accelerated):
         factor = (power + self.eps).rsqrt()
         if self.weight is not None:
             factor = factor * self.weight
-        out = centred * factor.index_select(0, body.channel)
+        out = centred * factor.index_select(0, channel)
         return (out if bias is None else out + body(bias)).view(input.shape)
 
     def _follow(self, mean: Tensor, power: Tensor) -> None:

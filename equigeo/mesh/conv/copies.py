@@ -5,6 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from equigeo.nn import Tables
+from equigeo.nn.index_tables import IndexTables
+from equigeo.ops.runtime.torch_internals import plain_tensors
 from equigeo.reps import Representation
 
 
@@ -34,31 +37,29 @@ class Copies(nn.Module):
     tensor([[ 1., -2.,  1.]])
     """
 
-    owner: Tensor
-    invariant: Tensor
-
     def __init__(self, rep: Representation) -> None:
         super().__init__()
         if not rep.is_orthogonal():
             raise ValueError(f"lengths of features need an orthogonal representation, got {rep}")
-        places = [
-            (positions, part.rep.is_trivial())
-            for part in rep.summands()
-            for positions in part.positions
-        ]
-        # Invariants are copies of their own, however many a summand has.
-        split = [
-            (single, trivial)
-            for positions, trivial in places
-            for single in (positions.split(1) if trivial else [positions])
-        ]
-        self.count = len(split)
-        owner = torch.zeros(rep.dim, self.count)
-        for k, (positions, _) in enumerate(split):
-            owner[positions, k] = 1
-        self.register_buffer("owner", owner, persistent=False)
-        trivial = torch.tensor([trivial for _, trivial in split], dtype=torch.bool)
-        self.register_buffer("invariant", trivial, persistent=False)
+        with plain_tensors():
+            places = [
+                (positions, part.rep.is_trivial())
+                for part in rep.summands()
+                for positions in part.positions
+            ]
+            # Invariants are copies of their own, however many a summand has.
+            split = [
+                (single, trivial)
+                for positions, trivial in places
+                for single in (positions.split(1) if trivial else [positions])
+            ]
+            self.count = len(split)
+            owner = torch.zeros(rep.dim, self.count, dtype=torch.float64)
+            for k, (positions, _) in enumerate(split):
+                owner[positions, k] = 1
+            trivial = torch.tensor([trivial for _, trivial in split], dtype=torch.bool)
+        self.tables = Tables(owner=owner)
+        self.kinds = IndexTables(invariant=trivial)
 
     def invariants(self, x: Tensor) -> Tensor:
         r"""Invariants as they are; of others :math:`\sqrt{1 + |x|^2} - 1`, which is smooth at zero.
@@ -73,9 +74,9 @@ class Copies(nn.Module):
         Tensor, (..., count)
             One number for each copy.
         """
-        owner = self.owner.to(x.dtype)
+        owner = self.tables["owner", x.dtype]
         length = (1 + x.square() @ owner).sqrt() - 1
-        return torch.where(self.invariant, x @ owner, length)
+        return torch.where(self.kinds["invariant"], x @ owner, length)
 
     def scale(self, x: Tensor, factors: Tensor) -> Tensor:
         """Multiply each copy by a number.
@@ -92,4 +93,4 @@ class Copies(nn.Module):
         Tensor, (..., rep.dim)
             Scaled features.
         """
-        return x * (factors @ self.owner.mT.to(x.dtype))
+        return x * (factors @ self.tables["owner", x.dtype].mT)

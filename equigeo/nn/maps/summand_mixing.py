@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from itertools import product
 
 import torch
 from torch import Tensor, nn
 
+from equigeo._kept import kept, plain_tensors
 from equigeo.nn.index_tables import IndexTables
 from equigeo.nn.linear_instructions import (
     LinearInstruction,
@@ -76,20 +76,22 @@ class SummandMixing(nn.Module):
         path_normalization: str = "element",
     ) -> None:
         super().__init__()
-        self._ins, self._outs = rep_in.summands(), rep_out.summands()
-        maps = _connect(self._ins, self._outs, pairs)
-        shapes = [
-            (i, j, (len(self._ins[i].positions), len(m), len(self._outs[j].positions)))
-            for (i, j), m in maps.items()
-        ]
-        self.blocks = normalize(shapes, path_normalization)
-        factors = [block.path_weight for block in self.blocks]
-        tables = [m.flatten(0, 1) * f for m, f in zip(maps.values(), factors, strict=True)]
-        self.shifts, shifted = _place_biases(self._outs, biases, rep_out)
+        with plain_tensors():
+            self._ins, self._outs = rep_in.summands(), rep_out.summands()
+            maps = _connect(self._ins, self._outs, pairs)
+            shapes = [
+                (i, j, (len(self._ins[i].positions), len(m), len(self._outs[j].positions)))
+                for (i, j), m in maps.items()
+            ]
+            self.blocks = normalize(shapes, path_normalization)
+            factors = [block.path_weight for block in self.blocks]
+            tables = [m.flatten(0, 1) * f for m, f in zip(maps.values(), factors, strict=True)]
+            self.shifts, shifted = _place_biases(self._outs, biases, rep_out)
+            sources, targets = _order(self._ins), _order(self._outs)
+            places = targets.argsort()
+            self._sorted = tuple(_is_sorted(order) for order in (sources, targets))
         self.tables = Tables(shifted=shifted, **{f"maps{n}": m for n, m in enumerate(tables)})
-        sources, targets = _order(self._ins), _order(self._outs)
-        self.positions = IndexTables(sources=sources, places=targets.argsort())
-        self._sorted = tuple(_is_sorted(order) for order in (sources, targets))
+        self.positions = IndexTables(sources=sources, places=places)
 
     def reached(self) -> set[int]:
         """Summands of the output that a weight or a bias arrives at.
@@ -178,8 +180,7 @@ def _connect(
     return found
 
 
-@cache
-@torch.inference_mode(False)
+@kept
 def summand_maps(rep_in: Representation, rep_out: Representation) -> Tensor:
     """Equivariant maps that keep the variance of features, with the signs of e3nn.
 

@@ -14,6 +14,7 @@ from equigeo.nn.index_tables import IndexTables
 from equigeo.nn.irreps_layer import IrrepsLayer
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.storage import HALF, in_float32
+from equigeo.ops.runtime.torch_internals import plain_tensors
 from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout
 
@@ -141,6 +142,7 @@ class IrrepsNorm(IrrepsLayer, ABC):
         return f"{self.irreps_in}, {self.normalization}, eps={self.eps:g}"
 
 
+@plain_tensors()
 def _channels(irreps: Irreps) -> Tensor:
     """Which factor each component meets."""
     places, start = [torch.zeros(0, dtype=torch.int64)], 0
@@ -154,6 +156,7 @@ def _channels(irreps: Irreps) -> Tensor:
     return torch.cat(places)
 
 
+@plain_tensors()
 def _shifted(irreps: Irreps) -> Tensor:
     """Components of the terms that are invariant."""
     places = [torch.zeros(0, dtype=torch.int64)]

@@ -59,7 +59,7 @@ class BesselBasis(RadialBasis):
 
     def __init__(self, cutoff: float, num_basis: int = 8, *, trainable: bool = False) -> None:
         checked_integer("num_basis", num_basis, 1)
-        multiples = torch.arange(1, num_basis + 1, dtype=torch.float64)
+        multiples = torch.arange(1, num_basis + 1, dtype=torch.float64, device="cpu")
         frequencies = multiples * (math.pi / checked_cutoff(cutoff))
         super().__init__(cutoff, frequencies, "frequencies", trainable=trainable)
 

@@ -64,7 +64,7 @@ class GaussianBasis(RadialBasis):
         spacing = checked_cutoff(cutoff) / (checked_integer("num_basis", num_basis, 2) - 1)
         if not 0 < width < math.inf:
             raise ValueError(f"width must be positive and finite, got {width}")
-        centers = torch.arange(num_basis, dtype=torch.float64) * spacing
+        centers = torch.arange(num_basis, dtype=torch.float64, device="cpu") * spacing
         super().__init__(cutoff, centers, "centers", trainable=trainable)
         self.width = float(width)
         self._deviation = width * spacing

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.nn.brief import shown
-from equigeo.nn.tables import Tables
+from equigeo.nn.tables import Tables, at_default_device
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.storage import HALF, in_float32
 
@@ -87,7 +87,8 @@ class RadialBasis(RadialFunction, ABC):
         self.trainable = trainable
         self._name = name
         if trainable:
-            self.register_parameter(name, nn.Parameter(numbers.to(torch.get_default_dtype())))
+            first = at_default_device(numbers).to(torch.get_default_dtype())
+            self.register_parameter(name, nn.Parameter(first))
         else:
             self.tables = Tables(**{name: numbers})
 

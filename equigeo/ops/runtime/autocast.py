@@ -94,4 +94,5 @@ def without_autocast(device: str) -> AbstractContextManager[None]:
 def _single(x: Any) -> Any:
     if isinstance(x, Tensor) and x.dtype in HALF:
         return x.float()
-    return tuple(map(_single, x)) if type(x) is tuple else x  # sources and targets of edges
+    # sources and targets of edges
+    return tuple(map(_single, x)) if type(x) in (tuple, list) else x

@@ -157,7 +157,8 @@ def refuse_batches(dims: Mapping[str, Any], *, allowed: Sequence[str]) -> None:
     for name, dim in dims.items():
         if isinstance(dim, int) and name not in allowed:
             raise NotImplementedError(
-                f"torch.vmap can batch {', '.join(allowed)} here, but not {name}"
+                f"torch.vmap can batch {', '.join(allowed)} here, but not {name}: members of an "
+                "ensemble share the tables of a layer, so give functional_call parameters alone"
             )
 
 

@@ -6,14 +6,17 @@ where PyTorch has.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from torch.autograd import forward_ad
 from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
+from torch.utils._python_dispatch import _disable_current_modes
 
 below_autograd = torch._C._AutoDispatchBelowAutograd
 """Context in which a call of an op skips the dispatcher's autograd keys.
@@ -129,6 +132,28 @@ def values_readable(x: Tensor) -> bool:
             return False
         x = torch._C._functorch.get_unwrapped(x)
     return True
+
+
+@contextmanager
+def plain_tensors() -> Iterator[None]:
+    """Make plain tensors on the CPU, whatever device, mode or transform is at work outside.
+
+    Inference mode, fake tensors, recorded programs and :mod:`torch.func` change what every op
+    gives, and what is kept for a process would be of the first that asked. Without it: work in a
+    thread of its own, where none of them is.
+
+    Yields
+    ------
+    None
+        While none of these is at work, and the default device is the CPU.
+    """
+    with (
+        torch.inference_mode(False),
+        _disable_current_modes(),
+        temporarily_clear_interpreter_stack(),
+        torch.device("cpu"),
+    ):
+        yield
 
 
 def forward_mode_active() -> bool:

@@ -14,7 +14,9 @@ from equigeo.graphs.inputs import TensorLike, kind_of
 from equigeo.groups import SO
 from equigeo.nn.index_tables import IndexTables
 from equigeo.nn.override import check_config, override
+from equigeo.nn.reached import check_reached
 from equigeo.ops import SO2Table, so2_conv
+from equigeo.ops.runtime.torch_internals import plain_tensors
 from equigeo.reps import Irreps, Representation
 from equigeo.tensor_products.orders.so2_config import SO2Config
 from equigeo.tensor_products.orders.so2_paths import SO2Path
@@ -79,6 +81,8 @@ class SO2Layer(nn.Module, ABC):
         self.weights = SO2Weights(
             self.table, filter_lmax is not None or config.weights == "paths", filter_lmax
         )
+        reached = {path.term_out for path in self.paths}
+        check_reached(type(self).__name__, [self.irreps_in], self.irreps_out, reached, stacklevel=3)
         self._columns = IndexTables(**(_columns_of_ends(self.table) if both else {}))
         self._make_parameters()
 
@@ -96,7 +100,8 @@ class SO2Layer(nn.Module, ABC):
         if not self.config.internal_weights:
             self.register_parameter("mixing", None)
         natural = [not swapped for mul, _, swapped in self.table.terms_out for _ in range(mul)]
-        positions = torch.tensor(natural, dtype=torch.bool).nonzero().flatten()
+        with plain_tensors():
+            positions = torch.tensor(natural, dtype=torch.bool).nonzero().flatten()
         self._biased = IndexTables(rows=positions)
         self.register_parameter("bias", None)
         if self.config.bias:
@@ -327,6 +332,7 @@ def _check_numel(name: str, value: Tensor, numel: int) -> None:
         raise ValueError(f"{name} must be ({numel},), got {tuple(value.shape)}")
 
 
+@plain_tensors()
 def _columns_of_ends(table: SO2Table) -> dict[str, Tensor]:
     """Columns of each order, and numbers of modulation, that belong to sources and to targets."""
     found: dict[str, Tensor] = {}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from functools import cache
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from equigeo._kept import kept
 from equigeo.nn.tables import Tables
 from equigeo.ops import SO2Table
 from equigeo.reps.wigner_3j import wigner_3j_table
@@ -193,8 +193,7 @@ class SO2Paths(nn.Module):
         return torch.stack([torch.stack(real), torch.stack([none, *imaginary])])
 
 
-@cache
-@torch.inference_mode(False)
+@kept
 def path_coefficients(l1: int, l3: int) -> Tensor:
     """What paths between two degrees contribute to orders; a shared table.
 

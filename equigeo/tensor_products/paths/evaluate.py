@@ -17,7 +17,7 @@ from equigeo.tensor_products.paths.path_groups import PathGroup, PathOutput
 def upper_triangles(groups: Sequence[PathGroup]) -> IndexTables:
     """Tell which of all pairs of channels have u < v, for each multiplicity that needs it."""
     muls = {group.muls[0] for group in groups for path in group.paths if path.upper}
-    rows = {mul: torch.triu_indices(mul, mul, offset=1) for mul in muls}
+    rows = {mul: torch.triu_indices(mul, mul, offset=1, device="cpu") for mul in muls}
     return IndexTables(**{f"mul{mul}": u * mul + v for mul, (u, v) in rows.items()})
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from functools import cache
 
 import torch
 from torch import Tensor
 
+from equigeo._kept import kept
 from equigeo.reps import Irreps
 from equigeo.reps.wigner_3j import wigner_3j_table
 from equigeo.tensor_products.products.product import Product
@@ -193,15 +193,13 @@ def _by_kind(irreps: Irreps) -> dict[Irrep, Tensor]:
     return {ir: torch.cat(rows) for ir, rows in found.items() if sum(map(len, rows))}
 
 
-@cache
-@torch.inference_mode(False)
+@kept
 def _probe(l: int, operand: int) -> Tensor:
     generator = torch.Generator().manual_seed(2 * l + operand)
     return torch.randn(SAMPLES, 2 * l + 1, dtype=torch.float64, generator=generator)
 
 
-@cache
-@torch.inference_mode(False)
+@kept
 def _coupled_probes(l1: int, l2: int, l3: int) -> Tensor:
     """Couple the probes of two degrees (SAMPLES, 2 l3 + 1)."""
     # z_k = sum_ij C_ijk x_i y_j

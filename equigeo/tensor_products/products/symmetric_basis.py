@@ -17,6 +17,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from equigeo._kept import kept
 from equigeo.reps.wigner_3j import wigner_3j_table
 
 Irrep = tuple[int, int]
@@ -66,8 +67,7 @@ def monomials(dim: int, degree: int) -> tuple[tuple[int, ...], ...]:
     return tuple(combinations_with_replacement(range(dim), degree))
 
 
-@cache
-@torch.inference_mode(False)
+@kept
 def coupled_polynomials(
     irreps: tuple[Irrep, ...], degree: int, ir_out: Irrep, paths: Paths
 ) -> tuple[CoupledPolynomial, ...]:
@@ -104,8 +104,7 @@ def coupled_polynomials(
     )
 
 
-@cache
-@torch.inference_mode(False)
+@kept
 def symmetric_basis(irreps: tuple[Irrep, ...], degree: int, ir_out: Irrep) -> Tensor:
     """Linearly independent polynomials that span all equivariant ones of a degree.
 
@@ -178,8 +177,7 @@ def _rule(paths: Paths, degree: int) -> Paths:
     return "all" if paths == "mace" and degree != 4 else paths
 
 
-@cache
-@torch.inference_mode(False)
+@kept
 def _level(irreps: tuple[Irrep, ...], degree: int, paths: Paths) -> tuple[CoupledPolynomial, ...]:
     """All polynomials of a degree, whatever their irrep, sorted for the next coupling."""
     if degree == 1:
@@ -227,8 +225,7 @@ def _couple(
     return CoupledPolynomial(ir, (*left.inputs, right), values)
 
 
-@cache
-@torch.inference_mode(False)
+@kept
 def _product_positions(dim: int, degree: int) -> Tensor:
     """Position (monomials, dim) of each monomial times each variable."""
     position = _positions(dim, degree + 1)
@@ -241,8 +238,7 @@ def _positions(dim: int, degree: int) -> dict[tuple[int, ...], int]:
     return {s: position for position, s in enumerate(monomials(dim, degree))}
 
 
-@cache
-@torch.inference_mode(False)
+@kept
 def _inverse_multiplicities(dim: int, degree: int) -> Tensor:
     """One over the number of orders of the factors: the metric of symmetric tensors."""
     counts = [

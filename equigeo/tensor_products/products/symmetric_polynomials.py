@@ -9,9 +9,13 @@ from typing import final
 from torch import Tensor, nn
 
 from equigeo.nn import Tables
+from equigeo.nn.index_tables import IndexTables
 from equigeo.ops import Polynomial, PolynomialTable, symmetric_contraction
 from equigeo.ops.runtime.storage import computed_in
+from equigeo.ops.runtime.torch_internals import plain_tensors
 from equigeo.tensor_products.products.symmetric_basis import monomials
+
+_POSITIONS = "products", "polynomials", "groups", "nodes"  # in the order of PolynomialTable
 
 
 @final
@@ -27,11 +31,6 @@ class SymmetricPolynomials(nn.Module):
         these has a weight, numbered in this order.
     """
 
-    products: Tensor
-    polynomials: Tensor
-    groups: Tensor
-    nodes: Tensor
-
     def __init__(self, variables: int, bases: Sequence[Sequence[Tensor]]) -> None:
         super().__init__()
         self.sizes = [basis.shape[1] for basis in bases[0]]
@@ -42,9 +41,9 @@ class SymmetricPolynomials(nn.Module):
                 for polynomial in basis:
                     found += _components(polynomial, start, weight, monomials(variables, degree))
                     weight += 1
-        table = PolynomialTable.from_polynomials(found, [variables], self.sizes)
-        for name in ("products", "polynomials", "groups", "nodes"):
-            self.register_buffer(name, getattr(table, name), persistent=False)
+        with plain_tensors():
+            table = PolynomialTable.from_polynomials(found, [variables], self.sizes)
+        self.positions = IndexTables(**{name: getattr(table, name) for name in _POSITIONS})
         self.levels = table.levels
         self.tables = Tables(values=table.values)
 
@@ -53,11 +52,12 @@ class SymmetricPolynomials(nn.Module):
     ) -> Tensor:
         """Evaluate rows of features with the weights that ``index`` chooses."""
         dims_out = [1] * sum(self.sizes) if ir_mul else self.sizes
+        products, polynomials, groups, nodes = (self.positions[name] for name in _POSITIONS)
         table = PolynomialTable(
-            self.products,
-            self.polynomials,
-            self.groups,
-            self.nodes,
+            products,
+            polynomials,
+            groups,
+            nodes,
             self.tables["values", computed_in(x.dtype)],
             self.levels,
             dims_in,
@@ -67,8 +67,7 @@ class SymmetricPolynomials(nn.Module):
 
     def multiply_adds(self) -> int:
         """Count multiply-accumulate operations and single multiplications, for one channel."""
-        parts = (self.products, self.polynomials, self.groups, self.nodes)
-        return sum(len(part) for part in parts)
+        return sum(len(self.positions[name]) for name in _POSITIONS)
 
 
 def _components(

@@ -8,8 +8,10 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
+from equigeo.nn.index_tables import IndexTables
 from equigeo.nn.irreps_layer import IrrepsLayer
 from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.ops.runtime.torch_internals import plain_tensors
 from equigeo.reps import Irreps
 
 
@@ -53,8 +55,6 @@ class DegreeWeights(IrrepsLayer):
     [2.0, 3.0, 3.0, 3.0]
     """
 
-    degree: Tensor
-
     def __init__(self, lmax: int, channels: int | None = None, *, parity: int = 1) -> None:
         super().__init__()
         self.irreps = self.irreps_in = self.irreps_out = Irreps.signal(index(lmax), parity)
@@ -64,8 +64,9 @@ class DegreeWeights(IrrepsLayer):
         shape = (lmax + 1,) if channels is None else (channels, lmax + 1)
         self.weight = nn.Parameter(torch.ones(shape))
         # Of every coefficient of a signal.
-        degree = torch.cat([torch.full((2 * l + 1,), l) for l in range(lmax + 1)])
-        self.register_buffer("degree", degree, persistent=False)
+        with plain_tensors():
+            degree = torch.cat([torch.full((2 * l + 1,), l) for l in range(lmax + 1)])
+        self.positions = IndexTables(degree=degree)
 
     @computes_in_float32
     def forward(self, x: Tensor) -> Tensor:
@@ -94,7 +95,7 @@ class DegreeWeights(IrrepsLayer):
         if x.shape[-len(axes) :] != axes:
             expected = ", ".join(map(str, ("...", *axes)))
             raise ValueError(f"x must be ({expected}), got {tuple(x.shape)}")
-        return x * self.weight[..., self.degree]
+        return x * self.weight[..., self.positions["degree"]]
 
     def extra_repr(self) -> str:
         """Return what ``print(module)`` shows."""

@@ -10,7 +10,9 @@ from scipy.fft import next_fast_len
 from torch import Tensor, nn
 
 from equigeo.nn import Tables
+from equigeo.nn.index_tables import IndexTables
 from equigeo.ops.runtime.storage import HALF, in_float32
+from equigeo.ops.runtime.torch_internals import plain_tensors
 from equigeo.tensor_products.signals.grid_method import degree_scales
 from equigeo.tensor_products.signals.signal_method import SignalMethod
 from equigeo.tensor_products.sphere.basis import Basis
@@ -64,7 +66,7 @@ class FourierMethod(SignalMethod):
         if x.dtype in HALF:  # of which there are no transforms of every length
             return cast(Tensor, in_float32(self, [x, y]))
         if x.shape[0] == 0:  # which the transforms of MKL refuse
-            return (x[:, :1] * y[:, :1]).expand(-1, self.out.position.shape[0])
+            return (x[:, :1] * y[:, :1]).expand(-1, self.out.positions["orders"].shape[0])
         values = [
             torch.fft.irfft2(series, s=self._size, norm="forward")
             for series in (self.first(x), self.second(y))
@@ -75,25 +77,25 @@ class FourierMethod(SignalMethod):
 class _ToFourier(nn.Module):
     """Coefficients to Fourier series, (samples, frequencies of a meridian, of a parallel)."""
 
-    position: Tensor
-
     def __init__(self, lmax: int, size: int, basis: Basis) -> None:
         super().__init__()
-        degree = torch.arange(lmax + 1)
-        order = degree[:, None]
-        center = degree * degree + degree
-        # exp(iva) takes (x_v - i x_-v) / 2; a factor i at odd orders swaps the parts.
-        own, other = center + order, center - order
-        odd = (order % 2 == 1).expand_as(own)
-        position = torch.stack([torch.where(odd, other, own), torch.where(odd, own, other)], 1)
-        sign = torch.tensor([[0.5, 0.5 * (1 if v % 2 else -1)] for v in range(lmax + 1)])
-        sign[0] = torch.tensor([1.0, 0.0])
-        # Degrees below the order do not exist; the table is zero there.
-        self.register_buffer("position", position * (degree >= order)[:, None], persistent=False)
-        table = meridian_series(lmax, basis)
-        self._nonzeros = int(table.count_nonzero()), int(table[0].count_nonzero())
-        padded = torch.zeros(lmax + 1, lmax + 1, size, dtype=torch.float64)
-        padded[..., torch.arange(-lmax, lmax + 1)] = table
+        with plain_tensors():
+            degree = torch.arange(lmax + 1)
+            order = degree[:, None]
+            center = degree * degree + degree
+            # exp(iva) takes (x_v - i x_-v) / 2; a factor i at odd orders swaps the parts.
+            own, other = center + order, center - order
+            odd = (order % 2 == 1).expand_as(own)
+            position = torch.stack([torch.where(odd, other, own), torch.where(odd, own, other)], 1)
+            sign = torch.tensor([[0.5, 0.5 * (1 if v % 2 else -1)] for v in range(lmax + 1)])
+            sign[0] = torch.tensor([1.0, 0.0])
+            # Degrees below the order do not exist; the table is zero there.
+            position = position * (degree >= order)[:, None]
+            table = meridian_series(lmax, basis)
+            self._nonzeros = int(table.count_nonzero()), int(table[0].count_nonzero())
+            padded = torch.zeros(lmax + 1, lmax + 1, size, dtype=torch.float64)
+            padded[..., torch.arange(-lmax, lmax + 1)] = table
+        self.positions = IndexTables(parts=position)
         self.tables = Tables(series=padded, sign=sign.double()[..., None])
 
     def multiply_adds(self) -> int:
@@ -101,7 +103,8 @@ class _ToFourier(nn.Module):
         return 2 * everything - order_zero
 
     def forward(self, x: Tensor) -> Tensor:
-        parts = x[:, self.position] * self.tables["sign", x.dtype]  # (samples, orders, 2, degrees)
+        # (samples, orders, 2, degrees)
+        parts = x[:, self.positions["parts"]] * self.tables["sign", x.dtype]
         samples, orders, two, degrees = parts.shape
         rows = parts.transpose(0, 1).reshape(orders, samples * two, degrees)
         series = (rows @ self.tables["series", x.dtype]).unflatten(1, (samples, two))
@@ -111,24 +114,23 @@ class _ToFourier(nn.Module):
 class _FromFourier(nn.Module):
     """Fourier series (samples, frequencies of a meridian, of a parallel) to coefficients."""
 
-    position: Tensor
-
     def __init__(self, lmax: int, band: int, basis: Basis) -> None:
         super().__init__()
-        degree = torch.arange(lmax + 1).repeat_interleave(2 * torch.arange(lmax + 1) + 1)
-        order = torch.arange(len(degree)) - degree * degree - degree
-        odd, sine = order.abs() % 2, (order < 0).long()
-        # At even orders v reads the real part and -v minus the imaginary one; at odd orders v
-        # reads minus the imaginary and -v minus the real one.
-        position = (2 * order.abs() + (sine ^ odd)) * (lmax + 1) + degree
-        self.register_buffer("position", position, persistent=False)
-        sign = 1 - 2 * (sine | odd)
-        frequencies = torch.arange(band + 1)[:, None] + torch.arange(-lmax, lmax + 1)
-        series = meridian_series(lmax, "component") @ half_turn_integral(frequencies).mT
-        series[..., 1:] *= 2  # negative frequencies are those of the mirror image
-        self._nonzeros = int(series.count_nonzero()), int(series[0].count_nonzero())
-        self._shape = lmax + 1, band + 1
-        scale = sign / (2 * degree_scales(len(degree), basis))
+        with plain_tensors():
+            degree = torch.arange(lmax + 1).repeat_interleave(2 * torch.arange(lmax + 1) + 1)
+            order = torch.arange(len(degree)) - degree * degree - degree
+            odd, sine = order.abs() % 2, (order < 0).long()
+            # At even orders v reads the real part and -v minus the imaginary one; at odd orders v
+            # reads minus the imaginary and -v minus the real one.
+            position = (2 * order.abs() + (sine ^ odd)) * (lmax + 1) + degree
+            sign = 1 - 2 * (sine | odd)
+            frequencies = torch.arange(band + 1)[:, None] + torch.arange(-lmax, lmax + 1)
+            series = meridian_series(lmax, "component") @ half_turn_integral(frequencies).mT
+            series[..., 1:] *= 2  # negative frequencies are those of the mirror image
+            self._nonzeros = int(series.count_nonzero()), int(series[0].count_nonzero())
+            self._shape = lmax + 1, band + 1
+            scale = sign / (2 * degree_scales(len(degree), basis))
+        self.positions = IndexTables(orders=position)
         self.tables = Tables(series=series.mT.contiguous(), scale=scale)
 
     def multiply_adds(self) -> int:
@@ -142,7 +144,7 @@ class _FromFourier(nn.Module):
         rows = parts.reshape(orders, samples * two, frequencies)
         by_order = (rows @ self.tables["series", rows.dtype]).unflatten(1, (samples, two))
         by_order = by_order.transpose(0, 1).flatten(1)  # (samples, orders x 2 x degrees)
-        return by_order[:, self.position] * self.tables["scale", rows.dtype]
+        return by_order[:, self.positions["orders"]] * self.tables["scale", rows.dtype]
 
 
 def meridian_series(lmax: int, basis: Basis) -> Tensor:

@@ -74,7 +74,8 @@ def synthesis(factors: Factors, basis: Basis) -> Factors:
         Factors of the functions of the basis.
     """
     legendre, trig = factors
-    return legendre * degree_scales(legendre.shape[1], basis)[:, None], trig
+    scales = degree_scales(legendre.shape[1], basis).to(legendre.device)
+    return legendre * scales[:, None], trig
 
 
 def analysis(grid: SphereGrid, lmax: int, basis: Basis) -> Factors:
@@ -96,7 +97,8 @@ def analysis(grid: SphereGrid, lmax: int, basis: Basis) -> Factors:
     """
     legendre, trig = grid.harmonics(lmax)
     mean = grid.weights / (2 * grid.longitudes)  # an average over the sphere
-    return legendre * mean / degree_scales(legendre.shape[1], basis)[:, None], trig
+    scales = degree_scales(legendre.shape[1], basis).to(legendre.device)
+    return legendre * mean / scales[:, None], trig
 
 
 def degree_scales(coefficients: int, basis: Basis) -> Tensor:
@@ -112,10 +114,10 @@ def degree_scales(coefficients: int, basis: Basis) -> Tensor:
     Returns
     -------
     Tensor, (coefficients,), float64
-        By degree and order.
+        By degree and order, on the CPU.
     """
     scales = [basis_scale("basis", basis, math.isqrt(k)) for k in range(coefficients)]
-    return torch.tensor(scales, dtype=torch.float64)
+    return torch.tensor(scales, dtype=torch.float64, device="cpu")
 
 
 def resolve_grid(

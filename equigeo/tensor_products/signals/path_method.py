@@ -34,7 +34,7 @@ class PathMethod(SignalMethod):
     ) -> None:
         super().__init__()
         dims = [(lmax + 1) ** 2 for lmax in (lmax1, lmax2, lmax_out)]
-        table = torch.zeros(dims, dtype=torch.float64)
+        table = torch.zeros(dims, dtype=torch.float64, device="cpu")
         for degrees in product(range(lmax1 + 1), range(lmax2 + 1), range(lmax_out + 1)):
             kappa = coupling(*degrees)
             if kappa != 0:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import final
 
-import torch
 from torch import Tensor
 
 from equigeo.nn import NormalizedActivation, Tables
@@ -153,5 +152,5 @@ def _all_points(factors: Factors) -> Tensor:
     """One matrix, (coefficients, points), of the factors along meridians and parallels."""
     (legendre,), (trig,) = factors
     lmax = math.isqrt(len(legendre)) - 1
-    order = torch.tensor([lmax + m for l in range(lmax + 1) for m in range(-l, l + 1)])
+    order = [lmax + m for l in range(lmax + 1) for m in range(-l, l + 1)]
     return (legendre[:, :, None] * trig[order][:, None]).flatten(1)

@@ -88,7 +88,7 @@ def harmonics_table(lmax: int, normalization: Basis) -> Tensor:
     """
     # By order and then degree, as the kernel walks through them.
     up, down, start = legendre_coefficients(lmax).transpose(1, 2)
-    l = torch.arange(lmax + 1, dtype=torch.float64)
+    l = torch.arange(lmax + 1, dtype=torch.float64, device="cpu")
     m = l[:, None]
     slope = (2 * l + 1) / (2 * l - 1) * (m <= l)
     # Derivatives are harmonics of one degree less: d/dy keeps the order, d/dz +- i d/dx change it
@@ -101,7 +101,7 @@ def harmonics_table(lmax: int, normalization: Basis) -> Tensor:
     lowered[1:2] *= math.sqrt(2)
     # Recursions reach one and two degrees back, derivatives one: ratios of the scales there.
     scales = [basis_scale("normalization", normalization, max(0, k)) for k in range(-2, lmax + 1)]
-    scale = torch.tensor(scales, dtype=torch.float64)
+    scale = torch.tensor(scales, dtype=torch.float64, device="cpu")
     once, twice = scale[2:] / scale[1:-1], scale[2:] / scale[:-2]
     factors = torch.stack([once, twice, scale[2:], once, once, once])
     return torch.stack([up, down, start, along, raised, lowered]) * factors[:, None]

@@ -22,9 +22,9 @@ def legendre_coefficients(lmax: int) -> Tensor:
     Returns
     -------
     Tensor, (3, lmax + 1, lmax + 1), float64
-        ``up``, ``down`` and the constants, on the diagonal, by degree and order.
+        ``up``, ``down`` and the constants, on the diagonal, by degree and order, on the CPU.
     """
-    order = torch.arange(lmax + 1, dtype=torch.float64)
+    order = torch.arange(lmax + 1, dtype=torch.float64, device="cpu")
     l, m = order[:, None], order
     # Three-term recursion of fully normalised associated Legendre functions, over l at fixed m.
     below = (l * l - m * m).clamp(min=1)
@@ -81,20 +81,21 @@ def meridian_factors(lmax: int, angle: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         :math:`|m|\,\Theta_{l|m|} / \sin b`, which has no pole.
     """
     cos, sin = angle.cos(), angle.sin()
-    up, down, _ = legendre_coefficients(lmax)[..., None].unbind(0)
-    polynomials = legendre_recursion(legendre_coefficients(lmax), cos, torch.ones_like(cos))
+    coefficients = legendre_coefficients(lmax).to(angle.device)
+    up, down, _ = coefficients[..., None].unbind(0)
+    polynomials = legendre_recursion(coefficients, cos, torch.ones_like(cos))
     padded = [torch.nn.functional.pad(row, (0, 0, 0, lmax + 1 - len(row))) for row in polynomials]
     slopes = [torch.zeros_like(padded[0])]
     for l in range(1, lmax + 1):
         slope = up[l] * (padded[l - 1] + cos * slopes[-1])
         slopes.append(slope - down[l] * slopes[-2] if l > 1 else slope)
-    order = torch.arange(lmax + 1)[:, None]
+    order = torch.arange(lmax + 1, device=angle.device)[:, None]
     # Theta = sin^m Q; neither has a pole, nor has their derivative.
     power = sin**order
     lower = order * sin ** (order - 1).clamp(min=0)  # the derivative of sin^m by sin
     factors: tuple[list[Tensor], ...] = ([], [], [])
     for l, (row, slope) in enumerate(zip(padded, slopes, strict=True)):
-        m = torch.arange(-l, l + 1).abs()
+        m = torch.arange(-l, l + 1, device=angle.device).abs()
         factors[0].append((power * row)[m])
         factors[1].append((lower * cos * row - power * sin * slope)[m])
         factors[2].append((lower * row)[m])

@@ -184,15 +184,16 @@ class SphereGrid:
         """
         _, slope, over_sine = meridian_factors(lmax, self.polar)
         trig = self._trig(lmax)
-        order = torch.arange(-lmax, lmax + 1)[:, None]
+        order = torch.arange(-lmax, lmax + 1, device=self.polar.device)[:, None]
         # d/da makes |m| cos of sin |m|a and -m sin of cos ma; |m| / sin b is in over_sine.
         turned = torch.where(order > 0, -1, 1) * (order != 0) * trig.flip(0)
         return torch.stack([slope, over_sine]), torch.stack([trig, turned])
 
     def _trig(self, lmax: int) -> Tensor:
         """Sines for negative orders, one, and cosines for positive ones."""
-        order = torch.arange(-lmax, lmax + 1)[:, None]
-        turns = (order.abs() * torch.arange(self.longitudes)) % self.longitudes  # exact
+        order = torch.arange(-lmax, lmax + 1, device=self.polar.device)[:, None]
+        places = torch.arange(self.longitudes, device=order.device)
+        turns = (order.abs() * places) % self.longitudes  # exact
         angle = 2 * torch.pi * turns.double() / self.longitudes
         return torch.where(order < 0, angle.sin(), angle.cos())
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
 from typing import Any, final
 
 import torch
 from torch import Tensor
 
+from equigeo._kept import kept
 from equigeo.nn import Tables
 from equigeo.nn.irreps_layer import IrrepsLayer
 from equigeo.ops.runtime.storage import computed_in
@@ -177,5 +177,4 @@ def _table(lmax: int, normalization: Basis, dtype: torch.dtype, device: torch.de
     return harmonics_table(lmax, normalization).to(device, dtype)
 
 
-# What is kept must not be a tensor of inference mode, which no gradient can be computed with.
-_kept_table = cache(torch.inference_mode(False)(_table))
+_kept_table = kept(_table)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from equigeo.affine import AffinePointNet, AffinePointNetConfig
 from equigeo.groups import SO, GLPlus, LinearGroup, Similarity
+from equigeo.testing import assert_equivariant
 from tests.affine.points.test_point_frame import act, proper
 
 GROUPS: dict[str, LinearGroup] = {"SO": SO(3), "Similarity": Similarity(3), "GLPlus": GLPlus(3)}
@@ -136,3 +137,11 @@ def test_bad_input_is_named() -> None:
         AffinePointNet.preset("other")
     with pytest.raises(ValueError, match=r"\(batch, points, 3\)"):
         small()(torch.rand(4, 2))
+
+
+@pytest.mark.parametrize("name", ["default", "SO", "Similarity", "GLPlus"])
+def test_presets_obey_the_law_that_they_declare(name):
+    torch.manual_seed(0)
+    model = AffinePointNet.preset(name, num_classes=3).double().eval()
+    cloud = torch.rand(2, 60, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    assert_equivariant(model, inputs=[cloud])

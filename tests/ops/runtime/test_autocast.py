@@ -53,3 +53,14 @@ def test_autocast_is_asked_of_a_device_and_turned_off_for_it():
             assert not autocasts("cpu")
             assert (half.float() @ half.float()).dtype == torch.float32
     assert not autocasts("cpu")
+
+
+@pytest.mark.parametrize("kind", [tuple, list])
+def test_sources_and_targets_are_cast_in_tuples_and_lists(kind):
+    @computes_in_float32
+    def first(pair):
+        return pair[0]
+
+    half = torch.ones(2, dtype=torch.bfloat16)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert first(kind([half, None])).dtype == torch.float32

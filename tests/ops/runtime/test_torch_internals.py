@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.autograd import forward_ad
 from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -12,6 +13,7 @@ from equigeo.ops.runtime.torch_internals import (
     check_in_program,
     forward_mode_active,
     has_kernel,
+    plain_tensors,
     record_program,
     recorder,
     transforms_active,
@@ -137,3 +139,28 @@ def test_values_can_be_read_but_in_batches_programs_and_on_meta():
     make_fx(function)(x)
     function(x.to("meta"))
     assert seen == [True, True, False, False, False, False]
+
+
+def test_tensors_are_plain_inside_of_any_mode():
+    found = []
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        with plain_tensors():
+            found.append(torch.ones(2) + 1)
+        return 2 * x
+
+    with torch.device("meta"):
+        function(torch.ones(2))
+        assert torch.ones(2).is_meta
+    with FakeTensorMode():
+        assert type(function(torch.ones(2))) is FakeTensor
+    with torch.inference_mode():
+        assert function(torch.ones(2)).is_inference()
+    torch.func.vmap(function)(torch.ones(2))
+    torch.func.jacrev(function)(torch.ones(2))
+    make_fx(function)(torch.ones(2))
+    assert len(found) == 6
+    for x in found:
+        assert type(x) is torch.Tensor
+        assert not x.is_inference()
+        assert x.tolist() == [2.0, 2.0]

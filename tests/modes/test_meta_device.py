@@ -1,0 +1,87 @@
+"""Layers without values for a while: they come back from the meta device, and leave no trace."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import nullcontext, suppress
+
+import pytest
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from tests.modes.table import ROWS
+from tests.modes.test_kept_constants import forget_constants
+from tests.modes.test_modes import every_warning_of_others, public_layers
+
+LAYERS = pytest.mark.parametrize(
+    "row", [row for row in ROWS if row.covers in public_layers()], ids=lambda row: row.name
+)
+MODES = {"meta": lambda: torch.device("meta"), "fake": FakeTensorMode}
+
+
+@pytest.fixture
+def _memory_of_others() -> Iterator[None]:
+    """Memory that nobody has written to holds NaN, and the largest integers."""
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+def assert_same(found: tuple[Tensor, ...], expected: tuple[Tensor, ...]) -> None:
+    assert len(found) == len(expected) > 0
+    for x, y in zip(found, expected, strict=True):
+        torch.testing.assert_close(x, y, rtol=0, atol=0, equal_nan=True)
+
+
+@every_warning_of_others
+@LAYERS
+@pytest.mark.parametrize("through", ["meta", "cpu"])
+@pytest.mark.usefixtures("_memory_of_others")
+def test_layers_are_filled_by_their_state_alone(row, through):
+    layer, inputs = row.bound(), row.inputs()
+    expected = layer(*inputs)
+    other = copy.deepcopy(layer).to(through).to_empty(device="cpu")
+    other.load_state_dict(layer.state_dict())
+    assert_same(other(*inputs), expected)
+
+
+@every_warning_of_others
+@LAYERS
+@pytest.mark.parametrize("mode", MODES)
+def test_layers_without_values_leave_no_trace(row, mode):
+    layer, inputs = row.bound(), row.inputs()
+    expected = layer(*inputs)
+    forget_constants()
+    with suppress(Exception), MODES[mode]():
+        row.make()
+    other = row.bound()
+    assert_same(other(*inputs), expected)
+
+
+NEED_VALUES = {
+    "tensor_products.VectorSignalTensorProduct": "finds its algorithm from values",
+    "tensor_products.SignalTensorProduct": "the same",
+    "affine.AffineResNet": "chooses samples by their values",
+    "affine.AffinePointNet": "the same",
+    "affine.RBFKernel": "is given centres without values",
+    "mds.Canonicalized": "is given samples without values",
+}
+"""Layers that cannot be made on the meta device and filled later; they raise."""
+
+
+@every_warning_of_others
+@LAYERS
+@pytest.mark.usefixtures("_memory_of_others")
+def test_layers_made_on_the_meta_device_are_filled_later(row):
+    layer, inputs = row.bound(), row.inputs()
+    expected, state = layer(*inputs), layer.layer.state_dict()
+    with pytest.raises(Exception) if row.covers in NEED_VALUES else nullcontext():  # noqa: PT011
+        with torch.device("meta"):
+            made = row.make()
+        layer.layer = made.to_empty(device="cpu").double().eval()
+        layer.layer.load_state_dict(state)
+        assert_same(layer(*inputs), expected)
