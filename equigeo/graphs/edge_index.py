@@ -153,7 +153,8 @@ class EdgeIndex:
 
     @classmethod
     def from_valid_edges(cls, edge_index: Tensor, num_sources: int, num_targets: int) -> EdgeIndex:
-        """Sort an edge list that is known to be in range; see :meth:`from_edges`."""
+        """Sort a copy of an edge list that is known to be in range; see :meth:`from_edges`."""
+        edge_index = edge_index.clone()  # whose memory nobody refills
         source, target = edge_index[0], edge_index[1]
         # A program that is recorded must not depend on values, and sorts in any case.
         is_sorted = values_readable(target) and bool((target[1:] >= target[:-1]).all())

@@ -146,7 +146,8 @@ class AtomicBatch:
     def edges(self) -> EdgeIndex:
         """The edges with the orders that layers need, computed when they are first asked for."""
         atoms = self.numbers.shape[0]
-        return EdgeIndex.from_valid_edges(self.edge_index, atoms, atoms)
+        with torch.inference_mode(False):  # they are kept, for training too
+            return EdgeIndex.from_valid_edges(self.edge_index, atoms, atoms)
 
     def vectors(self, strain: Tensor | None = None) -> Tensor:
         """Compute vectors from sources to targets, with gradients to positions, cell and strain.

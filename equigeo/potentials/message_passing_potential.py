@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from equigeo import tensor_products as tp
 from equigeo.groups import SO
 from equigeo.nn import BesselBasis, PolynomialCutoff
+from equigeo.nn.index_tables import IndexTables
 from equigeo.nn.override import check_config
-from equigeo.ops.runtime.torch_internals import values_readable
+from equigeo.ops.runtime.torch_internals import plain_tensors, values_readable
 from equigeo.potentials.atomic_batch import AtomicBatch
 from equigeo.potentials.config import PotentialConfig
 from equigeo.potentials.interaction import Interaction
@@ -88,7 +89,6 @@ class MessagePassingPotential(nn.Module):
     e0: Tensor
     scale: Tensor
     avg_neighbors: Tensor
-    index_of_number: Tensor
 
     def __init__(self, config: PotentialConfig) -> None:
         super().__init__()
@@ -107,9 +107,10 @@ class MessagePassingPotential(nn.Module):
             layer = Interaction(config, irreps, last=k == config.layers - 1)
             self.layers.append(layer)
             irreps = layer.irreps_out
-        index = torch.full((119,), -1)
-        index[list(config.species)] = torch.arange(species)
-        self.register_buffer("index_of_number", index, persistent=False)
+        with plain_tensors():
+            index = torch.full((119,), -1)
+            index[list(config.species)] = torch.arange(species)
+        self.positions = IndexTables(of_number=index)
         self.register_buffer("e0", torch.zeros(species, dtype=torch.float64))
         self.register_buffer("scale", torch.ones(species, dtype=torch.float64))
         average = torch.tensor(config.avg_neighbors, dtype=torch.float64)
@@ -198,17 +199,22 @@ class MessagePassingPotential(nn.Module):
         Returns
         -------
         PotentialOutput
-            With a graph for gradients in training mode, or where the positions require them.
+            With a graph for gradients in training mode, or where positions or cells require them.
 
         Raises
         ------
+        TypeError
+            If positions have another dtype than the weights.
         ValueError
             If an element is unknown, atoms coincide, or the edges end at another cutoff.
         """
         if not (forces or stress):
             energies = self.energies(batch)
             return PotentialOutput(sum_by_system(energies, batch), energies)
-        record = torch.is_grad_enabled() and (self.training or batch.positions.requires_grad)
+        given = batch.positions.requires_grad or (
+            batch.cell is not None and batch.cell.requires_grad
+        )
+        record = torch.is_grad_enabled() and (self.training or given)
         with torch.inference_mode(False), torch.enable_grad():
             batch = batch.outside_inference_mode()
             moved = batch.with_positions(_leaf(batch.positions, record))
@@ -248,10 +254,18 @@ class MessagePassingPotential(nn.Module):
 
         Raises
         ------
+        TypeError
+            If positions have another dtype than the weights.
         ValueError
             If an element is unknown, atoms coincide, or the edges end at another cutoff.
         """
         vectors = batch.vectors() if vectors is None else vectors
+        dtype = self.embedding.weight.dtype
+        if {vectors.dtype, dtype} == {torch.float32, torch.float64}:  # autocast takes halves
+            raise TypeError(
+                f"positions must have the dtype of the weights, {dtype}, got {vectors.dtype}: "
+                f"AtomicBatch.from_systems(..., dtype={dtype}) or batch.to(dtype={dtype}) gives it"
+            )
         species = self.species_of(batch.numbers)
         lengths = torch.linalg.vector_norm(vectors, dim=1)
         self._check_edges(batch, lengths)
@@ -291,7 +305,9 @@ class MessagePassingPotential(nn.Module):
         ValueError
             If an element is none of those.
         """
-        species = self.index_of_number[numbers.clamp(0, 118)]
+        elements = (numbers >= 0) & (numbers <= 118)
+        known = self.positions["of_number"][numbers.clamp(0, 118)]
+        species = known.masked_fill(~elements, -1)
         if values_readable(species) and bool((species < 0).any()):
             unknown = sorted(set(numbers[species < 0].tolist()))
             raise ValueError(

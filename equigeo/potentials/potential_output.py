@@ -75,5 +75,5 @@ def stress_of(virial: Tensor, batch: AtomicBatch) -> Tensor:
     if batch.cell is None:
         return torch.full_like(virial, torch.nan)
     periodic = batch.pbc.all(dim=1)[:, None, None]
-    volume = torch.linalg.det(batch.cell.detach().double()).abs()[:, None, None]
+    volume = torch.linalg.det(batch.cell.double()).abs()[:, None, None]
     return torch.where(periodic, -virial / torch.where(periodic, volume, 1.0), torch.nan)

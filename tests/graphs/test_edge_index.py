@@ -272,3 +272,15 @@ def test_attending_to_mapped_rows_gives_what_attending_and_mapping_give():
     bound = tolerance(torch.float32, 20)
     assert_close(out, want.flatten(1) + x @ own.mT, **bound)
     assert_close(attention, weights, **bound)
+
+
+@pytest.mark.parametrize("targets", [[0, 1, 2], [2, 0, 1]], ids=["sorted", "unsorted"])
+def test_the_memory_of_given_edges_may_be_used_again(targets):
+    given = torch.tensor([[1, 2, 0], targets])
+    kept, memory = given.clone(), EdgeIndex.from_edges(given, 3, 3)
+    want = EdgeIndex.from_edges(kept, 3, 3)
+    given.zero_()
+    for field in fields(EdgeIndex):
+        found, expected = (getattr(graph, field.name) for graph in (memory, want))
+        same = torch.equal(found, expected) if isinstance(found, Tensor) else found == expected
+        assert same, field.name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import replace
 from itertools import product as product_of
@@ -408,3 +409,61 @@ def test_another_cutoff_is_refused():
 def test_references_that_are_none_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         potential().set_references(*arguments)
+
+
+def test_the_gradient_of_the_stress_by_the_cell_is_a_finite_difference():
+    """Positions stay where they are: images move, and the volume changes."""
+    model, batch, h = potential(), batch_of(CRYSTAL), 1e-5
+
+    def stress(cell):
+        return model(replace(batch, cell=cell), stress=True).stress[0, 0, 0]
+
+    cell = batch.cell.clone().requires_grad_()
+    (slope,) = torch.autograd.grad(stress(cell), cell)
+    numeric = torch.zeros_like(slope)
+    for a, b in product_of(range(3), range(3)):
+        step = torch.zeros_like(slope)
+        step[0, a, b] = h
+        numeric[0, a, b] = (stress(batch.cell + step) - stress(batch.cell - step)).item() / (2 * h)
+    # the third derivative times h^2 / 6, and rounding of 1e-15 over h
+    assert_close(slope, numeric, rtol=0.0, atol=1e-7 * float(numeric.abs().max()))
+
+
+def test_edges_that_were_read_in_inference_mode_can_be_trained_on():
+    model, batch, fresh = potential(), batch_of(CRYSTAL), batch_of(CRYSTAL)
+    with torch.inference_mode():
+        model(batch, forces=False)
+    batch.edges.order.clone()
+    found = [model.train()(b, forces=True).forces.square().sum() for b in (batch, fresh)]
+    slopes = [torch.autograd.grad(x, list(model.parameters()), allow_unused=True) for x in found]
+    for one, other in zip(*slopes, strict=True):
+        assert (one is None and other is None) or torch.equal(one, other)
+
+
+@pytest.mark.parametrize("number", [-1, 119, 200])
+def test_what_is_no_element_is_refused_even_beside_the_last_one(number):
+    model = MessagePassingPotential(PotentialConfig((1, 118), channels=2, lmax_edge=1))
+    assert model.species_of(torch.tensor([118, 1])).tolist() == [1, 0]
+    with pytest.raises(ValueError, match=rf"got \[{number}\]"):
+        model.species_of(torch.tensor([1, number]))
+
+
+@pytest.mark.parametrize(("product", "node"), PAIRS)
+def test_energies_come_back_from_the_meta_device(product, node):
+    model, batch = potential(product=product, node=node), batch_of(MOLECULE)
+    torch.use_deterministic_algorithms(True)  # memory that nobody has written to holds no zeros
+    try:
+        other = copy.deepcopy(model).to("meta").to_empty(device="cpu")
+    finally:
+        torch.use_deterministic_algorithms(False)
+    other.load_state_dict(model.state_dict())
+    assert torch.equal(other(batch).energy, model(batch).energy)
+
+
+@pytest.mark.parametrize("own", [torch.float32, torch.float64])
+def test_positions_of_another_dtype_than_the_weights_are_refused(own):
+    other = torch.float32 if own == torch.float64 else torch.float64
+    model, batch = potential().to(own), batch_of(MOLECULE)
+    assert model(batch.to(dtype=own)).energy.isfinite().all()
+    with pytest.raises(TypeError, match=f"dtype of the weights, {own}, got {other}"):
+        model(batch.to(dtype=other))

@@ -69,7 +69,8 @@ num_nodes=1, cutoff=1.5, half=False, backend='scipy')
     @cached_property
     def edges(self) -> EdgeIndex:
         """The edges with the orders that layers need, computed when they are first asked for."""
-        return EdgeIndex.from_valid_edges(self.edge_index, self.num_nodes, self.num_nodes)
+        with torch.inference_mode(False):  # they are kept, for training too
+            return EdgeIndex.from_valid_edges(self.edge_index, self.num_nodes, self.num_nodes)
 
     def edge_vectors(self, positions: Tensor, cell: Tensor | None = None) -> Tensor:
         """Compute vectors along the same edges for other positions, or for transformed ones.

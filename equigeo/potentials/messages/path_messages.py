@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from equigeo import tensor_products as tp
 from equigeo.nn import RadialMLP
+from equigeo.nn.index_tables import IndexTables
 from equigeo.nn.reached import allow_unreached
 from equigeo.potentials.messages.sum_messages import (
     EdgeFeatures,
@@ -66,8 +67,6 @@ class FullMessages(Messages):
         Widths of the radial network.
     """
 
-    copies: Tensor
-
     def __init__(self, irreps_in: Irreps, lmax: int, basis: int, hidden: Hidden) -> None:
         harmonics = Irreps.signal(lmax)
         product = tp.FullTensorProduct(irreps_in, harmonics, [ir for _, ir in harmonics])
@@ -75,12 +74,12 @@ class FullMessages(Messages):
         self.product = product
         numel = sum(mul for mul, _ in product.irreps_out)
         self.radial = weights_of_distances(basis, hidden, numel)
-        self.register_buffer("copies", copies_of(product.irreps_out), persistent=False)
+        self.positions = IndexTables(copies=copies_of(product.irreps_out))
 
     def forward(self, h: Tensor, edge: EdgeFeatures) -> Tensor:
         """Multiply, weight and sum."""
         messages = self.product(h.index_select(0, edge.source), edge.harmonics)
-        weights = self.radial(edge.radial).index_select(1, self.copies)
+        weights = self.radial(edge.radial).index_select(1, self.positions["copies"])
         return sum_at_targets(messages * weights, edge.edges)
 
 
@@ -129,8 +128,6 @@ class VectorSignalMessages(Messages):
         Widths of the radial network.
     """
 
-    copies: Tensor
-
     def __init__(self, irreps_in: Irreps, lmax: int, basis: int, hidden: Hidden) -> None:
         channels = irreps_in.terms[0][0]
         harmonics = Irreps.signal(lmax)
@@ -142,10 +139,10 @@ class VectorSignalMessages(Messages):
         with allow_unreached():  # one function holds irreps of either parity
             self.product = tp.make("vector_signal", irreps_in, harmonics, irreps_out)
         self.radial = weights_of_distances(basis, hidden, channels * len(kinds))
-        self.register_buffer("copies", copies_of(irreps_out), persistent=False)
+        self.positions = IndexTables(copies=copies_of(irreps_out))
 
     def forward(self, h: Tensor, edge: EdgeFeatures) -> Tensor:
         """Multiply, weight and sum."""
         messages = self.product(h.index_select(0, edge.source), edge.harmonics)
-        weights = self.radial(edge.radial).index_select(1, self.copies)
+        weights = self.radial(edge.radial).index_select(1, self.positions["copies"])
         return sum_at_targets(messages * weights, edge.edges)

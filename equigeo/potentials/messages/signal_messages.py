@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from equigeo import tensor_products as tp
 from equigeo.nn import Tables
+from equigeo.nn.index_tables import IndexTables
 from equigeo.potentials.messages.sum_messages import (
     EdgeFeatures,
     Messages,
@@ -83,17 +84,17 @@ class SignalMessages(Messages):
         self._held = held
         self._kept = [list(scale) for scale in scales]
         self.radial = weights_of_distances(basis, hidden, len(made) * channels * (lmax + 1))
-        numbers = torch.arange(lmax + 1)
-        self.register_buffer("degrees", numbers.repeat_interleave(2 * numbers + 1), False)
+        numbers = torch.arange(lmax + 1, device="cpu")
+        self.positions = IndexTables(degrees=numbers.repeat_interleave(2 * numbers + 1))
         self.tables = Tables(**{f"scale{k}": _spread(scale) for k, scale in enumerate(scales)})
 
     def forward(self, h: Tensor, edge: EdgeFeatures) -> Tensor:
         """Multiply functions, and sum their products."""
         weights = self.radial(edge.radial).unflatten(-1, (len(self.products), self.channels, -1))
         sent = {p: self._signal(h, p).index_select(0, edge.source) for p in self._held}
-        parts = []
+        parts, degrees = [], self.positions["degrees"]
         for k, product in enumerate(self.products):
-            filters = weights[:, k].index_select(-1, self.degrees) * edge.harmonics[:, None]
+            filters = weights[:, k].index_select(-1, degrees) * edge.harmonics[:, None]
             messages = product(sent[self._operands[k]], filters)
             sums = sum_at_targets(messages, edge.edges) * self.tables[f"scale{k}", h.dtype]
             parts += [sums[..., l * l : (l + 1) ** 2].flatten(1) for l in self._kept[k]]

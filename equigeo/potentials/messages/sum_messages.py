@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from equigeo.graphs import EdgeIndex
 from equigeo.nn import RadialMLP
+from equigeo.ops.runtime.torch_internals import plain_tensors
 from equigeo.reps import Irreps
 
 
@@ -115,6 +116,7 @@ def sum_at_targets(messages: Tensor, edges: EdgeIndex) -> Tensor:
     return empty.index_add(0, edges.edge_index[1], messages)
 
 
+@plain_tensors()
 def copies_of(irreps: Irreps) -> Tensor:
     """Number, for each component of a feature, the irrep that it belongs to.
 

@@ -45,3 +45,11 @@ def test_coincident_points_have_a_gradient():
     positions = torch.zeros(2, 3, requires_grad=True)
     neighbor_list(positions, 1.0).distances.sum().backward()
     assert torch.equal(positions.grad, torch.zeros(2, 3))
+
+
+def test_edges_that_were_read_in_inference_mode_can_be_trained_with():
+    found = neighbor_list(POINTS, 2.5, CELL)
+    with torch.inference_mode():
+        edges = found.edges
+    assert not edges.order.is_inference()
+    assert not edges.edge_index.is_inference()
