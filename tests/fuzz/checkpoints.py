@@ -138,9 +138,9 @@ def _put(values: Any, path: tuple[Any, ...], value: Any) -> None:
 
 
 def _weight(content: dict[str, Any], random: Random) -> str:
-    """The name of a floating weight."""
-    state = content["state"]
-    names = [n for n, w in state.items() if isinstance(w, Tensor) and w.is_floating_point()]
+    """The name of a floating weight that has numbers."""
+    weights = {n: w for n, w in content["state"].items() if isinstance(w, Tensor) and w.numel()}
+    names = [n for n, w in weights.items() if w.is_floating_point()]
     return random.choice(names or [""])
 
 
