@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from equigeo._text import printable
 from equigeo.cli.parser import add_command, add_verbosity
 from equigeo.cli.progress import Progress
 from equigeo.datasets.registry.convert_data_set import convert_data_set
@@ -16,7 +17,6 @@ from equigeo.datasets.registry.data_sets import DATA_SETS, find_data_set
 from equigeo.datasets.registry.fetch_data_set import fetch_data_set
 from equigeo.datasets.registry.open_data_set import how_to_get
 from equigeo.datasets.registry.verify_data_set import verify_data_set
-from equigeo.tasks.text import printable
 
 _ERROR = "0, or 2 after an error."
 _STATUS = (

@@ -15,13 +15,13 @@ import torch
 
 import equigeo
 from equigeo._deprecation import RENAMED, Renamed
+from equigeo._text import printable
 from equigeo.cli.inspect_model import inspect_model
 from equigeo.cli.model_speed import measure_model
 from equigeo.cli.parser import PROGRAM, add_command
 from equigeo.cli.selftest import print_checks, run_checks
 from equigeo.datasets.cache_folder import cache_folder
 from equigeo.datasets.registry.data_set import data_root
-from equigeo.tasks.text import printable
 
 _PACKAGES = (
     "numpy", "scipy", "e3nn", "trimesh", "lightning", "plotly", "platformdirs", "torch-geometric",

@@ -10,8 +10,8 @@ from typing import Any, Final
 import torch
 from torch import nn
 
+from equigeo._text import message
 from equigeo.tasks import TASKS, find_task
-from equigeo.tasks.text import message
 
 _PICKLE: Final = (
     "not loaded: it names classes, and reading them runs code that the file chooses; if you trust "

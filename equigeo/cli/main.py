@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import equigeo
+from equigeo._text import message
 
 if TYPE_CHECKING:
     from equigeo.cli.parser import Parser
 
 _PROGRAM: Final = "equigeo"
-_LONGEST: Final = 1000  # characters of a message
 _ERRORS: Final = (ValueError, OSError, ImportError, MemoryError)
 _EPILOG = """\
 Exit status: 0, 1 where a check found something wrong, 2 after an error, 130 after an
@@ -85,7 +85,7 @@ def _interrupted(hint: str = "") -> int:
 
 
 def _refused(error: Exception) -> int:
-    print(f"{_PROGRAM}: error: {_shown(_one_message(error))}", file=sys.stderr)
+    print(f"{_PROGRAM}: error: {message(_one_message(error), lists=True)}", file=sys.stderr)
     return 2
 
 
@@ -124,25 +124,3 @@ def _one_message(error: Exception) -> str:
         return f"{where}{error.strerror}"
     text = str(error) or type(error).__name__
     return f"not enough memory ({text})" if isinstance(error, MemoryError) else text
-
-
-def _shown(text: str) -> str:
-    """Show control characters as escapes; a list, whose lines are indented, stays one.
-
-    As :func:`equigeo.tasks.text.message` otherwise, which cannot be imported without the kernels.
-    """
-    lines = _shorten(text).split("\n  ")
-    return _shorten("\n  ".join("".join(map(_escape, line)) for line in lines))
-
-
-def _escape(character: str) -> str:
-    if character.isprintable():
-        return character
-    return character.encode("unicode_escape").decode("ascii")
-
-
-def _shorten(text: str) -> str:
-    if len(text) <= _LONGEST:
-        return text
-    kept = (_LONGEST - 3) // 2
-    return f"{text[:kept]}...{text[-kept:]}"

@@ -16,8 +16,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import equigeo
+from equigeo._text import message
 from equigeo.tasks import TASKS, find_task
-from equigeo.tasks.text import message
 
 _REPETITIONS: Final = 7
 _SECONDS: Final = 5.0  # after which no further repetition begins

@@ -6,8 +6,8 @@ import argparse
 import sys
 from typing import Any, NoReturn
 
+from equigeo._text import message as shown
 from equigeo.tasks.arguments import Argument, threads
-from equigeo.tasks.text import message as shown
 
 PROGRAM = "equigeo"
 

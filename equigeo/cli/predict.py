@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from equigeo._text import message, printable
 from equigeo.cli.machine import use_machine
 from equigeo.cli.parser import PROGRAM, add_command, add_machine, add_verbosity
 from equigeo.cli.prediction_options import DEFAULTS, complete_options
 from equigeo.tasks import TASKS, FilePrediction, Task, find_task
 from equigeo.tasks.arguments import Argument, positive
 from equigeo.tasks.file_prediction import TABLES, write_predictions
-from equigeo.tasks.text import message, printable
 
 
 def add_parser(commands: Any) -> None:

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+from equigeo._text import message
 from equigeo.tasks import TASKS, read_json
 from equigeo.tasks.arguments import positive, threads
-from equigeo.tasks.text import message
 
 DEFAULTS: Final[dict[str, Any]] = {
     "checkpoint": None, "files": [], "top": 1, "view": False, "json": False, "output": ".",

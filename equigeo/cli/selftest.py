@@ -9,9 +9,9 @@ from dataclasses import asdict
 from typing import Any
 
 import equigeo
+from equigeo._text import message
 from equigeo.cli.machine import use_machine
 from equigeo.cli.parser import add_command, add_machine, add_verbosity
-from equigeo.tasks.text import message
 
 
 def add_parser(commands: Any) -> None:

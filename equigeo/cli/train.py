@@ -10,13 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from equigeo._text import printable
 from equigeo.cli.machine import use_machine
 from equigeo.cli.parser import add_command, add_machine, add_verbosity
 from equigeo.cli.recipe_options import RECIPE, RUN, with_default
 from equigeo.cli.require_packages import require_packages
 from equigeo.tasks import TASKS, Task, exit_on_sigterm, log_history, time_limit, training_on
 from equigeo.tasks.arguments import Argument
-from equigeo.tasks.text import printable
 
 _STATUS: Final = (
     "0, 2 after an error, 130 after an interruption, or 143 after a request to\nterminate; after "

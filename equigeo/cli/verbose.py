@@ -11,8 +11,8 @@ from contextlib import contextmanager
 import torch
 
 import equigeo
+from equigeo._text import printable
 from equigeo.cli.parser import PROGRAM
-from equigeo.tasks.text import printable
 
 
 @contextmanager

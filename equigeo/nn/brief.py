@@ -9,6 +9,8 @@ from typing import Any
 
 from torch import Tensor
 
+from equigeo._text import shorten
+
 _SHOWN = 80  # characters
 _ITEMS = 3  # of a list
 _LARGE = 256  # bits, 78 digits; Python itself refuses to write integers of some thousand digits
@@ -63,20 +65,6 @@ class _BriefRepr(Repr):
 
 
 _BRIEF = _BriefRepr()
-
-
-def shorten(text: str, most: int) -> str:
-    """Leave out the middle of a text that is longer than ``most`` characters.
-
-    Examples
-    --------
-    >>> shorten("abcdefghij", 7)
-    'ab...ij'
-    """
-    if len(text) <= most:
-        return text
-    kept = max(most - 3, 0)
-    return f"{text[: (kept + 1) // 2]}...{text[len(text) - kept // 2 :]}"
 
 
 def brief_fields(instance: Any) -> str:

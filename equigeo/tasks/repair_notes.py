@@ -6,9 +6,8 @@ import logging
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from equigeo._text import printable, shorten
 from equigeo.mesh import LoadReport
-from equigeo.nn.brief import shorten
-from equigeo.tasks.text import printable
 
 _log = logging.getLogger(__name__)
 

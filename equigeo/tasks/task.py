@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from torch import nn
 
-from equigeo.nn.brief import shorten, shown
+from equigeo._text import shorten
+from equigeo.nn.brief import shown
 from equigeo.tasks.arguments import Argument
 from equigeo.tasks.evaluation_output import EvaluationOutput
 from equigeo.tasks.file_prediction import FilePrediction

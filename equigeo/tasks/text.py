@@ -4,34 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from equigeo.nn.brief import shorten
+from equigeo._text import printable
 from equigeo.tasks.measures.copy_result import CopyResult
-
-_LONGEST = 1000  # characters of a message
-
-
-def printable(text: object) -> str:
-    r"""Show control characters, which could move the cursor or colour the screen, as escapes.
-
-    Examples
-    --------
-    >>> print(printable("\x1b[31mred"))
-    \x1b[31mred
-    """
-    return "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text)
-    )
-
-
-def message(text: object) -> str:
-    r"""Show an error on one line of a terminal, its middle left out where it is long.
-
-    Examples
-    --------
-    >>> print(message("a\nb"))
-    a\nb
-    """
-    return shorten(printable(shorten(str(text), _LONGEST)), _LONGEST)
 
 
 def class_table(classes: Sequence[str], confusion: Sequence[Sequence[int]], samples: str) -> str:

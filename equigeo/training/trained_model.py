@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
-from equigeo.nn.brief import brief_fields, shorten
+from equigeo._text import shorten
+from equigeo.nn.brief import brief_fields
 from equigeo.training.files.allocation_limit import AllocationLimit
 from equigeo.training.files.checkpoint import Checkpoint
 from equigeo.training.files.errors import CheckpointError

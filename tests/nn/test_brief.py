@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from equigeo.nn.brief import brief_fields, shorten, shown
+from equigeo._text import shorten
+from equigeo.nn.brief import brief_fields, shown
 
 CYCLE: list[Any] = []
 CYCLE.append(CYCLE)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from equigeo._text import printable
 from equigeo.datasets import MeshDataset
 from equigeo.mesh import PrimalDualClassifier
 from equigeo.tasks.arguments import Argument, natural
@@ -20,7 +21,7 @@ from equigeo.tasks.mesh_classification.train import plan_fit
 from equigeo.tasks.mesh_classification.trained import TrainedMeshClassifier, classify_file
 from equigeo.tasks.repair_notes import repair_summary
 from equigeo.tasks.task import Task
-from equigeo.tasks.text import class_table, copies_table, printable
+from equigeo.tasks.text import class_table, copies_table
 from equigeo.training.loop.fit_plan import FitPlan
 
 _SPLITS = ("folder", "16", "10", "5")

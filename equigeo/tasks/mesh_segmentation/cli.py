@@ -6,6 +6,7 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
+from equigeo._text import printable
 from equigeo.datasets import SegmentedMeshDataset
 from equigeo.mesh import PrimalDualSegmenter
 from equigeo.tasks.arguments import Argument, natural
@@ -25,7 +26,7 @@ from equigeo.tasks.mesh_segmentation.report import summarize_segmentation
 from equigeo.tasks.mesh_segmentation.train import plan_fit
 from equigeo.tasks.mesh_segmentation.trained import TrainedMeshSegmenter, segment_file
 from equigeo.tasks.task import Task
-from equigeo.tasks.text import class_table, copies_table, printable
+from equigeo.tasks.text import class_table, copies_table
 from equigeo.training.loop.fit_plan import FitPlan
 
 

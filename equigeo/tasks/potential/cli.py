@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 from torch import nn
 
+from equigeo._text import printable
 from equigeo.datasets import AtomicFrames, load_atomic_split, read_extxyz
 from equigeo.datasets.atoms.read_extxyz import EXTXYZ_SUFFIXES
 from equigeo.potentials.config import NodeName, ProductName
@@ -23,7 +24,6 @@ from equigeo.tasks.potential.report import summarize_potential
 from equigeo.tasks.potential.train import has_isolated, plan_fit
 from equigeo.tasks.potential.trained import FORMATS, TrainedPotential, format_predictions
 from equigeo.tasks.task import Task
-from equigeo.tasks.text import printable
 from equigeo.training.loop.fit_plan import FitPlan
 
 _DATA = "DIR|FILE"

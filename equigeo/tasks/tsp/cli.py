@@ -6,11 +6,11 @@ import argparse
 
 from torch import Tensor, nn
 
+from equigeo._text import printable
 from equigeo.mds import AttentionModel
 from equigeo.tasks.arguments import Argument, natural, positive
 from equigeo.tasks.evaluation_output import EvaluationOutput
 from equigeo.tasks.task import Task
-from equigeo.tasks.text import printable
 from equigeo.tasks.tsp.config import TourConfig
 from equigeo.tasks.tsp.data import validation_instances
 from equigeo.tasks.tsp.evaluate import DECODINGS, TourEvaluation, evaluate_tour_model

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from equigeo.nn.brief import shorten, shown
+from equigeo._text import shorten
+from equigeo.nn.brief import shown
 from equigeo.training.files.errors import OutputFolderError
 from equigeo.training.files.folder_lock import lock_folder, refuse_locked
 from equigeo.training.files.read_config import read_config
