@@ -16,6 +16,7 @@ import copy
 import json
 from collections.abc import Callable
 from functools import partial
+from importlib.metadata import version
 from typing import Any
 
 import torch
@@ -126,13 +127,7 @@ def main() -> None:
         for name in arguments.blocks:
             rows.append(measure(name, nodes, arguments.rounds))
             print(name, nodes, json.dumps(rows[-1]["times as fast"]), flush=True)
-    record.write({"rows": rows}, e3tools=_version())
-
-
-def _version() -> str:
-    from importlib.metadata import version
-
-    return version("e3tools")
+    record.write({"rows": rows}, e3tools=version("e3tools"))
 
 
 if __name__ == "__main__":
