@@ -83,6 +83,7 @@ class S2Activation(IrrepsLayer):
 
     Examples
     --------
+    >>> import torch
     >>> layer = S2Activation("8x0e + 8x1o + 8x2e", torch.nn.functional.silu)
     >>> layer(torch.zeros(5, 72)).shape
     torch.Size([5, 72])
