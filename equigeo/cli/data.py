@@ -122,11 +122,10 @@ def _use(entry: DataSet) -> str:
     python = f"in Python: equigeo.datasets.open({entry.name!r})"
     if not entry.tasks:
         return python
-    where = entry.path / entry.used[0] if len(entry.used) == 1 else entry.path
     begin = (
         "equigeo evaluate CHECKPOINT" if "tsp" in entry.tasks else f"equigeo train {entry.tasks[0]}"
     )
-    return f"{begin} --data {printable(where)}; {python}"
+    return f"{begin} --data {printable(entry.location)}; {python}"
 
 
 def _fetch(options: argparse.Namespace) -> int:

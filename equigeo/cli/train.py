@@ -16,7 +16,7 @@ from equigeo.cli.parser import add_command, add_machine, add_verbosity
 from equigeo.cli.recipe_options import RECIPE, RUN, with_default
 from equigeo.cli.require_packages import require_packages
 from equigeo.tasks import TASKS, Task, exit_on_sigterm, log_history, time_limit, training_on
-from equigeo.tasks.arguments import Argument
+from equigeo.tasks.arguments import Argument, add_arguments
 
 _STATUS: Final = (
     "0, 2 after an error, 130 after an interruption, or 143 after a request to\nterminate; after "
@@ -38,15 +38,12 @@ def add_parser(commands: Any) -> None:
         options = add_command(tasks, task.name, task.help, _STATUS, *_examples(task))
         options.set_defaults(run=partial(_run, task))
         _add_run_options(options.add_argument_group("run"), task)
-        data = options.add_argument_group("data")
-        for argument in task.train_arguments:
-            with_default(task, argument).add_to(data)
-        recipe = options.add_argument_group("recipe")
         presets = tuple(task.config_type.recipes)
         preset = Argument("--preset", "model and recipe", choices=presets)
-        for argument in (preset, *RECIPE):
-            if argument.name not in task.config_type.unused:
-                with_default(task, argument).add_to(recipe)
+        used = [one for one in (preset, *RECIPE) if one.name not in task.config_type.unused]
+        for title, arguments in (("data", task.train_arguments), ("recipe", used)):
+            group = options.add_argument_group(title)
+            add_arguments(group, [with_default(task, argument) for argument in arguments])
 
 
 def _examples(task: Task[Any, Any, Any]) -> list[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -82,6 +83,39 @@ class Argument:
                 metavar=self.metavar,
                 help=self.text,
             )
+
+
+def add_arguments(group: Any, arguments: Iterable[Argument]) -> None:
+    """Add options to a parser or to a group of one; those of one name exclude each other.
+
+    Parameters
+    ----------
+    group : argparse.ArgumentParser or group
+        Where to.
+    arguments : iterable of Argument
+        In the order of the help.
+
+    Examples
+    --------
+    >>> parser = argparse.ArgumentParser(exit_on_error=False)
+    >>> add_arguments(
+    ...     parser, [Argument("--model", ""), Argument("--plain", "", constant="", dest="model")]
+    ... )
+    >>> parser.parse_args(["--model", "mds", "--plain"])
+    Traceback (most recent call last):
+        ...
+    argparse.ArgumentError: argument --plain: not allowed with argument --model
+    """
+    arguments = list(arguments)
+    number = Counter(argument.name for argument in arguments)
+    shared: dict[str, Any] = {}
+    for argument in arguments:
+        if number[argument.name] == 1:
+            argument.add_to(group)
+            continue
+        if argument.name not in shared:
+            shared[argument.name] = group.add_mutually_exclusive_group()
+        argument.add_to(shared[argument.name])
 
 
 def positive(text: str) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from torch import nn
 
 from equigeo._text import shorten
+from equigeo.datasets.registry.find_data import find_data
 from equigeo.nn.brief import shown
 from equigeo.tasks.arguments import Argument
 from equigeo.tasks.evaluation_output import EvaluationOutput
@@ -185,11 +186,11 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
         Raises
         ------
         ValueError
-            If it is missing.
+            If it is missing, or names a known data set that is not there or for other tasks.
         """
         if data is None:
             raise ValueError(f"--data is missing; give {self.data_remedy}")
-        return str(Path(data).resolve())
+        return str(find_data(data, self.name))
 
     def complete_options(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
         """Add values that follow from those that the user gave; by default none do."""

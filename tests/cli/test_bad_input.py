@@ -49,10 +49,15 @@ TRAIN = ("train", "mesh-classification")
         ((*TRAIN, "--data", "builtin", "--resume", "--overwrite"), "exclude each other"),
         (TRAIN, "--data is missing"),
         (("predict",), "CHECKPOINT"),
+        (("train", "potential", "--data", "rmd17"), "equigeo data fetch rmd17"),
+        (("train", "pointcloud", "--data", "mnist"), "mnist is for the task affnist"),
+        (("train", "pointcloud", "--model", "mds", "--no-embedding"), "not allowed with"),
+        (("train", "tsp", "--update-bn", "--no-update-bn"), "not allowed with"),
     ],
 )
 def test_wrong_options_are_named(refused, arguments, part, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("EQUIGEO_DATA", str(tmp_path / "data"))
     assert part in refused(*arguments)
     assert list(tmp_path.iterdir()) == []
 

@@ -107,9 +107,13 @@ def load_atomic_split(path: str | Path, name: str = "") -> AtomicSplit:
         return _from_folder(given, name)
     if given.name.endswith(ARCHIVE_SUFFIXES):
         return _botnet(given, name)
-    if name:
-        raise ValueError(f"{given}: is one data set, without others to name; got {name!r:.80}")
+    _refuse_name(given, name)
     return _from_file(given)
+
+
+def _refuse_name(path: Path, name: str) -> None:
+    if name:
+        raise ValueError(f"{path}: is one data set, without others to name; got {name!r:.80}")
 
 
 def _from_file(path: Path) -> AtomicSplit:
@@ -130,6 +134,7 @@ def _from_folder(folder: Path, name: str) -> AtomicSplit:
     molecules = [file.name.split("_")[1] for file in sorted(folder.glob("rmd17_*_train_01.npz"))]
     elements = [e for e in STRESS_ORDER if (folder / f"{e}_train.npz").is_file()]
     if (folder / QM9_FILE).is_file():
+        _refuse_name(folder, name)
         return _qm9(folder / QM9_FILE)
     if (folder / _ARCHIVE).is_file():
         return _botnet(folder / _ARCHIVE, name)
@@ -145,6 +150,7 @@ def _from_folder(folder: Path, name: str) -> AtomicSplit:
         return AtomicSplit(
             f"mlearn {chosen}", load_mlearn(folder, chosen), tests, {}, _remark(chosen)
         )
+    _refuse_name(folder, name)
     return _xyz_folder(folder)
 
 

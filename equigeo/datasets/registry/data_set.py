@@ -109,6 +109,11 @@ class DataSet:
         return self.made or tuple(file.name for file in self.files)
 
     @property
+    def location(self) -> Path:
+        """What readers take: the only file or folder that it is used from, or their folder."""
+        return self.path / self.used[0] if len(self.used) == 1 else self.path
+
+    @property
     def fetched(self) -> Path:
         """What a conversion starts from, where it was fetched: the only file, or their folder."""
         return self.path / self.files[0].name if len(self.files) == 1 else self.path

@@ -134,6 +134,8 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
         """Compute energies, forces and stresses of every frame of a file."""
         if view:
             raise ValueError("--view shows shapes; a potential has none")
+        if top != 1:
+            raise ValueError("--top ranks classes; a potential has none")
         frames = trained.predict_frames(_read(path))
         files = format_predictions(frames, path)
         number = f"{len(frames)} frame{'s' if len(frames) > 1 else ''}"

@@ -7,6 +7,7 @@ import argparse
 from torch import Tensor, nn
 
 from equigeo._text import printable
+from equigeo.datasets.registry.find_data import find_data
 from equigeo.mds import AttentionModel
 from equigeo.tasks.arguments import Argument, natural, positive
 from equigeo.tasks.evaluation_output import EvaluationOutput
@@ -79,8 +80,9 @@ class TravellingSalesman(Task[TourConfig, Tensor, TrainedTourModel]):
 
     def evaluate(self, trained: TrainedTourModel, options: argparse.Namespace) -> EvaluationOutput:
         """Give gaps to optimal tours, what transformations change, and gaps on TSPLIB."""
+        data = None if options.data is None else str(find_data(options.data, self.name))
         evaluation = evaluate_tour_model(
-            trained, instances=options.instances or 1000, data=options.data, seed=options.seed or 0
+            trained, instances=options.instances or 1000, data=data, seed=options.seed or 0
         )
         return EvaluationOutput(tour_tables(evaluation), evaluation.to_dict())
 

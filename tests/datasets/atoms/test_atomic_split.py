@@ -38,6 +38,8 @@ def test_sets_that_are_not_named_are_listed(tmp_path):
         load_atomic_split(rmd17, "water")
     with pytest.raises(ValueError, match="is one data set, without others to name"):
         load_atomic_split(rmd17 / "rmd17_ethanol_train_01.npz", "ethanol")
+    with pytest.raises(ValueError, match="is one data set, without others to name; got 'H2O'"):
+        load_atomic_split(write_qm9(tmp_path / "qm9"), "H2O")
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match=r"empty: expected one train\*\.xyz.*got none"):
         load_atomic_split(tmp_path / "empty")

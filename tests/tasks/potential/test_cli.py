@@ -89,6 +89,7 @@ def test_what_cannot_be_used_is_one_error(run, capsys, tmp_path, folder):
         (("predict", checkpoint, tmp_path / "none.npz"), "no such file"),
         (("predict", checkpoint, empty), "has no file .xyz, .extxyz, .npz below it"),
         (("predict", checkpoint, next(folder.iterdir()), "--view"), "a potential has none"),
+        (("predict", checkpoint, next(folder.iterdir()), "--top", "2"), "a potential has none"),
     ):
         assert main([str(argument) for argument in arguments]) == 2
         out, err = capsys.readouterr()
