@@ -63,10 +63,6 @@ def test_layers_without_values_leave_no_trace(row, mode):
 
 
 NEED_VALUES = {
-    "tensor_products.VectorSignalTensorProduct": "finds its algorithm from values",
-    "tensor_products.SignalTensorProduct": "the same",
-    "affine.AffineResNet": "chooses samples by their values",
-    "affine.AffinePointNet": "the same",
     "affine.RBFKernel": "is given centres without values",
     "mds.Canonicalized": "is given samples without values",
 }

@@ -23,6 +23,7 @@ from equigeo.affine.samples.sample_norm import SampleBatchNorm
 from equigeo.graphs.inputs import TensorLike, as_tensor, check_like
 from equigeo.groups import SO, Affine, GroupSamples, Similarity, finite_rotations
 from equigeo.nn.override import check_config, override
+from equigeo.ops.runtime.torch_internals import plain_tensors
 from equigeo.points import gather_rows
 from equigeo.reps import Points, Trivial
 
@@ -82,7 +83,8 @@ class AffinePointNet(nn.Module):
         self.head = nn.Sequential(
             nn.Dropout(config.dropout), nn.Linear(described, config.num_classes)
         )
-        self._fixed = finite_rotations(config.rotations)
+        with plain_tensors():
+            self._fixed = finite_rotations(config.rotations)
 
     @classmethod
     def preset(cls, name: str, num_classes: int = 10, **changes: Any) -> AffinePointNet:

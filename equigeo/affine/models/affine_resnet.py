@@ -27,6 +27,7 @@ from equigeo.groups import (
     pair_samples,
 )
 from equigeo.nn.override import check_config, override
+from equigeo.ops.runtime.torch_internals import plain_tensors
 from equigeo.reps import Trivial
 
 
@@ -107,9 +108,10 @@ class AffineResNet(nn.Module):
         self.last_norm = sample_norm(norm, head.features)
         self.head = make_head(head, config.num_classes)
         # In use: the same samples always, also after loading a checkpoint, which holds none.
-        fixed = torch.Generator().manual_seed(0)
-        first, last = _draw_samples(config, fixed), _draw_samples(config, fixed)
-        self._fixed = (first, last if head.kind == "max" else _output_rotations(head))
+        with plain_tensors():
+            fixed = torch.Generator().manual_seed(0)
+            first, last = _draw_samples(config, fixed), _draw_samples(config, fixed)
+            self._fixed = (first, last if head.kind == "max" else _output_rotations(head))
 
     @classmethod
     def preset(cls, name: str, num_classes: int = 10, **changes: Any) -> AffineResNet:

@@ -8,6 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from equigeo._kept import kept
+
 
 class BilinearAlgorithm(NamedTuple):
     """A bilinear map as products of linear forms: ``z = out @ ((first @ x) * (second @ y))``.
@@ -25,6 +27,7 @@ class BilinearAlgorithm(NamedTuple):
     out: Tensor
 
 
+@kept
 def cross_product() -> BilinearAlgorithm:
     """Cross product by five multiplications, the fewest possible.
 
@@ -51,6 +54,7 @@ def cross_product() -> BilinearAlgorithm:
     return _algorithm(first, second, [[value / 2 for value in row] for row in twice_out])
 
 
+@kept
 def quaternion_product() -> BilinearAlgorithm:
     r"""Product of quaternions :math:`(f + F)(g + G) = f g - F G + f G + g F + F \times G`.
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from equigeo.nn import Linear, Tables
 from equigeo.nn.index_tables import IndexTables
 from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.ops.runtime.torch_internals import plain_tensors
 from equigeo.reps import Irreps
 from equigeo.tensor_products.products.path_coefficients import (
     in_double,
@@ -106,9 +107,11 @@ class SignalTensorProduct(Product):
             raise ValueError(f"channels must be at least 1, got {channels}")
         self.channels = channels
         self.kind = kind
-        made = [_Part.of(product, self) for product in _candidates(self, kind, method, t)]
+        with plain_tensors():  # measured, which takes values
+            made = [_Part.of(product, self) for product in _candidates(self, kind, method, t)]
         made = [part for part in made if len(part.position)]
         self.products = nn.ModuleList(part.product for part in made)
+        self.products.to(torch.get_default_device())
         self._product_work = channels * sum(part.product.multiply_adds() for part in made)
         self.tables = Tables(**{f"scale{k}": part.scale for k, part in enumerate(made)})
         # Several products may take the same signal, which is mixed once.
@@ -126,10 +129,12 @@ class SignalTensorProduct(Product):
         self.linear1 = Linear(self.irreps_in1, mixed[0])
         self.linear2 = Linear(self.irreps_in2, mixed[1])
         self.linear_out = Linear(mixed[2], self.irreps_out)
-        orders = [_channels_first(side, channels) for side in signals]
+        with plain_tensors():
+            orders = [_channels_first(side, channels) for side in signals]
+            orders[2] = orders[2].argsort()
         self.positions = IndexTables(
             **{f"part{k}": part.position for k, part in enumerate(made)},
-            **{"in1": orders[0], "in2": orders[1], "out": orders[2].argsort()},
+            **{"in1": orders[0], "in2": orders[1], "out": orders[2]},
         )
 
     def multiply_adds(self) -> int:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.nn import Tables
+from equigeo.ops.runtime.torch_internals import plain_tensors
 from equigeo.reps.wigner_3j import wigner_3j_table
 
 
@@ -72,8 +73,10 @@ class VectorHarmonics(nn.Module):
         self.harmonics += [Harmonic(j, l, 1) for j, l in vectors]
         self._sizes = [2 * harmonic.j + 1 for harmonic in self.harmonics]
         scalar = [scale(l) for l in range(lmax + 1) for _ in range(2 * l + 1)]
-        tables = {f"degree{l}": _cartesian(l, scale) for l in range(lmax + 1)}
-        self.tables = Tables(scalar=torch.tensor(scalar, dtype=torch.float64), **tables)
+        with plain_tensors():
+            tables = {f"degree{l}": _cartesian(l, scale) for l in range(lmax + 1)}
+            tables["scalar"] = torch.tensor(scalar, dtype=torch.float64)
+        self.tables = Tables(**tables)
 
     def multiply_adds(self) -> int:
         """Count for one sample, in one direction.
