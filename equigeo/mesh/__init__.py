@@ -13,7 +13,7 @@ bytes of a file into a ``FileMesh``, its polygons as written; ``repair`` turns t
 
 from equigeo.mesh.conv.primal_dual_conv import PrimalDualConv
 from equigeo.mesh.conv.primal_dual_field_conv import PrimalDualFieldConv
-from equigeo.mesh.conv.residual_block import ResidualBlock
+from equigeo.mesh.conv.residual_block import ResidualBlock, checkpoint_blocks
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.geometry.dual_kind import DualKind
 from equigeo.mesh.geometry.orient import orient
@@ -52,6 +52,7 @@ __all__ = [
     "ResidualBlock",
     "SegmenterConfig",
     "TriangleMesh",
+    "checkpoint_blocks",
     "load_mesh",
     "orient",
     "patches",
