@@ -11,6 +11,8 @@ from torch import Tensor
 from equigeo.graphs.inputs import TensorLike
 from equigeo.points.cloud_checks import given_clouds
 
+_ORDERS = 4  # of derivatives
+
 
 def gram_root(x: TensorLike) -> Tensor:
     r"""Square root of the Gram matrix of centred points.
@@ -39,7 +41,7 @@ def gram_root(x: TensorLike) -> Tensor:
 
     Notes
     -----
-    Twice differentiable, for symmetric clouds too. Where a cloud lies in a plane or on a line,
+    Four times differentiable, for symmetric clouds too. Where a cloud lies in a plane or on a line,
     points that leave it change nothing to first order: there the root has a kink, and this is its
     mean slope.
 
@@ -75,16 +77,14 @@ def gram_root(x: TensorLike) -> Tensor:
 def _inverse_root(moments: Tensor, roots: Tensor, some: Tensor) -> Tensor:
     r"""Inverse square root of diagonal moments, (..., dim, dim), on the axes that there are.
 
-    A Taylor polynomial of the second order in the change of the moments, which is zero: its
-    coefficients are divided differences of :math:`\lambda^{-1/2}`, finite where two moments are
-    equal, where eigenvectors have no derivative (Daleckii and Krein, 1965).
+    Steps of Newton's method for :math:`R C R = 1` from the solution itself, with the slope there:
+    they change no value, and each gives one more order of derivatives, where two moments are equal
+    too, where eigenvectors have no derivative.
     """
-    change = moments - moments.detach()
-    i, j = roots[..., :, None], roots[..., None, :]
-    first = -1 / (i * j * (i + j))
-    i, k, j = roots[..., :, None, None], roots[..., None, :, None], roots[..., None, None, :]
-    second = (i + k + j) / (i * k * j * (i + k) * (k + j) * (j + i))
+    moments = torch.diag_embed(roots.square()) + (moments - moments.detach())
+    slope = roots[..., :, None] + roots[..., None, :]
     on = some[..., :, None] * some[..., None, :]
-    second = second * on[..., :, :, None] * some[..., None, None, :]
-    curved = torch.einsum("...ikj,...ik,...kj->...ij", second, change, change)
-    return torch.diag_embed(some / roots) + on * first * change + curved
+    identity, root = torch.diag_embed(some), torch.diag_embed(some / roots)
+    for _ in range(_ORDERS):
+        root = root + on * (identity - root @ moments @ root) / slope
+    return root

@@ -384,3 +384,26 @@ def test_roots_of_symmetric_clouds_have_gradients(name):
     if name != "line in space":  # which has a kink there
         # the same of gradients, which are some times as large
         torch.autograd.gradgradcheck(mds.gram_root, x, eps=1e-6, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", [name for name in SYMMETRIC if name != "line in space"])
+def test_roots_have_the_derivatives_that_they_promise(name):
+    """Of every order up to the fourth, against central differences of the order before."""
+    x = torch.tensor(SYMMETRIC[name], dtype=torch.float64, requires_grad=True)
+    stream = torch.Generator().manual_seed(0)
+    directions = torch.randn(5, *x.shape, dtype=torch.float64, generator=stream)
+
+    def derivative(x, order):
+        value = mds.gram_root(x)[0, 1]
+        for direction in directions[:order]:
+            (slope,) = torch.autograd.grad(value, x, create_graph=True)
+            value = (slope * direction).sum()
+        return value
+
+    step = 1e-5
+    for order in (2, 3, 4):
+        found, along = derivative(x, order), step * directions[order - 1]
+        ends = [derivative((x + s * along).detach().requires_grad_(), order - 1) for s in (1, -1)]
+        expected = (ends[0] - ends[1]) / (2 * step)
+        # a derivative two orders higher times the square of the step, and rounding over the step
+        torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-8)
