@@ -125,7 +125,8 @@ def _use(entry: DataSet) -> str:
     begin = (
         "equigeo evaluate CHECKPOINT" if "tsp" in entry.tasks else f"equigeo train {entry.tasks[0]}"
     )
-    return f"{begin} --data {printable(entry.location)}; {python}"
+    where = f"{entry.name}/{entry.collections[0]}" if entry.collections else entry.location
+    return f"{begin} --data {printable(where)}; {python}"
 
 
 def _fetch(options: argparse.Namespace) -> int:

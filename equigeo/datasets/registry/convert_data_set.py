@@ -19,7 +19,7 @@ from equigeo.datasets.registry.convert_mlearn import convert_mlearn
 from equigeo.datasets.registry.convert_modelnet10 import convert_modelnet10
 from equigeo.datasets.registry.convert_qm9 import convert_qm9
 from equigeo.datasets.registry.data_set import DataSet
-from equigeo.datasets.registry.data_sets import PRINCETON_CLASSES
+from equigeo.datasets.registry.data_sets import PRINCETON_CLASSES, find_data_set
 from equigeo.datasets.registry.download import sha256_of
 from equigeo.datasets.segmentation.load_segmentation_folder import load_segmentation_folder
 from equigeo.datasets.tours.load_tsplib import load_tsplib
@@ -27,7 +27,7 @@ from equigeo.datasets.unpack_archive import ARCHIVE_SUFFIXES, unpack_archive
 
 Progress = Callable[[int, int], None]
 
-COSEG: Final = ("coseg_aliens", "coseg_chairs", "coseg_vases")
+COSEG: Final = tuple(f"coseg_{name}" for name in find_data_set("coseg").collections)
 _TRAINED = 15  # of the 20 shapes of a class of the Princeton benchmark
 _MISSING = 13  # the class of SHREC 2007 that the benchmark left out
 _BLOCK = 20  # shapes of a class

@@ -80,6 +80,8 @@ class DataSet:
         How to get it by hand.
     folder : str
         Name of its folder, by default the data set's own.
+    collections : tuple of str
+        Names of its parts, where each is a data set to learn from, ``"coseg/vases"``.
     """
 
     name: str
@@ -91,6 +93,7 @@ class DataSet:
     made: tuple[str, ...] = ()
     manual: str = ""
     folder: str = ""
+    collections: tuple[str, ...] = ()
 
     @property
     def path(self) -> Path:

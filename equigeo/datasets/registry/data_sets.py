@@ -179,6 +179,7 @@ DATA_SETS: Final = (
         _dropbox("34vy4o5fthhz77d", "coseg.tar.gz"),
         manual="download https://www.dropbox.com/s/34vy4o5fthhz77d/coseg.tar.gz, then: "
         "equigeo data convert coseg coseg.tar.gz",
+        collections=("aliens", "chairs", "vases"),
     ),
     DataSet(
         "human_seg",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from equigeo.datasets.registry.convert_data_set import coseg_folder
+from equigeo.datasets.registry.data_set import DataSet
 from equigeo.datasets.registry.data_sets import DATA_SETS
 from equigeo.datasets.registry.open_data_set import how_to_get
 
@@ -15,7 +17,8 @@ def find_data(given: str, task: str) -> Path:
     ----------
     given : str
         A path, which comes first where there is such a file or folder; or a name as
-        ``equigeo data list`` shows it.
+        ``equigeo data list`` shows it, with the collection of one that has several:
+        ``"coseg/vases"``.
     task : str
         Name of the task that the data are for.
 
@@ -27,8 +30,8 @@ def find_data(given: str, task: str) -> Path:
     Raises
     ------
     ValueError
-        If the data set of that name is not there (the message says what to type), or is for
-        other tasks.
+        If the data set of that name is not there (the message says what to type), is for other
+        tasks, or its collection is not named.
 
     Examples
     --------
@@ -40,15 +43,23 @@ def find_data(given: str, task: str) -> Path:
     path = Path(given)
     if path.exists():
         return path.resolve()
+    name, slash, collection = given.partition("/")
     for entry in DATA_SETS:
-        if entry.name != given:
-            continue
-        if task not in entry.tasks:
-            tasks = " and ".join(entry.tasks)
-            raise ValueError(
-                f"{given}: no such file or folder, and the data set {given} is for the task {tasks}"
-            )
-        if not entry.is_present:
-            raise ValueError(f"{given}: no such file or folder; {how_to_get(entry)}")
-        return entry.location.resolve()
+        if entry.name == name and (entry.collections or not slash):
+            return _location(entry, task, collection).resolve()
     return path.resolve()
+
+
+def _location(entry: DataSet, task: str, collection: str) -> Path:
+    problem = f"{entry.name}: no such file or folder"
+    if task not in entry.tasks:
+        tasks = " and ".join(entry.tasks)
+        raise ValueError(f"{problem}, and the data set {entry.name} is for the task {tasks}")
+    if not entry.is_present:
+        raise ValueError(f"{problem}; {how_to_get(entry)}")
+    if not entry.collections:
+        return entry.location
+    if collection not in entry.collections:
+        names = ", ".join(f"{entry.name}/{one}" for one in entry.collections)
+        raise ValueError(f"the data set {entry.name} has several collections: name one of {names}")
+    return coseg_folder(entry.location, f"{entry.name}_{collection}")

@@ -31,6 +31,7 @@ from equigeo.datasets.registry.data_sets import (
 from equigeo.datasets.registry.download import DownloadError
 from equigeo.datasets.registry.eliminate_samples import surface_samples
 from equigeo.datasets.registry.fetch_data_set import fetch_data_set
+from equigeo.datasets.registry.find_data import find_data
 from equigeo.datasets.registry.modelnet10_half import FIRST_HALF
 from equigeo.datasets.registry.open_data_set import how_to_get
 from equigeo.datasets.registry.verify_data_set import verify_data_set
@@ -225,6 +226,11 @@ def test_the_three_collections_of_coseg_are_opened_by_name(root, tmp_path):
     archive = packed(tmp_path / "coseg", tmp_path / "coseg.tar.gz")
     convert_data_set(find_data_set("coseg"), archive)
     assert len(datasets.open("coseg", collection="chairs")) == 2
+    chairs = find_data("coseg/chairs", "mesh-segmentation")
+    assert len(datasets.load_segmentation_folder(chairs)) == 2
+    for given in ("coseg", "coseg/", "coseg/tables"):
+        with pytest.raises(ValueError, match="name one of coseg/aliens, coseg/chairs, coseg/vases"):
+            find_data(given, "mesh-segmentation")
     human = packed(tmp_path / "coseg" / "coseg_vases", tmp_path / "h.tar.gz")
     convert_data_set(find_data_set("human_seg"), human)
     assert len(datasets.open("human_seg")) == 2
