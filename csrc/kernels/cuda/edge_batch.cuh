@@ -18,7 +18,9 @@ __device__ inline int64_t look_up(const int64_t* list, int64_t size, int64_t k) 
   return list == nullptr ? k : Index{list, size, nullptr}[k];
 }
 
-__device__ inline EdgeRows rows_of_edge(const EdgeList& list, int64_t k) {
+// Inlined, or the thread sanitizer, which sees no result of a call on its way to memory, would miss
+// that rows were written.
+__device__ __forceinline__ EdgeRows rows_of_edge(const EdgeList& list, int64_t k) {
   const int64_t position = look_up(list.position, list.edges, k);
   return {look_up(list.own, list.edges, position), look_up(list.other, list.others, position)};
 }
