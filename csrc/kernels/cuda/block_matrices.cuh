@@ -44,10 +44,9 @@ struct BlockMatrices {
 #pragma unroll 1
     for (int64_t p = 0; p < plan.count; ++p) {
       const PlannedPath& path = plan.path[p];
-      const int left = begin + numbers - path.matrix;  // numbers from where the path begins
-      const int fit = left < 0 ? 0 : left / path.numbers;
-      const int end = path.matrix + (fit < path.mul2 ? fit : path.mul2) * path.numbers;
-      window.end = end > window.end ? end : window.end;
+      // Copies that end in the window, where all paths before this one do.
+      const int fit = (begin + numbers - path.matrix) / path.numbers;
+      window.end = path.matrix + (fit < path.mul2 ? fit : path.mul2) * path.numbers;
       if (fit < path.mul2) {
         break;
       }
