@@ -79,6 +79,8 @@ def _run(options: argparse.Namespace) -> int:
     if not (trained.is_finished or options.quiet):
         done = trained.config.recipe.progress(trained.epochs_done, trained.seconds)
         print(f"note: this run has finished {done}", file=sys.stderr)
+    if options.data is not None:
+        options.data = task.resolve_data(options.data)
     output = task.evaluate(trained, options)
     print(json.dumps(output.results, indent=1) if is_printed else output.text)
     if options.json is not None and not is_printed:

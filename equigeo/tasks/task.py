@@ -149,7 +149,8 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
         trained : TrainedModel
             What to evaluate.
         options : argparse.Namespace
-            Those of ``evaluate_arguments``, and ``command_line``, what the user typed.
+            Those of ``evaluate_arguments``, and ``command_line``, what the user typed; ``data`` is
+            None or as :meth:`resolve_data` gives it.
 
         Raises
         ------

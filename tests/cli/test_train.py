@@ -53,26 +53,24 @@ def test_an_interruption_exits_with_130_and_a_hint(data, tmp_path, capsys, monke
     assert f"--output {tmp_path / 'run'} --resume" in capsys.readouterr().err
 
 
-def test_before_the_run_has_begun_an_interruption_gives_no_hint(
-    data, run_folder, tmp_path, capsys, monkeypatch
-):
+@pytest.fixture
+def _interrupted_at_once(monkeypatch):
     def interrupt(*_args, **_options):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("equigeo.tasks.task.train_model", interrupt)
+
+
+@pytest.mark.usefixtures("_interrupted_at_once")
+def test_before_the_run_has_begun_an_interruption_gives_no_hint(data, run_folder, tmp_path, capsys):
     begin = ["train", "mesh-classification", "--data", str(data), "--quiet", "--output"]
     for arguments in ([str(tmp_path / "run")], [str(run_folder), "--overwrite", "--seed", "1"]):
         assert main([*begin, *arguments]) == 130
         assert capsys.readouterr().err == "\nequigeo: interrupted\n"
 
 
-def test_a_run_that_is_not_there_to_resume_is_remarked_on(
-    run_folder, data, tmp_path, capsys, monkeypatch
-):
-    def interrupt(*_args, **_options):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("equigeo.tasks.task.train_model", interrupt)
+@pytest.mark.usefixtures("_interrupted_at_once")
+def test_a_run_that_is_not_there_to_resume_is_remarked_on(run_folder, data, tmp_path, capsys):
     begin = ["train", "mesh-classification", "--data", str(data), "--resume", "--output"]
     (tmp_path / "empty").mkdir()
     for folder in (tmp_path / "typo", tmp_path / "empty"):

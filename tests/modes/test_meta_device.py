@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 
@@ -11,6 +10,7 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from tests.filled_later import filled_later, memory_of_others
 from tests.modes.table import ROWS
 from tests.modes.test_kept_constants import forget_constants
 from tests.modes.test_modes import every_warning_of_others, public_layers
@@ -23,12 +23,8 @@ MODES = {"meta": lambda: torch.device("meta"), "fake": FakeTensorMode}
 
 @pytest.fixture
 def _memory_of_others() -> Iterator[None]:
-    """Memory that nobody has written to holds NaN, and the largest integers."""
-    torch.use_deterministic_algorithms(True)
-    try:
+    with memory_of_others():
         yield
-    finally:
-        torch.use_deterministic_algorithms(False)
 
 
 def assert_same(found: tuple[Tensor, ...], expected: tuple[Tensor, ...]) -> None:
@@ -44,9 +40,7 @@ def assert_same(found: tuple[Tensor, ...], expected: tuple[Tensor, ...]) -> None
 def test_layers_are_filled_by_their_state_alone(row, through):
     layer, inputs = row.bound(), row.inputs()
     expected = layer(*inputs)
-    other = copy.deepcopy(layer).to(through).to_empty(device="cpu")
-    other.load_state_dict(layer.state_dict())
-    assert_same(other(*inputs), expected)
+    assert_same(filled_later(layer, through)(*inputs), expected)
 
 
 @every_warning_of_others

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 from equigeo.datasets.atoms.atomic_split import load_atomic_split
@@ -55,7 +56,7 @@ def open(name: str, **options: Any) -> Any:
         raise ValueError(f"{entry.path}: {name} is not there; {how_to_get(entry)}")
     if name not in _READERS:
         raise ValueError(f"{name} has no reader here; its files are in {entry.path}")
-    return _READERS[name](entry, **options)
+    return _READERS[name](entry.location, **options)
 
 
 def how_to_get(entry: DataSet) -> str:
@@ -79,23 +80,21 @@ def how_to_get(entry: DataSet) -> str:
     return f"get it by hand: {entry.manual}"
 
 
-def _coseg(entry: DataSet, collection: str, **options: Any) -> Any:
-    return load_segmentation_folder(
-        coseg_folder(entry.path / entry.files[0].name, f"coseg_{collection}"), **options
-    )
+def _coseg(path: Path, collection: str, **options: Any) -> Any:
+    return load_segmentation_folder(coseg_folder(path, f"coseg_{collection}"), **options)
 
 
 _READERS: Final[dict[str, Callable[..., Any]]] = {
-    "shrec11": lambda entry, **o: load_mesh_folder(entry.path / entry.files[0].name, **o),
-    "cubes": lambda entry, **o: load_mesh_folder(entry.path / entry.files[0].name, **o),
+    "shrec11": load_mesh_folder,
+    "cubes": load_mesh_folder,
     "coseg": _coseg,
-    "human_seg": lambda entry, **o: load_segmentation_folder(entry.path / entry.files[0].name, **o),
-    "princeton": lambda entry, **o: load_mesh_folder(entry.path / "meshes", **o),
-    "modelnet10": lambda entry, **o: load_modelnet_points(entry.path, **o),
-    "mnist": lambda entry, **o: load_digits(entry.path, o.pop("split", "train"), **o),
-    "tsplib": lambda entry, **o: load_tsplib(entry.path / "instances", **o),
+    "human_seg": load_segmentation_folder,
+    "princeton": load_mesh_folder,
+    "modelnet10": load_modelnet_points,
+    "mnist": lambda path, split="train", **options: load_digits(path, split, **options),
+    "tsplib": load_tsplib,
     **{
-        name: lambda entry, subset="": load_atomic_split(entry.path, subset)
+        name: lambda path, subset="": load_atomic_split(path, subset)
         for name in ("rmd17", "3bpa", "mlearn", "qm9")
     },
 }

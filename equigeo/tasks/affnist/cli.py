@@ -95,7 +95,7 @@ class AffNISTClassification(Task[ImageConfig, Digits, TrainedImageClassifier]):
             trained,
             options.test or "affnist",
             options.images,
-            data=None if options.data is None else self.resolve_data(options.data),
+            data=options.data,
             split=options.split,
         )
         text = (

@@ -128,7 +128,7 @@ def _configure(options: argparse.Namespace, config: MeshConfig) -> MeshConfig:
     """Change what the configuration of the training says of the data."""
     changes: dict[str, Any] = {}
     if options.data is not None:
-        changes["data"] = MeshClassification().resolve_data(options.data)
+        changes["data"] = options.data
     if options.split is not None:
         changes |= {"split": options.split, "split_index": 0, "holdout": 0}
     if options.split_index is not None:

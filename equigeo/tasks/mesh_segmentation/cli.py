@@ -99,7 +99,7 @@ class MeshSegmentation(Task[SegmentationConfig, SegmentedMeshDataset, TrainedMes
 
         config = trained.config
         if options.data is not None:
-            config = replace(config, data=self.resolve_data(options.data), holdout=0)
+            config = replace(config, data=options.data, holdout=0)
         dataset = load_segmented_meshes(config.data)
         _, test = split_segmented_meshes(dataset, config)
         evaluation = evaluate_mesh_segmenter(trained, dataset, test, options.seed or 0)

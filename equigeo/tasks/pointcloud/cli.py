@@ -93,8 +93,7 @@ class PointCloudClassification(Task[PointConfig, _Clouds, TrainedPointClassifier
         self, trained: TrainedPointClassifier, options: argparse.Namespace
     ) -> EvaluationOutput:
         """Give accuracy by class and what transformations change."""
-        data = None if options.data is None else self.resolve_data(options.data)
-        evaluation = evaluate_point_classifier(trained, data=data, seed=options.seed or 0)
+        evaluation = evaluate_point_classifier(trained, data=options.data, seed=options.seed or 0)
         text = (
             f"{class_table(evaluation.classes, evaluation.confusion, 'clouds')}\n\n"
             f"{copies_table(evaluation.copies, evaluation.logit_changes)}\n\n"

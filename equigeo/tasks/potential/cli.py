@@ -119,7 +119,7 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
         config = trained.config
         if options.data is not None:
             subset = options.subset or ""
-            config = replace(config, data=self.resolve_data(options.data), subset=subset)
+            config = replace(config, data=options.data, subset=subset)
         elif options.subset is not None:
             config = replace(config, subset=options.subset)
         data = load_frames(config)

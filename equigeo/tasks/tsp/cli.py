@@ -7,7 +7,6 @@ import argparse
 from torch import Tensor, nn
 
 from equigeo._text import printable
-from equigeo.datasets.registry.find_data import find_data
 from equigeo.mds import AttentionModel
 from equigeo.tasks.arguments import Argument, natural, positive
 from equigeo.tasks.evaluation_output import EvaluationOutput
@@ -56,8 +55,8 @@ class TravellingSalesman(Task[TourConfig, Tensor, TrainedTourModel]):
     trained_type = TrainedTourModel
 
     def resolve_data(self, data: str | None) -> str:
-        """Give the only choice."""
-        return TourConfig.data
+        """Give the only choice to train on; tours of others are evaluated."""
+        return TourConfig.data if data is None else super().resolve_data(data)
 
     def load(self, config: TourConfig) -> Tensor:
         """Draw the instances that the run is watched on; the others are drawn while it trains."""
@@ -80,9 +79,8 @@ class TravellingSalesman(Task[TourConfig, Tensor, TrainedTourModel]):
 
     def evaluate(self, trained: TrainedTourModel, options: argparse.Namespace) -> EvaluationOutput:
         """Give gaps to optimal tours, what transformations change, and gaps on TSPLIB."""
-        data = None if options.data is None else str(find_data(options.data, self.name))
         evaluation = evaluate_tour_model(
-            trained, instances=options.instances or 1000, data=data, seed=options.seed or 0
+            trained, instances=options.instances or 1000, data=options.data, seed=options.seed or 0
         )
         return EvaluationOutput(tour_tables(evaluation), evaluation.to_dict())
 
