@@ -15,6 +15,8 @@ _UNROLLED = "the loop is unrolled: what is inside leaves out what is beyond the 
 _ROOM = "only makes room for more tiles than there are, and threads that find none"
 _CLEARS = "only leaves out clearing what is written later anyway"
 _PARTS = "only says in how many parts rows are summed"
+_ONE_BATCH = "spares registers: rows with an edge each take one batch, the first and the last"
+_NO_TANGENTS = "only says it to the compiler: without second derivatives there are no tangents"
 
 # By the name of the mutant.
 REDUNDANT = {
@@ -27,10 +29,17 @@ REDUNDANT = {
     "block_linear_backward.cu: n < tiles -> n < 1 + tiles": _NOTHING_LEFT,
     "block_linear_backward.cu: wanted < kLeast -> true": _PARTS,
     "block_linear_backward.cu: wanted > kMost -> true": _PARTS,
+    "block_matrices.cuh: begin < count -> begin < 1 + count": _NOTHING_LEFT,
     "channels.cuh: k < R -> k < 1 + R": _UNROLLED,
     "channels.cuh: k < R -> k < 1 + R, 2": _UNROLLED,
     "channels.cuh: tile.d == 1 -> false": _QUICKER,
+    "differentiate_products.cu: Second -> true": _NO_TANGENTS,
+    "differentiate_products.cu: own -> false": _ONE_BATCH,
+    "differentiate_products.cu: own -> false, 2": _ONE_BATCH,
+    "differentiate_products.cu: op.grad_y != nullptr -> true": "clears sums that are not read",
+    "differentiate_products.cu: op.plan.totals->covers_weight -> false": _CLEARS,
     "differentiate_tile.cuh: D == 1 -> false": _QUICKER,
+    "differentiate_tile.cuh: Second -> true": _NO_TANGENTS,
     "differentiate_tile.cuh: begin < end -> true": _NO_EDGES,
     "differentiate_edge.cuh: first < edge.rows -> first < 1 + edge.rows": _NOTHING_LEFT,
     "differentiate_tile.cuh: tile.first < tile.last -> true": _NO_EDGES,

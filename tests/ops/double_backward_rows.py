@@ -56,6 +56,7 @@ def double_backward_rows_of_kernels() -> Iterator[Op]:
     for name in FORM:
         yield product_row(f"odd by {name}", TABLES["odd"], by=[name])
         yield conv_row(f"odd by {name}", TABLES["odd"], by=[name])
+    yield product_row("sparse by x", sparse_table(), by=["x"])
     yield product_row("long", long_table())
     yield product_row("full", full_table())
     yield product_row("gap", gap_table())

@@ -54,6 +54,15 @@ def product(
     OPS.channelwise_product(x, y, weight, *tables, 6 * count, False)
 
 
+def product_backward(components: int) -> None:
+    """The gradients of a channelwise product whose output has that many components."""
+    path = channelwise_path(0, 0, 0, 0, 1, 1, torch.ones(1, 1, components))
+    table = PathTable.from_paths([path], (1, 1, 1, components), by_output=True)
+    grad, x, y, weight = (torch.ones(ROWS, d) for d in (components, 1, 1, 1))
+    tables = table.paths, table.entries, table.values.float()
+    OPS.channelwise_product_backward(grad, x, y, weight, *tables, False)
+
+
 def graph(name: str, place: int, value: int) -> list[Tensor]:
     """The tensors of a graph of three nodes, a number of one of which is changed."""
     edges = EdgeIndex.from_edges(torch.tensor([[0, 1, 2, 2], [0, 0, 1, 2]]), ROWS, ROWS)
@@ -167,6 +176,7 @@ TRAPPED: dict[str, Callable[[], Any]] = {
         product, 2, {(1, X + COPIES): 1, (1, OUT + COPIES): 1}
     ),
     "outputs that overlap": partial(product, 2, {(1, OUT + OFFSET): 3}),
+    "a matrix of more numbers than a block has room for": partial(product_backward, 1 << 14),
     "a row that begins before all edges": partial(conv, "ptr", 0, -1),
     "a row that ends before it begins": partial(conv, "ptr", 1, 4),
     "a row that ends behind all edges": partial(conv, "ptr", ROWS, 5),

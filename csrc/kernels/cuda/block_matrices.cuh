@@ -41,16 +41,12 @@ struct BlockMatrices {
       window.end = all;
       return window;
     }
-#pragma unroll 1
-    for (int64_t p = 0; p < plan.count; ++p) {
-      const PlannedPath& path = plan.path[p];
-      // Copies that end in the window, where all paths before this one do.
-      const int fit = (begin + numbers - path.matrix) / path.numbers;
-      window.end = path.matrix + (fit < path.mul2 ? fit : path.mul2) * path.numbers;
-      if (fit < path.mul2) {
-        break;
-      }
+    // Some copies of the first path that does not end in the window do.
+    const PlannedPath* path = plan.path;
+    while (path->matrix + path->mul2 * path->numbers <= begin + numbers) {
+      ++path;
     }
+    window.end = path->matrix + (begin + numbers - path->matrix) / path->numbers * path->numbers;
     require(window.end > begin);
     return window;
   }

@@ -56,7 +56,7 @@ struct Steps {
   __device__ bool has(const Step& step) const { return step.p < last; }
 
   __device__ Step first(int p) const {
-    Step step{p, 0, p < last ? paths[p].matrix : 0, begin};
+    Step step{p, 0, paths[p].matrix, begin};
     skip(step);
     return step;
   }
