@@ -1,12 +1,13 @@
 """Makes every mistake in the CUDA sources and sees what notices it: ``make mutate-cuda``.
 
 All mistakes are compiled into one library, which makes the one that is chosen. It is tried on the
-cases of ``make test-cuda`` that come by it, likely and short ones first, until one notices: a
-value, a simulated error, races, or the sanitizers of addresses and undefined behaviour, in the
-orders of threads in turn. The table, with what is documented as redundant, is written to a file of
-JSON now and then. A run may be made in stages: ``--resume`` takes from there what was noticed
-in the same sources, and ``--rounds`` makes some of the rounds. The table is complete where each
-mistake is noticed or documented.
+cases of ``make test-cuda`` that come by it, until one notices: a value, a simulated error, races,
+or the sanitizers of addresses and undefined behaviour, in the orders of threads in turn. The best
+case of each row of the op table comes first, then the next of each, so that no row waits for all
+cases of another. The table, with what is documented as redundant, is written to a file of JSON now
+and then. A run may be made in stages: ``--resume`` takes from there what was noticed, and what was
+tried in vain, in the same sources, and ``--rounds`` makes some of the rounds. The table is complete
+where each mistake is noticed or documented.
 """
 
 from __future__ import annotations
@@ -35,9 +36,10 @@ from tests.mutants.workshop import Workshop
 from tests.ops.run_simulated import environment, record_elsewhere, say
 
 Row = dict[str, Any]
-LIMIT = 20  # seconds of a trial, many times what it takes; what takes longer does not end
+LIMIT = 20  # seconds of a trial, or SLOWER times what it takes; what takes longer does not end
+SLOWER = 10
 UNLIMITED = 3600  # of one without a mistake, on a machine that is busy
-# Problems that notice most mistakes come first; then the shortest ones.
+# Problems that notice most mistakes come first among those of a row; then the shortest ones.
 LIKELY = r"^trap|\| (?:small|odd sizes|one hub) \|"
 EVERY = 30  # seconds in which what is noticed is written
 CHUNK = 25  # trials that are timed in one process
@@ -83,7 +85,7 @@ class Worker:
     def ask(self, **task: Any) -> dict[str, Any]:
         assert self.process.stdin
         assert self.process.stdout
-        self.process.stdin.write(json.dumps({"limit": LIMIT, **task}) + "\n")
+        self.process.stdin.write(json.dumps(task) + "\n")
         self.process.stdin.flush()
         answer: dict[str, Any] = json.loads(self.process.stdout.readline())
         return answer
@@ -134,6 +136,7 @@ class Run:
         self.workshop = Workshop(folder)
         self.rows: dict[int, Row] = {}
         self.untried: set[int] = set()  # what is documented, unless that is to be tried too
+        self.vain: dict[int, dict[str, int]] = {}  # by round, how many trials noticed nothing
         self.seconds = 0.0  # of the runs before this one
         self.trials: list[Row] = []  # in the order in which they are made
 
@@ -165,18 +168,18 @@ class Run:
                 self.trials += answer["answer"]
         known |= {row["name"]: row for row in self.trials}
         notes.write_text(json.dumps(known))
-        self.trials.sort(key=lambda row: (not re.search(LIKELY, row["name"]), row["seconds"]))
 
-    def names(self, number: int) -> list[str]:
+    def of(self, number: int) -> list[Row]:
         """Trials that come by a mistake; of a constant, by anything in its file."""
         mutant = self.all[number]
         same = {n for n, m in self.all.items() if mutant.constant and m.file == mutant.file}
-        names, seconds = [], 0.0
-        for trial in self.trials:
-            if seconds < self.budget and not {number, *same}.isdisjoint(trial["reached"]):
-                names.append(trial["name"])
+        chosen, seconds = [], 0.0
+        reaching = [t for t in self.trials if not {number, *same}.isdisjoint(t["reached"])]
+        for trial in by_turns(reaching):
+            if seconds < self.budget:
+                chosen.append(trial)
                 seconds += trial["seconds"]
-        return names
+        return chosen
 
     def round(self, checks: str, order: str) -> None:
         """Try what nothing has noticed yet."""
@@ -192,20 +195,24 @@ class Run:
 
     def attempt(self, number: int, checks: str, order: str, all_workers: Workers | None) -> None:
         """Try one mistake, and note what notices it."""
-        names, mutant, start = self.names(number), self.chosen[number], time.perf_counter()
+        chosen, mutant, start = self.of(number), self.chosen[number], time.perf_counter()
+        if not chosen or self.vain.get(number, {}).get(f"{checks}, {order}") == len(chosen):
+            return None
+        limit = max(LIMIT, SLOWER * max(trial["seconds"] for trial in chosen))
+        task = {"kind": "try", "names": [trial["name"] for trial in chosen], "limit": limit}
         if mutant.constant:
             folder, refused = self.workshop.make_constant(number, mutant, checks)
             if refused:
                 return self.note(number, checks, order, {"compiler": refused})
             variables = self.variables(folder, checks, order)
             with workers(1, self.record, variables) as own:
-                answer = own.ask(kind="try", number=NONE, names=names)
-        elif names:
-            assert all_workers
-            answer = all_workers.ask(kind="try", number=number, names=names)
+                answer = own.ask(number=NONE, **task)
         else:
-            return None
-        if answer.get("answer") != "":
+            assert all_workers
+            answer = all_workers.ask(number=number, **task)
+        if answer.get("answer") == "":
+            self.vain.setdefault(number, {})[f"{checks}, {order}"] = len(chosen)
+        else:
             self.note(number, checks, order, answer)
         row = self.rows.get(number, {"noticed": "nothing", "message": ""})
         seconds = f"{checks}, {order}, {time.perf_counter() - start:.1f} s"
@@ -218,7 +225,7 @@ class Run:
         self.rows[number] = row | {"trial": answer.get("last", ""), "message": words[:200]}
 
     def resume(self) -> None:
-        """Take what an earlier run of the same sources has noticed."""
+        """Take what an earlier run of the same sources has noticed, and tried in vain."""
         facts = json.loads(self.output.read_text())
         if facts["sources"] != fingerprint("csrc"):
             raise SystemExit(f"{self.output} is of other sources than those that are here")
@@ -227,6 +234,8 @@ class Run:
         for row in facts["mutants"]:
             if row["noticed"] not in ("nothing", "redundant"):
                 self.rows[numbers[row["mutant"]]] = {k: row[k] for k in NOTICED}
+            else:
+                self.vain[numbers[row["mutant"]]] = row["in vain"]
 
     def table(self) -> list[Row]:
         """A row for each mistake; ``"nothing"`` where it is neither noticed nor redundant."""
@@ -240,7 +249,7 @@ class Run:
     def finding(self, number: int) -> Row:
         reason = reason_of(self.all[number])
         missed: Row = {"noticed": "redundant" if reason else "nothing", "reason": reason}
-        return self.rows.get(number) or missed | {"trials": len(self.names(number))}
+        return self.rows.get(number) or missed | {"in vain": self.vain.get(number, {})}
 
     def write(self) -> list[Row]:
         """Write the table; what is missed."""
@@ -257,6 +266,17 @@ class Run:
         write_json(self.output, facts | {"counts": counts, "mutants": rows})
         self.written = time.perf_counter()
         return missed
+
+
+def by_turns(trials: Sequence[Row]) -> list[Row]:
+    """The best trial of each row of the op table, the next of each, and so on."""
+    turns: Counter[str] = Counter()
+    placed = []
+    for trial in sorted(trials, key=lambda t: (not re.search(LIKELY, t["name"]), t["seconds"])):
+        row = trial["name"].partition(" | ")[0]
+        placed.append((turns[row], trial["seconds"], trial["name"], trial))
+        turns[row] += 1
+    return [trial for *_, trial in sorted(placed, key=lambda place: place[:3])]
 
 
 def main(arguments: list[str]) -> None:
@@ -295,7 +315,7 @@ def main(arguments: list[str]) -> None:
         run.round(checks, order)
         missed = run.write()
     for row in missed:
-        say(f"not noticed: {row['line']}, {row['mutant']}, in {row['trials']} trials")
+        say(f"not noticed: {row['line']}, {row['mutant']}, by {row['in vain']}")
     sys.exit(bool(missed))
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.mutants.redundant import reason_of
-from tests.mutants.run import NOTICED, Run, notice_of
+from tests.mutants.run import NOTICED, Run, by_turns, notice_of
 from tests.mutants.sources import by_number, mutants
 
 ALL = by_number(mutants())
@@ -44,6 +44,23 @@ def test_what_notices_a_mistake_is_told_from_its_words(answer, notice):
     assert notice_of(answer) == notice
 
 
+def test_the_best_trial_of_each_row_comes_first():
+    trials = [
+        {"name": "product, odd | large", "seconds": 0.1},
+        {"name": "product, odd | small | float", "seconds": 0.2},
+        {"name": "product, odd | small | double", "seconds": 0.3},
+        {"name": "product, heavy | large", "seconds": 5},
+        {"name": "trap | a row", "seconds": 1},
+    ]
+    assert [trial["name"] for trial in by_turns(trials)] == [
+        "product, odd | small | float",
+        "trap | a row",
+        "product, heavy | large",
+        "product, odd | small | double",
+        "product, odd | large",
+    ]
+
+
 def run_in(folder):
     return Run(ALL, folder, folder / "table.json", jobs=1, budget=1)
 
@@ -63,9 +80,12 @@ def test_a_run_goes_on_from_what_was_noticed_in_the_same_sources(tmp_path):
     run = run_in(tmp_path)
     run.rows = {n: dict.fromkeys(NOTICED, "value") for n in list(ALL)[:3]}
     run.write()
+    run.vain = {list(ALL)[3]: {"thread, forward": 7}}
+    run.write()
     other = run_in(tmp_path)
     other.resume()
     assert other.rows == run.rows
+    assert other.vain[list(ALL)[3]] == {"thread, forward": 7}
     facts = json.loads(run.output.read_text()) | {"sources": "others"}
     run.output.write_text(json.dumps(facts))
     with pytest.raises(SystemExit, match="of other sources"):
