@@ -35,7 +35,7 @@ from tests.ops.linear_rows import linear_rows
 from tests.ops.norm_rows import norm_rows
 from tests.ops.op import Op, in_order
 from tests.ops.problems import Problem
-from tests.ops.so2_rows import so2_rows
+from tests.ops.so2_rows import so2_rows, so2_rows_of_kernels
 
 
 def _graph(edges: EdgeIndex) -> list[Tensor]:
@@ -172,6 +172,7 @@ OPS = [
     *linear_rows(),
     *norm_rows(),
     *so2_rows(),
+    *so2_rows_of_kernels(),
 ]
 
 OF_KERNELS = frozenset(
@@ -195,10 +196,9 @@ OF_KERNELS = frozenset(
         "block_linear, no blocks, mul_ir",
         "block_linear_backward, no blocks, mul_ir",
         "block_linear_backward, many rows, mul_ir",
-        "so2_conv, many copies, alone",
-        "so2_conv_backward, many copies, alone",
         *map(str, connected_double_backward_rows_of_kernels()),
         *map(str, double_backward_rows_of_kernels()),
+        *map(str, so2_rows_of_kernels()),
     }
 )
 """Rows of sizes, none among them, and of orders of paths that kernels alone notice."""

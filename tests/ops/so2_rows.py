@@ -29,16 +29,29 @@ REAL = SO2Table(
 # More copies than registers have lanes, and all orders.
 MANY = SO2Table(((35, 1, False), (17, 0, False)), ((19, 1, False), (33, 2, False)), 1)
 
+# No directions, and more terms than arguments of a kernel hold.
+SCALARS = SO2Table(((1, 0, False),) * 25, ((2, 0, False),), 0)
+# Orders in every number, and components of all degrees in one pass and in several.
+HIGH = SO2Table(((1, 5, False), (2, 4, True)), ((1, 3, True), (1, 5, False)), 4)
+
 
 def so2_rows() -> Iterator[Op]:
     """Rows with all that is optional, and with some of it left out."""
     for label, table, given in (
         ("all", COMPLEX, ("bias", "scale", "radial", "envelope")),
         ("by parity, no radial", REAL, ("bias", "scale", "envelope")),
-        ("many copies, alone", MANY, ()),
     ):
         yield forward_row(label, table, given)
         yield backward_row(label, table, given)
+
+
+def so2_rows_of_kernels() -> Iterator[Op]:
+    """Rows of sizes that kernels alone notice."""
+    yield forward_row("many copies, alone", MANY, ())
+    yield backward_row("many copies, alone", MANY, ())
+    for label, table in {"scalars": SCALARS, "high degrees": HIGH}.items():
+        yield forward_row(label, table, ("bias", "scale", "radial", "envelope"))
+        yield backward_row(label, table, ("bias", "scale", "radial", "envelope"))
 
 
 def graph(edges: EdgeIndex) -> list[Tensor]:

@@ -143,9 +143,7 @@ const char* sum_gradients(const WeightGradients<S>& op, void* stream) {
   const int64_t across = op.plan.most < kMostAcross ? op.plan.most : kMostAcross;
   const int64_t items = op.groups * op.parts;
   if (across > 0) {
-    const dim3 grid(
-        static_cast<unsigned>(items < kMostBlocks ? items : kMostBlocks),
-        static_cast<unsigned>(across));
+    const dim3 grid(grid_of(items), static_cast<unsigned>(across));
     launch_kernel(sum_weight_gradients<S>, grid, kTileThreads, 0, stream, op);
   }
   launch_threads(add_parts<S>, op.groups * op.plan.blocks.dim_weight, stream, op);

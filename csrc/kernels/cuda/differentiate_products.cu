@@ -163,10 +163,9 @@ const char* launch_gradients(const DifferentiateProducts<S>& op, void* stream) {
   const auto kernel = differentiate_rows<Second, S>;
   cudaFuncSetAttribute(
       kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
-  const dim3 grid(static_cast<unsigned>(units < kMostBlocks ? units : kMostBlocks));
   const dim3 block(kWarp, static_cast<unsigned>(warps));
   launch_kernel(
-      kernel, grid, block, bytes, stream, op, static_cast<int>(bytes / sizeof(T)),
+      kernel, grid_of(units), block, bytes, stream, op, static_cast<int>(bytes / sizeof(T)),
       static_cast<int>(most));
   return launch_error();
 }

@@ -132,9 +132,8 @@ const char* run(const GridProduct<T>& op, void* stream) {
   const int64_t fitting = kShared / bytes, warps = fitting < kMostWarps ? fitting : kMostWarps;
   const int64_t blocks = (op.samples + warps - 1) / warps;
   if (blocks > 0) {
-    const unsigned grid = static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks);
     const unsigned threads = static_cast<unsigned>(warps * kWarp);
-    launch_kernel(multiply_samples<T>, grid, threads, warps * bytes, stream, op, staged);
+    launch_kernel(multiply_samples<T>, grid_of(blocks), threads, warps * bytes, stream, op, staged);
   }
   return launch_error();
 }

@@ -12,7 +12,12 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kWarp = 32;
-constexpr int64_t kMostBlocks = 1 << 20;  // kernels stride over what is beyond
+constexpr int64_t kMostBlocks = 1 << 20;
+
+// As many blocks as a grid has for that many; kernels stride over what is beyond.
+inline unsigned grid_of(int64_t blocks) {
+  return static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks);
+}
 
 __device__ inline int64_t first_item() {
   return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -73,8 +78,7 @@ void launch_threads(
     return;
   }
   const int64_t blocks = (items + kThreads - 1) / kThreads;
-  const unsigned grid = static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks);
-  launch_kernel(kernel, grid, kThreads, 0, stream, arguments...);
+  launch_kernel(kernel, grid_of(blocks), kThreads, 0, stream, arguments...);
 }
 
 inline const char* launch_error() {

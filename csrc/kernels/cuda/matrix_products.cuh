@@ -170,7 +170,7 @@ __device__ __forceinline__ void sum_product(
     ProductSum<T>& sum) {
   const int64_t begin = part * op.part, last = begin + op.part;
   const int64_t end = last < op.depth ? last : op.depth;
-  const int64_t steps = end > begin ? (end - begin + kTerms - 1) / kTerms : 0;
+  const int64_t steps = (end - begin + kTerms - 1) / kTerms;  // not positive where nothing is left
   const int64_t all = op.other_left == nullptr ? steps : 2 * steps;
   Operand<T> left = op.left, right = op.right;
   Fetched<T, kTileRows> lefts;
@@ -256,9 +256,7 @@ void multiply(const MatrixProducts<T>& list, void* stream) {
     most = tiles > most ? tiles : most;
   }
   if (most > 0) {
-    const dim3 grid(
-        static_cast<unsigned>(most < kMostBlocks ? most : kMostBlocks),
-        static_cast<unsigned>(list.count));
+    const dim3 grid(grid_of(most), static_cast<unsigned>(list.count));
     launch_kernel(multiply_matrices<T>, grid, kProductThreads, 0, stream, list);
   }
 }

@@ -77,9 +77,8 @@ const char* move_components_outside(
   if (rows == 0) {
     return nullptr;
   }
-  const dim3 grid(static_cast<unsigned>(rows < kMostBlocks ? rows : kMostBlocks));
   const dim3 block(kWarp, kWarps);
-  launch_kernel(move_segments<S>, grid, block, 0, stream, plan, side, from, rows, to);
+  launch_kernel(move_segments<S>, grid_of(rows), block, 0, stream, plan, side, from, rows, to);
   return launch_error();
 }
 

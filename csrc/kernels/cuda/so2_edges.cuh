@@ -10,6 +10,13 @@
 namespace equigeo {
 namespace {
 
+#ifdef EQUIGEO_SMALL_CHUNKS
+// On the simulator: its small problems take several chunks, and sums of weights several parts.
+constexpr int64_t kChunkBytes = 1, kLeastOfChunk = 12, kLeastOfPart = 5;
+#else
+constexpr int64_t kChunkBytes = 256 << 20, kLeastOfChunk = 64, kLeastOfPart = 256;
+#endif
+
 // Numbers that no problem changes.
 template <class T>
 struct SO2Tables {
@@ -105,7 +112,7 @@ Orders<T> cut_orders(const int64_t* widths, int64_t last, int64_t edges, Carver&
 // By the problem alone, so that bits are the same.
 template <class T>
 int64_t chunk_of(int64_t edges, int64_t numbers_of_edge) {
-  constexpr int64_t kNumbers = (256 << 20) / sizeof(T), kLeast = 64;
+  constexpr int64_t kNumbers = kChunkBytes / sizeof(T), kLeast = kLeastOfChunk;
   const int64_t fit = kNumbers / (numbers_of_edge < 1 ? 1 : numbers_of_edge) / kLeast * kLeast;
   const int64_t chunk = fit < kLeast ? kLeast : fit;
   return edges < chunk ? edges : chunk;

@@ -12,9 +12,7 @@ constexpr int kEdgeWarps = 8;
 template <class Op>
 void launch_edges(void (*kernel)(const Op), const Op& op, void* stream) {
   const int64_t blocks = (op.edges.count + kEdgeWarps - 1) / kEdgeWarps;
-  launch_kernel(
-      kernel, static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks),
-      dim3(kWarp, kEdgeWarps), 0, stream, op);
+  launch_kernel(kernel, grid_of(blocks), dim3(kWarp, kEdgeWarps), 0, stream, op);
 }
 
 __device__ inline int64_t first_edge() {

@@ -105,10 +105,10 @@ struct WeightSums {
       : weights(op.plan.weight_numel),
         biases(op.bias == nullptr ? 0 : op.plan.width_out[0]),
         radials(op.modulation.radial == nullptr ? 0 : op.modulation.numbers * op.plan.scale_numel) {
-    constexpr int64_t kLeast = 256, kMost = 64, kNumbers = 1 << 22;
+    constexpr int64_t kMost = 64, kNumbers = 1 << 22;
     const int64_t size = weights + biases + radials;
     const int64_t fit = kNumbers / (size < 1 ? 1 : size);
-    const int64_t wanted = chunk / kLeast < fit ? chunk / kLeast : fit;
+    const int64_t wanted = chunk / kLeastOfPart < fit ? chunk / kLeastOfPart : fit;
     parts = !op.of_weights ? 0 : wanted < 1 ? 1 : wanted < kMost ? wanted : kMost;
     part = parts == 0 ? 0 : (chunk + parts - 1) / parts;
     weight = memory.take<T>(parts * weights);
@@ -169,11 +169,9 @@ struct WeightSums {
         list.push(imaginary);
       }
     }
-    if (biases > 0) {
-      list.push(sum_over_edges(
-          {arriving.row(0, 0, 0), arriving.stride[0], nullptr}, {one, 0, nullptr}, biases, 1,
-          edges.count, add, bias, biases));
-    }
+    list.push(sum_over_edges(
+        {arriving.row(0, 0, 0), arriving.stride[0], nullptr}, {one, 0, nullptr}, biases, 1,
+        edges.count, add, bias, biases));
     multiply(list, stream);
   }
 

@@ -206,9 +206,7 @@ void turn(Turn<T> op, void* stream) {
   op.stride = matrix_stride(op.plan.lmax);
   const int64_t tiles = (op.edges.count + op.tile - 1) / op.tile;
   const int64_t bytes = op.tile * op.stride * static_cast<int64_t>(sizeof(T));
-  launch_kernel(
-      turn_rows<T>, static_cast<unsigned>(tiles < kMostBlocks ? tiles : kMostBlocks), kThreads,
-      bytes, stream, op);
+  launch_kernel(turn_rows<T>, grid_of(tiles), kThreads, bytes, stream, op);
 }
 
 }  // namespace

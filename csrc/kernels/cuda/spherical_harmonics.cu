@@ -133,10 +133,9 @@ const char* run(const Op<T>& op, void* stream) {
   call.stride = staged ? static_cast<int>(stride) : 0;
   const int64_t threads = warps * kWarp, blocks = (op.points + threads - 1) / threads;
   if (blocks > 0) {
-    const unsigned grid = static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks);
     launch_kernel(
-        harmonics_of_points<Op, T>, grid, static_cast<unsigned>(threads), staged ? warps * tile : 0,
-        stream, call);
+        harmonics_of_points<Op, T>, grid_of(blocks), static_cast<unsigned>(threads),
+        staged ? warps * tile : 0, stream, call);
   }
   return launch_error();
 }

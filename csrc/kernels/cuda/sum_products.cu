@@ -125,9 +125,7 @@ void launch_sums(const SumProducts<S>& op, void* stream) {
   const int64_t warps = paths < kWarps<S> ? paths : kWarps<S>;
   const int64_t wanted = kEnough / (units * warps), most = paths / warps;
   const int64_t slices = wanted < most ? wanted : most;
-  const dim3 grid(
-      static_cast<unsigned>(units < kMostBlocks ? units : kMostBlocks),
-      static_cast<unsigned>(slices < 1 ? 1 : slices));
+  const dim3 grid(grid_of(units), static_cast<unsigned>(slices < 1 ? 1 : slices));
   const dim3 block(kWarp, static_cast<unsigned>(warps));
   launch_kernel(sum_rows<Second, S>, grid, block, 0, stream, op, static_cast<int>(together));
 }

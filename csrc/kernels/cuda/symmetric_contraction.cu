@@ -213,9 +213,8 @@ const char* launch_warps(
     }
   }
   const int64_t blocks = (warps + together - 1) / together;
-  const unsigned grid = static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks);
   const unsigned threads = static_cast<unsigned>(together * kWarp);
-  launch_kernel(kernel, grid, threads, together * bytes, stream, arguments...);
+  launch_kernel(kernel, grid_of(blocks), threads, together * bytes, stream, arguments...);
   return launch_error();
 }
 
