@@ -1,12 +1,15 @@
 // A kernel with mistakes to choose from: the control, which each kind of checks must report.
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "kernels/cuda/carver.h"
 #include "simulator/error.h"
 
 namespace equigeo::simulator {
 namespace {
 
-enum Mistake { kNone, kBeyondTheEnd, kOverflow, kNoBarrier };
+enum Mistake { kNone, kBeyondTheEnd, kOverflow, kNoBarrier, kBeyondItsPiece };
 
 constexpr int kLanes = 32;
 
@@ -19,7 +22,7 @@ __global__ void pass_on(int mistake, int* to) {
     __syncwarp();
   }
   const int number = shared[mistake == kBeyondTheEnd ? lane + 1 : (lane + 1) % kLanes];
-  to[lane] = mistake == kOverflow ? number + 0x7fffffff : number;
+  to[lane + (mistake == kBeyondItsPiece)] = mistake == kOverflow ? number + 0x7fffffff : number;
 }
 
 }  // namespace
@@ -29,10 +32,16 @@ __global__ void pass_on(int mistake, int* to) {
 extern "C" __attribute__((visibility("default"))) const char* equigeo_run_planted(int mistake) {
   using namespace equigeo::simulator;
   static std::string message;
-  int numbers[kLanes];
+  const auto cut = [](void* memory) {
+    equigeo::Carver carver(memory);
+    int* numbers = carver.take<int>(kLanes);
+    carver.take<int>(kLanes);
+    return std::pair(numbers, carver.used());
+  };
+  std::vector<char> memory(static_cast<size_t>(cut(nullptr).second));
   const cudaLaunchConfig_t config{1, kLanes, kLanes * sizeof(int), nullptr};
   try {
-    cudaLaunchKernelEx(&config, pass_on, mistake, &numbers[0]);
+    cudaLaunchKernelEx(&config, pass_on, mistake, cut(memory.data()).first);
   } catch (const Error& error) {
     message = error.what();
     return message.c_str();

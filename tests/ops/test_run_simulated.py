@@ -60,8 +60,12 @@ def test_reduced_problems_keep_what_matters_of_their_sizes():
             assert (getattr(small, size) == 0) == (getattr(problem, size) == 0)
     hub = reduced(next(problem for problem in PROBLEMS if problem.name == "one hub"))
     constants = [
-        re.search(r"constexpr \w+ (?:kBatch|kRowsOfRun) = (\d+);", (ROOT / name).read_text())
-        for name in ("csrc/kernels/cuda/edge_batch.cuh", "csrc/args/symmetric_contraction.h")
+        re.search(rf"\b{constant} = (\d+)", (ROOT / "csrc" / name).read_text())
+        for constant, name in {
+            "kBatch": "kernels/cuda/edge_batch.cuh",
+            "kRowsOfRun": "args/symmetric_contraction.h",
+            "kLeastOfChunk": "kernels/cuda/so2_edges.cuh",
+        }.items()
     ]
     assert all(found and hub.edges > int(found[1]) for found in constants)
 
@@ -114,7 +118,7 @@ def test_every_kind_of_checks_has_a_control():
     source = (ROOT / "csrc/simulator/planted.cu").read_text()
     mistakes = re.search(r"enum Mistake \{(.*)\}", source)
     assert mistakes
-    assert sorted(mistake for mistake, *_ in PLANTED.values()) == [1, 2, 3]
+    assert sorted(mistake for mistake, *_ in PLANTED.values()) == [1, 2, 3, 4]
     assert mistakes[1].count(",") == len(PLANTED)
 
 
