@@ -70,8 +70,11 @@ def reached(
     return found
 
 
-def in_fork(run: Callable[[Log], Any], limit: float) -> dict[str, Any]:
-    """The answer of a function, or how its process ended without one, and what it last logged."""
+def in_fork(run: Callable[[Log], Any], limits: Sequence[float]) -> dict[str, Any]:
+    """The answer of a function, or how its process ended without one, and what it last logged.
+
+    The first limit is that of what it does before it logs something, and so on.
+    """
     with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as errors:
         progress, write = os.pipe()
         child = os.fork()
@@ -81,7 +84,7 @@ def in_fork(run: Callable[[Log], Any], limit: float) -> dict[str, Any]:
             os.write(answer.fileno(), text.encode())
             os._exit(0)
         os.close(write)
-        names, ended = _follow(progress, child, limit)
+        names, ended = _follow(progress, child, limits)
         answer.seek(0)
         errors.seek(0)
         text = answer.read().decode()
@@ -91,10 +94,10 @@ def in_fork(run: Callable[[Log], Any], limit: float) -> dict[str, Any]:
     return found | {"last": names[-2] if len(names) > 1 else ""}
 
 
-def _follow(progress: int, child: int, limit: float) -> tuple[str, str]:
-    """What a child logs, and how it ends; one that logs nothing for that long is killed."""
+def _follow(progress: int, child: int, limits: Sequence[float]) -> tuple[str, str]:
+    """What a child logs, and how it ends; one that logs nothing for too long is killed."""
     names = b""
-    while select.select([progress], [], [], limit)[0]:
+    while select.select([progress], [], [], limits[min(names.count(b"\n"), len(limits) - 1)])[0]:
         part = os.read(progress, 1 << 16)
         if not part:
             break
@@ -117,7 +120,7 @@ def main(record: str) -> None:
             run = partial(reached, library, known, task["names"])
         else:
             run = partial(first_notice, library, known, task["names"], task["number"])
-        sys.stdout.write(json.dumps(in_fork(run, task["limit"])) + "\n")
+        sys.stdout.write(json.dumps(in_fork(run, task["limits"])) + "\n")
         sys.stdout.flush()
 
 
