@@ -12,7 +12,7 @@ namespace {
 
 #ifdef EQUIGEO_SMALL_CHUNKS
 // On the simulator: its small problems take several chunks, and sums of weights several parts.
-constexpr int64_t kChunkBytes = 1, kLeastOfChunk = 12, kLeastOfPart = 5;
+constexpr int64_t kChunkBytes = 1, kLeastOfChunk = 6, kLeastOfPart = 3;
 #else
 constexpr int64_t kChunkBytes = 256 << 20, kLeastOfChunk = 64, kLeastOfPart = 256;
 #endif
