@@ -79,7 +79,6 @@ def test_a_table_is_complete_where_each_mistake_is_noticed_or_documented(tmp_pat
 def test_a_run_goes_on_from_what_was_noticed_in_the_same_sources(tmp_path):
     run = run_in(tmp_path)
     run.rows = {n: dict.fromkeys(NOTICED, "value") for n in list(ALL)[:3]}
-    run.write()
     run.vain = {list(ALL)[3]: {"thread, forward": 7}}
     run.write()
     other = run_in(tmp_path)

@@ -16,6 +16,7 @@ from tests.ops.op import Op, in_order
 from tests.ops.problems import Problem
 
 NUMBERS = 3
+OPTIONAL = ("bias", "scale", "radial", "envelope")
 TERMS = 20_000
 """Bound on the length of a sum: edges of the largest problem, times copies and components."""
 
@@ -38,7 +39,7 @@ HIGH = SO2Table(((1, 5, False), (2, 4, True)), ((1, 3, True), (1, 5, False)), 4)
 def so2_rows() -> Iterator[Op]:
     """Rows with all that is optional, and with some of it left out."""
     for label, table, given in (
-        ("all", COMPLEX, ("bias", "scale", "radial", "envelope")),
+        ("all", COMPLEX, OPTIONAL),
         ("by parity, no radial", REAL, ("bias", "scale", "envelope")),
     ):
         yield forward_row(label, table, given)
@@ -47,11 +48,13 @@ def so2_rows() -> Iterator[Op]:
 
 def so2_rows_of_kernels() -> Iterator[Op]:
     """Rows of sizes that kernels alone notice."""
-    yield forward_row("many copies, alone", MANY, ())
-    yield backward_row("many copies, alone", MANY, ())
-    for label, table in {"scalars": SCALARS, "high degrees": HIGH}.items():
-        yield forward_row(label, table, ("bias", "scale", "radial", "envelope"))
-        yield backward_row(label, table, ("bias", "scale", "radial", "envelope"))
+    for label, table, given in (
+        ("many copies, alone", MANY, ()),
+        ("scalars", SCALARS, OPTIONAL),
+        ("high degrees", HIGH, OPTIONAL),
+    ):
+        yield forward_row(label, table, given)
+        yield backward_row(label, table, given)
 
 
 def graph(edges: EdgeIndex) -> list[Tensor]:
@@ -89,7 +92,7 @@ def flags(table: SO2Table) -> tuple[Any, ...]:
 def filled(arguments: tuple[Tensor, ...], given: tuple[str, ...], first: int) -> list[Any]:
     """All arguments, None for those that are left out."""
     values = list(arguments)
-    for k, name in enumerate(("bias", "scale", "radial", "envelope")):
+    for k, name in enumerate(OPTIONAL):
         if name not in given:
             values.insert(first + 3 + k, None)
     return values
@@ -117,7 +120,7 @@ def forward_row(label: str, table: SO2Table, given: tuple[str, ...]) -> Op:
 
 def backward_row(label: str, table: SO2Table, given: tuple[str, ...]) -> Op:
     constants = (*flags(table), True, True)
-    kept = [0, 1, 2, *(3 + k for k, name in enumerate(("bias", "scale", "radial", "envelope"))
+    kept = [0, 1, 2, *(3 + k for k, name in enumerate(OPTIONAL)
                        if name in given)]  # fmt: skip
 
     def call(*arguments: Tensor) -> tuple[Tensor, ...]:
