@@ -112,9 +112,10 @@ Orders<T> cut_orders(const int64_t* widths, int64_t last, int64_t edges, Carver&
 // By the problem alone, so that bits are the same.
 template <class T>
 int64_t chunk_of(int64_t edges, int64_t numbers_of_edge) {
-  constexpr int64_t kNumbers = kChunkBytes / sizeof(T), kLeast = kLeastOfChunk;
-  const int64_t fit = kNumbers / (numbers_of_edge < 1 ? 1 : numbers_of_edge) / kLeast * kLeast;
-  const int64_t chunk = fit < kLeast ? kLeast : fit;
+  constexpr int64_t kNumbers = kChunkBytes / sizeof(T);
+  const int64_t fit =
+      kNumbers / (numbers_of_edge < 1 ? 1 : numbers_of_edge) / kLeastOfChunk * kLeastOfChunk;
+  const int64_t chunk = fit < kLeastOfChunk ? kLeastOfChunk : fit;
   return edges < chunk ? edges : chunk;
 }
 
