@@ -37,7 +37,7 @@ Record = dict[str, list[Tensor]]
 ROOT = Path(__file__).resolve().parents[2]
 ORDERS = ("forward", "reversed", "1")  # the last one is the seed of a random order
 CHECKS = ("address", "thread")
-# Mistakes of csrc/simulator/planted.cu, what reports them, and in which words.
+# Mistakes of csrc/tests/planted.cu, what reports them, and in which words.
 PLANTED = {
     "address": (1, "address", "AddressSanitizer: heap-buffer-overflow"),
     "undefined": (2, "address", "runtime error: signed integer overflow"),

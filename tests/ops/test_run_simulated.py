@@ -115,7 +115,7 @@ def test_sanitizers_are_loaded_before_python(tmp_path):
 
 def test_every_kind_of_checks_has_a_control():
     assert {checks for _, checks, _ in PLANTED.values()} == set(CHECKS)
-    source = (ROOT / "csrc/simulator/planted.cu").read_text()
+    source = (ROOT / "csrc/tests/planted.cu").read_text()
     mistakes = re.search(r"enum Mistake \{(.*)\}", source)
     assert mistakes
     assert sorted(mistake for mistake, *_ in PLANTED.values()) == [1, 2, 3, 4]
