@@ -274,10 +274,16 @@ def by_turns(trials: Sequence[Row]) -> list[Row]:
     turns: Counter[str] = Counter()
     placed = []
     for trial in sorted(trials, key=lambda t: (not re.search(LIKELY, t["name"]), t["seconds"])):
-        row = trial["name"].partition(" | ")[0]
+        row = row_of(trial["name"])
         placed.append((turns[row], trial["seconds"], trial["name"], trial))
         turns[row] += 1
     return [trial for *_, trial in sorted(placed, key=lambda place: place[:3])]
+
+
+def row_of(name: str) -> str:
+    """The row of the op table that a trial is of; a call that ends in a trap is its own."""
+    row, _, _ = name.partition(" | ")
+    return name if row == "trap" else row
 
 
 def main(arguments: list[str]) -> None:

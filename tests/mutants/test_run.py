@@ -51,10 +51,12 @@ def test_the_best_trial_of_each_row_comes_first():
         {"name": "product, odd | small | double", "seconds": 0.3},
         {"name": "product, heavy | large", "seconds": 5},
         {"name": "trap | a row", "seconds": 1},
+        {"name": "trap | a set", "seconds": 2},
     ]
     assert [trial["name"] for trial in by_turns(trials)] == [
         "product, odd | small | float",
         "trap | a row",
+        "trap | a set",
         "product, heavy | large",
         "product, odd | small | double",
         "product, odd | large",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -65,12 +66,7 @@ class Workshop:
 
     def compile_command(self, mutant: Mutant, checks: str) -> dict[str, str]:
         """How a file is compiled, or one that includes it, and to which object."""
-        kernels = ROOT / KERNELS
-        source = next(
-            path.name
-            for path in sorted(kernels.glob("*.cu"))
-            if mutant.file.endswith(path.name) or f'/{Path(mutant.file).name}"' in path.read_text()
-        )
+        source = compiled_with(mutant.file)
         commands = json.loads((self.build / "compile_commands.json").read_text())
         places = (f"cuda_{checks}.dir", f"/{source}")
         found: dict[str, str] = next(
@@ -82,6 +78,21 @@ class Workshop:
     def link_command(self, checks: str) -> str:
         command = ["ninja", "-C", str(self.build), "-t", "commands", f"simulated_{checks}"]
         return subprocess.check_output(command, text=True).splitlines()[-1]
+
+
+def compiled_with(file: str) -> str:
+    """Name of the first source that is a file or includes it, by way of others too."""
+    sources = sorted((ROOT / KERNELS).glob("*.cu"))
+    return next(path.name for path in sources if Path(file).name in included(path, set()))
+
+
+def included(path: Path, seen: set[str]) -> set[str]:
+    """Names of a file of kernels and of all that it includes."""
+    if path.name not in seen and path.exists():
+        seen.add(path.name)
+        for name in re.findall(r'#include "kernels/cuda/([^"]+)"', path.read_text()):
+            included(path.parent / name, seen)
+    return seen
 
 
 def run(command: Sequence[str | Path], folder: Path | None = None) -> str:
