@@ -159,6 +159,13 @@ def gap_table() -> PathTable:
     return PathTable.from_paths([path], (768, 1, 3, 3), by_output=True)
 
 
+def little_table() -> PathTable:
+    """So little that there may be many rows: an output of one path, and one of two."""
+    one = coefficients(1, 1, 1)
+    paths = [channelwise_path(0, 0, out, p, 1, 1, one) for p, out in enumerate((0, 1, 1))]
+    return PathTable.from_paths(paths, (1, 1, 3, 2), by_output=True)
+
+
 TABLES = {
     "odd": odd_table(),
     "wide": wide_table(weighted=True),
