@@ -29,8 +29,10 @@ from equigeo.ops.products.channelwise_product_backward import (
 from equigeo.ops.products.radial_conv import radial_conv_reference
 from tests.ops.channelwise_tables import (
     TABLES,
+    batch_table,
     broad_table,
     deep_table,
+    empty_table,
     even_table,
     full_table,
     gap_table,
@@ -67,6 +69,9 @@ def channelwise_rows() -> Iterator[Op]:
     yield conv_row("many", many_table())
     yield conv_backward_row("by turns", turns_table())
     yield product_backward_row("gap", gap_table())
+    yield conv_row("batch", batch_table())
+    yield product_row("no paths", empty_table())
+    yield product_backward_row("no paths", empty_table())
     # More rows than blocks, which take several at a time where each has an edge of its own.
     yield product_row("many rows", little_table(), of_small=457)
     yield product_backward_row("many rows", little_table(), of_small=241)

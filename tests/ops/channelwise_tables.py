@@ -166,6 +166,17 @@ def little_table() -> PathTable:
     return PathTable.from_paths(paths, (1, 1, 3, 2), by_output=True)
 
 
+def batch_table() -> PathTable:
+    """Matrices of a batch of edges that need more room than their channels do."""
+    path = channelwise_path(0, 0, 0, 0, 2, 1, coefficients(5, 1, 7))
+    return PathTable.from_paths([path], (10, 1, 2, 14), by_output=True)
+
+
+def empty_table() -> PathTable:
+    """Rows that belong to no path."""
+    return PathTable.from_paths([], (2, 1, 0, 3), by_output=True)
+
+
 TABLES = {
     "odd": odd_table(),
     "wide": wide_table(weighted=True),

@@ -17,7 +17,7 @@ from tests.ops.problems import Problem
 
 NUMBERS = 3
 OPTIONAL = ("bias", "scale", "radial", "envelope")
-TERMS = 20_000
+TERMS = 40_000
 """Bound on the length of a sum: edges of the largest problem, times copies and components."""
 
 # Degrees beyond the largest order, terms of both kinds, an order that one side lacks.
@@ -29,6 +29,8 @@ REAL = SO2Table(
 )
 # More copies than registers have lanes, and all orders.
 MANY = SO2Table(((35, 1, False), (17, 0, False)), ((19, 1, False), (33, 2, False)), 1)
+# More copies than a tile of matrix products has rows, and columns.
+WIDE = SO2Table(((70, 0, False),), ((130, 0, False),), 0)
 
 # No directions, and more terms than arguments of a kernel hold.
 SCALARS = SO2Table(((1, 0, False),) * 25, ((2, 0, False),), 0)
@@ -50,11 +52,14 @@ def so2_rows_of_kernels() -> Iterator[Op]:
     """Rows of sizes that kernels alone notice."""
     for label, table, given in (
         ("many copies, alone", MANY, ()),
+        ("wide", WIDE, ()),
         ("scalars", SCALARS, OPTIONAL),
         ("high degrees", HIGH, OPTIONAL),
     ):
         yield forward_row(label, table, given)
         yield backward_row(label, table, given)
+    # Neither of edges nor of weights.
+    yield backward_row("of features", COMPLEX, ("bias", "scale", "radial"), asked=False)
 
 
 def graph(edges: EdgeIndex) -> list[Tensor]:
@@ -89,12 +94,16 @@ def flags(table: SO2Table) -> tuple[Any, ...]:
     return (*table.flat_terms, table.mmax, table.complex_weights, table.by_order)
 
 
+def left_out(given: tuple[str, ...], first: int) -> tuple[int, ...]:
+    """Positions of arguments that are not given."""
+    return tuple(first + 3 + k for k, name in enumerate(OPTIONAL) if name not in given)
+
+
 def filled(arguments: tuple[Tensor, ...], given: tuple[str, ...], first: int) -> list[Any]:
     """All arguments, None for those that are left out."""
-    values = list(arguments)
-    for k, name in enumerate(OPTIONAL):
-        if name not in given:
-            values.insert(first + 3 + k, None)
+    values: list[Any] = list(arguments)
+    for position in left_out(given, first):
+        values.insert(position, None)
     return values
 
 
@@ -113,13 +122,13 @@ def forward_row(label: str, table: SO2Table, given: tuple[str, ...]) -> Op:
 
     return Op(
         "so2_conv", call, judge, operands(table, given, grad=False), graph, f"so2_conv, {label}",
-        missing=(5,) if len(given) == 3 else (), terms=TERMS, constants=flags(table),
+        missing=left_out(given, 0), terms=TERMS, constants=flags(table),
         blas=True,  # its second gradients are made of PyTorch's matrix products
     )  # fmt: skip
 
 
-def backward_row(label: str, table: SO2Table, given: tuple[str, ...]) -> Op:
-    constants = (*flags(table), True, True)
+def backward_row(label: str, table: SO2Table, given: tuple[str, ...], *, asked: bool = True) -> Op:
+    constants = (*flags(table), asked, asked)
     kept = [0, 1, 2, *(3 + k for k, name in enumerate(OPTIONAL)
                        if name in given)]  # fmt: skip
 
@@ -133,6 +142,6 @@ def backward_row(label: str, table: SO2Table, given: tuple[str, ...]) -> Op:
 
     return Op(
         "so2_conv_backward", call, judge, operands(table, given, grad=True), graph,
-        f"so2_conv_backward, {label}", missing=(6,) if len(given) == 3 else (), terms=TERMS,
+        f"so2_conv_backward, {label}", missing=left_out(given, 1), terms=TERMS,
         constants=constants, blas=True,  # its gradients
     )  # fmt: skip
