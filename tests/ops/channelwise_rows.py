@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -37,14 +36,13 @@ from tests.ops.channelwise_tables import (
     full_table,
     gap_table,
     heavy_table,
-    little_table,
     long_table,
     many_table,
     sparse_table,
     turns_table,
 )
 from tests.ops.op import Op, in_order
-from tests.ops.problems import SMALL, Problem
+from tests.ops.problems import Problem
 
 
 def channelwise_rows() -> Iterator[Op]:
@@ -72,10 +70,6 @@ def channelwise_rows() -> Iterator[Op]:
     yield conv_row("batch", batch_table())
     yield product_row("no paths", empty_table())
     yield product_backward_row("no paths", empty_table())
-    # More rows than blocks, which take several at a time where each has an edge of its own.
-    yield product_row("many rows", little_table(), of_small=457)
-    yield product_backward_row("many rows", little_table(), of_small=241)
-    yield conv_row("many rows", little_table(), targets_of_small=4099)
     yield product_backward_row("heavy", heavy_table())
     yield conv_backward_row("heavy", heavy_table())
     # More than a warp stages at once.
@@ -105,16 +99,6 @@ def operands(
     return features
 
 
-def many_of_small(
-    features: Callable[[Problem, torch.dtype], list[Tensor]], times: int
-) -> Callable[[Problem, torch.dtype], list[Tensor]]:
-    """With as many times the rows of one problem, the smallest."""
-    if times == 1:
-        return features
-    many = replace(SMALL, edges=times * SMALL.edges)
-    return lambda problem, dtype: features(many if problem == SMALL else problem, dtype)
-
-
 def with_weight(
     function: Callable[..., Any], count: int, table: PathTable, constants: tuple[Any, ...]
 ) -> Callable[..., Any]:
@@ -139,7 +123,7 @@ def options(table: PathTable, count: int, constants: tuple[Any, ...]) -> dict[st
     return {"constants": constants, "missing": () if table.dim_weight else (count,)}
 
 
-def product_row(name: str, table: PathTable, *, of_small: int = 1) -> Op:
+def product_row(name: str, table: PathTable) -> Op:
     def call(x: Tensor, y: Tensor, *rest: Tensor) -> Tensor:
         weight, rest = (rest[0], rest[1:]) if table.dim_weight else (None, rest)
         return channelwise_product(x, y, weight, rebuilt(table, rest))
@@ -149,20 +133,20 @@ def product_row(name: str, table: PathTable, *, of_small: int = 1) -> Op:
         "channelwise_product",
         call,
         with_weight(in_order(channelwise_product_reference), 2, table, constants),
-        many_of_small(operands(table, lambda p: p.edges, grad=None), of_small),
+        operands(table, lambda p: p.edges, grad=None),
         lambda graph: arrays(table),
         f"channelwise_product, {name}",
         **options(table, 2, constants),
     )
 
 
-def product_backward_row(name: str, table: PathTable, *, of_small: int = 1) -> Op:
+def product_backward_row(name: str, table: PathTable) -> Op:
     constants = (table.ir_mul,)
     return Op(
         "channelwise_product_backward",
         with_weight(channelwise_product_backward, 3, table, constants),
         with_weight(in_order(channelwise_product_backward_reference), 3, table, constants),
-        many_of_small(operands(table, lambda p: p.edges, grad=lambda p: p.edges), of_small),
+        operands(table, lambda p: p.edges, grad=lambda p: p.edges),
         lambda graph: arrays(table),
         f"channelwise_product_backward, {name}",
         **options(table, 3, constants),
@@ -174,14 +158,7 @@ def graph_tensors(graph: EdgeIndex) -> list[Tensor]:
     return [*forward, graph.target, graph.back_order, graph.back_ptr]
 
 
-def with_targets(graph: EdgeIndex, more: int) -> EdgeIndex:
-    """With as many more targets, without edges, in the graph of the smallest problem."""
-    if graph.edge_index.tolist() != SMALL.graph().edge_index.tolist():
-        return graph
-    return EdgeIndex.from_edges(graph.edge_index, graph.num_sources, graph.num_targets + more)
-
-
-def conv_row(name: str, table: PathTable, *, targets_of_small: int = 0) -> Op:
+def conv_row(name: str, table: PathTable) -> Op:
     def call(x: Tensor, y: Tensor, weight: Tensor, *rest: Tensor) -> Tensor:
         return channelwise_conv(x, y, weight, rest[:6], rebuilt(table, rest[6:]))
 
@@ -191,7 +168,7 @@ def conv_row(name: str, table: PathTable, *, targets_of_small: int = 0) -> Op:
         call,
         with_weight(in_order(channelwise_conv_reference), 2, table, constants),
         operands(table, lambda p: p.sources, grad=None),
-        lambda graph: [*graph_tensors(with_targets(graph, targets_of_small)), *arrays(table)],
+        lambda graph: [*graph_tensors(graph), *arrays(table)],
         f"channelwise_conv, {name}",
         **options(table, 2, constants),
     )

@@ -159,13 +159,6 @@ def gap_table() -> PathTable:
     return PathTable.from_paths([path], (768, 1, 3, 3), by_output=True)
 
 
-def little_table() -> PathTable:
-    """So little that there may be many rows: an output of one path, and one of two."""
-    one = coefficients(1, 1, 1)
-    paths = [channelwise_path(0, 0, out, p, 1, 1, one) for p, out in enumerate((0, 1, 1))]
-    return PathTable.from_paths(paths, (1, 1, 3, 2), by_output=True)
-
-
 def batch_table() -> PathTable:
     """Matrices of a batch of edges that need more room than their channels do."""
     path = channelwise_path(0, 0, 0, 0, 2, 1, coefficients(5, 1, 7))

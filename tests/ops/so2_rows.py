@@ -34,6 +34,8 @@ WIDE = SO2Table(((70, 0, False),), ((130, 0, False),), 0)
 
 # No directions, and more terms than arguments of a kernel hold.
 SCALARS = SO2Table(((1, 0, False),) * 25, ((2, 0, False),), 0)
+# Nothing comes out.
+SILENT = SO2Table(((2, 1, False),), (), 0)
 # Orders in every number, and components of all degrees in one pass and in several.
 HIGH = SO2Table(((1, 5, False), (2, 4, True)), ((1, 3, True), (1, 5, False)), 4)
 
@@ -54,12 +56,14 @@ def so2_rows_of_kernels() -> Iterator[Op]:
         ("many copies, alone", MANY, ()),
         ("wide", WIDE, ()),
         ("scalars", SCALARS, OPTIONAL),
+        ("silent", SILENT, ()),
         ("high degrees", HIGH, OPTIONAL),
     ):
         yield forward_row(label, table, given)
         yield backward_row(label, table, given)
-    # Neither of edges nor of weights.
+    # Gradients neither of edges nor of weights.
     yield backward_row("of features", COMPLEX, ("bias", "scale", "radial"), asked=False)
+    yield backward_row("of features and envelope", COMPLEX, OPTIONAL, asked=False)
 
 
 def graph(edges: EdgeIndex) -> list[Tensor]:

@@ -144,7 +144,6 @@ __global__ void __launch_bounds__(kWarps* kWarp, kResident<S, Second>)
 template <bool Second, class S>
 const char* launch_gradients(const DifferentiateProducts<S>& op, void* stream) {
   using T = Compute<S>;
-  constexpr int64_t kBlocks = 1024;  // for every multiprocessor of a large GPU
   int device = 0, limit = 0;
   cudaGetDevice(&device);
   cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
@@ -157,7 +156,7 @@ const char* launch_gradients(const DifferentiateProducts<S>& op, void* stream) {
     return "rows of the second input are too long for the shared memory of this device";
   }
   const bool own = op.edges.ptr == nullptr;
-  const int64_t fit = own ? op.edges.rows / kBlocks : kBatch;
+  const int64_t fit = own ? op.edges.rows / kManyBlocks : kBatch;
   const int64_t most = fit < 1 ? 1 : fit < kBatch ? fit : kBatch;
   const int64_t units = own ? (op.edges.rows + most - 1) / most : op.edges.rows;
   const auto kernel = differentiate_rows<Second, S>;

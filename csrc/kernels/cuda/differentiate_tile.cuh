@@ -192,7 +192,6 @@ __device__ __forceinline__ void make_steps(
     make_step(op, step, tile, memory, own.turn[turn], lane);
     __syncwarp();  // what is there has been read
   }
-  wait_for_copies();
 }
 
 // The edges [begin, end) of a batch, all of one row, for a tile of it.

@@ -25,11 +25,8 @@ __device__ __forceinline__ EdgeRows rows_of_edge(const EdgeList& list, int64_t k
   return {look_up(list.own, list.edges, position), look_up(list.other, list.others, position)};
 }
 
-// The positions of a row. Offsets that leave the list are stopped with a trap.
+// The positions of a row, in a list that has offsets. What leaves the list is stopped with a trap.
 __device__ inline EdgeRange positions_of(const EdgeList& list, int64_t row) {
-  if (list.ptr == nullptr) {
-    return {row, row + 1};
-  }
   const EdgeRange segment = edges_of(list.ptr, row);
   require(0 <= segment.begin && segment.begin <= segment.end && segment.end <= list.edges);
   return segment;

@@ -105,13 +105,5 @@ __device__ __forceinline__ void compute_weights(
   }
 }
 
-template <int N, class T>
-__device__ __forceinline__ void load_weights(const T* from, int b, T (&weight)[N]) {
-#pragma unroll
-  for (int n = 0; n < N; ++n) {
-    weight[n] = from[(b * N + n) * kWarp + threadIdx.x];
-  }
-}
-
 }  // namespace
 }  // namespace equigeo

@@ -13,6 +13,13 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kWarp = 32;
 constexpr int64_t kMostBlocks = 1 << 20;
+// Blocks with which every multiprocessor of a large card has some; of more rows than that a block
+// takes several. On the simulator small problems have as many.
+#ifdef EQUIGEO_SMALL_CHUNKS
+constexpr int64_t kManyBlocks = 1;
+#else
+constexpr int64_t kManyBlocks = 1024;
+#endif
 
 // As many blocks as a grid has for that many; kernels stride over what is beyond.
 inline unsigned grid_of(int64_t blocks) {

@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(kWarps<S>* kWarp, kResident<S, Second>)
 // How many of some rows a block takes at a time: one where there are few.
 template <bool Second>
 int64_t rows_together(const EdgeList& edges) {
-  constexpr int64_t kEnough = 2048;  // blocks, for every multiprocessor of a large GPU
+  constexpr int64_t kEnough = 2 * kManyBlocks;  // they are smaller
   const int64_t fit = edges.ptr == nullptr ? edges.rows / kEnough : 1;
   return fit < 1 ? 1 : fit < kEdges<Second> ? fit : kEdges<Second>;
 }
@@ -118,7 +118,7 @@ int64_t rows_together(const EdgeList& edges) {
 // GPU.
 template <bool Second, class S>
 void launch_sums(const SumProducts<S>& op, void* stream) {
-  constexpr int64_t kEnough = 4096;  // warps, for every multiprocessor of a large GPU
+  constexpr int64_t kEnough = 4 * kManyBlocks;  // warps
   const int64_t together = rows_together<Second>(op.edges);
   const int64_t units = (op.edges.rows + together - 1) / together;
   const int64_t paths = op.plan.count < 1 ? 1 : op.plan.count;
