@@ -88,7 +88,7 @@ def compiled_with(file: str) -> str:
 
 def included(path: Path, seen: set[str]) -> set[str]:
     """Names of a file of kernels and of all that it includes."""
-    if path.name not in seen and path.exists():
+    if path.name not in seen:
         seen.add(path.name)
         for name in re.findall(r'#include "kernels/cuda/([^"]+)"', path.read_text()):
             included(path.parent / name, seen)

@@ -17,7 +17,7 @@ from tests.ops.problems import Problem
 
 NUMBERS = 3
 OPTIONAL = ("bias", "scale", "radial", "envelope")
-TERMS = 40_000
+TERMS = 20_000
 """Bound on the length of a sum: edges of the largest problem, times copies and components."""
 
 # Degrees beyond the largest order, terms of both kinds, an order that one side lacks.
@@ -30,7 +30,7 @@ REAL = SO2Table(
 # More copies than registers have lanes, and all orders.
 MANY = SO2Table(((35, 1, False), (17, 0, False)), ((19, 1, False), (33, 2, False)), 1)
 # More copies than a tile of matrix products has rows, and columns.
-WIDE = SO2Table(((70, 0, False),), ((130, 0, False),), 0)
+WIDE = SO2Table(((66, 0, False),), ((130, 0, False),), 0)
 
 # No directions, and more terms than arguments of a kernel hold.
 SCALARS = SO2Table(((1, 0, False),) * 25, ((2, 0, False),), 0)
