@@ -160,7 +160,7 @@ def gap_table() -> PathTable:
 
 
 def batch_table() -> PathTable:
-    """Matrices of a batch of edges that need more room than their channels do."""
+    """Edges whose matrices take more scratch memory than their channels do."""
     path = channelwise_path(0, 0, 0, 0, 2, 1, coefficients(5, 1, 7))
     return PathTable.from_paths([path], (10, 1, 2, 14), by_output=True)
 
