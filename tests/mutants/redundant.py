@@ -54,7 +54,6 @@ REDUNDANT = {
     "differentiate_tile.cuh: tile.first < tile.last -> true": _NO_EDGES,
     "differentiate_tile.cuh: tile.mul - tile.channel > kWarp -> true": _QUICKER,
     "edge_weights.cuh: begin < layer.size -> begin < 1 + layer.size": _NOTHING_LEFT,
-    "edge_weights.cuh: without __syncwarp()": "each lane reads and writes numbers of its own",
     "grid_product.cu: without __syncwarp(), 5": _NEXT_ITEM,
     "launch.cuh: blocks < kMostBlocks -> true": "problems of the op table need fewer blocks",
     "linear_plan.h: use == LinearUse::kMap -> true": _ROOM,
@@ -100,6 +99,9 @@ REDUNDANT = {
     "so2_mix.cuh: chunk / kLeastOfPart < fit -> true": _PARTS,
     "so2_mix.cuh: wanted < 1 -> true": _PARTS,
     "so2_mix.cuh: wanted < kMost -> true": _PARTS,
+    "so2_turn.cuh: first < op.edges.count -> first < 1 + op.edges.count": _NOTHING_LEFT,
+    "so2_turn_back.cuh: begin < term.mul -> begin < 1 + term.mul": _NOTHING_LEFT,
+    "so2_turn_back.cuh: tile < op.edges.count -> tile < 1 + op.edges.count": _NOTHING_LEFT,
     "so2_turn_back.cuh: op.edges.row[e] != row -> true": "adds to a row after each of its edges",
     "so2_turn_back.cuh: edges.row[e] != edges.row[e - 1] -> false": (
         "leaves all edges of a chunk to one block"
@@ -129,6 +131,7 @@ REDUNDANT = {
     "sum_products.cu: slices < 1 -> true": _WARPS,
     "sum_products.cu: k < segment.end -> k < 1 + segment.end": _NOTHING_LEFT,
     "sum_products.cu: tile.first < tile.last -> true": _NO_EDGES,
+    "sum_products.cu: part.channel < part.mul -> part.channel < 1 + part.mul": _NOTHING_LEFT,
     "sum_products.cu: tile.mul - tile.channel > kWarp -> true": _QUICKER,
     "symmetric_contraction.cu: i < op.runs * blocks -> i < 1 + op.runs * blocks": (
         "a run behind the last is empty and not the first of its set"

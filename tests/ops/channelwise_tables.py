@@ -127,14 +127,17 @@ def full_table() -> PathTable:
 
 
 def heavy_table() -> PathTable:
-    """Matrices of more numbers than a block has room for, which ends among the copies of a path."""
+    """Matrices of more numbers than a block has room for, which ends among the copies of a path.
+
+    In single precision one window fills it to the last number, with the second input of an edge.
+    """
     paths = [
         channelwise_path(0, 0, 0, 0, 2, 9, coefficients(13, 1, 25)),
         channelwise_path(26, 0, 50, 18, 3, 9, coefficients(1, 1, 3)),
         channelwise_path(0, 9, 59, 45, 2, 1, coefficients(13, 3, 5)),
         channelwise_path(29, 9, 69, 47, 1, 1, coefficients(3, 3, 3)),
     ]
-    return PathTable.from_paths(paths, (32, 12, 48, 72), by_output=True)
+    return PathTable.from_paths(paths, (32, 28, 48, 72), by_output=True)
 
 
 def many_table() -> PathTable:
@@ -160,9 +163,9 @@ def gap_table() -> PathTable:
 
 
 def batch_table() -> PathTable:
-    """Edges whose matrices take more scratch memory than their channels do."""
-    path = channelwise_path(0, 0, 0, 0, 2, 1, coefficients(5, 1, 7))
-    return PathTable.from_paths([path], (10, 1, 2, 14), by_output=True)
+    """More channels than a warp takes at once, staged for fewer edges than a batch has."""
+    path = channelwise_path(0, 0, 0, 0, 110, 1, coefficients(3, 1, 1))
+    return PathTable.from_paths([path], (330, 1, 110, 110), by_output=True)
 
 
 def empty_table() -> PathTable:

@@ -17,6 +17,8 @@ from tests.ops.problems import Problem
 
 NUMBERS = 3
 OPTIONAL = ("bias", "scale", "radial", "envelope")
+GivenAs = Callable[[list[Any], int], list[Any]]
+"""Changes all arguments of an op, of which as many come before those of the convolution."""
 TERMS = 20_000
 """Bound on the length of a sum: edges of the largest problem, times copies and components."""
 
@@ -36,8 +38,9 @@ WIDE = SO2Table(((66, 0, False),), ((130, 0, False),), 0)
 SCALARS = SO2Table(((1, 0, False),) * 25, ((2, 0, False),), 0)
 # Nothing comes out.
 SILENT = SO2Table(((2, 1, False),), (), 0)
-# Orders in every number, and components of all degrees in one pass and in several.
-HIGH = SO2Table(((1, 5, False), (2, 4, True)), ((1, 3, True), (1, 5, False)), 4)
+# Orders in every number, and components of all degrees in one pass and in several. The lower degree
+# is the last: nothing overwrites what might be written of orders that it lacks.
+HIGH = SO2Table(((1, 5, False), (2, 4, True)), ((1, 5, False), (1, 3, True)), 4)
 
 
 def so2_rows() -> Iterator[Op]:
@@ -64,6 +67,10 @@ def so2_rows_of_kernels() -> Iterator[Op]:
     # Gradients neither of edges nor of weights.
     yield backward_row("of features", COMPLEX, ("bias", "scale", "radial"), asked=False)
     yield backward_row("of features and envelope", COMPLEX, OPTIONAL, asked=False)
+    for row in (forward_row, backward_row):
+        yield row("some without direction", COMPLEX, OPTIONAL, given_as=some_without_direction)
+    # What is not finite is not sent either.
+    yield forward_row("without direction", COMPLEX, ("bias",), given_as=without_direction)
 
 
 def graph(edges: EdgeIndex) -> list[Tensor]:
@@ -111,16 +118,38 @@ def filled(arguments: tuple[Tensor, ...], given: tuple[str, ...], first: int) ->
     return values
 
 
-def forward_row(label: str, table: SO2Table, given: tuple[str, ...]) -> Op:
+def as_they_are(values: list[Any], first: int) -> list[Any]:
+    return values
+
+
+def some_without_direction(values: list[Any], first: int) -> list[Any]:
+    """Every third vector is zero."""
+    vectors = values[first + 1]
+    alive = torch.arange(vectors.shape[0], device=vectors.device) % 3 > 0
+    values[first + 1] = vectors * alive.unsqueeze(-1)
+    return values
+
+
+def without_direction(values: list[Any], first: int) -> list[Any]:
+    """All vectors are zero, and biases infinite; neither is differentiated."""
+    values[first + 1] = torch.zeros_like(values[first + 1])
+    values[first + 3] = torch.full_like(values[first + 3], torch.inf)
+    return values
+
+
+def forward_row(
+    label: str, table: SO2Table, given: tuple[str, ...], given_as: GivenAs = as_they_are
+) -> Op:
     def call(*arguments: Tensor) -> Tensor:
-        x, vectors, weight, bias, scale, radial, envelope, *lists = filled(arguments, given, 0)
+        values = given_as(filled(arguments, given, 0), 0)
+        x, vectors, weight, bias, scale, radial, envelope, *lists = values
         return so2_conv(
             x, vectors, weight, tuple(lists), table,
             bias=bias, scale=scale, radial=radial, envelope=envelope,
         )  # fmt: skip
 
     def judge(*arguments: Tensor) -> Tensor:
-        values = filled(arguments, given, 0)
+        values = given_as(filled(arguments, given, 0), 0)
         out: Tensor = in_order(so2_conv_reference)(*values, *flags(table))
         return out
 
@@ -131,17 +160,25 @@ def forward_row(label: str, table: SO2Table, given: tuple[str, ...]) -> Op:
     )  # fmt: skip
 
 
-def backward_row(label: str, table: SO2Table, given: tuple[str, ...], *, asked: bool = True) -> Op:
+def backward_row(
+    label: str,
+    table: SO2Table,
+    given: tuple[str, ...],
+    given_as: GivenAs = as_they_are,
+    *,
+    asked: bool = True,
+) -> Op:
     constants = (*flags(table), asked, asked)
     kept = [0, 1, 2, *(3 + k for k, name in enumerate(OPTIONAL)
                        if name in given)]  # fmt: skip
 
     def call(*arguments: Tensor) -> tuple[Tensor, ...]:
-        found = so2_conv_backward(*filled(arguments, given, 1), *constants)
+        found = so2_conv_backward(*given_as(filled(arguments, given, 1), 1), *constants)
         return tuple(found[k] for k in kept)
 
     def judge(*arguments: Tensor) -> tuple[Tensor, ...]:
-        found = in_order(so2_conv_backward_reference)(*filled(arguments, given, 1), *constants)
+        values = given_as(filled(arguments, given, 1), 1)
+        found = in_order(so2_conv_backward_reference)(*values, *constants)
         return tuple(found[k] for k in kept)
 
     return Op(

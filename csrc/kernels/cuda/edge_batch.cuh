@@ -32,12 +32,11 @@ __device__ inline EdgeRange positions_of(const EdgeList& list, int64_t row) {
   return segment;
 }
 
-// The rows of up to `most` edges, from position k on, into shared memory of the warp; returns how
-// many.
+// The rows of up to `most` edges, from position k on, into shared memory of the warp, whose lanes
+// have met since they read what is there; returns how many.
 __device__ inline int load_batch(
     const EdgeList& list, int64_t k, int64_t end, int most, EdgeRows* to) {
   const int count = static_cast<int>(most < end - k ? most : end - k);
-  __syncwarp();  // the last batch has been read
   if (static_cast<int>(threadIdx.x) < count) {
     to[threadIdx.x] = rows_of_edge(list, k + threadIdx.x);
   }

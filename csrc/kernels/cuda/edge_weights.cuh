@@ -38,7 +38,8 @@ __device__ __forceinline__ void bring_lane_weights(
   }
 }
 
-// From memory, or ones. They come from afar, and only once: ask for them early and wait late.
+// From memory, or ones. They come from afar, and only once: ask for them early and wait late. Each
+// lane writes and reads its own.
 template <int N, class S, class T>
 __device__ __forceinline__ void fetch_weights(
     const S* weights,
@@ -49,7 +50,6 @@ __device__ __forceinline__ void fetch_weights(
     const EdgeRows* edges,
     int count,
     T* to) {
-  __syncwarp();  // those that are there have been read
 #pragma unroll 1
   for (int b = 0; b < count; ++b) {
     const int64_t row = edges[b].own * dim;

@@ -72,8 +72,8 @@ __device__ __forceinline__ void stage_number(
   }
 }
 
-// Rows of the matrices of copy `copy` of the second input for a few edges, `size` numbers apart:
-// for other lanes behind the next barrier.
+// Rows of the matrices of copy `copy` of the second input for a few edges, `size` numbers apart,
+// where lanes have met since they read what is there: for other lanes behind the next barrier.
 template <class S, class T>
 __device__ __forceinline__ void stage_matrices(
     const Plan<T>& plan,
@@ -86,7 +86,6 @@ __device__ __forceinline__ void stage_matrices(
     int count,
     T* to) {
   const int stride = row_stride(path.d1);
-  __syncwarp();  // what was there has been read
 #pragma unroll 1
   for (int n = threadIdx.x; n < count * size; n += kWarp) {
     to[n] = 0;

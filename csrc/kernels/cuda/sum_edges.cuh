@@ -32,13 +32,24 @@ struct alignas(16) WarpMemory {
 template <bool Second>
 constexpr int kEdges = Second ? kBatch / 2 : kBatch;
 
-template <bool Second, int R, int N, class S>
-__device__ __forceinline__ int edges_at_once(int d1) {
+template <bool Second, int N, class S>
+EQUIGEO_HOST_DEVICE constexpr int edges_at_once(int d1) {
   constexpr int kSets = Second ? 2 : 1;
-  const int by_channels = WarpMemory<S>::kStaged / (kSets * N * kWarp * d1);
-  const int by_matrices = WarpMemory<S>::kMatrices / (kSets * R * row_stride(d1));
-  return by_channels < by_matrices ? by_channels : by_matrices;
+  return WarpMemory<S>::kStaged / (kSets * N * kWarp * d1);
 }
+
+// Whether there is room for the matrices wherever there is for the channels.
+template <class S>
+constexpr bool room_for_matrices() {
+  for (int d1 = 1; d1 <= 13; ++d1) {
+    const int fit = edges_at_once<false, 1, S>(d1), edges = fit < kBatch ? fit : kBatch;
+    if (edges * kMostRows * row_stride(d1) > WarpMemory<S>::kMatrices) {
+      return false;
+    }
+  }
+  return true;
+}
+static_assert(room_for_matrices<float>() && room_for_matrices<double>());
 
 // Channels of a lane whose components it holds at once.
 template <class T>
@@ -188,7 +199,7 @@ __device__ __forceinline__ void add_path(
   const Channels channels = channels_of(op.x_ir_mul, path.mul, path.d1, tile.channel);
   const StagedLayout<N> layout(op.x_ir_mul, path.d1);
   const int staged = N * kWarp * path.d1, size = R * row_stride(path.d1);
-  const int most = edges_at_once<Second, R, N, S>(path.d1);
+  const int most = edges_at_once<Second, N, S>(path.d1);
   bring_weights<N, Second>(op, path, copy, channels, count, memory);
 #pragma unroll 1
   for (int begin = 0; begin < count; begin += most) {
