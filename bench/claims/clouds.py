@@ -70,16 +70,19 @@ def transfer(way: str) -> tuple[float, float]:
     return ends(100 * run["transfer_gaps"][way] for run in runs("tsp"))
 
 
+def cells(columns: int, seeds: int) -> str:
+    """Cells of a table with the shares of all seeds."""
+    return " | ".join([", ".join(["{}"] * seeds) + " %"] * columns)
+
+
 def networks(label: str, name: str) -> Claim:
     """A row of the table of networks, with every seed."""
     number = 3 if "seeds" in label else 1
-    shares = ", ".join(["{}"] * number)
-    row = " | ".join([f"{shares} %"] * len(COPIES))
     words = "{} to {}" if number > 1 else "{}"
     last = 2 + (number > 1)
     return Claim(
         FIGURES,
-        f"{label} | {row} | {{}} % | {{}} | {{}} epochs, {words} min |",
+        f"{label} | {cells(len(COPIES), number)} | {{}} % | {{}} | {{}} epochs, {words} min |",
         lambda: [*cloud_row(name), *training(name)[:last]],
     )
 
@@ -100,7 +103,7 @@ TRIALS = {
     "no label smoothing": "no label smoothing",
     "half of the groups": "half of the groups, of 16 points instead of 20",
 }
-SEEDS = " {}, {}, {} % |"
+TOURS = cells(4, 3)  # ways of choosing a tour
 BEST_INVARIANT = "upright figure is {} points above the best invariant one"
 CLOUDS = [
     Claim(
@@ -168,12 +171,12 @@ CLOUDS = [
     ),
     Claim(
         FIGURES,
-        f"| behind the embedding |{SEEDS * 4} {{}} % |",
+        f"| behind the embedding | {TOURS} | {{}} % |",
         lambda: [*tours("mds"), min(identical("mds", all_of_these=some)[0] for some in (False, True))],
     ),
     Claim(
         FIGURES,
-        f"| coordinates as they stand |{SEEDS * 4} {{}} to {{}} % for one of these, {{}} to {{}} % for "
+        f"| coordinates as they stand | {TOURS} | {{}} to {{}} % for one of these, {{}} to {{}} % for "
         "all |",
         lambda: [
             *tours("plain"),
