@@ -67,7 +67,7 @@ def channelwise_rows() -> Iterator[Op]:
     yield conv_row("many", many_table())
     yield conv_backward_row("by turns", turns_table())
     yield product_backward_row("gap", gap_table())
-    yield conv_row("batch", batch_table())
+    yield product_row("batch", batch_table())
     yield product_row("no paths", empty_table())
     yield product_backward_row("no paths", empty_table())
     yield product_backward_row("heavy", heavy_table())

@@ -185,7 +185,7 @@ OF_KERNELS = frozenset(
         "channelwise_conv, many",
         "channelwise_conv_backward, by turns",
         "channelwise_product_backward, gap",
-        "channelwise_conv, batch",
+        "channelwise_product, batch",
         "channelwise_product, no paths",
         "channelwise_product_backward, no paths",
         "radial_conv, many hidden numbers",
