@@ -6,8 +6,8 @@ or the sanitizers of addresses and undefined behaviour, in the orders of threads
 case of each row of the op table comes first, then the next of each, so that no row waits for all
 cases of another. The table, with what is documented as redundant, is written to a file of JSON now
 and then. A run may be made in stages: ``--resume`` takes from there what was noticed, and what was
-tried in vain, in the same sources, and ``--rounds`` makes some of the rounds. The table is complete
-where each mistake is noticed or documented.
+tried in vain, with the same sources and cases, and ``--rounds`` makes some of the rounds. The table
+is complete where each mistake is noticed or documented.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ LIKELY = r"^trap|\| (?:small|odd sizes|one hub) \|"
 EVERY = 30  # seconds in which what is noticed is written
 CHUNK = 25  # trials that are timed in one process
 NONE = -1  # the number of no mistake
+DECIDING = ("csrc", "tests/ops")  # where the mistakes are, and the cases that may notice them
 NOTICED = ("noticed", "build", "order", "trial", "message")  # of a row of the table
 # What is tried one after another. Races are found in any order; an order alone shows in values.
 ROUNDS = [("thread", "forward"), ("address", "forward"), ("address", "reversed"), ("address", "1")]
@@ -153,7 +154,7 @@ class Run:
         What another run of the same sources and tests has noted, whole or not, is taken from
         there.
         """
-        notes = self.folder / f"reached-{fingerprint('csrc', 'tests/ops')}.json"
+        notes = self.folder / f"reached-{fingerprint(*DECIDING)}.json"
         known = json.loads(notes.read_text()) if notes.exists() else {}
         self.trials = [known[name] for name in names if name in known]
         names = [name for name in names if name not in known]
@@ -226,10 +227,10 @@ class Run:
         self.rows[number] = row | {"trial": answer.get("last", ""), "message": words[:200]}
 
     def resume(self) -> None:
-        """Take what an earlier run of the same sources has noticed, and tried in vain."""
+        """Take what an earlier run of the same sources and cases has noticed, and tried in vain."""
         facts = json.loads(self.output.read_text())
-        if facts["sources"] != fingerprint("csrc"):
-            raise SystemExit(f"{self.output} is of other sources than those that are here")
+        if facts["sources"] != fingerprint(*DECIDING):
+            raise SystemExit(f"{self.output} is of other sources or cases than those that are here")
         self.seconds = facts["seconds"]
         numbers = {str(m): n for n, m in self.all.items()}
         for row in facts["mutants"]:
@@ -260,7 +261,7 @@ class Run:
         counts = {k: Counter(r["noticed"] for r in rows if r["kind"] == k) for k in kinds}
         facts = {"command": " ".join(sys.orig_argv[1:]), "circumstances": circumstances()}
         facts |= {
-            "sources": fingerprint("csrc"),
+            "sources": fingerprint(*DECIDING),
             "complete": len(rows) == len(self.all) and not missed,
         }
         facts["seconds"] = round(self.seconds + time.perf_counter() - self.started)
