@@ -271,9 +271,11 @@ simulate: simulated-kernels ## run the CUDA kernels on the CPU: every op, order 
 test-cuda: SIMULATE_ARGS = --select '| small | torch.float32'
 test-cuda: cuda simulate ## compile the CUDA kernels for cards, run them on the CPU, in ten minutes
 
+# About 25 minutes. What is documented as redundant would take hours: nothing notices it.
+MUTATE_ARGS ?= --undocumented --budget 20
 .PHONY: mutate-cuda
 mutate-cuda: $(VENV)/.with-test ## make small mistakes in the CUDA sources, and see each of them noticed
-	$(BIN)/python -m tests.mutants.run build/mutants bench/results/cuda_mutants.json --jobs $(JOBS)
+	$(BIN)/python -m tests.mutants.run build/mutants build/cuda_mutants.json --jobs $(JOBS) $(MUTATE_ARGS)
 
 # Nothing is built where there is no card.
 GPU_ARGS ?=

@@ -303,6 +303,10 @@ def main(arguments: list[str]) -> None:
     )
     parser.add_argument("--undocumented", action="store_true", help="try what is not documented")
     options = parser.parse_args(arguments)
+    if options.output.exists() and not options.resume:
+        raise SystemExit(
+            f"{options.output} exists: --resume continues it, another name begins anew"
+        )
     chosen = {
         n: m
         for n, m in by_number(mutants()).items()

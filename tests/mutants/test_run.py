@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.mutants.redundant import reason_of
-from tests.mutants.run import NOTICED, Run, by_turns, notice_of
+from tests.mutants.run import NOTICED, Run, by_turns, main, notice_of
 from tests.mutants.sources import by_number, mutants
 
 ALL = by_number(mutants())
@@ -91,3 +91,12 @@ def test_a_run_goes_on_from_what_was_noticed_in_the_same_sources(tmp_path):
     run.output.write_text(json.dumps(facts))
     with pytest.raises(SystemExit, match="of other sources"):
         other.resume()
+
+
+def test_a_table_that_exists_is_neither_replaced_nor_touched(tmp_path):
+    table = tmp_path / "table.json"
+    table.write_text("{}")
+    with pytest.raises(SystemExit, match="exists: --resume continues it"):
+        main([str(tmp_path / "mutants"), str(table)])
+    assert [*tmp_path.iterdir()] == [table]
+    assert table.read_text() == "{}"
