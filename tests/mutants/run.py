@@ -28,7 +28,7 @@ from pathlib import Path
 from queue import Queue
 from typing import Any
 
-from bench.recorder import circumstances, write_json
+from bench.recorder import header, write_json
 from tests.mutants.redundant import reason_of
 from tests.mutants.sources import ROOT, Mutant, by_number, mutants
 from tests.mutants.trials import trials
@@ -259,8 +259,7 @@ class Run:
         missed = [row for row in rows if row["noticed"] == "nothing"]
         kinds = sorted({row["kind"] for row in rows})
         counts = {k: Counter(r["noticed"] for r in rows if r["kind"] == k) for k in kinds}
-        facts = {"command": " ".join(sys.orig_argv[1:]), "circumstances": circumstances()}
-        facts |= {
+        facts = header() | {
             "sources": fingerprint(*DECIDING),
             "complete": len(rows) == len(self.all) and not missed,
         }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,8 +19,6 @@ from tests.ops.problems import Problem
 
 NUMBERS = 3
 OPTIONAL = ("bias", "scale", "radial", "envelope")
-GivenAs = Callable[[list[Any], int], list[Any]]
-"""Changes all arguments of an op, of which as many come before those of the convolution."""
 TERMS = 20_000
 """Bound on the length of a sum: edges of the largest problem, times copies and components."""
 
@@ -67,10 +67,12 @@ def so2_rows_of_kernels() -> Iterator[Op]:
     # Gradients neither of edges nor of weights.
     yield backward_row("of features", COMPLEX, ("bias", "scale", "radial"), asked=False)
     yield backward_row("of features and envelope", COMPLEX, OPTIONAL, asked=False)
-    for row in (forward_row, backward_row):
-        yield row("some without direction", COMPLEX, OPTIONAL, given_as=some_without_direction)
+    for first, row in enumerate((forward_row, backward_row)):
+        found = row("some without direction", COMPLEX, OPTIONAL)
+        yield changed(found, {first + 1: every_third_zero})
     # What is not finite is not sent either.
-    yield forward_row("without direction", COMPLEX, ("bias",), given_as=without_direction)
+    found = forward_row("without direction", COMPLEX, ("bias",))
+    yield changed(found, {1: torch.zeros_like, 3: partial(torch.full_like, fill_value=torch.inf)})
 
 
 def graph(edges: EdgeIndex) -> list[Tensor]:
@@ -118,38 +120,35 @@ def filled(arguments: tuple[Tensor, ...], given: tuple[str, ...], first: int) ->
     return values
 
 
-def as_they_are(values: list[Any], first: int) -> list[Any]:
-    return values
+def changed(row: Op, changes: dict[int, Callable[[Tensor], Tensor]]) -> Op:
+    """A row whose arguments at some positions are changed before they are used."""
+
+    def after(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Tensor) -> Any:
+            return function(
+                *(changes[k](x) if k in changes else x for k, x in enumerate(arguments))
+            )
+
+        return call
+
+    return replace(row, call=after(row.call), reference=after(row.reference))
 
 
-def some_without_direction(values: list[Any], first: int) -> list[Any]:
-    """Every third vector is zero."""
-    vectors = values[first + 1]
+def every_third_zero(vectors: Tensor) -> Tensor:
     alive = torch.arange(vectors.shape[0], device=vectors.device) % 3 > 0
-    values[first + 1] = vectors * alive.unsqueeze(-1)
-    return values
+    return vectors * alive.unsqueeze(-1)
 
 
-def without_direction(values: list[Any], first: int) -> list[Any]:
-    """All vectors are zero, and biases infinite; neither is differentiated."""
-    values[first + 1] = torch.zeros_like(values[first + 1])
-    values[first + 3] = torch.full_like(values[first + 3], torch.inf)
-    return values
-
-
-def forward_row(
-    label: str, table: SO2Table, given: tuple[str, ...], given_as: GivenAs = as_they_are
-) -> Op:
+def forward_row(label: str, table: SO2Table, given: tuple[str, ...]) -> Op:
     def call(*arguments: Tensor) -> Tensor:
-        values = given_as(filled(arguments, given, 0), 0)
-        x, vectors, weight, bias, scale, radial, envelope, *lists = values
+        x, vectors, weight, bias, scale, radial, envelope, *lists = filled(arguments, given, 0)
         return so2_conv(
             x, vectors, weight, tuple(lists), table,
             bias=bias, scale=scale, radial=radial, envelope=envelope,
         )  # fmt: skip
 
     def judge(*arguments: Tensor) -> Tensor:
-        values = given_as(filled(arguments, given, 0), 0)
+        values = filled(arguments, given, 0)
         out: Tensor = in_order(so2_conv_reference)(*values, *flags(table))
         return out
 
@@ -160,25 +159,17 @@ def forward_row(
     )  # fmt: skip
 
 
-def backward_row(
-    label: str,
-    table: SO2Table,
-    given: tuple[str, ...],
-    given_as: GivenAs = as_they_are,
-    *,
-    asked: bool = True,
-) -> Op:
+def backward_row(label: str, table: SO2Table, given: tuple[str, ...], *, asked: bool = True) -> Op:
     constants = (*flags(table), asked, asked)
     kept = [0, 1, 2, *(3 + k for k, name in enumerate(OPTIONAL)
                        if name in given)]  # fmt: skip
 
     def call(*arguments: Tensor) -> tuple[Tensor, ...]:
-        found = so2_conv_backward(*given_as(filled(arguments, given, 1), 1), *constants)
+        found = so2_conv_backward(*filled(arguments, given, 1), *constants)
         return tuple(found[k] for k in kept)
 
     def judge(*arguments: Tensor) -> tuple[Tensor, ...]:
-        values = given_as(filled(arguments, given, 1), 1)
-        found = in_order(so2_conv_backward_reference)(*values, *constants)
+        found = in_order(so2_conv_backward_reference)(*filled(arguments, given, 1), *constants)
         return tuple(found[k] for k in kept)
 
     return Op(
