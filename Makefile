@@ -14,9 +14,9 @@ EXAMPLE_OUTPUT ?= runs/example
 EXAMPLE_ARGS ?= --data builtin --overwrite --epochs 12
 EVALUATE_ARGS ?= --data builtin
 PYTEST_ARGS ?=
-# Tests at a time where kernels are tested again and again; idle threads would only spin.
-JOBS ?= 2
-PARALLEL := -n $(JOBS) --dist worksteal
+# Parallel processes; each test runs on one thread. Tests that share a trained fixture are one group.
+JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
+PARALLEL := -n $(JOBS) --dist loadgroup
 CUDA_ARCHITECTURES ?= 80;90
 
 BIN := $(abspath $(VENV))/bin
@@ -39,8 +39,12 @@ example: $(VENV)/.with-train ## train the mesh classifier on built-in shapes, ev
 	$(BIN)/equigeo evaluate $(EXAMPLE_OUTPUT)/model.ckpt $(EVALUATE_ARGS)
 
 .PHONY: test
-test: $(VENV)/.with-test ## run the whole test-suite
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+test: $(VENV)/.with-test ## run the tests: every law, error and op, in 8 to 15 minutes on two cores
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q $(PARALLEL) $(PYTEST_ARGS)
+
+.PHONY: test-full
+test-full: $(VENV)/.with-test ## run all tests: every size, dtype, mode and benchmark script
+	OMP_NUM_THREADS=1 EQUIGEO_TESTS=full $(BIN)/python -m pytest -q $(PARALLEL) $(PYTEST_ARGS)
 
 .PHONY: install
 install: $(VENV)/.with-train ## install for use, kernels compiled

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import random
 import zlib
 
@@ -9,16 +8,27 @@ import pytest
 import torch
 from hypothesis import settings
 
-# The first call of an op loads and caches things; how long one example takes says nothing.
-settings.register_profile("equigeo", deadline=None)
-# Every change is judged by the same examples; new ones are searched for on the desk.
-settings.register_profile("ci", deadline=None, derandomize=True)
-settings.load_profile("ci" if os.environ.get("CI") else "equigeo")
+from tests.tier import FULL
+
+# The first call of an op loads and caches things, so that the time of one example means nothing.
+settings.register_profile("fast", deadline=None, max_examples=25, derandomize=True)
+settings.register_profile("full", deadline=None, max_examples=100)
+settings.load_profile("full" if FULL else "fast")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect tests of the full tier in the fast one."""
+    if FULL:
+        return
+    later = [item for item in items if item.get_closest_marker("full")]
+    if later:
+        config.hook.pytest_deselected(items=later)
+        items[:] = [item for item in items if not item.get_closest_marker("full")]
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Random numbers are those of the test, whichever tests ran before it in its process."""
+    """Seed all generators by the name of the test, so that results do not depend on the order."""
     seed = zlib.crc32(item.nodeid.encode())
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002 - what other libraries draw from

@@ -74,7 +74,6 @@ def test_the_blocks_of_a_page_run_and_print_what_it_says(page, seed, monkeypatch
 SCRIPTS = sorted((DOCS / "tutorials").glob("*.py"))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_a_tutorial_runs_and_saves_the_figures_that_it_shows(script, tmp_path):
     # in a process of its own: it changes the folder and the path of imports

@@ -41,7 +41,6 @@ class Layers(nn.Module):
         return self.product(x, y)[:, :8] + self.contraction(x, element)
 
 
-@pytest.mark.slow
 @needs_kernels
 @needs_compiler
 @pytest.mark.filterwarnings("ignore")  # inductor's own

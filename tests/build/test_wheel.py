@@ -188,7 +188,6 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built(tmp_path_factory.mktemp("wheel"), *baseline)
 
 
-@pytest.mark.slow
 @needs_tools
 def test_one_wheel_serves_every_python(wheel):
     assert "-py3-none-" in wheel.name
@@ -198,7 +197,6 @@ def test_one_wheel_serves_every_python(wheel):
     assert {name.split("/")[0].partition("-")[0] for name in names} == {"equigeo"}
 
 
-@pytest.mark.slow
 @needs_tools
 def test_the_wheel_runs_its_kernels_where_there_is_no_compiler(wheel, tmp_path):
     python = environment(tmp_path / "fresh")

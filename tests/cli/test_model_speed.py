@@ -37,7 +37,6 @@ def saved(name, tmp_path):
 
 
 @needs_kernels
-@pytest.mark.slow
 def test_a_process_without_kernels_is_timed(tmp_path, capsys):
     path = saved("potential", tmp_path)
     assert main(["doctor", str(path), "--json"]) == 0

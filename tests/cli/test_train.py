@@ -148,7 +148,6 @@ def test_a_request_to_terminate_while_data_are_loaded_leaves_nothing(data, tmp_p
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("number", "status"), [("SIGINT", 130), ("SIGTERM", 143)])
 def test_all_processes_of_a_run_end(number, status, data, tmp_path):
     folder = tmp_path / "run"

@@ -126,7 +126,6 @@ def test_haar_integrals_are_invariant(group, integral, unweighted):
     assert ratio == pytest.approx(unweighted, abs=4 * error)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("group", [GLPlus(2), SL(2)], ids=str)
 def test_haar_integrals_converge(group):
     source, draws = generator(1), 1_000_000

@@ -123,7 +123,6 @@ def test_cell(row, column):
     assert not isinstance(caught.value, AssertionError), "wrong numbers are no exception"
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(kernels_info()["cpu"] is None, reason="a library of kernels is what is loaded")
 @pytest.mark.filterwarnings("ignore")  # the compilers' own
 @pytest.mark.parametrize(("column", "rows"), list(programs_of_many()))

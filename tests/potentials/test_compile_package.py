@@ -60,7 +60,6 @@ def test_programs_are_right_for_any_number_of_atoms_and_edges(product):
         assert_close(program(*inputs_of(batch)), outputs_of(model, batch), **SAME)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("node", ["gaunt", "gate"])
 def test_programs_are_right_with_any_nonlinearity(node):
     model, batch = potential(node=node), batch_of(CRYSTAL)
@@ -159,7 +158,6 @@ def as_text(system) -> str:
     )
 
 
-@pytest.mark.slow
 @needs_kernels
 @needs_tools
 @pytest.mark.filterwarnings("ignore")  # inductor's own
@@ -191,7 +189,6 @@ def test_a_program_in_cpp_runs_a_package(tmp_path):
         assert (ran.returncode, message in ran.stderr) == (1, True), ran.stderr
 
 
-@pytest.mark.slow
 @needs_kernels
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no g++")
 @pytest.mark.filterwarnings("ignore")

@@ -109,7 +109,6 @@ def test_counting_the_last_angle_twice_spoils_convergence() -> None:
     assert error == pytest.approx(0.036, rel=3 / math.sqrt(2 * 40))
 
 
-@pytest.mark.slow
 def test_monte_carlo_over_rotations_has_slope_one_half() -> None:
     a, errors, counts = stretch(0.0, SO(2)), [], (8, 32, 128, 512)
     for count in counts:
@@ -130,7 +129,6 @@ def test_monte_carlo_over_rotations_has_slope_one_half() -> None:
     assert errors[-1] == pytest.approx(0.0277, rel=level)
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::equigeo.affine.WindowWarning")
 @pytest.mark.parametrize("size", [0.1, 0.3, 0.6])
 def test_weighted_samples_of_sl2_converge(size: float) -> None:
@@ -140,7 +138,6 @@ def test_weighted_samples_of_sl2_converge(size: float) -> None:
     assert error < 0.06
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::equigeo.affine.WindowWarning")
 def test_samples_without_weights_do_not_converge() -> None:
     few, many = (

@@ -31,7 +31,6 @@ def test_a_property_that_is_missing_is_named(tmp_path):
         load_qm9(broken)
 
 
-@pytest.mark.slow
 def test_the_published_molecules_have_the_specified_reference_energies():
     split = load_atomic_split(shared_data("qm9"))
     assert (len(split.train), len(split.tests["test"])) == (16_000, 4_000)

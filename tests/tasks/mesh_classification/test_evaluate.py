@@ -86,7 +86,6 @@ def test_unknown_classes_and_empty_parts_are_refused(trained, dataset):
         evaluate_mesh_classifier(trained, dataset, TEST[:0])
 
 
-@pytest.mark.slow
 def test_solids_resemble_none_of_the_built_in_shapes(tmp_path):
     """The network is sure of a sphere, a cube and a cylinder, and they are noticed all the same."""
     data = articulated_shapes(per_class=4, faces=200, cache=tmp_path)

@@ -27,7 +27,6 @@ class SaveWeights(L.Callback):
         torch.save(dict(module.model.named_parameters()), path)
 
 
-@pytest.mark.slow
 def test_two_processes_end_with_equal_weights(config, dataset, small_model, tmp_path, capfd):
     recipe = replace(config.recipe, epochs=2, batch_size=6)
     config = replace(config, devices=2, recipe=recipe)
@@ -46,7 +45,6 @@ def test_two_processes_end_with_equal_weights(config, dataset, small_model, tmp_
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.slow
 def test_statistics_of_two_processes_are_those_of_whole_batches(
     config, dataset, small_model, tmp_path
 ):
@@ -68,7 +66,6 @@ def test_more_processes_than_meshes_are_refused(config, dataset, small_model, tm
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.slow
 def test_a_model_with_parameters_that_no_gradient_reaches_trains_in_two_processes(
     config, dataset, small_model, tmp_path
 ):
@@ -83,7 +80,6 @@ class StopAfterEveryStep(L.Callback):
         trainer.should_stop = True
 
 
-@pytest.mark.slow
 def test_two_processes_may_stop_and_continue_within_an_epoch(
     config, dataset, small_model, tmp_path
 ):

@@ -1,0 +1,17 @@
+"""The two tiers of the test suite: `make test` and, with `EQUIGEO_TESTS=full`, `make test-full`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+FULL = os.environ.get("EQUIGEO_TESTS") == "full"
+"""Whether the full tier runs. Whole tests of that tier are marked ``pytest.mark.full``."""
+
+
+def tier(fast: Sequence[T], full: Sequence[T]) -> Sequence[T]:
+    """Return the parameters of the tier that runs."""
+    return full if FULL else fast
