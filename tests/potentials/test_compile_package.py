@@ -25,7 +25,7 @@ from tests.potentials.systems import (
 )
 
 MORE = ("so2", "full", "gaunt", "curl", "gaunt+curl", "matrix", "vector_signal")
-PRODUCTS = ["channelwise", *(pytest.param(name, marks=pytest.mark.slow) for name in MORE)]
+PRODUCTS = ["channelwise", *(pytest.param(name, marks=pytest.mark.full) for name in MORE)]
 PAIR = (NUMBERS[:2], POSITIONS[:2], None, False)
 ALONE = (NUMBERS[:1], POSITIONS[:1], None, False)
 NONE = (NUMBERS[:0], POSITIONS[:0], None, False)
