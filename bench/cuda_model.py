@@ -1,15 +1,11 @@
-"""What CUDA kernels ask of a card, from the compiler and the simulator: no card has been asked.
+"""Count what CUDA kernels ask of a card, by the compiler and the simulator.
 
     make cuda simulated-kernels
-    python -m bench.cuda_model --output bench/results/cuda_model.json
+    python -m bench.cuda_model --output build/cuda_model.json
 
-For every op, one table, kernel by kernel: registers, spills and shared memory from the compiler,
-and the share of a multiprocessor's warps that they leave room for; 32-byte sectors of global memory
-that warps touch, against the least for as many bytes; turns that shared memory takes, against the
-least without conflicts of banks; barriers. Of the op as a whole the bytes of arguments and results,
-each moved once, and its multiply-accumulate operations. From these follows the time that an H100
-SXM needs at least, at the bandwidth and arithmetic of its data sheet, and which of both it is.
-Sectors give a time too, that of nothing in any cache.
+For every op, one table, kernel by kernel: registers and spills from the compiler; 32-byte sectors
+of global memory that warps touch, against the least for as many bytes; turns that shared memory
+takes, against the least without conflicts of banks; barriers.
 """
 
 from __future__ import annotations
@@ -25,19 +21,10 @@ from typing import Any
 
 import torch
 
-from bench.arithmetic import compulsory_bytes, multiply_accumulates
-from bench.cuda_resources import ARCHITECTURES, Resources, kernel_name, occupancy, read_log
+from bench.cuda_resources import Resources, kernel_name, read_log
 from bench.op_calls import all_calls
 from bench.recorder import Record, output_arguments
 from equigeo.ops.self_test.cases import all_cases
-
-SHEET = {
-    "source": "NVIDIA H100 Tensor Core GPU data sheet, H100 SXM",
-    "bytes per second": 3.35e12,
-    "float32 operations per second": 67e12,  # without tensor cores, which no kernel uses
-    "float64 operations per second": 34e12,
-}
-SECTOR = 32
 
 
 def run_calls(folder: Path) -> None:
@@ -80,24 +67,18 @@ def described(op: str, kernel: dict[str, Any], resources: list[Resources]) -> di
     name, blocks = kernel_name(kernel["kernel"]), max(1, kernel["blocks"])
     sectors = kernel["load_sectors"] + kernel["store_sectors"]
     least = kernel["least_load_sectors"] + kernel["least_store_sectors"]
-    threads, shared = kernel["threads"] // blocks, kernel["shared_bytes"]
     compiled = {
-        r.architecture: {
-            "registers": r.registers,
-            "bytes spilled": r.spilled,
-            "occupancy": occupancy(ARCHITECTURES[r.architecture], r.registers, threads, shared),
-        }
+        r.architecture: {"registers": r.registers, "bytes spilled": r.spilled}
         for r in compiled_as(op, name, resources)
     }
     return {
         **kernel,
         "kernel": name,
-        "threads of a block": threads,
+        "threads of a block": kernel["threads"] // blocks,
         "sectors against the least": round(sectors / max(1, least), 3),
         "bank turns against the least": round(
             kernel["bank_turns"] / max(1, kernel["least_bank_turns"]), 3
         ),
-        "microseconds of sectors": 1e6 * SECTOR * sectors / SHEET["bytes per second"],
         "compiled": compiled,
     }
 
@@ -116,22 +97,6 @@ def compiled_as(op: str, kernel: str, resources: list[Resources]) -> list[Resour
     return found
 
 
-def bound(op: str, args: dict[str, Any], results: list[torch.Tensor]) -> dict[str, Any]:
-    """The least time of an op, and what asks for it."""
-    moved, operations = compulsory_bytes(args, results), multiply_accumulates(op, args)
-    rate = SHEET[f"{str(results[0].dtype).removeprefix('torch.')} operations per second"]
-    times = {
-        "bandwidth": 1e6 * moved / SHEET["bytes per second"],
-        "arithmetic": 1e6 * 2 * operations / rate,
-    }
-    return {
-        "bytes of arguments and results": moved,
-        "multiply-accumulate operations": operations,
-        "microseconds": times,
-        "bound by": max(times, key=lambda name: times[name]),
-    }
-
-
 def tables(libraries: Path, resources: list[Resources], select: str) -> dict[str, Any]:
     """A table for every op that has kernels for a card, and layout."""
     on_cards = {case.op for case in all_cases()}
@@ -140,26 +105,20 @@ def tables(libraries: Path, resources: list[Resources], select: str) -> dict[str
     }
     counted = costs(libraries, {name: call[:2] for name, call in calls.items()})
     return {
-        name: {
-            "H100 SXM": bound(op, args, results),
-            "kernels": [described(op, kernel, resources) for kernel in counted[name]],
-        }
-        for name, (op, args, results) in calls.items()
+        name: {"kernels": [described(op, kernel, resources) for kernel in counted[name]]}
+        for name, (op, *_) in calls.items()
         if counted[name]
     }
 
 
 def show(name: str, table: dict[str, Any]) -> None:
-    h100 = table["H100 SXM"]
-    least = max(h100["microseconds"].values())
-    print(f"{name}: {least:.3g} us at least, by {h100['bound by']}")
+    print(name)
     for row in table["kernels"]:
         compiled = row["compiled"].get("sm_90", {})
         print(
             f"    {row['kernel']:48} sectors {row['sectors against the least']:6}"
             f"  banks {row['bank turns against the least']:6}"
             f"  {compiled.get('registers', '?')} registers"
-            f"  occupancy {compiled.get('occupancy', '?')}"
         )
 
 
@@ -180,7 +139,7 @@ def main() -> None:
     found = tables(options.libraries, resources, options.select)
     for name, table in found.items():
         show(name, table)
-    record.write({"data sheet": SHEET, "tables": found})
+    record.write({"tables": found})
 
 
 if __name__ == "__main__":

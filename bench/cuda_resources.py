@@ -1,4 +1,4 @@
-"""What the compiler says of CUDA kernels, and how many of their blocks a multiprocessor holds."""
+"""Read registers, spills and shared memory of CUDA kernels from the log of the compiler."""
 
 from __future__ import annotations
 
@@ -6,32 +6,6 @@ import re
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
-
-WARP = 32
-
-
-@dataclass(frozen=True)
-class Architecture:
-    """Limits of a multiprocessor: CUDA C++ Programming Guide, technical specifications.
-
-    What it hands out comes in pieces, by NVIDIA's occupancy calculator: registers by ``REGISTERS``
-    for a warp, warps by ``WARPS``, shared memory by ``SHARED`` bytes, of which the driver takes
-    ``RESERVED`` for every block.
-    """
-
-    name: str
-    shared: int  # bytes
-    registers: int = 65536
-    warps: int = 64
-    blocks: int = 32
-
-    REGISTERS, WARPS, SHARED, RESERVED = 256, 4, 128, 1024
-
-
-ARCHITECTURES = {
-    "sm_80": Architecture("sm_80", shared=164 * 1024),
-    "sm_90": Architecture("sm_90", shared=228 * 1024),
-}
 
 
 @dataclass(frozen=True)
@@ -44,41 +18,6 @@ class Resources:
     registers: int
     spilled: int  # bytes, stored and loaded
     shared: int  # bytes, static
-
-
-def occupancy(architecture: Architecture, registers: int, threads: int, shared: int) -> float:
-    """Share of the warps of a multiprocessor that are there at once.
-
-    Parameters
-    ----------
-    architecture : Architecture
-        Its limits.
-    registers : int
-        Of a thread.
-    threads, shared : int
-        Of a block; shared memory in bytes, static and dynamic.
-
-    Returns
-    -------
-    float
-        From 0, where a block asks for more than there is, to 1.
-
-    Examples
-    --------
-    >>> occupancy(ARCHITECTURES["sm_80"], registers=64, threads=256, shared=0)
-    0.5
-    """
-    a = architecture
-    warps = _pieces(threads, WARP)
-    of_warp = _pieces(registers * WARP, a.REGISTERS) * a.REGISTERS
-    by_registers = a.registers // of_warp // a.WARPS * a.WARPS // warps
-    of_block = _pieces(shared + a.RESERVED, a.SHARED) * a.SHARED
-    blocks = min(a.blocks, a.warps // warps, by_registers, a.shared // of_block)
-    return blocks * warps / a.warps
-
-
-def _pieces(amount: int, size: int) -> int:
-    return (amount + size - 1) // size
 
 
 _ENTRY = re.compile(r"Compiling entry function '(\S+)' for '(\w+)'")

@@ -45,7 +45,7 @@ class Size:
 
 
 SIMULATED = Size(edges=96, nodes=12, points=1024)
-"""For a simulator and a model of a card, which find the same for more."""
+"""For the simulator, whose counts per row are the same for more."""
 
 
 def numbers(*shape: int, seed: int = 0) -> Tensor:

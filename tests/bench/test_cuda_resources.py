@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from bench.cuda_resources import ARCHITECTURES, Resources, kernel_name, occupancy, read_log
+from bench.cuda_resources import Resources, kernel_name, read_log
 
-A100, H100 = ARCHITECTURES["sm_80"], ARCHITECTURES["sm_90"]
 # Two kernels as nvcc 13 compiles them, one with shared memory, and one that spills.
 SYMBOL = (
     "_ZN7equigeo52_GLOBAL__N__a1b666f2_13_axis_flags_cu_4f313b49_28492{}IdEEvNS_9AxisFlagsIT_EE"
@@ -22,46 +21,6 @@ ptxas info    : Function properties for {SYMBOL.format("4join")}
 ptxas info    : Used 80 registers, used 1 barriers, 20480 bytes smem, 400 bytes cmem[0]
 ptxas info    : Compile time = 627.491 ms
 """
-
-
-# NVIDIA's occupancy calculator: (registers, threads, shared memory) to active warps of 64.
-@pytest.mark.parametrize(
-    ("registers", "threads", "shared", "warps"),
-    [
-        (32, 256, 0, 64),
-        (32, 1024, 0, 64),
-        (32, 32, 0, 32),  # 32 blocks at most
-        (40, 256, 0, 48),  # 1280 registers of a warp: 51 warps, in pieces of 4 and blocks of 8
-        (64, 256, 0, 32),
-        (65, 256, 0, 24),  # registers come in pieces of 8 for each thread
-        (128, 256, 0, 16),
-        (255, 128, 0, 8),
-        (255, 1024, 0, 0),  # no block fits
-        (32, 96, 0, 63),
-    ],
-)
-@pytest.mark.parametrize("architecture", [A100, H100], ids=lambda a: a.name)
-def test_occupancy_is_that_of_the_calculator(architecture, registers, threads, shared, warps):
-    assert occupancy(architecture, registers, threads, shared) == warps / 64
-
-
-@pytest.mark.parametrize(
-    ("architecture", "shared", "warps"),
-    [
-        (A100, 48 * 1024, 24),  # three blocks of 49 KiB in 164
-        (H100, 48 * 1024, 32),  # four in 228
-        (A100, 163 * 1024, 8),
-        (H100, 163 * 1024, 8),
-        (A100, 227 * 1024, 0),
-        (H100, 227 * 1024, 8),
-        (A100, 19 * 1024, 64),  # eight blocks of 20 KiB
-        (A100, 20 * 1024, 56),  # seven of 21
-        (A100, 19 * 1024 + 1, 64),
-        (A100, 19 * 1024 + 513, 56),
-    ],
-)
-def test_shared_memory_limits_blocks(architecture, shared, warps):
-    assert occupancy(architecture, 32, 256, shared) == warps / 64
 
 
 def test_the_log_of_the_compiler_is_read():

@@ -35,7 +35,6 @@ def test_all_of_it_runs_on_the_simulator(tmp_path):
     assert record["ops"]["rows"]["gather_sum"]["cases"] == 2
     assert record["layers"]["rows"]["nn.Linear"]["eager"] == "passed"
     assert record["times"]["microseconds"]["gather_sum, 128 channels, both"]["ours"] > 0
-    assert record["kernels"] == {}  # nothing to profile
     assert {"commit", "versions", "status"} <= set(record["circumstances"])
 
 
