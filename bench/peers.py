@@ -9,6 +9,7 @@ derivatives.
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -173,7 +174,9 @@ class Compared:
         """Passes of both, to be timed in turn."""
         return Compared({**self.calls, **other.calls}, {**self.without, **other.without})
 
-    def timed(self, rounds: int, repeat: int = 1) -> dict[str, Any]:
+    def timed(
+        self, rounds: int, repeat: int = 1, clock: Callable[[], float] = time.perf_counter
+    ) -> dict[str, Any]:
         """Time all passes in turn.
 
         Parameters
@@ -183,6 +186,8 @@ class Compared:
         repeat : int, optional
             Calls in a row, of which one's share is recorded: a small problem leaves for the next
             call what the caches hold.
+        clock : callable, optional
+            Returns seconds.
 
         Returns
         -------
@@ -192,7 +197,7 @@ class Compared:
         in_a_row = {key: partial(call_times, call, repeat) for key, call in self.calls.items()}
         seconds = {
             key: [value / repeat for value in values]
-            for key, values in all_rounds(in_a_row, rounds).items()
+            for key, values in all_rounds(in_a_row, rounds, clock).items()
         }
         spread = {key: quantiles(values, n=4)[::2] for key, values in seconds.items()}
         return {"seconds": seconds, "quartiles": spread, "without": dict(self.without)}

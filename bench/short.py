@@ -10,8 +10,8 @@ are run one behind the other in one process, and compare results before they tim
 ratio is the median of the peer over that of ours. ``--keep`` writes the file of this kind of
 machine, ``bench/results/short_<processor>_<instruction set>_<cores>.json``; ``--check`` runs all
 pairs and then, up to twice more, those whose ratio is less than 0.8 of the one in that file: a
-pair that is slower every time has become slower. ``--once`` times nothing: it calls each benchmark
-once, so that all of them are known to run and to agree with their peers.
+pair that is slower every time has become slower. ``--once`` times nothing: it calls these pairs and
+the benchmarks without one once, so that all of them are known to run and to agree with their peers.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from typing import Any
 from bench.peers import KINDS
 from bench.recorder import REPOSITORY, Record, circumstances, output_arguments
 from equigeo.ops.self_test.cases import all_cases
+from equigeo.tensor_products.analysis.compared_product import compared_products
 
 RESULTS = REPOSITORY / "bench" / "results"
 LEAST = 0.8  # of the ratio that was
@@ -76,6 +77,20 @@ TEMPLATES = [
         "ops", "bench_op", "{what}-{{}}", tuple(case.op for case in all_cases()), "op", "reference",
     ),
 ]  # fmt: skip
+# Benchmarks without a pair: file, function, ids.
+ALONE = [
+    (
+        "linear", "bench_linear", "{what}-both-64 rows",
+        ("irreps-small", "irreps-nequip", "irreps-mace", "tensors", "dense"),
+    ),
+    ("points", "bench_search", "{what}-32x256-own", ("sampling", "nearest", "radius")),
+    (
+        "tensor_products", "bench_tensor_products", "{what}-mimo-L2-forward and backward-1 thread",
+        tuple(name.replace(" ", "_") for name in compared_products()),
+    ),
+    ("connected", "bench_unweighted", "{what}-ours-both-1 thread", ("elementwise", "all_pairs")),
+    ("mds", "bench_one_large_cloud", "{what}-1", ("float32",)),
+]  # fmt: skip
 
 
 def pairs() -> Pairs:
@@ -83,17 +98,31 @@ def pairs() -> Pairs:
     found: Pairs = {}
     for file, function, template, problems, ours, peer in TEMPLATES:
         for what in problems:
-            place = f"bench/bench_{file}.py::{function}[{template.format(what=what)}]"
+            place = place_of(file, function, template.format(what=what))
             name = f"{function.removeprefix('bench_')}, {what}, against {peer}"
             found[name] = place.format(ours), place.format(peer)
     return found
 
 
-def run(chosen: Pairs, *options: str) -> str:
-    """Run pairs in one process, and return what pytest printed."""
+def place_of(file: str, function: str, case: str) -> str:
+    return f"bench/bench_{file}.py::{function}[{case}]"
+
+
+def called_once(select: str = "") -> list[str]:
+    """Ids of all benchmarks that ``--once`` calls."""
+    alone = [
+        place_of(file, function, template.format(what=what))
+        for file, function, template, problems in ALONE
+        for what in problems
+    ]
+    in_pairs = (one for name, pair in pairs().items() if select in name for one in pair)
+    return [*in_pairs, *(one for one in alone if select in one)]
+
+
+def run(ids: list[str], *options: str) -> str:
+    """Run benchmarks in one process, and return what pytest printed."""
     command = [
-        sys.executable, "-m", "pytest", *(one for pair in chosen.values() for one in pair),
-        "-q", "-p", "no:cacheprovider",
+        sys.executable, "-m", "pytest", *ids, "-q", "-p", "no:cacheprovider",
         "-o", "python_files=bench_*.py", "-o", "python_functions=bench_*", *options,
     ]  # fmt: skip
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
@@ -108,7 +137,8 @@ def measure(chosen: Pairs) -> dict[str, dict[str, Any]]:
     few = ("--benchmark-min-time=0.003", "--benchmark-max-time=0.2", "--benchmark-min-rounds=5")
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder, "times.json")
-        run(chosen, *few, f"--benchmark-json={output}")
+        ids = [one for pair in chosen.values() for one in pair]
+        run(ids, *few, f"--benchmark-json={output}")
         listed = json.loads(output.read_text())["benchmarks"]
     seconds = {one["fullname"]: one["stats"]["data"] for one in listed}
     return {
@@ -170,10 +200,11 @@ def main(words: list[str] | None = None) -> int:
     given = parser.parse_args(words)
     os.environ.setdefault("OMP_NUM_THREADS", str(min(2, os.cpu_count() or 1)))
     chosen = {name: pair for name, pair in pairs().items() if given.select in name}
-    if not chosen:
+    once = called_once(given.select) if given.once else []
+    if not (chosen or once):
         raise SystemExit(f"no pair has {given.select!r} in its name")
-    if given.once:
-        print(run(chosen, "--benchmark-disable").strip().splitlines()[-1])
+    if once:
+        print(run(once, "--benchmark-disable").strip().splitlines()[-1])
         return 0
     kept = RESULTS / f"short_{machine_kind()}.json"
     if given.check:

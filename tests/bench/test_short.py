@@ -1,11 +1,5 @@
-"""Which benchmarks are short, and when a ratio has fallen."""
-
-from __future__ import annotations
-
 import json
-import os
-import subprocess
-import sys
+import re
 
 import pytest
 
@@ -30,19 +24,15 @@ def test_every_op_is_beside_a_peer():
     assert sum(pair is None for pair in ELSEWHERE.values()) <= 3  # may only become smaller
 
 
-def test_every_id_is_that_of_a_benchmark():
-    files = sorted({one.partition("::")[0] for pair in short.pairs().values() for one in pair})
-    command = [
-        sys.executable, "-m", "pytest", *files, "--collect-only", "-q", "-p", "no:cacheprovider",
-        "-o", "python_files=bench_*.py", "-o", "python_functions=bench_*",
-    ]  # fmt: skip
-    # A worker of pytest-xdist would be taken for one that times in parallel, which is refused.
-    alone = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_XDIST")}
-    said = subprocess.run(
-        command, cwd=REPOSITORY, capture_output=True, text=True, check=True, env=alone
-    )
-    there = set(said.stdout.splitlines())
-    assert {one for pair in short.pairs().values() for one in pair} <= there
+def test_every_benchmark_is_called_once():
+    ids = short.called_once()
+    assert len(ids) == len(set(ids))
+    functions = {
+        f"bench/{path.name}::{name}"
+        for path in (REPOSITORY / "bench").glob("bench_*.py")
+        for name in re.findall(r"^def (bench_\w+)", path.read_text(), re.MULTILINE)
+    }
+    assert {one.partition("[")[0] for one in ids} == functions
 
 
 def times(ours, peer):
@@ -80,24 +70,19 @@ def test_without_a_file_of_this_kind_of_machine_there_is_nothing_to_check(monkey
     assert short.machine_kind() == "intel-xeon-8480-_avx512_2-cores"
 
 
-def test_once_times_nothing(monkeypatch, capsys):
+def test_once_option_times_nothing(monkeypatch, capsys):
     asked = []
 
-    def run(chosen, *options):
-        asked.append((sorted(chosen), options))
+    def run(ids, *options):
+        asked.append((ids, options))
         return "..\n2 passed\n"
 
     monkeypatch.setattr(short, "run", run)
     monkeypatch.setattr(short, "measure", None)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     assert short.main(["--once", "--select", "embed, forward"]) == 0
-    assert asked == [(["embed, forward, against eager"], ("--benchmark-disable",))]
+    place = "bench/bench_mds.py::bench_embed[1024x128-forward-{}]".format
+    assert asked == [([place("embed"), place("eager")], ("--benchmark-disable",))]
     assert capsys.readouterr().out == "2 passed\n"
     with pytest.raises(SystemExit, match="no pair has 'unheard of' in its name"):
         short.main(["--once", "--select", "unheard of"])
-
-
-def test_a_benchmark_that_fails_ends_the_run():
-    place = "bench/bench_mds.py::bench_nothing"
-    with pytest.raises(SystemExit, match="bench_nothing"):
-        short.run({"nothing": (place, place)}, "--benchmark-disable")
