@@ -1,17 +1,12 @@
-"""No module needs itself: imports among the modules of the package form no circle.
-
-Imports inside functions and for type checkers count as well. At module level there is no circle
-at all.
-"""
-
-from __future__ import annotations
+"""Imports among the modules of the package form no circle, those inside functions included."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.architecture.source import When, import_graph, read_modules, refuse, the_package
+from tests.architecture.source import When, import_graph, refuse, the_package, write_package
+
+pytestmark = pytest.mark.xdist_group("architecture")
 
 # ``a + b`` and ``a @ b``, ``dual`` and ``restrict`` are methods of every representation, and make
 # representations: what all of them inherit from imports those kinds when it is called.
@@ -56,31 +51,19 @@ def test_only_the_operators_of_representations_form_a_circle():
     refuse([" <-> ".join(sorted(circle)) for circle in found])
 
 
-CIRCLES = {
-    "in a module": ("from equigeo.mesh.b import g", "from equigeo.mesh.a import f"),
-    "in a function": ("from equigeo.mesh.b import g", "def g():\n    import equigeo.mesh.a"),
-    "for types": (
-        "from equigeo.mesh.b import g",
-        "if TYPE_CHECKING:\n    from equigeo.mesh.a import F",
-    ),
-    "by its package": ("from equigeo.mesh import f", "x = 0"),
-}
-
-
-def package(tmp_path: Path, first: str, second: str) -> dict[str, set[str]]:
-    folder = tmp_path / "equigeo" / "mesh"
-    folder.mkdir(parents=True)
-    (folder / "__init__.py").write_text("from equigeo.mesh.a import f")
-    (folder / "a.py").write_text(first)
-    (folder / "b.py").write_text(second)
-    return import_graph(read_modules(tmp_path), When)
-
-
-@pytest.mark.parametrize(("first", "second"), CIRCLES.values(), ids=CIRCLES)
-def test_a_circle_is_found(tmp_path, first, second):
-    (circle,) = circles(package(tmp_path, first, second))
-    assert "equigeo.mesh.a" in circle
-
-
-def test_one_way_is_no_circle(tmp_path):
-    assert not [*circles(package(tmp_path, "from equigeo.mesh.b import g", "x = 0"))]
+def test_circles_are_found(tmp_path):
+    for k, (first, second, count) in enumerate(
+        [
+            ("from equigeo.mesh.b import g", "from equigeo.mesh.a import f", 1),
+            ("from equigeo.mesh.b import g", "def g():\n    import equigeo.mesh.a", 1),
+            ("from equigeo.mesh import f", "x = 0", 1),  # by its package
+            ("from equigeo.mesh.b import g", "x = 0", 0),
+        ]
+    ):
+        init = "from equigeo.mesh.a import f"
+        modules = write_package(
+            tmp_path / str(k), mesh____init__=init, mesh__a=first, mesh__b=second
+        )
+        found = [*circles(import_graph(modules, When))]
+        assert len(found) == count
+        assert all("equigeo.mesh.a" in circle for circle in found)

@@ -1,17 +1,16 @@
 """The form of modules: how long they and their functions are, and what stands in them."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from statistics import quantiles
 
 import pytest
 
-from tests.architecture.source import Module, When, import_graph, read_modules, refuse, the_package
+from tests.architecture.source import Module, When, import_graph, refuse, the_package, write_package
+
+pytestmark = pytest.mark.xdist_group("architecture")
 
 MAX_LINES = 400
 MAX_MODULES = 20  # in a folder
@@ -104,9 +103,8 @@ RULES = {
 }
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_the_package_has_the_form(rule):
-    refuse([*RULES[rule](the_package())])
+def test_the_package_has_the_form():
+    refuse(found for rule in RULES.values() for found in rule(the_package()))
 
 
 def test_nine_of_ten_functions_are_short():
@@ -115,72 +113,29 @@ def test_nine_of_ten_functions_are_short():
     assert quantiles(lengths, n=10)[-1] <= MAX_P90
 
 
-BODY = "    x = 0\n" * 44
 BROKEN = {
     "long modules": '"""A part."""\n' + "x = 0\n" * 400,
-    "docstrings": "",
+    "docstrings": '"""TODO."""\n',
     "small modules": '"""A part."""\n',
-    "long functions": f'def f():\n    """Run."""\n    y = 1\n{BODY}    return y\n',
+    "long functions": 'def f():\n    """Run."""\n    y = 1\n' + "    x = 0\n" * 45,
     "overrides": "def f(self): ...  # type: ignore[override, misc]\n",
     "positional slices": "def f(ctx, inputs):\n    ctx.save(*inputs[:12])\n",
 }
-FINE = {
-    "long modules": '"""A part."""\n' + "x = 0\n" * 399,
-    "docstrings": '"""A part."""\n',
-    "small modules": '"""A part.\n\nOn its own\nbecause it is a subject.\n"""\n',
-    "long functions": f'def f(\n    z,\n):\n    """Run."""\n{BODY}    return z\n',
-    "overrides": "def f(self): ...  # type: ignore[misc]\n",
-    "positional slices": "def f(ctx, inputs):\n    ctx.save(inputs)\n    return x[:12], None\n",
-}
+FINE = (
+    '"""A part.\n\nOn its own\nbecause it is a subject.\n"""\n'
+    'def f(\n    ctx, inputs,\n):\n    """Run."""\n'
+    + "    x = 0\n" * 43
+    + "    ctx.save(inputs)  # type: ignore[misc]\n    return x[:12], None\n"
+)
 
 
-def write(tmp_path: Path, source: str) -> dict[str, Module]:
-    """A package with one op, which one other module imports."""
-    folder = tmp_path / "equigeo" / "ops"
-    folder.mkdir(parents=True)
-    (folder / "part.py").write_text(source)
-    (folder / "user.py").write_text(
-        '"""A user."""\nfrom equigeo.ops.part import f\n' + "y = 1\n" * 60
-    )
-    return read_modules(tmp_path)
-
-
-@pytest.mark.parametrize(("rule", "source"), BROKEN.items())
-def test_a_broken_rule_is_reported(tmp_path, rule, source):
-    (found,) = RULES[rule](write(tmp_path, source))
-    assert found.startswith("equigeo/ops/part.py:")
-
-
-@pytest.mark.parametrize(("rule", "source"), FINE.items())
-def test_what_keeps_a_rule_is_not_reported(tmp_path, rule, source):
-    assert not [*RULES[rule](write(tmp_path, source))]
-
-
-@pytest.mark.parametrize("docstring", ['""', '"""..."""', '"""TODO."""', "# no docstring"])
-def test_a_docstring_that_says_nothing_is_reported(tmp_path, docstring):
-    (found,) = without_docstring(write(tmp_path, docstring + "\n"))
-    assert "no docstring" in found
-
-
-def test_gradients_that_are_counted_are_reported(tmp_path):
-    (found,) = positional_slices(write(tmp_path, "def f(x):\n    return x, *(None,) * 11\n"))
-    assert "counts gradients" in found
-
-
-@pytest.mark.parametrize(("importers", "count"), [(0, 0), (1, 1), (2, 0)])
-def test_only_modules_with_one_importer_are_small(tmp_path, importers, count):
-    folder = tmp_path / "equigeo"
-    folder.mkdir()
-    (folder / "part.py").write_text('"""A part."""\n')
-    for k in range(importers):
-        (folder / f"user{k}.py").write_text("import equigeo.part\n" + "x = 0\n" * 60)
-    assert len([*small_modules(read_modules(tmp_path))]) == count
-
-
-@pytest.mark.parametrize(("count", "reported"), [(20, 0), (21, 1)])
-def test_a_full_folder_is_reported(tmp_path, count, reported):
-    folder = tmp_path / "equigeo"
-    folder.mkdir()
-    for name in ["__init__", *(f"part{k}" for k in range(count))]:
-        (folder / f"{name}.py").write_text('"""A part."""\n')
-    assert len([*full_folders(read_modules(tmp_path))]) == reported
+def test_broken_rules_are_reported(tmp_path):
+    user = '"""A user."""\nfrom equigeo.ops.part import f\n' + "y = 1\n" * 60
+    for rule, source in BROKEN.items():
+        modules = write_package(tmp_path / rule, ops__part=source, ops__user=user)
+        (found,) = RULES[rule](modules)
+        assert found.startswith("equigeo/ops/part.py:")
+    modules = write_package(tmp_path, ops__part=FINE, ops__user=user)
+    assert not [found for rule in RULES.values() for found in rule(modules)]
+    full = write_package(tmp_path / "full", **{f"part{k}": '"""A part."""\n' for k in range(21)})
+    assert len([*full_folders(full)]) == 1

@@ -12,21 +12,24 @@ import re
 import tokenize
 from collections.abc import Iterator
 from io import StringIO
-from pathlib import Path
 
-from tests.architecture.source import REPOSITORY
+import pytest
 
+from tests.architecture.source import REPOSITORY, read_modules
+
+pytestmark = pytest.mark.xdist_group("architecture")
 KEYWORDS = {"atol", "rtol", "abs", "rel"}
 WORTH_READING = re.compile(r"\de-\d|\b(?:atol|rtol|abs|rel)=")
 
 
-def bare_tolerances(text: str) -> list[int]:
+def bare_tolerances(text: str, tree: ast.Module) -> list[int]:
     """Lines of literal tolerances without a comment beside them."""
     lines = text.splitlines()
+    worth_reading = [n for n, line in enumerate(lines, 1) if WORTH_READING.search(line)]
     commented = None
     found = []
-    for statement in ast.walk(ast.parse(text)):
-        if not isinstance(statement, ast.stmt):
+    for statement in statements(tree):
+        if not any(statement.lineno <= n <= statement.end_lineno for n in worth_reading):
             continue
         nodes = list(own_nodes(statement))
         here = list(tolerances(nodes, lines))
@@ -47,6 +50,15 @@ def lines_with_comments(text: str) -> set[int]:
     tokens = tokenize.generate_tokens(StringIO(text).readline)
     comments = (token for token in tokens if token.type == tokenize.COMMENT)
     return {c.start[0] for c in comments if not c.string.startswith(("# fmt", "# noqa", "# type"))}
+
+
+def statements(node: ast.AST) -> Iterator[ast.stmt]:
+    """All statements below a node."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.expr):
+            if isinstance(child, ast.stmt):
+                yield child
+            yield from statements(child)
 
 
 def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
@@ -74,18 +86,17 @@ def is_literal(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, float) and node.value != 0
 
 
-def test_literal_tolerances_stand_beside_a_reason():
+def test_literal_tolerances_have_a_reason():
     found = {}
-    for path in sorted((REPOSITORY / "tests").rglob("*.py")):
-        text = path.read_text()
-        if path == Path(__file__) or not WORTH_READING.search(text):
+    for module in read_modules(REPOSITORY, "tests").values():
+        if module.name == __name__ or not WORTH_READING.search(module.source):
             continue
-        if lines := bare_tolerances(text):
-            found[path.relative_to(REPOSITORY / "tests").as_posix()] = lines
+        if lines := bare_tolerances(module.source, module.tree):
+            found[str(module.path)] = lines
     assert found == {}, "say beside each where it comes from, or take testing.tolerance"
 
 
-def test_what_is_a_tolerance_and_what_is_beside_it():
+def test_tolerances_without_a_reason_are_found():
     text = """
 assert_close(a, b, atol=1e-6)
 assert_close(a, b, atol=1e-6)  # a sum of twelve
@@ -103,4 +114,4 @@ def f():
     with h():
         assert error <= 2e-3
 """
-    assert bare_tolerances(text) == [2, 9, 16]
+    assert bare_tolerances(text, ast.parse(text)) == [2, 9, 16]
