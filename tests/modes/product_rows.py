@@ -15,6 +15,7 @@ from equigeo.groups import SL
 from equigeo.reps import SymPower, TensorRep, Trivial
 from tests.modes.row import Row, apply, beside, randn
 
+CHANNELS = "3x0e + 3x1o"
 X, Y, OUT = "3x0e + 2x1o", "1x0e + 1x1o", "2x0e + 2x1o"
 DIM_X, DIM_Y = 9, 4
 VECTOR = TensorRep(SL(2))
@@ -27,6 +28,13 @@ def product_rows() -> list[Row]:
             "nn.Linear",
             lambda: enn.Linear(X, OUT, biases=True),
             randn((4, DIM_X)),
+            apply,
+            "nn.Linear",
+        ),
+        Row(
+            "nn.Linear in ir_mul",
+            lambda: enn.Linear(X, OUT, shared_weights=False, layout="ir_mul"),
+            randn((4, DIM_X), (4, enn.Linear(X, OUT).weight_numel)),
             apply,
             "nn.Linear",
         ),
@@ -53,6 +61,20 @@ def product_rows() -> list[Row]:
         ),
         Row("nn.Gate", _gate, randn((4, 10)), apply, "nn.Gate"),
         Row(
+            "nn.Gate in ir_mul",
+            lambda: enn.Gate(
+                "2x0o",
+                [torch.tanh],
+                "2x0e + 1x0o",
+                [torch.tanh] * 2,
+                "2x1o + 1x2e",
+                layout="ir_mul",
+            ),
+            randn((4, 16)),
+            apply,
+            "nn.Gate",
+        ),
+        Row(
             "nn.NormalizedActivation",
             lambda: enn.NormalizedActivation(torch.tanh),
             randn((4, 3)),
@@ -72,27 +94,29 @@ def product_rows() -> list[Row]:
         *_products(),
         *_signals(),
         *_convolutions(),
-        Row(
-            "tensor_products.SphericalHarmonics",
+        _row(
+            "SphericalHarmonics",
             lambda: tp.SphericalHarmonics("0e + 1o + 2e + 3o", normalize=True),
             randn((4, 3)),
-            apply,
-            "tensor_products.SphericalHarmonics",
         ),
-        Row(
-            "tensor_products.DegreeWeights",
-            lambda: tp.DegreeWeights(2),
-            randn((4, 9)),
-            apply,
-            "tensor_products.DegreeWeights",
+        _row(
+            "SphericalHarmonics",
+            lambda: tp.SphericalHarmonics("0e + 1o + 2e + 3o", normalize=False),
+            randn((4, 3)),
+            label=" of any length",
         ),
-        Row(
-            "tensor_products.SymmetricContraction",
-            lambda: tp.SymmetricContraction("3x0e + 3x1o", "3x0e + 3x1o", 3, 2),
-            randn((4, 12)),
-            _contract,
-            "tensor_products.SymmetricContraction",
+        _row("DegreeWeights", lambda: tp.DegreeWeights(2), randn((4, 9))),
+        *(
+            Row(
+                f"tensor_products.SymmetricContraction{label}",
+                lambda basis=basis: tp.SymmetricContraction(*[CHANNELS] * 2, 3, 2, basis=basis),
+                randn((4, 12)),
+                _contract,
+                "tensor_products.SymmetricContraction",
+            )
+            for basis, label in (("reduced", ""), ("original", " in the original basis"))
         ),
+        *_other_paths(),
     ]
 
 
@@ -114,12 +138,21 @@ def _spheres() -> list[Row]:
 
 
 def _norms() -> list[Row]:
+    layer_norm, rms_norm = enn.EquivariantLayerNorm, enn.EquivariantRMSNorm
     makes: dict[str, Callable[[], nn.Module]] = {
-        "EquivariantLayerNorm": lambda: enn.EquivariantLayerNorm(X, degrees="together"),
-        "EquivariantRMSNorm": lambda: enn.EquivariantRMSNorm(X),
+        "": lambda: layer_norm(X, degrees="together"),
+        " by degree": lambda: layer_norm("2x0e + 1x0o + 2x1o", "norm"),
+    }
+    others: dict[str, Callable[[], nn.Module]] = {
+        "": lambda: rms_norm(X),
+        " without centering": lambda: rms_norm("2x0e + 1x0o + 2x1o", "norm", centering=False),
     }
     inputs = randn((4, DIM_X))
-    return [Row(f"nn.{name}", make, inputs, apply, f"nn.{name}") for name, make in makes.items()]
+    return [
+        Row(f"nn.{name}{label}", make, inputs, apply, f"nn.{name}")
+        for name, found in (("EquivariantLayerNorm", makes), ("EquivariantRMSNorm", others))
+        for label, make in found.items()
+    ]
 
 
 def _gate() -> nn.Module:
@@ -183,21 +216,73 @@ def _signals() -> list[Row]:
         ),
         _row("CurlTensorProduct", lambda: tp.CurlTensorProduct(2, 1, 2), two),
         _row(
-            "VectorSignalTensorProduct",
-            lambda: tp.VectorSignalTensorProduct(2, 1, 2),
-            _vector_signals,
+            "CurlTensorProduct",
+            lambda: tp.CurlTensorProduct(2, 1, 2, "paths"),
+            two,
+            label=" by paths",
         ),
-        _row(
-            "SignalTensorProduct",
-            lambda: tp.SignalTensorProduct("2x0e + 2x1o", "2x0e + 2x1o", "2x0e + 2x1o"),
-            randn((4, 8), (4, 8)),
+        _product(lambda: tp.MatrixTensorProduct(2, 1, 2, parity="both"), " of both parities"),
+        _product(lambda: tp.VectorSignalTensorProduct(2, 1, 2)),
+        _product(lambda: tp.VectorSignalTensorProduct(2, 1, 2, scalars=False), " of vectors alone"),
+        *(
+            _product(lambda kind=kind: tp.SignalTensorProduct(*SIGNALS, kind), label)
+            for kind, label in {
+                "gaunt": "",
+                "curl": " of curls",
+                "matrix": " of matrices",
+                "vector_signal": " of vector signals",
+                "gaunt+curl": " of functions and curls",
+            }.items()
         ),
     ]
 
 
-def _vector_signals() -> tuple[Tensor, ...]:
-    product = tp.VectorSignalTensorProduct(2, 1, 2)
-    return randn((4, product.irreps_in1.dim), (4, product.irreps_in2.dim))()
+SIGNALS = "2x0e + 2x1o", "2x0e + 2x1o", "2x0e + 2x1o + 1x1e"
+
+
+def _other_paths() -> list[Row]:
+    """Layouts, methods and connections that products evaluate in other ways."""
+    rows: dict[str, Any] = {"layout": "ir_mul", "shared_weights": False}
+    return [
+        _product(lambda: tp.TensorProduct(*EVERY, **rows), " of every connection in ir_mul"),
+        _product(
+            lambda: tp.FullTensorProduct(X, Y, method="sparse", layout="ir_mul"), " in sparse form"
+        ),
+        _product(lambda: tp.FullyConnectedTensorProduct(X, Y, OUT, **rows), " in ir_mul"),
+        _product(lambda: tp.ElementwiseTensorProduct(X, X, layout="ir_mul"), " in ir_mul"),
+        _row(
+            "TensorSquare",
+            lambda: tp.TensorSquare(X, "2x0e + 1x2e", layout="ir_mul"),
+            randn((4, DIM_X)),
+            label=" with weights",
+        ),
+    ]
+
+
+EVERY = (
+    "2x0e + 2x1o",
+    "2x0e + 2x1o",
+    "2x0e + 2x1o + 4x1o + 1x1e",
+    [
+        (0, 0, 0, "uvw", True),
+        (0, 0, 0, "uvu", True),
+        (1, 0, 1, "uvv", True),
+        (1, 1, 0, "uuu", True),
+        (0, 1, 2, "uvuv", True),
+        (1, 1, 3, "uuw", True),
+        (1, 1, 3, "uvu<v", True),
+        (1, 1, 3, "u<vw", True),
+    ],
+)
+
+
+def _product(make: Callable[[], Any], label: str = "") -> Row:
+    """A product of two features, with weights where its caller gives them."""
+    product = make()
+    dims = [product.irreps_in1.dim, product.irreps_in2.dim]
+    if product.weight_numel and not product.internal_weights:
+        dims.append(product.weight_numel)
+    return _row(type(product).__name__, make, randn(*((4, dim) for dim in dims)), label=label)
 
 
 def _row(
@@ -212,7 +297,7 @@ def _row(
 
 def _convolutions() -> list[Row]:
     edges = torch.tensor([[0, 1, 2, 2, 3, 0], [1, 0, 1, 3, 2, 2]])
-    graph = EdgeIndex.from_edges(edges, 4, 4)
+    graph = EdgeIndex.from_edges(edges, 5, 5)  # the last node has no edge
     numel = tp.ChannelwiseConv(X, Y, OUT).weight_numel
 
     def by_tensor(layer: nn.Module, x: Tensor, y: Tensor, w: Tensor) -> Any:
@@ -221,7 +306,7 @@ def _convolutions() -> list[Row]:
     def by_graph(layer: nn.Module, x: Tensor, y: Tensor, w: Tensor) -> Any:
         return layer(x, beside(graph, x), y, w)
 
-    conv = randn((4, DIM_X), (6, DIM_Y), (6, numel))
+    conv = randn((5, DIM_X), (6, DIM_Y), (6, numel))
 
     def in_frames(layer: nn.Module, x: Tensor, r: Tensor, w: Tensor) -> Any:
         return layer(x, beside(graph, x), r, w)
@@ -240,7 +325,7 @@ def _convolutions() -> list[Row]:
         Row(
             names[1],
             lambda: tp.RadialChannelwiseConv(X, Y, OUT, 5),
-            randn((4, DIM_X), (6, DIM_Y), (6, 5)),
+            randn((5, DIM_X), (6, DIM_Y), (6, 5)),
             by_graph,
             names[1],
             rows=False,
@@ -248,7 +333,7 @@ def _convolutions() -> list[Row]:
         Row(
             "tensor_products.SO2Conv",
             lambda: tp.SO2Conv(X, OUT, group="SO3", modulation="order", bias=True),
-            randn((4, DIM_X), (6, 3), (6, 7)),
+            randn((5, DIM_X), (6, 3), (6, 7)),
             in_frames,
             "tensor_products.SO2Conv",
             rows=False,
@@ -256,7 +341,7 @@ def _convolutions() -> list[Row]:
         Row(
             "tensor_products.RadialSO2Conv",
             lambda: tp.RadialSO2Conv(X, OUT, 5, sources="both", weights="paths"),
-            randn((4, DIM_X), (6, 3), (6, 5)),
+            randn((5, DIM_X), (6, 3), (6, 5)),
             in_frames,
             "tensor_products.RadialSO2Conv",
             rows=False,

@@ -1,7 +1,5 @@
 """What tests of products by paths share: e3nn in double precision and random instructions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -49,12 +47,6 @@ def inputs_of(product: Any, *batch: int, dtype: torch.dtype = torch.float64) -> 
     if product.weight_numel and not product.internal_weights:
         sizes.append(product.weight_numel)
     return [random(*batch, size, seed=seed, dtype=dtype) for seed, size in enumerate(sizes)]
-
-
-def compile_whole(product: TensorProduct, backend: str = "eager") -> Callable[..., Tensor]:
-    """Compile without what earlier tests compiled: all products share one ``forward``."""
-    torch.compiler.reset()
-    return torch.compile(product, fullgraph=True, backend=backend)
 
 
 def assert_same(got: Tensor, want: Tensor) -> None:

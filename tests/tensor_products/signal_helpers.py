@@ -1,7 +1,5 @@
 """What tests of products of signals share."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """Wigner symbols, independent of those of the package."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from functools import cache
 from math import factorial, sqrt

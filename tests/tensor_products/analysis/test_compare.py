@@ -1,7 +1,5 @@
 """The comparison: published counts, empty products, and that nothing wrong is timed."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

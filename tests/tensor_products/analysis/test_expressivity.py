@@ -1,7 +1,5 @@
 """Degrees of freedom: the closed forms, and two ways to the same Jacobian."""
 
-from __future__ import annotations
-
 import pytest
 
 import equigeo.tensor_products as tp

@@ -1,7 +1,5 @@
 """Which irreps products couple: closed forms, and that the check can fail."""
 
-from __future__ import annotations
-
 from itertools import product as pairs
 from math import pi, sqrt
 

@@ -1,7 +1,5 @@
 """Convolutions by orders against Clebsch-Gordan products: oracles 9 to 24 and 32."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 
@@ -117,7 +115,6 @@ def test_paths_of_a_limited_filter():
 
 
 def test_it_is_the_fully_connected_product_of_e3nn():
-    """With natural parities, where the even paths are all that e3nn has."""
     irreps_in, irreps_out = "3x0e+3x1o+3x2e", "2x0e+2x1o+2x2e"
     torch.set_default_dtype(F64)
     try:  # whose tables have the default dtype
@@ -192,7 +189,6 @@ def test_energies_of_mirror_images_differ_without_parity_alone(group, differs):
 
 
 def test_outputs_have_unit_variance():
-    """The figures of the specification, up to the noise of 200 edges and 64 channels."""
     irreps = "64x0e + 64x1o + 64x2e + 64x3o"
     torch.manual_seed(0)
     x, r = torch.randn(200, 1024), torch.randn(200, 3)
@@ -248,7 +244,6 @@ NEAR = [[0.0, 1.0, 0.0], [0.0, -1.0, 0.0], [1e-12, 1.0, 0.0], [0.0, -1.0, 1e-12]
 @pytest.mark.parametrize("xyz", NEAR, ids=str)
 @pytest.mark.parametrize("mmax", [None, 1])
 def test_first_and_second_derivatives_are_those_of_the_product_of_paths(xyz, mmax):
-    """At both poles, beside them and on the plane where frames jump."""
     conv = toy(mmax)
     x = toy_features().requires_grad_()
     r = vector(*xyz).requires_grad_()
@@ -277,7 +272,6 @@ def test_single_precision_has_seven_digits():
 
 
 def test_sources_and_targets_side_by_side():
-    """Equals a convolution of both features, concatenated edge by edge."""
     for modulation in ("order", "degree"):
         both = SO2Conv(TOY, MIXED, sources="both", modulation=modulation, bias=True).double()
         joined = SO2Conv("2x0e + 2x1o + 2x2e", MIXED, modulation=modulation, bias=True).double()

@@ -1,7 +1,5 @@
 """Orders and paths: oracles 6 to 8, 16 and 17 of the specification."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Products whose channels meet in pairs: which op evaluates them, and that it says the same."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest
@@ -167,19 +165,6 @@ def test_dtypes_without_kernels_take_the_reference(name):
     torch.testing.assert_close(got.float(), want, rtol=0, atol=0.08)
 
 
-@pytest.mark.parametrize("name", ["all pairs", "mixed, own weights"])
-def test_transforms_of_functions_take_the_reference(name):
-    product = PRODUCTS[name][0]("mul_ir").double()
-    x, y = inputs_of(product, 3)
-    want = product(x, y)
-    got = torch.func.vmap(product)(x, y)
-    torch.testing.assert_close(got, want, **tolerance(torch.float64, terms=100))
-    jacobian = torch.func.vmap(torch.func.jacrev(product))(x, y)
-    torch.testing.assert_close(
-        torch.einsum("bij,bj->bi", jacobian, x), want, **tolerance(torch.float64, terms=100)
-    )
-
-
 @every_product
 def test_a_row_does_not_depend_on_its_batch(name):
     product = PRODUCTS[name][0]("mul_ir")
@@ -188,20 +173,6 @@ def test_a_row_does_not_depend_on_its_batch(name):
     for part in (slice(0, 0), slice(0, 1), slice(3, 40)):
         some = product(*(x[part] for x in inputs))
         torch.testing.assert_close(some, whole[part], **tolerance(torch.float32, terms=100))
-
-
-@pytest.mark.parametrize("name", ["all pairs", "mixed, weights of every row", "mixed, own weights"])
-def test_products_compile_whole_and_export_for_any_batch(name):
-    product = PRODUCTS[name][0]("mul_ir").double()
-    inputs = inputs_of(product, 4)
-    torch.compiler.reset()
-    compiled = torch.compile(product, fullgraph=True, backend="aot_eager")
-    assert torch.equal(compiled(*inputs), product(*inputs))
-    batch = torch.export.Dim("batch")
-    shapes = ({0: batch},) * len(inputs)
-    program = torch.export.export(product, tuple(inputs), dynamic_shapes=shapes)
-    more = inputs_of(product, 9)
-    assert torch.equal(program.module()(*more), product(*more))
 
 
 def test_tables_of_a_recorder_are_not_kept():

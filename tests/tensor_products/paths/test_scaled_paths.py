@@ -1,7 +1,5 @@
 """Products with scalars: the same map as by paths that couple."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

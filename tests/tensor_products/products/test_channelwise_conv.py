@@ -1,7 +1,5 @@
 """The fused convolution equals gather, e3nn's product and scatter, path by path."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from e3nn import o3
@@ -190,17 +188,6 @@ def test_shared_weights_belong_to_the_module_and_are_trained():
     x, edge_attr, _ = features(conv, 9, 40, torch.float32)
     conv(x, edge_index, edge_attr).square().sum().backward()
     assert conv.weight.grad.abs().min() > 0
-
-
-@pytest.mark.parametrize("isolated", [0, 3])
-def test_compiles_with_an_edge_index_made_beforehand(isolated):
-    conv = ChannelwiseConv("4x0e+4x1o", "0e+1o", "0e+1o").double()
-    edges = EdgeIndex.from_edges(graph(), 9 + isolated, 9 + isolated)
-    x, edge_attr, weights = features(conv, 9 + isolated, 40)
-    compiled = torch.compile(
-        lambda x, y, w: conv(x, edges, y, w), fullgraph=True, backend="aot_eager"
-    )
-    torch.testing.assert_close(compiled(x, edge_attr, weights), conv(x, edges, edge_attr, weights))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 import torch
 from e3nn import o3
@@ -13,7 +11,6 @@ from tests.tensor_products.path_helpers import (
     LAYOUTS,
     assert_equals_e3nn,
     assert_same,
-    compile_whole,
     in_double,
     inputs_of,
     irreps,
@@ -136,34 +133,12 @@ def test_a_vector_product_of_the_wrong_parity_is_not_equivariant(layout):
 
 @both_layouts
 @both_methods
-def test_both_derivatives_are_right(layout, method):
-    product = FullTensorProduct("0e+2x1o", "1o+1e", method=method, layout=layout)
-    inputs = [value.requires_grad_() for value in inputs_of(product, 2)]
-    assert torch.autograd.gradcheck(product, inputs)
-    assert torch.autograd.gradgradcheck(product, inputs)
-
-
-@both_methods
-def test_compiles_whole_and_exports_for_any_batch(method):
-    product = FullTensorProduct("0e+2x1o", "1o+2e", method=method)
-    x, y = inputs_of(product, 4)
-    compiled = compile_whole(product)
-    assert_same(compiled(x, y), product(x, y))
-    batch = torch.export.Dim("batch")
-    program = torch.export.export(product, (x, y), dynamic_shapes=({0: batch},) * 2)
-    assert_same(program.module()(x[:3], y[:3]), product(x, y)[:3])
-
-
-@both_layouts
-@both_methods
-def test_empty_strided_and_broadcast_inputs(layout, method):
+def test_leading_axes_broadcast(layout, method):
     product = FullTensorProduct("0e+2x1o", "1o+2e", method=method, layout=layout)
     x, y = inputs_of(product, 4)
-    assert product(x[:0], y[:0]).shape == (0, product.irreps_out.dim)
     table = product(x[:, None], y)
     assert table.shape == (4, 4, product.irreps_out.dim)
     assert_same(table[2, 3], product(x[2], y[3]))
-    assert_same(product(x.mT.contiguous().mT, y), product(x, y))
 
 
 def test_the_sparse_product_gives_the_same_bits_again():
@@ -173,14 +148,10 @@ def test_the_sparse_product_gives_the_same_bits_again():
     assert_same(product(x, y), signal_product(3, method="dense")(x, y))
 
 
-def test_sparse_tables_hold_no_zeros_and_survive_casts():
+def test_sparse_tables_hold_no_zeros():
     product = signal_product(3)
     tables = dict(product.tables.named_buffers())
     assert all(table.ndim == 1 and table.all() for table in tables.values())
-    x, y = random(2, 16), random(2, 16, seed=1)
-    want = product.double()(x, y)
-    assert product.half().double()(x, y).equal(want)
-    assert product.to("meta").to_empty(device="cpu")(x, y).equal(want)
     assert [*product.state_dict()] == ["weight", "output_mask"]
 
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -15,11 +13,9 @@ from tests.tensor_products.path_helpers import (
     LAYOUTS,
     assert_equals_e3nn,
     assert_same,
-    compile_whole,
     in_double,
     inputs_of,
     irreps,
-    random,
 )
 
 both_layouts = pytest.mark.parametrize("layout", LAYOUTS)
@@ -92,38 +88,6 @@ def test_is_equivariant_under_rotations_and_reflections(layout, dtype):
         "3x0e+2x1o", "2x0o+1e+2o", "2x0o+3x1o+1e+2x2o", layout=layout
     )
     assert_equivariant(product.to(dtype), inputs=inputs_of(product, 4, dtype=dtype))
-
-
-@both_layouts
-@pytest.mark.parametrize("shared", [True, False])
-def test_both_derivatives_are_right(layout, shared):
-    product = FullyConnectedTensorProduct(
-        "2x0e+1o",
-        "2x1o",
-        "2x0e+1o+2e",
-        shared_weights=shared,
-        internal_weights=False,
-        layout=layout,
-    )
-    weight = random(*(() if shared else (2,)), product.weight_numel)
-    x, y = random(2, product.irreps_in1.dim, seed=1), random(2, product.irreps_in2.dim, seed=2)
-    inputs = [value.requires_grad_() for value in (x, y, weight)]
-    assert torch.autograd.gradcheck(product, inputs)
-    assert torch.autograd.gradgradcheck(product, inputs)
-
-
-def test_compiles_whole():
-    product = in_double(FullyConnectedTensorProduct, *PUBLISHED, layout="ir_mul")
-    x, y = inputs_of(product, 4)
-    assert_same(compile_whole(product)(x, y), product(x, y))
-
-
-@both_layouts
-def test_empty_and_strided_inputs(layout):
-    product = in_double(FullyConnectedTensorProduct, *PUBLISHED, layout=layout)
-    x, y = inputs_of(product, 4)
-    assert product(x[:0], y[:0]).shape == (0, product.irreps_out.dim)
-    assert_same(product(x.mT.contiguous().mT, y), product(x, y))
 
 
 def test_irreps_without_a_path_give_zeros():

@@ -1,7 +1,5 @@
 """What holds a product owns its weights and has the state that the product would have."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest

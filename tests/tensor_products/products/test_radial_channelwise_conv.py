@@ -1,7 +1,5 @@
 """A radial layer inside a convolution equals one outside, gradients included."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,23 +1,18 @@
-from __future__ import annotations
-
-import copy
 from typing import Any
 
 import pytest
 import torch
 from e3nn import o3
-from hypothesis import given, settings
+from hypothesis import given
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from equigeo.reps import Irreps, wigner_3j
 from equigeo.tensor_products import Instruction, TensorProduct
 from equigeo.testing import assert_equivariant
 from tests.tensor_products.path_helpers import (
-    CONNECTIONS,
     LAYOUTS,
     assert_equals_e3nn,
     assert_same,
-    compile_whole,
     in_double,
     inputs_of,
     path_arguments,
@@ -54,7 +49,6 @@ def all_modes(**options: Any) -> TensorProduct:
     return in_double(TensorProduct, *ALL_MODES, **options)
 
 
-@settings(max_examples=40)
 @given(path_arguments())
 def test_any_instructions_give_what_e3nn_gives(arguments):
     args, options = arguments
@@ -160,24 +154,6 @@ def test_a_layout_of_the_wrong_kind_is_not_equivariant():
         assert_equivariant(product, wrong, product.rep_out, inputs=inputs_of(product, 4))
 
 
-@layouts
-@pytest.mark.parametrize("mode", CONNECTIONS)
-def test_both_derivatives_are_right(mode, layout):
-    muls = {
-        "uvw": (2, 1, 2),
-        "uvu": (2, 3, 2),
-        "uvv": (3, 2, 2),
-        "uvuv": (2, 1, 2),
-        "uvu<v": (2, 2, 1),
-    }
-    irreps = [f"{mul}x1{p}" for mul, p in zip(muls.get(mode, (2, 2, 2)), "ooe", strict=True)]
-    path = [(0, 0, 0, mode, True)]
-    product = TensorProduct(*irreps, path, shared_weights=False, layout=layout)
-    inputs = [value.requires_grad_() for value in inputs_of(product, 2)]
-    assert torch.autograd.gradcheck(product, inputs)
-    assert torch.autograd.gradgradcheck(product, inputs)
-
-
 def test_gradients_are_those_of_e3nn():
     reference = in_double(o3.TensorProduct, *ALL_MODES)
     product = all_modes()
@@ -188,33 +164,6 @@ def test_gradients_are_those_of_e3nn():
     want = torch.autograd.grad((reference(x, y) * out).sum(), [x, y, reference.weight])
     for one, other in zip(got, want, strict=True):
         assert_same(one, other)
-
-
-@layouts
-def test_compiles_whole(layout):
-    product = all_modes(layout=layout, shared_weights=False)
-    inputs = inputs_of(product, 4)
-    compiled = compile_whole(product)
-    assert_same(compiled(*inputs), product(*inputs))
-
-
-def test_exports_for_any_batch():
-    product = all_modes(shared_weights=False)
-    inputs = inputs_of(product, 4)
-    batch = torch.export.Dim("batch")
-    program = torch.export.export(product, tuple(inputs), dynamic_shapes=({0: batch},) * 3)
-    assert_same(program.module()(*(value[:3] for value in inputs)), product(*inputs)[:3])
-
-
-@layouts
-def test_an_empty_batch_has_an_empty_product_and_gradients(layout):
-    product = all_modes(layout=layout)
-    x, y = (value.requires_grad_() for value in inputs_of(product, 0))
-    z = product(x, y)
-    assert z.shape == (0, product.irreps_out.dim)
-    z.sum().backward()
-    assert x.grad is not None
-    assert not product.weight.grad.any()
 
 
 @layouts
@@ -229,15 +178,6 @@ def test_leading_axes_broadcast(layout, shared):
         rows = [value[n] for value in weight]
         assert_same(table[n], product(x[n], y, *rows))
         assert_same(table[n, 1], product(x[n], y[1], *rows))
-
-
-@layouts
-def test_strides_do_not_matter(layout):
-    product = all_modes(layout=layout, shared_weights=False)
-    inputs = inputs_of(product, 4)
-    strided = [torch.stack([value, value], -1).transpose(0, 1)[..., 0].mT for value in inputs]
-    assert not any(value.is_contiguous() for value in strided)
-    assert_same(product(*strided), product(*inputs))
 
 
 class LargestTensor(TorchDispatchMode):
@@ -331,19 +271,6 @@ def test_views_of_weights_are_those_of_e3nn():
     assert free.weight_view_for_instruction(0, rows).shape == (3, 2, 3, 5)
     with pytest.raises(ValueError, match=r"instructions\[5\] has no weights"):
         product.weight_view_for_instruction(5)
-
-
-def test_precision_survives_a_cast_down_and_up():
-    product = all_modes(shared_weights=False)
-    inputs = inputs_of(product, 3)
-    assert copy.deepcopy(product).half().double()(*inputs).equal(product(*inputs))
-
-
-def test_constants_come_back_from_the_meta_device():
-    product = all_modes(shared_weights=False)
-    inputs = inputs_of(product, 3)
-    want = product(*inputs)
-    assert_same(product.to("meta").to_empty(device="cpu")(*inputs), want)
 
 
 def test_given_weights_replace_those_of_the_module():

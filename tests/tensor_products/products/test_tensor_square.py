@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -14,7 +12,6 @@ from equigeo.testing import assert_equivariant
 from tests.tensor_products.path_helpers import (
     LAYOUTS,
     assert_same,
-    compile_whole,
     double_precision,
     in_double,
     irreps,
@@ -70,22 +67,6 @@ def test_is_equivariant_under_rotations_and_reflections(layout, irreps_out):
     with double_precision():
         square = TensorSquare("2x0o+3x1o+1x2e", irreps_out, layout=layout)
     assert_equivariant(square, inputs=[random(4, square.irreps_in1.dim)])
-
-
-@both_layouts
-def test_both_derivatives_are_right(layout):
-    square = in_double(TensorSquare, "0e+2x1o", "0e+1e+2e", layout=layout)
-    x = random(2, 7).requires_grad_()
-    weight = square.weight.detach().clone().requires_grad_()
-    assert torch.autograd.gradcheck(square, (x, weight))
-    assert torch.autograd.gradgradcheck(square, (x, weight))
-
-
-def test_compiles_whole():
-    square = TensorSquare("0e+2x1o")
-    x = random(4, 7)
-    assert_same(compile_whole(square)(x), square(x))
-    assert square(x[:0]).shape == (0, square.irreps_out.dim)
 
 
 @pytest.mark.parametrize(

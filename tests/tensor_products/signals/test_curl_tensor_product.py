@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -13,24 +11,16 @@ from torch.testing import assert_close
 import equigeo.tensor_products as tp
 from equigeo.reps import Irreps
 from equigeo.tensor_products import CurlTensorProduct, SphereGrid
-from equigeo.testing import assert_equivariant, tolerance
-from tests.tensor_products.path_helpers import compile_whole
 from tests.tensor_products.signal_helpers import (
     COSINES,
     SINES,
-    block,
     close,
-    couple,
-    signal,
     signals,
 )
 
 METHODS = ["grid", "paths"]
 BASES = ["component", "integral", "norm"]
-PARITIES = list(itertools.product((1, -1), repeat=2))
 every_method = pytest.mark.parametrize("method", METHODS)
-every_basis = pytest.mark.parametrize("basis", BASES)
-
 DEGREE_2 = """0 0.7200329941 0.8643693915 0.5643805777 -0.4344041401 0.3704083735 -0.3852084650
     0.0964850591 -1.2254331635 0.0043669839 0.5399600478 -2.3303954595 0.5419678975 -1.4890384643
     0.6009998730 2.3069717779"""
@@ -137,31 +127,6 @@ def test_is_the_triple_product_of_the_point_and_both_gradients(degrees, method, 
     assert error <= 1e-12 * (1 + want.abs().max())
 
 
-@pytest.mark.parametrize("degrees", [(1, 2), (3, 1), (2, 2)], ids=str)
-@every_basis
-@every_method
-def test_is_the_sum_of_its_paths_cut_off_above(method, basis, degrees):
-    x, y = signal(degrees[0], 3, name="x"), signal(degrees[1], 3, name="y")
-    for lmax_out in range(sum(degrees) + 1):
-        product = CurlTensorProduct(*degrees, lmax_out, method, basis)
-        want = torch.zeros(3, (lmax_out + 1) ** 2, dtype=torch.float64)
-        ranges = (range(lmax + 1) for lmax in (*degrees, lmax_out))
-        for l1, l2, l3 in itertools.product(*ranges):
-            want[:, block(l3)] += product.coefficient(l1, l2, l3) * couple(l1, l2, l3, x, y)
-        error = (product(x, y) - want).abs().max()
-        assert error <= 1e-13 * product.coefficient(2, 2, 3)
-
-
-@every_basis
-@pytest.mark.parametrize("lmax", range(1, 9))
-def test_two_back_ends_of_one_map(lmax, basis):
-    for lmax_out in {2 * lmax, lmax}:
-        products = [CurlTensorProduct(lmax, lmax, lmax_out, method, basis) for method in METHODS]
-        x, y = signals(products[0], 5)
-        grid, paths = (product(x, y) for product in products)
-        assert close(grid, paths, 1e-13)
-
-
 def test_the_grid_of_the_gaunt_product_is_enough_and_one_less_too():
     want = CurlTensorProduct(2, 2, 4, "paths")(SINES, COSINES)
     for grid in (None, (4, 8), SphereGrid.fejer(8, 8), (9, 12)):
@@ -169,19 +134,6 @@ def test_the_grid_of_the_gaunt_product_is_enough_and_one_less_too():
     for grid in ((3, 8), (4, 7)):
         with pytest.raises(ValueError, match="grid must be exact for polynomials of degree 7"):
             CurlTensorProduct(2, 2, 4, grid=grid)
-
-
-@pytest.mark.parametrize("parities", PARITIES, ids=str)
-@pytest.mark.parametrize("degrees", [(2, 2, 4), (3, 1, 2)], ids=str)
-@every_method
-def test_is_equivariant_with_the_opposite_parity_of_the_gaunt_product(method, degrees, parities):
-    options = dict(zip(("parity1", "parity2"), parities, strict=True))
-    product = CurlTensorProduct(*degrees, method, **options)
-    assert product.irreps_out == Irreps.signal(degrees[2], -parities[0] * parities[1])
-    assert_equivariant(product, inputs=signals(product, 3))
-    wrong = Irreps.signal(degrees[2], parities[0] * parities[1])
-    with pytest.raises(AssertionError, match="not equivariant"):
-        assert_equivariant(product, product.rep_in, wrong, inputs=signals(product, 3))
 
 
 def test_an_inversion_turns_the_pseudoscalars_of_scalars_round():
@@ -201,64 +153,3 @@ def test_counts():
         82,
         424,
     ]
-
-
-@every_method
-def test_first_and_second_derivatives(method):
-    product = CurlTensorProduct(2, 1, 2, method)
-    inputs = [x.requires_grad_() for x in signals(product, 2)]
-    assert torch.autograd.gradcheck(product, inputs)
-    assert torch.autograd.gradgradcheck(product, inputs)
-
-
-@every_method
-def test_float32_and_casts(method):
-    product = CurlTensorProduct(3, 3, 4, method)
-    x, y = signals(product, 4)
-    want = product(x, y)
-    bound = tolerance(torch.float32, terms=product.irreps_in1.dim)["rtol"]
-    assert close(product(x.float(), y.float()).double(), want, bound)
-    assert_close(product.half().double()(x, y), want, rtol=0, atol=0)
-    assert not product.state_dict()
-
-
-@every_method
-def test_leading_axes_broadcast(method):
-    product = CurlTensorProduct(1, 2, 2, method)
-    x, y = signal(1, 5, 1, 3), signal(2, 4, 1)
-    z = product(x, y)
-    assert z.shape == (5, 4, 3, 9)
-    # Other sums in another order, of numbers of up to ten.
-    assert_close(z[1, 2, 0], product(x[1, 0, 0], y[2, 0]), rtol=0, atol=1e-13)
-    assert product(x[:0], y).shape == (0, 4, 3, 9)
-    strided = product(x.mT.contiguous().mT, y.expand(4, 3, 9))
-    # The same.
-    assert_close(strided, z, rtol=0, atol=1e-13)
-
-
-@every_method
-def test_compiles_and_exports(method):
-    product = CurlTensorProduct(2, 2, 3, method)
-    inputs = signals(product, 3)
-    assert_close(compile_whole(product, "aot_eager")(*inputs), product(*inputs))
-    samples = torch.export.Dim("samples")
-    program = torch.export.export(
-        product, tuple(inputs), dynamic_shapes=({0: samples}, {0: samples})
-    )
-    inputs = signals(product, 5)
-    assert_close(program.module()(*inputs), product(*inputs))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "options", "message"),
-    [
-        ((1, 1, 3), {}, r"nor lmax_out above lmax1 \+ lmax2, got .* lmax_out=3"),
-        ((1, 1, 1, "fourier"), {}, 'method must be "grid" or "paths", got .fourier.'),
-        ((1, 1, 1, "grid", "unit"), {}, 'basis must be "component", "integral" or'),
-        ((1, 1, 1), {"parity1": 2}, "parity1 must be 1 or -1, got 2"),
-        ((1, 1, 1, "paths"), {"grid": (3, 3)}, 'grid is for the method "grid"'),
-    ],
-)
-def test_what_cannot_be_is_named(arguments, options, message):
-    with pytest.raises(ValueError, match=message):
-        CurlTensorProduct(*arguments, **options)

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 import torch
 from torch.testing import assert_close
@@ -48,15 +46,6 @@ def test_paths_of_a_product_get_weights_that_factorize():
 def test_is_equivariant(channels, parity):
     x = signal(3, 4, 2)
     assert_equivariant(weighted(3, channels, parity=parity), inputs=[x])
-
-
-def test_weights_are_trained():
-    module, x = weighted(1, channels=2), signal(1, 3, 2)
-    assert torch.autograd.gradcheck(
-        lambda w, x: torch.func.functional_call(module, {"weight": w}, (x,)),
-        (module.weight, x.requires_grad_()),
-    )
-    assert list(module.state_dict()) == ["weight"]
 
 
 def test_what_does_not_fit_is_named():

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import itertools
 import math
 import os
@@ -19,16 +17,13 @@ from equigeo.reps import Irreps, wigner_3j
 from equigeo.tensor_products import GauntTensorProduct, SphereGrid
 from equigeo.tensor_products.signals.fourier_method import half_turn_integral, meridian_series
 from equigeo.tensor_products.signals.grid_method import GridMethod, analysis, synthesis
-from equigeo.testing import assert_equivariant, tolerance
-from tests.tensor_products.path_helpers import compile_whole, in_double
-from tests.tensor_products.signal_helpers import COSINES, SINES, close, couple, signal, signals
+from equigeo.testing import assert_equivariant
+from tests.tensor_products.path_helpers import in_double
+from tests.tensor_products.signal_helpers import COSINES, SINES, close, signal, signals
 
 METHODS = ["grid", "fourier", "paths"]
 BASES = ["component", "integral", "norm"]
-PARITIES = list(itertools.product((1, -1), repeat=2))
 every_method = pytest.mark.parametrize("method", METHODS)
-every_basis = pytest.mark.parametrize("basis", BASES)
-
 DEGREE_1 = """-0.1971611061 -0.2619034026 0.2113535400 0.0543051960 0.0791827353 0.1706207052
     0.0952785494 -0.1632687407 0.1539337920"""
 DEGREE_2 = """-0.2018678238 -0.1591083101 0.7098721100 0.1054102068 0.2876302567 0.4385277350
@@ -146,32 +141,6 @@ def test_is_the_pointwise_product_of_functions(degrees, method, basis):
     assert close(h, f * g, 1e-12)
 
 
-@pytest.mark.parametrize("degrees", [(1, 2), (3, 0), (2, 2)], ids=str)
-@every_basis
-@every_method
-def test_is_the_sum_of_its_paths_cut_off_above(method, basis, degrees):
-    x, y = signal(degrees[0], 3, name="x"), signal(degrees[1], 3, name="y")
-    for lmax_out in range(sum(degrees) + 1):
-        product = GauntTensorProduct(*degrees, lmax_out, method, basis)
-        want = torch.zeros(3, (lmax_out + 1) ** 2, dtype=torch.float64)
-        ranges = (range(lmax + 1) for lmax in (*degrees, lmax_out))
-        for l1, l2, l3 in itertools.product(*ranges):
-            kappa = product.coefficient(l1, l2, l3)
-            want[:, l3 * l3 : (l3 + 1) ** 2] += kappa * couple(l1, l2, l3, x, y)
-        assert close(product(x, y), want, 1e-13)
-
-
-@every_basis
-@pytest.mark.parametrize("lmax", range(9))
-def test_three_back_ends_of_one_map(lmax, basis):
-    for lmax_out in {2 * lmax, lmax}:
-        products = [GauntTensorProduct(lmax, lmax, lmax_out, method, basis) for method in METHODS]
-        x, y = signals(products[0], 5)
-        grid, fourier, paths = (product(x, y) for product in products)
-        assert close(grid, paths, 1e-13)
-        assert close(fourier, paths, 1e-13)
-
-
 def on_grid(lmax: int, lmax_out: int, grid: SphereGrid) -> float:
     """Largest error of a product on a grid that need not be large enough, in the basis Yint."""
     basis = "integral"
@@ -207,13 +176,6 @@ def test_every_exact_grid_gives_the_same(grid):
     assert close(got, GauntTensorProduct(2, 2, 4, "paths")(SINES, COSINES), 1e-13)
 
 
-@pytest.mark.parametrize("grid", [(4, 9), (5, 8), SphereGrid.fejer(8, 9)], ids=str)
-def test_a_grid_too_small_is_refused(grid):
-    message = "grid must be exact for polynomials of degree 8, as 5 .* latitudes x 9 longitudes"
-    with pytest.raises(ValueError, match=message):
-        GauntTensorProduct(2, 2, 4, grid=grid)
-
-
 @every_method
 def test_is_symmetric_and_has_no_cross_product(method):
     product = GauntTensorProduct(2, 2, 4, method)
@@ -224,18 +186,6 @@ def test_is_symmetric_and_has_no_cross_product(method):
     # Rounding of numbers of order one: 45 units in the last place.
     assert z[1:4].abs().max() < 1e-14
     assert z[4:].abs().max() > 0.1
-
-
-@pytest.mark.parametrize("parities", PARITIES, ids=str)
-@pytest.mark.parametrize("degrees", [(2, 2, 4), (3, 1, 2), (0, 2, 2)], ids=str)
-@every_method
-def test_is_equivariant_under_reflections_too(method, degrees, parities):
-    options = dict(zip(("parity1", "parity2"), parities, strict=True))
-    product = GauntTensorProduct(*degrees, method, **options)
-    assert_equivariant(product, inputs=signals(product, 3))
-    wrong = Irreps.signal(degrees[2], -parities[0] * parities[1])
-    with pytest.raises(AssertionError, match="not equivariant"):
-        assert_equivariant(product, product.rep_in, wrong, inputs=signals(product, 3))
 
 
 def test_on_a_grid_too_small_the_law_fails():
@@ -305,37 +255,6 @@ def test_counts_of_the_other_methods():
     assert counts[2] / counts[1] < 2**3.2  # the cube of the degree: conversions dominate
 
 
-@every_method
-def test_first_and_second_derivatives(method):
-    product = GauntTensorProduct(2, 1, 2, method)
-    inputs = [x.requires_grad_() for x in signals(product, 2)]
-    assert torch.autograd.gradcheck(product, inputs)
-    assert torch.autograd.gradgradcheck(product, inputs)
-
-
-def saved_numbers(product: torch.nn.Module, inputs: list[Tensor]) -> int:
-    """Numbers kept for the gradient, tables aside."""
-    saved = {}
-    tables = {table.data_ptr() for table in product.buffers()}
-
-    def pack(tensor: Tensor) -> Tensor:
-        if tensor.data_ptr() not in tables:
-            saved[tensor.data_ptr()] = tensor.numel()
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        product(*inputs).sum()
-    return sum(saved.values())
-
-
-def test_nothing_of_the_size_of_the_grid_is_kept_for_the_gradient():
-    product = GauntTensorProduct(2, 2, 2, grid=(20, 20)).double()
-    inputs = [x.requires_grad_() for x in signals(product, 50)]
-    assert saved_numbers(product, inputs) == 2 * 50 * 9
-    fourier = GauntTensorProduct(2, 2, 4, "fourier").double()
-    assert saved_numbers(fourier, inputs) > 2 * 50 * 81  # so that the count can see such things
-
-
 PEAK = """
 import resource
 import torch
@@ -363,96 +282,3 @@ def test_peak_memory_of_a_step_is_far_below_the_values_on_the_grid():
     )
     values = 20000 * 60 * 60 * 4
     assert int(run.stdout) < values / 8
-
-
-@pytest.mark.parametrize("degrees", [(2, 2, 4), (8, 8, 8)], ids=str)
-@every_method
-def test_float32(method, degrees):
-    product = GauntTensorProduct(*degrees, method)
-    x, y = signals(product, 4, dtype=torch.float32)
-    want = product.double()(x.double(), y.double())
-    product = GauntTensorProduct(*degrees, method)
-    assert product(x, y).dtype == torch.float32
-    bound = tolerance(torch.float32, terms=product.irreps_in1.dim)["rtol"]
-    assert close(product(x, y).double(), want, bound)
-
-
-@every_method
-def test_tables_stay_exact_through_casts(method):
-    product = GauntTensorProduct(2, 2, 4, method)
-    want = product(SINES, COSINES)
-    assert_close(product.half().double()(SINES, COSINES), want, rtol=0, atol=0)
-    assert not product.state_dict()
-
-
-@every_method
-def test_leading_axes_broadcast(method):
-    product = GauntTensorProduct(1, 2, 2, method)
-    x, y = signal(1, 5, 1, 3), signal(2, 4, 1)
-    z = product(x, y)
-    assert z.shape == (5, 4, 3, 9)
-    # Other sums in another order, of numbers of up to ten.
-    assert_close(z[1, 2, 0], product(x[1, 0, 0], y[2, 0]), rtol=0, atol=1e-13)
-    assert product(x[:0], y).shape == (0, 4, 3, 9)
-    assert product(x[0, 0, 0], y[0, 0]).shape == (9,)
-
-
-@every_method
-def test_strides_do_not_matter(method):
-    product = GauntTensorProduct(2, 2, 4, method)
-    x, y = signals(product, 6)
-    strided = [s.mT.contiguous().mT for s in (x, y)]
-    # Rounding of numbers of order one: 45 units in the last place.
-    assert_close(product(*strided), product(x, y), rtol=0, atol=1e-14)
-
-
-@every_method
-def test_compiles_without_a_graph_break(method):
-    product = GauntTensorProduct(2, 2, 4, method)
-    inputs = [x.requires_grad_() for x in signals(product, 3)]
-    compiled = compile_whole(product, "aot_eager")
-    assert_close(compiled(*inputs), product(*inputs))
-    got, want = (
-        torch.autograd.grad(call(*inputs).square().sum(), inputs) for call in (compiled, product)
-    )
-    assert_close(got, want)
-
-
-@every_method
-def test_exports_for_any_number_of_samples(method):
-    product = GauntTensorProduct(2, 1, 2, method)
-    samples = torch.export.Dim("samples")
-    shapes = ({0: samples}, {0: samples})
-    program = torch.export.export(product, tuple(signals(product, 3)), dynamic_shapes=shapes)
-    inputs = signals(product, 5)
-    assert_close(program.module()(*inputs), product(*inputs))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "options", "error", "message"),
-    [
-        ((-1, 1, 0), {}, ValueError, "degrees must not be negative, .* lmax1=-1"),
-        ((1, 1, 3), {}, ValueError, "nor lmax_out above lmax1 \\+ lmax2, got .* lmax_out=3"),
-        ((1.0, 1, 1), {}, TypeError, "integer"),
-        ((1, 1, 1, "fft"), {}, ValueError, 'method must be "grid", "fourier" or "paths"'),
-        ((1, 1, 1, "grid", "unit"), {}, ValueError, 'basis must be "component", "integral" or'),
-        ((1, 1, 1, "paths", "unit"), {}, ValueError, 'basis must be "component", "integral" or'),
-        ((1, 1, 1), {"parity2": 0}, ValueError, "parity2 must be 1 or -1, got 0"),
-        ((1, 1, 1, "paths"), {"grid": (3, 3)}, ValueError, 'grid is for the method "grid"'),
-    ],
-)
-def test_what_cannot_be_is_named(arguments, options, error, message):
-    with pytest.raises(error, match=message):
-        GauntTensorProduct(*arguments, **options)
-
-
-@every_method
-def test_inputs_that_do_not_fit_are_named(method):
-    product = GauntTensorProduct(1, 2, 3, method)
-    x, y = signals(product, 2)
-    with pytest.raises(ValueError, match=r"y must be \(\.\.\., 9\), got \(2, 4\)"):
-        product(x, x)
-    with pytest.raises(TypeError, match="y must have the dtype of x"):
-        product(x, y.float())
-    with pytest.raises(ValueError, match="leading axes must broadcast"):
-        product(x, signal(2, 3))

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -11,15 +9,11 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from equigeo.groups import SO
-from equigeo.reps import Irreps
 from equigeo.tensor_products import MatrixTensorProduct
 from equigeo.testing import assert_equivariant, tolerance
-from tests.tensor_products.path_helpers import compile_whole, inputs_of, random
+from tests.tensor_products.path_helpers import inputs_of
 from tests.tensor_products.signal_helpers import COSINES, SINES, block, close, couple, signal
 from tests.tensor_products.symbols import allowed, wigner_6j_symbol
-
-PARITIES = [None, "both"]
-every_parity = pytest.mark.parametrize("parity", PARITIES)
 
 FULL = """-0.1061081274 -0.1685990566 0.0032570354 -0.0085093747 -0.0104945249 0.0958107474
     0.0374657154 -0.1432654856 0.1255135564 0.0314947720 -0.0851214459 0.0342881742 -0.0188857672
@@ -130,17 +124,6 @@ def test_one_parity_is_equivariant_under_rotations_only(degrees):
             assert_equivariant(product, whole, product.irreps_out, inputs=inputs)
 
 
-@pytest.mark.parametrize("degrees", [(1, 1, 2), (2, 1, 3), (0, 2, 2), (3, 3, 3)], ids=str)
-def test_both_parities_are_equivariant_under_reflections(degrees):
-    product = MatrixTensorProduct(*degrees, parity="both")
-    assert product.rep_out == product.irreps_out
-    inputs = inputs_of(product, 3)
-    assert_equivariant(product, inputs=inputs)
-    swapped = Irreps([(mul, (l, -p)) for mul, (l, p) in product.irreps_out])
-    with pytest.raises(AssertionError, match="not equivariant"):
-        assert_equivariant(product, product.rep_in, swapped, inputs=inputs)
-
-
 @pytest.mark.parametrize("parities", list(itertools.product((0, 1), repeat=2)), ids=str)
 def test_parities_multiply_exactly(parities):
     single, both = MatrixTensorProduct(2, 2, 3), MatrixTensorProduct(2, 2, 3, parity="both")
@@ -168,91 +151,3 @@ def test_one_block_costs_less_than_all_blocks(lmax, flops):
     conversions = (2 * size + outputs) * size**2
     assert 2 * (conversions + size**3) == flops
     assert 2 * MatrixTensorProduct(lmax, lmax, 2 * lmax).multiply_adds() < flops
-
-
-@every_parity
-def test_first_and_second_derivatives(parity):
-    product = MatrixTensorProduct(1, 2, 3, parity=parity)
-    inputs = [x.requires_grad_() for x in inputs_of(product, 2)]
-    assert torch.autograd.gradcheck(product, inputs)
-    assert torch.autograd.gradgradcheck(product, inputs)
-
-
-@every_parity
-def test_float32(parity):
-    product = MatrixTensorProduct(4, 4, 8, parity=parity)
-    x, y = inputs_of(product, 3, dtype=torch.float32)
-    got = product(x, y)
-    assert got.dtype == torch.float32
-    bound = tolerance(torch.float32, terms=product.irreps_in1.dim)["rtol"]
-    assert close(got.double(), product(x.double(), y.double()), bound)
-
-
-def test_tables_stay_exact_through_casts():
-    product = MatrixTensorProduct(2, 2, 4)
-    want = product(SINES, COSINES)
-    assert_close(product.half().double()(SINES, COSINES), want, rtol=0, atol=0)
-    assert not product.state_dict()
-
-
-@every_parity
-def test_leading_axes_broadcast(parity):
-    product = MatrixTensorProduct(1, 2, 2, parity=parity)
-    x = random(5, 1, 3, product.irreps_in1.dim)
-    y = random(4, 1, product.irreps_in2.dim, seed=1)
-    z = product(x, y)
-    assert z.shape == (5, 4, 3, product.irreps_out.dim)
-    bound = tolerance(torch.float64, 4)  # products of matrices of 4 x 4 numbers at most
-    assert_close(z[1, 2, 0], product(x[1, 0, 0], y[2, 0]), **bound)
-    assert product(x[:0], y).shape == (0, 4, 3, product.irreps_out.dim)
-    strided = x.mT.contiguous().mT
-    assert_close(product(strided, y), z, **bound)
-
-
-@every_parity
-def test_compiles_without_a_graph_break(parity):
-    product = MatrixTensorProduct(2, 2, 4, parity=parity)
-    inputs = [x.requires_grad_() for x in inputs_of(product, 3)]
-    compiled = compile_whole(product, "aot_eager")
-    got, want = (
-        (call(*inputs), *torch.autograd.grad(call(*inputs).square().sum(), inputs))
-        for call in (compiled, product)
-    )
-    assert_close(got, want)
-
-
-@every_parity
-def test_exports_for_any_number_of_samples(parity):
-    product = MatrixTensorProduct(2, 1, 2, parity=parity)
-    shapes = ({0: torch.export.Dim("samples")},) * 2
-    program = torch.export.export(product, tuple(inputs_of(product, 3)), dynamic_shapes=shapes)
-    inputs = inputs_of(product, 5)
-    assert_close(program.module()(*inputs), product(*inputs))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "options", "error", "message"),
-    [
-        ((-1, 1, 0), {}, ValueError, "degrees must not be negative, .* lmax1=-1"),
-        ((1, 1, 3), {}, ValueError, "nor lmax_out above lmax1 \\+ lmax2, got .* lmax_out=3"),
-        ((1.0, 1, 1), {}, TypeError, "integer"),
-        ((2, 2, 4, 1), {}, ValueError, "t must be at least half of the largest degree 4, got 1"),
-        ((2, 2, 2, 1.5), {}, TypeError, "integer"),
-        ((1, 1, 1), {"parity": "even"}, ValueError, 'parity must be None or "both", got'),
-        ((1, 1, 1), {"normalization": "norm"}, ValueError, 'normalization must be "none" or'),
-    ],
-)
-def test_what_cannot_be_is_named(arguments, options, error, message):
-    with pytest.raises(error, match=message):
-        MatrixTensorProduct(*arguments, **options)
-
-
-def test_inputs_that_do_not_fit_are_named():
-    product = MatrixTensorProduct(1, 2, 3)
-    x, y = inputs_of(product, 2)
-    with pytest.raises(ValueError, match=r"y must be \(\.\.\., 9\), got \(2, 4\)"):
-        product(x, x)
-    with pytest.raises(TypeError, match="y must have the dtype of x"):
-        product(x, y.float())
-    with pytest.raises(ValueError, match="leading axes must broadcast"):
-        product(x, signal(2, 3))

@@ -1,7 +1,5 @@
 """The layer around products of signals."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """Exact symbols equal those of independent sums, published values and orthogonality."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 
@@ -149,17 +147,6 @@ def test_float32_is_as_accurate_as_it_can_be_at_every_length(length):
     assert_close(got.double(), want, **tolerance(torch.float32, terms=11))
 
 
-@pytest.mark.parametrize("normalize", [True, False])
-def test_first_and_second_derivatives(normalize):
-    x = torch.cat([vectors(2), POLES_AND_AXES[1::3]]).requires_grad_()
-
-    def function(v: Tensor) -> Tensor:
-        return tp.spherical_harmonics([0, 1, 3, 4], v, normalize)
-
-    assert torch.autograd.gradcheck(function, x)
-    assert torch.autograd.gradgradcheck(function, x)
-
-
 @pytest.mark.parametrize("irreps", ["0e+1o+2e+3o+8e", "0e+1e+2e+3e", "2x1o+0e", [(1, (13, -1))]])
 @pytest.mark.parametrize("normalize", [True, False])
 def test_is_equivariant(irreps, normalize):
@@ -200,30 +187,6 @@ def test_batches_of_any_shape(shape):
     assert values.shape == (*shape[:-1], 10)
     want = [tp.spherical_harmonics([1, 3], row, True) for row in x.reshape(-1, 3)]
     assert_close(values.reshape(-1, 10), torch.stack(want) if want else values.reshape(-1, 10))
-
-
-def test_strides_do_not_matter():
-    x = vectors(8)
-    assert_close(
-        tp.spherical_harmonics(3, x.T.contiguous().T, True), tp.spherical_harmonics(3, x, True)
-    )
-
-
-def test_a_module_keeps_its_accuracy_through_casts():
-    module = tp.SphericalHarmonics(range(9), True).half().double()
-    x = vectors(5)
-    assert_close(module(x), tp.spherical_harmonics(range(9), x, True), rtol=0, atol=0)
-    assert not module.state_dict()
-
-
-def test_compiles_and_exports():
-    module, x = tp.SphericalHarmonics(range(4), True), vectors(5)
-    compiled = torch.compile(module, fullgraph=True, backend="aot_eager")
-    assert_close(compiled(x), module(x))
-    function = torch.compile(tp.spherical_harmonics, fullgraph=True, backend="aot_eager")
-    assert_close(function([0, 1, 2, 3], x, True), module(x))
-    program = torch.export.export(module, (x,), dynamic_shapes=({0: torch.export.Dim("points")},))
-    assert_close(program.module()(vectors(7)), module(vectors(7)))
 
 
 @pytest.mark.parametrize(
