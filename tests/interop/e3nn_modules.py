@@ -110,3 +110,22 @@ def inputs(module: Any, batch: int = 7) -> list[torch.Tensor]:
         leading = () if module.shared_weights else (batch,)
         values.append(random(*leading, module.weight_numel, seed=1))
     return values
+
+
+def derivatives(module: Any, arguments: Any) -> list[torch.Tensor]:
+    """Values, and first and second gradients to all floating arguments and parameters."""
+    leaves = [a for a in arguments if a.is_floating_point()] + list(module.parameters())
+    for leaf in leaves:
+        leaf.requires_grad_(True)
+    out = module(*arguments)
+    first = torch.autograd.grad(out.square().sum(), leaves, create_graph=True)
+    energy = sum((g * random(*g.shape, seed=7)).sum() for g in first)
+    second = torch.autograd.grad(energy, leaves, allow_unused=True, materialize_grads=True)
+    return [out, *first, *second]
+
+
+def assert_same_derivatives(ours: Any, theirs: Any, arguments: Any, **close: float) -> None:
+    """Compare values, gradients and second gradients of two modules."""
+    found, expected = derivatives(ours, arguments), derivatives(theirs, arguments)
+    for got, want in zip(found, expected, strict=True):
+        torch.testing.assert_close(got, want, **close)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from equigeo.reps import Irreps
 from equigeo.tensor_products.products.symmetric_basis import coupled_polynomials, monomials
-from tests.interop.e3nn_modules import o3
+from tests.interop.e3nn_modules import build, o3, random
 
 NODES, EDGES = 5, 12
 
@@ -132,3 +132,20 @@ def edges() -> Tensor:
     return torch.tensor(
         [[4, 0, 3, 1, 1, 2, 0, 3, 4, 0, 2, 3], [1, 0, 2, 4, 4, 1, 2, 2, 1, 4, 0, 1]]
     )
+
+
+def convolution_inputs(product: Any) -> tuple[Tensor, ...]:
+    """Features, attributes, weights, targets and sources for a product on the edges."""
+    source, target = edges()
+    features = random(NODES, product.irreps_in1.dim)
+    attributes = random(EDGES, product.irreps_in2.dim, seed=1)
+    return features, attributes, random(EDGES, product.weight_numel, seed=2), target, source
+
+
+def convolution(library: str) -> tuple[nn.Module, list[Tensor]]:
+    """A convolution as in NequIP or MACE, and its arguments."""
+    product = build("channelwise")
+    *features, target, source = convolution_inputs(product)
+    if library == "nequip":
+        return TensorProductScatter(product), [*features, target, source]
+    return InteractionBlock(product), [*features, torch.stack([source, target])]

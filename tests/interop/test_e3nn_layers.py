@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from equigeo.interop._require import require_e3nn
@@ -103,7 +103,6 @@ irreps = st.lists(terms, max_size=4).map(Irreps)
 
 
 @given(irreps, irreps, st.booleans(), st.sampled_from(["element", "path"]))
-@settings(max_examples=25)
 def test_linear_agrees_and_exchanges_states(irreps_in, irreps_out, shared, normalization):
     options = dict(shared_weights=shared, path_normalization=normalization)
     with float64():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,6 +21,7 @@ DEGREES = pytest.mark.parametrize(("lmax", "mmax"), [(2, 2), (3, 2), (4, 4)])
 LAYOUTS = pytest.mark.parametrize("layout", ["mul_ir", "ir_mul"])
 # A few hundred products in each output, of numbers of size one.
 CLOSE = tolerance(DOUBLE, 1024)
+MODULATED = {"internal_weights": False, "edge_channels_list": [7, 8, 8]}
 DECIMALS = 5e-11  # half of the tenth, the last of the specification
 
 
@@ -81,13 +81,23 @@ def test_order_of_components(library, lmax, mmax, sizes):
         start += 2 * size
 
 
-@DEGREES
-@LAYOUTS
-@pytest.mark.parametrize("extra", [None, 5])
-@pytest.mark.parametrize("modulated", [False, True])
+# Pairs of options: degrees, scalars beside the output, modulation, layout.
+CONVOLUTIONS = [
+    (2, 2, None, False, "mul_ir"),
+    (2, 2, 5, True, "ir_mul"),
+    (3, 2, None, True, "ir_mul"),
+    (3, 2, 5, False, "mul_ir"),
+    (4, 4, None, True, "mul_ir"),
+    (4, 4, 5, False, "ir_mul"),
+]
+
+
+@pytest.mark.parametrize(("lmax", "mmax", "extra", "modulated", "layout"), CONVOLUTIONS)
 def test_convolution(library, lmax, mmax, extra, modulated, layout):
-    options = {"internal_weights": False, "edge_channels_list": [7, 8, 8]} if modulated else {}
-    theirs = drawn(so2_convolution(library, lmax, mmax, extra_m0_output_channels=extra, **options))
+    theirs = so2_convolution(
+        library, lmax, mmax, extra_m0_output_channels=extra, **(MODULATED if modulated else {})
+    )
+    theirs = drawn(theirs)
     ours = from_fairchem(theirs, layout=layout)
     edges = 6
     x, vectors, features = random(edges, (lmax + 1) ** 2, 6), directions(edges), random(edges, 7)
@@ -99,8 +109,7 @@ def test_convolution(library, lmax, mmax, extra, modulated, layout):
     want = want if scalars is None else torch.cat([scalars, want], 1)
     each = torch.arange(edges).expand(2, -1)
     out = ours(flat(x, ours.irreps_in), each, vectors, *given)
-    out = ours.irreps_out.to_layout(out, "ir_mul")
-    torch.testing.assert_close(out, want, **CLOSE)
+    torch.testing.assert_close(ours.irreps_out.to_layout(out, "ir_mul"), want, **CLOSE)
 
 
 def test_numbers_of_the_specification(library):
@@ -122,8 +131,7 @@ def test_numbers_of_the_specification(library):
 def test_messages_of_uma_on_a_graph(library, layout):
     """Source and target side by side, modulation, envelope, sums; gradients of positions."""
     lmax, mmax, nodes, edges = 2, 2, 5, 14
-    options = {"internal_weights": False, "edge_channels_list": [7, 8, 8]}
-    theirs = drawn(so2_convolution(library, lmax, mmax, **options))
+    theirs = drawn(so2_convolution(library, lmax, mmax, **MODULATED))
     ours = from_fairchem(theirs, layout=layout, sources="both")
     edge_index, features = graph(edges, nodes), random(edges, 7)
     envelope = random(edges, seed=2).sigmoid()
@@ -160,11 +168,7 @@ def test_angles_of_fairchem_have_no_gradient_at_a_pole(library):
 @pytest.mark.parametrize("conversion", ["convert_so2_conv1", "convert_so2_conv2"])
 def test_blocks_of_the_fast_path(library, conversion):
     first = conversion.endswith("1")
-    options = (
-        {"internal_weights": False, "edge_channels_list": [7, 8, 8], "extra_m0_output_channels": 5}
-        if first
-        else {}
-    )
+    options = MODULATED | {"extra_m0_output_channels": 5} if first else {}
     old = drawn(so2_convolution(library, 2, 2, **options))
     theirs = getattr(library.so2_layers, conversion)(old).double()
     for block in theirs.so2_m_conv:
@@ -236,24 +240,28 @@ def test_linear(library, lmax, layout):
     torch.testing.assert_close(found, flat(theirs(x), ours.irreps_out), **CLOSE)
 
 
-@LAYOUTS
-@pytest.mark.parametrize(
-    ("name", "lmax"),
-    [  # fairchem's layer_norm_sh divides by lmax
-        *itertools.product(["layer_norm", "rms_norm_sh"], [0, 1, 3]),
-        *itertools.product(["layer_norm_sh"], [1, 3]),
-    ],
-)
-@pytest.mark.parametrize("affine", [False, True])
-@pytest.mark.parametrize("normalization", ["component", "norm"])
-def test_norms(library, name, normalization, affine, lmax, layout):
-    make = library.layer_norm.get_normalization_layer
+# Pairs of options: fairchem's layer_norm_sh divides by lmax.
+NORMS = [
+    ("layer_norm", 0, False, "component", "mul_ir"),
+    ("layer_norm", 1, True, "norm", "ir_mul"),
+    ("layer_norm", 3, True, "component", "ir_mul"),
+    ("rms_norm_sh", 0, True, "norm", "ir_mul"),
+    ("rms_norm_sh", 1, False, "component", "mul_ir"),
+    ("rms_norm_sh", 3, False, "norm", "mul_ir"),
+    ("layer_norm_sh", 1, False, "norm", "ir_mul"),
+    ("layer_norm_sh", 3, True, "component", "mul_ir"),
+]
+
+
+@pytest.mark.parametrize(("name", "lmax", "affine", "normalization", "layout"), NORMS)
+def test_norms(library, name, lmax, affine, normalization, layout):
+    options = lmax, 4, 1e-3, affine, normalization
     with default_dtype(DOUBLE):  # of its table of degrees
         if name == "rms_norm_sh" and normalization == "norm":  # which it allows of no other
             cls = library.layer_norm.EquivariantRMSNormArraySphericalHarmonicsV2
-            theirs = cls(lmax, 4, 1e-3, affine, normalization, std_balance_degrees=False)
+            theirs = cls(*options, std_balance_degrees=False)
         else:
-            theirs = make(name, lmax, 4, 1e-3, affine, normalization)
+            theirs = library.layer_norm.get_normalization_layer(name, *options)
     theirs = drawn(theirs)
     ours = from_fairchem(theirs, layout=layout)
     x = random(6, (lmax + 1) ** 2, 4)
@@ -330,8 +338,7 @@ def test_bases_and_envelope(library):
 
 
 def test_dtype_training_and_gradients_stay(library):
-    options = {"internal_weights": False, "edge_channels_list": [7, 8, 8]}
-    theirs = so2_convolution(library, 2, 1, **options).eval()
+    theirs = so2_convolution(library, 2, 1, **MODULATED).eval()
     theirs.fc_m0.requires_grad_(False)
     theirs.so2_m_conv.requires_grad_(False)
     ours = from_fairchem(theirs)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from functools import partial
 
 import pytest
 import torch
@@ -39,21 +40,17 @@ def same(a: EdgeIndex, b: EdgeIndex) -> None:
 # --- Edges ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
+def test_edges_are_read_from_tensors_data_and_their_own_class():
+    for source in (
         EDGES,
         Data(edge_index=EDGES, num_nodes=4),
         Data(edge_index=EDGES, pos=torch.zeros(4, 3)),
         torch_geometric.EdgeIndex(EDGES),
         torch_geometric.EdgeIndex(EDGES, sparse_size=(4, 4)),
-    ],
-    ids=["tensor", "Data", "Data with positions", "EdgeIndex", "sized EdgeIndex"],
-)
-def test_edges_are_read_from(source):
-    edges = pyg.edge_index(source)
-    same(edges, EdgeIndex.from_edges(EDGES))
-    assert type(edges.edge_index) is torch.Tensor
+    ):
+        edges = pyg.edge_index(source)
+        same(edges, EdgeIndex.from_edges(EDGES))
+        assert type(edges.edge_index) is torch.Tensor
 
 
 def test_nodes_without_edges_are_counted():
@@ -115,15 +112,6 @@ def test_a_batch_of_meshes_is_separated_or_one_mesh():
     assert both.faces[4:].equal(SQUARE.faces + 4)
 
 
-@pytest.mark.parametrize("dual", DualKind)
-def test_the_two_graphs_of_meshes_are_built_from_data(dual):
-    batch = Batch.from_data_list([pyg.to_data(TETRAHEDRON), pyg.to_data(SQUARE)])
-    graph = pyg.primal_dual_graph(batch, dual)
-    meshes = (TETRAHEDRON, SQUARE)
-    equal(graph, PrimalDualGraph.batch([PrimalDualGraph.from_mesh(m, dual) for m in meshes]))
-    equal(pyg.primal_dual_graph(pyg.to_data(SQUARE), dual), PrimalDualGraph.from_mesh(SQUARE, dual))
-
-
 def equal(a: PrimalDualGraph, b: PrimalDualGraph) -> None:
     same(a.primal, b.primal)
     same(a.dual_edges, b.dual_edges)
@@ -134,13 +122,17 @@ def equal(a: PrimalDualGraph, b: PrimalDualGraph) -> None:
 
 
 @pytest.mark.parametrize("dual", DualKind)
-def test_the_two_graphs_go_there_and_back_alone_and_batched(dual):
-    graphs = [PrimalDualGraph.from_mesh(mesh, dual) for mesh in (TETRAHEDRON, SQUARE, TETRAHEDRON)]
+def test_the_two_graphs_are_built_from_meshes_and_go_there_and_back(dual):
+    meshes = (TETRAHEDRON, SQUARE, TETRAHEDRON)
+    graphs = [PrimalDualGraph.from_mesh(mesh, dual) for mesh in meshes]
+    union = PrimalDualGraph.batch(graphs)
+    equal(pyg.primal_dual_graph(pyg.to_data(SQUARE), dual), graphs[1])
+    batch = Batch.from_data_list([pyg.to_data(mesh) for mesh in meshes])
+    equal(pyg.primal_dual_graph(batch, dual), union)
     data = [pyg.to_data(graph) for graph in graphs]
     for graph, each in zip(graphs, data, strict=True):
         each.validate()
         equal(pyg.primal_dual_graph(each), graph)
-    union = PrimalDualGraph.batch(graphs)
     equal(pyg.primal_dual_graph(Batch.from_data_list(data)), union)
     equal(pyg.primal_dual_graph(pyg.to_data(union)), union)
 
@@ -175,34 +167,25 @@ def test_offsets_are_those_of_a_batch():
     assert pyg.ptr_to_batch(batch.ptr).equal(batch.batch)
 
 
-@pytest.mark.parametrize(
-    ("call", "kind", "message"),
-    [
-        (lambda: pyg.batch_to_ptr(torch.tensor([1, 0])), ValueError, "batch must ascend"),
-        (lambda: pyg.batch_to_ptr(torch.tensor([-1, 0])), ValueError, "batch must ascend"),
-        (lambda: pyg.batch_to_ptr(torch.tensor([0, 3]), 3), ValueError, r"in \[0, 3\), got 3"),
-        (lambda: pyg.batch_to_ptr(torch.tensor([0.0])), TypeError, "batch must be int64"),
-        (lambda: pyg.ptr_to_batch(torch.tensor([[0]])), ValueError, "ptr must be one-dimensional"),
-        (lambda: pyg.ptr_to_batch(torch.tensor([0, 3, 2])), ValueError, "ptr must be offsets"),
-        (lambda: pyg.edge_index(Data()), TypeError, "object with edge_index, got Data"),
-        (lambda: pyg.edge_index(EDGES, size=(4, 2)), ValueError, "targets of edge_index must lie"),
-        (lambda: pyg.triangle_mesh(Data()), TypeError, "expected Data with pos and face"),
-        (
-            lambda: pyg.triangle_mesh(Data(pos=torch.zeros(3, 3), face=torch.zeros(1, 3))),
-            ValueError,
-            r"face must be \(3, faces\), got \(1, 3\)",
-        ),
-        (lambda: pyg.to_data(EDGES), TypeError, "expected an EdgeIndex, .* got Tensor"),
-        (
-            lambda: pyg.to_data(EdgeIndex.from_edges(EDGES, 4, 5)),
-            ValueError,
-            "the edges join 4 sources and 5 targets",
-        ),
-    ],
-)
-def test_bad_arguments_are_named(call, kind, message):
-    with pytest.raises(kind, match=message):
-        call()
+def test_bad_arguments_are_named():
+    flat = Data(pos=torch.zeros(3, 3), face=torch.zeros(1, 3))
+    bipartite = EdgeIndex.from_edges(EDGES, 4, 5)
+    for kind, message, call, *arguments in (
+        (ValueError, "batch must ascend", pyg.batch_to_ptr, torch.tensor([1, 0])),
+        (ValueError, "batch must ascend", pyg.batch_to_ptr, torch.tensor([-1, 0])),
+        (ValueError, r"in \[0, 3\), got 3", pyg.batch_to_ptr, torch.tensor([0, 3]), 3),
+        (TypeError, "batch must be int64", pyg.batch_to_ptr, torch.tensor([0.0])),
+        (ValueError, "ptr must be one-dimensional", pyg.ptr_to_batch, torch.tensor([[0]])),
+        (ValueError, "ptr must be offsets", pyg.ptr_to_batch, torch.tensor([0, 3, 2])),
+        (TypeError, "object with edge_index, got Data", pyg.edge_index, Data()),
+        (ValueError, "targets of edge_index must lie", partial(pyg.edge_index, size=(4, 2)), EDGES),
+        (TypeError, "expected Data with pos and face", pyg.triangle_mesh, Data()),
+        (ValueError, r"face must be \(3, faces\), got \(1, 3\)", pyg.triangle_mesh, flat),
+        (TypeError, "expected an EdgeIndex, .* got Tensor", pyg.to_data, EDGES),
+        (ValueError, "the edges join 4 sources and 5 targets", pyg.to_data, bipartite),
+    ):
+        with pytest.raises(kind, match=message):
+            call(*arguments)
 
 
 def test_a_missing_library_says_how_to_install_it(monkeypatch):

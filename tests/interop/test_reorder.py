@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, product
 
 import pytest
 import torch
@@ -20,8 +20,6 @@ from equigeo.testing import tolerance
 irreps = st.lists(
     st.tuples(st.integers(0, 3), st.tuples(st.integers(0, 3), st.sampled_from([1, -1]))), max_size=6
 ).map(Irreps)
-orders = pytest.mark.parametrize("irreps_order", ["e3nn", "natural", None])
-weight_orders = pytest.mark.parametrize("weight_order", ["output", "instruction", None])
 
 
 def random(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -55,37 +53,39 @@ def moved(x, irreps, order):
     return x if order is None else sort_features(x, irreps, order)
 
 
-@orders
-@weight_orders
-@pytest.mark.parametrize("layout", ["mul_ir", "ir_mul"])
-def test_a_reordered_product_is_the_same_map_of_moved_features(irreps_order, weight_order, layout):
-    product = FullyConnectedTensorProduct(
-        "2x1e+3x1o+1x0e", "2x0o+1x1o+2x0e", "2x1e+2x0o+1x1o+2x0e", layout=layout
-    ).double()
-    changed = reorder(product, irreps_order=irreps_order, weight_order=weight_order)
-    x, y = random(5, product.irreps_in1.dim), random(5, product.irreps_in2.dim, seed=1)
-    out = changed(
-        moved(x, product.irreps_in1, irreps_order), moved(y, product.irreps_in2, irreps_order)
-    )
-    close(out, moved(product(x, y), product.irreps_out, irreps_order))
-    weight = reorder_weights(
-        product.weight, product, irreps_order=irreps_order, weight_order=weight_order
-    )
-    assert changed.weight.equal(weight)
-    if weight_order is None:
-        assert changed.weight.equal(product.weight)
+ORDERS = list(
+    product(["mul_ir", "ir_mul"], ["e3nn", "natural", None], ["output", "instruction", None])
+)
 
 
-@orders
-@weight_orders
-@pytest.mark.parametrize("layout", ["mul_ir", "ir_mul"])
-def test_a_reordered_linear_is_the_same_map_of_moved_features(irreps_order, weight_order, layout):
-    linear = Linear("2x1e+3x0e+1x0o", "2x0e+3x1e+1x0e+2x0o", biases=True, layout=layout).double()
-    torch.nn.init.normal_(linear.bias)
-    changed = reorder(linear, irreps_order=irreps_order, weight_order=weight_order)
-    x = random(5, linear.irreps_in.dim)
-    out = changed(moved(x, linear.irreps_in, irreps_order))
-    close(out, moved(linear(x), linear.irreps_out, irreps_order))
+def test_a_reordered_product_is_the_same_map_of_moved_features():
+    terms = "2x1e+3x1o+1x0e", "2x0o+1x1o+2x0e", "2x1e+2x0o+1x1o+2x0e"
+    for layout, order, weight_order in ORDERS:
+        ours = FullyConnectedTensorProduct(*terms, layout=layout).double()
+        changed = reorder(ours, irreps_order=order, weight_order=weight_order)
+        x, y = random(5, ours.irreps_in1.dim), random(5, ours.irreps_in2.dim, seed=1)
+        out = changed(moved(x, ours.irreps_in1, order), moved(y, ours.irreps_in2, order))
+        close(out, moved(ours(x, y), ours.irreps_out, order))
+        weight = reorder_weights(ours.weight, ours, irreps_order=order, weight_order=weight_order)
+        assert changed.weight.equal(weight)
+        if weight_order is None:
+            assert changed.weight.equal(ours.weight)
+
+
+def test_a_reordered_linear_is_the_same_map_of_moved_features():
+    for layout, order, weight_order in ORDERS:
+        terms = "2x1e+3x0e+1x0o", "2x0e+3x1e+1x0e+2x0o"
+        linear = Linear(*terms, biases=True, layout=layout).double()
+        torch.nn.init.normal_(linear.bias)
+        changed = reorder(linear, irreps_order=order, weight_order=weight_order)
+        x = random(5, linear.irreps_in.dim)
+        out = changed(moved(x, linear.irreps_in, order))
+        close(out, moved(linear(x), linear.irreps_out, order))
+    rows = Linear(*terms).double()
+    columns = reorder(rows, layout="ir_mul")
+    out = columns(rows.irreps_in.to_layout(x, "ir_mul"))
+    close(columns.irreps_out.to_layout(out, "mul_ir"), rows(x))
+    assert columns.weight.equal(rows.weight)
 
 
 def test_weights_by_output_are_those_of_mace_and_by_instruction_those_of_nequip():
@@ -102,23 +102,14 @@ def test_weights_by_output_are_those_of_mace_and_by_instruction_those_of_nequip(
 
 
 def test_outputs_that_a_class_sorts_can_be_sorted_otherwise():
-    product = FullTensorProduct("0e+1o", "0e+0o").double()
-    natural = reorder(product, irreps_order="natural")
+    full = FullTensorProduct("0e+1o", "0e+0o").double()
+    natural = reorder(full, irreps_order="natural")
     x, y = random(5, 4), random(5, 2, seed=1)
     close(
         natural(x, sort_features(y, "0e+0o", "natural")),
-        sort_features(product(x, y), product.irreps_out, "natural"),
+        sort_features(full(x, y), full.irreps_out, "natural"),
     )
     assert str(natural.irreps_out) == "1x0e+1x0o+1x1o+1x1e"
-
-
-def test_the_layout_changes_features_and_not_weights():
-    linear = Linear("2x1e+3x0e", "2x0e+3x1e").double()
-    columns = reorder(linear, layout="ir_mul")
-    x = random(4, 9)
-    out = columns(linear.irreps_in.to_layout(x, "ir_mul"))
-    close(columns.irreps_out.to_layout(out, "mul_ir"), linear(x))
-    assert columns.weight.equal(linear.weight)
 
 
 def test_bad_arguments_are_named():

@@ -83,13 +83,9 @@ def close(got, want):
     torch.testing.assert_close(got / scale, want / scale, **EXACT)
 
 
-def test_the_gradient_is_the_same(models):
+def test_gradients_and_slopes_in_forward_mode_are_the_same(models):
     ours, theirs = models
     close(grad(ours)(POSITIONS), slope_of(theirs))
-
-
-def test_slopes_in_forward_mode_are_the_same(models):
-    ours, theirs = models
     want = (slope_of(theirs) * DIRECTION).sum()
     value, slope = jvp(ours, (POSITIONS,), (DIRECTION,))
     close(value, theirs(POSITIONS))
@@ -115,12 +111,7 @@ def test_hessian_vector_products_are_the_same(models, curvature):
     _, pull = vjp(grad(ours), POSITIONS)
     close(pull(DIRECTION)[0], want)
     close(grad(lambda x: jvp(ours, (x,), (DIRECTION,))[1])(POSITIONS), want)
-
-
-def test_dual_numbers_go_through_reverse_mode(models, curvature):
     # As a model that computes its forces itself is asked for a product with its Hessian.
-    ours, _ = models
-    want = torch.einsum("iajb,jb->ia", curvature, DIRECTION)
     with forward_ad.dual_level():
         dual = forward_ad.make_dual(POSITIONS.clone().requires_grad_(), DIRECTION)
         (slope,) = torch.autograd.grad(ours(dual), dual, create_graph=True)
