@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from dataclasses import fields
 
 import numpy as np
@@ -15,6 +13,7 @@ from equigeo.graphs import EdgeIndex
 from equigeo.testing import tolerance
 
 FLOAT64 = tolerance(torch.float64, 40)
+NONE = torch.zeros(2, 0, dtype=torch.int64)
 
 
 @st.composite
@@ -129,9 +128,8 @@ def test_layers_compile_with_an_edge_index_inside():
 
 
 def test_no_edges_and_no_nodes():
-    empty = torch.zeros(2, 0, dtype=torch.int64)
-    assert EdgeIndex.from_edges(empty).ptr.tolist() == [0]
-    edges = EdgeIndex.from_edges(empty, 2, 3)
+    assert EdgeIndex.from_edges(NONE).ptr.tolist() == [0]
+    edges = EdgeIndex.from_edges(NONE, 2, 3)
     assert (edges.sum(randn(2, 4)) == torch.zeros(3, 4)).all()
 
 
@@ -150,29 +148,14 @@ def test_to_moves_every_index():
         (torch.zeros(2).long(), (), ValueError, r"edge_index must be \(2, edges\), got \(2,\)"),
         (torch.tensor([[-1], [0]]), (), ValueError, r"sources of edge_index must lie in \[0, 1\)"),
         (torch.tensor([[0], [5]]), (3, 5), ValueError, r"targets .* in \[0, 5\), got values .* 5"),
-        (torch.zeros(2, 0).long(), (-1, 2), ValueError, "num_sources must not be negative, got -1"),
-        (
-            torch.zeros(2, 0).long(),
-            (2.5, 2),
-            TypeError,
-            "num_sources must be an integer, got float",
-        ),
-        (
-            torch.full((2, 1), 2**40),
-            (),
-            ValueError,
-            r"num_sources must be below 2\^32, got 10995116",
-        ),
+        (NONE, (-1, 2), ValueError, "num_sources must not be negative, got -1"),
+        (NONE, (2.5, 2), TypeError, "num_sources must be an integer, got float"),
+        (torch.full((2, 1), 2**40), (), ValueError, r"num_sources must be below 2\^32, got 109"),
         (torch.full((2, 1), -7), (), ValueError, r"sources of edge_index must lie in \[0, 0\)"),
         ([[0], [1]], (), TypeError, "edge_index must be a Tensor or a NumPy array, got list"),
         (None, (), TypeError, "edge_index must be a Tensor or a NumPy array, got None"),
         (np.zeros((2, 3)), (), TypeError, r"edge_index must be int64, got torch\.float64"),
-        (
-            torch.zeros(2, 3).long().to("meta"),
-            (),
-            ValueError,
-            "edge_index must have values to count nodes, got me",
-        ),
+        (NONE.to("meta"), (), ValueError, "edge_index must have values to count nodes, got me"),
     ],
 )
 def test_an_edge_list_that_is_none_says_what_is_wrong(edge_index, sizes, error, message):
@@ -274,13 +257,9 @@ def test_attending_to_mapped_rows_gives_what_attending_and_mapping_give():
     assert_close(attention, weights, **bound)
 
 
-@pytest.mark.parametrize("targets", [[0, 1, 2], [2, 0, 1]], ids=["sorted", "unsorted"])
-def test_the_memory_of_given_edges_may_be_used_again(targets):
-    given = torch.tensor([[1, 2, 0], targets])
-    kept, memory = given.clone(), EdgeIndex.from_edges(given, 3, 3)
-    want = EdgeIndex.from_edges(kept, 3, 3)
-    given.zero_()
-    for field in fields(EdgeIndex):
-        found, expected = (getattr(graph, field.name) for graph in (memory, want))
-        same = torch.equal(found, expected) if isinstance(found, Tensor) else found == expected
-        assert same, field.name
+def test_the_memory_of_given_edges_may_be_used_again():
+    for targets in ([0, 1, 2], [2, 0, 1]):
+        given = torch.tensor([[1, 2, 0], targets])
+        kept, memory = given.clone(), EdgeIndex.from_edges(given, 3, 3)
+        given.zero_()
+        assert_same(memory, EdgeIndex.from_edges(kept, 3, 3))

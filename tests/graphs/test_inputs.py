@@ -1,11 +1,19 @@
+"""What functions take, how batches are given, and what results show."""
+
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 import torch
 import trimesh
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import Tensor
 
+from equigeo.graphs.brief_repr import brief_repr
+from equigeo.graphs.cloud_offsets import cloud_offsets
 from equigeo.graphs.inputs import as_indices, as_tensor, check_like, check_shape
 
 NUMBERS = np.arange(6.0).reshape(2, 3)
@@ -116,3 +124,41 @@ def test_subclasses_of_arrays_are_arrays():
     vertices = trimesh.creation.box().vertices
     assert type(vertices) is not np.ndarray
     assert isinstance(as_tensor(vertices, "vertices"), Tensor)
+
+
+SIZES = st.lists(st.integers(0, 4), max_size=5)
+
+
+@given(SIZES)
+def test_both_ways_of_saying_what_the_clouds_are_agree(sizes):
+    while sizes and not sizes[-1]:  # a batch does not know of empty clouds at its end
+        sizes.pop()
+    want = [sum(sizes[:k]) for k in range(len(sizes) + 1)]
+    rows, batch = sum(sizes), torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes).long())
+    assert cloud_offsets(rows, batch=batch).tolist() == want
+    assert cloud_offsets(rows, batch=batch.numpy().astype(np.int32)).tolist() == want
+    assert cloud_offsets(rows, ptr=np.array(want)).tolist() == want
+    assert cloud_offsets(rows) is None
+
+
+@dataclass(repr=False)
+class Result:
+    values: torch.Tensor
+    table: np.ndarray
+    name: str
+    more: object = None
+
+    __repr__ = brief_repr
+
+
+def test_numbers_are_shown_by_their_shape():
+    one = Result(torch.zeros(1000, 3, dtype=torch.float64), np.zeros(5, np.int64), "one")
+    text = "Result(values=(1000, 3) float64, table=(5,) int64, name='one')"
+    assert repr(one) == text
+    two = Result(torch.zeros(0), np.zeros(0), "two", one)
+    assert repr(two) == f"Result(values=(0,) float32, table=(0,) float64, name='two', more={text})"
+
+
+def test_a_batch_and_offsets_at_once_are_refused():
+    with pytest.raises(ValueError, match="say the same"):
+        cloud_offsets(1, torch.zeros(1).long(), torch.tensor([0, 1]))

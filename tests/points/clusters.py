@@ -1,7 +1,5 @@
 """torch-cluster, or what stands in for it where it is not installed."""
 
-from __future__ import annotations
-
 import importlib.util
 from types import ModuleType
 

@@ -1,7 +1,5 @@
 """Searches of both kinds."""
 
-from __future__ import annotations
-
 import pytest
 
 from equigeo.points import cluster_search

@@ -1,7 +1,6 @@
 """torch-cluster gives what own searches give: the same indices, ties included."""
 
-from __future__ import annotations
-
+import itertools
 import sys
 
 import pytest
@@ -14,8 +13,7 @@ from equigeo.points import (
     radius_neighbors,
 )
 from tests.points.clusters import StandIn
-
-DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+from tests.tier import tier
 
 
 def generator(seed=0):
@@ -54,11 +52,15 @@ CLOUDS = pytest.mark.parametrize(
     "name",
     [
         *("grid", "duplicates", "one point", "single", "far away", "outliers", "huge"),
-        "not a number",
-        *("line", "plane", "space", "features"),
+        *("not a number", "line", "plane", "space", "features"),
     ],
 )
-MASKS = pytest.mark.parametrize("masked", [False, True], ids=["all", "padded"])
+
+
+def settings(*counts):
+    """Counts, dtypes and whether there is a mask: all pairs of them, and in full all together."""
+    every = [*itertools.product(counts, (torch.float32, torch.float64), (False, True))]
+    return tier([every[k] for k in (0, 3, 5, 6, 8, 11)], every)
 
 
 def mask_for(x, masked):
@@ -70,32 +72,24 @@ def mask_for(x, masked):
     return kept
 
 
-@DTYPES
 @CLOUDS
-@MASKS
-@pytest.mark.parametrize("count", [1, 6, 30])
-def test_the_same_points_are_the_farthest(both, name, dtype, masked, count):
-    x = cloud_set(name, dtype)
-    count = min(count, x.shape[1])
-    mask = mask_for(x, masked)
-    own, through = both(farthest_point_sampling, x, count, mask)
-    assert torch.equal(own, through)
-    own, through = both(farthest_point_sampling, x, count, mask, origin=x.mean(1))
-    assert torch.equal(own, through)
+def test_the_same_points_are_the_farthest(both, name):
+    for count, dtype, masked in settings(1, 6, 30):
+        x = cloud_set(name, dtype)
+        count, mask = min(count, x.shape[1]), mask_for(x, masked)
+        for origin in (None, x.mean(1)):
+            own, through = both(farthest_point_sampling, x, count, mask, origin=origin)
+            assert torch.equal(own, through), (count, dtype, masked)
 
 
-@DTYPES
 @CLOUDS
-@MASKS
-@pytest.mark.parametrize("count", [1, 8, 1000])
-def test_the_same_points_are_the_nearest(both, name, dtype, masked, count):
-    x = cloud_set(name, dtype)
-    mask = mask_for(x, masked)
-    own, through = both(nearest_neighbors, x, count, mask)
-    assert torch.equal(own, through)
-    centers = torch.randn(4, 9, x.shape[2], generator=generator(2), dtype=dtype)
-    own, through = both(nearest_neighbors, x, count, mask, centers=centers)
-    assert torch.equal(own, through)
+def test_the_same_points_are_the_nearest(both, name):
+    for count, dtype, masked in settings(1, 8, 1000):
+        x = cloud_set(name, dtype)
+        some = torch.randn(4, 9, x.shape[2], generator=generator(2), dtype=dtype)
+        for centers in (None, some):
+            own, through = both(nearest_neighbors, x, count, mask_for(x, masked), centers=centers)
+            assert torch.equal(own, through), (count, dtype, masked)
 
 
 def members(indices, inside, size):
@@ -104,19 +98,17 @@ def members(indices, inside, size):
     return flags.scatter_add(-1, indices, inside.float())
 
 
-@DTYPES
 @CLOUDS
-@MASKS
-def test_the_same_points_are_inside(both, name, dtype, masked):
-    x = cloud_set(name, dtype)
-    mask, size = mask_for(x, masked), x.shape[1]
+def test_the_same_points_are_inside(both, name):
     # Which of points without distances are the nearest means nothing.
     counts = (None,) if name in ("not a number", "huge") else (None, 1, 8, 1000)
-    for radius in (0.25, 1.0, 2.0):
+    for radius, dtype, masked in settings(0.25, 1.0, 2.0):
+        x = cloud_set(name, dtype)
+        mask, size = mask_for(x, masked), x.shape[1]
         for count in counts:
             own, through = both(radius_neighbors, x, radius, count, mask)
             assert own[0].shape == through[0].shape
-            assert torch.equal(members(*own, size), members(*through, size))
+            assert torch.equal(members(*own, size), members(*through, size)), (radius, count)
 
 
 def test_batch_axes_of_centers_and_points_are_broadcast(both):
@@ -131,21 +123,13 @@ def test_batch_axes_of_centers_and_points_are_broadcast(both):
         assert torch.equal(members(*own, 60), members(*through, 60))
 
 
-@pytest.mark.parametrize(
-    "x",
-    [
-        torch.zeros(0, 5, 3),
-        torch.zeros(2, 0, 3),
-        torch.zeros(2, 5, 0),
-        torch.rand(2, 5, 3).half(),
-        torch.rand(2, 5, 4),
-        torch.rand(2, 5, 3, device="meta"),
-    ],
-    ids=["no clouds", "no points", "no coordinates", "half", "features", "no values"],
-)
-def test_other_clouds_are_left_to_own_searches(monkeypatch, x):
+def test_other_clouds_are_left_to_own_searches(monkeypatch):
     monkeypatch.setattr(cluster_search, "torch_cluster", lambda: pytest.fail("was asked"))
-    assert nearest_neighbors(x, 2).shape == (*x.shape[:2], min(2, x.shape[1]))
+    for x in (
+        *(torch.zeros(0, 5, 3), torch.zeros(2, 0, 3), torch.zeros(2, 5, 0)),
+        *(torch.rand(2, 5, 3).half(), torch.rand(2, 5, 4), torch.rand(2, 5, 3, device="meta")),
+    ):
+        assert nearest_neighbors(x, 2).shape == (*x.shape[:2], min(2, x.shape[1]))
 
 
 def test_clouds_without_points_beside_others_are_left_to_own_searches(both):
@@ -168,8 +152,7 @@ def test_no_centers_have_no_neighbors(both):
         assert indices.shape == inside.shape == (2, 0, 4)
 
 
-@pytest.mark.parametrize("name", ["fps", "knn", "radius"])
-def test_each_function_of_torch_cluster_is_asked(monkeypatch, name):
+def test_each_function_of_torch_cluster_is_asked(monkeypatch):
     asked, cluster = [], StandIn()
     for each in ("fps", "knn", "radius"):
         call = getattr(cluster, each)
@@ -177,17 +160,13 @@ def test_each_function_of_torch_cluster_is_asked(monkeypatch, name):
         setattr(cluster, each, spied)
     monkeypatch.setattr(cluster_search, "torch_cluster", lambda: cluster)
     x = torch.randn(2, 30, 3, generator=generator())
-    search = {
-        "fps": lambda: farthest_point_sampling(x, 4),
-        "knn": lambda: nearest_neighbors(x, 4),
-        "radius": lambda: radius_neighbors(x, 1.0),
-    }
-    search[name]()
-    assert asked == [name]
+    farthest_point_sampling(x, 4)
+    nearest_neighbors(x, 4)
+    radius_neighbors(x, 1.0)
+    assert asked == ["fps", "knn", "radius"]
 
 
 def test_doubtful_rows_alone_are_searched_again(both, monkeypatch):
-    """Two points at one distance from one centre: one row in doubt among many."""
     x = torch.randn(1, 100, 3, generator=generator(), dtype=torch.float64)
     x[0, :3] = torch.tensor([[9.0, 0, 0], [9, 1, 0], [9, -1, 0]])
     asked = []

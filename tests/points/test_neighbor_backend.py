@@ -1,7 +1,5 @@
 """One switch, read once, with errors that say what to do."""
 
-from __future__ import annotations
-
 import sys
 from types import ModuleType
 

@@ -1,7 +1,5 @@
 """Which backends can be tested here."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 

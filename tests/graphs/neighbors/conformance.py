@@ -5,8 +5,6 @@ specs/potentials.md, section 1.6, where the system is defined there; of the othe
 wire, flat cell) they are from two searches that share nothing, ``brute`` and :func:`scalar_edges`.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cache

@@ -1,14 +1,23 @@
-"""What a backend must not give, whatever else: such lists are refused when they come."""
+"""From candidates to edges: what is refused, their number, memory, order and vectors."""
 
-from __future__ import annotations
+import sys
 
 import numpy as np
 import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
+from equigeo.graphs import neighbor_list
 from equigeo.graphs.neighbors.backends.backend import Backend
 from equigeo.graphs.neighbors.backends.brute_force import brute_force
+from equigeo.graphs.neighbors.edge_count import check_edge_count, count_pairs, most_edges
+from equigeo.graphs.neighbors.edge_order import has_duplicates, sort_edges
 from equigeo.graphs.neighbors.edge_search import find_edges
+from equigeo.graphs.neighbors.memory import available_bytes, check_size
 from equigeo.graphs.neighbors.point_system import Candidates, PointSystem
+from equigeo.graphs.neighbors.search_box import search_box
+from tests.graphs.neighbors.conformance import LARGE, NO_CELL, cases, weyl
 
 SYSTEM = PointSystem(
     np.array([[0.0, 0, 0], [0.4, 0, 0], [0, 0.3, 5]]), np.eye(3), np.array([True, True, False]), 1.2
@@ -45,7 +54,156 @@ def test_candidates_that_are_no_edges_are_dropped():
         ),
     ],
 )
-def test_what_cannot_be_a_list_is_refused(change, what):
+def test_candidates_that_cannot_be_a_list_are_refused(change, what):
     flat = PointSystem(SYSTEM.positions, np.diag([1, 1, 1e-3]), SYSTEM.pbc, 1.2)
     with pytest.raises(RuntimeError, match=f"'changed' listed .*{what}"):
         find_edges(flat, Backend("changed", lambda system: change(*brute_force(system))))
+
+
+def test_the_bound_is_one_and_the_count_is_exact():
+    for case in cases():
+        if not len(case.positions):
+            continue
+        cell = NO_CELL if case.cell is None else case.cell
+        system = PointSystem(case.positions, cell, np.array(case.pbc), case.cutoff * (1 - 1e-7))
+        box = search_box(system)
+        assert most_edges(box) >= count_pairs(box), case.name
+        if len(case.positions) < 50:
+            found = brute_force(system)
+            own = found.pairs[0] == found.pairs[1]
+            if found.shift is not None:
+                own &= ~found.shift.any(axis=0)
+            assert count_pairs(box) == found.pairs.shape[1] - own.sum(), case.name
+
+
+def test_the_bound_is_not_far_off():
+    for axes in range(4):
+        pbc = np.arange(3) < axes
+        box = search_box(PointSystem(weyl(3000, 3 * LARGE), 3 * LARGE, pbc, 4.0))
+        assert count_pairs(box) <= most_edges(box) <= 20 * count_pairs(box)
+
+
+def test_nothing_is_refused_that_fits(monkeypatch):
+    box = search_box(PointSystem(weyl(3000, 3 * LARGE), 3 * LARGE, np.ones(3, bool), 12.0))
+    edges = count_pairs(box)
+    for there, fits in ((128 * edges + 1, True), (128 * edges - 129, False)):
+        for name in ("memory", "edge_count"):
+            module = sys.modules[f"equigeo.graphs.neighbors.{name}"]
+            monkeypatch.setattr(module, "available_bytes", lambda there=there: there)
+        if fits:
+            check_edge_count(box)
+        else:
+            with pytest.raises(ValueError, match=r"it reaches .* edges, which take"):
+                check_edge_count(box)
+
+
+SMALL_SHIFTS = st.integers(-3, 3)
+LARGE_SHIFTS = st.sampled_from([-(2**31) + 1, -1, 0, 5, 2**31 - 1])
+
+
+@pytest.mark.parametrize("shifts", [SMALL_SHIFTS, LARGE_SHIFTS, None])
+@given(st.data())
+def test_edges_are_sorted_by_target_source_and_shift(shifts, data):
+    count = data.draw(st.sampled_from([1, 2, 5, 2**20 + 1]))
+    node = st.integers(0, count - 1)
+    length = data.draw(st.integers(0, 12))
+    pairs = np.array(data.draw(st.lists(st.tuples(node, node), min_size=length, max_size=length)))
+    pairs = np.ascontiguousarray(pairs.reshape(-1, 2).T, np.int64)
+    shift = None
+    if shifts is not None:
+        rows = st.tuples(shifts, shifts, shifts)
+        shift = np.array(data.draw(st.lists(rows, min_size=length, max_size=length)), np.int32)
+        shift = np.ascontiguousarray(shift.reshape(-1, 3).T)
+    before = rows_of(Candidates(pairs, shift))
+    found = sort_edges(Candidates(pairs, shift), count)
+    assert rows_of(found) == sorted(before)
+    assert has_duplicates(found) == (len(set(before)) < len(before))
+    assert found.shift is None or found.shift.dtype == np.int32
+
+
+def rows_of(found):
+    source, target = found.pairs
+    keys = [target, source] if found.shift is None else [target, source, *found.shift]
+    return [*zip(*(key.tolist() for key in keys), strict=True)]
+
+
+MODULE = sys.modules["equigeo.graphs.neighbors.memory"]
+
+
+def test_the_least_that_is_known_counts(monkeypatch):
+    for machine, group, want in (
+        *((100, None, 100), (100, 50, 50)),
+        *((None, 50, 50), (None, None, None)),
+    ):
+        monkeypatch.setattr(MODULE, "_of_machine", lambda machine=machine: machine)
+        monkeypatch.setattr(MODULE, "_of_control_group", lambda group=group: group)
+        assert available_bytes() == want
+
+
+def test_memory_of_this_machine_is_read():
+    assert MODULE._of_machine() > 2**20
+
+
+def test_edges_that_do_not_fit_into_memory_are_refused(monkeypatch):
+    monkeypatch.setattr(MODULE, "available_bytes", lambda: 2 * 10**9)
+    message = (
+        r"cutoff must be smaller: it reaches 1e\+09 edges, which take 24 GB of memory where 2 GB"
+    )
+    with pytest.raises(ValueError, match=message):
+        check_size(1e9, 3, "edges")
+    check_size(1e8, 2)
+
+
+def test_where_the_system_does_not_say_all_is_tried(monkeypatch):
+    monkeypatch.setattr(MODULE, "available_bytes", lambda: None)
+    check_size(1e30, 1)
+
+
+CELL = torch.tensor([[2.0, 0, 0], [0.3, 2.1, 0], [0, 0.4, 1.9]], dtype=torch.float64)
+POINTS = torch.tensor([[0.0, 0, 0], [1, 1, 1], [0.5, 0.1, 1.2]], dtype=torch.float64)
+
+
+def test_vectors_can_be_computed_for_other_positions():
+    edges = neighbor_list(POINTS, 2.5, CELL)
+    assert torch.equal(edges.edge_vectors(POINTS, CELL), edges.vectors)
+    assert torch.equal(edges.edge_vectors(POINTS, CELL[None]), edges.vectors)
+    assert torch.equal(edges.edge_vectors(2 * POINTS, 2 * CELL), 2 * edges.vectors)
+    assert edges.edge_vectors(POINTS.float(), CELL).dtype == torch.float32
+
+
+def test_without_crossing_edges_no_cell_is_needed():
+    edges = neighbor_list(POINTS, 2.5)
+    assert torch.equal(edges.edge_vectors(POINTS), edges.vectors)
+
+
+def test_cells_and_positions_that_do_not_fit_are_refused():
+    edges = neighbor_list(POINTS, 2.5, CELL)
+    with pytest.raises(ValueError, match="cell must be given, since edges cross it, got None"):
+        edges.edge_vectors(POINTS)
+    with pytest.raises(ValueError, match=r"positions must be \(3, dim\), got \(2, 3\)"):
+        edges.edge_vectors(POINTS[:2], CELL)
+    with pytest.raises(ValueError, match=r"cell must be \(3, 3\) or \(systems, 3, 3\)"):
+        edges.edge_vectors(POINTS, CELL[0])
+    with pytest.raises(ValueError, match=r"cell must be \(3, 3\) for one system"):
+        edges.edge_vectors(POINTS, CELL.expand(2, 3, 3))
+
+
+def test_lists_move_between_devices_and_show_shapes():
+    edges = neighbor_list(POINTS, 2.5, CELL, ptr=torch.tensor([0, 1, 3])).to("meta")
+    assert all(x.is_meta for x in (edges.edge_index, edges.shifts, edges.vectors, edges.batch))
+    assert edges.num_edges == edges.distances.shape[0]
+    assert "edge_index=(2, " in repr(edges)
+
+
+def test_coincident_points_have_a_gradient():
+    positions = torch.zeros(2, 3, requires_grad=True)
+    neighbor_list(positions, 1.0).distances.sum().backward()
+    assert torch.equal(positions.grad, torch.zeros(2, 3))
+
+
+def test_edges_that_were_read_in_inference_mode_can_be_trained_with():
+    found = neighbor_list(POINTS, 2.5, CELL)
+    with torch.inference_mode():
+        edges = found.edges
+    assert not edges.order.is_inference()
+    assert not edges.edge_index.is_inference()

@@ -1,19 +1,19 @@
 """Lists that are kept while points move, beside searches at every step."""
 
-from __future__ import annotations
-
 import copy
+import itertools
 import pickle
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from equigeo.graphs import VerletList, neighbor_list
 from equigeo.graphs.neighbors import verlet_list as module
 from tests.graphs.neighbors.conformance import rotation
+from tests.tier import tier
 
 CELL = torch.tensor([[4.0, 0, 0], [1.3, 4.2, 0], [-0.9, 0.8, 3.9]], dtype=torch.float64)
 COUNT, CUTOFF, SKIN = 12, 2.5, 0.4
@@ -32,8 +32,10 @@ def assert_same(found, want):
     assert (found.cutoff, found.num_nodes) == (want.cutoff, want.num_nodes)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("pbc", PBC)
+WALKS = list(itertools.product(PBC, [torch.float32, torch.float64]))
+
+
+@pytest.mark.parametrize(("pbc", "dtype"), tier([WALKS[k] for k in (0, 3, 4, 7)], WALKS))
 def test_edges_are_those_of_a_search_wherever_points_and_cells_go(pbc, dtype):
     moving, generator = VerletList(CUTOFF, SKIN), torch.Generator().manual_seed(1)
     x, cell = points(), CELL
@@ -54,7 +56,6 @@ def test_the_same_walk_with_a_list_that_is_stale_misses_edges(monkeypatch):
     assert stale.num_edges < neighbor_list(x + points(1), CUTOFF, CELL).num_edges
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(PBC), st.floats(-3, 0), st.floats(-3, -0.5))
 def test_no_edge_is_missed_after_one_step_of_any_size(seed, pbc, step, strain):
     generator = torch.Generator().manual_seed(seed)

@@ -1,0 +1,121 @@
+"""Far points, near points and points inside balls, by comparing all distances; rows by position."""
+
+import itertools
+
+import pytest
+import torch
+
+from equigeo.points import farthest_point_sampling, gather_rows, nearest_neighbors, radius_neighbors
+from equigeo.points.farthest_point_sampling import farthest_first
+
+
+def test_they_are_the_farthest_of_those_that_are_there():
+    x = torch.tensor([[[0.0], [1.0], [9.0], [4.0], [50.0]]])
+    mask = torch.tensor([[True, True, True, True, False]])
+    assert farthest_point_sampling(x, 3, mask).tolist() == [[2, 0, 3]]
+    assert farthest_point_sampling(x, 5, mask).tolist() == [[2, 0, 3, 1, 0]]
+
+
+def test_every_choice_is_the_farthest_from_those_before():
+    x = torch.randn(3, 50, 3, generator=torch.Generator().manual_seed(0))
+    origin = x.mean(1)
+    chosen = farthest_point_sampling(x, 12, origin=origin)
+    assert torch.equal(chosen[:, 0], (x - origin[:, None]).norm(dim=-1).argmax(1))
+    for m in range(1, 12):
+        reach = torch.cdist(x, gather_rows(x, chosen[:, :m])).amin(-1)
+        assert torch.equal(chosen[:, m], reach.argmax(1))
+    assert torch.equal(farthest_point_sampling(x, 5, origin=origin), chosen[:, :5])
+
+
+def test_the_first_of_equals_is_chosen():
+    square = torch.tensor([[[1.0, 0], [0, 1], [-1, 0], [0, -1]]])
+    assert farthest_point_sampling(square, 4).tolist() == [[0, 2, 1, 3]]
+    assert farthest_point_sampling(torch.ones(1, 4, 2), 3).tolist() == [[0, 0, 0]]
+
+
+@pytest.mark.parametrize("count", [0, 5])
+def test_a_count_out_of_range_is_named(count):
+    with pytest.raises(ValueError, match=rf"the points of \(1, 4, 3\), got {count}"):
+        farthest_point_sampling(torch.zeros(1, 4, 3), count)
+
+
+def test_other_metric_spaces_are_covered():
+    hops = (torch.arange(10)[:, None] - torch.arange(10)).abs()
+    around = torch.minimum(hops, 10 - hops)  # a ring
+    asked = []
+
+    def measure(chosen):
+        asked.append(int(chosen))
+        return around[int(chosen)]
+
+    assert farthest_first(torch.tensor([3]), measure, 4).tolist() == [3, 8, 0, 5]
+    assert asked == [3, 8, 0]
+
+
+@pytest.mark.parametrize("dim", [1, 3, 40])
+def test_they_are_the_nearest_in_order(dim):
+    g = torch.Generator().manual_seed(0)
+    x = torch.randn(2, 60, dim, generator=g, dtype=torch.float64)
+    centers = torch.randn(2, 7, dim, generator=g, dtype=torch.float64)
+    want = torch.cdist(centers, x).topk(5, largest=False).indices
+    assert torch.equal(nearest_neighbors(x, 5, centers=centers), want)
+    assert torch.equal(nearest_neighbors(x, 5)[..., 0], torch.arange(60).expand(2, 60))
+
+
+def test_padding_is_no_neighbor_and_the_nearest_fills_up():
+    x = torch.tensor([[[0.0], [1.0], [9.0], [4.0], [0.5]]])
+    mask = torch.tensor([[True, True, False, True, False]])
+    assert nearest_neighbors(x, 2, mask)[0, 0].tolist() == [0, 1]
+    assert nearest_neighbors(x, 5, mask)[0, 3].tolist() == [3, 1, 0, 3, 3]
+
+
+def test_of_fewer_points_all_are_neighbors():
+    assert nearest_neighbors(torch.tensor([[[0.0], [1.0]]]), 9).tolist() == [[[0, 1], [1, 0]]]
+
+
+pytestmark = pytest.mark.usefixtures("own_searches")
+LINE = torch.tensor([[[0.0], [1.0], [9.0], [2.0]]])
+
+
+def test_what_lies_on_the_sphere_is_inside():
+    indices, inside = radius_neighbors(LINE, 1.0)
+    assert indices.tolist() == [[[0, 1, 2, 3]] * 4]
+    assert inside.int().tolist() == [[[1, 1, 0, 0], [1, 1, 0, 1], [0, 0, 1, 0], [0, 1, 0, 1]]]
+
+
+def test_the_nearest_of_more_are_kept():
+    indices, inside = radius_neighbors(LINE, 3.0, 2, centers=torch.tensor([[[-0.5], [6.5]]]))
+    assert sorted(indices[0, 0].tolist()) == [0, 1]
+    assert inside.int().sum(-1).tolist() == [[2, 1]]
+    assert int(indices[0, 1][inside[0, 1]]) == 2
+
+
+def test_padding_is_never_inside():
+    mask = torch.tensor([[True, False, True, True]])
+    for count in (None, 3, 9):
+        indices, inside = radius_neighbors(LINE, 1.5, count, mask)
+        assert not bool((inside & (indices == 1)).any())
+        assert indices.shape[-1] == min(count or 9, 4)
+
+
+def test_batch_axes_are_free():
+    x = torch.randn(2, 5, 30, 3, generator=torch.Generator().manual_seed(0))
+    indices, inside = radius_neighbors(x, 1.0, 6, torch.ones(2, 1, 30, dtype=torch.bool))
+    alone = radius_neighbors(x[1, 3], 1.0, 6)
+    assert torch.equal(indices[1, 3], alone[0])
+    assert torch.equal(inside[1, 3], alone[1])
+
+
+def test_each_cloud_gives_its_own_rows():
+    g = torch.Generator().manual_seed(0)
+    for features, axes in itertools.product([(), (4,), (2, 3), (0,)], [(5,), (2, 3), (0,)]):
+        rows = torch.randn(3, 7, *features, generator=g)
+        indices = torch.randint(7, (3, *axes), generator=g)
+        want = torch.stack([rows[b][indices[b]] for b in range(3)])
+        assert torch.equal(gather_rows(rows, indices), want)
+
+
+def test_gradients_add_up_where_a_row_is_taken_twice():
+    rows = torch.zeros(1, 3, 2, requires_grad=True)
+    gather_rows(rows, torch.tensor([[1, 1, 0]])).sum().backward()
+    assert rows.grad.tolist() == [[[1, 1], [2, 2], [0, 0]]]
