@@ -56,3 +56,8 @@ class Op:
 
     def __str__(self) -> str:
         return self.label or self.name
+
+
+def reads_bfloat16(op: Op) -> bool:
+    """Return whether a kernel of the op reads bfloat16; others compute in single precision."""
+    return op.name.startswith(("block", "channelwise"))

@@ -20,10 +20,6 @@ from equigeo.ops.sphere.grid_product import grid_product_reference
 from tests.ops.attention_rows import attention_rows
 from tests.ops.channelwise_rows import channelwise_rows
 from tests.ops.cloud_rows import cloud_rows
-from tests.ops.connected_double_backward_rows import (
-    connected_double_backward_rows,
-    connected_double_backward_rows_of_kernels,
-)
 from tests.ops.connected_rows import connected_rows
 from tests.ops.contraction_rows import contraction_rows
 from tests.ops.double_backward_rows import (
@@ -163,8 +159,6 @@ OPS = [
     *channelwise_rows(),
     *cloud_rows(),
     *connected_rows(),
-    *connected_double_backward_rows(),
-    *connected_double_backward_rows_of_kernels(),
     *double_backward_rows(),
     *double_backward_rows_of_kernels(),
     *contraction_rows(),
@@ -199,7 +193,6 @@ OF_KERNELS = frozenset(
         "block_linear, no blocks, mul_ir",
         "block_linear_backward, no blocks, mul_ir",
         "block_linear_backward, many rows, mul_ir",
-        *map(str, connected_double_backward_rows_of_kernels()),
         *map(str, double_backward_rows_of_kernels()),
         *map(str, so2_rows_of_kernels()),
     }

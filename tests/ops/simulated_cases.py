@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from tests.ops.op_table import OPS, Op
+from tests.ops.op import Op, reads_bfloat16
+from tests.ops.op_table import OPS
 from tests.ops.problems import PROBLEMS, SMALL, Problem
 from tests.ops.test_ops import DTYPES, arguments, derivatives, strided
 
@@ -78,11 +79,6 @@ def _all_cases() -> Iterator[Case]:
             yield Case(op, SMALL, dtype)
         if reads_bfloat16(op):
             yield from (Case(op, reduced(p), torch.bfloat16) for p in PROBLEMS)
-
-
-def reads_bfloat16(op: Op) -> bool:
-    """Whether there is a kernel for it; others compute in single precision."""
-    return op.name.startswith(("block", "channelwise"))
 
 
 def results(case: Case) -> list[Tensor]:

@@ -16,6 +16,8 @@ from equigeo.ops import (
 from equigeo.ops.products.copywise_product_backward import copywise_product_backward
 from equigeo.ops.products.fully_connected_product_backward import fully_connected_product_backward
 
+pytestmark = pytest.mark.kernels
+
 compiled = pytest.mark.skipif(
     kernels_info()["cpu"] is None, reason="the reference trusts its table"
 )

@@ -15,7 +15,10 @@ from equigeo.ops import Path, PathTable, kernels_info
 from tests.fuzz.run_worker import fault_of
 from tests.ops.channelwise_tables import channelwise_path
 
-pytestmark = pytest.mark.skipif(kernels_info()["cpu"] is None, reason="kernels check this")
+pytestmark = [
+    pytest.mark.kernels,
+    pytest.mark.skipif(kernels_info()["cpu"] is None, reason="kernels check this"),
+]
 OPS = torch.ops.equigeo
 FAR = [2**31, 2**40, 2**61 + 2**20, 2**62 - 1, 2**62, 2**63 - 1]
 

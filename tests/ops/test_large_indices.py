@@ -10,6 +10,8 @@ from equigeo.graphs import EdgeIndex
 from equigeo.ops import PathTable, channelwise_conv, gather_sum
 from tests.ops.channelwise_tables import channelwise_path
 
+pytestmark = pytest.mark.kernels
+
 CHANNELS, ROWS = 2**20, 2**11 + 2  # the last two rows begin at 2^31 and beyond
 
 

@@ -10,6 +10,8 @@ from equigeo.ops import axis_flags
 from equigeo.ops.clouds.axis_flags import axis_flags_reference
 from equigeo.testing import tolerance
 
+pytestmark = pytest.mark.kernels
+
 CLOUDS = 2000
 TOLERANCES = (1e-7, 1e-4, 1e-5)
 

@@ -8,6 +8,8 @@ from equigeo.ops import ScaleRule, SignRule, principal_axes
 from equigeo.ops.clouds.principal_axes_reference import principal_axes_reference
 from equigeo.testing import tolerance
 
+pytestmark = pytest.mark.kernels
+
 REST = (True, 1, 1, 1e-14, 1e-10)
 
 

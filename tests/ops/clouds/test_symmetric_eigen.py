@@ -8,6 +8,8 @@ from equigeo.groups import O
 from equigeo.ops import symmetric_eigen
 from equigeo.testing import tolerance
 
+pytestmark = pytest.mark.kernels
+
 SPECTRA = {
     "generic": (3.0, 1.0, -2.0),
     "nearly twofold": (1.0, 1.0 - 1e-8, 0.1),

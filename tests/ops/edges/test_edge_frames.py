@@ -9,6 +9,8 @@ from torch.testing import assert_close
 from equigeo.ops.edges.edge_frames import edge_frames
 from equigeo.testing import tolerance
 
+pytestmark = pytest.mark.kernels
+
 F64 = torch.float64
 POLES = [[0.0, 1.0, 0.0], [0.0, -1.0, 0.0], [1e-12, -1.0, 0.0], [0.3, 1e-9, 0.4], [0.3, -1e-9, 0.4]]
 

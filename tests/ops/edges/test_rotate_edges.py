@@ -11,6 +11,8 @@ from equigeo.reps import Irreps
 from equigeo.testing import tolerance
 from tests.ops.edges.test_edge_frames import directions
 
+pytestmark = pytest.mark.kernels
+
 F64 = torch.float64
 
 

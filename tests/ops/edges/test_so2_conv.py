@@ -22,6 +22,8 @@ from tests.ops.op import in_order
 from tests.ops.self_test.simulated import needs_simulator, run
 from tests.ops.so2_rows import COMPLEX, NUMBERS, REAL, flags
 
+pytestmark = pytest.mark.kernels
+
 F64 = torch.float64
 OPTIONAL = ("bias", "scale", "radial", "envelope")
 

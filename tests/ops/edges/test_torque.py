@@ -11,6 +11,8 @@ from equigeo.ops.edges.wigner_recurrence import wigner_matrices
 from equigeo.reps.so3_generators import so3_generators
 from equigeo.testing import tolerance
 
+pytestmark = pytest.mark.kernels
+
 F64 = torch.float64
 slope_of = torch.autograd.functional.jvp
 

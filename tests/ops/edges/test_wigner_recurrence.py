@@ -14,6 +14,8 @@ from equigeo.reps.wigner_d import wigner_d
 from equigeo.testing import tolerance
 from tests.ops.edges.test_edge_frames import directions
 
+pytestmark = pytest.mark.kernels
+
 F64 = torch.float64
 
 

@@ -7,6 +7,8 @@ from equigeo.ops import relu_batch_norm
 from equigeo.ops.norms.relu_batch_norm import relu_batch_norm_reference
 from equigeo.testing import tolerance
 
+pytestmark = pytest.mark.kernels
+
 X, ONE, ZERO = torch.ones(3, 2), torch.ones(2), torch.zeros(2)
 
 

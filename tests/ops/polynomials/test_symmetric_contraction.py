@@ -11,6 +11,8 @@ from torch.testing import assert_close
 from equigeo.ops import Polynomial, PolynomialTable, symmetric_contraction
 from equigeo.testing import tolerance
 
+pytestmark = pytest.mark.kernels
+
 # w0 (x^2 + 3 y z) + w1 y to the first component, w1 x y z to the last; nothing in between
 POLYNOMIALS = [
     Polynomial(0, 0, {(0, 0): 1.0, (1, 2): 3.0}),

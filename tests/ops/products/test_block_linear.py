@@ -11,6 +11,8 @@ from equigeo.ops.products.block_linear_backward import block_linear_backward
 from equigeo.testing import tolerance
 from tests.ops.linear_rows import SMALL
 
+pytestmark = pytest.mark.kernels
+
 compiled = pytest.mark.skipif(
     kernels_info()["cpu"] is None, reason="the reference trusts its table"
 )

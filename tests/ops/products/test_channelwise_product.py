@@ -16,6 +16,8 @@ from equigeo.ops import (
 )
 from tests.ops.channelwise_tables import channelwise_path
 
+pytestmark = pytest.mark.kernels
+
 compiled = pytest.mark.skipif(
     kernels_info()["cpu"] is None, reason="the reference trusts its table"
 )

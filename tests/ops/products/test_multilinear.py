@@ -18,6 +18,8 @@ from tests.ops.channelwise_tables import TABLES
 from tests.ops.connected_rows import COPYWISE
 from tests.ops.connected_rows import MIXED as MIXED_TABLES
 
+pytestmark = pytest.mark.kernels
+
 PRODUCT = tp.ChannelwiseTensorProduct("3x0e+2x1o", "0e+1o", "0e+1o").double()
 CONV = tp.ChannelwiseConv("3x0e+2x1o", "0e+1o", "0e+1o").double()
 EDGES = EdgeIndex.from_edges(torch.tensor([[0, 2, 1, 1], [1, 0, 1, 3]]), 3, 4)

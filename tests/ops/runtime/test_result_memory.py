@@ -23,9 +23,10 @@ from equigeo.tensor_products import ChannelwiseConv, ChannelwiseTensorProduct
 from tests.ops.channelwise_tables import channelwise_path
 
 MEBIBYTE = 2**20
-pytestmark = pytest.mark.skipif(
-    kernels_info()["cpu"] is None, reason="memory is that of compiled ops"
-)
+pytestmark = [
+    pytest.mark.kernels,
+    pytest.mark.skipif(kernels_info()["cpu"] is None, reason="memory is that of compiled ops"),
+]
 
 
 @pytest.fixture(autouse=True)

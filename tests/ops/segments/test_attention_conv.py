@@ -12,6 +12,8 @@ from equigeo.ops import attention_conv, kernels_info, segment_attention
 from equigeo.testing import tolerance
 from tests.ops.problems import SEVERAL_CHUNKS, SMALL
 
+pytestmark = pytest.mark.kernels
+
 DTYPES = [torch.float32, torch.float64]
 every_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=str)
 needs_kernels = pytest.mark.skipif(kernels_info()["cpu"] is None, reason="no compiled kernels")

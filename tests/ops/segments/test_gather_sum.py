@@ -7,6 +7,8 @@ from torch.testing import assert_close
 from equigeo.ops import gather_sum, kernels_info
 from tests.ops.problems import PROBLEMS
 
+pytestmark = pytest.mark.kernels
+
 needs_kernels = pytest.mark.skipif(kernels_info()["cpu"] is None, reason="no compiled kernels")
 
 

@@ -7,6 +7,8 @@ from equigeo.ops.clouds.principal_axes_reference import principal_axes_reference
 from equigeo.ops.segments.gather_sum import gather_sum_reference
 from equigeo.ops.segments.segment_of_rows import segment_of_rows
 
+pytestmark = pytest.mark.kernels
+
 
 def test_agrees_with_repeated_numbers_of_segments():
     counts = torch.tensor([0, 3, 0, 0, 1, 5, 0])

@@ -8,6 +8,8 @@ from equigeo.ops import grid_product
 from equigeo.ops.sphere.sphere_transforms import DenseTransform, SeparableTransform
 from equigeo.testing import tolerance
 
+pytestmark = pytest.mark.kernels
+
 
 def randn(*shape: int) -> torch.Tensor:
     return torch.randn(

@@ -12,6 +12,8 @@ from equigeo.ops.sphere.spherical_harmonics import spherical_harmonics_reference
 from equigeo.tensor_products.sphere.harmonics import harmonics_table
 from equigeo.testing import tolerance
 
+pytestmark = pytest.mark.kernels
+
 TABLE = harmonics_table(4, "component")
 
 
