@@ -20,6 +20,7 @@ from tests.potentials.systems import (
     batch_of,
     potential,
 )
+from tests.tier import tier
 
 needs_ase = pytest.mark.skipif(module._ase is None, reason="ASE is not installed")
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:ase")
@@ -163,9 +164,17 @@ def trajectory(atoms, steps=30, size=0.03):
         yield atoms
 
 
+SKINS = [
+    (torch.float64, True),
+    (torch.float32, [True, True, False]),
+    (torch.float32, True),
+    *((dtype, False) for dtype in (torch.float32, torch.float64)),
+    (torch.float64, [True, True, False]),
+]
+
+
 @needs_ase
-@pytest.mark.parametrize("pbc", [True, False, [True, True, False]])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("dtype", "pbc"), tier(SKINS[:2], SKINS))
 def test_a_skin_changes_nothing_but_how_often_edges_are_searched(dtype, pbc):
     model = potential().to(dtype)
     kept, always = Calculator(model, skin=0.5), Calculator(model, skin=0)

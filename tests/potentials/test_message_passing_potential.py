@@ -12,9 +12,7 @@ from torch.testing import assert_close
 
 from equigeo.groups import O
 from equigeo.potentials import AtomicBatch, MessagePassingPotential, PotentialConfig
-from equigeo.reps import Points, Trivial
-from equigeo.testing import assert_equivariant, tolerance
-from tests.filled_later import filled_later
+from equigeo.testing import tolerance
 from tests.potentials.systems import (
     CELL,
     CRYSTAL,
@@ -28,11 +26,14 @@ from tests.potentials.systems import (
     moved,
     potential,
 )
+from tests.tier import tier
 
 PRODUCTS = ("channelwise", "full", "gaunt", "curl", "gaunt+curl", "matrix", "vector_signal", "so2")
 NODES = ("contraction", "gaunt", "gate")
-PAIRS = [pair for pair in product_of(PRODUCTS, NODES) if pair != ("curl", "gate")]
-REFLECTED = [pair for pair in PAIRS if pair[0] != "matrix"]
+PAIRS = tier(
+    [*((name, "contraction") for name in PRODUCTS), ("channelwise", "gaunt"), ("so2", "gate")],
+    [pair for pair in product_of(PRODUCTS, NODES) if pair != ("curl", "gate")],
+)
 ENERGY = {"rtol": 0.0, "atol": 1e-10}  # eV, of network energies of order one: specification 3.3
 SUMS = tolerance(torch.float64, 64)  # over the edges of a system
 
@@ -58,35 +59,13 @@ def test_energies_are_invariant_and_forces_turn(product, node):
         assert_close(there.forces, here.forces @ g.mT, **ENERGY)
 
 
-def test_invariance_is_that_of_the_shared_helper():
-    model = potential(layers=3)
-    model.set_references([0.0, 0.0, 0.0])
-    group = O(3)
-
-    def energy(positions):
-        return model(batch_of(moved(MOLECULE, positions)), forces=False).energy
-
-    assert_equivariant(
-        energy, Points(group), Trivial(group, 1), inputs=(POSITIONS,), condition=100.0
-    )
-
-
-@pytest.mark.parametrize("node", NODES)
-def test_matrix_products_fail_under_reflections(node):
+def test_matrix_products_fail_under_reflections():
     """They know no parity: by design, and the reason why the others are there."""
-    model = potential(product="matrix", node=node, layers=3)
-    here = network_energy(model, MOLECULE).forces
-    there = -network_energy(model, moved(MOLECULE, -POSITIONS)).forces
-    assert (there - here).abs().max() > 1e-6 * here.abs().max()
-
-
-@pytest.mark.parametrize(("product", "node"), PAIRS)
-def test_an_atom_alone_has_its_reference_energy_exactly(product, node):
-    model = potential(product=product, node=node)
-    alone = [(NUMBERS[k : k + 1], POSITIONS[k : k + 1], None, False) for k in range(6)]
-    out = model(batch_of(*alone))
-    assert out.energy.tolist() == model.e0[model.species_of(NUMBERS)].tolist()
-    assert not out.forces.any()
+    for node in tier(NODES[:1], NODES):
+        model = potential(product="matrix", node=node, layers=3)
+        here = network_energy(model, MOLECULE).forces
+        there = -network_energy(model, moved(MOLECULE, -POSITIONS)).forces
+        assert (there - here).abs().max() > 1e-6 * here.abs().max()
 
 
 def test_isolated_atoms_of_3bpa_are_right_to_the_last_bit():
@@ -99,8 +78,12 @@ def test_isolated_atoms_of_3bpa_are_right_to_the_last_bit():
 
 
 @pytest.mark.parametrize(("product", "node"), PAIRS)
-def test_energies_add_up(product, node):
+def test_energies_add_up_and_an_atom_alone_has_its_reference_energy_exactly(product, node):
     model = potential(product=product, node=node)
+    alone = [(NUMBERS[k : k + 1], POSITIONS[k : k + 1], None, False) for k in range(6)]
+    out = model(batch_of(*alone))
+    assert out.energy.tolist() == model.e0[model.species_of(NUMBERS)].tolist()
+    assert not out.forces.any()
     one, other = MOLECULE, moved(MOLECULE, POSITIONS.flip(0))
     parts = network_energy(model, one, other)
     far = torch.cat([one[1], other[1] + 40.0])
@@ -166,19 +149,19 @@ def test_total_force_and_torque_are_zero(product):
     assert potential(product=product)(batch_of(CRYSTAL)).forces.sum(0).abs().max() < SUMS["atol"]
 
 
-@pytest.mark.parametrize("system", [MOLECULE, CRYSTAL, SLAB], ids=["molecule", "crystal", "slab"])
 @pytest.mark.parametrize("product", PRODUCTS)
-def test_forces_are_finite_differences(product, system):
-    model = potential(product=product)
+def test_forces_are_finite_differences(product):
+    model, h = potential(product=product), 1e-4
     model.set_references([0.0, 0.0, 0.0])
-    forces, h = model(batch_of(system)).forces, 1e-4
-    numeric = torch.zeros_like(forces)
-    for index in product_of(range(len(forces)), range(3)):
-        step = torch.zeros_like(forces)
-        step[index] = h
-        high, low = (model(batch_of(moved(system, system[1] + s * step))).energy for s in (1, -1))
-        numeric[index] = (low - high).item() / (2 * h)
-    assert_close(forces, numeric, rtol=0.0, atol=1e-7)  # specification 6.6
+    for system in (MOLECULE, CRYSTAL, SLAB):
+        x = system[1]
+        steps = h * torch.eye(x.numel(), dtype=x.dtype).view(-1, *x.shape)
+        low, high = (
+            model(batch_of(*(moved(system, x + s * step) for step in steps)), forces=False).energy
+            for s in (-1, 1)
+        )
+        numeric = ((low - high) / (2 * h)).view_as(x)
+        assert_close(model(batch_of(system)).forces, numeric, rtol=0.0, atol=1e-7)  # 6.6
 
 
 @pytest.mark.parametrize("product", ["channelwise", "gaunt+curl"])
@@ -219,7 +202,7 @@ def leaving(model, distance):
 def exponents(model):
     """Of the distances to the cutoff, in the change of energies and forces."""
     model.set_references([0.0, 0.0, 0.0])
-    steps = (0.2, 0.1, 0.05, 0.025)
+    steps = (0.05, 0.025)
     changes = []
     for d in steps:
         with_edge = leaving(model, d)
@@ -230,29 +213,16 @@ def exponents(model):
                 (with_edge.forces - without.forces).abs().max().item(),
             )
         )
-    return [
-        math.log(changes[-2][k] / changes[-1][k]) / math.log(steps[-2] / steps[-1]) for k in (0, 1)
-    ]
+    return [math.log(changes[0][k] / changes[1][k]) / math.log(steps[0] / steps[1]) for k in (0, 1)]
 
 
 def hidden_edge(model):
     """The same potential, which does not see edges in the last half angstrom."""
 
     def see(batch, forces=True):
-        lengths = batch.vectors().norm(dim=1)
-        kept = lengths < CUTOFF - 0.5
-        fewer = AtomicBatch(
-            batch.numbers,
-            batch.positions,
-            batch.cell,
-            batch.pbc,
-            batch.edge_index[:, kept],
-            batch.shifts[kept],
-            batch.batch,
-            batch.ptr,
-            batch.cutoff,
-        )
-        return model(fewer, forces)
+        kept = batch.vectors().norm(dim=1) < CUTOFF - 0.5
+        edges = {"edge_index": batch.edge_index[:, kept], "shifts": batch.shifts[kept]}
+        return model(replace(batch, **edges), forces)
 
     return see
 
@@ -273,21 +243,19 @@ def test_a_hard_cutoff_is_seen_by_the_exponents():
     assert abs(energy) < 0.5
 
 
-def loop_work(forces_at, points=64, reach=0.05):
+def loop_work(model, points=64, reach=0.05):
     """Work along a closed loop in the space of all coordinates."""
     generator = torch.Generator().manual_seed(3)
     u, w = torch.randn(2, 6, 3, generator=generator, dtype=torch.float64)
-    total = 0.0
-    for q in torch.arange(points, dtype=torch.float64) * (2 * math.pi / points):
-        step = (w * q.cos() - u * q.sin()) * reach * 2 * math.pi / points
-        total += float((forces_at(POSITIONS + reach * (u * q.cos() + w * q.sin())) * step).sum())
-    return abs(total)
+    q = torch.arange(points, dtype=torch.float64)[:, None, None] * (2 * math.pi / points)
+    step = (w * q.cos() - u * q.sin()) * reach * 2 * math.pi / points
+    places = POSITIONS + reach * (u * q.cos() + w * q.sin())
+    forces = model(batch_of(*(moved(MOLECULE, x) for x in places))).forces
+    return abs(float((forces.view_as(step) * step).sum()))
 
 
 def test_forces_have_no_curl():
-    model = potential()
-    work = loop_work(lambda x: model(batch_of(moved(MOLECULE, x))).forces)
-    assert work < 1e-9  # eV, specification 6.5
+    assert loop_work(potential()) < 1e-9  # eV, specification 6.5
 
 
 def test_a_detached_layer_is_seen_by_closed_loops():
@@ -295,17 +263,19 @@ def test_a_detached_layer_is_seen_by_closed_loops():
     layer = model.layers[0].messages
     original = layer.forward
     layer.forward = lambda h, edge: original(h, replace(edge, harmonics=edge.harmonics.detach()))
-    assert loop_work(lambda x: model(batch_of(moved(MOLECULE, x))).forces) > 1e-6
+    assert loop_work(model) > 1e-6
 
 
-@pytest.mark.parametrize(
-    ("channels", "lmax", "species", "count"),
-    [(16, 2, 3, 26_672), (32, 2, 3, 55_376), (32, 3, 3, 69_200), (16, 3, 1, 30_160)],
-)
-def test_parameters_are_those_of_the_specification(channels, lmax, species, count):
-    config = PotentialConfig(SPECIES[:species], channels=channels, lmax_edge=lmax)
-    model = MessagePassingPotential(config)
-    assert sum(parameter.numel() for parameter in model.parameters()) == count
+def test_parameters_are_those_of_the_specification():
+    for channels, lmax, species, count in (
+        (16, 2, 3, 26_672),
+        (32, 2, 3, 55_376),
+        (32, 3, 3, 69_200),
+        (16, 3, 1, 30_160),
+    ):
+        config = PotentialConfig(SPECIES[:species], channels=channels, lmax_edge=lmax)
+        model = MessagePassingPotential(config)
+        assert sum(parameter.numel() for parameter in model.parameters()) == count
 
 
 def test_full_and_channelwise_are_the_same_function():
@@ -321,18 +291,19 @@ def test_full_and_channelwise_are_the_same_function():
     assert_close(other(batch_of(CRYSTAL)).forces, one(batch_of(CRYSTAL)).forces)
 
 
-@pytest.mark.parametrize("mode", ["eval", "train"])
-@pytest.mark.parametrize("context", [torch.no_grad, torch.inference_mode, torch.enable_grad])
-def test_forces_are_never_switched_off(mode, context):
+def test_forces_are_never_switched_off():
     model = potential()
     want = model(batch_of(CRYSTAL), stress=True)
-    getattr(model, mode)()
-    with context():
-        out = model(batch_of(CRYSTAL), stress=True)
-    assert_close(out.forces, want.forces)
-    assert_close(out.stress, want.stress)
-    recorded = mode == "train" and context is torch.enable_grad
-    assert out.forces.requires_grad == out.energy.requires_grad == recorded
+    for train, context in product_of(
+        (False, True), (torch.no_grad, torch.inference_mode, torch.enable_grad)
+    ):
+        model.train(train)
+        with context():
+            out = model(batch_of(CRYSTAL), stress=True)
+        assert_close(out.forces, want.forces)
+        assert_close(out.stress, want.stress)
+        recorded = train and context is torch.enable_grad
+        assert out.forces.requires_grad == out.energy.requires_grad == recorded
 
 
 def test_losses_of_forces_train_every_layer_that_they_depend_on():
@@ -380,37 +351,6 @@ def test_no_atoms_and_no_systems_are_no_error():
     assert model(batch_of(MOLECULE, nothing)).energy[1] == 0.0
 
 
-def test_an_unknown_element_is_named():
-    with pytest.raises(ValueError, match=r"among \[1, 6, 8\].*got \[7, 200\]"):
-        potential()(batch_of((torch.tensor([7, 1, 200]), POSITIONS[:3], None, False)))
-
-
-def test_atoms_that_coincide_are_refused():
-    positions = torch.stack([POSITIONS[0], POSITIONS[1], POSITIONS[0]])
-    with pytest.raises(ValueError, match="atoms must not coincide, but 2 and 0 do"):
-        potential()(batch_of((NUMBERS[:3], positions, None, False)))
-
-
-def test_another_cutoff_is_refused():
-    with pytest.raises(ValueError, match=r"edges up to 4.0 angstrom.*got 3.0"):
-        potential()(batch_of(MOLECULE, cutoff=3.0))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (([1.0], 1.0), "e0 must be"),
-        ((1.0, 1.0), "e0 must be"),
-        (([1.0, 2.0, math.nan], 1.0), "e0 must be finite"),
-        (([1.0, 2.0, 3.0], 0.0), "scale must be positive"),
-        (([1.0, 2.0, 3.0], 1.0, -2.0), "avg_neighbors must be positive"),
-    ],
-)
-def test_references_that_are_none_are_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        potential().set_references(*arguments)
-
-
 def test_the_gradient_of_the_stress_by_the_cell_is_a_finite_difference():
     """Positions stay where they are: images move, and the volume changes."""
     model, batch, h = potential(), batch_of(CRYSTAL), 1e-5
@@ -440,18 +380,28 @@ def test_edges_that_were_read_in_inference_mode_can_be_trained_on():
         assert (one is None and other is None) or torch.equal(one, other)
 
 
-@pytest.mark.parametrize("number", [-1, 119, 200])
-def test_what_is_no_element_is_refused_even_beside_the_last_one(number):
-    model = MessagePassingPotential(PotentialConfig((1, 118), channels=2, lmax_edge=1))
-    assert model.species_of(torch.tensor([118, 1])).tolist() == [1, 0]
-    with pytest.raises(ValueError, match=rf"got \[{number}\]"):
-        model.species_of(torch.tensor([1, number]))
-
-
-@pytest.mark.parametrize(("product", "node"), PAIRS)
-def test_energies_come_back_from_the_meta_device(product, node):
-    model, batch = potential(product=product, node=node), batch_of(MOLECULE)
-    assert torch.equal(filled_later(model)(batch).energy, model(batch).energy)
+def test_batches_that_do_not_fit_are_refused():
+    model = potential()
+    with pytest.raises(ValueError, match=r"among \[1, 6, 8\].*got \[7, 200\]"):
+        model(batch_of((torch.tensor([7, 1, 200]), POSITIONS[:3], None, False)))
+    with pytest.raises(ValueError, match="atoms must not coincide, but 2 and 0 do"):
+        model(batch_of((NUMBERS[:3], POSITIONS[[0, 1, 0]], None, False)))
+    with pytest.raises(ValueError, match=r"edges up to 4.0 angstrom.*got 3.0"):
+        model(batch_of(MOLECULE, cutoff=3.0))
+    for arguments, message in (
+        (([1.0], 1.0), "e0 must be"),
+        ((1.0, 1.0), "e0 must be"),
+        (([1.0, 2.0, math.nan], 1.0), "e0 must be finite"),
+        (([1.0, 2.0, 3.0], 0.0), "scale must be positive"),
+        (([1.0, 2.0, 3.0], 1.0, -2.0), "avg_neighbors must be positive"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.set_references(*arguments)
+    last = MessagePassingPotential(PotentialConfig((1, 118), channels=2, lmax_edge=1))
+    assert last.species_of(torch.tensor([118, 1])).tolist() == [1, 0]
+    for number in (-1, 119, 200):
+        with pytest.raises(ValueError, match=rf"got \[{number}\]"):
+            last.species_of(torch.tensor([1, number]))
 
 
 @pytest.mark.parametrize("own", [torch.float32, torch.float64])

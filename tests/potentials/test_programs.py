@@ -16,7 +16,10 @@ from torch.testing import assert_close
 from equigeo.testing import tolerance
 from tests.potentials.systems import MOLECULE, POSITIONS, batch_of, potential
 
-PRODUCTS = ("channelwise", "gaunt+curl", "so2")
+PRODUCTS = [
+    "channelwise",
+    *(pytest.param(name, marks=pytest.mark.full) for name in ("gaunt+curl", "so2")),
+]
 
 
 def force_function(model, batch):
@@ -47,15 +50,6 @@ def test_recorded_forces_are_right_for_other_positions(product):
     # five additions: 4.5 units in the last place
     assert_close(energy, want.energy[0], rtol=1e-15, atol=0.0)
     assert_close(forces, want.forces, **tolerance(torch.float64, 5))
-
-
-def test_exported_forces_are_right():
-    model, batch = potential(), batch_of(MOLECULE)
-    given = inputs_of(batch)
-    recorded = make_fx(force_function(model, batch))(*given)
-    program = torch.export.export(recorded, tuple(x.detach() for x in given)).module()
-    _, forces = program(*(x.detach() for x in given))
-    assert_close(forces, model(batch).forces, **tolerance(torch.float64, 5))
 
 
 def test_losses_of_forces_are_recorded_with_gradients_of_parameters():
