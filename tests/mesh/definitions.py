@@ -1,7 +1,5 @@
 """Definitions of the mesh package as plain loops, to compare the vectorised code with."""
 
-from __future__ import annotations
-
 import math
 import sys
 from collections import defaultdict

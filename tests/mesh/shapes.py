@@ -1,7 +1,5 @@
 """Meshes with known answers, and hypothesis strategies that draw meshes of every kind."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """Layers of meshes with one argument wrong, and what their objects show of themselves."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import contextlib
 import os
 import tempfile
@@ -8,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.robustness_corpus import load_corpus, summarize
@@ -251,7 +249,6 @@ def damaged_files(draw: st.DrawFn) -> tuple[str, bytes]:
     return name, bytes(data)
 
 
-@settings(max_examples=300, deadline=None)
 @given(damaged_files(), st.booleans())
 def test_a_damaged_file_loads_or_raises_mesh_error(
     damaged: tuple[str, bytes], strict: bool

@@ -1,7 +1,5 @@
 """Fields on meshes that turn with them: the layer end to end, from positions."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -13,6 +11,7 @@ from equigeo.mesh import DualKind, PrimalDualFieldConv, PrimalDualGraph, Triangl
 from equigeo.reps import Irreps, TensorRep
 from equigeo.testing import assert_equivariant, tolerance
 from tests.mesh import shapes
+from tests.tier import tier
 
 ON_FACES, ON_PAIRS = Irreps("2x0e + 1o"), TensorRep(O(3), up=1) + Irreps("0e")
 OUT_FACES, OUT_PAIRS = Irreps("3x0e + 2x1o + 2e"), TensorRep(O(3), up=2) + Irreps("2x0e")
@@ -40,7 +39,7 @@ def fields(graph: PrimalDualGraph, seed: int = 3) -> tuple[Tensor, Tensor]:
     )
 
 
-@pytest.mark.parametrize("dual", DualKind)
+@pytest.mark.parametrize("dual", tier([DualKind.SINGLE], [*DualKind]))
 def test_fields_turn_with_the_mesh(dual: DualKind) -> None:
     conv = layer(heads=2)
 
@@ -80,6 +79,7 @@ def test_place_size_and_order_of_faces_do_not_matter() -> None:
     torch.testing.assert_close(on_pairs[where], want[1], **CLOSE)
 
 
+@pytest.mark.full
 def test_batches_are_meshes_side_by_side() -> None:
     conv = layer()
     graphs = [PrimalDualGraph.from_mesh(lumpy(seed)) for seed in (0, 1)]
@@ -101,16 +101,7 @@ def test_graphs_of_either_features_that_are_wound_outwards_serve() -> None:
             torch.testing.assert_close(one, expected, **CLOSE)
 
 
-def test_two_orders_of_gradients() -> None:
-    conv, graph = layer(hidden=3, vectors=2), PrimalDualGraph.from_mesh(lumpy())
-    inputs = [x.requires_grad_() for x in fields(graph)]
-    # Attention has a kink where its logit is zero; random fields stay away from it.
-    assert torch.autograd.gradcheck(lambda *x: conv(graph, *x), inputs, fast_mode=True)
-    assert torch.autograd.gradgradcheck(lambda *x: conv(graph, *x), inputs, fast_mode=True)
-
-
 def test_vectors_come_out_of_scalars() -> None:
-    """Scalars in, vectors out: what turns is made of normals and steps alone."""
     torch.manual_seed(0)
     conv = PrimalDualFieldConv(
         (Irreps("2x0e"), Irreps("8x0e")), (Irreps("1o"), Irreps("0e"))

@@ -135,6 +135,7 @@ def test_statistics_return_when_the_second_call_fails():
     assert int(norm.num_batches_tracked) == 1
 
 
+@pytest.mark.full
 def test_a_compiled_block_gives_the_same():
     graph = random_graph(0, shape=shapes.bowl())
     torch.manual_seed(0)

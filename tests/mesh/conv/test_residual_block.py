@@ -1,5 +1,7 @@
 """The block: its formula, its norms, and graphs on which statistics are scarce."""
 
+import itertools
+
 import pytest
 import torch
 
@@ -12,7 +14,6 @@ from equigeo.testing import assert_equivariant
 from tests.mesh import shapes
 from tests.mesh.definitions import F64, assert_close, graph_of, random_graph
 
-KINDS = list(DualKind)
 SCARCE = {
     "one triangle": shapes.triangle(),
     "two isolated faces": shapes.two_isolated(),
@@ -67,7 +68,8 @@ def test_without_a_branch_the_first_convolution_passes():
     assert_close(result.x_dual, dual.relu())
 
 
-@pytest.mark.parametrize("dual", KINDS)
+@pytest.mark.full
+@pytest.mark.parametrize("dual", DualKind)
 def test_renumbering_faces_permutes_the_outputs_of_a_block(dual):
     shape = shapes.bowl()
     channels = feature_channels(dual, "invariant")
@@ -80,6 +82,7 @@ def test_renumbering_faces_permutes_the_outputs_of_a_block(dual):
     assert_close(_apply(block, renumbered)[0].x_primal, expected, terms=256, condition=100)
 
 
+@pytest.mark.full
 def test_the_block_is_invariant_from_coordinates():
     torch.manual_seed(0)
     block = ResidualBlock((1, 8), (4, 5), self_term=True, coupling=True).double()
@@ -93,6 +96,7 @@ def test_the_block_is_invariant_from_coordinates():
     assert_equivariant(layer, rep_out=rep_out, inputs=[shape], condition=1000)
 
 
+@pytest.mark.full
 def test_in_evaluation_a_batch_gives_the_separate_results():
     parts = [random_graph(s, shape=shape) for s, shape in enumerate((shapes.bowl(), shapes.cube()))]
     block = _block().eval()
@@ -103,22 +107,19 @@ def test_in_evaluation_a_batch_gives_the_separate_results():
     assert_close(together.x_dual, expected[1], terms=64)
 
 
-@pytest.mark.parametrize("dual", KINDS)
-@pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("norm", ["batch", "group", "none"])
 @pytest.mark.parametrize("shape", list(SCARCE.values()), ids=list(SCARCE))
-def test_scarce_graphs_give_finite_outputs_and_gradients(shape, norm, training, dual):
-    graph = random_graph(0, dual=dual, shape=shape)
-    block = _block(norm=norm, out=(8, 8), self_term=True, bias=True, pool=EdgePool(keep=0.5))
-    result, _ = _apply(block.train(training), graph)
-    loss = result.x_primal.sum() + result.x_dual.sum()
-    assert bool(torch.isfinite(loss))
-    if graph.num_primal:
-        loss.backward()
-    for parameter in block.parameters():
-        assert parameter.grad is None or bool(torch.isfinite(parameter.grad).all())
-    for buffer in block.buffers():
-        assert bool(torch.isfinite(buffer).all())
+def test_scarce_graphs_give_finite_outputs_and_gradients(shape, norm):
+    for training, dual in itertools.product([True, False], DualKind):
+        graph = random_graph(0, dual=dual, shape=shape)
+        block = _block(norm=norm, out=(8, 8), self_term=True, bias=True, pool=EdgePool(keep=0.5))
+        result, _ = _apply(block.train(training), graph)
+        loss = result.x_primal.sum() + result.x_dual.sum()
+        if graph.num_primal:
+            loss.backward()
+        gradients = [p.grad for p in block.parameters() if p.grad is not None]
+        for values in (loss, *gradients, *block.buffers()):
+            assert bool(torch.isfinite(values).all())
 
 
 def test_pooling_reads_the_attention_of_the_last_convolution():

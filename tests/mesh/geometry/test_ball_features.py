@@ -73,7 +73,6 @@ def test_in_a_flat_square_the_channels_are_those_of_a_plane():
 
 @pytest.mark.parametrize("name", ["cube", "torus", "bowl"])
 def test_a_subdivided_mesh_keeps_its_features(name):
-    """The middle one of the four parts of a face has the centre of the face."""
     shape = getattr(shapes, name)()
     coarse, before, after = shape, _measured(shape), None
     for _ in range(2):
@@ -137,7 +136,7 @@ def test_on_a_surface_that_nobody_wound_the_sign_follows_the_winding():
     assert_close(turned[:, signed], -_measured(shape)[:, signed], terms=64, condition=1e2)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(shape=shapes.meshes(), seed=shapes.seeds)
 def test_renumbering_permutes_features(shape, seed):
     expected = _measured(shape)

@@ -1,16 +1,13 @@
 """Coincident points on lattices, in clouds and in crowds."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from equigeo.mesh.geometry.coincident_points import coincident_points
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.tuples(*[st.integers(0, 3)] * 3), max_size=30),
     st.integers(0, 2**32 - 1),

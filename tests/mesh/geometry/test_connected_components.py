@@ -1,14 +1,15 @@
-"""Connected components against sequential union-find, and the number of rounds they take."""
+"""Connected components against sequential union-find, the rounds they take, and ranges."""
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components as scipy_components
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from equigeo.mesh.geometry.concatenate_ranges import concatenate_ranges
 from equigeo.mesh.geometry.connected_components import connected_components
 from equigeo.mesh.geometry.half_edges import HalfEdges
 from tests.mesh import shapes
@@ -31,7 +32,6 @@ def _tensor(pairs):
     return torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_labels_equal_those_of_sequential_union_find(data):
     size = data.draw(st.integers(1, 60))
@@ -40,7 +40,6 @@ def test_labels_equal_those_of_sequential_union_find(data):
     assert connected_components(_tensor(pairs), size).tolist() == components(pairs, size)
 
 
-@settings(max_examples=20, deadline=None)
 @given(shapes.seeds, st.sampled_from([0.2, 0.5, 1.0, 2.0]))
 def test_the_partition_equals_that_of_scipy_on_large_random_graphs(seed, density):
     random = np.random.default_rng(seed)
@@ -53,7 +52,6 @@ def test_the_partition_equals_that_of_scipy_on_large_random_graphs(seed, density
     assert np.array_equal(got, np.argsort(np.argsort(first))[expected])
 
 
-@settings(max_examples=30, deadline=None)
 @given(shapes.seeds)
 def test_neither_direction_nor_order_of_the_edges_matters(seed):
     random = np.random.default_rng(seed)
@@ -86,3 +84,10 @@ def test_a_mesh_with_a_fifth_of_its_edges_contracted_takes_at_most_eight_rounds(
     with _Rounds() as rounds:
         connected_components(chosen, shape.num_faces)
     assert 0 < rounds.count <= 8
+
+
+@given(st.lists(st.tuples(st.integers(-9, 9), st.integers(0, 5)), max_size=20))
+def test_ranges_follow_one_another(ranges):
+    first, sizes = np.array(ranges, np.int64).reshape(-1, 2).T
+    expected = [number for begin, size in ranges for number in range(begin, begin + size)]
+    assert concatenate_ranges(first, sizes).tolist() == expected

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 
 from equigeo.mesh import DualKind
 from equigeo.mesh.geometry import dual_graph
@@ -45,7 +45,6 @@ def test_counts_of_the_listed_meshes(shape, primal, nodes, links):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=25, deadline=None)
 @given(shape=shapes.meshes())
 def test_links_are_those_of_the_definition(kind, shape):
     graph = graph_of(shape, kind)
@@ -57,7 +56,6 @@ def test_links_are_those_of_the_definition(kind, shape):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=25, deadline=None)
 @given(shape=shapes.meshes())
 def test_the_number_of_links_follows_from_the_degrees(kind, shape):
     graph = graph_of(shape, kind)
@@ -68,7 +66,6 @@ def test_the_number_of_links_follows_from_the_degrees(kind, shape):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=25, deadline=None)
 @given(shape=shapes.meshes())
 def test_a_message_from_j_to_i_is_weighed_by_the_pair_or_by_the_node_j_to_i(kind, shape):
     graph = graph_of(shape, kind)
@@ -118,7 +115,6 @@ def test_a_hub_is_linked_all_around(kind):
     assert sorted(map(tuple, links)) == sorted(dual_links(kind, spokes))
 
 
-@settings(max_examples=20, deadline=None)
 @given(shapes.meshes(("sphere", "torus")))
 def test_a_connected_mesh_has_one_connected_primal_and_dual_graph(shape):
     graph = graph_of(shape)

@@ -110,7 +110,7 @@ def test_the_strip_has_the_listed_directed_features(dual):
 
 
 @pytest.mark.parametrize("features", SETS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(shape=shapes.meshes())
 def test_both_directions_of_a_pair_share_the_angle(features, shape):
     directed = graph_of(shape, DualKind.DOUBLE_DIRECTED, features).x_dual
@@ -119,7 +119,6 @@ def test_both_directions_of_a_pair_share_the_angle(features, shape):
     assert torch.equal(x[:, 0], graph_of(shape, DualKind.SINGLE, features).x_dual[:, : x.shape[2]])
 
 
-@settings(max_examples=25, deadline=None)
 @given(shapes.meshes())
 def test_single_rows_list_the_side_of_the_smaller_edge_height_ratio_first(shape):
     single = graph_of(shape)
@@ -131,7 +130,6 @@ def test_single_rows_list_the_side_of_the_smaller_edge_height_ratio_first(shape)
         assert torch.equal(row, expected)
 
 
-@settings(max_examples=25, deadline=None)
 @given(shapes.meshes(("sphere", "torus", "open")))
 def test_invariant_rows_are_symmetric_functions_of_logarithms(shape):
     shape = orient(shape)
@@ -222,7 +220,7 @@ def test_published_features_see_reflections():
 
 @pytest.mark.parametrize("dual", KINDS)
 @pytest.mark.parametrize("features", SETS)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(shape=shapes.meshes(), seed=shapes.seeds)
 def test_renumbering_permutes_features_of_meshes_in_general_position(features, dual, shape, seed):
     ratio = HalfEdgeGeometry.measure(shape.vertices, shape.faces).edge_height_ratio()
@@ -263,7 +261,6 @@ def test_the_reference_tie_rule_depends_on_face_numbers_on_a_cube():
 
 @pytest.mark.parametrize("features", ["sorted", "invariant"])
 def test_ties_that_only_rounding_breaks_do_not_change_features(features):
-    """Every rotation rounds the equal ratios of a cube in its own way."""
     expected = graph_of(shapes.cube(), features=features).x_dual
     for seed in range(10):
         got = graph_of(shapes.turned(shapes.cube(), seed), features=features).x_dual
@@ -287,7 +284,6 @@ def test_two_faces_that_share_several_edges_have_one_dual_node_of_mean_features(
 
 @pytest.mark.parametrize("dual", KINDS)
 def test_faces_folded_onto_each_other_keep_their_features_when_rotated(dual):
-    """Rounding decides on which side of a fold one face lies; the angle must not follow it."""
     expected = graph_of(shapes.pillow(), dual, "invariant").x_dual
     for seed in range(10):
         got = graph_of(shapes.turned(shapes.pillow(), seed), dual, "invariant").x_dual
@@ -332,7 +328,6 @@ def test_an_unknown_set_of_features_is_refused():
 @pytest.mark.parametrize("dtype", [torch.float32, F64])
 @pytest.mark.parametrize("places", [(0.3,), (0.3, 0.3 + 1e-15), (0.3, 0.3)])
 def test_faces_without_area_move_no_feature_under_rotation(dtype, places):
-    """Two faces along an edge, one of which has further vertices there: on a line, or twice."""
     a, b, c, d = range(4)
     corners = [[0.1, 0.2, 0.3], [1.1, 0.7, 0.4], [0.3, 1.0, 0.0], [0.9, -0.8, 0.7]]
     line = torch.tensor(corners[:2], dtype=F64)

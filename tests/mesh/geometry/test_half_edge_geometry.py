@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 import trimesh
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from equigeo.mesh.geometry.half_edge_geometry import HalfEdgeGeometry
@@ -77,7 +77,6 @@ def test_the_once_subdivided_icosphere_has_the_listed_values():
     assert six_places(geometry.area / geometry.area.sum()) == [0.011941, 0.014178]
 
 
-@settings(max_examples=40, deadline=None)
 @given(shapes.meshes())
 def test_ratios_obey_the_identities_of_the_triangle(shape):
     geometry = HalfEdgeGeometry.measure(shape.vertices, shape.faces)
@@ -120,7 +119,6 @@ def test_integral_mean_curvature_of_a_fine_sphere_approaches_four_pi():
     assert round(float((length * (angle - math.pi)).sum() / 2), 6) == 12.561364
 
 
-@settings(max_examples=40, deadline=None)
 @given(shapes.meshes())
 def test_the_angle_is_the_same_from_either_side_and_agrees_with_the_normals(shape):
     geometry, pairs, angle = _measure(shape)
@@ -141,7 +139,6 @@ def test_the_unsigned_angle_agrees_with_trimesh():
     assert_close(unsigned, expected, condition=1 / float(angle.sin().abs().min()))
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.floats(-1e-9, 1e-9), st.sampled_from([0.0, math.pi, FULL_TURN]), shapes.seeds)
 def test_angles_lie_in_the_half_open_turn_however_folded(offset, angle, seed):
     measured = _measure(shapes.turned(shapes.two_faces(angle + offset), seed))[2]

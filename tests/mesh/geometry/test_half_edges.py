@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 
 from equigeo.mesh import MeshError, PrimalDualGraph
 from equigeo.mesh.geometry.half_edges import HalfEdges
@@ -15,7 +15,6 @@ def _ends(faces: torch.Tensor) -> torch.Tensor:
     return torch.stack((faces, faces.roll(-1, dims=1)), dim=-1).reshape(-1, 2)
 
 
-@settings(max_examples=40, deadline=None)
 @given(shapes.meshes())
 def test_twins_run_between_the_same_vertices_in_opposite_directions(shape):
     twin = HalfEdges.from_faces(shape.faces).twin
@@ -26,7 +25,6 @@ def test_twins_run_between_the_same_vertices_in_opposite_directions(shape):
     assert bool((twin[paired] // 3 != paired // 3).all())
 
 
-@settings(max_examples=40, deadline=None)
 @given(shapes.meshes())
 def test_pairs_are_the_shared_edges_sorted_with_the_lower_face_first(shape):
     pairs = HalfEdges.from_faces(shape.faces).pairs()
@@ -67,7 +65,6 @@ def test_the_strip_has_nine_interior_and_six_boundary_edges():
     assert shape.num_vertices - (interior + boundary) + shape.num_faces == 1
 
 
-@settings(max_examples=25, deadline=None)
 @given(shapes.meshes(("open", "isolated face")))
 def test_open_meshes_have_three_half_edges_per_face(shape):
     half_edges = HalfEdges.from_faces(shape.faces)
@@ -81,7 +78,6 @@ def test_the_closed_strip_has_the_listed_adjacencies():
     assert [tuple(row) for row in (pairs // 3).tolist()] == shapes.CLOSED_STRIP_EDGES
 
 
-@settings(max_examples=25, deadline=None)
 @given(shapes.meshes(), shapes.seeds)
 def test_renumbering_vertices_leaves_the_pairing_alone(shape, seed):
     order = shapes.permutation(shape.num_vertices, seed)
@@ -90,7 +86,6 @@ def test_renumbering_vertices_leaves_the_pairing_alone(shape, seed):
     assert torch.equal(HalfEdges.from_faces(renumbered.faces).twin, expected)
 
 
-@settings(max_examples=25, deadline=None)
 @given(shapes.meshes(), shapes.seeds)
 def test_renumbering_faces_permutes_the_pairing(shape, seed):
     order = shapes.permutation(shape.num_faces, seed)

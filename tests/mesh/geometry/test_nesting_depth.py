@@ -1,7 +1,5 @@
 """Depths of balls in balls, and which parts are beside each other."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation

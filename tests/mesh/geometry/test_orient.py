@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 
 from equigeo.groups import O
 from equigeo.mesh import MeshError, PrimalDualGraph, TriangleMesh, orient
@@ -35,7 +35,6 @@ def test_a_mesh_that_is_wound_outwards_is_left_alone(shape):
     assert torch.equal(oriented.vertices, shape.vertices)
 
 
-@settings(max_examples=30, deadline=None)
 @given(shapes.meshes())
 def test_faces_keep_their_places_and_corners(shape):
     oriented = orient(shape)
@@ -44,7 +43,6 @@ def test_faces_keep_their_places_and_corners(shape):
     assert torch.equal(orient(oriented).faces, oriented.faces)
 
 
-@settings(max_examples=30, deadline=None)
 @given(shapes.meshes(("sphere", "torus", "two parts")))
 def test_orientation_commutes_with_rotations_and_reflections_and_forgets_the_winding(shape):
     expected = orient(shape)

@@ -4,7 +4,7 @@ import time
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from equigeo.graphs import EdgeIndex
@@ -172,7 +172,6 @@ def test_features_must_have_one_row_per_node():
     assert replaced is not graph
 
 
-@settings(max_examples=20, deadline=None)
 @given(shapes.meshes(), shapes.seeds, st.sampled_from(KINDS))
 def test_renumbering_faces_permutes_the_adjacencies(shape, seed, dual):
     order = shapes.permutation(shape.num_faces, seed)

@@ -1,7 +1,5 @@
 """The mesh of ``mesh_texts`` with colors, normals and texture coordinates, in every format."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from tests.mesh.io.glb_files import pack

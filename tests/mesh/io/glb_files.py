@@ -1,7 +1,5 @@
 """GLB files, written from a description."""
 
-from __future__ import annotations
-
 import json
 import struct
 from typing import Any

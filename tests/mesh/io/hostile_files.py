@@ -1,7 +1,5 @@
 """Files that would take long, or much memory, and what is said about them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

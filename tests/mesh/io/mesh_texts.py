@@ -1,7 +1,5 @@
 """One small closed mesh, written in every format that the readers know."""
 
-from __future__ import annotations
-
 import struct
 
 import numpy as np

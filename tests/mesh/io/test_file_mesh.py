@@ -1,15 +1,19 @@
-"""Polygons of a file, cut into triangles."""
-
-from __future__ import annotations
+"""Polygons of a file, cut into triangles, and their attributes."""
 
 import numpy as np
-from hypothesis import given, settings
+import pytest
+from hypothesis import given
 from hypothesis import strategies as st
 
+from equigeo.mesh.io.file_attributes import (
+    FileAttributes,
+    differing_attributes,
+    join_attributes,
+    scale_colors,
+)
 from equigeo.mesh.io.file_mesh import FileMesh
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(0, 7), max_size=10))
 def test_a_polygon_gives_two_triangles_less_than_its_corners(sizes: list[int]) -> None:
     total = sum(sizes)
@@ -21,3 +25,51 @@ def test_a_polygon_gives_two_triangles_less_than_its_corners(sizes: list[int]) -
     first = np.cumsum(sizes) - sizes if sizes else np.zeros(0)
     assert (triangles[:, 0] == first[polygon]).all()
     assert (triangles[:, 2] == triangles[:, 1] + 1).all()
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int8, np.int32, np.int64, np.uint32])
+def test_integers_count_to_255_also_where_all_are_small(kind: type) -> None:
+    assert scale_colors(np.array([[0, 1, 2]], kind)).tolist() == [[0, 1 / 255, 2 / 255]]
+
+
+def test_integers_of_16_bits_count_to_65535() -> None:
+    assert scale_colors(np.array([[0, 65535]], np.uint16)).tolist() == [[0, 1]]
+
+
+def test_whole_numbers_of_text_count_to_255_if_any_is_above_1() -> None:
+    assert scale_colors(np.array([[0.0, 1, 255], [NAN] * 3]))[0].tolist() == [0, 1 / 255, 1]
+    assert scale_colors(np.array([[0.0, 1, 1]])).tolist() == [[0, 1, 1]]
+    assert scale_colors(np.array([[0.0, 1, 1.0000001]])).tolist() == [[0, 1, 1]]
+
+
+@pytest.mark.parametrize("bad", [-1.0, 256.0, 1.5, float("inf"), -float("inf")])
+def test_colors_out_of_range_are_none(bad: float) -> None:
+    assert scale_colors(np.array([[0.0, 0.5, bad]])) is None
+
+
+def test_nothing_is_no_color_out_of_range() -> None:
+    assert scale_colors(np.zeros((0, 3))).shape == (0, 3)
+    assert np.isnan(scale_colors(np.full((2, 3), NAN))).all()
+
+
+def test_values_that_agree_stay_with_vertices_and_nan_agrees_with_nan() -> None:
+    values = {"same": np.array([[1, NAN]] * 3), "other": np.array([0.0, 1, NAN])}
+    own, shared = np.array([[0, 1, 2]]), np.array([[0, 1, 1]])
+    assert list(differing_attributes(values, own, shared)) == ["other"]
+    assert differing_attributes(values, own, own) == {}
+
+
+def test_parts_are_joined_with_nan_and_opaque_where_some_have_none() -> None:
+    parts = [{"color": np.zeros((1, 3))}, {}, {"color": np.zeros((1, 4))}]
+    joined, warnings = join_attributes(parts, [1, 2, 1])
+    assert joined["color"][[0, 3]].tolist() == [[0, 0, 0, 1], [0, 0, 0, 0]]
+    assert np.isnan(joined["color"][1:3]).all()
+    assert warnings == ("2 of 4 vertices have no color: NaN there",)
+
+
+def test_names_are_shown_and_no_values() -> None:
+    attributes = FileAttributes({"color": np.zeros((9, 3))}, {}, {"uv": np.zeros((9, 2))})
+    assert repr(attributes) == "FileAttributes(vertices=['color'], corners=['uv'])"

@@ -1,7 +1,5 @@
 """Files that would take long, or much memory, are refused at once: see ``limits``."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

@@ -1,10 +1,8 @@
-from __future__ import annotations
-
 import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from equigeo.mesh import MeshError
@@ -117,7 +115,6 @@ def spelled_meshes(draw: st.DrawFn) -> tuple[np.ndarray, list[list[int]], str]:
     return np.array(vertices, np.float64), faces, "\n".join(rows)
 
 
-@settings(max_examples=100, deadline=None)
 @given(spelled_meshes())
 def test_every_spelling_of_a_mesh_reads_the_same(
     spelled: tuple[np.ndarray, list[list[int]], str],

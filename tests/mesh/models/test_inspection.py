@@ -1,42 +1,33 @@
 """A look inside: attention is conserved, told by the network's own weights, and follows faces."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from equigeo.mesh import (
-    ClassifierConfig,
     EdgePool,
     PrimalDualClassifier,
     PrimalDualConv,
     PrimalDualGraph,
     PrimalDualSegmenter,
-    SegmenterConfig,
     TriangleMesh,
 )
 from equigeo.mesh.models.inspection import received_attention
 from tests.mesh import shapes
 from tests.mesh.definitions import assert_close
+from tests.mesh.models.small_models import chiral
 
-POOLED = {"channels": (8, 8, 8), "keep": (0.7, None, 0.7)}
 NETWORKS = {
-    "classifier": lambda: PrimalDualClassifier(ClassifierConfig(5, heads=2, **POOLED)),
-    "segmenter": lambda: PrimalDualSegmenter(
-        SegmenterConfig(5, channels=(8, 8, 8), keep=(0.7, 0.7))
-    ),
+    "classifier": (PrimalDualClassifier, {"heads": 2, "keep": (0.7, None, 0.7)}),
+    "segmenter": (PrimalDualSegmenter, {"keep": (0.7, 0.7)}),
 }
 
 
 def _network(kind):
     torch.manual_seed(0)
-    return NETWORKS[kind]().double().eval()
-
-
-def _mesh():
-    return shapes.lumpy(shapes.icosphere(1), seed=3)
+    network, settings = NETWORKS[kind]
+    return network.preset("default", 5, channels=(8, 8, 8), **settings).double().eval()
 
 
 def _by_definition(graph, attention):
@@ -62,7 +53,7 @@ def test_received_attention_is_that_of_the_definition(shape, seed):
 
 
 def test_even_attention_is_one_everywhere_and_other_attention_is_not():
-    graph = PrimalDualGraph.from_mesh(_mesh())
+    graph = PrimalDualGraph.from_mesh(chiral())
     even = torch.full((graph.primal.num_edges, 3), 1 / 3, dtype=torch.float64)
     assert_close(received_attention(graph, even), torch.ones(graph.num_primal))
     leaning = even * (1 + torch.rand_like(even))
@@ -76,15 +67,14 @@ def test_faces_without_neighbours_have_one():
 
 
 def test_weights_of_other_edges_are_refused():
-    graph = PrimalDualGraph.from_mesh(_mesh())
+    graph = PrimalDualGraph.from_mesh(chiral())
     with pytest.raises(ValueError, match=r"attention must be \(240, heads\), got \(3, 1\)"):
         received_attention(graph, torch.zeros(3, 1))
 
 
 @pytest.mark.parametrize("kind", NETWORKS)
 def test_a_look_inside_sees_what_the_network_computes(kind):
-    """Attention and clusters are those of its own layers in a usual call."""
-    model, mesh = _network(kind), _mesh()
+    model, mesh = _network(kind), chiral()
     calls, logs = [], []
     analysis = model.blocks if kind == "classifier" else [*model.encoder, model.bottleneck]
     for block in analysis:
@@ -107,7 +97,7 @@ def test_a_look_inside_sees_what_the_network_computes(kind):
 
 @pytest.mark.parametrize("kind", NETWORKS)
 def test_a_look_inside_follows_the_faces(kind):
-    model, mesh = _network(kind), _mesh()
+    model, mesh = _network(kind), chiral()
     order = torch.randperm(mesh.num_faces, generator=torch.Generator().manual_seed(1))
     renumbered = model.inspect(TriangleMesh(mesh.vertices, mesh.faces[order]))
     for found, values in zip(renumbered.attention, model.inspect(mesh).attention, strict=True):
@@ -116,7 +106,7 @@ def test_a_look_inside_follows_the_faces(kind):
 
 @pytest.mark.parametrize("kind", NETWORKS)
 def test_several_meshes_are_seen_as_each_alone(kind):
-    model, several = _network(kind), [_mesh(), shapes.bowl(), shapes.two_isolated()]
+    model, several = _network(kind), [chiral(), shapes.bowl(), shapes.two_isolated()]
     together = model.inspect(several)
     for number, values in enumerate(together.attention):
         alone = [model.inspect(mesh).attention[number] for mesh in several]
@@ -126,7 +116,7 @@ def test_several_meshes_are_seen_as_each_alone(kind):
 def test_looking_changes_nothing():
     model = _network("classifier").train()
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    found = model.inspect(_mesh())
+    found = model.inspect(chiral())
     assert model.training
     assert not any(values.requires_grad for values in found.attention)
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
@@ -135,7 +125,7 @@ def test_looking_changes_nothing():
 
 def test_the_head_maps_the_embedding_to_logits():
     model = _network("classifier")
-    several = [_mesh(), shapes.bowl()]
+    several = [chiral(), shapes.bowl()]
     vectors = model.embed(several)
     assert vectors.shape == (2, model.head[0].num_features)
     assert torch.equal(model.head(vectors), model(several))

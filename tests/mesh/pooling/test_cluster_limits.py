@@ -2,7 +2,7 @@
 
 import numpy as np
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from equigeo.mesh.pooling.cluster_limits import limit_clusters
@@ -30,7 +30,6 @@ def _clusters(undirected, marked, nodes):
     return sizes, np.array([len(others) for others in around])
 
 
-@settings(max_examples=40, deadline=None)
 @given(shapes.meshes(), shapes.seeds, st.integers(1, 6), st.sampled_from([3, 1000]))
 def test_no_cluster_exceeds_the_size_cap(shape, seed, cap, levels):
     undirected, marked, scores, nodes = _random_marks(shape, seed, levels)
@@ -40,7 +39,6 @@ def test_no_cluster_exceeds_the_size_cap(shape, seed, cap, levels):
     assert not (kept & ~marked).any()
 
 
-@settings(max_examples=40, deadline=None)
 @given(shapes.meshes(), shapes.seeds, st.integers(3, 7), st.sampled_from([3, 1000]))
 def test_no_merged_cluster_exceeds_the_degree_cap(shape, seed, cap, levels):
     undirected, marked, scores, nodes = _random_marks(shape, seed, levels)
@@ -50,7 +48,6 @@ def test_no_merged_cluster_exceeds_the_degree_cap(shape, seed, cap, levels):
     assert not (kept & ~marked).any()
 
 
-@settings(max_examples=30, deadline=None)
 @given(shapes.meshes(), shapes.seeds, st.sampled_from([3, 1000]))
 def test_marks_within_the_caps_are_left_alone(shape, seed, levels):
     undirected, marked, scores, nodes = _random_marks(shape, seed, levels)
@@ -67,7 +64,6 @@ def test_marks_within_the_caps_are_left_alone(shape, seed, levels):
     assert torch.equal(limit_clusters(undirected, marked, scores, nodes), marked)
 
 
-@settings(max_examples=40, deadline=None)
 @given(shapes.meshes(), shapes.seeds, st.sampled_from([2, 5, 1000]))
 def test_neither_the_order_of_edges_nor_the_numbers_of_nodes_matter(shape, seed, levels):
     undirected, marked, scores, nodes = _random_marks(shape, seed, levels)

@@ -47,7 +47,7 @@ def test_contracting_any_single_adjacency_gives_the_listed_counts(shape, counts)
 
 @pytest.mark.parametrize("dual", KINDS)
 @pytest.mark.parametrize("aggregation", ["mean", "sum"])
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(shape=shapes.meshes(), seed=shapes.seeds, share=st.sampled_from([0.1, 0.3, 0.6]))
 def test_contraction_equals_its_definition_written_as_dictionaries(
     dual, aggregation, shape, seed, share
@@ -85,7 +85,7 @@ def test_contraction_equals_its_definition_written_as_dictionaries(
 
 
 @pytest.mark.parametrize("dual", KINDS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(shape=shapes.meshes(), seed=shapes.seeds, share=st.sampled_from([0.1, 0.3, 0.9]))
 def test_the_pooled_graph_is_a_graph_again(dual, shape, seed, share):
     graph = graph_of(shape, dual)
@@ -101,7 +101,6 @@ def test_the_pooled_graph_is_a_graph_again(dual, shape, seed, share):
     assert torch.equal(pooled.dual_batch, rebuilt.dual_batch)
 
 
-@settings(max_examples=25, deadline=None)
 @given(shapes.meshes(), shapes.seeds, st.sampled_from([0.2, 0.5, 0.9]))
 def test_clusters_are_faces_less_contractions_plus_cycles(shape, seed, share):
     graph = graph_of(shape)
@@ -139,7 +138,7 @@ def test_contracting_everything_leaves_one_node_per_part(dual):
 
 
 @pytest.mark.parametrize("dual", KINDS)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(shape=shapes.meshes(), seed=shapes.seeds)
 def test_a_batch_is_contracted_mesh_by_mesh(dual, shape, seed):
     parts = [random_graph(s, dual=dual, shape=m) for s, m in enumerate((shape, shapes.bowl()))]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from equigeo.mesh.pooling import edge_selection
@@ -22,7 +22,6 @@ def _random_batch(seed, meshes=4):
     return scores, batch, torch.as_tensor(random.integers(0, 14, size=meshes))
 
 
-@settings(max_examples=60, deadline=None)
 @given(shapes.seeds)
 def test_distinct_scores_give_the_sorted_top_of_each_mesh(seed):
     scores, batch, quota = _random_batch(seed)
@@ -34,7 +33,6 @@ def test_distinct_scores_give_the_sorted_top_of_each_mesh(seed):
     assert torch.equal(select_top(scores, batch, quota), expected)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=30), st.integers(0, 30), shapes.seeds)
 def test_a_tied_group_is_taken_whole_or_left_whole_and_never_beyond_the_quota(levels, k, seed):
     scores = torch.tensor(levels, dtype=F64)
@@ -46,7 +44,6 @@ def test_a_tied_group_is_taken_whole_or_left_whole_and_never_beyond_the_quota(le
     assert torch.equal(select_top(scores[order], batch, quota), marked[order])
 
 
-@settings(max_examples=30, deadline=None)
 @given(shapes.seeds)
 def test_meshes_of_a_batch_do_not_see_each_other(seed):
     scores, batch, quota = _random_batch(seed)
@@ -74,7 +71,6 @@ def test_no_edges_and_no_quota_mark_nothing():
 
 @pytest.mark.parametrize("edges", [1_000, 100_000, 1_500_000])
 def test_a_mesh_of_any_size_is_pooled_close_to_its_quota(edges):
-    """Attention of a closed mesh crowds around one third; ties must not chain through it."""
     random = np.random.default_rng(edges)
     scores = torch.as_tensor(random.normal(1 / 3, 0.02, size=edges))
     quota = edges // 5
@@ -89,7 +85,6 @@ def _scores(size, seed, levels=None):
     return torch.as_tensor(values / max(size, 1))
 
 
-@settings(max_examples=60, deadline=None)
 @given(shapes.meshes(), shapes.seeds)
 def test_distinct_scores_give_the_sequential_greedy_matching(shape, seed):
     graph = graph_of(shape)
@@ -99,7 +94,6 @@ def test_distinct_scores_give_the_sequential_greedy_matching(shape, seed):
     assert got.tolist() == greedy_matching(pairs, scores.tolist())
 
 
-@settings(max_examples=40, deadline=None)
 @given(shapes.meshes(), shapes.seeds, st.integers(1, 5))
 def test_with_ties_no_face_is_used_twice_and_no_numbering_decides(shape, seed, levels):
     graph = graph_of(shape)
@@ -156,7 +150,6 @@ EDGES = st.lists(
 
 
 @pytest.mark.parametrize("share", [0.75, 0.0, 2.0], ids=["both", "walked", "in rounds"])
-@settings(max_examples=80, deadline=None)
 @given(rows=EDGES)
 def test_rounds_and_walk_give_what_the_definition_gives(share, rows):
     if share > 1:  # rounds alone have no end where nothing outranks its neighbours

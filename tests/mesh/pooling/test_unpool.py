@@ -22,7 +22,7 @@ def _pooled(shape, seed, dual=DualKind.SINGLE, keep=0.6):
 
 
 @pytest.mark.parametrize("dual", KINDS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(shape=shapes.meshes(), seed=shapes.seeds)
 def test_every_face_receives_the_mean_of_its_cluster_and_lost_pairs_the_fill(dual, shape, seed):
     graph, pooled, log = _pooled(shape, seed, dual)
@@ -38,7 +38,6 @@ def test_every_face_receives_the_mean_of_its_cluster_and_lost_pairs_the_fill(dua
     assert torch.equal(x_dual[~lost], pooled.x_dual[log.dual_to_new[~lost]])
 
 
-@settings(max_examples=25, deadline=None)
 @given(shapes.meshes(), shapes.seeds, st.sampled_from(KINDS))
 def test_pooling_what_was_unpooled_changes_nothing(shape, seed, dual):
     graph = random_graph(seed, dual=dual, shape=shape)

@@ -1,7 +1,5 @@
 """Edge collapses on arrays; what they do to meshes is tested with ``simplify``."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -68,7 +66,6 @@ def test_no_face_folds_and_none_becomes_a_sliver():
 
 
 def test_needles_are_simplified_though_each_is_a_sliver():
-    """A long cylinder of needles, of which every collapse leaves some."""
     n = 40
     angle = 2 * np.pi * np.arange(n) / n
     ring = np.stack([np.cos(angle), np.sin(angle), np.zeros(n)], axis=1)

@@ -1,7 +1,5 @@
 """A mesh whose faces are told apart by pairs alone."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from equigeo.mesh import TriangleMesh

@@ -1,12 +1,10 @@
 """Who meets whom around an edge of many faces."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
@@ -69,7 +67,6 @@ def test_pairs_of_before_merging_stay_together() -> None:
     assert meeting(points, faces, loose) == {frozenset((0, 2)), frozenset((1, 3))}
 
 
-@settings(max_examples=200, deadline=None)
 @given(soups(), st.integers(0, 2**31))
 def test_of_any_faces_at_most_two_meet_and_at_most_one_is_alone(faces, seed) -> None:
     points = np.random.default_rng(seed).random((int(faces.max(initial=0)) + 1, 3))
@@ -81,7 +78,6 @@ def test_of_any_faces_at_most_two_meet_and_at_most_one_is_alone(faces, seed) -> 
     assert (met == edges.num_faces_at_edge // 2).all()
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(st.floats(1, 359), min_size=3, max_size=7, unique=True), st.data())
 def test_the_flattest_pairing_is_found_among_all(angles, data) -> None:
     signs = data.draw(

@@ -1,10 +1,8 @@
 """Positions, given as attributes, must come out where the positions themselves do."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from equigeo.mesh.errors import MeshError
@@ -36,7 +34,6 @@ def polygon_soups(draw: st.DrawFn) -> FileMesh:
     return FileMesh(points, corners, sizes, attributes=attributes)
 
 
-@settings(max_examples=200)
 @given(polygon_soups(), st.sampled_from(["cut", "drop", "clique"]))
 def test_attributes_are_where_their_owners_are(file: FileMesh, policy: NonmanifoldPolicy) -> None:
     try:

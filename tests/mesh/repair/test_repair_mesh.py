@@ -1,11 +1,9 @@
-from __future__ import annotations
-
 import re
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -274,7 +272,6 @@ def broken_meshes(draw: st.DrawFn) -> FileMesh:
     return file_mesh(vertices, draw(st.lists(face, max_size=20)))
 
 
-@settings(max_examples=300, deadline=None)
 @given(broken_meshes(), st.sampled_from(["cut", "drop", "clique"]))
 def test_what_is_left_of_any_mesh_is_sound_and_accounted_for(file: FileMesh, policy) -> None:
     try:
@@ -309,7 +306,6 @@ def test_what_is_left_of_any_mesh_is_sound_and_accounted_for(file: FileMesh, pol
     assert len(again.faces) == len(repaired.faces)
 
 
-@settings(max_examples=100, deadline=None)
 @given(broken_meshes())
 def test_strict_mode_raises_exactly_where_something_would_be_repaired(file: FileMesh) -> None:
     try:
@@ -323,7 +319,6 @@ def test_strict_mode_raises_exactly_where_something_would_be_repaired(file: File
             repair_mesh(file, strict=True)
 
 
-@settings(max_examples=200, deadline=None)
 @given(soups())
 def test_duplicates_are_all_but_the_first_of_a_vertex_set(faces: NDArray[np.int64]) -> None:
     seen: set[frozenset[int]] = set()
@@ -391,7 +386,6 @@ def test_edges_that_are_cut_are_listed_by_vertices_of_the_file(policy) -> None:
     )
 
 
-@settings(max_examples=60)
 @given(soups(), st.sampled_from(["cut", "drop", "clique"]))
 def test_areas_are_shares_and_edges_are_counted(soup, policy) -> None:
     points = np.random.default_rng(0).normal(size=(9, 3))  # none on a line with two others

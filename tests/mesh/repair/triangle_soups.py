@@ -1,7 +1,5 @@
 """Triangles on which the steps of the repair are tested."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
