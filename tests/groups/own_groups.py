@@ -1,7 +1,5 @@
 """Groups that the library has not, defined as a user does."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -1,16 +1,19 @@
 """Groups are values, and their elements obey the group laws."""
 
-from __future__ import annotations
+import math
 
 import pytest
 import torch
 
 from equigeo.groups import GL, SL, SO, Affine, GLPlus, Group, O, Scaling, Similarity
 from equigeo.testing import tolerance
+from tests.tier import tier
 
 KINDS = [O, SO, SL, GL, GLPlus, Scaling, Similarity]
 LINEAR = [kind(n) for kind in KINDS for n in (2, 3, 4)]
 GROUPS: list[Group] = [*LINEAR, *(Affine(group) for group in LINEAR if group.n < 4)]
+# each kind, each dimension, and affine groups of both kinds of linear parts
+FEW = [O(2), SO(3), SL(2), GL(3), GLPlus(4), Scaling(2), Similarity(3), Affine(O(3)), Affine(SL(2))]
 CLOSE = tolerance(torch.float64, terms=16, condition=20)  # stretches multiply condition numbers
 
 
@@ -18,7 +21,7 @@ def generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-@pytest.fixture(params=GROUPS, ids=str)
+@pytest.fixture(params=tier(FEW, GROUPS), ids=str)
 def group(request: pytest.FixtureRequest) -> Group:
     return request.param
 
@@ -99,3 +102,59 @@ def test_bad_arguments_are_refused():
         GLPlus(2).sample(1, radius=-1.0)
     with pytest.raises(ValueError, match="translations must be"):
         Affine(O(3)).element(torch.eye(3), torch.zeros(2))
+
+
+def test_affine_elements_act_before_they_translate():
+    group = Affine(GL(2))
+    g = group.element(2 * torch.eye(2), torch.tensor([1.0, 3.0]))
+    assert g.tolist() == [[2, 0, 1], [0, 2, 3], [0, 0, 1]]
+    assert group.element(torch.eye(2).expand(4, 1, 2, 2), torch.zeros(5, 2)).shape == (4, 5, 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "dimensions"),
+    [(O, (1, 3)), (SO, (1, 3)), (SL, (3, 8)), (GLPlus, (4, 9)), (Scaling, (1, 1))],
+)
+def test_dimensions_are_those_of_the_catalogue(kind, dimensions):
+    assert (len(kind(2).generators()), len(kind(3).generators())) == dimensions
+    assert len(Affine(kind(3)).generators()) == dimensions[1] + 3
+
+
+def test_contains_refuses_what_is_outside():
+    mirror = torch.diag(torch.tensor([-1.0, 1.0, 1.0]))
+    assert O(3).contains(mirror)
+    assert not SO(3).contains(mirror)
+    assert not GLPlus(3).contains(mirror)
+    assert not SL(3).contains(2 * torch.eye(3))
+    assert not O(3).contains(torch.full((3, 3), math.nan))
+    assert not GL(3).contains(torch.zeros(3, 3))
+    assert not Scaling(3).contains(-torch.eye(3))
+    assert not Similarity(3).contains(torch.diag(torch.tensor([1.0, 1.0, 2.0])))
+    assert not Affine(O(3)).contains(2 * torch.eye(4))
+
+
+def test_compact_groups_alone_have_a_uniform_distribution():
+    assert {kind for kind in KINDS if hasattr(kind, "haar")} == {O, SO}
+
+
+@pytest.mark.parametrize("kind", [O, SO, SL, GL, GLPlus, Scaling, Similarity])
+@pytest.mark.parametrize("n", [2, 3])
+def test_inverses_and_determinants_from_coordinates(kind, n):
+    group = kind(n)
+    c = 0.5 * torch.randn(20, group.dimension, dtype=torch.float64, generator=generator())
+    g = group.from_coordinates(c)
+    torch.testing.assert_close(group.inverse_from_coordinates(c), group.inverse(g), **CLOSE)
+    torch.testing.assert_close(group.log_determinant(c), torch.linalg.det(g).log(), **CLOSE)
+    with pytest.raises(ValueError, match=r"coordinates of .* are"):
+        group.inverse_from_coordinates(c[:, :0])
+
+
+@pytest.mark.parametrize("kind", [O, SO, SL, GL, GLPlus, Similarity])
+def test_rotations_of_four_dimensions_have_no_chart(kind):
+    group = kind(4)
+    c = torch.zeros(group.dimension, dtype=torch.float64)
+    calls = (group.from_coordinates, group.inverse_from_coordinates)
+    for call, x in [*((call, c) for call in calls), (group.coordinates, group.identity())]:
+        with pytest.raises(ValueError, match=r"\(4\) has no coordinates: .* got n = 4"):
+            call(x)
+    assert Scaling(4).coordinates(group.identity()).tolist() == [0.0]

@@ -1,7 +1,5 @@
 """Invariant measures, checked by integrals that must not move and by closed forms."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -75,9 +73,6 @@ def test_gradients_of_the_density(group):
     assert torch.autograd.gradcheck(group.haar_density, y)
 
 
-# invariance of integrals -------------------------------------------------------------------------
-
-
 def bump(group: LinearGroup, g: Tensor) -> Tensor:
     c = group.coordinates(g)
     y, angle = c[:, : group.symmetric_dimension], c[:, -1]
@@ -126,6 +121,7 @@ def test_haar_integrals_are_invariant(group, integral, unweighted):
     assert ratio == pytest.approx(unweighted, abs=4 * error)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("group", [GLPlus(2), SL(2)], ids=str)
 def test_haar_integrals_converge(group):
     source, draws = generator(1), 1_000_000
@@ -139,7 +135,6 @@ def test_haar_integrals_converge(group):
 
 
 def test_affine_measures():
-    """Left Haar measure is invariant on the left only; without the determinant on neither side."""
     group, linear = Affine(GLPlus(2)), GLPlus(2)
     source = generator(2)
     samples = pair_samples(
@@ -177,9 +172,6 @@ def test_affine_measures():
         assert error < 0.01  # far less than what tells the measures apart
 
 
-# constants ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("n", "mean"), [(2, 1.0), (3, 2 * math.sqrt(2 / math.pi))])
 def test_gaussian_matrices_have_uniform_rotations(n, mean):
     x = torch.randn(100_000, n, n, dtype=torch.float64, generator=generator())
@@ -198,7 +190,6 @@ def test_gaussian_matrices_have_uniform_rotations(n, mean):
 
 
 def test_volumes_of_rotation_groups():
-    """The measure of R^T dR in orthonormal coordinates of the angle or axis (hat norm 1)."""
     angle = torch.linspace(0, math.pi, 20_001, dtype=torch.float64)
     density = 4 * math.pi * 2 * (1 - angle.cos())  # of axis times angle, integrated over axes
     # What the rule makes of the cosine cancels around a right angle.
@@ -229,7 +220,6 @@ def test_haar_rotations_of_space():
 
 
 def test_hyperbolic_plane():
-    """SL(2) / SO(2) is the upper half plane, with y^-2 dx dy = 2 J dY."""
     group = SL(2)
 
     def half_plane(y: Tensor) -> Tensor:

@@ -1,7 +1,5 @@
 """Which group lies in which, and the maps between them."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 
@@ -74,7 +72,6 @@ def test_unrelated_groups_have_no_map():
 @pytest.mark.parametrize("first", KINDS)
 @pytest.mark.parametrize("second", KINDS)
 def test_factors_decide_which_group_lies_in_which(first, second):
-    """Against elements: a group lies in another exactly if all its elements do."""
     g = first(3).testing_elements(generator())
     assert first(3).is_subgroup_of(second(3)) == bool(second(3).contains(g).all())
     assert not first(2).is_subgroup_of(second(3))

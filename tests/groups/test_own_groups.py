@@ -1,7 +1,5 @@
 """Groups of one's own: what the base class makes of generators, components and equations."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 
@@ -105,7 +103,6 @@ def test_maps_between_groups_follow_the_elements(source, target, inside):
 
 
 def test_maps_of_the_lorentz_group_are_those_of_the_theory():
-    """SO(1, 2) has the invariants of SO(3): the metric and the volume form."""
     vector, space = TensorRep(Lorentz()), TensorRep(SO(3))
     (lowered,) = intertwiners(vector, vector.dual()) * 3**0.5
     metric = torch.diag(torch.tensor([-1.0, 1.0, 1.0], dtype=torch.float64))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -225,19 +226,25 @@ def _signals() -> list[Row]:
         _product(lambda: tp.VectorSignalTensorProduct(2, 1, 2)),
         _product(lambda: tp.VectorSignalTensorProduct(2, 1, 2, scalars=False), " of vectors alone"),
         *(
-            _product(lambda kind=kind: tp.SignalTensorProduct(*SIGNALS, kind), label)
-            for kind, label in {
-                "gaunt": "",
-                "curl": " of curls",
-                "matrix": " of matrices",
-                "vector_signal": " of vector signals",
-                "gaunt+curl": " of functions and curls",
-            }.items()
+            _product(lambda kind=kind, sides=sides: tp.SignalTensorProduct(*sides, kind), label)
+            for kind, sides, label in (
+                ("gaunt", [NATURAL] * 3, ""),
+                ("curl", [NATURAL, NATURAL, "2x1e"], " of curls"),
+                ("matrix", [MIXED] * 3, " of matrices"),
+                ("gaunt+curl", [MIXED] * 3, " of functions and curls"),
+            )
         ),
+        _product(_vector_signals, " of vector signals"),
     ]
 
 
-SIGNALS = "2x0e + 2x1o", "2x0e + 2x1o", "2x0e + 2x1o + 1x1e"
+NATURAL, MIXED = "2x0e + 2x1o", "1x0e + 1x0o + 1x1o + 1x1e"
+
+
+def _vector_signals() -> nn.Module:
+    with warnings.catch_warnings():  # of terms of degree 2 that features of degree 1 do not reach
+        warnings.simplefilter("ignore")
+        return tp.SignalTensorProduct(MIXED, MIXED, MIXED, "vector_signal")
 
 
 def _other_paths() -> list[Row]:

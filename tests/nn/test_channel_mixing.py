@@ -1,7 +1,5 @@
 """Channels mixed for all rows against sums, one block at a time."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,14 +1,21 @@
-from __future__ import annotations
+"""Configurations: reading, ranges, changes, and how messages show values."""
 
 import json
 from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from equigeo._text import shorten
+from equigeo.nn.brief import brief_fields, shown
 from equigeo.nn.config import Config
+from equigeo.nn.override import check_config, override
+from equigeo.nn.value_range import Range
 
 
 @dataclass(frozen=True)
@@ -102,3 +109,144 @@ def test_a_plain_dataclass_inside_is_refused():
 
     with pytest.raises(TypeError, match="Plain must be a Config"):
         Whole(1, extra={"plain": Plain()}).to_dict()
+
+
+@dataclass(frozen=True)
+class Inner(Config):
+    widths: tuple[int, ...] = (8, 16)
+    bias: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.widths:
+            raise ValueError("widths must not be empty")
+
+
+@dataclass(frozen=True)
+class Outer(Config):
+    size: int
+    part: Inner = field(default_factory=Inner)
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+WHOLE = Outer(3, Inner(bias=False), {"a": 1, "b": {"c": 2}})
+
+
+@pytest.mark.parametrize(
+    ("changes", "want"),
+    [
+        ({}, WHOLE),
+        ({"size": 4}, Outer(4, WHOLE.part, WHOLE.settings)),
+        ({"part": {"widths": (4,)}}, Outer(3, Inner((4,), bias=False), WHOLE.settings)),
+        ({"part": Inner()}, Outer(3, Inner(), WHOLE.settings)),
+        ({"settings": {"b": {"d": 5}}}, Outer(3, WHOLE.part, {"a": 1, "b": {"c": 2, "d": 5}})),
+    ],
+)
+def test_what_is_named_changes_and_nothing_else(changes, want):
+    assert override(WHOLE, changes) == want
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"seize": 4}, "unknown fields .'seize'."),
+        ({"part": {"width": (4,)}}, "unknown fields .'width'."),
+        ({"size": 4.5}, "size = 4.5, expected int"),
+        ({"part": {"widths": ()}}, "widths must not be empty"),
+        ({"part": 3}, "must be a JSON object, got int"),
+    ],
+)
+def test_changes_are_checked(changes, message):
+    with pytest.raises(ValueError, match=message):
+        override(WHOLE, changes)
+
+
+def test_models_take_their_own_configuration_alone():
+    check_config(WHOLE, Outer)
+    for config, name in ((Inner(), "Inner"), ({"size": 3}, "dict"), (None, "None")):
+        with pytest.raises(TypeError, match=f"config must be a Outer, got {name}: see from_config"):
+            check_config(config, Outer)
+
+
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize(
+    ("allowed", "value", "message"),
+    [
+        (Range(1, 64), 0, "x must be at least 1, got 0"),
+        (Range(0, 64), -1, "x must not be negative, got -1"),
+        (Range(0, 64, above=True), 0, "x must be positive, got 0"),
+        (Range(2, 64, above=True), 2, "x must be more than 2, got 2"),
+        (Range(1, 64), 65, "x must be at most 64, got 65"),
+        (Range(1, 64, below=True), 64, "x must be less than 64, got 64"),
+        (Range(1, 64), 10**400, "x must be at most 64, got an integer of 1329 bits"),
+        (Range(0.0, 1.0), 1.5, "x must be between 0 and 1, got 1.5"),
+        (Range(0.0, 1.0), NAN, "x must be between 0 and 1, got nan"),
+        (Range(0.0, 1.0, below=True), 1, "x must be at least 0 and less than 1, got 1"),
+        (Range(0.0, 5.0, above=True), INF, "x must be more than 0 and at most 5, got inf"),
+        (Range(0.0, 5.0, above=True), NAN, "x must be positive, got nan"),
+        (Range(0.0, 5.0, above=True), -INF, "x must be positive, got -inf"),
+        (Range(1, 64), NAN, "x must be at most 64, got nan"),
+        (Range(1, 64), (3, 70), r"x must be at most 64, got \(3, 70\)"),
+        (Range(1, 64), {"a": [3, 70]}, "x must be at most 64, got {'a': "),
+        (Range(1, 64), [1] * 65, "x must have at most 64 entries, got 65"),
+        (Range(1, 64), [[[[[1]]]]], "x must not be nested so deeply"),
+    ],
+)
+def test_what_is_out_of_range_is_named(allowed, value, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        allowed.check("x", value)
+
+
+@pytest.mark.parametrize("value", [1, 64, 1.0, Fraction(3), None, True, "a", (), [1, [2]]])
+def test_what_is_in_range_is_accepted(value):
+    Range(1, 64).check("x", value)
+
+
+def test_what_has_no_order_is_refused():
+    for value in (1j, b"a", object()):
+        with pytest.raises(TypeError, match="x must be a number"):
+            Range(1, 64).check("x", value)
+
+
+CYCLE: list[Any] = []
+CYCLE.append(CYCLE)
+SHARED: list[Any] = []
+for _ in range(60):
+    SHARED = [SHARED, SHARED]
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["x" * 10**6, [1] * 10**6, 10**10_000, [10**10_000], CYCLE, SHARED, {"a": SHARED},
+     torch.zeros(1).expand(10**12), object(), [["a" * 1000] * 1000] * 1000],
+    ids=lambda value: type(value).__name__,
+)  # fmt: skip
+def test_whatever_it_is_fits_in_a_message(value):
+    assert len(shown(value)) <= 80
+    assert "\n" not in shown(value)
+
+
+def test_short_values_are_as_python_writes_them():
+    for value in (None, True, 3, 2.5, float("inf"), "a", [1, "b"], (1,), {"a": 1}):
+        assert shown(value) == repr(value)
+    assert shown(Path("a/b")) == "'a/b'"
+
+
+def test_a_long_text_keeps_both_ends():
+    assert shorten("0123456789", 10) == "0123456789"
+    assert shorten("0123456789a", 10) == "0123...89a"
+    assert shorten("0123456789", 4) == "0..."
+
+
+def test_a_dataclass_on_one_line():
+    @dataclass
+    class Result:
+        values: Any
+        model: Any = None
+        __repr__ = brief_fields
+
+    assert repr(Result([1, 2])) == "Result(values=[1, 2], model=None)"
+    long = repr(Result(["x" * 1000] * 1000, torch.nn.Linear(3, 3)))
+    assert len(long) < 250
+    assert long.endswith("of 1000, model=<Linear>)")

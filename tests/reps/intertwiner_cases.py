@@ -5,22 +5,12 @@ Invariants of tensors of O(n) and SO(n) are products of the metric and of the vo
 determinants.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import combinations
 from typing import NamedTuple
 
 from equigeo.groups import GL, SL, SO, Affine, GLPlus, Group, O
-from equigeo.reps import (
-    AltPower,
-    Irreps,
-    PlanarIrrep,
-    Representation,
-    SymPower,
-    TensorRep,
-    Trivial,
-)
+from equigeo.reps import AltPower, Irreps, PlanarIrrep, Representation, SymPower, TensorRep, Trivial
 
 T = TensorRep
 

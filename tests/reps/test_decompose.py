@@ -1,13 +1,11 @@
-"""Representations of compact groups are the direct sums that they are said to be."""
-
-from __future__ import annotations
+"""Decompositions into irreps, and how often characters count each."""
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from equigeo.groups import SL, SO, Affine, Group, O
+from equigeo.groups import SL, SO, Affine, GLPlus, Group, O
 from equigeo.reps import (
     Irreps,
     PlanarIrrep,
@@ -18,6 +16,7 @@ from equigeo.reps import (
     Trivial,
     decompose,
 )
+from equigeo.reps.multiplicities import maps_by_characters, multiplicities
 from equigeo.testing import tolerance
 from tests.reps.test_representation import representations
 
@@ -44,7 +43,6 @@ def test_tensors_decompose(group, rank):
 
 
 @given(st.sampled_from(GROUPS).flatmap(representations).filter(lambda rep: rep.dim < 30))
-@settings(max_examples=40, deadline=None)
 def test_random_representations_decompose(rep):
     assert_decomposes(rep)
 
@@ -101,3 +99,33 @@ def test_bad_arguments_are_refused():
         decompose(TensorRep(Affine(O(3))))
     with pytest.raises(TypeError, match="needs linear parts"):
         decompose(Points(O(3)))
+
+
+def test_multiplicities_are_those_that_were_put_in():
+    irreps = Irreps("3x0e + 2x1o + 1e + 4x3o + 0x2e")
+    counts = {str(irrep): count for irrep, count in multiplicities(irreps)}
+    assert counts == {"1x0e": 3, "1x1e": 1, "1x1o": 2, "1x3o": 4}
+
+
+def test_dimensions_are_known_of_compact_groups():
+    vector = TensorRep(O(3))
+    assert maps_by_characters(vector @ vector, vector @ vector) == 3
+    assert maps_by_characters(TensorRep(GLPlus(3)), TensorRep(GLPlus(3))) is None
+
+
+class NoCharacter(Representation):
+    """Matrices that are no homomorphism."""
+
+    group: Group = O(3)
+    dim = 3
+
+    def matrix(self, g: torch.Tensor) -> torch.Tensor:
+        return 1.3 * g
+
+    def algebra(self, x: torch.Tensor) -> torch.Tensor:
+        return x
+
+
+def test_traces_that_are_no_character_are_refused():
+    with pytest.raises(ArithmeticError, match=r"must be a whole number, got 1\.(3|29)"):
+        multiplicities(NoCharacter())

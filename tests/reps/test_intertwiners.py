@@ -1,10 +1,8 @@
-"""All equivariant maps: as many as the theory knows, each equivariant, in a basis of their own."""
-
-from __future__ import annotations
+"""All equivariant maps: as many as the theory knows, each equivariant, in a unique basis."""
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from equigeo.groups import GL, SL, SO, Affine, GLPlus, Group, O, equidistant_rotations
@@ -18,7 +16,7 @@ from equigeo.reps import (
     intertwiners,
     is_isomorphic,
 )
-from equigeo.reps.equivariant_maps import equivariant_maps
+from equigeo.reps.equivariant_maps import equivariant_maps, solve_conditions, unique_basis
 from equigeo.reps.intertwiners import maps_by_irreps, maps_of_summands
 from equigeo.testing import assert_equivariant, tolerance
 from tests.reps.intertwiner_cases import CASES, Case, maps_of_tensors
@@ -39,7 +37,6 @@ def error(maps: torch.Tensor, rep_in: Representation, rep_out: Representation) -
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.rep_in} -> {case.rep_out}")
 def test_dimension_and_error(case):
-    """The table of the theory: at least 40 pairs, errors of 1e-12 at most."""
     maps = intertwiners(case.rep_in, case.rep_out)
     assert maps.shape == (case.maps, case.rep_out.dim, case.rep_in.dim)
     assert error(maps, case.rep_in, case.rep_out) <= MOST
@@ -72,7 +69,6 @@ small = st.sampled_from([O(2), SO(2), SO(3), SL(2), GLPlus(2), GL(2), Affine(O(3
 
 
 @given(small.flatmap(lambda g: st.tuples(*[representations(g).filter(lambda r: r.dim < 13)] * 2)))
-@settings(max_examples=40, deadline=None)
 def test_maps_of_random_sums_commute_and_are_all(reps):
     rep_in, rep_out = reps
     maps = intertwiners(rep_in, rep_out)
@@ -89,9 +85,7 @@ def test_maps_of_random_sums_commute_and_are_all(reps):
         lambda g: st.tuples(*[representations(g).filter(lambda r: 0 < r.dim < 13)] * 2)
     )
 )
-@settings(max_examples=25, deadline=None)
 def test_both_ways_to_find_maps_agree(reps):
-    """Null space and Schur's lemma; the basis does not depend on the way either."""
     assert_same(maps_by_irreps(*reps), equivariant_maps(*reps))
 
 
@@ -184,3 +178,60 @@ class Inconsistent(Representation):
 def test_a_representation_whose_algebra_is_of_another_is_found():
     with pytest.raises(ArithmeticError, match="2 features, but irreps of dimension 0"):
         intertwiners(Inconsistent(), TensorRep(SO(2)))
+
+
+SHARP = tolerance(torch.float64, 64)
+
+
+def random(*shape: int, seed: int = 0) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, dtype=torch.float64, generator=generator)
+
+
+@given(seed=st.integers(0, 1000), dimension=st.integers(0, 6))
+def test_every_basis_of_a_space_gives_the_same(seed, dimension):
+    maps = torch.linalg.qr(random(12, dimension, seed=seed))[0].mT.unflatten(-1, (3, 4))
+    turn = torch.linalg.qr(random(dimension, dimension, seed=seed + 1))[0]
+    basis = unique_basis(maps)
+    torch.testing.assert_close(unique_basis(torch.einsum("kd,dij->kij", turn, maps)), basis)
+    gram = torch.einsum("aij,bij->ab", basis, basis)
+    torch.testing.assert_close(gram, torch.eye(dimension, dtype=torch.float64), **SHARP)
+    # the same space: the projector is
+    before, after = maps.flatten(1), basis.flatten(1)
+    torch.testing.assert_close(after.mT @ after, before.mT @ before, **SHARP)
+
+
+def test_the_basis_of_coordinate_axes_is_those_axes():
+    axes = torch.eye(4, dtype=torch.float64).view(4, 2, 2)[[2, 0, 1]]
+    turn = torch.linalg.qr(random(3, 3))[0]
+    basis = unique_basis(torch.einsum("kd,dij->kij", turn, axes))
+    torch.testing.assert_close(basis, axes[[1, 2, 0]], **SHARP)
+
+
+def test_a_basis_of_maps_of_tensors_is_the_one_that_is_published_here():
+    maps = equivariant_maps(TensorRep(O(3), up=2), TensorRep(O(3), up=2))
+    unit = torch.eye(3, dtype=torch.float64)
+    trace = torch.einsum("ij,kl->ijkl", unit, unit).reshape(9, 9)
+    same = torch.eye(9, dtype=torch.float64)
+    swapped = torch.einsum("il,jk->ijkl", unit, unit).reshape(9, 9)
+    # the component (xx, xx) is reached by all three: the first is their symmetric sum
+    want = (trace + same + swapped) / 45**0.5
+    torch.testing.assert_close(maps[0], want, **SHARP)
+    assert torch.equal(maps[1:, 0, 0], torch.zeros(2, dtype=torch.float64))
+
+
+def test_without_conditions_every_matrix_solves_them():
+    nothing = torch.zeros(0, 2, 2, dtype=torch.float64), torch.zeros(0, 3, 3, dtype=torch.float64)
+    assert torch.equal(solve_conditions(*nothing), torch.eye(6).double().view(6, 2, 3))
+
+
+def test_weights_that_nearly_agree_are_told_apart():
+    for difference in (1e-3, 1e-6, 1e-8):
+        first, second = (TensorRep(GLPlus(2), density=w) for w in (1.0, 1.0 + difference))
+        assert len(equivariant_maps(first, second)) == 0
+        assert len(equivariant_maps(first + second, first + second)) == 2
+
+
+def test_no_features_have_no_maps():
+    assert equivariant_maps(Irreps(""), Irreps("1o")).shape == (0, 3, 0)
+    assert equivariant_maps(TensorRep(GL(2)), TensorRep(GL(2), up=0)).shape == (0, 1, 2)

@@ -1,11 +1,9 @@
 """Irreps read, print and order features as e3nn does."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from e3nn import o3
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from equigeo.groups import SO, O
@@ -13,13 +11,11 @@ from equigeo.reps import DirectSum, Irreps, Restricted, Trivial, wigner_d
 from equigeo.testing import tolerance
 
 TERMS = st.lists(
-    st.tuples(st.integers(0, 4), st.tuples(st.integers(0, 4), st.sampled_from([1, -1]))),
-    max_size=4,
+    st.tuples(st.integers(0, 4), st.tuples(st.integers(0, 4), st.sampled_from([1, -1]))), max_size=4
 )
 LAYOUTS = st.sampled_from(["mul_ir", "ir_mul"])
 
 
-@settings(deadline=None)
 @given(TERMS)
 def test_text_and_e3nn_round_trip(terms):
     irreps = Irreps(terms)
@@ -31,7 +27,6 @@ def test_text_and_e3nn_round_trip(terms):
     assert hash(Irreps(theirs)) == hash(irreps)
 
 
-@settings(deadline=None)
 @given(st.tuples(st.integers(0, 99), st.integers(0, 12)), st.sampled_from(["", " ", "  "]))
 def test_spaces_and_short_forms_are_read_as_by_e3nn(numbers, space):
     mul, l = numbers
@@ -39,7 +34,6 @@ def test_spaces_and_short_forms_are_read_as_by_e3nn(numbers, space):
     assert Irreps(text) == Irreps(o3.Irreps(text))
 
 
-@settings(max_examples=30, deadline=None)
 @given(TERMS, LAYOUTS)
 def test_acting_is_multiplying_by_the_matrix(terms, layout):
     irreps = Irreps(terms, layout)
@@ -51,7 +45,6 @@ def test_acting_is_multiplying_by_the_matrix(terms, layout):
     assert irreps.act(g, x).shape == (5, len(g), irreps.dim)
 
 
-@settings(max_examples=20, deadline=None)
 @given(TERMS)
 def test_layouts_differ_by_a_permutation_of_every_term(terms):
     mul_ir, ir_mul = Irreps(terms), Irreps(terms, "ir_mul")

@@ -1,7 +1,5 @@
 """The regular representation acts by permutations, and only where there is one."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 
@@ -77,7 +75,6 @@ def test_representations_are_values(samples):
 
 
 def test_layers_are_tested_on_closed_sets():
-    """Reading a vector out of features on the group."""
     samples = finite_rotations("octahedral")
     rep, vector = Regular(samples), TensorRep(SO(3))
     axis = torch.tensor([0.3, -0.2, 0.9], dtype=torch.float64)

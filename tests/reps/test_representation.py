@@ -1,13 +1,11 @@
 """What every representation promises, over random combinations of all kinds."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from equigeo.groups import (
@@ -75,7 +73,6 @@ def representations(group: Group) -> st.SearchStrategy[Representation]:
 
 
 ANY = st.sampled_from(GROUPS).flatmap(representations)
-EXAMPLES = settings(max_examples=60, deadline=None)
 
 
 def elements(group: Group, seed: int = 0) -> torch.Tensor:
@@ -92,7 +89,6 @@ def close(a: torch.Tensor, b: torch.Tensor) -> None:
     torch.testing.assert_close(a, b, rtol=0, atol=1e-10 * scale)
 
 
-@EXAMPLES
 @given(ANY)
 def test_matrices_are_a_homomorphism(rep):
     g, h = elements(rep.group), elements(rep.group, 1).flip(0)
@@ -101,7 +97,6 @@ def test_matrices_are_a_homomorphism(rep):
     close(rep.matrix(rep.group.identity()), identity)
 
 
-@EXAMPLES
 @given(ANY)
 def test_acting_is_multiplying_by_the_matrix(rep):
     g, x = elements(rep.group), features(rep)
@@ -109,7 +104,6 @@ def test_acting_is_multiplying_by_the_matrix(rep):
     assert rep.act(g[0], x[0, 0].float()).dtype == torch.float32
 
 
-@EXAMPLES
 @given(ANY)
 def test_generators_exponentiate_to_the_matrices(rep):
     x = 0.4 * rep.group.generators()
@@ -117,7 +111,6 @@ def test_generators_exponentiate_to_the_matrices(rep):
     close(torch.linalg.matrix_exp(0.4 * rep.generators()), rep.matrix(rep.group.exp(x)))
 
 
-@EXAMPLES
 @given(ANY)
 def test_pairing_with_the_dual_is_invariant(rep):
     g, x = elements(rep.group), features(rep)
@@ -126,7 +119,6 @@ def test_pairing_with_the_dual_is_invariant(rep):
     close(paired, (x * y).sum(-1).expand_as(paired))
 
 
-@EXAMPLES
 @given(ANY)
 def test_inverse_matrices_and_characters(rep):
     g, h = elements(rep.group), elements(rep.group, 1).flip(0)
@@ -137,7 +129,6 @@ def test_inverse_matrices_and_characters(rep):
     close(rep.character(rep.group.identity()), torch.tensor(float(rep.dim)).double())
 
 
-@EXAMPLES
 @given(ANY)
 def test_orthogonal_means_that_lengths_are_kept(rep):
     g, x = elements(rep.group, 5), features(rep)
@@ -146,7 +137,6 @@ def test_orthogonal_means_that_lengths_are_kept(rep):
     assert rep.is_orthogonal() == torch.allclose(lengths, x.square().sum(-1), rtol=1e-8)
 
 
-@EXAMPLES
 @given(ANY)
 def test_summands_are_blocks_of_the_matrices(rep):
     g = elements(rep.group)
@@ -177,7 +167,6 @@ def test_permutations_are_orthogonal_and_points_are_not():
     assert not Points(O(3)).is_orthogonal()
 
 
-@EXAMPLES
 @given(ANY)
 def test_representations_are_values(rep):
     copies = {rep, eval(repr(rep)), copy.deepcopy(rep), pickle.loads(pickle.dumps(rep))}
@@ -186,7 +175,6 @@ def test_representations_are_values(rep):
         rep.dim = 3
 
 
-@EXAMPLES
 @given(ANY)
 def test_trivial_means_that_nothing_moves(rep):
     g, x = elements(rep.group, 5), features(rep)
@@ -195,7 +183,6 @@ def test_trivial_means_that_nothing_moves(rep):
     assert rep.is_trivial() == same
 
 
-@EXAMPLES
 @given(st.sampled_from([O(3), GLPlus(3)]).flatmap(representations))
 def test_restriction_keeps_the_matrices(rep):
     for subgroup in (SO(3), Affine(SO(3))):
@@ -206,7 +193,6 @@ def test_restriction_keeps_the_matrices(rep):
         close(restricted.act(g, features(rep)), rep.act(g[:, :3, :3], features(rep)))
 
 
-@EXAMPLES
 @given(st.sampled_from(GROUPS).flatmap(lambda g: st.tuples(*[representations(g)] * 3)))
 def test_sums_and_products_are_associative_with_known_dimensions(reps):
     a, b, c = reps

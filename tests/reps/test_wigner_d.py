@@ -1,7 +1,5 @@
 """Wigner D: defining identities everywhere, e3nn away from the poles of its Euler angles."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 
@@ -175,3 +173,20 @@ def test_bad_arguments_are_refused():
         wigner_d(-1, torch.eye(3))
     with pytest.raises(ValueError, match=r"rotation must be \(\.\.\., 3, 3\), got \(2, 2\)"):
         wigner_d(1, torch.eye(2))
+
+
+@DEGREES
+def test_generators_are_skew_and_close_like_rotations(l):
+    g = so3_generators(l)
+    assert torch.equal(g, -g.mT)
+    for i in range(3):
+        j, k = (i + 1) % 3, (i + 2) % 3
+        torch.testing.assert_close(g[i] @ g[j] - g[j] @ g[i], g[k], rtol=0, atol=1e-13 * (l + 1))
+    casimir = -l * (l + 1) * torch.eye(2 * l + 1, dtype=torch.float64)
+    bound = tolerance(torch.float64, 2 * l + 1)
+    torch.testing.assert_close((g @ g).sum(0), casimir, **bound)
+
+
+def test_tables_belong_to_the_caller():
+    so3_generators(2).zero_()
+    assert so3_generators(2).abs().sum() > 0

@@ -1,7 +1,5 @@
 """The helper accepts laws that hold, refuses laws that do not, and refuses to be fooled."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor, nn

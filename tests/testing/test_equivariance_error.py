@@ -1,7 +1,5 @@
 """The error of a law: its scale, and how it falls with samples."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """What tests of charts share: every group, and coordinates in it."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

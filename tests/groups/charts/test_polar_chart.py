@@ -1,7 +1,5 @@
 """Charts of the groups and of rotations."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -32,12 +30,6 @@ def proper(group: Group, k: int = 40) -> Tensor:
     """Random elements of the component of the identity."""
     g = group.sample(4 * k, radius=1.0, generator=generator())
     return g[torch.linalg.det(g) > 0][:k]
-
-
-# rotations ---------------------------------------------------------------------------------------
-
-
-# groups ------------------------------------------------------------------------------------------
 
 
 def test_dimensions(group):
@@ -181,6 +173,7 @@ def test_automatic_types_do_not_reach_the_chart():
     torch.testing.assert_close(again, g, **tolerance(torch.float32, 9, 20))
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")  # from tracing
 def test_the_chart_is_exported():
     class Chart(torch.nn.Module):
@@ -190,9 +183,6 @@ def test_the_chart_is_exported():
     g = proper(GLPlus(3))
     exported = torch.export.export(Chart(), (g,)).module()
     torch.testing.assert_close(exported(g), g, **F64)
-
-
-# bad input ---------------------------------------------------------------------------------------
 
 
 def test_improper_elements_have_no_coordinates():

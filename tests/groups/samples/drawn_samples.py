@@ -1,7 +1,5 @@
 """What tests of samples share: groups that stretch, and pairs drawn from them."""
 
-from __future__ import annotations
-
 import torch
 
 from equigeo.groups import (

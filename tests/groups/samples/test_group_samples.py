@@ -1,6 +1,4 @@
-"""Weighted samples of groups."""
-
-from __future__ import annotations
+"""Weighted samples of groups: rotations, and combinations with stretches."""
 
 import math
 
@@ -14,14 +12,16 @@ from equigeo.groups import (
     GroupSamples,
     O,
     Scaling,
+    Similarity,
     equidistant_rotations,
+    finite_rotations,
     grid_stretches,
     lognormal_stretches,
+    multiply_samples,
+    pair_samples,
 )
 from equigeo.testing import tolerance
 from tests.groups.samples.drawn_samples import F64, generator, paired
-
-# the object --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -90,18 +90,6 @@ def test_repr():
     assert repr(grid_stretches(Scaling(2), 0.5, 3)) == "GroupSamples(Scaling(2), N=3, radius=0.5)"
 
 
-# rotations ---------------------------------------------------------------------------------------
-
-
-# stretches ---------------------------------------------------------------------------------------
-
-
-# combinations ------------------------------------------------------------------------------------
-
-
-# bad input ---------------------------------------------------------------------------------------
-
-
 def test_empty_sets_are_refused():
     with pytest.raises(ValueError, match="needs at least one element, got none"):
         GroupSamples.from_coordinates(SL(2), torch.zeros(0, 3), torch.zeros(0))
@@ -153,3 +141,101 @@ def test_elements_of_another_group_are_refused():
         rotations.act(shear.expand(3, 2, 2))
     with pytest.raises(ValueError, match="elements of SO"):
         rotations.act(torch.eye(4))
+
+
+PRODUCT = tolerance(torch.float64, terms=3)["atol"]
+
+
+def closed(samples: GroupSamples) -> bool:
+    """Whether all products of two elements are elements."""
+    products = (samples.h[:, None] @ samples.h).flatten(0, 1)
+    distance = (products[:, None] - samples.h).abs().amax((-2, -1))
+    return bool((distance.amin(1) < PRODUCT).all())
+
+
+def test_equidistant_rotations_leave_the_full_turn_out():
+    samples = equidistant_rotations(8, offset=0.1)
+    angle = samples.coordinates[:, 0] % math.tau
+    torch.testing.assert_close(angle, 0.1 + math.tau / 8 * torch.arange(8).double(), **F64)
+    assert samples.weight.tolist() == [1 / 8] * 8
+    # exact for all frequencies below the number of samples; a duplicated endpoint is not
+    for frequency in range(1, 8):
+        mean = (samples.weight * (frequency * samples.coordinates[:, 0]).cos()).sum()
+        assert abs(float(mean)) < tolerance(torch.float64, terms=8)["atol"]
+    duplicated = torch.linspace(-math.pi, math.pi, 8)
+    assert abs(float(duplicated.cos().mean())) > 0.1
+    assert equidistant_rotations(4).h.abs().sum() == 8  # quarter turns without rounding
+
+
+@pytest.mark.parametrize(
+    ("name", "order", "degree"),
+    [("dihedral", 4, 1), ("tetrahedral", 12, 2), ("octahedral", 24, 3), ("icosahedral", 60, 5)],
+)
+def test_finite_rotations(name, order, degree):
+    samples = finite_rotations(name)
+    assert len(samples) == order
+    assert closed(samples)
+    assert torch.equal(samples.h[0], torch.eye(3).double())
+    assert SO(3).contains(samples.h, tol=1e-15).all()
+    different = (samples.h[:, None] - samples.h).abs().amax((-2, -1)) > 0.1
+    assert int(different.sum()) == order * (order - 1)
+    if order < 60:
+        assert torch.equal(samples.h, samples.h.round())
+    # characters integrate to zero up to the stated degree, and no further
+    angle = samples.coordinates.norm(dim=1)
+    means = []
+    for l in range(1, degree + 2):
+        character = sum(((2 * torch.cos(m * angle)) for m in range(1, l + 1)), torch.ones(order))
+        means.append(float(character.mean()))
+    near = tolerance(torch.float64, terms=order)["atol"]
+    assert means[:-1] == pytest.approx([0.0] * degree, abs=near)
+    assert means[-1] > 0.9
+
+
+def test_turned_finite_rotations():
+    rotation = SO(3).haar(1, generator=generator())[0]
+    samples = finite_rotations("octahedral", rotation)
+    gamma = finite_rotations("octahedral").h
+    torch.testing.assert_close(samples.h, rotation @ gamma, **F64)
+    assert not closed(samples)
+    relative = (samples.h_inv[:, None] @ samples.h).flatten(0, 1)
+    distance = (relative[:, None] - gamma).abs().amax((-2, -1)).amin(1)
+    assert float(distance.max()) < PRODUCT
+
+
+def test_pairs_and_products():
+    stretches, rotations = grid_stretches(SL(2), 1.0, 3), equidistant_rotations(9, 0.2)
+    pairs = pair_samples(stretches, rotations)
+    torch.testing.assert_close(pairs.h, stretches.h @ rotations.h, **F64)
+    torch.testing.assert_close(pairs.weight, stretches.weight, **F64)
+    every = multiply_samples(stretches, rotations)
+    want = (stretches.h[:, None] @ rotations.h).flatten(0, 1)
+    torch.testing.assert_close(every.h, want, **F64)
+    torch.testing.assert_close(every.weight[:9], stretches.weight[0].expand(9) / 9, **F64)
+    torch.testing.assert_close(every.weight.sum(), stretches.weight.sum(), **F64)
+    for samples in (pairs, every):
+        torch.testing.assert_close(samples.group.coordinates(samples.h), samples.coordinates)
+        identity = torch.eye(2).double().expand_as(samples.h)
+        torch.testing.assert_close(samples.h @ samples.h_inv, identity, **F64)
+
+
+def test_scalings_with_rotations_are_similarities():
+    samples = multiply_samples(
+        grid_stretches(Similarity(3), 0.5, 3), finite_rotations("octahedral")
+    )
+    assert len(samples) == 72
+    assert Similarity(3).contains(samples.h, tol=1e-12).all()
+
+
+def test_factors_that_do_not_match_are_refused():
+    stretches, rotations = grid_stretches(SL(2), 1.0, 3), equidistant_rotations(4)
+    with pytest.raises(ValueError, match="got 9 stretches and 4 rotations"):
+        pair_samples(stretches, rotations)
+    with pytest.raises(ValueError, match=r"need rotations in SO\(2\), got samples of SO\(3\)"):
+        multiply_samples(stretches, finite_rotations("dihedral"))
+    with pytest.raises(ValueError, match="need rotations in None"):
+        multiply_samples(grid_stretches(Scaling(2), 1.0, 3), rotations)
+    with pytest.raises(ValueError, match="got some with a rotation"):
+        multiply_samples(multiply_samples(stretches, rotations), rotations)
+    with pytest.raises(ValueError, match="must agree in type"):
+        multiply_samples(stretches, rotations.to(dtype=torch.float32))

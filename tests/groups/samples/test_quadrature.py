@@ -1,7 +1,5 @@
 """Samples as quadrature: one group convolution of Gaussians, known to twelve digits."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -81,7 +79,6 @@ def test_error_of_equidistant_rotations_falls_faster_than_any_power():
 
 @pytest.mark.parametrize("move", [torch.eye(2).double(), MOVE], ids=["still", "moved"])
 def test_stretches_and_rotations_of_the_plane(move):
-    """Converged, and the same at the moved point of the moved signal."""
     samples = multiply_samples(grid_stretches(SL(2), 2.2, 25), equidistant_rotations(24))
     value = convolution(samples, move @ POINT, move @ STRETCHED, move)
     assert value == pytest.approx(0.005939353736, abs=1e-12)  # twelve decimals

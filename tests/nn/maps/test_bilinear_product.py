@@ -1,24 +1,14 @@
 """Products of any three representations: equivariant, all there are, those of e3nn for irreps."""
 
-from __future__ import annotations
-
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from equigeo.groups import GL, SL, SO, Affine, GLPlus, Group, O
 from equigeo.nn import BilinearProduct
 from equigeo.nn.reached import allow_unreached
-from equigeo.reps import (
-    AltPower,
-    Irreps,
-    PlanarIrrep,
-    Points,
-    TensorRep,
-    Trivial,
-    intertwiners,
-)
+from equigeo.reps import AltPower, Irreps, PlanarIrrep, Points, TensorRep, Trivial, intertwiners
 from equigeo.tensor_products import FullyConnectedTensorProduct
 from equigeo.testing import assert_equivariant, tolerance
 
@@ -59,9 +49,7 @@ irreps = st.lists(terms, max_size=3).map(Irreps)
 
 
 @given(irreps, irreps, irreps)
-@settings(max_examples=30, deadline=None)
 def test_for_irreps_it_is_the_clebsch_gordan_product(first, second, out):
-    """With the same weights, the same numbers: signs and normalisation are those of e3nn."""
     with allow_unreached():
         ours = BilinearProduct(first, second, out).double()
         known = FullyConnectedTensorProduct(first, second, out).double()
@@ -105,7 +93,6 @@ def test_frequencies_of_the_plane_add_and_subtract():
 
 
 def test_cross_products_of_densities():
-    """The cross product of vectors is a covector of density one, in any coordinates."""
     group = GLPlus(3)
     vector = TensorRep(group)
     product = BilinearProduct(vector, vector, TensorRep(group, 0, 1, density=1.0)).double()
@@ -130,12 +117,10 @@ def test_unit_normal_inputs_and_weights_give_unit_variance():
         assert abs(z[:, positions].square().mean().item() - 1) < 0.1, part
 
 
-def test_gradients_and_leading_axes():
+def test_leading_axes_broadcast():
     vector = TensorRep(SL(2))
     product = BilinearProduct(2 * vector, vector, Trivial(SL(2), 3), shared_weights=False).double()
-    inputs = [random(3, 4), random(3, 2, seed=1), random(3, product.weight_numel, seed=2)]
-    assert torch.autograd.gradcheck(product, [x.requires_grad_() for x in inputs])
-    x, y, w = (value.detach() for value in inputs)
+    x, y, w = random(3, 4), random(3, 2, seed=1), random(3, product.weight_numel, seed=2)
     assert product(x[:, None], y, w).shape == (3, 3, 3)
     assert product(x[:0], y[:0], w[:0]).shape == (0, 3)
     torch.testing.assert_close(product(x[1], y[1], w[1]), product(x, y, w)[1], **CLOSE)

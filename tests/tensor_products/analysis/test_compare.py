@@ -16,11 +16,7 @@ def test_published_path_counts():
     assert counts == PATHS
 
 
-PATHS = {
-    "all": [6, 19, 44, 85, 146],
-    "even": [5, 14, 30, 55, 91],
-    "odd": [1, 5, 14, 30, 55],
-}
+PATHS = {"all": [6, 19, 44, 85, 146], "even": [5, 14, 30, 55, 91], "odd": [1, 5, 14, 30, 55]}
 
 
 def test_published_flops_of_the_reference_code():
@@ -82,13 +78,7 @@ def test_one_row_for_each_product():
 def test_products_that_make_nothing_are_not_timed(lmax):
     table = tp.compare(lmax, "siso", batch=2, repetitions=1)
     empty = {row.product for row in table.rows if row.milliseconds is None}
-    assert empty == {
-        "full even",
-        "full_sparse even",
-        "gaunt grid",
-        "gaunt fourier",
-        "gaunt paths",
-    }
+    assert empty == {"full even", "full_sparse even", "gaunt grid", "gaunt fourier", "gaunt paths"}
     assert all((row.paths == 0) == (row.milliseconds is None) for row in table.rows)
 
 

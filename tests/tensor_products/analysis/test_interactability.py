@@ -12,11 +12,7 @@ import equigeo.tensor_products as tp
 from equigeo.reps import Irreps
 from equigeo.tensor_products import interactability
 from equigeo.tensor_products.analysis.compared_product import compared_product, compared_products
-from tests.tensor_products.symbols import (
-    allowed,
-    wigner_3j_symbol,
-    wigner_6j_symbol,
-)
+from tests.tensor_products.symbols import allowed, wigner_3j_symbol, wigner_6j_symbol
 
 EXACT = 1e-12  # of the largest coefficient
 

@@ -11,12 +11,7 @@ from torch.testing import assert_close
 import equigeo.tensor_products as tp
 from equigeo.reps import Irreps
 from equigeo.tensor_products import CurlTensorProduct, SphereGrid
-from tests.tensor_products.signal_helpers import (
-    COSINES,
-    SINES,
-    close,
-    signals,
-)
+from tests.tensor_products.signal_helpers import COSINES, SINES, close, signals
 
 METHODS = ["grid", "paths"]
 BASES = ["component", "integral", "norm"]

@@ -274,6 +274,7 @@ print(1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before))
 """
 
 
+@pytest.mark.full
 @pytest.mark.skipif(sys.platform != "linux", reason="counts memory in the units of Linux")
 def test_peak_memory_of_a_step_is_far_below_the_values_on_the_grid():
     environment = {**os.environ, "MALLOC_ARENA_MAX": "1"}

@@ -35,10 +35,7 @@ MAKES = {
 }
 every_product = pytest.mark.parametrize("name", MAKES)
 every_basis = pytest.mark.parametrize("basis", ["component", "integral", "norm"])
-METHODS = {
-    GauntTensorProduct: ["grid", "fourier", "paths"],
-    CurlTensorProduct: ["grid", "paths"],
-}
+METHODS = {GauntTensorProduct: ["grid", "fourier", "paths"], CurlTensorProduct: ["grid", "paths"]}
 every_kind = pytest.mark.parametrize("kind", METHODS)
 PARITIES = list(pairs((1, -1), repeat=2))
 SIDES = [(2, 2, 4), (3, 1, 2), (1, 2, 2), (2, 1, 1)]
