@@ -10,21 +10,15 @@ from equigeo.tasks import TASKS, MeshClassification, find_task
 from equigeo.tasks.mesh_classification import MESH_RECIPES
 from equigeo.training import Checkpoint, CheckpointError, OutputFolderError, Recipe
 from tests.tasks.mesh_run import config
+from tests.tasks.tiny_checkpoints import tiny_checkpoints
 from tests.tasks.tiny_data import write_tiny_folder
 
 __all__ = ["config"]
 
 
 def test_the_names_in_checkpoints_stay():
-    names = [task.name for task in TASKS]
-    assert names == [
-        "mesh-classification",
-        "mesh-segmentation",
-        "affnist",
-        "pointcloud",
-        "tsp",
-        "potential",
-    ]
+    names = "mesh-classification mesh-segmentation affnist pointcloud tsp potential"
+    assert [task.name for task in TASKS] == names.split()
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
@@ -46,6 +40,24 @@ def test_the_task_is_found_by_the_checkpoint(tmp_path):
     with pytest.raises(CheckpointError) as caught:
         find_task(tmp_path / "model.ckpt", TASKS)
     assert len(str(caught.value).replace(str(tmp_path), "")) < 400
+
+
+def test_checkpoint_of_another_task_or_version_is_refused(tmp_path):
+    path = tmp_path / "model.ckpt"
+    for checkpoint in tiny_checkpoints().values():
+        own = next(task for task in TASKS if task.name == checkpoint.task)
+        other = next(task for task in TASKS if task.name != checkpoint.task)
+        checkpoint.save(path)
+        with pytest.raises(CheckpointError, match=f"is for the task '{own.name}'"):
+            other.trained_type.load(path)
+        changes = {"classes": ["a"], "train": {}, "model": checkpoint.config["model"] | {"x": 1}}
+        if own.name == "pointcloud":
+            changes["train"] = checkpoint.config["train"] | {"model": "other"}
+        for key, value in changes.items():
+            replace(checkpoint, config=checkpoint.config | {key: value}).save(path)
+            misfit = f"does not fit this version's {own.trained_type.what}"
+            with pytest.raises(CheckpointError, match=misfit):
+                own.trained_type.load(path)
 
 
 def test_given_options_change_the_preset_and_a_resumed_configuration(tmp_path):

@@ -1,30 +1,20 @@
 """Training states that no run has reached are refused before anything is written."""
 
-from __future__ import annotations
-
+import copy
+import re
 import shutil
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
 
-from equigeo.mesh import ClassifierConfig, PrimalDualClassifier
+from equigeo.tasks.mesh_classification import MeshClassification, TrainedMeshClassifier
 from equigeo.training import CheckpointError
-from equigeo.training.loop.lightning import L
-from equigeo.training.random_state import isolated_streams
-from tests.tasks.mesh_run import train_meshes
+from equigeo.training.resumable_state import resumable_state
+from tests.tasks.mesh_run import StopAfterTwo, train_meshes
 
 NAN = float("nan")
-
-
-class StopAfterTwo(L.Callback):
-    def on_train_epoch_end(self, trainer, module):
-        trainer.should_stop = trainer.current_epoch == 1
-
-
-def _model():
-    with isolated_streams():
-        return PrimalDualClassifier(ClassifierConfig(3, channels=(4,), keep=(None,)))
 
 
 @pytest.fixture(scope="module")
@@ -33,27 +23,12 @@ def averaged(config):
 
 
 @pytest.fixture(scope="module")
-def two_epochs(averaged, dataset, tmp_path_factory):
+def two_epochs(averaged, dataset, small_model, tmp_path_factory):
     """A run that has done two epochs of three; tests must not write into it."""
     folder = tmp_path_factory.mktemp("runs") / "run"
-    train_meshes(averaged, dataset, folder, model=_model(), callbacks=[StopAfterTwo()])
+    callbacks = [StopAfterTwo()]
+    train_meshes(averaged, dataset, folder, model=small_model(), callbacks=callbacks)
     return folder
-
-
-@pytest.fixture
-def resume(averaged, dataset, two_epochs, tmp_path):
-    """Resume a copy of the run after a change of its training state."""
-
-    def resume(change=None):
-        shutil.copytree(two_epochs, tmp_path / "run")
-        path = tmp_path / "run" / "model.ckpt"
-        content = torch.load(path, weights_only=True)
-        if change is not None:
-            change(content["training"])
-        torch.save(content, path)
-        return train_meshes(averaged, dataset, tmp_path / "run", model=_model(), resume=True)
-
-    return resume
 
 
 def _put(*path, value):
@@ -101,14 +76,36 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.label)
-def test_a_state_that_no_run_has_reached_is_refused(resume, change, two_epochs, tmp_path):
-    with pytest.raises(CheckpointError, match=r"--overwrite|train again") as caught:
-        resume(change)
-    assert len(str(caught.value).replace(str(tmp_path), "")) <= 400
+def test_state_that_no_run_has_reached_is_refused(
+    averaged, dataset, small_model, two_epochs, tmp_path
+):
+    path = tmp_path / "model.ckpt"
+    plan = MeshClassification().plan(averaged, dataset, small_model())
+    read = partial(resumable_state, path, TrainedMeshClassifier, plan, plan.description())
+    saved = torch.load(two_epochs / "model.ckpt", weights_only=True)
+    torch.save(saved, path)
+    assert read()["epochs"] == 2
+    for change in CHANGES:
+        content = copy.deepcopy(saved)
+        change(content["training"])
+        torch.save(content, path)
+        try:
+            pytest.fail(f"accepted: {change.label}, {read()}")
+        except CheckpointError as error:
+            message = str(error).replace(str(tmp_path), "")
+        assert re.search("--overwrite|train again", message), change.label
+        assert len(message) <= 400, change.label
+
+
+@pytest.mark.parametrize("change", [_put("epochs", value=4), _drop("optimizer")])
+def test_refusal_leaves_the_files_of_the_run(
+    change, averaged, dataset, small_model, two_epochs, tmp_path
+):
+    run = shutil.copytree(two_epochs, tmp_path / "run")
+    content = torch.load(run / "model.ckpt", weights_only=True)
+    change(content["training"])
+    torch.save(content, run / "model.ckpt")
+    with pytest.raises(CheckpointError, match=r"--overwrite|train again"):
+        train_meshes(averaged, dataset, run, model=small_model(), resume=True)
     for name in ("config.json", "history.json"):
-        assert (tmp_path / "run" / name).read_bytes() == (two_epochs / name).read_bytes()
-
-
-def test_the_state_as_it_was_written_is_resumed(resume):
-    assert resume().is_finished
+        assert (run / name).read_bytes() == (two_epochs / name).read_bytes()

@@ -19,6 +19,7 @@ from equigeo.training.loop.optimization import Optimization
 from equigeo.training.novelty import Novelty
 
 SAVE_SECONDS = 300.0
+clock = time.perf_counter  # tests replace it
 
 
 class EpochRecorder(L.Callback):
@@ -48,7 +49,7 @@ class EpochRecorder(L.Callback):
         if not self._started:
             return self._record.elapsed()
         earlier = self._record.elapsed() - self._record.seconds
-        return earlier + time.perf_counter() - self._started
+        return earlier + clock() - self._started
 
     def on_train_start(self, trainer: L.Trainer, module: L.LightningModule) -> None:
         """Tell loggers what they may lack, and warn of another number of threads."""
@@ -65,7 +66,7 @@ class EpochRecorder(L.Callback):
 
     def on_train_epoch_start(self, trainer: L.Trainer, module: L.LightningModule) -> None:
         """Start the clock."""
-        self._saved = time.perf_counter()
+        self._saved = clock()
         self._started = self._saved - self._record.seconds
 
     def on_train_batch_end(
@@ -82,7 +83,7 @@ class EpochRecorder(L.Callback):
         if trainer.is_last_batch or self._is_over:
             return
         self._unfinished = trainer.should_stop
-        now = time.perf_counter()
+        now = clock()
         # the first process decides for all
         if trainer.strategy.broadcast(now - self._saved >= SAVE_SECONDS) or self._unfinished:
             optimization = _optimization(module)
@@ -103,7 +104,7 @@ class EpochRecorder(L.Callback):
         is_due = is_last or (every > 0 and (optimization.epoch + 1) % every == 0)
         model = optimization.evaluated_model(self._source if is_due else None)
         self._check_tensors(optimization, {"weights": model.state_dict()})
-        seconds = time.perf_counter() - self._started
+        seconds = clock() - self._started
         objective = optimization.objective
         line = {
             "epoch": optimization.epoch + 1,

@@ -13,7 +13,7 @@ from equigeo.tasks.mesh_classification import MeshClassification
 from equigeo.training.loop.epoch_batches import EpochBatches
 from equigeo.training.loop.lightning import L
 from equigeo.training.loop.update_bn import update_bn
-from tests.tasks.mesh_run import train_meshes
+from tests.tasks.mesh_run import assert_same_state, train_meshes
 
 
 class SaveWeights(L.Callback):
@@ -27,37 +27,30 @@ class SaveWeights(L.Callback):
         torch.save(dict(module.model.named_parameters()), path)
 
 
-def test_two_processes_end_with_equal_weights(config, dataset, small_model, tmp_path, capfd):
-    recipe = replace(config.recipe, epochs=2, batch_size=6)
+def test_two_processes_end_with_equal_weights_and_statistics_of_whole_batches(
+    config, dataset, small_model, tmp_path, capfd
+):
+    recipe = replace(config.recipe, epochs=2, batch_size=6, update_bn=True)
     config = replace(config, devices=2, recipe=recipe)
     trained = train_meshes(
         config, dataset, tmp_path / "run", model=small_model(), callbacks=[SaveWeights(tmp_path)]
     )
     first, second = (torch.load(tmp_path / f"{rank}.pt", weights_only=True) for rank in (0, 1))
-    assert all(torch.equal(first[name], second[name]) for name in first)
-    state = trained.model.state_dict()
-    assert all(torch.equal(first[name], state[name]) for name in first)
+    assert_same_state(first, second)
+    assert_same_state(first, dict(trained.model.named_parameters()))
     initial = dict(small_model().named_parameters())
     assert any(not torch.equal(first[name], initial[name]) for name in first)
     history = json.loads((tmp_path / "run" / "history.json").read_text())
     counted = [12 * line["train_accuracy"] for line in history]
     assert counted == pytest.approx([round(c) for c in counted])  # over the 12 meshes of both
     assert capfd.readouterr() == ("", "")
-
-
-def test_statistics_of_two_processes_are_those_of_whole_batches(
-    config, dataset, small_model, tmp_path
-):
-    recipe = replace(config.recipe, epochs=1, batch_size=6, update_bn=True)
-    config = replace(config, devices=2, recipe=recipe)
-    saved = train_meshes(config, dataset, tmp_path / "run", model=small_model()).model
     plan = MeshClassification().plan(config, dataset, small_model())
-    alone = copy.deepcopy(saved)
-    batches = EpochBatches(plan.train, 6, seed=config.seed, epoch=1, noise=False)
+    alone = copy.deepcopy(trained.model)
+    batches = EpochBatches(plan.train, 6, seed=config.seed, epoch=2, noise=False)
     update_bn(alone, [batches[step] for step in range(len(batches))], plan.objective.sums)
     for name, value in alone.named_buffers():
-        torch.testing.assert_close(saved.get_buffer(name), value, msg=name)
-    assert int(saved.head[0].num_batches_tracked) == 2
+        torch.testing.assert_close(trained.model.get_buffer(name), value, msg=name)
+    assert int(trained.model.head[0].num_batches_tracked) == 2
 
 
 def test_more_processes_than_meshes_are_refused(config, dataset, small_model, tmp_path):
@@ -66,7 +59,8 @@ def test_more_processes_than_meshes_are_refused(config, dataset, small_model, tm
     assert not (tmp_path / "run").exists()
 
 
-def test_a_model_with_parameters_that_no_gradient_reaches_trains_in_two_processes(
+@pytest.mark.full
+def test_model_with_parameters_that_no_gradient_reaches_trains_in_two_processes(
     config, dataset, small_model, tmp_path
 ):
     different = replace(small_model().config, streams="dual")
@@ -80,6 +74,7 @@ class StopAfterEveryStep(L.Callback):
         trainer.should_stop = True
 
 
+@pytest.mark.full
 def test_two_processes_may_stop_and_continue_within_an_epoch(
     config, dataset, small_model, tmp_path
 ):
@@ -95,8 +90,6 @@ def test_two_processes_may_stop_and_continue_within_an_epoch(
             resume=resume,
             callbacks=[StopAfterEveryStep()],
         )
-    state = part.model.state_dict()
-    for name, value in whole.model.state_dict().items():
-        assert torch.equal(state[name], value), name
+    assert_same_state(part.model.state_dict(), whole.model.state_dict())
     for name in ("loss", "train_accuracy"):
         assert part.history[0][name] == whole.history[0][name]

@@ -1,31 +1,183 @@
-"""A whole run: training, checkpoint, evaluation, report and files of predictions."""
+"""Segmentation of meshes: data, objective, training, evaluation and command line."""
 
 import json
+import pickle
 from dataclasses import replace
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+from torch.nn import functional as F
+from torch.nn.utils.rnn import pad_sequence
 
 from equigeo.cli import main
-from equigeo.mesh import load_mesh
+from equigeo.datasets import SegmentedMeshDataset
+from equigeo.mesh import PrimalDualSegmenter, load_mesh
 from equigeo.tasks import MeshSegmentation, find_task
 from equigeo.tasks.mesh_segmentation import (
+    SEGMENTATION_RECIPES,
+    SegmentationConfig,
     TrainedMeshSegmenter,
     evaluate_mesh_segmenter,
     segment_file,
+    split_segmented_meshes,
     summarize_segmentation,
 )
+from equigeo.tasks.mesh_segmentation.data import LabelledFaces, load_segmented_meshes
+from equigeo.tasks.mesh_segmentation.objective import PADDING, FaceCrossEntropy, mesh_mean_weights
 from equigeo.tasks.mesh_segmentation.train import plan_fit
+from equigeo.training.labelled_source import LabelledBatch
 from equigeo.training.loop.epoch_batches import EpochBatches
 from tests.datasets.segmentation.segmentation_files import write_labels, write_obj
 from tests.mesh import shapes
-from tests.tasks.mesh_segmentation.small_segmentation import halves, short_config, small_model
+
+pytestmark = pytest.mark.xdist_group("segmentation")
+
+
+def halves(train: int = 4, test: int = 2) -> SegmentedMeshDataset:
+    """Drops: a ball with a tip, told from the rest by its distance from the centre."""
+    meshes, labels = [], []
+    for seed in range(train + test):
+        ball = shapes.icosphere(1)
+        far = 1 + 0.1 * (seed % 3) + ball.vertices[:, 2:].clamp_min(0)
+        mesh = shapes.mesh(ball.vertices * far, ball.faces)
+        meshes.append(shapes.turned(mesh, seed))
+        labels.append((mesh.vertices[mesh.faces].mean(dim=1)[:, 2] > 0.5).long())
+    labels[0][:7] = -1  # nobody has said
+    return SegmentedMeshDataset(
+        meshes=tuple(meshes),
+        labels=tuple(labels),
+        classes=("rest", "tip"),
+        names=tuple(f"drop {k}" for k in range(train + test)),
+        in_train=torch.arange(train + test) < train,
+    )
+
+
+def short_config(epochs: int = 60, resolutions: tuple[float, ...] = ()) -> SegmentationConfig:
+    recipe = replace(
+        SEGMENTATION_RECIPES["default"], epochs=epochs, batch_size=4, resolutions=resolutions
+    )
+    return SegmentationConfig("memory", recipe=recipe)
+
+
+def small_segmenter() -> PrimalDualSegmenter:
+    torch.manual_seed(0)
+    return PrimalDualSegmenter.preset("default", 2, channels=(8, 16), keep=(0.7,))
+
+
+def _source(**noise):
+    data, model = halves(), small_segmenter()
+    return LabelledFaces([model.graph(mesh) for mesh in data.meshes], list(data.labels), **noise)
+
+
+def test_the_split_is_that_of_the_source():
+    train, test = split_segmented_meshes(halves(), SegmentationConfig("memory"))
+    assert (train.tolist(), test.tolist()) == ([0, 1, 2, 3], [4, 5])
+
+
+def test_held_out_meshes_are_training_meshes_whatever_the_seed():
+    parts = []
+    for seed in (0, 1):
+        config = SegmentationConfig("memory", holdout=2, seed=seed)
+        train, held = split_segmented_meshes(halves(), config)
+        assert sorted([*train.tolist(), *held.tolist()]) == [0, 1, 2, 3]
+        parts.append(held.tolist())
+    assert parts[0] == parts[1]
+
+
+@pytest.mark.parametrize(("holdout", "purpose"), [(0, "evaluate on"), (4, "train on")])
+def test_an_empty_part_is_refused(holdout, purpose):
+    data = halves(4, 0) if not holdout else halves()
+    with pytest.raises(ValueError, match=f"no mesh to {purpose} with holdout {holdout}"):
+        split_segmented_meshes(data, SegmentationConfig("memory", holdout=holdout))
+
+
+def test_labels_of_a_batch_are_padded():
+    source = _source()
+    short = replace(source, face_labels=[source.face_labels[0][:50], *source.face_labels[1:]])
+    batch = short.batch([0, 1])
+    assert batch.labels.shape == (2, 80)
+    assert batch.labels[0, 50:].tolist() == [PADDING] * 30
+    assert batch.inputs.num_graphs == 2
+
+
+def test_noise_is_there_only_where_it_is_asked_for():
+    source = _source(stretch=0.3)
+    plain = source.batch([0]).inputs
+    assert torch.equal(plain.x_primal, source.graphs[0].x_primal)
+    noisy = source.batch([0], generator=torch.Generator().manual_seed(0)).inputs
+    assert not torch.equal(noisy.x_primal, plain.x_primal)
+
+
+def test_other_resolutions_are_drawn_with_their_own_labels():
+    plan = plan_fit(short_config(resolutions=(0.5,)), halves(), small_segmenter())
+    source = plan.train
+    (coarse,) = source.resampled
+    assert [len(labels) for labels in coarse.face_labels] == [40] * 4
+    for number, mesh in enumerate(coarse.graphs):
+        centres = mesh.surface.vertices[mesh.surface.faces].mean(dim=1)
+        fine = source.graphs[number].surface
+        nearest = torch.cdist(centres, fine.vertices[fine.faces].mean(dim=1)).argmin(dim=1)
+        same = source.face_labels[number][nearest] == coarse.face_labels[number]
+        assert same.double().mean() > 0.85  # but for faces along the border
+    drawn = [
+        len(source.batch([0], generator=torch.Generator().manual_seed(seed)).labels[0])
+        for seed in range(20)
+    ]
+    assert set(drawn) == {80, 40}
+    assert {len(source.batch([0]).labels[0]) for _ in range(5)} == {80}
+
+
+def test_processes_receive_an_equal_copy():
+    source = _source(jitter=0.1, stretch=0.2)
+    copy = pickle.loads(pickle.dumps(source))
+    assert (copy.jitter, copy.stretch, len(copy)) == (0.1, 0.2, len(source))
+    assert torch.equal(copy.batch([1]).inputs.x_primal, source.batch([1]).inputs.x_primal)
+
+
+def test_a_missing_folder_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="nowhere"):
+        load_segmented_meshes(str(tmp_path / "nowhere"))
+
+
+@given(
+    st.lists(st.lists(st.integers(-1, 2), min_size=1, max_size=9), min_size=1, max_size=5),
+    st.sampled_from([0.0, 0.1]),
+)
+def test_every_mesh_counts_alike(rows, smoothing):
+    labels = [torch.tensor(row) for row in rows]
+    logits = torch.randn(sum(map(len, rows)), 3, dtype=torch.float64)
+    padded = pad_sequence(labels, batch_first=True, padding_value=PADDING)
+    batch = LabelledBatch(logits, padded, len(rows))
+    loss, right = FaceCrossEntropy(smoothing).sums(nn.Identity(), batch)
+    wanted, hits = 0.0, 0.0
+    for part, row in zip(logits.split([len(row) for row in rows]), labels, strict=True):
+        known = row >= 0
+        if bool(known.any()):
+            wanted += F.cross_entropy(part[known], row[known], label_smoothing=smoothing).item()
+            hits += (part.argmax(1) == row)[known].double().mean().item()
+    torch.testing.assert_close(loss.item(), wanted)
+    torch.testing.assert_close(right.item(), hits)
+
+
+def test_weights_of_unlabelled_meshes_are_zero():
+    weights = mesh_mean_weights(torch.tensor([0, 0, 1]), torch.tensor([False, False, True]), 2)
+    assert weights.tolist() == [0, 0, 1]
+
+
+def test_meshes_without_a_labelled_face_do_not_count():
+    labels = torch.tensor([[0, 1, PADDING], [-1, -1, -1], [-1, 1, PADDING]])
+    assert FaceCrossEntropy().counted(LabelledBatch(None, labels, 3)) == 2
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "run"
-    trained = MeshSegmentation().train(short_config(), folder, data=halves(), model=small_model())
+    trained = MeshSegmentation().train(
+        short_config(), folder, data=halves(), model=small_segmenter()
+    )
     return folder, trained
 
 
@@ -52,28 +204,6 @@ def test_a_run_learns_and_its_checkpoint_gives_the_same_model(run):
     for one, other in zip(trained.logits(meshes), loaded.logits(meshes), strict=True):
         assert torch.equal(one, other)
     assert trained.logits([]) == []
-
-
-def test_a_resumed_run_ends_with_the_same_weights(run, tmp_path):
-    _, trained = run
-    short, task = short_config(), MeshSegmentation()
-
-    class Stop(Exception):
-        pass
-
-    class StopAfterThree(pytest.importorskip("lightning.pytorch").Callback):
-        def on_train_epoch_start(self, trainer, module):
-            if module.epoch == 3:
-                raise Stop
-
-    with pytest.raises(Stop):
-        task.train(
-            short, tmp_path / "run", data=halves(), model=small_model(),
-            callbacks=[StopAfterThree()],
-        )  # fmt: skip
-    resumed = task.train(short, tmp_path / "run", data=halves(), model=small_model(), resume=True)
-    for name, weight in trained.model.state_dict().items():
-        assert torch.equal(weight, resumed.model.state_dict()[name]), name
 
 
 def test_an_evaluation_names_its_measures_and_copies_do_not_change(run):
@@ -177,7 +307,7 @@ def test_statistics_of_features_are_those_of_training_meshes():
 def test_a_shape_unlike_those_of_the_training_is_told(tmp_path):
     data = halves(train=40, test=6)
     config = short_config(epochs=12)
-    trained = MeshSegmentation().train(config, tmp_path / "run", data=data, model=small_model())
+    trained = MeshSegmentation().train(config, tmp_path / "run", data=data, model=small_segmenter())
     loaded = TrainedMeshSegmenter.load(tmp_path / "run" / "model.ckpt")
     assert loaded.novelty is not None
     test = [data.meshes[i] for i in (~data.in_train).nonzero().flatten()]
@@ -195,25 +325,11 @@ def test_a_shape_unlike_those_of_the_training_is_told(tmp_path):
     assert replace(loaded, novelty=None).novelties(test) is None
 
 
-def test_large_batches_are_trained_in_parts_and_resumed_exactly(tmp_path, monkeypatch):
-    data, config, task = halves(), short_config(epochs=4), MeshSegmentation()
-    steps = EpochBatches(plan_fit(config, data, small_model()).train, 4, seed=0, epoch=0)
+def test_large_batches_are_trained_in_parts(monkeypatch):
+    data = halves()
+    steps = EpochBatches(
+        plan_fit(short_config(), data, small_segmenter()).train, 4, seed=0, epoch=0
+    )
     assert len(steps[0].parts) == 1
     monkeypatch.setattr("equigeo.tasks.divide_by_faces.TRAINED_FACES", 2 * data.meshes[0].num_faces)
     assert [len(part.labels) for part in steps[0].parts] == [2, 2]
-
-    class StopAfterTwo(pytest.importorskip("lightning.pytorch").Callback):
-        def on_train_epoch_start(self, trainer, module):
-            if module.epoch == 2:
-                raise InterruptedError
-
-    whole = task.train(config, tmp_path / "whole", data=data, model=small_model())
-    with pytest.raises(InterruptedError):
-        task.train(
-            config, tmp_path / "run", data=data, model=small_model(), callbacks=[StopAfterTwo()]
-        )
-    resumed = task.train(config, tmp_path / "run", data=data, model=small_model(), resume=True)
-    for name, weight in whole.model.state_dict().items():
-        assert torch.equal(weight, resumed.model.state_dict()[name]), name
-    losses = [line["loss"] for line in whole.history]
-    assert losses[-1] < losses[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 
 import pytest
@@ -19,8 +18,15 @@ from tests.tasks import stand_in
 
 __all__ = ["checkpoint", "data", "run_folder"]  # fixtures
 
+pytestmark = pytest.mark.xdist_group("images by the command line")
 TRAIN = ("train", "affnist")
 SHORT = ("--epochs", "2", "--batch-size", "8", "--test-images", "24")
+
+
+@pytest.fixture(autouse=True)
+def _model():
+    with stand_in.installed():
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -220,36 +226,3 @@ def test_without_pillow_the_error_says_what_to_install(finished, images, capsys,
 def test_a_number_of_classes_is_positive(top):
     with pytest.raises(ValueError, match="top must be at least 1"):
         classify_image(None, None, top)
-
-
-_INTERRUPTED = """
-import os, signal, sys
-from equigeo.tasks.affnist import IMAGE_MODELS
-from tests.tasks import stand_in
-stand_in.install()
-from equigeo.cli import main
-from equigeo.training.loop.optimization import Optimization
-
-def interrupt(self, outputs, batch, step):
-    if (self.epoch, step) == (1, 0):
-        os.kill(os.getpid(), signal.SIGINT)
-
-Optimization.on_train_batch_end = interrupt
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job may ignore it
-sys.exit(main(sys.argv[1:]))
-"""
-
-
-def test_ctrl_c_keeps_the_last_epoch(mnist, tmp_path):
-    run = tmp_path / "run"
-    arguments = [*TRAIN, "--data", mnist, "--output", run, *SHORT]
-    done = subprocess.run(
-        [sys.executable, "-c", _INTERRUPTED, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 130, done.stderr
-    assert f"--output {run} --resume" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert len(TrainedImageClassifier.load(run / "model.ckpt").history) == 1

@@ -1,0 +1,332 @@
+"""Potentials: data, objective, predictions and their errors."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from equigeo.datasets import AtomicFrames
+from equigeo.potentials import AtomicBatch, MessagePassingPotential, PotentialConfig
+from equigeo.potentials.potential_output import PotentialOutput
+from equigeo.tasks.potential import (
+    AtomicSource,
+    EnergyForcesStress,
+    FrameErrors,
+    InteratomicPotential,
+    evaluate_potential,
+    load_frames,
+    measure_errors,
+    potential_table,
+)
+from equigeo.tasks.potential.data import check_species
+from equigeo.tasks.potential.trained import format_predictions
+from equigeo.testing import tolerance
+from tests.tasks.potential.frames import CUTOFF, crystals, molecules
+
+
+@pytest.mark.parametrize("frames", [molecules(5), crystals(5)], ids=["molecules", "crystals"])
+def test_batches_are_those_of_lists_built_anew(frames):
+    source = AtomicSource.of_frames(frames, CUTOFF, torch.float64)
+    chosen = [3, 0, 4]
+    samples = source.batch(chosen).inputs
+    expected = AtomicBatch.from_systems(
+        [(f.numbers, f.positions, f.cell, f.pbc) for f in frames.select(chosen)],
+        CUTOFF,
+        dtype=torch.float64,
+    )
+    for name in ("numbers", "positions", "pbc", "edge_index", "shifts", "batch", "ptr"):
+        assert torch.equal(getattr(samples.atoms, name), getattr(expected, name)), name
+    assert (samples.atoms.cell is None) == (expected.cell is None)
+    if expected.cell is not None:
+        assert torch.equal(samples.atoms.cell, expected.cell)
+    for name in ("order", "ptr", "back_order", "back_ptr", "source", "target"):
+        found, wanted = (getattr(batch.edges, name) for batch in (samples.atoms, expected))
+        assert torch.equal(found, wanted), name
+    assert samples.energy.tolist() == [frames[k].energy for k in chosen]
+    assert torch.equal(samples.forces, frames.select(chosen).stacked_forces())
+    assert samples.counts.tolist() == [len(frames[k]) for k in chosen]
+
+
+def test_molecules_and_crystals_share_a_batch():
+    both = AtomicFrames((*molecules(1), *crystals(2)), "both")
+    samples = AtomicSource.of_frames(both, CUTOFF).batch([1, 0, 2]).inputs
+    assert samples.atoms.pbc.all(1).tolist() == [True, False, True]
+    assert samples.atoms.cell[1].abs().sum() == 0
+    assert samples.stress.isnan().all(2).all(1).tolist() == [False, True, False]
+
+
+def test_few_at_a_time_are_all_in_order(monkeypatch):
+    monkeypatch.setattr("equigeo.tasks.potential.data._EDGES", 50)
+    source = AtomicSource.of_frames(molecules(7), CUTOFF)
+    parts = list(source.few_at_a_time())
+    assert len(parts) > 2
+    assert torch.cat([part.energy for part in parts]).tolist() == [f.energy for f in molecules(7)]
+
+
+def test_neighbors_are_counted_on_average():
+    source = AtomicSource.of_frames(crystals(4), CUTOFF)
+    edges = sum(part.atoms.edge_index.shape[1] for part in source.parts)
+    assert source.avg_neighbors == pytest.approx(edges / 6)
+
+
+def test_labels_that_are_missing_are_not_numbers():
+    bare = [replace(f, energy=None, forces=None) for f in molecules(2)]
+    samples = AtomicSource.of_frames(AtomicFrames(tuple(bare)), CUTOFF).batch([0, 1]).inputs
+    assert bool(samples.energy.isnan().all())
+    assert samples.forces.shape == (10, 3)
+    assert bool(samples.forces.isnan().all())
+
+
+def test_validation_frames_are_training_frames_and_the_same_for_every_seed(config):
+    data = load_frames(config)
+    assert (len(data.train), len(data.validation)) == (8, 4)
+    names = [{f.name for f in part} for part in (data.train, data.validation)]
+    assert not names[0] & names[1]
+    assert names[0] | names[1] == {f.name for f in data.split.train}
+    again = load_frames(replace(config, seed=7))
+    assert [f.name for f in again.validation] == [f.name for f in data.validation]
+    with pytest.raises(ValueError, match="has 12 training frames, too few to put 12"):
+        load_frames(replace(config, validation=12))
+
+
+def test_labels_that_are_to_be_learned_are_needed(config, tmp_path):
+    path = tmp_path / "train.xyz"
+    pytest.importorskip("ase", reason="needs ase")
+    good = '2\nProperties=species:S:1:pos:R:3:forces:R:3 energy=-1 pbc="F F F"\n' \
+        "H 0 0 0 1 0 0\nH 0.8 0 0 -1 0 0\n"  # fmt: skip
+    bare = '2\nProperties=species:S:1:pos:R:3 energy=-1 pbc="F F F"\nH 0 0 0\nH 0.8 0 0\n'
+    path.write_text(good * 5 + bare + good)
+    config = replace(config, data=str(path), subset="", validation=2)
+    with pytest.raises(ValueError, match=r"train\.xyz: frame 5 has no forces \(1 of 7"):
+        load_frames(config)
+    assert len(load_frames(replace(config, forces_weight=0.0)).train) == 5
+    path.write_text(good + bare.replace("energy=-1", ""))
+    with pytest.raises(ValueError, match=r"train\.xyz: frame 1 has no energy"):
+        load_frames(replace(config, validation=1))
+
+
+def test_unknown_elements_and_too_many_edges_name_the_frame():
+    frames = molecules(2)
+    with pytest.raises(ValueError, match="chains: frame 0 has C, and the potential knows H alone"):
+        check_species(frames, (1,), "H")
+    check_species(frames, (1, 6, 8), "H C O")
+    with pytest.raises(ValueError, match="crystals: frame 0: "):
+        AtomicSource.of_frames(crystals(1), 1e6)
+
+
+def test_a_bad_frame_stops_a_run_before_anything_is_written(config, folder, tmp_path):
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    for file in folder.iterdir():
+        arrays = dict(np.load(file))
+        arrays["forces"][5, 0] = np.nan
+        np.savez(broken / file.name, **arrays)
+    with pytest.raises(ValueError, match=r"ethanol_\w+_01\.npz: frame 5: forces must be finite"):
+        InteratomicPotential().train(replace(config, data=str(broken)), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+# Forces of order one are float32, and so are their differences of two tenths.
+ROUNDING = tolerance(torch.float32)["rtol"]
+
+
+class Off(nn.Module):
+    """Labels with known errors."""
+
+    def __init__(self, energy, force, stress):
+        super().__init__()
+        self.errors, self.samples = (energy, force, stress), None
+
+    def forward(self, atoms, forces=True, stress=False):
+        energy, force, tension = self.errors
+        return PotentialOutput(
+            self.samples.energy.nan_to_num() + energy,
+            torch.zeros(0),
+            self.samples.forces.nan_to_num() + force if forces else None,
+            self.samples.stress.nan_to_num() + tension if stress else None,
+        )
+
+
+def batch_of(frames, model):
+    batch = AtomicSource.of_frames(frames, CUTOFF).batch(range(len(frames)))
+    model.samples = batch.inputs
+    return batch
+
+
+def test_the_loss_is_the_weighted_sum_of_mean_squares():
+    model = Off(0.5, 0.2, 0.1)
+    batch = batch_of(molecules(3), model)
+    loss, measure = EnergyForcesStress(2.0, 10.0).sums(model, batch)
+    assert loss.item() / 3 == pytest.approx(2 * (0.5 / 5) ** 2 + 10 * 0.2**2, rel=ROUNDING)
+    assert measure.item() / 3 == pytest.approx(200, rel=ROUNDING)
+    loss, measure = EnergyForcesStress(2.0, 0.0).sums(model, batch)
+    assert loss.item() / 3 == pytest.approx(2 * 0.1**2)
+    assert measure.item() / 3 == pytest.approx(100)
+    batch = batch_of(crystals(4), model)
+    loss, _ = EnergyForcesStress(0.0, 0.0, 7.0).sums(model, batch)
+    assert loss.item() / 4 == pytest.approx(7 * 0.1**2)
+
+
+def test_labels_that_are_missing_count_for_nothing():
+    model = Off(0.5, 0.2, 0.1)
+    bare = replace(molecules(1)[0], energy=None, forces=None)
+    batch = batch_of(AtomicFrames((*molecules(1), bare)), model)
+    loss, _ = EnergyForcesStress(1.0, 1.0).sums(model, batch)
+    assert loss.item() / 2 == pytest.approx((0.5 / 5) ** 2 + 0.2**2, rel=ROUNDING)
+    both = AtomicFrames((*molecules(1), *crystals(1)))
+    loss, _ = EnergyForcesStress(0.0, 0.0, 1.0).sums(model, batch_of(both, model))
+    assert loss.item() / 2 == pytest.approx(0.1**2)
+    none = AtomicFrames((bare,))
+    loss, measure = EnergyForcesStress(1.0, 1.0).sums(model, batch_of(none, model))
+    assert (loss.item(), measure.item()) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("frames", [molecules(3), crystals(3)], ids=["molecules", "crystals"])
+def test_gradients_reach_every_parameter_and_none_is_nan(frames):
+    torch.manual_seed(0)
+    species = frames.species
+    model = MessagePassingPotential(PotentialConfig(species, CUTOFF, channels=4, lmax_edge=1))
+    batch = AtomicSource.of_frames(frames, CUTOFF).batch(range(3))
+    stress = 1.0 if frames[0].stress is not None else 0.0
+    loss, _ = EnergyForcesStress(1.0, 100.0, stress).sums(model.train(), batch)
+    loss.backward()
+    for name, parameter in model.named_parameters():
+        assert bool(parameter.grad.isfinite().all()), name
+        assert parameter.grad.abs().max() > 0, name
+
+
+def test_totals_do_not_lose_digits_to_single_precision():
+    model = Off(1e-4, 0.0, 0.0)
+    batch = batch_of(molecules(3), model)
+    assert batch.inputs.energy.abs().min() > 1900
+    loss, _ = EnergyForcesStress(1.0, 0.0).sums(model, batch)
+    # totals of 2000 have units of 2.3e-13 in float64, 2.3e-9 of the difference, which is squared
+    assert loss.item() / 3 == pytest.approx((1e-4 / 5) ** 2, rel=1e-8)
+
+
+@pytest.mark.parametrize("weights", [(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)])
+def test_a_prediction_of_nan_is_no_missing_label(weights):
+    model = Off(*(torch.nan if weight else 0.1 for weight in weights))
+    batch = batch_of(crystals(2), model)
+    loss, _ = EnergyForcesStress(*weights).sums(model, batch)
+    assert bool(loss.isnan())
+
+
+def test_a_system_without_volume_has_no_stress_even_with_a_label():
+    model = Off(0.0, 0.0, 0.1)
+    batch = batch_of(AtomicFrames((*molecules(1), *crystals(1))), model)
+    batch.inputs.stress[0] = 7.0
+    model.errors = (0.0, 0.0, torch.tensor([torch.nan, 0.1]).double()[:, None, None])
+    loss, _ = EnergyForcesStress(0.0, 0.0, 1.0).sums(model, batch)
+    assert loss.item() / 2 == pytest.approx(0.1**2)
+
+
+def test_predictions_are_those_of_the_model_frame_by_frame(trained):
+    both = AtomicFrames((*molecules(2, seed=5), *crystals(2)), "both")
+    found = trained.predict_frames(both)
+    bound = tolerance(torch.float32, 4)
+    for frame, predicted in zip(both, found, strict=True):
+        system = (frame.numbers, frame.positions, frame.cell, frame.pbc)
+        alone = trained.model(AtomicBatch.from_systems([system], CUTOFF), stress=True)
+        # Float32 but for the references of 2000: 1e-9 of them are 34 units of 6e-8.
+        assert predicted.energy == pytest.approx(alone.energy.item(), rel=1e-9)
+        torch.testing.assert_close(predicted.forces.float(), alone.forces, **bound)
+        assert (predicted.stress is None) == (frame.stress is None)
+        if predicted.stress is not None:
+            unit, edges = alone.stress.abs().max(), tolerance(torch.float32, 42)
+            torch.testing.assert_close(predicted.stress / unit, alone.stress[0] / unit, **edges)
+    files = format_predictions(found, Path("a.xyz"))
+    content = json.loads(files[".predicted.json"])
+    assert content["units"] == {"energy": "eV", "forces": "eV/A", "stress": "eV/A^3"}
+    assert content["frames"][0]["energy"] == found[0].energy
+    assert content["frames"][3]["stress"] == found[3].stress.tolist()
+    assert files[".predicted.extxyz"].startswith(b"5\nProperties=species:S:1:pos:R:3:forces:R:3")
+
+
+def test_unknown_elements_name_the_frame(trained):
+    frames = molecules(3)
+    foreign = replace(frames[1], numbers=torch.tensor([6, 6, 1, 8, 7]))
+    mixed = AtomicFrames((frames[0], foreign, frames[2]), "mixed")
+    with pytest.raises(ValueError, match="mixed: frame 1 has N O, and the potential knows H C"):
+        trained.predict_frames(mixed)
+
+
+def errors_of(energy, force, counts=(2, 4), periodic=False):
+    atoms = sum(counts)
+    return FrameErrors(
+        energy=torch.tensor(energy, dtype=torch.float64),
+        energy_label=torch.zeros(2, dtype=torch.float64),
+        forces=torch.full((atoms, 3), force),
+        forces_label=torch.zeros(atoms, 3),
+        stress=torch.full((2, 3, 3), torch.nan, dtype=torch.float64),
+        stress_label=torch.zeros(2, 3, 3, dtype=torch.float64),
+        counts=torch.tensor(counts),
+        numbers=torch.tensor([1, 1, 6, 6, 6, 6]),
+        periodic=periodic,
+    )
+
+
+def test_errors_are_per_molecule_or_per_atom_and_say_their_unit():
+    found = errors_of([0.001, -0.003], 0.02).summary()
+    assert found["energy MAE (meV)"] == pytest.approx(2.0)
+    assert found["energy RMSE (meV)"] == pytest.approx(5**0.5)
+    assert found["force MAE (meV/A)"] == pytest.approx(20)
+    assert "stress MAE (meV/A^3)" not in found
+    found = errors_of([0.001, -0.003], 0.02, periodic=True).summary()
+    assert found["energy MAE (meV/atom)"] == pytest.approx((0.5 + 0.75) / 2)
+    by_species = errors_of([0.0, 0.0], 0.02).by_species()
+    assert [row["atoms"] for row in by_species.values()] == [2, 4]
+    missing = replace(errors_of([0.0, 0.0], 0.02), forces_label=torch.full((6, 3), torch.nan))
+    assert missing.force_mae is None
+    assert missing.by_species() == {}
+    assert "force MAE (meV/A)" not in missing.summary()
+
+
+def test_predictions_of_nan_are_errors_and_not_missing_labels():
+    found = errors_of([0.001, torch.nan], torch.nan)
+    assert math.isnan(found.energy_mae)
+    assert math.isnan(found.force_mae)
+    assert [row["atoms"] for row in found.by_species().values()] == [2, 4]
+    periodic = replace(found, has_stress=torch.tensor([False, True]))
+    assert len(periodic.stress_errors) == 9
+    assert math.isnan(periodic.summary()["stress MAE (meV/A^3)"])
+
+
+def small_model():
+    torch.manual_seed(0)
+    return MessagePassingPotential(PotentialConfig((1, 6), CUTOFF, channels=4, lmax_edge=1)).eval()
+
+
+def test_stresses_count_where_they_were_asked_for_and_all_axes_are_periodic():
+    both = AtomicFrames((*molecules(1), *crystals(2)))
+    source, model = AtomicSource.of_frames(both, CUTOFF), small_model()
+    assert len(measure_errors(model, source, stress=True).stress_errors) == 2 * 9
+    assert len(measure_errors(model, source).stress_errors) == 0
+    with torch.no_grad():
+        model.embedding.weight.fill_(torch.nan)
+    broken = measure_errors(model, source, stress=True)
+    assert bool(broken.stress_errors.isnan().all())
+    assert len(broken.stress_errors) == 2 * 9
+
+
+def test_every_set_of_frames_is_evaluated(trained):
+    data = load_frames(trained.config)
+    bare = AtomicFrames(tuple(replace(f, forces=None) for f in molecules(2)), "scan")
+    split = replace(data.split, tests={**data.split.tests, "scan": bare}, remark="with care")
+    evaluation = evaluate_potential(trained, replace(data, split=split))
+    assert list(evaluation.sets) == ["validation", "test", "scan"]
+    assert "force MAE (meV/A)" not in evaluation.sets["scan"]
+    assert set(evaluation.species["test"]) == {"H", "C"}
+    assert evaluation.parity["scan"]["forces"] == []
+    assert len(evaluation.parity["test"]["forces"]) == 6 * 5 * 3
+    table = potential_table(evaluation).splitlines()
+    assert table[0].startswith("set")
+    assert "energy MAE (meV)" in table[0]
+    assert table[3].split()[-1] == "-"
+    assert table[-1] == "note: with care"
+    json.dumps(evaluation.to_dict(), allow_nan=False)

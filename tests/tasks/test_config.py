@@ -1,0 +1,205 @@
+"""Configurations of all tasks: ranges, presets and JSON."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from typing import Any, get_args, get_type_hints
+
+import pytest
+import torch
+
+from equigeo.nn.config import Config
+from equigeo.nn.value_range import Range
+from equigeo.potentials import MessagePassingPotential
+from equigeo.tasks import TASKS, InteratomicPotential
+from equigeo.tasks.affnist import IMAGE_RECIPES, ImageConfig
+from equigeo.tasks.mesh_classification import MESH_RECIPES, MeshConfig
+from equigeo.tasks.mesh_segmentation import SegmentationConfig
+from equigeo.tasks.pointcloud import POINT_PRESETS, PointConfig
+from equigeo.tasks.potential import POTENTIAL_PRESETS, PotentialRunConfig
+from equigeo.tasks.tsp import TourConfig
+from equigeo.training import Recipe
+
+EVERY_TASK = pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+OWN_OPTIONS = {
+    "mesh-classification": {"data": "x", "split": "16", "split_index": 2, "holdout": 4},
+    "mesh-segmentation": {"data": "x", "holdout": 2},
+    "affnist": {"data": "x", "holdout": True, "digits": 500, "test_images": 20},
+    "pointcloud": {"data": "x", "points": 7, "holdout": 5},
+    "tsp": {"cities": 50, "instances": 9},
+    "potential": {"data": "x", "product": "gaunt", "channels": 8, "validation": 3},
+}
+RECIPE = {"epochs": 1, "batch_size": 2, "learning_rate": 1e-3}
+
+
+def subclasses(cls: type[Config]) -> Iterator[type[Config]]:
+    for sub in cls.__subclasses__():
+        if sub.__module__.startswith("equigeo."):
+            yield sub
+        yield from subclasses(sub)
+
+
+def holds_numbers(hint: Any) -> bool:
+    return hint in (int, float, Any) or any(map(holds_numbers, get_args(hint)))
+
+
+def test_every_number_of_every_configuration_has_a_range():
+    configs = set(subclasses(Config))
+    assert {task.config_type for task in TASKS} <= configs
+    assert len(configs) > 12
+    for cls in configs:
+        hints = get_type_hints(cls)
+        numbers = {field.name for field in fields(cls) if holds_numbers(hints[field.name])}
+        assert numbers == set(cls.ranges), cls
+        assert all(isinstance(allowed, Range) for allowed in cls.ranges.values()), cls
+
+
+@EVERY_TASK
+def test_preset_with_options_survives_json(task, tmp_path):
+    changes = OWN_OPTIONS[task.name] | {"seed": 3, "devices": 1, "evaluate_every": 1}
+    for preset in task.config_type.presets():
+        choices = {name: getattr(preset, name) for name in preset.preset_choices - {"data"}}
+        config = task.configure(tmp_path / "run", changes | choices)
+        assert config == replace(preset, **changes | {"data": config.data})
+        assert type(config).from_dict(json.loads(json.dumps(config.to_dict()))) == config
+
+
+def test_settings_of_presets_are_those_of_their_tables():
+    for preset, said in POTENTIAL_PRESETS.items():
+        config = PotentialRunConfig.of_preset("x", preset)
+        assert all(getattr(config, name) == value for name, value in said.settings.items())
+    for model, presets in POINT_PRESETS.items():
+        for preset, said in presets.items():
+            config = PointConfig.of_preset("x", preset, model)
+            assert (config.recipe, config.points) == (said.recipe, said.points)
+
+
+@EVERY_TASK
+def test_model_of_preset_is_rebuilt_from_json(task):
+    for preset in task.config_type.presets():
+        if (model := task.preset_model(preset)) is None:
+            assert task.name == "potential"  # whose frames decide the elements
+            continue
+        assert getattr(model.config, "num_classes", 2) == 2
+        again = task.trained_type.build(json.loads(json.dumps(model.config.to_dict())), preset)
+        again.load_state_dict(model.state_dict())
+        assert json.dumps(again.config.to_dict()) == json.dumps(model.config.to_dict())
+        if task.name == "pointcloud":
+            clouds = torch.rand(2, 40, 3, generator=torch.Generator().manual_seed(0))
+            with torch.no_grad():
+                assert torch.equal(again.eval()(clouds), model.eval()(clouds))
+
+
+def test_paper_recipes_are_the_released_ones():
+    paper = MESH_RECIPES["paper"]
+    assert (paper.optimizer, paper.learning_rate, paper.weight_decay) == ("adam", 2e-4, 0)
+    assert (paper.epochs, paper.batch_size, paper.schedule) == (200, 16, "constant")
+    assert (paper.jitter, paper.label_smoothing) == (0, 0)
+    paper = IMAGE_RECIPES["paper"]
+    assert (paper.optimizer, paper.learning_rate, paper.weight_decay) == ("adam", 2e-4, 5e-3)
+    assert (paper.epochs, paper.batch_size, paper.schedule) == (50, 128, "cosine")
+
+
+def test_default_potentials_have_the_specified_numbers_of_parameters():
+    # specification potentials.md, section 3.2
+    numbers = {
+        "default": ((1, 6, 8), 69_200),
+        "small": ((1, 6, 8), 26_672),
+        "crystal": ((42,), 30_160),
+    }
+    for preset, (species, number) in numbers.items():
+        config = PotentialRunConfig.of_preset("x", preset).model(species)
+        assert sum(p.numel() for p in MessagePassingPotential(config).parameters()) == number
+
+
+OUT_OF_RANGE = [
+    (MeshConfig, {"split": "17"}, "split must .*17"),
+    (MeshConfig, {"preset": "best"}, "preset must .*best"),
+    (MeshConfig, {"seed": -1}, "seed must .*-1"),
+    (MeshConfig, {"devices": 0}, "devices must .*0"),
+    (MeshConfig, {"holdout": -2}, "holdout must .*-2"),
+    (ImageConfig, {"test_images": 0}, "test_images must be at least 1"),
+    (ImageConfig, {"digits": -1}, "digits must not be negative"),
+    (ImageConfig, {"preset": "best"}, "preset must be one of default, cnn, paper"),
+    (ImageConfig, {"recipe": Recipe(**RECIPE, jitter=0.1)}, "jitter must be 0 for images"),
+    (PointConfig, {"points": 0}, "points must be at least 1"),
+    (PointConfig, {"holdout": -1}, "holdout must not be negative"),
+    (PointConfig, {"model": "best"}, "model must be one of affine, mds, plain"),
+    (TourConfig, {"data": "clusters"}, "data must be uniform"),
+    (TourConfig, {"model": "best"}, "model must be mds or plain"),
+    (TourConfig, {"cities": 2}, "cities must be at least 3"),
+    (TourConfig, {"instances": 0}, "instances must be at least 1"),
+    (TourConfig, {"seed": -1}, "seed must not be negative"),
+    (TourConfig, {"preset": "large"}, "preset must be one of default, paper"),
+    (TourConfig, {"recipe": Recipe(**RECIPE, jitter=0.1)}, "jitter must be 0 for tours"),
+    (TourConfig, {"recipe": Recipe(**RECIPE, label_smoothing=0.1)}, "label_smoothing must be 0"),
+    (TourConfig, {"recipe": Recipe(**RECIPE, logit_adjustment=1)}, "logit_adjustment must be 0"),
+    (PotentialRunConfig, {"cutoff": 0.0}, "cutoff must be"),
+    (PotentialRunConfig, {"validation": 0}, "validation must be at least 1"),
+    (PotentialRunConfig, {"forces_weight": -1.0}, "forces_weight must be"),
+    (PotentialRunConfig, {"product": "best"}, "product must be one of channelwise"),
+    (PotentialRunConfig, {"energy_weight": 0.0, "forces_weight": 0.0}, "one of the weights"),
+    (
+        PotentialRunConfig,
+        {"recipe": replace(POTENTIAL_PRESETS["default"].recipe, jitter=0.1)},
+        "jitter must be 0 for frames of atoms",
+    ),
+    (Recipe, {"epochs": 0}, "epochs must be"),
+    (Recipe, {"batch_size": 0}, "batch_size must be"),
+    (Recipe, {"learning_rate": float("nan")}, "learning_rate must be"),
+    (Recipe, {"learning_rate": 0.0}, "learning_rate must be"),
+    (Recipe, {"weight_decay": -1.0}, "weight_decay must be"),
+    (Recipe, {"jitter": float("inf")}, "jitter must be"),
+    (Recipe, {"logit_adjustment": -0.5}, "logit_adjustment must be"),
+    (Recipe, {"label_smoothing": 1.0}, "label_smoothing must be"),
+    (Recipe, {"ema_decay": 1.0}, "ema_decay must be"),
+    (Recipe, {"optimizer": "sgd"}, "optimizer must be"),
+    (Recipe, {"schedule": "linear"}, "schedule must be"),
+    (Recipe, {"stretch": -0.1}, "stretch must be"),
+    (Recipe, {"stretch": float("nan")}, "stretch must be"),
+    (Recipe, {"resolutions": (0.0,)}, "resolutions must be"),
+    (Recipe, {"resolutions": (5,)}, "resolutions must be"),
+]  # fmt: skip
+
+
+def refusal(make, *arguments, **fields):
+    """Return the message of a ValueError, or what was made without one."""
+    try:
+        made = make(*arguments, **fields)
+    except ValueError as error:
+        return str(error)
+    return f"accepted: {made}"
+
+
+def test_value_out_of_range_names_its_field():
+    for cls, changes, message in OUT_OF_RANGE:
+        sound = RECIPE if cls is Recipe else {} if cls is TourConfig else {"data": "x"}
+        assert re.search(message, refusal(cls, **sound | changes))
+
+
+def test_damaged_configuration_is_refused():
+    damages = {
+        MeshConfig: [{"seed": "0"}, {"seed": True}, {"data": 3}, {"recipe": 3}, {"recipe": {}},
+                     {"split": "17"}, {"surplus": 1}],
+        ImageConfig: [{"holdout": 1}, {"digits": True}, {"split": "folder"}],
+        SegmentationConfig: [{"holdout": True}],
+    }  # fmt: skip
+    for cls, changes in damages.items():
+        for change in changes:
+            found = refusal(cls.from_dict, cls("builtin").to_dict() | change)
+            assert re.search("the configuration|recipe", found)
+    for values in (None, [], 3, {}):
+        assert refusal(MeshConfig.from_dict, values).startswith("the configuration")
+
+
+def test_minutes_and_epochs_exclude_each_other_unless_both_are_given(tmp_path):
+    def recipe(**options):
+        task = InteratomicPotential()
+        return task.configure(tmp_path / "run", {"data": "x", **options}).recipe
+
+    assert (recipe().minutes, recipe().epochs) == (15.0, 100_000)
+    assert (recipe(minutes=2.0).minutes, recipe(minutes=2.0).epochs) == (2.0, 100_000)
+    assert (recipe(epochs=3).minutes, recipe(epochs=3).epochs) == (0.0, 3)
+    both = recipe(epochs=3, minutes=2.0)
+    assert (both.minutes, both.epochs) == (2.0, 3)

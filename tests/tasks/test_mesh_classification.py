@@ -1,0 +1,237 @@
+"""Classification of meshes: data, training, evaluation and report."""
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+import trimesh
+
+from equigeo.datasets import MeshDataset, articulated_shapes
+from equigeo.mesh import ClassifierConfig, PrimalDualClassifier, PrimalDualGraph, TriangleMesh
+from equigeo.report import render_report
+from equigeo.tasks.mesh_classification import (
+    MESH_RECIPES,
+    MeshClassification,
+    MeshConfig,
+    data,
+    evaluate_mesh_classifier,
+    split_meshes,
+    summarize_run,
+)
+from equigeo.tasks.mesh_classification.data import LabelledGraphs
+from equigeo.tasks.mesh_classification.random_copy import MESH_COPIES
+from equigeo.tasks.mesh_classification.train import plan_fit
+from equigeo.testing import tolerance
+from tests.tasks.mesh_run import config, dataset, train_meshes
+
+__all__ = ["config", "dataset"]  # fixtures
+pytestmark = pytest.mark.xdist_group("classification of meshes")
+
+
+def test_folder_split_is_as_shipped(dataset):
+    train, test = split_meshes(dataset, MeshConfig("memory"))
+    assert torch.equal(train, dataset.in_train.nonzero().flatten())
+    assert torch.equal(test, (~dataset.in_train).nonzero().flatten())
+
+
+def test_holdout_takes_training_meshes_and_leaves_the_test_part_unseen(dataset):
+    config = MeshConfig("memory", holdout=1)
+    train, held = split_meshes(dataset, config)
+    assert sorted([*train.tolist(), *held.tolist()]) == dataset.in_train.nonzero()[:, 0].tolist()
+    assert dataset.labels[held].bincount().tolist() == [1, 1, 1]
+    again = split_meshes(dataset, replace(config, seed=5))
+    assert torch.equal(held, again[1])  # runs with several seeds are validated on the same meshes
+
+
+def test_holdout_keeps_groups_together_and_counts_them(dataset):
+    groups = torch.arange(len(dataset)) // 2  # the shipped parts have even numbers of meshes
+    train, held = split_meshes(replace(dataset, groups=groups), MeshConfig("memory", holdout=1))
+    assert not set(groups[train].tolist()) & set(groups[held].tolist())
+    assert dataset.labels[held].bincount().tolist() == [2, 2, 2]
+    alone = replace(dataset, groups=torch.arange(len(dataset)))
+    config = MeshConfig("memory", holdout=2)
+    assert torch.equal(split_meshes(alone, config)[1], split_meshes(dataset, config)[1])
+
+
+def test_generated_data_sets_have_names(monkeypatch, tmp_path):
+    monkeypatch.setattr(data, "GENERATED", {"cubes": lambda: "engraved cubes"})
+    assert data.load_meshes("cubes") == "engraved cubes"
+    task = MeshClassification()
+    assert task.resolve_data("cubes") == "cubes"
+    assert task.resolve_data("folder") != "folder"
+
+
+def test_holding_out_everything_is_refused(dataset):
+    with pytest.raises(ValueError, match="class 'ball' has no mesh to train on"):
+        split_meshes(dataset, MeshConfig("memory", holdout=4))
+
+
+@pytest.fixture
+def graphs(dataset):
+    meshes = dataset.meshes[:6]
+    return LabelledGraphs([PrimalDualGraph.from_mesh(m) for m in meshes], dataset.labels[:6])
+
+
+def _generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+CHOSEN = torch.tensor([4, 0, 3])
+
+
+def test_jitter_alone_draws_what_it_drew_before_there_were_other_augmentations(graphs):
+    noisy = replace(graphs, jitter=0.1).inputs(CHOSEN, _generator())
+    expected = graphs.inputs(CHOSEN, None).jitter(0.1, _generator())
+    assert torch.equal(noisy.x_dual, expected.x_dual)
+
+
+def test_stretch_is_repeatable_and_for_training_alone(graphs):
+    stretched = replace(graphs, stretch=0.3)
+    first, again = (stretched.inputs(CHOSEN, _generator()) for _ in range(2))
+    assert torch.equal(first.x_dual, again.x_dual)
+    assert torch.equal(stretched.inputs(CHOSEN, None).x_dual, graphs.inputs(CHOSEN, None).x_dual)
+    assert not torch.allclose(first.x_dual, graphs.inputs(CHOSEN, None).x_dual)
+    assert not torch.allclose(first.x_dual, stretched.inputs(CHOSEN, _generator(1)).x_dual)
+
+
+def test_every_mesh_is_drawn_among_its_resolutions_evenly(dataset):
+    config = MeshConfig("memory")
+    recipe = replace(config.recipe, resolutions=(0.5, 2.0), jitter=0.0)
+    train = plan_fit(replace(config, recipe=recipe), dataset).train
+    faces = [graph.num_primal for graph in train.graphs]
+    for share, graphs in zip(recipe.resolutions, train.resampled, strict=True):
+        assert [graph.num_primal for graph in graphs] == [round(share * n) for n in faces]
+    chosen = torch.zeros(900, dtype=torch.long)
+    counts = train.inputs(chosen, _generator()).primal_batch.bincount()
+    drawn = [(counts == share * faces[0]).sum().item() for share in (0.5, 1, 2)]
+    assert sum(drawn) == 900
+    assert min(drawn) > 250  # four deviations of a share of one third
+    assert (train.inputs(chosen[:9], None).primal_batch.bincount() == faces[0]).all()
+
+
+def test_the_standardization_is_that_of_all_resolutions(dataset):
+    config = MeshConfig("memory")
+    plans = [
+        plan_fit(replace(config, recipe=replace(config.recipe, resolutions=r)), dataset)
+        for r in ((), (0.5,))
+    ]
+    means = [plan.model.standardize_dual.mean for plan in plans]
+    assert not torch.allclose(*means)
+
+
+def test_batches_hold_so_many_meshes_and_faces_and_a_larger_mesh_alone(graphs, monkeypatch):
+    sizes = [graph.num_primal for graph in graphs.graphs]
+    assert [len(batch.labels) for batch in graphs.batches(4)] == [4, 2]
+    monkeypatch.setattr("equigeo.tasks.divide_by_faces.MOST_FACES", sum(sizes[:3]))
+    batches = [*graphs.batches(32)]
+    assert [len(batch.labels) for batch in batches] == [3, 3]
+    assert torch.equal(torch.cat([batch.labels for batch in batches]), graphs.labels)
+    monkeypatch.setattr("equigeo.tasks.divide_by_faces.MOST_FACES", min(sizes) - 1)
+    assert [batch.inputs.num_primal for batch in graphs.batches(32)] == sizes
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory, config, dataset):
+    model = PrimalDualClassifier(ClassifierConfig(3, channels=(8, 8), keep=(0.7, None)))
+    return train_meshes(config, dataset, tmp_path_factory.mktemp("run"), model=model)
+
+
+TEST = torch.tensor([4, 5, 10, 11, 16, 17])
+
+
+def test_numbers_agree_with_a_recomputation(trained, dataset):
+    result = evaluate_mesh_classifier(trained, dataset, TEST)
+    predicted = [int(trained.logits([dataset.meshes[i]]).argmax()) for i in TEST]
+    assert result.predictions == predicted
+    assert result.labels == dataset.labels[TEST].tolist()
+    assert result.names == [dataset.names[i] for i in TEST]
+    pairs = list(zip(result.labels, predicted, strict=True))
+    assert result.accuracy == sum(a == b for a, b in pairs) / len(pairs)
+    assert result.confusion == [[pairs.count((a, b)) for b in range(3)] for a in range(3)]
+
+
+def test_the_promised_symmetries_change_no_prediction(trained, dataset):
+    result = evaluate_mesh_classifier(trained, dataset, TEST, seed=3)
+    assert [copy.kind for copy in result.copies] == list(MESH_COPIES)
+    for copy in result.copies:
+        assert copy.changed == []
+        assert copy.accuracy == result.accuracy
+        # means over the 120 faces of a torus
+        assert copy.largest_difference < tolerance(torch.float32, 120)["atol"]
+
+
+def test_a_model_without_the_symmetry_is_found_out(trained, dataset):
+    class Lopsided:
+        classes, config = trained.classes, trained.config
+
+        def logits(self, meshes):
+            heights = torch.stack([mesh.vertices.mean(dim=0) for mesh in meshes])
+            return heights - heights.mean(dim=0)
+
+        def novelties(self, meshes):
+            return None
+
+    result = evaluate_mesh_classifier(Lopsided(), dataset, TEST)
+    assert {copy.kind for copy in result.copies if copy.changed} >= {"rotated", "translated"}
+
+
+def test_classes_in_another_order_are_matched_by_name(trained, dataset):
+    shuffled = MeshDataset(
+        dataset.meshes,
+        2 - dataset.labels,
+        tuple(reversed(dataset.classes)),
+        dataset.names,
+        dataset.in_train,
+    )
+    results = [evaluate_mesh_classifier(trained, d, TEST) for d in (dataset, shuffled)]
+    assert results[0] == results[1]
+
+
+def test_unknown_classes_and_empty_parts_are_refused(trained, dataset):
+    foreign = replace(dataset, classes=("ball", "capsule", "spoon"))
+    with pytest.raises(ValueError, match="does not know: spoon"):
+        evaluate_mesh_classifier(trained, foreign, TEST)
+    with pytest.raises(ValueError, match="no meshes"):
+        evaluate_mesh_classifier(trained, dataset, TEST[:0])
+
+
+@pytest.mark.full
+def test_solids_resemble_none_of_the_built_in_shapes(tmp_path):
+    # The network is sure of a sphere, a cube and a cylinder, and they are noticed all the same.
+    data = articulated_shapes(per_class=4, faces=200, cache=tmp_path)
+    recipe = replace(MESH_RECIPES["default"], epochs=12)
+    config = MeshConfig("builtin", recipe=recipe)
+    trained = MeshClassification().train(config, tmp_path / "run", data=data)
+    create = trimesh.creation
+    solids = [create.icosphere(2), create.box().subdivide().subdivide(), create.cylinder(0.5, 2)]
+    meshes = [TriangleMesh.from_trimesh(solid) for solid in solids]
+    assert trained.logits(meshes).softmax(dim=1).amax(dim=1).max() > 0.8
+    assert min(trained.novelties(meshes)) > 1.5
+    test = [data.meshes[i] for i in (~data.in_train).nonzero().flatten().tolist()]
+    assert max(trained.novelties(test)) < 1  # sixteen shapes that the network has not seen
+
+
+def test_a_report_is_made_of_plain_results(trained, dataset):
+    evaluation = evaluate_mesh_classifier(trained, dataset, TEST)
+    results = summarize_run(trained, evaluation, dataset, "equigeo evaluate x")
+    assert json.loads(json.dumps(results)) == json.loads(json.dumps(results, allow_nan=False))
+    shapes = results["shapes"]
+    assert 3 <= len(shapes) <= 6
+    wrong = [shape["label"] != shape["prediction"] for shape in shapes]
+    assert wrong == sorted(wrong, reverse=True)  # mistakes come first
+    assert all(len(s["levels"]) == 1 and len(s["levels"][0]) == len(s["faces"]) for s in shapes)
+    assert shapes[0]["name"] in render_report(results)
+
+
+def test_a_report_counts_what_resembles_nothing(trained, dataset):
+    evaluation = evaluate_mesh_classifier(trained, dataset, TEST)
+    assert len(evaluation.novelties) == len(TEST)
+    strange = replace(evaluation, novelties=[2.0, *[0.5] * (len(TEST) - 1)])
+    assert strange.unfamiliar == [evaluation.names[0]]
+    results = summarize_run(trained, strange, dataset, "equigeo evaluate x")
+    assert ("resemble nothing it was trained on", "1 of 6 meshes") in results["facts"]
+    # a checkpoint of an earlier version says nothing, and nothing is said of it
+    silent = summarize_run(trained, replace(evaluation, novelties=None), dataset, "x")
+    assert not any("resemble" in name for name, _ in silent["facts"])
+    assert not any(shape["unfamiliar"] for shape in silent["shapes"])

@@ -1,0 +1,321 @@
+"""Point clouds: data, objective, training, evaluation and command line."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from equigeo.cli import main
+from equigeo.datasets import load_modelnet_points
+from equigeo.mds import InvariantPointNet, InvariantPointNetConfig
+from equigeo.tasks.measures.cloud_copies import CLOUD_COPIES
+from equigeo.tasks.pointcloud import (
+    POINT_MODELS,
+    POINT_PRESETS,
+    PointCloudClassification,
+    PointConfig,
+    TrainedPointClassifier,
+    evaluate_point_classifier,
+)
+from equigeo.tasks.pointcloud.data import LabelledClouds, load_clouds
+from equigeo.tasks.pointcloud.objective import UprightCrossEntropy
+from equigeo.tasks.pointcloud.trained import classify_cloud
+from equigeo.testing import tolerance
+from equigeo.training import Recipe
+from equigeo.training.cross_entropy import CrossEntropy
+from equigeo.training.labelled_source import LabelledBatch
+from tests.make_data import DATA
+from tests.tasks import stand_in
+from tests.tasks.tiny_checkpoints import tiny_checkpoints
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    return stand_in.write_tiny_clouds(tmp_path_factory.mktemp("clouds"))
+
+
+@pytest.fixture
+def config(folder):
+    recipe = Recipe(epochs=3, batch_size=6, learning_rate=1e-2, jitter=0.01, ema_decay=0.5)
+    return PointConfig(str(folder), recipe=recipe, points=32)
+
+
+@pytest.fixture(autouse=True)
+def _model(monkeypatch):
+    monkeypatch.setitem(POINT_MODELS, "affine", stand_in.PointNet)
+
+
+def load_tiny(tmp_path):
+    """Return the untrained classifier of tiny_checkpoints, for the classes ball, rod and shell."""
+    tiny_checkpoints()["pointcloud mds"].save(tmp_path / "tiny.ckpt")
+    return TrainedPointClassifier.load(tmp_path / "tiny.ckpt")
+
+
+def _are_among(few, many):
+    same = (few[:, :, None] == many[:, None]).all(dim=-1)
+    return bool(same.any(dim=-1).all())
+
+
+def test_training_draws_points_anew_and_evaluation_once_for_all(config, folder):
+    train, test = load_clouds(config)
+    assert (train.points.shape, test.points.shape) == ((24, 48, 3), (12, 32, 3))
+    assert torch.equal(load_clouds(replace(config, seed=3))[1].points, test.points)
+    whole = load_modelnet_points(folder, "test").points
+    assert _are_among(test.points, whole)
+    assert not torch.equal(test.points, whole[:, :32])
+
+    source = LabelledClouds(train.points, train.labels, 32)
+    first, second = (
+        source.batch([3, 1], generator=torch.Generator().manual_seed(s)).inputs for s in (0, 1)
+    )
+    assert first.shape == (2, 32, 3)
+    assert not torch.equal(first, second)
+    assert all(len(cloud.unique(dim=0)) == 32 for cloud in first)
+    assert _are_among(first, train.points[[3, 1]])
+    assert torch.equal(source.batch([3, 1]).inputs, train.points[[3, 1]])
+    noisy = LabelledClouds(train.points, train.labels, 48, jitter=0.1)
+    moved = noisy.batch([0], generator=torch.Generator().manual_seed(0)).inputs
+    five_errors = 5 / (2 * moved.numel()) ** 0.5  # of a deviation of so many numbers
+    assert (moved - train.points[0]).std().item() == pytest.approx(0.1, rel=five_errors)
+
+
+def test_holding_out_leaves_the_test_file_unopened(config, folder, tmp_path):
+    (tmp_path / "data").mkdir()
+    file = "modelnet10_train.npz"
+    (tmp_path / "data" / file).write_bytes((folder / file).read_bytes())
+    held = replace(config, data=str(tmp_path / "data"), holdout=2)
+    train, evaluated = load_clouds(held)
+    assert train.labels.bincount().tolist() == [6, 6, 6]
+    assert evaluated.labels.bincount().tolist() == [2, 2, 2]
+    assert torch.cdist(evaluated.points.flatten(1), train.points[:, :32].flatten(1)).amin() > 0.1
+    assert len(PointCloudClassification().train(held, tmp_path / "run").history) == 3
+    with pytest.raises(ValueError, match=r"modelnet10_test_a\.npz: no such file"):
+        load_clouds(replace(held, holdout=0))
+    with pytest.raises(ValueError, match="class 'ball' has 8 training clouds, too few"):
+        load_clouds(replace(held, holdout=8))
+
+
+def test_data_that_do_not_fit_are_refused(config, folder, tmp_path):
+    with pytest.raises(ValueError, match="clouds have 48 points, not 49"):
+        PointCloudClassification().train(replace(config, points=49), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    foreign, trained = tmp_path / "foreign", replace(load_tiny(tmp_path), config=config)
+    stand_in.write_tiny_clouds(foreign)
+    for file in foreign.iterdir():
+        arrays = dict(np.load(file))
+        np.savez(file, **(arrays | {"classes": np.array(["a", "b", "c"])}))
+    with pytest.raises(ValueError, match="have the classes a, b, c, the checkpoint ball"):
+        evaluate_point_classifier(trained, data=str(foreign))
+
+
+LABELS = torch.tensor([0] * 6 + [1] * 3 + [2])
+
+
+def test_pairs_of_class_and_direction_are_one_classification():
+    class Pairs(nn.Module):
+        def pairs(self, x):
+            return x.unflatten(1, (3, 6)), torch.arange(10) % 6
+
+    recipe = Recipe(1, 1, 1e-3, label_smoothing=0.1, logit_adjustment=0.5)
+    inputs = torch.randn(10, 18, generator=torch.Generator().manual_seed(1))
+    batch = LabelledBatch(inputs, LABELS, 10)
+    objective = UprightCrossEntropy(CrossEntropy.of(recipe, LABELS, 3))
+    loss, right = objective.sums(Pairs(), batch)
+    shares = torch.tensor([0.6, 0.3, 0.1]).repeat_interleave(6)
+    expected = F.cross_entropy(
+        inputs + 0.5 * shares.log(),
+        6 * LABELS + torch.arange(10) % 6,
+        label_smoothing=0.1,
+        reduction="sum",
+    )
+    torch.testing.assert_close(loss, expected)
+    classes = inputs.exp().unflatten(1, (3, 6)).sum(-1)
+    assert right == (classes.argmax(1) == LABELS).sum()
+
+
+ROUNDING = tolerance(torch.float32, 64)["atol"]  # of logits, in their deviation
+
+
+def test_training_learns_and_measures_invariance(config, tmp_path):
+    config = replace(config, recipe=replace(config.recipe, epochs=25))
+    trained = PointCloudClassification().train(config, tmp_path / "run")
+    last = trained.history[-1]
+    assert last["test_accuracy"] > 0.8  # chance is a third
+    assert last["rotated_accuracy"] == last["test_accuracy"]
+    assert last["logit_change"] < ROUNDING
+    result = evaluate_point_classifier(trained)
+    assert result.accuracy == last["test_accuracy"]
+    assert sum(map(sum, result.confusion)) == len(result.labels) == 12
+    changed = {copy.kind: copy.changed for copy in result.copies}
+    assert list(changed) == list(CLOUD_COPIES) == list(result.logit_changes)
+    for kind in ("rotated", "reflected", "translated", "re-ordered"):
+        assert changed[kind] == []
+        assert result.logit_changes[kind] < ROUNDING
+    for kind in ("scaled", "sheared"):  # which this model does not promise
+        assert result.logit_changes[kind] > 1e-2
+    assert json.loads(json.dumps(result.to_dict()))["accuracy"] == result.accuracy
+
+
+def test_a_class_and_what_is_up_are_learned_together_in_drawn_frames(config, tmp_path):
+    folder = stand_in.write_tiny_clouds(tmp_path / "standing")
+    for file in folder.glob("*.npz"):
+        arrays = dict(np.load(file))
+        height = np.abs(arrays["points"][..., 2] / 32767.0)  # many points below, few above
+        arrays["points"][..., 2] = np.round(32767 * height**2)
+        np.savez(file, **arrays)
+    recipe = replace(config.recipe, epochs=30, logit_adjustment=0.5)
+    config = replace(config, data=str(folder), model="mds", preset="pointnet", recipe=recipe)
+    settings = InvariantPointNetConfig(
+        3, kind="frames", training_kind="frames", training_sample=True, upright=True
+    )
+    trained = PointCloudClassification().train(
+        config, tmp_path / "run", model=InvariantPointNet(settings)
+    )
+    assert trained.model.config == settings
+    train, _ = load_clouds(config)
+    logits, up = trained.model.pairs(train.points)
+    assert (logits.logsumexp(1).argmax(-1) == up).double().mean() > 0.5  # chance is a sixth
+    result = evaluate_point_classifier(trained)
+    assert result.accuracy > 0.6  # chance is a third
+    assert [copy.changed for copy in result.copies if copy.kind == "rotated"] == [[]]
+
+
+def test_the_plain_network_is_trained_upright_and_fails_rotated(config, tmp_path):
+    recipe = replace(config.recipe, epochs=12)
+    config = replace(config, model="plain", preset="pointnet", recipe=recipe)
+    trained = PointCloudClassification().train(config, tmp_path / "run")
+    result = evaluate_point_classifier(trained)
+    assert (result.flagged, result.unflagged_accuracy) == (None, {})
+    by_kind = {copy.kind: copy for copy in result.copies}
+    assert by_kind["scaled"].changed == by_kind["translated"].changed == []
+    assert result.logit_changes["rotated"] > 0.05
+
+
+def test_a_model_without_the_symmetry_is_found_out(config, tmp_path):
+    model = stand_in.PointNet(3, invariant=False)
+    trained = PointCloudClassification().train(config, tmp_path / "run", model=model)
+    assert trained.history[-1]["logit_change"] > 0.05
+
+
+def test_models_behind_an_embedding_say_which_clouds_are_doubtful(config, folder, tmp_path):
+    config = replace(config, model="mds", preset="pointnet")
+    trained = PointCloudClassification().train(config, tmp_path / "run")
+    result = evaluate_point_classifier(trained)
+    assert result.flagged == []
+    kinds = {copy.kind: copy.accuracy for copy in result.copies}
+    assert result.unflagged_accuracy == {"upright": result.accuracy, **kinds}
+    assert [copy.changed for copy in result.copies if copy.kind == "rotated"] == [[]]
+
+    doubtful = tmp_path / "doubtful"
+    stand_in.write_tiny_clouds(doubtful)
+    arrays = dict(np.load(doubtful / "modelnet10_test_a.npz"))
+    half = arrays["points"][:2, :24]
+    arrays["points"][:2] = np.concatenate([half, -half], axis=1)
+    np.savez(doubtful / "modelnet10_test_a.npz", **arrays)
+    whole = TrainedPointClassifier(
+        trained.model, trained.classes, replace(config, points=48), trained.version
+    )
+    result = evaluate_point_classifier(whole, data=str(doubtful))
+    assert result.flagged == [0, 1]
+    right = [p == y for p, y in zip(result.predictions, result.labels, strict=True)]
+    assert result.unflagged_accuracy["upright"] == pytest.approx(sum(right[2:]) / 10)
+
+
+TRAIN = ("train", "pointcloud")
+
+
+def test_command_line_trains_evaluates_and_resumes(folder, tmp_path, capsys):
+    run, options = tmp_path / "run", ("--epochs", "2", "--batch-size", "6", "--points", "24")
+    arguments = ("--data", str(folder), "--output", str(run), *options, "--model", "mds")
+    assert main([*TRAIN, *arguments]) == 0
+    out, err = capsys.readouterr()
+    assert "rotated accuracy" in out
+    assert "equivariance error" in out
+    assert "24 points each, mds model, default preset, 2 epochs" in err
+    config = PointConfig.from_dict(json.loads((run / "config.json").read_text()))
+    assert (config.points, config.model, config.recipe.epochs) == (24, "mds", 2)
+    checkpoint, results = str(run / "model.ckpt"), tmp_path / "r.json"
+    assert main(["evaluate", checkpoint, "--seed", "1", "--json", str(results)]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    saved = json.loads(results.read_text())
+    lines = {line.split("  ")[0]: line for line in out.splitlines()}
+    for kind in CLOUD_COPIES:
+        assert lines[kind].endswith(f"{saved['logit_changes'][kind]:.1e}")
+    assert lines["all"].split()[2] == "12"
+    (rotated,) = (copy for copy in saved["copies"] if copy["kind"] == "rotated")
+    assert f"accuracy upright {saved['accuracy']:.2%}, rotated {rotated['accuracy']:.2%}" in out
+    assert "equal predictions upright and rotated: 100.00%" in out
+    assert "flagged by the embedding at default thresholds: 0.00%" in out
+    assert f"without flagged clouds: upright {saved['unflagged_accuracy']['upright']:.2%}" in out
+    assert saved["flagged"] == []
+    assert main([*TRAIN, "--output", str(run), "--resume"]) == 0
+    assert "trained 2 epochs" in capsys.readouterr().out
+
+
+def test_no_embedding_is_the_plain_model(folder, tmp_path, capsys):
+    run, options = tmp_path / "run", ("--epochs", "1", "--batch-size", "12", "--points", "16")
+    arguments = ("--data", str(folder), "--output", str(run), *options)
+    assert main([*TRAIN, *arguments, "--no-embedding", "--preset", "pointnet"]) == 0
+    config = PointConfig.from_dict(json.loads((run / "config.json").read_text()))
+    assert (config.model, config.preset) == ("plain", "pointnet")
+    recipe = POINT_PRESETS[config.model][config.preset].recipe
+    assert config.recipe == replace(recipe, epochs=1, batch_size=12)
+    assert "next: equigeo evaluate" in capsys.readouterr().out
+    assert main(["evaluate", str(run / "model.ckpt")]) == 0
+    out = capsys.readouterr().out
+    assert "accuracy upright" in out
+    assert "equal predictions upright and rotated: " in out
+    assert "flagged by the embedding" not in out  # it has none
+
+
+def test_wrong_options_are_named(capsys, tmp_path):
+    load_tiny(tmp_path)
+    checkpoint = tmp_path / "tiny.ckpt"
+    for arguments, part in (
+        (TRAIN, "--data is missing"),
+        ((*TRAIN, "--data", tmp_path / "none", "--output", tmp_path / "o"), "no such file"),
+        ((*TRAIN, "--data", tmp_path, "--model", "best"), "best"),
+        ((*TRAIN, "--data", tmp_path, "--preset", "dgcnn"), "preset must be one of default, SO"),
+        ((*TRAIN, "--data", tmp_path, "--model", "mds", "--preset", "SO"), "for the model 'mds'"),
+        (("evaluate", checkpoint, "--split", "test"), "--split is for checkpoints of the task"),
+        (("evaluate", checkpoint, "--images", "3"), "--images is for checkpoints"),
+        (("evaluate", checkpoint, "--data", tmp_path / "none"), "no such file"),
+    ):
+        assert main([str(argument) for argument in arguments]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert part in err
+    assert not (tmp_path / "o").exists()
+
+
+def test_clouds_of_ones_own_are_trained_on_evaluated_and_predicted(tmp_path, capsys):
+    data, run = DATA / "clouds", tmp_path / "run"
+    recipe = Recipe(epochs=1, batch_size=9, learning_rate=1e-2)
+    PointCloudClassification().train(PointConfig(str(data), recipe=recipe, points=100), run)
+    checkpoint = str(run / "model.ckpt")
+    assert main(["evaluate", checkpoint]) == 0
+    assert "glasses" in capsys.readouterr().out
+    assert main(["predict", checkpoint, str(data), "--top", "3", "--json"]) == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [entry["file"] for entry in found] == sorted(map(str, data.glob("*/*/*.*")))
+    for entry in found:
+        assert {name for name, _ in entry["ranking"]} == {"bird", "glasses", "horse"}
+    (tmp_path / "few.xyz").write_text("1 2 3\n4 5 6\n")
+    files = [str(tmp_path / "few.xyz"), found[0]["file"]]
+    assert main(["predict", checkpoint, *files]) == 2
+    out, err = capsys.readouterr()
+    assert err == f"equigeo: error: {files[0]}: has 2 points, the model takes 100\n"
+    assert out.startswith(f"{files[1]}: ")
+    assert main(["predict", checkpoint, files[1], "--view", "--output", str(tmp_path)]) == 2
+    assert "no faces" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("top", [0, -1])
+def test_number_of_classes_is_positive(top):
+    with pytest.raises(ValueError, match="top must be at least 1"):
+        classify_cloud(None, None, top)
