@@ -1,14 +1,13 @@
 """Layers on images and points with one argument wrong."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 
 from equigeo import affine
 from equigeo.groups import SO, Similarity, equidistant_rotations, finite_rotations
 from equigeo.points import pad_clouds
-from equigeo.reps import TensorRep
+from equigeo.reps import Points, TensorRep
+from tests.affine.samples.test_samples import sl2
 from tests.wrong_inputs import Wrong, wrong_calls
 
 EIGHT, TURNS = equidistant_rotations(8), finite_rotations("dihedral")
@@ -141,13 +140,42 @@ def test_presets_change_by_name():
     )
 
 
-@pytest.mark.parametrize("kind", [affine.GroupConv, affine.SeparableGroupConv, affine.ProjectConv])
-def test_layers_and_samples_are_on_one_device(kind):
-    with pytest.raises(
-        ValueError, match="samples must be on meta as the layer is, got cpu: use sa"
-    ):
-        kind(SO(2), 4, 6, SPEC).to("meta")(FIELD.to("meta"), EIGHT)
-    with pytest.raises(
-        ValueError, match="samples must be on meta as the layer is, got cpu: use sa"
-    ):
-        affine.LiftConv(SO(2), 1, 4, SPEC).to("meta")(IMAGE.to("meta"), EIGHT)
+def test_layers_and_samples_are_on_one_device():
+    lift = affine.LiftConv(SO(2), 1, 4, SPEC), IMAGE
+    kinds = (affine.GroupConv, affine.SeparableGroupConv, affine.ProjectConv)
+    for layer, x in (lift, *((kind(SO(2), 4, 6, SPEC), FIELD) for kind in kinds)):
+        with pytest.raises(ValueError, match="must be on meta as the layer is, got cpu: use sa"):
+            layer.to("meta")(x.to("meta"), EIGHT)
+
+
+CONV, SEPARABLE = affine.GroupConv(SO(2), 4, 6, SPEC), affine.SeparableGroupConv(SO(2), 4, 6, SPEC)
+LIFT, PROJECT = affine.LiftConv(SO(2), 1, 2), affine.ProjectConv(SO(2), 4, 2)
+VECTORS = affine.TensorReadout(TensorRep(SO(2), up=1))
+FEATURES, OF_SO2 = "features must be", r"samples must be of SO\(2\), got SL\(2\)"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: affine.GroupConv(SO(2), 0, 1), "channels must be positive"),
+        (lambda: CONV(FIELD[:, :, 1:], EIGHT), rf"{FEATURES} \(batch, 4, 8, size, size\)"),
+        (lambda: CONV(FIELD[:, 1:], EIGHT), FEATURES),
+        (lambda: CONV(FIELD, sl2(1.0)), OF_SO2),
+        (lambda: CONV(FIELD, EIGHT, sl2(1.0)), OF_SO2),
+        (lambda: SEPARABLE(FIELD[:, :, 1:], EIGHT), rf"{FEATURES} \(batch, 4, 8, size, size\)"),
+        (lambda: SEPARABLE(FIELD[:, 1:], EIGHT), FEATURES),
+        (lambda: SEPARABLE(FIELD, sl2(1.0)), OF_SO2),
+        (lambda: SEPARABLE(FIELD, EIGHT, sl2(1.0)), OF_SO2),
+        (lambda: LIFT(IMAGE, sl2(1.0)), OF_SO2),
+        (lambda: LIFT(torch.rand(1, 2, 9, 9), EIGHT), FEATURES),
+        (lambda: PROJECT(FIELD[:, :, 1:], EIGHT), FEATURES),
+        (lambda: affine.GroupPool()(FIELD[:, :, 1:], EIGHT), "for 8 samples"),
+        (lambda: affine.GroupPool("median"), "'max' or 'mean'"),
+        (lambda: VECTORS(FIELD[:, 1:], EIGHT), r"C \* 2"),
+        (lambda: VECTORS(FIELD, sl2(1.0)), "samples must be of"),
+        (lambda: affine.TensorReadout(Points(SO(2))), "linear representation"),
+    ],
+)
+def test_arguments_that_do_not_fit_together_raise(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

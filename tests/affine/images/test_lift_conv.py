@@ -1,7 +1,5 @@
 """Lifting against its closed form, and what is exact on grids."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

@@ -1,7 +1,5 @@
 """The frame of an image moves with the image."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor
@@ -88,7 +86,6 @@ def test_what_is_seen_turns_and_converges_with_the_pixels() -> None:
 @pytest.mark.parametrize("residual", [False, True])
 @pytest.mark.parametrize("a", [torch.eye(2, dtype=torch.float64), A], ids=["still", "moved"])
 def test_smoothed_view_is_that_of_the_continuum(a: Tensor, residual: bool) -> None:
-    """A Gaussian of the frame is one of covariance ``smoothing^2 S`` in the image."""
     frame = MomentFrame(size=15, smoothing=0.3, normalize=False, residual=residual)
     expected, errors = exact_view(mixture().moved(a), 0.3, residual, 15), []
     for pixels in (24, 48, 96):
@@ -102,7 +99,6 @@ def test_smoothed_view_is_that_of_the_continuum(a: Tensor, residual: bool) -> No
 
 
 def test_blur_of_the_image_moves_with_it_at_no_resolution() -> None:
-    """The same width in all directions of the image, as pixels have it: a negative control."""
     width, changes = 0.15**2 * torch.eye(2, dtype=torch.float64), []
     frame = MomentFrame(size=33, smoothing=0.1)
     f = mixture()
@@ -127,7 +123,6 @@ def power(seen: Tensor) -> Tensor:
 
 
 def test_large_objects_are_read_without_gaps() -> None:
-    """Stripes far finer than the result are seen as their mean, wherever they lie."""
     image = torch.ones(1, 1, 192, 192, dtype=torch.float64)
     image[..., ::2] = 0.0
     frame = MomentFrame(size=8, smoothing=0.6)

@@ -1,9 +1,6 @@
 """The network: counts of the published one, configuration, invariance."""
 
-from __future__ import annotations
-
 import dataclasses
-import io
 import json
 from typing import Any
 
@@ -69,8 +66,8 @@ def blobs(generator: torch.Generator) -> GaussianMixture:
     return GaussianMixture(torch.ones(5, dtype=torch.float64), means, spots)
 
 
+@pytest.mark.full
 def test_affine_maps_change_logits_little_before_training() -> None:
-    """In units of their deviation across images; a window from the upright is seen at once."""
     fixed = torch.Generator().manual_seed(0)
     maps = GLPlus(2).sample(8, radius=0.3, generator=fixed)
     shapes = [blobs(fixed) for _ in range(8)]
@@ -124,19 +121,6 @@ def test_published_network_draws_in_training_and_is_fixed_in_use() -> None:
         assert torch.equal(model(x), model(x))
 
 
-def test_compiles_and_exports() -> None:
-    model, x = small(), digit()
-    program = torch.export.export(model, (x,))
-    torch.testing.assert_close(program.module()(x), model(x), **CLOSE)
-
-
-def test_state_loads_safely() -> None:
-    buffer = io.BytesIO()
-    torch.save(small().state_dict(), buffer)
-    buffer.seek(0)
-    small().load_state_dict(torch.load(buffer, weights_only=True))
-
-
 def test_unknown_preset_is_named() -> None:
     with pytest.raises(ValueError, match="preset"):
         AffineResNet.preset("other")
@@ -162,7 +146,6 @@ def test_images_of_colours_and_changes_of_a_preset() -> None:
 
 
 def test_colours_that_are_alike_are_brightness() -> None:
-    """Three equal channels make the frame of one, and the same filters the same logits."""
     one, three = AffineResNet.preset("default", 4).eval(), AffineResNet(in_channels=3).eval()
     image = torch.rand(2, 1, 40, 40)
     frames = [

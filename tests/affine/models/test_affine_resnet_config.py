@@ -1,7 +1,5 @@
 """The configuration: parts, presets, checks, and the flat form of older checkpoints."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

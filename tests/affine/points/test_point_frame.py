@@ -1,7 +1,5 @@
 """The frame of a cloud moves with the cloud, up to the signs of its axes."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from hypothesis import given, settings
@@ -42,7 +40,7 @@ def nearest_signs(change: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("group", GROUPS, ids=str)
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_frame_moves_with_the_cloud(group: LinearGroup, seed: int) -> None:
     frame, x = PointFrame(group), clouds(seed % 7)
     before, seen = frame.elements(x), frame(x)
@@ -56,9 +54,7 @@ def test_frame_moves_with_the_cloud(group: LinearGroup, seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("group", "larger"),
-    [(SO(3), Similarity(3)), (Similarity(3), GLPlus(3))],
-    ids=str,
+    ("group", "larger"), [(SO(3), Similarity(3)), (Similarity(3), GLPlus(3))], ids=str
 )
 def test_smaller_groups_do_not_follow_larger_ones(group: LinearGroup, larger: LinearGroup) -> None:
     frame, x = PointFrame(group), clouds()
@@ -69,7 +65,6 @@ def test_smaller_groups_do_not_follow_larger_ones(group: LinearGroup, larger: Li
 
 @pytest.mark.parametrize("group", GROUPS, ids=str)
 def test_set_of_frames_does_not_depend_on_signs_and_order(group: LinearGroup) -> None:
-    """What samples of a closed set do with any choice of axes."""
     h = PointFrame(group).elements(clouds())[0, :3, :3]
     for name, chosen in (("dihedral", [1, 3]), ("octahedral", [5, 9, 22])):
         rotations = finite_rotations(name).h
