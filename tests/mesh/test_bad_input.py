@@ -27,15 +27,17 @@ MODEL = em.PrimalDualClassifier.preset("default", 3).eval()
 SEGMENTER = em.PrimalDualSegmenter.preset("default", 3).eval()
 POOLED, LOG = em.EdgePool(0.5)(GRAPH, torch.rand(36, 1))
 
+SHAPES = {"shapes": GRAPH}
+MESH = {"shapes": "mesh"}
 CALLS: list[Wrong] = [
     *wrong_calls(CONV, {"graph": GRAPH} | FEATURES),
     *wrong_calls(BLOCK, {"graph": GRAPH} | FEATURES),
-    *wrong_calls(MODEL, {"shapes": GRAPH}, names={"shapes": "mesh"}),
-    *wrong_calls(SEGMENTER, {"shapes": GRAPH}, names={"shapes": "mesh"}),
+    *wrong_calls(MODEL, SHAPES, names=MESH),
+    *wrong_calls(SEGMENTER, SHAPES, names=MESH),
     *wrong_calls(SEGMENTER.clusters, {"graph": GRAPH}),
     *wrong_calls(MODEL.clusters, {"graph": GRAPH}),
-    *wrong_calls(MODEL.inspect, {"shapes": GRAPH}, names={"shapes": "mesh"}),
-    *wrong_calls(MODEL.embed, {"shapes": GRAPH}, names={"shapes": "mesh"}),
+    *wrong_calls(MODEL.inspect, SHAPES, names=MESH),
+    *wrong_calls(MODEL.embed, SHAPES, names=MESH),
     *wrong_calls(MODEL.graph, {"mesh": CUBE}),
     *wrong_calls(em.orient, {"mesh": CUBE}),
     *wrong_calls(em.PrimalDualGraph.from_mesh, {"mesh": CUBE}),
@@ -75,9 +77,9 @@ CALLS: list[Wrong] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("wrong", CALLS, ids=lambda wrong: wrong.label)
-def test_a_wrong_argument_gives_one_sentence_that_names_it(wrong: Wrong) -> None:
-    wrong.check()
+def test_a_wrong_argument_gives_one_sentence_that_names_it() -> None:
+    for wrong in CALLS:
+        wrong.check()
 
 
 @pytest.mark.parametrize(

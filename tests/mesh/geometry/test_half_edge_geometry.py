@@ -2,7 +2,6 @@
 
 import math
 
-import pytest
 import torch
 import trimesh
 from hypothesis import given
@@ -25,15 +24,15 @@ def _slenderness(geometry):
     return float((geometry.length.square() / (2 * geometry.area[:, None])).max())
 
 
-@pytest.mark.parametrize("degrees", [45, 90, 135, 180, 225, 270, 315])
-def test_two_faces_meet_at_the_angle_they_were_built_with(degrees):
-    geometry, pairs, angle = _measure(shapes.two_faces(math.radians(degrees)))
-    assert_close(angle, [math.radians(degrees)])
-    ratio = geometry.edge_height_ratio().reshape(-1)[pairs[0]]
-    assert_close(ratio, [1 / math.sqrt(3), 2 / math.sqrt(3)])
-    for edge_ratio in geometry.edge_edge_ratios():
-        assert_close(edge_ratio.reshape(-1)[pairs[0]], [1 / math.sqrt(3.25), 1])
-    assert_close(geometry.area / geometry.area.sum(), [2 / 3, 1 / 3])
+def test_two_faces_meet_at_the_angle_they_were_built_with():
+    for degrees in (45, 90, 135, 180, 225, 270, 315):
+        geometry, pairs, angle = _measure(shapes.two_faces(math.radians(degrees)))
+        assert_close(angle, [math.radians(degrees)])
+        ratio = geometry.edge_height_ratio().reshape(-1)[pairs[0]]
+        assert_close(ratio, [1 / math.sqrt(3), 2 / math.sqrt(3)])
+        for edge_ratio in geometry.edge_edge_ratios():
+            assert_close(edge_ratio.reshape(-1)[pairs[0]], [1 / math.sqrt(3.25), 1])
+        assert_close(geometry.area / geometry.area.sum(), [2 / 3, 1 / 3])
 
 
 def test_the_3_4_5_triangle_has_the_listed_ratios():
@@ -46,21 +45,18 @@ def test_the_3_4_5_triangle_has_the_listed_ratios():
     assert_close(after, [[3 / 5, 5 / 4, 4 / 3]])
 
 
-@pytest.mark.parametrize(
-    ("shape", "angle"),
-    [
+def test_outward_platonic_solids_are_convex_by_their_dihedral_angle():
+    for shape, angle in (
         (shapes.tetrahedron(), FULL_TURN - math.acos(1 / 3)),
         (shapes.octahedron(), FULL_TURN - math.acos(-1 / 3)),
         (shapes.icosahedron(), FULL_TURN - math.acos(-math.sqrt(5) / 3)),
-    ],
-)
-def test_outward_platonic_solids_are_convex_by_their_dihedral_angle(shape, angle):
-    geometry, _, measured = _measure(shape)
-    assert_close(measured, torch.full_like(measured, angle))
-    ratio = geometry.edge_height_ratio()
-    assert_close(ratio, torch.full_like(ratio, 2 / math.sqrt(3)))
-    inside = _measure(shapes.reversed_winding(shape))[2]
-    assert_close(inside, torch.full_like(inside, FULL_TURN - angle))
+    ):
+        geometry, _, measured = _measure(shape)
+        assert_close(measured, torch.full_like(measured, angle))
+        ratio = geometry.edge_height_ratio()
+        assert_close(ratio, torch.full_like(ratio, 2 / math.sqrt(3)))
+        inside = _measure(shapes.reversed_winding(shape))[2]
+        assert_close(inside, torch.full_like(inside, FULL_TURN - angle))
 
 
 def test_a_cube_has_twelve_right_and_six_flat_angles():

@@ -33,27 +33,15 @@ def test_pairs_are_the_shared_edges_sorted_with_the_lower_face_first(shape):
     assert [tuple(row) for row in pairs.tolist()] == [expected[key][0] for key in sorted(expected)]
 
 
-@pytest.mark.parametrize(
-    ("shape", "characteristic"),
-    [
-        (shapes.tetrahedron(), 2),
-        (shapes.octahedron(), 2),
-        (shapes.cube(), 2),
-        (shapes.icosahedron(), 2),
-        (shapes.icosphere(1), 2),
-        (shapes.random_hull(0, 252), 2),
-        (shapes.torus(), 0),
-        (shapes.closed_strip(), 2),
-    ],
-)
-def test_closed_meshes_obey_eulers_formula(shape, characteristic):
-    half_edges = HalfEdges.from_faces(shape.faces)
-    edges = len(half_edges.pairs())
-    assert int(half_edges.twin.min()) >= 0
-    assert 2 * edges == 3 * shape.num_faces
-    assert shape.num_vertices - edges + shape.num_faces == characteristic
-    cycles = edges - shape.num_faces + 1
-    assert cycles == shape.num_faces // 2 + 1
+def test_closed_meshes_obey_eulers_formula():
+    balls = [shapes.tetrahedron(), shapes.octahedron(), shapes.cube(), shapes.icosahedron()]
+    balls += [shapes.icosphere(1), shapes.random_hull(0, 252), shapes.closed_strip()]
+    for shape, characteristic in [*((ball, 2) for ball in balls), (shapes.torus(), 0)]:
+        half_edges = HalfEdges.from_faces(shape.faces)
+        edges = len(half_edges.pairs())
+        assert int(half_edges.twin.min()) >= 0
+        assert 2 * edges == 3 * shape.num_faces
+        assert shape.num_vertices - edges + shape.num_faces == characteristic
 
 
 def test_the_strip_has_nine_interior_and_six_boundary_edges():
@@ -79,17 +67,12 @@ def test_the_closed_strip_has_the_listed_adjacencies():
 
 
 @given(shapes.meshes(), shapes.seeds)
-def test_renumbering_vertices_leaves_the_pairing_alone(shape, seed):
+def test_renumbering_permutes_the_pairing(shape, seed):
+    twin = HalfEdges.from_faces(shape.faces).twin
     order = shapes.permutation(shape.num_vertices, seed)
     renumbered = shapes.renumbered_vertices(shape, order)
-    expected = HalfEdges.from_faces(shape.faces).twin
-    assert torch.equal(HalfEdges.from_faces(renumbered.faces).twin, expected)
-
-
-@given(shapes.meshes(), shapes.seeds)
-def test_renumbering_faces_permutes_the_pairing(shape, seed):
+    assert torch.equal(HalfEdges.from_faces(renumbered.faces).twin, twin)
     order = shapes.permutation(shape.num_faces, seed)
-    twin = HalfEdges.from_faces(shape.faces).twin
     got = HalfEdges.from_faces(shape.faces[order]).twin
     old = (3 * order[:, None] + torch.arange(3)).flatten()  # old number of each half-edge
     back = torch.where(got >= 0, old[got.clamp_min(0)], -1)

@@ -1,5 +1,7 @@
 """A mesh is checked once and does not change afterwards."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -45,16 +47,16 @@ def test_a_homogeneous_matrix_moves_positions_and_nothing_else():
         moved.act(torch.eye(2))
 
 
-@pytest.mark.parametrize("floats", [np.float64, np.float32, ">f8"])
-@pytest.mark.parametrize("integers", [np.int64, np.int32, np.uint32, np.uint16, np.uint8])
-def test_arrays_are_a_mesh(floats, integers):
-    vertices, faces = np.eye(3, dtype=floats), np.array([[0, 1, 2]], integers)
-    mesh = TriangleMesh(vertices, faces)
-    assert torch.equal(mesh.vertices, torch.eye(3).double())
-    assert torch.equal(mesh.faces, FACES)
-    vertices[0, 0] = 9
-    assert mesh.vertices[0, 0] == 1
-    assert torch.equal(mesh.act(2 * np.eye(3)).vertices, 2 * mesh.vertices)
+def test_arrays_are_a_mesh():
+    integers = [np.int64, np.int32, np.uint32, np.uint16, np.uint8]
+    for floating, integer in itertools.product([np.float64, np.float32, ">f8"], integers):
+        vertices, faces = np.eye(3, dtype=floating), np.array([[0, 1, 2]], integer)
+        mesh = TriangleMesh(vertices, faces)
+        assert torch.equal(mesh.vertices, torch.eye(3).double())
+        assert torch.equal(mesh.faces, FACES)
+        vertices[0, 0] = 9
+        assert mesh.vertices[0, 0] == 1
+        assert torch.equal(mesh.act(2 * np.eye(3)).vertices, 2 * mesh.vertices)
 
 
 def test_a_mesh_of_trimesh_keeps_its_order():

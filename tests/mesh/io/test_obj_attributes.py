@@ -98,6 +98,7 @@ def test_further_numbers_that_are_no_color_are_told(numbers: bytes, message: str
 @pytest.mark.parametrize("line", [b"vt x y\n", b"vn a b c\n", b"vt 1e999 _\n", b"vt\n"])
 def test_half_a_million_lines_of_junk_neither_take_long_nor_refuse_the_file(line: bytes) -> None:
     text = TRIANGLE + line * 500_000 + b"f 1/1/1 2/2/2 3/3/3"
+    read_obj(TRIANGLE + b"vt 0 0\nf 1/1 2/1 3/1")  # what is loaded once
     before = time.process_time()
     found = attributes_of(text)
     assert time.process_time() - before < SECONDS

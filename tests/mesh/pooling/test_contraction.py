@@ -5,7 +5,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from equigeo.mesh import DualKind, PrimalDualGraph
@@ -22,6 +22,7 @@ from tests.mesh.definitions import (
 )
 
 KINDS = list(DualKind)
+kinds = st.sampled_from(KINDS)
 
 
 def _marks(graph, seed, share):
@@ -45,12 +46,15 @@ def test_contracting_any_single_adjacency_gives_the_listed_counts(shape, counts)
         assert (pooled.num_primal, pooled.num_dual, pooled.dual_edges.num_edges) == counts
 
 
-@pytest.mark.parametrize("dual", KINDS)
-@pytest.mark.parametrize("aggregation", ["mean", "sum"])
-@settings(max_examples=12)
-@given(shape=shapes.meshes(), seed=shapes.seeds, share=st.sampled_from([0.1, 0.3, 0.6]))
+@given(
+    kinds,
+    shapes.meshes(),
+    shapes.seeds,
+    st.sampled_from([0.1, 0.3, 0.6]),
+    st.sampled_from(["mean", "sum"]),
+)
 def test_contraction_equals_its_definition_written_as_dictionaries(
-    dual, aggregation, shape, seed, share
+    dual, shape, seed, share, aggregation
 ):
     graph = random_graph(seed, dual=dual, shape=shape)
     marked = _marks(graph, seed, share)
@@ -84,9 +88,7 @@ def test_contraction_equals_its_definition_written_as_dictionaries(
     assert len(links) == pooled.dual_edges.num_edges
 
 
-@pytest.mark.parametrize("dual", KINDS)
-@settings(max_examples=15)
-@given(shape=shapes.meshes(), seed=shapes.seeds, share=st.sampled_from([0.1, 0.3, 0.9]))
+@given(kinds, shapes.meshes(), shapes.seeds, st.sampled_from([0.1, 0.3, 0.9]))
 def test_the_pooled_graph_is_a_graph_again(dual, shape, seed, share):
     graph = graph_of(shape, dual)
     pooled, _, _ = contract(graph, _marks(graph, seed, share))
@@ -137,9 +139,7 @@ def test_contracting_everything_leaves_one_node_per_part(dual):
     assert_close(pooled.x_primal[0], graph.x_primal[:12].mean(dim=0), terms=12)
 
 
-@pytest.mark.parametrize("dual", KINDS)
-@settings(max_examples=12)
-@given(shape=shapes.meshes(), seed=shapes.seeds)
+@given(kinds, shapes.meshes(), shapes.seeds)
 def test_a_batch_is_contracted_mesh_by_mesh(dual, shape, seed):
     parts = [random_graph(s, dual=dual, shape=m) for s, m in enumerate((shape, shapes.bowl()))]
     marks = [_marks(part, seed, 0.3) for part in parts]

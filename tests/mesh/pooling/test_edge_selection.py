@@ -10,6 +10,7 @@ from equigeo.mesh.pooling import edge_selection
 from equigeo.mesh.pooling.edge_selection import dominant_matching, select_top
 from tests.mesh import shapes
 from tests.mesh.definitions import F64, graph_of, greedy_matching
+from tests.tier import tier
 
 
 def _random_batch(seed, meshes=4):
@@ -69,8 +70,9 @@ def test_no_edges_and_no_quota_mark_nothing():
     assert not select_top(scores, torch.zeros(2, dtype=torch.int64), torch.tensor([0])).any()
 
 
-@pytest.mark.parametrize("edges", [1_000, 100_000, 1_500_000])
+@pytest.mark.parametrize("edges", tier([1_000, 100_000], [1_000, 100_000, 1_500_000]))
 def test_a_mesh_of_any_size_is_pooled_close_to_its_quota(edges):
+    # Attention of a closed mesh crowds around one third; ties must not chain through it.
     random = np.random.default_rng(edges)
     scores = torch.as_tensor(random.normal(1 / 3, 0.02, size=edges))
     quota = edges // 5
@@ -172,7 +174,7 @@ def test_a_monotone_path_takes_few_rounds(falling, monkeypatch):
     monkeypatch.setattr(
         edge_selection, "_outranks", lambda *given: rounds.append(1) or outranks(*given)
     )
-    nodes = 100_000
+    nodes = 20_000
     path = torch.stack((torch.arange(nodes - 1), torch.arange(1, nodes)), dim=1)
     scores = torch.arange(nodes - 1.0)
     got = dominant_matching(path, -scores if falling else scores, nodes)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from equigeo.mesh import DualKind, EdgePool, unpool
@@ -21,9 +21,7 @@ def _pooled(shape, seed, dual=DualKind.SINGLE, keep=0.6):
     return (graph, *EdgePool(keep)(graph, attention))
 
 
-@pytest.mark.parametrize("dual", KINDS)
-@settings(max_examples=15)
-@given(shape=shapes.meshes(), seed=shapes.seeds)
+@given(st.sampled_from(KINDS), shapes.meshes(), shapes.seeds)
 def test_every_face_receives_the_mean_of_its_cluster_and_lost_pairs_the_fill(dual, shape, seed):
     graph, pooled, log = _pooled(shape, seed, dual)
     fill = torch.arange(4, dtype=F64)
