@@ -1,7 +1,5 @@
 """What building the package gives, with and without PyTorch and a compiler, and where it runs."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -139,25 +137,13 @@ def test_a_pytorch_that_is_too_old_is_named(tmp_path):
     assert "torch 2.9.1 is too old, 2.10 is needed" in sentence
 
 
-def built(folder: Path, *options: str, **variables: str) -> Path:
-    pip = (
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        ".",
-        "--no-cache-dir",
-        "--no-build-isolation",
-        "--no-deps",
-    )
-    run(*pip, "-C", f"build-dir={folder / 'build'}", *options, "-w", folder, **variables)
-    (wheel,) = folder.glob("*.whl")
-    return wheel
-
-
 @needs_tools
+@pytest.mark.full
 def test_the_pure_wheel_is_for_every_platform(tmp_path):
-    wheel = built(tmp_path, EQUIGEO_PURE="1")
+    flags = ("--no-cache-dir", "--no-build-isolation", "--no-deps")
+    options = ("-C", f"build-dir={tmp_path / 'build'}", "-w", tmp_path)
+    run(sys.executable, "-m", "pip", "wheel", ".", *flags, *options, EQUIGEO_PURE="1")
+    (wheel,) = tmp_path.glob("*.whl")
     assert wheel.name == f"equigeo-{equigeo.__version__}-py3-none-any.whl"
     names = zipfile.ZipFile(wheel).namelist()
     assert not [name for name in names if name.endswith(".so")]
@@ -165,6 +151,7 @@ def test_the_pure_wheel_is_for_every_platform(tmp_path):
 
 
 @needs_tools
+@pytest.mark.full
 def test_the_sources_that_are_distributed_are_whole(tmp_path):
     code = f"import scikit_build_core.build as b; b.build_sdist({str(tmp_path)!r})"
     run(sys.executable, "-c", code)
@@ -178,17 +165,16 @@ def test_the_sources_that_are_distributed_are_whole(tmp_path):
     ]
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of ``make wheel`` if that is asked for, or one for the oldest processors."""
-    given = os.environ.get("EQUIGEO_WHEEL")
-    if given:
-        return Path(given).resolve()
-    baseline = "-C", "cmake.define.EQUIGEO_ISAS=baseline", "-C", "cmake.define.EQUIGEO_CUDA=OFF"
-    return built(tmp_path_factory.mktemp("wheel"), *baseline)
+needs_wheel = pytest.mark.skipif("EQUIGEO_WHEEL" not in os.environ, reason="make test-wheel")
 
 
-@needs_tools
+@pytest.fixture
+def wheel() -> Path:
+    """The wheel of ``make wheel``."""
+    return Path(os.environ["EQUIGEO_WHEEL"]).resolve()
+
+
+@needs_wheel
 def test_one_wheel_serves_every_python(wheel):
     assert "-py3-none-" in wheel.name
     names = zipfile.ZipFile(wheel).namelist()
@@ -197,7 +183,7 @@ def test_one_wheel_serves_every_python(wheel):
     assert {name.split("/")[0].partition("-")[0] for name in names} == {"equigeo"}
 
 
-@needs_tools
+@needs_wheel
 def test_the_wheel_runs_its_kernels_where_there_is_no_compiler(wheel, tmp_path):
     python = environment(tmp_path / "fresh")
     pip = sys.executable, "-m", "pip", "--python", python, "install", "--no-index", "--no-deps"
