@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 import json
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from tests.api_surface import COMMAND, TABLE, constructor, default, members, signature, surface
 
@@ -25,15 +24,9 @@ def changes(old: dict[str, str], new: dict[str, str]) -> list[str]:
 
 
 def test_public_names_and_signatures_are_those_of_the_table():
-    assert not (found := changes(json.loads(TABLE.read_text()), surface())), "\n".join(found)
-
-
-def test_promised_names_are_in_the_table():
-    names = json.loads(TABLE.read_text()).keys()
-    assert len(names) > 300
-    promised = ["groups.GroupSamples.act", "reps.Irreps", "mesh.PrimalDualConv.forward"]
-    promised += ["affine", "tensor_products.make", "mds.embed", "testing.tolerance"]
-    assert {f"equigeo.{name}" for name in promised} <= names
+    table = json.loads(TABLE.read_text())
+    assert not (found := changes(table, surface())), "\n".join(found)
+    assert {"equigeo.groups.GroupSamples.act", "equigeo.mds.embed"} <= table.keys()
 
 
 def test_changes_are_reported():
@@ -45,16 +38,6 @@ def test_changes_are_reported():
         "b was (x)",
     ]
     assert COMMAND in found[-1]
-    assert changes(old, old) == []
-
-
-def example(x: int, /, *rest: float, key: str = "a", **more: object) -> list[int]: ...
-
-
-def test_signatures_are_rendered():
-    want = "(x: int, *rest: float, key: str = 'a', **more: object) -> list[int]"
-    assert signature(example) == want
-    assert signature(lambda x, *, y=None: x) == "(x, *, y = None)"
 
 
 class Kind(enum.IntEnum):
@@ -75,24 +58,20 @@ class Point:
     def _hidden(self) -> None: ...
 
 
-class Row(NamedTuple):
-    first: int
+Point.__module__ = "equigeo.example"  # only what is ours is described
 
 
-Point.__module__ = Row.__module__ = "equigeo.example"  # only what is ours is described
+def example(x: int, /, *rest: float, key: str = "a", **more: object) -> list[int]: ...
 
 
-def test_classes_are_rendered():
+def test_classes_and_signatures_are_rendered():
+    want = "(x: int, *rest: float, key: str = 'a', **more: object) -> list[int]"
+    assert signature(example) == want
     assert constructor(Point) == "class (x: float, kind: Kind = Kind.FIRST) -> None"
     assert dict(members(Point)) == {
         "size": "property",
         "make": "classmethod (cls, x: float) -> Point",
     }
-    assert constructor(Row) == "class (first: int)"
     assert constructor(Kind) == "enum FIRST=1"
     assert constructor(type("Error", (ValueError,), {})) == "class"
-
-
-def test_defaults_hold_no_addresses():
-    assert default(example) == "example"
-    assert default(object()) == "a object"
+    assert default(object()) == "a object"  # no address

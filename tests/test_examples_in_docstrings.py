@@ -54,6 +54,7 @@ def is_skipped(example: doctest.Example) -> bool:
 
 
 def test_public_objects_have_an_example():
+    assert len(public_objects()) > 300
     assert not [path for path, value in public_objects().items() if not examples(value)]
 
 
@@ -79,22 +80,3 @@ def failures(value: Any, path: str) -> int:
     names = dict(vars(sys.modules[inspect.unwrap(value).__module__]))
     test = doctest.DocTest(lines, names, path, None, None, value.__doc__)
     return doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test).failed
-
-
-def test_the_objects_are_found():
-    objects = public_objects()
-    assert len(objects) > 300
-    assert examples(objects["equigeo.mds.embed"])
-    assert not examples(test_the_objects_are_found)
-
-
-def test_a_wrong_line_fails_although_it_is_marked(capsys):
-    def wrong():
-        """Say what is not so.
-
-        >>> 1 + 1  # doctest: +SKIP
-        3
-        """
-
-    assert failures(wrong, "wrong") == 1
-    assert "Expected:\n    3" in capsys.readouterr().out
