@@ -26,9 +26,12 @@ class Case:
         The answers that it may get.
     must_refuse : bool
         Whether returning is no answer: silent acceptance.
+    seconds : float
+        Processor time that it may take; what takes longer hangs.
     """
 
     label: str
     call: Callable[[], object]
     refused_by: tuple[type[BaseException], ...]
     must_refuse: bool = False
+    seconds: float = 5.0

@@ -30,8 +30,7 @@ from bench.recorder import circumstances, write_json
 from tests.fuzz.run_worker import ANSWERED, REFUSED
 
 FOLDER = Path(__file__).parent
-LIMIT = 5.0  # seconds that a case may compute; what takes longer hangs
-WAITS = 6  # and how many times as long it may take on a busy machine
+WAITS = 6  # how many times as long as its limit a case may take on a busy machine
 STARTUP = 120.0  # seconds until there is a case, imports included
 # What is a std::bad_alloc otherwise, and an error in Python, ends a process under the sanitizer.
 NO_MEMORY = "AddressSanitizer: out-of-memory"
@@ -108,8 +107,8 @@ class Worker:
         line, _, self._pending = self._pending.partition(b"\n")
         return json.loads(line)
 
-    def answer(self) -> list[Any] | None:
-        """The report that ends a case.
+    def answer(self, seconds: float) -> list[Any] | None:
+        """The report that ends a case, which may compute for some seconds.
 
         Raises
         ------
@@ -119,9 +118,9 @@ class Worker:
         before = self._processor_time()
         for _ in range(WAITS):
             try:
-                return self.report(LIMIT)
+                return self.report(seconds)
             except TimeoutError:
-                if self._processor_time() - before > LIMIT:
+                if self._processor_time() - before > seconds:
                     raise
         raise TimeoutError
 
@@ -184,12 +183,12 @@ def run_seed(target: str, seed: int, deadline: float, tally: Tally) -> None:
 
 def follow(worker: Worker, target: str, seed: int, deadline: float, tally: Tally) -> Finding | None:
     """Count cases until they or the time end; what is found is the case that cost the process."""
-    case, label, runs = -1, "", False
+    case, label, seconds, runs = -1, "", 0.0, False
     while True:
         try:
-            report = worker.answer() if runs else worker.report(STARTUP)
+            report = worker.answer(seconds) if runs else worker.report(STARTUP)
         except TimeoutError:
-            text = f"longer than {LIMIT:g} s" if runs else f"no case for {STARTUP:g} s"
+            text = f"longer than {seconds:g} s" if runs else f"no case for {STARTUP:g} s"
             return Finding(HANG if runs else BROKEN, target, seed, case, label, text)
         if report is None:
             return Finding(CRASH if runs else BROKEN, target, seed, case, label, "")
@@ -198,7 +197,7 @@ def follow(worker: Worker, target: str, seed: int, deadline: float, tally: Tally
             return None
         runs = event == "case"
         if runs:
-            case, label = first, second
+            case, (label, seconds) = first, second
             continue
         tally.answers[first] += 1
         if first not in (ANSWERED, REFUSED):
@@ -213,8 +212,8 @@ def hangs_again(finding: Finding) -> bool:
         finding.target, finding.seed, finding.case, finding.case + 1, subprocess.DEVNULL
     )
     try:
-        worker.report(STARTUP)
-        worker.answer()
+        if (started := worker.report(STARTUP)) is not None and started[0] == "case":
+            worker.answer(started[2][1])
     except TimeoutError:
         return True
     finally:

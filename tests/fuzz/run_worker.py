@@ -70,7 +70,7 @@ def main(target: str, seed: int, first: int, last: int | None) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
     cases = import_module(f"tests.fuzz.{target}").cases(seed)
     for index, case in enumerate(islice(cases, first, last), first):
-        print(json.dumps(["case", index, case.label]), file=reports)
+        print(json.dumps(["case", index, [case.label, case.seconds]]), file=reports)
         kind, text = answer(case)
         print(json.dumps(["done", kind, text]), file=reports)
     print(json.dumps(["end", "", ""]), file=reports)
