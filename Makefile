@@ -281,6 +281,12 @@ MUTATE_ARGS ?= --undocumented --budget 20
 mutate-cuda: $(VENV)/.with-test ## make small mistakes in the CUDA sources, and see each of them noticed
 	$(BIN)/python -m tests.mutants.run build/mutants build/cuda_mutants.json --jobs $(JOBS) $(MUTATE_ARGS)
 
+# First the whole fast tier runs once, to note which tests come by which lines.
+TIERS_ARGS ?= --resume
+.PHONY: mutate
+mutate: $(VENV)/.with-test ## make random mistakes in Python and CPU kernels, and compare the tiers of tests
+	$(BIN)/python -m tests.mutants.tiers build/tiers/mutants.json --jobs $(JOBS) $(TIERS_ARGS)
+
 # Nothing is built where there is no card.
 GPU_ARGS ?=
 .PHONY: gpu

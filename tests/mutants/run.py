@@ -13,7 +13,6 @@ is complete where each mistake is noticed or documented.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
 import re
@@ -30,7 +29,7 @@ from typing import Any
 
 from bench.recorder import header, write_json
 from tests.mutants.redundant import reason_of
-from tests.mutants.sources import ROOT, Mutant, by_number, mutants
+from tests.mutants.sources import Mutant, by_number, fingerprint, mutants
 from tests.mutants.trials import trials
 from tests.mutants.workshop import Workshop
 from tests.ops.run_simulated import environment, record_elsewhere, say
@@ -328,13 +327,6 @@ def main(arguments: list[str]) -> None:
     for row in missed:
         say(f"not noticed: {row['line']}, {row['mutant']}, by {row['in vain']}")
     sys.exit(bool(missed))
-
-
-def fingerprint(*folders: str) -> str:
-    """A hash of all files in some folders."""
-    files = [p for f in folders for p in sorted((ROOT / f).rglob("*.*")) if p.suffix != ".pyc"]
-    digests = [hashlib.sha256(p.read_bytes()).hexdigest() for p in files if p.is_file()]
-    return hashlib.sha256("".join(digests).encode()).hexdigest()[:16]
 
 
 def is_selected(name: str, parts: Sequence[str] | None) -> bool:

@@ -6,6 +6,7 @@ a call, by another one.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -108,6 +109,14 @@ def mutants_of(name: str, text: str) -> Iterator[Mutant]:
     for kind, start, end, after in changes:
         line = text.count("\n", 0, start) + 1
         yield Mutant(kind, name, start, line, text[start:end], after)
+
+
+def fingerprint(*places: str) -> str:
+    """Return a hash of files, and of all files in folders."""
+    paths = [p for name in places for p in [ROOT / name, *sorted((ROOT / name).rglob("*.*"))]]
+    files = [p for p in paths if p.suffix != ".pyc" and p.is_file()]
+    digests = [hashlib.sha256(p.read_bytes()).hexdigest() for p in files]
+    return hashlib.sha256("".join(digests).encode()).hexdigest()[:16]
 
 
 def without(extents: list[tuple[int, int]], text: str) -> str:

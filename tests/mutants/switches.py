@@ -6,7 +6,9 @@ in constants are chosen by a macro, and need a file to be compiled again.
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -83,7 +85,7 @@ def _render(text: str, start: int, end: int, found: list[tuple[int, Mutant]]) ->
 
 def _switch(number: int, mutant: Mutant, before: str) -> str:
     chosen = f"::equigeo::mutants::chosen({number})"
-    if mutant.kind == "barrier":
+    if mutant.kind in ("barrier", "statement"):
         return f"if (!{chosen}) {before}"
     if mutant.constant:
         return f"[({before[1:-1]}) - (EQUIGEO_CONSTANT_MUTANT == {number} ? 1 : 0)]"
@@ -92,12 +94,17 @@ def _switch(number: int, mutant: Mutant, before: str) -> str:
     return f"({chosen} ? ({mutant.after}) : ({before}))"
 
 
-def write_sources(folder: Path, found: Mapping[int, Mutant], root: Path = ROOT) -> None:
-    """Write a copy of the sources, and nothing else; files that are the same are left alone."""
+def write_sources(
+    folder: Path, found: Mapping[int, Mutant], library: str = "simulator", root: Path = ROOT
+) -> None:
+    """Write a copy of the sources, and nothing else; files that are the same are left alone.
+
+    ``library`` is the folder of csrc whose library is given the choice.
+    """
     switches: dict[str, list[tuple[int, Mutant]]] = {}
     for number, mutant in found.items():
         switches.setdefault(mutant.file, []).append((number, mutant))
-    written = {folder / "csrc/simulator/mutant.cpp"}
+    written = {folder / "csrc" / library / "mutant.cpp"}
     _write(*written, DEFINITION)
     for name in COPIED:
         path = root / name
@@ -116,3 +123,16 @@ def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         path.write_text(text, encoding="utf-8")
+
+
+def run(command: Sequence[str | Path], folder: Path | None = None) -> str:
+    """Empty where a command succeeds, else what it wrote."""
+    result = subprocess.run(
+        list(map(str, command)),
+        cwd=folder,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return (result.stdout + result.stderr or "no word") if result.returncode else ""

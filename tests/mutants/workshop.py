@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.mutants.sources import KERNELS, ROOT, Mutant
-from tests.mutants.switches import write_sources
+from tests.mutants.switches import run, write_sources
 from tests.ops.run_simulated import CHECKS
 
 LIBRARY = "_kernels_simulated.so"
@@ -93,19 +92,6 @@ def included(path: Path, seen: set[str]) -> set[str]:
         for name in re.findall(r'#include "kernels/cuda/([^"]+)"', path.read_text()):
             included(path.parent / name, seen)
     return seen
-
-
-def run(command: Sequence[str | Path], folder: Path | None = None) -> str:
-    """Empty where a command succeeds, else what it wrote."""
-    result = subprocess.run(
-        list(map(str, command)),
-        cwd=folder,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return (result.stdout + result.stderr or "no word") if result.returncode else ""
 
 
 def shell(command: str, folder: Path) -> str:
