@@ -14,6 +14,7 @@ from equigeo.mds.embedding import flag_reports
 from equigeo.points import cloud_checks
 from equigeo.testing import tolerance
 from tests.mds.clouds import CUBE, QUIET, box, generic, motions, turned
+from tests.tier import tier
 
 SCALES = ["none", "rms", "max", "lambda1", "rms_dist"]
 
@@ -29,8 +30,8 @@ def assert_nothing_spreads(result, dim=3):
     assert all(t.isfinite().all() for t in (result.margin, result.gap, result.centroid))
 
 
-@pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("group", ["O", "SO", None])
+@pytest.mark.parametrize("scale", tier(["none", "max"], SCALES))
 def test_no_points(scale, group):
     result = mds.embed(torch.zeros(2, 0, 3), scale=scale, group=group)
     assert result.y.shape == (2, 0, 3)
@@ -43,15 +44,14 @@ def test_no_points(scale, group):
 
 
 @pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("count", [1, 6])
-@pytest.mark.parametrize("group", ["O", "SO"])
-def test_one_place(scale, count, group):
-    x = torch.tensor([[1.1, -2.3, 1e5]]).double().expand(count, 3).clone().requires_grad_()
-    result = mds.embed(x, scale=scale, group=group)
-    assert_nothing_spreads(result)
-    assert_close(result.centroid, x[0])
-    (grad,) = torch.autograd.grad(result.y.sum() + result.scale + result.centroid.sum(), x)
-    assert_close(grad, torch.full_like(x, 1 / count))
+def test_one_place(scale):
+    for count, group in ((1, "O"), (6, "O"), (1, "SO"), (6, "SO")):
+        x = torch.tensor([[1.1, -2.3, 1e5]]).double().expand(count, 3).clone().requires_grad_()
+        result = mds.embed(x, scale=scale, group=group)
+        assert_nothing_spreads(result)
+        assert_close(result.centroid, x[0])
+        (grad,) = torch.autograd.grad(result.y.sum() + result.scale + result.centroid.sum(), x)
+        assert_close(grad, torch.full_like(x, 1 / count))
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
@@ -115,8 +115,6 @@ def test_types_of_numbers(monkeypatch):
         result = mds.embed(numbers.to(dtype), options=QUIET)
         assert result.y.dtype == torch.float32
         assert_close(result.y, mds.embed(numbers.float()).y)
-    with pytest.raises(TypeError, match="real numbers, got"):
-        mds.embed(torch.zeros(3, 3, dtype=torch.complex64))
     with pytest.raises(TypeError, match=r"torch\.bool"):
         mds.embed(torch.zeros(3, 3, dtype=torch.bool))
 
@@ -151,12 +149,13 @@ def test_weights():
     for bad in (-1.0, math.nan, math.inf):
         with pytest.raises(ValueError, match="weights must be finite and not negative"):
             mds.embed(x, weights=torch.full((10,), bad))
-    with pytest.raises(ValueError, match=r"weights must be \(10,\)"):
-        mds.embed(x, weights=torch.ones(9))
-    with pytest.raises(TypeError, match="mask must be bool"):
-        mds.embed(x, mask=weights)
-    with pytest.raises(TypeError, match="weights must be real"):
-        mds.embed(x, weights=keep)
+    for kind, message, given in (
+        (ValueError, r"weights must be \(10,\)", {"weights": weights[1:]}),
+        (TypeError, "mask must be bool", {"mask": weights}),
+        (TypeError, "weights must be real", {"weights": keep}),
+    ):
+        with pytest.raises(kind, match=message):
+            mds.embed(x, **given)
 
 
 def test_shapes_and_choices():

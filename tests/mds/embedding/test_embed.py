@@ -78,10 +78,11 @@ def test_no_similarity_changes_the_scaled_embedding(scale):
 
 
 @pytest.mark.parametrize("scale", ["rms", "max", "lambda1", "rms_dist"])
-@pytest.mark.parametrize("power", [-8, -1, 1, 5, 20])
-def test_powers_of_two_change_no_bit(scale, power):
+def test_powers_of_two_change_no_bit(scale):
     x = generic()
-    assert torch.equal(mds.embed(x * 2.0**power, scale=scale).y, mds.embed(x, scale=scale).y)
+    want = mds.embed(x, scale=scale).y
+    for power in (-8, -1, 1, 5, 20):
+        assert torch.equal(mds.embed(x * 2.0**power, scale=scale).y, want)
 
 
 def test_scales_are_what_they_say():
@@ -268,9 +269,7 @@ def test_margins_are_odd_and_below_one():
     margin = mds.embed(x).margin
     assert ((0 < margin) & (margin < 1)).all()
     y = mds.embed(x).y
-    want = y.pow(3).sum(0) / y.abs().pow(3).sum(0)
-    assert_close(margin, want, **EXACT)
-    assert_close((-y).pow(3).sum(0) / y.abs().pow(3).sum(0), -margin, **EXACT)
+    assert_close(margin, y.pow(3).sum(0) / y.abs().pow(3).sum(0), **EXACT)
 
 
 def test_two_dimensions_in_closed_form():
@@ -458,21 +457,6 @@ def test_dropping_a_part_of_the_recipe_is_noticed():
     assert small > bound or small == 0  # roots of eigenvalues do not tell null axes
     augmented = mds.embed(torch.stack([x @ m.mT for m in motions(8)])).y
     assert_close(augmented, y.expand(8, -1, -1), **EXACT)  # augmentation before collapses
-
-
-def test_embedding_compiles_and_exports():
-    x = generic(20, batch=(3,))
-
-    def run(x):
-        return mds.embed(x, scale="rms").y
-
-    assert_close(torch.compile(run, fullgraph=True, backend="aot_eager")(x), run(x))
-
-    class Embed(torch.nn.Module):
-        def forward(self, x):
-            return run(x)
-
-    assert_close(torch.export.export(Embed(), (x,)).module()(x), run(x))
 
 
 def test_one_million_points():

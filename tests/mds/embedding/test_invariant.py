@@ -36,7 +36,7 @@ def test_any_network_becomes_invariant(kind, group):
     x = generic(20, batch=(3,))
     want = model(x)
     assert want.shape == (3, 5)
-    for g in motions(8, proper=group == "SO"):
+    for g in motions(3, proper=group == "SO"):
         assert_close(model(2.5 * x @ g.mT - 1), want, **EXACT)
     assert not torch.allclose(model.network(x @ motions(1)[0].mT), model.network(x))
 
@@ -107,23 +107,6 @@ def test_choices_are_checked():
             mds.Invariant(PointNet(), **{keyword: "nothing"})
     with pytest.raises(ValueError, match=r"points must be \(\.\.\., points, 3\), got \(5, 2\)"):
         mds.Invariant(PointNet())(torch.zeros(5, 2))
-
-
-def test_gradients_reach_points_and_weights():
-    model = mds.Invariant(PointNet()).train()
-    x = generic().requires_grad_()
-    model(x).square().sum().backward()
-    assert x.grad.isfinite().all()
-    assert_close(x.grad.sum(0), torch.zeros(3).double(), **EXACT)
-    assert all(p.grad.any() for p in model.parameters())
-
-
-def test_it_compiles_and_exports():
-    model = mds.Invariant(PointNet())
-    x = generic(10, batch=(2,))
-    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
-    assert_close(compiled(x), model(x))
-    assert_close(torch.export.export(model, (x,)).module()(x), model(x))
 
 
 class TurningNet(nn.Module):
