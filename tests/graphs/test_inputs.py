@@ -72,11 +72,7 @@ def test_floating_arrays_become_like_a_tensor():
         (3.0, TypeError, "got float"),
         (np.array(["a"]), TypeError, "x must hold numbers, got a NumPy array of <U1"),
         (np.array([None]), TypeError, "x must hold numbers, got a NumPy array of object"),
-        (
-            np.array([2**63], np.uint64),
-            ValueError,
-            "x must fit into int64, got 9223372036854",
-        ),
+        (np.array([2**63], np.uint64), ValueError, "x must fit into int64, got 9223372036854"),
     ],
 )
 def test_anything_else_is_named(value: object, error: type[Exception], message: str):

@@ -136,9 +136,7 @@ def test_a_signaling_nan_is_a_corner_like_any_other() -> None:
     assert np.isnan(read_stl(bytes(data)).vertices).sum() == 1
 
 
-def test_unreadable_normals_are_a_note_and_print_nothing(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+def test_unreadable_normals_are_a_note_and_print_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     mesh = read_stl(stl_text().replace(b"normal 0", b"normal x", 1))
     assert mesh.num_faces == len(FACES)
     assert mesh.warnings == ("failed to extract face_normals",)

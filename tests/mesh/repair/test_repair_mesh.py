@@ -32,12 +32,7 @@ def file_mesh(vertices, faces, **options) -> FileMesh:
 DEFECTS = {
     "short": (SQUARE, [[0, 1], [0, 1, 2], [0, 2, 3]], "short_faces", "face 0"),
     "polygon": (SQUARE, [[0, 1, 2, 3]], "polygons", "face 0"),
-    "nan": (
-        [*SQUARE, [NAN, 0, 0]],
-        [[0, 1, 2], [0, 2, 3], [0, 3, 4]],
-        "nonfinite_faces",
-        "face 2",
-    ),
+    "nan": ([*SQUARE, [NAN, 0, 0]], [[0, 1, 2], [0, 2, 3], [0, 3, 4]], "nonfinite_faces", "face 2"),
     "infinite": (
         [*SQUARE, [0, -INF, 0]],
         [[0, 3, 4], [0, 1, 2], [0, 2, 3]],
