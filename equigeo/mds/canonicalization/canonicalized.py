@@ -11,6 +11,7 @@ from equigeo.graphs.inputs import kind_of
 from equigeo.mds.canonicalization.least_on_orbit import beside, follow_minimum, least_on_orbit
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.torch_internals import (
+    disable_compiler,
     forward_mode_active,
     transforms_active,
     values_readable,
@@ -114,7 +115,7 @@ class Canonicalized(nn.Module):
         return f"rep_in={self.rep_in}, starts={len(self._elements)}, steps={self.steps}"
 
     @computes_in_float32
-    @torch.compiler.disable  # it differentiates the energy as it goes: a program of its own
+    @disable_compiler  # it differentiates the energy as it goes: a program of its own
     def elements(self, x: Tensor) -> Tensor:
         """Find what moves inputs to where the energy is least.
 

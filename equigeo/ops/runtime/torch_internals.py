@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._compile import _disable_dynamo
 from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from torch.autograd import forward_ad
 from torch.fx import GraphModule
@@ -48,6 +49,14 @@ check_in_program = torch._assert_async
 
 A check that Python makes is not part of the program. ``torch._check`` is public, and takes what is
 known while a program is recorded. Without it: give NaN where the bool is False.
+"""
+
+
+disable_compiler = _disable_dynamo
+"""Let :func:`torch.compile` skip a function, and import the compiler when the function is called.
+
+``torch.compiler.disable`` is public, and imports the compiler at once, which takes longer than this
+package. Without it: ``torch.compiler.disable``.
 """
 
 

@@ -11,6 +11,7 @@ from equigeo.ops.runtime.torch_internals import (
     arrives_at,
     below_autograd,
     check_in_program,
+    disable_compiler,
     forward_mode_active,
     has_kernel,
     plain_tensors,
@@ -41,6 +42,19 @@ def test_programs_hold_gradients_and_checks_for_any_size():
     assert torch.equal(program(torch.ones(7, 2)), slope(torch.ones(7, 2)))
     with pytest.raises(RuntimeError, match="x must be positive"):
         program(torch.zeros(7, 2))
+
+
+def test_compiler_skips_disabled_functions():
+    @torch.compile(backend="eager")
+    def call(function, x):
+        return function(x)
+
+    def is_compiled(x):
+        return x + torch.compiler.is_compiling()
+
+    x = torch.zeros(())
+    assert call(is_compiled, x) == 1
+    assert call(disable_compiler(is_compiled), x) == 0
 
 
 @pytest.mark.parametrize("transform", [torch.func.vmap, torch.func.jacrev])
