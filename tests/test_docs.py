@@ -165,7 +165,7 @@ def test_the_commands_of_a_page_are_known(page):
 def check_command(words: list[str]) -> None:
     program, *arguments = words
     if program == "equigeo":  # parsed, not run
-        import_module("equigeo.cli.main")._build_parser().parse_args(arguments)
+        import_module("equigeo.cli.main").build_parser().parse_args(arguments)
     elif program == "make":
         subprocess.run(["make", "-n", *arguments], cwd=REPOSITORY, check=True, capture_output=True)
     elif program in {"python", ".venv/bin/python"} and arguments[0] == "-m":

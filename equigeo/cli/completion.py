@@ -9,32 +9,31 @@ import argparse
 import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import equigeo
-from equigeo.cli.parser import PROGRAM, add_command
+from equigeo.cli.main import build_parser
+from equigeo.cli.parser import PROGRAM, Parser
 
 _PATHS: Final = {"DIR", "FILE", "ARCHIVE"}  # in the names of values
 
 
-def add_parser(commands: Any, whole: argparse.ArgumentParser) -> None:
-    """Add the command, which writes down the ``whole`` parser."""
-    parser = add_command(
-        commands, "completion", "print a script that makes a shell complete commands and options",
+def add_options(parser: Parser) -> None:
+    """Add the shell."""
+    parser.explain(
         "0, or 2 after an error.",
         "source <(equigeo completion bash)        # or this line in ~/.bashrc",
         "source <(equigeo completion zsh)         # behind compinit in ~/.zshrc",
         "equigeo completion fish > ~/.config/fish/completions/equigeo.fish",
     )  # fmt: skip
     parser.add_argument("shell", choices=tuple(_SCRIPTS), help="for which shell")
-    parser.set_defaults(run=partial(_run, whole))
+    parser.set_defaults(run=_run)
 
 
-def _run(whole: argparse.ArgumentParser, options: argparse.Namespace) -> int:
+def _run(options: argparse.Namespace) -> int:
     print(f"# Completion of {PROGRAM} {equigeo.__version__} by {options.shell}")
-    print(_SCRIPTS[options.shell]([*_places(whole, PROGRAM)]))
+    print(_SCRIPTS[options.shell]([*_places(build_parser(), PROGRAM)]))
     return 0
 
 
@@ -64,9 +63,10 @@ class _Place:
     positional: _Value
 
 
-def _places(parser: argparse.ArgumentParser, typed: str) -> Iterator[_Place]:
-    """Describe a command and those below it."""
-    commands: dict[str, argparse.ArgumentParser] = {}
+def _places(parser: Parser, typed: str) -> Iterator[_Place]:
+    """Describe a command and those below it, whose modules are all imported."""
+    parser.fill()
+    commands: dict[str, Parser] = {}
     about: dict[str, str] = {}
     flags = [action for action in parser._actions if action.option_strings]
     positional = []

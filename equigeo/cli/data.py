@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from equigeo._text import printable
-from equigeo.cli.parser import add_command, add_verbosity
+from equigeo.cli.parser import Parser, add_command, add_verbosity
 from equigeo.cli.progress import Progress
 from equigeo.datasets.registry.convert_data_set import convert_data_set
 from equigeo.datasets.registry.data_set import DataFile, DataSet, data_root
@@ -25,34 +25,30 @@ _STATUS = (
 )
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command and what it does."""
-    parser = add_command(
-        commands, "data", "list, fetch, convert and verify published data sets", _STATUS,
+def add_options(parser: Parser) -> None:
+    """Add what the command does."""
+    parser.explain(
+        _STATUS,
         "equigeo data list",
         "equigeo data fetch mnist",
         "equigeo data convert modelnet10 ~/Downloads/ModelNet10.zip",
         "equigeo data verify mnist",
     )  # fmt: skip
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
-    for add in (_add_list, _add_fetch, _add_convert, _add_verify):
-        add(actions)
+    add_command(actions, "list", "what exists, and what is present", _fill_list)
+    add_command(actions, "fetch", "download by https, resuming what broke off", _fill_fetch)
+    add_command(actions, "convert", "check files got by hand, and put them in place", _fill_convert)
+    add_command(actions, "verify", "compare files with their checksums", _fill_verify)
 
 
-def _add_list(actions: Any) -> None:
-    listing = add_command(
-        actions, "list", "what exists, and what is present", _ERROR,
-        "equigeo data list", "equigeo data list --json",
-    )  # fmt: skip
+def _fill_list(listing: Parser) -> None:
+    listing.explain(_ERROR, "equigeo data list", "equigeo data list --json")
     listing.add_argument("--json", action="store_true", help="print JSON (default: a table)")
     listing.set_defaults(run=_list)
 
 
-def _add_fetch(actions: Any) -> None:
-    fetch = add_command(
-        actions, "fetch", "download by https, resuming what broke off", _ERROR,
-        "equigeo data fetch mnist tsplib", "equigeo data fetch qm9 --dry-run",
-    )  # fmt: skip
+def _fill_fetch(fetch: Parser) -> None:
+    fetch.explain(_ERROR, "equigeo data fetch mnist tsplib", "equigeo data fetch qm9 --dry-run")
     fetch.add_argument("names", nargs="+", metavar="NAME", help="as list shows them")
     fetch.add_argument(
         "--dry-run", action="store_true",
@@ -62,22 +58,16 @@ def _add_fetch(actions: Any) -> None:
     fetch.set_defaults(run=_fetch)
 
 
-def _add_convert(actions: Any) -> None:
-    convert = add_command(
-        actions, "convert", "check files got by hand, and put them in place", _ERROR,
-        "equigeo data convert modelnet10 ~/Downloads/ModelNet10.zip",
-    )  # fmt: skip
+def _fill_convert(convert: Parser) -> None:
+    convert.explain(_ERROR, "equigeo data convert modelnet10 ~/Downloads/ModelNet10.zip")
     convert.add_argument("name", metavar="NAME", help="as list shows it")
     convert.add_argument("source", type=Path, metavar="SOURCE", help="file or folder, see list")
     add_verbosity(convert)
     convert.set_defaults(run=_convert)
 
 
-def _add_verify(actions: Any) -> None:
-    verify = add_command(
-        actions, "verify", "compare files with their checksums", _STATUS,
-        "equigeo data verify", "equigeo data verify mnist --json",
-    )  # fmt: skip
+def _fill_verify(verify: Parser) -> None:
+    verify.explain(_STATUS, "equigeo data verify", "equigeo data verify mnist --json")
     verify.add_argument(
         "names", nargs="*", default=(), metavar="NAME", help="default: all that are present"
     )

@@ -18,7 +18,7 @@ from equigeo._deprecation import RENAMED, Renamed
 from equigeo._text import printable
 from equigeo.cli.inspect_model import inspect_model
 from equigeo.cli.model_speed import measure_model
-from equigeo.cli.parser import PROGRAM, add_command
+from equigeo.cli.parser import PROGRAM, Parser
 from equigeo.cli.selftest import print_checks, run_checks
 from equigeo.datasets.cache_folder import cache_folder
 from equigeo.datasets.registry.data_set import data_root
@@ -31,10 +31,12 @@ _INFO: Final = Renamed(f"{PROGRAM} doctor", since="0.2")
 RENAMED[f"{PROGRAM} info"] = _INFO
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command, and the old name of a part of it."""
-    parser = add_command(
-        commands, "doctor", "show versions, kernels and folders, and test every op on this machine",
+def add_options(parser: Parser) -> None:
+    """Add the model and options, or nothing for ``info``, the old name of a part of it."""
+    if parser.prog.endswith(" info"):
+        parser.set_defaults(run=_info)
+        return
+    parser.explain(
         "0, 1 if something is wrong, 2 after an error.",
         "equigeo doctor",
         "equigeo doctor runs/example/model.ckpt --json",
@@ -51,8 +53,6 @@ def add_parser(commands: Any) -> None:
         "measure what accelerate would give (default: no)",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print JSON (default: lines)")
-    old = commands.add_parser("info", help="what doctor shows, without its tests (old name)")
-    old.set_defaults(run=_info)
 
 
 def _info(options: argparse.Namespace) -> int:

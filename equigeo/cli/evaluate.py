@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from equigeo.cli.machine import use_machine
-from equigeo.cli.parser import add_command, add_machine, add_verbosity
+from equigeo.cli.machine import add_machine, use_machine
+from equigeo.cli.parser import Parser, add_verbosity
 from equigeo.cli.require_packages import require_packages
 from equigeo.tasks import TASKS, Task, find_task
 from equigeo.tasks.arguments import Argument
@@ -19,10 +19,10 @@ from equigeo.tasks.arguments import Argument
 _AnyTask: TypeAlias = Task[Any, Any, Any]
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command, with the options of all tasks: which one it is stands in the checkpoint."""
-    parser = add_command(
-        commands, "evaluate", "measure accuracy and invariance", "0, or 2 after an error.",
+def add_options(parser: Parser) -> None:
+    """Add the options of all tasks: which one it is stands in the checkpoint."""
+    parser.explain(
+        "0, or 2 after an error.",
         "equigeo evaluate runs/mine/model.ckpt",
         "equigeo evaluate runs/mine/model.ckpt --data shrec_16.tar.gz --split 10 --json r.json",
         "equigeo evaluate runs/mine/model.ckpt --json - | python -m json.tool",

@@ -7,8 +7,24 @@ from __future__ import annotations
 
 import argparse
 import os
+from typing import Any
 
 import torch
+
+from equigeo.tasks.arguments import Argument, threads
+
+
+def add_machine(parser: Any, device: str) -> None:
+    """Add ``--device``, with its default, and ``--threads`` to a parser or a group."""
+    parser.add_argument(
+        "--device",
+        choices=("auto", "cpu", "cuda"),
+        default=device,
+        help=f"what computes; auto: a GPU where there is one (default: {device})",
+    )
+    Argument("--threads", "of each process (default: one per core)", threads, metavar="N").add_to(
+        parser
+    )
 
 
 def use_machine(options: argparse.Namespace) -> torch.device:
@@ -17,7 +33,7 @@ def use_machine(options: argparse.Namespace) -> torch.device:
     Parameters
     ----------
     options : argparse.Namespace
-        With those of :func:`equigeo.cli.parser.add_machine`.
+        With those of :func:`add_machine`.
 
     Raises
     ------

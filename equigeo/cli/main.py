@@ -6,15 +6,35 @@ import argparse
 import shlex
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from importlib import import_module
+from typing import Final
 
 import equigeo
 from equigeo._text import message
+from equigeo.cli.parser import PROGRAM, Parser, add_command
 
-if TYPE_CHECKING:
-    from equigeo.cli.parser import Parser
-
-_PROGRAM: Final = "equigeo"
+_COMMANDS: Final = {  # the module of each, and what it does
+    "train": ("equigeo.cli.train", "train a model"),
+    "evaluate": ("equigeo.cli.evaluate", "measure accuracy and invariance"),
+    "predict": (
+        "equigeo.cli.predict", "classify files, tell their parts, or energies and forces",
+    ),
+    "presets": (
+        "equigeo.cli.presets", "show the settings of every preset, with their units",
+    ),
+    "data": ("equigeo.cli.data", "list, fetch, convert and verify published data sets"),
+    "doctor": (
+        "equigeo.cli.doctor",
+        "show versions, kernels and folders, and test every op on this machine",
+    ),
+    "info": ("equigeo.cli.doctor", "what doctor shows, without its tests (old name)"),
+    "selftest": ("equigeo.cli.selftest", "test every op on this machine, in half a minute"),
+    "completion": (
+        "equigeo.cli.completion",
+        "print a script that makes a shell complete commands and options",
+    ),
+}  # fmt: skip
 _ERRORS: Final = (ValueError, OSError, ImportError, MemoryError)
 _EPILOG = """\
 Exit status: 0, 1 where a check found something wrong, 2 after an error, 130 after an
@@ -49,66 +69,51 @@ def main(argv: Sequence[str] | None = None) -> int:
     0
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    try:  # loads the kernels, which may refuse an environment variable
-        parser = _build_parser()
-    except KeyboardInterrupt:
-        return _interrupted()
-    except _ERRORS as error:
-        if "--debug" in arguments:
-            raise
-        return _refused(error)
-    from equigeo.cli.verbose import verbose
+    options = argparse.Namespace(debug=False, hint="")
+    try:  # commands load the kernels, which may refuse an environment variable
+        parser = build_parser()
+        try:
+            parser.parse_args(arguments, options)
+            _check_values(parser, options)
+        except SystemExit as exit_:  # argparse has printed its message, or the help
+            return int(exit_.code or 0)
+        from equigeo.cli.verbose import verbose
 
-    try:
-        options = parser.parse_args(arguments)
-        _check_values(parser, options)
-    except SystemExit as exit_:  # argparse has printed its message, or the help
-        return int(exit_.code or 0)
-    options.command_line = " ".join([_PROGRAM, *map(shlex.quote, arguments)])
-    try:
+        options.command_line = " ".join([PROGRAM, *map(shlex.quote, arguments)])
         with verbose(getattr(options, "verbose", False)):
             return int(options.run(options))
     except KeyboardInterrupt:
-        return _interrupted(getattr(options, "hint", ""))
+        print(f"\n{PROGRAM}: interrupted{options.hint}", file=sys.stderr)
+        return 130
     except SystemExit as exit_:  # of training that was told to terminate
-        print(f"{_PROGRAM}: terminated{getattr(options, 'hint', '')}", file=sys.stderr)
+        print(f"{PROGRAM}: terminated{options.hint}", file=sys.stderr)
         return int(exit_.code or 0)
     except _ERRORS as error:
         if options.debug:
             raise
-        return _refused(error)
+        print(f"{PROGRAM}: error: {message(_one_message(error), lists=True)}", file=sys.stderr)
+        return 2
 
 
-def _interrupted(hint: str = "") -> int:
-    print(f"\n{_PROGRAM}: interrupted{hint}", file=sys.stderr)
-    return 130
-
-
-def _refused(error: Exception) -> int:
-    print(f"{_PROGRAM}: error: {message(_one_message(error), lists=True)}", file=sys.stderr)
-    return 2
-
-
-def _build_parser() -> Parser:
-    # not at the top: all of them import the kernels, and `main` says why those cannot be loaded
-    from equigeo.cli import completion, data, doctor, evaluate, predict, presets, selftest, train
-    from equigeo.cli.parser import Parser
-
+def build_parser() -> Parser:
+    """Build the parser, whose commands are imported when their arguments are needed."""
     parser = Parser(
-        prog=_PROGRAM,
+        prog=PROGRAM,
         description="Networks on 3D geometry with declared symmetry.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"equigeo {equigeo.__version__}")
     parser.add_argument(
         "--debug", action="store_true", help="show the traceback of an error (default: no)"
     )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in (train, evaluate, predict, presets, data, doctor, selftest):
-        command.add_parser(commands)
-    completion.add_parser(commands, parser)
+    for name, (module, about) in _COMMANDS.items():
+        add_command(commands, name, about, partial(_fill, module))
     return parser
+
+
+def _fill(module: str, parser: Parser) -> None:
+    import_module(module).add_options(parser)
 
 
 def _check_values(parser: Parser, options: argparse.Namespace) -> None:

@@ -1,19 +1,24 @@
-"""The parser whose errors are one line, and the options that commands share."""
+"""The parser whose errors are one line, and what commands share; imports no torch."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from equigeo._text import message as shown
-from equigeo.tasks.arguments import Argument, threads
 
 PROGRAM = "equigeo"
 
 
 class Parser(argparse.ArgumentParser):
     """An argument parser that reports an error as the rest of the program does.
+
+    Parameters
+    ----------
+    fill : callable, optional
+        Adds the arguments when they are first needed, because that may import much.
 
     Attributes
     ----------
@@ -24,8 +29,24 @@ class Parser(argparse.ArgumentParser):
 
     takes_more = ""
 
+    def __init__(self, *, fill: Callable[[Parser], None] | None = None, **options: Any) -> None:
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+        self._fill = fill
+
+    def fill(self) -> None:
+        """Add the arguments that are still missing."""
+        fill, self._fill = self._fill, None
+        if fill is not None:
+            fill(self)
+
+    def explain(self, exit_status: str, *examples: str) -> None:
+        """End the help with the exit status and examples."""
+        lines = [f"Exit status: {exit_status}", "", "examples:", *(f"  {x}" for x in examples)]
+        self.epilog = "\n".join(lines)
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Take positional arguments behind options, too."""
+        self.fill()
         found, extras = super().parse_known_args(args, namespace)
         if self.takes_more and extras and not any(word.startswith("-") for word in extras):
             setattr(found, self.takes_more, [*getattr(found, self.takes_more), *extras])
@@ -38,28 +59,10 @@ class Parser(argparse.ArgumentParser):
         sys.exit(2)
 
 
-def add_command(commands: Any, name: str, about: str, exit_status: str, *examples: str) -> Any:
-    """Add a command whose help ends with its exit status and examples.
-
-    Parameters
-    ----------
-    commands : subparsers
-        Those of the program, or of a command.
-    name, about : str
-        What is typed, and what it does.
-    exit_status : str
-        What the numbers mean, after "Exit status: ".
-    *examples : str
-        Commands.
-    """
-    lines = [f"Exit status: {exit_status}", "", "examples:", *(f"  {line}" for line in examples)]
-    return commands.add_parser(
-        name,
-        help=about,
-        description=f"{about[0].upper()}{about[1:]}.",
-        epilog="\n".join(lines),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_command(commands: Any, name: str, about: str, fill: Callable[[Parser], None]) -> None:
+    """Add a command to those of a parser; ``fill`` adds its arguments when they are needed."""
+    description = f"{about[0].upper()}{about[1:]}."
+    commands.add_parser(name, help=about, description=description, fill=fill)
 
 
 def add_verbosity(parser: Any) -> None:
@@ -74,24 +77,3 @@ def add_verbosity(parser: Any) -> None:
         help="say on standard error what is used, what the library logs, seconds and memory "
         "(default: no)",
     )  # fmt: skip
-
-
-def add_machine(parser: Any, device: str) -> None:
-    """Add the options that say what computes.
-
-    Parameters
-    ----------
-    parser : argparse.ArgumentParser or group
-        Of the command.
-    device : str
-        What holds by default.
-    """
-    parser.add_argument(
-        "--device",
-        choices=("auto", "cpu", "cuda"),
-        default=device,
-        help=f"what computes; auto: a GPU where there is one (default: {device})",
-    )
-    Argument("--threads", "of each process (default: one per core)", threads, metavar="N").add_to(
-        parser
-    )

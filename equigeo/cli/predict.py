@@ -13,18 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from equigeo._text import message, printable
-from equigeo.cli.machine import use_machine
-from equigeo.cli.parser import PROGRAM, add_command, add_machine, add_verbosity
+from equigeo.cli.machine import add_machine, use_machine
+from equigeo.cli.parser import PROGRAM, Parser, add_verbosity
 from equigeo.cli.prediction_options import DEFAULTS, complete_options
 from equigeo.tasks import TASKS, FilePrediction, Task, find_task
 from equigeo.tasks.arguments import Argument, positive
 from equigeo.tasks.file_prediction import TABLES, write_predictions
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = add_command(
-        commands, "predict", "classify files, tell their parts, or energies and forces",
+def add_options(parser: Parser) -> None:
+    """Add files and options."""
+    parser.explain(
         "0, or 2 if a file could not be used; the others are done nevertheless.",
         "equigeo predict runs/example/model.ckpt horse.obj --top 3",
         "equigeo predict runs/example/model.ckpt scans/ --results scans.csv",

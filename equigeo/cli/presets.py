@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from equigeo.cli.parser import add_command
+from equigeo.cli.parser import Parser
 from equigeo.cli.recipe_options import RECIPE, RUN, setting, show_setting
 from equigeo.tasks import TASKS, Task
 from equigeo.tasks.arguments import Argument
@@ -15,10 +15,9 @@ from equigeo.tasks.arguments import Argument
 _NOT_SETTINGS = {"data", "preset", "recipe", "model"}  # what is asked for, not what follows
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = add_command(
-        commands, "presets", "show the settings of every preset, with their units",
+def add_options(parser: Parser) -> None:
+    """Add the task."""
+    parser.explain(
         "0, or 2 after an error.",
         "equigeo presets",
         "equigeo presets potential",

@@ -10,14 +10,13 @@ from typing import Any
 
 import equigeo
 from equigeo._text import message
-from equigeo.cli.machine import use_machine
-from equigeo.cli.parser import add_command, add_machine, add_verbosity
+from equigeo.cli.machine import add_machine, use_machine
+from equigeo.cli.parser import Parser, add_verbosity
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = add_command(
-        commands, "selftest", "test every op on this machine, in half a minute",
+def add_options(parser: Parser) -> None:
+    """Add the options."""
+    parser.explain(
         "0, 1 if an op is wrong, 2 after an error.",
         "equigeo selftest",
         "equigeo selftest --threads 1 --json",

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from equigeo._text import printable
-from equigeo.cli.machine import use_machine
-from equigeo.cli.parser import add_command, add_machine, add_verbosity
+from equigeo.cli.machine import add_machine, use_machine
+from equigeo.cli.parser import Parser, add_command, add_verbosity
 from equigeo.cli.recipe_options import RECIPE, RUN, with_default
 from equigeo.cli.require_packages import require_packages
 from equigeo.tasks import TASKS, Task, exit_on_sigterm, log_history, time_limit, training_on
@@ -24,10 +24,10 @@ _STATUS: Final = (
 )
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command and its tasks."""
-    parser = add_command(
-        commands, "train", "train a model", _STATUS,
+def add_options(parser: Parser) -> None:
+    """Add the tasks."""
+    parser.explain(
+        _STATUS,
         "equigeo train mesh-classification --data builtin --output runs/mine",
         "equigeo train mesh-classification --output runs/mine --resume",
         "equigeo train mesh-classification --config runs/mine/config.json --seed 1 --output runs/b",
@@ -35,15 +35,19 @@ def add_parser(commands: Any) -> None:
     )  # fmt: skip
     tasks = parser.add_subparsers(title="tasks", required=True, metavar="TASK")
     for task in TASKS:
-        options = add_command(tasks, task.name, task.help, _STATUS, *_examples(task))
-        options.set_defaults(run=partial(_run, task))
-        _add_run_options(options.add_argument_group("run"), task)
-        presets = tuple(task.config_type.recipes)
-        preset = Argument("--preset", "model and recipe", choices=presets)
-        used = [one for one in (preset, *RECIPE) if one.name not in task.config_type.unused]
-        for title, arguments in (("data", task.train_arguments), ("recipe", used)):
-            group = options.add_argument_group(title)
-            add_arguments(group, [with_default(task, argument) for argument in arguments])
+        add_command(tasks, task.name, task.help, partial(_fill, task))
+
+
+def _fill(task: Task[Any, Any, Any], parser: Parser) -> None:
+    parser.explain(_STATUS, *_examples(task))
+    parser.set_defaults(run=partial(_run, task))
+    _add_run_options(parser.add_argument_group("run"), task)
+    presets = tuple(task.config_type.recipes)
+    preset = Argument("--preset", "model and recipe", choices=presets)
+    used = [one for one in (preset, *RECIPE) if one.name not in task.config_type.unused]
+    for title, arguments in (("data", task.train_arguments), ("recipe", used)):
+        group = parser.add_argument_group(title)
+        add_arguments(group, [with_default(task, argument) for argument in arguments])
 
 
 def _examples(task: Task[Any, Any, Any]) -> list[str]:

@@ -10,27 +10,53 @@ import equigeo
 from equigeo.cli import main
 
 
-def test_the_module_runs_as_a_program():
-    command = [sys.executable, "-m", "equigeo.cli", "--version"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout == f"equigeo {equigeo.__version__}\n"
+def run(*words, **environment):
+    command = [sys.executable, *words]
+    environment = os.environ | environment
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+
+
+def test_module_runs_as_a_program():
+    assert run("-m", "equigeo", "--version").stdout == f"equigeo {equigeo.__version__}\n"
+
+
+_IMPORTED = """
+import sys
+from equigeo.cli import main
+for words in (["--version"], ["--help"]):
+    assert main(words) == 0
+assert {"torch", "numpy", "scipy"}.isdisjoint(sys.modules)
+assert main(["train", "--help"]) == 0
+assert {"torch._dynamo", "lightning", "plotly"}.isdisjoint(sys.modules)
+"""
+
+
+def test_help_imports_only_what_it_shows():
+    done = run("-c", _IMPORTED)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("variable", ["EQUIGEO_ISA", "EQUIGEO_RESULT_MEMORY", "EQUIGEO_KERNELS"])
-def test_a_wrong_environment_variable_is_one_message(variable):
-    command = [sys.executable, "-m", "equigeo.cli", "presets"]
-    environment = os.environ | {variable: "foo\x1b"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+def test_wrong_environment_variable_is_one_message(variable):
+    done = run("-m", "equigeo", "presets", **{variable: "foo\x1b"})
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"equigeo: error: {variable} must be ")
     assert "\x1b" not in line
 
 
-def test_an_interruption_while_modules_are_loaded_exits_with_130(capsys, monkeypatch):
-    def interrupt():
-        raise KeyboardInterrupt
+def test_import_of_a_command_may_end_early(capsys, monkeypatch):
+    def stop_with(error):
+        def stop(name):
+            raise error
 
-    monkeypatch.setattr(sys.modules["equigeo.cli.main"], "_build_parser", interrupt)
+        monkeypatch.setattr(sys.modules["equigeo.cli.main"], "import_module", stop)
+
+    stop_with(KeyboardInterrupt())
     assert main(["presets"]) == 130
     assert capsys.readouterr().err == "\nequigeo: interrupted\n"
+    stop_with(ImportError("no kernels\x1b"))
+    assert main(["presets"]) == 2
+    assert capsys.readouterr().err == "equigeo: error: no kernels\\x1b\n"
+    with pytest.raises(ImportError, match="no kernels"):
+        main(["--debug", "presets"])
