@@ -1,7 +1,5 @@
 """Point clouds of one's own, in class folders."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -125,6 +125,7 @@ def _closed(mesh):
     return len(keys.unique()) == len(keys) and torch.equal(keys.sort()[0], twins.sort()[0])
 
 
+@pytest.mark.full
 def test_shrec11_loads_from_its_archive(tmp_path, monkeypatch):
     monkeypatch.setenv("EQUIGEO_CACHE", str(tmp_path))
     dataset = load_mesh_folder(shared_data("shrec11_meshcnn") / "shrec_16.tar.gz")

@@ -1,7 +1,5 @@
 """The published figures, and the page made of ours."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,19 +1,13 @@
 """What products of even paths cannot learn."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 
-from equigeo.examples.tetris import (
-    PIECES,
-    TetrisNet,
-    main,
-    tetris_pieces,
-    train_tetris,
-)
+from equigeo.examples.tetris import PIECES, TetrisNet, main, tetris_pieces, train_tetris
 from equigeo.groups import O
 from tests.filled_later import filled_later
+
+pytestmark = pytest.mark.xdist_group("tetris")
 
 STEPS = 100
 SETTLED = 30  # last steps, each on other rotations

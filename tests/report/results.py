@@ -1,7 +1,5 @@
 """Results as a training run gives them, with names that attack the page."""
 
-from __future__ import annotations
-
 from typing import Any
 
 HOSTILE = ("<script>alert(1)</script>", "</script><img src=x onerror=alert(2)>", "a'\"&<b>")
@@ -52,9 +50,5 @@ def segmentation_results() -> dict[str, Any]:
         del results[name]
     for shape in results["shapes"]:
         del shape["label"], shape["prediction"], shape["probability"]
-        shape |= {
-            "predicted_parts": [0, 1, 2, 0],
-            "labelled_parts": [0, 2, 2, -1],
-            "accuracy": 0.5,
-        }
+        shape |= {"predicted_parts": [0, 1, 2, 0], "labelled_parts": [0, 2, 2, -1], "accuracy": 0.5}
     return results | {"samples": "faces"}

@@ -1,7 +1,5 @@
 """The page in a real browser: every figure draws, no script fails, no hostile name runs."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
@@ -16,6 +14,7 @@ CHROMIUM = next(
 )
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the path"),
+    pytest.mark.xdist_group("browser"),
 ]
 
 # Errors and dialogs are written into the document, where --dump-dom shows them.
@@ -96,7 +95,7 @@ def test_a_narrow_window_is_not_wider_than_it_is(dom, tmp_path):
 
 
 def test_a_hostile_page_is_noticed(tmp_path):
-    """Control: the same names without escapes do run, and are seen."""
+    # Control: the same names without escapes do run, and are seen
     page = f"<!DOCTYPE html><html><head>{_WATCH}</head><body>{''.join(HOSTILE)}</body></html>"
     assert _root(_open(page, tmp_path, "--dump-dom"), "problem") is not None
 

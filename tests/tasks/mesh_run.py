@@ -1,7 +1,5 @@
 """A tiny run on meshes: fixtures for the tests of the task and of the loop."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """A small image model with the interface of AffineResNet, and data to train it on."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from unittest import mock
 

@@ -1,7 +1,5 @@
 """``equigeo train affnist`` and the evaluation of its checkpoints."""
 
-from __future__ import annotations
-
 import json
 import sys
 

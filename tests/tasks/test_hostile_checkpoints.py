@@ -1,7 +1,5 @@
 """Checkpoints that no run has written are refused, quickly and in one sentence, by every task."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import time

@@ -1,7 +1,5 @@
 """What the packages of training and data say of their objects fits on a few lines."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 from dataclasses import fields, is_dataclass

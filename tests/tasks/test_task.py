@@ -1,7 +1,5 @@
 """What every task promises to training and to the command line."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 
 import pytest

@@ -1,7 +1,5 @@
 """A valid checkpoint of every kind of model, as small as they are built; none is trained."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A data set of a few small closed surfaces, in memory or as a folder in the MeshCNN layout."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,11 +1,57 @@
-"""Novelty: the promised share passes, what is foreign does not, and states are checked."""
-
-from __future__ import annotations
+"""Novelty and the covariance behind it."""
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
+from equigeo.testing import tolerance
 from equigeo.training.novelty import Novelty
+from equigeo.training.shrunk_covariance import ShrunkCovariance
+
+
+def _samples(samples, channels, seed):
+    draw = torch.Generator().manual_seed(seed)
+    spread = torch.logspace(0, -1, channels, dtype=torch.float64)
+    return torch.randn(samples, channels, generator=draw, dtype=torch.float64) * spread
+
+
+def _ledoit_wolf(x):
+    """By the sums of the paper, sample by sample, with dense matrices."""
+    samples, channels = x.shape
+    found = x.mT @ x / samples
+    target = torch.eye(channels, dtype=x.dtype) * found.trace() / channels
+    distance = (found - target).square().sum()
+    error = sum((torch.outer(row, row) - found).square().sum() for row in x) / samples**2
+    share = min(float(error / distance), 1.0)
+    return share * target + (1 - share) * found
+
+
+@given(samples=st.integers(4, 30), channels=st.integers(2, 30), seed=st.integers(0, 99))
+def test_lengths_are_those_of_the_dense_inverse(samples, channels, seed):
+    # Of fewer samples than channels and of more
+    x = _samples(samples, channels, seed)
+    found = ShrunkCovariance.fit(x)
+    y = _samples(5, channels, seed + 1)
+    dense = torch.linalg.inv(_ledoit_wolf(x))
+    expected = torch.einsum("ni,ij,nj->n", y, dense, y)
+    bound = tolerance(torch.float64, 30, condition=100)  # which shrinkage leaves
+    torch.testing.assert_close(found.squared_lengths(y), expected, **bound)
+    assert len(found.axes) <= min(samples, channels)
+
+
+def test_many_samples_are_hardly_shrunk():
+    x = _samples(20_000, 3, 0)
+    lengths = ShrunkCovariance.fit(x).squared_lengths(torch.eye(3, dtype=torch.float64))
+    expected = 1 / torch.logspace(0, -1, 3, dtype=torch.float64).square()
+    # five standard errors of variances of 20,000 samples, sqrt(2 / 20,000) = 0.01 of them
+    torch.testing.assert_close(lengths, expected, rtol=0.05, atol=0.0)
+
+
+@pytest.mark.parametrize("x", [torch.zeros(4, 3), torch.zeros(1, 1)])
+def test_samples_in_one_place_have_no_covariance(x):
+    assert ShrunkCovariance.fit(x.double()) is None
+
 
 CHANNELS, CLASSES = 24, 4
 MIXING = torch.randn(CHANNELS, CHANNELS, generator=torch.Generator().manual_seed(7))
@@ -19,7 +65,7 @@ def _draw(samples, seed):
 
 
 def test_the_promised_share_of_new_samples_passes():
-    """As conformal prediction promises, on average over training sets."""
+    # As conformal prediction promises, on average over training sets
     new = _draw(2000, 100)[0]
     shares = [
         float((Novelty.fit(*_draw(120, seed))(new) <= 1).double().mean()) for seed in range(20)
@@ -31,7 +77,7 @@ def test_the_promised_share_of_new_samples_passes():
 
 
 def test_training_samples_themselves_would_be_a_worse_yardstick():
-    """Control: of distances to a fit that knows the samples, far more new ones lie beyond all."""
+    # Control: of distances to a fit that knows the samples, far more new ones lie beyond all
     vectors, labels = _draw(40, 0)
     novelty = Novelty.fit(vectors, labels)
     known = novelty.distances(vectors.double()).max() / novelty.limit

@@ -1,7 +1,5 @@
 """Runs that another version of a model began, or that were killed."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Two processes and one run folder."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

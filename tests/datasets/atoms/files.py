@@ -1,7 +1,5 @@
 """Small files in the layouts of the published data sets."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 import torch
 
@@ -7,6 +5,8 @@ from equigeo.datasets import load_atomic_split
 from equigeo.graphs import neighbor_list
 from tests.datasets.atoms.files import write_mlearn, write_qm9, write_rmd17, xyz_frame
 from tests.shared_data import shared_data
+
+pytestmark = pytest.mark.xdist_group("atomic splits")
 
 
 def test_every_layout_is_known(tmp_path):

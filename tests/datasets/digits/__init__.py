@@ -1,7 +1,5 @@
 """Small synthetic digits, and folders of files that look like MNIST."""
 
-from __future__ import annotations
-
 import gzip
 import struct
 

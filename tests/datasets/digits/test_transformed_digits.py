@@ -100,6 +100,7 @@ def test_every_part_of_the_name_matters(kind):
     assert len(maps.unique(dim=0)) == 3
 
 
+@pytest.mark.full
 @_KINDS
 def test_another_process_gives_the_same_bits(kind):
     code = (
@@ -122,7 +123,7 @@ def test_the_random_numbers_are_the_promised_ones():
 
 @_KINDS
 def test_the_matrices_draw_the_images(kind):
-    """An independent renderer: spline interpolation of order 1 in float64."""
+    # An independent renderer: spline interpolation of order 1 in float64
     data = _data(kind)
     indices, variants = data.pairs(torch.arange(len(data)))
     canvas = centred(data.images).double().numpy()
@@ -177,7 +178,7 @@ def test_no_digit_pixel_leaves_the_canvas_of_affnist(monkeypatch):
 
 
 def test_translations_of_affnist_are_even_over_what_is_left():
-    """Where a digit lies between its extreme places, from its own bounding box."""
+    # Where a digit lies between its extreme places, from its own bounding box
     data = _data(AffNIST, number=20, variants=range(100))
     images = _whole(data)[0] > 0
     places = []
@@ -202,7 +203,7 @@ def linear_parts():
 
 
 def test_statistics_of_affnist(linear_parts):
-    """Specification 4.2 and oracle 23, within 1 %."""
+    # Specification 4.2 and oracle 23, within 1 %
     left, stretch, right = np.linalg.svd(linear_parts)
     log = np.log(stretch)
     norm, trace = np.hypot(log[:, 0], log[:, 1]), log.sum(axis=1)
@@ -222,7 +223,7 @@ def test_statistics_of_affnist(linear_parts):
 
 
 def test_the_factors_of_affnist_are_where_they_should_be(linear_parts):
-    """diag(ex, ey) shear rotation: rows are stretched, and the second row is not sheared."""
+    # diag(ex, ey) shear rotation: rows are stretched, and the second row is not sheared
     c, s = linear_parts[:, 1, 1], linear_parts[:, 1, 0]
     high, angle = np.hypot(c, s), np.arctan2(s, c)
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])

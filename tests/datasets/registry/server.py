@@ -1,7 +1,5 @@
 """A server on the loopback address that behaves well, or badly on purpose."""
 
-from __future__ import annotations
-
 import hashlib
 import threading
 from collections.abc import Iterator

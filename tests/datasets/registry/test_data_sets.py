@@ -1,7 +1,5 @@
 """Known data sets: fetched, verified, converted and opened."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json
@@ -236,6 +234,7 @@ def test_the_three_collections_of_coseg_are_opened_by_name(root, tmp_path):
     assert len(datasets.open("human_seg")) == 2
 
 
+@pytest.mark.full
 def test_the_princeton_benchmark_becomes_a_labelled_collection(root, tmp_path):
     (tmp_path / "off").mkdir()
     for number in range(1, 401):

@@ -1,7 +1,5 @@
 """A file comes whole and right, or not at all, and the reason is said."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import os

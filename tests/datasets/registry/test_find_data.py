@@ -1,7 +1,5 @@
 """Data that are named by a path or as a known data set."""
 
-from __future__ import annotations
-
 import pytest
 
 from equigeo.datasets.registry.data_sets import find_data_set

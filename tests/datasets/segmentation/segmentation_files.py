@@ -4,8 +4,6 @@ What is derived here is derived face by face, as the formats are described, and 
 does it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -84,7 +84,7 @@ def test_the_smallest_number_of_the_whole_set_is_the_first_class(tmp_path):
 
 
 def test_soft_labels_may_have_columns_without_a_class(tmp_path):
-    """As those of the chairs of COSEG: four columns, three classes."""
+    # As those of the chairs of COSEG: four columns, three classes
     _meshcnn(tmp_path, columns=4)
     dataset = load_segmentation_folder(tmp_path)
     assert dataset.num_classes == 3
@@ -98,7 +98,7 @@ def test_a_folder_without_soft_labels_has_none(tmp_path):
 
 
 def test_a_folder_of_pd_meshnet_comes_back_as_it_was_written(tmp_path):
-    """The same suffix, and another meaning: one label for each face, counted from 0."""
+    # The same suffix, and another meaning: one label for each face, counted from 0
     written = {}
     for k, part in enumerate(("train", "test")):
         vertices, faces = _bumpy(k)
@@ -160,7 +160,7 @@ def test_labels_of_faces_follow_repair(tmp_path):
 
 @pytest.mark.parametrize("cleaned", [False, True])
 def test_labels_of_edges_follow_repair(tmp_path, cleaned):
-    """Lines may stand for the edges as written, or for those of the faces that MeshCNN keeps."""
+    # Lines may stand for the edges as written, or for those of the faces that MeshCNN keeps
     vertices, faces = _damaged()
     kept = scan_kept(vertices, faces)
     assert len(kept) == 11
@@ -185,7 +185,7 @@ def test_labels_of_edges_follow_repair(tmp_path, cleaned):
 
 
 def test_a_face_that_meshcnn_drops_leaves_its_own_edges_without_labels(tmp_path):
-    """Three faces at an edge: load_mesh cuts there, and keeps all."""
+    # Three faces at an edge: load_mesh cuts there, and keeps all
     vertices = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, -1, 0], [0, 0, 1.0]])
     faces = [[0, 1, 2], [1, 0, 3], [0, 1, 4]]
     write_obj(tmp_path / "train/a.obj", vertices, faces)
@@ -224,7 +224,7 @@ def test_a_wrong_number_of_labels_names_the_file_and_both_numbers(tmp_path, numb
 
 @pytest.mark.parametrize("number", [12, 18])
 def test_the_right_numbers_are_accepted(tmp_path, number):
-    """What makes the test before this one say something."""
+    # What makes the test before this one say something
     _own(tmp_path, np.ones(number))
     dataset = load_segmentation_folder(tmp_path)
     assert (len(dataset.edge_labels) == 1) == (number == 18)
@@ -237,7 +237,7 @@ def test_own_labels_are_never_those_of_edges(tmp_path):
 
 
 def test_a_number_that_fits_faces_and_edges_is_refused(tmp_path):
-    """A tetrahedron has six edges, and here six faces are written."""
+    # A tetrahedron has six edges, and here six faces are written
     faces = [[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3], [1, 1, 2], [0, 0, 3]]
     write_obj(tmp_path / "train/a.obj", np.eye(4, 3), faces)
     write_labels(tmp_path / "seg/a.eseg", [1] * 6)

@@ -4,6 +4,8 @@ import torch
 
 from equigeo.datasets import articulated_parts, articulated_shapes
 
+pytestmark = pytest.mark.xdist_group("articulated parts")
+
 _ANIMALS = ("bird", "dinosaur", "dog", "gorilla", "horse", "man")
 
 
@@ -30,6 +32,7 @@ def test_animals_are_balanced_and_have_all_parts(animals):
         assert bool((labels == tail).any()) == (name[:3] not in {"man", "gor"})
 
 
+@pytest.mark.full
 def test_meshes_are_those_of_the_articulated_shapes(animals, cache):
     shapes = articulated_shapes(per_class=2, faces=200, cache=cache)
     by_name = dict(zip(shapes.names, shapes.meshes, strict=True))

@@ -57,7 +57,7 @@ def test_templates_without_parts_are_refused():
 
 @pytest.mark.parametrize("template", PART_TEMPLATES, ids=lambda t: t.name)
 def test_at_rest_a_face_belongs_to_the_bone_next_to_it(template):
-    """Nothing is posed, simplified or noisy: the rest position is the position."""
+    # Nothing is posed, simplified or noisy: the rest position is the position
     rest = rest_surface(template, 600)
     shape = generate_instance(template, 200, seed=0, instance=0)
     shape = replace(shape, rest=rest, posed=rest.vertices, unplaced=rest.vertices, faces=rest.faces)
@@ -83,7 +83,7 @@ def _limbs(template):
 
 @pytest.mark.parametrize("template", PART_TEMPLATES, ids=lambda t: t.name)
 def test_every_part_is_one_patch_on_each_limb(template):
-    """No stray faces: connected patches are as many as there are parts of limbs."""
+    # No stray faces: connected patches are as many as there are parts of limbs
     shape = generate_instance(template, 500, seed=0, instance=1)
     labels = part_labels(shape, template)
     ends = np.stack((shape.faces, np.roll(shape.faces, -1, axis=1)), axis=-1).reshape(-1, 2)
@@ -98,7 +98,7 @@ def test_every_part_is_one_patch_on_each_limb(template):
 
 
 def test_around_a_bent_joint_the_halving_plane_decides():
-    """On its outer side the joint itself is the closest point of both bones."""
+    # On its outer side the joint itself is the closest point of both bones
     limb = Limb("arm", ((0, 0, 0), (1, 0, 0), (1, 1, 0)), (0.1, 0.1, 0.1), (0, 60), axis=(0, 0, 1))
     skeleton = Skeleton.from_template(ShapeTemplate("arm", (limb,)))
     angles = np.linspace(-0.98, 0.98, 40) * np.pi  # about the joint, from the plane's outer side
@@ -111,7 +111,7 @@ def test_around_a_bent_joint_the_halving_plane_decides():
 
 
 def test_labels_do_not_depend_on_the_number_of_faces():
-    """The same animal at 250 and 1,000 faces; another animal is the negative control."""
+    # The same animal at 250 and 1,000 faces; another animal is the negative control
     man, horse = _BY_NAME["man"], _BY_NAME["horse"]
     coarse, fine = (_shares(generate_instance(man, n, 0, 0), man) for n in (250, 1000))
     other = _shares(generate_instance(horse, 1000, 0, 0), horse)

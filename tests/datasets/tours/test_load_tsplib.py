@@ -1,7 +1,5 @@
 """TSPLIB: formats, roundings, published lengths, and one error for each damaged file."""
 
-from __future__ import annotations
-
 import itertools
 import tarfile
 from collections import Counter

@@ -1,7 +1,5 @@
 """Shortest tours: proved against all tours, cached, and only for what has distances."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

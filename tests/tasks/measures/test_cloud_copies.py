@@ -1,12 +1,8 @@
-from __future__ import annotations
-
 import pytest
 import torch
 
 from equigeo.tasks.measures.cloud_copies import CLOUD_COPIES, cloud_copies
-from equigeo.tasks.pointcloud import (
-    PointConfig,
-)
+from equigeo.tasks.pointcloud import PointConfig
 from equigeo.testing import tolerance
 
 

@@ -1,7 +1,5 @@
 """Frames whose labels are those of a potential that is known: Lennard-Jones, switched off at 3."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

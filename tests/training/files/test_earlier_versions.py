@@ -1,7 +1,5 @@
 """Checkpoints that version 0.1.0 wrote are loaded, used and evaluated."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

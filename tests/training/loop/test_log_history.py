@@ -1,7 +1,5 @@
 """Any logger of Lightning is told what the history says."""
 
-from __future__ import annotations
-
 from inspect import signature
 from typing import ClassVar
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn
@@ -52,7 +50,7 @@ def test_dropout_before_a_norm_does_not_act():
 
 
 def test_batches_of_one_kind_each_have_other_statistics():
-    """Negative control of the order: sorted samples hide what distinguishes them."""
+    # Negative control of the order: sorted samples hide what distinguishes them
     kinds = torch.cat([torch.zeros(64, 1), torch.ones(64, 1)])
     mixed, sorted_ = nn.BatchNorm1d(1), nn.BatchNorm1d(1)
     update_bn(mixed, kinds[torch.randperm(128)].split(16), _run)

@@ -1,0 +1,250 @@
+"""Parts of the training loop: devices, limits, batches, averages, sums."""
+
+import pickle
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from equigeo.tasks.mesh_classification.data import LabelledGraphs
+from equigeo.tasks.mesh_segmentation import SegmentationConfig
+from equigeo.tasks.mesh_segmentation.objective import PADDING, FaceCrossEntropy
+from equigeo.testing import tolerance
+from equigeo.training import time_limit
+from equigeo.training.cross_entropy import CrossEntropy
+from equigeo.training.labelled_source import DividedBatch, LabelledBatch
+from equigeo.training.loop.chosen_device import count_gpus, training_on
+from equigeo.training.loop.epoch_batches import EpochBatches
+from equigeo.training.loop.optimization import Optimization
+from equigeo.training.loop.sums_of_parts import sums_of_parts
+from equigeo.training.loop.weight_average import WeightAverage
+
+
+def test_a_cpu_is_taken_where_there_are_gpus(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert count_gpus() == 2
+    with training_on("cpu"):
+        assert count_gpus() == 0
+        with training_on("cuda"):
+            assert count_gpus() == 2
+        assert count_gpus() == 0
+    with pytest.raises(RuntimeError, match="x"), training_on("cpu"):
+        raise RuntimeError("x")
+    assert count_gpus() == 2
+
+
+def test_what_is_not_there_is_refused(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ValueError, match="no GPU, got 'cuda'"), training_on("cuda"):
+        pass
+    with pytest.raises(ValueError, match="one of auto, cpu, cuda, got 'tpu'"), training_on("tpu"):
+        pass
+
+
+@pytest.mark.parametrize("minutes", [0, -1, float("nan"), float("inf")])
+def test_a_time_limit_that_is_no_time_is_refused(minutes):
+    with pytest.raises(ValueError, match="positive number of minutes"):
+        time_limit(minutes)
+
+
+def test_average_follows_its_recurrence_and_copies_integers():
+    norm, average = nn.BatchNorm1d(1), WeightAverage(0.5)
+    expected = None
+    for t in range(1, 20):
+        with torch.no_grad():
+            norm.weight.fill_(float(t))
+            norm.num_batches_tracked.fill_(t)
+        average.update(norm)
+        decay = min(0.5, (1 + t) / (10 + t))
+        expected = float(t) if expected is None else decay * expected + (1 - decay) * t
+    torch.testing.assert_close(average.state["weight"], torch.tensor([expected]))
+    assert average.state["num_batches_tracked"] == 19
+
+
+def test_a_restored_average_continues_bitwise():
+    torch_rng = torch.Generator().manual_seed(0)
+    layer, whole = nn.Linear(3, 3), WeightAverage(0.9)
+    for step in range(6):
+        if step == 3:
+            part = WeightAverage(0.9)
+            part.load_state_dict(whole.state_dict())
+        with torch.no_grad():
+            layer.weight.copy_(torch.randn(3, 3, generator=torch_rng))
+        whole.update(layer)
+        if step >= 3:
+            part.update(layer)
+    assert torch.equal(whole.state["weight"], part.state["weight"])
+
+
+def _model():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3)).double()
+    model.unused = nn.Parameter(torch.ones(2))
+    return model
+
+
+def _batches():
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(7, 4, generator=generator, dtype=torch.float64)
+    labels = torch.tensor([0, 1, 2, 0, 1, 2, 0])
+    whole = LabelledBatch(x, labels, 7)
+    parts = [LabelledBatch(x[s], labels[s], 7) for s in (slice(3), slice(3, 5), slice(5, 7))]
+    return whole, DividedBatch(tuple(parts))
+
+
+def test_loss_measure_and_gradients_are_those_of_the_whole():
+    objective, model = CrossEntropy(0.1), _model()
+    found = []
+    for batch in _batches():
+        model.zero_grad()
+        loss, measure = sums_of_parts(objective, model, batch)
+        (3 * loss / batch.total).backward()
+        grads = [p.grad for p in model.parameters() if p.grad is not None]
+        assert model.unused.grad is None
+        found.append([loss.detach(), measure, *grads])
+    assert len(found[0]) == 6
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, **tolerance(torch.float64, terms=100))
+
+
+def test_no_part_is_kept_for_the_backward_pass():
+    model, (_, divided) = _model(), _batches()
+    loss, _ = sums_of_parts(CrossEntropy(0.1), model, divided)
+    node = loss.grad_fn
+    sizes = [t.shape for t in node.saved_tensors]
+    assert sizes == [p.shape for name, p in model.named_parameters() if name != "unused"]
+
+
+def test_a_divided_batch_counts_its_samples():
+    whole, divided = _batches()
+    assert len(divided.labels) == len(whole.labels) == divided.total
+    assert divided.to(torch.device("cpu")).parts[1].total == 7
+
+
+NONE = [-1, -1]
+LOGITS = [[9.0, 0.0], [0.0, 9.0]]  # of the two faces of every mesh
+
+
+class Slope(nn.Module):
+    """Logits times one weight."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(()))
+
+    def forward(self, logits):
+        return self.weight * logits
+
+
+def batch_of(*rows):
+    faces = sum(label != PADDING for row in rows for label in row)
+    assert faces == 2 * len(rows)
+    return LabelledBatch(torch.tensor(LOGITS * len(rows)), torch.tensor(rows), len(rows))
+
+
+def step(batch):
+    """Loss and slope of a step, and mean loss and measure of the epoch."""
+    module = Optimization(Slope(), SegmentationConfig("memory"), FaceCrossEntropy(), 1)
+    module._trainer = SimpleNamespace(world_size=1, current_epoch=0, global_rank=0)
+    loss = module.training_step(batch, 0)
+    loss.backward()
+    return [loss.item(), module.model.weight.grad.item(), *module.tally()]
+
+
+def test_meshes_without_a_labelled_face_are_in_no_mean():
+    alone = step(batch_of([0, 1]))
+    assert alone[3] == 1.0
+    assert step(batch_of([0, 1], NONE)) == alone
+    divided = DividedBatch(
+        tuple(LabelledBatch(b.inputs, b.labels, 3) for b in map(batch_of, ([0, 1], NONE, NONE)))
+    )
+    assert step(divided) == alone
+    assert step(batch_of([0, 1], [0, 0]))[3] == pytest.approx(0.75)
+
+
+def test_a_step_in_which_nothing_counts_has_loss_zero():
+    assert step(batch_of(NONE, NONE)) == [0.0] * 4
+
+
+class _Recorder(LabelledGraphs):
+    """Labels are positions, and no graph is built."""
+
+    def split(self, indices):
+        return [list(indices)]
+
+    def batch(self, indices, total=None, generator=None):
+        return LabelledBatch(None, self.labels[torch.tensor(indices)], total)
+
+
+def _source(number):
+    return _Recorder([None] * number, torch.arange(number))
+
+
+def _labels(batches):
+    return [batches[step].labels.tolist() for step in range(len(batches))]
+
+
+@given(number=st.integers(8, 70), size=st.integers(8, 32), processes=st.integers(1, 2))
+def test_processes_see_every_mesh_once_in_even_batches(number, size, processes):
+    shares = [
+        EpochBatches(_source(number), size, seed=0, epoch=1, process=p, num_processes=processes)
+        for p in range(processes)
+    ]
+    seen = sorted(i for share in shares for step in _labels(share) for i in step)
+    assert seen == list(range(number))
+    totals = [shares[0][step].total for step in range(len(shares[0]))]
+    assert max(totals) <= size
+    assert max(totals) - min(totals) <= 1
+
+
+def test_order_depends_on_seed_and_epoch_alone():
+    def order(seed, epoch):
+        return _labels(EpochBatches(_source(20), 8, seed=seed, epoch=epoch))
+
+    assert order(0, 3) == order(0, 3)
+    assert order(0, 3) != order(0, 4)
+    assert order(0, 3) != order(1, 3)
+
+
+@given(first=st.integers(0, 3))
+def test_an_epoch_continues_at_any_step(first):
+    whole = EpochBatches(_source(20), 6, seed=0, epoch=3)
+    rest = EpochBatches(_source(20), 6, seed=0, epoch=3, first_step=first)
+    assert len(rest) == len(whole) - first
+    assert _labels(rest) == _labels(whole)[first:]
+
+
+def test_too_few_meshes_for_the_processes_are_refused():
+    with pytest.raises(ValueError, match="at least two samples per step, got 3 samples for 2"):
+        EpochBatches(_source(3), 8, seed=0, epoch=0, num_processes=2)
+
+
+@pytest.fixture(scope="module")
+def graphs():
+    from equigeo.mesh import PrimalDualGraph
+    from tests.tasks.tiny_data import tiny_dataset
+
+    dataset = tiny_dataset(train=2, test=0)
+    return LabelledGraphs([PrimalDualGraph.from_mesh(m) for m in dataset.meshes], dataset.labels)
+
+
+def test_jitter_is_repeatable_and_differs_between_epochs(graphs):
+    def features(epoch, jitter=0.1):
+        noisy = replace(graphs, jitter=jitter)
+        return EpochBatches(noisy, 6, seed=0, epoch=epoch)[0].inputs.x_dual.sum(dim=0)
+
+    assert torch.equal(features(0), features(0))
+    assert not torch.allclose(features(0), features(1))
+    assert torch.allclose(features(0, 0.0), features(1, 0.0), rtol=1e-4)  # order alone differs
+
+
+def test_graphs_travel_to_processes_by_value(graphs):
+    copy = pickle.loads(pickle.dumps(replace(graphs, jitter=0.5)))
+    assert torch.equal(copy.labels, graphs.labels)
+    assert copy.jitter == 0.5
+    assert torch.equal(copy.batch([3, 1]).inputs.x_dual, graphs.batch([3, 1]).inputs.x_dual)
