@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
-from torch.testing import assert_close
 
-from tests.modes.row import Bound, Row
+from tests.modes.row import Bound, Row, assert_close
 
 Tensors = tuple[Tensor, ...]
 

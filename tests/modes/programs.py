@@ -1,18 +1,11 @@
-"""Columns of programs: traced, compiled, exported and packaged, each against plain eager mode.
-
-Compilers that make machine code take seconds for every program. All rows go through the same
-tracing without that, in ``compiled``, ``compiled_double_backward`` and ``exported``. Packages are
-made of one row of every op and of the layers whose programs differ most, ``PACKAGED``; a compiler
-that also differentiates twice takes a minute for a layer, so that it gets a few, ``COMPILED``.
-``make test-modes-full`` tries all rows.
-"""
+"""Columns of programs: traced, compiled, exported and packaged, each against plain eager mode."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +13,17 @@ import torch
 from torch import Tensor, nn
 from torch._dynamo.utils import counters
 from torch.fx.experimental.proxy_tensor import make_fx
-from torch.testing import assert_close
 
 from equigeo.ops import kernels_info
 from equigeo.ops.runtime.declare import SCHEMAS
 from tests.modes.derivatives import SAME, gradients, loss_gradients, scalar
-from tests.modes.row import Bound, Row
+from tests.modes.row import Bound, Row, assert_close, count
 
 Tensors = tuple[Tensor, ...]
 
 
 def compiled(row: Row) -> None:
-    """One graph without a break, for any number of rows; values and gradients."""
+    """One graph without a break; values and gradients. One program for all numbers of problems."""
     bound, inputs = row.bound(), row.inputs()
     counters["stats"].clear()
     program = _assert_compiles(bound, inputs, "aot_eager")
@@ -84,6 +76,7 @@ def aot_inductor(*rows: Row) -> None:
         library = kernels_info()["cpu"] or ""
         command = [sys.executable, "-c", _RUN, library, folder]
         ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    count(problem)
     if ran.returncode:
         raise (AssertionError if "AssertionError" in ran.stderr else RuntimeError)(ran.stderr)
 
@@ -137,46 +130,11 @@ class Several(Bound):
 
     def _call_all(self, bounds: nn.ModuleList, *inputs: Tensor) -> Tensors:
         results: Tensors = ()
-        for bound, count in zip(bounds, self.counts, strict=True):
-            own, inputs = inputs[:count], inputs[count:]
+        for bound, number in zip(bounds, self.counts, strict=True):
+            own, inputs = inputs[:number], inputs[number:]
             results = (*results, *bound(*own))
         return results
 
 
 MACHINE_CODE = [inductor, aot_inductor]
 COLUMNS = [compiled, compiled_double_backward, exported, *MACHINE_CODE]
-
-TWICE = ("nn.", "tensor_products.")
-"""Layers that energies are made of, whose forces are trained; programs of networks take minutes."""
-
-PACKAGED = {
-    "nn.Gate",  # PyTorch's own ops alone
-    "tensor_products.TensorProduct",  # paths of every kind
-    "tensor_products.GauntTensorProduct by Fourier series",  # complex numbers
-    "tensor_products.ChannelwiseConv of an EdgeIndex",  # graphs
-    "tensor_products.SymmetricContraction",  # lists of numbers as arguments
-    "affine.SeparableGroupConv",  # images
-    "affine.MomentFrame",  # interpolation
-    "affine.PointGroupConv",  # searches
-    "mesh.PrimalDualConv",  # two graphs at once
-    "mds.embed",  # decompositions
-    "mds.PointNetPlusPlus",  # loops
-    "mds.AttentionModel",  # choices that feed the next
-}
-"""Of each family, those whose programs differ from the others'; one row of every op besides."""
-COMPILED = {"nn.Gate", "tensor_products.ChannelwiseConv of an EdgeIndex", "ops.segment_attention"}
-"""PyTorch's own ops, an op in a layer, and an op with two results and an optional gradient."""
-
-
-def is_tried(row: Row, column: Callable[..., None], rows: Sequence[Row]) -> bool:
-    """Whether a cell is tried at every run."""
-    if column is compiled_double_backward:
-        first = row is next(other for other in rows if other.covers == row.covers)
-        return first and (row.covers in SCHEMAS or row.covers.startswith(TWICE))
-    if column not in MACHINE_CODE:
-        return True
-    if column is inductor:
-        return row.name in COMPILED
-    if row.covers in SCHEMAS:
-        return row is next(other for other in rows if other.covers == row.covers)
-    return row.name in PACKAGED

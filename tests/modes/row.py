@@ -8,11 +8,25 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
 
 from equigeo.groups import GroupSamples
 
 Call = Callable[..., Any]
+compared = [0]
+"""How many elements the columns have compared; a cell that compares none checks nothing."""
 _MOVED: dict[tuple[int, torch.device], tuple[Any, Any]] = {}  # no copies while a graph is captured
+
+
+def assert_close(found: Any, want: Any, **bounds: Any) -> None:
+    """Compare as PyTorch does, and count the elements."""
+    torch.testing.assert_close(found, want, **bounds)
+    count(want)
+
+
+def count(values: Any) -> None:
+    """Count the elements of tensors that a column has checked."""
+    compared[0] += sum(x.numel() for x in tree_leaves(values) if isinstance(x, Tensor))
 
 
 class Bound(nn.Module):
@@ -68,6 +82,11 @@ class Row:
     covers: str
     rows: bool = True
     kinks: bool = False
+
+    @property
+    def is_function(self) -> bool:
+        """Whether it is a function or an op, which has no state."""
+        return self.covers.rpartition(".")[2].islower()
 
     def bound(self) -> Bound:
         """The layer with everything but its differentiable inputs fixed."""

@@ -1,14 +1,16 @@
-"""All rows and columns of the mode matrix, and the page that shows them.
+"""Rows and columns of the mode matrix, which cells run, and the page that describes them.
 
-``python -m tests.modes.table --write`` writes the page anew.
+``python -m tests.modes.table --write`` writes the page.
 """
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from equigeo.ops.runtime.declare import SCHEMAS
 from tests.modes import deployment, derivatives, programs
 from tests.modes.affine_rows import affine_rows
 from tests.modes.cloud_rows import cloud_rows
@@ -17,8 +19,10 @@ from tests.modes.op_rows import op_rows
 from tests.modes.potential_rows import potential_rows
 from tests.modes.product_rows import product_rows
 from tests.modes.row import Row
-from tests.modes.unsupported import reason
+from tests.modes.unsupported import UNSUPPORTED, reason
+from tests.tier import FULL
 
+Column = Callable[[Row], None]
 ROWS: list[Row] = [
     *product_rows(),
     *affine_rows(),
@@ -27,22 +31,97 @@ ROWS: list[Row] = [
     *cloud_rows(),
     *op_rows(),
 ]
-COLUMNS: list[Callable[[Row], None]] = [
-    *derivatives.COLUMNS,
-    *programs.COLUMNS,
-    *deployment.COLUMNS,
-]
+COLUMNS: list[Column] = [*derivatives.COLUMNS, *programs.COLUMNS, *deployment.COLUMNS]
 PAGE = Path(__file__).parents[2] / "docs" / "modes.md"
+EVERY = os.environ.get("EQUIGEO_MODES") == "full"
+"""Whether every row is compiled to machine code, which takes hours."""
+
+# The op table checks these for every row: values, dtypes, strides, two orders of gradients, shapes.
+OP_TABLE = ("backward", "double_backward", "float32", "bfloat16", "strided", "meta", "empty")
+# Layers that energies are made of, whose forces are trained; programs of networks take minutes.
+TWICE = ("nn.", "tensor_products.")
+# Of each family, layers whose programs differ from the others'.
+PACKAGED = {
+    "nn.Gate",  # PyTorch's own ops alone
+    "tensor_products.TensorProduct",  # paths of every kind
+    "tensor_products.GauntTensorProduct by Fourier series",  # complex numbers
+    "tensor_products.ChannelwiseConv of an EdgeIndex",  # graphs
+    "tensor_products.SymmetricContraction",  # lists of numbers as arguments
+    "affine.SeparableGroupConv",  # images
+    "affine.MomentFrame",  # interpolation
+    "affine.PointGroupConv",  # searches
+    "mesh.PrimalDualConv",  # two graphs at once
+    "mds.embed",  # decompositions
+    "mds.PointNetPlusPlus",  # loops
+    "mds.AttentionModel",  # choices that feed the next
+}
+# PyTorch's own ops, an op in a layer, and an op with two results and an optional gradient.
+# Compiling two orders of gradients takes a minute per layer.
+COMPILED = {"nn.Gate", "tensor_products.ChannelwiseConv of an EdgeIndex", "ops.segment_attention"}
+PER_FAMILY = PACKAGED | COMPILED
+# A descent per call takes seconds; these modes differ most from those of other layers.
+OF_DESCENTS = (
+    "backward",
+    "double_backward",
+    "forward_mode",
+    "vmap",
+    "meta",
+    "exported",
+    "bfloat16",
+)
+
+
+def applies(row: Row, column: Column) -> bool:
+    """Return whether a cell has a meaning."""
+    name = column.__name__
+    if row.covers in SCHEMAS and name in OP_TABLE:
+        return False
+    if name == "copied":
+        return not row.is_function
+    if name == "empty":
+        return row.rows
+    if name == "compiled_double_backward":
+        return row.covers in SCHEMAS or row.name.startswith(TWICE)
+    return True
+
+
+def runs(row: Row, column: Column) -> bool:
+    """Return whether the tier runs a cell that has a meaning."""
+    op = row.covers in SCHEMAS
+    if row.covers == "mds.Canonicalized" and not FULL:
+        return column.__name__ in OF_DESCENTS
+    if column is programs.inductor:
+        return EVERY or row.name in COMPILED
+    if column is programs.aot_inductor:
+        return EVERY or row.name in PACKAGED or (op and _first(row))
+    if column is programs.compiled:  # of ops, opcheck traces the same
+        return FULL or not op
+    if column is programs.compiled_double_backward:
+        return EVERY or _first(row)
+    if column in (deployment.threads, deployment.forked):  # processes and threads cost seconds
+        return FULL or op or row.name in PER_FAMILY
+    return True
+
+
+def _first(row: Row) -> bool:
+    return row is next(other for other in ROWS if other.covers == row.covers)
+
+
+def cells() -> Iterator[tuple[Row, Column, str | None]]:
+    """Yield rows and columns of all cells that run, and why a cell is not supported."""
+    for row in ROWS:
+        for column in COLUMNS:
+            if applies(row, column) and runs(row, column):
+                yield row, column, reason(row.name, column.__name__)
+
 
 _HEAD = """# What works in which mode
 
-Every public layer and every op, in every mode in which PyTorch can use it. A cell passes where the
-mode gives what plain eager mode gives; `tests/modes` runs all of them. A number stands for a note
-below: what is not supported raises an error, and never gives other numbers. A dash stands for a
-program that takes too long to be compiled at every run.
+`tests/modes` runs every public layer and every op in every mode in which PyTorch can use it, and
+compares the result with plain eager mode. Every cell passes but the exceptions below. What is not
+supported raises an error; no mode returns other numbers.
 
 """
-
 
 _HALF = """
 ## Half precision
@@ -61,63 +140,21 @@ The table is that of PyTorch 2.13. Two backward passes through images, of `affin
 
 
 def page() -> str:
-    """The table as Markdown; all rows of one op are one line."""
-    notes: list[str] = []
-    lines: dict[str, list[set[str]]] = {}
-    for row in ROWS:
-        name = row.name if not row.name.startswith("ops.") else f"ops.{row.covers}"
-        cells = lines.setdefault(name, [set() for _ in COLUMNS])
-        for cell, column in zip(cells, COLUMNS, strict=True):
-            why = reason(row.name, column.__name__)
-            if not programs.is_tried(row, column, ROWS):
-                cell.add("–")
-            elif why is not None:
-                notes += [why] if why not in notes else []
-                cell.add(str(notes.index(why) + 1))
-            else:
-                cell.add("✓")
-    names = [column.__name__.replace("_", " ") for column in COLUMNS]
-    table = [
-        "| | " + " | ".join(names) + " |",
-        "|---" * (len(names) + 1) + "|",
-        *(
-            f"| `{name}` | " + " | ".join(_cell(c) for c in cells) + " |"
-            for name, cells in lines.items()
-        ),
-    ]
-    meaning = [
-        f"- **{name}**: {(column.__doc__ or '').splitlines()[0]}"
-        for name, column in zip(names, COLUMNS, strict=True)
-    ]
-    listed = [f"{number}. {why}." for number, why in enumerate(notes, 1)]
-    share = f"{share_that_passes():.1%} of {len(tried())} cells pass."
-    return _HEAD + "\n".join([share, "", *meaning, "", *table, "", *listed]) + "\n" + _HALF
-
-
-def _cell(found: set[str]) -> str:
-    """What rows of one line have: a note of any, or a check of any that is tried."""
-    return ",".join(sorted(found - {"✓", "–"})) or min(found, key="✓–".index)
-
-
-def tried() -> list[str | None]:
-    """Reasons of all cells that are tried at every run, None of those that pass."""
-    return [
-        reason(row.name, column.__name__)
-        for row in ROWS
+    """Return the page as Markdown."""
+    modes = [
+        f"- **{column.__name__.replace('_', ' ')}**: {(column.__doc__ or '').splitlines()[0]}"
         for column in COLUMNS
-        if programs.is_tried(row, column, ROWS)
     ]
-
-
-def share_that_passes() -> float:
-    """Of the cells that are tried."""
-    cells = tried()
-    return cells.count(None) / len(cells)
+    exceptions = [
+        f"| `{what}` | {', '.join(c.replace('_', ' ') for c in columns)} | {why} |"
+        for what, columns, why in UNSUPPORTED
+    ]
+    lines = [*modes, "", "| exception | modes | reason |", "|---|---|---|", *exceptions]
+    return _HEAD + "\n".join(lines) + "\n" + _HALF
 
 
 if __name__ == "__main__":
     if "--write" in sys.argv:
-        PAGE.parent.mkdir(exist_ok=True)
         PAGE.write_text(page())
-    share = f"{len(ROWS)} rows, {len(COLUMNS)} columns, {share_that_passes():.1%} pass"
-    sys.stdout.write(share + "\n")
+    count = sum(1 for _ in cells())
+    sys.stdout.write(f"{len(ROWS)} rows, {len(COLUMNS)} columns, {count} cells\n")

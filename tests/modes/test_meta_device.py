@@ -13,12 +13,11 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from tests.filled_later import filled_later, memory_of_others
 from tests.modes.table import ROWS
 from tests.modes.test_kept_constants import forget_constants
-from tests.modes.test_modes import every_warning_of_others, public_layers
+from tests.modes.test_modes import ignore_warnings_of_pytorch, public_layers
 
 LAYERS = pytest.mark.parametrize(
     "row", [row for row in ROWS if row.covers in public_layers()], ids=lambda row: row.name
 )
-MODES = {"meta": lambda: torch.device("meta"), "fake": FakeTensorMode}
 
 
 @pytest.fixture
@@ -33,27 +32,26 @@ def assert_same(found: tuple[Tensor, ...], expected: tuple[Tensor, ...]) -> None
         torch.testing.assert_close(x, y, rtol=0, atol=0, equal_nan=True)
 
 
-@every_warning_of_others
+@ignore_warnings_of_pytorch
 @LAYERS
-@pytest.mark.parametrize("through", ["meta", "cpu"])
 @pytest.mark.usefixtures("_memory_of_others")
-def test_layers_are_filled_by_their_state_alone(row, through):
+def test_layers_are_filled_by_their_state_alone(row):
     layer, inputs = row.bound(), row.inputs()
     expected = layer(*inputs)
-    assert_same(filled_later(layer, through)(*inputs), expected)
+    for through in ("meta", "cpu"):
+        assert_same(filled_later(layer, through)(*inputs), expected)
 
 
-@every_warning_of_others
+@ignore_warnings_of_pytorch
 @LAYERS
-@pytest.mark.parametrize("mode", MODES)
-def test_layers_without_values_leave_no_trace(row, mode):
+def test_layers_without_values_leave_no_trace(row):
     layer, inputs = row.bound(), row.inputs()
     expected = layer(*inputs)
-    forget_constants()
-    with suppress(Exception), MODES[mode]():
-        row.make()
-    other = row.bound()
-    assert_same(other(*inputs), expected)
+    for mode in (lambda: torch.device("meta"), FakeTensorMode):
+        forget_constants()
+        with suppress(Exception), mode():
+            row.make()
+        assert_same(row.bound()(*inputs), expected)
 
 
 NEED_VALUES = {
@@ -63,7 +61,7 @@ NEED_VALUES = {
 """Layers that cannot be made on the meta device and filled later; they raise."""
 
 
-@every_warning_of_others
+@ignore_warnings_of_pytorch
 @LAYERS
 @pytest.mark.usefixtures("_memory_of_others")
 def test_layers_made_on_the_meta_device_are_filled_later(row):

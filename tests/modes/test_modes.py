@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import os
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
-from itertools import product
 from typing import Any
 
 import pytest
@@ -17,8 +15,9 @@ import equigeo
 from equigeo.ops import kernels_info
 from equigeo.ops.runtime.declare import SCHEMAS
 from tests.modes import programs
-from tests.modes.table import COLUMNS, PAGE, ROWS, page
-from tests.modes.unsupported import UNSUPPORTED, reason
+from tests.modes.row import compared
+from tests.modes.table import COLUMNS, PAGE, ROWS, cells, page
+from tests.modes.unsupported import UNSUPPORTED
 
 PACKAGES = (
     "nn",
@@ -73,34 +72,32 @@ def test_every_exception_is_of_a_cell():
         assert set(named) <= columns
 
 
-def test_the_page_of_modes_is_of_this_table():
+def test_the_page_of_modes_is_generated_from_this_table():
     assert PAGE.read_text() == page(), "run python -m tests.modes.table --write"
 
 
-FULL = os.environ.get("EQUIGEO_MODES") == "full"
-"""Whether programs are made of all rows."""
-TOGETHER = 13  # rows in one program: few compilations, and errors that say about where
+TOGETHER = 13  # rows per program: few compilations, and errors that name a small group
 
 
-def programs_of_many() -> Iterator[Any]:
-    """Rows that pass, several at once; the others have a test of their own each."""
+def plain_cells() -> Iterator[Any]:
+    """Yield cells that are tests of their own."""
+    for row, column, why in cells():
+        if why or column not in programs.MACHINE_CODE:
+            yield pytest.param(row, column, why, id=f"{row}-{column.__name__}")
+
+
+def machine_code() -> Iterator[Any]:
+    """Yield columns of machine code with groups of rows; the fast tier runs the first group."""
     for column in programs.MACHINE_CODE:
-        rows = [row for row in ROWS if FULL or programs.is_tried(row, column, ROWS)]
-        rows = [row for row in rows if reason(row.name, column.__name__) is None]
+        rows = [row for row, other, why in cells() if other is column and not why]
         for first in range(0, len(rows), TOGETHER):
             some = rows[first : first + TOGETHER]
-            yield pytest.param(column, some, id=f"{column.__name__}-{some[0]}")
+            marks = [pytest.mark.full] if first else []
+            yield pytest.param(column, some, id=f"{column.__name__}-{some[0]}", marks=marks)
 
 
-def cells() -> Iterator[Any]:
-    for row, column in product(ROWS, COLUMNS):
-        alone = column not in programs.MACHINE_CODE or reason(row.name, column.__name__)
-        if alone and (FULL or programs.is_tried(row, column, ROWS)):
-            yield pytest.param(row, column, id=f"{row}-{column.__name__}")
-
-
-def every_warning_of_others(test: Callable[..., None]) -> Callable[..., None]:
-    """Ignore what PyTorch says of itself, and layers of the small problems here."""
+def ignore_warnings_of_pytorch(test: Callable[..., None]) -> Callable[..., None]:
+    """Ignore PyTorch's deprecation warnings and warnings about small test problems."""
     for message in (
         "ignore::equigeo.affine.WindowWarning",
         "ignore:`torch.jit:DeprecationWarning",
@@ -112,19 +109,23 @@ def every_warning_of_others(test: Callable[..., None]) -> Callable[..., None]:
     return test
 
 
-@every_warning_of_others
-@pytest.mark.parametrize(("row", "column"), list(cells()))
-def test_cell(row, column):
-    if reason(row.name, column.__name__) is None:
+@ignore_warnings_of_pytorch
+@pytest.mark.parametrize(("row", "column", "why"), list(plain_cells()))
+def test_cell(row, column, why):
+    compared[0] = 0
+    if why is None:
         column(row)
+        assert compared[0], "the cell compared nothing"
         return
-    with pytest.raises(Exception) as caught:  # noqa: PT011 - whatever says so
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - any error will do
         column(row)
     assert not isinstance(caught.value, AssertionError), "wrong numbers are no exception"
 
 
-@pytest.mark.skipif(kernels_info()["cpu"] is None, reason="a library of kernels is what is loaded")
-@pytest.mark.filterwarnings("ignore")  # the compilers' own
-@pytest.mark.parametrize(("column", "rows"), list(programs_of_many()))
+@pytest.mark.skipif(kernels_info()["cpu"] is None, reason="programs load the compiled kernels")
+@pytest.mark.filterwarnings("ignore")  # warnings of the compilers
+@pytest.mark.parametrize(("column", "rows"), list(machine_code()))
 def test_machine_code_of_several_rows(column, rows):
+    compared[0] = 0
     column(*rows)
+    assert compared[0]
