@@ -7,8 +7,6 @@ whose authors publish them for research without one, are quoted. ``python -m tes
 alone rewrites the list of checksums in ``data/README.md``.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import hashlib

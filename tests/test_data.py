@@ -1,7 +1,5 @@
 """The committed data are what their list says, small, and right."""
 
-from __future__ import annotations
-
 import csv
 import math
 from fractions import Fraction

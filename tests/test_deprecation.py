@@ -1,7 +1,5 @@
 """Old names work, warn, and go away in time."""
 
-from __future__ import annotations
-
 import sys
 import types
 from importlib import import_module

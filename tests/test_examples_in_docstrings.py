@@ -1,7 +1,5 @@
 """Public classes and functions have an executed example, those that need an extra package too."""
 
-from __future__ import annotations
-
 import doctest
 import inspect
 import json

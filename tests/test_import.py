@@ -1,7 +1,5 @@
 """Importing is cheap and asks for nothing optional; packages show public names only."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from bench.cuda_resources import Resources, kernel_name, read_log

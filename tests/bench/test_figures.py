@@ -1,7 +1,5 @@
 """Figures of README and of the documents are those of the records."""
 
-from __future__ import annotations
-
 import pytest
 
 from bench import figures

@@ -1,7 +1,5 @@
 """What the benchmark of foreign shapes measures with."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """Masked attention: what it computes, what it leaves alone, and which faces its mask finds."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Classifiers with vectors or attention keep the laws of the default one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

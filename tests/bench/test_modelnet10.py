@@ -1,7 +1,5 @@
 """Variants of the ModelNet10 benchmark are what their names say, for every network alike."""
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What messages reach is counted by ``tp.expressivity`` as by the maps of the layers themselves."""
 
-from __future__ import annotations
-
 import json
 import sys
 from typing import get_args

@@ -1,7 +1,5 @@
 """What ``bench.potential_gaunt_methods`` exchanges and records."""
 
-from __future__ import annotations
-
 import json
 import sys
 

@@ -1,7 +1,5 @@
 """What ``bench.potentials`` trains, and which records it keeps."""
 
-from __future__ import annotations
-
 import json
 import sys
 from argparse import Namespace

@@ -1,7 +1,5 @@
 """The record of what products cost."""
 
-from __future__ import annotations
-
 import json
 import sys
 

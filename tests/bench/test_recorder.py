@@ -1,7 +1,5 @@
 """How results are kept: whole, with circumstances, and never taken for those of other code."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

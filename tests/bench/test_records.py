@@ -1,7 +1,5 @@
 """What is recorded has the form of the schema, and says where it comes from."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

@@ -1,7 +1,5 @@
 """The page of benchmarks draws the records, says where they come from, and needs nothing else."""
 
-from __future__ import annotations
-
 import json
 import re
 

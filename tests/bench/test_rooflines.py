@@ -1,7 +1,5 @@
 """Kernels beside the bounds of the machine."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

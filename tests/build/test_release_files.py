@@ -1,7 +1,5 @@
 """What a release needs says the same as the package."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A target with every kind of answer, for the tests of the runner; not one of ``all_targets``."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -5,8 +5,6 @@ which gives the same cases in the same order for the same seed, finitely many or
 case quickly and does the work in ``Case.call``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ anywhere, in configuration, weights, training state, the bytes of the file; such
 by chance, and what is loaded then has to be a model: finite weights, of its own configuration.
 """
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import io

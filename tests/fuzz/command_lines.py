@@ -4,8 +4,6 @@ Every one has to end with status 2 and one message, or with 0 where nothing is w
 an output that cannot be written, so that it is refused at the latest before it starts.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

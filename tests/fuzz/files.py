@@ -5,8 +5,6 @@ values; images by bytes; archives by bytes and by members that must not be there
 be sound: a mesh or an image that a network can take, files that lie in the folder of the archive.
 """
 
-from __future__ import annotations
-
 import copy
 import gzip
 import io

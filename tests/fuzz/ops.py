@@ -6,8 +6,6 @@ it can without reading values, half of the op below it, whose kernel must stay i
 whatever it is given.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import suppress

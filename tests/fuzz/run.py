@@ -6,8 +6,6 @@ anything was found. ``python -m tests.fuzz --target NAME --seed 3 --case 17`` re
 ``--output bench/results/fuzz.json`` keeps what a run did: cases by their answers, and findings.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -4,8 +4,6 @@ It reports each case by two lines of JSON on its standard output, before and aft
 prints goes to the standard error.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -5,8 +5,6 @@
 is one of them.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Layers of the mode matrix on a device, against themselves on the CPU."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Sequence
 from typing import Any

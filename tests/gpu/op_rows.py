@@ -1,7 +1,5 @@
 """Rows of the op table on a device, against the reference implementation on the CPU."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

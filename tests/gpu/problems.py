@@ -1,7 +1,5 @@
 """Ops at the sizes of models, each beside a peer that computes the same."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec

@@ -8,8 +8,6 @@ where something is wrong, which the record then lists under ``"failures"``.
 loaded; times then say nothing.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

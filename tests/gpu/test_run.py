@@ -1,7 +1,5 @@
 """What a machine with a card runs, on the simulator; and what one without a card is told."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

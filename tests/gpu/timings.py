@@ -1,7 +1,5 @@
 """Times of ops on a device beside their peers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from statistics import median
