@@ -178,20 +178,33 @@ test-torch-sim: $(VENV)/.with-test $(VENV)-torch-sim/.done ## potentials as mode
 test-metatomic: $(VENV)/.with-test $(VENV)-metatomic/.done ## potentials as models of metatomic, saved and run by its calculator
 	EQUIGEO_REQUIRE_KERNELS=1 $(VENV)-metatomic/bin/python -m pytest -q tests/interop/test_to_metatomic.py
 
+# What no result may depend on: load, order, the number of workers, the instruction set.
+.PHONY: test-robust
+test-robust: $(VENV)/.with-test ## run the tests under load in random order, then on each narrower instruction set
+	for core in $$(seq $(JOBS)); do while :; do :; done & done; trap 'kill $$(jobs -p)' EXIT; \
+	  EQUIGEO_SHUFFLE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 4 --dist loadgroup $(PYTEST_ARGS)
+	isas=$$($(LIST_ISAS)); for isa in $$(tr ' ' '\n' <<< "$$isas" | sed '$$d'); do \
+	  echo "== EQUIGEO_ISA=$$isa, one worker"; \
+	  EQUIGEO_SHUFFLE=2 EQUIGEO_ISA=$$isa OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q $(PYTEST_ARGS); \
+	done
+
+CHECK_ARGS ?=
+.PHONY: check
+check: $(VENV)/.with-test ## run all checks whose sources have changed since they passed; can be interrupted
+	$(PYTHON) .ci/check.py $(CHECK_ARGS)
+
 .PHONY: test-modes-full
 test-modes-full: $(VENV)/.with-test ## the mode matrix with programs made of every row, not of some
 	OMP_NUM_THREADS=1 EQUIGEO_REQUIRE_KERNELS=1 EQUIGEO_MODES=full $(BIN)/python -m pytest -q $(PARALLEL) tests/modes
 
 LIST_ISAS = EQUIGEO_REQUIRE_KERNELS=1 $(BIN)/python -c \
   'from equigeo.ops import kernels_info; print(*kernels_info()["available_isas"])'
-# What PyTorch does with an op is the same for every body, and so is what its derivatives are.
-KERNELS_ONLY = not compiles and not exports and not registered and not finite
 .PHONY: isa
 isa: $(VENV)/.with-test ## run the op tests on every instruction set but the widest, which `test` takes
 	isas=$$($(LIST_ISAS)); for isa in $$(tr ' ' '\n' <<< "$$isas" | sed '$$d'); do \
 	  echo "== EQUIGEO_ISA=$$isa"; \
-	  OMP_NUM_THREADS=1 EQUIGEO_REQUIRE_KERNELS=1 EQUIGEO_ISA=$$isa $(BIN)/python -m pytest -q $(PARALLEL) tests/ops \
-	    -k '$(KERNELS_ONLY)'; \
+	  OMP_NUM_THREADS=1 EQUIGEO_REQUIRE_KERNELS=1 EQUIGEO_ISA=$$isa $(BIN)/python -m pytest -q $(PARALLEL) \
+	    -m kernels tests/ops; \
 	done
 
 .PHONY: test-cpp
@@ -219,8 +232,8 @@ SANITIZE_ISAS ?= $(TWO_ISAS)
 sanitize: sanitized-kernels ## op tests with kernels that check every access, plainest and widest
 	for isa in $(SANITIZE_ISAS); do \
 	  echo "== EQUIGEO_ISA=$$isa"; \
-	  OMP_NUM_THREADS=1 $(SANITIZE_ENV) EQUIGEO_ISA=$$isa $(BIN)/python -m pytest -q $(PARALLEL) tests/ops \
-	    -k '$(KERNELS_ONLY) and not threads'; \
+	  OMP_NUM_THREADS=1 $(SANITIZE_ENV) EQUIGEO_ISA=$$isa $(BIN)/python -m pytest -q $(PARALLEL) \
+	    -m 'kernels and not threads' tests/ops; \
 	done
 
 FUZZ_ARGS ?= --minutes 10 --seed 0
