@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import subprocess
-import sys
+from contextlib import redirect_stdout
 
 import pytest
 
@@ -23,10 +23,8 @@ def scripts(tmp_path_factory):
     """The script of each shell, as a file."""
     folder = tmp_path_factory.mktemp("completion")
     for shell in SHELLS:
-        with (folder / shell).open("w") as file:
-            subprocess.run(
-                [sys.executable, "-m", "equigeo.cli", "completion", shell], stdout=file, check=True
-            )
+        with (folder / shell).open("w") as file, redirect_stdout(file):
+            assert main(["completion", shell]) == 0
     return folder
 
 

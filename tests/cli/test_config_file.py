@@ -6,36 +6,42 @@ import json
 from dataclasses import replace
 
 import pytest
-import torch
 
 from equigeo.cli import main
-from equigeo.tasks.mesh_classification import MESH_RECIPES, MeshConfig, TrainedMeshClassifier
+from equigeo.tasks import MeshClassification
+from equigeo.tasks.mesh_classification import MESH_RECIPES, MeshConfig
 from equigeo.tasks.tsp import TourConfig
 
 TRAIN = ("train", "mesh-classification")
 
 
-def trained(folder, *arguments):
-    assert main([*TRAIN, "--output", str(folder), *map(str, arguments)]) == 0
-    return TrainedMeshClassifier.load(folder / "model.ckpt")
+@pytest.fixture
+def asked(monkeypatch):
+    """The configurations that runs are asked for, in place of training."""
+    found = []
+
+    def note(task, config, output, **options):
+        found.append(config)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(MeshClassification, "train", note)
+    return found
 
 
-def test_a_run_is_repeated_from_its_configuration(run_folder, tmp_path):
-    again = trained(tmp_path / "run", "--config", run_folder / "config.json")
-    first = TrainedMeshClassifier.load(run_folder / "model.ckpt")
-    assert again.config == first.config
-    state, expected = again.model.state_dict(), first.model.state_dict()
-    assert all(torch.equal(state[name], value) for name, value in expected.items())
+def test_run_is_repeated_from_its_configuration(run_folder, tmp_path, asked):
+    file = run_folder / "config.json"
+    assert main([*TRAIN, "--output", str(tmp_path / "run"), "--config", str(file)]) == 130
+    assert asked == [MeshConfig.from_dict(json.loads(file.read_text()))]
 
 
-def test_options_beside_the_file_win(data, tmp_path):
+def test_options_beside_the_file_win(data, tmp_path, asked):
     recipe = replace(MESH_RECIPES["paper"], epochs=50, jitter=0.25)
     config = MeshConfig("nowhere", recipe=recipe, preset="paper", seed=3)
     file = tmp_path / "mine.json"
     file.write_text(json.dumps(config.to_dict()))
-    options = ("--config", file, "--data", data, "--epochs", 1, "--seed", 4, "--preset", "paper")
-    found = trained(tmp_path / "run", *options).config
-    assert found == replace(config, data=str(data), seed=4, recipe=replace(recipe, epochs=1))
+    options = f"--config {file} --data {data} --epochs 1 --seed 4 --preset paper".split()
+    assert main([*TRAIN, "--output", str(tmp_path / "run"), *options]) == 130
+    assert asked == [replace(config, data=str(data), seed=4, recipe=replace(recipe, epochs=1))]
 
 
 GOOD = MeshConfig("builtin").to_dict()

@@ -21,7 +21,8 @@ needs_kernels = pytest.mark.skipif(
 
 
 @pytest.fixture(autouse=True)
-def _no_ops(monkeypatch):
+def _short(monkeypatch):
+    monkeypatch.setattr(model_speed, "_REPETITIONS", 1)
     monkeypatch.setattr(doctor.equigeo.ops, "check_ops", lambda device: [])
 
 

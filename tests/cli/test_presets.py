@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from equigeo.cli import main
 from equigeo.cli.recipe_options import RECIPE, RUN, setting
 from equigeo.mesh import PrimalDualClassifier
@@ -65,17 +63,11 @@ def test_another_task_is_refused(capsys):
     assert "choose from" in capsys.readouterr().err
 
 
-OPTIONS = [
-    *((None, option) for option in (*RUN, *RECIPE)),
-    *((task, x) for task in TASKS for x in (*task.train_arguments, *task.evaluate_arguments)),
-]
-
-
-NAMES = [f"{task.name if task else 'all'} {option.flag}" for task, option in OPTIONS]
-
-
-@pytest.mark.parametrize("option", [x for _, x in OPTIONS], ids=NAMES)
-def test_a_number_has_a_unit(option):
-    is_number = option.constant is None and option.type in NUMBERS and option.name not in NO_UNIT
-    assert bool(option.unit) == is_number
-    assert option.unit in option.text
+def test_numbers_have_units():
+    tasks = [(task.name, (*task.train_arguments, *task.evaluate_arguments)) for task in TASKS]
+    for name, options in [("all", (*RUN, *RECIPE)), *tasks]:
+        for option in options:
+            is_number = option.constant is None and option.type in NUMBERS
+            has_unit = is_number and option.name not in NO_UNIT
+            assert bool(option.unit) == has_unit, f"{name} {option.flag}"
+            assert option.unit in option.text, f"{name} {option.flag}"
