@@ -107,15 +107,11 @@ def test_stress_is_never_that_of_an_invented_volume(pbc):
 
 
 @needs_ase
-def test_an_unknown_element_is_named_before_any_list_is_built():
+def test_bad_atoms_are_refused():
     atoms = crystal(Calculator(potential()), cell=np.zeros((3, 3)))
-    atoms.numbers[0] = 79
+    atoms.numbers[0] = 79  # named before any list is built
     with pytest.raises(ValueError, match=r"among \[1, 6, 8\].*got \[79\]"):
         atoms.get_potential_energy()
-
-
-@needs_ase
-def test_bad_atoms_are_refused():
     atoms = crystal(Calculator(potential()), cell=[[1, 0, 0], [2, 0, 0], [0, 0, 1]])
     with pytest.raises(ValueError, match="cell"):
         atoms.get_potential_energy()

@@ -193,6 +193,7 @@ def test_a_program_in_cpp_runs_a_package(tmp_path):
         assert (ran.returncode, message in ran.stderr) == (1, True), ran.stderr
 
 
+@pytest.mark.full
 @needs_kernels
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no g++")
 @pytest.mark.filterwarnings("ignore")

@@ -101,11 +101,8 @@ def test_scales_are_what_they_say():
         assert_close(result.scale, value.double(), **EXACT)
         back = result.scale * result.y @ result.frame.mT + result.centroid
         assert_close(back, x, **EXACT)
-    assert_close(
-        mds.embed(box(1, 1), scale="rms", options=QUIET).scale,
-        torch.tensor(0.5, dtype=torch.float64).sqrt(),
-        **EXACT,
-    )
+    square = mds.embed(box(1, 1), scale="rms", options=QUIET)
+    assert_close(square.scale, torch.tensor(0.5).double().sqrt(), **EXACT)
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3, 5])
@@ -180,13 +177,9 @@ def test_coordinates_of_small_clouds():
     ]
     for x, rows in ((TRIANGLE, triangle), (PATH, path)):
         want, near = torch.tensor(rows, dtype=torch.float64), 1e-9  # nine decimals
-        assert_close(mds.embed(turned(x)).y, want, rtol=0, atol=near)
-        assert_close(
-            mds.embed(x * torch.tensor([-1.0] + [1.0] * (x.shape[1] - 1))).y,
-            want,
-            rtol=0,
-            atol=near,
-        )
+        mirrored = x * torch.tensor([-1.0] + [1.0] * (x.shape[1] - 1))
+        for cloud in (turned(x), mirrored):
+            assert_close(mds.embed(cloud).y, want, rtol=0, atol=near)
 
 
 def test_collinear_points():
@@ -197,11 +190,9 @@ def test_collinear_points():
     assert result.null.tolist() == [False, True, True]
     assert not result.flagged
     n, h = 4, 0.5
-    direction = torch.tensor([[0.6, 0.0, 0.8]], dtype=torch.float64)
-    line = h * torch.arange(n)[:, None] * direction
-    assert_close(
-        eigvals(line)[0], torch.tensor(n * (n * n - 1) * h * h / 12, dtype=torch.float64), **EXACT
-    )
+    line = h * torch.arange(n)[:, None] * torch.tensor([[0.6, 0.0, 0.8]], dtype=torch.float64)
+    want = torch.tensor(n * (n * n - 1) * h * h / 12, dtype=torch.float64)
+    assert_close(eigvals(line)[0], want, **EXACT)
 
 
 def test_two_points_are_ambiguous_and_have_two_frames():
@@ -221,11 +212,8 @@ def test_proper_frames_see_handedness():
     dependent = int(least.margin.abs().argmin())
     for g in motions(30):
         det = float(torch.linalg.det(g))
-        assert_close(
-            mds.embed(x @ g.mT, group="SO", options=last).y,
-            want.y * torch.tensor([1.0, 1.0, det]),
-            **EXACT,
-        )
+        moved = mds.embed(x @ g.mT, group="SO", options=last)
+        assert_close(moved.y, want.y * torch.tensor([1.0, 1.0, det]), **EXACT)
         moved = mds.embed(x @ g.mT, group="SO")
         signs = torch.ones(3)
         signs[dependent] = det

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 import torch
@@ -27,7 +26,7 @@ def cloud() -> torch.Tensor:
     [{}, {"upright": True}, {"kind": "frames", "upright": True}],
     ids=["pointnet", "upright", "upright frames"],
 )
-def test_rigid_motions_change_nothing(settings: dict[str, Any]) -> None:
+def test_rigid_motions_change_nothing(settings):
     torch.manual_seed(0)
     model = InvariantPointNet(InvariantPointNetConfig(5, **settings)).double().eval()
     assert_equivariant(
@@ -38,7 +37,7 @@ def test_rigid_motions_change_nothing(settings: dict[str, Any]) -> None:
     )
 
 
-def test_the_plain_network_is_not_invariant() -> None:
+def test_the_plain_network_is_not_invariant():
     torch.manual_seed(0)
     model = PointNet(5).double().eval()
     error = equivariance_error(
@@ -50,7 +49,7 @@ def test_the_plain_network_is_not_invariant() -> None:
     assert error > 0.01
 
 
-def test_scale_and_order_change_nothing() -> None:
+def test_scale_and_order_change_nothing():
     torch.manual_seed(0)
     model, x = InvariantPointNet.preset("pointnet", 5).double().eval(), cloud()
     torch.testing.assert_close(model(7 * x), model(x), **CLOSE)
@@ -68,7 +67,7 @@ def test_scale_and_order_change_nothing() -> None:
     ],
     ids=lambda config: config.network + "-upright" * config.upright,
 )
-def test_configuration_rebuilds_the_network(config: InvariantPointNetConfig) -> None:
+def test_configuration_rebuilds_the_network(config):
     model = InvariantPointNet(config).eval()
     saved = json.loads(json.dumps(model.config.to_dict()))
     assert saved == model.config.to_dict()
@@ -78,7 +77,7 @@ def test_configuration_rebuilds_the_network(config: InvariantPointNetConfig) -> 
     assert torch.equal(again(x), model(x))
 
 
-def test_without_a_group_clouds_are_seen_as_they_stand() -> None:
+def test_without_a_group_clouds_are_seen_as_they_stand():
     torch.manual_seed(0)
     model = InvariantPointNet(InvariantPointNetConfig(5, group=None)).double().eval()
     x = cloud()
@@ -89,7 +88,7 @@ def test_without_a_group_clouds_are_seen_as_they_stand() -> None:
     assert model.flagged(x) is None
 
 
-def test_symmetric_clouds_are_flagged_without_a_warning() -> None:
+def test_symmetric_clouds_are_flagged_without_a_warning():
     model = InvariantPointNet.preset("pointnet", 5).eval()
     box = torch.cartesian_prod(*[torch.tensor([-s, s]) for s in (3.0, 2.0, 1.0)])
     cube = torch.cartesian_prod(*[torch.tensor([-1.0, 1.0])] * 3)
@@ -98,7 +97,7 @@ def test_symmetric_clouds_are_flagged_without_a_warning() -> None:
     assert model(x).isfinite().all()
 
 
-def test_training_draws_one_frame_and_use_averages() -> None:
+def test_training_draws_one_frame_and_use_averages():
     config = InvariantPointNetConfig(5, kind="soft", training_kind="soft", training_sample=True)
     model = InvariantPointNet(config).double().eval()
     x = torch.cat([cloud(), cloud().flip(1)])
@@ -111,7 +110,7 @@ def test_training_draws_one_frame_and_use_averages() -> None:
     assert len(calls) == 1
 
 
-def test_pairs_say_which_direction_is_up() -> None:
+def test_pairs_say_which_direction_is_up():
     torch.manual_seed(0)
     model = InvariantPointNet(InvariantPointNetConfig(5, upright=True)).double().eval()
     x = cloud()
@@ -131,7 +130,7 @@ def test_pairs_say_which_direction_is_up() -> None:
         torch.testing.assert_close(model.pairs(y)[0], logits)
 
 
-def test_pairs_of_drawn_frames_belong_to_the_frames_that_were_drawn() -> None:
+def test_pairs_of_drawn_frames_belong_to_the_frames_that_were_drawn():
     config = InvariantPointNetConfig(
         5, kind="frames", training_kind="frames", training_sample=True, upright=True
     )
@@ -148,7 +147,7 @@ def test_pairs_of_drawn_frames_belong_to_the_frames_that_were_drawn() -> None:
     assert up.unique().numel() == 2
 
 
-def test_bad_input_is_named() -> None:
+def test_bad_input_is_named():
     names = r"pointnet, pointnet\+\+, dgcnn, transformer"
     with pytest.raises(ValueError, match=f"network must be one of {names}"):
         InvariantPointNetConfig(4, "mlp")
