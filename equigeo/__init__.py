@@ -12,14 +12,22 @@ Examples
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
-from pkgutil import iter_modules
-from typing import Any
 
 from equigeo._version import __version__
 
+TYPE_CHECKING = False  # importing `typing` would take half of the time of this import
+if TYPE_CHECKING:
+    from typing import Any
+
 # Read off the folder, so that there is no second list to keep.
-_PACKAGES = sorted(entry.name for entry in iter_modules(__path__) if entry.ispkg)
+_PACKAGES = sorted(
+    entry.name
+    for folder in __path__
+    for entry in os.scandir(folder)
+    if os.path.exists(os.path.join(entry.path, "__init__.py"))
+)
 
 __all__ = ["__version__", "kernels_info", *_PACKAGES]
 
