@@ -279,7 +279,7 @@ SIMULATE_ARGS ?=
 simulate: simulated-kernels ## run the CUDA kernels on the CPU: every op, order of threads and check
 	$(BIN)/python -m tests.ops.run_simulated planted $(SIMULATED)
 	$(BIN)/python -m tests.ops.run_simulated all $(SIMULATED) --jobs $(JOBS) $(SIMULATE_ARGS)
-	OMP_NUM_THREADS=1 EQUIGEO_SIMULATED=$(CURDIR)/$(SIMULATED) \
+	OMP_NUM_THREADS=1 EQUIGEO_TESTS=full EQUIGEO_SIMULATED=$(CURDIR)/$(SIMULATED) \
 	  $(BIN)/python -m pytest -q $(PARALLEL) tests/ops/self_test tests/gpu tests/ops/edges/test_so2_conv.py
 
 # Templates of one source: of each op its small problems in float32, which come by every line but
@@ -330,8 +330,9 @@ bench: $(VENV)/.with-bench ## time every op beside one peer, in minutes: build/b
 	$(BIN)/python -m bench.short --output build/bench/short.json $(BENCH_ARGS)
 
 .PHONY: test-bench
-test-bench: $(VENV)/.with-test ## call what bench times once: whether it runs and agrees with its peers
+test-bench: $(VENV)/.with-test ## run every benchmark once, compare with its peers, test the scripts
 	$(BIN)/python -m bench.short --once $(BENCH_ARGS)
+	OMP_NUM_THREADS=1 EQUIGEO_TESTS=full $(BIN)/python -m pytest -q $(PARALLEL) tests/bench
 
 .PHONY: bench-full
 bench-full: $(VENV)/.with-bench ## all benchmarks of ops, which takes hours: build/bench/full.json
