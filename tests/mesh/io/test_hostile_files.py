@@ -14,7 +14,7 @@ from equigeo.mesh.io import limits
 from tests.mesh.io.hostile_files import HOSTILE, ply_with_comments
 from tests.mesh.io.mesh_texts import SPELLINGS, off_text, ply_text, stl_text
 
-SECONDS = 6.0  # of processor time: 0.6 at most
+SECONDS = 12.0  # of processor time: 1.2 at most
 
 
 @cache

@@ -175,7 +175,7 @@ def test_a_monotone_path_takes_few_rounds(falling, monkeypatch):
     monkeypatch.setattr(
         edge_selection, "_outranks", lambda *given: rounds.append(1) or outranks(*given)
     )
-    nodes = 20_000
+    (nodes,) = tier([20_000], [100_000])
     path = torch.stack((torch.arange(nodes - 1), torch.arange(1, nodes)), dim=1)
     scores = torch.arange(nodes - 1.0)
     got = dominant_matching(path, -scores if falling else scores, nodes)
