@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import random
 import zlib
 
@@ -17,7 +18,9 @@ settings.load_profile("full" if FULL else "fast")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect tests of the full tier in the fast one."""
+    """Deselect tests of the full tier in the fast one; shuffle where a seed is given."""
+    if seed := os.environ.get("EQUIGEO_SHUFFLE"):
+        random.Random(int(seed)).shuffle(items)
     if FULL:
         return
     later = [item for item in items if item.get_closest_marker("full")]
