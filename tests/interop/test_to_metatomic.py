@@ -31,6 +31,7 @@ from tests.potentials.systems import (
     batch_of,
     potential,
 )
+from tests.tier import tier
 
 module = sys.modules[function.__module__]
 needs_metatomic = pytest.mark.skipif(
@@ -71,10 +72,10 @@ def run(program, batch, weights=None):
     return energies, gradient
 
 
-@pytest.mark.parametrize(
-    "product",
-    ["channelwise", "full", "gaunt", "curl", "gaunt+curl", "matrix", "vector_signal", "so2"],
-)
+MORE = ("full", "gaunt", "curl", "gaunt+curl", "matrix", "vector_signal")
+
+
+@pytest.mark.parametrize("product", tier(["channelwise", "so2"], ["channelwise", "so2", *MORE]))
 def test_programs_are_the_potential_for_any_number_of_atoms_and_edges(product):
     model = potential(product=product)
     program = program_of(model)
