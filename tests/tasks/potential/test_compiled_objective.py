@@ -16,7 +16,7 @@ from equigeo.tasks.potential.compiled_objective import CompiledObjective
 from equigeo.testing import tolerance
 from tests.tasks.potential.frames import CUTOFF, crystals, molecules, small_config
 
-SMALL = {"cutoff": CUTOFF, "channels": 4, "lmax_edge": 1, "correlation": 2}
+SMALL = {"cutoff": CUTOFF, "channels": 2, "lmax_edge": 1, "correlation": 1, "layers": 1}
 # Three passes of a model, each a chain of tens of roundings, whose terms cancel in the gradients.
 SAME = 1e3 * tolerance(torch.float32, 64)["rtol"]
 
@@ -63,7 +63,10 @@ def assert_same(objective, model, batch):
 def test_one_program_serves_batches_of_all_sizes(programs):
     frames = molecules(9)
     alone = AtomicFrames(tuple(frames)[:1], "one")
-    model, objective = potential(frames), CompiledObjective(EnergyForcesStress(1.0, 100.0))
+    model, objective = (
+        potential(frames, layers=2, correlation=2),
+        CompiledObjective(EnergyForcesStress(1.0, 100.0)),
+    )
     source = AtomicSource.of_frames(frames, CUTOFF)
     for chosen in (range(3), range(4, 9), [1, 2], [0, 0, 0, 5], [7]):
         assert_same(objective, model, source.batch(chosen))
@@ -105,11 +108,12 @@ def test_energies_alone(programs):
     assert len(programs) == 1
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("product", get_args(ProductName))
 def test_every_product_can_be_recorded(product, programs):
     frames = molecules(3)
     batch = AtomicSource.of_frames(frames, CUTOFF).batch(range(3))
-    model = potential(frames, product=product, layers=1)
+    model = potential(frames, product=product)
     assert_same(CompiledObjective(EnergyForcesStress(1.0, 100.0)), model, batch)
 
 
@@ -180,11 +184,12 @@ def test_a_run_that_is_compiled_ends_where_it_would_otherwise(folder, tmp_path, 
         close(a, b)
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore")  # the compiler's own
 def test_machine_code_gives_the_same():
     torch._dynamo.reset()
     frames = molecules(4)
-    model = potential(frames, layers=1, channels=2, correlation=1)
+    model = potential(frames)
     objective = CompiledObjective(EnergyForcesStress(1.0, 100.0))
     source = AtomicSource.of_frames(frames, CUTOFF)
     for chosen in (range(4), range(1, 3)):
