@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from equigeo.nn._irreps_argument import IrrepsLike, irreps_argument
 from equigeo.nn.irreps_layer import IrrepsLayer
 from equigeo.nn.normalized_activation import NormalizedActivation, name_of
+from equigeo.ops.runtime.torch_internals import plain_tensors
 from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout
 
@@ -150,10 +151,10 @@ def _parity(act: Function) -> int:
     """1 for an even function, -1 for an odd one, 0 for any other."""
     like = next(act.parameters(), None) if isinstance(act, nn.Module) else None
     # points and bound of e3nn's own test, so that both give functions the same parity
-    x = torch.linspace(0, 10, 256, dtype=torch.float64)
-    with torch.no_grad():
+    with torch.no_grad(), plain_tensors():
+        x = torch.linspace(0, 10, 256, dtype=torch.float64)
         x = x if like is None else x.to(like)
         right, left = act(x), act(-x)
-    if torch.allclose(right, left, rtol=0, atol=1e-5):
-        return 1
-    return -1 if torch.allclose(right, -left, rtol=0, atol=1e-5) else 0
+        if torch.allclose(right, left, rtol=0, atol=1e-5):
+            return 1
+        return -1 if torch.allclose(right, -left, rtol=0, atol=1e-5) else 0

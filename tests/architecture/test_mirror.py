@@ -116,6 +116,7 @@ class Reach:
         yield from (name for name in names if name in self.modules)
 
 
+@pytest.mark.full
 def test_every_public_module_has_its_tests():
     refuse([*problems(REPOSITORY)])
 

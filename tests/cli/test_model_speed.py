@@ -37,6 +37,7 @@ def saved(name, tmp_path):
     return tmp_path / "model.ckpt"
 
 
+@pytest.mark.full
 @needs_kernels
 def test_a_process_without_kernels_is_timed(tmp_path, capsys):
     path = saved("potential", tmp_path)

@@ -94,10 +94,12 @@ def runs(row: Row, column: Column) -> bool:
         return EVERY or row.name in COMPILED
     if column is programs.aot_inductor:
         return EVERY or row.name in PACKAGED or (op and _first(row))
-    if column is programs.compiled:  # of ops, opcheck traces the same
-        return FULL or not op
+    if column is programs.exported:
+        return FULL or _first(row)
+    if column is programs.compiled:  # opcheck and exports trace the same
+        return FULL or row.name in PER_FAMILY
     if column is programs.compiled_double_backward:
-        return EVERY or _first(row)
+        return (FULL and _first(row)) or row.name in PER_FAMILY or EVERY
     if column in (deployment.threads, deployment.forked):  # processes and threads cost seconds
         return FULL or op or row.name in PER_FAMILY
     return True

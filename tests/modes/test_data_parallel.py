@@ -16,6 +16,7 @@ from tests.modes.data_parallel import RANKS, layers
 PATIENCE = 300.0
 
 
+@pytest.mark.full  # the training loop averages over two processes in the fast tier
 @pytest.mark.skipif(
     not torch.distributed.is_available() or not torch.distributed.is_gloo_available(),
     reason="this PyTorch was built without gloo",

@@ -18,6 +18,7 @@ from tests.modes import programs
 from tests.modes.row import compared
 from tests.modes.table import COLUMNS, PAGE, ROWS, cells, page
 from tests.modes.unsupported import UNSUPPORTED
+from tests.tier import FULL
 
 PACKAGES = (
     "nn",
@@ -77,6 +78,7 @@ def test_the_page_of_modes_is_generated_from_this_table():
 
 
 TOGETHER = 13  # rows per program: few compilations, and errors that name a small group
+SMALL_PROGRAM = ("nn.Gate", "ops.segment_attention")  # compiling takes minutes for most others
 
 
 def plain_cells() -> Iterator[Any]:
@@ -87,13 +89,14 @@ def plain_cells() -> Iterator[Any]:
 
 
 def machine_code() -> Iterator[Any]:
-    """Yield columns of machine code with groups of rows; the fast tier runs the first group."""
+    """Yield columns of machine code with groups of rows; the fast tier packages one program."""
+    if not FULL:
+        yield programs.aot_inductor, [row for row in ROWS if row.name in SMALL_PROGRAM]
+        return
     for column in programs.MACHINE_CODE:
         rows = [row for row, other, why in cells() if other is column and not why]
         for first in range(0, len(rows), TOGETHER):
-            some = rows[first : first + TOGETHER]
-            marks = [pytest.mark.full] if first else []
-            yield pytest.param(column, some, id=f"{column.__name__}-{some[0]}", marks=marks)
+            yield column, rows[first : first + TOGETHER]
 
 
 def ignore_warnings_of_pytorch(test: Callable[..., None]) -> Callable[..., None]:
@@ -124,7 +127,11 @@ def test_cell(row, column, why):
 
 @pytest.mark.skipif(kernels_info()["cpu"] is None, reason="programs load the compiled kernels")
 @pytest.mark.filterwarnings("ignore")  # warnings of the compilers
-@pytest.mark.parametrize(("column", "rows"), list(machine_code()))
+@pytest.mark.parametrize(
+    ("column", "rows"),
+    list(machine_code()),
+    ids=lambda x: str(x[0]) if isinstance(x, list) else x.__name__,
+)
 def test_machine_code_of_several_rows(column, rows):
     compared[0] = 0
     column(*rows)

@@ -15,6 +15,7 @@ from equigeo.tensor_products.paths.all_paths import all_paths
 from equigeo.tensor_products.paths.couple import couple_pairs_sparse
 from equigeo.tensor_products.paths.instruction import Instruction
 from equigeo.tensor_products.paths.normalization import normalize
+from equigeo.tensor_products.paths.path_groups import group_tables
 from equigeo.tensor_products.paths.read_irreps import (
     read_filter,
     read_irreps,
@@ -108,8 +109,9 @@ class FullTensorProduct(PathProduct):
     def _keep_entries(self) -> None:
         """Replace the tables by their entries that are not zero."""
         values, positions = {}, {}
-        for n, group in enumerate(self._groups):
-            table = self.tables[f"group{n}", torch.float64]
+        operands = (self.irreps_in1, self.irreps_in2, self.irreps_out)
+        tables = group_tables(self.instructions, operands)
+        for n, (group, table) in enumerate(zip(self._groups, tables, strict=True)):
             # Positions of entries as couple_pairs_sparse reads them: pairs of components, row-
             # major.
             i, j, k = table.nonzero(as_tuple=True)

@@ -147,6 +147,7 @@ def symmetric_basis(irreps: tuple[Irrep, ...], degree: int, ir_out: Irrep) -> Te
     return basis.unflatten(1, (size, len(weight) // size))
 
 
+@kept
 def projection(irreps: tuple[Irrep, ...], degree: int, ir_out: Irrep) -> Tensor:
     """Expand the over-complete basis of MACE in :func:`symmetric_basis`.
 

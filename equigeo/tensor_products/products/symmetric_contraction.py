@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from equigeo.nn import Tables
 from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.ops.runtime.torch_internals import plain_tensors
 from equigeo.reps import Irreps, Representation
 from equigeo.reps.irreps import Layout
 from equigeo.tensor_products.paths.read_irreps import read_irreps
@@ -227,7 +228,8 @@ class SymmetricContraction(nn.Module):
             parts = {(i, n): projection(tuple(ins), n, outs[i]).T for i, n in keys}
             reduced = self.blocks
             self.blocks = _consecutive({key: part.shape[1] for key, part in parts.items()})
-            tables["change"] = _assemble(parts, reduced, self.blocks)
+            with plain_tensors():
+                tables["change"] = _assemble(parts, reduced, self.blocks)
         self.tables = Tables(**tables)
 
     def _weight_of_rows(self, element: Tensor) -> tuple[Tensor, Tensor]:

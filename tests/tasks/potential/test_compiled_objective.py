@@ -88,6 +88,7 @@ def test_weights_and_references_are_those_of_the_step(programs):
     assert len(programs) == 1
 
 
+@pytest.mark.full
 def test_crystals_with_stresses_and_frames_without_labels(programs):
     both = AtomicFrames((*molecules(2), *crystals(4)), "both")
     model, objective = potential(both), CompiledObjective(EnergyForcesStress(1.0, 10.0, 100.0))
@@ -117,6 +118,7 @@ def test_every_product_can_be_recorded(product, programs):
     assert_same(CompiledObjective(EnergyForcesStress(1.0, 100.0)), model, batch)
 
 
+@pytest.mark.full
 def test_another_precision_is_another_program(programs):
     frames = molecules(3)
     model, objective = potential(frames).double(), CompiledObjective(EnergyForcesStress(1.0, 1.0))
@@ -129,6 +131,7 @@ def test_another_precision_is_another_program(programs):
     assert len(programs) == 2
 
 
+@pytest.mark.full
 def test_parameters_that_are_unfrozen_or_exchanged_are_learned(programs):
     frames = molecules(4)
     model, objective = potential(frames), CompiledObjective(EnergyForcesStress(1.0, 100.0))
