@@ -195,7 +195,7 @@ check: $(VENV)/.with-test ## run all checks whose sources have changed since the
 
 .PHONY: test-modes-full
 test-modes-full: $(VENV)/.with-test ## the mode matrix with programs made of every row, not of some
-	OMP_NUM_THREADS=1 EQUIGEO_REQUIRE_KERNELS=1 EQUIGEO_MODES=full $(BIN)/python -m pytest -q $(PARALLEL) tests/modes
+	OMP_NUM_THREADS=1 EQUIGEO_REQUIRE_KERNELS=1 EQUIGEO_TESTS=full EQUIGEO_MODES=full $(BIN)/python -m pytest -q $(PARALLEL) tests/modes
 
 LIST_ISAS = EQUIGEO_REQUIRE_KERNELS=1 $(BIN)/python -c \
   'from equigeo.ops import kernels_info; print(*kernels_info()["available_isas"])'
