@@ -14,15 +14,17 @@ EXAMPLE_OUTPUT ?= runs/example
 EXAMPLE_ARGS ?= --data builtin --overwrite --epochs 12
 EVALUATE_ARGS ?= --data builtin
 PYTEST_ARGS ?=
-# Parallel processes; each test runs on one thread. Tests that share a trained fixture are one group.
+# Parallel processes; tests/conftest.py keeps the tests of a file together.
 JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
-PARALLEL := -n $(JOBS) --dist loadgroup
+PARALLEL := -n $(JOBS)
 CUDA_ARCHITECTURES ?= 80;90
 
 BIN := $(abspath $(VENV))/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # The tools of the virtual environment come first: cmake and ninja live there.
 export PATH := $(BIN):$(PATH)
+# Tests start many processes, each of which would compile all modules again.
+unexport PYTHONDONTWRITEBYTECODE
 
 CXX_FILES := $(shell find csrc -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh')
 # What an installation depends on. It is editable: other Python files need none.
@@ -40,11 +42,11 @@ example: $(VENV)/.with-train ## train the mesh classifier on built-in shapes, ev
 
 .PHONY: test
 test: $(VENV)/.with-test ## run the tests: every law, error and op, in 8 to 15 minutes on two cores
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q $(PARALLEL) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q $(PARALLEL) $(PYTEST_ARGS)
 
 .PHONY: test-full
 test-full: $(VENV)/.with-test ## run all tests: every size, dtype, mode and benchmark script
-	OMP_NUM_THREADS=1 EQUIGEO_TESTS=full $(BIN)/python -m pytest -q $(PARALLEL) $(PYTEST_ARGS)
+	EQUIGEO_TESTS=full $(BIN)/python -m pytest -q $(PARALLEL) $(PYTEST_ARGS)
 
 .PHONY: install
 install: $(VENV)/.with-train ## install for use, kernels compiled
@@ -182,10 +184,10 @@ test-metatomic: $(VENV)/.with-test $(VENV)-metatomic/.done ## potentials as mode
 .PHONY: test-robust
 test-robust: $(VENV)/.with-test ## run the tests under load in random order, then on each narrower instruction set
 	for core in $$(seq $(JOBS)); do while :; do :; done & done; trap 'kill $$(jobs -p)' EXIT; \
-	  EQUIGEO_SHUFFLE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 4 --dist loadgroup $(PYTEST_ARGS)
+	  EQUIGEO_SHUFFLE=1 $(BIN)/python -m pytest -q -n 4 $(PYTEST_ARGS)
 	isas=$$($(LIST_ISAS)); for isa in $$(tr ' ' '\n' <<< "$$isas" | sed '$$d'); do \
 	  echo "== EQUIGEO_ISA=$$isa, one worker"; \
-	  EQUIGEO_SHUFFLE=2 EQUIGEO_ISA=$$isa OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q $(PYTEST_ARGS); \
+	  EQUIGEO_SHUFFLE=2 EQUIGEO_ISA=$$isa $(BIN)/python -m pytest -q $(PYTEST_ARGS); \
 	done
 
 CHECK_ARGS ?=
@@ -195,7 +197,7 @@ check: $(VENV)/.with-test ## run all checks whose sources have changed since the
 
 .PHONY: test-modes-full
 test-modes-full: $(VENV)/.with-test ## the mode matrix with programs made of every row, not of some
-	OMP_NUM_THREADS=1 EQUIGEO_REQUIRE_KERNELS=1 EQUIGEO_TESTS=full EQUIGEO_MODES=full $(BIN)/python -m pytest -q $(PARALLEL) tests/modes
+	EQUIGEO_REQUIRE_KERNELS=1 EQUIGEO_TESTS=full EQUIGEO_MODES=full $(BIN)/python -m pytest -q $(PARALLEL) tests/modes
 
 LIST_ISAS = EQUIGEO_REQUIRE_KERNELS=1 $(BIN)/python -c \
   'from equigeo.ops import kernels_info; print(*kernels_info()["available_isas"])'
@@ -203,7 +205,7 @@ LIST_ISAS = EQUIGEO_REQUIRE_KERNELS=1 $(BIN)/python -c \
 isa: $(VENV)/.with-test ## run the op tests on every instruction set but the widest, which `test` takes
 	isas=$$($(LIST_ISAS)); for isa in $$(tr ' ' '\n' <<< "$$isas" | sed '$$d'); do \
 	  echo "== EQUIGEO_ISA=$$isa"; \
-	  OMP_NUM_THREADS=1 EQUIGEO_REQUIRE_KERNELS=1 EQUIGEO_ISA=$$isa $(BIN)/python -m pytest -q $(PARALLEL) \
+	  EQUIGEO_REQUIRE_KERNELS=1 EQUIGEO_ISA=$$isa $(BIN)/python -m pytest -q $(PARALLEL) \
 	    -m kernels tests/ops; \
 	done
 
@@ -232,7 +234,7 @@ SANITIZE_ISAS ?= $(TWO_ISAS)
 sanitize: sanitized-kernels ## op tests with kernels that check every access, plainest and widest
 	for isa in $(SANITIZE_ISAS); do \
 	  echo "== EQUIGEO_ISA=$$isa"; \
-	  OMP_NUM_THREADS=1 $(SANITIZE_ENV) EQUIGEO_ISA=$$isa $(BIN)/python -m pytest -q $(PARALLEL) \
+	  $(SANITIZE_ENV) EQUIGEO_ISA=$$isa $(BIN)/python -m pytest -q $(PARALLEL) \
 	    -m 'kernels and not threads' tests/ops; \
 	done
 
@@ -279,7 +281,7 @@ SIMULATE_ARGS ?=
 simulate: simulated-kernels ## run the CUDA kernels on the CPU: every op, order of threads and check
 	$(BIN)/python -m tests.ops.run_simulated planted $(SIMULATED)
 	$(BIN)/python -m tests.ops.run_simulated all $(SIMULATED) --jobs $(JOBS) $(SIMULATE_ARGS)
-	OMP_NUM_THREADS=1 EQUIGEO_TESTS=full EQUIGEO_SIMULATED=$(CURDIR)/$(SIMULATED) \
+	EQUIGEO_TESTS=full EQUIGEO_SIMULATED=$(CURDIR)/$(SIMULATED) \
 	  $(BIN)/python -m pytest -q $(PARALLEL) tests/ops/self_test tests/gpu tests/ops/edges/test_so2_conv.py
 
 # Templates of one source: of each op its small problems in float32, which come by every line but
@@ -331,8 +333,8 @@ bench: $(VENV)/.with-bench ## time every op beside one peer, in minutes: build/b
 
 .PHONY: test-bench
 test-bench: $(VENV)/.with-test ## run every benchmark once, compare with its peers, test the scripts
-	$(BIN)/python -m bench.short --once $(BENCH_ARGS)
-	OMP_NUM_THREADS=1 EQUIGEO_TESTS=full $(BIN)/python -m pytest -q $(PARALLEL) tests/bench
+	OMP_NUM_THREADS=1 $(BIN)/python -m bench.short --once $(BENCH_ARGS)
+	EQUIGEO_TESTS=full $(BIN)/python -m pytest -q $(PARALLEL) tests/bench
 
 .PHONY: bench-full
 bench-full: $(VENV)/.with-bench ## all benchmarks of ops, which takes hours: build/bench/full.json

@@ -4,11 +4,7 @@ import re
 import sys
 from collections.abc import Iterator
 
-import pytest
-
 from tests.architecture.source import REPOSITORY, Module, refuse, the_package, write_package
-
-pytestmark = pytest.mark.xdist_group("architecture")
 
 FAMILIES = {"tensor_products", "affine", "mesh", "mds"}
 BELOW_FAMILIES = {"groups", "reps", "ops", "graphs", "points", "nn"}

@@ -2,11 +2,7 @@
 
 from collections.abc import Iterator
 
-import pytest
-
 from tests.architecture.source import When, import_graph, refuse, the_package, write_package
-
-pytestmark = pytest.mark.xdist_group("architecture")
 
 # ``a + b`` and ``a @ b``, ``dual`` and ``restrict`` are methods of every representation, and make
 # representations: what all of them inherit from imports those kinds when it is called.

@@ -3,11 +3,7 @@
 import ast
 from collections.abc import Iterator
 
-import pytest
-
 from tests.architecture.source import Module, defining_module, refuse, the_package, write_package
-
-pytestmark = pytest.mark.xdist_group("architecture")
 
 Name = tuple[str, str]  # module and class
 # Data with the means to read and write it, which every kind of configuration extends by fields.

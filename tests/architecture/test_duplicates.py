@@ -10,11 +10,8 @@ from collections import defaultdict
 from itertools import combinations
 from pathlib import Path
 
-import pytest
-
 from tests.architecture.source import Module, refuse, the_package, write_package
 
-pytestmark = pytest.mark.xdist_group("architecture")
 MOST = 20  # pairs of places; there were 99 when this was counted first
 RUN = 6
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

@@ -6,11 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from statistics import quantiles
 
-import pytest
-
 from tests.architecture.source import Module, When, import_graph, refuse, the_package, write_package
-
-pytestmark = pytest.mark.xdist_group("architecture")
 
 MAX_LINES = 400
 MAX_MODULES = 20  # in a folder

@@ -13,11 +13,8 @@ import tokenize
 from collections.abc import Iterator
 from io import StringIO
 
-import pytest
-
 from tests.architecture.source import REPOSITORY, read_modules
 
-pytestmark = pytest.mark.xdist_group("architecture")
 KEYWORDS = {"atol", "rtol", "abs", "rel"}
 WORTH_READING = re.compile(r"\de-\d|\b(?:atol|rtol|abs|rel)=")
 

@@ -7,8 +7,6 @@ from equigeo.examples.tetris import PIECES, TetrisNet, main, tetris_pieces, trai
 from equigeo.groups import O
 from tests.filled_later import filled_later
 
-pytestmark = pytest.mark.xdist_group("tetris")
-
 STEPS = 100
 SETTLED = 30  # last steps, each on other rotations
 PREDICTED = {"full": [0, 1], "gaunt+curl": [0, 1], "gaunt": [0, 0]}

@@ -16,7 +16,7 @@ from tests.fuzz.run import (
 )
 from tests.fuzz.run_worker import ACCEPTED, ANSWERED, POOR, REFUSED, fault_of
 
-pytestmark = [pytest.mark.full, pytest.mark.xdist_group("fuzz")]
+pytestmark = pytest.mark.full
 PLANTED = "_planted"
 
 

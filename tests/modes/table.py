@@ -59,6 +59,26 @@ PACKAGED = {
 # Compiling two orders of gradients takes a minute per layer.
 COMPILED = {"nn.Gate", "tensor_products.ChannelwiseConv of an EdgeIndex", "ops.segment_attention"}
 PER_FAMILY = PACKAGED | COMPILED
+# What the fast tier compiles: seconds each. Programs with images or searches take half a minute.
+QUICK = COMPILED | {
+    "tensor_products.TensorProduct",
+    "tensor_products.SymmetricContraction",
+    "mesh.PrimalDualConv",
+    "mds.embed",
+}
+# Networks of layers that have rows of their own: the fast tier exports the layers.
+NETWORKS = {
+    "affine.AffinePointNet",
+    "affine.AffineResNet",
+    "mds.AttentionModel",
+    "mds.DGCNN",
+    "mds.InvariantPointNet",
+    "mds.PointNetPlusPlus",
+    "mds.PointTransformer",
+    "mesh.PrimalDualClassifier",
+    "mesh.PrimalDualSegmenter",
+    "mesh.ResidualBlock",
+}
 # A descent per call takes seconds; these modes differ most from those of other layers.
 OF_DESCENTS = (
     "backward",
@@ -95,11 +115,11 @@ def runs(row: Row, column: Column) -> bool:
     if column is programs.aot_inductor:
         return EVERY or row.name in PACKAGED or (op and _first(row))
     if column is programs.exported:
-        return FULL or _first(row)
+        return FULL or (_first(row) and row.name not in NETWORKS)
     if column is programs.compiled:  # opcheck and exports trace the same
-        return FULL or row.name in PER_FAMILY
+        return FULL or row.name in QUICK
     if column is programs.compiled_double_backward:
-        return (FULL and _first(row)) or row.name in PER_FAMILY or EVERY
+        return (FULL and _first(row)) or row.name in QUICK or EVERY
     if column in (deployment.threads, deployment.forked):  # processes and threads cost seconds
         return FULL or op or row.name in PER_FAMILY
     return True

@@ -30,8 +30,6 @@ PAIR = (NUMBERS[:2], POSITIONS[:2], None, False)
 ALONE = (NUMBERS[:1], POSITIONS[:1], None, False)
 NONE = (NUMBERS[:0], POSITIONS[:0], None, False)
 
-pytestmark = pytest.mark.xdist_group("programs of potentials")
-
 # Virials are sums over all edges, of which the crystal has the most; references of thousands of eV
 # are float64 in any case.
 SAME = tolerance(torch.float64, 64)

@@ -12,10 +12,7 @@ from tests.report.results import HOSTILE, hostile_results
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the path"),
-    pytest.mark.xdist_group("browser"),
-]
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the path")
 
 # Errors and dialogs are written into the document, where --dump-dom shows them.
 _WATCH = """<script>

@@ -20,8 +20,6 @@ from equigeo.testing import tolerance
 from equigeo.training import Recipe, time_limit
 from tests.tasks import stand_in
 
-pytestmark = pytest.mark.xdist_group("images")
-
 
 @pytest.fixture(autouse=True)
 def _model():

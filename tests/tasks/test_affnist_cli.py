@@ -16,7 +16,6 @@ from tests.tasks import stand_in
 
 __all__ = ["checkpoint", "data", "run_folder"]  # fixtures
 
-pytestmark = pytest.mark.xdist_group("images by the command line")
 TRAIN = ("train", "affnist")
 SHORT = ("--epochs", "2", "--batch-size", "8", "--test-images", "24")
 

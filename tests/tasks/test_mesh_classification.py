@@ -26,7 +26,6 @@ from equigeo.testing import tolerance
 from tests.tasks.mesh_run import config, dataset, train_meshes
 
 __all__ = ["config", "dataset"]  # fixtures
-pytestmark = pytest.mark.xdist_group("classification of meshes")
 
 
 def test_folder_split_is_as_shipped(dataset):

@@ -27,7 +27,6 @@ from tests.tasks.mesh_run import (
 )
 
 __all__ = ["config", "dataset", "small_model"]  # fixtures
-pytestmark = pytest.mark.xdist_group("mesh runs")
 
 
 def with_recipe(config, **recipe):

@@ -33,8 +33,6 @@ from equigeo.training.loop.epoch_batches import EpochBatches
 from tests.datasets.segmentation.segmentation_files import write_labels, write_obj
 from tests.mesh import shapes
 
-pytestmark = pytest.mark.xdist_group("segmentation")
-
 
 def halves(train: int = 4, test: int = 2) -> SegmentedMeshDataset:
     """Drops: a ball with a tip, told from the rest by its distance from the centre."""

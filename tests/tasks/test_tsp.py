@@ -28,7 +28,6 @@ from equigeo.training.random_state import derived_generator, isolated_streams
 from tests.datasets.tsplib_files import write_library
 from tests.tasks.tiny_checkpoints import tiny_checkpoints
 
-pytestmark = pytest.mark.xdist_group("tours")
 TRAIN = ("train", "tsp")
 SMALL = ("--cities", "6", "--instances", "64", "--batch-size", "32", "--epochs", "2")
 

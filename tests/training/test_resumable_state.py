@@ -14,8 +14,6 @@ from equigeo.training import CheckpointError
 from equigeo.training.resumable_state import resumable_state
 from tests.tasks.mesh_run import StopAfterTwo, train_meshes
 
-pytestmark = pytest.mark.xdist_group("states to resume")
-
 NAN = float("nan")
 
 

@@ -6,8 +6,6 @@ from equigeo.graphs import neighbor_list
 from tests.datasets.atoms.files import write_mlearn, write_qm9, write_rmd17, xyz_frame
 from tests.shared_data import shared_data
 
-pytestmark = pytest.mark.xdist_group("atomic splits")
-
 
 def test_every_layout_is_known(tmp_path):
     rmd17 = write_rmd17(tmp_path / "rmd17")

@@ -17,8 +17,6 @@ from equigeo.datasets.engraved.icon_templates import ICON_TEMPLATES
 from equigeo.datasets.shapes.surface_defect import surface_defect
 from tests.tier import tier
 
-pytestmark = pytest.mark.xdist_group("engraved cubes")
-
 _STEP = 0.02
 _TICKS = np.arange(-1.5, 1.5, _STEP) + _STEP / 3
 _POINTS = np.stack(np.meshgrid(_TICKS, _TICKS), axis=-1)

@@ -4,8 +4,6 @@ import torch
 
 from equigeo.datasets import articulated_parts, articulated_shapes
 
-pytestmark = pytest.mark.xdist_group("articulated parts")
-
 _ANIMALS = ("bird", "dinosaur", "dog", "gorilla", "horse", "man")
 
 

@@ -12,8 +12,6 @@ from equigeo.datasets.shapes.articulated_shapes import SHAPE_TEMPLATES
 from equigeo.datasets.shapes.generate_shape import generate_shape
 from equigeo.datasets.shapes.surface_defect import surface_defect
 
-pytestmark = pytest.mark.xdist_group("articulated shapes")
-
 
 @pytest.fixture(scope="module")
 def shapes(tmp_path_factory):

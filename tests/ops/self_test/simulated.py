@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-LIBRARIES = Path(os.environ.get("EQUIGEO_SIMULATED") or ROOT / "build" / "simulated") / "thread"
-"""Where ``make simulated-kernels`` leaves the library that needs no sanitizer around Python."""
+LIBRARIES = Path(os.environ.get("EQUIGEO_SIMULATED", "")) / "thread"
+"""Where ``make simulate`` leaves the library that needs no sanitizer around Python."""
 
 WRONG = """
 import torch
@@ -26,7 +26,7 @@ library.impl("grid_product", wrong, "CPU", allow_override=True)
 
 needs_simulator = pytest.mark.skipif(
     not (LIBRARIES / "_kernels_simulated.so").exists(),
-    reason="the simulated kernels are not built: make simulated-kernels",
+    reason="EQUIGEO_SIMULATED names no folder of simulated kernels: make simulate",
 )
 
 

@@ -15,6 +15,7 @@ from equigeo.tasks.potential import AtomicSource, EnergyForcesStress, Interatomi
 from equigeo.tasks.potential.compiled_objective import CompiledObjective
 from equigeo.testing import tolerance
 from tests.tasks.potential.frames import CUTOFF, crystals, molecules, small_config
+from tests.tier import tier
 
 SMALL = {"cutoff": CUTOFF, "channels": 2, "lmax_edge": 1, "correlation": 1, "layers": 1}
 # Three passes of a model, each a chain of tens of roundings, whose terms cancel in the gradients.
@@ -60,24 +61,17 @@ def assert_same(objective, model, batch):
             )
 
 
-def test_one_program_serves_batches_of_all_sizes(programs):
+@pytest.mark.parametrize("settings", tier([{}], [{}, {"layers": 2, "correlation": 2}]))
+def test_one_program_serves_all_batches_and_weights_of_a_model(settings, programs):
     frames = molecules(9)
     alone = AtomicFrames(tuple(frames)[:1], "one")
-    model, objective = (
-        potential(frames, layers=2, correlation=2),
-        CompiledObjective(EnergyForcesStress(1.0, 100.0)),
-    )
+    model = potential(frames, **settings)
+    objective = CompiledObjective(EnergyForcesStress(1.0, 100.0))
     source = AtomicSource.of_frames(frames, CUTOFF)
     for chosen in (range(3), range(4, 9), [1, 2], [0, 0, 0, 5], [7]):
         assert_same(objective, model, source.batch(chosen))
     assert_same(objective, model, AtomicSource.of_frames(alone, CUTOFF).batch([0]))
-    assert len(programs) == 1
-
-
-def test_weights_and_references_are_those_of_the_step(programs):
-    frames = molecules(4)
-    model, objective = potential(frames), CompiledObjective(EnergyForcesStress(1.0, 100.0))
-    batch = AtomicSource.of_frames(frames, CUTOFF).batch(range(4))
+    batch = source.batch(range(4))
     before = gradients(objective, model, batch)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -86,6 +80,23 @@ def test_weights_and_references_are_those_of_the_step(programs):
     assert_same(objective, model, batch)
     assert not torch.equal(before[0], gradients(objective, model, batch)[0])
     assert len(programs) == 1
+    check_refusals(objective, model, batch)
+    copied = pickle.loads(pickle.dumps(objective))  # other processes receive no programs
+    assert copied == objective
+    assert not copied._programs
+
+
+def check_refusals(objective, model, batch):
+    unknown = copy.deepcopy(batch)
+    unknown.inputs.atoms.numbers[0] = 8
+    with pytest.raises(ValueError, match="atomic numbers must be among"):
+        objective.sums(model, unknown)
+    together = copy.deepcopy(batch)
+    together.inputs.atoms.positions[1] = together.inputs.atoms.positions[0]
+    with pytest.raises(ValueError, match="must not coincide"):
+        objective.sums(model, together)
+    with pytest.raises(TypeError, match="steps of a MessagePassingPotential can be compiled"):
+        objective.sums(nn.Linear(3, 3), batch)
 
 
 @pytest.mark.full
@@ -100,6 +111,7 @@ def test_crystals_with_stresses_and_frames_without_labels(programs):
     assert len(programs) == 2
 
 
+@pytest.mark.full
 def test_energies_alone(programs):
     frames = molecules(3)
     objective = CompiledObjective(EnergyForcesStress(1.0, 0.0))
@@ -146,33 +158,7 @@ def test_parameters_that_are_unfrozen_or_exchanged_are_learned(programs):
     assert len(programs) == 3
 
 
-def test_what_the_potential_refuses_is_refused(programs):
-    frames = molecules(3)
-    objective = CompiledObjective(EnergyForcesStress(1.0, 1.0))
-    batch = AtomicSource.of_frames(frames, CUTOFF).batch(range(3))
-    model = potential(frames)
-    assert_same(objective, model, batch)
-    unknown = copy.deepcopy(batch)
-    unknown.inputs.atoms.numbers[0] = 8
-    with pytest.raises(ValueError, match="atomic numbers must be among"):
-        objective.sums(model, unknown)
-    together = copy.deepcopy(batch)
-    together.inputs.atoms.positions[1] = together.inputs.atoms.positions[0]
-    with pytest.raises(ValueError, match="must not coincide"):
-        objective.sums(model, together)
-    with pytest.raises(TypeError, match="steps of a MessagePassingPotential can be compiled"):
-        objective.sums(nn.Linear(3, 3), batch)
-
-
-def test_processes_receive_no_programs(programs):
-    frames = molecules(3)
-    objective = CompiledObjective(EnergyForcesStress(1.0, 1.0))
-    objective.sums(potential(frames), AtomicSource.of_frames(frames, CUTOFF).batch(range(3)))
-    copied = pickle.loads(pickle.dumps(objective))
-    assert copied == objective
-    assert not copied._programs
-
-
+@pytest.mark.full
 def test_a_run_that_is_compiled_ends_where_it_would_otherwise(folder, tmp_path, programs):
     runs = {
         compiled: InteratomicPotential().train(

@@ -28,8 +28,6 @@ from equigeo.tasks.potential.trained import format_predictions
 from equigeo.testing import tolerance
 from tests.tasks.potential.frames import CUTOFF, crystals, molecules
 
-pytestmark = pytest.mark.xdist_group("runs of potentials")
-
 
 @pytest.mark.parametrize("frames", [molecules(5), crystals(5)], ids=["molecules", "crystals"])
 def test_batches_are_those_of_lists_built_anew(frames):

@@ -156,7 +156,6 @@ def test_a_run_that_diverges_keeps_its_last_checkpoint(folder, tmp_path):
         task.train(wild, run, overwrite=True)
 
 
-pytestmark = pytest.mark.xdist_group("runs of potentials")
 TRAIN = ("train", "potential")
 SMALL = (
     "--set", "ethanol", "--epochs", "2", "--batch-size", "3", "--channels", "4", "--lmax-edge", "1",
