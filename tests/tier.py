@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -12,6 +11,6 @@ FULL = os.environ.get("EQUIGEO_TESTS") == "full"
 """Whether the full tier runs. Whole tests of that tier are marked ``pytest.mark.full``."""
 
 
-def tier(fast: Sequence[T], full: Sequence[T]) -> Sequence[T]:
-    """Return the parameters of the tier that runs."""
+def tier(fast: T, full: T) -> T:
+    """Return the parameter, or parameters, of the tier that runs."""
     return full if FULL else fast

@@ -33,6 +33,7 @@ def test_training_shows_its_results_alone(data, tmp_path, capsys):
     assert quiet.out.startswith("trained 1 epochs")
 
 
+@pytest.mark.full
 def test_evaluation_makes_no_remark_on_an_unfinished_run(unfinished, capsys):
     assert "note: this run has finished 1 of 2 epochs" in run(capsys, "evaluate", unfinished).err
     quiet = run(capsys, "evaluate", unfinished, "--quiet")

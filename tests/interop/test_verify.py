@@ -356,6 +356,7 @@ def test_each_law_is_violated_by_what_it_forbids():
     assert violated(system(mean=True)) == [LAWS[2]]
 
 
+@pytest.mark.full
 def test_a_law_that_the_model_breaks_by_itself_is_no_error_of_the_replacement(potential):
     def mean(positions, index):
         return potential(positions, KINDS[index]) / len(positions)

@@ -115,7 +115,7 @@ def runs(row: Row, column: Column) -> bool:
     if column is programs.aot_inductor:
         return EVERY or row.name in PACKAGED or (op and _first(row))
     if column is programs.exported:
-        return FULL or (_first(row) and row.name not in NETWORKS)
+        return FULL or (not op and _first(row) and row.name not in NETWORKS)
     if column is programs.compiled:  # opcheck and exports trace the same
         return FULL or row.name in QUICK
     if column is programs.compiled_double_backward:

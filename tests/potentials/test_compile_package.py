@@ -68,6 +68,7 @@ def test_programs_are_right_with_any_nonlinearity(node):
     assert_close(program(*inputs_of(batch)), outputs_of(model, batch), **SAME)
 
 
+@pytest.mark.full
 def test_weights_of_less_precision_take_and_give_float64():
     model, batch = potential(layers=1, lmax_hidden=0).float(), batch_of(MOLECULE)
     found = export_program(model).module()(*inputs_of(batch))
@@ -76,6 +77,7 @@ def test_weights_of_less_precision_take_and_give_float64():
     assert_close(found, (energy, energies, forces.double(), virial), **ROUNDED)
 
 
+@pytest.mark.full
 def test_recording_changes_nothing():
     model = potential(cutoff=3.7)  # tables of no other test
     program = export_program(model).module()
@@ -86,6 +88,7 @@ def test_recording_changes_nothing():
     assert_close(program(*inputs_of(batch)), want, **SAME)
 
 
+@pytest.mark.full
 def test_the_order_of_edges_and_longer_ones_change_nothing(program):
     model, batch = potential(), batch_of(CRYSTAL)
     longer = batch_of(CRYSTAL, cutoff=CUTOFF + 0.5)

@@ -85,6 +85,7 @@ def test_the_selector_recolours_the_shapes(dom):
     assert _root(dom, "keys") == "attention"  # of what is shown, and of nothing else
 
 
+@pytest.mark.full
 def test_a_narrow_window_is_not_wider_than_it_is(dom, tmp_path):
     # wider than a phone: headless Chromium has no narrower window
     narrow = _open(_probed(), tmp_path, "--window-size=500,3000", "--dump-dom")
@@ -97,6 +98,7 @@ def test_a_hostile_page_is_noticed(tmp_path):
     assert _root(_open(page, tmp_path, "--dump-dom"), "problem") is not None
 
 
+@pytest.mark.full
 def test_a_screenshot_is_not_blank(tmp_path):
     page = render_report(hostile_results())
     image = tmp_path / "report.png"

@@ -108,6 +108,7 @@ train_meshes(config, tiny_dataset(), Path(sys.argv[2]), callbacks=[Kill()])
 """
 
 
+@pytest.mark.full
 def test_run_killed_within_an_epoch_resumes_to_the_same_weights(config, dataset, tmp_path):
     config = replace(with_recipe(config, ema_decay=0.9), evaluate_every=1)
     folder = tmp_path / "killed"

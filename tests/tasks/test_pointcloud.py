@@ -160,6 +160,7 @@ def test_training_learns_and_measures_invariance(config, tmp_path):
     assert json.loads(json.dumps(result.to_dict()))["accuracy"] == result.accuracy
 
 
+@pytest.mark.full
 def test_a_class_and_what_is_up_are_learned_together_in_drawn_frames(config, tmp_path):
     folder = stand_in.write_tiny_clouds(tmp_path / "standing")
     for file in folder.glob("*.npz"):

@@ -123,6 +123,7 @@ def test_batch_of_equal_tours_has_no_gradient():
     assert all(p.grad.abs().max() < 0.02 for p in model.parameters())
 
 
+@pytest.mark.full
 def test_training_shortens_tours(trained):
     for inputs, result in trained.items():
         with isolated_streams():

@@ -44,6 +44,7 @@ def running(tmp_path):
     process.wait()
 
 
+@pytest.mark.full
 def test_second_process_is_refused_until_the_first_is_killed(running, config, dataset, small_model):
     process, folder = running
     before, locked = (folder / "config.json").read_bytes(), f"process {process.pid} .*trains there"

@@ -202,6 +202,7 @@ def linear_parts():
     return data.matrices(*data.pairs(torch.arange(len(data))))[:, :2, :2].numpy()
 
 
+@pytest.mark.full
 def test_statistics_of_affnist(linear_parts):
     # Specification 4.2 and oracle 23, within 1 %
     left, stretch, right = np.linalg.svd(linear_parts)
@@ -241,6 +242,7 @@ def test_the_factors_of_affnist_are_where_they_should_be(linear_parts):
         assert values.std() == pytest.approx(half / 3**0.5, rel=0.01)
 
 
+@pytest.mark.full
 def test_homographies_have_determinant_one_and_the_published_spread():
     data = _data(HomNIST, number=1, variants=range(4000))
     maps = data.matrices(*data.pairs(torch.arange(len(data)))).numpy()

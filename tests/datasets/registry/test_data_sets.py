@@ -397,6 +397,7 @@ def test_samples_are_spread_and_on_the_surface():
         surface_samples(corners[:, :, [0, 0, 0]] * 0, 4, np.random.default_rng(0))
 
 
+@pytest.mark.full
 def test_converted_shapes_are_spread_as_the_recorded_clouds_are():
     corpus = shared_data("robustness_meshes")
     with tarfile.open(corpus / "robustness_meshes.tar.xz") as archive:

@@ -110,6 +110,7 @@ def test_around_a_bent_joint_the_halving_plane_decides():
         assert np.array_equal(nearest_bones(skeleton, points), expected)
 
 
+@pytest.mark.full
 def test_labels_do_not_depend_on_the_number_of_faces():
     # The same animal at 250 and 1,000 faces; another animal is the negative control
     man, horse = _BY_NAME["man"], _BY_NAME["horse"]

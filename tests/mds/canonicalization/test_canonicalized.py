@@ -115,6 +115,7 @@ def test_energies_of_kinks_descend_too():
     assert bool((energy(rep.act(found[:, None], x)) < least + 1e-3).all())
 
 
+@pytest.mark.full
 def test_gradients_know_that_the_minimum_moves():
     model = Canonicalized(Pooled(2, out=2, seed=1), Pooled(2), Points(SO(2)), starts=2, steps=12)
     x = clouds(2, count=1)[:, :4].clone().requires_grad_()

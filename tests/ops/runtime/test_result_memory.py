@@ -215,7 +215,7 @@ def test_refuses_a_limit_that_is_none(size, error):
 GIVEN = ["-1", "many", "1.5", "²", str(2**43), "9" * 5000]
 
 
-@pytest.mark.parametrize("given", tier(["-1", "9" * 5000], GIVEN))
+@pytest.mark.parametrize("given", tier(GIVEN[-1:], GIVEN))
 def test_refuses_an_environment_variable_that_is_not_a_number(given):
     done = subprocess.run(
         [sys.executable, "-c", "import equigeo.ops"],

@@ -91,6 +91,7 @@ def test_error_by_resolution(lmax):
             assert torch.equal(default(x), layer(x))
 
 
+@pytest.mark.full
 def test_spectral_decay_of_the_specification():
     orthonormal = torch.tensor([math.sqrt(3 * (2 * l + 1) / (4 * math.pi)) for l in (0, 1, 2)])
     x = random(30, 9) * orthonormal.double().repeat_interleave(torch.tensor([1, 3, 5]))

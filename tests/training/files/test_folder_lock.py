@@ -10,6 +10,7 @@ import pytest
 from equigeo.training import OutputFolderError
 from equigeo.training.files import folder_lock
 from equigeo.training.files.folder_lock import lock_folder, refuse_locked
+from tests.tier import tier
 
 _HOLDER = """
 import sys, time
@@ -46,7 +47,7 @@ def test_a_second_process_is_refused_by_name(tmp_path):
             assert f"process {process.pid} on " in str(caught.value)
 
 
-@pytest.mark.parametrize("how", ["its end", "SIGTERM", "SIGKILL"])
+@pytest.mark.parametrize("how", tier(["SIGKILL"], ["its end", "SIGTERM", "SIGKILL"]))
 def test_the_end_of_a_process_releases_its_lock(how, tmp_path):
     with holder(tmp_path) as process:
         if how == "its end":
@@ -89,6 +90,7 @@ while number < 20:
 """
 
 
+@pytest.mark.full
 def test_one_process_at_a_time_is_let_in(tmp_path):
     (tmp_path / "count").write_text("0")
     takers = [subprocess.Popen([sys.executable, "-c", _TAKER, tmp_path]) for _ in range(3)]

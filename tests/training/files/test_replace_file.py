@@ -25,6 +25,7 @@ while True:
 """
 
 
+@pytest.mark.full
 def test_two_writers_of_one_file_never_mix(tmp_path):
     path = tmp_path / "model.ckpt"
     command = [sys.executable, "-c", _WRITER, path]
