@@ -277,12 +277,13 @@ simulated-kernels: $(VENV)/.with-test
 	cmake --build $(SIMULATED) --target simulated_address simulated_thread
 
 SIMULATE_ARGS ?=
+SIMULATE_TESTS ?= tests/ops/self_test tests/gpu tests/ops/edges/test_so2_conv.py
 .PHONY: simulate
 simulate: simulated-kernels ## run the CUDA kernels on the CPU: every op, order of threads and check
 	$(BIN)/python -m tests.ops.run_simulated planted $(SIMULATED)
 	$(BIN)/python -m tests.ops.run_simulated all $(SIMULATED) --jobs $(JOBS) $(SIMULATE_ARGS)
 	EQUIGEO_TESTS=full EQUIGEO_SIMULATED=$(CURDIR)/$(SIMULATED) \
-	  $(BIN)/python -m pytest -q $(PARALLEL) tests/ops/self_test tests/gpu tests/ops/edges/test_so2_conv.py
+	  $(BIN)/python -m pytest -q $(PARALLEL) $(SIMULATE_TESTS)
 
 # Templates of one source: of each op its small problems in float32, which come by every line but
 # those for other sizes and dtypes. `make simulate` runs all.
