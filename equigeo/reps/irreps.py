@@ -36,8 +36,9 @@ class Irreps(Representation):
     irreps : str, e3nn.o3.Irreps, Irreps, or iterable of (int, (int, int))
         ``"16x0e + 8x1o"``, or pairs (multiplicity, (l, p)). As in e3nn, a multiplicity of one may
         be left out, zero is allowed, and ``y`` stands for the parity ``(-1)^l``.
-    layout : {"mul_ir", "ir_mul"}
-        Order of axes inside a term: ``(mul, 2 l + 1)`` as in e3nn, or ``(2 l + 1, mul)``.
+    layout : {"mul_ir", "ir_mul"}, optional
+        Order of axes inside a term: ``(mul, 2 l + 1)`` as in e3nn, or ``(2 l + 1, mul)``. By
+        default that of given Irreps, and ``mul_ir`` otherwise.
 
     Attributes
     ----------
@@ -47,7 +48,8 @@ class Irreps(Representation):
     Raises
     ------
     ValueError
-        If the text cannot be read, a number is out of range, or the layout is unknown.
+        If the text cannot be read, a number is out of range, the layout is unknown, or ``irreps``
+        are Irreps of another one, whose features it would permute: see :meth:`with_layout`.
     TypeError
         If ``irreps`` is something else.
 
@@ -66,9 +68,13 @@ class Irreps(Representation):
     dim: int = field(repr=False, compare=False)
     group: ClassVar[Group] = O(3)  # type: ignore[misc]
 
-    def __init__(self, irreps: str | Irreps | Iterable[Term], layout: Layout = "mul_ir") -> None:
+    def __init__(self, irreps: str | Irreps | Iterable[Term], layout: Layout | None = None) -> None:
+        own: Layout | None = irreps.layout if isinstance(irreps, Irreps) else None
+        layout = own or "mul_ir" if layout is None else layout
         if layout not in ("mul_ir", "ir_mul"):
             raise ValueError(f'layout must be "mul_ir" or "ir_mul", got {layout!r}')
+        if own not in (None, layout):
+            raise ValueError(f"irreps has the layout {own!r}, not {layout!r}: see with_layout")
         terms = _parse(irreps) if isinstance(irreps, str) else _collect(irreps)
         object.__setattr__(self, "terms", terms)
         object.__setattr__(self, "layout", layout)

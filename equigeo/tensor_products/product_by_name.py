@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from equigeo.reps import Irreps
+from equigeo.tensor_products.paths.read_irreps import read_operands
 from equigeo.tensor_products.paths.resolve import Operands
 from equigeo.tensor_products.products.channelwise_tensor_product import ChannelwiseTensorProduct
 from equigeo.tensor_products.products.elementwise_tensor_product import ElementwiseTensorProduct
@@ -79,7 +80,8 @@ def make(  # noqa: PLR0913 - each is an option of some product
     Raises
     ------
     ValueError
-        If there is no product of that name, or an argument is out of range.
+        If there is no product of that name, irreps have the layout "ir_mul", an argument is out of
+        range, or the output would be zero.
     TypeError
         If the product has no option that is given.
 
@@ -100,7 +102,7 @@ def make(  # noqa: PLR0913 - each is an option of some product
     torch.Size([5, 32])
     torch.Size([5, 32])
     """
-    irreps = Irreps(irreps_in1), Irreps(irreps_in2), Irreps(irreps_out)
+    irreps = read_operands(irreps_in1, irreps_in2, irreps_out)
     named = {
         "channels": channels,
         "method": method,

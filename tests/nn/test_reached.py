@@ -1,4 +1,5 @@
 import warnings
+from functools import partial
 
 import pytest
 
@@ -21,9 +22,15 @@ NOTHING = {
         "FullyConnectedTensorProduct needs a path",
     ),
     "square": (lambda: tp.TensorSquare("2x1o", "4x1o"), "TensorProduct needs a path"),
+    **{
+        name: (partial(tp.make, name, "4x0e", "4x0e", "4x0o"), "from 4x0e and 4x0e to 4x0o")
+        for name in tp.product_names()
+    },
+    "curl of scalars": (lambda: tp.make("curl", "0e+1o", "0e+1o", "4x0e"), "to 4x0e"),
 }
 
 
+@pytest.mark.filterwarnings("ignore:the product of .* its output is empty")
 @pytest.mark.parametrize(("make", "message"), NOTHING.values(), ids=NOTHING)
 def test_a_layer_that_could_only_give_zeros_is_refused(make, message):
     with pytest.raises(ValueError, match="needs a path to its output, got none") as error:
@@ -35,6 +42,7 @@ SOME = {
     "linear": lambda: Linear("4x0e", "2x0e+3x1o"),
     "paths": lambda: tp.TensorProduct("0e", "1o", "1o+3x1o", [(0, 0, 0, "uvw", True)]),
     "fully connected": lambda: tp.FullyConnectedTensorProduct("2x0e", "1o", "1o+3x1o+3x1o+3x1e"),
+    "signals": lambda: tp.SignalTensorProduct("0e+1o", "0e+1o", "0e+1o+3x1e"),
 }
 
 

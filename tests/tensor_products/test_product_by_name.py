@@ -61,16 +61,28 @@ def test_products_are_bilinear(name):
     torch.testing.assert_close(left, right)
 
 
-UNREACHABLE = {  # of 0e+1o+2e with itself
-    "gaunt": "0o+1e+2o",
-    "curl": "0e+0o+1o+2e",
+UNREACHABLE = {  # of 0e+1o+2e with itself, and what is reached
+    "gaunt": ("0o+1e+2o", "1o"),
+    "curl": ("0e+0o+1o+2e", "1e"),
 }
 
 
 @pytest.mark.parametrize("name", UNREACHABLE)
 def test_what_a_product_cannot_reach_is_zero(name):
-    product = tp.make(name, "0e+1o+2e", "0e+1o+2e", UNREACHABLE[name])
-    assert not product(*sample(product, 5, dtype=torch.float32)).any()
+    zeros, reached = UNREACHABLE[name]
+    product = tp.make(name, "0e+1o+2e", "0e+1o+2e", f"{zeros}+{reached}")
+    z = product(*sample(product, 5, dtype=torch.float32))
+    assert not z[:, :-3].any()
+    assert z[:, -3:].any()
+
+
+@NAMES
+@pytest.mark.parametrize("side", range(3))
+def test_features_in_the_other_layout_are_refused(name, side):
+    irreps = [Irreps("2x0e+2x1o") for _ in range(3)]
+    irreps[side] = irreps[side].with_layout("ir_mul")
+    with pytest.raises(ValueError, match="has the layout 'ir_mul'"):
+        tp.make(name, *irreps)
 
 
 @pytest.mark.parametrize("name", sorted(set(tp.product_names()) - {"gaunt", "curl"}))
@@ -120,6 +132,21 @@ def test_bad_options_are_refused():
     for name in ("gaunt", "elementwise"):
         with pytest.raises(ValueError, match="channels must be at least 1, got 0"):
             tp.make(name, *SIDES, channels=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "option", "message"),
+    [
+        ("gaunt", {"t": 3}, 't is for the kind "matrix", not for'),
+        ("curl", {"method": "fourier"}, 'method must be "grid" or "paths"'),
+        ("matrix", {"method": "fourier"}, "method is for the kinds"),
+        ("vector_signal", {"method": "grid"}, "method is for the kinds"),
+        ("gaunt+curl", {"method": "bogus"}, "method must be"),
+    ],
+)
+def test_options_that_no_product_of_signals_has_are_refused(name, option, message):
+    with pytest.raises(ValueError, match=message):
+        tp.make(name, *SIDES, **option)
 
 
 def test_merged_inputs_need_no_layer_of_their_own():

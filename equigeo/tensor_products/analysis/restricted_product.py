@@ -10,6 +10,7 @@ from torch import Tensor
 from equigeo.nn.index_tables import IndexTables
 from equigeo.reps import Irreps, Representation
 from equigeo.reps.irreps import Term
+from equigeo.tensor_products.paths.read_irreps import read_operands
 from equigeo.tensor_products.products.product import Product
 
 
@@ -51,7 +52,7 @@ class RestrictedProduct(Product):
         irreps_in2: Irreps | str,
         irreps_out: Irreps | str,
     ) -> None:
-        super().__init__(Irreps(irreps_in1), Irreps(irreps_in2), Irreps(irreps_out))
+        super().__init__(*read_operands(irreps_in1, irreps_in2, irreps_out))
         self.product = product
         sides = ("irreps_in1", "irreps_in2", "irreps_out")
         positions = [

@@ -22,6 +22,13 @@ def read_irreps(name: str, value: Any, layout: Layout) -> Irreps:
         raise type(error)(f"{name}: {error}") from error
 
 
+def read_operands(*given: Any) -> tuple[Irreps, Irreps, Irreps]:
+    """Read irreps of both factors and of the result, in the layout ``mul_ir``."""
+    names = ("irreps_in1", "irreps_in2", "irreps_out")
+    first, second, out = (read_irreps(n, x, "mul_ir") for n, x in zip(names, given, strict=True))
+    return first, second, out
+
+
 def read_filter(value: Any, name: str = "filter_ir_out") -> frozenset[Irrep] | None:
     """Read irreps to keep: text, Irreps, or an iterable of text or (l, p); None keeps all."""
     if value is None:

@@ -7,8 +7,9 @@ from typing import final
 from torch import Tensor
 
 from equigeo.nn import Linear
-from equigeo.nn.reached import allow_unreached
+from equigeo.nn.reached import allow_unreached, check_reached
 from equigeo.reps import Irreps
+from equigeo.tensor_products.paths.read_irreps import read_operands
 from equigeo.tensor_products.products.product import Product
 
 
@@ -44,11 +45,13 @@ class ProductBetweenLinears(Product):
         irreps_in2: Irreps | str,
         irreps_out: Irreps | str,
     ) -> None:
-        super().__init__(Irreps(irreps_in1), Irreps(irreps_in2), Irreps(irreps_out))
+        super().__init__(*read_operands(irreps_in1, irreps_in2, irreps_out))
         self.product = product
         self.linear1 = _bridge(self.irreps_in1, product.irreps_in1)
         self.linear2 = _bridge(self.irreps_in2, product.irreps_in2)
-        self.linear_out = Linear(product.irreps_out, self.irreps_out)
+        check_result_reached(self, product.irreps_out)
+        with allow_unreached():  # said already, of the inputs that a user gave
+            self.linear_out = Linear(product.irreps_out, self.irreps_out)
 
     def multiply_adds(self) -> int:
         """Count those of the product and of the linear layers."""
@@ -63,6 +66,32 @@ class ProductBetweenLinears(Product):
         y = y if self.linear2 is None else self.linear2(y)
         out: Tensor = self.linear_out(self.product(x, y))
         return out
+
+
+def check_result_reached(product: Product, made: Irreps) -> None:
+    """Refuse a product whose last linear layer gets none of its irreps, and warn of zeros.
+
+    Parameters
+    ----------
+    product : Product
+        What a user makes.
+    made : Irreps
+        What arrives at its last layer.
+
+    Raises
+    ------
+    ValueError
+        If the result would be zero.
+
+    Warns
+    -----
+    UserWarning
+        If some of its terms would be.
+    """
+    kinds = {ir for mul, ir in made.terms if mul}
+    reached = [n for n, (_, ir) in enumerate(product.irreps_out.terms) if ir in kinds]
+    inputs = product.irreps_in1, product.irreps_in2
+    check_reached(type(product).__name__, inputs, product.irreps_out, reached, 3)
 
 
 def linear_multiply_adds(linear: Linear) -> int:

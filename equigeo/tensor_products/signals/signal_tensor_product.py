@@ -12,16 +12,21 @@ from torch import Tensor, nn
 
 from equigeo.nn import Linear, Tables
 from equigeo.nn.index_tables import IndexTables
+from equigeo.nn.reached import allow_unreached
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.torch_internals import plain_tensors
 from equigeo.reps import Irreps
+from equigeo.tensor_products.paths.read_irreps import read_operands
 from equigeo.tensor_products.products.path_coefficients import (
     in_double,
     path_coefficients,
     single_irreps,
 )
 from equigeo.tensor_products.products.product import Product
-from equigeo.tensor_products.products.product_between_linears import linear_multiply_adds
+from equigeo.tensor_products.products.product_between_linears import (
+    check_result_reached,
+    linear_multiply_adds,
+)
 from equigeo.tensor_products.signals.curl_tensor_product import CurlTensorProduct
 from equigeo.tensor_products.signals.gaunt_tensor_product import GauntTensorProduct
 from equigeo.tensor_products.signals.matrix_tensor_product import MatrixTensorProduct
@@ -52,14 +57,15 @@ class SignalTensorProduct(Product):
     Parameters
     ----------
     irreps_in1, irreps_in2, irreps_out : Irreps or str
-        Signals reach up to the largest degree of a parity among the inputs, and no further than the
-        largest of the output.
+        In the layout ``mul_ir``. Signals reach up to the largest degree of a parity among the
+        inputs, and no further than the largest of the output.
     kind : str
         One of "gaunt", "curl", "matrix", "vector_signal", or several joined by "+".
     channels : int, optional
         Signals side by side; by default the largest multiplicity of the output.
-    method : {"grid", "fourier", "paths"}
-        How Gaunt products are computed, and curl products where they know it (else by "grid").
+    method : {"grid", "fourier", "paths"}, optional
+        How Gaunt products are computed, "grid" by default, and curl products where they know it
+        (else by "grid").
     t : int, optional
         Of the matrix product.
 
@@ -71,8 +77,14 @@ class SignalTensorProduct(Product):
     Raises
     ------
     ValueError
-        If irreps cannot be read, ``kind`` names no product of signals, or ``channels`` is not
-        positive.
+        If irreps cannot be read or have the layout "ir_mul", ``kind`` names no product of signals,
+        an option is unknown or of none of them, ``channels`` is not positive, or the output would
+        be zero.
+
+    Warns
+    -----
+    UserWarning
+        If some terms of the output are zero.
 
     Equivariance
     ------------
@@ -97,18 +109,21 @@ class SignalTensorProduct(Product):
         kind: str = "gaunt",
         channels: int | None = None,
         *,
-        method: Method = "grid",
+        method: Method | None = None,
         t: int | None = None,
     ) -> None:
-        super().__init__(Irreps(irreps_in1), Irreps(irreps_in2), Irreps(irreps_out))
+        super().__init__(*read_operands(irreps_in1, irreps_in2, irreps_out))
         if channels is None:
             channels = max([1, *(mul for mul, _ in self.irreps_out.simplify().terms)])
         if channels < 1:
             raise ValueError(f"channels must be at least 1, got {channels}")
         self.channels = channels
         self.kind = kind
+        _check_options(kind.split("+"), method, t)
         with plain_tensors():  # measured, which takes values
-            made = [_Part.of(product, self) for product in _candidates(self, kind, method, t)]
+            made = [
+                _Part.of(product, self) for product in _candidates(self, kind, method or "grid", t)
+            ]
         made = [part for part in made if len(part.position)]
         self.products = nn.ModuleList(part.product for part in made)
         self.products.to(torch.get_default_device())
@@ -126,9 +141,11 @@ class SignalTensorProduct(Product):
         ]
         self._sizes = [[signal.dim for signal in side] for side in signals]
         mixed = [_channels_inside(side, channels) for side in signals]
-        self.linear1 = Linear(self.irreps_in1, mixed[0])
-        self.linear2 = Linear(self.irreps_in2, mixed[1])
-        self.linear_out = Linear(mixed[2], self.irreps_out)
+        check_result_reached(self, mixed[2])
+        with allow_unreached():  # signals may hold irreps that the inputs have not
+            self.linear1 = Linear(self.irreps_in1, mixed[0])
+            self.linear2 = Linear(self.irreps_in2, mixed[1])
+            self.linear_out = Linear(mixed[2], self.irreps_out)
         with plain_tensors():
             orders = [_channels_first(side, channels) for side in signals]
             orders[2] = orders[2].argsort()
@@ -203,14 +220,26 @@ def _kinds(irreps: Irreps) -> set[tuple[int, int]]:
     return {ir for mul, ir in irreps.terms if mul}
 
 
+def _check_options(kinds: list[str], method: Method | None, t: int | None) -> None:
+    """Refuse names and options that no product has."""
+    if not set(kinds) <= set(_KINDS) or len(set(kinds)) < len(kinds):
+        kind, known = "+".join(kinds), ", ".join(_KINDS)
+        raise ValueError(f'kind must be some of {known}, joined by "+", got {kind!r}')
+    if t is not None and "matrix" not in kinds:
+        raise ValueError(f't is for the kind "matrix", not for {"+".join(kinds)!r}')
+    if method is None:
+        return
+    if not {"gaunt", "curl"} & set(kinds):
+        raise ValueError(f'method is for the kinds "gaunt" and "curl", not {"+".join(kinds)!r}')
+    if "gaunt" not in kinds and method not in ("grid", "paths"):
+        raise ValueError(f'method must be "grid" or "paths", got {method!r}')
+
+
 def _candidates(
     layer: SignalTensorProduct, kind: str, method: Method, t: int | None
 ) -> Iterator[Product]:
     """Products of all pairs of value parities; some need two signals of both parities."""
-    kinds = kind.split("+")
-    if not set(kinds) <= set(_KINDS) or len(set(kinds)) < len(kinds):
-        raise ValueError(f'kind must be some of {", ".join(_KINDS)}, joined by "+", got {kind!r}')
-    for name in kinds:
+    for name in kind.split("+"):
         if name == "matrix":
             yield from _matrix_products(layer, t)
         elif name == "vector_signal":
