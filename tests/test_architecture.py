@@ -20,7 +20,7 @@ LAYERS: dict[str, set[str]] = {
     "potentials": FAMILIES | BELOW_FAMILIES,
     "testing": {"groups", "reps", "ops"},
     "datasets": {"groups", "graphs", "mesh"},
-    "training": FAMILIES | BELOW_FAMILIES | {"testing", "report"},
+    "training": FAMILIES | BELOW_FAMILIES | {"testing", "report", "datasets"},
     "tasks": FAMILIES
     | BELOW_FAMILIES
     | {"training", "datasets", "potentials", "testing", "report"},

@@ -7,10 +7,10 @@ import gzip
 import hashlib
 import lzma
 import os
+import secrets
 import shutil
 import stat
 import tarfile
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Generator
@@ -19,7 +19,6 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
-from equigeo.datasets.apply_umask import apply_umask
 from equigeo.datasets.bounded_stream import BoundedStream
 from equigeo.datasets.cache_folder import cache_folder
 
@@ -75,12 +74,12 @@ def unpack_archive(path: Path) -> Path:
         return target
     try:
         store.mkdir(parents=True, exist_ok=True)
-        unfinished = Path(tempfile.mkdtemp(dir=store, prefix=".partial-"))
+        unfinished = store / f".partial-{secrets.token_hex(8)}"
+        unfinished.mkdir()
     except OSError as error:
         raise _unwritable(path, store, error) from error
     try:
         _unpack(path, unfinished)
-        apply_umask(unfinished)
         _publish(unfinished, target)
     except _DAMAGE as error:
         if isinstance(error, OSError) and error.errno in _FULL:

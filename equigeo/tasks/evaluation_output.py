@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from equigeo.datasets.replace_file import replace_file
 from equigeo.nn.brief import brief_fields
-from equigeo.training.files.replace_file import replace_file
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,21 @@ import errno
 import os
 import subprocess
 import sys
+import zipfile
 
+import numpy as np
 import pytest
 
-from equigeo.training.files.replace_file import remove_unfinished, replace_file
+from equigeo.datasets.registry.checksums import record_checksums
+from equigeo.datasets.replace_file import remove_unfinished, replace_file
+from equigeo.datasets.save_arrays import save_arrays
+from equigeo.datasets.unpack_archive import unpack_archive
 
 _SIZE = 1 << 16
 _WRITER = """
 import sys
 from pathlib import Path
-from equigeo.training.files.replace_file import replace_file
+from equigeo.datasets.replace_file import replace_file
 
 path, letter, size = Path(sys.argv[1]), sys.argv[2].encode(), int(sys.argv[3])
 
@@ -69,6 +74,18 @@ def test_a_full_disk_names_the_file_and_leaves_the_old_one(step, tmp_path, monke
     assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(path))
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["history.json"]
+
+
+def test_the_mask_of_permissions_is_that_of_the_process_alone(tmp_path, monkeypatch):
+    # Another thread that makes a file while the mask is changed would give it to everybody.
+    monkeypatch.setattr(os, "umask", lambda mask: pytest.fail("changes the mask of the process"))
+    replace_file(tmp_path / "a", b"content")
+    save_arrays(tmp_path / "b.npz", {"a": np.arange(3)})
+    record_checksums(tmp_path, {"a": "0"})
+    with zipfile.ZipFile(tmp_path / "c.zip", "w") as archive:
+        archive.writestr("a/train/1.off", "OFF")
+    monkeypatch.setenv("EQUIGEO_CACHE", str(tmp_path / "cache"))
+    assert (unpack_archive(tmp_path / "c.zip") / "a").is_dir()
 
 
 def test_the_permissions_are_the_ordinary_ones(tmp_path):

@@ -157,7 +157,7 @@ def unpack(suffix: str, make: Callable[[], bytes]) -> None:
             finally:
                 strange = [p for p in Path(folder).iterdir() if p not in (path, cache)]
                 links = [p for p in cache.rglob("*") if p.is_symlink()]
-                partial_ones = [*cache.rglob(".partial-*")]
+                partial_ones = [*cache.rglob(".partial-*"), *cache.rglob("*.tmp")]
                 if strange or links or partial_ones:
                     raise AssertionError(f"left behind: {[*strange, *links, *partial_ones][:3]}")
 

@@ -5,8 +5,8 @@ from functools import partial
 
 import pytest
 
+from equigeo.datasets.replace_file import replace_file
 from equigeo.training import Checkpoint, CheckpointError, log_history
-from equigeo.training.files.replace_file import replace_file
 from equigeo.training.loop.history_logger import HistoryLogger
 from tests.tasks.mesh_run import train_meshes
 

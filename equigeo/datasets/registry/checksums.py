@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from pathlib import Path
 from typing import Final
 
-from equigeo.datasets.apply_umask import apply_umask
+from equigeo.datasets.replace_file import replace_file
 
 RECORD: Final = "checksums.json"
 
@@ -59,12 +57,4 @@ def record_checksums(folder: Path, digests: dict[str, str]) -> None:
         SHA-256 by name.
     """
     text = json.dumps(read_checksums(folder) | digests, indent=1, sort_keys=True) + "\n"
-    handle, partial = tempfile.mkstemp(dir=folder, prefix=".partial-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        apply_umask(Path(partial))
-        os.replace(partial, folder / RECORD)
-    except BaseException:
-        Path(partial).unlink(missing_ok=True)
-        raise
+    replace_file(folder / RECORD, text)

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from equigeo.datasets.apply_umask import apply_umask
 from equigeo.datasets.data_folder import data_folder
 from equigeo.datasets.digits.load_mnist import load_mnist
 from equigeo.datasets.load_mesh_folder import load_mesh_folder
@@ -68,7 +67,6 @@ def convert_data_set(entry: DataSet, source: Path, progress: Progress | None = N
     with tempfile.TemporaryDirectory(dir=entry.path, prefix=".partial-") as temporary:
         made = Path(temporary)
         names = _CONVERSIONS[entry.name](entry, source, made, progress)
-        apply_umask(made)
         digests = {name: sha256_of(made / name) for name in names if (made / name).is_file()}
         for name in names:
             _replace(made / name, entry.path / name)

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, Final
 
-from equigeo.datasets.apply_umask import apply_umask
 from equigeo.datasets.registry.addresses import is_allowed
 from equigeo.datasets.registry.data_set import DataFile
 
@@ -73,7 +72,6 @@ def download(file: DataFile, target: Path, progress: Progress | None = None) -> 
         _transfer(file, partial, progress or (lambda done, total: None))
         digest = sha256_of(partial)
         _check_digest(file, digest, partial)
-        apply_umask(partial)
         os.replace(partial, target)
     except OSError as error:
         if error.errno in _FULL:

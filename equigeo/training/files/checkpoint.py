@@ -14,9 +14,9 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
+from equigeo.datasets.replace_file import replace_file
 from equigeo.nn.brief import brief_fields, shown
 from equigeo.training.files.errors import CheckpointError
-from equigeo.training.files.replace_file import replace_file
 
 MAX_BYTES = 4 << 30
 MAX_PICKLED = 8 << 20  # bytes beside tensors: the history of 100,000 epochs has 6 MB

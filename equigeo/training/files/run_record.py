@@ -8,9 +8,9 @@ from typing import Any
 
 from torch import Tensor
 
+from equigeo.datasets.replace_file import replace_file
 from equigeo.nn.brief import brief_fields
 from equigeo.training.files.checkpoint import Checkpoint
-from equigeo.training.files.replace_file import replace_file
 from equigeo.training.files.run_folder import RunFolder
 
 

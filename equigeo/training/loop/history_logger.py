@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
-from equigeo.training.files.replace_file import replace_file
+from equigeo.datasets.replace_file import replace_file
 from equigeo.training.files.run_record import RunRecord
 from equigeo.training.loop.lightning import L
 
