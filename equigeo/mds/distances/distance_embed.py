@@ -95,7 +95,7 @@ def distance_embed(
     given = (given + given.mT) / 2
     square = given.clamp(min=0) if squared else given.square()
     if landmarks is not None:
-        return _by_landmarks(square, dim, correction, landmarks)
+        return _by_landmarks(square, dim, correction, check, landmarks)
     constant = added_constant(square, correction)
     before = torch.linalg.eigvalsh(double_centred(square))
     values, vectors = spectrum(double_centred(corrected(square, constant, correction)))
@@ -122,7 +122,7 @@ def distance_embed(
 
 
 def _by_landmarks(
-    square: Tensor, dim: int | None, correction: str, count: int
+    square: Tensor, dim: int | None, correction: str, check: bool, count: int
 ) -> DistanceEmbedding:
     if square.ndim != 2:
         raise ValueError(f"landmarks need one matrix, got shape {tuple(square.shape)}")
@@ -130,4 +130,6 @@ def _by_landmarks(
     chosen, rows = farthest_landmarks(
         distances.__getitem__, count, start=int(distances.sum(-1).argmax())
     )
-    return landmark_embed(rows[:, chosen], rows.mT, dim, correction=correction, landmarks=chosen)
+    return landmark_embed(
+        rows[:, chosen], rows.mT, dim, correction=correction, check=check, landmarks=chosen
+    )

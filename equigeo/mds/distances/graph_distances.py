@@ -27,8 +27,8 @@ def graph_distances(
     Parameters
     ----------
     edge_index : Tensor, (2, edges), int64, or ndarray, integer
-        Edges; directions do not matter, the shortest of parallel ones counts for paths and all of
-        them conduct.
+        Edges, in either direction or in both: where each has its reverse of the same length, a pair
+        is one edge. The shortest of parallel ones counts for paths, and all of them conduct.
     lengths : Tensor, (edges,), optional
         Positive lengths, or resistances; one by default.
     num_nodes : int, optional
@@ -98,7 +98,11 @@ def _paths(source: np.ndarray, target: np.ndarray, length: np.ndarray, nodes: in
 
 
 def _roots(source: np.ndarray, target: np.ndarray, length: np.ndarray, nodes: int) -> np.ndarray:
-    matrix = sparse.coo_matrix((1 / length, (source, target)), (nodes, nodes)).tocsr()
+    conductance = 1 / length
+    there, back = np.stack([source, target, length]), np.stack([target, source, length])
+    if np.array_equal(there[:, np.lexsort(there)], back[:, np.lexsort(back)]):
+        conductance = conductance / 2  # of an edge that is listed twice
+    matrix = sparse.coo_matrix((conductance, (source, target)), (nodes, nodes)).tocsr()
     matrix = matrix + matrix.T
     matrix.setdiag(0)
     if csgraph.connected_components(matrix, directed=False)[0] > 1:

@@ -117,7 +117,7 @@ def embed(  # noqa: PLR0913 - all by name
         if sign == "joint" and group is not None:
             aligned, frames = joint_signs(aligned)
         if sign == "index" and group is not None:
-            aligned = labelled_axes(aligned)
+            aligned = labelled_axes(aligned, options)
         if options.fallback in ("frames", "anchor") and group is not None:
             frames = fallback_frames(aligned)
         if aligned.flagged or sign != "skew":

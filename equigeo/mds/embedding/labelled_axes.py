@@ -10,13 +10,13 @@ from torch import Tensor
 
 from equigeo.mds.embedding.align import odd_margins
 from equigeo.mds.embedding.aligned_clouds import AlignedClouds
-from equigeo.mds.embedding.embed_options import DEFAULT
+from equigeo.mds.embedding.embed_options import EmbedOptions
 
 NEGLIGIBLE = 0.05
 """A point says nothing about a direction along which it is less than this part of the spread."""
 
 
-def labelled_axes(aligned: AlignedClouds) -> AlignedClouds:
+def labelled_axes(aligned: AlignedClouds, options: EmbedOptions) -> AlignedClouds:
     """Turn axes of equal spread, and choose their signs, by the first points that can tell.
 
     Parameters
@@ -24,6 +24,8 @@ def labelled_axes(aligned: AlignedClouds) -> AlignedClouds:
     aligned : AlignedClouds
         Points in the order of their names. Where the group is ``SO``, the sign of the last axis
         follows from the others.
+    options : EmbedOptions
+        Which statistic the margins are of.
 
     Returns
     -------
@@ -31,8 +33,11 @@ def labelled_axes(aligned: AlignedClouds) -> AlignedClouds:
         That no symmetry leaves open: without flags.
     """
     clouds, dim = aligned.clouds, aligned.dim
+    here = torch.ones_like(aligned.y[:, 0], dtype=torch.bool)
+    if clouds.weight is not None:
+        here = clouds.weight != 0
     turns = [
-        _turn(aligned.y[begin:end], int((~null).sum()), equal.tolist())
+        _turn(aligned.y[begin:end][here[begin:end]], int((~null).sum()), equal.tolist())
         for (begin, end), null, equal in zip(
             pairwise(clouds.ptr.tolist()), aligned.null, aligned.degenerate, strict=True
         )
@@ -48,7 +53,7 @@ def labelled_axes(aligned: AlignedClouds) -> AlignedClouds:
         aligned,
         y=y,
         frame=frame,
-        margin=odd_margins(y, aligned.spread, clouds, DEFAULT),
+        margin=odd_margins(y, aligned.spread, clouds, options),
         ambiguous=torch.zeros_like(aligned.ambiguous),
         degenerate=torch.zeros_like(aligned.degenerate),
     )

@@ -183,6 +183,11 @@ def test_bad_matrices():
     for message, matrix in bad.items():
         with pytest.raises(ValueError, match=message):
             mds.distance_embed(matrix)
+    unchecked = bad["be zero on the diagonal"]
+    for landmarks in (None, 4):
+        assert len(mds.distance_embed(unchecked, landmarks=landmarks, check=False).y) == 5
+        with pytest.raises(ValueError, match="on the diagonal"):
+            mds.distance_embed(unchecked, landmarks=landmarks)
     with pytest.raises(ValueError, match="be finite"):
         mds.distance_embed(good.where(good < good.max(), math.inf))
     slightly = good * (1 + 1e-8 * torch.triu(torch.ones(5, 5)).double())
@@ -216,6 +221,20 @@ def test_resistances_are_euclidean():
     )
     close(series[0].square(), [0.0, 2, 5])
     close(parallel[0, 1].square(), 1.0)
+
+
+@pytest.mark.parametrize("kind", ["shortest", "resistance"])
+def test_edges_listed_in_both_directions_are_those_listed_in_one(kind):
+    edges = torch.tensor([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (0, 2)]).mT
+    lengths = torch.tensor([1.0, 2, 3, 4, 5, 6])
+    want = mds.graph_distances(edges, lengths, kind=kind)
+    both = torch.cat([edges, edges.flip(0)], dim=1)
+    order = torch.randperm(12, generator=torch.Generator().manual_seed(0))
+    got = mds.graph_distances(both[:, order], lengths.repeat(2)[order], kind=kind)
+    assert_close(got, want, **EXACT)
+    lopsided = mds.graph_distances(both, torch.cat([lengths, 2 * lengths]), kind=kind)
+    if kind == "resistance":  # other lengths are other edges
+        assert_close(lopsided, want * (2 / 3) ** 0.5, **EXACT)
 
 
 def test_graphs_that_are_wrong():

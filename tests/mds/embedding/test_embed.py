@@ -415,6 +415,30 @@ def test_points_with_names_need_no_average(x, group):
         assert_close(second, first, **EXACT)
 
 
+@pytest.mark.parametrize("absent", ["mask", "weights"])
+def test_points_that_are_not_there_choose_no_axis(absent):
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(20):
+        x = torch.randn(8, 3, generator=generator, dtype=torch.float64)
+        near = 0.04 * torch.randn(3, generator=generator, dtype=torch.float64)
+        x[0] = x[1:].mean(0) + near  # says little, but more than padding does
+        padded = torch.cat([x, torch.zeros(24, 3, dtype=torch.float64)])
+        there = torch.arange(32) < 8
+        there = {absent: there if absent == "mask" else there.double()}
+        assert_close(
+            mds.embed(padded, sign="index", **there).y[:8], mds.embed(x, sign="index").y, **EXACT
+        )
+
+
+@pytest.mark.parametrize("odd_stat", ["cubic", "quadratic", "quintic", "largest"])
+def test_margins_are_those_of_the_statistic_whatever_chooses_signs(odd_stat):
+    options = mds.EmbedOptions(odd_stat=odd_stat)
+    margins = [
+        mds.embed(generic(30), sign=sign, options=options).margin for sign in ("skew", "index")
+    ]
+    assert_close(margins[1].abs(), margins[0].abs(), **EXACT)
+
+
 def test_names_do_matter():
     moved = mds.embed(CUBE.flip(0).roll(3, 0), sign="index").y
     assert not torch.allclose(moved, mds.embed(CUBE, sign="index").y.flip(0).roll(3, 0))
