@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from equigeo.graphs.inputs import TensorLike, as_tensor, is_integer
+from equigeo.ops.runtime.torch_internals import values_readable
 
 _warned: set[str] = set()
 
@@ -102,6 +103,55 @@ def hint(shape: tuple[int, ...], name: str, dim: int | None, batched: bool = Tru
         side = "put clouds of a batch side by side, equigeo.points.pad_clouds"
         return f": {side}, or give {name}[None]"
     return ""
+
+
+def check_finite(x: Tensor, name: str, mask: Tensor | None = None) -> None:
+    """Refuse coordinates that are not finite, where values can be read.
+
+    Parameters
+    ----------
+    x : Tensor, (..., points, C)
+        Coordinates.
+    name : str
+        Of the argument.
+    mask : Tensor, (..., points), bool, optional
+        Which points exist; others may hold anything.
+
+    Raises
+    ------
+    ValueError
+        If one is not.
+    """
+    if not values_readable(x):
+        return
+    finite = x.isfinite().all(-1)
+    if not bool((finite if mask is None else finite | ~mask).all()):
+        raise ValueError(f"{name} must be finite")
+
+
+def scale_of(*clouds: Tensor, mask: Tensor | None = None) -> Tensor:
+    """Power of two near the largest coordinates, to divide by, so that squares are in range.
+
+    Parameters
+    ----------
+    *clouds : Tensor, (..., points, C)
+        Clouds that are compared with one another; the first is that of the mask.
+    mask : Tensor, (..., points), bool, optional
+        Which points exist.
+
+    Returns
+    -------
+    Tensor, (..., 1, 1)
+        Positive, of the dtype of the first; one where all is zero or nothing is there.
+    """
+    first, *others = clouds
+    first = first if mask is None else first.masked_fill(~mask[..., None], 0)
+    largest = first.new_zeros(())
+    for x in (first, *others):
+        if x.shape[-2:].numel():
+            largest = torch.maximum(largest, x.abs().amax((-2, -1), keepdim=True))
+    power = torch.frexp(largest).exponent
+    return torch.where(largest > 0, torch.ldexp(torch.ones_like(largest), power), 1)
 
 
 def given_mask(mask: TensorLike | None, shape: tuple[int, ...]) -> Tensor | None:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from equigeo.graphs.inputs import TensorLike, as_tensor, check_shape
 from equigeo.ops.runtime.storage import computed_in
-from equigeo.points.cloud_checks import given_clouds, given_mask
+from equigeo.points.cloud_checks import check_finite, given_clouds, given_mask, scale_of
 from equigeo.points.cluster_search import cluster_for, cluster_sampling
 from equigeo.points.gather_rows import gather_rows
 
@@ -67,15 +67,20 @@ def farthest_point_sampling(
     there = given_mask(mask, cloud.shape[:2])
     if not 1 <= count <= cloud.shape[1]:
         raise ValueError(f"count must be from 1 to the points of {tuple(cloud.shape)}, got {count}")
+    check_finite(cloud, "points", there)
+    cloud = cloud.to(computed_in(cloud.dtype))
+    place = None if origin is None else _given_origin(origin, cloud)[:, None]
+    scale = scale_of(*(x for x in (cloud, place) if x is not None), mask=there)
+    cloud = cloud / scale
     # Coordinates apart: sums over them are then vectorised.
-    columns = cloud.mT.contiguous().to(computed_in(cloud.dtype))
+    columns = cloud.mT.contiguous()
 
     def squares_from(place: Tensor) -> Tensor:
         squares = (columns - place).square_().sum(1)
         # Nothing is nearer than this, so that padding is never the farthest.
         return squares if there is None else squares.masked_fill_(~there, -torch.inf)
 
-    start = columns.new_zeros(()) if origin is None else _given_origin(origin, cloud)[..., None]
+    start = columns.new_zeros(()) if place is None else (place / scale).mT
     first = squares_from(start).argmax(1, keepdim=True)
     cluster = cluster_for(cloud, there)
     if cluster is not None:

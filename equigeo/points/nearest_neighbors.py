@@ -7,7 +7,7 @@ from torch import Tensor
 
 from equigeo.graphs.inputs import TensorLike
 from equigeo.ops.runtime.storage import computed_in
-from equigeo.points.cloud_checks import given_clouds, given_mask
+from equigeo.points.cloud_checks import check_finite, given_clouds, given_mask, scale_of
 from equigeo.points.cluster_search import cluster_for, cluster_nearest, settle
 from equigeo.points.gather_rows import gather_rows
 
@@ -62,7 +62,11 @@ def nearest_neighbors(
     middle = None if centers is None else given_clouds(centers, "centers", dim=cloud.shape[2])
     if count < 0:
         raise ValueError(f"count must not be negative, got {count}")
-    return find_nearest(cloud, count, given_mask(mask, cloud.shape[:2]), middle)
+    there = given_mask(mask, cloud.shape[:2])
+    check_finite(cloud, "points", there)
+    if middle is not None:
+        check_finite(middle, "centers")
+    return find_nearest(cloud, count, there, middle)
 
 
 def find_nearest(
@@ -80,11 +84,21 @@ def find_nearest(
     Tensor, (B, Q, count), int64
         As there.
     """
-    points = points.detach()
-    centers = points if centers is None else centers.detach()
+    points, centers = _centred(points, centers, mask)
     count = min(count, points.shape[1])
     found = _search_trees(points, centers, count, mask)
     return _compare_all(points, centers, count, mask) if found is None else found
+
+
+def _centred(points: Tensor, centers: Tensor | None, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Move clouds to the origin and to size one, where squares lose least of differences."""
+    points = points.detach().to(computed_in(points.dtype))
+    there = points if mask is None else points.masked_fill(~mask[..., None], 0)
+    origin = there[:, :1] if mask is None else gather_rows(there, mask.int().argmax(1)[:, None])
+    points = there - origin
+    centers = points if centers is None else centers.detach() - origin
+    scale = scale_of(points, centers, mask=mask)
+    return points / scale, centers / scale
 
 
 def _compare_all(
@@ -95,7 +109,6 @@ def _compare_all(
     rows: Tensor | slice = slice(None),
 ) -> Tensor:
     """Compare all distances from centres (B, Q, C), or from some of them, to (B, rows, count)."""
-    points, centers = (x.to(computed_in(x.dtype)) for x in (points, centers))
     # |c - x|^2 without |c|^2, which is the same for all x: one matrix product in any dimension.
     square = (-2 * centers @ points.mT).add_(points.square().sum(-1)[:, None, :])
     if mask is not None:

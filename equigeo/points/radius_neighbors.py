@@ -9,7 +9,7 @@ from torch import Tensor
 
 from equigeo.graphs.inputs import TensorLike, as_tensor
 from equigeo.ops.runtime.storage import computed_in
-from equigeo.points.cloud_checks import given_clouds
+from equigeo.points.cloud_checks import check_finite, given_clouds, scale_of
 from equigeo.points.cluster_search import (
     cluster_for,
     cluster_inside,
@@ -18,6 +18,9 @@ from equigeo.points.cluster_search import (
     settle,
 )
 from equigeo.points.gather_rows import gather_rows
+
+_SQUARES = (1e-15, 1e15)
+"""Coordinates whose squares are numbers of float32, as torch-cluster takes them."""
 
 
 def radius_neighbors(
@@ -80,6 +83,9 @@ def radius_neighbors(
         raise ValueError(
             f"mask must be bool (..., {cloud.shape[-2]}), got {there.dtype} {tuple(there.shape)}"
         )
+    check_finite(cloud, "points", there)
+    if centers is not None:
+        check_finite(middle, "centers")
     found = _search_trees(cloud, middle, radius, count, there)
     return _compare_all(cloud, middle, radius, count, there) if found is None else found
 
@@ -92,14 +98,16 @@ def _compare_all(
     mask: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
     points, centers = (x.to(computed_in(x.dtype)) for x in (points, centers))
+    scale = scale_of(points, centers, mask=mask)
+    points, centers, within = points / scale, centers / scale, radius / scale
     # Differences, not a matrix product: what lies on the radius must not be lost to cancellation.
     distance = torch.cdist(centers, points, compute_mode="donot_use_mm_for_euclid_dist")
     if mask is not None:
         distance = distance.masked_fill(~mask[..., None, :], torch.inf)
-    if count is None:
-        return _all_positions(distance), distance <= radius
-    distance, indices = distance.topk(count, largest=False, sorted=False)
-    return indices, distance <= radius
+    indices = _all_positions(distance)
+    if count is not None:
+        distance, indices = distance.topk(count, largest=False, sorted=False)
+    return indices, (distance <= within) & distance.isfinite()
 
 
 def _all_positions(pairs: Tensor) -> Tensor:
@@ -112,6 +120,9 @@ def _search_trees(
     """Ask torch-cluster; batch axes become one."""
     cluster = cluster_for(points, mask, centers)
     if cluster is None or count == 0:
+        return None
+    scale = scale_of(points, centers, mask=mask)
+    if not bool(((scale > _SQUARES[0]) & (scale < _SQUARES[1])).all()):
         return None
     shape = torch.broadcast_shapes(points.shape[:-2], centers.shape[:-2])
     points, centers = (

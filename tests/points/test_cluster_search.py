@@ -40,10 +40,6 @@ def cloud_set(name, dtype):
         return x * torch.where(torch.rand(4, 100, 1, generator=g) < 0.05, 1e3, 1.0)
     if name == "huge":  # squares of distances overflow in float32
         return torch.randn(4, 50, 3, generator=g, dtype=dtype) * 1e22
-    if name == "not a number":
-        return torch.rand(4, 50, 3, generator=g, dtype=dtype).masked_fill(
-            torch.rand(4, 50, 1, generator=g) < 0.1, torch.nan
-        )
     dim = {"line": 1, "plane": 2, "space": 3, "features": 5}[name]
     return torch.randn(4, 150, dim, generator=g, dtype=dtype)
 
@@ -52,7 +48,7 @@ CLOUDS = pytest.mark.parametrize(
     "name",
     [
         *("grid", "duplicates", "one point", "single", "far away", "outliers", "huge"),
-        *("not a number", "line", "plane", "space", "features"),
+        *("line", "plane", "space", "features"),
     ],
 )
 
@@ -100,8 +96,7 @@ def members(indices, inside, size):
 
 @CLOUDS
 def test_the_same_points_are_inside(both, name):
-    # Which of points without distances are the nearest means nothing.
-    counts = (None,) if name in ("not a number", "huge") else (None, 1, 8, 1000)
+    counts = (None, 1, 8, 1000)
     for radius, dtype, masked in settings(0.25, 1.0, 2.0):
         x = cloud_set(name, dtype)
         mask, size = mask_for(x, masked), x.shape[1]
@@ -127,7 +122,7 @@ def test_other_clouds_are_left_to_own_searches(monkeypatch):
     monkeypatch.setattr(cluster_search, "torch_cluster", lambda: pytest.fail("was asked"))
     for x in (
         *(torch.zeros(0, 5, 3), torch.zeros(2, 0, 3), torch.zeros(2, 5, 0)),
-        *(torch.rand(2, 5, 3).half(), torch.rand(2, 5, 4), torch.rand(2, 5, 3, device="meta")),
+        *(torch.rand(2, 5, 4), torch.rand(2, 5, 3, device="meta")),
     ):
         assert nearest_neighbors(x, 2).shape == (*x.shape[:2], min(2, x.shape[1]))
 

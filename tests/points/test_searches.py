@@ -1,6 +1,7 @@
 """Far points, near points and points inside balls, by comparing all distances; rows; padding."""
 
 import itertools
+import math
 
 import pytest
 import torch
@@ -184,3 +185,54 @@ def test_what_is_no_batch_is_refused(given, error, message):
 def test_a_number_is_no_cloud():
     with pytest.raises(ValueError, match="got a single number"):
         pad_clouds(torch.tensor(1.0), batch=torch.tensor([0]))
+
+
+SEARCHES = {
+    "nearest": lambda x, size: nearest_neighbors(x, 8).sort(-1).values,
+    "within": lambda x, size: radius_neighbors(x, 0.4 * size)[1],
+    "nearest within": lambda x, size: radius_neighbors(x, 0.4 * size, 5)[0].sort(-1).values,
+    "farthest": lambda x, size: farthest_point_sampling(x, 10),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("search", SEARCHES.values(), ids=SEARCHES)
+def test_searches_do_not_depend_on_the_scale(search, dtype):
+    x = torch.rand(2, 40, 3, generator=torch.Generator().manual_seed(0), dtype=dtype)
+    want = search(x, 1.0)
+    far = 250 if dtype == torch.float64 else 25
+    for exponent in (-far, -22, 22, far):
+        size = 2.0 ** round(exponent / math.log10(2))
+        assert torch.equal(search(x * size, size), want), exponent
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_neighbours_are_as_near_far_from_the_origin(dtype):
+    x = torch.rand(2, 60, 3, generator=torch.Generator().manual_seed(0), dtype=dtype)
+    largest = 1e4 if dtype == torch.float32 else 1e12
+    for offset in (0.0, 1e3, largest):
+        moved = x + offset
+        exact = torch.cdist(*[moved.double()] * 2, compute_mode="donot_use_mm_for_euclid_dist")
+        got = exact.gather(-1, nearest_neighbors(moved, 8))
+        assert torch.equal(got.sort(-1).values, exact.sort(-1).values[..., :8]), offset
+
+
+@pytest.mark.parametrize("search", SEARCHES.values(), ids=SEARCHES)
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_coordinates_that_are_not_finite_are_refused(search, value):
+    x = torch.rand(2, 40, 3)
+    x[1, 3, 0] = value
+    with pytest.raises(ValueError, match="points must be finite"):
+        search(x, 1.0)
+
+
+def test_what_is_masked_may_hold_anything_and_is_never_inside():
+    x = torch.rand(1, 6, 3)
+    mask = torch.tensor([[True, True, True, False, False, False]])
+    x[0, 3], x[0, 4], x[0, 5] = math.nan, math.inf, 1e38
+    assert nearest_neighbors(x, 3, mask, centers=x[:, :3]).max() < 3
+    assert farthest_point_sampling(x, 3, mask).sort().values.tolist() == [[0, 1, 2]]
+    for count in (None, 4):
+        for radius in (10.0, math.inf):
+            indices, inside = radius_neighbors(x, radius, count, mask, centers=x[:, :3])
+            assert sorted(indices[inside].tolist()) == [0, 0, 0, 1, 1, 1, 2, 2, 2]
