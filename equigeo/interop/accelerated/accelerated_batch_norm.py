@@ -84,6 +84,8 @@ class AcceleratedBatchNorm(Accelerated):
             input.ndim < 2 or input.shape[-1] != len(channel)
         ):
             return self.original(input)
+        if self.training and not input.numel():  # which has no mean to follow
+            return self.original(input)
         rows = input.flatten(0, -2)
         if self.training:
             mean = rows.index_select(1, body.positions["scalars"]).mean(0)
