@@ -29,7 +29,7 @@ class Violation:
     output : int
         Position of the output.
     dtype : torch.dtype
-        Coarsest floating type among all inputs and outputs; float64 where there is none.
+        Coarsest floating type among moving inputs and outputs; float64 where there is none.
     """
 
     error: float
@@ -130,9 +130,14 @@ class Law:
             If the outputs do not fit their representations, or are all zero.
         """
         outputs = self._call([_copy(x) for x in self.inputs])
-        dtype = _coarsest((*self.inputs, *outputs))
+        # What stays fixed, an index or a weight, rounds nothing that moves.
+        moving = (x for x, rep in zip(self.inputs, self.reps_in, strict=True) if rep is not None)
+        dtype = _coarsest((*moving, *outputs))
         if not any(bool(torch.count_nonzero(y)) for y in outputs):
             raise ValueError("every output is zero or empty, so that any law holds; give others")
+        for k, (rep, y) in enumerate(zip(self.reps_out, outputs, strict=True)):
+            if y.numel() and not rep.is_trivial() and not bool(torch.count_nonzero(y)):
+                raise ValueError(f"output {k} is zero, so that any law holds; give other inputs")
         for g in self.elements:
             pairs = zip(self.reps_in, self.inputs, strict=True)
             moved = self._call([_move(g, rep, x) for rep, x in pairs])
@@ -160,7 +165,9 @@ class Law:
                 raise TypeError(f"outputs must be tensors, got {type(y).__name__}")
             if not y.is_floating_point() and not rep.is_trivial():
                 raise TypeError(f"an output of type {y.dtype} can only be invariant, not {rep}")
-        return tuple(y.detach().reshape(1) if y.ndim == 0 else y.detach() for y in outputs)
+        # Copies: the next call may write into the same memory.
+        copies = (y.detach().clone() for y in outputs)
+        return tuple(y.reshape(1) if y.ndim == 0 else y for y in copies)
 
 
 def _inputs_declared(rep_in: RepsIn, inputs: Sequence[Any]) -> tuple[Representation | None, ...]:

@@ -158,3 +158,10 @@ def test_rotations_of_four_dimensions_have_no_chart(kind):
         with pytest.raises(ValueError, match=r"\(4\) has no coordinates: .* got n = 4"):
             call(x)
     assert Scaling(4).coordinates(group.identity()).tolist() == [0.0]
+
+
+@pytest.mark.parametrize("group", [SO(3), O(3), SL(2), GL(2), Similarity(3)], ids=str)
+def test_generators_are_of_the_cpu_whatever_the_default_device(group):
+    want = group.generators()
+    with torch.device("meta"):
+        assert torch.equal(group.generators(), want)

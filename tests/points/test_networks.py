@@ -12,6 +12,7 @@ from equigeo.mds import (
     DGCNN,
     EmbedOptions,
     Invariant,
+    InvariantPointNet,
     PointNet,
     PointNetPlusPlus,
     PointTransformer,
@@ -183,6 +184,29 @@ def test_settings_out_of_range_are_named(make, message):
 def test_bad_input_is_named(points, mask, message):
     with pytest.raises(ValueError, match=message):
         SMALL["pointnet"]()(points, mask)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_cloud_without_points_is_refused_and_ruins_no_statistics(name):
+    net = SMALL[name]()
+    mask = torch.ones(2, 30, dtype=torch.bool)
+    mask[0] = False
+    for mode in (True, False):
+        with pytest.raises(ValueError, match="every cloud must have a point"):
+            net.train(mode)(torch.randn(2, 30, 3), mask)
+    rows = torch.randn(30, 3)
+    if name == "pointnet":
+        with pytest.raises(ValueError, match="every cloud must have a point"):
+            InvariantPointNet.preset("default", 5)(rows, ptr=torch.tensor([0, 15, 15, 30]))
+    assert all(value.isfinite().all() for value in net.state_dict().values())
+
+
+def test_padding_is_silent_in_half_precision():
+    net = SMALL["transformer"]().eval()
+    x, mask = torch.randn(2, 100, 3, generator=generator(0)), torch.ones(2, 100, dtype=torch.bool)
+    mask[0, 6:] = False  # fewer than a group
+    want = net(x, mask)
+    assert_close(net.half()(x.half(), mask).float(), want, rtol=0, atol=0.02)
 
 
 def test_the_convolution_is_that_of_edges():

@@ -236,3 +236,13 @@ def test_what_is_masked_may_hold_anything_and_is_never_inside():
         for radius in (10.0, math.inf):
             indices, inside = radius_neighbors(x, radius, count, mask, centers=x[:, :3])
             assert sorted(indices[inside].tolist()) == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+
+
+@pytest.mark.parametrize("index", [-1, 3])
+def test_rows_of_other_clouds_are_never_read(index):
+    rows = torch.arange(6.0).view(2, 3, 1)
+    for cloud in (0, 1):
+        indices = torch.zeros(2, 2, dtype=torch.int64)
+        indices[cloud, 1] = index
+        with pytest.raises(IndexError, match="indices must be from 0 to 2"):
+            gather_rows(rows, indices)

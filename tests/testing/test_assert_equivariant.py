@@ -282,6 +282,36 @@ def test_outputs_of_wrong_type_are_refused():
         assert_equivariant(lambda x: x.long(), VECTOR, VECTOR, inputs=[draw(3)])
 
 
+def test_a_function_that_writes_into_its_last_output_is_judged_fairly():
+    memory = torch.empty(4, 1, dtype=torch.float64)
+    with pytest.raises(AssertionError, match="not equivariant"):
+        assert_equivariant(
+            lambda x: memory.copy_(x[:, :1]), VECTOR, Trivial(O(3), 1), inputs=[draw(4, 3)]
+        )
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_no_bound_is_so_large_that_every_function_passes(dtype):
+    x = draw(64, 3, dtype=dtype)
+    for wrong in (torch.abs, torch.ones_like, lambda x: x[:, [1, 2, 0]], lambda x: x + 0.1):
+        with pytest.raises(AssertionError, match="not equivariant"):
+            assert_equivariant(wrong, VECTOR, VECTOR, inputs=[x])
+    assert_equivariant(lambda x: 2 * x, VECTOR, VECTOR, inputs=[x])
+
+
+def test_the_dtype_of_what_stays_fixed_loosens_nothing():
+    fixed = draw(1, dtype=torch.bfloat16)
+    with pytest.raises(AssertionError, match="not equivariant"):
+        assert_equivariant(
+            lambda x, _: x + 0.01, [VECTOR, None], VECTOR, inputs=[draw(9, 3).float(), fixed]
+        )
+
+
+def test_one_output_that_is_zero_is_refused_beside_others():
+    with pytest.raises(ValueError, match="output 1 is zero"):
+        assert_equivariant(lambda x: (x, 0 * x), VECTOR, [VECTOR, VECTOR], inputs=[draw(3)])
+
+
 @pytest.mark.parametrize(
     ("elements", "match"),
     [

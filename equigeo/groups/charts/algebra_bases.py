@@ -136,8 +136,8 @@ def stretch_basis(stretches: Stretches, n: int) -> Tensor:
     if stretches is Stretches.TRACELESS:
         return traceless_symmetric_basis(n)
     if stretches is Stretches.UNIFORM:
-        return torch.eye(n, dtype=torch.float64)[None]
-    return torch.zeros(0, n, n, dtype=torch.float64)
+        return torch.eye(n, dtype=torch.float64, device="cpu")[None]
+    return torch.zeros(0, n, n, dtype=torch.float64, device="cpu")
 
 
 def _symmetric_unit(n: int, i: int, j: int) -> Tensor:

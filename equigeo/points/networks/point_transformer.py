@@ -139,7 +139,9 @@ class _OffsetAttention(nn.Module):
         attention = scores.softmax(-1)
         if mask is not None:
             attention = attention * mask[:, :, None]
-        # As published: softmax over rows, then columns add up to one; 1e-9 is where no row looks.
-        attention = attention / (1e-9 + attention.sum(1, keepdim=True))
+        # As published: softmax over rows, then columns add up to one. No row looks at padding,
+        # whose sum is zero, as 1e-9 is in float16.
+        least = max(1e-9, torch.finfo(attention.dtype).tiny)
+        attention = attention / (least + attention.sum(1, keepdim=True))
         # The offset of the point from what it attends to, as of a Laplacian.
         return x + self.layer(x - attention @ self.values(x), mask)

@@ -167,9 +167,13 @@ def test_masked_points_are_not_seen(k: int | None) -> None:
     f, points = random(1, 2, 12), random(1, 12, 3, seed=1)
     mask = torch.arange(16)[None] < 12
     padded = torch.cat([points, points[:, :4] + 0.01], dim=1)
-    x, _ = net.lift(torch.cat([f, f[..., :4]], dim=2), padded, samples, mask=mask)
-    y, _ = net.conv(x.sin(), padded, samples, mask=mask)
-    torch.testing.assert_close(y[..., :12], net(f, points, samples, samples), **EXACT)
+    padded[0, 13], padded[0, 14] = torch.nan, torch.inf
+    more = torch.cat([f, f[..., :4]], dim=2)
+    more[..., 12], more[..., 15] = torch.nan, torch.inf
+    x, _ = net.lift(more, padded, samples, mask=mask, centers=points)
+    x = torch.cat([x, x.new_full((*x.shape[:-1], 4), torch.nan)], dim=-1)
+    y, _ = net.conv(x.sin(), padded, samples, mask=mask, centers=points)
+    torch.testing.assert_close(y, net(f, points, samples, samples), **EXACT)
 
 
 def test_gradients_are_right() -> None:
