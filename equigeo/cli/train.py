@@ -156,7 +156,7 @@ def _results(trained: Any, checkpoint: Path) -> dict[str, Any]:
         "seconds": trained.seconds,
         "is_finished": trained.is_finished,
         "checkpoint": str(checkpoint),
-        "last": trained.history[-1],
+        "last": trained.history[-1] if trained.history else None,
     }
 
 

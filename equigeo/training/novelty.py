@@ -118,7 +118,10 @@ class Novelty:
                 continue
             part = _fit(vectors[~left_out], labels[~left_out])
             if part is not None:
-                distances[left_out] = part.distances(vectors[left_out])
+                found = part.distances(vectors[left_out])
+                # Samples that are their whole class have nothing left to be near to.
+                learnt = torch.isin(labels[left_out], labels[~left_out])
+                distances[left_out] = found.masked_fill(~learnt, torch.nan)
         known = distances[distances.isfinite()].sort().values
         whole = _fit(vectors, labels)
         rank = min(math.ceil((len(known) + 1) * _SHARE), len(known))

@@ -44,6 +44,13 @@ def test_given_options_change_the_preset_alone_where_given(data, tmp_path, capsy
     assert "held-out accuracy" in capsys.readouterr().out
 
 
+def test_results_of_a_run_without_a_whole_epoch_are_json(data, tmp_path, capsys):
+    arguments = ["--data", str(data), "--output", str(tmp_path / "run"), "--epochs", "9"]
+    limit = ["--batch-size", "2", "--time-limit", "1e-9", "--json", "--quiet"]
+    assert main(["train", "mesh-classification", *arguments, *limit]) == 0
+    assert json.loads(capsys.readouterr().out)["last"] is None
+
+
 def test_an_interruption_exits_with_130_and_a_hint(data, tmp_path, capsys, monkeypatch):
     def interrupt(trained, config, output, *_args, **_options):
         RunFolder(output, trained.config_type).begin(config)

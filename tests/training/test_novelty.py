@@ -123,6 +123,23 @@ def test_versions_of_a_sample_are_left_out_with_it():
     assert apart.limit == pytest.approx(alone.limit, rel=0.2)
 
 
+def test_classes_of_one_sample_leave_the_limit_of_the_others_alone():
+    def fit(*counts):
+        centres = 30 * torch.eye(16, dtype=torch.float64)
+        draw = torch.Generator().manual_seed(0)
+        vectors = [
+            centres[k] + torch.randn(n, 16, generator=draw, dtype=torch.float64)
+            for k, n in enumerate(counts)
+        ]
+        return Novelty.fit(
+            torch.cat(vectors), torch.arange(len(counts)).repeat_interleave(torch.tensor(counts))
+        )
+
+    limit = fit(30, 30, 30).limit
+    assert fit(30, 30, 30, 1).limit == pytest.approx(limit, rel=0.3)
+    assert fit(30, 30, 30, 1, 1).limit == pytest.approx(limit, rel=0.3)
+
+
 @pytest.mark.parametrize(
     "vectors",
     [torch.zeros(0, 3), torch.zeros(1, 3), torch.ones(20, 3), torch.full((20, 3), torch.nan)],

@@ -78,7 +78,8 @@ def _structures(file: Path) -> Iterator[Any]:
         from ase.io import iread
     except ImportError as error:
         raise ImportError("extended XYZ needs ASE: pip install 'ase>=3.23'") from error
-    found = iread(file, index=":", format="extxyz")
+    # An "@" in a name is no index.
+    found = iread(file, index=":", format="extxyz", do_not_split_by_at_sign=True)
     k = 0
     while True:
         try:

@@ -101,8 +101,9 @@ def _side(mesh: TriangleMesh, part: Tensor, closed: Tensor) -> Tensor:
 
 
 def _signed_volume(mesh: TriangleMesh) -> Tensor:
-    """Six times the volume below each face, seen from the centre of the mesh."""
-    corner = (mesh.vertices - mesh.vertices.mean(dim=0))[mesh.faces]
+    """Six times the volume below each face, seen from the centre of all faces."""
+    corner = mesh.vertices[mesh.faces]  # vertices of no face may lie anywhere
+    corner = corner - corner.mean(dim=(0, 1))
     return (torch.linalg.cross(corner[:, 0], corner[:, 1]) * corner[:, 2]).sum(-1)
 
 

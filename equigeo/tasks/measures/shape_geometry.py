@@ -39,11 +39,13 @@ def shape_geometry(
     [[0]]
     """
     device = next(model.parameters()).device
+    seen = mesh.vertices[mesh.faces].flatten(0, 1)
+    middle = (seen.amin(0) + seen.amax(0)) / 2 if len(seen) else 0.0
     found = model.inspect(model.graph(mesh).to(device))
     return {
         "name": name,
         # five digits are more than the eye sees, and half the bytes
-        "vertices": [[float(f"{x:.5g}") for x in row] for row in mesh.vertices.tolist()],
+        "vertices": [[float(f"{x:.5g}") for x in row] for row in (mesh.vertices - middle).tolist()],
         "faces": mesh.faces.tolist(),
         "levels": [level.tolist() for level in found.clusters],
         "attention": [[round(x, 3) for x in block.tolist()] for block in found.attention],

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from equigeo.datasets import AtomicFrames
+from equigeo.nn.evaluating import evaluating
 from equigeo.potentials import MessagePassingPotential, fit_references
 from equigeo.tasks.potential.compiled_objective import CompiledObjective
 from equigeo.tasks.potential.config import PotentialRunConfig
@@ -104,8 +105,8 @@ def _spread(frames: AtomicFrames, e0: dict[int, float]) -> float:
 
 
 def _evaluate(validation: AtomicSource, model: nn.Module) -> dict[str, float]:
-    with torch.enable_grad():
-        errors = measure_errors(model.eval(), validation)
+    with torch.enable_grad(), evaluating(model):
+        errors = measure_errors(model, validation)
     found = {
         "validation_force_mae": errors.force_mae, "validation_energy_mae": errors.energy_mae,
     }  # fmt: skip

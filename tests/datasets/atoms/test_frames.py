@@ -115,6 +115,14 @@ def test_energies_and_forces_are_read_wherever_ase_puts_them(tmp_path):
     assert (bare.energy, bare.forces) == (None, None)
 
 
+@pytest.mark.parametrize("name", ["md@300K.xyz", "train.xyz@600K.xyz", "a@1.xyz"])
+def test_a_sign_in_a_name_is_no_index(tmp_path, name):
+    other = write(tmp_path, xyz_frame("-1"))
+    other.rename(tmp_path / name.partition("@")[0])
+    write(tmp_path, xyz_frame("-30"), xyz_frame("-29")).rename(tmp_path / name)
+    assert [frame.energy for frame in read_extxyz(tmp_path / name)] == [-30.0, -29.0]
+
+
 CRYSTAL = (
     '1\nLattice="3 0 0 0 3 0 0 0 4" Properties=species:S:1:pos:R:3 energy=-1 {label} pbc="{pbc}"\n'
     "Cu 0 0 0\n"

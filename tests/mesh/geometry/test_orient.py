@@ -28,6 +28,14 @@ def test_closed_parts_are_wound_outwards(shape):
     assert float(volume) > 0
 
 
+@pytest.mark.parametrize("shape", CLOSED)
+def test_vertices_of_no_face_decide_nothing(shape):
+    far = torch.cat([shape.vertices, torch.full((1, 3), 1e12, dtype=torch.float64)])
+    for faces in (shape.faces, shape.faces[:, [0, 2, 1]]):
+        want = orient(TriangleMesh(shape.vertices, faces)).faces
+        assert torch.equal(orient(TriangleMesh(far, faces)).faces, want)
+
+
 @pytest.mark.parametrize("shape", CLOSED[:3])
 def test_a_mesh_that_is_wound_outwards_is_left_alone(shape):
     oriented = orient(shape)

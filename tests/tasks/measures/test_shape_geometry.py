@@ -4,7 +4,7 @@ import json
 
 import torch
 
-from equigeo.mesh import PrimalDualClassifier
+from equigeo.mesh import PrimalDualClassifier, TriangleMesh
 from equigeo.tasks.measures.shape_geometry import report_facts, shape_geometry
 from tests.mesh.shapes import icosphere
 
@@ -27,6 +27,15 @@ def test_geometry_is_json_with_a_cluster_a_face_and_pooling():
     for shown, values in zip(shape["attention"], seen, strict=True):
         # half a unit of the third decimal
         assert torch.allclose(torch.tensor(shown), values, rtol=0, atol=5.01e-4)
+
+
+def test_a_mesh_far_from_the_origin_is_drawn_as_near_to_it():
+    mesh, model = icosphere(2), PrimalDualClassifier.preset("default", 2).eval()
+    unused = torch.full((1, 3), -1e12, dtype=torch.float64)
+    far = TriangleMesh(torch.cat([mesh.vertices + 1e6, unused]), mesh.faces)
+    got = torch.tensor(shape_geometry(model, "far", far)["vertices"])[:-1]
+    # half a unit of the fifth digit, and of the eleventh of what the offset left
+    assert torch.allclose(got, mesh.vertices.float(), rtol=0, atol=1e-5)
 
 
 def test_every_line_of_a_load_report_is_a_fact_with_its_name():

@@ -69,6 +69,13 @@ def test_what_is_saved_is_the_average_of_the_weights(config, tmp_path):
         assert torch.equal(getattr(averaged.model, name), getattr(raw.model, name))
 
 
+def test_evaluation_leaves_a_model_without_average_in_training(config, tmp_path):
+    recipe = replace(config.recipe, ema_decay=0.0, epochs=3)
+    config = replace(config, recipe=recipe, evaluate_every=1)
+    trained = InteratomicPotential().train(config, tmp_path / "run")
+    assert len(trained.history) == 3
+
+
 def test_references_are_of_isolated_atoms_where_all_are_known(config):
     data = load_frames(config)
     assert not has_isolated(data)
