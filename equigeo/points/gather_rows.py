@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from equigeo.graphs.inputs import TensorLike, as_indices, as_tensor
-from equigeo.ops.runtime.torch_internals import values_readable
+from equigeo.ops.runtime.torch_internals import check_in_program, values_readable
 
 
 def gather_rows(rows: TensorLike, indices: TensorLike) -> Tensor:
@@ -53,7 +53,7 @@ def gather_rows(rows: TensorLike, indices: TensorLike) -> Tensor:
     if index.numel() and values_readable(index):
         inside = (index.amin() >= 0) & (index.amax() < points)
         if index.is_cuda:  # without waiting for the card
-            torch._assert_async(inside, "indices must be from 0 to the points of a cloud")
+            check_in_program(inside, "indices must be from 0 to the points of a cloud")
         elif not bool(inside):
             raise IndexError(f"indices must be from 0 to {points - 1}, the points of each cloud")
     shift = points * torch.arange(batch, device=index.device)

@@ -8,10 +8,10 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from equigeo.ops.runtime.storage import HALF
-from equigeo.ops.runtime.torch_internals import autocast_active
+from equigeo.ops.runtime.torch_internals import autocast_active, parameters_replaced
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -51,7 +51,7 @@ def computes_in_float32(function: F) -> F:
         device = next((x.device.type for x in tensors), "cpu")
         if not autocasts(device):
             return function(*args, **kwargs)
-        with without_autocast(device):
+        with without_autocast(device), _wide_parameters(args[0]):
             named = {name: _single(x) for name, x in kwargs.items()}
             return function(*map(_single, args), **named)
 
@@ -89,6 +89,14 @@ def without_autocast(device: str) -> AbstractContextManager[None]:
         To compute in.
     """
     return torch.autocast(device, enabled=False) if autocasts(device) else nullcontext()
+
+
+def _wide_parameters(owner: Any) -> AbstractContextManager[Any]:
+    """Let a module that is stored in half precision meet the inputs in single precision."""
+    if not isinstance(owner, nn.Module):
+        return nullcontext()
+    wide = {name: p.float() for name, p in owner.named_parameters() if p.dtype in HALF}
+    return parameters_replaced(owner, wide) if wide else nullcontext()
 
 
 def _single(x: Any) -> Any:

@@ -17,6 +17,7 @@ from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from torch.autograd import forward_ad
 from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
+from torch.nn.utils.stateless import _reparametrize_module
 from torch.utils._python_dispatch import _disable_current_modes
 
 below_autograd = torch._C._AutoDispatchBelowAutograd
@@ -49,6 +50,14 @@ check_in_program = torch._assert_async
 
 A check that Python makes is not part of the program. ``torch._check`` is public, and takes what is
 known while a program is recorded. Without it: give NaN where the bool is False.
+"""
+
+
+parameters_replaced = _reparametrize_module
+"""Context in which a module has other tensors for some of its parameters, by their names.
+
+``torch.func.functional_call`` is public, and calls hooks of the module a second time. Without it:
+that.
 """
 
 

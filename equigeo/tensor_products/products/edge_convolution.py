@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from typing import cast
 
 from torch import Tensor
 
 from equigeo.graphs import EdgeIndex
 from equigeo.graphs.inputs import TensorLike, kind_of
 from equigeo.ops import channelwise_conv
+from equigeo.ops.runtime.storage import HALF, in_float32
 from equigeo.reps import Representation
 from equigeo.tensor_products.paths.channelwise_paths import ChannelwisePaths
 from equigeo.tensor_products.products.channelwise_tensor_product import ChannelwiseTensorProduct
@@ -101,7 +103,13 @@ class EdgeConvolution(HeldProduct):
         if isinstance(paths, ChannelwisePaths) and paths.accepts(x, weight):
             table = paths.table(x.dtype)
             return channelwise_conv(x, edge_attr, weight, op_graph(edges), table)
-        # Edge by edge, for dtypes and degrees that the op does not take.
+        if x.dtype in HALF:
+
+            def wide(x: Tensor, edge_attr: Tensor, weight: Tensor | None) -> Tensor:
+                return self._convolve(x, edges, edge_attr, weight)
+
+            return cast(Tensor, in_float32(wide, [x, edge_attr, weight]))
+        # Edge by edge, for degrees that the op does not take.
         source, target = edges.edge_index
         messages = product(x.index_select(0, source), edge_attr, weight)
         return x.new_zeros(edges.num_targets, messages.shape[1]).index_add(0, target, messages)

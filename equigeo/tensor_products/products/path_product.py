@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -12,6 +14,7 @@ from equigeo.nn import Tables
 from equigeo.nn.reached import check_reached
 from equigeo.ops import LARGEST_DEGREE
 from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.ops.runtime.storage import HALF, in_float32
 from equigeo.reps.irreps import Layout, Term
 from equigeo.tensor_products.paths.channelwise_paths import ChannelwisePaths
 from equigeo.tensor_products.paths.compiled_paths import (
@@ -148,10 +151,7 @@ class PathProduct(Product, WeightedPaths):
         """
         weight = self._choose_weight(weight)
         batch = self.check_inputs(x, y, weight)
-        compiled = self.compiled
-        if compiled is not None and compiled.accepts(x, weight):
-            return compiled.evaluate(x, y, weight, batch)
-        return self._forward_reference(x, y, weight, batch)
+        return self._evaluate(x, y, weight, batch)
 
     def multiply_adds(self) -> int:
         """Count those of couplings and weights; products that are not added up do not count."""
@@ -161,6 +161,15 @@ class PathProduct(Product, WeightedPaths):
         """Return what ``print(module)`` shows."""
         paths = len(self.instructions)
         return f"{super().extra_repr()}, {paths} paths, {self.weight_numel} weights"
+
+    def _evaluate(self, x: Tensor, y: Tensor, weight: Tensor | None, batch: torch.Size) -> Tensor:
+        compiled = self.compiled
+        if compiled is not None and compiled.accepts(x, weight):
+            return compiled.evaluate(x, y, weight, batch)
+        if x.dtype in HALF:
+            wide = partial(self._evaluate, batch=batch)
+            return cast(Tensor, in_float32(wide, [x, y, weight]))
+        return self._forward_reference(x, y, weight, batch)
 
     def _forward_reference(
         self, x: Tensor, y: Tensor, weight: Tensor | None, batch: torch.Size

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from operator import index
-from typing import Literal, final
+from typing import Literal, cast, final
 
 import torch
 from torch import Tensor
@@ -12,6 +12,7 @@ from torch import Tensor
 from equigeo.groups import SO
 from equigeo.nn import Tables
 from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.ops.runtime.storage import HALF, in_float32
 from equigeo.reps import Irreps, Representation
 from equigeo.reps.wigner_3j import wigner_3j_table
 from equigeo.tensor_products.products.product import Product
@@ -110,6 +111,8 @@ class MatrixTensorProduct(Product):
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """Embed both signals in matrices, multiply these, and project."""
         self.check_inputs(x, y)
+        if x.dtype in HALF:
+            return cast(Tensor, in_float32(self.forward, [x, y]))
         names = ("embed1", "embed2", "project")
         tables = [self.tables[name, x.dtype] for name in names]
         if self.parity is None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from operator import index
+from typing import cast
 
 from torch import Tensor
 
 from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.ops.runtime.storage import HALF, in_float32
 from equigeo.reps import Irreps
 from equigeo.tensor_products.paths.leading_axes import as_rows, from_rows
 from equigeo.tensor_products.products.product import Product
@@ -96,6 +98,8 @@ class SignalProduct(Product):
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """Multiply two signals, of dtype float32 or float64."""
         batch = self.check_inputs(x, y)
+        if x.dtype in HALF:
+            return cast(Tensor, in_float32(self.forward, [x, y]))
         z: Tensor = self.body(as_rows(x, batch), as_rows(y, batch))
         return from_rows(z, batch)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import final
+from typing import cast, final
 
 import torch
 from torch import Tensor
 
 from equigeo.nn import Tables
 from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.ops.runtime.storage import HALF, in_float32
 from equigeo.reps import Irreps
 from equigeo.tensor_products.products.product import Product
 from equigeo.tensor_products.signals.bilinear_algorithm import cross_product, quaternion_product
@@ -144,6 +145,8 @@ class VectorSignalTensorProduct(Product):
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """Multiply two functions, of dtype float32 or float64."""
         batch = self.check_inputs(x, y)
+        if x.dtype in HALF:
+            return cast(Tensor, in_float32(self.forward, [x, y]))
         first = self._forms("first", self.harmonics1.components(x), batch)
         second = self._forms("second", self.harmonics2.components(y), batch)
         products: Tensor = self.body(first, second)
