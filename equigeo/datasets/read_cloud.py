@@ -101,12 +101,18 @@ def _sampled(mesh: FileMesh, vertices: Points, number: int, content: str) -> Poi
         raise MeshError(f"cannot be sampled: {error}") from error
 
 
+_ZIP = (zlib.error, zipfile.BadZipFile)
+
+
 def _of_arrays(path: Path) -> NDArray[np.generic]:
     try:
         if path.suffix.lower() == ".npz":
             with zipfile.ZipFile(path) as archive:  # whose directory tells sizes beforehand
                 if sum(member.file_size for member in archive.infolist()) > _MAX_BYTES:
                     raise ValueError(f"it unpacks to more than {_MAX_BYTES} bytes")
+        if path.suffix.lower() == ".npy":
+            # As a map of the file, whose size its header must not exceed.
+            return np.array(np.load(path, allow_pickle=False, mmap_mode="r"))
         found = np.load(path, allow_pickle=False)
         if isinstance(found, np.ndarray):
             return found
@@ -115,16 +121,23 @@ def _of_arrays(path: Path) -> NDArray[np.generic]:
             if name != "points" and len(found.files) != 1:
                 raise ValueError(f"has {len(found.files)} arrays, none of them called 'points'")
             return np.asarray(found[name])
-    except (ValueError, EOFError, LookupError, zlib.error, zipfile.BadZipFile) as error:
+    except (ValueError, EOFError, LookupError, MemoryError, *_ZIP) as error:
         raise ValueError(f"cannot be read as an array: {error}") from error
 
 
 def _of_text(path: Path) -> NDArray[np.generic]:
     rows = []
     for number, line in enumerate(path.read_bytes().splitlines(), 1):
-        words = line.partition(b"#")[0].replace(b",", b" ").split()
+        text = line.partition(b"#")[0].strip()
+        words = text.replace(b",", b" ").split()
         if not words:
             continue
+        if len(words) > 3 and any(len(part.split()) > 1 for part in text.split(b",")[1:]):
+            raise ValueError(
+                f"line {number} has commas and blanks between numbers; write 1.5, not 1,5"
+            )
+        if b"_" in text:  # which Python takes for a separator of digits
+            raise ValueError(f"line {number} has a coordinate that is no number")
         try:
             rows.append([float(word) for word in words[:3]])
         except ValueError:

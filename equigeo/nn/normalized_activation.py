@@ -65,6 +65,8 @@ class NormalizedActivation(nn.Module):
         Tensor, shape and dtype of ``x``
             ``scale * function(x)``.
         """
+        # What works in place would overwrite features that the caller still has.
+        x = x.clone() if getattr(self.function, "inplace", False) else x
         return self.function(x) * self.scale
 
     def extra_repr(self) -> str:

@@ -99,18 +99,27 @@ def bomb():
     raise AssertionError
 
 
+def npy_header(shape):
+    """A file of NumPy whose header claims more than it holds."""
+    text = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode() + bytes(480)
+
+
 BAD = {
     "empty.xyz": (b"", "has no points"),
     "word.xyz": (b"1 2 3\n1 x 3\n", "line 2 has a coordinate that is no number"),
     "short.xyz": (b"1 2\n", "line 1 has 2 coordinates, expected 3"),
     "nan.xyz": (b"1 2 nan\n", "not finite"),
     "far.xyz": (b"1 2 1e300\n", "not finite, or beyond 1e+15"),
+    "underscore.xyz": (b"1_0 2 3\n", "line 1 has a coordinate that is no number"),
+    "comma.xyz": (b"1,5 2,5 3,5\n", "line 1 has commas and blanks between numbers"),
     "bytes.xyz": (b"\xff\xfe\x00\x01", "line 1 has a coordinate"),
     "one.xyz": (b"1 2 3\n" * 50, "has all its points in one place"),
     "few.xyz": (b"1 2 3\n4 5 6\n", "has 2 points, expected 40"),
     "text.npy": (b"hello", "cannot be read as an array"),
     "cut.npz": (b"PK\x03\x04", "cannot be read as an array"),
     "flat.npy": (np.zeros(9), "must have numbers (points, 3 or more), got float64 (9,)"),
+    "claim.npy": (npy_header("(2000000000, 3)"), "cannot be read as an array"),
     "plane.npy": (np.zeros((9, 2)), "must have numbers (points, 3 or more)"),
     "words.npy": (np.array([["a", "b", "c"]]), "must have numbers"),
     "object.npy": (np.array([bomb], dtype=object), "cannot be read as an array"),

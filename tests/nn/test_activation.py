@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from equigeo.nn import Activation, NormalizedActivation
+from equigeo.nn import Activation, Gate, NormalizedActivation
 from equigeo.nn.normalized_activation import second_moment
 from equigeo.testing import assert_equivariant, tolerance
 
@@ -97,3 +97,15 @@ def test_a_given_scale_is_kept():
 def test_a_function_without_a_scale_is_refused(function):
     with pytest.raises(ValueError, match="has second moment"):
         NormalizedActivation(function)
+
+
+@pytest.mark.parametrize("act", [torch.nn.ReLU(inplace=True), torch.nn.SiLU(inplace=True)])
+def test_functions_that_work_in_place_leave_the_features_alone(act):
+    layers = Activation("8x0e", [act]), Gate("8x0e", [act], "4x0e", [act], "4x1o")
+    for layer in layers:
+        with torch.no_grad():
+            features = torch.randn(4, layer.irreps_in.dim)
+            kept = features.clone()
+            layer(features)
+        assert torch.equal(features, kept)
+        layer(features.requires_grad_()).sum().backward()

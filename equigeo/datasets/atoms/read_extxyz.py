@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -64,6 +66,7 @@ def read_extxyz(
         raise ValueError(f"{file}: no such file")
     if file.stat().st_size > MAX_BYTES:
         raise ValueError(f"{file}: has more than {MAX_BYTES} bytes; split it")
+    _check_counts(file)
     structures = list(_structures(file))
     names = (energy, forces, stress)
 
@@ -71,6 +74,30 @@ def read_extxyz(
         return _frame(structures[k], names, f"{file.name} {k}")
 
     return build_frames(file, len(structures), build)
+
+
+_COLUMNS = re.compile(rb"""Properties=["']?([\w:]+)""")
+
+
+def _check_counts(file: Path) -> None:
+    """Refuse numbers of atoms and columns that the file has no bytes for: ASE believes them."""
+    with file.open("rb") as lines:
+        for frame in itertools.count():
+            first = lines.readline().strip()
+            if not first.isdigit():  # the end, or what ASE refuses
+                return
+            atoms, comment = int(first[:20]), lines.readline()
+            declared = _COLUMNS.search(comment)
+            numbers = declared[1].split(b":")[2::3] if declared else []
+            columns = sum(int(n[:20]) for n in numbers if n.isdigit())
+            for k in range(atoms):
+                line = lines.readline()
+                if not line:
+                    raise ValueError(
+                        f"{file}: frame {frame}: announces {first[:20].decode()} atoms, has {k}"
+                    )
+                if 2 * columns > len(line.rstrip()) + 1:  # a blank between each two
+                    raise ValueError(f"{file}: frame {frame}: has fewer than {columns} columns")
 
 
 def _structures(file: Path) -> Iterator[Any]:

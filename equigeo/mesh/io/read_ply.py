@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -95,6 +96,7 @@ def _split(data: bytes) -> tuple[bytes, dict[str, int], bytes]:
     kind = [line for line in lines if line.startswith(b"format")][:1]
     if b"ascii" in b"".join(kind).lower():
         body = _announced_lines(body, sum(counts.values()))
+        _check_lists(body, shape)
     shape = [_hidden(line) for line in shape]
     return b"\n".join([b"ply", *kind, *shape, b"end_header\n"]), counts, body
 
@@ -128,6 +130,36 @@ def _announced_lines(body: bytes, count: int) -> bytes:
             f"has a line of {longest} bytes, more than {MAX_LINE}; cut its faces into triangles"
         )
     return body[: int(ends[-1]) + 1] if len(ends) else b""
+
+
+def _check_lists(body: bytes, shape: list[bytes]) -> None:
+    """Refuse rows of text with fewer numbers than they announce, which trimesh takes."""
+    lines = iter(body.splitlines())
+    elements: list[tuple[bytes, int, list[bool]]] = []
+    for words in map(bytes.split, shape):
+        if words[0] == b"element":
+            elements.append((words[1], int(words[2]), []))
+        elif elements:
+            elements[-1][2].append(words[1:2] == [b"list"])
+    for name, rows, lists in elements:
+        for number, line in enumerate(islice(lines, rows)):
+            if any(lists) and not _is_whole(line.split(), lists):
+                raise MeshError(
+                    f"is truncated or damaged: row {number} of {name.decode('latin-1')!r} has "
+                    "fewer numbers than it announces"
+                )
+
+
+def _is_whole(words: list[bytes], lists: list[bool]) -> bool:
+    """Whether a line has a word for every scalar, and for every entry of its lists."""
+    place = 0
+    for is_list in lists:
+        if is_list and place < len(words):
+            if not words[place].isdigit():
+                return True  # which trimesh refuses
+            place += int(words[place])
+        place += 1
+    return place <= len(words)
 
 
 def _complete(elements: dict[str, Any], name: str, counts: dict[str, int]) -> dict[str, Any]:

@@ -123,6 +123,26 @@ def test_a_sign_in_a_name_is_no_index(tmp_path, name):
     assert [frame.energy for frame in read_extxyz(tmp_path / name)] == [-30.0, -29.0]
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "99999999999\nProperties=species:S:1:pos:R:3 energy=1\nC 0 0 0\n",
+            "announces 9999999",
+        ),
+        ("1\nProperties=species:S:1:pos:R:3:forces:R:999999999999\nC 0 0 0\n", "fewer than 10000"),
+        (xyz_frame() + "3\n\nH 0 0 0\n", "frame 1: announces 3 atoms, has 1"),
+    ],
+    ids=["atoms", "columns", "cut"],
+)
+def test_counts_are_compared_with_the_file_before_anything_is_read(
+    tmp_path, monkeypatch, text, message
+):
+    monkeypatch.setattr("ase.io.iread", lambda *_, **__: pytest.fail("reads"))
+    with pytest.raises(ValueError, match=message):
+        read_extxyz(write(tmp_path, text))
+
+
 CRYSTAL = (
     '1\nLattice="3 0 0 0 3 0 0 0 4" Properties=species:S:1:pos:R:3 energy=-1 {label} pbc="{pbc}"\n'
     "Cu 0 0 0\n"
@@ -168,7 +188,7 @@ def test_what_is_written_is_read_again_to_the_last_digit(tmp_path):
         (xyz_frame().replace("energy", "energy_unit=Hartree energy"), "'energy_unit' = 'Hartree'"),
         (xyz_frame().replace("F F F", "T T T"), "periodic axes need a cell, got none"),
         (xyz_frame().replace("H 0 0 0", "Zz 0 0 0"), "cannot be read"),
-        ("2\n\nH 0 0 0\n", "cannot be read"),
+        ("2\n\nH 0 0 0\n", "announces 2 atoms, has 1"),
     ],
 )
 def test_a_bad_frame_is_named_with_its_number_and_file(tmp_path, frame, message):

@@ -51,6 +51,21 @@ def test_texture_coordinates_do_not_split_vertices() -> None:
     assert mesh.vertices.shape == (3, 3)
 
 
+@pytest.mark.parametrize("cut", [3, 5, 7, 20])
+def test_text_that_ends_within_a_face_is_refused(cut: int) -> None:
+    body = b"0 0 0\n1 0 0\n1 1 0\n0 1 0\n3 0 2 3\n4 3 0 1 2\n"
+    whole = ply_header("ascii", 4, 2) + body
+    assert read_ply(whole).sizes.tolist() == [3, 4]
+    with pytest.raises(MeshError, match=r"truncated or damaged|unequal length"):
+        read_ply(whole[:-cut])
+
+
+def test_a_face_that_announces_more_corners_than_it_has_is_refused() -> None:
+    body = b"0 0 0\n1 0 0\n1 1 0\n0 1 0\n4 0 2 3\n3 0 1 2\n"
+    with pytest.raises(MeshError, match="row 0 of 'face' has fewer numbers than it announces"):
+        read_ply(ply_header("ascii", 4, 2) + body)
+
+
 def test_one_face_is_a_file() -> None:
     mesh = read_ply(ply_header("ascii", 3, 1) + b"0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n")
     assert mesh.corners.tolist() == [0, 1, 2]
