@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from equigeo.graphs.brief_repr import brief_repr
+from equigeo.ops.runtime.torch_internals import register_structure
 from equigeo.potentials.atomic_batch import AtomicBatch
 
 
@@ -37,6 +38,9 @@ class PotentialOutput:
     virial: Tensor | None = None
 
     __repr__ = brief_repr
+
+
+register_structure(PotentialOutput, serialized_type_name="equigeo.potentials.PotentialOutput")
 
 
 def sum_by_system(energies: Tensor, batch: AtomicBatch) -> Tensor:

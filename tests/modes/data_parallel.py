@@ -18,6 +18,7 @@ from torch.testing import assert_close
 from tests.modes.derivatives import SAME, like
 from tests.modes.row import Bound, Row
 from tests.modes.table import ROWS
+from tests.potentials.systems import MOLECULE, batch_of, potential
 
 RANKS = 2
 
@@ -51,6 +52,22 @@ def gradients(model: nn.Module, row: Row, rank: int) -> list[Tensor]:
     return [torch.zeros_like(p) if p.grad is None else p.grad for p in inner.parameters()]
 
 
+def check_structure(static: bool, rank: int) -> None:
+    """Gradients of what a layer returns as a structure, whose tensors PyTorch must find."""
+
+    def found(model: nn.Module, rank: int) -> list[Tensor]:
+        numbers, positions, cell, pbc = MOLECULE
+        out = model(batch_of((numbers, positions + 0.05 * rank * positions.sin(), cell, pbc)))
+        (out.energy.sum() + out.forces.square().sum()).backward()
+        return [p.grad for p in model.parameters() if p.grad is not None]
+
+    alone = [found(potential().train(), other) for other in range(RANKS)]
+    settings = {"static_graph": True} if static else {"find_unused_parameters": True}
+    parallel = nn.parallel.DistributedDataParallel(potential().train(), **settings)
+    got = found(parallel, rank)
+    assert_close(got, [(a + b) / RANKS for a, b in zip(*alone, strict=True)], **SAME)
+
+
 def main(rank: int, port: str, output: Path) -> None:
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
@@ -61,6 +78,12 @@ def main(rank: int, port: str, output: Path) -> None:
             check(row, rank)
         except Exception as error:
             failures[row.name] = f"{type(error).__name__}: {error}"
+        dist.barrier()
+    for static in (False, True):
+        try:
+            check_structure(static, rank)
+        except Exception as error:
+            failures[f"potential, static: {static}"] = f"{type(error).__name__}: {error}"
         dist.barrier()
     dist.destroy_process_group()
     output.write_text(json.dumps(failures))

@@ -135,9 +135,10 @@ def test_classes_of_one_sample_leave_the_limit_of_the_others_alone():
             torch.cat(vectors), torch.arange(len(counts)).repeat_interleave(torch.tensor(counts))
         )
 
-    limit = fit(30, 30, 30).limit
-    assert fit(30, 30, 30, 1).limit == pytest.approx(limit, rel=0.3)
-    assert fit(30, 30, 30, 1, 1).limit == pytest.approx(limit, rel=0.3)
+    # Folds are drawn anew, and with them the largest of ninety distances; wrong is six times it.
+    limit = pytest.approx(fit(30, 30, 30).limit, rel=0.3)
+    assert fit(30, 30, 30, 1).limit == limit
+    assert fit(30, 30, 30, 1, 1).limit == limit
 
 
 @pytest.mark.parametrize(

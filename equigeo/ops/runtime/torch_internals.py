@@ -18,6 +18,7 @@ from torch.autograd import forward_ad
 from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
 from torch.nn.utils.stateless import _reparametrize_module
+from torch.utils import _pytree
 from torch.utils._python_dispatch import _disable_current_modes
 
 below_autograd = torch._C._AutoDispatchBelowAutograd
@@ -58,6 +59,13 @@ parameters_replaced = _reparametrize_module
 
 ``torch.func.functional_call`` is public, and calls hooks of the module a second time. Without it:
 that.
+"""
+
+
+register_structure = _pytree.register_dataclass
+"""Let PyTorch find the tensors in a value: DistributedDataParallel and programs look for them.
+
+``torch.export.register_dataclass`` is public, and imports the compiler. Without it: that.
 """
 
 
