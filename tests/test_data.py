@@ -37,6 +37,7 @@ def test_licences_that_ask_for_their_text_have_it():
 
 def test_a_whole_set_beside_the_checkout_is_used_too(monkeypatch, tmp_path):
     monkeypatch.setattr("tests.shared_data._SHARED", tmp_path)
+    monkeypatch.setattr("tests.shared_data.FULL", True)
     assert available("mnist") == [DATA / "mnist"]
     (tmp_path / "mnist").mkdir()
     assert available("mnist") == [DATA / "mnist", tmp_path / "mnist"]

@@ -69,7 +69,9 @@ def _write(file: BinaryIO, content: str | bytes | Callable[[BinaryIO], object]) 
     if callable(content):
         content(file)
     else:
-        file.write(content.encode() if isinstance(content, str) else content)
+        if isinstance(content, str):  # in which names of files need not be UTF-8
+            content = content.encode(errors="backslashreplace")
+        file.write(content)
 
 
 def _sync_folder(folder: Path) -> None:

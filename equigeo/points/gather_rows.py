@@ -30,7 +30,7 @@ def gather_rows(rows: TensorLike, indices: TensorLike) -> Tensor:
         If the indices are not int64.
     ValueError
         If one of them has no batch axis, or these differ.
-    IndexError
+    RuntimeError
         If an index is negative or beyond the cloud, where values can be read.
 
     Equivariance
@@ -52,10 +52,9 @@ def gather_rows(rows: TensorLike, indices: TensorLike) -> Tensor:
     # Beyond its end begins the next cloud.
     if index.numel() and values_readable(index):
         inside = (index.amin() >= 0) & (index.amax() < points)
-        if index.is_cuda:  # without waiting for the card
-            check_in_program(inside, "indices must be from 0 to the points of a cloud")
-        elif not bool(inside):
-            raise IndexError(f"indices must be from 0 to {points - 1}, the points of each cloud")
+        check_in_program(
+            inside, f"indices must be from 0 to {points - 1}, the points of each cloud"
+        )
     shift = points * torch.arange(batch, device=index.device)
     flat = (index + shift.view(-1, *[1] * (index.ndim - 1))).flatten()
     # One index_select over all clouds: its backward is an index_add, with no index per channel.

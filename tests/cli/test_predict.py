@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -95,6 +97,21 @@ def test_without_a_view_nothing_is_written(checkpoint, data, monkeypatch, tmp_pa
     before = sorted(tmp_path.iterdir())
     assert main(["predict", str(checkpoint), str(data / "ball" / "test" / "T5.obj")]) == 0
     assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("table", ["all.csv", "all.jsonl"])
+def test_names_that_are_not_utf8_lose_no_predictions(checkpoint, data, capfd, tmp_path, table):
+    content = (data / "ball" / "test" / "T5.obj").read_bytes()
+    strange = os.fsencode(tmp_path) + b"/d\xff.obj"
+    Path(os.fsdecode(strange)).write_bytes(content)
+    (tmp_path / "plain.obj").write_bytes(content)
+    files = [os.fsdecode(strange), str(tmp_path / "plain.obj")]
+    options = ["--results", str(tmp_path / table), "--view", "--output", str(tmp_path / "pages")]
+    assert main(["predict", str(checkpoint), *files, *options]) == 0
+    text = (tmp_path / table).read_text()
+    assert "plain.obj" in text
+    assert "udcff" in text
+    assert len([*(tmp_path / "pages").iterdir()]) == 2
 
 
 def test_files_that_would_be_written_to_one_place_are_refused(checkpoint, data, capsys, tmp_path):

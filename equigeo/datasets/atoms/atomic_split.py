@@ -117,9 +117,9 @@ def _refuse_name(path: Path, name: str) -> None:
 
 
 def _from_file(path: Path) -> AtomicSplit:
-    if path.suffix in EXTXYZ_SUFFIXES:
+    if path.suffix.lower() in EXTXYZ_SUFFIXES:
         return _with_isolated(path.stem, read_extxyz(path))
-    if path.suffix != ".npz":
+    if path.suffix.lower() != ".npz":
         kinds = ", ".join((".npz", *EXTXYZ_SUFFIXES, *ARCHIVE_SUFFIXES))
         raise ValueError(f"{path}: expected a file {kinds} or a folder, got {path.suffix!r}")
     if path.name == QM9_FILE:

@@ -156,4 +156,4 @@ def _page(
         shape |= {"prediction": facts[0][0], "probability": float(best.values[0])}
         shape["unfamiliar"] = bool(remark)
         results["shapes"] = [shape]
-    return render_report(results).encode()
+    return render_report(results).encode(errors="backslashreplace")  # names need not be UTF-8

@@ -160,4 +160,4 @@ def _page(
     if mesh.num_faces <= LARGEST_SHOWN:
         shape = shape_geometry(segmenter.model, report.path.name, mesh)
         results["shapes"] = [shape | {"predicted_parts": parts.tolist()}]
-    return render_report(results).encode()
+    return render_report(results).encode(errors="backslashreplace")  # names need not be UTF-8

@@ -11,7 +11,8 @@ from typing import Any, get_args
 from torch import nn
 
 from equigeo._text import printable
-from equigeo.datasets import AtomicFrames, load_atomic_split, read_extxyz
+from equigeo.datasets import AtomicFrames, load_atomic_split, load_qm9, read_extxyz
+from equigeo.datasets.atoms.load_qm9 import QM9_FILE
 from equigeo.datasets.atoms.read_extxyz import EXTXYZ_SUFFIXES
 from equigeo.potentials.config import NodeName, ProductName
 from equigeo.tasks.arguments import Argument, natural, number, positive
@@ -145,10 +146,12 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
 
 
 def _read(path: Path) -> AtomicFrames:
-    if path.suffix in EXTXYZ_SUFFIXES:
-        return read_extxyz(path)
     if path.is_dir():
         raise ValueError(f"{path}: is a folder, expected a file of frames")
+    if path.suffix.lower() in EXTXYZ_SUFFIXES:
+        return read_extxyz(path)
+    if path.name == QM9_FILE:  # all molecules in their order, not the training part
+        return load_qm9(path)
     return load_atomic_split(path).train
 
 

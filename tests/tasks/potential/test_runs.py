@@ -21,6 +21,7 @@ from equigeo.tasks.potential.train import has_isolated, plan_fit, reference_ener
 from equigeo.testing import tolerance
 from equigeo.training import time_limit
 from equigeo.training.loop import epoch_recorder
+from tests.datasets.atoms.files import write_qm9
 from tests.tasks.potential.frames import crystals, molecules, small_config
 
 
@@ -206,7 +207,7 @@ def test_minutes_are_said(folder, tmp_path, capsys):
 def test_files_are_predicted_as_extended_xyz_or_json(run, capsys, tmp_path, folder):
     pytest.importorskip("ase", reason="needs ase")
     checkpoint = str(run / "model.ckpt")
-    chain, crystal = tmp_path / "chain.xyz", tmp_path / "crystal.extxyz"
+    chain, crystal = tmp_path / "chain.XYZ", tmp_path / "crystal.extxyz"
     chain.write_text(format_extxyz(molecules(3)))
     crystal.write_text(format_extxyz(crystals(2)))
     files = [str(chain), str(crystal), str(folder / "rmd17_ethanol_test_01.npz")]
@@ -223,6 +224,13 @@ def test_files_are_predicted_as_extended_xyz_or_json(run, capsys, tmp_path, fold
     )
     content = json.loads((tmp_path / "chain.predicted.json").read_text())
     assert np.shape(content["frames"][2]["forces"]) == (5, 3)
+
+
+def test_all_molecules_of_qm9_are_predicted(run, capsys, tmp_path):
+    known = np.tile([6, 1, 1], 20).astype(np.uint8)  # elements of the training
+    file = write_qm9(tmp_path / "qm9", atomic_number=known) / "qm9_20k.npz"
+    assert main(["predict", str(run / "model.ckpt"), str(file), "--output", str(tmp_path)]) == 0
+    assert "20 frames, energies " in capsys.readouterr().out
 
 
 def test_what_cannot_be_used_is_one_error(run, capsys, tmp_path, folder):

@@ -154,13 +154,14 @@ def test_the_op_that_is_named_evaluates_the_product(name, layout):
 
 
 @every_product
-def test_dtypes_without_kernels_take_the_reference(name):
-    product = PRODUCTS[name][0]("mul_ir")
+def test_half_precision_takes_the_op_in_single_precision(name):
+    build, expected = PRODUCTS[name]
+    product = build("mul_ir")
     inputs = inputs_of(product, 3, dtype=torch.float32)
     want = product(*inputs)
     with Ops() as ops:
         got = product.bfloat16()(*(x.bfloat16() for x in inputs))
-    assert not ops.names
+    assert ops.names == expected
     # Both factors, weights and results are rounded by 2^-9: 2^-7 of sums of sizes of up to ten.
     torch.testing.assert_close(got.float(), want, rtol=0, atol=0.08)
 
