@@ -158,7 +158,7 @@ def test_all_processes_of_a_run_end(number, status, data, tmp_path):
         time.sleep(0.1)
     process.send_signal(getattr(signal, number))
     try:
-        _, err = process.communicate(timeout=300)  # until the last of them has closed it
+        _, err = process.communicate(timeout=900)  # until the last of them has closed it
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()

@@ -48,7 +48,7 @@ def _open(page, tmp_path, *options):
         f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1100,3000",
         "--virtual-time-budget=15000", *options, file.as_uri(),
     ]  # fmt: skip
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=True).stdout
 
 
 def _probed():

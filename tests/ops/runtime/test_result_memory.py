@@ -199,7 +199,7 @@ def test_a_child_computes_though_its_parent_did_while_it_forked():
         cwd=Path(__file__).parents[3],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
