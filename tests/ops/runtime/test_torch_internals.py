@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.autograd import forward_ad
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils._pytree import tree_leaves
 
 from equigeo.ops import kernels_info
 from equigeo.ops.runtime.torch_internals import (
@@ -14,9 +17,11 @@ from equigeo.ops.runtime.torch_internals import (
     disable_compiler,
     forward_mode_active,
     has_kernel,
+    parameters_replaced,
     plain_tensors,
     record_program,
     recorder,
+    register_structure,
     transforms_active,
     values_readable,
 )
@@ -55,6 +60,28 @@ def test_compiler_skips_disabled_functions():
     x = torch.zeros(())
     assert call(is_compiled, x) == 1
     assert call(disable_compiler(is_compiled), x) == 0
+
+
+def test_parameters_are_replaced_for_a_while_and_get_their_gradients():
+    layer, calls = torch.nn.Linear(2, 1, bias=False).bfloat16(), []
+    layer.register_forward_hook(lambda *_: calls.append(1))
+    with parameters_replaced(layer, {"weight": layer.weight.float()}):
+        layer.forward(torch.ones(1, 2)).sum().backward()
+    assert not calls
+    assert layer.weight.dtype == torch.bfloat16
+    assert layer.weight.grad.tolist() == [[1.0, 1.0]]
+
+
+def test_tensors_of_a_registered_structure_are_found():
+    @dataclass
+    class Pair:
+        first: torch.Tensor
+        second: torch.Tensor | None = None
+
+    pair = Pair(torch.ones(2))
+    assert tree_leaves(pair) == [pair]
+    register_structure(Pair, serialized_type_name="tests.Pair")
+    assert tree_leaves(pair)[0] is pair.first
 
 
 @pytest.mark.parametrize("transform", [torch.func.vmap, torch.func.jacrev])
