@@ -54,6 +54,8 @@ def fit(
         With the status 143, after SIGTERM.
     """
     config = plan.config
+    if not plan.model.training:  # as loaded from a checkpoint
+        plan.model.train()
     module = Optimization(plan.model, config, plan.objective, plan.steps_per_epoch, resumed)
     data = EpochDataModule(plan.train, config, module.first_epoch, module.first_step)
     recorder = EpochRecorder(record, plan)

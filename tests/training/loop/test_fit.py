@@ -57,6 +57,18 @@ def test_more_processes_than_meshes_are_refused(config, dataset, small_model, tm
     assert not (tmp_path / "run").exists()
 
 
+def test_a_model_in_evaluation_mode_is_trained_as_one_in_training_mode(
+    config, dataset, small_model, tmp_path
+):
+    model = small_model()
+    frozen = small_model().eval()
+    states = [
+        train_meshes(config, dataset, tmp_path / name, model=given).model.state_dict()
+        for name, given in (("training", model), ("evaluation", frozen))
+    ]
+    assert_same_state(*states)
+
+
 @pytest.mark.full
 def test_model_with_parameters_that_no_gradient_reaches_trains_in_two_processes(
     config, dataset, small_model, tmp_path
