@@ -230,12 +230,13 @@ sanitized-kernels: $(VENV)/.with-test
 	cmake --build build/sanitize
 
 SANITIZE_ISAS ?= $(TWO_ISAS)
+SANITIZE_ARGS ?=
 .PHONY: sanitize
 sanitize: sanitized-kernels ## op tests with kernels that check every access, plainest and widest
 	for isa in $(SANITIZE_ISAS); do \
 	  echo "== EQUIGEO_ISA=$$isa"; \
 	  $(SANITIZE_ENV) EQUIGEO_ISA=$$isa $(BIN)/python -m pytest -q $(PARALLEL) \
-	    -m 'kernels and not threads' tests/ops; \
+	    -m 'kernels and not threads' tests/ops $(SANITIZE_ARGS); \
 	done
 
 FUZZ_ARGS ?= --minutes 10 --seed 0
