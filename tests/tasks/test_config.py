@@ -9,17 +9,22 @@ from typing import Any, get_args, get_type_hints
 import pytest
 import torch
 
+from equigeo.datasets import PointClouds, SegmentedMeshDataset
 from equigeo.nn.config import Config
 from equigeo.nn.value_range import Range
 from equigeo.potentials import MessagePassingPotential
 from equigeo.tasks import TASKS, InteratomicPotential
 from equigeo.tasks.affnist import IMAGE_RECIPES, ImageConfig
 from equigeo.tasks.mesh_classification import MESH_RECIPES, MeshConfig
+from equigeo.tasks.mesh_classification.train import plan_fit as plan_classifier
 from equigeo.tasks.mesh_segmentation import SegmentationConfig
+from equigeo.tasks.mesh_segmentation.train import plan_fit as plan_segmenter
 from equigeo.tasks.pointcloud import POINT_PRESETS, PointConfig
+from equigeo.tasks.pointcloud.train import plan_fit as plan_clouds
 from equigeo.tasks.potential import POTENTIAL_PRESETS, PotentialRunConfig
 from equigeo.tasks.tsp import TourConfig
 from equigeo.training import Recipe
+from tests.tasks.tiny_data import tiny_dataset
 
 EVERY_TASK = pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
 OWN_OPTIONS = {
@@ -99,6 +104,41 @@ def test_paper_recipes_are_the_released_ones():
     paper = IMAGE_RECIPES["paper"]
     assert (paper.optimizer, paper.learning_rate, paper.weight_decay) == ("adam", 2e-4, 5e-3)
     assert (paper.epochs, paper.batch_size, paper.schedule) == (50, 128, "cosine")
+
+
+AUGMENTATIONS = ("jitter", "stretch", "resolutions")
+MESH_PLANS = {"mesh-classification": plan_classifier, "mesh-segmentation": plan_segmenter}
+
+
+def received(plan: Any) -> list[torch.Tensor]:
+    """Give what the network gets of two samples, four times, in training and in evaluation."""
+    batches = [
+        plan.train.batch([0, 1] * 4, generator=noise).inputs
+        for noise in (torch.Generator().manual_seed(3), None)
+    ]
+    return [x if isinstance(x, torch.Tensor) else x.x_primal for x in batches]
+
+
+@EVERY_TASK
+def test_every_augmentation_of_every_preset_reaches_the_network(task):
+    meshes = tiny_dataset()
+    labels = tuple(torch.zeros(len(mesh.faces), dtype=torch.long) for mesh in meshes.meshes)
+    parts = SegmentedMeshDataset(meshes.meshes, labels, ("a",), meshes.names, meshes.in_train)
+    clouds = PointClouds(torch.randn(4, 16, 3), torch.tensor([0, 0, 1, 1]), ("a", "b"))
+    for config in task.config_type.presets():
+        used = [name for name in AUGMENTATIONS if getattr(config.recipe, name)]
+        for name in used:
+            plain = {other: type(getattr(config.recipe, other))() for other in AUGMENTATIONS}
+            recipe = replace(config.recipe, **plain | {name: getattr(config.recipe, name)})
+            changed = replace(config, recipe=recipe)
+            if task.name in MESH_PLANS:
+                data = meshes if task.name == "mesh-classification" else parts
+                plan = MESH_PLANS[task.name](changed, data)
+            else:
+                assert task.name == "pointcloud"
+                plan = plan_clouds(replace(changed, points=16), (clouds, clouds))
+            noisy, still = received(plan)
+            assert noisy.shape != still.shape or not torch.equal(noisy, still), (config, name)
 
 
 def test_default_potentials_have_the_specified_numbers_of_parameters():

@@ -317,9 +317,6 @@ class PrimalDualGraph:
     ) -> PrimalDualGraph:
         """Stretch every mesh along random axes, move its vertices, and measure features again.
 
-        Features of ``"multiscale"`` are measured again after a stretch alone: noise of vertices
-        averages out in a ball, and to measure balls takes as long as a step of training.
-
         Parameters
         ----------
         stretch, jitter : float
@@ -339,10 +336,7 @@ class PrimalDualGraph:
             surface = surface.stretch(stretch, generator)
         if jitter:
             surface = surface.jitter(jitter, generator)
-        moved = replace(self, surface=surface)
-        if self.features == "multiscale" and not stretch:
-            return moved
-        return moved._measured(self.x_primal.dtype)
+        return replace(self, surface=surface)._measured(self.x_primal.dtype)
 
     def to(self, target: torch.device | str | torch.dtype) -> PrimalDualGraph:
         """Move features and indices to a device, or cast the features to a dtype."""

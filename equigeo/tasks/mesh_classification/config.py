@@ -13,7 +13,7 @@ from equigeo.training.run_config import RunConfig
 MESH_RECIPES: Final[dict[str, Recipe]] = {
     "default": Recipe(
         epochs=50, batch_size=16, learning_rate=4e-3, optimizer="adamw", schedule="one_cycle",
-        weight_decay=0.01, label_smoothing=0.1, jitter=0.05, update_bn=True,
+        weight_decay=0.01, label_smoothing=0.1, update_bn=True,
     ),
     # As released with PD-MeshNet: Adam at a constant rate, nothing else.
     "paper": Recipe(

@@ -116,6 +116,15 @@ def test_jitter_repeats_with_its_generator_and_moves_features():
     assert first.x_dual.dtype == graph.x_dual.dtype
 
 
+@pytest.mark.parametrize("features", ["invariant", "reference", "sorted", "multiscale"])
+def test_noise_reaches_the_features(features):
+    graph = PrimalDualGraph.from_mesh(shapes.icosphere(1), features=features)
+    for noise in ({"jitter": 0.05}, {"stretch": 0.2}):
+        moved = graph.deform(**noise, generator=torch.Generator().manual_seed(0))
+        assert not torch.equal(moved.x_primal, graph.x_primal), noise
+        assert not torch.equal(moved.x_dual, graph.x_dual), noise
+
+
 def test_jitter_is_measured_in_edge_lengths_of_each_mesh():
     small, large = shapes.bowl(), shapes.scaled(shapes.bowl(), 1000.0)
     jittered = [
