@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from abc import ABC
 
-from torch import nn
-
+from equigeo.nn.state import SavedOptions
 from equigeo.reps import Irreps, Representation
 
 
-class IrrepsLayer(nn.Module, ABC):
+class IrrepsLayer(SavedOptions, ABC):
     """A layer that takes features of one representation of O(3) to those of another.
 
     Attributes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any, Literal
 
@@ -309,6 +309,11 @@ class Linear(IrrepsLayer):
             nothing = features.new_zeros(mul * (2 * l + 1))  # terms that no input reaches
             out.append((sum(parts[1:], parts[0]) if parts else nothing).expand(*batch, -1))
         return torch.cat(out, dim=-1)
+
+    def _saved_options(self) -> Mapping[str, Any]:
+        return {
+            "instruction": [[*i[:2], list(i.path_shape), i.path_weight] for i in self.instructions]
+        }
 
     def _reached_terms(self) -> set[int]:
         return {ins.i_out for ins in self.instructions if 0 not in ins.path_shape}

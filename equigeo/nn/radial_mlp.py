@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from equigeo.nn.normalized_activation import NormalizedActivation
+from equigeo.nn.state import SavedOptions
 
 
 class RadialMLP(nn.Module):
@@ -93,7 +95,7 @@ class RadialMLP(nn.Module):
         return x
 
 
-class _Layer(nn.Module):
+class _Layer(SavedOptions):
     """One matrix, scaled, and perhaps an activation."""
 
     def __init__(
@@ -116,6 +118,10 @@ class _Layer(nn.Module):
             return x @ (self.weight * (self._scale_in * self._scale_out))
         out: Tensor = self.act(x @ (self.weight * self._scale_in)) * self._scale_out
         return out
+
+    def _saved_options(self) -> Mapping[str, Any]:
+        scales = [self._scale_in, self._scale_out]
+        return {"scales": scales, "activation": self.act is not None}
 
     def extra_repr(self) -> str:
         return " -> ".join(str(size) for size in self.weight.shape)

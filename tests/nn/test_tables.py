@@ -9,7 +9,7 @@ from torch import nn
 
 from equigeo.nn import Tables
 from equigeo.nn.evaluating import evaluating
-from equigeo.nn.stateless import stateless
+from equigeo.nn.state import stateless
 from tests.modes.product_rows import product_rows
 
 THIRD = torch.tensor([1 / 3], dtype=torch.float64)

@@ -12,7 +12,7 @@ from equigeo.interop.accelerated.accelerated import Accelerated
 from equigeo.interop.accelerated.arguments import fit, random
 from equigeo.interop.descriptions.describe import OURS
 from equigeo.interop.descriptions.harmonics_description import HarmonicsDescription
-from equigeo.nn.stateless import stateless
+from equigeo.nn.state import stateless
 
 
 class AcceleratedHarmonics(Accelerated):

@@ -12,7 +12,7 @@ from equigeo.interop.accelerated.accelerated import Accelerated
 from equigeo.interop.accelerated.arguments import fit, random
 from equigeo.interop.descriptions.describe import OURS
 from equigeo.interop.descriptions.linear_description import LinearDescription
-from equigeo.nn.stateless import stateless
+from equigeo.nn.state import stateless
 
 
 class AcceleratedLinear(Accelerated):

@@ -13,7 +13,7 @@ from equigeo.interop.accelerated.arguments import fit, random
 from equigeo.interop.descriptions.coupling_signs import same_signs
 from equigeo.interop.descriptions.describe import OURS
 from equigeo.interop.descriptions.product_description import ProductDescription
-from equigeo.nn.stateless import stateless
+from equigeo.nn.state import stateless
 from equigeo.tensor_products import PathProduct
 
 

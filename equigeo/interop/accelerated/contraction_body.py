@@ -10,7 +10,7 @@ from torch.func import functional_call
 
 from equigeo.interop.descriptions.module_state import building
 from equigeo.nn import Tables
-from equigeo.nn.stateless import stateless
+from equigeo.nn.state import stateless
 from equigeo.reps import Irreps
 from equigeo.tensor_products import SymmetricContraction
 from equigeo.tensor_products.products.symmetric_basis import monomials, symmetric_basis

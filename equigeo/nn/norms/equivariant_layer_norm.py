@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from torch import Tensor
 
@@ -82,6 +83,9 @@ class EquivariantLayerNorm(IrrepsNorm):
         if degrees not in ("separate", "together"):
             raise ValueError(f'degrees must be "separate" or "together", got {degrees!r}')
         self.degrees = degrees
+
+    def _saved_options(self) -> Mapping[str, Any]:
+        return {**super()._saved_options(), "degrees": self.degrees}
 
     def _factors(self, squares: list[Tensor]) -> list[Tensor]:
         if self.degrees == "separate":

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -119,6 +120,9 @@ class IrrepsNorm(IrrepsLayer, ABC):
             return out
         shift = bias.new_zeros(self.irreps_in.dim)
         return out + shift.index_add(0, self.positions["shifted"], bias)
+
+    def _saved_options(self) -> Mapping[str, Any]:
+        return {"normalization": self.normalization, "centering": self.centering}
 
     def _mean_square(self, k: int, piece: Tensor) -> Tensor:
         """Size of a term, the same in both layouts."""

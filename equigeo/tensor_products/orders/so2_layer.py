@@ -15,6 +15,7 @@ from equigeo.groups import SO
 from equigeo.nn.index_tables import IndexTables
 from equigeo.nn.override import check_config, override
 from equigeo.nn.reached import check_reached
+from equigeo.nn.state import SavedOptions
 from equigeo.ops import SO2Table, so2_conv
 from equigeo.ops.runtime.torch_internals import plain_tensors
 from equigeo.reps import Irreps, Representation
@@ -28,7 +29,7 @@ from equigeo.tensor_products.products.product import check_components
 Features = Tensor | tuple[Tensor, Tensor | None]
 
 
-class SO2Layer(nn.Module, ABC):
+class SO2Layer(SavedOptions, ABC):
     """Base of convolutions by orders; subclasses say where the modulation comes from.
 
     Parameters
@@ -214,6 +215,14 @@ class SO2Layer(nn.Module, ABC):
             raise ValueError("the module has no weights of its own, which could be set")
         _check_numel("matrices", matrices, self.table.weight_numel)
         self.mixing.copy_(self.weights.numbers_of(matrices.to(self.mixing.device)))
+
+    def _saved_options(self) -> Mapping[str, Any]:
+        return {
+            "weights": "paths" if self.weights.by_path else "orders",
+            **{name: getattr(self.config, name) for name in ("group", "modulation", "sources")},
+            "mmax": self.mmax,
+            "filter_lmax": self.filter_lmax,
+        }
 
     def multiply_adds(self) -> int:
         """Count multiply-accumulate operations of one edge: rotations and matrices.

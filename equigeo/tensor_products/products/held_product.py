@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from equigeo.nn.stateless import stateless
+from equigeo.nn.state import stateless
 from equigeo.reps import Representation
 from equigeo.tensor_products.products.path_product import PathProduct
 from equigeo.tensor_products.products.weighted_paths import WeightedPaths

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from itertools import accumulate
 from operator import index
-from typing import Literal, final
+from typing import Any, Literal, final
 
 import torch
 from torch import Tensor, nn
 
 from equigeo.nn import Tables
+from equigeo.nn.state import SavedOptions
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.torch_internals import plain_tensors
 from equigeo.reps import Irreps, Representation
@@ -23,7 +25,7 @@ Block = tuple[int, int]  # of weights: output term and order of the polynomial
 
 
 @final
-class SymmetricContraction(nn.Module):
+class SymmetricContraction(SavedOptions):
     r"""Equivariant polynomial of a feature, channel by channel, with weights for each element.
 
     .. math::
@@ -213,6 +215,9 @@ class SymmetricContraction(nn.Module):
             f"{self.irreps_in} -> {self.irreps_out}, correlation={self.correlation}, "
             f"num_elements={self.num_elements}, basis={self.basis!r}"
         )
+
+    def _saved_options(self) -> Mapping[str, Any]:
+        return {"basis": self.basis, "correlation": self.correlation}
 
     def _build(self) -> None:
         """Register the tables and lay out the weights."""

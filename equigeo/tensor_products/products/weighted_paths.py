@@ -10,12 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from equigeo.nn.state import SavedOptions
 from equigeo.reps import Irreps
 from equigeo.tensor_products.paths.foreign_state import differing_couplings, without_tables
 from equigeo.tensor_products.paths.instruction import Instruction
 
 
-class WeightedPaths(nn.Module, ABC):
+class WeightedPaths(SavedOptions, ABC):
     """Base of products by paths and of what holds one; has no constructor.
 
     Attributes
@@ -125,6 +126,9 @@ class WeightedPaths(nn.Module, ABC):
             torch.full((mul * (2 * l + 1),), float(n in reached)) for n, (mul, (l, _)) in terms
         ]
         return torch.cat([torch.empty(0), *parts])
+
+    def _saved_options(self) -> Mapping[str, Any]:
+        return {"instruction": [list(path)[:6] for path in self.instructions]}
 
     def _load_from_state_dict(self, state_dict: Mapping[str, Any], prefix: str, *args: Any) -> None:
         """Load the state of e3nn too, whose tables must have the signs of those here."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import product as product_of
-from typing import Literal, NamedTuple, final
+from typing import Any, Literal, NamedTuple, final
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from equigeo.nn import Linear, Tables
 from equigeo.nn.index_tables import IndexTables
 from equigeo.nn.reached import allow_unreached
+from equigeo.nn.state import SavedOptions
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.torch_internals import plain_tensors
 from equigeo.reps import Irreps
@@ -38,7 +39,7 @@ _KINDS = ("curl", "gaunt", "matrix", "vector_signal")
 
 
 @final
-class SignalTensorProduct(Product):
+class SignalTensorProduct(Product, SavedOptions):
     r"""Several channels of signals, multiplied, between linear layers.
 
     Features of any irreps are mixed into channels of signals of each value parity they hold, every
@@ -171,6 +172,10 @@ class SignalTensorProduct(Product):
             parts.append((z * self.tables[f"scale{k}", x.dtype]).flatten(-2))
         out: Tensor = self.linear_out(torch.cat(parts, dim=-1)[..., self.positions["out"]])
         return out
+
+    def _saved_options(self) -> Mapping[str, Any]:
+        matrices = [p.t for p in self.products if isinstance(p, MatrixTensorProduct)]
+        return {"kind": self.kind, "channels": self.channels, "t": matrices}
 
     def _signals(self, x: Tensor, sizes: list[int]) -> list[Tensor]:
         """Cut into signals (..., channels, size)."""

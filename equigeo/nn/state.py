@@ -1,0 +1,110 @@
+"""What modules save: nothing, or options that say what their parameters mean."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Mapping
+from math import isclose
+from typing import Any, TypeVar
+
+from torch import nn
+
+M = TypeVar("M", bound=nn.Module)
+_KEY = "options"
+
+
+class SavedOptions(nn.Module, ABC):
+    """A module that refuses parameters which mean something else than its own.
+
+    Options are kept in the metadata of a ``state_dict``, where PyTorch keeps the versions of
+    modules: its keys remain those of e3nn, and ``torch.save`` stores it. A state without them, of
+    an earlier version, of another library or copied entry by entry, is loaded as it is.
+    """
+
+    def _saved_options(self) -> Mapping[str, Any]:
+        """Options by name, as text, numbers and lists of these."""
+        return {}
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        options, metadata = self._saved_options(), getattr(destination, "_metadata", None)
+        if options and metadata is not None and _has_state(self):
+            metadata.setdefault(prefix[:-1], {})[_KEY] = dict(options)
+
+    def _load_from_state_dict(
+        self, state_dict: Any, prefix: str, local_metadata: Mapping[str, Any], *args: Any
+    ) -> None:
+        saved, own = local_metadata.get(_KEY, {}), self._saved_options()
+        differing = [name for name in own if name in saved and not _same(saved[name], own[name])]
+        if not (differing and _has_state(self)):
+            super()._load_from_state_dict(state_dict, prefix, local_metadata, *args)
+            return
+        *_, error_messages = args
+        there, here = _first_difference(saved[differing[0]], own[differing[0]])
+        name = f"{type(self).__name__} {prefix[:-1]}".rstrip()
+        error_messages.append(
+            f"{name}: the state was saved with {differing[0]} {there}, but this layer has {here}, "
+            "so that the weights would mean something else. Build the layer with the options of "
+            "the saved one."
+        )
+
+
+def _has_state(module: nn.Module) -> bool:
+    """Whether a module saves anything, so that what a module of state holds is checked once."""
+    return any(
+        part._parameters or part._buffers.keys() - part._non_persistent_buffers_set
+        for part in module.modules()
+    )
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        return len(a) == len(b) and all(map(_same, a, b))
+    if isinstance(a, float) and isinstance(b, float):
+        return isclose(a, b, rel_tol=1e-6)  # factors may be rounded otherwise elsewhere
+    return bool(a == b)
+
+
+def _first_difference(there: Any, here: Any) -> tuple[Any, Any]:
+    """Two values, of lists the first entries that differ, so that a message stays short."""
+    if isinstance(there, (list, tuple)) and isinstance(here, (list, tuple)):
+        pairs = list(zip(there, here, strict=False))
+        for n, (a, b) in enumerate(pairs):
+            if not _same(a, b):
+                return f"{n}: {a}", b
+        return f"of length {len(there)}", len(here)
+    return repr(there), repr(here)
+
+
+def stateless(module: M) -> M:
+    """Keep the buffers of a module out of its ``state_dict``, where it has no parameters.
+
+    For what is part of another module whose state must not show it.
+
+    Parameters
+    ----------
+    module : Module
+        Changed in place.
+
+    Returns
+    -------
+    Module
+        The same.
+
+    Raises
+    ------
+    ValueError
+        If there are parameters.
+
+    Examples
+    --------
+    >>> stateless(nn.BatchNorm1d(2, affine=False)).state_dict()
+    OrderedDict()
+    """
+    names = [name for name, _ in module.named_parameters()]
+    if names:
+        raise ValueError(f"{type(module).__name__} must have no parameters, has {names}")
+    for part in module.modules():
+        for name, buffer in list(part.named_buffers(recurse=False)):
+            part.register_buffer(name, buffer, persistent=False)
+    return module
