@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from math import isfinite
+from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from equigeo.datasets.atoms.chemical_symbols import HEAVIEST, SYMBOLS
@@ -40,6 +43,10 @@ class AtomicFrame:
         the volume), where all axes are periodic.
     name : str
         Where it comes from, for messages; data, so whatever shows it must escape it.
+    info : mapping of str to object
+        What else a file says of the structure, such as ``config_type``; not checked.
+    columns : mapping of str to ndarray, (atoms, ...)
+        What else a file says of the atoms; not checked.
 
     Raises
     ------
@@ -64,6 +71,8 @@ class AtomicFrame:
     forces: Tensor | None = None
     stress: Tensor | None = None
     name: str = ""
+    info: Mapping[str, Any] = field(default_factory=dict)
+    columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check that the fields fit together."""

@@ -26,6 +26,8 @@ class AtomicFrames(Sequence[AtomicFrame]):
         At least one.
     name : str
         What they are called; data, so whatever shows it must escape it.
+    keys : tuple of str
+        What the file calls its labels and whatever else it has, for messages.
 
     Raises
     ------
@@ -42,6 +44,7 @@ class AtomicFrames(Sequence[AtomicFrame]):
 
     frames: tuple[AtomicFrame, ...]
     name: str = ""
+    keys: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check that there is something."""
@@ -74,13 +77,13 @@ class AtomicFrames(Sequence[AtomicFrame]):
     def __getitem__(self, index: int | slice) -> AtomicFrame | AtomicFrames:
         """Give one frame, or those of a slice."""
         if isinstance(index, slice):
-            return AtomicFrames(self.frames[index], self.name)
+            return AtomicFrames(self.frames[index], self.name, self.keys)
         return self.frames[index]
 
     def select(self, positions: Sequence[int] | Tensor) -> AtomicFrames:
         """Give the frames at some positions, in that order."""
         chosen = torch.as_tensor(positions, dtype=torch.long).tolist()
-        return AtomicFrames(tuple(self.frames[i] for i in chosen), self.name)
+        return AtomicFrames(tuple(self.frames[i] for i in chosen), self.name, self.keys)
 
     @cached_property
     def species(self) -> tuple[int, ...]:
@@ -120,14 +123,21 @@ class AtomicFrames(Sequence[AtomicFrame]):
         Raises
         ------
         ValueError
-            If a frame has none; the message names the set and the first such frame.
+            If a frame has none; the message names the set, the first such frame, and the keys of
+            the file.
         """
         missing = self.lacking(label)
         if missing:
             raise ValueError(
                 f"{self.name or 'frames'}: frame {missing[0]} has no {label} "
-                f"({len(missing)} of {len(self)} frames have none)"
+                f"({len(missing)} of {len(self)} frames have none){self.found_keys}"
             )
+
+    @property
+    def found_keys(self) -> str:
+        """The keys of the file as the end of a message; empty where it has none."""
+        shown = ", ".join(key[:40] for key in self.keys[:20])
+        return f"; the file has {shown}{', ...' * (len(self.keys) > 20)}" if shown else ""
 
     def stacked_forces(self) -> Tensor:
         """Give the forces of all atoms of all frames, (atoms, 3), in eV/angstrom.

@@ -15,12 +15,18 @@ from equigeo.datasets.atoms.atomic_frames import AtomicFrames
 from equigeo.datasets.atoms.load_mlearn import STRESS_ORDER, load_mlearn, read_mlearn
 from equigeo.datasets.atoms.load_qm9 import QM9_FILE, load_qm9
 from equigeo.datasets.atoms.load_rmd17 import load_rmd17, read_rmd17
-from equigeo.datasets.atoms.read_extxyz import EXTXYZ_SUFFIXES, read_extxyz
+from equigeo.datasets.atoms.read_extxyz import (
+    EXTXYZ_SUFFIXES,
+    LabelKeys,
+    read_extxyz,
+    read_labelled,
+)
 from equigeo.datasets.data_folder import data_folder
 from equigeo.datasets.unpack_archive import ARCHIVE_SUFFIXES
 
 _ARCHIVE: Final = "botnet_datasets.tar.xz"
 _BOTNET: Final = {"3BPA": "dataset_3BPA", "acac": "dataset_acac", "ethanol": "dataset_ethanol"}
+_USUAL: Final = LabelKeys()
 _QM9_TRAIN: Final = 16_000  # molecules; the rest is for testing
 # Frames of the even half of train_mixedT by temperature, found by jumps of energy and force.
 _MIXED: Final = {"300 K": slice(0, 84), "600 K": slice(84, 167), "1200 K": slice(167, 250)}
@@ -64,7 +70,9 @@ class AtomicSplit:
         return f"AtomicSplit({self.name!r:.80}, train: {len(self.train)}, {tests or 'no test'})"
 
 
-def load_atomic_split(path: str | Path, name: str = "") -> AtomicSplit:
+def load_atomic_split(
+    path: str | Path, name: str = "", *, energy: str = "", forces: str = "", stress: str = ""
+) -> AtomicSplit:
     """Load a data set of atoms with the split that it is published with.
 
     Parameters
@@ -78,6 +86,9 @@ def load_atomic_split(path: str | Path, name: str = "") -> AtomicSplit:
     name : str
         Which of several sets in a folder: a molecule, an element, or ``3BPA``, ``acac``,
         ``ethanol``.
+    energy, forces, stress : str
+        Keys of labels in extended XYZ, by default the usual ones, as of
+        :func:`equigeo.datasets.read_extxyz`; a frame need not have them.
 
     Returns
     -------
@@ -91,7 +102,8 @@ def load_atomic_split(path: str | Path, name: str = "") -> AtomicSplit:
     ImportError
         If extended XYZ is to be read and ASE is not installed.
     ValueError
-        If there are no such data, the name is unknown or missing, or a frame is unusable.
+        If there are no such data, the name is unknown or missing, a frame is unusable, or keys are
+        given for data that are no extended XYZ.
 
     Examples
     --------
@@ -100,15 +112,18 @@ def load_atomic_split(path: str | Path, name: str = "") -> AtomicSplit:
         ...
     ValueError: nowhere: no such file or folder
     """
-    given = Path(path)
+    given, keys = Path(path), LabelKeys(energy, forces, stress)
     if not given.exists():
         raise ValueError(f"{given}: no such file or folder")
-    if given.is_dir():
+    is_named = keys != _USUAL
+    if given.is_dir() and not is_named:
         return _from_folder(given, name)
-    if given.name.endswith(ARCHIVE_SUFFIXES):
+    if given.name.endswith(ARCHIVE_SUFFIXES) and not is_named:
         return _botnet(given, name)
     _refuse_name(given, name)
-    return _from_file(given)
+    if given.is_dir():
+        return _xyz_folder(given, keys)
+    return _from_file(given, keys)
 
 
 def _refuse_name(path: Path, name: str) -> None:
@@ -116,9 +131,11 @@ def _refuse_name(path: Path, name: str) -> None:
         raise ValueError(f"{path}: is one data set, without others to name; got {name!r:.80}")
 
 
-def _from_file(path: Path) -> AtomicSplit:
+def _from_file(path: Path, keys: LabelKeys) -> AtomicSplit:
     if path.suffix.lower() in EXTXYZ_SUFFIXES:
-        return _with_isolated(path.stem, read_extxyz(path))
+        return _with_isolated(path.stem, read_labelled(path, keys))
+    if keys != _USUAL:
+        raise ValueError(f"{path}: keys are for labels of extended XYZ; leave them out")
     if path.suffix.lower() != ".npz":
         kinds = ", ".join((".npz", *EXTXYZ_SUFFIXES, *ARCHIVE_SUFFIXES))
         raise ValueError(f"{path}: expected a file {kinds} or a folder, got {path.suffix!r}")
@@ -151,7 +168,7 @@ def _from_folder(folder: Path, name: str) -> AtomicSplit:
             f"mlearn {chosen}", load_mlearn(folder, chosen), tests, {}, _remark(chosen)
         )
     _refuse_name(folder, name)
-    return _xyz_folder(folder)
+    return _xyz_folder(folder, _USUAL)
 
 
 def _remark(element: str) -> str:
@@ -211,7 +228,7 @@ def _key(positions: Tensor) -> bytes:
     return bytes(positions.numpy().tobytes())
 
 
-def _xyz_folder(folder: Path) -> AtomicSplit:
+def _xyz_folder(folder: Path, keys: LabelKeys) -> AtomicSplit:
     train = _files(folder, lambda stem: stem.startswith("train"))
     if len(train) != 1:
         found = ", ".join(file.name for file in train) or "none"
@@ -219,9 +236,9 @@ def _xyz_folder(folder: Path) -> AtomicSplit:
             f"{folder}: expected one train*.xyz, or the files of rMD17, mlearn, QM9 or "
             f"{_ARCHIVE}; got {found}"
         )
-    split = _with_isolated(folder.name, read_extxyz(train[0]))
-    isolated = {**_isolated_energies(folder), **split.isolated}
-    return AtomicSplit(split.name, split.train, _test_files(folder), isolated)
+    split = _with_isolated(folder.name, read_labelled(train[0], keys))
+    isolated = {**_isolated_energies(folder, keys), **split.isolated}
+    return AtomicSplit(split.name, split.train, _test_files(folder, keys), isolated)
 
 
 def _files(folder: Path, is_meant: Callable[[str], bool]) -> list[Path]:
@@ -229,15 +246,15 @@ def _files(folder: Path, is_meant: Callable[[str], bool]) -> list[Path]:
     return sorted(file for file in files if is_meant(file.stem))
 
 
-def _test_files(folder: Path) -> dict[str, AtomicFrames]:
+def _test_files(folder: Path, keys: LabelKeys = _USUAL) -> dict[str, AtomicFrames]:
     files = _files(folder, lambda stem: stem.startswith("test"))
-    return {file.stem: read_extxyz(file) for file in files}
+    return {file.stem: read_labelled(file, keys) for file in files}
 
 
-def _isolated_energies(folder: Path) -> dict[int, float]:
+def _isolated_energies(folder: Path, keys: LabelKeys = _USUAL) -> dict[int, float]:
     """Read the file of isolated atoms, if there is one."""
     files = _files(folder, lambda stem: stem.startswith("iso"))
-    return _energies(read_extxyz(files[0])) if files else {}
+    return _energies(read_labelled(files[0], keys)) if files else {}
 
 
 def _with_isolated(name: str, frames: AtomicFrames) -> AtomicSplit:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +18,18 @@ from equigeo.datasets.atoms.atomic_frames import AtomicFrames
 from equigeo.datasets.atoms.read_frames import MAX_BYTES, build_frames, double
 
 EXTXYZ_SUFFIXES: Final = (".xyz", ".extxyz")
+# What files call labels, in lower case; the first one that occurs in a file counts for all of it.
+_SPELLINGS: Final = {
+    "energy": ("energy", "ref_energy", "energy_ref", "dft_energy", "totenergy", "free_energy"),
+    "forces": ("forces", "ref_forces", "forces_ref", "dft_forces", "force", "ref_force",
+               "dft_force"),
+    "stress": ("stress", "ref_stress", "stress_ref", "dft_stress"),
+    "virial": ("virial", "virials", "ref_virial", "ref_virials", "dft_virial", "dft_virials"),
+}  # fmt: skip
+_WRITTEN: Final = {  # replaced by what is written, or wrong beside it
+    "energy", "free_energy", "energies", "forces", "force", "stress", "stresses", "virial",
+    "virials",
+}  # fmt: skip
 _SHOWN = 200  # characters of what was wrong
 # What a comment line may call the units of this library, in lower case.
 _OURS = {
@@ -25,34 +38,54 @@ _OURS = {
 }  # fmt: skip
 
 
+@dataclass(frozen=True)
+class LabelKeys:
+    """What files call energies, forces and stresses; the usual names where one is empty.
+
+    Parameters
+    ----------
+    energy, forces, stress : str
+        Keys of comment lines, and the name of a column.
+    """
+
+    energy: str = ""
+    forces: str = ""
+    stress: str = ""
+
+
 def read_extxyz(
-    path: str | Path, *, energy: str = "energy", forces: str = "forces", stress: str = "stress"
+    path: str | Path, *, energy: str = "", forces: str = "", stress: str = ""
 ) -> AtomicFrames:
     """Read all frames of an extended XYZ file, in eV and angstrom.
 
-    A stress counts where all three axes are periodic; without one, a ``virial`` in eV gives it.
-    Lattice vectors of axes that are not periodic mean nothing.
+    Without names, the usual ones are looked for, in any case: ``energy``, ``REF_energy``,
+    ``energy_ref``, ``dft_energy``, ``TotEnergy``, ``free_energy``; ``forces``, ``REF_forces``,
+    ``forces_ref``, ``dft_forces``, ``force``; ``stress``, ``REF_stress``, ``stress_ref``,
+    ``dft_stress``. The first of them that any frame has counts for the whole file. A stress counts
+    where all three axes are periodic; without one, a ``virial``, ``virials``, ``REF_virial`` or
+    ``dft_virial`` in eV gives it. Lattice vectors of axes that are not periodic mean nothing.
 
     Parameters
     ----------
     path : path
         A ``.xyz`` or ``.extxyz`` file.
     energy, forces, stress : str
-        What the file calls them.
+        What the file calls them, by default one of the names above.
 
     Returns
     -------
     AtomicFrames
-        A frame has the labels that the file has for it.
+        A frame has the labels that the file has for it, and what else the file says of it.
 
     Raises
     ------
     ImportError
         If ASE is not installed.
     ValueError
-        If the file is missing or damaged, says that its units are others, or a frame has numbers
-        that are not finite, no cell on a periodic axis, or atoms on top of one another; the message
-        names file and frame, counted from 0.
+        If the file is missing or damaged, says that its units are others, no frame has a key that
+        is named, two of the usual names disagree, or a frame has numbers that are not finite, no
+        cell on a periodic axis, or atoms on top of one another; the message names file and frame,
+        counted from 0.
 
     Examples
     --------
@@ -61,19 +94,67 @@ def read_extxyz(
         ...
     ValueError: nowhere.xyz: no such file
     """
+    frames = read_labelled(path, LabelKeys(energy, forces, stress))
+    for label, key in (("energy", energy), ("forces", forces), ("stress", stress)):
+        if key and key not in frames.keys:
+            raise ValueError(f"{path}: no frame has {key!r:.80} for {label}{frames.found_keys}")
+    return frames
+
+
+def read_labelled(path: str | Path, keys: LabelKeys) -> AtomicFrames:
+    """Read an extended XYZ file that need not have the keys."""
+    file = _existing(path)
+    _check_counts(file)
+    structures = list(_structures(file, "extxyz"))
+    values = [_values(structure) for structure in structures]
+    names = {kind: _spelling(file, kind, getattr(keys, kind, ""), values) for kind in _SPELLINGS}
+    if keys.stress:
+        names["virial"] = ""
+
+    def build(k: int) -> AtomicFrame:
+        labels = {kind: values[k].get(name) for kind, name in names.items()}
+        return _frame(structures[k], labels, f"{file.name} {k}")
+
+    frames = build_frames(file, len(structures), build)
+    return replace(frames, keys=tuple(dict.fromkeys(key for one in values for key in one)))
+
+
+def _existing(path: str | Path) -> Path:
+    """Validate that a file exists and is not too large."""
     file = Path(path)
     if not file.is_file():
         raise ValueError(f"{file}: no such file")
     if file.stat().st_size > MAX_BYTES:
         raise ValueError(f"{file}: has more than {MAX_BYTES} bytes; split it")
-    _check_counts(file)
-    structures = list(_structures(file))
-    names = (energy, forces, stress)
+    return file
 
-    def build(k: int) -> AtomicFrame:
-        return _frame(structures[k], names, f"{file.name} {k}")
 
-    return build_frames(file, len(structures), build)
+def _values(structure: Any) -> dict[str, Any]:
+    """Collect all that a file says of a structure but species and positions.
+
+    ASE since 3.23 moves labels that it knows into a calculator.
+    """
+    known = {} if structure.calc is None else structure.calc.results
+    columns = {k: v for k, v in structure.arrays.items() if k not in ("numbers", "positions")}
+    return {**columns, **structure.info, **known}
+
+
+def _spelling(file: Path, kind: str, given: str, values: list[dict[str, Any]]) -> str:
+    """Choose the key of a label for a whole file, or an empty string."""
+    if given:
+        return given
+    keys = list(dict.fromkeys(key for one in values for key in one))
+    found = [key for name in _SPELLINGS[kind] for key in keys if key.lower() == name]
+    for other in found[1:]:
+        if other == "free_energy":  # differs from the energy where electrons are smeared
+            continue
+        for k, one in enumerate(values):
+            if {found[0], other} <= one.keys() and not np.array_equal(one[found[0]], one[other]):
+                raise ValueError(
+                    f"{file}: frame {k} has {found[0]} and {other}, which differ; name the key of "
+                    f"the {kind}"
+                )
+    return found[0] if found else ""
 
 
 _COLUMNS = re.compile(rb"""Properties=["']?([\w:]+)""")
@@ -100,13 +181,14 @@ def _check_counts(file: Path) -> None:
                     raise ValueError(f"{file}: frame {frame}: has fewer than {columns} columns")
 
 
-def _structures(file: Path) -> Iterator[Any]:
+def _structures(file: Path, form: str | None) -> Iterator[Any]:
+    """Read structures with ASE, whose errors become one that names the frame."""
     try:
         from ase.io import iread
     except ImportError as error:
-        raise ImportError("extended XYZ needs ASE: pip install 'ase>=3.23'") from error
+        raise ImportError(f"{file.name} needs ASE: pip install 'ase>=3.23'") from error
     # An "@" in a name is no index.
-    found = iread(file, index=":", format="extxyz", do_not_split_by_at_sign=True)
+    found = iread(file, index=":", format=form, do_not_split_by_at_sign=True)
     k = 0
     while True:
         try:
@@ -120,11 +202,13 @@ def _structures(file: Path) -> Iterator[Any]:
         k += 1
 
 
-def _frame(structure: Any, names: tuple[str, str, str], name: str) -> AtomicFrame:
+def _frame(structure: Any, labels: Mapping[str, Any], name: str) -> AtomicFrame:
+    """Convert a structure, with labels by their kinds."""
     _check_units(structure.info)
-    energy, forces, stress = (_label(structure, label) for label in names)
+    energy, forces = labels.get("energy"), labels.get("forces")
     pbc = tuple(bool(axis) for axis in structure.pbc)
     cell = double(np.asarray(structure.cell[:]))
+    values, columns = _values(structure), structure.arrays
     return AtomicFrame(
         numbers=torch.from_numpy(structure.numbers.astype(np.int64)),
         positions=double(structure.positions),
@@ -132,24 +216,18 @@ def _frame(structure: Any, names: tuple[str, str, str], name: str) -> AtomicFram
         pbc=pbc,  # type: ignore[arg-type]
         energy=None if energy is None else float(energy),
         forces=None if forces is None else double(np.asarray(forces)),
-        stress=_stress(structure, stress) if all(pbc) else None,
+        stress=_stress(structure, labels) if all(pbc) else None,
         name=name,
+        info={k: v for k, v in values.items() if k not in columns and k not in _WRITTEN},
+        columns={k: v for k, v in values.items() if k in columns and k not in _WRITTEN},
     )
 
 
-def _label(structure: Any, name: str) -> Any:
-    """Find a label; ASE since 3.23 moves those that it knows into a calculator."""
-    known = {} if structure.calc is None else structure.calc.results
-    for place in (known, structure.info, structure.arrays):
-        if name in place:
-            return place[name]
-    return None
-
-
-def _stress(structure: Any, stress: Any) -> Tensor | None:
+def _stress(structure: Any, labels: Mapping[str, Any]) -> Tensor | None:
     """Give a stress as a matrix: from six numbers (Voigt), from nine, or from a virial."""
+    stress = labels.get("stress")
     if stress is None:
-        virial = structure.info.get("virial")
+        virial = labels.get("virial")
         if virial is None:
             return None
         stress = -np.asarray(virial, dtype=np.float64) / abs(np.linalg.det(structure.cell[:]))

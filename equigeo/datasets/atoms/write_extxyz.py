@@ -5,13 +5,19 @@ On its own because writing needs no other library.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable
+from typing import Any, Final
 
+import numpy as np
 import torch
-from torch import Tensor
+from numpy.typing import NDArray
 
 from equigeo.datasets.atoms.atomic_frame import AtomicFrame
 from equigeo.datasets.atoms.chemical_symbols import SYMBOLS
+
+_KINDS: Final = {"f": "R", "i": "I", "u": "I", "b": "L", "U": "S", "O": "S"}
 
 
 def format_extxyz(frames: Iterable[AtomicFrame]) -> str:
@@ -25,7 +31,8 @@ def format_extxyz(frames: Iterable[AtomicFrame]) -> str:
     Returns
     -------
     str
-        Lines of all frames; a stress has nine numbers.
+        Lines of all frames; a stress has nine numbers. What else a frame says of itself and its
+        atoms follows.
 
     Examples
     --------
@@ -44,24 +51,66 @@ def _frame(frame: AtomicFrame) -> str:
     header = []
     if frame.cell is not None:
         header.append(f'Lattice="{_numbers(frame.cell)}"')
-    columns = [frame.positions]
     properties = "species:S:1:pos:R:3"
+    columns = [frame.positions.detach().numpy()]
     if frame.forces is not None:
-        columns.append(frame.forces)
+        columns.append(frame.forces.detach().numpy())
         properties += ":forces:R:3"
+    for name, column in frame.columns.items():
+        rows = np.asarray(column).reshape(len(frame), -1)
+        kind = _KINDS.get(rows.dtype.kind)
+        if kind is not None and _is_plain(name, rows):
+            columns.append(rows)
+            properties += f":{name}:{kind}:{rows.shape[1]}"
     header.append(f"Properties={properties}")
     if frame.energy is not None:
         header.append(f"energy={frame.energy!r}")
     if frame.stress is not None:
         header.append(f'stress="{_numbers(frame.stress)}"')
+    header += [f"{_quoted(key)}={_value(value)}" for key, value in frame.info.items()]
     header.append(f'pbc="{" ".join("T" if axis else "F" for axis in frame.pbc)}"')
-    rows = torch.cat(columns, dim=1)
     atoms = [
-        f"{SYMBOLS[number]} {_numbers(row)}\n"
-        for number, row in zip(frame.numbers.tolist(), rows, strict=True)
+        f"{SYMBOLS[number]} {' '.join(_word(x) for row in rows for x in row.tolist())}\n"
+        for number, *rows in zip(frame.numbers.tolist(), *columns, strict=True)
     ]
     return f"{len(frame)}\n{' '.join(header)}\n{''.join(atoms)}"
 
 
-def _numbers(values: Tensor) -> str:
+def _is_plain(name: str, rows: NDArray[Any]) -> bool:
+    """Whether the format has a place for a column: it quotes neither names nor words."""
+    words = [name, *(rows.ravel().tolist() if rows.dtype.kind in "UO" else ())]
+    plain = (isinstance(word, str) and re.fullmatch(r"[^\s:=\"']+", word) for word in words)
+    return rows.shape[1] > 0 and all(plain)
+
+
+def _word(x: object) -> str:
+    """Give a number to its last digit, a flag as a letter, or a string as it is."""
+    if isinstance(x, bool):
+        return "T" if x else "F"
+    return x if isinstance(x, str) else repr(x)
+
+
+def _value(x: object) -> str:
+    """Give a value of a comment line; what is neither word nor numbers becomes JSON."""
+    if isinstance(x, (np.ndarray, np.generic)):
+        x = x.tolist()
+    if isinstance(x, list) and x and all(isinstance(v, (int, float)) for v in x):
+        return f'"{" ".join(map(_word, x))}"'
+    if isinstance(x, str):
+        return _quoted(x)
+    if isinstance(x, (int, float)):
+        return _word(x)
+    return _quoted("_JSON " + json.dumps(x, default=str))
+
+
+def _quoted(text: str) -> str:
+    """Quote a text where it is no word."""
+    text = " ".join(text.splitlines())
+    if re.fullmatch(r"[\w.+\-]+", text):
+        return text
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _numbers(values: torch.Tensor) -> str:
     return " ".join(map(repr, values.reshape(-1).tolist()))

@@ -28,6 +28,11 @@ from equigeo.tasks.task import Task
 from equigeo.training.loop.fit_plan import FitPlan
 
 _DATA = "DIR|FILE"
+_KEYS = tuple(
+    Argument(f"--{label}-key", f"what .xyz files call {what}, by default the usual names",
+             metavar="KEY")
+    for label, what in (("energy", "energies"), ("forces", "forces"), ("stress", "stresses"))
+)  # fmt: skip
 
 
 class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotential]):
@@ -53,6 +58,7 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
         Argument(
             "--stress-weight", "weight of (eV/A^3)^2", number, metavar="X", unit="of (eV/A^3)^2"
         ),
+        *_KEYS,
         Argument("--compile", "compile the training step first", constant=True),
         Argument("--product", "product of the messages", choices=get_args(ProductName)),
         Argument("--node", "nonlinearity of atoms", choices=get_args(NodeName)),
@@ -103,8 +109,8 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
         energies = "isolated atoms" if has_isolated(data) else "least squares"
         return (
             f"{data.split.name}, {len(data.train)} training and {len(data.validation)} validation "
-            f"frames, reference energies of {energies}, product {config.product}, "
-            f"{config.preset} preset"
+            f"frames{_stresses(config, data)}, reference energies of {energies}, "
+            f"product {config.product}, {config.preset} preset"
         )
 
     def plan(
@@ -143,6 +149,13 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
         energies = [frame.energy for frame in frames if frame.energy is not None]
         summary = f"{number}, energies {min(energies):.6f} to {max(energies):.6f} eV"
         return FilePrediction(path, [], "", files, summary=summary)
+
+
+def _stresses(config: PotentialRunConfig, data: PotentialData) -> str:
+    """Count the frames whose stresses are learned, where any are."""
+    if not config.stress_weight:
+        return ""
+    return f" ({len(data.train) - len(data.train.lacking('stress'))} with stresses)"
 
 
 def _read(path: Path) -> AtomicFrames:

@@ -78,7 +78,10 @@ class PotentialRunConfig(RunConfig):
         the same.
     energy_weight, forces_weight, stress_weight : float
         Of mean squares in (eV/atom)^2, (eV/angstrom)^2 and (eV/angstrom^3)^2. Labels of weight 0
-        are not needed, the others every frame must have, but that stresses may be missing.
+        are not needed. Every frame must have the others, but one stress is enough.
+    energy_key, forces_key, stress_key : str
+        What extended XYZ calls the labels; where empty, the usual names are looked for, see
+        :func:`equigeo.datasets.read_extxyz`.
     compile : bool
         Compile the training step first, which takes a minute or two of the run; a step of small
         molecules then takes a good half of the time. Results differ by rounding.
@@ -104,6 +107,9 @@ class PotentialRunConfig(RunConfig):
     energy_weight: float = 1.0
     forces_weight: float = 100.0
     stress_weight: float = 0.0
+    energy_key: str = ""
+    forces_key: str = ""
+    stress_key: str = ""
     compile: bool = False
     product: ProductName = "channelwise"
     node: NodeName = "contraction"

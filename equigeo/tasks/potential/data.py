@@ -220,8 +220,8 @@ def load_frames(config: PotentialRunConfig) -> PotentialData:
     ImportError
         If extended XYZ is to be read and ASE is not installed.
     ValueError
-        If the data are unusable or too few, or a frame lacks a label that is to be learned; the
-        message names file and frame.
+        If the data are unusable or too few, a frame lacks an energy or forces that are to be
+        learned, or all frames lack stresses; the message names file, frame and keys of the file.
 
     Examples
     --------
@@ -230,11 +230,22 @@ def load_frames(config: PotentialRunConfig) -> PotentialData:
         ...
     ValueError: nowhere: no such file or folder
     """
-    split = load_atomic_split(config.data, config.subset)
+    split = load_atomic_split(
+        config.data,
+        config.subset,
+        energy=config.energy_key,
+        forces=config.forces_key,
+        stress=config.stress_key,
+    )
     if config.energy_weight:
         split.train.require("energy")
     if config.forces_weight:
         split.train.require("forces")
+    if config.stress_weight and len(split.train.lacking("stress")) == len(split.train):
+        raise ValueError(
+            f"{split.train.name}: no frame with three periodic axes has a stress, and its weight "
+            f"is {config.stress_weight:g}{split.train.found_keys}"
+        )
     number = len(split.train)
     if config.validation >= number:
         raise ValueError(

@@ -111,8 +111,35 @@ def test_energies_and_forces_are_read_wherever_ase_puts_them(tmp_path):
     named = xyz_frame().replace("energy", "REF_energy").replace("forces", "dft_forces")
     (frame,) = read_extxyz(write(tmp_path, named), energy="REF_energy", forces="dft_forces")
     assert (frame.energy, frame.forces[0, 0].item()) == (-31.5, 0.5)
-    (bare,) = read_extxyz(write(tmp_path, named))
-    assert (bare.energy, bare.forces) == (None, None)
+    other = xyz_frame().replace("energy", "my_energy").replace("forces", "F")
+    (bare,) = read_extxyz(write(tmp_path, other))
+    assert (bare.energy, bare.forces, bare.info["my_energy"]) == (None, None, -31.5)
+    with pytest.raises(ValueError, match=r"no frame has 'E' for energy; the file has F, my_energy"):
+        read_extxyz(write(tmp_path, other), energy="E")
+    with pytest.raises(ValueError, match=r"frame 0 has no forces .*; the file has F, my_energy"):
+        read_extxyz(write(tmp_path, other)).require("forces")
+
+
+@pytest.mark.parametrize("energy", ["REF_energy", "energy_ref", "dft_energy", "TotEnergy",
+                                    "free_energy", "DFT_energy"])  # fmt: skip
+@pytest.mark.parametrize("forces", ["REF_forces", "force", "dft_forces", "forces_ref"])
+def test_usual_names_of_labels_are_known(tmp_path, energy, forces):
+    named = xyz_frame().replace("energy", energy).replace("forces", forces)
+    (frame,) = read_extxyz(write(tmp_path, named))
+    assert (frame.energy, frame.forces[0, 0].item()) == (-31.5, 0.5)
+
+
+def test_one_name_of_a_label_counts_for_a_whole_file(tmp_path):
+    named = xyz_frame("-30").replace("energy", "dft_energy")
+    frames = read_extxyz(write(tmp_path, xyz_frame(), named))
+    assert [frame.energy for frame in frames] == [-31.5, None]
+    both = xyz_frame().replace("energy", "energy=-7 {} energy")
+    smeared = read_extxyz(write(tmp_path, both.replace("{} energy", "free_energy")))
+    assert smeared[0].energy == -7.0
+    clash = write(tmp_path, both.replace("{} energy", "REF_energy"))
+    with pytest.raises(ValueError, match="frame 0 has energy and REF_energy, which differ; name"):
+        read_extxyz(clash)
+    assert read_extxyz(clash, energy="REF_energy")[0].energy == -31.5
 
 
 @pytest.mark.parametrize("name", ["md@300K.xyz", "train.xyz@600K.xyz", "a@1.xyz"])
@@ -154,12 +181,18 @@ EXPECTED = [[1.0, 6, 5], [6, 2, 4], [5, 4, 3]]
 def test_stresses_are_read_from_nine_numbers_or_a_virial(tmp_path):
     (frame,) = read_extxyz(write(tmp_path, CRYSTAL.format(label=f"stress={NINE}", pbc="T T T")))
     assert frame.stress.tolist() == EXPECTED
-    (frame,) = read_extxyz(write(tmp_path, CRYSTAL.format(label=f"virial={NINE}", pbc="T T T")))
-    torch.testing.assert_close(frame.stress * -36, torch.tensor(EXPECTED, dtype=torch.float64))
+    for name in ("virial", "virials", "REF_virials"):
+        (frame,) = read_extxyz(write(tmp_path, CRYSTAL.format(label=f"{name}={NINE}", pbc="T T T")))
+        torch.testing.assert_close(frame.stress * -36, torch.tensor(EXPECTED, dtype=torch.float64))
+    text = CRYSTAL.format(label=f"REF_stress={NINE}", pbc="T T T")
+    assert read_extxyz(write(tmp_path, text))[0].stress.tolist() == EXPECTED
     (frame,) = read_extxyz(write(tmp_path, CRYSTAL.format(label="", pbc="T T T")))
     assert frame.stress is None
     (slab,) = read_extxyz(write(tmp_path, CRYSTAL.format(label=f"stress={NINE}", pbc="T T F")))
     assert (slab.stress, slab.pbc) == (None, (True, True, False))
+
+
+KEPT = 'config_type="a \\"b\\" c" id=7 ok=T dipole="0.1 0.2 0.3" names="_JSON [\\"x\\", 1]"'
 
 
 def test_what_is_written_is_read_again_to_the_last_digit(tmp_path):
@@ -167,6 +200,8 @@ def test_what_is_written_is_read_again_to_the_last_digit(tmp_path):
         xyz_frame(length="0.7412345678901234"),
         CRYSTAL.format(label=f"stress={NINE}", pbc="T T T"),
         CRYSTAL.format(label="", pbc="F F F"),
+        CRYSTAL.format(label=KEPT, pbc="F F F").replace("R:3", "R:3:spin:I:2:tag:S:1", 1)[:-1]
+        + " 1 -2 up\n",
     ]
     frames = [read_extxyz(write(tmp_path, source))[0] for source in sources]
     again = read_extxyz(write(tmp_path, format_extxyz(frames)))
@@ -175,6 +210,11 @@ def test_what_is_written_is_read_again_to_the_last_digit(tmp_path):
         for name in ("numbers", "positions", "cell", "forces", "stress"):
             a, b = getattr(one, name), getattr(other, name)
             assert (a is None and b is None) or torch.equal(a, b), name
+        assert str(one.info) == str(other.info)
+        assert str(one.columns) == str(other.columns)
+    assert frames[-1].info["config_type"] == 'a "b" c'
+    assert frames[-1].columns["spin"].tolist() == [[1, -2]]
+    assert len(frames[-1].info) == 5
 
 
 @pytest.mark.parametrize(

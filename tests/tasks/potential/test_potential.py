@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from equigeo.datasets import AtomicFrames
+from equigeo.datasets import AtomicFrames, format_extxyz
 from equigeo.potentials import AtomicBatch, MessagePassingPotential, PotentialConfig
 from equigeo.potentials.potential_output import PotentialOutput
 from equigeo.tasks.potential import (
@@ -106,8 +106,27 @@ def test_labels_that_are_to_be_learned_are_needed(config, tmp_path):
         load_frames(config)
     assert len(load_frames(replace(config, forces_weight=0.0)).train) == 5
     path.write_text(good + bare.replace("energy=-1", ""))
-    with pytest.raises(ValueError, match=r"train\.xyz: frame 1 has no energy"):
+    with pytest.raises(ValueError, match=r"train\.xyz: frame 1 has no energy.*has forces, energy"):
         load_frames(replace(config, validation=1))
+
+
+def test_labels_are_found_by_the_keys_of_a_run(config, tmp_path):
+    pytest.importorskip("ase", reason="needs ase")
+    path = tmp_path / "train.xyz"
+    text = format_extxyz(crystals(6)).replace("energy", "E").replace("forces", "F")
+    path.write_text(text.replace("stress", "S"))
+    config = replace(config, data=str(path), subset="", validation=2, stress_weight=100.0)
+    keys = {"energy_key": "E", "forces_key": "F", "stress_key": "S"}
+    data = load_frames(replace(config, **keys))
+    assert data.split.train[0].energy == crystals(1)[0].energy
+    assert torch.equal(data.split.train[0].stress, crystals(1)[0].stress)
+    assert "(4 with stresses)" in InteratomicPotential().describe(config, data)
+    with pytest.raises(ValueError, match=r"frame 0 has no forces .*; the file has F, E, S"):
+        load_frames(replace(config, **(keys | {"forces_key": "G"})))
+    with pytest.raises(ValueError, match=r"no frame .* has a stress, .* 100; the file has F, E, S"):
+        load_frames(replace(config, **(keys | {"stress_key": ""})))
+    with pytest.raises(ValueError, match="keys are for labels of extended XYZ"):
+        load_frames(replace(config, data=str(path.rename(tmp_path / "train.npz")), **keys))
 
 
 def test_unknown_elements_and_too_many_edges_name_the_frame():
