@@ -11,6 +11,8 @@ from equigeo.points.cloud_checks import check_finite, given_clouds, given_mask, 
 from equigeo.points.cluster_search import cluster_for, cluster_nearest, settle
 from equigeo.points.gather_rows import gather_rows
 
+DIRECT = 8  # dimensions up to which coordinates are subtracted before they are squared
+
 
 def nearest_neighbors(
     points: TensorLike,
@@ -21,8 +23,9 @@ def nearest_neighbors(
 ) -> Tensor:
     """Find the nearest points, each itself among its own.
 
-    Distances are compared to rounding. Which of points at one distance comes first is not
-    promised, but the same with and without torch-cluster.
+    Distances are compared to rounding. In more than eight dimensions, squares of distances are
+    compared, to the rounding of the largest. The order of points at equal distances is not
+    specified, but is the same with and without torch-cluster.
 
     Parameters
     ----------
@@ -109,11 +112,13 @@ def _compare_all(
     rows: Tensor | slice = slice(None),
 ) -> Tensor:
     """Compare all distances from centres (B, Q, C), or from some of them, to (B, rows, count)."""
-    # |c - x|^2 without |c|^2, which is the same for all x: one matrix product in any dimension.
-    square = (-2 * centers @ points.mT).add_(points.square().sum(-1)[:, None, :])
+    if points.shape[2] <= DIRECT:
+        far = torch.cdist(centers, points, compute_mode="donot_use_mm_for_euclid_dist")
+    else:  # |c - x|^2 without |c|^2, which is the same for all x: one matrix product
+        far = (-2 * centers @ points.mT).add_(points.square().sum(-1)[:, None, :])
     if mask is not None:
-        square = square.masked_fill(~mask[:, None, :], torch.inf)
-    found = square[:, rows].topk(count, largest=False)
+        far = far.masked_fill(~mask[:, None, :], torch.inf)
+    found = far[:, rows].topk(count, largest=False)
     if mask is None:
         return found.indices
     return torch.where(found.values < torch.inf, found.indices, found.indices[..., :1])

@@ -48,6 +48,13 @@ def test_a_count_out_of_range_is_named(count):
         farthest_point_sampling(torch.zeros(1, 4, 3), count)
 
 
+@pytest.mark.parametrize("dim", [1, 3, 8])
+def test_points_that_nearly_coincide_are_told_apart(dim):
+    x = torch.zeros(1, 4, dim)
+    x[0, 1:, 0] = torch.tensor([1.0, 1.0 + 1e-5, 1.0 + 3e-5])  # squares differ by less than eps
+    assert nearest_neighbors(x, 3)[0].tolist() == [[0, 1, 2], [1, 2, 3], [2, 1, 3], [3, 2, 1]]
+
+
 def test_other_metric_spaces_are_covered():
     hops = (torch.arange(10)[:, None] - torch.arange(10)).abs()
     around = torch.minimum(hops, 10 - hops)  # a ring
