@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import zlib
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import torch
@@ -14,11 +15,13 @@ from equigeo.datasets.class_folders import ClassFolders
 from equigeo.datasets.point_clouds import PointClouds
 from equigeo.datasets.read_cloud import CLOUD_SUFFIXES, Points, read_cloud
 
-_MOST = 1024  # points that are kept of every cloud where fewer are asked for, to draw from
+MOST_POINTS: Final = (
+    1024  # points that are kept of every cloud where fewer are asked for, to draw from
+)
 
 
 def load_cloud_folder(
-    path: str | os.PathLike[str], points: int = _MOST
+    path: str | os.PathLike[str], points: int = MOST_POINTS
 ) -> tuple[PointClouds, PointClouds]:
     """Load labelled point clouds laid out as ``<class>/{train,test}/<file>``.
 
@@ -53,7 +56,7 @@ def load_cloud_folder(
     ValueError: no/such/folder: no such file or folder
     """
     folders = ClassFolders.find(Path(path), CLOUD_SUFFIXES, "cloud")
-    wanted = max(points, _MOST)
+    wanted = max(points, MOST_POINTS)
     clouds = folders.load(lambda member: _read(member.path, wanted, points), ValueError)
     kept = min(wanted, *map(len, clouds))
     names = map(folders.name, folders.members)

@@ -11,7 +11,9 @@ from equigeo.report.plotting import FONT, go
 _LONGEST = 24
 
 
-def confusion_figure(classes: Sequence[str], counts: Sequence[Sequence[int]]) -> go.Figure:
+def confusion_figure(
+    classes: Sequence[str], counts: Sequence[Sequence[int]], samples: str = "meshes"
+) -> go.Figure:
     """Draw counts as a square of cells, true classes as rows.
 
     Parameters
@@ -19,7 +21,9 @@ def confusion_figure(classes: Sequence[str], counts: Sequence[Sequence[int]]) ->
     classes : sequence of str
         Names; shown escaped and shortened.
     counts : sequence of sequences of int
-        Meshes by true class (row) and predicted class (column).
+        Samples by true class (row) and predicted class (column).
+    samples : str
+        What is counted, in the plural; HTML.
 
     Examples
     --------
@@ -46,7 +50,7 @@ def confusion_figure(classes: Sequence[str], counts: Sequence[Sequence[int]]) ->
         showscale=False,
         xgap=1,
         ygap=1,
-        hovertemplate="true: %{y}<br>predicted: %{x}<br>meshes: %{z}<extra></extra>",
+        hovertemplate=f"true: %{{y}}<br>predicted: %{{x}}<br>{samples}: %{{z}}<extra></extra>",
     )
     figure = go.Figure(heat)
     figure.update_xaxes(title_text="predicted class", tickangle=-45, side="bottom", **ticks)

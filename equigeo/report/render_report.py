@@ -21,12 +21,14 @@ def render_report(results: Mapping[str, Any]) -> str:
     results : mapping of JSON types
         ``title`` and ``lead`` (str); ``facts`` (pairs of str); ``warning`` (str), where a reader
         must know more than these; ``command`` (str), where one made
-        it; and, each making a section where it is present, ``history`` (see ``training_curves``);
-        ``classes`` and ``confusion``, of meshes or of ``samples`` (str); ``names``, ``labels``,
-        ``predictions`` and ``confidences`` of the evaluated meshes; ``copies`` (``kind``,
-        ``accuracy``, ``changed``, ``largest_difference``); ``shapes`` (``name``, ``vertices``,
-        ``faces``, and ``levels``, ``attention`` and parts as of ``colorings``; ``prediction``,
-        ``probability`` and, where it is known, ``label``; ``accuracy`` of its faces;
+        it; and, each making a section where it is present, ``history`` (see ``training_curves``)
+        of ``evaluated_part`` (str, by default ``"test"``) samples and ``measure`` (str, by default
+        ``"accuracy"``); ``classes`` and ``confusion``, of meshes or of ``samples`` (str);
+        ``names``, ``labels``, ``predictions`` and ``confidences`` of the evaluated meshes;
+        ``copies`` (``kind``, ``accuracy``, ``changed``, ``largest_difference``); ``shapes``
+        (``name``, ``vertices``, ``faces``, and ``levels``, ``attention`` and parts as of
+        ``colorings``; ``prediction``, ``probability`` and, where it is known, ``label``;
+        ``accuracy`` of its faces;
         ``unfamiliar``, bool).
 
     Returns
@@ -60,19 +62,21 @@ def render_report(results: Mapping[str, Any]) -> str:
 
 
 def _curves(results: Mapping[str, Any]) -> str:
+    part = escape_text(results.get("evaluated_part", "test"))
     caption = (
         "Mean loss and accuracy over each epoch while training, with jitter and dropout where the "
-        "recipe has them, and the accuracy on the evaluated meshes. The model is that of the last "
-        "epoch; none was selected by its test accuracy."
+        f"recipe has them, and the accuracy on the {part} meshes. The model is that of the last "
+        f"epoch; none was selected by its {part} accuracy."
     )
-    figure = render_figure("curves", training_curves(results["history"]), caption)
+    curves = training_curves(results["history"], part, results.get("measure", "accuracy"))
+    figure = render_figure("curves", curves, caption)
     return f"<h2>Training</h2>{figure}"
 
 
 def _accuracy(results: Mapping[str, Any]) -> str:
     samples = escape_text(results.get("samples", "meshes"))
     caption = f"Number of evaluated {samples} by true class (row) and predicted class (column)."
-    matrix = confusion_figure(results["classes"], results["confusion"])
+    matrix = confusion_figure(results["classes"], results["confusion"], samples)
     parts = [
         f"<h2>Accuracy by class</h2>{render_class_table(results)}",
         f"<h2>Confusion matrix</h2>{render_figure('confusion', matrix, caption)}",

@@ -11,14 +11,20 @@ _TRAIN, _TEST = "#2f6db3", "#d9662c"
 _FEW = 12  # epochs, with a tick for each
 
 
-def training_curves(history: Sequence[Mapping[str, Any]]) -> go.Figure:
-    """Draw loss on the left, training and test accuracy on the right.
+def training_curves(
+    history: Sequence[Mapping[str, Any]], part: str = "test", measure: str = "accuracy"
+) -> go.Figure:
+    """Draw the loss on the left, accuracies of training and of evaluated samples on the right.
 
     Parameters
     ----------
     history : sequence of mappings
         With ``epoch``, ``loss``, ``train_accuracy`` and ``test_accuracy``, the last of which is
         None where it was not measured.
+    part : str
+        What the evaluated samples are called.
+    measure : str
+        Name of the accuracy.
 
     Examples
     --------
@@ -42,7 +48,7 @@ def training_curves(history: Sequence[Mapping[str, Any]]) -> go.Figure:
             x=[line["epoch"] for line in tested],
             y=[line["test_accuracy"] for line in tested],
             mode="lines+markers",
-            name="test",
+            name=part,
             line_color=_TEST,
             marker_size=8,
             row=1,
@@ -52,9 +58,7 @@ def training_curves(history: Sequence[Mapping[str, Any]]) -> go.Figure:
     ticks = {"tickmode": "linear", "tick0": 0, "dtick": 1} if len(epochs) <= _FEW else {}
     figure.update_xaxes(title_text="epoch", **ticks, **axis)
     figure.update_yaxes(title_text="loss", rangemode="tozero", row=1, col=1, **axis)
-    figure.update_yaxes(
-        title_text="accuracy", range=[0, 1.03], tickformat=".0%", row=1, col=2, **axis
-    )
+    figure.update_yaxes(title_text=measure, range=[0, 1.03], tickformat=".0%", row=1, col=2, **axis)
     figure.update_layout(
         template="none",
         font=FONT,

@@ -7,6 +7,24 @@ import torch
 from torch import Tensor
 
 from equigeo.training.random_state import seed_sequence
+from equigeo.training.run_config import RunConfig
+
+
+def evaluated_part(config: RunConfig) -> str:
+    """Return what the samples are called that a run is evaluated on.
+
+    Parameters
+    ----------
+    config : RunConfig
+        Of the run.
+
+    Examples
+    --------
+    >>> from equigeo.tasks.mesh_classification import MeshConfig
+    >>> evaluated_part(MeshConfig("builtin", holdout=2)), evaluated_part(MeshConfig("builtin"))
+    ('held-out', 'test')
+    """
+    return "held-out" if getattr(config, "holdout", False) else "test"
 
 
 def hold_out(

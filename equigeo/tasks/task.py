@@ -18,6 +18,7 @@ from equigeo.nn.brief import shown
 from equigeo.tasks.arguments import Argument
 from equigeo.tasks.evaluation_output import EvaluationOutput
 from equigeo.tasks.file_prediction import FilePrediction
+from equigeo.tasks.hold_out import evaluated_part
 from equigeo.training.files.checkpoint import Checkpoint
 from equigeo.training.files.errors import CheckpointError
 from equigeo.training.files.read_config import read_config
@@ -344,7 +345,7 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
     def summarize(self, trained: _Trained) -> list[str]:
         """Give the measures of a finished run, a line each."""
         last = trained.history[-1]
-        part = "held-out" if getattr(trained.config, "holdout", False) else "test"
+        part = evaluated_part(trained.config)
         return [
             form.format(value=last[name], part=part)
             for name, form in self.measures.items()

@@ -54,8 +54,9 @@ class Recipe(Config):
     update_bn : bool
         Estimate the running statistics of BatchNorm layers again for a model that is evaluated,
         and at the end of the run: on all training samples, without noise, with the weights that
-        are evaluated and saved. Costs a forward pass of an epoch. Without it they lag behind the
-        weights: after a few steps they are those of the initial ones.
+        are evaluated and saved. Frozen layers keep theirs. Costs a forward pass of an epoch.
+        Without it they lag behind the weights: after a few steps they are those of the initial
+        ones.
     minutes : float
         End the run after so many minutes of training, evaluations not counted, if ``epochs`` are
         not done before; 0 for no such end. The weights of such a run depend on the speed of the

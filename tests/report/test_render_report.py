@@ -175,6 +175,22 @@ def test_parts_are_shown_with_their_names_and_errors():
         assert name not in page
 
 
+def test_figures_name_what_was_counted_and_evaluated():
+    page = _Page(render_report(segmentation_results() | {"evaluated_part": "held-out"}))
+    figures = "".join(page.scripts)
+    assert "faces: %{z}" in figures
+    assert "meshes: %{z}" not in figures
+    assert '"name": "held-out"' in figures
+    assert '"name": "test"' not in figures
+    text = "".join(page.text)
+    assert "none was selected by its held-out accuracy" in text
+    other = _Page(render_report(hostile_results() | {"measure": "a mean"}))
+    figures = "".join(other.scripts)
+    assert "meshes: %{z}" in figures
+    assert '"name": "test"' in figures
+    assert '"a mean"' in figures
+
+
 def test_parts_without_labels_have_no_errors():
     results = segmentation_results()
     for shape in results["shapes"]:

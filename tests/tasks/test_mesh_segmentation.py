@@ -15,6 +15,7 @@ from torch.nn.utils.rnn import pad_sequence
 from equigeo.cli import main
 from equigeo.datasets import SegmentedMeshDataset
 from equigeo.mesh import PrimalDualSegmenter, load_mesh
+from equigeo.report import render_report
 from equigeo.tasks import MeshSegmentation, find_task
 from equigeo.tasks.mesh_segmentation import (
     SEGMENTATION_RECIPES,
@@ -27,7 +28,8 @@ from equigeo.tasks.mesh_segmentation import (
 )
 from equigeo.tasks.mesh_segmentation.data import LabelledFaces, load_segmented_meshes
 from equigeo.tasks.mesh_segmentation.objective import PADDING, FaceCrossEntropy, mesh_mean_weights
-from equigeo.tasks.mesh_segmentation.train import plan_fit
+from equigeo.tasks.mesh_segmentation.train import _evaluate as evaluate_faces
+from equigeo.tasks.mesh_segmentation.train import labelled_faces, plan_fit
 from equigeo.training.labelled_source import LabelledBatch
 from equigeo.training.loop.epoch_batches import EpochBatches
 from tests.datasets.segmentation.segmentation_files import write_labels, write_obj
@@ -209,7 +211,8 @@ def test_an_evaluation_names_its_measures_and_copies_do_not_change(run):
     data = halves()
     found = evaluate_mesh_segmenter(trained, data, torch.tensor([4, 5]))
     assert set(found.measures) == {
-        "face accuracy", "face accuracy by area, meshes weighted by faces",
+        "face accuracy", "face accuracy, mean over meshes",
+        "face accuracy by area, meshes weighted by faces",
         "face accuracy by area, mean over meshes", "mean IoU over parts, by faces",
     }  # fmt: skip
     right = [
@@ -221,6 +224,30 @@ def test_an_evaluation_names_its_measures_and_copies_do_not_change(run):
     assert [copy.kind for copy in found.copies] == ["rotated", "reflected", "scaled", "translated"]
     assert all(copy.changed == [] for copy in found.copies)
     assert json.loads(json.dumps(found.to_dict()))["names"] == ["drop 4", "drop 5"]
+
+
+def test_training_and_evaluation_have_one_definition_of_each_measure(run):
+    _, trained = run
+    data = halves()
+    unlabelled = torch.full_like(data.labels[5], -1)
+    wrong = torch.where(torch.arange(80) < 60, 1 - data.labels[4], -1)  # meshes of unequal faces
+    data = replace(data, labels=(*data.labels[:3], wrong, data.labels[4], unlabelled))
+    for chosen in ((3, 4, 5), (5, 3)):
+        found = evaluate_mesh_segmenter(trained, data, torch.tensor(chosen))
+        test = labelled_faces(trained.model, data, torch.tensor(chosen))
+        measured = evaluate_faces(test, trained.model)["test_accuracy"]
+        assert measured == found.measures["face accuracy, mean over meshes"]
+        assert {copy.accuracy for copy in found.copies} == {found.measures["face accuracy"]}
+        assert found.accuracies[chosen.index(5)] is None
+        summary = summarize_segmentation(trained, found, data, "equigeo evaluate")
+        assert summary["measure"] == "face accuracy, mean over meshes"
+        assert ["accuracy" in s for s in summary["shapes"]].count(False) == 1
+        render_report(summary)
+    assert (
+        evaluate_faces(labelled_faces(trained.model, data, torch.tensor([5])), trained.model) == {}
+    )
+    (line,) = MeshSegmentation().summarize(trained)
+    assert line.startswith("test face accuracy, mean over meshes ")
 
 
 def test_parts_in_another_order_are_the_same_parts(run):

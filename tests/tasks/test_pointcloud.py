@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from equigeo.cli import main
-from equigeo.datasets import load_modelnet_points
+from equigeo.datasets import load_cloud_folder, load_modelnet_points
 from equigeo.mds import InvariantPointNet, InvariantPointNetConfig
 from equigeo.tasks.measures.cloud_copies import CLOUD_COPIES
 from equigeo.tasks.pointcloud import (
@@ -31,6 +31,7 @@ from equigeo.training.labelled_source import LabelledBatch
 from tests.make_data import DATA
 from tests.tasks import stand_in
 from tests.tasks.tiny_checkpoints import tiny_checkpoints
+from tests.tasks.tiny_data import write_tiny_folder
 
 
 @pytest.fixture(scope="session")
@@ -314,6 +315,24 @@ def test_clouds_of_ones_own_are_trained_on_evaluated_and_predicted(tmp_path, cap
     assert out.startswith(f"{files[1]}: ")
     assert main(["predict", checkpoint, files[1], "--view", "--output", str(tmp_path)]) == 2
     assert "no faces" in capsys.readouterr().err
+
+
+def test_predict_sees_the_points_of_a_surface_that_evaluation_sees(tmp_path, monkeypatch):
+    monkeypatch.setenv("EQUIGEO_CACHE", str(tmp_path / "cache"))
+    data = write_tiny_folder(tmp_path / "data", 1, 1)
+    config = PointConfig(str(data), points=24)
+    whole = load_cloud_folder(data, 24)[1].points
+    assert whole.shape[1] > 24
+    seen = []
+    monkeypatch.setattr(
+        TrainedPointClassifier, "logits", lambda _, x: seen.append(x) or torch.zeros(1, 3)
+    )
+    trained = replace(load_tiny(tmp_path), config=config)
+    for i, name in enumerate(("ball", "capsule", "torus")):
+        classify_cloud(trained, data / name / "test" / "T1.obj")
+        assert seen[i].shape == (1, 24, 3)
+        assert _are_among(seen[i], whole[i : i + 1])
+    assert _are_among(load_clouds(config)[1].points, whole)
 
 
 @pytest.mark.parametrize("top", [0, -1])

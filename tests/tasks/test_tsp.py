@@ -24,6 +24,7 @@ from equigeo.tasks.tsp.objective import PolicyGradient
 from equigeo.testing import tolerance
 from equigeo.training import Recipe
 from equigeo.training.labelled_source import LabelledBatch
+from equigeo.training.loop.epoch_batches import EpochBatches
 from equigeo.training.random_state import derived_generator, isolated_streams
 from tests.datasets.tsplib_files import write_library
 from tests.tasks.tiny_checkpoints import tiny_checkpoints
@@ -75,6 +76,15 @@ def test_instances_are_drawn_anew_in_every_step():
     assert (first.shape, first.dtype) == ((5, 9, 2), torch.float64)
     assert ((0 <= first) & (first < 1)).all()
     assert torch.equal(validation_instances(9), validation_instances(9))
+
+
+def test_instances_without_noise_are_those_of_their_positions():
+    source = RandomInstances(50, 9)
+    batches = EpochBatches(source, 10, seed=0, epoch=5, noise=False)
+    drawn = torch.cat([batches[i].inputs for i in range(5)])
+    both = torch.cat([drawn, validation_instances(9)]).flatten(1)
+    assert len(both.unique(dim=0)) == 100
+    assert torch.equal(source.batch([7, 3]).inputs, source.batch(range(9)).inputs[[7, 3]])
 
 
 def test_instances_are_solved_some_at_a_time(monkeypatch):

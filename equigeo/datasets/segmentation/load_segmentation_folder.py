@@ -52,7 +52,8 @@ def load_segmentation_folder(
     the suffix ``.eseg``: MeshCNN for one label per edge, counted from 1, PD-MeshNet for one per
     face, counted from 0. The number of lines decides; a number that fits both is refused. For own
     data, ``seg/<name>.seg`` or ``.txt`` (one integer a line) or ``.npy`` label the faces of the
-    file in their order, counted from 0.
+    file in their order, counted from 0. Columns of soft labels begin at class 1, at class 0 or at
+    the smallest class of the folder, whichever agrees with the labels.
 
     Labels of edges become labels of faces by majority, or by the longest edge where all differ, and
     are kept beside them. Labels follow every repair of the mesh.
@@ -106,7 +107,8 @@ def load_segmentation_folder(
     loaded = _load_all(members, given, strict)
     first = _first_label(members, loaded, given)
     names = _class_names(members, loaded, first, given, classes)
-    labels = [_renumber(part, first) for part in loaded]
+    column = _first_column(loaded, first, len(names))
+    labels = [_renumber(part, first, column) for part in loaded]
     has_edges = any(edges.hard is not None or edges.soft is not None for _, edges in labels)
     return SegmentedMeshDataset(
         meshes=tuple(part.mesh for part in loaded),
@@ -238,9 +240,27 @@ def _class_names(
     return names
 
 
-def _renumber(part: LabelledMesh, first: int) -> tuple[Tensor, EdgeLabels]:
+def _first_column(loaded: list[LabelledMesh], first: int, number: int) -> int:
+    """Return the column of the first class: columns begin at class 1, at 0, or at the first."""
+    found: dict[int, int] = {}  # labelled edges around which their own label occurs
+    for column in dict.fromkeys((max(first - 1, 0), first, 0)):
+        pairs = [part.edge_labels[:2] for part in loaded]
+        if any(soft is not None and soft.shape[1] < column + number for _, soft in pairs):
+            continue
+        found[column] = 0
+        for hard, soft in pairs:
+            if hard is not None and soft is not None:
+                known = hard >= 0
+                own = soft[known].gather(1, (hard[known] - first + column)[:, None])
+                found[column] += int((own > 0).sum())
+    return max(found, key=found.__getitem__)
+
+
+def _renumber(part: LabelledMesh, first: int, column: int) -> tuple[Tensor, EdgeLabels]:
     """Count classes from 0."""
     edges = part.edge_labels
+    if edges.soft is not None:
+        edges = edges._replace(soft=edges.soft[:, column:])
     if edges.hard is not None:
         edges = edges._replace(hard=_shift(edges.hard, first))
     return _shift(part.face_labels, first), edges

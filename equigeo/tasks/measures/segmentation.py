@@ -14,6 +14,7 @@ from equigeo.mesh import TriangleMesh
 from equigeo.tasks.measures.classification import confusion_matrix
 
 FACE_ACCURACY: Final = "face accuracy"
+MESH_FACE_ACCURACY: Final = "face accuracy, mean over meshes"
 AREA_ACCURACY: Final = "face accuracy by area, meshes weighted by faces"
 MESH_AREA_ACCURACY: Final = "face accuracy by area, mean over meshes"
 MEAN_IOU: Final = "mean IoU over parts, by faces"
@@ -39,10 +40,12 @@ def segmentation_measures(
     -------
     dict of str to float
         Measures by name. ``FACE_ACCURACY`` counts faces over the whole set (the headline of
-        PD-MeshNet), ``AREA_ACCURACY`` weights them by area within each mesh and meshes by their
-        faces, ``MESH_AREA_ACCURACY`` weights all meshes alike, ``MEAN_IOU`` is over parts. Measures
-        of edges take the faces at each edge: ``SOFT_EDGE_ACCURACY`` is that of MeshCNN, to which
-        any label around an edge is right; ``EDGE_ACCURACY`` compares with hard labels.
+        PD-MeshNet), ``MESH_FACE_ACCURACY`` weights all meshes alike. ``AREA_ACCURACY`` weights
+        faces by area within each mesh and meshes by their faces, ``MESH_AREA_ACCURACY`` weights
+        all meshes alike, ``MEAN_IOU`` is over parts. Measures of edges take the faces at each edge:
+        ``SOFT_EDGE_ACCURACY`` is that of MeshCNN, to which any label around an edge is right;
+        ``EDGE_ACCURACY`` compares with hard labels. Both are means over the meshes that have such
+        labels, and absent where none has.
 
     Raises
     ------
@@ -65,18 +68,74 @@ def segmentation_measures(
     confusion = confusion_matrix(*_known(labels, predictions), dataset.num_classes)
     found = _face_measures(scores) | {MEAN_IOU: mean_iou(confusion)}
     edges = [dataset.edge_labels[i] for i in indices] if dataset.edge_labels else []
-    hard = [part.hard for part in edges if part.hard is not None]
-    if edges and len(hard) == len(edges):
-        found[EDGE_ACCURACY] = _mean(
-            [edge_accuracy(*row) for row in zip(predictions, hard, meshes, strict=True)]
-        )
-    soft = [part.soft for part in edges if part.soft is not None]
-    if edges and len(soft) == len(edges):
-        both = [face_to_edge_predictions(*row) for row in zip(predictions, meshes, strict=True)]
-        found[SOFT_EDGE_ACCURACY] = _mean(
-            [soft_edge_accuracy(*row) for row in zip(both, soft, meshes, strict=True)]
-        )
+    if edges and all(part.hard is not None for part in edges):
+        hard = [
+            edge_accuracy(seen, part.hard, mesh)
+            for seen, part, mesh in zip(predictions, edges, meshes, strict=True)
+            if part.hard is not None and bool((part.hard >= 0).any())
+        ]
+        found |= {EDGE_ACCURACY: _mean(hard)} if hard else {}
+    if edges and all(part.soft is not None for part in edges):
+        soft = [
+            soft_edge_accuracy(face_to_edge_predictions(seen, mesh), part.soft, mesh)
+            for seen, part, mesh in zip(predictions, edges, meshes, strict=True)
+            if part.soft is not None and _has_weight(part.soft, mesh)
+        ]
+        found |= {SOFT_EDGE_ACCURACY: _mean(soft)} if soft else {}
     return found
+
+
+def face_share(predictions: Tensor, labels: Tensor) -> float | None:
+    """Return the share of the labelled faces of a mesh that are right.
+
+    Parameters
+    ----------
+    predictions, labels : Tensor, (faces,), int64
+        Predicted and true class of every face; a negative label is unknown.
+
+    Returns
+    -------
+    float, optional
+        None where no face has a label.
+
+    Examples
+    --------
+    >>> face_share(torch.tensor([0, 1, 1]), torch.tensor([0, 0, -1]))
+    0.5
+    """
+    known = labels >= 0
+    if not bool(known.any()):
+        return None
+    return (predictions == labels)[known].double().mean().item()
+
+
+def mesh_face_accuracy(predictions: Sequence[Tensor], labels: Sequence[Tensor]) -> float | None:
+    """Return ``MESH_FACE_ACCURACY``: the mean of :func:`face_share` over the labelled meshes.
+
+    Parameters
+    ----------
+    predictions, labels : sequence of Tensor, (faces,), int64
+        Of every mesh.
+
+    Returns
+    -------
+    float, optional
+        None where no face of any mesh has a label.
+
+    Examples
+    --------
+    >>> seen = [torch.tensor([0, 1]), torch.tensor([0])]
+    >>> mesh_face_accuracy(seen, [torch.tensor([0, 0]), torch.tensor([-1])])
+    0.5
+    """
+    shares = [face_share(*pair) for pair in zip(predictions, labels, strict=True)]
+    known = [share for share in shares if share is not None]
+    return _mean(known) if known else None
+
+
+def _has_weight(soft: Tensor, mesh: TriangleMesh) -> bool:
+    """Return whether an edge with a soft label has an area beside it."""
+    return bool((edge_weights(mesh) * (soft > 0).any(dim=1)).sum() > 0)
 
 
 class _Score(NamedTuple):
@@ -107,6 +166,7 @@ def _face_measures(scores: list[_Score]) -> dict[str, float]:
         raise ValueError("no face has a label")
     return {
         FACE_ACCURACY: sum(score.right for score in counted) / faces,
+        MESH_FACE_ACCURACY: _mean([score.right / score.labelled for score in counted]),
         AREA_ACCURACY: sum(score.labelled * score.area_share for score in counted) / faces,
         MESH_AREA_ACCURACY: _mean([score.area_share for score in counted]),
     }

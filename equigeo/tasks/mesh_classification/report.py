@@ -9,7 +9,9 @@ import torch
 
 import equigeo
 from equigeo.datasets import MeshDataset
+from equigeo.tasks.hold_out import evaluated_part
 from equigeo.tasks.measures.shape_geometry import LARGEST_SHOWN, shape_geometry
+from equigeo.tasks.mesh_classification.config import MeshConfig
 from equigeo.tasks.mesh_classification.evaluate import MeshEvaluation
 from equigeo.tasks.mesh_classification.trained import TrainedMeshClassifier
 
@@ -21,6 +23,7 @@ def summarize_run(
     evaluation: MeshEvaluation,
     dataset: MeshDataset,
     command: str,
+    config: MeshConfig | None = None,
 ) -> dict[str, Any]:
     """Collect what ``equigeo.report.render_report`` draws, as JSON types.
 
@@ -34,6 +37,8 @@ def summarize_run(
         For the geometry of the shapes to show.
     command : str
         What made the results.
+    config : MeshConfig, optional
+        What says which data were evaluated; by default that of the training.
 
     Examples
     --------
@@ -49,7 +54,7 @@ def summarize_run(
     >>> summary["facts"][0], len(summary["shapes"])
     (('accuracy', '100.00% (1 of 1 meshes)'), 1)
     """
-    config = classifier.config
+    config = config or classifier.config
     unit = "meshes" if dataset.groups is None else "groups of meshes"
     correct = sum(evaluation.confusion[i][i] for i in range(len(evaluation.classes)))
     parameters = sum(p.numel() for p in classifier.model.parameters())
@@ -77,6 +82,7 @@ def summarize_run(
         "command": command,
         "facts": [fact for fact in facts if fact[0] != "held out for validation" or config.holdout],
         "history": classifier.history,
+        "evaluated_part": evaluated_part(classifier.config),
         **evaluation.to_dict(),
         "shapes": _shapes(classifier, evaluation, dataset),
     }

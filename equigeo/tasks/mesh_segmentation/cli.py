@@ -12,6 +12,7 @@ from equigeo.mesh import PrimalDualSegmenter
 from equigeo.tasks.arguments import Argument, natural
 from equigeo.tasks.evaluation_output import EvaluationOutput
 from equigeo.tasks.file_prediction import FilePrediction
+from equigeo.tasks.measures.segmentation import MESH_FACE_ACCURACY
 from equigeo.tasks.mesh_segmentation.config import SegmentationConfig
 from equigeo.tasks.mesh_segmentation.data import (
     BUILTIN,
@@ -59,7 +60,7 @@ class MeshSegmentation(Task[SegmentationConfig, SegmentedMeshDataset, TrainedMes
         ),
         Argument("--seed", "seed of transformed copies (default: 0)", natural),
     )
-    measures = {"test_accuracy": "{part} accuracy {value:.2%} of faces"}  # noqa: RUF012
+    measures = {"test_accuracy": f"{{part}} {MESH_FACE_ACCURACY} {{value:.2%}}"}  # noqa: RUF012
     writes_report = True
     files = "OBJ, OFF, PLY, STL or GLB"
     suffixes = (".obj", ".off", ".ply", ".stl", ".glb")

@@ -13,7 +13,7 @@ from equigeo.mesh import TriangleMesh
 from equigeo.nn.brief import brief_fields
 from equigeo.tasks.measures.classification import confusion_matrix
 from equigeo.tasks.measures.copy_result import CopyResult
-from equigeo.tasks.measures.segmentation import segmentation_measures
+from equigeo.tasks.measures.segmentation import face_share, segmentation_measures
 from equigeo.tasks.mesh_classification.random_copy import random_copy
 from equigeo.tasks.mesh_segmentation.trained import TrainedMeshSegmenter
 from equigeo.training.random_state import derived_generator
@@ -32,8 +32,8 @@ class SegmentationEvaluation:
         Names of the parts.
     names : list of str
         Names of the meshes.
-    accuracies : list of float
-        Share of the labelled faces of every mesh whose part is right.
+    accuracies : list of float or None
+        Share of the labelled faces of every mesh whose part is right; None where none is labelled.
     predictions : list of list of int
         Part of every face of every mesh.
     confusion : list of list of int
@@ -41,12 +41,13 @@ class SegmentationEvaluation:
     measures : dict of str to float
         Each by its full name; the numbers of different measures are not comparable.
     copies : list of CopyResult
-        One entry per kind of copy; a mesh has changed if one of its faces has.
+        One entry per kind of copy, with its face accuracy over all meshes; a mesh has changed if
+        one of its faces has.
     """
 
     classes: list[str]
     names: list[str]
-    accuracies: list[float]
+    accuracies: list[float | None]
     predictions: list[list[int]]
     confusion: list[list[int]]
     measures: dict[str, float]
@@ -123,7 +124,7 @@ def evaluate_mesh_segmenter(
     return SegmentationEvaluation(
         classes=list(segmenter.classes),
         names=names,
-        accuracies=[_share(seen, part) for seen, part in zip(predictions, known, strict=True)],
+        accuracies=[face_share(seen, part) for seen, part in zip(predictions, known, strict=True)],
         predictions=[part.tolist() for part in predictions],
         confusion=counts.tolist(),
         measures=segmentation_measures(dataset, chosen, predictions),
@@ -136,12 +137,6 @@ def _probabilities(segmenter: TrainedMeshSegmenter, meshes: list[TriangleMesh]) 
     return [logits.double().softmax(dim=1) for logits in segmenter.logits(meshes)]
 
 
-def _share(seen: Tensor, labels: Tensor) -> float:
-    """Share of the labelled faces that are right; 1 where none is labelled."""
-    known = labels >= 0
-    return (seen == labels)[known].double().mean().item() if bool(known.any()) else 1.0
-
-
 def _compare(
     kind: str,
     seen: list[Tensor],
@@ -152,11 +147,11 @@ def _compare(
     """Compare copies of meshes with their originals, face by face."""
     parts = [copy.argmax(dim=1) for copy in seen]
     before = [row.argmax(dim=1) for row in original]
-    shares = [_share(part, labels) for part, labels in zip(parts, known, strict=True)]
+    accuracy = face_share(torch.cat(parts), torch.cat(known))
     differences = [(a - b).abs().max().item() for a, b in zip(seen, original, strict=True)]
     return CopyResult(
         kind=kind,
-        accuracy=sum(shares) / len(shares),
+        accuracy=0.0 if accuracy is None else accuracy,  # an evaluation of no labels is refused
         changed=[
             name
             for name, part, was in zip(names, parts, before, strict=True)

@@ -9,7 +9,10 @@ import torch
 
 import equigeo
 from equigeo.datasets import SegmentedMeshDataset
+from equigeo.tasks.hold_out import evaluated_part
+from equigeo.tasks.measures.segmentation import MESH_FACE_ACCURACY
 from equigeo.tasks.measures.shape_geometry import LARGEST_SHOWN, shape_geometry
+from equigeo.tasks.mesh_segmentation.config import SegmentationConfig
 from equigeo.tasks.mesh_segmentation.evaluate import SegmentationEvaluation
 from equigeo.tasks.mesh_segmentation.trained import TrainedMeshSegmenter
 
@@ -21,6 +24,7 @@ def summarize_segmentation(
     evaluation: SegmentationEvaluation,
     dataset: SegmentedMeshDataset,
     command: str,
+    config: SegmentationConfig | None = None,
 ) -> dict[str, Any]:
     """Collect what ``equigeo.report.render_report`` draws, as JSON types.
 
@@ -34,6 +38,8 @@ def summarize_segmentation(
         For the geometry and the labels of the shapes to show: those with most errors.
     command : str
         What made the results.
+    config : SegmentationConfig, optional
+        What says which data were evaluated; by default that of the training.
 
     Examples
     --------
@@ -50,12 +56,13 @@ def summarize_segmentation(
     >>> summary["title"], summary["samples"], len(summary["shapes"])
     ('Mesh segmentation', 'faces', 1)
     """
-    config = segmenter.config
+    config = config or segmenter.config
     parameters = sum(p.numel() for p in segmenter.model.parameters())
     seconds = sum(line["seconds"] for line in segmenter.history)
     facts = [(name, f"{value:.2%}") for name, value in evaluation.measures.items()]
     facts += [
         ("data", config.data),
+        ("held out for validation", f"{config.holdout} training meshes"),
         ("meshes", str(len(evaluation.names))),
         ("model", f"{config.preset} preset, {parameters:,} parameters"),
         ("training", f"{len(segmenter.history)} epochs, {seconds:.0f} s, seed {config.seed}"),
@@ -70,8 +77,10 @@ def summarize_segmentation(
         "title": "Mesh segmentation",
         "lead": "A primal-dual mesh network that tells the parts of shapes.",
         "command": command,
-        "facts": facts,
+        "facts": [fact for fact in facts if fact[0] != "held out for validation" or config.holdout],
         "history": segmenter.history,
+        "evaluated_part": evaluated_part(segmenter.config),
+        "measure": MESH_FACE_ACCURACY,
         "classes": evaluation.classes,
         "confusion": evaluation.confusion,
         "samples": "faces",
@@ -89,16 +98,19 @@ def _shapes(
     position = {name: i for i, name in enumerate(dataset.names)}
     number = [segmenter.classes.index(name) for name in dataset.classes]
     shapes: list[dict[str, Any]] = []
-    for k in sorted(range(len(evaluation.names)), key=lambda k: evaluation.accuracies[k]):
+    # where nothing is labelled, nothing is wrong
+    shares = [1.0 if share is None else share for share in evaluation.accuracies]
+    for k in sorted(range(len(shares)), key=shares.__getitem__):
         i = position[evaluation.names[k]]
         mesh = dataset.meshes[i]
         if mesh.num_faces > LARGEST_SHOWN or len(shapes) == _SHOWN:
             continue
         labels = dataset.labels[i].tolist()
-        parts = {
+        parts: dict[str, Any] = {
             "predicted_parts": evaluation.predictions[k],
-            "accuracy": evaluation.accuracies[k],
             "labelled_parts": [number[label] if label >= 0 else label for label in labels],
         }
+        if evaluation.accuracies[k] is not None:
+            parts["accuracy"] = evaluation.accuracies[k]
         shapes.append(shape_geometry(segmenter.model, evaluation.names[k], mesh) | parts)
     return shapes

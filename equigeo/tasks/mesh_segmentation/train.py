@@ -17,13 +17,14 @@ from equigeo.datasets.segmentation.transfer_face_labels import transfer_face_lab
 from equigeo.mesh import PrimalDualSegmenter
 from equigeo.mesh.remesh.with_resolution import with_resolution
 from equigeo.tasks.measures.classification import classify, embed
+from equigeo.tasks.measures.segmentation import mesh_face_accuracy
 from equigeo.tasks.mesh_segmentation.config import SegmentationConfig
 from equigeo.tasks.mesh_segmentation.data import (
     BATCH_SIZE,
     LabelledFaces,
     split_segmented_meshes,
 )
-from equigeo.tasks.mesh_segmentation.objective import UNLABELLED, FaceCrossEntropy
+from equigeo.tasks.mesh_segmentation.objective import FaceCrossEntropy
 from equigeo.training.loop.fit_plan import FitPlan
 from equigeo.training.novelty import Embedded
 from equigeo.training.random_state import derived_generator, enter_stream
@@ -119,9 +120,5 @@ def _resampled(
 def _evaluate(test: LabelledFaces, model: nn.Module) -> dict[str, float]:
     logits = classify(model, (batch.inputs for batch in test.batches(BATCH_SIZE)))
     predictions = logits.argmax(dim=1).split([len(labels) for labels in test.face_labels])
-    shares = [
-        (seen == labels)[labels != UNLABELLED].double().mean().item()
-        for seen, labels in zip(predictions, test.face_labels, strict=True)
-        if (labels != UNLABELLED).any()
-    ]
-    return {"test_accuracy": sum(shares) / max(len(shares), 1)}
+    found = mesh_face_accuracy(predictions, test.face_labels)
+    return {} if found is None else {"test_accuracy": found}

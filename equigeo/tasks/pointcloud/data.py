@@ -131,15 +131,33 @@ def _hold_out(clouds: PointClouds, number: int) -> tuple[PointClouds, PointCloud
 
 
 def _fewer_points(clouds: PointClouds, number: int) -> PointClouds:
-    total = clouds.points.shape[1]
+    return replace(clouds, points=fewer_points(clouds.points, number))
+
+
+def fewer_points(points: Tensor, number: int) -> Tensor:
+    """Draw some points of every cloud, always the same.
+
+    Parameters
+    ----------
+    points : Tensor, (clouds, points, 3)
+        Coordinates.
+    number : int
+        Points to keep of every cloud.
+
+    Returns
+    -------
+    Tensor, (clouds, number, 3)
+        A subset.
+    """
+    total = points.shape[1]
     if number == total:
-        return clouds
+        return points
     # a stream for each cloud: not the seed of the run, which must not choose what it is judged by
     kept = [
         torch.randperm(total, generator=derived_generator(0, "points", i))[:number]
-        for i in range(len(clouds))
+        for i in range(len(points))
     ]
-    return replace(clouds, points=_take(clouds.points, torch.stack(kept)))
+    return _take(points, torch.stack(kept))
 
 
 def _take(points: Tensor, kept: Tensor) -> Tensor:

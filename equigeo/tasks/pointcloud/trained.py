@@ -10,9 +10,11 @@ import torch
 from torch import Tensor
 
 from equigeo.datasets import normalized_cloud, read_cloud
+from equigeo.datasets.load_cloud_folder import MOST_POINTS
 from equigeo.tasks.file_prediction import FilePrediction
 from equigeo.tasks.measures.classification import classify
 from equigeo.tasks.pointcloud.config import PointConfig
+from equigeo.tasks.pointcloud.data import fewer_points
 from equigeo.tasks.pointcloud.models import POINT_MODELS
 from equigeo.training.trained_model import TrainedModel
 
@@ -96,10 +98,11 @@ def classify_cloud(classifier: TrainedPointClassifier, path: Path, top: int = 1)
         raise ValueError(f"top must be at least 1, got {top}")
     number = classifier.config.points
     try:
-        points = read_cloud(path, number)
+        wanted = max(number, MOST_POINTS)  # and a part of these, as of the clouds of a folder
+        points = read_cloud(path, wanted)
         if len(points) < number:
             raise ValueError(f"has {len(points)} points, the model takes {number}")
-        cloud = normalized_cloud(points, number)[None]
+        cloud = fewer_points(normalized_cloud(points, wanted)[None], number)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     shares = classifier.logits(cloud)[0].double().softmax(dim=0)

@@ -38,11 +38,14 @@ class RandomInstances(LabelledSource):
         object.__setattr__(self, "labels", labels)
 
     def inputs(self, chosen: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Draw as many instances as are chosen; without a generator always the same."""
-        if generator is None:
-            generator = derived_generator(0, "instances", self.number)
-        shape = (len(chosen), self.cities, 2)
-        return torch.rand(shape, generator=generator, dtype=torch.float64)
+        """Draw as many instances as are chosen; without a generator, those of these positions."""
+        if generator is not None:
+            shape = (len(chosen), self.cities, 2)
+            return torch.rand(shape, generator=generator, dtype=torch.float64)
+        # a stream for each instance, which does not depend on the others
+        streams = (derived_generator(0, "instance", i) for i in chosen.tolist())
+        drawn = [torch.rand(self.cities, 2, generator=g, dtype=torch.float64) for g in streams]
+        return torch.stack(drawn)
 
 
 _NUMBER = 1000
@@ -66,4 +69,5 @@ def validation_instances(cities: int) -> Tensor:
     >>> validation_instances(20).shape
     torch.Size([1000, 20, 2])
     """
-    return RandomInstances(_NUMBER, cities).batch(range(_NUMBER)).inputs
+    generator = derived_generator(0, "instances", _NUMBER)
+    return torch.rand((_NUMBER, cities, 2), generator=generator, dtype=torch.float64)

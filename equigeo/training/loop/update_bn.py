@@ -13,7 +13,7 @@ from equigeo.nn.evaluating import evaluating
 
 
 def has_statistics(model: nn.Module) -> bool:
-    """Say whether a model has BatchNorm layers that keep running statistics.
+    """Return whether a model has BatchNorm layers whose running statistics are trained.
 
     Examples
     --------
@@ -38,7 +38,9 @@ def update_bn(
     ----------
     model : torch.nn.Module
         Changed in place; modes and momenta are put back. A layer that no batch reaches keeps its
-        statistics, and a model without BatchNorm layers is not run.
+        statistics, and so does a frozen one: without a parameter that requires a gradient, or in
+        evaluation mode where the model is in training mode. A model without other BatchNorm layers
+        is not run.
     batches : iterable
         Each of samples of all kinds: statistics of batches of one class each would lack what
         distinguishes the classes.
@@ -76,8 +78,21 @@ def update_bn(
 
 
 def _tracking(model: nn.Module) -> list[_BatchNorm]:
-    modules = model.modules()
-    return [m for m in modules if isinstance(m, _BatchNorm) and m.running_mean is not None]
+    return [
+        module
+        for module in model.modules()
+        if isinstance(module, _BatchNorm)
+        and module.running_mean is not None
+        and not _is_frozen(module, model)
+    ]
+
+
+def _is_frozen(norm: _BatchNorm, model: nn.Module) -> bool:
+    """Return whether the caller keeps a layer, and so its statistics, out of training."""
+    parameters = list(norm.parameters())
+    if parameters and not any(parameter.requires_grad for parameter in parameters):
+        return True
+    return model.training and not norm.training
 
 
 def _buffers(norm: _BatchNorm) -> dict[str, Any]:

@@ -29,7 +29,7 @@ def _bumpy(seed):
     return np.asarray(mesh.vertices + 0.05 * noise), mesh.faces.tolist()
 
 
-def _meshcnn(root, *, first=1, columns=3, form="{:f}"):
+def _meshcnn(root, *, first=1, columns=3, form="{:f}", before=0):
     """A folder as MeshCNN distributes them; labels of edges by name."""
     labels = {}
     for k, part in enumerate(("train", "train", "test")):
@@ -37,7 +37,8 @@ def _meshcnn(root, *, first=1, columns=3, form="{:f}"):
         drawn = np.random.default_rng(k).integers(0, 3, len(scan_edges(faces)))
         write_obj(root / part / f"shape_{k}.obj", vertices, faces)
         write_labels(root / "seg" / f"shape_{k}.eseg", drawn, first=first, form=form)
-        write_soft(root / "sseg" / f"shape_{k}.seseg", soft_labels(faces, drawn, columns))
+        soft = np.pad(soft_labels(faces, drawn, columns), ((0, 0), (before, 0)))
+        write_soft(root / "sseg" / f"shape_{k}.seseg", soft)
         labels[f"{part}/shape_{k}.obj"] = drawn
     return labels
 
@@ -81,6 +82,18 @@ def test_the_smallest_number_of_the_whole_set_is_the_first_class(tmp_path):
     assert dataset.classes == ("1", "2", "3")
     assert set(dataset.labels[0].tolist()) == {1}
     assert dataset.edge_labels[1].hard.tolist() == written["train/shape_1.obj"].tolist()
+
+
+@pytest.mark.parametrize(("first", "before"), [(2, 0), (2, 1), (2, 2), (1, 1)])
+@pytest.mark.parametrize("columns", [3, 4])
+def test_columns_of_soft_labels_are_those_of_the_classes(tmp_path, first, before, columns):
+    # The folder lacks the first classes of its collection, or columns are counted from class 0
+    written = _meshcnn(tmp_path, first=first, columns=columns, before=before)
+    dataset = load_segmentation_folder(tmp_path)
+    assert dataset.classes == tuple(str(first + k) for k in range(3))
+    for mesh, edges, name in zip(dataset.meshes, dataset.edge_labels, dataset.names, strict=True):
+        expected = soft_labels(mesh.faces.tolist(), written[name], columns)
+        assert np.array_equal(edges.soft, expected)
 
 
 def test_soft_labels_may_have_columns_without_a_class(tmp_path):

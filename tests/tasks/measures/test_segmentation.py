@@ -13,6 +13,7 @@ from equigeo.tasks.measures.segmentation import (
     FACE_ACCURACY,
     MEAN_IOU,
     MESH_AREA_ACCURACY,
+    MESH_FACE_ACCURACY,
     SOFT_EDGE_ACCURACY,
     edge_accuracy,
     edge_weights,
@@ -59,6 +60,7 @@ def test_measures_of_faces_are_those_by_hand():
     # Two faces: one right, a quarter of the area. Four faces: three right, 1.5 of 2.5.
     assert found == {
         FACE_ACCURACY: pytest.approx(4 / 6),
+        MESH_FACE_ACCURACY: pytest.approx((1 / 2 + 3 / 4) / 2),
         AREA_ACCURACY: pytest.approx((2 * 1 / 4 + 4 * 3 / 5) / 6),
         MESH_AREA_ACCURACY: pytest.approx((1 / 4 + 3 / 5) / 2),
         MEAN_IOU: pytest.approx((3 / 4 + 1 / 3 + 0) / 3),
@@ -156,6 +158,25 @@ def test_measures_of_edges_are_given_where_all_meshes_have_labels():
     assert SOFT_EDGE_ACCURACY in found
     assert EDGE_ACCURACY not in found
     assert EDGE_ACCURACY in segmentation_measures(data, [0], predictions[:1])
+
+
+def test_meshes_without_an_edge_label_count_in_no_mean_of_edges():
+    known = EdgeLabels(torch.tensor([0, 0, 0, 1, 1]), torch.tensor([[1.0, 0, 0]] * 5).double())
+    nothing = EdgeLabels(torch.full((5,), -1), torch.zeros(5, 3).double())
+    data = _data([_TWO, _TWO], [[0, 1]] * 2, edge_labels=(known, nothing))
+    predictions = [torch.tensor([0, 1])] * 2
+    alone = segmentation_measures(data, [0], predictions[:1])
+    assert segmentation_measures(data, [0, 1], predictions) == alone
+    none = segmentation_measures(data, [1], predictions[:1])
+    assert FACE_ACCURACY in none
+    assert not none.keys() & {EDGE_ACCURACY, SOFT_EDGE_ACCURACY}
+
+
+def test_faces_and_meshes_are_two_denominators():
+    data = _data([_STRIP, _TWO], [[0, 0, 0, 0], [0, -1]])
+    found = segmentation_measures(data, [0, 1], [torch.zeros(4).long(), torch.ones(2).long()])
+    assert found[FACE_ACCURACY] == 4 / 5
+    assert found[MESH_FACE_ACCURACY] == 1 / 2
 
 
 def test_what_does_not_fit_is_refused():

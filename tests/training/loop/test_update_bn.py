@@ -88,6 +88,19 @@ def test_layers_that_no_batch_reaches_keep_their_statistics():
         assert torch.equal(value, before[name]), name
 
 
+@pytest.mark.parametrize("freeze", [nn.Module.eval, lambda norm: norm.requires_grad_(False)])
+def test_frozen_layers_keep_their_statistics(freeze):
+    model = _model()
+    freeze(model[1])
+    model[1].running_mean.fill_(5)
+    before = _statistics(model)
+    update_bn(model, _batches(), _run)
+    kept = {n: torch.equal(b, before[n]) for n, b in _statistics(model).items()}
+    assert kept == {n: n.startswith("1.") for n in before}
+    freeze(model[3])
+    assert not has_statistics(model)
+
+
 def test_a_model_without_running_statistics_is_not_run():
     model = nn.Sequential(nn.LayerNorm(3), nn.BatchNorm1d(3, track_running_stats=False))
     assert not has_statistics(model)
