@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,7 +11,60 @@ from torch import Tensor, nn
 from torch.compiler import is_compiling
 
 
-class Tables(nn.Module):
+class Constants(nn.Module, ABC):
+    """Constant buffers outside of the state, which come back from the meta device by any route.
+
+    Parameters
+    ----------
+    tables : mapping of str to Tensor
+        Exact values by name, which are kept on the CPU.
+    dtype : torch.dtype, optional
+        Of the buffers; by default those of the tables.
+    """
+
+    def __init__(self, tables: Mapping[str, Tensor], dtype: torch.dtype | None = None) -> None:
+        super().__init__()
+        for name, table in tables.items():
+            self.register_buffer(name, at_default_device(table).to(dtype), persistent=False)
+        self._exact = {name: values_on_cpu(table) for name, table in tables.items()}
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
+        before = dict(self._buffers)
+        names = {id(buffer): name for name, buffer in before.items()}
+
+        def moved(x: Tensor) -> Tensor:
+            try:
+                return fn(x)
+            except NotImplementedError:  # by PyTorch, of values that the meta device has not
+                name = names.get(id(x))
+                if name is None or not x.is_meta:
+                    raise
+                return fn(self._remade(name, torch.device("cpu"), x.dtype))
+
+        super()._apply(moved, recurse)
+        # to_empty() leaves memory behind that nobody has written to.
+        for name, new in made_anew(self, before).items():
+            self._buffers[name] = self._remade(name, new.device, new.dtype)
+        return self
+
+    def _load_from_state_dict(
+        self, state_dict: Any, prefix: str, local_metadata: Mapping[str, Any], *args: Any
+    ) -> None:
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *args)
+        if not local_metadata.get("assign_to_params_buffers"):
+            return
+        # Parameters have left the meta device; what is in no state follows them.
+        for name, buffer in self._buffers.items():
+            if buffer is not None and buffer.is_meta:
+                device = torch.get_default_device()
+                self._buffers[name] = self._remade(name, device, buffer.dtype)
+
+    def _remade(self, name: str, device: torch.device, dtype: torch.dtype) -> Tensor:
+        exact = self._exact[name]
+        return exact.to(device, dtype if exact.is_floating_point() else None)
+
+
+class Tables(Constants):
     """Constants that stay exact when a module is cast down and up again.
 
     Each table is kept once in float64, on the CPU, and once as a buffer in the dtype and on the
@@ -38,13 +92,10 @@ class Tables(nn.Module):
     """
 
     def __init__(self, **tables: Tensor) -> None:
-        super().__init__()
         for name, table in tables.items():
             if table.dtype != torch.float64:
                 raise TypeError(f"table {name} must be float64, got {table.dtype}")
-            rounded = at_default_device(table).to(torch.get_default_dtype())
-            self.register_buffer(name, rounded, persistent=False)
-        self._exact = {name: values_on_cpu(table) for name, table in tables.items()}
+        super().__init__(tables, torch.get_default_dtype())
 
     def __getitem__(self, key: tuple[str, torch.dtype]) -> Tensor:
         """Return a table, on the module's device.
@@ -62,13 +113,6 @@ class Tables(nn.Module):
         name, dtype = key
         buffer = buffer_of(self, name)
         return buffer if buffer.dtype == dtype else self._exact[name].to(buffer.device, dtype)
-
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
-        before = dict(self._buffers)
-        super()._apply(fn, recurse)
-        for name, new in made_anew(self, before).items():
-            self._buffers[name] = self._exact[name].to(new.device, new.dtype)
-        return self
 
 
 def at_default_device(table: Tensor) -> Tensor:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from equigeo.ops.runtime.declare import SCHEMAS
+from equigeo.tensor_products import SphericalHarmonics
 from tests.filled_later import filled_later, memory_of_others
 from tests.modes.table import ROWS
 from tests.modes.test_kept_constants import forget_constants
@@ -67,9 +70,43 @@ NEED_VALUES = {
 def test_layers_made_on_the_meta_device_are_filled_later(row):
     layer, inputs = row.bound(), row.inputs()
     expected, state = layer(*inputs), layer.layer.state_dict()
-    with pytest.raises(Exception) if row.covers in NEED_VALUES else nullcontext():  # noqa: PT011
-        with torch.device("meta"):
-            made = row.make()
-        layer.layer = made.to_empty(device="cpu").double().eval()
-        layer.layer.load_state_dict(state)
-        assert_same(layer(*inputs), expected)
+    for fill in (into_memory, by_assignment, *([] if state else [by_moving])):
+        with pytest.raises(Exception) if row.covers in NEED_VALUES else nullcontext():  # noqa: PT011
+            with torch.device("meta"):
+                made = row.make()
+            layer.layer = fill(made, state).double().eval()
+            assert not any(x.is_meta for x in layer.buffers())
+            assert_same(layer(*inputs), expected)
+
+
+def into_memory(made: nn.Module, state: dict[str, Tensor]) -> nn.Module:
+    made.to_empty(device="cpu").double().load_state_dict(state)
+    return made
+
+
+def by_assignment(made: nn.Module, state: dict[str, Tensor]) -> nn.Module:
+    made.load_state_dict(state, assign=True)
+    return made
+
+
+def by_moving(made: nn.Module, _: dict[str, Tensor]) -> nn.Module:
+    return copy.deepcopy(made).to("cpu")
+
+
+OF_OPS = [row for row in ROWS if row.covers in SCHEMAS and len(row.inputs()) > 1]
+
+
+@pytest.mark.parametrize("row", OF_OPS, ids=str)
+def test_ops_refuse_a_meta_tensor_among_others(row):
+    *others, last = row.inputs()
+    with pytest.raises(ValueError, match=r"on the meta device|on the device of \w+, cpu, got meta"):
+        row.bound()(*others, last.to("meta"))
+
+
+def test_ops_refuse_a_table_without_values():
+    harmonics = SphericalHarmonics("0e + 1o", normalize=True)
+    for part in harmonics.modules():
+        for name, buffer in part.named_buffers(recurse=False):
+            setattr(part, name, buffer.to("meta"))
+    with pytest.raises(ValueError, match="got table on the meta device"):
+        harmonics(torch.ones(2, 3))

@@ -111,9 +111,29 @@ def declare(  # noqa: PLR0913 - all by name
     _define(name, schema)
     _REFERENCES[name] = body
     _LIBRARY.impl(name, body, "CompositeExplicitAutograd")
-    torch.library.register_fake(f"equigeo::{name}", shapes, lib=_LIBRARY)
+    torch.library.register_fake(f"equigeo::{name}", _on_one_device(signature, shapes), lib=_LIBRARY)
     _DECLARED[name] = _Op(signature, tape, batch, bfloat16).register()
     return _DECLARED[name]
+
+
+def _on_one_device(signature: Signature, shapes: Function) -> Function:
+    """Refuse a meta tensor among others, which PyTorch takes for a call that asks for shapes."""
+
+    def fake(*inputs: Any) -> Any:
+        on_meta = {
+            name: x.device.type == "meta"
+            for name, x in zip(signature.arguments, inputs, strict=True)
+            if isinstance(x, Tensor)
+        }
+        if len(set(on_meta.values())) > 1:
+            names = ", ".join(name for name, empty in on_meta.items() if empty)
+            raise ValueError(
+                f"{signature.name} needs tensors on one device, got {names} on the meta device: "
+                "fill the module that holds it by to_empty() and load_state_dict()"
+            )
+        return shapes(*inputs)
+
+    return fake
 
 
 def declared(name: str) -> Function:

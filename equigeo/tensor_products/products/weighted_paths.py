@@ -137,3 +137,6 @@ class WeightedPaths(SavedOptions, ABC):
         *_, error_messages = args
         error_messages.extend(differing_couplings(tables, self.instructions, operands))
         super()._load_from_state_dict(own, prefix, *args)
+        if self.output_mask.is_meta and args[0].get("assign_to_params_buffers"):
+            self.output_mask = self._reached()  # of a held product, whose buffers no state has
+            self.weight = self.weight if self.internal_weights else torch.empty(0)
