@@ -73,6 +73,8 @@ def _run(options: argparse.Namespace) -> int:
     for target in (None if is_printed else options.json, report if task.writes_report else None):
         if target is not None:
             _check_writable(target)
+    if options.json is not None and not is_printed:
+        _check_replaceable(options.json, options.checkpoint)
     device = use_machine(options)
     trained = task.trained_type.load(options.checkpoint)
     trained.model.to(device)
@@ -117,3 +119,12 @@ def _check_writable(path: Path) -> None:
     writable = path.parent.is_dir() and os.access(path.parent, os.W_OK)
     if not writable or path.is_dir():
         raise ValueError(f"{path}: cannot be written; choose a file in an existing folder")
+
+
+def _check_replaceable(path: Path, checkpoint: Path) -> None:
+    """Refuse to write results over a file of the run, or over one that is no JSON."""
+    run = {checkpoint, *(checkpoint.with_name(f"{name}.json") for name in ("config", "history"))}
+    if path.resolve() in {file.resolve() for file in run}:
+        raise ValueError(f"--json {path}: is a file of the run; choose another name")
+    if path.suffix != ".json" and (path.exists() or path.name == "report.html"):
+        raise ValueError(f"--json {path}: would replace a file; choose a name that ends in .json")

@@ -328,6 +328,16 @@ def test_results_cannot_go_to_a_missing_folder(refused, checkpoint, tmp_path):
     assert not checkpoint.with_name("report.html").exists()
 
 
+@pytest.mark.parametrize("name", ["model.ckpt", "config.json", "mine.obj", "report.html"])
+def test_results_replace_no_other_file(refused, checkpoint, name):
+    file = checkpoint.with_name(name)
+    before = file.read_bytes() if file.exists() else None
+    if name == "mine.obj":
+        file.write_bytes(before := b"v 0 0 0\n")
+    assert name in refused("evaluate", checkpoint, "--json", file)
+    assert (file.read_bytes() if file.exists() else None) == before
+
+
 HOSTILE = ("<script>alert(1)<", "a'\"& \x1b[31m", "<img src=x onerror=alert(1)>")
 
 
