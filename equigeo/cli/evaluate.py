@@ -68,7 +68,7 @@ def _run(options: argparse.Namespace) -> int:
     _check_options(options, task)
     if task.writes_report:
         require_packages({"plotly": "a report"})
-    report = options.checkpoint.with_name("report.html")
+    report = _report(options)
     is_printed = options.json == Path("-")
     for target in (None if is_printed else options.json, report if task.writes_report else None):
         if target is not None:
@@ -91,6 +91,13 @@ def _run(options: argparse.Namespace) -> int:
         output.write_page(report)
         print(f"report: {report}", file=sys.stderr if is_printed else sys.stdout)
     return 0
+
+
+def _report(options: argparse.Namespace) -> Path:
+    """Name the page beside the checkpoint; data that are named have a page of their own."""
+    stem = "" if options.data is None else f"-{Path(options.data).resolve().stem}"
+    checkpoint: Path = options.checkpoint
+    return checkpoint.with_name(f"report{stem}.html")
 
 
 def _check_options(options: argparse.Namespace, task: _AnyTask) -> None:

@@ -126,6 +126,48 @@ def load_atomic_split(
     return _from_file(given, keys)
 
 
+def load_every_frame(
+    path: str | Path, name: str = "", *, energy: str = "", forces: str = "", stress: str = ""
+) -> Mapping[str, AtomicFrames]:
+    """Load all frames of a file, or of every set below a folder, whatever they are meant for.
+
+    Parameters
+    ----------
+    path, name, energy, forces, stress
+        As of :func:`load_atomic_split`; any ``.xyz`` files make a folder.
+
+    Returns
+    -------
+    mapping of str to AtomicFrames
+        By the stems of files, or by parts of published data. Isolated atoms are frames like others.
+
+    Raises
+    ------
+    ImportError, ValueError
+        As of :func:`load_atomic_split`.
+    """
+    given, keys = Path(path), LabelKeys(energy, forces, stress)
+    files = [given]
+    if given.is_dir():
+        files = [] if keys == _USUAL and _is_published(given) else _files(given, bool)
+    if files and all(file.suffix.lower() in EXTXYZ_SUFFIXES for file in files):
+        _refuse_name(given, name)
+        return {file.stem: read_labelled(file, keys) for file in files}
+    if given.name == QM9_FILE:
+        _refuse_name(given, name)
+        return {given.stem: load_qm9(given)}
+    split = load_atomic_split(given, name, energy=energy, forces=forces, stress=stress)
+    if given.suffix.lower() == ".npz":
+        return {given.stem: split.train}
+    return {"train": split.train, **split.tests}
+
+
+def _is_published(folder: Path) -> bool:
+    """Whether a folder holds files of one of the published data sets."""
+    names = (QM9_FILE, _ARCHIVE, "*_train_01.npz", "*_train.npz", *_BOTNET.values())
+    return any(any(folder.glob(name)) for name in names)
+
+
 def _refuse_name(path: Path, name: str) -> None:
     if name:
         raise ValueError(f"{path}: is one data set, without others to name; got {name!r:.80}")

@@ -12,6 +12,7 @@ from torch import nn
 
 from equigeo._text import printable
 from equigeo.datasets import AtomicFrames, load_atomic_split, load_qm9, read_extxyz
+from equigeo.datasets.atoms.atomic_split import load_every_frame
 from equigeo.datasets.atoms.load_qm9 import QM9_FILE
 from equigeo.datasets.atoms.read_extxyz import EXTXYZ_SUFFIXES
 from equigeo.potentials.config import NodeName, ProductName
@@ -20,7 +21,11 @@ from equigeo.tasks.evaluation_output import EvaluationOutput
 from equigeo.tasks.file_prediction import FilePrediction
 from equigeo.tasks.potential.config import _MANY, PotentialRunConfig
 from equigeo.tasks.potential.data import PotentialData, load_frames
-from equigeo.tasks.potential.evaluate import PotentialEvaluation, evaluate_potential
+from equigeo.tasks.potential.evaluate import (
+    PotentialEvaluation,
+    evaluate_frames,
+    evaluate_potential,
+)
 from equigeo.tasks.potential.report import summarize_potential
 from equigeo.tasks.potential.train import has_isolated, plan_fit
 from equigeo.tasks.potential.trained import FORMATS, TrainedPotential, format_predictions
@@ -28,6 +33,7 @@ from equigeo.tasks.task import Task
 from equigeo.training.loop.fit_plan import FitPlan
 
 _DATA = "DIR|FILE"
+_LABELS = ("energy", "forces", "stress")
 _KEYS = tuple(
     Argument(f"--{label}-key", f"what .xyz files call {what}, by default the usual names",
              metavar="KEY")
@@ -72,7 +78,12 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
         Argument("--correlation", "highest power of sums", positive, metavar="N", unit="power"),
     )
     evaluate_arguments = (
-        Argument("--data", "by default what the model was trained on", metavar=_DATA),
+        Argument(
+            "--data",
+            "all frames of it; by default validation and test frames of the training",
+            metavar=_DATA,
+        ),
+        *_KEYS,
         Argument(
             "--set",
             "which set of several, by default that of the training",
@@ -124,14 +135,19 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
         from equigeo.report import render_potential_report  # plotly, which others do without
 
         config = trained.config
-        if options.data is not None:
-            subset = options.subset or ""
-            config = replace(config, data=options.data, subset=subset)
-        elif options.subset is not None:
-            config = replace(config, subset=options.subset)
-        data = load_frames(config)
-        evaluation = evaluate_potential(trained, data)
-        results = summarize_potential(trained, evaluation, data, options.command_line)
+        keys = {f"{label}_key": getattr(options, f"{label}_key") for label in _LABELS}
+        config = replace(config, **{name: key for name, key in keys.items() if key})
+        subset = config.subset if options.subset is None else options.subset
+        given = config.data if options.data is None else options.data
+        if subset == config.subset and Path(given).resolve() == Path(config.data).resolve():
+            data = load_frames(config)
+            evaluation = evaluate_potential(trained, data)
+            results = summarize_potential(trained, evaluation, data, options.command_line)
+        else:
+            sets = _every_frame(config, given, "" if options.subset is None else subset, keys)
+            evaluation = evaluate_frames(trained, sets)
+            name = f"{given} {options.subset or ''}".strip()
+            results = summarize_potential(trained, evaluation, name, options.command_line)
         page = render_potential_report(results)
         return EvaluationOutput(potential_table(evaluation), evaluation.to_dict(), page)
 
@@ -156,6 +172,23 @@ def _stresses(config: PotentialRunConfig, data: PotentialData) -> str:
     if not config.stress_weight:
         return ""
     return f" ({len(data.train) - len(data.train.lacking('stress'))} with stresses)"
+
+
+def _every_frame(
+    config: PotentialRunConfig, data: str, subset: str, asked: Mapping[str, str | None]
+) -> Mapping[str, AtomicFrames]:
+    """Load all frames of other data than those of the training; what is asked must be there."""
+    keys = {label: getattr(config, f"{label}_key") for label in _LABELS}
+    if Path(data).suffix.lower() == ".npz":
+        keys = {}  # those of the training do not apply
+    sets = load_every_frame(data, subset, **keys)
+    for name, key in asked.items():
+        if key and not any(key in frames.keys for frames in sets.values()):
+            found = next(iter(sets.values())).found_keys
+            raise ValueError(
+                f"{data}: no frame has {key!r:.80} of --{name.replace('_', '-')}{found}"
+            )
+    return sets
 
 
 def _read(path: Path) -> AtomicFrames:

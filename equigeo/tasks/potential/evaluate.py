@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from equigeo.datasets import AtomicFrames
 from equigeo.datasets.atoms.chemical_symbols import symbol
 from equigeo.nn.brief import brief_fields
 from equigeo.tasks.potential.data import PotentialData
@@ -54,7 +56,7 @@ def evaluate_potential(trained: TrainedPotential, data: PotentialData) -> Potent
     trained : TrainedPotential
         What to evaluate.
     data : PotentialData
-        Of the training, or others of the same elements.
+        Of the training.
 
     Raises
     ------
@@ -74,8 +76,37 @@ def evaluate_potential(trained: TrainedPotential, data: PotentialData) -> Potent
     >>> evaluate_potential(trained, data).sets["validation"]["energy MAE (meV)"]
     500.0
     """
-    frames = {"validation": data.validation, **data.split.tests}
-    found = {name: trained.errors(part) for name, part in frames.items()}
+    sets = {"validation": data.validation, **data.split.tests}
+    return evaluate_frames(trained, sets, data.split.remark)
+
+
+def evaluate_frames(
+    trained: TrainedPotential, sets: Mapping[str, AtomicFrames], remark: str = ""
+) -> PotentialEvaluation:
+    """Measure errors on sets of frames, whatever labels these have.
+
+    Parameters
+    ----------
+    trained : TrainedPotential
+        What to evaluate.
+    sets : mapping of str to AtomicFrames
+        By name; frames of the elements that the potential knows.
+    remark : str
+        What a reader of the figures must know.
+
+    Raises
+    ------
+    ValueError
+        If there are elements that the potential does not know, or a set has no labels at all.
+    """
+    for frames in sets.values():
+        labels = ("energy", "forces", "stress")
+        if all(len(frames.lacking(label)) == len(frames) for label in labels):
+            raise ValueError(
+                f"{frames.name}: no frame has an energy, forces or a stress to compare with"
+                f"{frames.found_keys}"
+            )
+    found = {name: trained.errors(part) for name, part in sets.items()}
     return PotentialEvaluation(
         sets={name: errors.summary() for name, errors in found.items()},
         species={
@@ -83,7 +114,7 @@ def evaluate_potential(trained: TrainedPotential, data: PotentialData) -> Potent
             for name, errors in found.items()
         },
         parity={name: _parity(errors) for name, errors in found.items()},
-        remark=data.split.remark,
+        remark=remark,
     )
 
 

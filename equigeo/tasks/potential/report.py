@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 import equigeo
+from equigeo.tasks.potential.config import PotentialRunConfig
 from equigeo.tasks.potential.data import PotentialData
 from equigeo.tasks.potential.evaluate import PotentialEvaluation
 from equigeo.tasks.potential.train import has_isolated
@@ -15,7 +16,10 @@ from equigeo.tasks.potential.trained import TrainedPotential
 
 
 def summarize_potential(
-    trained: TrainedPotential, evaluation: PotentialEvaluation, data: PotentialData, command: str
+    trained: TrainedPotential,
+    evaluation: PotentialEvaluation,
+    data: PotentialData | str,
+    command: str,
 ) -> dict[str, Any]:
     """Collect what ``equigeo.report.render_potential_report`` draws, as JSON types.
 
@@ -25,21 +29,16 @@ def summarize_potential(
         What was evaluated.
     evaluation : PotentialEvaluation
         Its results.
-    data : PotentialData
-        Of the evaluation.
+    data : PotentialData or str
+        Of the training, if that was evaluated, or what else was.
     command : str
         What made the results.
     """
     config, model = trained.config, trained.model.config
     parameters = sum(p.numel() for p in trained.model.parameters())
     weights = (config.energy_weight, config.forces_weight, config.stress_weight)
-    facts = [
-        ("data", f"{config.data} {config.subset}".strip()),
-        ("frames", f"{len(data.train)} to train on, {len(data.validation)} for validation"),
-        (
-            "reference energies",
-            "isolated atoms" if has_isolated(data) else "least squares on compositions",
-        ),
+    lead, facts = _subject(config, data)
+    facts += [
         (
             "model",
             f"product {model.product}, node {model.node}, {model.channels} channels, degrees up to "
@@ -61,7 +60,7 @@ def summarize_potential(
     ]
     return {
         "title": "Interatomic potential",
-        "lead": f"Energies and forces of {data.split.name}: training and evaluation.",
+        "lead": lead,
         "command": command,
         "facts": facts,
         "warning": evaluation.remark,
@@ -71,3 +70,19 @@ def summarize_potential(
         "species": evaluation.species,
         "parity": evaluation.parity,
     }
+
+
+def _subject(
+    config: PotentialRunConfig, data: PotentialData | str
+) -> tuple[str, list[tuple[str, str]]]:
+    """The lead of the page, and facts on the data of the training or on others."""
+    trained_on = f"{config.data} {config.subset}".strip()
+    if isinstance(data, str):
+        lead = f"Energies and forces of {data}: evaluation of all frames."
+        return lead, [("data", data), ("trained on", trained_on)]
+    energies = "isolated atoms" if has_isolated(data) else "least squares on compositions"
+    return f"Energies and forces of {data.split.name}: training and evaluation.", [
+        ("data", trained_on),
+        ("frames", f"{len(data.train)} to train on, {len(data.validation)} for validation"),
+        ("reference energies", energies),
+    ]

@@ -173,7 +173,7 @@ class RunFolder:
     def _results(self) -> list[Path]:
         """List what an older run may have left, which would be taken for the new one's."""
         events = (self.path / "tensorboard").glob("events.out.tfevents.*")
-        return [self.checkpoint, self.history, self.log, self.path / "report.html", *events]
+        return [self.checkpoint, self.history, self.log, *self.path.glob("report*.html"), *events]
 
     def _check_writable(self) -> None:
         existing = self.path

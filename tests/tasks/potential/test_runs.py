@@ -193,6 +193,53 @@ def test_a_run_is_evaluated_and_its_report_opens_offline(run, capsys, tmp_path):
     assert "src=" not in page.split("<script>")[0]
 
 
+def test_all_frames_of_other_data_are_evaluated(run, capsys, tmp_path):
+    pytest.importorskip("ase", reason="needs ase")
+    frames = AtomicFrames((*molecules(7, seed=3), *crystals(2)), "mine")
+    mine, few = tmp_path / "mine.xyz", tmp_path / "test_few.xyz"
+    mine.write_text(format_extxyz(frames))
+    few.write_text(format_extxyz(replace(f, forces=None) for f in molecules(2)))
+    page = run / "report.html"
+    page.write_text("of the training")
+    results, checkpoint = tmp_path / "r.json", str(run / "model.ckpt")
+
+    def sets(data, *options):
+        arguments = ["evaluate", checkpoint, "--data", str(data), "--json", str(results)]
+        assert main([*arguments, *options]) == 0
+        assert f"report: {run / f'report-{data.stem}.html'}" in capsys.readouterr().out
+        return json.loads(results.read_text())["sets"]
+
+    expected = TrainedPotential.load(run / "model.ckpt").errors(frames).summary()
+    assert sets(mine) == {"mine": expected}
+    assert expected["frames"] == 9
+    found = sets(few)["test_few"]
+    assert found["frames"] == 2
+    assert "force MAE (meV/A)" not in found
+    assert sorted(sets(tmp_path)) == ["mine", "test_few"]  # a folder without training frames
+    assert page.read_text() == "of the training"
+    page.unlink()
+    mine.write_text(mine.read_text().replace("energy", "E").replace("forces", "F"))
+    assert sets(mine, "--energy-key", "E", "--forces-key", "F") == {"mine": expected}
+    for options, part in (
+        ((), "no frame has an energy, forces or a stress to compare with; the file has F, E"),
+        (("--energy-key", "G"), "no frame has 'G' of --energy-key; the file has F, E"),
+    ):
+        arguments = ["evaluate", checkpoint, "--data", str(mine), *options]
+        mine.write_text(mine.read_text().replace("stress", "S"))
+        assert main(arguments) == 2
+        assert part in capsys.readouterr().err
+
+
+def test_the_data_of_the_training_are_split_as_for_it(run, capsys, folder):
+    for options in ((), ("--data", str(folder), "--set", "ethanol")):
+        assert main(["evaluate", str(run / "model.ckpt"), *options, "--json", "-"]) == 0
+        assert [*json.loads(capsys.readouterr().out)["sets"]] == ["validation", "test"]
+    assert main(["evaluate", str(run / "model.ckpt"), "--json", "-", "--data",
+                 str(folder / "rmd17_ethanol_test_01.npz")]) == 0  # fmt: skip
+    found = json.loads(capsys.readouterr().out)["sets"]
+    assert {name: row["frames"] for name, row in found.items()} == {"rmd17_ethanol_test_01": 6}
+
+
 def test_minutes_are_said(folder, tmp_path, capsys):
     options = [*SMALL, "--minutes", "0.01", "--product", "gaunt", "--node", "gate"]
     output = str(tmp_path / "run")
