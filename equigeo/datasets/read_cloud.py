@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import zipfile
 import zlib
+from codecs import BOM_UTF8
 from pathlib import Path
 from typing import Final
 
@@ -127,7 +128,7 @@ def _of_arrays(path: Path) -> NDArray[np.generic]:
 
 def _of_text(path: Path) -> NDArray[np.generic]:
     rows = []
-    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+    for number, line in enumerate(path.read_bytes().removeprefix(BOM_UTF8).splitlines(), 1):
         text = line.partition(b"#")[0].strip()
         words = text.replace(b",", b" ").split()
         if not words:
@@ -153,6 +154,8 @@ def _checked(points: NDArray[np.generic]) -> Points:
         raise ValueError(
             f"must have numbers (points, 3 or more), got {points.dtype} {tuple(points.shape)}"
         )
+    if len(points) == 3 and points.shape[1] > 16:
+        raise ValueError(f"must have a point per row, got {tuple(points.shape)}; transpose it")
     found = points[:, :3].astype(np.float64)
     if not len(found):
         raise ValueError("has no points")

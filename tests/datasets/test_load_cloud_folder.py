@@ -1,5 +1,7 @@
 """Point clouds of one's own, in class folders."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -89,7 +91,7 @@ def test_the_surface_of_a_mesh_is_sampled_evenly_once(tmp_path):
 
 def test_what_follows_the_third_coordinate_and_remarks_are_left_out(tmp_path):
     file = tmp_path / "a.xyz"
-    file.write_text("# x y z red\n1, 2, 3, 255\n\n4 5 6 0 1\n")
+    file.write_text("\ufeff# x y z red\n1, 2, 3, 255\n\n4 5 6 0 1\n", encoding="utf-8")
     assert read_cloud(file, 2).tolist() == [[1, 2, 3], [4, 5, 6]]
     np.save(tmp_path / "b.npy", np.arange(12).reshape(2, 6))
     assert read_cloud(tmp_path / "b.npy", 2).tolist() == [[0, 1, 2], [6, 7, 8]]
@@ -120,6 +122,7 @@ BAD = {
     "cut.npz": (b"PK\x03\x04", "cannot be read as an array"),
     "flat.npy": (np.zeros(9), "must have numbers (points, 3 or more), got float64 (9,)"),
     "claim.npy": (npy_header("(2000000000, 3)"), "cannot be read as an array"),
+    "turned.npy": (np.zeros((3, 40)), "must have a point per row, got (3, 40); transpose it"),
     "plane.npy": (np.zeros((9, 2)), "must have numbers (points, 3 or more)"),
     "words.npy": (np.array([["a", "b", "c"]]), "must have numbers"),
     "object.npy": (np.array([bomb], dtype=object), "cannot be read as an array"),
@@ -129,6 +132,9 @@ BAD = {
     "index.off": (b"OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1 7\n", "7"),
     "two.npz": ({"a": POINTS, "b": POINTS}, "has 2 arrays, none of them called 'points'"),
 }
+
+
+OF_A_FOLDER = ("one.xyz", "few.xyz", "nan.xyz")  # the first two are no errors of a file alone
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -141,6 +147,10 @@ def test_a_bad_file_is_one_error_that_names_it(name, folder):
         np.savez(path, **content)
     else:
         np.save(path, content, allow_pickle=True)
+    if name not in OF_A_FOLDER:
+        with pytest.raises(ValueError, match=re.escape(part)):
+            read_cloud(path, 40)
+        return
     with pytest.raises(ValueError, match="1 of 12 cloud files cannot be used") as caught:
         load_cloud_folder(folder, 40)
     assert f"pot/train/{name}: " in str(caught.value)
