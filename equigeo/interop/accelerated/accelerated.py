@@ -4,13 +4,27 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from torch import Tensor, nn
+from torch.fx import GraphModule
+from torch.jit import ScriptModule
 
 BODY = "accelerated"  # name of the child that computes
+READ = "_read"  # attribute that holds what the body was made of
+OWN = frozenset(vars(nn.Module()))  # attributes that every module has, among them its children
+HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+class Part(NamedTuple):
+    """A module that a body was made of, as it was then: its attributes and children."""
+
+    module: nn.Module
+    kind: type
+    attributes: tuple[tuple[str, Any], ...]
+    children: tuple[tuple[str, Any], ...]
 
 
 class Accelerated(nn.Module):
@@ -25,6 +39,7 @@ class Accelerated(nn.Module):
     runs_on: ClassVar[str]
     passes_by: ClassVar[str] = ""  # the child that ``forward`` does not call any more
     changes: ClassVar[tuple[str, ...]] = ()  # buffers that a call of ``forward`` changes
+    live: ClassVar[tuple[str, ...]] = ()  # attributes and children that ``forward`` still reads
     made_of: ClassVar[tuple[type[Accelerated], type[nn.Module]]]
     accelerated: nn.Module
 
@@ -74,6 +89,31 @@ class Accelerated(nn.Module):
             for name, value in kept.items():
                 self.get_buffer(name).copy_(value)
 
+    def is_as_read(self) -> bool:
+        """Tell whether the body still computes what the module of before would compute.
+
+        Returns
+        -------
+        bool
+            False once an attribute or an inner module that the body was made of is another object,
+            or an inner module has hooks: then ``forward`` is that of before, and stays it if a
+            state is loaded meanwhile. Tables that e3nn and MACE keep in buffers are read again by
+            ``load_state_dict`` only.
+        """
+        parts = vars(self)[READ]
+        if parts is None or not _is_as(vars(self), parts[0]):
+            return False
+        for part in parts[1:]:  # a generator takes longer, and every module asks in every call
+            own = vars(part.module)
+            if type(part.module) is not part.kind or "forward" in own:
+                return False
+            for hooks in HOOKS:
+                if own[hooks]:
+                    return False
+            if not _is_as(own, part):
+                return False
+        return True
+
     def renew(self) -> None:
         """Follow a state that was loaded, where it holds tables that the body is made from."""
 
@@ -99,12 +139,19 @@ class Accelerated(nn.Module):
             (key, hook) for key, hook in hooks if hook is not _renew
         )
         self._modules = {name: part for name, part in self._modules.items() if name != BODY}
+        del vars(self)[READ]
         self.__class__ = self.made_of[1]  # type: ignore[assignment]
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         # The class exists at run time only: a pickle names what it is made of.
         reduced: Any = super().__reduce_ex__(max(int(protocol), 2))
-        return (_blank, self.made_of, *reduced[2:])
+        # A copy has other inner modules: it reads its own.
+        state = {**reduced[2], READ: self.is_as_read()}
+        return (_blank, self.made_of, state, *reduced[3:])
+
+    def __setstate__(self, state: Any) -> None:
+        super().__setstate__(state)
+        vars(self)[READ] = _read(self) if state.get(READ, True) else None
 
     def __prepare_scriptable__(self) -> Any:
         # What torch.jit.script asks first. To answer with the original would put it into the model.
@@ -156,8 +203,34 @@ def has_hooks(module: nn.Module) -> bool:
     bool
         Whether there are hooks that a call runs.
     """
-    kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-    return any(getattr(module, kind) for kind in kinds)
+    return any(getattr(module, kind) for kind in HOOKS)
+
+
+def passed_by(module: nn.Module, kind: type[Accelerated]) -> list[nn.Module]:
+    """List the inner modules that an accelerated module does not call.
+
+    Parameters
+    ----------
+    module : Module
+        Accelerated or not.
+    kind : type
+        What it is, or may become.
+
+    Returns
+    -------
+    list of Module
+        Each once; without those inside TorchScript.
+    """
+    found: dict[nn.Module, None] = {}
+
+    def visit(children: Collection[tuple[str, Any]]) -> None:
+        for _, child in children:
+            if child not in found and child is not None:
+                found[child] = None
+                visit(_children(child, ()))
+
+    visit(_children(module, kind.live))
+    return list(found)
 
 
 def _construct(self: Any, *args: Any, **options: Any) -> None:
@@ -176,6 +249,43 @@ def _attach(module: nn.Module, body: nn.Module) -> None:
     module._modules = {**module._modules, BODY: body.train(module.training)}
     module._load_state_dict_post_hooks = OrderedDict(module._load_state_dict_post_hooks)
     module.register_load_state_dict_post_hook(_renew)
+    vars(module)[READ] = _read(module)
+
+
+def _read(module: Any) -> tuple[Part, ...]:
+    """Remember a module and what it passes by."""
+    own = _part(module, type(module).live)
+    return own, *(_part(part, ()) for part in passed_by(module, type(module)))
+
+
+def _part(module: nn.Module, live: Collection[str]) -> Part:
+    # Attributes of compiled code are not what it computes, and torch.compile compares no tuples.
+    compiled = isinstance(module, (GraphModule, ScriptModule))
+    skipped = {*OWN, READ, *live}
+    attributes = tuple(
+        (name, value)
+        for name, value in vars(module).items()
+        if not (compiled or name in skipped or type(value) is tuple)
+    )
+    return Part(module, type(module), attributes, _children(module, live))
+
+
+def _children(module: nn.Module, live: Collection[str]) -> tuple[tuple[str, Any], ...]:
+    if isinstance(module, ScriptModule):
+        return ()
+    return tuple((k, part) for k, part in module._modules.items() if k != BODY and k not in live)
+
+
+def _is_as(own: dict[str, Any], part: Part) -> bool:
+    """Compare the attributes and children of a module with those of before."""
+    for name, value in part.attributes:
+        if name not in own or own[name] is not value:
+            return False
+    children = own["_modules"]
+    for name, value in part.children:
+        if name not in children or children[name] is not value:
+            return False
+    return True
 
 
 def _blank(kind: type[Accelerated], base: type[nn.Module]) -> nn.Module:
@@ -184,4 +294,7 @@ def _blank(kind: type[Accelerated], base: type[nn.Module]) -> nn.Module:
 
 
 def _renew(module: Any, incompatible_keys: Any) -> None:
-    module.renew()
+    if module.is_as_read():
+        module.renew()
+    else:  # a body that does not follow a state is not used again
+        vars(module)[READ] = None

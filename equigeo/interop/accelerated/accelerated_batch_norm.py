@@ -54,6 +54,7 @@ class AcceleratedBatchNorm(Accelerated):
 
     runs_on = "torch, on whole rows"
     changes = ("running_mean", "running_var")
+    live = ("eps", "momentum")
 
     irreps: Any
     instance: bool
@@ -80,9 +81,8 @@ class AcceleratedBatchNorm(Accelerated):
         bias: Tensor | None = getattr(self, "bias", None)
         given = [input, self.running_mean, self.running_var, self.weight, bias]
         body, channel = self.accelerated, self.accelerated.positions["channel"]
-        if not fit(*(value for value in given if value is not None)) or (
-            input.ndim < 2 or input.shape[-1] != len(channel)
-        ):
+        fits = self.is_as_read() and fit(*(value for value in given if value is not None))
+        if not fits or (input.ndim < 2 or input.shape[-1] != len(channel)):
             return self.original(input)
         if self.training and not input.numel():  # which has no mean to follow
             return self.original(input)

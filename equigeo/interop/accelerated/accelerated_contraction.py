@@ -27,8 +27,7 @@ class AcceleratedContraction(Accelerated):
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """Contract features (samples, channels, dim) with weights of elements, one-hot in y."""
-        weights = contraction_weights(self)
-        if not fit(x, y, *weights):
+        if not self.is_as_read() or not fit(x, y, *(weights := contraction_weights(self))):
             return self.original(x, y)
         out: Tensor = self.accelerated(x, y, weights)
         return out

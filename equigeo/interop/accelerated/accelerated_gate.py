@@ -36,7 +36,7 @@ class AcceleratedGate(Accelerated):
 
     def forward(self, features: Tensor) -> Tensor:
         """Apply functions and gates as ``e3nn.nn.Gate`` does."""
-        if not fit(features):
+        if not self.is_as_read() or not fit(features):
             return self.original(features)
         gated: Tensor = self.accelerated(features)
         return gated

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import normalize
 
 from equigeo.interop._require import require_e3nn
 from equigeo.interop.accelerated.accelerated import Accelerated
@@ -16,23 +18,28 @@ from equigeo.nn.state import stateless
 
 
 class AcceleratedHarmonics(Accelerated):
-    """An ``e3nn.o3.SphericalHarmonics`` whose ``forward`` is that of this library."""
+    """An ``e3nn.o3.SphericalHarmonics`` whose ``forward`` is that of this library.
+
+    Vectors are normalized as in e3nn, which divides those shorter than 1e-12 by 1e-12.
+    """
 
     runs_on = "equigeo.tensor_products.SphericalHarmonics"
+
+    normalize: bool
 
     @classmethod
     def body_of(cls, module: Any) -> nn.Module:
         """Make the harmonics; see :meth:`Accelerated.body_of`."""
         harmonics = HarmonicsDescription.read(module, "mul_ir", require_e3nn())
-        body = harmonics.build(OURS, "SphericalHarmonics")
+        body = replace(harmonics, normalize=False).build(OURS, "SphericalHarmonics")
         harmonics.copy_into(body, module)
         return stateless(body)
 
     def forward(self, x: Tensor) -> Tensor:
         """Evaluate as ``e3nn.o3.SphericalHarmonics`` does."""
-        if not fit(x) or not _is_here(self.accelerated, x):
+        if not self.is_as_read() or not fit(x) or not _is_here(self.accelerated, x):
             return self.original(x)
-        values: Tensor = self.accelerated(x)
+        values: Tensor = self.accelerated(normalize(x, dim=-1) if self.normalize else x)
         return values
 
     def example(self, rows: int = 3) -> tuple[Any, ...]:

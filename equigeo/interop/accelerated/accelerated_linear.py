@@ -19,6 +19,7 @@ class AcceleratedLinear(Accelerated):
     """An ``e3nn.o3.Linear`` whose ``forward`` is that of ``nn.Linear`` of this library."""
 
     runs_on = "equigeo.nn.Linear"
+    live = ("internal_weights",)
 
     internal_weights: bool
     shared_weights: bool
@@ -49,7 +50,7 @@ class AcceleratedLinear(Accelerated):
         used_weight = self.weight if weight is None and own else weight
         used_bias = self.bias if bias is None and own else bias
         needed = ((used_weight, self.weight_numel), (used_bias, self.bias_numel))
-        if not fit(features, *(value for value, numel in needed if numel)):
+        if not self.is_as_read() or not fit(features, *(value for value, numel in needed if numel)):
             return self.original(features, weight, bias)
         mapped: Tensor = self.accelerated(
             features, *(value if numel else None for value, numel in needed)

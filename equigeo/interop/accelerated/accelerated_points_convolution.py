@@ -25,6 +25,7 @@ class AcceleratedPointsConvolution(Accelerated):
 
     runs_on = "equigeo.ops.products.channelwise_conv"
     passes_by = "tp"
+    live = ("fc", "sc", "lin1", "lin2", "lin3", "alpha", "num_neighbors")
 
     tp: Any
     fc: Any
@@ -50,7 +51,7 @@ class AcceleratedPointsConvolution(Accelerated):
     ) -> Tensor:
         """Convolve as ``Convolution`` does, (nodes, irreps_node_output.dim)."""
         values = (node_input, node_attr, edge_attr, edge_scalars)
-        if not fit(*values) or not self.accelerated.takes(node_input):
+        if not self.is_as_read() or not fit(*values) or not self.accelerated.takes(node_input):
             return self.original(*values[:2], edge_src, edge_dst, *values[2:])
         sent = self.lin1(node_input, node_attr)
         weight = self.fc(edge_scalars)

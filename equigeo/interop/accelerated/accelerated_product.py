@@ -24,6 +24,7 @@ class AcceleratedProduct(Accelerated):
     """
 
     runs_on = "equigeo.tensor_products.TensorProduct"
+    live = ("internal_weights",)
 
     internal_weights: bool
     shared_weights: bool
@@ -46,7 +47,7 @@ class AcceleratedProduct(Accelerated):
     def forward(self, x: Tensor, y: Tensor, weight: Tensor | None = None) -> Tensor:
         """Multiply features as ``e3nn.o3.TensorProduct`` does."""
         used = self.weight if weight is None and self.internal_weights else weight
-        if not fit(x, y, *([used] if self.weight_numel else [])):
+        if not self.is_as_read() or not fit(x, y, *([used] if self.weight_numel else [])):
             return self.original(x, y, weight)
         product: Tensor = self.accelerated(x, y, used if self.weight_numel else None)
         return product

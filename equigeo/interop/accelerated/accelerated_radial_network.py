@@ -48,8 +48,9 @@ class AcceleratedRadialNetwork(Accelerated):
     """An ``e3nn.nn.FullyConnectedNet`` in two steps a layer, a matrix product and a function.
 
     e3nn multiplies what leaves a function by two factors, row by row; here they are in the matrix
-    that follows. The layers stay, with their parameters, but are not called; once one of them is
-    replaced, as adapters of low rank do, or watched, the network computes as before.
+    that follows. The layers stay, with their parameters, but are not called; once one of them, or
+    its activation, is replaced, as adapters of low rank do, or watched, the network computes as
+    before.
     """
 
     runs_on = "torch, with fewer steps"
@@ -77,10 +78,9 @@ class AcceleratedRadialNetwork(Accelerated):
 
     def forward(self, input: Tensor) -> Tensor:
         """Evaluate as ``e3nn.nn.FullyConnectedNet`` does."""
-        layers = _layers(self)
-        if any(_complaint(layer) for layer in layers):
+        if not self.is_as_read():
             return self.original(input)
-        weights = [layer.weight for layer in layers]
+        weights = [layer.weight for layer in _layers(self)]
         if not fit(input, *weights):
             return self.original(input)
         out: Tensor = self.accelerated(input, weights)

@@ -34,7 +34,7 @@ class AcceleratedScatter(Accelerated):
     ) -> Tensor:
         """Sum over the neighbours of each node, (nodes, irreps_mid.dim)."""
         values = (x, edge_attr, edge_weight)
-        if not fit(*values) or not self.accelerated.takes(x):
+        if not self.is_as_read() or not fit(*values) or not self.accelerated.takes(x):
             return self.original(*values, edge_dst, edge_src)
         out: Tensor = self.accelerated(*values, edge_src, edge_dst)
         return out

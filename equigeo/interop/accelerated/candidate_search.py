@@ -11,7 +11,7 @@ from torch.jit import ScriptModule
 from torch.nn.utils.parametrize import is_parametrized
 
 from equigeo.interop._require import require_e3nn
-from equigeo.interop.accelerated.accelerated import BODY, Accelerated, has_hooks
+from equigeo.interop.accelerated.accelerated import BODY, Accelerated, has_hooks, passed_by
 from equigeo.interop.accelerated.accelerated_batch_norm import AcceleratedBatchNorm
 from equigeo.interop.accelerated.accelerated_contraction import AcceleratedContraction
 from equigeo.interop.accelerated.accelerated_convolution import AcceleratedConvolution
@@ -131,6 +131,8 @@ class CandidateSearch:
             body = kind.body_of(module)
         except ValueError as error:
             return str(error)
+        if watched := [part for part in passed_by(module, kind) if has_hooks(part)]:
+            return f"its inner {type(watched[0]).__name__} has hooks, which would not be called"
         self.found.append(Candidate(path, module, kind, body, block))
         # What a replacement passes by is not visited; other children go on being called.
         passed = getattr(module, kind.passes_by) if kind.passes_by else module

@@ -1,0 +1,198 @@
+"""Accelerated modules whose parts are replaced or watched later, against the originals."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from functools import partial
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from equigeo.interop import accelerate
+from equigeo.interop._require import require_e3nn
+from equigeo.interop.accelerated import Accelerated
+from equigeo.testing import tolerance
+from tests.interop.e3nn_modules import build, float64, inputs, random
+from tests.interop.gate_points import stand_in_scatter
+from tests.interop.library_stand_ins import (
+    EDGES,
+    NODES,
+    SymmetricContraction,
+    convolution,
+    edges,
+    stand_in,
+)
+
+o3 = require_e3nn()
+from e3nn.nn import BatchNorm, FullyConnectedNet, Gate  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit")
+
+EXACT = tolerance(torch.float64, terms=2**14)
+SILU = nn.functional.silu
+
+
+def points_convolution():
+    from e3nn.nn.models.v2106.points_convolution import Convolution
+
+    module = Convolution("2x0e+1o", "1x0e", "0e+1o", "2x0e+1o", [3, 4], 3.0)
+    for parameter in module.parameters():
+        nn.init.normal_(parameter)
+    features, kinds = random(NODES, 5), random(NODES, 1, seed=3)
+    return module, (features, kinds, *edges(), random(EDGES, 4, seed=1), random(EDGES, 3, seed=2))
+
+
+def one(module):
+    return module, inputs(module)
+
+
+MODULES = {
+    "linear": lambda: one(build("linear, biases")),
+    "product": lambda: one(build("fully connected")),
+    "external": lambda: one(build("channelwise")),
+    "harmonics": lambda: one(build("harmonics")),
+    "harmonics, unsorted": lambda: one(build("harmonics, unsorted")),
+    "gate": lambda: one(Gate("4x0e+3x0e", [SILU, torch.abs], "2x0e", [torch.tanh], "2x1o")),
+    "batch norm": lambda: (BatchNorm("3x0e+2x1o"), [random(6, 9)]),
+    "batch norm, eval": lambda: (BatchNorm("3x0e+2x1o").eval(), [random(6, 9)]),
+    "radial": lambda: (FullyConnectedNet([3, 4, 4, 2], SILU, 1, 2.0), [random(5, 3)]),
+    "nequip": lambda: convolution("nequip"),
+    "mace": lambda: convolution("mace"),
+    "contraction": lambda: (
+        SymmetricContraction("2x0e+2x1o", "2x0e+2x1o", 2, 2),
+        [random(5, 2, 4), torch.softmax(random(5, 2, seed=1), 1)],
+    ),
+    "gate_points": points_convolution,
+}
+names = pytest.mark.parametrize("name", MODULES)
+OTHER_TEXT = {"component": "norm", "norm": "integral", "integral": "component", "mean": "max"}
+
+
+@pytest.fixture
+def pair(name, monkeypatch):
+    stand_in(monkeypatch)
+    stand_in_scatter(partial(monkeypatch.setitem, sys.modules))
+    with float64(), torch.random.fork_rng():
+        torch.manual_seed(0)
+        theirs, arguments = MODULES[name]()
+    ours = copy.deepcopy(theirs)
+    report = accelerate(ours)
+    assert report.replaced
+    assert not report.kept
+    return ours, theirs, arguments
+
+
+class Doubled(nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *arguments):
+        return double(self.inner(*arguments))
+
+
+def double(value):
+    return value * 2 if isinstance(value, Tensor) else tuple(map(double, value))
+
+
+def other(value):
+    """Another value of the same kind, that the original can mostly compute with."""
+    if isinstance(value, nn.ModuleList):
+        return nn.ModuleList(map(other, value))
+    if isinstance(value, nn.Module):
+        return Doubled(value)
+    if isinstance(value, (bool, str)):
+        return OTHER_TEXT.get(value, "other") if isinstance(value, str) else not value
+    if isinstance(value, (int, float)):
+        return value + 1
+    if isinstance(value, nn.Parameter):
+        return nn.Parameter(value.detach() * 2)
+    if isinstance(value, Tensor):
+        return value * 2
+    if value is None:
+        return torch.tanh
+    return value[::-1] if isinstance(value, (list, tuple)) else lambda *x: double(value(*x))
+
+
+BOOKKEEPING = set(vars(nn.Module())) | {"__codegen__", "_profiling_str", "_prof_str"}
+
+
+def replaceable(module):
+    """Everything that can be set, but what compiled code keeps, and tables that are read once."""
+    for path, part in module.named_modules():
+        if isinstance(part, torch.fx.GraphModule):
+            continue
+        named = {**part._modules, **part._parameters, **part._buffers, **vars(part)}
+        for attribute in named:
+            if attribute not in BOOKKEEPING and not attribute.startswith("U_matrix"):
+                yield path, attribute
+
+
+def outcome(module, arguments):
+    """What a call gives, and the state that it leaves."""
+    buffers = [(buffer, buffer.clone()) for buffer in module.buffers()]
+    try:
+        return module(*arguments).detach(), copy.deepcopy(module.state_dict())
+    except Exception:
+        return None, {}
+    finally:
+        for buffer, value in buffers:
+            buffer.copy_(value)
+
+
+def same(one, two):
+    return (one is None) == (two is None) and (
+        one is None or (one.shape == two.shape and torch.allclose(one, two, **EXACT))
+    )
+
+
+def assert_same(ours, theirs, arguments, what):
+    """Compare two modules; tell whether they compute."""
+    (got, left), (want, expected) = outcome(ours, arguments), outcome(theirs, arguments)
+    assert same(got, want), what
+    assert all(same(left[key], value) for key, value in expected.items()), what
+    return want
+
+
+@names
+def test_an_attribute_or_inner_module_that_is_replaced_counts_as_before(name, pair):
+    ours, theirs, arguments = pair
+    before = assert_same(ours, theirs, arguments, "nothing")
+    counted = 0
+    for path, attribute in replaceable(theirs):
+        parts = [module.get_submodule(path) for module in (ours, theirs)]
+        values = [getattr(part, attribute) for part in parts]
+        for part, value in zip(parts, values, strict=True):
+            setattr(part, attribute, other(value))
+        after = assert_same(ours, theirs, arguments, (path, attribute))
+        counted += not same(after, before)
+        for part, value in zip(parts, values, strict=True):
+            setattr(part, attribute, value)
+    assert counted > 1
+    assert assert_same(ours, theirs, arguments, "nothing again") is not None
+    assert all(part.is_as_read() for part in ours.modules() if isinstance(part, Accelerated))
+
+
+@names
+def test_hooks_on_inner_modules_are_called_as_before(name, pair):
+    ours, theirs, arguments = pair
+    before = assert_same(ours, theirs, arguments, "nothing")
+    called = 0
+    for path in [path for path, _ in theirs.named_modules() if path]:
+        calls = [], []
+        handles = [
+            module.get_submodule(path).register_forward_hook(
+                lambda module, args, out, seen=seen: seen.append(1) or double(out)
+            )
+            for module, seen in zip((ours, theirs), calls, strict=True)
+        ]
+        after = assert_same(ours, theirs, arguments, path)
+        for handle in handles:
+            handle.remove()
+        assert calls[0] == calls[1], path
+        called += len(calls[1])
+        assert bool(calls[1]) != same(after, before), path
+    assert called or name.startswith(("harmonics", "batch norm"))
+    assert all(part.is_as_read() for part in ours.modules() if isinstance(part, Accelerated))
