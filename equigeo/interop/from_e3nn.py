@@ -24,13 +24,14 @@ def from_e3nn(
 
     Weights are copied, in the same flat order unless another is asked for. The dtype and device,
     ``training`` and ``requires_grad`` stay. Tables are exact where e3nn has rounded its own to the
-    default dtype.
+    default dtype. ``SphericalHarmonics`` with ``normalize=True`` divide every vector by its length,
+    where e3nn divides those shorter than 1e-12 by 1e-12.
 
     Parameters
     ----------
     module : e3nn.o3.TensorProduct, FullyConnectedTensorProduct, FullTensorProduct, \
 ElementwiseTensorProduct, Linear or SphericalHarmonics
-        Read only; of e3nn 0.4.4 to 0.6.
+        Read only; of e3nn 0.4.4 to 0.6, accelerated or not.
     irreps_order : {"e3nn", "natural"}, optional
         Sort the terms of all operands, see :func:`sort_irreps`; by default they stay.
     weight_order : {"output", "instruction"}, optional

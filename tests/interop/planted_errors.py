@@ -31,8 +31,8 @@ class Planted(nn.Module):
     def forward(self, *arguments: Any) -> Tensor:
         return self.error(self, *arguments)
 
-    def takes(self, x: Tensor) -> bool:
-        return self.body.takes(x)
+    def takes(self, x: Tensor, *ends: Tensor) -> bool:
+        return self.body.takes(x, *ends)
 
     @property
     def product(self) -> Any:

@@ -683,6 +683,34 @@ def test_what_is_traced_for_one_graph_holds_for_graphs_of_other_sizes(library, m
     assert len(traced(*other)) == NODES + 3
 
 
+def with_ends(arguments, source, target):
+    ends = iter((target, source))
+    if arguments[-1].ndim == 2:
+        return [*arguments[:-1], torch.stack([source, target])]
+    return [a if a.is_floating_point() else next(ends) for a in arguments]
+
+
+@libraries
+def test_indices_of_every_kind_are_taken_as_before(library, monkeypatch):
+    stand_in(monkeypatch)
+    theirs, arguments = convolution(library)
+    ours = copy.deepcopy(theirs)
+    accelerate(ours)
+    source, target = edges()
+    expected = theirs(*arguments)
+    short = (source.int(), target.int() if library == "mace" else target)  # MACE has one tensor
+    for ends in ((torch.where(source > 2, source - NODES, source), target), short):
+        given = with_ends(arguments, *ends)
+        assert_same_derivatives(ours, theirs, given, **EXACT)
+        torch.testing.assert_close(ours(*given), expected, **EXACT)
+    for wrong, name in (((source, target + 1), "targets"), ((source + 1, target), "sources")):
+        given = with_ends(arguments, *wrong)
+        with pytest.raises((RuntimeError, IndexError)):
+            theirs(*given)
+        with pytest.raises(IndexError, match=rf"{name} of edges must be in \[0, 5\), got \d to 5"):
+            ours(*given)
+
+
 def test_edges_are_sorted_once_and_again_where_they_change(monkeypatch):
     stand_in(monkeypatch)
     theirs, (x, y, weight, target, source) = convolution("nequip")

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from equigeo import nn, tensor_products
 from equigeo.groups import O
-from equigeo.interop import from_e3nn, reorder, to_e3nn
+from equigeo.interop import accelerate, from_e3nn, reorder, to_e3nn
+from equigeo.interop.accelerated import Accelerated
 from equigeo.interop.descriptions.coupling_signs import degrees_of, turn_paths
 from equigeo.nn.reached import allow_unreached
 from equigeo.reps import Irreps, TensorRep, wigner_3j
@@ -48,6 +49,18 @@ def test_converted_module_is_the_same_map_in_either_layout_and_converts_back(nam
     assert type(back) is (o3.TensorProduct if name == MERGED else type(theirs))
     shapes = [{k: v.shape for k, v in module.state_dict().items()} for module in (back, theirs)]
     assert shapes[0] == shapes[1]
+
+
+@names
+def test_an_accelerated_module_is_converted_as_before(name):
+    theirs = build(name)
+    given = inputs(theirs)
+    expected = theirs(*given)
+    accelerate(theirs)
+    ours = from_e3nn(theirs)
+    assert type(ours).__module__.startswith("equigeo.")
+    assert not isinstance(ours, Accelerated)
+    torch.testing.assert_close(ours(*given), expected, **EXACT)
 
 
 @pytest.mark.parametrize("name", ["external", "fully connected", "full", "linear, biases"])

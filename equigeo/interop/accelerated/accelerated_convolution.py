@@ -41,11 +41,8 @@ class AcceleratedConvolution(Accelerated):
     ) -> Tensor:
         """Sum over the neighbours of each node, (nodes, irreps_out.dim)."""
         arguments = (node_feats, edge_attrs, tp_weights, edge_index)
-        if (
-            not self.is_as_read()
-            or not fit(*arguments[:3])
-            or not self.accelerated.takes(node_feats)
-        ):
+        fits = self.is_as_read() and fit(*arguments[:3])
+        if not fits or not self.accelerated.takes(node_feats, edge_index):
             return self.original(*arguments)
         out: Tensor = self.accelerated(*arguments[:3], edge_index[0], edge_index[1])
         return out

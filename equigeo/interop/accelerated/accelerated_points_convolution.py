@@ -51,7 +51,8 @@ class AcceleratedPointsConvolution(Accelerated):
     ) -> Tensor:
         """Convolve as ``Convolution`` does, (nodes, irreps_node_output.dim)."""
         values = (node_input, node_attr, edge_attr, edge_scalars)
-        if not self.is_as_read() or not fit(*values) or not self.accelerated.takes(node_input):
+        fits = self.is_as_read() and fit(*values)
+        if not fits or not self.accelerated.takes(node_input, edge_src, edge_dst):
             return self.original(*values[:2], edge_src, edge_dst, *values[2:])
         sent = self.lin1(node_input, node_attr)
         weight = self.fc(edge_scalars)

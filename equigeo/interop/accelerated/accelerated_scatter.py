@@ -34,7 +34,8 @@ class AcceleratedScatter(Accelerated):
     ) -> Tensor:
         """Sum over the neighbours of each node, (nodes, irreps_mid.dim)."""
         values = (x, edge_attr, edge_weight)
-        if not self.is_as_read() or not fit(*values) or not self.accelerated.takes(x):
+        fits = self.is_as_read() and fit(*values)
+        if not fits or not self.accelerated.takes(x, edge_src, edge_dst):
             return self.original(*values, edge_dst, edge_src)
         out: Tensor = self.accelerated(*values, edge_src, edge_dst)
         return out

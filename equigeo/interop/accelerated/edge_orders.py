@@ -41,14 +41,21 @@ def known_edge_orders(source: Tensor, target: Tensor, num_nodes: int) -> tuple[T
     tuple of Tensor, int64
         As there; not to be written to.
 
+    Raises
+    ------
+    IndexError
+        If an end is no node, where values can be read.
+
     Examples
     --------
     >>> ends = torch.tensor([0, 1, 2]), torch.tensor([2, 0, 2])
     >>> known_edge_orders(*ends, 3) is known_edge_orders(*ends, 3)
     True
     """
-    if not _keeps(source, target):
+    if not _can_read(source, target):
         return edge_orders(source, target, num_nodes)
+    if source.shape[0] >= KEPT_EDGES:
+        return _checked(edge_orders(source, target, num_nodes), num_nodes)
     for last in _last:
         if (
             last.num_nodes == num_nodes
@@ -57,17 +64,32 @@ def known_edge_orders(source: Tensor, target: Tensor, num_nodes: int) -> tuple[T
         ):
             return last.orders
     with torch.inference_mode(False):  # what is kept may be needed for a gradient
-        orders = edge_orders(source, target, num_nodes)
+        orders = _checked(edge_orders(source, target, num_nodes), num_nodes)
         _last[:] = [_Sorted(source.clone(), target.clone(), num_nodes, orders)]
     return orders
 
 
-def _keeps(source: Tensor, target: Tensor) -> bool:
-    """Whether values can be compared, which costs nothing on the CPU only."""
+def _can_read(source: Tensor, target: Tensor) -> bool:
+    """Tell whether values can be compared, which costs nothing on the CPU only."""
     if not values_readable(source) or transforms_active() or torch.jit.is_tracing():  # type: ignore[attr-defined]
         return False
-    plain = type(source) is Tensor and type(target) is Tensor and source.device.type == "cpu"
-    return plain and source.shape[0] < KEPT_EDGES
+    return type(source) is Tensor and type(target) is Tensor and source.device.type == "cpu"
+
+
+def _checked(orders: tuple[Tensor, ...], num_nodes: int) -> tuple[Tensor, ...]:
+    """Validate the range of sorted ends."""
+    sources, _, _, targets, back_order, _ = orders
+    if len(targets):
+        found = {
+            "sources": (sources[back_order[0]], sources[back_order[-1]]),
+            "targets": (targets[0], targets[-1]),
+        }
+        for name, (first, last) in found.items():
+            if first < 0 or last >= num_nodes:
+                raise IndexError(
+                    f"{name} of edges must be in [0, {num_nodes}), got {int(first)} to {int(last)}"
+                )
+    return orders
 
 
 def edge_orders(source: Tensor, target: Tensor, num_nodes: int) -> tuple[Tensor, ...]:
@@ -79,7 +101,7 @@ def edge_orders(source: Tensor, target: Tensor, num_nodes: int) -> tuple[Tensor,
     Parameters
     ----------
     source, target : Tensor, (edges,), int64
-        Ends of each edge.
+        Ends of each edge; a negative source counts from the end, as where tensors are indexed.
     num_nodes : int
         Number of sources and of targets.
 
@@ -96,6 +118,7 @@ def edge_orders(source: Tensor, target: Tensor, num_nodes: int) -> tuple[Tensor,
     ([1, 0, 2], [0, 1, 1, 3])
     """
     nodes = torch.arange(num_nodes + 1, device=source.device)
+    source = torch.where(source < 0, source + num_nodes, source)
     target, order = torch.sort(target, stable=True)
     source = source[order]
     by_source, back_order = torch.sort(source, stable=True)

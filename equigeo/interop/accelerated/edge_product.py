@@ -42,9 +42,11 @@ class EdgeProduct(nn.Module):
         product: Any = AcceleratedProduct.body_of(module)
         return cls(product)
 
-    def takes(self, x: Tensor) -> bool:
-        """Tell whether the op knows the dtype."""
-        return x.dtype in (torch.float32, torch.float64)
+    def takes(self, x: Tensor, *ends: Tensor) -> bool:
+        """Tell whether the op knows the dtypes of features and of ends of edges."""
+        if x.dtype not in (torch.float32, torch.float64):
+            return False
+        return all(isinstance(index, Tensor) and index.dtype == torch.int64 for index in ends)
 
     def forward(
         self, x: Tensor, y: Tensor, weight: Tensor | None, source: Tensor, target: Tensor
@@ -60,12 +62,17 @@ class EdgeProduct(nn.Module):
         weight : Tensor, (edges, weight_numel) or (weight_numel,), or None
             Weights of paths, where there are any.
         source, target : Tensor, (edges,), int64
-            Where each edge comes from and goes to.
+            Where each edge comes from and goes to; a negative source counts from the end.
 
         Returns
         -------
         Tensor, (nodes, irreps_out.dim)
             Zero where no edge arrives.
+
+        Raises
+        ------
+        IndexError
+            If there is no such node, where this can be told without waiting for a device.
         """
         if not self.product.weight_numel:
             weight = None

@@ -59,11 +59,13 @@ def describe(
         If the module is of no such class, of a subclass that computes something else, or joins
         representations that are not irreps.
     """
+    # An accelerated module computes what the class that it had computes.
+    own_class = getattr(type(module), "made_of", (None, type(module)))[1]
     for name, kind in SHARED.items():
         shared: Any = getattr(library, name)
         if name == "TensorProduct":  # in e3nn the base of all products, here one of them
             shared = getattr(library, "PathProduct", shared)
-        if isinstance(module, shared) and type(module).forward is shared.forward:
+        if isinstance(module, shared) and own_class.forward is shared.forward:
             own: Layout = getattr(irreps_of(module, name), "layout", "mul_ir")
             return name, kind.read(module, layout or own, library)
     cls = type(module)
