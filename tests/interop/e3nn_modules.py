@@ -74,6 +74,7 @@ BUILDERS: dict[str, Callable[[], Any]] = {
     "linear, external": lambda: o3.Linear("4x0e+3x1o", "5x0e+2x1o", shared_weights=False),
     "harmonics": lambda: o3.SphericalHarmonics("0e+1o+2e+3o+4e", True, "integral"),
     "harmonics, unsorted": lambda: o3.SphericalHarmonics([3, 1, 1, 0], False, "norm"),
+    "harmonics, copies": lambda: o3.SphericalHarmonics("2x1o+0e+1o", False, "component"),
     "harmonics, pseudovector": lambda: o3.SphericalHarmonics("0e+1e+2e", False, "component"),
 }
 

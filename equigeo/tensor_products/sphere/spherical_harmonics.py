@@ -13,6 +13,7 @@ from equigeo.nn import Tables
 from equigeo.nn.irreps_layer import IrrepsLayer
 from equigeo.ops.runtime.storage import computed_in
 from equigeo.reps import Irreps
+from equigeo.reps.irreps import Layout
 from equigeo.tensor_products.sphere.basis import Basis
 from equigeo.tensor_products.sphere.harmonics import (
     check_points,
@@ -38,7 +39,7 @@ class SphericalHarmonics(IrrepsLayer):
     ----------
     irreps_out : int, sequence of int, Irreps, e3nn.o3.Irreps or str
         Degrees, in the order wanted; as irreps, their parities must be those of a power of the
-        input.
+        input, and Irreps keep their layout.
     normalize : bool
         Whether to divide the input by its length. If not, the output of degree l is a homogeneous
         polynomial of degree l.
@@ -89,8 +90,7 @@ class SphericalHarmonics(IrrepsLayer):
         self.normalize = normalize
         self.normalization = normalization
         self.irreps_in, self.degrees = read_harmonic_degrees(irreps_out, irreps_in)
-        _, (_, parity) = self.irreps_in.terms[0]
-        self.irreps_out = Irreps([(1, (l, parity**l)) for l in self.degrees]).simplify()
+        self.irreps_out = _of_degrees(self.degrees, self.irreps_in, irreps_out)
         self.tables = Tables(table=harmonics_table(max(self.degrees), normalization))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -105,7 +105,7 @@ class SphericalHarmonics(IrrepsLayer):
         Returns
         -------
         Tensor, (..., irreps_out.dim), dtype of ``x``
-            Degrees one after the other.
+            Degrees one after the other, in the layout of ``irreps_out``.
 
         Raises
         ------
@@ -116,7 +116,8 @@ class SphericalHarmonics(IrrepsLayer):
         """
         check_points(x)
         table = self.tables["table", computed_in(x.dtype)]
-        return evaluate_harmonics(x, table, self.degrees, self.normalize)
+        values = evaluate_harmonics(x, table, self.degrees, self.normalize)
+        return _in_layout(values, self.irreps_out)
 
     def extra_repr(self) -> str:
         """Return what ``print(module)`` shows."""
@@ -132,7 +133,7 @@ def spherical_harmonics(
     ----------
     l : int, sequence of int, Irreps, e3nn.o3.Irreps or str
         Degrees, in the order wanted; as irreps, with the parities of powers of a vector or
-        pseudovector.
+        pseudovector. Irreps keep their layout.
     x : Tensor, (..., 3), floating
         Vectors.
     normalize : bool
@@ -166,11 +167,26 @@ def spherical_harmonics(
     tensor(8.0373)
     """
     check_points(x)
-    _, degrees = read_harmonic_degrees(l)
+    vector, degrees = read_harmonic_degrees(l)
     key = max(degrees), normalization, computed_in(x.dtype), x.device
     # A compiler takes the table into its graph and would not see through the cache.
     table = _table(*key) if torch.compiler.is_compiling() else _kept_table(*key)
-    return evaluate_harmonics(x, table, degrees, normalize)
+    values = evaluate_harmonics(x, table, degrees, normalize)
+    return _in_layout(values, _of_degrees(degrees, vector, l))
+
+
+def _of_degrees(degrees: list[int], vector: Irreps, given: Any) -> Irreps:
+    """Irreps of harmonics, in the layout of what was given."""
+    _, (_, parity) = vector.terms[0]
+    layout: Layout = given.layout if isinstance(given, Irreps) else "mul_ir"
+    return Irreps([(1, (l, parity**l)) for l in degrees], layout).simplify()
+
+
+def _in_layout(values: Tensor, irreps: Irreps) -> Tensor:
+    """Rearrange degrees that are one after the other."""
+    if irreps.layout == "mul_ir" or all(mul == 1 for mul, _ in irreps):
+        return values
+    return irreps.with_layout("mul_ir").to_layout(values, irreps.layout)
 
 
 def _table(lmax: int, normalization: Basis, dtype: torch.dtype, device: torch.device) -> Tensor:

@@ -174,6 +174,17 @@ def test_takes_what_e3nn_takes(irreps):
     assert_close(tp.spherical_harmonics(irreps, x, True, "component"), theirs(x), **bound)
 
 
+@pytest.mark.parametrize("irreps", ["2x1o+0e", "1o+1o+0e", "0e+1o"])
+def test_a_layout_is_kept(irreps):
+    columns, x = Irreps(irreps, "ir_mul"), vectors(6)
+    module, plain = (tp.SphericalHarmonics(each, False) for each in (columns, irreps))
+    assert module.irreps_out == plain.irreps_out.with_layout("ir_mul")
+    expected = plain.irreps_out.to_layout(plain(x), "ir_mul")
+    assert torch.equal(module(x), expected)
+    assert torch.equal(tp.spherical_harmonics(columns, x, False), expected)
+    assert_equivariant(module, inputs=[x], condition=4)
+
+
 def test_a_pseudovector_may_be_named():
     assert (
         str(tp.SphericalHarmonics([0, 1, 2], True, irreps_in="1e").irreps_out) == "1x0e+1x1e+1x2e"
