@@ -40,7 +40,8 @@ class KernelSpec:
         that reads the group.
     continuous_rotation : bool
         Feed ``(cos, sin)`` or the nine entries of a rotation to the network, not its logarithm,
-        which jumps at half turns. ``rbf`` always does.
+        which jumps just beyond half turns: exact for samples that are closed under rotations,
+        not continuous in the samples. ``rbf`` always does.
 
     Raises
     ------

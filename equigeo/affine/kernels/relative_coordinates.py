@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -44,7 +46,8 @@ def relative_coordinates(outputs: GroupSamples, inputs: GroupSamples) -> Tensor:
     Returns
     -------
     Tensor, (No, Ni, dimension), dtype of the samples
-        Symmetric coordinates, then those of the rotation.
+        Symmetric coordinates, then those of the rotation. A half turn within rounding has the
+        axis whose first component is positive, so that rounding does not choose between two.
 
     Raises
     ------
@@ -67,4 +70,22 @@ def relative_coordinates(outputs: GroupSamples, inputs: GroupSamples) -> Tensor:
     group = inputs.group
     # Nothing else of the two elements may be read: left multiplication of both leaves this alone.
     products = outputs.h_inv[:, None] @ inputs.h[None]
-    return group.coordinates(products)
+    coordinates = group.coordinates(products)
+    if not group.has_rotations:
+        return coordinates
+    stretch, rotation = coordinates.tensor_split([group.symmetric_dimension], dim=-1)
+    return torch.cat([stretch, _one_half_turn(rotation)], dim=-1)
+
+
+def _one_half_turn(w: Tensor) -> Tensor:  # (..., 1 or 3)
+    """The same rotations, with the cut of the logarithm moved off half turns by a margin."""
+    # Products of samples that are closed under half turns are half turns up to rounding.
+    margin = torch.finfo(w.dtype).eps ** 0.5
+    angle = torch.linalg.vector_norm(w, dim=-1, keepdim=True)
+    nearly_half = angle > math.pi - margin
+    angle = torch.where(nearly_half, angle, 1.0)
+    axis = w / angle
+    clear = axis.abs() > margin
+    first = axis.gather(-1, clear.int().argmax(-1, keepdim=True))
+    # An angle t about -a is the angle 2 pi - t about a.
+    return torch.where(nearly_half & (first < 0), w * (1 - 2 * math.pi / angle), w)

@@ -6,7 +6,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from equigeo.affine import GroupConv, KernelSpec, Quadrature, SeparableGroupConv, WindowWarning
+from equigeo.affine import (
+    GroupConv,
+    KernelSpec,
+    LiftConv,
+    Quadrature,
+    SeparableGroupConv,
+    WindowWarning,
+)
 from equigeo.groups import (
     SL,
     SO,
@@ -191,3 +198,22 @@ def test_order_of_samples_changes_nothing(kind: type) -> None:
     torch.testing.assert_close(
         shuffled, layer(x, samples)[0], **tolerance(torch.float64, terms=3 * 6 * 9)
     )
+
+
+@pytest.mark.filterwarnings("ignore::equigeo.affine.WindowWarning")
+@pytest.mark.parametrize("network", ["siren", "gabor", "rbf"])
+@pytest.mark.parametrize("kind", [GroupConv, SeparableGroupConv])
+def test_quarter_turns_are_exact_on_samples_that_hold_half_turns(kind: type, network: str) -> None:
+    stretched = multiply_samples(grid_stretches(SL(2), 0.3, 3), equidistant_rotations(4))
+    quarter = equidistant_rotations(4).h[1]
+    for samples in (*map(equidistant_rotations, (4, 8, 12)), stretched):
+        torch.manual_seed(0)
+        spec = KernelSpec(3, network=network, stretch_reach=3.0)
+        lift = LiftConv(samples.group, 1, 2, spec).double()
+        conv = kind(samples.group, 2, 3, spec).double()
+        x = torch.rand(1, 1, 7, 7, dtype=torch.float64)
+        expected = conv(*lift(x, samples))[0].rot90(1, (-2, -1))
+        turned = conv(*lift(x.rot90(1, (-2, -1)), samples.act(quarter)))[0]
+        assert float(expected.detach().std()) > 1e-4  # not zero by weights or windows
+        close = tolerance(torch.float64, terms=9 * 2 * len(samples))
+        torch.testing.assert_close(turned, expected, **close)

@@ -16,7 +16,7 @@ from equigeo.affine import (
     relative_points,
 )
 from equigeo.affine.kernels.affine_kernel import embed_rotation
-from equigeo.groups import SL, SO, GLPlus, equidistant_rotations
+from equigeo.groups import SL, SO, GLPlus, GroupSamples, equidistant_rotations
 from equigeo.testing import tolerance
 from tests.affine.points.test_point_group_conv import draw, random
 
@@ -110,6 +110,25 @@ def test_left_multiplication_changes_nothing() -> None:
     torch.testing.assert_close(moved, relative_coordinates(outputs, inputs), **close)
     seen = relative_points(outputs.act(g), points @ g.mT)
     torch.testing.assert_close(seen, relative_points(outputs, points), **close)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("n", [2, 3])
+def test_one_side_of_a_half_turn_is_taken_whatever_rounding_says(n: int, dtype) -> None:
+    group, eye = SO(n), torch.eye(3, dtype=torch.float64)
+    steps = torch.tensor([[-4.0], [-1.0], [0.0], [1.0], [4.0]], dtype=torch.float64)
+    for axis in eye[:1, :1] if n == 2 else torch.cat([eye, -eye]):
+        angles = math.pi + steps * torch.finfo(dtype).eps
+        h = group.from_coordinates(angles * axis).to(dtype)
+        samples = GroupSamples.from_elements(group, h, torch.ones(len(h), dtype=dtype))
+        one = samples.select(torch.tensor([0]))
+        one = GroupSamples.from_elements(group, torch.eye(n, dtype=dtype)[None], one.weight)
+        s = relative_coordinates(one, samples)[0]
+        torch.testing.assert_close(
+            s, math.pi * axis.abs().expand_as(s).to(dtype), **tolerance(dtype)
+        )
+        there = group.from_coordinates(s)
+        torch.testing.assert_close(there, h, **tolerance(dtype))
 
 
 def test_groups_are_not_mixed() -> None:

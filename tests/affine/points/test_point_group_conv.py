@@ -102,6 +102,20 @@ def test_is_exact_where_samples_move_with_the_cloud(group: LinearGroup, separabl
         assert float((fixed - expected).detach().abs().max()) > 1e-3
 
 
+@pytest.mark.parametrize("name", ["dihedral", "tetrahedral", "octahedral", "icosahedral"])
+@pytest.mark.parametrize("group", [SO(3), SL(3)], ids=str)
+def test_finite_rotations_are_exact_by_default(group: LinearGroup, name: str) -> None:
+    rotations = finite_rotations(name)
+    samples = GroupSamples.from_elements(group, rotations.h, rotations.weight)
+    torch.manual_seed(0)
+    conv = PointGroupConv(group, 2, 3, separable=False).double()
+    f, points = random(1, 2, len(samples), 9), random(1, 9, 3, seed=1)
+    expected = conv(f, points, samples)[0]
+    for g in elements(group):
+        moved = conv(f, act(g, points), samples.act(g))[0]
+        torch.testing.assert_close(moved, expected, **EXACT)
+
+
 def test_permutations_of_points_permute_features() -> None:
     net, samples = Network(GLPlus(3)), draw(GLPlus(3))
     f, points, order = random(2, 2, 30), random(2, 30, 3, seed=1), torch.randperm(30)
