@@ -11,13 +11,25 @@ import pytest
 import torch
 from torch import nn
 from torch.autograd import forward_ad
-from torch.func import functional_call, grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
+from torch.func import (
+    functional_call,
+    grad,
+    hessian,
+    jacfwd,
+    jacrev,
+    jvp,
+    stack_module_state,
+    vjp,
+    vmap,
+)
 
 from equigeo.interop import accelerate
 from equigeo.interop._require import require_e3nn
-from tests.interop.e3nn_modules import float64, random
+from tests.interop.e3nn_modules import build, float64, inputs, random
 
 o3 = require_e3nn()
+from e3nn import nn as e3nn_nn  # noqa: E402
+
 ATOMS = 5
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
 pytestmark = [
@@ -155,3 +167,27 @@ def test_members_of_an_ensemble_are_evaluated_together(models):
     stacked = {name: torch.stack([w[name].detach() for w in weights]) for name in names}
     found = vmap(lambda w: functional_call(ours, w, (POSITIONS,)))(stacked)
     close(found, torch.stack([member(POSITIONS) for member in members]))
+
+
+SOME = ["all connections", "external", "fully connected", "linear, biases", "harmonics"]
+
+
+@pytest.mark.parametrize("name", [*SOME, "batch norm", "radial", "gate"])
+def test_ensembles_are_evaluated_by_stacked_states(name):
+    special = {
+        "batch norm": lambda: e3nn_nn.BatchNorm("3x0e+2x1o").eval(),
+        "radial": lambda: e3nn_nn.FullyConnectedNet([9, 4, 2], torch.tanh),
+        "gate": lambda: e3nn_nn.Gate("3x0e", [torch.tanh], "2x0e", [torch.tanh], "2x1o"),
+    }
+    with float64():
+        members = [special.get(name, lambda: build(name))() for _ in range(3)]
+    for n, member in enumerate(members):
+        for parameter in member.parameters():
+            nn.init.normal_(parameter, 1.0, 1.0 + n)
+    given = inputs(members[0]) if name not in ("batch norm", "radial") else [random(5, 9)]
+    want = torch.stack([member(*given) for member in members])
+    for member in members:
+        assert len(accelerate(member).replaced) == 1
+    state = stack_module_state(members)
+    found = vmap(lambda p, b: functional_call(members[0], (p, b), tuple(given)))(*state)
+    close(found, want)

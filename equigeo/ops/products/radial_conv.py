@@ -13,7 +13,7 @@ from equigeo.ops.products.channelwise_conv_backward import channelwise_conv_back
 from equigeo.ops.products.conv_graph import GRAPH, INDICES, OFFSETS
 from equigeo.ops.products.multilinear import OPERANDS
 from equigeo.ops.runtime.autocast import computes_in_float32
-from equigeo.ops.runtime.batching import Batched, blocks, in_front, refuse_batches
+from equigeo.ops.runtime.batching import Batched, blocks, in_front, share_the_rest
 from equigeo.ops.runtime.checks import check_device, check_features, check_index
 from equigeo.ops.runtime.declare import Gradients, declare, declared
 from equigeo.ops.runtime.forward_rules import linear_in
@@ -139,8 +139,7 @@ _blocks = blocks(OPERANDS, indices=INDICES, offsets=OFFSETS)
 
 
 def _batch(op: Any, size: int, arguments: dict[str, Any], dims: Mapping[str, Any]) -> Batched:
-    refuse_batches(dims, allowed=FEATURES)
-    rest = dict(arguments)
+    rest, dims = share_the_rest(arguments, dims, allowed=FEATURES)
     hidden, radial = (in_front(rest.pop(name), dims[name], size) for name in ("hidden", "radial"))
     # Weights of each problem of the batch, which the convolution then takes.
     x, y, *graph_and_table = rest.values()

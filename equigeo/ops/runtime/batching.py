@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from equigeo.ops.runtime.torch_internals import values_readable
+
 Batched = tuple[Any, Any]
 """Results and the axis of the batch in each."""
 
@@ -41,7 +43,7 @@ def blocks(
     indices = {} if indices is None else indices
 
     def batch(op: Any, size: int, arguments: dict[str, Any], dims: Mapping[str, Any]) -> Batched:
-        refuse_batches(dims, allowed=rows)
+        arguments, dims = share_the_rest(arguments, dims, allowed=rows)
         given = dict(arguments)
         for name in rows:
             if given[name] is not None:
@@ -74,7 +76,7 @@ def channels(names: Sequence[str]) -> BatchRule:
     """
 
     def batch(op: Any, size: int, arguments: dict[str, Any], dims: Mapping[str, Any]) -> Batched:
-        refuse_batches(dims, allowed=names)
+        arguments, dims = share_the_rest(arguments, dims, allowed=names)
         given = dict(arguments)
         for name in names:
             if given[name] is not None:
@@ -139,27 +141,49 @@ def none_of_a_batch(
     return tuple(x.narrow(axis, 0, 0) for x, axis in zip(results, axes, strict=True)), axes
 
 
-def refuse_batches(dims: Mapping[str, Any], *, allowed: Sequence[str]) -> None:
-    """Refuse a batch of what must be the same for all.
+def share_the_rest(
+    arguments: Mapping[str, Any], dims: Mapping[str, Any], *, allowed: Sequence[str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Take one of the equal members of a batch of what must be the same for all.
+
+    ``torch.func.stack_module_state`` makes such a batch of the tables of a layer.
 
     Parameters
     ----------
+    arguments : mapping of str to object
+        By name.
     dims : mapping of str to int or None
         Axes of the batch by argument.
     allowed : sequence of str
         Arguments that may have one.
 
+    Returns
+    -------
+    arguments, dims : dict
+        The same, without an axis of the batch where it is not allowed.
+
     Raises
     ------
     NotImplementedError
-        If another has one.
+        If members differ, or cannot be compared.
     """
+    shared, axes = dict(arguments), dict(dims)
     for name, dim in dims.items():
         if isinstance(dim, int) and name not in allowed:
-            raise NotImplementedError(
-                f"torch.vmap can batch {', '.join(allowed)} here, but not {name}: members of an "
-                "ensemble share the tables of a layer, so give functional_call parameters alone"
-            )
+            members = arguments[name].movedim(dim, 0)
+            if not _are_equal(members):
+                raise NotImplementedError(
+                    f"torch.vmap can batch {', '.join(allowed)} here, but not {name} of different "
+                    "values: members of an ensemble share the tables of a layer, so give "
+                    "functional_call parameters alone"
+                )
+            shared[name], axes[name] = members[0], None
+    return shared, axes
+
+
+def _are_equal(members: Tensor) -> bool:
+    """Compare the entries of the first axis, where values can be read."""
+    return values_readable(members) and torch.equal(members, members[:1].expand_as(members))
 
 
 def _rows_of(name: str, arguments: Mapping[str, Any], dims: Mapping[str, Any]) -> int:

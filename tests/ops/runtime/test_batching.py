@@ -6,7 +6,7 @@ from torch.testing import assert_close
 
 from equigeo.graphs import EdgeIndex
 from equigeo.ops import gather_sum, principal_axes
-from equigeo.ops.runtime.batching import blocks, channels, in_front, refuse_batches
+from equigeo.ops.runtime.batching import blocks, channels, in_front, share_the_rest
 
 
 def test_a_missing_batch_axis_is_expanded_and_another_moved():
@@ -16,9 +16,14 @@ def test_a_missing_batch_axis_is_expanded_and_another_moved():
 
 
 def test_what_is_shared_cannot_be_batched():
-    refuse_batches({"x": 0, "table": None}, allowed=["x"])
-    with pytest.raises(NotImplementedError, match="can batch x here, but not table"):
-        refuse_batches({"x": 0, "table": 1}, allowed=["x"])
+    x, table = torch.ones(2, 3), torch.arange(6.0).view(3, 2)
+    share_the_rest({"x": x, "table": table}, {"x": 0, "table": None}, allowed=["x"])
+    with pytest.raises(NotImplementedError, match="can batch x here, but not table of different"):
+        share_the_rest({"x": x, "table": table}, {"x": 0, "table": 1}, allowed=["x"])
+    equal = {"x": x, "table": table[:, :1].repeat(1, 2)}
+    given, axes = share_the_rest(equal, {"x": 0, "table": 1}, allowed=["x"])
+    assert axes == {"x": 0, "table": None}
+    assert torch.equal(given["table"], table[:, 0])
 
 
 def test_blocks_lie_one_after_another():
@@ -74,7 +79,7 @@ def test_batches_of_any_size(size):
 
 def test_a_graph_cannot_be_batched():
     graph = EdgeIndex.from_edges(torch.tensor([[0, 1], [1, 0]]), 2, 2)
-    x, sources = torch.ones(2, 1), torch.stack([graph.source, graph.source])
+    x, sources = torch.ones(2, 1), torch.stack([graph.source, graph.source.flip(0)])
 
     def total(source):
         return gather_sum(x, source, graph.ptr, graph.back_target, graph.back_ptr)
