@@ -79,7 +79,7 @@ def _searchable(points: Tensor, mask: Tensor | None, centers: Tensor | None) -> 
 
 def cluster_sampling(
     cluster: ModuleType, points: Tensor, first: Tensor, count: int, mask: Tensor | None
-) -> Tensor:
+) -> Tensor | None:
     """Sample farthest points.
 
     Parameters
@@ -97,8 +97,8 @@ def cluster_sampling(
 
     Returns
     -------
-    Tensor, (B, count), int64
-        Positions in the clouds.
+    Tensor, (B, count), int64, or None
+        Positions in the clouds. None where points coincide: torch-cluster repeats its start.
     """
     batch, size = points.shape[:2]
     order = torch.arange(size).expand(batch, -1)
@@ -113,12 +113,10 @@ def cluster_sampling(
     share = (wanted - 0.5) / sizes.double()
     found = cluster.fps(cloud.rows, cloud.batch, ratio=share, random_start=False)
     chosen = order[cloud.batch[found], cloud.positions[found]]
-    # Where no distance is left, the own search names the first point there is, torch-cluster its
-    # start.
     result = there.int().argmax(1, keepdim=True).repeat(1, count)
-    result[torch.arange(count) < wanted[:, None]] = chosen
-    again = (result == first) & (torch.arange(count) > 0)
-    return torch.where(again, there.int().argmax(1, keepdim=True), result)
+    asked = torch.arange(count) < wanted[:, None]
+    result[asked] = chosen
+    return None if bool((asked & (result == first))[:, 1:].any()) else result
 
 
 def cluster_nearest(

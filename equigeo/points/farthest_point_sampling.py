@@ -24,7 +24,8 @@ def farthest_point_sampling(
     """Choose points one after another, each the farthest from those before.
 
     The first ``m`` of the result are the choice of ``m``. Of points that are equally far, the first
-    in the cloud is chosen.
+    in the cloud is chosen. No point is chosen twice while others are left, where points coincide
+    included.
 
     Parameters
     ----------
@@ -83,8 +84,9 @@ def farthest_point_sampling(
     start = columns.new_zeros(()) if place is None else (place / scale).mT
     first = squares_from(start).argmax(1, keepdim=True)
     cluster = cluster_for(cloud, there)
-    if cluster is not None:
-        return cluster_sampling(cluster, cloud, first, count, there)
+    found = None if cluster is None else cluster_sampling(cluster, cloud, first, count, there)
+    if found is not None:
+        return found
     return farthest_first(first, lambda chosen: squares_from(gather_rows(cloud, chosen).mT), count)
 
 
@@ -103,14 +105,15 @@ def farthest_first(first: Tensor, distances_from: Callable[[Tensor], Tensor], co
         The first choice in each space.
     distances_from : callable
         From elements, (*B, 1), to the distances of all elements from them, (*B, P), or anything
-        that grows with these. It is called for each element that is chosen but the last.
+        that grows with these and is not negative; minus infinity for elements that fill up where
+        no others are left. It is called for each element that is chosen but the last.
     count : int
         How many to choose, at least 1.
 
     Returns
     -------
     Tensor, (*B, count), int64
-        The choice; the first of equals.
+        The choice; the first of equals. No element is chosen twice while others are left.
 
     Examples
     --------
@@ -121,6 +124,7 @@ def farthest_first(first: Tensor, distances_from: Callable[[Tensor], Tensor], co
     chosen, nearest = [first], None
     while len(chosen) < count:
         distances = distances_from(chosen[-1])
-        nearest = distances if nearest is None else torch.minimum(nearest, distances)
+        nearest = distances.clone() if nearest is None else torch.minimum(nearest, distances)
+        nearest.scatter_(-1, chosen[-1], -1)  # behind elements that coincide with it
         chosen.append(nearest.argmax(-1, keepdim=True))
     return torch.cat(chosen, dim=-1)

@@ -39,7 +39,20 @@ def test_every_choice_is_the_farthest_from_those_before():
 def test_the_first_of_equals_is_chosen():
     square = torch.tensor([[[1.0, 0], [0, 1], [-1, 0], [0, -1]]])
     assert farthest_point_sampling(square, 4).tolist() == [[0, 2, 1, 3]]
-    assert farthest_point_sampling(torch.ones(1, 4, 2), 3).tolist() == [[0, 0, 0]]
+    assert farthest_point_sampling(torch.ones(1, 4, 2), 3).tolist() == [[0, 1, 2]]
+
+
+def test_no_point_is_chosen_twice_while_others_are_left():
+    grid = torch.cartesian_prod(*[torch.arange(3.0)] * 3)
+    twice = torch.cat([grid, grid])[None]  # as of clouds that are sampled with replacement
+    mask = torch.ones(1, 54, dtype=torch.bool)
+    mask[0, ::5] = False
+    left = mask.sum().item()
+    for x in (twice, 1e4 + twice, twice.double()):
+        assert farthest_point_sampling(x, 54).unique().tolist() == list(range(54))
+        chosen = farthest_point_sampling(x, 54, mask)[0]
+        assert chosen[:left].sort().values.tolist() == mask[0].nonzero()[:, 0].tolist()
+        assert chosen[left:].tolist() == [1] * (54 - left)
 
 
 @pytest.mark.parametrize("count", [0, 5])

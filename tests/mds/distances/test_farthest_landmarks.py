@@ -31,9 +31,9 @@ def test_all_points_are_the_most():
     assert distances.shape == (8, 8)
 
 
-def test_of_points_that_coincide_the_first_fills_up():
+def test_points_that_coincide_are_chosen_one_after_another():
     chosen, _ = farthest_landmarks(lambda i: torch.zeros(3), 3, start=2)
-    assert chosen.tolist() == [2, 0, 0]
+    assert chosen.tolist() == [2, 0, 1]
 
 
 def test_there_must_be_one():
