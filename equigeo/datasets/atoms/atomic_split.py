@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from equigeo.datasets.atoms.atomic_frame import AtomicFrame
 from equigeo.datasets.atoms.atomic_frames import AtomicFrames
 from equigeo.datasets.atoms.load_mlearn import STRESS_ORDER, load_mlearn, read_mlearn
 from equigeo.datasets.atoms.load_qm9 import QM9_FILE, load_qm9
@@ -23,6 +24,7 @@ from equigeo.datasets.atoms.read_extxyz import (
 )
 from equigeo.datasets.data_folder import data_folder
 from equigeo.datasets.unpack_archive import ARCHIVE_SUFFIXES
+from equigeo.graphs import neighbor_list
 
 _ARCHIVE: Final = "botnet_datasets.tar.xz"
 _BOTNET: Final = {"3BPA": "dataset_3BPA", "acac": "dataset_acac", "ethanol": "dataset_ethanol"}
@@ -45,8 +47,8 @@ class AtomicSplit:
     tests : mapping of str to AtomicFrames
         What to test on, by name; empty where nothing is given for it.
     isolated : mapping of int to float
-        Energies of isolated atoms in eV at the same level of theory, by atomic number; empty where
-        they are unknown.
+        Energies of isolated atoms in eV at the same level of theory, by atomic number, the lowest
+        that was found; empty where they are unknown.
     remark : str
         What a reader of test figures must know; empty if nothing.
 
@@ -71,7 +73,13 @@ class AtomicSplit:
 
 
 def load_atomic_split(
-    path: str | Path, name: str = "", *, energy: str = "", forces: str = "", stress: str = ""
+    path: str | Path,
+    name: str = "",
+    *,
+    energy: str = "",
+    forces: str = "",
+    stress: str = "",
+    cutoff: float | None = None,
 ) -> AtomicSplit:
     """Load a data set of atoms with the split that it is published with.
 
@@ -82,18 +90,24 @@ def load_atomic_split(
         (``<element>_{train,test}.npz``) or of QM9 (``qm9_20k.npz``); ``botnet_datasets.tar.xz``,
         or the folder that holds it or what is in it; a folder with one ``train*.xyz`` and any
         number of ``test*.xyz``; or one file of these. The test part of ``X_train.npz`` is the
-        ``X_test.npz`` beside it; an ``.xyz`` file has none.
+        ``X_test.npz`` beside it.
     name : str
         Which of several sets in a folder: a molecule, an element, or ``3BPA``, ``acac``,
         ``ethanol``.
     energy, forces, stress : str
         Keys of labels in extended XYZ, by default the usual ones, as of
         :func:`equigeo.datasets.read_extxyz`; a frame need not have them.
+    cutoff : float, optional
+        In angstrom: frames of one periodic atom without an image nearer than that are isolated
+        atoms, too.
 
     Returns
     -------
     AtomicSplit
         QM9 has no official split: 16,000 molecules are drawn to train on, the same for everyone.
+        Of an ``.xyz`` file, a tenth of the frames is drawn to test on, the same for everyone.
+        Frames of one atom without periodic axes, or whose ``config_type`` is ``IsolatedAtom``, are
+        taken out of training frames in ``.xyz`` files: they are ``isolated``.
         Where the official test frames of 3BPA are not beside its training frames, those of
         ``train_mixedT`` are taken that are not in ``train_300K``, and ``remark`` says so.
 
@@ -117,13 +131,13 @@ def load_atomic_split(
         raise ValueError(f"{given}: no such file or folder")
     is_named = keys != _USUAL
     if given.is_dir() and not is_named:
-        return _from_folder(given, name)
+        return _from_folder(given, name, cutoff)
     if given.name.endswith(ARCHIVE_SUFFIXES) and not is_named:
         return _botnet(given, name)
     _refuse_name(given, name)
     if given.is_dir():
-        return _xyz_folder(given, keys)
-    return _from_file(given, keys)
+        return _xyz_folder(given, keys, cutoff)
+    return _from_file(given, keys, cutoff)
 
 
 def load_every_frame(
@@ -173,9 +187,9 @@ def _refuse_name(path: Path, name: str) -> None:
         raise ValueError(f"{path}: is one data set, without others to name; got {name!r:.80}")
 
 
-def _from_file(path: Path, keys: LabelKeys) -> AtomicSplit:
+def _from_file(path: Path, keys: LabelKeys, cutoff: float | None) -> AtomicSplit:
     if path.suffix.lower() in EXTXYZ_SUFFIXES:
-        return _with_isolated(path.stem, read_labelled(path, keys))
+        return _divided(_with_isolated(path.stem, read_labelled(path, keys), cutoff))
     if keys != _USUAL:
         raise ValueError(f"{path}: keys are for labels of extended XYZ; leave them out")
     if path.suffix.lower() != ".npz":
@@ -189,7 +203,7 @@ def _from_file(path: Path, keys: LabelKeys) -> AtomicSplit:
     return AtomicSplit(path.stem, read(path), tests)
 
 
-def _from_folder(folder: Path, name: str) -> AtomicSplit:
+def _from_folder(folder: Path, name: str, cutoff: float | None) -> AtomicSplit:
     molecules = [file.name.split("_")[1] for file in sorted(folder.glob("rmd17_*_train_01.npz"))]
     elements = [e for e in STRESS_ORDER if (folder / f"{e}_train.npz").is_file()]
     if (folder / QM9_FILE).is_file():
@@ -210,7 +224,7 @@ def _from_folder(folder: Path, name: str) -> AtomicSplit:
             f"mlearn {chosen}", load_mlearn(folder, chosen), tests, {}, _remark(chosen)
         )
     _refuse_name(folder, name)
-    return _xyz_folder(folder, _USUAL)
+    return _xyz_folder(folder, _USUAL, cutoff)
 
 
 def _remark(element: str) -> str:
@@ -228,11 +242,33 @@ def _choose(path: Path, name: str, known: list[str]) -> str:
 
 def _qm9(path: Path) -> AtomicSplit:
     molecules = load_qm9(path)
-    stream = np.random.default_rng(np.random.SeedSequence(0))  # everyone's split is the same
-    order = torch.from_numpy(stream.permutation(len(molecules)))
+    order = _drawn(len(molecules))
     number = min(_QM9_TRAIN, 4 * len(molecules) // 5)
     train, test = (molecules.select(part) for part in (order[:number], order[number:]))
     return AtomicSplit("QM9", train, {"test": test}, {}, "no official split of these molecules")
+
+
+def _drawn(number: int) -> Tensor:
+    """Draw an order, the same for everyone."""
+    stream = np.random.default_rng(np.random.SeedSequence(0))
+    return torch.from_numpy(stream.permutation(number))
+
+
+def _divided(split: AtomicSplit) -> AtomicSplit:
+    """Put a tenth of the frames of a single file aside for testing, the same for everyone."""
+    number = len(split.train) // 10
+    if not number:
+        return split
+    order = _drawn(len(split.train))
+    test, train = (
+        split.train.select(part.sort()[0])
+        for part in order.split_with_sizes([number, len(order) - number])
+    )
+    remark = (
+        f"{number} frames drawn at random are the test set, and frames like them may be trained on;"
+        " a folder with train.xyz and test.xyz holds a test set of its own"
+    )
+    return replace(split, train=train, tests={"test": test}, remark=remark)
 
 
 def _botnet(path: Path, name: str) -> AtomicSplit:
@@ -270,7 +306,7 @@ def _key(positions: Tensor) -> bytes:
     return bytes(positions.numpy().tobytes())
 
 
-def _xyz_folder(folder: Path, keys: LabelKeys) -> AtomicSplit:
+def _xyz_folder(folder: Path, keys: LabelKeys, cutoff: float | None) -> AtomicSplit:
     train = _files(folder, lambda stem: stem.startswith("train"))
     if len(train) != 1:
         found = ", ".join(file.name for file in train) or "none"
@@ -278,7 +314,7 @@ def _xyz_folder(folder: Path, keys: LabelKeys) -> AtomicSplit:
             f"{folder}: expected one train*.xyz, or the files of rMD17, mlearn, QM9 or "
             f"{_ARCHIVE}; got {found}"
         )
-    split = _with_isolated(folder.name, read_labelled(train[0], keys))
+    split = _with_isolated(folder.name, read_labelled(train[0], keys), cutoff)
     isolated = {**_isolated_energies(folder, keys), **split.isolated}
     return AtomicSplit(split.name, split.train, _test_files(folder, keys), isolated)
 
@@ -299,9 +335,9 @@ def _isolated_energies(folder: Path, keys: LabelKeys = _USUAL) -> dict[int, floa
     return _energies(read_labelled(files[0], keys)) if files else {}
 
 
-def _with_isolated(name: str, frames: AtomicFrames) -> AtomicSplit:
+def _with_isolated(name: str, frames: AtomicFrames, cutoff: float | None) -> AtomicSplit:
     """Take isolated atoms out of the frames to train on: they are the energies of references."""
-    alone = [len(frame) == 1 and not any(frame.pbc) for frame in frames]
+    alone = [len(frame) == 1 and _is_isolated(frame, cutoff) for frame in frames]
     if not any(alone) or all(alone):
         return AtomicSplit(name, frames)
     parts = [[k for k, is_alone in enumerate(alone) if is_alone == kind] for kind in (True, False)]
@@ -309,6 +345,22 @@ def _with_isolated(name: str, frames: AtomicFrames) -> AtomicSplit:
     return AtomicSplit(name, train, {}, _energies(isolated))
 
 
+def _is_isolated(frame: AtomicFrame, cutoff: float | None) -> bool:
+    """Whether a frame of one atom is called isolated, or has no neighbour within the cutoff."""
+    config_type = str(frame.info.get("config_type", "")).lower().replace("_", "")
+    if config_type == "isolatedatom" or not any(frame.pbc):
+        return True
+    if cutoff is None:
+        return False
+    pbc = torch.tensor(frame.pbc)
+    return neighbor_list(frame.positions, cutoff, frame.cell, pbc).num_edges == 0
+
+
 def _energies(isolated: AtomicFrames) -> dict[int, float]:
+    """Give the lowest energy of each element, its ground state."""
     isolated.require("energy")
-    return {int(f.numbers[0]): float(f.energy) for f in isolated if f.energy is not None}
+    found: dict[int, float] = {}
+    for frame in isolated:
+        z, energy = int(frame.numbers[0]), float(frame.energy or 0.0)
+        found[z] = min(energy, found.get(z, energy))
+    return found

@@ -27,7 +27,7 @@ from equigeo.tasks.potential.evaluate import (
     evaluate_potential,
 )
 from equigeo.tasks.potential.report import summarize_potential
-from equigeo.tasks.potential.train import has_isolated, plan_fit
+from equigeo.tasks.potential.train import plan_fit, reference_source
 from equigeo.tasks.potential.trained import FORMATS, TrainedPotential, format_predictions
 from equigeo.tasks.task import Task
 from equigeo.training.loop.fit_plan import FitPlan
@@ -117,11 +117,12 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
 
     def describe(self, config: PotentialRunConfig, data: PotentialData) -> str:
         """Count frames and name the model."""
-        energies = "isolated atoms" if has_isolated(data) else "least squares"
+        tests = sum(map(len, data.split.tests.values()))
+        remark = f", {data.split.remark}" if data.split.remark else ""
         return (
-            f"{data.split.name}, {len(data.train)} training and {len(data.validation)} validation "
-            f"frames{_stresses(config, data)}, reference energies of {energies}, "
-            f"product {config.product}, {config.preset} preset"
+            f"{data.split.name}, {len(data.train)} training, {len(data.validation)} validation and "
+            f"{tests or 'no'} test frames{_stresses(config, data)}{remark}, reference energies of "
+            f"{reference_source(data)}, product {config.product}, {config.preset} preset"
         )
 
     def plan(
@@ -171,7 +172,8 @@ def _stresses(config: PotentialRunConfig, data: PotentialData) -> str:
     """Count the frames whose stresses are learned, where any are."""
     if not config.stress_weight:
         return ""
-    return f" ({len(data.train) - len(data.train.lacking('stress'))} with stresses)"
+    number = len(data.train) - len(data.train.lacking("stress"))
+    return f" (stresses in {number} training frames)"
 
 
 def _every_frame(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -215,6 +215,8 @@ class PotentialData:
 def load_frames(config: PotentialRunConfig) -> PotentialData:
     """Load a data set and put validation frames aside.
 
+    The remark of the split counts validation and test frames that are training frames as well.
+
     Raises
     ------
     ImportError
@@ -236,6 +238,7 @@ def load_frames(config: PotentialRunConfig) -> PotentialData:
         energy=config.energy_key,
         forces=config.forces_key,
         stress=config.stress_key,
+        cutoff=config.cutoff,
     )
     if config.energy_weight:
         split.train.require("energy")
@@ -255,7 +258,28 @@ def load_frames(config: PotentialRunConfig) -> PotentialData:
     # not the seed of the run, which must not choose what it is judged by
     order = np.random.default_rng(seed_sequence(0, "validation")).permutation(number).tolist()
     kept, aside = sorted(order[config.validation :]), sorted(order[: config.validation])
-    return PotentialData(split, split.train.select(kept), split.train.select(aside))
+    train, validation = split.train.select(kept), split.train.select(aside)
+    twice = _twice(train, {"validation": validation, **split.tests})
+    remark = "; ".join(filter(None, (split.remark, twice)))
+    return PotentialData(replace(split, remark=remark), train, validation)
+
+
+def _twice(train: AtomicFrames, others: Mapping[str, AtomicFrames]) -> str:
+    """Name the sets with frames whose atoms and cells are those of training frames."""
+    known = {_structure(frame) for frame in train}
+    counts = {name: sum(_structure(f) in known for f in part) for name, part in others.items()}
+    found = [
+        f"{count} of {len(others[name])} frames of {name}"
+        for name, count in counts.items()
+        if count
+    ]
+    return f"training frames are repeated: {', '.join(found)}" if found else ""
+
+
+def _structure(frame: AtomicFrame) -> tuple[bytes, ...]:
+    """Elements, positions, cell and periodic axes of a frame, to the last bit."""
+    parts = (frame.numbers, frame.positions, frame.cell, torch.tensor(frame.pbc))
+    return tuple(b"" if part is None else bytes(part.numpy().tobytes()) for part in parts)
 
 
 def check_species(frames: AtomicFrames, species: Sequence[int], names: str) -> None:

@@ -11,7 +11,7 @@ import equigeo
 from equigeo.tasks.potential.config import PotentialRunConfig
 from equigeo.tasks.potential.data import PotentialData
 from equigeo.tasks.potential.evaluate import PotentialEvaluation
-from equigeo.tasks.potential.train import has_isolated
+from equigeo.tasks.potential.train import reference_source
 from equigeo.tasks.potential.trained import TrainedPotential
 
 
@@ -80,9 +80,8 @@ def _subject(
     if isinstance(data, str):
         lead = f"Energies and forces of {data}: evaluation of all frames."
         return lead, [("data", data), ("trained on", trained_on)]
-    energies = "isolated atoms" if has_isolated(data) else "least squares on compositions"
     return f"Energies and forces of {data.split.name}: training and evaluation.", [
         ("data", trained_on),
         ("frames", f"{len(data.train)} to train on, {len(data.validation)} for validation"),
-        ("reference energies", energies),
+        ("reference energies", reference_source(data)),
     ]

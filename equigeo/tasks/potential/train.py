@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from equigeo.datasets import AtomicFrames
+from equigeo.datasets.atoms.chemical_symbols import symbol
 from equigeo.nn.evaluating import evaluating
 from equigeo.potentials import MessagePassingPotential, fit_references
 from equigeo.tasks.potential.compiled_objective import CompiledObjective
@@ -76,23 +77,34 @@ def set_references(
 def reference_energies(data: PotentialData) -> Sequence[float]:
     """Give the energy of an atom of each element that the potential knows, ascending, in eV.
 
-    These are the energies of isolated atoms where they are known for every element, and otherwise
-    those of least squares on ``data.train``; frames that were put aside have no part in it. The
-    potential also knows the elements that only these have, or only frames without an energy:
-    nothing tells them from zero, the solution of least norm, unless their isolated atom is known.
+    These are the energies of isolated atoms where they are known, and those of least squares on
+    what these leave of ``data.train`` for the other elements; frames that were put aside have no
+    part in it. The potential also knows the elements that only these have, or only frames without
+    an energy: nothing tells them from zero, the solution of least norm.
     """
     species, isolated = data.split.train.species, data.split.isolated
-    known = [] if has_isolated(data) else [f for f in data.train if f.energy is not None]
+    numbers, energies = [], []
+    for frame in data.train:
+        known = [z for z in frame.numbers.tolist() if z in isolated]
+        if frame.energy is not None and len(known) < len(frame):
+            numbers.append([z for z in frame.numbers.tolist() if z not in isolated])
+            energies.append(frame.energy - sum(isolated[z] for z in known))
     found = dict(isolated)
-    if known:
-        fitted = fit_references([f.numbers for f in known], [f.energy or 0.0 for f in known])
+    if numbers:
+        fitted = fit_references(numbers, energies)
         found |= zip(fitted.species, fitted.energies, strict=True)
     return [found.get(z, 0.0) for z in species]
 
 
-def has_isolated(data: PotentialData) -> bool:
-    """Whether the energies of all isolated atoms are known."""
-    return set(data.split.train.species) <= data.split.isolated.keys()
+def reference_source(data: PotentialData) -> str:
+    """Tell where the energies of the elements come from."""
+    species, isolated = data.split.train.species, data.split.isolated
+    known, fitted = (
+        " ".join(symbol(z) for z in species if (z in isolated) == kind) for kind in (True, False)
+    )
+    if not known or not fitted:
+        return "isolated atoms" if known else "least squares"
+    return f"isolated atoms ({known}) and least squares ({fitted})"
 
 
 def _spread(frames: AtomicFrames, e0: dict[int, float]) -> float:

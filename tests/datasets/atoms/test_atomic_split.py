@@ -46,6 +46,20 @@ def test_sets_that_are_not_named_are_listed(tmp_path):
         load_atomic_split(tmp_path / "a.txt")
 
 
+def test_a_tenth_of_a_single_file_is_for_testing(tmp_path):
+    pytest.importorskip("ase", reason="needs ase")
+    file = tmp_path / "mine.xyz"
+    file.write_text("".join(xyz_frame(energy=str(k)) for k in range(25)))
+    split, again = load_atomic_split(file), load_atomic_split(file)
+    energies = [[f.energy for f in part] for part in (split.train, split.tests["test"])]
+    assert [len(part) for part in energies] == [23, 2]
+    assert sorted(energies[0] + energies[1]) == list(range(25))
+    assert energies == [[f.energy for f in part] for part in (again.train, again.tests["test"])]
+    assert "2 frames drawn at random are the test set" in split.remark
+    file.write_text(xyz_frame() * 9)
+    assert load_atomic_split(file).tests == {}
+
+
 ALONE = '1\nProperties=species:S:1:pos:R:3 energy={energy} pbc="F F F"\nH 0 0 0\n'
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from equigeo.datasets import AtomicFrames, format_extxyz
+from equigeo.datasets import AtomicFrames, AtomicSplit, format_extxyz
 from equigeo.potentials import AtomicBatch, MessagePassingPotential, PotentialConfig
 from equigeo.potentials.potential_output import PotentialOutput
 from equigeo.tasks.potential import (
@@ -18,12 +18,14 @@ from equigeo.tasks.potential import (
     EnergyForcesStress,
     FrameErrors,
     InteratomicPotential,
+    PotentialData,
     evaluate_potential,
     load_frames,
     measure_errors,
     potential_table,
 )
 from equigeo.tasks.potential.data import check_species
+from equigeo.tasks.potential.train import reference_energies, reference_source
 from equigeo.tasks.potential.trained import format_predictions
 from equigeo.testing import tolerance
 from tests.tasks.potential.frames import CUTOFF, crystals, molecules
@@ -110,6 +112,47 @@ def test_labels_that_are_to_be_learned_are_needed(config, tmp_path):
         load_frames(replace(config, validation=1))
 
 
+def test_frames_in_two_parts_are_counted(config, tmp_path):
+    pytest.importorskip("ase", reason="needs ase")
+    path = tmp_path / "train.xyz"
+    path.write_text(format_extxyz([*molecules(10)] * 3))
+    data = load_frames(replace(config, data=str(path), subset="", validation=3))
+    parts = [data.train, data.validation, data.split.tests["test"]]
+    assert [len(part) for part in parts] == [24, 3, 3]
+    seen = {f.positions.numpy().tobytes() for f in data.train}
+    counts = [sum(f.positions.numpy().tobytes() in seen for f in part) for part in parts[1:]]
+    said = f"repeated: {counts[0]} of 3 frames of validation, {counts[1]} of 3 frames of test"
+    assert min(counts) > 0
+    assert said in data.split.remark
+    shown = InteratomicPotential().describe(config, data)
+    assert "24 training, 3 validation and 3 test frames, 3 frames drawn at random are" in shown
+    assert said in shown
+    path.write_text(format_extxyz(molecules(30)))
+    data = load_frames(replace(config, data=str(path), subset="", validation=3))
+    assert "repeated" not in data.split.remark
+
+
+@pytest.mark.parametrize("isolated", ["open", "periodic", "named"])
+def test_isolated_atoms_are_references(config, tmp_path, isolated):
+    pytest.importorskip("ase", reason="needs ase")
+    path, frames = tmp_path / "train.xyz", list(crystals(8))
+    length = {"open": 0.0, "periodic": CUTOFF + 0.1, "named": CUTOFF - 0.1}[isolated]
+    alone = replace(
+        frames[0], energy=-7.0, stress=None, pbc=(isolated != "open",) * 3,
+        cell=length * torch.eye(3).double(),
+        info={"config_type": "IsolatedAtom"} if isolated == "named" else {},
+    )  # fmt: skip
+    excited = replace(alone, energy=-6.0)
+    path.write_text(format_extxyz([alone, *frames, excited]))
+    data = load_frames(replace(config, data=str(path), subset="", validation=2))
+    # frames 0 and 9 are atoms alone; of the others, none is a tenth
+    assert (data.split.isolated, len(data.split.train)) == ({6: -7.0}, 8)
+    assert reference_energies(data) == [-7.0]
+    close = replace(alone, cell=(CUTOFF - 0.1) * torch.eye(3).double(), pbc=(True,) * 3, info={})
+    path.write_text(format_extxyz([close, *frames]))
+    assert not load_frames(replace(config, data=str(path), subset="", validation=2)).split.isolated
+
+
 def test_labels_are_found_by_the_keys_of_a_run(config, tmp_path):
     pytest.importorskip("ase", reason="needs ase")
     path = tmp_path / "train.xyz"
@@ -120,13 +163,26 @@ def test_labels_are_found_by_the_keys_of_a_run(config, tmp_path):
     data = load_frames(replace(config, **keys))
     assert data.split.train[0].energy == crystals(1)[0].energy
     assert torch.equal(data.split.train[0].stress, crystals(1)[0].stress)
-    assert "(4 with stresses)" in InteratomicPotential().describe(config, data)
+    assert "(stresses in 4 training frames)" in InteratomicPotential().describe(config, data)
     with pytest.raises(ValueError, match=r"frame 0 has no forces .*; the file has F, E, S"):
         load_frames(replace(config, **(keys | {"forces_key": "G"})))
     with pytest.raises(ValueError, match=r"no frame .* has a stress, .* 100; the file has F, E, S"):
         load_frames(replace(config, **(keys | {"stress_key": ""})))
     with pytest.raises(ValueError, match="keys are for labels of extended XYZ"):
         load_frames(replace(config, data=str(path.rename(tmp_path / "train.npz")), **keys))
+
+
+def test_an_isolated_atom_of_one_element_is_its_reference():
+    frames = molecules(4)
+    split = AtomicSplit("chains", frames, isolated={1: -12.0})
+    data = PotentialData(split, frames, frames)
+    mean = sum(f.energy for f in frames) / 4
+    # C2H3, whose three hydrogen atoms are fixed
+    assert reference_energies(data) == [-12.0, pytest.approx((mean + 36) / 2)]
+    assert reference_source(data) == "isolated atoms (H) and least squares (C)"
+    known = replace(data, split=replace(split, isolated={1: -13.0, 6: -1000.0}))
+    assert reference_energies(known) == [-13.0, -1000.0]
+    assert reference_source(known) == "isolated atoms"
 
 
 def test_unknown_elements_and_too_many_edges_name_the_frame():
