@@ -93,7 +93,7 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
     )
     measures = {  # noqa: RUF012
         "validation_force_mae": "validation force MAE {value:.2f} meV/A",
-        "validation_energy_mae": "validation energy MAE {value:.2f} meV (crystals: meV/atom)",
+        "validation_energy_mae": "validation energy MAE {value:.2f} meV/atom",
     }
     writes_report = True
     files = "frames as .xyz, .extxyz or .npz"
@@ -130,6 +130,18 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
     ) -> FitPlan:
         """Build the potential and list edges."""
         return plan_fit(config, data, model)
+
+    def summarize(self, trained: TrainedPotential) -> list[str]:
+        """Give the measures of a finished run, and say where energies lag behind forces."""
+        lines, last, config = super().summarize(trained), trained.history[-1], trained.config
+        forces, energy = (last.get(f"validation_{name}_mae") for name in ("force", "energy"))
+        attends = 0 < config.energy_weight < config.forces_weight
+        if attends and forces is not None and energy is not None and energy > forces:
+            lines.append(
+                "note: energies lag behind forces: a larger --energy-weight than "
+                f"{config.energy_weight:g} improves them, such as {config.forces_weight:g}"
+            )
+        return lines
 
     def evaluate(self, trained: TrainedPotential, options: argparse.Namespace) -> EvaluationOutput:
         """Give errors by set, and a report with parity plots."""

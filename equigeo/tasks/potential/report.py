@@ -65,7 +65,7 @@ def summarize_potential(
         "facts": facts,
         "warning": evaluation.remark,
         "history": trained.history,
-        "unit": "meV/A" if config.forces_weight else "meV",
+        "unit": "meV/A" if config.forces_weight else "meV/atom",
         "sets": evaluation.sets,
         "species": evaluation.species,
         "parity": evaluation.parity,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -28,7 +29,9 @@ def plan_fit(
 ) -> FitPlan:
     """Build the potential with its reference energies, and list all edges.
 
-    The history has the mean absolute errors on validation frames after epochs that are evaluated.
+    The history has the mean absolute errors on validation frames after epochs that are evaluated:
+    of forces in meV/angstrom, of energies in meV/atom, and as ``validation_error`` that of the two
+    which ``train_error`` is.
 
     Parameters
     ----------
@@ -52,7 +55,7 @@ def plan_fit(
     validation = AtomicSource.of_frames(data.validation, config.cutoff)
     loss = EnergyForcesStress.of(config)
     objective: Objective = CompiledObjective(loss) if config.compile else loss
-    evaluate = partial(_evaluate, validation)
+    evaluate = partial(_evaluate, validation, bool(config.forces_weight))
     return FitPlan(config, model, (), source, objective, evaluate)
 
 
@@ -116,12 +119,13 @@ def _spread(frames: AtomicFrames, e0: dict[int, float]) -> float:
     return float(np.sqrt(np.mean(np.square(rest)))) if rest else 1.0
 
 
-def _evaluate(validation: AtomicSource, model: nn.Module) -> dict[str, float]:
+def _evaluate(validation: AtomicSource, forces: bool, model: nn.Module) -> dict[str, float]:
+    """Errors of forces, of energies per atom, and the one that training shows as well."""
     with torch.enable_grad(), evaluating(model):
         errors = measure_errors(model, validation)
+    per_atom = replace(errors, periodic=True).energy_mae
     found = {
-        "validation_force_mae": errors.force_mae, "validation_energy_mae": errors.energy_mae,
+        "validation_force_mae": errors.force_mae, "validation_energy_mae": per_atom,
+        "validation_error": errors.force_mae if forces else per_atom,
     }  # fmt: skip
-    error = errors.energy_mae if errors.force_mae is None else errors.force_mae
-    found["validation_error"] = error
     return {name: value for name, value in found.items() if value is not None}

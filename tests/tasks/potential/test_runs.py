@@ -12,17 +12,19 @@ import torch
 from equigeo.cli import main
 from equigeo.datasets import AtomicFrames, AtomicSplit, format_extxyz
 from equigeo.tasks.potential import (
+    AtomicSource,
     InteratomicPotential,
     PotentialData,
     TrainedPotential,
     load_frames,
+    measure_errors,
 )
 from equigeo.tasks.potential.train import plan_fit, reference_energies, reference_source
 from equigeo.testing import tolerance
 from equigeo.training import time_limit
 from equigeo.training.loop import epoch_recorder
 from tests.datasets.atoms.files import write_qm9
-from tests.tasks.potential.frames import crystals, molecules, small_config
+from tests.tasks.potential.frames import CUTOFF, crystals, molecules, small_config
 
 
 def weights(trained):
@@ -113,6 +115,41 @@ def test_energies_alone_are_learned(folder, tmp_path):
     last = trained.history[-1]
     assert "validation_force_mae" not in last
     assert last["validation_error"] == last["validation_energy_mae"]
+
+
+@pytest.mark.parametrize("forces_weight", [0.0, 100.0])
+def test_errors_of_training_and_validation_have_one_unit(folder, forces_weight):
+    frames = molecules(6)
+    data = PotentialData(AtomicSplit("chains", frames), frames, frames)
+    plan = plan_fit(small_config(folder, forces_weight=forces_weight), data)
+    source = AtomicSource.of_frames(frames, CUTOFF)
+    batch = source.batch(range(6))
+    _, measure = plan.objective.sums(plan.model, batch)
+    found = plan.evaluate(plan.model)
+    # one figure, from one batch and from frames a few at a time
+    same = tolerance(torch.float32, 50)["rtol"]
+    assert found["validation_error"] == pytest.approx(measure.item() / 6, rel=same)
+    errors = measure_errors(plan.model, source)
+    assert found["validation_energy_mae"] == pytest.approx(errors.energy_mae / 5)
+
+
+def test_a_run_says_where_energies_lag_behind(trained):
+    task = InteratomicPotential()
+
+    def lines(energy, **changes):
+        last = {
+            **trained.history[-1],
+            "validation_force_mae": 30.0,
+            "validation_energy_mae": energy,
+        }
+        run = TrainedPotential(
+            trained.model, (), replace(trained.config, **changes), trained.version, [last]
+        )
+        return task.summarize(run)
+
+    assert "--energy-weight than 1 improves them, such as 100" in lines(340.0)[-1]
+    assert lines(340.0)[1] == "validation energy MAE 340.00 meV/atom"
+    assert len(lines(29.0)) == len(lines(340.0, energy_weight=100.0)) == 2
 
 
 def test_references_do_not_depend_on_energies_that_were_put_aside():
