@@ -128,15 +128,20 @@ class ChannelMixing:
         rows = used.split(self._row_sizes, 1) if any(part.by_row for part in parts) else ()
         weights = weight.split(self._weight_sizes)
         out = []
-        for term, size in zip(self._terms, self._sizes, strict=True):
+        for term in self._terms:
             total: Tensor | None = None
             for part in term:
                 piece = rows[part.rows] if part.by_row else columns[part.rows]
                 mix = self._mix_rows if part.by_row else self._mix_columns
                 mixed = mix(piece, weights[part.weights], y, part)
                 total = mixed if total is None else total + mixed
-            out.append(x.new_zeros(x.shape[0], size) if total is None else total)
-        return torch.cat(out, dim=1) if out else x[:, :0]
+            out.append(total)
+        like = next((total for total in out if total is not None), x)  # autocast decides its dtype
+        rows = [
+            like.new_zeros(x.shape[0], size) if total is None else total
+            for total, size in zip(out, self._sizes, strict=True)
+        ]
+        return torch.cat(rows, dim=1) if rows else x[:, :0]
 
     def _mix_columns(self, piece: Tensor, weight: Tensor, y: Tensor | None, part: _Part) -> Tensor:
         """Mix a term, (mul * dim, rows), that scalars have multiplied."""

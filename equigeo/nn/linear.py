@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from math import prod
 from typing import Any, Literal
 
@@ -31,11 +32,12 @@ from equigeo.nn.maps.weights import (
     leading_axes,
     own_weights,
 )
+from equigeo.nn.pieces import join_sums
 from equigeo.nn.reached import check_reached, check_summands_reached
 from equigeo.nn.tables import Tables
 from equigeo.ops import runs_compiled
 from equigeo.ops.products.block_linear import block_linear_op
-from equigeo.ops.runtime.storage import computed_in
+from equigeo.ops.runtime.storage import computed_in, rounded_once
 from equigeo.ops.runtime.torch_internals import autocast_active
 from equigeo.reps import Irreps, Representation
 from equigeo.reps.irreps import Layout
@@ -265,7 +267,7 @@ class Linear(IrrepsLayer):
         if self._maps is not None:
             return self._maps(features, weight, bias, batch)
         if weight.ndim > 1:
-            mixed = self._mix_each(features, weight, batch)
+            mixed = rounded_once(partial(self._mix_each, batch=batch), [features, weight])
         elif features.ndim == 2:
             mixed = self._mix_rows(features, weight)
         else:
@@ -275,7 +277,7 @@ class Linear(IrrepsLayer):
             return mixed
         places = self.positions["biases"]
         shift = bias.new_zeros(*bias.shape[:-1], self.irreps_out.dim)
-        return mixed + shift.index_add(-1, places, bias)
+        return mixed + shift.index_add(-1, places, bias).to(mixed.dtype)
 
     def _mix_rows(self, rows: Tensor, weight: Tensor) -> Tensor:
         """Mix by weights that all rows share, in one op where it is compiled."""
@@ -304,11 +306,8 @@ class Linear(IrrepsLayer):
             else:
                 mixed = pieces[ins.i_in].unflatten(-1, (dim, mul)) @ w
             arriving[ins.i_out].append(mixed.flatten(-2))
-        out = [features.new_zeros(*batch, 0)]
-        for parts, (mul, (l, _)) in zip(arriving, self.irreps_out, strict=True):
-            nothing = features.new_zeros(mul * (2 * l + 1))  # terms that no input reaches
-            out.append((sum(parts[1:], parts[0]) if parts else nothing).expand(*batch, -1))
-        return torch.cat(out, dim=-1)
+        dims_out = [mul * (2 * l + 1) for mul, (l, _) in self.irreps_out]
+        return join_sums(arriving, dims_out, batch, features)
 
     def _saved_options(self) -> Mapping[str, Any]:
         return {

@@ -6,11 +6,12 @@ import copy
 import io
 import multiprocessing
 import threading
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from tests.modes.derivatives import SAME, loss_gradients
 from tests.modes.row import Bound, Row, assert_close, count
@@ -20,6 +21,12 @@ Tensors = tuple[Tensor, ...]
 SINGLE = {"rtol": 2e-3, "atol": 2e-4}  # some thousand roundings of float32
 COARSE = {"rtol": 0.1, "atol": 0.1}  # some hundred roundings of bfloat16, relative to the largest
 PATIENCE = 600.0
+# One rounding of float16; several in modules that are made of layers.
+ONCE = torch.finfo(torch.float16).eps
+ROUNDINGS = defaultdict(lambda: ONCE) | {
+    "nn.RadialMLP": 4 * ONCE,
+    "tensor_products.SignalTensorProduct": 16 * ONCE,
+}
 
 
 def autocast(row: Row) -> None:
@@ -39,9 +46,12 @@ def autocast(row: Row) -> None:
         for g, x in zip(slopes, given, strict=True)
     )
     assert_near(found, want)
-    if any(isinstance(module, nn.BatchNorm1d) for module in bound.modules()):
-        return  # PyTorch's own refuses float32 features beside weights in bfloat16
-    stored = copy.deepcopy(bound).bfloat16()  # a module of half precision, as trainers make it
+
+
+def cast_under_autocast(row: Row) -> None:
+    """A module stored in bfloat16, as trainers make it, under autocast."""
+    bound, inputs = row.bound().float(), [x.float() for x in row.inputs()]
+    stored = copy.deepcopy(bound).bfloat16()
     wide = copy.deepcopy(stored).float()
     with torch.autocast("cpu", torch.bfloat16):
         found = stored(*(x.bfloat16() for x in inputs))
@@ -55,6 +65,26 @@ def bfloat16(row: Row) -> None:
     found = stored(*(x.bfloat16() for x in inputs))
     rounded = copy.deepcopy(stored).double()
     assert_near(found, rounded(*(x.bfloat16().double() for x in inputs)))
+
+
+def float16_at_300(row: Row) -> None:
+    """Inputs of 300 stored in float16, whose products have no number there: rounded once."""
+    bound, inputs = row.bound(), row.inputs()
+    with torch.no_grad():
+        for parameter in bound.parameters():
+            parameter.mul_(0.01)
+    stored = copy.deepcopy(bound).half()
+    single = copy.deepcopy(stored).float()
+    for large in (1, len(inputs)):
+        given = [x * (300 / x.abs().max()) if k < large else x for k, x in enumerate(inputs)]
+        given = [x.half() for x in given]
+        found, want = stored(*given), single(*(x.float() for x in given))
+        for one, other in zip(found, want, strict=True):
+            fits = other.half().isfinite()
+            assert one.dtype == torch.float16
+            # The last bit is decided otherwise where float32 itself rounds otherwise.
+            lost = 1e-5 * float(other[fits].detach().abs().max()) if fits.any() else 0.0
+            assert_close(one[fits].float(), other[fits], rtol=ROUNDINGS[row.covers], atol=lost)
 
 
 def float32(row: Row) -> None:
@@ -187,7 +217,9 @@ def assert_near(found: Tensors, want: Tensors) -> None:
 
 COLUMNS = [
     autocast,
+    cast_under_autocast,
     bfloat16,
+    float16_at_300,
     float32,
     inference_mode,
     copied,

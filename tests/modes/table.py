@@ -100,6 +100,8 @@ def applies(row: Row, column: Column) -> bool:
         return not row.is_function
     if name == "empty":
         return row.rows
+    if name == "float16_at_300":
+        return row.name.startswith(TWICE)
     if name == "compiled_double_backward":
         return row.covers in SCHEMAS or row.name.startswith(TWICE)
     return True

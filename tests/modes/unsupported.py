@@ -16,12 +16,17 @@ _NO_KERNEL = (
     "no kernel is written for more than three dimensions: import equigeo beside the package"
 )
 
+_BATCH_NORM = "batch norm of PyTorch takes no parameters in bfloat16 beside features in float32"
+
 UNSUPPORTED: list[tuple[str, tuple[str, ...], str]] = [
     ("mesh.EdgePool", ("meta", *_PROGRAMS), _MERGES),
     ("mesh.PrimalDualClassifier", ("meta", *_PROGRAMS), _MERGES),
     ("mesh.PrimalDualClassifier", ("vmap",), _ONE_GRAPH),
     ("mesh.PrimalDualSegmenter", ("meta", *_PROGRAMS), _MERGES),
     ("mesh.PrimalDualSegmenter", ("vmap",), _ONE_GRAPH),
+    ("mesh.PrimalDualClassifier", ("cast_under_autocast",), _BATCH_NORM),
+    ("mesh.PrimalDualSegmenter", ("cast_under_autocast",), _BATCH_NORM),
+    ("mesh.ResidualBlock", ("cast_under_autocast",), _BATCH_NORM),
     ("mds.Canonicalized", ("vmap", "meta", *_PROGRAMS), _DESCENT),
     ("mds.frames", ("vmap", "meta", *_PROGRAMS), _FRAMES),
     ("ops.principal_axes_nd of *", ("aot_inductor",), _NO_KERNEL),

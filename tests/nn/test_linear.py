@@ -169,6 +169,18 @@ def test_bad_arguments_are_named(options, kind, message):
         Linear(arguments.pop("irreps_in"), arguments.pop("irreps_out"), **arguments)
 
 
+@pytest.mark.parametrize(
+    ("irreps_out", "options"),
+    [("4x0e", {"biases": True}), ("4x0e+2x1o", {}), ("4x0e+2x1o", {"shared_weights": False})],
+)
+@pytest.mark.filterwarnings("ignore:Linear. no weight reaches")
+def test_no_option_changes_the_dtype_under_autocast(irreps_out, options):
+    linear = Linear("4x0e", irreps_out, **options)
+    weight = None if linear.shared_weights else torch.ones(2, linear.weight_numel)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert linear(torch.ones(2, 4), weight).dtype == torch.bfloat16
+
+
 def test_bad_inputs_are_named():
     linear = Linear("2x0e+3x1o", "2x0e+2x1o", biases=True)
     x = torch.zeros(4, 11)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import final
+from functools import partial
+from typing import cast, final
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +19,7 @@ from equigeo.nn.maps.weights import (
     own_weights,
 )
 from equigeo.nn.reached import check_summands_reached
+from equigeo.ops.runtime.storage import rounded_once
 from equigeo.reps import Representation
 
 
@@ -147,8 +149,13 @@ class BilinearProduct(nn.Module):
             named["weight"] = (weight, numel)
         check_operands(named)
         batch = leading_axes(named)
+        multiply = partial(self._multiply, batch=batch)
+        return cast(Tensor, rounded_once(multiply, [x, y, weight]))
+
+    def _multiply(self, x: Tensor, y: Tensor, weight: Tensor, batch: torch.Size) -> Tensor:
         pairs = (x[..., :, None] * y[..., None, :]).flatten(-2)
-        return self._mixing(pairs, weight, weight[..., :0], batch)
+        mixed: Tensor = self._mixing(pairs, weight, weight[..., :0], batch)
+        return mixed
 
     def extra_repr(self) -> str:
         """Return what ``print(module)`` shows."""

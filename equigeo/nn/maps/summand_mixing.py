@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import product
 
 import torch
@@ -17,7 +18,9 @@ from equigeo.nn.linear_instructions import (
     sizes,
     wanted_biases,
 )
+from equigeo.nn.pieces import join_sums
 from equigeo.nn.tables import Tables
+from equigeo.ops.runtime.storage import rounded_once
 from equigeo.reps import (
     Irreps,
     Kronecker,
@@ -135,6 +138,10 @@ class SummandMixing(nn.Module):
         Tensor, (*batch, rep_out.dim), dtype of ``x``
             Zero where nothing arrives.
         """
+        mixed: Tensor = rounded_once(partial(self._mix_all, batch=batch), [x, weight, bias])
+        return mixed
+
+    def _mix_all(self, x: Tensor, weight: Tensor, bias: Tensor, batch: torch.Size) -> Tensor:
         if not self._sorted[0]:
             x = x.index_select(-1, self.positions["sources"])
         pieces = x.split([part.positions.numel() for part in self._ins], -1)
@@ -142,11 +149,7 @@ class SummandMixing(nn.Module):
         weights = weight.split(sizes(self.blocks), -1) if self.blocks else ()
         for n, (block, w) in enumerate(zip(self.blocks, weights, strict=True)):
             arriving[block.i_out].append(self._mix(n, block, pieces[block.i_in], w))
-        out = [x.new_zeros(*batch, 0)]
-        for parts, target in zip(arriving, self._outs, strict=True):
-            nothing = x.new_zeros(target.positions.numel())
-            out.append((sum(parts[1:], parts[0]) if parts else nothing).expand(*batch, -1))
-        mixed = torch.cat(out, -1)
+        mixed = join_sums(arriving, [part.positions.numel() for part in self._outs], batch, x)
         if not self._sorted[1]:
             mixed = mixed.index_select(-1, self.positions["places"])
         return mixed + bias @ self.tables["shifted", bias.dtype] if self.shifts else mixed

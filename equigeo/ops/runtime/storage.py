@@ -68,5 +68,31 @@ def in_float32(function: Callable[..., Any], inputs: Sequence[Any]) -> Any:
     return tuple(map(rounded, results)) if isinstance(results, tuple) else rounded(results)
 
 
+def rounded_once(function: Callable[..., Any], inputs: Sequence[Any]) -> Any:
+    """Call a function in single precision where all its inputs are of one dtype of half precision.
+
+    Parameters
+    ----------
+    function : callable
+        As of :func:`in_float32`.
+    inputs : sequence
+        What it takes; the first is a tensor.
+
+    Returns
+    -------
+    Tensor or tuple of Tensor
+        Of the dtype of the inputs. Inputs of different dtypes are left to the function to refuse.
+
+    Examples
+    --------
+    >>> x = torch.tensor([300.0], dtype=torch.float16)
+    >>> rounded_once(lambda x: x * x / x, [x]), x * x / x
+    (tensor([300.], dtype=torch.float16), tensor([inf], dtype=torch.float16))
+    """
+    given = {x.dtype for x in inputs if isinstance(x, Tensor) and x.is_floating_point()}
+    is_half = len(given) == 1 and given <= HALF
+    return in_float32(function, inputs) if is_half else function(*inputs)
+
+
 def _wide(x: Any) -> Any:
     return x.float() if isinstance(x, Tensor) and x.dtype in HALF else x

@@ -115,6 +115,6 @@ class RadialSO2Conv(SO2Layer):
         width = self.num_hidden
         if tuple(hidden.shape[1:]) != (width,):
             raise ValueError(f"hidden must be (edges, {width}), got {tuple(hidden.shape)}")
-        made = {"scale": hidden, "radial": self.radial * width**-0.5}  # of unit variance
+        made = {"scale": hidden, "radial": self.radial}
         options = {"mixing": mixing, "envelope": envelope}
         return self._convolve(x, edge_index, edge_vec, num_nodes=num_nodes, **made, **options)

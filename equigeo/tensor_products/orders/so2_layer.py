@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -17,6 +17,7 @@ from equigeo.nn.override import check_config, override
 from equigeo.nn.reached import check_reached
 from equigeo.nn.state import SavedOptions
 from equigeo.ops import SO2Table, so2_conv
+from equigeo.ops.runtime.storage import rounded_once
 from equigeo.ops.runtime.torch_internals import plain_tensors
 from equigeo.reps import Irreps, Representation
 from equigeo.tensor_products.orders.so2_config import SO2Config
@@ -188,14 +189,18 @@ class SO2Layer(SavedOptions, ABC):
         ValueError
             If weights are given and the module has its own, or neither.
         """
+        matrices: Tensor = self.weights(self._own_numbers(mixing))
+        return matrices
+
+    def _own_numbers(self, mixing: Tensor | None) -> Tensor:
+        """Numbers of the matrices: those of the module, or what a caller gives in their place."""
         if (mixing is None) == (self.mixing is None):
             raise ValueError(
                 "mixing must be given where the module has no weights of its own, and only there"
             )
-        numbers = self.mixing if mixing is None else mixing
+        numbers: Tensor = self.mixing if mixing is None else mixing
         _check_numel("mixing", numbers, self.mixing_numel)
-        matrices: Tensor = self.weights(numbers)
-        return matrices
+        return numbers
 
     @torch.no_grad()
     def set_matrices(self, matrices: Tensor) -> None:
@@ -219,7 +224,6 @@ class SO2Layer(SavedOptions, ABC):
     def _saved_options(self) -> Mapping[str, Any]:
         return {
             "weights": "paths" if self.weights.by_path else "orders",
-            **{name: getattr(self.config, name) for name in ("group", "modulation", "sources")},
             "mmax": self.mmax,
             "filter_lmax": self.filter_lmax,
         }
@@ -262,7 +266,33 @@ class SO2Layer(SavedOptions, ABC):
             wanted = (edges.num_edges,) if width is None else (edges.num_edges, width)
             if not isinstance(value, Tensor) or tuple(value.shape) != wanted:
                 raise ValueError(f"{name} must be {wanted}, got {_shape(value)}")
-        matrices, bias = self.matrices(mixing), self._dense_bias()
+        named = {"scale": scale, "radial": radial, "envelope": envelope}
+        numbers = self._own_numbers(mixing)
+        operands = [*ends, edge_vec, numbers, self.bias, *named.values()]
+
+        def convolve(*operands: Any) -> Tensor:
+            features, others = operands[: len(ends)], operands[len(ends) :]
+            return self._sum_ends(features, edges, *others)
+
+        total: Tensor = rounded_once(convolve, operands)
+        return self.irreps_out.with_layout("ir_mul").to_layout(total, self.layout)
+
+    def _sum_ends(
+        self,
+        ends: Sequence[Tensor],
+        edges: EdgeIndex,
+        edge_vec: Tensor,
+        numbers: Tensor,
+        bias: Tensor | None,
+        scale: Tensor | None,
+        radial: Tensor | None,
+        envelope: Tensor | None,
+    ) -> Tensor:
+        """Sum over the ends that edges send, in the layout of the op."""
+        matrices: Tensor = self.weights(numbers)
+        bias = None if bias is None else self._dense_bias(bias)
+        if radial is not None:
+            radial = radial * len(radial) ** -0.5  # of unit variance
         by_source = op_graph(edges)
         graphs = [by_source]
         if len(ends) == 2:
@@ -277,8 +307,7 @@ class SO2Layer(SavedOptions, ABC):
             messages.append(
                 so2_conv(rows, edge_vec, weight, graph, self._end, bias=once, **options)
             )
-        total = messages[0] if len(messages) == 1 else messages[0] + messages[1]
-        return self.irreps_out.with_layout("ir_mul").to_layout(total, self.layout)
+        return messages[0] if len(messages) == 1 else messages[0] + messages[1]
 
     def _ends(
         self, x: Features, edge_index: EdgeIndex | TensorLike, num_nodes: int | None
@@ -321,11 +350,9 @@ class SO2Layer(SavedOptions, ABC):
             return weight, scale, radial.index_select(1, modulated)
         return weight, None if scale is None else scale.index_select(1, modulated), None
 
-    def _dense_bias(self) -> Tensor | None:
-        if self.bias is None:
-            return None
-        empty = self.bias.new_zeros(self.table.widths_out[0])
-        return empty.index_copy(0, self._biased["rows"], self.bias)
+    def _dense_bias(self, bias: Tensor) -> Tensor:
+        empty = bias.new_zeros(self.table.widths_out[0])
+        return empty.index_copy(0, self._biased["rows"], bias)
 
 
 def _lmax(irreps: Irreps) -> int:

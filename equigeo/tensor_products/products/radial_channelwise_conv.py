@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, final
+from functools import partial
+from typing import Any, Literal, cast, final
 
 import torch
 from torch import Tensor, nn
@@ -11,10 +12,12 @@ from equigeo.graphs import EdgeIndex
 from equigeo.graphs.inputs import TensorLike
 from equigeo.ops import radial_conv
 from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.ops.runtime.storage import rounded_once
 from equigeo.reps.irreps import Layout
 from equigeo.tensor_products.paths.channelwise_paths import ChannelwisePaths
 from equigeo.tensor_products.products.channelwise_tensor_product import ChannelwiseTensorProduct
 from equigeo.tensor_products.products.edge_convolution import EdgeConvolution, op_graph
+from equigeo.tensor_products.products.product import check_components
 
 
 @final
@@ -129,11 +132,25 @@ class RadialChannelwiseConv(EdgeConvolution):
             raise ValueError(
                 f"hidden must be (edges, {self.num_hidden}), got {tuple(hidden.shape)}"
             )
-        # Unit variance of the weights for hidden numbers of unit variance.
-        radial = self.radial * self.num_hidden**-0.5
         x, edges = self.check_graph(x, edge_index, edge_attr, num_nodes)
+        irreps = self.irreps_in1, self.irreps_in2
+        named = {"x": (x, irreps[0].dim), "edge_attr": (edge_attr, irreps[1].dim)}
+        check_components(named | {"hidden": (hidden, self.num_hidden)})
+        if x.dtype != self.radial.dtype:
+            raise TypeError(
+                f"x must have the dtype of the weights, {self.radial.dtype}, got {x.dtype}"
+            )
+        operands = [x, edge_attr, hidden, self.radial]
+        return cast(Tensor, rounded_once(partial(self._sum_edges, edges), operands))
+
+    def _sum_edges(
+        self, edges: EdgeIndex, x: Tensor, edge_attr: Tensor, hidden: Tensor, radial: Tensor
+    ) -> Tensor:
+        """Convolve with what the radial layer makes of hidden numbers."""
+        # Unit variance of the weights for hidden numbers of unit variance.
+        radial = radial * self.num_hidden**-0.5
         paths = self.product.compiled
-        if isinstance(paths, ChannelwisePaths) and x.dtype in (torch.float32, torch.float64):
+        if isinstance(paths, ChannelwisePaths):
             table = paths.table(x.dtype)
             return radial_conv(x, edge_attr, hidden, radial, op_graph(edges), table)
         return self._convolve(x, edges, edge_attr, hidden @ radial)

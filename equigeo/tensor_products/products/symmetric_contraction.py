@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from equigeo.nn import Tables
 from equigeo.nn.state import SavedOptions
 from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.ops.runtime.storage import rounded_once
 from equigeo.ops.runtime.torch_internals import plain_tensors
 from equigeo.reps import Irreps, Representation
 from equigeo.reps.irreps import Layout
@@ -172,8 +173,12 @@ class SymmetricContraction(SavedOptions):
         elif ir_mul:
             dims = [1] * sum(dims)
         rows = x.reshape(math.prod(batch), self.irreps_in.dim)
-        weight, index = self._weight_of_rows(element)
-        z: Tensor = self.polynomials(rows, weight, index, dims, ir_mul)
+
+        def contract(rows: Tensor, weight: Tensor, element: Tensor) -> Tensor:
+            z: Tensor = self.polynomials(rows, *self._of_rows(weight, element), dims, ir_mul)
+            return z
+
+        z: Tensor = rounded_once(contract, [rows, self.weight, element])
         return z.reshape(*batch, self.irreps_out.dim)
 
     def reduce_weight(self, weight: Tensor) -> Tensor:
@@ -237,9 +242,8 @@ class SymmetricContraction(SavedOptions):
                 tables["change"] = _assemble(parts, reduced, self.blocks)
         self.tables = Tables(**tables)
 
-    def _weight_of_rows(self, element: Tensor) -> tuple[Tensor, Tensor]:
+    def _of_rows(self, weight: Tensor, element: Tensor) -> tuple[Tensor, Tensor]:
         """Sets (sets, weights, channels) of weights in the reduced basis, and that of each row."""
-        weight: Tensor = self.weight
         if self.basis == "original":
             weight = self.reduce_weight(weight)
         if not element.is_floating_point():
