@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from equigeo.datasets.atoms.atomic_frame import AtomicFrame
@@ -63,7 +64,8 @@ def read_extxyz(
     ``forces_ref``, ``dft_forces``, ``force``; ``stress``, ``REF_stress``, ``stress_ref``,
     ``dft_stress``. The first of them that any frame has counts for the whole file. A stress counts
     where all three axes are periodic; without one, a ``virial``, ``virials``, ``REF_virial`` or
-    ``dft_virial`` in eV gives it. Lattice vectors of axes that are not periodic mean nothing.
+    ``dft_virial`` in eV gives it. Where a frame has both, they must agree. Lattice vectors of axes
+    that are not periodic mean nothing.
 
     Parameters
     ----------
@@ -83,9 +85,9 @@ def read_extxyz(
         If ASE is not installed.
     ValueError
         If the file is missing or damaged, says that its units are others, no frame has a key that
-        is named, two of the usual names disagree, or a frame has numbers that are not finite, no
-        cell on a periodic axis, or atoms on top of one another; the message names file and frame,
-        counted from 0.
+        is named, two of the usual names or a stress and a virial disagree, or a frame has numbers
+        that are not finite, no cell on a periodic axis, or atoms on top of one another; the message
+        names file and frame, counted from 0.
 
     Examples
     --------
@@ -149,12 +151,19 @@ def _spelling(file: Path, kind: str, given: str, values: list[dict[str, Any]]) -
         if other == "free_energy":  # differs from the energy where electrons are smeared
             continue
         for k, one in enumerate(values):
-            if {found[0], other} <= one.keys() and not np.array_equal(one[found[0]], one[other]):
+            if {found[0], other} <= one.keys() and not _agree(one[found[0]], one[other], kind):
                 raise ValueError(
                     f"{file}: frame {k} has {found[0]} and {other}, which differ; name the key of "
                     f"the {kind}"
                 )
     return found[0] if found else ""
+
+
+def _agree(one: Any, other: Any, kind: str) -> bool:
+    """Tell whether two labels are the same, a stress in whatever form."""
+    if kind == "stress" and np.size(one) != np.size(other):
+        one, other = _matrix(one), _matrix(other)
+    return np.array_equal(np.ravel(one), np.ravel(other))
 
 
 _COLUMNS = re.compile(rb"""Properties=["']?([\w:]+)""")
@@ -224,20 +233,30 @@ def _frame(structure: Any, labels: Mapping[str, Any], name: str) -> AtomicFrame:
 
 
 def _stress(structure: Any, labels: Mapping[str, Any]) -> Tensor | None:
-    """Give a stress as a matrix: from six numbers (Voigt), from nine, or from a virial."""
-    stress = labels.get("stress")
-    if stress is None:
-        virial = labels.get("virial")
-        if virial is None:
-            return None
-        stress = -np.asarray(virial, dtype=np.float64) / abs(np.linalg.det(structure.cell[:]))
-    values = np.asarray(stress, dtype=np.float64)
-    if values.size == 6:
-        xx, yy, zz, yz, xz, xy = values.reshape(6)
-        values = np.array([xx, xy, xz, xy, yy, yz, xz, yz, zz])
-    if values.size != 9:
-        raise ValueError(f"a stress has 6 or 9 numbers, got {values.size}")
-    return torch.from_numpy(values.reshape(3, 3).copy())
+    """Give a stress, from a virial where there is none; both must agree."""
+    given = [_matrix(labels[kind]) for kind in ("stress", "virial") if labels.get(kind) is not None]
+    if labels.get("virial") is not None:
+        given[-1] = -given[-1] / abs(np.linalg.det(structure.cell[:]))
+    if len(given) == 2:
+        stress, other = given
+        # Labels with four decimals agree; another sign or another unit does not.
+        if np.abs(stress - other).max() > 1e-4 + 0.05 * np.abs(stress).max():
+            raise ValueError(
+                f"stress and virial disagree: minus the virial over the volume is "
+                f"{other.tolist()}, the stress {stress.tolist()}; name the key of the stress"
+            )
+    return torch.from_numpy(given[0].copy()) if given else None
+
+
+def _matrix(values: Any) -> NDArray[np.float64]:
+    """Give six numbers (Voigt) or nine as a matrix."""
+    found = np.asarray(values, dtype=np.float64)
+    if found.size == 6:
+        xx, yy, zz, yz, xz, xy = found.reshape(6)
+        found = np.array([xx, xy, xz, xy, yy, yz, xz, yz, zz])
+    if found.size != 9:
+        raise ValueError(f"a stress has 6 or 9 numbers, got {found.size}")
+    return found.reshape(3, 3)
 
 
 def _check_units(info: dict[str, Any]) -> None:

@@ -192,6 +192,29 @@ def test_stresses_are_read_from_nine_numbers_or_a_virial(tmp_path):
     assert (slab.stress, slab.pbc) == (None, (True, True, False))
 
 
+def test_a_stress_and_a_virial_of_one_frame_must_agree(tmp_path):
+    def stress_beside(virial, **keys):
+        label = f"stress={NINE} virials={virial}"
+        text = CRYSTAL.format(label=label, pbc="T T T")
+        return read_extxyz(write(tmp_path, text), **keys)[0].stress.tolist()
+
+    assert stress_beside('"-36 -216 -180 -216 -72 -144 -180 -144 -108"') == EXPECTED
+    assert stress_beside('"-36.4 -216 -180 -216 -72 -144 -180 -144 -108"') == EXPECTED
+    for other in ('"36 216 180 216 72 144 180 144 108"', NINE):  # another sign, another unit
+        with pytest.raises(ValueError, match="frame 0: stress and virial disagree"):
+            stress_beside(other)
+        assert stress_beside(other, stress="stress") == EXPECTED
+
+
+def test_one_stress_may_have_two_names(tmp_path):
+    text = CRYSTAL.format(label=f"stress={NINE} REF_stress={{}}", pbc="T T T")
+    for same in (NINE, '"1 2 3 4 5 6"'):
+        assert read_extxyz(write(tmp_path, text.format(same)))[0].stress.tolist() == EXPECTED
+    for other in (NINE.replace("3", "9"), '"1 2 9 4 5 6"'):
+        with pytest.raises(ValueError, match="frame 0 has stress and REF_stress, which differ"):
+            read_extxyz(write(tmp_path, text.format(other)))
+
+
 KEPT = 'config_type="a \\"b\\" c" id=7 ok=T dipole="0.1 0.2 0.3" names="_JSON [\\"x\\", 1]"'
 
 
