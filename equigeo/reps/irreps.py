@@ -96,7 +96,8 @@ class Irreps(Representation):
     def act(self, g: Tensor, x: Tensor) -> Tensor:
         """Apply elements of O(3) to features, irrep by irrep.
 
-        No matrix is larger than ``2 l + 1``, whatever the multiplicities.
+        No matrix is larger than ``2 l + 1``, whatever the multiplicities. Matrices that are not
+        orthogonal are refused.
         """
         self.check_features(x)
         matrices = self._blocks(g.double())
@@ -114,7 +115,7 @@ class Irreps(Representation):
     def matrix(self, g: Tensor) -> Tensor:
         """Dense matrices of the action; prefer :meth:`act` for many multiplicities.
 
-        Orthogonal, computed in float64.
+        Orthogonal, computed in float64; those of matrices that are not are refused.
         """
         matrices = self._blocks(g.double())
         empty = g.new_zeros(*g.shape[:-2], 0, 0, dtype=torch.float64)

@@ -31,7 +31,8 @@ def wigner_d(l: int, rotation: Tensor) -> Tensor:
     Raises
     ------
     ValueError
-        If ``l`` is negative or ``rotation`` is not (..., 3, 3) of positive determinant.
+        If ``l`` is negative, or ``rotation`` is not (..., 3, 3) or holds a matrix that is no
+        rotation.
 
     References
     ----------

@@ -8,7 +8,7 @@ import torch
 from e3nn import o3
 from torch import Tensor
 
-from equigeo.groups import SO, O, rotation_exp
+from equigeo.groups import SO, O, rotation_exp, rotation_log
 from equigeo.reps import Irreps, so3_generators, wigner_d
 from equigeo.testing import tolerance
 
@@ -153,6 +153,28 @@ def test_single_rotations_are_as_precise_as_batches():
 def test_improper_matrices_are_refused():
     with pytest.raises(ValueError, match="must have positive determinant"):
         wigner_d(1, -torch.eye(3))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_matrices_that_are_not_orthogonal_are_refused(dtype):
+    rotation = SO(3).haar(1, generator=torch.Generator().manual_seed(0))[0]
+    irreps, x = Irreps("1o + 2e"), torch.ones(8, dtype=dtype)
+    of = {
+        "wigner_d": lambda g: wigner_d(2, g),
+        "matrix": irreps.matrix,
+        "act": lambda g: irreps.act(g, x),
+        "rotation_log": lambda g: rotation_log(g.double()),
+    }
+    stretch = torch.diag(torch.tensor([1.05, 1.0, 1.0], dtype=torch.float64))
+    for call in of.values():
+        call(rotation.to(dtype))  # rounding is no fault
+        for wrong in (2 * rotation, rotation @ stretch, rotation + 0.1):
+            with pytest.raises(ValueError, match="r must be orthogonal: 1 of 2 are not, the first"):
+                call(torch.stack([rotation, wrong]).to(dtype))
+    for call in (of["matrix"], of["act"]):
+        call(-rotation.to(dtype))
+        with pytest.raises(ValueError, match="r must be orthogonal: 1 of 1 are not"):
+            call(-2 * rotation.to(dtype))
 
 
 def test_d_is_differentiable_everywhere():

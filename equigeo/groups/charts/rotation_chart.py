@@ -7,6 +7,7 @@ from torch import Tensor
 
 from equigeo.groups.charts.algebra_bases import hat
 from equigeo.groups.matrices.check_matrices import (
+    check_orthogonal,
     check_precision,
     check_proper,
     check_square,
@@ -75,7 +76,7 @@ def rotation_log(r: Tensor) -> Tensor:
     Raises
     ------
     ValueError
-        If a determinant is not positive, the shape is another or the type too coarse.
+        If a matrix is no rotation, the shape is another or the type too coarse.
 
     Examples
     --------
@@ -87,6 +88,7 @@ def rotation_log(r: Tensor) -> Tensor:
     if r.shape[-1] not in (2, 3):
         raise ValueError(f"rotations must be (..., 2, 2) or (..., 3, 3), got {tuple(r.shape)}")
     check_proper("r", r)
+    check_orthogonal("r", r)
     if r.shape[-1] == 2:
         # adding zero turns -0 into 0: a half turn is pi, never -pi
         return torch.atan2(r[..., 1, 0] + 0.0, r[..., 0, 0])[..., None]

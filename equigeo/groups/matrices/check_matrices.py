@@ -102,6 +102,37 @@ def check_proper(name: str, g: Tensor) -> None:
         )
 
 
+# A rotation in bfloat16 is off by 0.008; what is off by more is no rotation that was rounded.
+_MOST_DEFECT = 0.02
+
+
+def check_orthogonal(name: str, g: Tensor) -> None:
+    """Refuse matrices that are not orthogonal, to the precision of any type.
+
+    Not evaluated where there are no values to look at.
+
+    Parameters
+    ----------
+    name : str
+        What the matrices are called, for the message.
+    g : Tensor, (..., n, n), float32 or float64
+        Matrices.
+
+    Raises
+    ------
+    ValueError
+        If an entry of ``g^T g - 1`` is above 0.02 or not a number.
+    """
+    if not values_at_hand(g):
+        return
+    good = orthogonality_defect(g.detach()) <= _MOST_DEFECT
+    if not bool(good.all()):
+        raise ValueError(
+            f"{name} must be orthogonal: {int((~good).sum())} of {good.numel()} are not, "
+            f"the first is {g.detach()[~good][0].tolist()}"
+        )
+
+
 def determinant(g: Tensor) -> Tensor:
     """Determinants, written out for ``n = 2`` and ``n = 3``.
 
