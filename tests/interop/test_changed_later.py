@@ -196,3 +196,35 @@ def test_hooks_on_inner_modules_are_called_as_before(name, pair):
         assert bool(calls[1]) != same(after, before), path
     assert called or name.startswith(("harmonics", "batch norm"))
     assert all(part.is_as_read() for part in ours.modules() if isinstance(part, Accelerated))
+
+
+COMPILED = ["product", "harmonics, unsorted", "gate", "batch norm, eval", "radial", "gate_points"]
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_what_is_compiled_is_the_acceleration_until_something_is_replaced(name, pair):
+    ours, theirs, arguments = pair
+    accelerated = next(part for part in ours.modules() if isinstance(part, Accelerated))
+    path, attribute = REPLACED[name]
+
+    def unless_changed(*arguments):
+        return ours(*arguments), torch.ones(1) if accelerated.is_as_read() else torch.zeros(1)
+
+    torch.compiler.reset()  # recompilations are counted by code object
+    compiled = torch.compile(unless_changed, fullgraph=True, backend="aot_eager")
+    for expected in (1, 0):
+        value, as_read = compiled(*arguments)
+        torch.testing.assert_close(value, theirs(*arguments), **EXACT)
+        assert as_read == expected
+        for part in (module.get_submodule(path) for module in (ours, theirs)):
+            setattr(part, attribute, other(getattr(part, attribute)))
+
+
+REPLACED = {
+    "product": ("", "_compiled_main_left_right"),
+    "harmonics, unsorted": ("", "_ls_list"),
+    "gate": ("act_gates.acts.0", "cst"),
+    "batch norm, eval": ("", "affine"),
+    "radial": ("layer0", "act"),
+    "gate_points": ("", "tp"),
+}

@@ -39,6 +39,7 @@ class Accelerated(nn.Module):
     runs_on: ClassVar[str]
     passes_by: ClassVar[str] = ""  # the child that ``forward`` does not call any more
     changes: ClassVar[tuple[str, ...]] = ()  # buffers that a call of ``forward`` changes
+    lengths: ClassVar[tuple[float, ...]] = ()  # of vectors for which it may be special
     live: ClassVar[tuple[str, ...]] = ()  # attributes and children that ``forward`` still reads
     made_of: ClassVar[tuple[type[Accelerated], type[nn.Module]]]
     accelerated: nn.Module
@@ -279,7 +280,10 @@ def _children(module: nn.Module, live: Collection[str]) -> tuple[tuple[str, Any]
 def _is_as(own: dict[str, Any], part: Part) -> bool:
     """Compare the attributes and children of a module with those of before."""
     for name, value in part.attributes:
-        if name not in own or own[name] is not value:
+        if name not in own:
+            return False
+        # To torch.compile, lists of constants are never the same, but may be equal.
+        if own[name] is not value and not (type(value) is list and own[name] == value):
             return False
     children = own["_modules"]
     for name, value in part.children:
