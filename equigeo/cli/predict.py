@@ -87,9 +87,9 @@ def _run(options: argparse.Namespace) -> int:
     task = find_task(options.checkpoint, [task for task in TASKS if task.files])
     if options.format and options.format not in task.formats:
         raise ValueError(f"--format {options.format} means nothing for the task {task.name!r}")
-    files = [path for given in options.files for path in _files(given, task.suffixes)]
+    files = [path for given in options.files for path in _files(given, task)]
     if options.view or task.writes_files:
-        _check_output(options.output, files)
+        _check_output(options.output, files, task.written)
     if options.results is not None:
         _check_results(options.results)
     device = use_machine(options)
@@ -163,24 +163,27 @@ def _print_plan(options: argparse.Namespace, task: Task[Any, Any, Any], files: l
     print(f"{len(files)} files; nothing was read or written: leave out --dry-run to predict")
 
 
-def _files(given: Path, suffixes: tuple[str, ...]) -> list[Path]:
-    """Files that a name stands for: itself, those below a folder, or those that fit a pattern."""
+def _files(given: Path, task: Task[Any, Any, Any]) -> list[Path]:
+    """Return the files that a name stands for, without those that earlier predictions wrote."""
     if given.is_dir():
-        found = [path for path in given.rglob("*") if path.suffix.lower() in suffixes]
-        what = f"has no file {', '.join(suffixes)} below it"
+        found = [path for path in given.rglob("*") if path.suffix.lower() in task.suffixes]
+        what = f"has no file {', '.join(task.suffixes)} below it"
     elif given.exists() or not glob.has_magic(str(given)):
         return [given]
     else:
         found = [Path(path) for path in glob.glob(str(given), recursive=True)]
         what = "no file has such a name"
     found = [path for path in found if path.is_file()]
+    if found and all(path.name.endswith(task.written) for path in found):
+        what = f"has no files but those that predict writes, {', '.join(task.written)}"
+    found = [path for path in found if not path.name.endswith(task.written)]
     if not found:
         raise ValueError(f"{given}: {what}")
     return sorted(found)
 
 
-def _check_output(folder: Path, files: list[Path]) -> None:
-    """See before any work that every file has a place of its own."""
+def _check_output(folder: Path, files: list[Path], endings: tuple[str, ...]) -> None:
+    """Raise before any work unless every file has a place of its own, which is none of them."""
     existing = folder
     while not existing.exists() and existing != existing.parent:
         existing = existing.parent
@@ -192,6 +195,15 @@ def _check_output(folder: Path, files: list[Path]) -> None:
             f"{number} of the files are called {stem!r} and would be written to one place; "
             "predict them one by one, each with its own --output"
         )
+    inputs = {path.resolve() for path in files}
+    for path in files:
+        for ending in endings:
+            written = folder / f"{path.stem}{ending}"
+            if written.resolve() in inputs:
+                raise ValueError(
+                    f"{written}: is to be predicted, and what is found of {path} would be written "
+                    "over it; choose another --output"
+                )
 
 
 def _check_results(path: Path) -> None:

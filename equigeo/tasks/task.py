@@ -68,6 +68,9 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
         Of such files, in lower case: what is taken of a folder.
     writes_files : bool
         Whether a prediction is a file, even where no view is asked for.
+    written : tuple of str
+        Endings of the files that a prediction may write: a folder of files to predict is taken
+        without them.
     formats : tuple of str
         Forms that a prediction may be written in, the default first; empty where there is one.
     trained_type : type
@@ -93,6 +96,7 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
     files: ClassVar[str] = ""
     suffixes: ClassVar[tuple[str, ...]] = ()
     writes_files: ClassVar[bool] = False
+    written: ClassVar[tuple[str, ...]] = ()
     formats: ClassVar[tuple[str, ...]] = ()
     trained_type: type[_Trained]
 

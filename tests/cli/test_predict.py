@@ -13,7 +13,10 @@ import torch
 import trimesh
 
 from equigeo.cli import main
+from equigeo.mesh import PrimalDualSegmenter
+from equigeo.tasks.mesh_segmentation import SegmentationConfig
 from equigeo.testing import tolerance
+from equigeo.training import Checkpoint
 
 
 def test_predict_ranks_the_classes_of_each_file(checkpoint, data, capsys):
@@ -153,6 +156,42 @@ def test_a_folder_and_a_pattern_stand_for_their_files(checkpoint, data, capsys, 
     assert [line.split(": ")[0] for line in lines] == expected
     assert main(["predict", str(checkpoint), f"{tmp_path}/scans/**/5.*"]) == 0
     assert capsys.readouterr().out.startswith(expected[1])
+
+
+@pytest.fixture(scope="module")
+def segmenter(tmp_path_factory):
+    path = tmp_path_factory.mktemp("segmenter") / "model.ckpt"
+    model = PrimalDualSegmenter.preset("default", 2, channels=(8, 16), keep=(0.7,))
+    config = {"model": model.config.to_dict(), "classes": ["rest", "tip"], "version": "0"}
+    config["train"] = SegmentationConfig("memory").to_dict()
+    Checkpoint("mesh-segmentation", config, model.state_dict(), {}).save(path)
+    return str(path)
+
+
+def test_what_was_written_is_not_predicted_again(segmenter, data, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ball.obj").write_bytes((data / "ball" / "test" / "T5.obj").read_bytes())
+    for given in (".", ".", "*"):
+        assert main(["predict", segmenter, given]) == 0
+        assert capsys.readouterr().out.startswith("ball.obj: ")
+        assert {path.name for path in tmp_path.iterdir()} == {"ball.obj", "ball.parts.ply"}
+    (tmp_path / "ball.obj").unlink()
+    assert main(["predict", segmenter, "."]) == 2
+    assert "no files but those that predict writes, .parts.ply" in capsys.readouterr().err
+    assert main(["predict", segmenter, "ball.parts.ply"]) == 0  # it was named
+
+
+def test_no_input_is_written_over(segmenter, data, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("x.obj", "x.parts.ply"):
+        trimesh.load(data / "torus" / "test" / "T5.obj").export(tmp_path / name)
+    before = (tmp_path / "x.parts.ply").read_bytes()
+    (tmp_path / "link").symlink_to(tmp_path)
+    for output in (".", "link"):
+        assert main(["predict", segmenter, "x.obj", "x.parts.ply", "--output", output]) == 2
+        assert "would be written over it; choose another --output" in capsys.readouterr().err
+        assert (tmp_path / "x.parts.ply").read_bytes() == before
+    assert main(["predict", segmenter, "x.obj", "x.parts.ply", "--output", "other"]) == 0
 
 
 def test_names_that_stand_for_nothing_are_refused(checkpoint, capsys, tmp_path):

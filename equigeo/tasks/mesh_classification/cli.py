@@ -72,6 +72,7 @@ class MeshClassification(Task[MeshConfig, MeshDataset, TrainedMeshClassifier]):
     )  # fmt: skip
     measures = {"test_accuracy": "{part} accuracy {value:.2%}"}  # noqa: RUF012
     writes_report = True
+    written = (".html",)
     files = "OBJ, OFF, PLY, STL or GLB"
     suffixes = (".obj", ".off", ".ply", ".stl", ".glb")
     trained_type = TrainedMeshClassifier

@@ -65,6 +65,7 @@ class MeshSegmentation(Task[SegmentationConfig, SegmentedMeshDataset, TrainedMes
     files = "OBJ, OFF, PLY, STL or GLB"
     suffixes = (".obj", ".off", ".ply", ".stl", ".glb")
     writes_files = True
+    written = (".parts.ply", ".parts.html")
     trained_type = TrainedMeshSegmenter
 
     def resolve_data(self, data: str | None) -> str:

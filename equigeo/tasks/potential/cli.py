@@ -100,6 +100,7 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
     suffixes = (".xyz", ".extxyz", ".npz")
     writes_files = True
     formats = FORMATS
+    written = tuple(f".predicted.{form}" for form in FORMATS)
     trained_type = TrainedPotential
 
     def complete_options(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
