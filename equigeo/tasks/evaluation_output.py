@@ -5,10 +5,51 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from equigeo.datasets.replace_file import replace_file
 from equigeo.nn.brief import brief_fields
+from equigeo.tasks.arguments import Argument
+
+ALLOW_TRAINED: Final = Argument(
+    "--allow-trained",
+    "evaluate samples that the model was trained on, too (default: refuse)",
+    constant=True,
+)
+
+
+def describe_trained_on(number: int | None, total: int, samples: str, *, allowed: object) -> str:
+    """Return how many evaluated samples were trained on, in words.
+
+    Parameters
+    ----------
+    number : int, optional
+        How many; None where the checkpoint does not say.
+    total : int
+        Evaluated samples.
+    samples : str
+        What they are, in the plural.
+    allowed : object
+        Whether there may be any.
+
+    Raises
+    ------
+    ValueError
+        If there are, and may not be.
+
+    Examples
+    --------
+    >>> describe_trained_on(0, 20, "meshes", allowed=False)
+    'trained on: 0 of 20 meshes'
+    """
+    if number is None:
+        return f"trained on: unknown, the checkpoint does not say of which {samples}"
+    if number and not allowed:
+        raise ValueError(
+            f"{number} of the {total} {samples} to evaluate were trained on, so that results would "
+            f"say nothing of new ones; choose other data or another split, or {ALLOW_TRAINED.flag}"
+        )
+    return f"trained on: {number} of {total} {samples}"
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -77,6 +78,27 @@ class DividedBatch:
 AnyBatch = LabelledBatch | DividedBatch
 
 
+def digest(*values: Tensor) -> int:
+    """Return 64 bits that tell tensors from others of other types, shapes or numbers.
+
+    Parameters
+    ----------
+    values : Tensor
+        On any device.
+
+    Examples
+    --------
+    >>> digest(torch.zeros(2)) == digest(torch.zeros(2)), digest(torch.ones(2)) == digest()
+    (True, False)
+    """
+    found = hashlib.blake2b(digest_size=8)
+    for value in values:
+        array = value.detach().cpu().contiguous().numpy()
+        found.update(f"{array.dtype.str}{array.shape}".encode())
+        found.update(array.tobytes())
+    return int.from_bytes(found.digest(), "little", signed=True)
+
+
 class LabelledSource(ABC):
     """Labelled samples in memory, from which batches are assembled by position.
 
@@ -145,6 +167,17 @@ class LabelledSource(ABC):
         number = len(indices) if total is None else total
         parts = [self.batch(part, number, generator) for part in self.split(indices)]
         return parts[0] if len(parts) == 1 else DividedBatch(tuple(parts))
+
+    def digests(self) -> Tensor | None:
+        """Return what tells every sample and its label from all others, by their content.
+
+        Returns
+        -------
+        Tensor, (samples, 2), int64, optional
+            Of the input without noise, and of the label. None for samples that are drawn while the
+            run trains, or whose source does not say.
+        """
+        return None
 
     def batches(self, batch_size: int) -> Iterator[LabelledBatch]:
         """Give all samples in order and without noise, ``batch_size`` at a time."""

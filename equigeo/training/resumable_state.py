@@ -18,7 +18,7 @@ from equigeo.training.files.errors import CheckpointError
 from equigeo.training.files.weights import check_weights
 from equigeo.training.loop.fit_plan import FitPlan
 from equigeo.training.recipe import build_optimizer
-from equigeo.training.trained_model import MISFITS, TrainedModel, read_history
+from equigeo.training.trained_model import MISFITS, TrainedModel, read_history, read_samples
 
 # What a schedule counts; everything else in its state follows from the recipe.
 _COUNTED = {"last_epoch", "_step_count", "_last_lr", "_get_lr_called_within_step", "_is_initial"}
@@ -71,6 +71,7 @@ def resumable_state(
             f"{path}: holds no training state to resume; start over with --overwrite"
         )
     try:
+        _check_samples(checkpoint.training, plan)
         _check_progress(checkpoint.training, plan)
         _check_optimization(checkpoint.training, plan)
     except MISFITS as error:
@@ -96,6 +97,19 @@ def _present_run(trained: type[TrainedModel[Any]], saved: Any) -> Any:
         return trained.config_type.from_dict(saved).to_dict()
     except MISFITS:
         return saved
+
+
+def _check_samples(training: Mapping[str, Any], plan: FitPlan) -> None:
+    """Raise if the training samples, their order or their labels are others."""
+    saved, given = read_samples(training), plan.train.digests()
+    if saved is None or given is None or torch.equal(saved, given):
+        return
+    if len(saved) != len(given):
+        what = f"it has {len(saved)} training samples, the data have {len(given)}"
+    else:
+        number = int((saved != given).any(dim=1).sum())
+        what = f"{number} of its {len(saved)} training samples or their labels are others now"
+    raise ValueError(f"{what}; bring back the data of the run")
 
 
 def _check_progress(training: Mapping[str, Any], plan: FitPlan) -> None:

@@ -117,7 +117,8 @@ def train_model(
                 else None
             )
             folder.begin(config, resume=resume, overwrite=overwrite)
-            record = RunRecord(folder, trained.task, description)
+            samples = fit_plan.train.digests()
+            record = RunRecord(folder, trained.task, description, samples=samples)
             if resumed is not None:
                 record.take_up(resumed)
                 record.catch_up()

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Generic, TypeVar
+
+import torch
+from torch import Tensor
 
 from equigeo._text import shorten
 from equigeo.nn.brief import brief_fields
@@ -53,6 +56,8 @@ class TrainedModel(ABC, Generic[_Config]):
         Loss and measures of every epoch.
     novelty : Novelty, optional
         Tells samples that resemble nothing the model was trained on, by what its last layers read.
+    samples : Tensor, (samples, 2), int64, optional
+        Digests of the training samples and of their labels; None where the checkpoint does not say.
 
     Attributes
     ----------
@@ -70,6 +75,7 @@ class TrainedModel(ABC, Generic[_Config]):
     version: str
     history: list[dict[str, Any]] = field(default_factory=list)
     novelty: Novelty | None = None
+    samples: Tensor | None = None
 
     task: ClassVar[str]
     what: ClassVar[str]
@@ -150,13 +156,31 @@ class TrainedModel(ABC, Generic[_Config]):
             if checkpoint.novelty:
                 width = model.embedding_width
                 novelty = Novelty.from_state(checkpoint.novelty, len(classes), width)
+            samples = read_samples(checkpoint.training)
         except MISFITS as error:
             cause = shorten(" ".join(str(error).split()), 200)
             raise CheckpointError(
                 f"{path}: does not fit this version's {cls.what} ({cause}); "
                 "use the version that wrote it, or train again"
             ) from error
-        return cls(model.eval(), classes, config, version, history, novelty)
+        return cls(model.eval(), classes, config, version, history, novelty, samples)
+
+    def trained_on(self, digests: Tensor) -> int | None:
+        """Count the samples that are training samples.
+
+        Parameters
+        ----------
+        digests : Tensor, (samples,), int64
+            As of :class:`equigeo.training.labelled_source.LabelledSource`, of inputs.
+
+        Returns
+        -------
+        int, optional
+            None where the checkpoint does not say.
+        """
+        if self.samples is None:
+            return None
+        return int(torch.isin(digests, self.samples[:, 0]).sum())
 
     @classmethod
     def build_for(cls, checkpoint: Checkpoint, config: Any) -> Any:
@@ -228,6 +252,29 @@ def read_history(training: dict[str, Any], epochs: int) -> list[dict[str, Any]]:
         if not named or not all(map(_is_finite, [*needed, *others])):
             raise ValueError(f"line {number} of its history has entries that are no numbers")
     return history
+
+
+def read_samples(training: Mapping[str, Any]) -> Tensor | None:
+    """Return the digests of the training samples, where a checkpoint has them.
+
+    Parameters
+    ----------
+    training : mapping
+        The ``training`` of a checkpoint.
+
+    Raises
+    ------
+    ValueError
+        If they are no digests.
+    """
+    samples = training.get("samples")
+    if samples is None:
+        return None
+    is_tensor = isinstance(samples, Tensor) and samples.dtype == torch.int64
+    if not is_tensor or samples.ndim != 2 or samples.shape[1] != 2 or not samples.is_contiguous():
+        raise ValueError("its samples are no digests, (samples, 2)")
+    found: Tensor = samples
+    return found
 
 
 def _is_finite(value: Any) -> bool:

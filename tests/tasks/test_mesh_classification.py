@@ -171,6 +171,9 @@ def test_a_model_without_the_symmetry_is_found_out(trained, dataset):
         def novelties(self, meshes):
             return None
 
+        def trained_on(self, digests):
+            return None
+
     result = evaluate_mesh_classifier(Lopsided(), dataset, TEST)
     assert {copy.kind for copy in result.copies if copy.changed} >= {"rotated", "translated"}
 

@@ -210,6 +210,8 @@ def test_an_evaluation_names_its_measures_and_copies_do_not_change(run):
     _, trained = run
     data = halves()
     found = evaluate_mesh_segmenter(trained, data, torch.tensor([4, 5]))
+    assert found.trained_on == 0
+    assert evaluate_mesh_segmenter(trained, data, torch.tensor([0, 4])).trained_on == 1
     assert set(found.measures) == {
         "face accuracy", "face accuracy, mean over meshes",
         "face accuracy by area, meshes weighted by faces",

@@ -1,6 +1,7 @@
 """Point clouds: data, objective, training, evaluation and command line."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -98,6 +99,20 @@ def test_holding_out_leaves_the_test_file_unopened(config, folder, tmp_path):
         load_clouds(replace(held, holdout=0))
     with pytest.raises(ValueError, match="class 'ball' has 8 training clouds, too few"):
         load_clouds(replace(held, holdout=8))
+
+
+def test_other_data_mean_their_test_part_and_trained_clouds_are_counted(config, folder, tmp_path):
+    held = replace(config, holdout=2)
+    trained = PointCloudClassification().train(held, tmp_path / "run")
+    own = evaluate_point_classifier(trained)
+    assert (len(own.labels), own.trained_on) == (6, 0)
+    assert evaluate_point_classifier(trained, data=held.data) == own
+    other = shutil.copytree(folder, tmp_path / "other")
+    found = evaluate_point_classifier(trained, data=str(other))
+    assert (len(found.labels), found.trained_on) == (12, 0)
+    shutil.copy(other / "modelnet10_train.npz", other / "modelnet10_test_a.npz")
+    again = evaluate_point_classifier(trained, data=str(other))
+    assert (len(again.labels), again.trained_on) == (24, 18)
 
 
 def test_data_that_do_not_fit_are_refused(config, folder, tmp_path):

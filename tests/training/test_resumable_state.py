@@ -72,6 +72,8 @@ CHANGES = [
     _put("schedule", "_schedule_phases", value=[]),
     _put("schedule", "base_lrs", value=[NAN]),
     _put("history", value=[]),
+    _put("samples", value=torch.zeros(12, 2, dtype=torch.long)),
+    *(_put("samples", value=v) for v in ([], torch.zeros(1, 2), torch.zeros(2).long())),
     *map(_drop, ("weights", "average", "optimizer", "schedule", "history")),
 ]
 
@@ -95,6 +97,25 @@ def test_state_that_no_run_has_reached_is_refused(
             message = str(error).replace(str(tmp_path), "")
         assert re.search("--overwrite|train again", message), change.label
         assert len(message) <= 400, change.label
+
+
+def test_other_training_samples_are_refused(averaged, dataset, small_model, two_epochs, tmp_path):
+    run = shutil.copytree(two_epochs, tmp_path / "run")
+    meshes, order = list(dataset.meshes), torch.arange(len(dataset))
+    meshes[0] = meshes[0].act(2 * torch.eye(3))
+    order[:6] = order[:6].flip(0)
+    relabelled = dataset.labels.clone()
+    relabelled[:2], relabelled[6:8] = 1, 0
+    fewer = dataset.in_train & (torch.arange(len(dataset)) != 1)
+    for others, message in (
+        (replace(dataset, meshes=tuple(meshes)), "1 of its 12 training samples"),
+        (replace(dataset, meshes=tuple(dataset.meshes[i] for i in order)), "4 of its 12"),
+        (replace(dataset, labels=relabelled), "4 of its 12"),
+        (replace(dataset, in_train=fewer), "has 12 training samples, the data have 11"),
+    ):
+        with pytest.raises(CheckpointError, match=f"{message}.*bring back the data"):
+            train_meshes(averaged, others, run, model=small_model(), resume=True)
+    assert train_meshes(averaged, dataset, run, model=small_model(), resume=True).is_finished
 
 
 @pytest.mark.parametrize("change", [_put("epochs", value=4), _drop("optimizer")])

@@ -10,7 +10,7 @@ from torch import Tensor
 from equigeo.datasets import AffNIST, centred, load_digits
 from equigeo.nn.brief import brief_fields
 from equigeo.tasks.affnist.config import ImageConfig
-from equigeo.training.labelled_source import LabelledSource
+from equigeo.training.labelled_source import LabelledSource, digest
 
 
 def image_inputs(images: Tensor) -> Tensor:
@@ -57,6 +57,11 @@ class LabelledImages(LabelledSource):
     def inputs(self, chosen: Tensor, generator: torch.Generator | None) -> Tensor:
         """Unite some images; nothing is added to them."""
         return image_inputs(self.images[chosen])
+
+    def digests(self) -> Tensor:
+        """Return digests of the images and of their labels."""
+        found = torch.tensor([digest(image) for image in self.images])
+        return torch.stack([found, self.labels], dim=1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,11 @@ from equigeo._text import printable
 from equigeo.datasets import MeshDataset
 from equigeo.mesh import PrimalDualClassifier
 from equigeo.tasks.arguments import Argument, natural
-from equigeo.tasks.evaluation_output import EvaluationOutput
+from equigeo.tasks.evaluation_output import (
+    ALLOW_TRAINED,
+    EvaluationOutput,
+    describe_trained_on,
+)
 from equigeo.tasks.file_prediction import FilePrediction
 from equigeo.tasks.mesh_classification.config import MeshConfig
 from equigeo.tasks.mesh_classification.data import GENERATED, load_meshes, split_meshes
@@ -26,7 +30,10 @@ from equigeo.training.loop.fit_plan import FitPlan
 
 _SPLITS = ("folder", "16", "10", "5")
 _SPLIT_INDEX = Argument(
-    "--split-index", "number of the draw (default: 0, or that of the run)", natural, metavar="I"
+    "--split-index",
+    "number of the draw (default: that of the run, or 0 of another split)",
+    natural,
+    metavar="I",
 )
 
 
@@ -69,6 +76,7 @@ class MeshClassification(Task[MeshConfig, MeshDataset, TrainedMeshClassifier]):
         ),
         _SPLIT_INDEX,
         Argument("--seed", "seed of transformed copies (default: 0)", natural),
+        ALLOW_TRAINED,
     )  # fmt: skip
     measures = {"test_accuracy": "{part} accuracy {value:.2%}"}  # noqa: RUF012
     writes_report = True
@@ -110,12 +118,12 @@ class MeshClassification(Task[MeshConfig, MeshDataset, TrainedMeshClassifier]):
         dataset = load_meshes(config.data)
         _, test = split_meshes(dataset, config)
         evaluation = evaluate_mesh_classifier(trained, dataset, test, options.seed or 0)
-        used = TrainedMeshClassifier(
-            trained.model, trained.classes, config, trained.version, trained.history,
-            trained.novelty,
-        )  # fmt: skip
-        results = summarize_run(used, evaluation, dataset, options.command_line)
-        text = "\n\n".join(filter(None, (repair_summary(dataset.reports), _text(evaluation))))
+        seen = describe_trained_on(
+            evaluation.trained_on, len(test), "meshes", allowed=options.allow_trained
+        )
+        results = summarize_run(trained, evaluation, dataset, options.command_line, config)
+        parts = (repair_summary(dataset.reports), _text(evaluation), seen)
+        text = "\n\n".join(filter(None, parts))
         return EvaluationOutput(text, evaluation.to_dict(), render_report(results))
 
     def predict(
@@ -126,12 +134,16 @@ class MeshClassification(Task[MeshConfig, MeshDataset, TrainedMeshClassifier]):
 
 
 def _configure(options: argparse.Namespace, config: MeshConfig) -> MeshConfig:
-    """Change what the configuration of the training says of the data."""
+    """Change what the configuration of the training says of the data.
+
+    Of other data, and of a split that is asked for, the test part is evaluated.
+    """
     changes: dict[str, Any] = {}
-    if options.data is not None:
-        changes["data"] = options.data
+    if options.data not in (None, config.data):
+        changes |= {"data": options.data, "holdout": 0}
     if options.split is not None:
-        changes |= {"split": options.split, "split_index": 0, "holdout": 0}
+        changes |= {"split": options.split, "holdout": 0}
+        changes |= {} if options.split == config.split else {"split_index": 0}
     if options.split_index is not None:
         changes["split_index"] = options.split_index
     return replace(config, **changes)

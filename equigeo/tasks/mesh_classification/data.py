@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,14 +16,14 @@ from equigeo.datasets import (
     load_mesh_folder,
     split_indices,
 )
-from equigeo.mesh import PrimalDualGraph
+from equigeo.mesh import PrimalDualGraph, TriangleMesh
 from equigeo.nn.brief import brief_fields, shown
 from equigeo.tasks.copied_as_bytes import restore_from_bytes, state_as_bytes
 from equigeo.tasks.divide_by_faces import batches_by_faces, divide_by_faces
 from equigeo.tasks.hold_out import hold_out
 from equigeo.tasks.mesh_classification.config import MeshConfig
 from equigeo.tasks.repair_notes import warn_of_lost_area
-from equigeo.training.labelled_source import LabelledBatch, LabelledSource
+from equigeo.training.labelled_source import LabelledBatch, LabelledSource, digest
 
 BUILTIN: Final = "builtin"
 GENERATED: Final[Mapping[str, Callable[[], MeshDataset]]] = {
@@ -108,6 +108,28 @@ def split_meshes(dataset: MeshDataset, config: MeshConfig) -> tuple[Tensor, Tens
     return train, test
 
 
+def mesh_digests(shapes: Iterable[TriangleMesh | PrimalDualGraph]) -> Tensor:
+    """Return what tells meshes from others, whichever way their faces are wound.
+
+    Parameters
+    ----------
+    shapes : iterable of TriangleMesh or PrimalDualGraph
+        Meshes, or their graphs.
+
+    Returns
+    -------
+    Tensor, (meshes,), int64
+        Digests of positions and corners.
+    """
+    found = []
+    for shape in shapes:
+        surface = shape.surface if isinstance(shape, PrimalDualGraph) else shape
+        if surface is None:
+            raise ValueError("a pooled graph has no surface to tell it by")
+        found.append(digest(surface.vertices.double(), surface.faces.sort(dim=1).values))
+    return torch.tensor(found, dtype=torch.long)
+
+
 @dataclass(frozen=True, eq=False)
 class LabelledGraphs(LabelledSource):
     """One graph and one label per mesh.
@@ -143,6 +165,10 @@ class LabelledGraphs(LabelledSource):
         """
         sizes = (graph.num_primal for graph in self.graphs)
         return (self.batch(chosen) for chosen in batches_by_faces(sizes, batch_size))
+
+    def digests(self) -> Tensor:
+        """Return digests of the meshes and of their labels."""
+        return torch.stack([mesh_digests(self.graphs), self.labels], dim=1)
 
     def split(self, indices: Sequence[int]) -> list[list[int]]:
         """Divide a batch of training by its faces, whichever resolution is drawn."""

@@ -12,6 +12,7 @@ from equigeo.datasets import MeshDataset
 from equigeo.nn.brief import brief_fields
 from equigeo.tasks.measures.classification import accuracy, confusion_matrix
 from equigeo.tasks.measures.copy_result import CopyResult
+from equigeo.tasks.mesh_classification.data import mesh_digests
 from equigeo.tasks.mesh_classification.random_copy import MESH_COPIES, random_copy
 from equigeo.tasks.mesh_classification.trained import TrainedMeshClassifier
 from equigeo.training.random_state import derived_generator
@@ -39,6 +40,8 @@ class MeshEvaluation:
         One entry per kind of copy.
     novelties : list of float, optional
         As :meth:`TrainedMeshClassifier.novelties` gives them; None where it cannot.
+    trained_on : int, optional
+        How many of the meshes were trained on; None where the checkpoint does not say.
     """
 
     classes: list[str]
@@ -50,6 +53,7 @@ class MeshEvaluation:
     accuracy: float
     copies: list[CopyResult]
     novelties: list[float] | None = None
+    trained_on: int | None = None
 
     __repr__ = brief_fields
 
@@ -130,6 +134,7 @@ def evaluate_mesh_classifier(
         accuracy=accuracy(probabilities, labels),
         copies=copies,
         novelties=classifier.novelties(meshes),
+        trained_on=classifier.trained_on(mesh_digests(meshes)),
     )
 
 

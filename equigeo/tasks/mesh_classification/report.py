@@ -9,6 +9,7 @@ import torch
 
 import equigeo
 from equigeo.datasets import MeshDataset
+from equigeo.tasks.evaluation_output import describe_trained_on
 from equigeo.tasks.hold_out import evaluated_part
 from equigeo.tasks.measures.shape_geometry import LARGEST_SHOWN, shape_geometry
 from equigeo.tasks.mesh_classification.config import MeshConfig
@@ -63,6 +64,7 @@ def summarize_run(
         ("accuracy", f"{evaluation.accuracy:.2%} ({correct} of {len(evaluation.labels)} meshes)"),
         ("data", f"{config.data}, split {config.split}, draw {config.split_index}"),
         ("held out for validation", f"{config.holdout} {unit} per class"),
+        ("trained on", _trained_on(evaluation)),
         ("model", f"{config.preset} preset, {parameters:,} parameters"),
         ("training", f"{len(classifier.history)} epochs, {seconds:.0f} s, seed {config.seed}"),
         ("recipe", ", ".join(f"{k} {v}" for k, v in config.to_dict()["recipe"].items())),
@@ -86,6 +88,12 @@ def summarize_run(
         **evaluation.to_dict(),
         "shapes": _shapes(classifier, evaluation, dataset),
     }
+
+
+def _trained_on(evaluation: MeshEvaluation) -> str:
+    """Return how many of the evaluated meshes were trained on."""
+    text = describe_trained_on(evaluation.trained_on, len(evaluation.names), "meshes", allowed=True)
+    return text.partition(": ")[2]
 
 
 def _shapes(

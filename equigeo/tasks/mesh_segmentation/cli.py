@@ -10,7 +10,11 @@ from equigeo._text import printable
 from equigeo.datasets import SegmentedMeshDataset
 from equigeo.mesh import PrimalDualSegmenter
 from equigeo.tasks.arguments import Argument, natural
-from equigeo.tasks.evaluation_output import EvaluationOutput
+from equigeo.tasks.evaluation_output import (
+    ALLOW_TRAINED,
+    EvaluationOutput,
+    describe_trained_on,
+)
 from equigeo.tasks.file_prediction import FilePrediction
 from equigeo.tasks.measures.segmentation import MESH_FACE_ACCURACY
 from equigeo.tasks.mesh_segmentation.config import SegmentationConfig
@@ -59,6 +63,7 @@ class MeshSegmentation(Task[SegmentationConfig, SegmentedMeshDataset, TrainedMes
             "--data", "by default what the model was trained on", metavar="builtin|DIR|ARCHIVE"
         ),
         Argument("--seed", "seed of transformed copies (default: 0)", natural),
+        ALLOW_TRAINED,
     )
     measures = {"test_accuracy": f"{{part}} {MESH_FACE_ACCURACY} {{value:.2%}}"}  # noqa: RUF012
     writes_report = True
@@ -100,16 +105,18 @@ class MeshSegmentation(Task[SegmentationConfig, SegmentedMeshDataset, TrainedMes
         from equigeo.report import render_report  # plotly, which the other commands do without
 
         config = trained.config
-        if options.data is not None:
+        if options.data not in (None, config.data):
             config = replace(config, data=options.data, holdout=0)
         dataset = load_segmented_meshes(config.data)
         _, test = split_segmented_meshes(dataset, config)
         evaluation = evaluate_mesh_segmenter(trained, dataset, test, options.seed or 0)
-        used = TrainedMeshSegmenter(
-            trained.model, trained.classes, config, trained.version, trained.history
+        seen = describe_trained_on(
+            evaluation.trained_on, len(test), "meshes", allowed=options.allow_trained
         )
-        results = summarize_segmentation(used, evaluation, dataset, options.command_line)
-        return EvaluationOutput(_text(evaluation), evaluation.to_dict(), render_report(results))
+        command = options.command_line
+        results = summarize_segmentation(trained, evaluation, dataset, command, config)
+        text = f"{_text(evaluation)}\n\n{seen}"
+        return EvaluationOutput(text, evaluation.to_dict(), render_report(results))
 
     def predict(
         self, trained: TrainedMeshSegmenter, path: Path, top: int = 1, *, view: bool = False

@@ -16,10 +16,11 @@ from equigeo.mesh import PrimalDualGraph
 from equigeo.nn.brief import brief_fields
 from equigeo.tasks.copied_as_bytes import restore_from_bytes, state_as_bytes
 from equigeo.tasks.divide_by_faces import batches_by_faces, divide_by_faces
+from equigeo.tasks.mesh_classification.data import mesh_digests
 from equigeo.tasks.mesh_segmentation.config import SegmentationConfig
 from equigeo.tasks.mesh_segmentation.objective import PADDING
 from equigeo.tasks.repair_notes import warn_of_lost_area
-from equigeo.training.labelled_source import LabelledBatch, LabelledSource
+from equigeo.training.labelled_source import LabelledBatch, LabelledSource, digest
 from equigeo.training.random_state import seed_sequence
 
 BUILTIN: Final = "builtin"
@@ -134,6 +135,11 @@ class LabelledFaces(LabelledSource):
         """Give all meshes in order, ``batch_size`` and a number of faces at a time at most."""
         sizes = (graph.num_primal for graph in self.graphs)
         return (self.batch(chosen) for chosen in batches_by_faces(sizes, batch_size))
+
+    def digests(self) -> Tensor:
+        """Return digests of the meshes and of their labels."""
+        labels = torch.tensor([digest(labels) for labels in self.face_labels])
+        return torch.stack([mesh_digests(self.graphs), labels], dim=1)
 
     def split(self, indices: Sequence[int]) -> list[list[int]]:
         """Divide a batch of training by its faces, whichever resolution is drawn."""

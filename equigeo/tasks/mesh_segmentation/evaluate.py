@@ -14,6 +14,7 @@ from equigeo.nn.brief import brief_fields
 from equigeo.tasks.measures.classification import confusion_matrix
 from equigeo.tasks.measures.copy_result import CopyResult
 from equigeo.tasks.measures.segmentation import face_share, segmentation_measures
+from equigeo.tasks.mesh_classification.data import mesh_digests
 from equigeo.tasks.mesh_classification.random_copy import random_copy
 from equigeo.tasks.mesh_segmentation.trained import TrainedMeshSegmenter
 from equigeo.training.random_state import derived_generator
@@ -43,6 +44,8 @@ class SegmentationEvaluation:
     copies : list of CopyResult
         One entry per kind of copy, with its face accuracy over all meshes; a mesh has changed if
         one of its faces has.
+    trained_on : int, optional
+        How many of the meshes were trained on; None where the checkpoint does not say.
     """
 
     classes: list[str]
@@ -52,6 +55,7 @@ class SegmentationEvaluation:
     confusion: list[list[int]]
     measures: dict[str, float]
     copies: list[CopyResult]
+    trained_on: int | None = None
 
     __repr__ = brief_fields
 
@@ -129,6 +133,7 @@ def evaluate_mesh_segmenter(
         confusion=counts.tolist(),
         measures=segmentation_measures(dataset, chosen, predictions),
         copies=copies,
+        trained_on=segmenter.trained_on(mesh_digests(meshes)),
     )
 
 

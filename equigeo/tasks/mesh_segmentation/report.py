@@ -9,6 +9,7 @@ import torch
 
 import equigeo
 from equigeo.datasets import SegmentedMeshDataset
+from equigeo.tasks.evaluation_output import describe_trained_on
 from equigeo.tasks.hold_out import evaluated_part
 from equigeo.tasks.measures.segmentation import MESH_FACE_ACCURACY
 from equigeo.tasks.measures.shape_geometry import LARGEST_SHOWN, shape_geometry
@@ -64,6 +65,7 @@ def summarize_segmentation(
         ("data", config.data),
         ("held out for validation", f"{config.holdout} training meshes"),
         ("meshes", str(len(evaluation.names))),
+        ("trained on", _trained_on(evaluation)),
         ("model", f"{config.preset} preset, {parameters:,} parameters"),
         ("training", f"{len(segmenter.history)} epochs, {seconds:.0f} s, seed {config.seed}"),
         ("recipe", ", ".join(f"{k} {v}" for k, v in config.to_dict()["recipe"].items())),
@@ -87,6 +89,12 @@ def summarize_segmentation(
         "copies": evaluation.to_dict()["copies"],
         "shapes": _shapes(segmenter, evaluation, dataset),
     }
+
+
+def _trained_on(evaluation: SegmentationEvaluation) -> str:
+    """Return how many of the evaluated meshes were trained on."""
+    text = describe_trained_on(evaluation.trained_on, len(evaluation.names), "meshes", allowed=True)
+    return text.partition(": ")[2]
 
 
 def _shapes(

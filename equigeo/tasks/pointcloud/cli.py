@@ -11,7 +11,11 @@ from torch import nn
 from equigeo.datasets import PointClouds
 from equigeo.datasets.read_cloud import CLOUD_SUFFIXES
 from equigeo.tasks.arguments import Argument, natural, positive
-from equigeo.tasks.evaluation_output import EvaluationOutput
+from equigeo.tasks.evaluation_output import (
+    ALLOW_TRAINED,
+    EvaluationOutput,
+    describe_trained_on,
+)
 from equigeo.tasks.file_prediction import FilePrediction
 from equigeo.tasks.pointcloud.config import PointConfig
 from equigeo.tasks.pointcloud.data import load_clouds
@@ -60,6 +64,7 @@ class PointCloudClassification(Task[PointConfig, _Clouds, TrainedPointClassifier
     evaluate_arguments = (
         Argument("--data", "by default what the model was trained on", metavar="DIR|ARCHIVE"),
         Argument("--seed", "seed of transformed copies (default: 0)", natural),
+        ALLOW_TRAINED,
     )
     measures = {  # noqa: RUF012
         "test_accuracy": "{part} accuracy {value:.2%}",
@@ -94,11 +99,14 @@ class PointCloudClassification(Task[PointConfig, _Clouds, TrainedPointClassifier
     ) -> EvaluationOutput:
         """Give accuracy by class and what transformations change."""
         evaluation = evaluate_point_classifier(trained, data=options.data, seed=options.seed or 0)
+        seen = describe_trained_on(
+            evaluation.trained_on, len(evaluation.labels), "clouds", allowed=options.allow_trained
+        )
         text = (
             f"{class_table(evaluation.classes, evaluation.confusion, 'clouds')}\n\n"
             f"{copies_table(evaluation.copies, evaluation.logit_changes)}\n\n"
             "equivariance error: change of the logits / their deviation across upright clouds\n\n"
-            f"{_summary(evaluation)}"
+            f"{_summary(evaluation)}\n{seen}"
         )
         return EvaluationOutput(text, evaluation.to_dict())
 

@@ -12,7 +12,7 @@ from equigeo.datasets import PointClouds, load_cloud_folder, load_modelnet_point
 from equigeo.nn.brief import brief_fields, shown
 from equigeo.tasks.hold_out import hold_out
 from equigeo.tasks.pointcloud.config import PointConfig
-from equigeo.training.labelled_source import LabelledSource
+from equigeo.training.labelled_source import LabelledSource, digest
 from equigeo.training.random_state import derived_generator
 
 
@@ -51,6 +51,21 @@ class LabelledClouds(LabelledSource):
             points = points + self.jitter * noise
         return points
 
+    def digests(self) -> Tensor:
+        """Return digests of the clouds and of their labels."""
+        return torch.stack([cloud_digests(self.points), self.labels], dim=1)
+
+
+def cloud_digests(points: Tensor) -> Tensor:
+    """Return what tells clouds from others, (clouds,), int64.
+
+    Parameters
+    ----------
+    points : Tensor, (clouds, points, 3)
+        All points of every cloud.
+    """
+    return torch.tensor([digest(cloud) for cloud in points], dtype=torch.long)
+
 
 def load_clouds(config: PointConfig) -> tuple[PointClouds, PointClouds]:
     """Load training and evaluated clouds.
@@ -83,6 +98,23 @@ def load_clouds(config: PointConfig) -> tuple[PointClouds, PointClouds]:
     >>> train.points.shape, test.points.shape
     (torch.Size([2, 40, 3]), torch.Size([2, 32, 3]))
     """
+    train, evaluated = whole_clouds(config)
+    return train, replace(evaluated, points=fewer_points(evaluated.points, config.points))
+
+
+def whole_clouds(config: PointConfig) -> tuple[PointClouds, PointClouds]:
+    """Load training and evaluated clouds with all their points; otherwise as :func:`load_clouds`.
+
+    Parameters
+    ----------
+    config : PointConfig
+        Of the run.
+
+    Raises
+    ------
+    ValueError
+        As of :func:`load_clouds`.
+    """
     train, evaluated = _parts(config)
     if config.points > train.points.shape[1]:
         raise ValueError(
@@ -93,9 +125,8 @@ def load_clouds(config: PointConfig) -> tuple[PointClouds, PointClouds]:
             raise ValueError(f"{config.data}: training and test clouds have different classes")
         for part, clouds in (("training", train), ("test", evaluated)):
             _require_all(clouds, f"{config.data}: has no {part} cloud")
-        return train, _fewer_points(evaluated, config.points)
-    rest, held = _hold_out(train, config.holdout)
-    return rest, _fewer_points(held, config.points)
+        return train, evaluated
+    return _hold_out(train, config.holdout)
 
 
 def _parts(config: PointConfig) -> tuple[PointClouds, PointClouds | None]:
@@ -128,10 +159,6 @@ def _hold_out(clouds: PointClouds, number: int) -> tuple[PointClouds, PointCloud
         replace(clouds, points=clouds.points[part], labels=clouds.labels[part]) for part in parts
     )
     return rest, held
-
-
-def _fewer_points(clouds: PointClouds, number: int) -> PointClouds:
-    return replace(clouds, points=fewer_points(clouds.points, number))
 
 
 def fewer_points(points: Tensor, number: int) -> Tensor:

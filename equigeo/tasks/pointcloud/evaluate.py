@@ -12,7 +12,7 @@ from equigeo.tasks.measures.classification import accuracy, confusion_matrix
 from equigeo.tasks.measures.cloud_copies import CLOUD_COPIES, cloud_copies
 from equigeo.tasks.measures.copy_result import CopyResult
 from equigeo.tasks.measures.relative_change import relative_change
-from equigeo.tasks.pointcloud.data import load_clouds
+from equigeo.tasks.pointcloud.data import cloud_digests, fewer_points, whole_clouds
 from equigeo.tasks.pointcloud.trained import TrainedPointClassifier
 
 
@@ -41,6 +41,8 @@ class PointEvaluation:
     unflagged_accuracy : dict of float
         Accuracy on the other clouds, upright and by kind of copy; empty where there are none, or
         no embedding.
+    trained_on : int, optional
+        How many of the clouds were trained on; None where the checkpoint does not say.
     """
 
     classes: list[str]
@@ -52,6 +54,7 @@ class PointEvaluation:
     logit_changes: dict[str, float]
     flagged: list[int] | None = None
     unflagged_accuracy: dict[str, float] = field(default_factory=dict)
+    trained_on: int | None = None
 
     __repr__ = brief_fields
 
@@ -70,7 +73,7 @@ def evaluate_point_classifier(
     classifier : TrainedPointClassifier
         What to evaluate.
     data : str, optional
-        Folder of the clouds; by default that of the training.
+        Folder of the clouds, whose test part is classified; by default that of the training.
     seed : int
         Decides the copies.
 
@@ -100,7 +103,10 @@ def evaluate_point_classifier(
     [[]]
     """
     config = classifier.config
-    _, test = load_clouds(config if data is None else replace(config, data=data))
+    if data not in (None, config.data):
+        config = replace(config, data=data, holdout=0)
+    _, whole = whole_clouds(config)
+    test = replace(whole, points=fewer_points(whole.points, config.points))
     if test.classes != classifier.classes:
         raise ValueError(
             f"the data have the classes {', '.join(test.classes)}, "
@@ -130,6 +136,7 @@ def evaluate_point_classifier(
         },
         flagged=None if flagged is None else flagged.nonzero().flatten().tolist(),
         unflagged_accuracy=_accuracy_without(flagged, probabilities, test.labels),
+        trained_on=classifier.trained_on(cloud_digests(whole.points)),
     )
 
 

@@ -30,6 +30,8 @@ class RunRecord:
         Epochs that are complete.
     seconds : float
         Time spent on the epoch under way by earlier sessions.
+    samples : Tensor, (samples, 2), int64, optional
+        Digests of the training samples and of their labels.
     was_behind : bool
         Whether an earlier session was killed before its last epoch was in the history file.
     """
@@ -39,6 +41,7 @@ class RunRecord:
     description: dict[str, Any]
     history: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
+    samples: Tensor | None = None
     was_behind: bool = False
 
     __repr__ = brief_fields
@@ -76,6 +79,8 @@ class RunRecord:
             What tells samples unlike those of the training, of a run that is finished.
         """
         training = training | {"history": self.history, "seconds": self.seconds}
+        if self.samples is not None:
+            training["samples"] = self.samples
         checkpoint = Checkpoint(self.task, self.description, state, training, novelty or {})
         checkpoint.save(self.folder.checkpoint)
         replace_file(self.folder.history, self._text())
