@@ -14,7 +14,9 @@ from equigeo.mds.distances.gram import (
     check_distances,
     chosen_axes,
     corrected,
+    distance_scale,
     double_centred,
+    in_units,
     real_numbers,
     relative_stress,
     skewed,
@@ -93,9 +95,12 @@ def distance_embed(
     given = real_numbers(distances, "distances")
     check_distances(given, values=check)
     given = (given + given.mT) / 2
-    square = given.clamp(min=0) if squared else given.square()
+    scale = distance_scale(given, squared=squared)
+    scaled = given / scale
+    square = (scaled / scale).clamp(min=0) if squared else scaled.square()
     if landmarks is not None:
-        return _by_landmarks(square, dim, correction, check, landmarks)
+        found = _by_landmarks(square, dim, correction, check, landmarks)
+        return in_units(found, scale, correction)
     constant = added_constant(square, correction)
     before = torch.linalg.eigvalsh(double_centred(square))
     values, vectors = spectrum(double_centred(corrected(square, constant, correction)))
@@ -110,7 +115,7 @@ def distance_embed(
         y, margin = (torch.nn.functional.pad(t, (0, dim - t.shape[-1])) for t in (y, margin))
         signature = torch.nn.functional.pad(signature, (0, dim - signature.shape[-1]), value=1.0)
     total = before.abs().sum(-1)
-    return DistanceEmbedding(
+    found = DistanceEmbedding(
         y=y,
         eigvals=values,
         signature=signature,
@@ -119,6 +124,7 @@ def distance_embed(
         stress=relative_stress(square, squared_differences(y, y, signature)),
         margin=margin,
     )
+    return in_units(found, scale, correction)
 
 
 def _by_landmarks(

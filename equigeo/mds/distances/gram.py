@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
 from equigeo.graphs.inputs import TensorLike, as_tensor
+from equigeo.mds.distances.distance_embedding import DistanceEmbedding
 
 CORRECTIONS = ("clip", "lingoes", "cailliez", "pseudo")
 NOTHING = 1e-12
@@ -73,6 +76,54 @@ def check_distances(distances: Tensor, *, values: bool = True) -> None:
         error = float(errors.max()) if errors.numel() else 0.0
         if error > tol:
             raise ValueError(f"distances must {wanted}, off by {error:.3g}")
+
+
+def distance_scale(*distances: Tensor, squared: bool) -> Tensor:
+    """Return a power of two near the largest distance, whose squares neither over- nor underflow.
+
+    Parameters
+    ----------
+    distances : Tensor, (..., points, others), float64
+        Of one batch.
+    squared : bool
+        Whether squares are given.
+
+    Returns
+    -------
+    Tensor, (..., 1, 1)
+        1 where all distances are zero, or one is not finite.
+    """
+    shape = distances[0].shape[:-2]
+    one = distances[0].new_ones((*shape, 1, 1))
+    if any(x.is_meta for x in distances) or not all(x.numel() for x in distances):
+        return one
+    largest = torch.stack([x.abs().amax((-2, -1)) for x in distances]).amax(0)
+    exponent = torch.frexp(largest.sqrt() if squared else largest).exponent.clamp(-1000, 1000)
+    scale = torch.ldexp(one, exponent[..., None, None])
+    usable = largest.isfinite() & (largest > 0)
+    return torch.where(usable[..., None, None], scale, one)
+
+
+def in_units(found: DistanceEmbedding, scale: Tensor, correction: str) -> DistanceEmbedding:
+    """Return an embedding of distances over a scale as one of the distances.
+
+    Parameters
+    ----------
+    found : DistanceEmbedding
+        Of distances divided by ``scale``.
+    scale : Tensor, (..., 1, 1)
+        What :func:`distance_scale` returned.
+    correction : str
+        Whose constant is one of distances (``"cailliez"``), or of their squares.
+    """
+    one = scale[..., 0, 0]
+    constant = found.constant * one
+    return replace(
+        found,
+        y=found.y * scale,
+        eigvals=found.eigvals * scale[..., 0] * scale[..., 0],
+        constant=constant if correction == "cailliez" else constant * one,
+    )
 
 
 def check_correction(correction: str) -> None:

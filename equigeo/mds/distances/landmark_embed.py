@@ -14,7 +14,9 @@ from equigeo.mds.distances.gram import (
     check_distances,
     chosen_axes,
     corrected,
+    distance_scale,
     double_centred,
+    in_units,
     real_numbers,
     relative_stress,
     skewed,
@@ -100,7 +102,10 @@ def landmark_embed(
         check_distances(between)
         if not bool((beyond.isfinite() & (beyond >= 0)).all()):
             raise ValueError("distances must be finite and not negative")
-    between, beyond = (t if squared else t.square() for t in ((between + between.mT) / 2, beyond))
+    between = (between + between.mT) / 2
+    scale = distance_scale(between, beyond, squared=squared)
+    between, beyond = (t / scale for t in (between, beyond))
+    between, beyond = (t / scale if squared else t.square() for t in (between, beyond))
     constant = added_constant(between, correction)
     before = torch.linalg.eigvalsh(double_centred(between))
     inner, outer = (corrected(t, constant, correction) for t in (between, beyond))
@@ -111,7 +116,7 @@ def landmark_embed(
     own = _extended(values, vectors, inner - inner.mean(0), dim, correction == "pseudo")[0]
     stress = relative_stress(beyond, squared_differences(z, own, signature[: z.shape[1]]))
     total = before.abs().sum()
-    return DistanceEmbedding(
+    found = DistanceEmbedding(
         y=y,
         eigvals=values,
         signature=signature,
@@ -121,6 +126,7 @@ def landmark_embed(
         margin=margin,
         landmarks=landmarks,
     )
+    return in_units(found, scale, correction)
 
 
 def _extended(

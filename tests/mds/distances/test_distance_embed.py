@@ -417,3 +417,31 @@ def test_roots_have_the_derivatives_that_they_promise(name):
         expected = (ends[0] - ends[1]) / (2 * step)
         # a derivative two orders higher times the square of the step, and rounding over the step
         torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-160, 1e150, 1e160, 1e200])
+@pytest.mark.parametrize("correction", ["clip", "lingoes", "cailliez", "pseudo"])
+def test_distances_of_any_scale_are_embedded(scale, correction):
+    x = torch.randn(8, 3, dtype=torch.float64, generator=generator(0))
+    distances = torch.cdist(x, x)
+    distances[0, 1:] *= 1.5  # not Euclidean, so that corrections act
+    distances[1:, 0] = distances[0, 1:]
+    near = tolerance(torch.float64, 64)
+    for chosen in ({}, {"landmarks": 5}):
+        plain = mds.distance_embed(distances, 3, correction=correction, **chosen)
+        found = mds.distance_embed(distances * scale, 3, correction=correction, **chosen)
+        assert_close(found.y / scale, plain.y, **near)
+        assert_close(found.stress, plain.stress, **near)
+        if correction == "cailliez":
+            assert_close(found.constant / scale, plain.constant, **near)
+
+
+def test_powers_of_two_change_no_bit_and_zeros_stay():
+    x = torch.randn(2, 6, 3, dtype=torch.float64, generator=generator(0))
+    both = torch.cdist(x, x) * torch.tensor([1.0, 2.0**-700], dtype=torch.float64)[:, None, None]
+    alone = mds.distance_embed(torch.cdist(x, x), 3)
+    found = mds.distance_embed(both, 3)
+    assert torch.equal(found.y[0], alone.y[0])
+    assert torch.equal(found.y[1] * 2.0**700, alone.y[1])
+    nothing = mds.distance_embed(torch.zeros(4, 4), 2)
+    assert torch.equal(nothing.y, torch.zeros(4, 2, dtype=torch.float64))
