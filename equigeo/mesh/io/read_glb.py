@@ -50,9 +50,10 @@ def read_glb(data: bytes) -> FileMesh:
 
     Only what the file holds itself is read: no other file, no image, and nothing compressed. The
     format repeats a vertex for each normal and texture coordinate that it has; vertices with
-    exactly the same position become one here: that is how the format is meant, and no repair. Where
-    their colors, normals or texture coordinates differ, corners have them. Normals turn with their
-    nodes.
+    exactly the same position become one here: that is how the format is meant, and no repair.
+    Morph targets move vertices by the weights of their node or mesh, and normals of such meshes are
+    left out; skins and animations do not count. Where colors, normals or texture coordinates of
+    such vertices differ, corners have them. Normals turn with their nodes.
 
     Parameters
     ----------
@@ -109,7 +110,7 @@ def read_glb(data: bytes) -> FileMesh:
 
 @dataclass(frozen=True)
 class _Primitive:
-    """Triangles of one material: numbers of accessors and their lengths."""
+    """Triangles of one material: numbers of accessors and their lengths; targets with weights."""
 
     position: object
     indices: object
@@ -117,6 +118,8 @@ class _Primitive:
     vertices: int
     corners: int
     attributes: dict[str, object]
+    targets: tuple[object, ...] = ()
+    weights: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -168,24 +171,27 @@ class _File:
         total = 0
         with np.errstate(all="ignore"):  # what is not finite is dropped with its faces
             instances = self.instances()
-        for number, transform in instances:
+        for number, transform, weights in instances:
             self.entry("meshes", number)
             if number not in meshes:
                 meshes[number] = self.mesh(number, reader)
-            total += sum(max(p.vertices + 3 * p.corners, _LEAST) for p in meshes[number])
+            weighted = [_weighted(p, weights, reader) for p in meshes[number]]
+            total += sum(
+                max(p.vertices * (1 + len(p.targets)) + 3 * p.corners, _LEAST) for p in weighted
+            )
             if total > MAX_SCENE:
                 raise MeshError(
                     f"has a scene of more than {MAX_SCENE} vertices and corners; simplify it"
                 )
-            found += [(primitive, transform) for primitive in meshes[number]]
+            found += [(primitive, transform) for primitive in weighted]
         if sum(p.vertices * (1 + len(p.attributes)) + 3 * p.corners for p, _ in found) > MAX_SCENE:
             reader.notes["the scene is too large for its attributes; they are left out"] = None
             found = [(replace(primitive, attributes={}), at) for primitive, at in found]
         return found
 
-    def instances(self) -> list[tuple[object, NDArray[np.float64]]]:
-        """Meshes of the scene, in the order of its nodes, and where they stand."""
-        found: list[tuple[object, NDArray[np.float64]]] = []
+    def instances(self) -> list[tuple[object, NDArray[np.float64], list[Any]]]:
+        """Meshes of the scene, in the order of its nodes, where they stand, and weights there."""
+        found: list[tuple[object, NDArray[np.float64], list[Any]]] = []
         todo = [(number, np.eye(4)) for number in reversed(self._roots())]
         seen: set[object] = set()
         while todo:
@@ -198,7 +204,7 @@ class _File:
                 raise MeshError(f"has a scene of more than {MAX_NODES} nodes; simplify it")
             transform = parent @ _transform(node) if _MOVES & node.keys() else parent
             if "mesh" in node:
-                found.append((node["mesh"], transform))
+                found.append((node["mesh"], transform, _items(node, "weights", (int, float))))
             todo += [(child, transform) for child in reversed(_items(node, "children", int))]
         return found
 
@@ -213,6 +219,7 @@ class _File:
     def mesh(self, number: object, reader: GlbAttributes) -> list[_Primitive]:
         """Describe the primitives of a mesh that are triangles."""
         found = []
+        weights = tuple(_items(self.entry("meshes", number), "weights", (int, float)))
         for primitive in _items(self.entry("meshes", number), "primitives", dict):
             mode = primitive.get("mode", _TRIANGLES)
             if mode not in (_TRIANGLES, _STRIP, _FAN):
@@ -225,13 +232,24 @@ class _File:
                 corners = self._count(primitive["indices"])
             indices = primitive.get("indices")
             wanted = reader.wanted(attributes)
-            found.append(_Primitive(position, indices, mode, vertices, corners, wanted))
+            targets = tuple(x.get("POSITION") for x in _items(primitive, "targets", dict))
+            found.append(
+                _Primitive(position, indices, mode, vertices, corners, wanted, targets, weights)
+            )
         return found
 
     def read(self, primitive: _Primitive) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Read positions (vertices, 3) and triangles (faces, 3)."""
         with np.errstate(all="ignore"):  # a signaling NaN of float32 complains when it is widened
             points = self.accessor(primitive.position, ("VEC3",)).astype(np.float64)
+            for target, weight in zip(primitive.targets, primitive.weights, strict=True):
+                moves = self.accessor(target, ("VEC3",))
+                if len(moves) != len(points):
+                    raise MeshError(
+                        f"has a morph target of {len(moves)} vertices for a mesh of {len(points)}; "
+                        "export it without"
+                    )
+                points = points + weight * moves
         order = np.arange(len(points))
         if primitive.indices is not None:
             order = self.accessor(primitive.indices, ("SCALAR",))[:, 0]
@@ -294,7 +312,25 @@ def _chunks(data: bytes) -> Iterator[tuple[int, bytes]]:
         at += 8 + length
 
 
-def _items(holder: dict[str, Any], name: str, kind: type) -> list[Any]:
+def _weighted(primitive: _Primitive, weights: list[Any], reader: GlbAttributes) -> _Primitive:
+    """Return a primitive with the morph targets that move it, and no normals where some do."""
+    pairs = zip(primitive.targets, weights or primitive.weights, strict=False)
+    try:
+        moving = [(target, float(w)) for target, w in pairs if w and target is not None]
+    except OverflowError:
+        raise MeshError(
+            "has a weight that is no number of float64; export the mesh again"
+        ) from None
+    if not moving:
+        return replace(primitive, targets=(), weights=())
+    targets, values = zip(*moving, strict=True)
+    attributes = {key: x for key, x in primitive.attributes.items() if key != "NORMAL"}
+    if attributes != primitive.attributes:
+        reader.notes["normals of a mesh that morph targets move are left out"] = None
+    return replace(primitive, targets=targets, weights=values, attributes=attributes)
+
+
+def _items(holder: dict[str, Any], name: str, kind: type | tuple[type, ...]) -> list[Any]:
     """Give a list of the description; empty where it has none."""
     found = holder.get(name, [])
     if not isinstance(found, list) or not all(isinstance(item, kind) for item in found):

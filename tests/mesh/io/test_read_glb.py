@@ -55,6 +55,35 @@ def test_nodes_move_what_is_below_them():
     assert np.allclose(corners(found), np.stack([5 - y, 6 + x, 7 + z], 1)[FACES])
 
 
+def morphed(weights, node=None, **changes):
+    """One mesh with its own positions as the morph target, which doubles it."""
+    described, binary = scene()
+    mesh = described["meshes"][0] | ({} if weights is None else {"weights": weights})
+    mesh["primitives"][0]["targets"] = [{"POSITION": 0, "NORMAL": 0}, {"NORMAL": 0}]
+    mesh["primitives"][0]["attributes"]["NORMAL"] = 0
+    described["nodes"] = [{"mesh": 0} | ({} if node is None else {"weights": node})]
+    return read_glb(pack(described | {"meshes": [mesh]} | changes, binary))
+
+
+@pytest.mark.parametrize(
+    ("weights", "node", "factor"),
+    [(None, None, 1), ([0, 0], None, 1), ([1.0, 0], None, 2), ([1, 1], [0.5, 0], 1.5),
+     ([1.0], [0], 1), (None, [-2], -1)],
+)  # fmt: skip
+def test_morph_targets_move_by_their_weights(weights, node, factor):
+    found = morphed(weights, node)
+    assert np.allclose(corners(found), factor * VERTICES[FACES], **tolerance(torch.float64, 4))
+    notes = "".join(found.attributes.warnings)
+    assert ("normals of a mesh that morph targets move" in notes) == (factor != 1)
+    assert ("normal" in found.attributes.vertices) == (factor == 1)
+
+
+@pytest.mark.parametrize("weights", ["heavy", ["heavy"], {"0": 1}, [10**400]])
+def test_weights_that_are_none_are_refused(weights):
+    with pytest.raises(MeshError, match="'weights' that are no list|no number of float64"):
+        morphed(weights)
+
+
 def test_a_mirrored_mesh_is_still_wound_outwards():
     found = corners(read_glb(glb_binary(nodes=[{"mesh": 0, "scale": [-1, 1, 1]}])))
     assert np.array_equal(found, (VERTICES * [-1, 1, 1])[FACES[:, [0, 2, 1]]])
