@@ -112,7 +112,7 @@ def _plain(path: Path) -> dict[str, Any]:
         "checkpoint": str(path),
         "task": task.name,
         "trained by version": trained.version,
-        "epochs": f"{trained.epochs_done} of {trained.config.recipe.epochs}",
+        "trained": trained.config.recipe.progress(trained.epochs_done, trained.seconds),
         "parameters": sum(x.numel() for x in trained.model.parameters()),
         "classes": len(trained.classes),
         "remark": _OWN,

@@ -65,15 +65,15 @@ def add_command(commands: Any, name: str, about: str, fill: Callable[[Parser], N
     commands.add_parser(name, help=about, description=description, fill=fill)
 
 
-def add_verbosity(parser: Any) -> None:
+def add_verbosity(parser: Any, action: Any = "store_true") -> None:
     """Add the options of a command that shows how far it is, or has something to remark."""
     either = parser.add_mutually_exclusive_group()
     either.add_argument(
-        "--quiet", action="store_true",
+        "--quiet", action=action,
         help="show no progress and no remarks on standard error, only what is wrong (default: no)",
     )  # fmt: skip
     either.add_argument(
-        "--verbose", action="store_true",
+        "--verbose", action=action,
         help="say on standard error what is used, what the library logs, seconds and memory "
         "(default: no)",
     )  # fmt: skip

@@ -49,7 +49,7 @@ def add_options(parser: Parser) -> None:
     )  # fmt: skip
     _add_output_options(parser)
     add_machine(parser, "cpu")
-    add_verbosity(parser)
+    add_verbosity(parser, argparse.BooleanOptionalAction)
     parser.set_defaults(device=None)  # what was not typed may stand in --config
     parser.takes_more = "files"
 
@@ -60,11 +60,13 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
     ).add_to(parser)
     parser.add_argument(
         "--view",
-        action="store_true",
+        action=argparse.BooleanOptionalAction,
         help="write FILE's stem .html, which shows it in 3D (default: no)",
     )
     parser.add_argument(
-        "--json", action="store_true", help="print one JSON object per file (default: lines)"
+        "--json",
+        action=argparse.BooleanOptionalAction,
+        help="print one JSON object per file (default: lines)",
     )
     parser.add_argument(
         "--output", metavar="DIR",

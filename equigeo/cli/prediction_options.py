@@ -37,7 +37,7 @@ def complete_options(options: argparse.Namespace) -> None:
     Parameters
     ----------
     options : argparse.Namespace
-        What was typed; None, False and empty lists mean that nothing was.
+        What was typed; None and empty lists mean that nothing was.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def complete_options(options: argparse.Namespace) -> None:
     if options.quiet or options.verbose:
         given.pop("quiet", None), given.pop("verbose", None)
     for name, default in DEFAULTS.items():
-        if not getattr(options, name):
+        if getattr(options, name) in (None, [], ()):
             setattr(options, name, given.get(name, default))
     for name, what in (("checkpoint", "CHECKPOINT"), ("files", "FILE")):
         if not getattr(options, name):

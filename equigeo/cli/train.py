@@ -44,7 +44,13 @@ def _fill(task: Task[Any, Any, Any], parser: Parser) -> None:
     _add_run_options(parser.add_argument_group("run"), task)
     presets = tuple(task.config_type.recipes)
     preset = Argument("--preset", "model and recipe", choices=presets)
-    used = [one for one in (preset, *RECIPE) if one.name not in task.config_type.unused]
+    recipes = task.config_type.recipes.values()
+    used = [
+        one
+        for one in (preset, *RECIPE)
+        if one.name not in task.config_type.unused
+        and any(recipe.knows(one.name) for recipe in recipes)
+    ]
     for title, arguments in (("data", task.train_arguments), ("recipe", used)):
         group = parser.add_argument_group(title)
         add_arguments(group, [with_default(task, argument) for argument in arguments])

@@ -76,8 +76,8 @@ class Recipe(Config):
     Raises
     ------
     ValueError
-        If a number is out of range or a name unknown, or the schedule counts steps of a run that
-        ends by the clock.
+        If a number is out of range or a name unknown, the schedule counts steps of a run that ends
+        by the clock, or it knows no warm-up.
 
     Examples
     --------
@@ -122,13 +122,28 @@ class Recipe(Config):
     }
 
     def __post_init__(self) -> None:
-        """Check choices and ranges, and that the schedule knows when the run ends."""
+        """Check choices and ranges, and that the schedule knows the warm-up and the end."""
         super().__post_init__()
-        if self.minutes and self.schedule not in _BY_CLOCK:
+        if self.warmup and not self.knows("warmup"):
+            raise ValueError(
+                f"{self.warmup} steps of warm-up must have the schedule {' or '.join(_WARMING)}, "
+                f"got {self.schedule}; choose a preset that has it"
+            )
+        if self.minutes and not self.knows("minutes"):
             raise ValueError(
                 f"a run of {self.minutes:g} minutes must have the schedule "
-                f"{' or '.join(_BY_CLOCK)}, got {self.schedule}"
+                f"{' or '.join(_BY_CLOCK)}, got {self.schedule}; choose a preset that has it"
             )
+
+    def knows(self, name: str) -> bool:
+        """Return whether the schedule has a meaning for a field, ``minutes`` or ``warmup``.
+
+        Parameters
+        ----------
+        name : str
+            Of a field; all others have a meaning for every schedule.
+        """
+        return self.schedule in {"minutes": _BY_CLOCK, "warmup": _WARMING}.get(name, self.schedule)
 
     @property
     def length(self) -> str:
@@ -165,6 +180,7 @@ _UNKNOWN_EARLIER: Final[Mapping[str, Any]] = {
     "clip_norm": 0.0,
 }  # fmt: skip
 _BY_CLOCK: Final = ("warm_cosine", "constant")
+_WARMING: Final = ("warm_cosine",)
 _LAST_SHARE: Final = 0.01  # of the rate, at the end of ``warm_cosine``
 
 

@@ -50,7 +50,7 @@ def test_a_model_is_looked_at(capsys, checkpoint, monkeypatch):
     assert main(["doctor", str(checkpoint), "--json"]) == 0
     model = json.loads(capsys.readouterr().out)["model"]
     assert model["task"] == "mesh-classification"
-    assert model["epochs"] == "2 of 2"
+    assert model["trained"] == "2 of 2 epochs"
     assert model["classes"] == 3
     assert model["parameters"] > 1000
     assert main(["doctor", str(checkpoint)]) == 0

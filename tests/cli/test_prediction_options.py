@@ -38,6 +38,20 @@ def test_what_is_typed_beside_the_file_wins(checkpoint, files, tmp_path, capsys)
     assert len(found["ranking"]) == 1
 
 
+@pytest.mark.parametrize("name", ["view", "json", "quiet", "verbose"])
+def test_what_the_file_switches_on_can_be_switched_off(checkpoint, files, tmp_path, capsys, name):
+    given = {"checkpoint": str(checkpoint), "files": files[:1], name: True}
+    command = ["predict", "--config", config(tmp_path, given), "--dry-run", "--json"]
+    expected = {"json": False} | ({} if name == "json" else {name: True})
+    assert main(command) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert {key: shown[key] for key in expected} == expected
+    command.remove("--json")
+    assert main([*command, f"--no-{name}", *([] if name == "json" else ["--json"])]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("model ") if name == "json" else json.loads(out)[name] is False
+
+
 def test_a_dry_run_names_the_files_and_writes_what_a_config_takes(
     checkpoint, data, files, tmp_path, capsys
 ):

@@ -9,6 +9,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 import torch
 
+from equigeo.cli import main
 from equigeo.datasets import PointClouds, SegmentedMeshDataset
 from equigeo.nn.config import Config
 from equigeo.nn.value_range import Range
@@ -196,6 +197,9 @@ OUT_OF_RANGE = [
     (Recipe, {"ema_decay": 1.0}, "ema_decay must be"),
     (Recipe, {"optimizer": "sgd"}, "optimizer must be"),
     (Recipe, {"schedule": "linear"}, "schedule must be"),
+    (Recipe, {"warmup": 5}, "5 steps of warm-up must have the schedule warm_cosine, got one_cycle"),
+    (Recipe, {"warmup": 5, "schedule": "constant"}, "warm-up must have the schedule warm_cosine"),
+    (Recipe, {"minutes": 1.0}, "a run of 1 minutes must have the schedule warm_cosine or constant"),
     (Recipe, {"stretch": -0.1}, "stretch must be"),
     (Recipe, {"stretch": float("nan")}, "stretch must be"),
     (Recipe, {"resolutions": (0.0,)}, "resolutions must be"),
@@ -216,6 +220,21 @@ def test_value_out_of_range_names_its_field():
     for cls, changes, message in OUT_OF_RANGE:
         sound = RECIPE if cls is Recipe else {} if cls is TourConfig else {"data": "x"}
         assert re.search(message, refusal(cls, **sound | changes))
+
+
+@EVERY_TASK
+@pytest.mark.parametrize("name", ["minutes", "warmup"])
+def test_options_are_offered_where_a_schedule_knows_them(task, name, capsys):
+    value, given = {"minutes": (0.5, "0.5"), "warmup": (3, "3")}[name]
+    known = [config.recipe.knows(name) for config in task.config_type.presets()]
+    assert main(["train", task.name, "--help"]) == 0
+    assert (f"--{name} " in capsys.readouterr().out) == any(known)
+    for config, knows in zip(task.config_type.presets(), known, strict=True):
+        if knows:
+            assert getattr(replace(config.recipe, **{name: value}), name) == value
+    if not any(known):
+        assert main(["train", task.name, f"--{name}", given]) == 2
+        assert f"--{name}" in capsys.readouterr().err
 
 
 def test_damaged_configuration_is_refused():
