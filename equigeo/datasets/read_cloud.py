@@ -20,7 +20,8 @@ from equigeo.mesh.io.read_mesh_file import read_mesh_file
 
 Points = NDArray[np.float64]
 
-CLOUD_SUFFIXES: Final = (".npy", ".npz", ".obj", ".off", ".ply", ".xyz")
+_MESH_SUFFIXES: Final = (".glb", ".obj", ".off", ".ply", ".stl")
+CLOUD_SUFFIXES: Final = tuple(sorted((".npy", ".npz", ".xyz", *_MESH_SUFFIXES)))
 """Endings of the files that are read, in lower case."""
 
 _MAX_BYTES = 1 << 30
@@ -33,11 +34,12 @@ def read_cloud(path: Path, number: int) -> Points:
     Parameters
     ----------
     path : Path
-        Where it ends with ``.off``, ``.obj`` or ``.ply`` and has faces, its surface is sampled as
-        ModelNet10 was: blue noise, by weighted sample elimination, the same for every content.
-        Where it has none, its vertices are the points. ``.npy`` holds an array (points, 3 or more),
-        ``.npz`` one called ``points`` or a single one, ``.xyz`` a point on each line with spaces or
-        commas between its coordinates; what follows the third coordinate is left out.
+        Where it ends with ``.off``, ``.obj``, ``.ply``, ``.stl`` or ``.glb`` and has faces, its
+        surface is sampled as ModelNet10 was: blue noise, by weighted sample elimination, the same
+        for every content. Where it has none, its vertices are the points. ``.npy`` holds an array
+        (points, 3 or more), ``.npz`` one called ``points`` or a single one, ``.xyz`` a point on
+        each line with spaces or commas between its coordinates; what follows the third coordinate
+        is left out.
     number : int
         Points to sample. Sampled points are kept in the cache.
 
@@ -56,13 +58,13 @@ def read_cloud(path: Path, number: int) -> Points:
     >>> read_cloud(Path("scan.las"), 100)
     Traceback (most recent call last):
         ...
-    ValueError: has the extension '.las'; expected .npy, .npz, .obj, .off, .ply, .xyz
+    ValueError: has the extension '.las'; expected .glb, .npy, .npz, .obj, .off, .ply, .stl, .xyz
     """
     suffix = path.suffix.lower()
     if suffix not in CLOUD_SUFFIXES:
         known = ", ".join(CLOUD_SUFFIXES)
         raise ValueError(f"has the extension {path.suffix!r}; expected {known}")
-    if suffix in (".obj", ".off", ".ply"):
+    if suffix in _MESH_SUFFIXES:
         return _of_mesh(path, number)
     if not path.is_file():
         raise ValueError("is no regular file" if path.exists() else "does not exist")

@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import lzma
 import os
+import platform
 import secrets
 import shutil
 import stat
@@ -151,6 +152,12 @@ def _safe_parts(name: str) -> tuple[str, ...]:
 
 
 def _tar_members(path: Path, folder: Path) -> _Members:
+    data_filter = getattr(tarfile, "data_filter", None)
+    if data_filter is None:  # not in every patch release of 3.10 and 3.11
+        raise ValueError(
+            f"Python {platform.python_version()} cannot unpack it safely; upgrade to 3.10.12, "
+            "3.11.4 or later, or unpack it yourself and give the folder"
+        )
     open_stream = lzma.open if path.name.lower().endswith(".xz") else gzip.open
     # headers and padding count as well; they are small beside the members
     with open_stream(path, "rb") as stream:
@@ -160,8 +167,7 @@ def _tar_members(path: Path, folder: Path) -> _Members:
                 if not (member.isreg() or member.isdir()):
                     raise ValueError(f"member {member.name!r} is neither a file nor a folder")
                 _safe_parts(member.name)
-                if hasattr(tarfile, "data_filter"):  # not in every patch release of 3.10 and 3.11
-                    member = tarfile.data_filter(member, str(folder))
+                member = data_filter(member, str(folder))
                 opener = None if member.isdir() else partial(archive.extractfile, member)
                 yield member.name, member.size, cast("_Opener | None", opener)
 

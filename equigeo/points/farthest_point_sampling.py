@@ -12,6 +12,7 @@ from equigeo.ops.runtime.storage import computed_in
 from equigeo.points.cloud_checks import check_finite, given_clouds, given_mask, scale_of
 from equigeo.points.cluster_search import cluster_for, cluster_sampling
 from equigeo.points.gather_rows import gather_rows
+from equigeo.points.neighbor_backend import prefers_torch_cluster
 
 
 def farthest_point_sampling(
@@ -83,7 +84,7 @@ def farthest_point_sampling(
 
     start = columns.new_zeros(()) if place is None else (place / scale).mT
     first = squares_from(start).argmax(1, keepdim=True)
-    cluster = cluster_for(cloud, there)
+    cluster = cluster_for(cloud, there) if prefers_torch_cluster() else None
     found = None if cluster is None else cluster_sampling(cluster, cloud, first, count, there)
     if found is not None:
         return found

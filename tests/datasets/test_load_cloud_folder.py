@@ -8,7 +8,7 @@ import torch
 import trimesh
 
 from equigeo.datasets import load_cloud_folder, normalized_cloud, read_cloud
-from equigeo.tasks.pointcloud import PointConfig
+from equigeo.tasks.pointcloud import PointCloudClassification, PointConfig
 from equigeo.tasks.pointcloud.data import load_clouds
 from tests.make_data import DATA
 
@@ -87,6 +87,16 @@ def test_the_surface_of_a_mesh_is_sampled_evenly_once(tmp_path):
     assert np.array_equal(read_cloud(file, 64), found)
     cached.unlink()
     assert np.array_equal(read_cloud(file, 64), found)
+
+
+@pytest.mark.parametrize("suffix", [".obj", ".ply", ".stl", ".glb", ".STL"])
+def test_surfaces_of_every_mesh_format_are_sampled(tmp_path, suffix):
+    file = tmp_path / f"ball{suffix}"
+    trimesh.creation.icosphere(3).export(file, file_type=suffix[1:].lower())
+    found = read_cloud(file, 64)
+    # flat faces lie up to 2 % inside of the sphere
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=0.02)
+    assert PointCloudClassification.suffixes.count(suffix.lower()) == 1
 
 
 def test_what_follows_the_third_coordinate_and_remarks_are_left_out(tmp_path):

@@ -92,6 +92,16 @@ def test_links_and_devices_in_a_tar_are_refused(tmp_path, cache, kind):
     assert _left_behind(cache) == []
 
 
+def test_a_python_that_cannot_unpack_safely_is_named(tmp_path, cache, monkeypatch):
+    monkeypatch.delattr(tarfile, "data_filter")
+    with pytest.raises(
+        ValueError, match=r"cannot unpack it safely; upgrade to 3\.10\.12, 3\.11\.4"
+    ):
+        unpack_archive(_tar(tmp_path / "data.tar.gz", _FILES))
+    assert _left_behind(cache) == []
+    assert unpack_archive(_zip(tmp_path / "data.zip", _FILES)).is_dir()
+
+
 def test_a_link_in_a_zip_is_refused(tmp_path):
     member = zipfile.ZipInfo("link")
     member.external_attr = (stat.S_IFLNK | 0o777) << 16

@@ -18,6 +18,7 @@ def both(request, monkeypatch):
     """Call a function with own searches and through torch-cluster, or what stands in for it."""
     cluster = StandIn() if request.param == "stand-in" else torch_cluster()
     assert cluster is not None
+    monkeypatch.setenv("EQUIGEO_NEIGHBORS", "torch-cluster")
 
     def call(function, *args, **keywords):
         monkeypatch.setattr(cluster_search, "torch_cluster", lambda: None)

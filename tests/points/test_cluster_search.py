@@ -154,6 +154,7 @@ def test_each_function_of_torch_cluster_is_asked(monkeypatch):
         spied = lambda *a, _call=call, _name=each, **k: asked.append(_name) or _call(*a, **k)  # noqa: E731
         setattr(cluster, each, spied)
     monkeypatch.setattr(cluster_search, "torch_cluster", lambda: cluster)
+    monkeypatch.setenv("EQUIGEO_NEIGHBORS", "torch-cluster")
     x = torch.randn(2, 30, 3, generator=generator())
     farthest_point_sampling(x, 4)
     nearest_neighbors(x, 4)
@@ -175,6 +176,18 @@ def test_doubtful_rows_alone_are_searched_again(both, monkeypatch):
     own, through = both(nearest_neighbors, x, 3)
     assert torch.equal(own, through)
     assert asked == [[0]]
+
+
+def test_farthest_points_are_sampled_by_the_faster_search_unless_the_other_is_chosen(monkeypatch):
+    cluster = StandIn()
+    monkeypatch.setattr(cluster_search, "torch_cluster", lambda: cluster)
+    calls = []
+    monkeypatch.setattr(StandIn, "fps", lambda *_, **__: calls.append(1) or torch.arange(4))
+    x = torch.randn(1, 20, 3, generator=generator())
+    for choice, number in (("auto", 0), ("own", 0), ("torch-cluster", 1)):
+        monkeypatch.setenv("EQUIGEO_NEIGHBORS", choice)
+        farthest_point_sampling(x, 4)
+        assert len(calls) == number
 
 
 def test_gradients_do_not_pass_and_inputs_stay(both):

@@ -118,7 +118,7 @@ def _edges(
         return np.zeros((2, 0), np.int64)
     # The point itself, where it does not count, and one more, to see whether the last is in doubt.
     listed = min(wanted + (1 if loop else 2), count)
-    check_size(float(count) * listed, 6, "pairs")
+    check_size(float(count) * listed, 6, "pairs", "k")
     table = search(points, listed)
     squares = _squares(points[table], points[:, None])
     if not loop:

@@ -32,7 +32,9 @@ def available_bytes() -> int | None:
     return min(known, default=None)
 
 
-def check_size(rows: float, numbers: float, what: str = "images of points") -> None:
+def check_size(
+    rows: float, numbers: float, what: str = "images of points", argument: str = "cutoff"
+) -> None:
     """Refuse to begin what memory would not hold.
 
     Parameters
@@ -43,6 +45,8 @@ def check_size(rows: float, numbers: float, what: str = "images of points") -> N
         How many doubles each takes.
     what : str
         What they are, for the message.
+    argument : str
+        What must be smaller.
 
     Raises
     ------
@@ -61,7 +65,7 @@ def check_size(rows: float, numbers: float, what: str = "images of points") -> N
     there = available_bytes()
     if there is not None and wanted > there:
         raise ValueError(
-            f"cutoff must be smaller: it reaches {rows:.3g} {what}, which take "
+            f"{argument} must be smaller: it reaches {rows:.3g} {what}, which take "
             f"{wanted / 1e9:.2g} GB of memory where {there / 1e9:.2g} GB are available"
         )
 

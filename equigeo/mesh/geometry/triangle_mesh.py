@@ -151,7 +151,8 @@ class TriangleMesh:
         Parameters
         ----------
         g : Tensor or ndarray, (3, 3) or (4, 4)
-            A linear map, or a homogeneous matrix whose last column holds the translation.
+            A linear map, or a homogeneous matrix whose last column holds the translation and whose
+            last row is (0, 0, 0, 1).
 
         Returns
         -------
@@ -161,7 +162,7 @@ class TriangleMesh:
         Raises
         ------
         ValueError
-            If ``g`` has another shape, or holds no real numbers.
+            If ``g`` has another shape or last row, or holds no real numbers.
 
         Examples
         --------
@@ -174,7 +175,17 @@ class TriangleMesh:
             raise ValueError(f"g must be (3, 3) or homogeneous (4, 4), got {tuple(matrix.shape)}")
         if matrix.is_complex() or matrix.is_meta:
             raise ValueError(f"g must hold real numbers, got {matrix.dtype} on {matrix.device}")
+        exact = torch.finfo(matrix.dtype).eps if matrix.is_floating_point() else 0.0
         matrix = matrix.to(self.vertices)
+        if len(matrix) == 4:
+            # A product or an inverse of such matrices has this row but for rounding.
+            rounding = 64 * exact * max(1.0, matrix.abs().max().item())
+            last = matrix[3] - matrix.new_tensor([0.0, 0.0, 0.0, 1.0])
+            if not bool((last.abs() <= rounding).all()):
+                raise ValueError(
+                    f"g must have the last row (0, 0, 0, 1), got {tuple(matrix[3].tolist())}: the "
+                    "translation stands in the last column; transpose a matrix that acts on rows"
+                )
         # Rows are positions: x' = A x + t becomes X' = X A^T + t.
         moved = self.vertices @ matrix[:3, :3].mT
         if len(matrix) == 4:

@@ -218,7 +218,8 @@ class MeshModel(nn.Module):
             raise ValueError(
                 f"the model wants {self.dual_kind.value} graphs with "
                 f"{self.config.features} "
-                f"features, got {graph.dual.value} with {graph.features}"
+                f"features, got {graph.dual.value} with {graph.features}; build them by "
+                "model.graph(mesh)"
             )
         channels = feature_channels(self.dual_kind, self.config.features)
         for name, width in zip(("x_primal", "x_dual"), channels, strict=True):

@@ -106,9 +106,11 @@ def unpool(
     """
     if not isinstance(log, PoolLog):
         raise TypeError(f"log must be a PoolLog, got {kind_of(log)}")
-    check_shape(as_tensor(x_primal, "x_primal"), "x_primal", ("clusters", "channels"))
-    check_shape(as_tensor(x_dual, "x_dual"), "x_dual", ("adjacencies", "channels"))
-    if as_tensor(fill, "fill").numel() != x_dual.shape[1]:
+    x_primal, x_dual = as_tensor(x_primal, "x_primal"), as_tensor(x_dual, "x_dual")
+    fill = as_tensor(fill, "fill")
+    check_shape(x_primal, "x_primal", ("clusters", "channels"))
+    check_shape(x_dual, "x_dual", ("adjacencies", "channels"))
+    if fill.numel() != x_dual.shape[1]:
         raise ValueError(f"fill must be ({x_dual.shape[1]},), got {tuple(fill.shape)}")
     # -1 marks pairs that vanished inside a cluster; clamped to 0 they copy some row, which the fill
     # replaces below. Gradients then reach the fill and no wrong row.

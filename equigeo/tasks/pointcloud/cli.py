@@ -71,7 +71,7 @@ class PointCloudClassification(Task[PointConfig, _Clouds, TrainedPointClassifier
         "rotated_accuracy": "rotated accuracy {value:.2%}",
         "logit_change": "equivariance error {value:.3f}: change of the logits / deviation",
     }
-    files = "NPY, NPZ, OBJ, OFF, PLY or XYZ"
+    files = "NPY, NPZ, XYZ, OBJ, OFF, PLY, STL or GLB"
     suffixes = CLOUD_SUFFIXES
     trained_type = TrainedPointClassifier
 

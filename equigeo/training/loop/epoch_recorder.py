@@ -19,6 +19,7 @@ from equigeo.training.loop.optimization import Optimization
 from equigeo.training.novelty import Novelty
 
 SAVE_SECONDS = 300.0
+ASKED = 20  # steps between two questions of several processes whether to save
 clock = time.perf_counter  # tests replace it
 
 
@@ -83,14 +84,19 @@ class EpochRecorder(L.Callback):
         if trainer.is_last_batch or self._is_over:
             return
         self._unfinished = trainer.should_stop
-        now = clock()
-        # the first process decides for all
-        if trainer.strategy.broadcast(now - self._saved >= SAVE_SECONDS) or self._unfinished:
-            optimization = _optimization(module)
+        now, optimization = clock(), _optimization(module)
+        if self._is_due(trainer, optimization.step_in_epoch(batch_idx), now) or self._unfinished:
             self._numbers(optimization)
             training = self._training(optimization, optimization.step_in_epoch(batch_idx) + 1)
             self._saved, self._record.seconds = now, now - self._started
             self._save(trainer, optimization.evaluated_model(), training)
+
+    def _is_due(self, trainer: L.Trainer, step: int, now: float) -> bool:
+        """Return whether it is time to save; the first process decides for all, now and then."""
+        is_due = now - self._saved >= SAVE_SECONDS
+        if trainer.world_size == 1:
+            return is_due
+        return step % ASKED == 0 and bool(trainer.strategy.broadcast(is_due))
 
     def on_train_epoch_end(self, trainer: L.Trainer, module: L.LightningModule) -> None:
         """Add a line to the history, write both files and tell loggers."""

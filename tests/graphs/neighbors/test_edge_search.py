@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from equigeo.graphs import neighbor_list
+from equigeo.graphs import knn_graph, neighbor_list
 from equigeo.graphs.neighbors.backends.backend import Backend
 from equigeo.graphs.neighbors.backends.brute_force import brute_force
 from equigeo.graphs.neighbors.edge_count import check_edge_count, count_pairs, most_edges
@@ -95,6 +95,13 @@ def test_nothing_is_refused_that_fits(monkeypatch):
         else:
             with pytest.raises(ValueError, match=r"it reaches .* edges, which take"):
                 check_edge_count(box)
+
+
+def test_what_must_be_smaller_is_an_argument_of_the_search(monkeypatch):
+    monkeypatch.setattr(MODULE, "ALWAYS_THERE", 0)
+    monkeypatch.setattr(MODULE, "available_bytes", lambda: 100)
+    with pytest.raises(ValueError, match="k must be smaller: it reaches 30 pairs"):
+        knn_graph(torch.rand(10, 3), 1)
 
 
 SMALL_SHIFTS = st.integers(-3, 3)

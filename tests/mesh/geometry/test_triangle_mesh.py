@@ -54,6 +54,18 @@ def test_a_homogeneous_matrix_moves_positions_and_nothing_else():
         moved.act(torch.eye(2))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_projective_or_transposed_matrix_is_refused(dtype):
+    mesh = TriangleMesh(torch.eye(3), FACES)
+    g = torch.eye(4, dtype=dtype)
+    g[:3] = torch.randn(3, 4, generator=torch.Generator().manual_seed(0)).to(dtype)
+    inverse = torch.linalg.inv(g) @ g @ torch.linalg.inv(g)  # with some rounding
+    assert mesh.act(g).act(inverse).num_faces == 1
+    for wrong in (g.T, torch.diag(torch.tensor([1, 1, 1, 2])), 2 * g, g * torch.nan):
+        with pytest.raises(ValueError, match=r"must have the last row \(0, 0, 0, 1\), got"):
+            mesh.act(wrong)
+
+
 def test_arrays_are_a_mesh():
     integers = [np.int64, np.int32, np.uint32, np.uint16, np.uint8]
     for floating, integer in itertools.product([np.float64, np.float32, ">f8"], integers):

@@ -188,6 +188,8 @@ def test_every_face_receives_the_mean_of_its_cluster_and_lost_pairs_the_fill(dua
     lost = log.dual_to_new < 0
     assert torch.equal(x_dual[lost], fill.expand(int(lost.sum()), -1))
     assert torch.equal(x_dual[~lost], pooled.x_dual[log.dual_to_new[~lost]])
+    arrays = [x.numpy() for x in (pooled.x_primal, pooled.x_dual, fill)]
+    assert all(map(torch.equal, unpool(log, *arrays)[1:], (x_primal, x_dual)))
 
 
 @given(shapes.meshes(), shapes.seeds, st.sampled_from(KINDS))

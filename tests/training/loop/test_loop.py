@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
+from equigeo.tasks.mesh_classification import MeshConfig
 from equigeo.tasks.mesh_classification.data import LabelledGraphs
 from equigeo.tasks.mesh_segmentation import SegmentationConfig
 from equigeo.tasks.mesh_segmentation.objective import PADDING, FaceCrossEntropy
@@ -19,6 +20,7 @@ from equigeo.training.cross_entropy import CrossEntropy
 from equigeo.training.labelled_source import DividedBatch, LabelledBatch
 from equigeo.training.loop.chosen_device import count_gpus, training_on
 from equigeo.training.loop.epoch_batches import EpochBatches
+from equigeo.training.loop.epoch_recorder import SAVE_SECONDS, EpochRecorder
 from equigeo.training.loop.optimization import Optimization
 from equigeo.training.loop.sums_of_parts import sums_of_parts
 from equigeo.training.loop.weight_average import WeightAverage
@@ -231,6 +233,17 @@ def graphs():
 
     dataset = tiny_dataset(train=2, test=0)
     return LabelledGraphs([PrimalDualGraph.from_mesh(m) for m in dataset.meshes], dataset.labels)
+
+
+def test_several_processes_ask_every_twentieth_step_whether_to_save():
+    plan = SimpleNamespace(config=MeshConfig("memory"), evaluate=None, train=None, embed=None)
+    recorder, asked = EpochRecorder(None, plan), []
+    strategy = SimpleNamespace(broadcast=lambda value: asked.append(value) or value)
+    for processes, questions, due in ((1, 0, 100), (2, 5, 5)):
+        trainer = SimpleNamespace(world_size=processes, strategy=strategy)
+        found = [recorder._is_due(trainer, step, SAVE_SECONDS) for step in range(100)]
+        assert (len(asked), sum(found)) == (questions, due)
+        assert not any(recorder._is_due(trainer, step, 0.0) for step in range(1, 20))
 
 
 def test_jitter_is_repeatable_and_differs_between_epochs(graphs):
