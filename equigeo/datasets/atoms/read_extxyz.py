@@ -170,7 +170,7 @@ _COLUMNS = re.compile(rb"""Properties=["']?([\w:]+)""")
 
 
 def _check_counts(file: Path) -> None:
-    """Refuse numbers of atoms and columns that the file has no bytes for: ASE believes them."""
+    """Raise where counts do not fit the file, or quotes do not fit each other: ASE takes both."""
     with file.open("rb") as lines:
         for frame in itertools.count():
             first = lines.readline().strip()
@@ -180,6 +180,8 @@ def _check_counts(file: Path) -> None:
             declared = _COLUMNS.search(comment)
             numbers = declared[1].split(b":")[2::3] if declared else []
             columns = sum(int(n[:20]) for n in numbers if n.isdigit())
+            if declared and comment.replace(b'\\"', b"").count(b'"') % 2:
+                raise ValueError(f"{file}: frame {frame}: has a quote that is not closed")
             for k in range(atoms):
                 line = lines.readline()
                 if not line:
@@ -188,6 +190,11 @@ def _check_counts(file: Path) -> None:
                     )
                 if 2 * columns > len(line.rstrip()) + 1:  # a blank between each two
                     raise ValueError(f"{file}: frame {frame}: has fewer than {columns} columns")
+                if columns and len(words := line.split()) > columns:
+                    raise ValueError(
+                        f"{file}: frame {frame}: atom {k} has {len(words)} columns, "
+                        f"Properties announce {columns}"
+                    )
 
 
 def _structures(file: Path, form: str | None) -> Iterator[Any]:

@@ -23,7 +23,7 @@ _DEEP: Final = ("I", "I;16", "I;16B", "I;16L", "I;16N")  # modes with 16 bits
 def read_image(path: Path) -> Tensor:
     """Read the brightness of an image, turned as its camera says; colours become grey.
 
-    What is transparent is seen before white.
+    Transparent pixels are composited over white, or over black where white hides the strokes.
 
     Parameters
     ----------
@@ -86,5 +86,11 @@ def _grey(image: Any) -> Any:
         return np.asarray(deep // 257, dtype=np.uint8)
     if image.has_transparency_data:
         seen = image.convert("RGBA")
-        image = Image.alpha_composite(Image.new("RGBA", seen.size, "white"), seen)
+        for ground in ("white", "black"):
+            image = Image.alpha_composite(Image.new("RGBA", seen.size, ground), seen)
+            grey = np.array(image.convert("L"))
+            if grey.size and grey.min() < grey.max():  # white strokes vanish before white
+                break
+        else:
+            image = Image.alpha_composite(Image.new("RGBA", seen.size, "white"), seen)
     return np.array(image.convert("L"))

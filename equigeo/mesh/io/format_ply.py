@@ -38,7 +38,8 @@ def format_ply(
     TypeError
         If ``mesh`` is no TriangleMesh.
     ValueError
-        If colours or labels do not fit the faces, or a colour is out of range.
+        If colours or labels do not fit the faces, a colour is out of range, or a label beyond 32
+        bits.
 
     Examples
     --------
@@ -54,6 +55,8 @@ def format_ply(
     if face_labels is not None:
         labels = torch.as_tensor(face_labels, dtype=torch.long)
         check_shape(labels, "face_labels", (mesh.num_faces,))
+        if bool((labels != labels.int()).any()):
+            raise ValueError("face_labels must be integers of 32 bits, from -2^31 to 2^31 - 1")
         columns.append(labels[:, None])
         properties.append("property int label")
     header = [

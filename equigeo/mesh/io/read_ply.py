@@ -21,6 +21,12 @@ from equigeo.mesh.io.ply_attributes import read_ply_attributes
 _INDEX_NAMES = ("vertex_index", "vertex_indices")
 _HIDDEN = "_"  # before the names of all other properties
 _END = re.compile(rb"^end_header[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
+_ASCII = re.compile(rb"^format[ \t]+ascii", re.MULTILINE | re.IGNORECASE)
+_RANGES = {
+    name: range(-(2 ** (bits - 1)) if signed else 0, 2 ** (bits - signed))
+    for bits, names in ((8, ("char", "int8")), (16, ("short", "int16")), (32, ("int", "int32")))
+    for name, signed in [(names[0], 1), (names[1], 1), (f"u{names[0]}", 0), (f"u{names[1]}", 0)]
+}
 _PROBLEM = (
     "cannot be read as PLY: it is truncated, damaged, or mixes face sizes in binary form; "
     "export it again as text or as triangles"
@@ -56,7 +62,7 @@ def read_ply(data: bytes) -> FileMesh:
     array([0, 1, 2])
     """
     header, counts, body = _split(data)
-    parsed, notes = parse_with_trimesh(load_ply, header + body, _PROBLEM)
+    parsed, notes = _parsed(header, body)
     elements = parsed["metadata"]["_ply_raw"]
     vertices = np.zeros((0, 3))
     vertex, face = {}, {}
@@ -73,6 +79,17 @@ def read_ply(data: bytes) -> FileMesh:
     others = {name: rows for name, rows in counts.items() if name not in ("vertex", "face")}
     mesh = FileMesh(vertices.astype(np.float64), corners, sizes, warnings=notes)
     return replace(mesh, attributes=read_ply_attributes(vertex, face, sizes, others))
+
+
+def _parsed(header: bytes, body: bytes) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Parse by trimesh; an end of line behind binary data, which some programs write, is none."""
+    try:
+        return parse_with_trimesh(load_ply, header + body, _PROBLEM)
+    except MeshError:
+        shorter = body.removesuffix(b"\n").removesuffix(b"\r")
+        if shorter == body or _ASCII.search(header):
+            raise
+        return parse_with_trimesh(load_ply, header + shorter, _PROBLEM)
 
 
 def _split(data: bytes) -> tuple[bytes, dict[str, int], bytes]:
@@ -133,33 +150,43 @@ def _announced_lines(body: bytes, count: int) -> bytes:
 
 
 def _check_lists(body: bytes, shape: list[bytes]) -> None:
-    """Refuse rows of text with fewer numbers than they announce, which trimesh takes."""
+    """Raise for rows of text that trimesh takes for others.
+
+    These have fewer numbers than they announce, or a number beyond the type of its property.
+    """
     lines = iter(body.splitlines())
-    elements: list[tuple[bytes, int, list[bool]]] = []
+    elements: list[tuple[bytes, int, list[bytes]]] = []
     for words in map(bytes.split, shape):
         if words[0] == b"element":
             elements.append((words[1], int(words[2]), []))
         elif elements:
-            elements[-1][2].append(words[1:2] == [b"list"])
-    for name, rows, lists in elements:
+            elements[-1][2].append(words[1] if len(words) > 1 else b"")
+    for name, rows, kinds in elements:
+        ranges = [_RANGES.get(kind.decode("latin-1")) for kind in kinds]
+        is_checked = b"list" in kinds or any(ranges)
         for number, line in enumerate(islice(lines, rows)):
-            if any(lists) and not _is_whole(line.split(), lists):
+            problem = _problem(line.split(), kinds, ranges) if is_checked else ""
+            if problem:
                 raise MeshError(
                     f"is truncated or damaged: row {number} of {name.decode('latin-1')!r} has "
-                    "fewer numbers than it announces"
+                    f"{problem}"
                 )
 
 
-def _is_whole(words: list[bytes], lists: list[bool]) -> bool:
-    """Whether a line has a word for every scalar, and for every entry of its lists."""
+def _problem(words: list[bytes], kinds: list[bytes], ranges: list[range | None]) -> str:
+    """Return what is wrong with a line; empty where it has a fitting word for every number."""
     place = 0
-    for is_list in lists:
-        if is_list and place < len(words):
-            if not words[place].isdigit():
-                return True  # which trimesh refuses
-            place += int(words[place])
+    for kind, allowed in zip(kinds, ranges, strict=True):
+        if place < len(words):
+            word = words[place]
+            if kind == b"list":
+                if not word.isdigit():
+                    return ""  # which trimesh refuses
+                place += int(word)
+            elif allowed and word.removeprefix(b"-").isdigit() and int(word[:25]) not in allowed:
+                return f"{word[:25].decode()} for a number of type {kind.decode('latin-1')}"
         place += 1
-    return place <= len(words)
+    return "" if place <= len(words) else "fewer numbers than it announces"
 
 
 def _complete(elements: dict[str, Any], name: str, counts: dict[str, int]) -> dict[str, Any]:

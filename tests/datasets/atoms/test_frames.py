@@ -159,8 +159,16 @@ def test_a_sign_in_a_name_is_no_index(tmp_path, name):
         ),
         ("1\nProperties=species:S:1:pos:R:3:forces:R:999999999999\nC 0 0 0\n", "fewer than 10000"),
         (xyz_frame() + "3\n\nH 0 0 0\n", "frame 1: announces 3 atoms, has 1"),
+        (
+            xyz_frame() + "1\nProperties=species:S:1:pos:R:3 energy=1\nC 0 0 0 5.0\n",
+            "frame 1: atom 0 has 5 columns, Properties announce 4",
+        ),
+        (
+            '1\nProperties=species:S:1:pos:R:3 Lattice="9 0 0 0 9 0 0 0 9 energy=1\nC 0 0 0\n',
+            "frame 0: has a quote that is not closed",
+        ),
     ],
-    ids=["atoms", "columns", "cut"],
+    ids=["atoms", "columns", "cut", "surplus", "quote"],
 )
 def test_counts_are_compared_with_the_file_before_anything_is_read(
     tmp_path, monkeypatch, text, message

@@ -191,6 +191,17 @@ def test_what_is_transparent_is_seen_before_white(tmp_path):
     assert (int(found[2, 1]), int(found.sum())) == (0, 11 * 255)
 
 
+def test_white_strokes_before_nothing_are_seen(tmp_path):
+    strokes = np.full((28, 28, 4), 255, np.uint8)
+    strokes[..., 3] = 0
+    strokes[8:20, 13:15, 3] = 255
+    Image.fromarray(strokes).save(tmp_path / "a.png")
+    assert np.array_equal(read_image(tmp_path / "a.png").numpy(), strokes[..., 3])
+    for alpha in (0, 255):  # there is nothing to see
+        Image.new("RGBA", (4, 3), (255, 255, 255, alpha)).save(tmp_path / "b.png")
+        assert read_image(tmp_path / "b.png").unique().tolist() == [255]
+
+
 def test_the_turn_of_a_camera_is_undone(tmp_path):
     image = Image.fromarray(GREY)
     exif = image.getexif()

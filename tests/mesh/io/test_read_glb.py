@@ -80,7 +80,7 @@ def test_morph_targets_move_by_their_weights(weights, node, factor):
 
 @pytest.mark.parametrize("weights", ["heavy", ["heavy"], {"0": 1}, [10**400]])
 def test_weights_that_are_none_are_refused(weights):
-    with pytest.raises(MeshError, match="'weights' that are no list|no number of float64"):
+    with pytest.raises(MeshError, match=r"'weights' that are no list|no number of float64"):
         morphed(weights)
 
 

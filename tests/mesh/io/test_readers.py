@@ -66,6 +66,41 @@ def test_a_face_that_announces_more_corners_than_it_has_is_refused() -> None:
         read_ply(ply_header("ascii", 4, 2) + body)
 
 
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_an_end_of_line_behind_binary_data_is_none(end: bytes) -> None:
+    whole = read_ply(ply_binary())
+    again = read_ply(ply_binary() + end)
+    assert np.array_equal(again.vertices, whole.vertices)
+    assert np.array_equal(again.corners, whole.corners)
+    with pytest.raises(MeshError, match="truncated, damaged, or mixes"):
+        read_ply(ply_binary() + end + end)
+    with pytest.raises(MeshError, match="truncated, damaged, or mixes"):
+        read_ply(ply_binary()[: -len(end) - 1] + end)
+
+
+@pytest.mark.parametrize(
+    ("kind", "number", "fits"),
+    [("int", 2**31 - 1, True), ("int", 2**31 + 5, False), ("int32", -(2**31) - 1, False),
+     ("uint", 2**32 - 1, True), ("uint8", 256, False), ("uchar", -1, False),
+     ("short", -(2**15), True), ("char", 128, False), ("int", 10**40, False),
+     ("double", 2**40, True)],
+)  # fmt: skip
+def test_numbers_beyond_their_type_are_refused(kind: str, number: int, fits: bool) -> None:
+    whole = ply_header("ascii", 3, 1) + b"0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n"
+    added = f"property {kind} n\n".encode()
+    of_face = whole.replace(b"end_header", added + b"end_header")
+    of_face = of_face.replace(b"3 0 1 2", f"3 0 1 2 {number}".encode())
+    of_vertex = whole.replace(b"element face", added + b"element face")
+    for row in (b"\n0 0 0", b"\n1 0 0", b"\n0 1 0"):
+        of_vertex = of_vertex.replace(row, row + f" {number}".encode())
+    for data, where in ((of_face, "faces"), (of_vertex, "vertices")):
+        if fits:
+            assert set(getattr(read_ply(data).attributes, where)["n"].tolist()) == {number}
+        else:
+            with pytest.raises(MeshError, match=f"for a number of type {kind}"):
+                read_ply(data)
+
+
 def test_one_face_is_a_file() -> None:
     mesh = read_ply(ply_header("ascii", 3, 1) + b"0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n")
     assert mesh.corners.tolist() == [0, 1, 2]
@@ -272,6 +307,7 @@ def test_a_mesh_without_faces_is_written():
         ({"face_colors": _colors(19)}, "face_colors must be"),
         ({"face_colors": [[0, 0, 256]] * 20}, "from 0 to 255"),
         ({"face_labels": [0] * 21}, "face_labels must be"),
+        ({"face_labels": [2**31 + 5] * 20}, "face_labels must be integers of 32 bits"),
     ],
 )
 def test_colors_and_labels_that_do_not_fit_are_refused(arguments, message):
