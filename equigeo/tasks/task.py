@@ -297,7 +297,8 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
         data : optional
             What :meth:`load` would give, where it is in memory already.
         model : torch.nn.Module, optional
-            Train this one instead of the preset's; of the same class.
+            Train this one instead of the preset's, in place; of the same class. Statistics of
+            features that it has are kept, so that training goes on from the function that it is.
         resume, overwrite, progress, callbacks
             As of :func:`equigeo.training.train_model`, which also says what may go wrong.
 

@@ -119,6 +119,21 @@ def test_the_standardization_is_that_of_all_resolutions(dataset):
     assert not torch.allclose(*means)
 
 
+def test_a_given_model_that_was_trained_is_trained_on_from_what_it_is(dataset):
+    model = PrimalDualClassifier(ClassifierConfig(3, channels=(8, 8), keep=(0.7, None)))
+    plan_fit(MeshConfig("memory"), dataset, model)
+    assert model.standardize_primal.is_fitted
+    graph = model.graph(dataset.meshes[0])
+    before = model.eval()(graph)
+    larger = tuple(mesh.act(torch.diag(torch.tensor([1.0, 1, 3]))) for mesh in dataset.meshes)
+    plan_fit(MeshConfig("memory"), replace(dataset, meshes=larger), model)
+    assert torch.equal(model(graph), before)
+    fresh = PrimalDualClassifier(ClassifierConfig(3, channels=(8, 8), keep=(0.7, None)))
+    plan_fit(MeshConfig("memory"), replace(dataset, meshes=larger), fresh)
+    other = fresh.standardize_primal.mean
+    assert not torch.allclose(other, model.standardize_primal.mean)
+
+
 def test_batches_hold_so_many_meshes_and_faces_and_a_larger_mesh_alone(graphs, monkeypatch):
     sizes = [graph.num_primal for graph in graphs.graphs]
     assert [len(batch.labels) for batch in graphs.batches(4)] == [4, 2]

@@ -329,6 +329,9 @@ def test_statistics_of_features_are_those_of_training_meshes():
     graphs = [plan.model.graph(data.meshes[i]) for i in range(4)]
     rows = torch.cat([graph.x_primal for graph in graphs])
     torch.testing.assert_close(plan.model.standardize_primal.mean, rows.mean(dim=0))
+    data = replace(data, meshes=tuple(shapes.lumpy(mesh) for mesh in data.meshes))
+    again = plan_fit(config, data, plan.model).model.standardize_primal.mean
+    torch.testing.assert_close(again, rows.mean(dim=0))  # a trained model keeps its own
 
 
 def test_a_shape_unlike_those_of_the_training_is_told(tmp_path):

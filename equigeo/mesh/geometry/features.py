@@ -86,7 +86,7 @@ def compute_features(
     if features == "multiscale":
         x_primal = ball_features(surface)
         return x_primal, _face_to_dual(surface, x_primal, dual)
-    geometry = HalfEdgeGeometry.measure(surface.vertices, surface.faces)
+    geometry = HalfEdgeGeometry.measure(_scaled(surface), surface.faces)
     angle = geometry.dihedral_angle(surface.pairs)[:, None]
     if features == "invariant":
         # The normal of a face without area is rounding, and so is an angle with it.
@@ -108,6 +108,17 @@ def compute_features(
         count = torch.bincount(surface.face_batch, minlength=surface.num_meshes)
         share = (share * count[surface.face_batch, None]).clamp_min(_LEAST_AREA).log()
     return share, x_dual
+
+
+def _scaled(surface: Surface) -> Tensor:
+    """Positions in units of a power of two near the longest edge of their mesh, (vertices, 3)."""
+    corner = surface.vertices[surface.faces]
+    longest = (corner.roll(-1, dims=1) - corner).abs().amax((1, 2))
+    largest = longest.new_zeros(surface.num_meshes)
+    largest = largest.scatter_reduce(0, surface.face_batch, longest, "amax")
+    exponent = torch.frexp(largest).exponent.clamp(-1000, 1000)
+    # exact: products and quotients of what is measured have the same bits at every scale
+    return torch.ldexp(surface.vertices, -exponent[surface.vertex_batch, None])
 
 
 def _face_to_dual(surface: Surface, x: Tensor, dual: DualKind) -> Tensor:

@@ -39,6 +39,11 @@ class Standardize(nn.Module):
         self.register_buffer("mean", torch.zeros(channels))
         self.register_buffer("deviation", torch.ones(channels))
 
+    @property
+    def is_fitted(self) -> bool:
+        """Whether mean or deviation are others than at first."""
+        return bool((self.mean != 0).any() or (self.deviation != 1).any())
+
     def fit(self, features: Sequence[Tensor]) -> None:
         """Measure mean and sample deviation over all rows of all tensors.
 

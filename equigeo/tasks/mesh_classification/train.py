@@ -27,7 +27,7 @@ from equigeo.training.random_state import derived_generator, enter_stream
 def plan_fit(
     config: MeshConfig, dataset: MeshDataset, model: PrimalDualClassifier | None = None
 ) -> FitPlan:
-    """Build graphs and model; the standardisation of the model is fitted here.
+    """Build graphs and model; its standardisation is fitted here unless it has been.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def plan_fit(
     dataset : MeshDataset
         What ``config.data`` names.
     model : PrimalDualClassifier, optional
-        Train this one instead of the preset's.
+        Train this one instead of the preset's; one that was trained keeps its standardisation.
     """
     if model is None:
         enter_stream(config.seed, "model")
@@ -49,7 +49,8 @@ def plan_fit(
         stretch=config.recipe.stretch, resampled=resampled,
     )  # fmt: skip
     # of training meshes alone: nothing about the others may reach the weights
-    model.fit_standardization([*train.graphs, *chain.from_iterable(resampled)])
+    if not (model.standardize_primal.is_fitted or model.standardize_dual.is_fitted):
+        model.fit_standardization([*train.graphs, *chain.from_iterable(resampled)])
     # a read-out of one stream leaves the last layers of the other unused
     used = model.config.streams == "both"
     objective = CrossEntropy.of(config.recipe, train.labels, dataset.num_classes)

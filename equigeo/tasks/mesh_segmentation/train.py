@@ -35,7 +35,7 @@ def plan_fit(
     dataset: SegmentedMeshDataset,
     model: PrimalDualSegmenter | None = None,
 ) -> FitPlan:
-    """Build graphs and model; the standardisation of the model is fitted here.
+    """Build graphs and model; its standardisation is fitted here unless it has been.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def plan_fit(
     dataset : SegmentedMeshDataset
         What ``config.data`` names.
     model : PrimalDualSegmenter, optional
-        Train this one instead of the preset's.
+        Train this one instead of the preset's; one that was trained keeps its standardisation.
     """
     if model is None:
         enter_stream(config.seed, "model")
@@ -59,7 +59,8 @@ def plan_fit(
     )  # fmt: skip
     # of training meshes alone: nothing about the others may reach the weights
     versions = (train, *train.resampled)
-    model.fit_standardization([graph for version in versions for graph in version.graphs])
+    if not (model.standardize_primal.is_fitted or model.standardize_dual.is_fitted):
+        model.fit_standardization([graph for version in versions for graph in version.graphs])
     objective = FaceCrossEntropy(config.recipe.label_smoothing)
     evaluate = partial(_evaluate, test)
     return FitPlan(

@@ -154,7 +154,7 @@ def test_areas_sum_to_one_or_to_the_number_of_faces_in_every_mesh_of_a_batch(fea
 @pytest.mark.parametrize("features", SETS)
 def test_rotation_translation_and_scale_leave_features_alone(features):
     shape = shapes.lumpy(shapes.icosphere(1))
-    others = [shapes.scaled(shape, factor) for factor in (7.0, 1e-12, 1e12)]
+    others = [shapes.scaled(shape, f) for f in (7.0, 1e-12, 1e12, 1e-160, 1e160, 1e-290, 1e290)]
     for dual in KINDS:
         expected = _features(shape, dual, features)
         for moved in (shapes.moved(shapes.turned(shape), (3, -2, 5)), *others):
