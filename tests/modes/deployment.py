@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tests.modes.derivatives import SAME, loss_gradients
+from tests.modes.derivatives import SAME, loss_gradients, sum_of
 from tests.modes.row import Bound, Row, assert_close, count
 
 Tensors = tuple[Tensor, ...]
@@ -204,6 +204,45 @@ def meta(row: Row) -> None:
     count(want)
 
 
+def default_device(row: Row) -> None:
+    """Called, and differentiated, while the default device is another: one without values."""
+    bound, inputs = row.bound(), row.inputs()
+
+    def results(*given: Tensor) -> Tensors:
+        live = tuple(x.clone().requires_grad_() for x in given)
+        found = bound(*live)
+        free = [r.square().sum() for r in found if r.requires_grad]
+        slopes = torch.autograd.grad(free, live, allow_unused=True) if free else ()
+        return (*(r.detach() for r in found), *(s for s in slopes if s is not None))
+
+    want = results(*inputs)
+    with torch.device("meta"):
+        found = results(*inputs)
+    assert_close(found, want, **SAME)
+
+
+def after_inference(row: Row) -> None:
+    """Gradients by a module that was first called in inference mode."""
+    bound, inputs = row.bound(), row.inputs()
+    with torch.inference_mode():
+        bound(*inputs)
+    assert_close(loss_gradients(bound, inputs), loss_gradients(row.bound(), inputs), **SAME)
+
+
+def after_transforms(row: Row) -> None:
+    """Gradients by a module that was first called under transforms, of which nothing is left."""
+    bound, inputs = row.bound(), row.inputs()
+
+    def loss(*given: Tensor) -> Any:
+        return sum_of(r.square().sum() for r in bound(*given))
+
+    slopes = torch.func.grad(loss, argnums=tuple(range(len(inputs))))
+    first = slopes(*inputs)
+    torch.func.jvp(bound, inputs, inputs)
+    assert_close(slopes(*inputs), first, **SAME)
+    assert_close(loss_gradients(bound, inputs), loss_gradients(row.bound(), inputs), **SAME)
+
+
 def first_gradients(function: Callable[..., Any], inputs: Tensors) -> Tensors:
     live = tuple(x.detach().requires_grad_() for x in inputs)
     return torch.autograd.grad(function(*live), live, materialize_grads=True)
@@ -228,4 +267,7 @@ COLUMNS = [
     empty,
     strided,
     meta,
+    default_device,
+    after_inference,
+    after_transforms,
 ]

@@ -48,6 +48,20 @@ def compiled_double_backward(row: Row) -> None:
     _assert_compiles_twice(row.bound(), row.inputs(), "aot_eager")
 
 
+def compiled_grad(row: Row) -> None:
+    """``torch.func.grad`` inside of ``torch.compile``."""
+    bound, inputs = row.bound(), row.inputs()
+
+    def slopes(*given: Tensor) -> Tensors:
+        def loss(*given: Tensor) -> Tensor:
+            return sum((r.square().sum() for r in bound(*given)), inputs[0].new_zeros(()))
+
+        return torch.func.grad(loss, argnums=tuple(range(len(inputs))))(*given)
+
+    torch._dynamo.reset()
+    assert_close(torch.compile(slopes, backend="eager")(*inputs), slopes(*inputs), **SAME)
+
+
 def exported(row: Row) -> None:
     """``torch.export``, in strict and in the other mode."""
     bound, inputs = row.bound(), row.inputs()
@@ -138,4 +152,4 @@ class Several(Bound):
 
 
 MACHINE_CODE = [inductor, aot_inductor]
-COLUMNS = [compiled, compiled_double_backward, exported, *MACHINE_CODE]
+COLUMNS = [compiled, compiled_double_backward, compiled_grad, exported, *MACHINE_CODE]

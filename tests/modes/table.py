@@ -79,6 +79,7 @@ NETWORKS = {
     "mesh.PrimalDualSegmenter",
     "mesh.ResidualBlock",
 }
+ONCE_PER_LAYER = (programs.exported, deployment.default_device, deployment.after_inference)
 # A descent per call takes seconds; these modes differ most from those of other layers.
 OF_DESCENTS = (
     "backward",
@@ -116,12 +117,14 @@ def runs(row: Row, column: Column) -> bool:
         return EVERY or row.name in COMPILED
     if column is programs.aot_inductor:
         return EVERY or row.name in PACKAGED or (op and _first(row))
-    if column is programs.exported:
-        return FULL or (not op and _first(row) and row.name not in NETWORKS)
-    if column is programs.compiled:  # opcheck and exports trace the same
+    if column in (programs.compiled, deployment.after_transforms):  # opcheck traces the same
         return FULL or row.name in QUICK
     if column is programs.compiled_double_backward:
         return (FULL and _first(row)) or row.name in QUICK or EVERY
+    if column is programs.compiled_grad:
+        return row.name in (QUICK if FULL else COMPILED)
+    if column in ONCE_PER_LAYER and not FULL:
+        return not op and _first(row) and row.name not in NETWORKS
     if column in (deployment.threads, deployment.forked):  # processes and threads cost seconds
         return FULL or op or row.name in PER_FAMILY
     return True

@@ -17,6 +17,7 @@ _NO_KERNEL = (
 )
 
 _BATCH_NORM = "batch norm of PyTorch takes no parameters in bfloat16 beside features in float32"
+_BY_FUNC = "ops have no gradient by torch.func inside of a program: use torch.autograd.grad there"
 
 UNSUPPORTED: list[tuple[str, tuple[str, ...], str]] = [
     ("mesh.EdgePool", ("meta", *_PROGRAMS), _MERGES),
@@ -29,6 +30,11 @@ UNSUPPORTED: list[tuple[str, tuple[str, ...], str]] = [
     ("mesh.ResidualBlock", ("cast_under_autocast",), _BATCH_NORM),
     ("mds.Canonicalized", ("vmap", "meta", *_PROGRAMS), _DESCENT),
     ("mds.frames", ("vmap", "meta", *_PROGRAMS), _FRAMES),
+    ("tensor_products.ChannelwiseConv of an EdgeIndex", ("compiled_grad",), _BY_FUNC),
+    ("tensor_products.SymmetricContraction", ("compiled_grad",), _BY_FUNC),
+    ("mesh.PrimalDualConv", ("compiled_grad",), _BY_FUNC),
+    ("mds.embed", ("compiled_grad",), _BY_FUNC),
+    ("ops.segment_attention", ("compiled_grad",), _BY_FUNC),
     ("ops.principal_axes_nd of *", ("aot_inductor",), _NO_KERNEL),
 ]
 """Rows, with * for any characters; columns; why."""

@@ -36,5 +36,5 @@ def kernel_grid(size: int, n: int, extent: float = 1.0) -> Tensor:
     if size < 1 or not extent > 0:
         raise ValueError(f"size and extent must be positive, got {size} and {extent}")
     # Middles of cells, not ends: their sum times a cell's volume is the midpoint rule.
-    axis = (2 * torch.arange(size, dtype=torch.float64) + 1 - size) / size * extent
+    axis = (2 * torch.arange(size, dtype=torch.float64, device="cpu") + 1 - size) / size * extent
     return torch.cartesian_prod(*[axis] * n).view(-1, n)

@@ -40,7 +40,8 @@ def sign_table(dim: int, like: Tensor) -> Tensor:
     """
     if dim > MOST_AXES:
         raise ValueError(f"sets of frames are for at most {MOST_AXES} dimensions, got {dim}")
-    return torch.tensor(list(product((1.0, -1.0), repeat=dim)), dtype=like.dtype).to(like.device)
+    signs = list(product((1.0, -1.0), repeat=dim))
+    return torch.tensor(signs, dtype=like.dtype, device=like.device)
 
 
 def allowed_signs(aligned: AlignedClouds) -> Tensor:

@@ -308,14 +308,19 @@ class _Op:
 
     def _from_dispatcher(self, *inputs: Any) -> Any:
         """Body of the autograd keys, for calls of ``torch.ops.equigeo`` and compiled programs."""
+        name = f"torch.ops.equigeo.{self._signature.name}"
+        remedy = "call the functions and layers of equigeo instead, not compiled"
         if forward_mode_active():
             if transforms_active():
-                raise NotImplementedError(
-                    f"torch.ops.equigeo.{self._signature.name} has no forward mode under "
-                    "torch.func; call the functions and layers of equigeo instead, not compiled"
-                )
+                raise NotImplementedError(f"{name} has no forward mode under torch.func; {remedy}")
             return self._transformed.apply(*inputs)
         if torch.is_grad_enabled() and self._requires_grad(inputs):
+            if transforms_active():
+                # A compiler takes a NotImplementedError for a reason to go on without this op.
+                raise RuntimeError(
+                    f"{name} has no gradient by torch.func inside of torch.compile; {remedy}, or "
+                    "differentiate by torch.autograd.grad"
+                )
             return self._recorded.apply(*inputs)
         return self._compute(*inputs)
 

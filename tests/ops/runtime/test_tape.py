@@ -86,6 +86,13 @@ def test_a_call_of_the_dispatcher_does_not_lose_tangents_silently(name):
         torch.func.jvp(lambda x, y: op(x, y, 2.0)[0], inputs, tangents)
 
 
+def test_a_call_of_the_dispatcher_refuses_gradients_by_transforms(name):
+    cube(name)
+    op, (inputs, _) = getattr(torch.ops.equigeo, name), point()
+    with pytest.raises(RuntimeError, match=r"no gradient by torch\.func .* torch\.autograd\.grad"):
+        torch.func.grad(lambda x: op(x, inputs[1], 2.0)[0].sum())(inputs[0])
+
+
 def test_a_rule_of_its_own_is_taken(name):
     seen = []
 
