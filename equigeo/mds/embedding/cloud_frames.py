@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from equigeo.mds.embedding.aligned_clouds import AlignedClouds
 from equigeo.mds.embedding.frame_set import FrameSet
-from equigeo.mds.embedding.sign_changes import residual_signs, sign_table
+from equigeo.mds.embedding.sign_changes import errors_of_axes, residual_signs, sign_table
 from equigeo.mds.rotations.anchor_rotations import anchor_rotations
 from equigeo.mds.rotations.plane_rotations import (
     harmonic_angles,
@@ -105,7 +105,8 @@ def plane_frames(aligned: AlignedClouds, kind: str) -> FrameSet:
     """
     _check_dimension(kind, aligned.dim)
     options, group = aligned.options, str(aligned.group)
-    left, table = residual_signs(aligned), sign_table(aligned.dim, aligned.spread)
+    (left, settled), table = residual_signs(aligned), sign_table(aligned.dim, aligned.spread)
+    errors = errors_of_axes(aligned)
     begins, weight = aligned.clouds.ptr.tolist(), aligned.clouds.weight
     tol = aligned.clouds.by_precision(1e-9, 1e-5)  # as of joint moments
 
@@ -113,15 +114,15 @@ def plane_frames(aligned: AlignedClouds, kind: str) -> FrameSet:
         null = int(aligned.null[b].sum())
         turns = torch.diag_embed(table[left[:, b]])
         planes = aligned.degenerate[b].nonzero()[:, 0].tolist()
-        found = not planes
+        found = not planes and bool(settled[b])
         if len(planes) == 1:
             first, mass = planes[0], None if weight is None else weight[begins[b] : begins[b + 1]]
-            flips = signs_across(y, mass, first, group, tol)
+            flips = signs_across(y, mass, first, group, (tol, errors[b]))
             angles = torch.arange(options.quadrature).to(y) * (2 * torch.pi / options.quadrature)
             if kind == "harmonic":
                 # Left-handed frames, or signs across the plane, go with every angle.
                 most = options.max_frames // len(plane_rotations(angles[:1], first, flips, group))
-                distinguished = harmonic_angles(y, mass, first, most, tol)
+                distinguished = harmonic_angles(y, mass, first, most, (tol, errors[b]))
                 found = distinguished is not None
                 angles = angles[:1] if distinguished is None else distinguished
             turns = plane_rotations(angles, first, flips, group)

@@ -44,8 +44,10 @@ def frames_of_kind(kind: str, aligned: AlignedClouds) -> FrameSet:
         return ordered_frames(aligned)
     if kind == "soft":
         return signed_frames(aligned, soft_weights(aligned))
-    left = residual_signs(aligned) if kind == "joint" else allowed_signs(aligned)
-    return signed_frames(aligned, left.to(aligned.y.dtype))
+    if kind == "joint":
+        left, settled = residual_signs(aligned)
+        return signed_frames(aligned, left.to(aligned.y.dtype), settled)
+    return signed_frames(aligned, allowed_signs(aligned).to(aligned.y.dtype))
 
 
 def joint_signs(aligned: AlignedClouds) -> tuple[AlignedClouds, FrameSet]:
@@ -63,13 +65,13 @@ def joint_signs(aligned: AlignedClouds) -> tuple[AlignedClouds, FrameSet]:
     frames : FrameSet
         All that are left.
     """
-    left = residual_signs(aligned)
+    left, settled = residual_signs(aligned)
     table = sign_table(aligned.dim, aligned.spread)
     chosen = table[left.int().argmax(0)]  # the first that is left
     negative = (table[:, None, :] < 0) & left[..., None]
     positive = (table[:, None, :] > 0) & left[..., None]
     ambiguous = negative.any(0) & positive.any(0) & ~aligned.null
-    frames = signed_frames(aligned, left.to(aligned.y.dtype))
+    frames = signed_frames(aligned, left.to(aligned.y.dtype), settled)
     return replace(aligned.flipped(chosen), ambiguous=ambiguous), frames
 
 
@@ -93,7 +95,9 @@ def fallback_frames(aligned: AlignedClouds) -> FrameSet:
     return signed_frames(aligned, weight.to(aligned.y.dtype))
 
 
-def signed_frames(aligned: AlignedClouds, weight: Tensor) -> FrameSet:
+def signed_frames(
+    aligned: AlignedClouds, weight: Tensor, settled: Tensor | None = None
+) -> FrameSet:
     """Turn axes around in several ways.
 
     Parameters
@@ -102,6 +106,8 @@ def signed_frames(aligned: AlignedClouds, weight: Tensor) -> FrameSet:
         As found.
     weight : Tensor, (2 ** dim, clouds)
         Of each change of signs, up to a common factor; those of weight zero are left out.
+    settled : Tensor, (clouds,), bool, optional
+        Whether rounding cannot change the weights; by default it cannot.
 
     Returns
     -------
@@ -116,11 +122,12 @@ def signed_frames(aligned: AlignedClouds, weight: Tensor) -> FrameSet:
     weight = weight.gather(0, order) / torch.where(total == 0, 1, total)
     order = torch.where(weight.detach() > 0, order, order[:1])  # repeat one that is in use
     signs = sign_table(aligned.dim, aligned.spread)[order]
+    simple = ~aligned.degenerate.any(-1)
     return aligned.frame_set(
         (aligned.y * aligned.clouds.spread_out(s) for s in signs),
         (aligned.frame * s[:, None, :] for s in signs),
         weight,
-        exact=~aligned.degenerate.any(-1),
+        exact=simple if settled is None else simple & settled,
         null=aligned.null,
     )
 

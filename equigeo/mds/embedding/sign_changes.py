@@ -11,7 +11,7 @@ from torch import Tensor
 
 from equigeo.mds.embedding.aligned_clouds import AlignedClouds
 from equigeo.ops import SignRule
-from equigeo.ops.clouds.axis_flags import dependent_axis
+from equigeo.ops.clouds.axis_flags import coordinate_errors, dependent_axis
 
 # Second moments off the diagonal vanish in principal axes, first ones about the centroid.
 LEAST_DEGREE, MOST_DEGREE = 3, 6
@@ -65,11 +65,11 @@ def allowed_signs(aligned: AlignedClouds) -> Tensor:
     return allowed & (table.prod(-1) > 0)[:, None] if aligned.group == "SO" else allowed
 
 
-def residual_signs(aligned: AlignedClouds) -> Tensor:
+def residual_signs(aligned: AlignedClouds) -> tuple[Tensor, Tensor]:
     """Changes of sign that no joint moment decides.
 
-    Each moment that does not vanish says what the product of some signs is; it is skipped where
-    it contradicts those before it, which have more weight.
+    Each moment that exceeds what rounding may have made of nothing says what the product of some
+    signs is; it is skipped where it contradicts those before it, which have more weight.
 
     Parameters
     ----------
@@ -78,38 +78,58 @@ def residual_signs(aligned: AlignedClouds) -> Tensor:
 
     Returns
     -------
-    Tensor, (2 ** dim, clouds), bool
+    left : Tensor, (2 ** dim, clouds), bool
         True for at least one.
+    settled : Tensor, (clouds,), bool
+        Whether rounding cannot change which are left.
     """
     table = sign_table(aligned.dim, aligned.spread)
     left = allowed_signs(aligned)
-    for parity, sign in _equations(aligned):
+    settled = left.new_ones(left.shape[1])
+    for parity, sign, doubtful in _equations(aligned):
         # A moment of odd powers of some axes changes by the product of their signs.
         character = table[:, parity].prod(-1)[:, None]
+        asked = (left & (character > 0)).any(0) & (left & (character < 0)).any(0)
+        settled = settled & ~(asked & doubtful)
         agreeing = left & ((character == sign) | (sign == 0))
         left = torch.where(agreeing.any(0), agreeing, left)
-    return left
+    return left, settled
 
 
-def _equations(aligned: AlignedClouds) -> Iterator[tuple[list[int], Tensor]]:
-    """Axes of each equation and what the product of their signs is, 0 where nothing says so."""
+def errors_of_axes(aligned: AlignedClouds) -> Tensor:  # (clouds, dim)
+    """Relative errors of coordinates, but for turns of axes that may turn into each other."""
+    clouds = aligned.clouds
+    gap = torch.where(aligned.degenerate, 1, aligned.gap)
+    state = (t.detach() for t in (aligned.spread, gap, aligned.centroid))
+    return coordinate_errors(*state, clouds.ptr, clouds.weight, clouds.eps)
+
+
+def _equations(aligned: AlignedClouds) -> Iterator[tuple[list[int], Tensor, Tensor]]:
+    """Axes, the product of their signs, 0 where nothing says so, and whether rounding decided."""
     clouds, y = aligned.clouds, aligned.y.detach().double()
     size = clouds.largest(y.abs().amax(-1))
     y = y / clouds.spread_out(torch.where(size > 0, size, 1))[:, None]
     tol = clouds.by_precision(1e-9, 1e-5)  # as margins that leave signs ambiguous
+    errors = errors_of_axes(aligned).double()
     powers = [torch.ones_like(y)]
     for _ in range(MOST_DEGREE):
         powers.append(powers[-1] * y)
     for parity, monomials in parity_classes(y.shape[-1]):
         sign = y.new_zeros(len(clouds.ptr) - 1)
+        doubtful = sign.bool()
         for exponents in monomials:
             terms = torch.stack([powers[e][:, k] for k, e in enumerate(exponents) if e]).prod(0)
             if clouds.weight is not None:
                 terms = terms * clouds.weight
             moments = clouds.add_up(torch.stack([terms, terms.abs()], -1))
-            says = moments[:, 0].abs() > tol * moments[:, 1]
+            bound = (errors @ errors.new_tensor(exponents)).clamp(min=tol) * moments[:, 1]
+            size = moments[:, 0].abs()
+            # Errors are at most half of the bound.
+            near = (size > 0.5 * bound) & (size < 1.5 * bound)
+            doubtful = doubtful | ((sign == 0) & near)
+            says = size > bound
             sign = torch.where((sign == 0) & says, moments[:, 0].sign(), sign)
-        yield [k for k, p in enumerate(parity) if p], sign.to(aligned.y.dtype)
+        yield [k for k, p in enumerate(parity) if p], sign.to(aligned.y.dtype), doubtful
 
 
 @lru_cache

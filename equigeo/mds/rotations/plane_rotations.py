@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def harmonic_angles(
-    y: Tensor, weight: Tensor | None, first: int, most: int, tol: float
+    y: Tensor, weight: Tensor | None, first: int, most: int, bounds: tuple[float, Tensor]
 ) -> Tensor | None:
     r"""Directions in a plane that the points in it distinguish, all with an equal claim.
 
@@ -28,27 +28,31 @@ def harmonic_angles(
         The first axis of the plane, k; the second follows it.
     most : int
         The greatest m to try.
-    tol : float
-        A sum vanishes where it is less than this part of the sum of magnitudes.
+    bounds : tuple of float and Tensor, (dim,)
+        A sum vanishes where it is less than this part of the sum of magnitudes, or than what the
+        relative errors of coordinates along each axis may have made of nothing.
 
     Returns
     -------
     Tensor, (m,), or None
         Angles of the directions; None if all sums vanish.
     """
+    tol, errors = bounds[0], bounds[1].tolist()
+    in_plane = max(errors[first : first + 2])
     z = torch.complex(y[:, first], y[:, first + 1]) / y.detach().abs().amax()
     power = torch.ones_like(z) if weight is None else weight.to(z)
     # What lies across the plane counts with even powers: its own sign is not known.
-    factors = [torch.ones_like(y[:, 0]), z.detach().abs().square()]
+    factors = [(torch.ones_like(y[:, 0]), 0.0), (z.detach().abs().square(), 2 * in_plane)]
     if y.shape[1] > 2:
-        factors.append(y.detach()[:, _across(first)].square())
+        across = _across(first)
+        factors.append((y.detach()[:, across].square(), 2 * errors[across]))
     for m in range(1, most + 1):
         power = power * z
-        for n, factor in enumerate(factors):
+        for n, (factor, error) in enumerate(factors):
             if (m, n) == (2, 0):  # equal spreads are why there is a plane: what is left is rounding
                 continue
             total, size = (factor * power).sum(), (factor * power).detach().abs().sum()
-            if bool(total.detach().abs() > tol * size):
+            if bool(total.detach().abs() > max(tol, m * in_plane + error) * size):
                 turns = torch.arange(m, device=y.device) * (2 * math.pi / m)
                 return total.angle() / m + turns.to(y)
     return None
@@ -96,13 +100,13 @@ _ODD_MOMENTS = ((3, 0), (1, 2), (5, 0), (3, 2), (1, 4))
 
 
 def signs_across(
-    y: Tensor, weight: Tensor | None, first: int, group: str, tol: float
+    y: Tensor, weight: Tensor | None, first: int, group: str, bounds: tuple[float, Tensor]
 ) -> list[float]:
     """Find the signs that the axis across a plane may take.
 
     Parameters
     ----------
-    y, weight, first, group, tol
+    y, weight, first, group, bounds
         As of :func:`harmonic_angles` and :func:`plane_rotations`.
 
     Returns
@@ -119,11 +123,14 @@ def signs_across(
         return [1.0, -1.0] if group == "SO" else [1.0]
     size = y.abs().amax()
     height, radius = across / size, y[:, first : first + 2].norm(dim=1) / size
+    tol, errors = bounds[0], bounds[1].tolist()
+    in_plane, above = max(errors[first : first + 2]), errors[_across(first)]
     for odd, even in _ODD_MOMENTS:
         terms = height**odd * radius**even
         terms = terms if weight is None else weight * terms
         total = terms.sum()
-        if bool(total.abs() > tol * terms.abs().sum()):
+        bound = max(tol, odd * above + even * in_plane)
+        if bool(total.abs() > bound * terms.abs().sum()):
             return [float(total.sign())]
     return [1.0, -1.0]
 

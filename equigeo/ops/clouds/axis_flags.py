@@ -146,6 +146,38 @@ def _offset(spread: Tensor, centroid: Tensor, ptr: Tensor, weight: Tensor | None
     return (centroid.abs().amax(-1) / first / safe_divisor(rms))[:, None]
 
 
+def coordinate_errors(
+    spread: Tensor,
+    gap: Tensor,
+    centroid: Tensor,
+    ptr: Tensor,
+    weight: Tensor | None,
+    eps: float,
+) -> Tensor:
+    """Bound what rounding of the points does to coordinates along principal axes.
+
+    Parameters
+    ----------
+    spread, centroid : Tensor, (clouds, dim), floating
+        As of :func:`axis_flags`.
+    gap : Tensor, (clouds, dim - 1), floating
+        Differences of neighbouring squared spreads, relative to the first; 1 between axes that
+        may turn into each other.
+    ptr, weight : Tensor
+        As of :func:`axis_flags`.
+    eps : float
+        Rounding of the points.
+
+    Returns
+    -------
+    Tensor, (clouds, dim)
+        Relative errors along each axis: a third of the margin, of cubes, that may be due to them.
+    """
+    noise = eps * (1 + _offset(spread, centroid, ptr, weight))
+    bound = _margin_bound(spread / safe_divisor(spread[:, :1]), gap, noise, eps)
+    return torch.maximum(bound, MARGIN_FACTOR * noise) / 3
+
+
 def _margin_bound(unit: Tensor, gap: Tensor, noise: Tensor, eps: float) -> Tensor:
     """Margins that an error of the axes may have made, (clouds, dim).
 

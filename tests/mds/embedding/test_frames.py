@@ -205,6 +205,40 @@ def test_sign_frames_of_solids_are_flagged_and_not_invariant():
     assert spread(turned(CUBE), "frames", "O") > 0.01
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("kind", ["joint", "harmonic"])
+def test_rounding_of_an_offset_decides_no_sign_and_no_direction(kind, dtype):
+    """Noise of 1e-5 of the cloud at most, by which averages differ, or frames are not exact."""
+    fn = network()
+    clouds = {"box": (box(3, 2, 1), 8), "rectangle": (SIMPLE["rectangle"], 4), "pair": (LINE[:2], 2)}
+    if kind == "harmonic":
+        clouds |= {name: (SOLIDS[name], COUNTS[name][0]) for name in ("prism", "pentagon")}
+    for name, (x, count) in clouds.items():
+        expected = mds.frame_average(fn, mds.frames(turned(x), kind=kind))
+        for offset in (1e2, 1e3) if dtype == torch.float32 else (1e7, 1e8):
+            for g in motions(4, 3):
+                found = mds.frames((x @ g.mT + offset).to(dtype), kind=kind)
+                assert len(found) == count, (name, offset)
+                assert found.exact
+                # Rounding of the offset, amplified by slopes and gaps of about ten.
+                close = 100 * offset * torch.finfo(dtype).eps
+                y = mds.frame_average(lambda y: fn(y.double()), found)
+                assert_close(y, expected, rtol=0, atol=close)
+
+
+def test_moments_within_their_rounding_make_frames_inexact():
+    exact = []
+    for k in range(12):
+        x = box(3, 2, 1)
+        x[0] *= 1 + 0.5**k  # from more to less skew than rounding at this offset makes
+        assert mds.frames(turned(x)).exact
+        sets = [mds.frames((x @ g.mT + 1e3).float()) for g in motions(4, 3)]
+        assert len({len(found) for found in sets if found.exact}) <= 1
+        exact += [bool(found.exact) for found in sets]
+    assert not all(exact)
+    assert any(exact)
+
+
 def test_numbers_of_residual_frames():
     counts = {"generic": (1, 1), "mirror": (2, 1), "disphenoid": (4, 4), "box": (8, 4)}
     quiet = mds.EmbedOptions(fallback="ignore")
