@@ -11,6 +11,7 @@ from equigeo.mds.distances.farthest_landmarks import farthest_landmarks
 from equigeo.mds.distances.gram import (
     added_constant,
     check_correction,
+    check_dim,
     check_distances,
     chosen_axes,
     corrected,
@@ -71,7 +72,8 @@ def distance_embed(
     TypeError
         If distances are not real numbers.
     ValueError
-        If the matrix is not one of distances, up to 1e-6 of the largest, or a choice is unknown.
+        If the matrix is not one of distances, up to 1e-6 of the largest, ``dim`` is negative, or
+        a choice is unknown.
 
     Equivariance
     ------------
@@ -92,6 +94,7 @@ def distance_embed(
     ([3.0, 3.0, 0.0, 0.0], 1.0)
     """
     check_correction(correction)
+    check_dim(dim)
     given = real_numbers(distances, "distances")
     check_distances(given, values=check)
     given = (given + given.mT) / 2

@@ -78,6 +78,12 @@ def check_distances(distances: Tensor, *, values: bool = True) -> None:
             raise ValueError(f"distances must {wanted}, off by {error:.3g}")
 
 
+def check_dim(dim: int | None) -> None:
+    """Raise ValueError if a number of coordinates is negative."""
+    if dim is not None and dim < 0:
+        raise ValueError(f"dim must not be negative, got {dim}")
+
+
 def distance_scale(*distances: Tensor, squared: bool) -> Tensor:
     """Return a power of two near the largest distance, whose squares neither over- nor underflow.
 

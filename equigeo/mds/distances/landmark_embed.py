@@ -11,6 +11,7 @@ from equigeo.mds.distances.gram import (
     NOTHING,
     added_constant,
     check_correction,
+    check_dim,
     check_distances,
     chosen_axes,
     corrected,
@@ -75,7 +76,8 @@ def landmark_embed(
     TypeError
         If distances are not real numbers.
     ValueError
-        If shapes do not fit together, or distances are not finite, negative or not symmetric.
+        If shapes do not fit together, ``dim`` is negative, or distances are not finite, negative
+        or not symmetric.
 
     References
     ----------
@@ -91,6 +93,7 @@ def landmark_embed(
     True
     """
     check_correction(correction)
+    check_dim(dim)
     between = real_numbers(landmark_distances, "landmark_distances")
     beyond = real_numbers(distances, "distances")
     if between.ndim != 2 or beyond.ndim != 2 or beyond.shape[1] != between.shape[0]:

@@ -171,6 +171,17 @@ def test_landmarks_beyond_the_rank_are_padded():
     assert_close(distances(found.y), matrix, **close)
 
 
+def test_numbers_of_coordinates_are_not_negative():
+    x = distances(generic(5))
+    for embedding in (
+        lambda: mds.distance_embed(x, -1),
+        lambda: mds.distance_embed(x, -1, landmarks=4),
+        lambda: mds.landmark_embed(x[:4, :4], x[:, :4], -1),
+    ):
+        with pytest.raises(ValueError, match="dim must not be negative, got -1"):
+            embedding()
+
+
 def test_bad_matrices():
     good = distances(generic(5))
     bad = {

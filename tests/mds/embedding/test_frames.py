@@ -210,7 +210,11 @@ def test_sign_frames_of_solids_are_flagged_and_not_invariant():
 def test_rounding_of_an_offset_decides_no_sign_and_no_direction(kind, dtype):
     """Noise of 1e-5 of the cloud at most, by which averages differ, or frames are not exact."""
     fn = network()
-    clouds = {"box": (box(3, 2, 1), 8), "rectangle": (SIMPLE["rectangle"], 4), "pair": (LINE[:2], 2)}
+    clouds = {
+        "box": (box(3, 2, 1), 8),
+        "rectangle": (SIMPLE["rectangle"], 4),
+        "pair": (LINE[:2], 2),
+    }
     if kind == "harmonic":
         clouds |= {name: (SOLIDS[name], COUNTS[name][0]) for name in ("prism", "pentagon")}
     for name, (x, count) in clouds.items():
