@@ -7,7 +7,7 @@ from torch import Tensor
 
 from equigeo.groups.inclusions import CompactFactor, Stretches
 from equigeo.groups.linear_group import LinearGroup
-from equigeo.groups.matrices.check_matrices import orthogonality_defect
+from equigeo.groups.matrices.check_matrices import orthogonality_defect, scale_of, unit_rows
 from equigeo.groups.matrices.random_matrices import random_orthogonal, random_rotations
 
 
@@ -137,7 +137,7 @@ class GL(LinearGroup):
     compact_factor = CompactFactor.ORTHOGONAL
 
     def _equations_hold(self, g: Tensor, tol: float) -> Tensor:
-        return torch.linalg.det(g) != 0
+        return torch.linalg.det(unit_rows(g)) != 0
 
 
 class GLPlus(LinearGroup):
@@ -158,7 +158,7 @@ class GLPlus(LinearGroup):
     compact_factor = CompactFactor.ROTATIONS
 
     def _equations_hold(self, g: Tensor, tol: float) -> Tensor:
-        return torch.linalg.det(g) > 0
+        return torch.linalg.det(unit_rows(g)) > 0
 
 
 class Scaling(LinearGroup):
@@ -208,8 +208,11 @@ class Similarity(LinearGroup):
         """Transpose over the squared factor."""
         self.check_shape(g)
         # g^T g = s^2 1, so that the squares of all n^2 entries sum to n s^2
-        return g.mT / g.square().mean((-2, -1), keepdim=True) / self.n
+        scale = scale_of(g)
+        unit = g / scale
+        return unit.mT / unit.square().mean((-2, -1), keepdim=True) / self.n / scale
 
     def _equations_hold(self, g: Tensor, tol: float) -> Tensor:
-        scale = torch.linalg.matrix_norm(g) / self.n**0.5  # the Frobenius norm of s R is s sqrt n
-        return (scale > 0) & (orthogonality_defect(g / scale[..., None, None]) <= tol)
+        unit = g / scale_of(g)
+        scale = torch.linalg.matrix_norm(unit) / self.n**0.5  # the norm of s R is s sqrt n
+        return (scale > 0) & (orthogonality_defect(unit / scale[..., None, None]) <= tol)

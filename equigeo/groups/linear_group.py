@@ -22,7 +22,12 @@ from equigeo.groups.charts.polar_chart import (
 )
 from equigeo.groups.charts.rotation_chart import special_rotations
 from equigeo.groups.inclusions import CompactFactor, PolarForm, Stretches
-from equigeo.groups.matrices.check_matrices import check_precision, determinant, values_at_hand
+from equigeo.groups.matrices.check_matrices import (
+    check_precision,
+    determinant,
+    unit_rows,
+    values_at_hand,
+)
 from equigeo.groups.matrices.matrix_exp import matrix_exp
 from equigeo.groups.matrices.random_matrices import (
     random_ball,
@@ -170,7 +175,7 @@ class LinearGroup(ChartedGroup):
                 f"{int((~inside).sum())} of {inside.numel()} matrices are no elements of {self}, "
                 f"the first is {g[~inside][0].tolist()}"
             )
-        improper = determinant(g) < 0
+        improper = determinant(unit_rows(g)) < 0
         if bool(improper.any()):
             raise ValueError(
                 f"coordinates describe the component of the identity of {self}, "

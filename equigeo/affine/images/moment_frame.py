@@ -165,6 +165,11 @@ class MomentFrame(nn.Module):
         """
         if isinstance(image, Tensor) and image.dtype in HALF:
             return cast(Tensor, in_float32(self.forward, [image]))
+        # No brightness overflows or vanishes when squared. The scale is divided out or multiplied
+        # back, so that a constant has the right gradients.
+        largest = image.detach().abs().amax((1, 2, 3), keepdim=True)
+        scale = torch.where(largest > 0, largest, torch.ones_like(largest))
+        image = image / scale
         elements = self.elements(image)
         seen = self._view(image, elements)
         # Brightness is a convention of the camera; an empty frame stays as it is.
@@ -172,7 +177,7 @@ class MomentFrame(nn.Module):
         gain = 0.5 * torch.where(power > 0, power, torch.ones_like(power)).rsqrt()
         if self.residual:
             seen = seen - self._common(image, elements)
-        return seen * gain if self.normalize else seen
+        return seen * (gain if self.normalize else scale)
 
     def _view(self, image: Tensor, elements: Tensor) -> Tensor:
         """Read the image on a grid of the frame, finer than the result, and smooth it there."""

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from equigeo.groups.charts.algebra_bases import vee
 from equigeo.groups.charts.rotation_chart import rotation_exp, rotation_log
-from equigeo.groups.matrices.check_matrices import determinant, full_precision
-from equigeo.groups.matrices.entire_functions import cosh_root, sinhc_root
+from equigeo.groups.matrices.check_matrices import determinant, full_precision, scale_of
+from equigeo.groups.matrices.entire_functions import exp_parts, sinhc_root
 from equigeo.groups.matrices.matrix_exp import matrix_exp
 from equigeo.groups.matrices.polar import polar
 from equigeo.groups.matrices.spd import spd_exp, spd_log
@@ -39,7 +39,9 @@ def chart_coordinates(g: Tensor, basis: Tensor, *, rotations: bool) -> Tensor:
     if dimension == 0:
         return rotation_log(g)
     if dimension == 1:  # multiples of one another: the factor is the root of the mean square
-        scale = (g.square().sum((-2, -1)) / g.shape[-1]).sqrt()
+        largest = scale_of(g)
+        squares = (g / largest).square().sum((-2, -1)) / g.shape[-1]
+        scale = squares.sqrt() * largest[..., 0, 0]
         stretch = scale.log()[..., None]
         if not rotations:
             return stretch
@@ -192,7 +194,8 @@ def linear_exp(x: Tensor, *, skew: bool) -> Tensor:
     identity = torch.eye(2, dtype=x.dtype, device=x.device)
     deviation = x - mean * identity  # its square is a multiple of the identity
     square = -determinant(deviation)[..., None, None]
-    return mean.exp() * (cosh_root(square) * identity + sinhc_root(square) * deviation)
+    even, odd = exp_parts(mean, square)
+    return even * identity + odd * deviation
 
 
 def log_stretch(g: Tensor) -> Tensor:
@@ -212,7 +215,7 @@ def log_stretch(g: Tensor) -> Tensor:
         plus = torch.hypot(g[..., 0, 0] + g[..., 1, 1], g[..., 1, 0] - g[..., 0, 1])
         minus = torch.hypot(g[..., 0, 0] - g[..., 1, 1], g[..., 1, 0] + g[..., 0, 1])
         high = (plus + minus) / 2
-        low = determinant(g).abs() / high
+        low = determinant(g / high[..., None, None]).abs() * high
         return torch.maximum(high.log().abs(), low.log().abs())
     with full_precision(g):
         return torch.linalg.svdvals(g).log().abs().amax(-1)

@@ -89,8 +89,9 @@ def check_proper(name: str, g: Tensor) -> None:
     if not values_at_hand(g):
         return
     g = g.detach()
-    lengths = torch.linalg.vector_norm(g, dim=-1)
-    unit = g / lengths[..., None]
+    rows = unit_rows(g)
+    lengths = torch.linalg.vector_norm(rows, dim=-1)
+    unit = rows / lengths[..., None]
     # rounding of a determinant of unit rows is about n eps; twice that is taken for zero
     bound = 2 * g.shape[-1] * torch.finfo(g.dtype).eps
     good = torch.isfinite(lengths).all(-1) & (determinant(unit) > bound)
@@ -131,6 +132,33 @@ def check_orthogonal(name: str, g: Tensor) -> None:
             f"{name} must be orthogonal: {int((~good).sum())} of {good.numel()} are not, "
             f"the first is {g.detach()[~good][0].tolist()}"
         )
+
+
+def unit_rows(g: Tensor) -> Tensor:
+    """Divide rows by powers of two near their largest entries, so that products stay in range.
+
+    Parameters
+    ----------
+    g : Tensor, (..., n, n), floating
+        Matrices.
+
+    Returns
+    -------
+    Tensor, (..., n, n), dtype of ``g``
+        Determinants have the same sign; rows of zeros stay.
+    """
+    largest = g.detach().abs().amax(-1, keepdim=True)
+    usable = torch.isfinite(largest) & (largest > 0)
+    exponent = torch.where(usable, largest, 1).log2().floor()
+    # In two steps, as the inverse of the smallest number is infinite.
+    half = (exponent / 2).floor()
+    return torch.where(usable, g / half.exp2() / (exponent - half).exp2(), g)
+
+
+def scale_of(g: Tensor) -> Tensor:
+    """Largest magnitudes (..., 1, 1) of matrices (..., n, n), constant, and 1 for zero."""
+    largest = g.detach().abs().amax((-2, -1), keepdim=True)
+    return torch.where(largest > 0, largest, 1)
 
 
 def determinant(g: Tensor) -> Tensor:

@@ -91,6 +91,28 @@ def atanc_root(x: Tensor) -> Tensor:
     return _joined(x, ATANC, lambda x: x.sqrt().atan() / x.sqrt(), radius=0.04)
 
 
+def exp_parts(mean: Tensor, square: Tensor) -> tuple[Tensor, Tensor]:
+    """``exp(m) cosh(sqrt x)`` and ``exp(m) sinh(sqrt x) / sqrt x``, finite where their sums are.
+
+    Parameters
+    ----------
+    mean, square : Tensor, (...), floating
+        ``m`` and ``x``.
+
+    Returns
+    -------
+    tuple of Tensor, (...), dtype of ``x``
+        Entire functions of both.
+    """
+    far = square > 1
+    root = torch.where(far, square, 1.0).sqrt()
+    decay, near = (-2 * root).exp(), torch.where(far, 0.0, square)
+    even = torch.where(far, (1 + decay) / 2, cosh_root(near))
+    odd = torch.where(far, (1 - decay) / (2 * root), sinhc_root(near))
+    factor = (mean + torch.where(far, root, 0.0)).exp()
+    return factor * even, factor * odd
+
+
 def _roots(x: Tensor) -> tuple[Tensor, Tensor]:
     """Roots of the positive and of the negated negative values, 1 elsewhere."""
     return torch.where(x > 0, x, 1.0).sqrt(), torch.where(x > 0, 1.0, -x).sqrt()

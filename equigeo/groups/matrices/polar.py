@@ -11,6 +11,7 @@ from equigeo.groups.matrices.check_matrices import (
     check_square,
     determinant,
     full_precision,
+    scale_of,
     symmetric_part,
 )
 
@@ -58,7 +59,9 @@ def polar(g: Tensor) -> tuple[Tensor, Tensor]:
     check_square("g", g)
     check_proper("g", g)
     with full_precision(g):
-        r = _planar_rotation(g) if g.shape[-1] == 2 else PolarRotation.apply(g)
+        # The rotation has no scale, so that its derivatives need none of a constant divisor.
+        unit = g / scale_of(g)
+        r = _planar_rotation(unit) if g.shape[-1] == 2 else PolarRotation.apply(unit)
         return symmetric_part(g @ r.mT), r
 
 

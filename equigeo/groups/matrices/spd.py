@@ -9,10 +9,11 @@ from equigeo.groups.matrices.check_matrices import (
     check_square,
     determinant,
     full_precision,
+    scale_of,
     symmetric_part,
     values_at_hand,
 )
-from equigeo.groups.matrices.entire_functions import asinhc_root, cosh_root, sinhc_root
+from equigeo.groups.matrices.entire_functions import asinhc_root, exp_parts
 from equigeo.groups.matrices.symmetric_functions import (
     EXP,
     LOG,
@@ -56,8 +57,8 @@ def spd_exp(y: Tensor) -> Tensor:
         mean, deviation, square = _planar_parts(symmetric_part(y))
         identity = torch.eye(2, dtype=y.dtype, device=y.device)
         # deviation^2 = square * 1 (Cayley and Hamilton), so that the series splits by parity
-        even, odd = cosh_root(square), sinhc_root(square)
-        return mean.exp() * (even * identity + odd * deviation)
+        even, odd = exp_parts(mean, square)
+        return even * identity + odd * deviation
 
 
 def spd_log(p: Tensor) -> Tensor:
@@ -96,11 +97,14 @@ def spd_log(p: Tensor) -> Tensor:
         if p.shape[-1] != 2:
             return SpectralFunction.apply(symmetric_part(p), LOG)[0]
         p = symmetric_part(p)
+        size = scale_of(p)
+        p = p / size
         scale = _planar_root_of_determinant("spd_log", p)
         _, deviation, square = _planar_parts(p)
         # eigenvalues are scale * exp(+-t) with sinh t = radius / scale: no small difference
         odd = asinhc_root(square / scale.square()) / scale
-        return scale.log() * torch.eye(2, dtype=p.dtype, device=p.device) + odd * deviation
+        logarithm = scale.log() + size.log()
+        return logarithm * torch.eye(2, dtype=p.dtype, device=p.device) + odd * deviation
 
 
 def spd_sqrt(p: Tensor) -> Tensor:
@@ -134,11 +138,13 @@ def spd_sqrt(p: Tensor) -> Tensor:
         if p.shape[-1] != 2:
             return SpectralFunction.apply(symmetric_part(p), SQRT)[0]
         p = symmetric_part(p)
+        size = scale_of(p)
+        p = p / size
         scale = _planar_root_of_determinant("spd_sqrt", p)
         trace = p.diagonal(dim1=-2, dim2=-1).sum(-1)[..., None, None]
         identity = torch.eye(2, dtype=p.dtype, device=p.device)
         # r^2 - tr(r) r + det(r) = 0 for the root r, with det r = scale, tr^2 r = tr p + 2 det r
-        return (p + scale * identity) / (trace + 2 * scale).sqrt()
+        return size.sqrt() * (p + scale * identity) / (trace + 2 * scale).sqrt()
 
 
 def _planar_parts(s: Tensor) -> tuple[Tensor, Tensor, Tensor]:

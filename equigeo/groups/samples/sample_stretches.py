@@ -145,7 +145,8 @@ def sobol_stretches(
         return _normal(group, _sobol_normal(k, dimension, generator), float(std or 0.0))
     cube = _sobol(k, dimension + 1, generator)
     direction = torch.special.ndtri(cube[:, 1:])
-    direction = direction / torch.linalg.vector_norm(direction, dim=1, keepdim=True)
+    length = torch.linalg.vector_norm(direction, dim=1, keepdim=True)
+    direction = direction / torch.where(length > 0, length, 1)  # a single point is the centre
     return _ball(group, radius * cube[:, :1] ** (1 / dimension) * direction, radius)
 
 

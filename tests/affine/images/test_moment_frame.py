@@ -181,3 +181,16 @@ def test_bad_input_is_named() -> None:
         MomentFrame().elements(torch.rand(1, 1, 9, 9).long())
     with pytest.raises(ValueError, match="must be positive"):
         MomentFrame(size=0)
+
+
+@pytest.mark.parametrize("residual", [False, True])
+def test_brightness_of_any_unit_is_divided_out(residual: bool) -> None:
+    image = picture(A, 28).float()
+    frame = MomentFrame(16, residual=residual)
+    expected = frame(image)
+    assert float(expected.abs().max()) > 0.1
+    raw = MomentFrame(16, residual=residual, normalize=False)
+    for scale in (1e-30, 1e-24, 1e19, 1e30):
+        close = tolerance(torch.float32, terms=28)
+        torch.testing.assert_close(frame(image * scale), expected, **close)
+        torch.testing.assert_close(raw(image * scale) / scale, raw(image), **close)

@@ -9,7 +9,18 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 
-from equigeo.groups import SO, GLPlus, polar, rotation_exp, spd_exp, spd_log, spd_sqrt
+from equigeo.groups import (
+    GL,
+    SO,
+    GLPlus,
+    Scaling,
+    Similarity,
+    polar,
+    rotation_exp,
+    spd_exp,
+    spd_log,
+    spd_sqrt,
+)
 from equigeo.testing import tolerance
 
 ORACLE = {"rtol": 0.0, "atol": 1e-12}  # twelve decimals
@@ -322,3 +333,58 @@ def test_automatic_types_do_not_reach_decompositions():
         y = spd_log(p)
     torch.testing.assert_close(p @ r, g, **tolerance(torch.float32, 9, 20))
     torch.testing.assert_close(spd_exp(y), p, **tolerance(torch.float32, 9, 20))
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+@pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e160, 1e300])
+def test_polar_factors_at_every_scale(n, scale):
+    g = matrices(n, 3)
+    (p, r), (big, same) = polar(g), polar(scale * g)
+    torch.testing.assert_close(same, r, **F64)
+    torch.testing.assert_close(big / scale, p, **F64)
+    slopes = []
+    for size in (1.0, scale):
+        x = (size * g).requires_grad_()
+        slopes.append(size * torch.autograd.grad(polar(x)[1][:, 0].sum(), x)[0])
+    torch.testing.assert_close(*slopes, **F64)
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_functions_of_positive_matrices_at_every_scale(n):
+    p, eye = positive(n, 3).float(), torch.eye(n)
+    close = tolerance(torch.float32, terms=16, condition=20)
+    for size in (2.0**-120, 2.0**-60, 2.0**60, 2.0**100):
+        log = spd_log(p) + math.log(size) * eye
+        torch.testing.assert_close(spd_log(size * p), log, **close)
+        torch.testing.assert_close(spd_sqrt(size * p) / size**0.5, spd_sqrt(p), **close)
+        # Errors of a logarithm of 83 are as many times larger after its exponential.
+        wide = tolerance(torch.float32, terms=16, condition=20 * 83)
+        torch.testing.assert_close(spd_exp(log) / size, p, **wide)
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_exponentials_of_one_small_and_one_large_number(n):
+    y = torch.diag(torch.tensor([0.0, -180.0, 0.0][:n]))
+    want = torch.diag(torch.tensor([1.0, 0.0, 1.0][:n]))
+    for exponential in (spd_exp, GL(n).exp):
+        torch.testing.assert_close(exponential(y), want, **tolerance(torch.float32))
+    up = torch.diag(torch.tensor([80.0, -80.0, 0.0][:n]))
+    assert bool(spd_exp(up).isfinite().all())
+
+
+@pytest.mark.parametrize("size", [1e-40, 1e-24, 1e24, 1e37])
+@pytest.mark.parametrize("group", [GL(2), GL(3), GLPlus(2), GLPlus(3), Similarity(3), Scaling(2)])
+def test_groups_hold_their_elements_at_every_scale(group, size):
+    eye = size * torch.eye(group.n)
+    assert bool(group.contains(eye))
+    mirror = eye.clone()
+    mirror[0, 0] *= -1
+    assert bool(group.contains(mirror)) == (len(group.components()) == 2)
+    assert not bool(group.contains(0 * eye))
+    singular = torch.ones(group.n, group.n) * size
+    assert not bool(group.contains(singular))
+    c = group.coordinates(eye)
+    stretch = c[: group.symmetric_dimension].abs().max()
+    assert float(stretch) == pytest.approx(abs(math.log(size)), rel=1e-5)  # eps times 92, the log
+    if size > 1e-38:  # an inverse of float32
+        torch.testing.assert_close(group.inverse(eye) * size, torch.eye(group.n))

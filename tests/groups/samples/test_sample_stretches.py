@@ -109,6 +109,12 @@ def test_samplers_follow_their_generator():
     assert torch.equal(before, torch.random.get_rng_state())
 
 
+@pytest.mark.parametrize("window", [{"std": 0.5}, {"radius": 0.5}])
+def test_a_single_sobol_point_is_the_centre(window):
+    for group in STRETCHED:
+        assert not sobol_stretches(group, 1, **window).coordinates.any()
+
+
 def test_ball_is_a_window_of_log_stretch():
     for group in STRETCHED:
         if not isinstance(group, Similarity):
